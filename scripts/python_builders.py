@@ -40,6 +40,8 @@ Rate: TypeAlias = Union[int, str]
 """Text like `"500MiB/s"`."""
 Percent: TypeAlias = Union[int, str]
 """Text like `"10 %"`."""
+Share: TypeAlias = Union[int, str]
+"""Text like `"10 %"` or `"1 in 8"`."""
 Value: TypeAlias = Union[int, float, str, bool]
 """The text or the number that a control file takes."""
 
@@ -69,7 +71,7 @@ class _Table:
 '''
 
 NAMES = {"MemoryNode": "Node", "SwapTable": "Swap"}
-ALIASES = {"Size", "Time", "Rate", "Percent"}
+ALIASES = {"Size", "Time", "Rate", "Percent", "Share"}
 PLURALS = {"disk": "disks", "node": "nodes", "zone": "zones", "cache": "caches", "phase": "phases"}
 
 

@@ -38,6 +38,7 @@ __all__ = [
     "Node",
     "Pipes",
     "Policy",
+    "Remove",
     "RemoveGroup",
     "Report",
     "Service",
@@ -60,6 +61,8 @@ Rate: TypeAlias = Union[int, str]
 """Text like `"500MiB/s"`."""
 Percent: TypeAlias = Union[int, str]
 """Text like `"10 %"`."""
+Share: TypeAlias = Union[int, str]
+"""Text like `"10 %"` or `"1 in 8"`."""
 Value: TypeAlias = Union[int, float, str, bool]
 """The text or the number that a control file takes."""
 
@@ -898,6 +901,7 @@ class MappedRead(_Table):
         passes: int | None = None,
         region: str | None = None,
         size: Size | None = None,
+        stride: Size | None = None,
         after: str | None = None,
         background: bool | None = None,
         copies: int | None = None,
@@ -919,6 +923,7 @@ class MappedRead(_Table):
         passes: Passes over it (default 1).
         region: Phases of a task that name the same region share one mapping (default: the file).
         size: How much of it, from its start (default: all).
+        stride: From one page that is read to the next, whole pages (default: one page).
         after: The task whose end it waits for.
         background: It does not keep the run alive: it is stopped when all others ended (default false).
         copies: Number of copies, called NAME.0, NAME.1 and so on if there are several (default 1).
@@ -940,6 +945,7 @@ class MappedRead(_Table):
         self.passes: int | None = passes
         self.region: str | None = region
         self.size: Size | None = size
+        self.stride: Size | None = stride
         self.after: str | None = after
         self.background: bool | None = background
         self.copies: int | None = copies
@@ -971,6 +977,7 @@ class Touch(_Table):
         passes: int | None = None,
         rate: Rate | None = None,
         region: str | None = None,
+        stride: Size | None = None,
         write: bool | None = None,
         after: str | None = None,
         background: bool | None = None,
@@ -994,6 +1001,7 @@ class Touch(_Table):
         passes: Passes over it (default 1).
         rate: Bytes a second, or pages a second, a page being an access (default: as fast as it can).
         region: Phases of a task that name the same region share it (default anon).
+        stride: From one page that is touched to the next, whole pages (default: one page).
         write: Write, not read (default true).
         after: The task whose end it waits for.
         background: It does not keep the run alive: it is stopped when all others ended (default false).
@@ -1017,6 +1025,7 @@ class Touch(_Table):
         self.passes: int | None = passes
         self.rate: Rate | None = rate
         self.region: str | None = region
+        self.stride: Size | None = stride
         self.write: bool | None = write
         self.after: str | None = after
         self.background: bool | None = background
@@ -1502,8 +1511,9 @@ class Names(_Table):
         name: str,
         *,
         make: int,
-        keep: Percent | None = None,
+        keep: Share | None = None,
         kind: Literal["file", "missing"] | None = None,
+        pick: Literal["evenly", "random"] | None = None,
         after: str | None = None,
         background: bool | None = None,
         copies: int | None = None,
@@ -1521,6 +1531,7 @@ class Names(_Table):
         make: How many.
         keep: The share of files that stays, beyond the end of the task (default "0 %").
         kind: Files, or names that do not exist (default file).
+        pick: Which of them stay: those that lie evenly, or any (default evenly).
         after: The task whose end it waits for.
         background: It does not keep the run alive: it is stopped when all others ended (default false).
         copies: Number of copies, called NAME.0, NAME.1 and so on if there are several (default 1).
@@ -1536,8 +1547,9 @@ class Names(_Table):
         """
         self.name: str = name
         self.make: int = make
-        self.keep: Percent | None = keep
+        self.keep: Share | None = keep
         self.kind: Literal["file", "missing"] | None = kind
+        self.pick: Literal["evenly", "random"] | None = pick
         self.after: str | None = after
         self.background: bool | None = background
         self.copies: int | None = copies
@@ -1561,7 +1573,8 @@ class Pipes(_Table):
         name: str,
         *,
         make: int,
-        keep: Percent | None = None,
+        keep: Share | None = None,
+        pick: Literal["evenly", "random"] | None = None,
         after: str | None = None,
         background: bool | None = None,
         copies: int | None = None,
@@ -1578,6 +1591,7 @@ class Pipes(_Table):
         name: Its name; metrics are called NAME.metric and NAME.PHASE.metric.
         make: How many.
         keep: The share that stays open until the task ends (default "0 %").
+        pick: Which of them stay: those that lie evenly, or any (default evenly).
         after: The task whose end it waits for.
         background: It does not keep the run alive: it is stopped when all others ended (default false).
         copies: Number of copies, called NAME.0, NAME.1 and so on if there are several (default 1).
@@ -1593,7 +1607,68 @@ class Pipes(_Table):
         """
         self.name: str = name
         self.make: int = make
-        self.keep: Percent | None = keep
+        self.keep: Share | None = keep
+        self.pick: Literal["evenly", "random"] | None = pick
+        self.after: str | None = after
+        self.background: bool | None = background
+        self.copies: int | None = copies
+        self.delay: Time | None = delay
+        self.group: str | None = group
+        self.loops: int | None = loops
+        self.nice: int | None = nice
+        self.oom_score_adj: int | None = oom_score_adj
+        self.start: Time | None = start
+        self.until: str | None = until
+        self.repeat: int | None = repeat
+
+
+class Remove(_Table):
+    """A task, or a phase of one, with the workload `remove`. Removes files, or closes pipes, that an earlier
+    phase has kept."""
+
+    _workload: ClassVar[str | None] = "remove"
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        of: str,
+        keep: Share | None = None,
+        pick: Literal["evenly", "random"] | None = None,
+        after: str | None = None,
+        background: bool | None = None,
+        copies: int | None = None,
+        delay: Time | None = None,
+        group: str | None = None,
+        loops: int | None = None,
+        nice: int | None = None,
+        oom_score_adj: int | None = None,
+        start: Time | None = None,
+        until: str | None = None,
+        repeat: int | None = None,
+    ) -> None:
+        """
+        name: Its name; metrics are called NAME.metric and NAME.PHASE.metric.
+        of: The phase, one before this, with workload names or pipes.
+        keep: The share of what is left of them that stays (default "0 %").
+        pick: Which of them stay: those that lie evenly, or any (default evenly).
+        after: The task whose end it waits for.
+        background: It does not keep the run alive: it is stopped when all others ended (default false).
+        copies: Number of copies, called NAME.0, NAME.1 and so on if there are several (default 1).
+        delay: How long it waits from then (default 0).
+        group: The group it runs in (default: the root).
+        loops: How often it goes through its phases (default 1).
+        nice: Nice value (default 0).
+        oom_score_adj: Added to its badness when memory runs out; -1000: it is never killed for that (default
+            0).
+        start: When it starts, counted from the start of the run (default 0).
+        until: The task whose end stops this one; it does not keep the run alive then.
+        repeat: Of a phase: Number of times, called NAME0, NAME1 and so on (default: once, called NAME).
+        """
+        self.name: str = name
+        self.of: str = of
+        self.keep: Share | None = keep
+        self.pick: Literal["evenly", "random"] | None = pick
         self.after: str | None = after
         self.background: bool | None = background
         self.copies: int | None = copies
@@ -1992,7 +2067,8 @@ class WriteControl(_Table):
         name: Its name; metrics are called NAME.metric and NAME.PHASE.metric.
         control: Name of the file, as the kernel spells it.
         text: What to write.
-        target: The group whose file it is (default: none, the file is the machine's).
+        target: The group whose file it is; of several copies one, `NAME.0` (default: none, the file is the
+            machine's).
         after: The task whose end it waits for.
         background: It does not keep the run alive: it is stopped when all others ended (default false).
         copies: Number of copies, called NAME.0, NAME.1 and so on if there are several (default 1).
@@ -2048,7 +2124,7 @@ class CreateGroup(_Table):
     ) -> None:
         """
         name: Its name; metrics are called NAME.metric and NAME.PHASE.metric.
-        target: The group.
+        target: The group; of several copies one, `NAME.0`.
         after: The task whose end it waits for.
         background: It does not keep the run alive: it is stopped when all others ended (default false).
         copies: Number of copies, called NAME.0, NAME.1 and so on if there are several (default 1).
@@ -2101,7 +2177,7 @@ class RemoveGroup(_Table):
     ) -> None:
         """
         name: Its name; metrics are called NAME.metric and NAME.PHASE.metric.
-        target: The group.
+        target: The group; of several copies one, `NAME.0`.
         after: The task whose end it waits for.
         background: It does not keep the run alive: it is stopped when all others ended (default false).
         copies: Number of copies, called NAME.0, NAME.1 and so on if there are several (default 1).
@@ -2154,7 +2230,7 @@ class JoinGroup(_Table):
     ) -> None:
         """
         name: Its name; metrics are called NAME.metric and NAME.PHASE.metric.
-        target: The group (default: the root).
+        target: The group; of several copies one, `NAME.0` (default: the root).
         after: The task whose end it waits for.
         background: It does not keep the run alive: it is stopped when all others ended (default false).
         copies: Number of copies, called NAME.0, NAME.1 and so on if there are several (default 1).

@@ -302,8 +302,10 @@ trace_events! {
         /// Length of the pause in milliseconds.
         pause: u64,
     }
-    /// The shrinker of kept objects begins with a group, which has some.
+    /// A shrinker of kept objects begins with a group, which has some.
     MmShrinkSlabStart = "mm_shrink_slab_start" {
+        /// The function that looks at objects.
+        shrink: &'static str,
         /// The node.
         nid: NodeId,
         /// The group whose objects they are.
@@ -321,6 +323,8 @@ trace_events! {
     }
     /// ... and ends.
     MmShrinkSlabEnd = "mm_shrink_slab_end" {
+        /// The function that looks at objects.
+        shrink: &'static str,
         /// The node.
         nid: NodeId,
         /// The group.

@@ -4,7 +4,7 @@ use crate::csv::{quoted, unit_name};
 use crate::heading::wrap;
 use crate::pattern::{ends_with_name, meant};
 use pagetide_scenario::metric::catalogue::Entry;
-use pagetide_scenario::metric::declared::SLABINFO;
+use pagetide_scenario::metric::declared::file_in;
 use pagetide_scenario::metric::Kind;
 use std::fmt::Write;
 
@@ -12,10 +12,12 @@ use std::fmt::Write;
 pub fn find<'a>(all: &'a [Entry], pattern: Option<&str>) -> Vec<&'a Entry> {
     let Some(pattern) = pattern else { return all.iter().collect() };
     // As tables have it: `stream.walltime`, `group:web:memory.current`, `slabinfo.dentry.num_objs`.
-    let is_end = |name: &str| {
-        let of_cache = name.starts_with(SLABINFO) && pattern.contains(SLABINFO);
-        let end = name.rsplit_once('.').map_or(name, |(_, end)| end);
-        (of_cache && pattern.ends_with(end)) || ends_with_name(pattern, name)
+    let is_end = |name: &str| match file_in(pattern) {
+        Some(file) => {
+            let end = name.rsplit_once('.').map_or(name, |(_, end)| end);
+            name.starts_with(file) && pattern.ends_with(&format!(".{end}"))
+        }
+        None => ends_with_name(pattern, name),
     };
     meant(all, |entry| &entry.name, pattern, &[&is_end])
 }
@@ -86,13 +88,17 @@ mod tests {
         assert_eq!(names("stream.alloc_latency_p99"), ["alloc_latency_p99"]);
         assert_eq!(names("group:web:memory.current"), ["memory.current"]);
         assert_eq!(names("slabinfo.dentry.num_objs"), ["slabinfo.CACHE.num_objs"]);
+        let of_zone = "t.p.buddyinfo.node1.DMA32.nr_free_blocks_1";
+        assert_eq!(names(of_zone), ["buddyinfo.nodeN.ZONE.nr_free_blocks_1"]);
         assert_eq!(names("psi.*"), ["psi.memory.some", "psi.memory.full"]);
         assert!(names("refault").contains(&"workingset_refault_anon".to_owned()));
         assert!(names("pgscam").is_empty());
         assert_eq!(find(&all, None).len(), all.len());
         let text = text(&find(&all, Some("psi.memory.some")), 60);
         assert!(
-            text.starts_with("psi.memory.some (seconds; of machine, phase)\n    time in which"),
+            text.starts_with(
+                "psi.memory.some (seconds; of machine, done, phase)\n    time in which"
+            ),
             "{text}"
         );
         assert!(text.lines().all(|line| line.chars().count() <= 60));

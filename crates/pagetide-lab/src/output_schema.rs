@@ -3,6 +3,7 @@
 //! Invariant: what a command prints is valid by its schema (`tests/cli/schema.rs` of pagetide), and a key that is
 //! not in the schema is not printed.
 
+use pagetide_scenario::metric::Kind;
 use serde_json::{json, Value};
 
 /// A command whose output has a schema.
@@ -204,7 +205,7 @@ fn mrc() -> Value {
 }
 
 fn metrics() -> Value {
-    let kinds = ["machine", "idle", "shrunk", "disk", "task", "phase", "group", "phase-group"];
+    let kinds = Kind::ALL.map(Kind::word);
     let metric = object(
         json!({
             "name": { "type": "string" },

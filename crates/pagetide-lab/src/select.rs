@@ -7,7 +7,7 @@ use crate::pattern::meant;
 use crate::report::Report;
 use pagetide_scenario::criterion::Mistake;
 use pagetide_scenario::metric::catalogue::{self, Entry};
-use pagetide_scenario::metric::declared::SLABINFO;
+use pagetide_scenario::metric::declared::file_in;
 use pagetide_scenario::metric::{Kind, Owner};
 use pagetide_scenario::model::{Scenario, Setup};
 use pagetide_scenario::near::nearest_few;
@@ -33,8 +33,8 @@ pub fn check(scenario: &Scenario, patterns: &[String]) -> Result<(), Mistake> {
         let is_word = |part: &str| {
             part.bytes().all(|b| b.is_ascii_digit()) || words.iter().any(|word| word.contains(part))
         };
-        // Which caches there will be, only the run says.
-        let fits = pattern.contains(SLABINFO)
+        // Which caches and zones there will be, only the run says.
+        let fits = file_in(pattern).is_some()
             || pattern.split(['*', '.', ':']).filter(|part| !part.is_empty()).all(is_word);
         if pattern.is_empty() || !fits {
             return Err(unknown(pattern, likely(&all, setups())));

@@ -4,7 +4,7 @@
 //! Invariant: any bytes give a [`Report`] or an error with the place, never a panic.
 
 use crate::host::slabinfo::{self, SlabCache};
-use pagetide_scenario::metric::declared::NO_LIMIT;
+use pagetide_scenario::metric::declared::{buddyinfo_name, NO_LIMIT};
 use std::collections::BTreeMap;
 use std::str::FromStr;
 
@@ -321,21 +321,26 @@ fn pressure(file: &str, text: &str) -> Result<Vec<(String, u64)>, String> {
     text.lines().map(line).collect()
 }
 
-/// Free blocks of each order, all zones together: `nr_free_blocks_ORDER`.
+/// Free blocks of each order: of all zones together, `nr_free_blocks_ORDER`, then of each.
 fn free_blocks(text: &str) -> Result<Vec<(String, u64)>, String> {
     let mut sums: Vec<u64> = Vec::new();
+    let mut zones = Vec::new();
     for line in text.lines() {
         // Node 0, zone   DMA32      1      2 ...
-        let columns = line.split_ascii_whitespace().skip(4);
-        for (order, column) in columns.enumerate() {
+        let mut words = line.split_ascii_whitespace().skip(1);
+        let node = words.next().unwrap_or_default().trim_end_matches(',');
+        let zone = words.nth(1).unwrap_or_default();
+        for (order, column) in words.enumerate() {
             if sums.len() <= order {
                 sums.push(0);
             }
-            sums[order] = sums[order].saturating_add(number(column)?);
+            let blocks = number(column)?;
+            sums[order] = sums[order].saturating_add(blocks);
+            zones.push((buddyinfo_name(node, zone, order), blocks));
         }
     }
     let names = (0..sums.len()).map(|order| format!("nr_free_blocks_{order}"));
-    Ok(names.zip(sums).collect())
+    Ok(names.zip(sums).chain(zones).collect())
 }
 
 fn number<T: FromStr>(text: &str) -> Result<T, String> {
@@ -358,9 +363,19 @@ mod tests {
     #[test]
     fn free_blocks_are_those_of_all_zones() {
         let text = "Node 0, zone      DMA      1      0      3 \nNode 0, zone    DMA32     10      2      4 \n";
-        let names = ["nr_free_blocks_0", "nr_free_blocks_1", "nr_free_blocks_2"];
+        let names = [
+            ("nr_free_blocks_0", 11),
+            ("nr_free_blocks_1", 2),
+            ("nr_free_blocks_2", 7),
+            ("buddyinfo.node0.DMA.nr_free_blocks_0", 1),
+            ("buddyinfo.node0.DMA.nr_free_blocks_1", 0),
+            ("buddyinfo.node0.DMA.nr_free_blocks_2", 3),
+            ("buddyinfo.node0.DMA32.nr_free_blocks_0", 10),
+            ("buddyinfo.node0.DMA32.nr_free_blocks_1", 2),
+            ("buddyinfo.node0.DMA32.nr_free_blocks_2", 4),
+        ];
         let wanted: Vec<(String, u64)> =
-            names.map(str::to_owned).into_iter().zip([11, 2, 7]).collect();
+            names.into_iter().map(|(name, nr)| (name.to_owned(), nr)).collect();
         assert_eq!(free_blocks(text), Ok(wanted));
         assert!(free_blocks("Node 0, zone DMA x").is_err());
         assert_eq!(free_blocks(""), Ok(Vec::new()));

@@ -8,6 +8,7 @@ use crate::console::{Report, Served, Snapshot};
 use crate::disks::PAGE_SIZE;
 use crate::group_counts::put_groups;
 use crate::slab_counts::put_slabs;
+use pagetide_scenario::metric::declared::BUDDYINFO;
 use pagetide_scenario::metric::{declared, Metrics, Names, Owner, Scope, Writer};
 use pagetide_scenario::model::{Setup, Task};
 use pagetide_scenario::record::{RunRecord, Unit};
@@ -103,6 +104,13 @@ fn of_machine(
         machine.put(declared::CPU_WRITEBACK, writeback as f64 / 1e9);
     }
     machine.put(declared::ELAPSED, end.ns.saturating_sub(begin.ns) as f64 / 1e9);
+    let is_awaited = |of: &&Snapshot| {
+        of.kind == "task-end" && setup.tasks.get(of.task).is_some_and(|task| !task.background)
+    };
+    // Each is of a program that has not ended.
+    if let Some(done) = report.snapshots.iter().rfind(is_awaited) {
+        put_counts(&mut metrics.of(Scope::Done), begin, done);
+    }
     if let Some(shrunk) = find(report, "shrunk", 0) {
         put_slabs(&mut metrics.of(Scope::Shrunk), setup, shrunk);
     }
@@ -209,6 +217,10 @@ fn put_counts(put: &mut Writer<'_>, begin: &Snapshot, end: &Snapshot) {
         begin.counts.iter().map(|(name, value)| (name.as_str(), *value)).collect();
     let mut stalls = 0u64;
     for (name, value) in &end.counts {
+        if name.starts_with(BUDDYINFO) {
+            put.put_named(name.clone(), *value as f64, Unit::Count);
+            continue;
+        }
         if is_level(name) {
             put.put_named(name.clone(), *value as f64, Unit::Pages);
             continue;
@@ -301,6 +313,7 @@ size = "1MiB"
             ns: ms * 1_000_000,
             counts: vec![
                 count("nr_free_pages", 10_000 - faults),
+                count("buddyinfo.node0.DMA.nr_free_blocks_9", 4000 - faults),
                 count("nr_dirtied", faults),
                 count("pgfault", faults),
                 count("allocstall_dma32", faults / 2),
@@ -363,11 +376,15 @@ size = "1MiB"
         let wanted = [
             ("pgfault", 900.0),
             ("nr_free_pages", 9000.0),
+            ("buddyinfo.node0.DMA.nr_free_blocks_9", 3000.0),
+            ("a.fill.buddyinfo.node0.DMA.nr_free_blocks_9", 3700.0),
             ("nr_dirtied", 900.0),
             ("allocstall", 450.0),
             ("allocstall_movable", 0.0),
             ("elapsed", 0.04),
             ("idle.pgfault", 10.0),
+            ("done.pgfault", 600.0),
+            ("done.nr_free_pages", 9300.0),
             ("a.walltime", 0.02),
             ("a.pgfault", 615.0),
             ("a.pgmajfault", 5.0),

@@ -266,7 +266,13 @@ fn is_nothing(key: &str, unit: Unit, values: &[Option<f64>]) -> bool {
     // Of these a comparison makes sums, for which both parts must be there.
     let name = key.rsplit('.').next().unwrap_or(key);
     let is_part = name.starts_with("pgscan_") || name.starts_with("pgsteal_");
-    is_of_phase && !is_part && unit == Unit::Count && values.iter().all(|value| *value == Some(0.0))
+    // A zone that has none of some size has lost what it had, or ours has what it should not.
+    let is_level = name.starts_with("nr_free_blocks_");
+    is_of_phase
+        && !is_part
+        && !is_level
+        && unit == Unit::Count
+        && values.iter().all(|value| *value == Some(0.0))
 }
 
 /// Whether a kernel can have begun with this: zones in order, and as much of everything as fits

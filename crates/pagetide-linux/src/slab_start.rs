@@ -11,8 +11,9 @@
 use pagetide_scenario::kernel_objects::{reported_caches, BootCache, BootObjects, CallTimes};
 use pagetide_scenario::metric::declared::{self, slabinfo_names, Declared};
 use pagetide_scenario::metric::{Key, Names, Owner, Scope};
-use pagetide_scenario::model::{is_kept, Phase, Setup, Workload};
+use pagetide_scenario::model::{Phase, Setup, Workload};
 use pagetide_scenario::record::Unit;
+use pagetide_scenario::workload::Keep;
 use std::collections::BTreeMap;
 
 /// Bytes of a page.
@@ -63,22 +64,23 @@ fn times<'m>(
 }
 
 /// Mean CPU time of a call on each kind of thing, over all phases that make it; where that was not recorded, the time
-/// on the clock, which has the sleeps of tasks that are above `memory.high`.
+/// on the clock, which has the sleeps of tasks that are above `memory.high`. Phases that only remove are left out, for
+/// one kind of call is not the mean of all.
 fn call_times(metrics: &Metrics, setup: &Setup) -> CallTimes {
     let names = Names::of(setup);
     let mut sums = [(0.0, 0.0); 3];
     for task in &setup.tasks {
         for phase in &task.phases {
-            let removed = |make: u32, keep: u32| (0..make).filter(|&n| !is_kept(n, keep)).count();
+            let removed = |make: u64, keep: Keep| make - keep.of_first(make);
             let (kind, calls) = match &phase.workload {
-                Workload::Names(of) if of.missing => (1, of.make as usize),
+                Workload::Names(of) if of.missing => (1, of.make.into()),
                 // Opened and closed, and some of them removed.
                 Workload::Names(of) => {
-                    (0, 2 * of.make as usize + removed(of.make, of.keep_percent))
+                    (0, 2 * u64::from(of.make) + removed(of.make.into(), of.keep))
                 }
                 // Opened, and both ends of some closed.
                 Workload::Pipes(of) => {
-                    (2, of.make as usize + 2 * removed(of.make, of.keep_percent))
+                    (2, u64::from(of.make) + 2 * removed(of.make.into(), of.keep))
                 }
                 _ => continue,
             };

@@ -4,8 +4,9 @@
 //! the vectors besides that say whose each object is. Both worlds report the same caches under the
 //! same keys. Invariant: which caches are reported depends on the setup alone, not on what a run did.
 
-/// Caches of the objects that names and pipes are made of.
-const OBJECTS: [&str; 6] =
+/// Caches of the objects that names and pipes are made of, beside those of kmalloc(). A machine has them as
+/// soon as a task makes either.
+pub const OBJECTS: [&str; 6] =
     ["dentry", "inode_cache", "shmem_inode_cache", "filp", "lsm_inode_cache", "lsm_file_cache"];
 /// And those of what a pipe has by size: with accounting the first, else the second.
 const OF_PIPES: [[&str; 2]; 2] =

@@ -81,6 +81,16 @@ names! {
 }
 
 names! {
+    /// Which of things stay.
+    "pick" PickKind {
+        /// Those that lie evenly: with 1 in 8 the first, the ninth and so on.
+        Evenly = "evenly",
+        /// Any: each is drawn.
+        Random = "random",
+    }
+}
+
+names! {
     /// Which page comes next.
     "order" OrderKind {
         /// Page 0, 1, 2, and so on.

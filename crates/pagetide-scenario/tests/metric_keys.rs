@@ -30,9 +30,10 @@ fn names_of(kind: Kind) -> Vec<String> {
     let all = declared::ALL.iter().filter(|metric| metric.of.contains(&kind));
     let mut names: Vec<String> = all.map(|metric| metric.name.to_owned()).collect();
     match kind {
-        Kind::Machine | Kind::Idle | Kind::Shrunk | Kind::Phase => {
+        Kind::Machine | Kind::Idle | Kind::Done | Kind::Shrunk | Kind::Phase => {
             names.extend(["pgfault", "pgscan_kswapd", "nr_free_pages"].map(str::to_owned));
             names.extend(declared::slabinfo_names("kmalloc-1k"));
+            names.push(declared::buddyinfo_name(0, "DMA32", 9));
         }
         Kind::Group | Kind::PhaseGroup => {
             names.extend(COUNTED.iter().map(|event| event.name().to_owned()));
@@ -50,7 +51,9 @@ fn keys(setup: &Setup) -> Vec<Key> {
     };
     let groups: Vec<Owner> =
         setup.groups.iter().flat_map(|group| with_family(&group.name)).collect();
-    let mut scopes = vec![Scope::Machine, Scope::Idle, Scope::Shrunk, Scope::Disk("swap".into())];
+    let of_run = [Scope::Machine, Scope::Idle, Scope::Done, Scope::Shrunk];
+    let mut scopes = of_run.to_vec();
+    scopes.push(Scope::Disk("swap".into()));
     scopes.extend(groups.iter().cloned().map(Scope::Group));
     for task in &setup.tasks {
         for owner in with_family(&task.name) {

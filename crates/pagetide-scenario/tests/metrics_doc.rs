@@ -14,7 +14,8 @@ const HEAD: &str = "# Metrics
 Made of the declarations in the source; do not edit (`crates/pagetide-scenario/tests/metrics_doc.rs` says how it is written).
 [scenario.md](scenario.md#report) tells how a key is made of a name and of what it is of. \"Pagetide\" as the source: no kernel
 says it. \"Better\" is the direction by which verdicts say what is gained, and `find` what got worse: less or more of it; of
-\"work\" less is cheaper, but no aim in itself. Levels are neither.
+\"work\" less is cheaper, but no aim in itself. Levels are neither. `done.` is the machine from the begin of the run until
+the last task that the run waits for has done its work, before its program ends and gives its memory back.
 ";
 
 fn unit(unit: Unit) -> &'static str {
@@ -35,6 +36,7 @@ fn kind(kind: Kind) -> &'static str {
     match kind {
         Kind::Machine => "machine",
         Kind::Idle => "`idle.`: before a kernel's run, since boot",
+        Kind::Done => "`done.`: until the work is done",
         Kind::Shrunk => "`shrunk.`: after the run, caches shrunk",
         Kind::Disk => "disk of the guest",
         Kind::Task => "task",
@@ -63,7 +65,7 @@ fn expected() -> String {
         writeln!(text, "| `slabinfo.CACHE.{what}` | count | {of} | | /proc/slabinfo | {about} |")
             .unwrap();
     }
-    text += "\n## Events of /proc/vmstat\n\nOf the machine and of phases, in counts; `pgpgin` and `pgpgout` in kB. Those marked are of groups, \
+    text += "\n## Events of /proc/vmstat\n\nOf the machine, of phases and of `done.`, in counts; `pgpgin` and `pgpgout` in kB. Those marked are of groups, \
              too, as in\nmemory.stat; groups also have the sums `pgscan` and `pgsteal` of kswapd's part and that of tasks.\n\n\
              | name | groups | better | what it counts |\n|---|---|---|---|\n";
     for event in Event::ALL {
@@ -72,8 +74,8 @@ fn expected() -> String {
         writeln!(text, "| `{}` | {of_groups} | {better} | {} |", event.name(), event.about())
             .unwrap();
     }
-    text += "\n## Levels of /proc/vmstat\n\nOf the machine at the end, and of phases when they end, in pages. The machine has besides \
-             `nr_free_pages`,\n`nr_free_blocks_ORDER` (/proc/buddyinfo, all zones together), `nr_zone_*`, `nr_mlock`, \
+    text += "\n## Levels of /proc/vmstat\n\nOf the machine at the end, of phases when they end and of `done.`, in pages. The machine has besides \
+             `nr_free_pages`,\n`nr_free_blocks_ORDER` (/proc/buddyinfo, all zones together;\nof each zone: `buddyinfo.nodeN.ZONE.nr_free_blocks_ORDER`), `nr_zone_*`, `nr_mlock`, \
              `workingset_nodes` and\n`nr_dirty_threshold`, `nr_dirty_background_threshold`; with a policy of its own also `plugin_*`, how often\n\
              the policy gave an answer that cannot be ([add-a-policy.md](add-a-policy.md)).\n\n| name | what it is |\n|---|---|\n";
     for stat in NodeStat::ALL {

@@ -3,7 +3,9 @@
 //!
 //! Invariant: what is refused here would have ended the run, or the process, and nothing else is.
 
-use crate::run::{caches_of, tune_cache, SimError, GROUP_FILES, LEGACY_GROUP_FILES};
+use crate::run::{
+    caches_of, thing_caches_of, tune_cache, SimError, GROUP_FILES, LEGACY_GROUP_FILES,
+};
 use pagetide_core::config::{CgroupVersion, Config, KmemAccounting, MemoryProtection};
 use pagetide_core::node::NodeSpec;
 use pagetide_core::page::Page;
@@ -37,6 +39,7 @@ pub fn check(setup: &Setup) -> Result<(), SimError> {
         machine.choose(MemoryProtection::Recursive).map_err(SimError::Control)?.discard();
     }
     caches_of(&mut machine, setup)?;
+    thing_caches_of(&mut machine, setup)?;
     setup.machine.caches.iter().try_for_each(|tuning| tune_cache(&mut machine, tuning))
 }
 

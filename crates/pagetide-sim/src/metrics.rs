@@ -4,13 +4,13 @@
 //! made of what is there. A value of work that was not done to its end says so ([`Ended`]).
 
 use crate::histogram::LatencyHistogram;
-use crate::task::{GroupCounts, MemoryWait, PhaseRun, Task, Usage};
+use crate::task::{snapshot, Counted, GroupCounts, MemoryWait, PhaseRun, Task, Usage, ZoneBlocks};
 use crate::world::service::Served;
 use crate::world::World;
 use pagetide_core::plugin::Wrong;
 use pagetide_core::units::Nanos;
 use pagetide_core::vmstat::Event;
-use pagetide_scenario::metric::declared::{self, Declared};
+use pagetide_scenario::metric::declared::{self, buddyinfo_name, Declared};
 use pagetide_scenario::metric::{Kind, Metrics, Names, Owner, Scope, Writer};
 use pagetide_scenario::model::{self, Setup, Workload};
 use pagetide_scenario::record::{Ended, Latencies, Metric, Unit};
@@ -48,6 +48,7 @@ fn of_machine(metrics: &mut Metrics, world: &World, setup: &Setup, cut: Option<E
     for (name, blocks) in world.machine.free_blocks() {
         machine.put_named(name, blocks as f64, Unit::Count);
     }
+    put_zones(&mut machine, &world.machine.free_blocks_of_zones());
     // It may not have begun before the run was cut.
     let measured = setup.measure.map(|task| &world.tasks[task]);
     if let Some(task) = measured.filter(|task| !task.vmstat.is_empty()) {
@@ -74,8 +75,36 @@ fn of_machine(metrics: &mut Metrics, world: &World, setup: &Setup, cut: Option<E
     if let Some(utilisation) = samples.utilisation() {
         machine.put(declared::SLAB_UTILISATION, utilisation);
     }
+    of_work(metrics, world, Ended::first(killed, cut));
     world.idle_slabs.put(&mut metrics.of(Scope::Idle));
     world.shrunk_slabs.put(&mut metrics.of(Scope::Shrunk).ended(cut));
+}
+
+impl World {
+    /// What the machine has counted by now.
+    pub(crate) fn counted(&mut self) -> Counted {
+        self.machine.psi_flush(self.now);
+        let machine = &self.machine;
+        Counted {
+            vmstat: snapshot(&machine.mem.vmstat),
+            levels: machine.levels(),
+            zones: machine.free_blocks_of_zones(),
+            psi: *machine.psi(),
+        }
+    }
+}
+
+/// What the machine had counted before the last program ended.
+fn of_work(metrics: &mut Metrics, world: &World, ended: Option<Ended>) {
+    let Some(Counted { vmstat, levels, zones, psi }) = &world.done else { return };
+    let mut put = metrics.of(Scope::Done).ended(ended);
+    put_events(&mut put, vmstat);
+    for &(level, pages) in levels {
+        put.put_named(level, pages as f64, Unit::Pages);
+    }
+    put_zones(&mut put, zones);
+    put.put(declared::PSI_SOME, seconds(psi.some_ns));
+    put.put(declared::PSI_FULL, seconds(psi.full_ns));
 }
 
 /// What ended a task before it was done: something of its own, or the limit that cut the run before it ended.
@@ -167,6 +196,7 @@ fn of_phase(metrics: &mut Metrics, setup: &Setup, model: &model::Task, run: &Pha
     for &(level, pages) in &run.levels {
         put.put_named(level, pages as f64, Unit::Pages);
     }
+    put_zones(&mut put, &run.zones);
     put_usage(&mut put, &run.usage);
     run.slabs.put(&mut put);
     for &(metric, pages) in &run.extra {
@@ -208,6 +238,14 @@ fn put_group(put: &mut Writer<'_>, counts: &GroupCounts) {
     }
     for &(event, count) in &counts.counts {
         put.put_named(event, count as f64, Unit::Count);
+    }
+}
+
+fn put_zones(put: &mut Writer<'_>, zones: &[ZoneBlocks]) {
+    for (node, zone, blocks) in zones {
+        for (order, &nr) in blocks.iter().enumerate() {
+            put.put_named(buddyinfo_name(node.0, zone, order), nr as f64, Unit::Count);
+        }
     }
 }
 

@@ -393,9 +393,7 @@ pub fn build(setup: &Setup, seed: u64) -> Result<World, SimError> {
         effects.drain_into(&mut boot_effects);
     }
     let caches = caches_of(&mut machine, setup)?;
-    let failed = |error| SimError::Cache { name: "of names and pipes".into(), error };
-    let things = setup.has_objects().then(|| ThingCaches::new(&mut machine).map_err(failed));
-    let thing_caches = things.transpose()?;
+    let thing_caches = thing_caches_of(&mut machine, setup)?;
     for tuning in &setup.machine.caches {
         tune_cache(&mut machine, tuning)?;
     }
@@ -502,6 +500,15 @@ pub(crate) fn caches_of(machine: &mut Machine, setup: &Setup) -> Result<Vec<Cach
         });
     }
     Ok(caches)
+}
+
+/// The machine's caches of names and pipes, if tasks make these.
+pub(crate) fn thing_caches_of(
+    machine: &mut Machine,
+    setup: &Setup,
+) -> Result<Option<ThingCaches>, SimError> {
+    let failed = |error| SimError::Cache { name: "of names and pipes".into(), error };
+    setup.has_objects().then(|| ThingCaches::new(machine).map_err(failed)).transpose()
 }
 
 /// Tunes a cache key by key, so that a refusal says which.

@@ -14,8 +14,9 @@ use pagetide_core::process::page_table::VmaId;
 use pagetide_core::process::readahead::ReadaheadState;
 use pagetide_core::process::Call;
 use pagetide_core::process::MmId;
+use pagetide_core::psi::Psi;
 use pagetide_core::slab::Object;
-use pagetide_core::units::{CacheId, Nanos, NodeId, Pfn};
+use pagetide_core::units::{CacheId, Nanos, NodeId, Pfn, NR_PAGE_ORDERS};
 use pagetide_core::vmstat::{Event, Vmstat};
 use pagetide_scenario::op::Op;
 use pagetide_scenario::record::Ended;
@@ -95,6 +96,8 @@ pub struct PhaseRun {
     pub vmstat: Vec<u64>,
     /// Levels of the machine when it ended, such as `nr_free_pages`.
     pub levels: Vec<(&'static str, u64)>,
+    /// Free blocks of its zones when it ended.
+    pub zones: Vec<ZoneBlocks>,
     /// What the kernel's caches had when it ended, where tasks make objects.
     pub slabs: SlabLevels,
     /// Extra results, such as residency.
@@ -107,6 +110,22 @@ pub struct PhaseRun {
     pub times: PhaseTimes,
     /// Operations of the task, of the kswapds and of the flusher when it began, if they are counted; afterwards the difference.
     pub(crate) work: Option<[Counts; 3]>,
+}
+
+/// A zone and its free blocks of each order: [`Machine::free_blocks_of_zones`](pagetide_core::process::Machine).
+pub type ZoneBlocks = (NodeId, &'static str, [u64; NR_PAGE_ORDERS]);
+
+/// What the machine has counted so far and has at a moment.
+#[derive(Clone, Debug)]
+pub struct Counted {
+    /// Its counters.
+    pub vmstat: Vec<u64>,
+    /// Its levels, such as `nr_free_pages`.
+    pub levels: Vec<(&'static str, u64)>,
+    /// Free blocks of its zones.
+    pub zones: Vec<ZoneBlocks>,
+    /// Time in which somebody waited for memory, and in which nobody else ran.
+    pub psi: Psi,
 }
 
 /// Time used, and lost for want of memory.

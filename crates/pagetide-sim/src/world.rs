@@ -39,7 +39,7 @@ use crate::event_queue::{EventId, EventQueue};
 use crate::meter::{Meter, Who};
 use crate::observe::{Unwritten, Wait};
 use crate::scheduler::{GroupId, Scheduler, TaskId, Waker, TICK_NS};
-use crate::task::{Blocked, Task};
+use crate::task::{Blocked, Counted, Task};
 use decisions::DecisionHashes;
 use grace::GracePeriod;
 use names::ThingCaches;
@@ -204,6 +204,8 @@ pub struct World {
     /// What caches had before the first task, and what they have when all is settled.
     pub(crate) idle_slabs: SlabLevels,
     pub(crate) shrunk_slabs: SlabLevels,
+    /// What was counted when the last task that the run waits for had done its work.
+    pub(crate) done: Option<Counted>,
     setup: model::Setup,
     /// How much later than its scenario says each task starts.
     start_jitter: Vec<Nanos>,
@@ -332,6 +334,7 @@ impl World {
             slab_samples: SlabSamples::new(setup.groups.len()),
             idle_slabs: SlabLevels::default(),
             shrunk_slabs: SlabLevels::default(),
+            done: None,
             setup: setup.clone(),
             start_jitter: start_jitter.to_vec(),
             nr_over: 0,

@@ -194,9 +194,71 @@ fn files_of_caches_are_written_while_it_runs() {
     assert_eq!(ran.file("/sys/kernel/slab/dentry/objects"), "0\n");
     let of = |name: &str| ran.events.lines().filter(|line| line.contains(name)).count();
     let starts =
-        of("mm_shrink_slab_start nid=Number(0) memcg=Name(Some(\"/g\")) nr_objects_to_shrink=Number(0)");
+        of("mm_shrink_slab_start shrink=Word(\"super_cache_scan\") nid=Number(0) memcg=Name(Some(\"/g\")) nr_objects_to_shrink=Number(0)");
     assert!(starts > 0, "{}", ran.events);
     assert_eq!(of("mm_shrink_slab_start"), of("mm_shrink_slab_end"));
+}
+
+#[test]
+fn every_cache_can_be_shrunk() {
+    let makes = "[machine]\nmemory = \"64MiB\"\n[[task]]\nname = \"t\"\n\
+                 [[task.phase]]\nname = \"names\"\nworkload = \"names\"\nmake = 3000\n\
+                 [[task.phase]]\nname = \"pipes\"\nworkload = \"pipes\"\nmake = 300\n\
+                 [[task.phase]]\nname = \"wait\"\nworkload = \"sleep\"\nduration = \"300ms\"\n";
+    let plain = run_text("caches", makes);
+    let files = plain.record.as_ref().unwrap().files.iter();
+    let caches: Vec<&str> = files
+        .filter_map(|(file, _)| file.strip_prefix("/sys/kernel/slab/")?.strip_suffix("/objects"))
+        .collect();
+    let slabs = |ran: &Run, cache: &str| -> u64 {
+        let text = ran.file(&format!("/sys/kernel/slab/{cache}/slabs"));
+        text.split_whitespace().next().unwrap().parse().unwrap()
+    };
+    let phases = caches
+        .iter()
+        .enumerate()
+        .map(|(nr, cache)| phase(&format!("shrink{nr}"), &format!("slab.{cache}.shrink"), "1"));
+    let shrunk = run_text("shrunk", &format!("{makes}{}", phases.collect::<String>()));
+    assert_eq!(shrunk.notes(), "");
+    for cache in ["shmem_inode_cache", "filp", "lsm_inode_cache", "lsm_file_cache", "dentry"] {
+        assert!(caches.contains(&cache), "{caches:?}");
+        assert!(slabs(&plain, cache) > 0, "{cache}: some wait for new objects");
+        assert_eq!(slabs(&shrunk, cache), 0, "{cache}");
+    }
+    let tuned = "[[machine.cache]]\nname = \"filp\"\norder = 2\n";
+    let tuned = run_text("tuned-things", &format!("{makes}{tuned}"));
+    assert_eq!(tuned.file("/sys/kernel/slab/filp/order"), "2\n");
+}
+
+#[test]
+fn one_thing_in_eight_keeps_its_slab() {
+    let makes = "[machine]\nmemory = \"64MiB\"\n[[task]]\nname = \"t\"\nphase = [\n\
+                 { name = \"files\", workload = \"names\", make = 4000, keep = \"100 %\" },\n\
+                 { name = \"pipes\", workload = \"pipes\", make = 400, keep = \"100 %\" },\n";
+    let thin = |of: &str| {
+        format!(
+            "{{ name = \"no-{of}\", workload = \"remove\", of = \"{of}\", keep = \"1 in 8\" }},\n"
+        )
+    };
+    let rest = "{ name = \"rest\", workload = \"sleep\", duration = \"1s\" },\n";
+    let of = |name: &str, phases: &str| run_text(name, &format!("{makes}{phases}]\n"));
+    let whole = of("whole", rest);
+    let thinned = of("thinned", &format!("{}{}{rest}", thin("files"), thin("pipes")));
+    assert_eq!(thinned.notes(), "");
+    let counts = |ran: &Run, cache: &str| {
+        let value = |what: &str| {
+            let key = format!("t.rest.slabinfo.{cache}.{what}");
+            ran.record.as_ref().unwrap().metrics[&key].value
+        };
+        (value("active_objs"), value("num_slabs"))
+    };
+    for (cache, before, after) in [("shmem_inode_cache", 4000, 500), ("filp", 800, 100)] {
+        let ((all, slabs), (left, held)) = (counts(&whole, cache), counts(&thinned, cache));
+        // Slabs that a CPU has at hand count as if all of them were in use.
+        let about = |value: f64, wanted: i32| (value - f64::from(wanted)).abs() < 100.0;
+        assert!(about(all, before) && about(left, after), "{cache}: {all} {left}");
+        assert!(held > 0.9 * slabs, "{cache}: {held} slabs of {slabs}");
+    }
 }
 
 #[test]

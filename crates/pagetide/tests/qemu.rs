@@ -478,6 +478,73 @@ phase = [
 }
 
 #[test]
+fn what_scenarios_say_in_detail_is_done_by_the_kernel() {
+    if is_skipped("what_scenarios_say_in_detail_is_done_by_the_kernel") {
+        return;
+    }
+    let text = r#"
+repeats = 1
+[machine]
+memory = "128MiB"
+
+[[group]]
+name = "web"
+copies = 2
+
+[[task]]
+name = "t"
+phase = [
+    { name = "sparse", workload = "touch", size = "16MiB", stride = "2MiB", region = "sparse", passes = 3 },
+    { name = "files", workload = "names", make = 4000, keep = "100 %" },
+    { name = "pipes", workload = "pipes", make = 400, keep = "50 %" },
+    { name = "thin", workload = "remove", of = "files", keep = "1 in 8" },
+    { name = "close", workload = "remove", of = "pipes", keep = "1 in 8", pick = "random" },
+    { name = "rest", workload = "sleep", duration = "300ms" },
+    { name = "inodes", workload = "write-control", control = "slab.shmem_inode_cache.shrink", text = 1 },
+    { name = "open", workload = "write-control", control = "slab.filp.shrink", text = 1 },
+    { name = "names", workload = "write-control", control = "slab.dentry.shrink", text = 1 },
+    { name = "vectors", workload = "write-control", control = "slab.kmalloc-64.shrink", text = 1 },
+    { name = "after", workload = "sleep", duration = "1ms" },
+    { name = "limit", workload = "write-control", target = "web.1", control = "memory.max", text = "8M" },
+    { name = "enter", workload = "join-group", target = "web.1" },
+    { name = "fill", workload = "touch", size = "4MiB" },
+    { name = "leave", workload = "join-group" },
+    { name = "remove", workload = "remove-group", target = "web.0" },
+]
+"#;
+    let bench = Bench::new(text);
+    let document = json(bench.verify(&["--format", "json"]));
+    let notes = lines(&document["notes"]);
+    assert!(!notes.contains("os error") && !notes.contains("failed"), "{notes}");
+    let of = |key: &str| linux(&document, key);
+    assert_eq!(of("t.sparse.bytes"), 3.0 * 8.0 * 4096.0);
+    // What is counted as in use of a slab that a CPU had at hand is not after its cache was shrunk.
+    let inodes = |when: &str, what: &str| of(&format!("{when}.slabinfo.shmem_inode_cache.{what}"));
+    let made = inodes("t.after", "active_objs") - inodes("idle", "active_objs");
+    assert_eq!(made, 500.0);
+    let slabs = |when: &str| inodes(when, "num_slabs") - inodes("idle", "num_slabs");
+    assert!(slabs("t.after") > 0.9 * slabs("t.files"), "one in eight keeps each slab");
+    let open = of("t.after.slabinfo.filp.active_objs") - of("idle.slabinfo.filp.active_objs");
+    assert!((20.0..110.0).contains(&open), "some 25 of 200 pipes with two ends: {open}");
+    assert_eq!(of("t.fill.web.1.anon"), 1024.0);
+    // Free blocks of all zones are those of each; the program gives 20 MiB back when it ends.
+    let blocks = |when: &str, order: usize| of(&format!("{when}nr_free_blocks_{order}"));
+    for order in 0..11 {
+        let zones = ["DMA", "DMA32"].map(|zone| format!("t.fill.buddyinfo.node0.{zone}."));
+        let sum: f64 = zones.iter().map(|zone| blocks(zone, order)).sum();
+        assert_eq!(sum, blocks("t.fill.", order), "order {order}");
+    }
+    assert!(of("done.pgfree") + 1024.0 < of("pgfree"), "{} {}", of("done.pgfree"), of("pgfree"));
+    assert!(of("done.nr_free_pages") + 1024.0 < of("nr_free_pages"));
+    let simulated =
+        |key: &str| document["variants"][0]["metrics"][key]["pagetide"]["mean"].as_f64();
+    for key in ["done.pgfree", "t.fill.buddyinfo.node0.DMA32.nr_free_blocks_9", "t.fill.web.1.anon"]
+    {
+        assert!(simulated(key).is_some(), "both have {key}");
+    }
+}
+
+#[test]
 fn without_qemu_there_is_a_hint() {
     if is_skipped("without_qemu_there_is_a_hint") {
         return;

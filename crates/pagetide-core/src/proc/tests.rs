@@ -320,6 +320,10 @@ fn buddyinfo_counts_every_free_page() {
         let pages: u64 = counts.iter().enumerate().map(|(order, count)| count << order).sum();
         assert_eq!(pages, zone.free_pages());
     }
+    let told = machine.free_blocks_of_zones().into_iter();
+    let told: Vec<_> =
+        told.map(|(node, name, blocks)| (node.0.into(), name.into(), blocks.to_vec())).collect();
+    assert_eq!(told, zones);
     // The first line to the letter.
     let first = text.lines().next().unwrap();
     assert!(first.starts_with("Node 0, zone      DMA "), "{first:?}");

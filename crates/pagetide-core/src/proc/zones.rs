@@ -12,7 +12,7 @@ use crate::node::Node;
 use crate::owners::Owners;
 use crate::page::PageFlags;
 use crate::reclaim::kswapd::MAX_RECLAIM_RETRIES;
-use crate::units::{NR_PAGE_ORDERS, PAGEBLOCK_NR_PAGES, PAGEBLOCK_ORDER};
+use crate::units::{NodeId, NR_PAGE_ORDERS, PAGEBLOCK_NR_PAGES, PAGEBLOCK_ORDER};
 use crate::vmstat::NodeStat;
 use crate::zone::{Zone, MAX_NR_ZONES};
 use alloc::string::String;
@@ -118,6 +118,11 @@ impl<O: Owners> Manager<O> {
             out.push('\n');
         }
         out
+    }
+
+    /// What /proc/buddyinfo says, line by line: the node, the zone's name, its free blocks of each order.
+    pub fn free_blocks_of_zones(&self) -> Vec<(NodeId, &'static str, [u64; NR_PAGE_ORDERS])> {
+        self.present_zones().map(|zone| (zone.node, zone.name(), zone.buddyinfo())).collect()
     }
 
     pub(super) fn present_zones(&self) -> impl Iterator<Item = &Zone> {

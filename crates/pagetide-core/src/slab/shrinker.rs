@@ -26,6 +26,14 @@ impl Shrinker {
         }
     }
 
+    /// The function of the kernel that looks at them.
+    const fn name(self) -> &'static str {
+        match self {
+            Shrinker::ShadowNodes => "scan_shadow_nodes",
+            Shrinker::SuperBlock => "super_cache_scan",
+        }
+    }
+
     /// Who is asked next.
     const fn next(self) -> Option<Shrinker> {
         match self {

@@ -252,6 +252,7 @@ fn printk(event: &TraceEvent, delayed: u64, victim: u32) -> String {
             )
         }
         E::MmShrinkSlabStart {
+            shrink,
             nid,
             memcg: _,
             nr_objects_to_shrink,
@@ -260,12 +261,20 @@ fn printk(event: &TraceEvent, delayed: u64, victim: u32) -> String {
             total_scan,
             priority,
         } => format!(
-            "{SHRINKER}: nid: {} objects to shrink {nr_objects_to_shrink} gfp_flags none cache items \
+            "{shrink}{ADDRESS}: nid: {} objects to shrink {nr_objects_to_shrink} gfp_flags none cache items \
              {cache_items} delta {delta} total_scan {total_scan} priority {priority}",
             nid.0
         ),
-        E::MmShrinkSlabEnd { nid, memcg: _, unused_scan, new_scan, retval, total_scan } => format!(
-            "{SHRINKER}: nid: {} unused scan count {unused_scan} new scan count {new_scan} total_scan \
+        E::MmShrinkSlabEnd {
+            shrink,
+            nid,
+            memcg: _,
+            unused_scan,
+            new_scan,
+            retval,
+            total_scan,
+        } => format!(
+            "{shrink}{ADDRESS}: nid: {} unused scan count {unused_scan} new scan count {new_scan} total_scan \
              {total_scan} last shrinker return val {retval}",
             nid.0
         ),
@@ -286,8 +295,8 @@ fn printk(event: &TraceEvent, delayed: u64, victim: u32) -> String {
     }
 }
 
-/// The shrinker of names and inodes, with the address that the kernel hides.
-const SHRINKER: &str = "super_cache_scan+0x0/0x0 0000000000000000";
+/// Behind the function of a shrinker: where in it, and the shrinker's address, which the kernel hides.
+const ADDRESS: &str = "+0x0/0x0 0000000000000000";
 
 const fn reclaim_flags(file: bool) -> &'static str {
     if file {

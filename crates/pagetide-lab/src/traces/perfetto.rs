@@ -154,15 +154,21 @@ impl<W: Write> Perfetto<W> {
             E::MmVmscanMemcgSoftlimitReclaimEnd { nr_reclaimed, .. } => {
                 self.end_reclaim(at, thread, Stage::SoftLimitReclaim, nr_reclaimed)
             }
+            E::MmShrinkSlabStart { .. } => {
+                self.threads[thread].begin(at, Stage::ShrinkSlab, fields_of(event), Vec::new());
+                Ok(())
+            }
+            E::MmShrinkSlabEnd { .. } => {
+                let ends = |(name, _): &(&str, Value)| ["new_scan", "retval"].contains(name);
+                let annotations = fields_of(event).into_iter().filter(ends).collect();
+                self.threads[thread].end(at, Stage::ShrinkSlab, annotations, &mut self.packets)
+            }
             E::MmVmscanLruShrinkInactive { .. } => {
                 self.threads[thread].batch(event.raw());
                 Ok(())
             }
             // The batches are in the sums of the slices around them; a throttled thread has a slice of its own.
-            E::MmVmscanLruShrinkActive { .. }
-            | E::MmShrinkSlabStart { .. }
-            | E::MmShrinkSlabEnd { .. }
-            | E::MmVmscanThrottled { .. } => Ok(()),
+            E::MmVmscanLruShrinkActive { .. } | E::MmVmscanThrottled { .. } => Ok(()),
         }
     }
 

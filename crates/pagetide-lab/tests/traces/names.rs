@@ -58,6 +58,7 @@ fn tell(mut observer: impl Observer) {
     for thread in 0..NAMES.len() {
         observe(thread, What::SwitchIn(Cpu(1)));
         let start = TraceEvent::MmShrinkSlabStart {
+            shrink: "scan_shadow_nodes",
             nid,
             memcg,
             nr_objects_to_shrink: 1,
@@ -68,6 +69,7 @@ fn tell(mut observer: impl Observer) {
         };
         observe(thread, event(start, path()));
         let end = TraceEvent::MmShrinkSlabEnd {
+            shrink: "scan_shadow_nodes",
             nid,
             memcg,
             unused_scan: 1,
@@ -112,7 +114,7 @@ fn json_takes_any_name() {
     assert_eq!(lines[1]["memcg"], Value::Null);
     assert_eq!(
         text.lines().next().unwrap(),
-        r#"{"ns":2000,"cpu":1,"comm":"a \"b\" \\ c","event":"mm_shrink_slab_start","nid":0,"#
+        r#"{"ns":2000,"cpu":1,"comm":"a \"b\" \\ c","event":"mm_shrink_slab_start","shrink":"scan_shadow_nodes","nid":0,"#
             .to_owned()
             + "\"memcg\":\"/a \\\"b\\\" \u{fc}\",\"nr_objects_to_shrink\":1,\"cache_items\":2,"
             + r#""delta":3,"total_scan":4,"priority":12}"#
@@ -130,6 +132,10 @@ fn ftrace_cuts_names_and_says_how_long_sleeps_were() {
     let events = ftrace::read(&text);
     let of = |name: &str| events.iter().filter(|(_, event, _)| event == name).count();
     assert_eq!(of("mm_shrink_slab_start"), NAMES.len());
+    assert!(
+        text.contains(": scan_shadow_nodes+0x0/0x0 0000000000000000: nid: 0 objects"),
+        "{text}"
+    );
     assert_eq!((of("mm_vmscan_throttled"), of("mm_vmscan_kswapd_sleep")), (NAMES.len() + 1, 1));
     assert!(
         text.contains("usec_timeout=100000 usect_delayed=3 reason=VMSCAN_THROTTLE_WRITEBACK"),
@@ -158,5 +164,6 @@ fn perfetto_takes_any_name_and_closes_what_is_open() {
         let events = trace.packet.iter().filter_map(|packet| packet.track_event.as_ref());
         events.filter(|event| event.r#type == Some(kind)).count()
     };
-    assert_eq!((of(1), of(2)), (NAMES.len(), NAMES.len()));
+    // Each is throttled once, after a shrinker was at work.
+    assert_eq!((of(1), of(2)), (2 * NAMES.len(), 2 * NAMES.len()));
 }

@@ -4,7 +4,7 @@ use super::span::{clip, list_names, At, Sink, Span};
 pub(crate) use super::table::{decode_table, fill, need, table, unknown_key, Keyed};
 use super::tree::{Node, Value};
 use super::units::{self, UnitError};
-use crate::names::{AdviceKind, DiskModel, Named, OrderKind, ZoneName};
+use crate::names::{AdviceKind, DiskModel, Named, OrderKind, PickKind, ZoneName};
 use crate::names::{ArrivalKind, CpuDistribution};
 use crate::names::{
     HighOrderRequest, HugeAdviceKind, KernelRequest, LockKind, MadviseKind, NameKind,
@@ -98,16 +98,62 @@ pub(crate) struct Name(pub(crate) String);
 /// Longest name.
 const NAME_MAX: usize = 64;
 
+fn is_name(text: &str) -> bool {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    !text.is_empty() && text.len() <= NAME_MAX && text.chars().all(is_plain)
+}
+
 impl Decode for Name {
     fn decode(node: &Node, sink: &mut Sink) -> Option<Self> {
         let name = String::decode(node, sink)?;
-        let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-        if name.is_empty() || name.len() > NAME_MAX || !name.chars().all(is_plain) {
+        if !is_name(&name) {
             let hint = format!("use letters, digits, `-` and `_`, at most {NAME_MAX}");
             sink.hinted(node.span, format!("`{}` cannot be a name", clip(&name)), hint);
             return None;
         }
         Some(Name(name))
+    }
+}
+
+/// The name of a group, or of one of several copies: `NAME.0`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Target(pub(crate) String);
+
+impl Target {
+    /// The name, and what stands for the copy.
+    pub(crate) fn parts(&self) -> (&str, Option<&str>) {
+        match self.0.split_once('.') {
+            Some((name, copy)) => (name, Some(copy)),
+            None => (&self.0, None),
+        }
+    }
+}
+
+impl Decode for Target {
+    fn decode(node: &Node, sink: &mut Sink) -> Option<Self> {
+        let text = String::decode(node, sink)?;
+        let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+        let target = Target(text);
+        let (name, copy) = target.parts();
+        if !is_name(name) || copy.is_some_and(|copy| copy.is_empty() || !is_number(copy)) {
+            let hint = "write the name of a group, or of one of its copies: \"batch.0\"";
+            let message = format!("`{}` cannot be the name of a group", clip(&target.0));
+            sink.hinted(node.span, message, hint);
+            return None;
+        }
+        Some(target)
+    }
+}
+
+impl JsonSchema for Target {
+    fn inline_schema() -> bool {
+        true
+    }
+    fn schema_name() -> Cow<'static, str> {
+        "Target".into()
+    }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "pattern": "^[A-Za-z0-9_-]{1,64}(\\.[0-9]+)?$" })
     }
 }
 
@@ -262,6 +308,45 @@ quantity! {
 quantity! {
     /// Per cent, from 0 to 100. A plain 0 is accepted, other plain integers lack a unit.
     Percent, "a share", units::parse_percent, units::PERCENT_FORMS, "^[0-9]{1,3} *%$", Some(0)
+}
+
+/// A share: per cent, or so many of so many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Share {
+    pub(crate) part: u32,
+    pub(crate) of: u32,
+}
+
+impl Share {
+    pub(crate) const NONE: Share = Share { part: 0, of: 100 };
+}
+
+impl Decode for Share {
+    fn decode(node: &Node, sink: &mut Sink) -> Option<Self> {
+        let Value::Text(text) = &node.value else {
+            return Percent::decode(node, sink).map(|_| Share::NONE);
+        };
+        match units::parse_share(text) {
+            Ok((part, of)) => Some(Share { part, of }),
+            Err(UnitError { message, hint }) => {
+                sink.hinted(node.span, format!("`{}`: {message}", clip(text)), hint);
+                None
+            }
+        }
+    }
+}
+
+impl JsonSchema for Share {
+    fn schema_name() -> Cow<'static, str> {
+        "Share".into()
+    }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let text = json_schema!({
+            "type": "string", "pattern": "^([0-9]{1,3} *%|[0-9]+ in [0-9]+)$"
+        });
+        let none = json_schema!({ "type": "integer", "minimum": 0, "maximum": 0 });
+        json_schema!({ "description": units::SHARE_FORMS, "anyOf": [text, none] })
+    }
 }
 
 /// Reads a quantity: a text with a unit, or a plain integer up to `plain_max`.
@@ -440,5 +525,6 @@ named!(
     SubtreeControl,
     NameKind,
     OrderKind,
+    PickKind,
     ZoneName,
 );

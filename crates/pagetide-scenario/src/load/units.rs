@@ -29,6 +29,10 @@ pub(crate) const TIME_FORMS: &str =
 pub(crate) const RATE_FORMS: &str =
     "rates are written like \"500MiB/s\", \"2GiB/s\" or \"2000 pages/s\"";
 
+/// How shares of things are written.
+pub(crate) const SHARE_FORMS: &str =
+    "shares are written like \"10 %\" or \"1 in 8\", from \"0 %\" to \"100 %\"";
+
 /// How shares are written.
 pub(crate) const PERCENT_FORMS: &str =
     "shares are written like \"10 %\", from \"0 %\" to \"100 %\"";
@@ -156,6 +160,26 @@ pub(crate) fn parse_percent(text: &str, _: PageSize) -> Result<u64, UnitError> {
             Err(UnitError::new("not a share in whole per cent", PERCENT_FORMS))
         }
         Err(_) => Err(UnitError::new("more than all", PERCENT_FORMS)),
+    }
+}
+
+/// A share of things: so many of so many, 1 to a million.
+pub(crate) fn parse_share(text: &str) -> Result<(u32, u32), UnitError> {
+    const OF_MAX: u32 = 1_000_000;
+    let Some((part, of)) = text.split_once(" in ") else {
+        return match parse_percent(text, PageSize::default()) {
+            Ok(percent) => Ok((percent as u32, 100)),
+            Err(UnitError { message, .. }) => Err(UnitError::new(message, SHARE_FORMS)),
+        };
+    };
+    let number = |text: &str| {
+        let text = text.trim();
+        text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse::<u32>().ok())?
+    };
+    match number(part).zip(number(of)) {
+        Some((part, of)) if part <= of && (1..=OF_MAX).contains(&of) => Ok((part, of)),
+        Some((part, of)) if part > of => Err(UnitError::new("more than all", SHARE_FORMS)),
+        _ => Err(UnitError::new(format!("not a share, of 1 to {OF_MAX}"), SHARE_FORMS)),
     }
 }
 

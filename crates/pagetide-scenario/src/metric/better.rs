@@ -171,6 +171,7 @@ mod tests {
             ("machine:pgfree", Better::Neither),
             ("group:g:memory.current", Better::Neither),
             ("machine:slabinfo.pid.num_objs", Better::Neither),
+            ("machine:buddyinfo.node0.DMA.nr_free_blocks_9", Better::Neither),
             ("machine:of_a_kernel_to_come", Better::Neither),
         ] {
             assert_eq!(of(&key.parse().unwrap()), better, "{key}");

@@ -3,7 +3,7 @@
 //!
 //! Invariant: a metric that the simulator records is here (`tests/catalogue.rs` of pagetide-sim).
 
-use super::declared::{self, OF_CACHES, SLABINFO};
+use super::declared::{self, buddyinfo_name, OF_CACHES, SLABINFO};
 use super::key::Kind;
 use super::COUNTED;
 use crate::record::Unit;
@@ -16,7 +16,7 @@ use std::borrow::Cow;
 /// A metric, in words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Its name, the last part of its key. `CACHE` in it stands for a cache.
+    /// Its name, the last part of its key. `CACHE` in it stands for a cache, `nodeN.ZONE` for a zone.
     pub name: Cow<'static, str>,
     /// What it counts.
     pub unit: Unit,
@@ -73,8 +73,10 @@ pub fn all() -> Vec<Entry> {
     };
     for event in Event::ALL {
         let of = match COUNTED.contains(&event) {
-            true => vec![Kind::Machine, Kind::Phase, Kind::Group, Kind::PhaseGroup],
-            false => vec![Kind::Machine, Kind::Phase],
+            true => {
+                vec![Kind::Machine, Kind::Done, Kind::Phase, Kind::Group, Kind::PhaseGroup]
+            }
+            false => vec![Kind::Machine, Kind::Done, Kind::Phase],
         };
         all.push(of_vmstat(event.name().into(), of, Unit::Count, event.about().into()));
     }
@@ -91,7 +93,7 @@ pub fn all() -> Vec<Entry> {
             about: about.into(),
         });
     }
-    let levels = || vec![Kind::Machine, Kind::Phase];
+    let levels = || vec![Kind::Machine, Kind::Done, Kind::Phase];
     for stat in NodeStat::ALL {
         all.push(of_vmstat(stat.name().into(), levels(), Unit::Pages, stat.about().into()));
     }
@@ -111,6 +113,15 @@ pub fn all() -> Vec<Entry> {
             about: format!("free blocks of order {order}, all zones together").into(),
         });
     }
+    for order in 0..NR_PAGE_ORDERS {
+        all.push(Entry {
+            name: buddyinfo_name('N', "ZONE", order).into(),
+            unit: Unit::Count,
+            of: levels(),
+            source: "/proc/buddyinfo",
+            about: format!("free blocks of order {order} of each zone").into(),
+        });
+    }
     for wrong in Wrong::ALL {
         all.push(Entry {
             name: wrong.name().into(),
@@ -125,12 +136,11 @@ pub fn all() -> Vec<Entry> {
 
 /// Whether a scope of this kind can have a metric of this name.
 pub fn has(all: &[Entry], kind: Kind, name: &str) -> bool {
-    let is_of_cache = name
-        .strip_prefix(SLABINFO)
-        .is_some_and(|rest| OF_CACHES.iter().any(|what| rest.ends_with(&format!(".{what}"))));
-    let is_it = |entry: &Entry| match is_of_cache {
-        true => entry.name.starts_with(SLABINFO),
-        false => entry.name == name,
+    // Of what is said line by line the last part says what it is.
+    let end = |name: &str| name.rsplit_once('.').map_or(String::new(), |(_, end)| end.to_owned());
+    let is_it = |entry: &Entry| match declared::file_in(name) {
+        Some(file) => entry.name.starts_with(file) && end(&entry.name) == end(name),
+        None => entry.name == name,
     };
     all.iter().any(|entry| is_it(entry) && entry.of.contains(&kind))
 }

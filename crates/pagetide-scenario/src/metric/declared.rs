@@ -9,6 +9,7 @@
 use super::better::Better;
 use super::key::Kind;
 use crate::record::Unit;
+use std::fmt::Display;
 
 /// A metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,6 +81,19 @@ pub fn slabinfo_names(cache: &str) -> [String; 3] {
 /// `PAGE_COUNTER_MAX`, with pages of 4 KiB).
 pub const NO_LIMIT: u64 = (1 << 63) - 4096;
 
+/// What names of zones begin with: `buddyinfo.nodeN.ZONE.nr_free_blocks_ORDER`.
+pub const BUDDYINFO: &str = "buddyinfo.";
+
+/// The name of the free blocks of an order that a zone has.
+pub fn buddyinfo_name(node: impl Display, zone: &str, order: usize) -> String {
+    format!("{BUDDYINFO}node{node}.{zone}.nr_free_blocks_{order}")
+}
+
+/// The beginning, of those for whatever has a line in a file of the kernel, that a name or a pattern has.
+pub fn file_in(text: &str) -> Option<&'static str> {
+    [SLABINFO, BUDDYINFO].into_iter().find(|file| text.contains(file))
+}
+
 macro_rules! better {
     () => {
         Better::Less
@@ -122,9 +136,9 @@ metrics! {
         "CPU time that making its operations takes, without performing them; of a real kernel only, where the program that performs them runs";
     OPERATIONS = "operations", Count, [Phase] More, "Pagetide":
         "operations that its program makes; of a real kernel only";
-    PSI_SOME = "psi.memory.some", Seconds, [Machine Phase], "/proc/pressure/memory":
+    PSI_SOME = "psi.memory.some", Seconds, [Machine Done Phase], "/proc/pressure/memory":
         "time in which at least one task waited for memory";
-    PSI_FULL = "psi.memory.full", Seconds, [Machine Phase], "/proc/pressure/memory":
+    PSI_FULL = "psi.memory.full", Seconds, [Machine Done Phase], "/proc/pressure/memory":
         "time in which a task waited for memory and no other ran";
     TIME_KSWAPD = "time_kswapd_awake", Seconds, [Machine] Work, "tracepoints":
         "from the start of kswapd's work to its full sleep, naps included, all nodes together";
@@ -152,7 +166,7 @@ metrics! {
         "CPU time of compaction by kswapd";
     CPU_KCOMPACTD_COMPACTING = "cpu_kcompactd_compacting", Seconds, [Machine] Work, "tracepoints":
         "CPU time of compaction by kcompactd";
-    ALLOCSTALL = "allocstall", Count, [Machine Phase], "/proc/vmstat, sum of `allocstall_*`":
+    ALLOCSTALL = "allocstall", Count, [Machine Done Phase], "/proc/vmstat, sum of `allocstall_*`":
         "direct reclaims, all zones together";
     PEAK_SLAB = "peak.slab", Bytes, [Machine], "/proc/meminfo, Slab":
         "the most that all slabs were seen to have, looked at every 5 s and at the end, as the people did who measured the patch of 2020: what comes and goes in between is not seen";

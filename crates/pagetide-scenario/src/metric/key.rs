@@ -55,6 +55,9 @@ pub enum Scope {
     Machine,
     /// The machine before the run, since it had booted (of a real kernel).
     Idle,
+    /// The machine from the begin of the run until the last task had done its work, and before its program
+    /// ended: without what that gives back.
+    Done,
     /// The machine after the run, once the CPUs had to give back what they held of caches.
     Shrunk,
     /// A disk of the guest.
@@ -88,6 +91,8 @@ pub enum Kind {
     Machine,
     /// See [`Scope::Idle`].
     Idle,
+    /// See [`Scope::Done`].
+    Done,
     /// See [`Scope::Shrunk`].
     Shrunk,
     /// See [`Scope::Disk`].
@@ -104,9 +109,10 @@ pub enum Kind {
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Kind; 8] = [
+    pub const ALL: [Kind; 9] = [
         Kind::Machine,
         Kind::Idle,
+        Kind::Done,
         Kind::Shrunk,
         Kind::Disk,
         Kind::Task,
@@ -120,6 +126,7 @@ impl Kind {
         match self {
             Kind::Machine => "machine",
             Kind::Idle => "idle",
+            Kind::Done => "done",
             Kind::Shrunk => "shrunk",
             Kind::Disk => "disk",
             Kind::Task => "task",
@@ -136,6 +143,7 @@ impl Scope {
         match self {
             Scope::Machine => Kind::Machine,
             Scope::Idle => Kind::Idle,
+            Scope::Done => Kind::Done,
             Scope::Shrunk => Kind::Shrunk,
             Scope::Disk(_) => Kind::Disk,
             Scope::Task(_) => Kind::Task,
@@ -168,7 +176,7 @@ impl Scope {
                 phase: phase.clone(),
                 group: group.clone(),
             }),
-            Scope::Machine | Scope::Idle | Scope::Shrunk | Scope::Disk(_) => None,
+            Scope::Machine | Scope::Idle | Scope::Done | Scope::Shrunk | Scope::Disk(_) => None,
         }
     }
 
@@ -176,7 +184,7 @@ impl Scope {
     pub fn short(&self) -> String {
         match self {
             Scope::Machine => String::new(),
-            Scope::Idle | Scope::Shrunk => self.kind().word().to_owned(),
+            Scope::Idle | Scope::Done | Scope::Shrunk => self.kind().word().to_owned(),
             Scope::Disk(disk) => format!("disk.{disk}"),
             Scope::Task(owner) | Scope::Group(owner) => owner.to_string(),
             Scope::Phase { task, phase } => format!("{task}.{phase}"),
@@ -189,7 +197,7 @@ impl fmt::Display for Scope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.kind().word())?;
         match self {
-            Scope::Machine | Scope::Idle | Scope::Shrunk => Ok(()),
+            Scope::Machine | Scope::Idle | Scope::Done | Scope::Shrunk => Ok(()),
             Scope::Disk(disk) => write!(f, ":{disk}"),
             Scope::Task(owner) | Scope::Group(owner) => write!(f, ":{owner}"),
             Scope::Phase { task, phase } => write!(f, ":{task}:{phase}"),
@@ -235,6 +243,7 @@ impl FromStr for Key {
         let scope = match (kind, owners) {
             (Kind::Machine, []) => Scope::Machine,
             (Kind::Idle, []) => Scope::Idle,
+            (Kind::Done, []) => Scope::Done,
             (Kind::Shrunk, []) => Scope::Shrunk,
             (Kind::Disk, [disk]) => Scope::Disk((*disk).to_owned()),
             (Kind::Task, [task]) => Scope::Task(Owner::new(task)),

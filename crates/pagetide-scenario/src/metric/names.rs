@@ -10,7 +10,7 @@
 //! Invariant: `read(text(key))` is the key, for all owners of the setup and all names that the kind can
 //! have. So no two metrics of a record have one text.
 
-use super::declared::{self, SLABINFO};
+use super::declared;
 use super::key::{Key, Kind, Owner, Scope};
 use crate::model::Setup;
 use std::borrow::Cow;
@@ -69,7 +69,7 @@ impl Names {
             self.tasks.get(task).is_some_and(|phases| phases.contains(phase))
         };
         match scope {
-            Scope::Machine | Scope::Idle | Scope::Shrunk | Scope::Disk(_) => true,
+            Scope::Machine | Scope::Idle | Scope::Done | Scope::Shrunk | Scope::Disk(_) => true,
             Scope::Task(task) => self.tasks.contains_key(task),
             Scope::Phase { task, phase } => has_phase(task, phase),
             Scope::Group(group) => self.groups.contains(group),
@@ -111,6 +111,7 @@ impl Names {
             let (first, rest) = text.split_once('.')?;
             let of_run = match first {
                 "idle" => key(Scope::Idle, rest),
+                "done" => key(Scope::Done, rest),
                 "shrunk" => key(Scope::Shrunk, rest),
                 "disk" => {
                     let (disk, name) = rest.split_once('.')?;
@@ -134,12 +135,19 @@ fn owners(text: &str) -> impl Iterator<Item = (Owner, &str)> {
     plain.map(|(name, rest)| (Owner::new(name), rest)).into_iter().chain(copy)
 }
 
+/// Whether it is the name of what a line of a file says: there are as many as lines.
+fn is_of_file(name: &str) -> bool {
+    declared::file_in(name).is_some_and(|file| name.starts_with(file))
+}
+
 /// Whether a scope of this kind can have a metric of this name. Of tasks and of names with dots, all are
 /// declared; other names are whatever a kernel counts.
 fn may_have(kind: Kind, name: &str) -> bool {
     match kind {
         Kind::Task => declared::find(kind, name).is_some(),
-        Kind::Machine | Kind::Idle | Kind::Shrunk | Kind::Phase if name.starts_with(SLABINFO) => {
+        Kind::Machine | Kind::Idle | Kind::Done | Kind::Shrunk | Kind::Phase
+            if is_of_file(name) =>
+        {
             true
         }
         _ if name.is_empty() => false,

@@ -6,8 +6,8 @@ use super::prelude::*;
 table! {
     /// Makes a group.
     Keys of "workload create-group" {
-        /// The group.
-        target: At<Name> => required "\"batch\"",
+        /// The group; of several copies one, `NAME.0`.
+        target: At<Target> => required "\"batch\"",
     }
 }
 

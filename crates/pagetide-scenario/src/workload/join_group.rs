@@ -6,8 +6,8 @@ use super::prelude::*;
 table! {
     /// Moves the task into a group.
     Keys of "workload join-group" {
-        /// The group (default: the root).
-        target: At<Name>,
+        /// The group; of several copies one, `NAME.0` (default: the root).
+        target: At<Target>,
     }
 }
 

@@ -1,9 +1,9 @@
 //! `workload = "names"`: makes files and removes most of them again, or looks for names that do not exist.
 
 use super::prelude::*;
-use super::making::{Makes, Thing};
-use crate::load::decode::Percent;
-use crate::names::NameKind;
+use super::making::{Keep, Thing};
+use crate::load::decode::Share;
+use crate::names::{NameKind, PickKind};
 
 table! {
     /// Names in directories.
@@ -11,7 +11,9 @@ table! {
         /// How many.
         make: At<Int<1, 1_000_000>> => required "1000",
         /// The share of files that stays, beyond the end of the task (default "0 %").
-        keep: At<Percent> = Percent(0),
+        keep: At<Share> = Share::NONE,
+        /// Which of them stay: those that lie evenly, or any (default evenly).
+        pick: At<PickKind> = PickKind::Evenly,
         /// Files, or names that do not exist (default file).
         kind: At<NameKind> = NameKind::File,
     }
@@ -22,9 +24,8 @@ table! {
 pub struct Names {
     /// How many.
     pub make: u32,
-    /// Per cent of the files that stay, beyond the end of the task ([`is_kept`](super::is_kept)). Of
-    /// missing names nothing is there to be removed.
-    pub keep_percent: u32,
+    /// The files that stay, beyond the end of the task. Of missing names nothing is there to be removed.
+    pub keep: Keep,
     /// Names that the first disk does not have, instead of files on the memory file system.
     pub missing: bool,
 }
@@ -40,11 +41,11 @@ impl Kind for Names {
             sink.hinted(keep.span, "names that do not exist cannot be kept", hint);
             return None;
         }
-        Some(Names { make, keep_percent: keys.keep().0 as u32, missing })
+        Some(Names { make, keep: Keep::new(keys.keep(), keys.pick()), missing })
     }
 
-    fn stages(&self, _: u32, _: &mut Planner<'_>) -> Vec<Stage> {
+    fn stages(&self, phase: u32, planner: &mut Planner<'_>) -> Vec<Stage> {
         let thing = if self.missing { Thing::Missing } else { Thing::File };
-        vec![Makes::stage(thing, "names", self.make, self.keep_percent)]
+        vec![planner.makes(phase, thing, "names", (self.make, self.keep))]
     }
 }

@@ -1,7 +1,7 @@
 //! `workload = "mapped-read"`: maps a file shared and reads one byte of each page (mapped-file-stream).
 
 use super::prelude::*;
-use super::walk::{check_order, Order};
+use super::walk::{check_order, check_stride, Order, Walk};
 use crate::load::decode::Hundredths;
 use crate::names::{AdviceKind, OrderKind};
 
@@ -16,6 +16,8 @@ table! {
         order: At<OrderKind> = OrderKind::Sequential,
         /// Exponent of order zipf (default 1.0).
         exponent: At<Hundredths>,
+        /// From one page that is read to the next, whole pages (default: one page).
+        stride: At<Size>,
         /// Advice on the mapping (default normal).
         advice: At<AdviceKind> = AdviceKind::Normal,
         /// Passes over it (default 1).
@@ -32,11 +34,13 @@ pub struct MappedRead {
     pub file: usize,
     /// Pages of the mapping, from page 0.
     pub pages: u64,
+    /// Pages from one that is read to the next.
+    pub stride: u64,
     /// Which page comes next.
     pub order: Order,
     /// Advice given after mapping.
     pub advice: Advice,
-    /// Whole passes over the mapping (for `Random` and `Zipf`: `pages` draws a pass).
+    /// Whole passes over the mapping (for `Random` and `Zipf`: as many draws as pages are read in a pass).
     pub passes: u32,
     /// Region name: phases of one task with the same name share one mapping.
     pub region: String,
@@ -47,6 +51,7 @@ impl Kind for MappedRead {
 
     fn check(keys: &Keys, phases: &mut Phases<'_, '_>, sink: &mut Sink) -> Option<Self> {
         let order = check_order(keys.order(), &keys.exponent, sink);
+        let stride = check_stride(&keys.stride, sink);
         let name = keys.file(sink)?;
         let file = phases.files.names.find(name, sink)?;
         let pages = phases.mapped(file, name, &keys.size, sink)?;
@@ -55,12 +60,13 @@ impl Kind for MappedRead {
         let span = keys.size.as_ref().map_or(region.span, |size| size.span);
         phases.use_region(region, Some(file), advice, pages, span, sink)?;
         let (region, passes) = (region.value.0.clone(), keys.passes().into());
-        Some(MappedRead { file, pages, order: order?, advice, passes, region })
+        Some(MappedRead { file, pages, stride: stride?, order: order?, advice, passes, region })
     }
 
     fn stages(&self, _: u32, planner: &mut Planner<'_>) -> Vec<Stage> {
         let region = planner.file_region(self.file, &self.region, self.pages, self.advice);
-        let walk = planner.walk(region, self.pages, self.passes, false, self.order);
+        let MappedRead { pages, stride, passes, order, .. } = *self;
+        let walk = planner.walk(Walk { region, pages, stride, passes, write: false, order });
         vec![Stage::Map(region), walk]
     }
 

@@ -37,7 +37,7 @@ use schemars::JsonSchema;
 
 pub use crate::op::{FILE_SIZE_MAX, REGION_PAGES_MAX};
 pub use load_curve::Load;
-pub use making::is_kept;
+pub use making::Keep;
 pub use modulo::{scatter, SCATTER, SCATTER_ALTERNATE};
 pub use paced::Pace;
 pub use part::Part;
@@ -77,7 +77,7 @@ mod prelude {
     pub(super) use super::plan::{Planner, Stage, State};
     pub(super) use super::Kind;
     pub(super) use crate::load::check::phases::Phases;
-    pub(super) use crate::load::decode::{table, Int, Name, Size, Time};
+    pub(super) use crate::load::decode::{table, Int, Name, Size, Target, Time};
     pub(super) use crate::load::span::{clip, At, Problem, Sink};
     pub(super) use crate::op::{Advice, BlockRequest, Op};
 }
@@ -215,6 +215,8 @@ workloads! {
     Names = "names" in make_names,
     /// Opens pipes and closes most of them again.
     Pipes = "pipes" in open_pipes,
+    /// Removes files, or closes pipes, that an earlier phase has kept.
+    Remove = "remove" in remove,
     /// Hot and cold accesses over anonymous and/or file memory.
     WorkingSet = "working-set" in working_set,
     /// Serves requests, which arrive whether or not anybody is free.

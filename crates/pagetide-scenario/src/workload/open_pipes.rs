@@ -1,8 +1,9 @@
 //! `workload = "pipes"`: opens pipes and closes most of them again.
 
 use super::prelude::*;
-use super::making::{Makes, Thing};
-use crate::load::decode::Percent;
+use super::making::{Keep, Thing};
+use crate::load::decode::Share;
+use crate::names::PickKind;
 
 table! {
     /// Pipes.
@@ -10,7 +11,9 @@ table! {
         /// How many.
         make: At<Int<1, 100_000>> => required "200",
         /// The share that stays open until the task ends (default "0 %").
-        keep: At<Percent> = Percent(0),
+        keep: At<Share> = Share::NONE,
+        /// Which of them stay: those that lie evenly, or any (default evenly).
+        pick: At<PickKind> = PickKind::Evenly,
     }
 }
 
@@ -19,8 +22,8 @@ table! {
 pub struct Pipes {
     /// How many.
     pub make: u32,
-    /// Per cent of them that stay open until the task ends ([`is_kept`](super::is_kept)).
-    pub keep_percent: u32,
+    /// Those that stay open until the task ends.
+    pub keep: Keep,
 }
 
 impl Kind for Pipes {
@@ -28,10 +31,10 @@ impl Kind for Pipes {
 
     fn check(keys: &Keys, _: &mut Phases<'_, '_>, sink: &mut Sink) -> Option<Self> {
         let make = keys.make(sink)?.value.into();
-        Some(Pipes { make, keep_percent: keys.keep().0 as u32 })
+        Some(Pipes { make, keep: Keep::new(keys.keep(), keys.pick()) })
     }
 
-    fn stages(&self, _: u32, _: &mut Planner<'_>) -> Vec<Stage> {
-        vec![Makes::stage(Thing::Pipe, "pipes", self.make, self.keep_percent)]
+    fn stages(&self, phase: u32, planner: &mut Planner<'_>) -> Vec<Stage> {
+        vec![planner.makes(phase, Thing::Pipe, "pipes", (self.make, self.keep))]
     }
 }

@@ -2,6 +2,7 @@
 //! state that outlives a stage. Every checked setup has a plan.
 
 use super::cursor::Cursor;
+use super::making::Made;
 use super::objects::{Units, UnitsState};
 use crate::object_mix::KernelCache;
 use crate::op::Advice;
@@ -29,6 +30,8 @@ pub(crate) struct State {
     draws: BTreeMap<&'static str, SplitMix64>,
     /// Things that the task has made so far, by kind.
     pub(super) counts: BTreeMap<&'static str, u32>,
+    /// Number of the first of the things that a phase has made, by the phase.
+    pub(super) firsts: BTreeMap<u32, u32>,
     /// Slots and draws of kernel objects; a cursor has them while it works.
     pub(super) objects: Option<UnitsState>,
 }
@@ -43,6 +46,7 @@ impl State {
             positions: BTreeMap::new(),
             draws: BTreeMap::new(),
             counts: BTreeMap::new(),
+            firsts: BTreeMap::new(),
             objects: None,
         };
         state.objects = Some(UnitsState::new(state.draws("objects")));
@@ -56,10 +60,14 @@ impl State {
 
     /// Draws for `what`, of all phases of the task.
     pub(super) fn draws(&mut self, what: &'static str) -> SplitMix64 {
-        let Self { task, seed, .. } = self;
+        let new = self.fresh(what);
+        *self.draws.entry(what).or_insert(new)
+    }
+
+    /// Draws for `what`, from the first on.
+    pub(super) fn fresh(&self, what: &str) -> SplitMix64 {
         // A name that no region gives: `#` is in no name of a scenario.
-        let new = || SplitMix64::new(sub_seed(*seed, &format!("{task}#{what}")));
-        *self.draws.entry(what).or_insert_with(new)
+        SplitMix64::new(sub_seed(self.seed, &format!("{}#{what}", self.task)))
     }
 
     pub(super) fn keep_draws(&mut self, what: &'static str, prng: SplitMix64) {
@@ -149,6 +157,8 @@ pub(crate) struct Planner<'a> {
     /// The setup's caches.
     pub(super) caches: &'a [KernelCache],
     pub(super) state: State,
+    /// Things that phases make one by one, by the phase.
+    pub(super) made: BTreeMap<u32, Made>,
     /// Tables already made, by (pages, exponent).
     zipfs: Vec<(u64, u32, Arc<Zipf>)>,
 }
@@ -160,7 +170,7 @@ impl<'a> Planner<'a> {
         caches: &'a [KernelCache],
         state: State,
     ) -> Planner<'a> {
-        Planner { page_size, file_sizes, caches, state, zipfs: Vec::new() }
+        Planner { page_size, file_sizes, caches, state, made: BTreeMap::new(), zipfs: Vec::new() }
     }
 
     /// The generator of a pair of regions; the first phase that names the pair seeds it.

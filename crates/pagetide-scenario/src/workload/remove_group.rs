@@ -5,8 +5,8 @@ use super::prelude::*;
 table! {
     /// Removes a group.
     Keys of "workload remove-group" {
-        /// The group.
-        target: At<Name> => required "\"batch\"",
+        /// The group; of several copies one, `NAME.0`.
+        target: At<Target> => required "\"batch\"",
     }
 }
 
@@ -21,7 +21,7 @@ impl Kind for RemoveGroup {
     type Keys = Keys;
 
     fn check(keys: &Keys, phases: &mut Phases<'_, '_>, sink: &mut Sink) -> Option<Self> {
-        Some(RemoveGroup { group: phases.scene.groups.names.find(keys.target(sink)?, sink)? })
+        Some(RemoveGroup { group: phases.scene.groups.one(keys.target(sink)?, sink)? })
     }
 
     fn stages(&self, phase: u32, _: &mut Planner<'_>) -> Vec<Stage> {

@@ -10,7 +10,7 @@ use super::load_curve::{check_load, Load, Point, TIME_MAX};
 use super::modulo::Scatter;
 use super::paced::check_rate;
 use super::request::{Places, Shared};
-use super::walk::{check_order, Order};
+use super::walk::{check_order, Order, Walk};
 use crate::load::check::phases::{anon_pages, check_block, region_name};
 use crate::load::decode::{Hundredths, PerSecond, Rate};
 use crate::load::span::Span;
@@ -189,7 +189,7 @@ impl Kind for Service {
             let region = planner.anon_region(name, *pages, advice);
             stages.push(Stage::Map(region));
             if self.populate {
-                stages.push(planner.walk(region, *pages, 1, true, Order::Sequential));
+                stages.push(planner.walk(Walk::once(region, *pages, true)));
             }
             let zipf = match self.order {
                 Order::Zipf { exponent_hundredths } => {

@@ -62,7 +62,16 @@ fn run(files: Vec<File>, phases: Vec<Workload>) -> Vec<Op> {
 fn touch(region: &str, pages: u64, order: Order) -> Workload {
     let advice = Advice::Normal;
     let region = region.into();
-    Workload::Touch(Touch { region, pages, passes: 1, write: true, order, advice, pace: None })
+    Workload::Touch(Touch {
+        region,
+        pages,
+        stride: 1,
+        passes: 1,
+        write: true,
+        order,
+        advice,
+        pace: None,
+    })
 }
 
 fn pages_of(ops: &[Op]) -> Vec<u64> {
@@ -145,11 +154,43 @@ fn scattered_pages_follow_the_prime() {
 }
 
 #[test]
+fn a_stride_leaves_pages_out() {
+    let of = |pages, stride, order, passes| {
+        let touch = Touch {
+            region: "a".into(),
+            pages,
+            stride,
+            passes,
+            write: true,
+            order,
+            advice: Advice::Normal,
+            pace: None,
+        };
+        let ops = run(Vec::new(), vec![Workload::Touch(touch)]);
+        let mapped = ops.iter().find_map(|op| match op {
+            Op::Map { pages, .. } => Some(*pages),
+            _ => None,
+        });
+        assert_eq!(mapped, Some(pages), "the region is as large");
+        pages_of(&ops)
+    };
+    assert_eq!(of(1536, 512, Order::Sequential, 2), [0, 512, 1024, 0, 512, 1024]);
+    assert_eq!(of(1537, 512, Order::Sequential, 1), [0, 512, 1024, 1536], "as far as it reaches");
+    assert_eq!(of(3, 512, Order::Sequential, 1), [0]);
+    // The order of 1000 pages, each at its place.
+    for order in [Order::Scattered, Order::Random, Order::Zipf { exponent_hundredths: 100 }] {
+        let dense: Vec<u64> = of(1000, 1, order, 1).iter().map(|page| page * 8).collect();
+        assert_eq!(of(8000, 8, order, 1), dense, "{order:?}");
+    }
+}
+
+#[test]
 fn random_draws_continue_over_phases_and_passes() {
     let draws = |passes, phases| {
         let phase = Workload::Touch(Touch {
             region: "a".into(),
             pages: 100,
+            stride: 1,
             passes,
             write: false,
             order: Order::Random,

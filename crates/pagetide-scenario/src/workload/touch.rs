@@ -3,7 +3,7 @@
 use super::prelude::*;
 use super::load_curve::Point;
 use super::paced::Pace;
-use super::walk::{check_order, Order};
+use super::walk::{check_order, check_stride, Order, Walk};
 use crate::load::check::phases::{anon_pages, region_name};
 use crate::load::decode::{Hundredths, Rate};
 use crate::names::{HugeAdviceKind, OrderKind};
@@ -19,6 +19,8 @@ table! {
         order: At<OrderKind> = OrderKind::Sequential,
         /// Exponent of order zipf (default 1.0).
         exponent: At<Hundredths>,
+        /// From one page that is touched to the next, whole pages (default: one page).
+        stride: At<Size>,
         /// Passes over it (default 1).
         passes: At<Int<0, { u32::MAX as i64 }>> = Int(1),
         /// Phases of a task that name the same region share it (default anon).
@@ -39,7 +41,9 @@ pub struct Touch {
     pub region: String,
     /// Pages of the region.
     pub pages: u64,
-    /// Whole passes (for `Random` and `Zipf`: `pages` draws a pass).
+    /// Pages from one that is touched to the next.
+    pub stride: u64,
+    /// Whole passes (for `Random` and `Zipf`: as many draws as pages are touched in a pass).
     pub passes: u32,
     /// Write or read.
     pub write: bool,
@@ -56,6 +60,7 @@ impl Kind for Touch {
 
     fn check(keys: &Keys, phases: &mut Phases<'_, '_>, sink: &mut Sink) -> Option<Self> {
         let order = check_order(keys.order(), &keys.exponent, sink);
+        let stride = check_stride(&keys.stride, sink);
         let pace = Pace::check(&keys.rate, &keys.load, &keys.bad, sink);
         let size = keys.size(sink)?;
         let pages = anon_pages(size, sink)?;
@@ -66,13 +71,14 @@ impl Kind for Touch {
         };
         phases.use_region(&region, None, advice, pages, size.span, sink)?;
         let (passes, write) = (keys.passes().into(), keys.write());
-        let (region, order, pace) = (region.value.0, order?, pace?);
-        Some(Touch { region, pages, passes, write, order, advice, pace })
+        let (region, order, stride, pace) = (region.value.0, order?, stride?, pace?);
+        Some(Touch { region, pages, stride, passes, write, order, advice, pace })
     }
 
     fn stages(&self, _: u32, planner: &mut Planner<'_>) -> Vec<Stage> {
         let region = planner.anon_region(&self.region, self.pages, self.advice);
-        let walk = planner.walk(region, self.pages, self.passes, self.write, self.order);
+        let Touch { pages, stride, passes, write, order, .. } = *self;
+        let walk = planner.walk(Walk { region, pages, stride, passes, write, order });
         vec![Stage::Map(region), planner.paced(walk, self.pace.as_ref())]
     }
 }

@@ -1,9 +1,11 @@
-//! Passes over a region, page by page, in one of several orders.
+//! Passes over a region, page by page or page after every so many, in one of several orders.
+//!
+//! Invariant: with a stride the order is that of the pages that are left, as if there were no others.
 
 use super::cursor::Cursor;
 use super::modulo::Scatter;
 use super::plan::{Planner, Stage, State};
-use crate::load::decode::Hundredths;
+use crate::load::decode::{Hundredths, Size};
 use crate::load::span::{At, Sink};
 use crate::names::OrderKind;
 use crate::op::Op;
@@ -50,16 +52,43 @@ pub(super) fn check_order(
     })
 }
 
+/// Pages from one that is visited to the next; `None` after a mistake was reported.
+pub(super) fn check_stride(stride: &Option<At<Size>>, sink: &mut Sink) -> Option<u64> {
+    let Some(stride) = stride else { return Some(1) };
+    let (bytes, page) = (stride.value.0, sink.page_size.bytes());
+    if bytes == 0 || !bytes.is_multiple_of(page) {
+        let hint = format!("whole pages of {} KiB, for example \"2MiB\"", page >> 10);
+        sink.hinted(stride.span, "no distance between pages", hint);
+        return None;
+    }
+    Some(bytes / page)
+}
+
+/// Passes over a region.
+pub(super) struct Walk {
+    /// Index into [`State::regions`].
+    pub(super) region: usize,
+    /// Over so many pages, from page 0.
+    pub(super) pages: u64,
+    /// Pages from one that is visited to the next.
+    pub(super) stride: u64,
+    pub(super) passes: u32,
+    pub(super) write: bool,
+    pub(super) order: Order,
+}
+
+impl Walk {
+    /// Each of the pages, in order.
+    pub(super) fn once(region: usize, pages: u64, write: bool) -> Walk {
+        Walk { region, pages, stride: 1, passes: 1, write, order: Order::Sequential }
+    }
+}
+
 impl Planner<'_> {
-    /// Passes over the first `pages` pages of a region.
-    pub(super) fn walk(
-        &mut self,
-        region: usize,
-        pages: u64,
-        passes: u32,
-        write: bool,
-        order: Order,
-    ) -> Stage {
+    /// The walk as a stage.
+    pub(super) fn walk(&mut self, walk: Walk) -> Stage {
+        let Walk { region, pages, stride, passes, write, order } = walk;
+        let pages = pages.div_ceil(stride);
         let zipf = match order {
             Order::Zipf { exponent_hundredths } => Some(self.zipf(pages, exponent_hundredths)),
             Order::Sequential | Order::Scattered | Order::Random => None,
@@ -67,10 +96,10 @@ impl Planner<'_> {
         let scatter = Scatter::new(pages);
         Stage::run(move |state, _| {
             let number = state.number(region);
-            let laps = Laps { region: number, write, index: 0, pages, passes_left: passes };
+            let laps = Laps { region: number, write, stride, index: 0, pages, passes_left: passes };
             let left = pages * u64::from(passes);
             let prng = state.regions[region].prng;
-            let draws = Draws { home: region, region: number, write, pages, left, prng };
+            let draws = Draws { home: region, region: number, write, stride, pages, left, prng };
             match (order, &zipf) {
                 (Order::Sequential, _) => Cursor::Sequential(laps),
                 (Order::Scattered, _) => Cursor::Scattered(laps, scatter),
@@ -86,6 +115,7 @@ impl Planner<'_> {
 pub(super) struct Laps {
     region: u32,
     write: bool,
+    stride: u64,
     index: u64,
     pages: u64,
     passes_left: u32,
@@ -108,7 +138,7 @@ impl Laps {
 
     #[inline]
     pub(super) fn access(&self, page: u64) -> Op {
-        Op::Access { region: self.region, page, write: self.write }
+        Op::Access { region: self.region, page: page * self.stride, write: self.write }
     }
 }
 
@@ -119,6 +149,7 @@ pub(super) struct Draws {
     home: usize,
     region: u32,
     write: bool,
+    stride: u64,
     pages: u64,
     left: u64,
     prng: SplitMix64,
@@ -128,14 +159,14 @@ impl Draws {
     #[inline]
     pub(super) fn uniform(&mut self) -> Option<Op> {
         self.left = self.left.checked_sub(1)?;
-        let page = self.prng.below(self.pages);
+        let page = self.prng.below(self.pages) * self.stride;
         Some(Op::Access { region: self.region, page, write: self.write })
     }
 
     #[inline]
     pub(super) fn zipf(&mut self, zipf: &Zipf, scatter: &Scatter) -> Option<Op> {
         self.left = self.left.checked_sub(1)?;
-        let page = scatter.page(zipf.draw(&mut self.prng) - 1);
+        let page = scatter.page(zipf.draw(&mut self.prng) - 1) * self.stride;
         Some(Op::Access { region: self.region, page, write: self.write })
     }
 

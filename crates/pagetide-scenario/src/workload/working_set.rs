@@ -6,7 +6,7 @@ use super::cursor::Cursor;
 use super::load_curve::Point;
 use super::modulo::{Modulo, Scatter};
 use super::paced::Pace;
-use super::walk::Order;
+use super::walk::Walk;
 use crate::load::check::phases::{anon_pages, region_name};
 use crate::load::decode::Rate;
 use crate::load::span::Span;
@@ -136,7 +136,7 @@ impl Kind for WorkingSet {
         if self.populate {
             for (side, write) in sides {
                 stages.extend(side.map(|(region, pages)| {
-                    planner.walk(region, pages, 1, write, Order::Sequential)
+                    planner.walk(Walk::once(region, pages, write))
                 }));
             }
         }

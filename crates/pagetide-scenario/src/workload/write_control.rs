@@ -12,8 +12,8 @@ table! {
         control: At<ControlName> => required "\"memory.reclaim\"",
         /// What to write.
         text: At<ControlText> => required "\"100M\"",
-        /// The group whose file it is (default: none, the file is the machine's).
-        target: At<Name>,
+        /// The group whose file it is; of several copies one, `NAME.0` (default: none, the file is the machine's).
+        target: At<Target>,
     }
 }
 

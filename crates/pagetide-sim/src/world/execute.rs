@@ -105,10 +105,13 @@ impl World {
             self.end_phase(id, phase, 0);
         }
         let task = &self.tasks[id];
+        let mm = task.mm;
         if !task.background {
             self.nr_over += 1;
+            if ended_by.is_none() {
+                self.done = Some(self.counted());
+            }
         }
-        let mm = task.mm;
         self.free_all_objects(id, cpu);
         self.close_all_pipes(id, cpu);
         let effects = self.machine.exit_mm(mm, cpu).expect("a task ends once");
@@ -556,6 +559,7 @@ impl World {
                     usage: task.usage.clone(),
                     vmstat,
                     levels: Vec::new(),
+                    zones: Vec::new(),
                     slabs: SlabLevels::default(),
                     extra: Vec::new(),
                     groups: Vec::new(),
@@ -644,7 +648,7 @@ impl World {
         let times = self.times_of(id, elapsed);
         let work = self.meter.of_task(id);
         let extra = self.residency(id, phase);
-        let levels = self.machine.levels();
+        let (levels, zones) = (self.machine.levels(), self.machine.free_blocks_of_zones());
         let slabs = self.slab_levels();
         let groups = self.group_counts();
         let vmstat = &self.machine.mem.vmstat;
@@ -661,7 +665,7 @@ impl World {
                     *before = now - *before;
                 }
             }
-            run.levels = levels;
+            (run.levels, run.zones) = (levels, zones);
             run.slabs = slabs;
             run.extra = extra;
             let before = std::mem::replace(&mut run.groups, groups);

@@ -148,6 +148,7 @@ fn workload(draw: &mut Draw, files: &[File], memory: u64, number: usize) -> Work
         2 => Workload::MappedRead(MappedRead {
             file,
             pages: mapped,
+            stride: draw.of(&[1, 1, 1, 3, 512]),
             order: order(draw),
             advice,
             passes: 1 + draw.below(2) as u32,
@@ -156,6 +157,7 @@ fn workload(draw: &mut Draw, files: &[File], memory: u64, number: usize) -> Work
         3..=5 => Workload::Touch(Touch {
             region: format!("heap{number}"),
             pages,
+            stride: draw.of(&[1, 1, 1, 3, 512]),
             passes: 1 + draw.below(2) as u32,
             write: !draw.one_in(4),
             order: order(draw),

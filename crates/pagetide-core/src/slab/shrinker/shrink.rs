@@ -52,6 +52,7 @@ impl<O: Owners> Manager<O> {
         let total_scan = ((deferred >> shift) + delta).min(2 * freeable);
         let owed = deferred + delta;
         self.mem.events.record(TraceEvent::MmShrinkSlabStart {
+            shrink: shrinker.name(),
             nid: node,
             memcg,
             nr_objects_to_shrink: deferred,
@@ -99,6 +100,7 @@ impl<O: Owners> Manager<O> {
         *deferred = deferred.saturating_sub(state.deferred) + owed;
         let new_scan = *deferred;
         self.mem.events.record(TraceEvent::MmShrinkSlabEnd {
+            shrink: state.shrinker.name(),
             nid: state.node,
             memcg: state.memcg,
             unused_scan: state.deferred,

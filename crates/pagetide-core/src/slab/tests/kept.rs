@@ -92,6 +92,7 @@ fn a_shrinker_says_what_it_does() {
     assert_eq!(
         start,
         TraceEvent::MmShrinkSlabStart {
+            shrink: "super_cache_scan",
             nid,
             memcg,
             nr_objects_to_shrink: 0,
@@ -107,6 +108,7 @@ fn a_shrinker_says_what_it_does() {
     assert_eq!(
         end,
         TraceEvent::MmShrinkSlabEnd {
+            shrink: "super_cache_scan",
             nid,
             memcg,
             unused_scan: 0,

@@ -16,6 +16,8 @@ pub enum Stage {
     MemcgReclaim,
     /// `mm_vmscan_memcg_softlimit_reclaim_begin` to `_end`.
     SoftLimitReclaim,
+    /// `mm_shrink_slab_start` to `_end`.
+    ShrinkSlab,
 }
 
 impl Stage {
@@ -52,6 +54,7 @@ impl Stage {
             Stage::DirectReclaim => "direct reclaim",
             Stage::MemcgReclaim => "memcg reclaim",
             Stage::SoftLimitReclaim => "soft limit reclaim",
+            Stage::ShrinkSlab => "shrink slab",
             Stage::Of(Slice::Call(CallKind::Fault { major: false })) => "page fault",
             Stage::Of(Slice::Call(CallKind::Fault { major: true })) => "major fault",
             Stage::Of(Slice::Call(CallKind::Read)) => "read",

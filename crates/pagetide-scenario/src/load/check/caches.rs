@@ -1,8 +1,10 @@
 //! `[[machine.cache]]`, and the caches that writes to `slab.CACHE.FILE` name: each must be one of the
-//! kernel's own caches or a cache of an object mix that the scenario names.
+//! kernel's own caches, one of names and pipes if a task makes these, or a cache of an object mix that the
+//! scenario names.
 
 use super::names::Names;
 use super::objects::Mixes;
+use crate::kernel_objects::OBJECTS;
 use crate::load::raw;
 use crate::load::span::{clip, Sink, Span};
 use crate::model::CacheTuning;
@@ -30,6 +32,10 @@ impl Known<'_> {
         }
         let hint = match sink.suggest(name, names()) {
             Some(near) => format!("did you mean `{near}`?"),
+            None if OBJECTS.contains(&name) => {
+                "it is there when a task has workload names or pipes, or a mix with objects of it"
+                    .to_owned()
+            }
             None => "there are the kernel's own, such as `kmalloc-64`, and those of the mixes of \
                      workload kernel-objects"
                 .to_owned(),
@@ -40,7 +46,10 @@ impl Known<'_> {
 
 /// The tuned caches; every cache that is named anywhere is one that there may be.
 pub(super) fn check(raw: &raw::Scenario, mixes: &Mixes, sink: &mut Sink) -> Vec<CacheTuning> {
-    let known = Known { own: kernel_caches().collect(), mixes };
+    let makes_things = |keys: &Keys| matches!(keys, Keys::Names(_) | Keys::Pipes(_));
+    let of_things = if raw.workloads().any(makes_things) { &OBJECTS[..] } else { &[] };
+    let own = kernel_caches().chain(of_things.iter().map(|&name| name.to_owned())).collect();
+    let known = Known { own, mixes };
     let list = raw.machine.as_ref().and_then(|machine| machine.cache.as_deref());
     let mut names = Names::new("cache");
     let mut tuned = Vec::new();

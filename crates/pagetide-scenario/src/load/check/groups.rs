@@ -5,7 +5,7 @@ use super::knobs::{
     check_mark, find_machine_file, group_write, group_writes, machine_write, value_of,
 };
 use super::names::{need, Names};
-use crate::load::decode::Name;
+use crate::load::decode::{Name, Target};
 use crate::load::raw::Group as RawGroup;
 use crate::load::span::{clip, At, Problem, Sink, Span};
 use crate::load::units::show_size;
@@ -37,7 +37,7 @@ pub(crate) struct Groups<'a> {
 pub(super) fn check<'a>(
     list: &'a [RawGroup],
     is_incomplete: bool,
-    removed: impl Iterator<Item = &'a str>,
+    removed: impl Iterator<Item = &'a Target>,
     memory: u64,
     sink: &mut Sink,
 ) -> Groups<'a> {
@@ -110,8 +110,9 @@ pub(super) fn check<'a>(
         }
     }
     check_protection(list, memory, sink);
-    let removed = removed.filter_map(|name| names.get(name)).collect();
-    Groups { names, list: groups, copies, removed, without_memory }
+    let mut groups = Groups { names, list: groups, copies, removed: BTreeSet::new(), without_memory };
+    groups.removed = removed.filter_map(|target| groups.find(target)).collect();
+    groups
 }
 
 /// A group without a memory controller has no files of one.
@@ -235,9 +236,53 @@ impl Groups<'_> {
         Some(group)
     }
 
+    /// The group that is meant, if it is one.
+    fn find(&self, target: &Target) -> Option<usize> {
+        let (name, copy) = target.parts();
+        let first = self.names.get(name)?;
+        match (self.copies.get(&first), copy) {
+            (None, None) => Some(first),
+            (Some(&nr), Some(copy)) => {
+                let copy: usize = copy.parse().ok()?;
+                // The name that it has: 1, not 01.
+                let is_one = copy < nr && target.0 == self.list[first + copy].name;
+                is_one.then_some(first + copy)
+            }
+            (None, Some(_)) | (Some(_), None) => None,
+        }
+    }
+
+    /// The one group that a task names; reports one that there is not, and several.
+    pub(crate) fn one(&self, target: &At<Target>, sink: &mut Sink) -> Option<usize> {
+        let found = self.find(&target.value);
+        if found.is_some() {
+            return found;
+        }
+        let (name, copy) = target.value.parts();
+        let Some(first) = self.names.get(name) else {
+            return self.names.find_text(name, target.span, sink);
+        };
+        let name = clip(name);
+        let (message, hint) = match (self.copies.get(&first), copy) {
+            (Some(_), None) => (
+                format!("`{name}` has several copies"),
+                format!("say which: \"{name}.0\", for example"),
+            ),
+            (nr, _) => (
+                format!("there is no group `{}`", clip(&target.value.0)),
+                match nr {
+                    Some(nr) => format!("it has copies `{name}.0` to `{name}.{}`", nr - 1),
+                    None => format!("`{name}` has one copy: write \"{name}\""),
+                },
+            ),
+        };
+        sink.hinted(target.span, message, hint);
+        None
+    }
+
     /// The group that a task makes.
-    pub(crate) fn create(&self, name: &At<Name>, sink: &mut Sink) -> Option<usize> {
-        let group = self.names.find(name, sink)?;
+    pub(crate) fn create(&self, name: &At<Target>, sink: &mut Sink) -> Option<usize> {
+        let group = self.one(name, sink)?;
         if self.list[group].at_start && !self.removed.contains(&group) {
             let message = format!("the group `{}` is there from the start", clip(&name.value.0));
             let hint = "write at_start = false in its [[group]], or remove it before";
@@ -245,7 +290,7 @@ impl Groups<'_> {
                 span: name.span,
                 message,
                 hint: Some(hint.into()),
-                also: self.names.span(&name.value.0).map(|span| (span, "the group".into())),
+                also: self.names.span(name.value.parts().0).map(|span| (span, "the group".into())),
             });
         }
         Some(group)

@@ -44,7 +44,7 @@ pub(super) fn setup(raw: &raw::Scenario, at: Span, base_dir: &Path, sink: &mut S
     let sysctls = knobs::sysctls(raw.sysctl.as_ref(), &policies, sink);
     let memory = machine.nodes.iter().fold(0, |sum: u64, node| sum.saturating_add(node.memory));
     let removed = raw.workloads().filter_map(|keys| match keys {
-        Keys::RemoveGroup(keys) => Some(keys.target.as_ref()?.value.0.as_str()),
+        Keys::RemoveGroup(keys) => Some(&keys.target.as_ref()?.value),
         _ => None,
     });
     let list = raw.group.as_deref().unwrap_or_default();

@@ -4,11 +4,11 @@
 use super::files::Files;
 use super::groups::Groups;
 use super::objects::Mixes;
-use crate::load::decode::{Name, Size};
+use crate::load::decode::{Name, Size, Target};
 use crate::load::span::{clip, At, Problem, Sink, Span};
 use crate::load::trace_file;
 use crate::load::units::show_size;
-use crate::model::Write;
+use crate::model::{Phase, Write};
 use crate::object_mix::ObjectMix;
 use crate::op::Advice;
 use crate::op::{FILE_SIZE_MAX, REGION_PAGES_MAX};
@@ -63,6 +63,10 @@ pub(crate) struct Phases<'c, 'a> {
     /// (anonymous region, file region) -> (start value, where it was written).
     pub(crate) generators: BTreeMap<(String, String), (Option<i64>, Span)>,
     pub(crate) later: Vec<Later>,
+    /// Those before this one, repeats included.
+    pub(crate) before: Vec<Phase>,
+    /// One of them could not be read.
+    pub(crate) is_incomplete: bool,
 }
 
 /// A region that some phase uses.
@@ -77,8 +81,8 @@ pub(crate) struct Region {
 
 impl<'c, 'a> Phases<'c, 'a> {
     pub(super) fn new(files: &'c Files<'a>, scene: Scene<'c>) -> Self {
-        let (regions, generators, later) = Default::default();
-        Self { files, scene, regions, generators, later }
+        let (regions, generators, later, before) = Default::default();
+        Self { files, scene, regions, generators, later, before, is_incomplete: false }
     }
 
     /// The checks that have waited.
@@ -147,9 +151,13 @@ impl<'c, 'a> Phases<'c, 'a> {
     }
 
     /// The group that is named, if one is; `None` if there is no such group.
-    pub(crate) fn group(&self, name: &Option<At<Name>>, sink: &mut Sink) -> Option<Option<usize>> {
+    pub(crate) fn group(
+        &self,
+        name: &Option<At<Target>>,
+        sink: &mut Sink,
+    ) -> Option<Option<usize>> {
         match name {
-            Some(name) => self.scene.groups.names.find(name, sink).map(Some),
+            Some(name) => self.scene.groups.one(name, sink).map(Some),
             None => Some(None),
         }
     }

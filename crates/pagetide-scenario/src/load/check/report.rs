@@ -5,7 +5,7 @@ use crate::criterion::Criterion;
 use crate::load::raw;
 use crate::load::span::{clip, list_names, At, Problem, Sink};
 use crate::metric::catalogue::{self, Entry};
-use crate::metric::declared::{ON_REQUEST, SLABINFO};
+use crate::metric::declared::{file_in, ON_REQUEST};
 use crate::metric::{Key, Kind, Names, Owner, Scope};
 use crate::model::{PageSize, Reference, Setup, Task};
 use crate::near::matches;
@@ -50,13 +50,13 @@ impl Known {
     /// tasks and groups, and a group counts in each phase: so it looks at what is left of the pattern behind the
     /// owners, which is much the same for most of them, and not at each key.
     fn may_match(&self, pattern: &str, setup: &Setup) -> bool {
-        if pattern.contains(SLABINFO) {
-            // Which caches there are is seen when it runs.
+        if file_in(pattern).is_some() {
+            // Which caches and zones there are is seen when it runs.
             return true;
         }
         let whole = Rest::of(pattern);
         let mut behind = BTreeSet::from([(Kind::Machine, whole.clone())]);
-        for kind in [Kind::Idle, Kind::Shrunk] {
+        for kind in [Kind::Idle, Kind::Done, Kind::Shrunk] {
             behind.insert((kind, whole.owner(pattern, kind.word())));
         }
         let owners = |name: &str| {

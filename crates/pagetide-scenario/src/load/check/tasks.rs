@@ -165,7 +165,6 @@ fn phases(
         sink.hinted(task.table.at, "the task does nothing", hint);
     }
     let mut names: BTreeMap<String, Span> = BTreeMap::new();
-    let mut phases = Vec::new();
     for phase in list {
         let name = phase.table.name(sink);
         let workload = match &phase.workload {
@@ -178,6 +177,7 @@ fn phases(
                 None
             }
         };
+        checker.is_incomplete |= name.is_none() || workload.is_none();
         let Some(name) = name else { continue };
         let repeat = phase.table.repeat().0;
         for i in 0..repeat {
@@ -195,14 +195,14 @@ fn phases(
                 break;
             }
             names.insert(full.clone(), name.span);
-            if phases.len() == budget {
+            if checker.before.len() == budget {
                 break;
             }
-            phases.extend(workload.clone().map(|workload| Phase { name: full, workload }));
+            checker.before.extend(workload.clone().map(|workload| Phase { name: full, workload }));
         }
     }
     checker.finish(sink);
-    phases
+    checker.before
 }
 
 /// Whether the task never ends by itself. Reports what can then not be.

@@ -340,6 +340,27 @@ fn advice_about_huge_pages() {
 }
 
 #[test]
+fn a_stride_is_whole_pages() {
+    let touch = "workload = \"touch\"\nsize = \"8MiB\"\n";
+    let read = "workload = \"mapped-read\"\nfile = \"data\"\n";
+    let of = |keys: &str| match workload(keys) {
+        Workload::Touch(Touch { pages, stride, .. }) => (pages, stride),
+        Workload::MappedRead(MappedRead { pages, stride, .. }) => (pages, stride),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(of(touch), (2048, 1));
+    assert_eq!(of(&format!("{touch}stride = \"2MiB\"\n")), (2048, 512));
+    assert_eq!(of(&format!("{read}stride = \"3 pages\"\n")), (16_384, 3));
+    for keys in [touch, read] {
+        for stride in ["0", "\"6KiB\"", "4097"] {
+            let message = "no distance between pages";
+            let hint = "whole pages of 4 KiB, for example \"2MiB\"";
+            expect(&other(&format!("{keys}stride = {stride}\n")), 5, 10, stride, message, hint);
+        }
+    }
+}
+
+#[test]
 fn kswapd_must_be_one_that_compacts() {
     sound(&format!(
         "{SOUND}[policy]\nbackground_compaction = \"kswapd\"\nkswapd = \"linux-4.5\"\n"

@@ -54,6 +54,8 @@ set = { \"machine.cache.kmalloc-64.order\" = 2, \"slab.kmalloc-64.min_partial\" 
 #[test]
 fn mistakes_in_caches_are_told() {
     let cache = |keys: &str| format!("[[machine.cache]]\n{keys}\n");
+    let of_things =
+        "it is there when a task has workload names or pipes, or a mix with objects of it";
     let known =
         "there are the kernel's own, such as `kmalloc-64`, and those of the mixes of workload \
                  kernel-objects";
@@ -66,7 +68,15 @@ fn mistakes_in_caches_are_told() {
             "there is no cache `kmaloc-64`",
             "did you mean `kmalloc-64`?",
         ),
-        ("name = \"dentry\"\norder = 1", 2, 8, "\"dentry\"", "there is no cache `dentry`", known),
+        (
+            "name = \"dentry\"\norder = 1",
+            2,
+            8,
+            "\"dentry\"",
+            "there is no cache `dentry`",
+            of_things,
+        ),
+        ("name = \"inodes\"\norder = 1", 2, 8, "\"inodes\"", "there is no cache `inodes`", known),
         (
             "name = \"kmalloc-8\"",
             2,
@@ -137,6 +147,25 @@ fn mistakes_in_files_of_caches_are_told() {
         "\"slab.kmaloc-64.shrink\"",
         "there is no cache `kmaloc-64`",
         "did you mean `kmalloc-64`?",
+    );
+}
+
+#[test]
+fn names_and_pipes_have_caches() {
+    let write = "[[task]]\nname = \"w\"\nworkload = \"write-control\"\ntext = 1\n\
+                 control = \"slab.lsm_inode_cache.shrink\"\n";
+    let tuned = "[[machine.cache]]\nname = \"dentry\"\norder = 1\n";
+    for workload in ["names", "pipes"] {
+        let makes = format!("[[task]]\nname = \"m\"\nworkload = \"{workload}\"\nmake = 1\n");
+        sound(&format!("{SOUND}{write}{makes}{tuned}"));
+    }
+    expect(
+        write,
+        5,
+        11,
+        "\"slab.lsm_inode_cache.shrink\"",
+        "there is no cache `lsm_inode_cache`",
+        "it is there when a task has workload names or pipes, or a mix with objects of it",
     );
 }
 

@@ -28,6 +28,7 @@ fn a_small_scenario_gets_its_defaults() {
     let touch = Workload::Touch(Touch {
         region: "anon".into(),
         pages: 4096,
+        stride: 1,
         passes: 1,
         write: true,
         order: Order::Sequential,
@@ -77,7 +78,7 @@ fn everything_can_be_written() {
         "fill", "pass0", "pass1", "pass2", "zipf", "set", "serve", "holes", "back", "pin",
         "advice", "high", "share",
     ];
-    let objects = ["buffers", "files", "looked-for", "pipes"];
+    let objects = ["buffers", "files", "thinned", "looked-for", "pipes"];
     let last = ["work", "rest", "make", "enter", "squeeze", "tune", "leave", "remove"];
     assert_eq!(phases, [&first[..], &objects[..], &last[..]].concat());
     assert!(!setup.machine.kmem_accounting && setup.machine.memory_recursiveprot);

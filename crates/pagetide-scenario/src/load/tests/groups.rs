@@ -127,8 +127,49 @@ fn targets_must_be_there() {
         1,
         "target",
         "workload touch takes no `target`",
-        "its keys are size, write, order, exponent, passes, region, advice, rate, load",
+        "its keys are size, write, order, exponent, stride, passes, region, advice, rate, load",
     );
+}
+
+#[test]
+fn one_of_several_copies_is_a_target() {
+    let groups = "[[group]]\nname = \"web\"\ncopies = 12\n[[group]]\nname = \"db\"\n";
+    let of = |workload: &str, target: &str| {
+        format!(
+            "{groups}[[task]]\nname = \"t\"\nworkload = \"{workload}\"\ntarget = \"{target}\"\n"
+        )
+    };
+    let write = "control = \"memory.max\"\ntext = \"64M\"\n";
+    let max = GroupControlWrite::read("memory.max", "64M").unwrap();
+    let target = Workload::WriteControl(WriteControl { write: Write::Group(11, max) });
+    assert_eq!(workload_of(&format!("{}{write}", of("write-control", "web.11"))), target);
+    let join = JoinGroup { group: Some(0) };
+    assert_eq!(workload_of(&of("join-group", "web.0")), Workload::JoinGroup(join));
+    let again = format!(
+        "{groups}[[task]]\nname = \"t\"\nphase = [\n\
+         {{ name = \"a\", workload = \"remove-group\", target = \"web.1\" }},\n\
+         {{ name = \"b\", workload = \"create-group\", target = \"web.1\" }},\n]\n"
+    );
+    assert_eq!(workload_of(&again), Workload::RemoveGroup(RemoveGroup { group: 1 }));
+    let one = |target: &str, message: &str, hint: &str| {
+        let text = format!("\"{target}\"");
+        expect(&of("remove-group", target), 9, 10, &text, message, hint);
+    };
+    one("web", "`web` has several copies", "say which: \"web.0\", for example");
+    let copies = "it has copies `web.0` to `web.11`";
+    for target in ["web.12", "web.01", "web.99999999999999999999"] {
+        one(target, &format!("there is no group `{target}`"), copies);
+    }
+    one("db.0", "there is no group `db.0`", "`db` has one copy: write \"db\"");
+    one("wbe.0", "there is no group `wbe`", "did you mean `web`?");
+    let hint = "write the name of a group, or of one of its copies: \"batch.0\"";
+    for target in ["web.", "web.x", ".0", "web.0.0"] {
+        one(target, &format!("`{target}` cannot be the name of a group"), hint);
+    }
+    // Another copy is there from the start.
+    let other = again.replacen("web.1", "web.2", 1);
+    let found = told(&format!("{SOUND}{other}"));
+    assert_eq!(found[0].3, "the group `web.1` is there from the start", "{found:#?}");
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! Names, pipes, and whether the kernel accounts for them.
 
 use super::*;
-use crate::model::{Names, Pipes};
+use crate::model::{Keep, Names, Pipes, Remove};
+use crate::names::PickKind;
 
 /// A second task with a workload of its own; its workload stands in line 3.
 fn other(keys: &str) -> String {
@@ -21,12 +22,15 @@ fn workload(keys: &str) -> Workload {
 #[test]
 fn names_and_pipes_have_defaults_and_keys() {
     let names =
-        |make, keep_percent, missing| Workload::Names(Names { make, keep_percent, missing });
+        |make, keep, missing| Workload::Names(Names { make, keep: Keep::percent(keep), missing });
     let of = |keys: &str| workload(&format!("workload = \"names\"\n{keys}"));
     assert_eq!(of("make = 5\n"), names(5, 0, false));
     assert_eq!(of("make = 5\nkind = \"file\"\nkeep = \"10 %\"\n"), names(5, 10, false));
     assert_eq!(of("make = 5\nkind = \"missing\"\n"), names(5, 0, true));
-    let pipes = |make, keep_percent| Workload::Pipes(Pipes { make, keep_percent });
+    let eighth = Keep { part: 1, of: 8, pick: PickKind::Random };
+    let random = Workload::Names(Names { make: 5, keep: eighth, missing: false });
+    assert_eq!(of("make = 5\nkeep = \"1 in 8\"\npick = \"random\"\n"), random);
+    let pipes = |make, keep| Workload::Pipes(Pipes { make, keep: Keep::percent(keep) });
     let of = |keys: &str| workload(&format!("workload = \"pipes\"\n{keys}"));
     assert_eq!(of("make = 7\n"), pipes(7, 0));
     assert_eq!(of("make = 7\nkeep = \"100%\"\n"), pipes(7, 100));
@@ -46,7 +50,7 @@ fn mistakes_in_names_and_pipes() {
         "names that do not exist cannot be kept",
         "remove it, or kind = \"missing\": there is nothing to be removed",
     );
-    let forms = "shares are written like \"10 %\", from \"0 %\" to \"100 %\"";
+    let forms = "shares are written like \"10 %\" or \"1 in 8\", from \"0 %\" to \"100 %\"";
     for (keep, message) in [
         ("\"101 %\"", "`101 %`: more than all"),
         ("\"99999999999999999999 %\"", "`99999999999999999999 %`: more than all"),
@@ -54,11 +58,16 @@ fn mistakes_in_names_and_pipes() {
         ("\"%\"", "`%`: not a share in whole per cent"),
         ("\"-1 %\"", "`-1 %`: not a share in whole per cent"),
         ("\"ten\"", "`ten`: not a share in whole per cent"),
-        ("10", "a share needs a unit"),
+        ("\"9 in 8\"", "`9 in 8`: more than all"),
+        ("\"0 in 0\"", "`0 in 0`: not a share, of 1 to 1000000"),
+        ("\"1 in 1000001\"", "`1 in 1000001`: not a share, of 1 to 1000000"),
+        ("\"1 in many\"", "`1 in many`: not a share, of 1 to 1000000"),
     ] {
         let text = names(&format!("make = 1\nkeep = {keep}\n"));
         expect(&text, 5, 8, keep, message, forms);
     }
+    let hint = "shares are written like \"10 %\", from \"0 %\" to \"100 %\"";
+    expect(&names("make = 1\nkeep = 10\n"), 5, 8, "10", "a share needs a unit", hint);
     let pipes = other("workload = \"pipes\"\nmake = 100001\n");
     let hint = "this is an integer, from 1 to 100000";
     expect(&pipes, 4, 8, "100001", "100001 is out of range", hint);
@@ -74,4 +83,59 @@ fn accounting_is_on_unless_a_variant_turns_it_off() {
     let found: Vec<bool> =
         scenario.variants.iter().map(|of| of.setup.machine.kmem_accounting).collect();
     assert_eq!(found, [true, false]);
+}
+
+/// A task that makes files and pipes, then does something; that is in line 9.
+fn then(keys: &str) -> String {
+    other(&format!(
+        "phase = [\n  {{ name = \"files\", workload = \"names\", make = 9, keep = \"100 %\" }},\n  \
+         {{ name = \"pipes\", workload = \"pipes\", make = 9, keep = \"50 %\", repeat = 2 }},\n  \
+         {{ name = \"none\", workload = \"names\", make = 9 }},\n  \
+         {{ name = \"missing\", workload = \"names\", make = 9, kind = \"missing\" }},\n  \
+         {{ name = \"rest\", workload = \"sleep\", duration = 0 }},\n  {{ name = \"last\", {keys} }},\n]\n"
+    ))
+}
+
+#[test]
+fn what_a_phase_keeps_is_removed_by_a_later_one() {
+    let of = |keys: &str| {
+        let mut setup = setup(&format!("{SOUND}{}", then(keys)));
+        setup.tasks.remove(1).phases.pop().unwrap().workload
+    };
+    let remove = |of, keep| Workload::Remove(Remove { of, keep });
+    assert_eq!(of("workload = \"remove\", of = \"files\""), remove(0, Keep::percent(0)));
+    let eighth = Keep { part: 1, of: 8, pick: PickKind::Random };
+    let keys = "workload = \"remove\", of = \"pipes1\", keep = \"1 in 8\", pick = \"random\"";
+    assert_eq!(of(keys), remove(2, eighth));
+}
+
+#[test]
+fn mistakes_in_what_is_removed() {
+    let remove = |of: &str| then(&format!("workload = \"remove\", of = \"{of}\""));
+    for (of, message, hint) in [
+        ("filse", "no phase before this one is called `filse`", "did you mean `files`?"),
+        (
+            "later",
+            "no phase before this one is called `later`",
+            "the phases before it are `files`, `pipes0`, `pipes1`, `none`, `missing` and `rest`",
+        ),
+        ("none", "the phase `none` keeps nothing", "add keep = \"100 %\" to it"),
+        ("missing", "names of the phase `missing` do not exist", "name one that makes files"),
+        (
+            "rest",
+            "the phase `rest` makes neither files nor pipes",
+            "name one with workload = \"names\" or \"pipes\"",
+        ),
+    ] {
+        let text = format!("\"{of}\"");
+        expect(&remove(of), 9, 46, &text, message, hint);
+    }
+    let alone = other("workload = \"remove\"\nof = \"files\"\n");
+    let message = "no phase before this one is called `files`";
+    let hint = "it removes what a phase before it keeps: workload = \"names\"";
+    expect(&alone, 4, 6, "\"files\"", message, hint);
+    // A phase that is wrong is told of once.
+    let wrong = remove("files").replace("make = 9, keep = \"100 %\"", "make = 0, keep = \"100 %\"");
+    let found = told(&format!("{SOUND}{wrong}"));
+    assert_eq!(found.len(), 1, "{found:#?}");
 }

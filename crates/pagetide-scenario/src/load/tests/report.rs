@@ -69,7 +69,8 @@ fn rows_are_metrics_that_there_are() {
     sound(&format!(
         "{SOUND}{group}[report]\nrows = [\"psi.memory.some\", \"peak.slab\", \"psi*\", \"*.walltime\", \
         \"main.alloc_*\", \"web.memory.*\", \"nr_free_blocks_9\", \"web.pgsteal\", \"machine:pgfault\", \
-        \"main.main.web.anon\", \"slabinfo.dentry.num_objs\", \"slabinfo.*\"]\n\
+        \"main.main.web.anon\", \"slabinfo.dentry.num_objs\", \"slabinfo.*\", \
+        \"main.main.buddyinfo.node0.DMA32.nr_free_blocks_9\", \"buddyinfo.*\", \"done.pgfree\", \"done.pg*\"]\n\
         [reference]\nsource = \"s\"\ndefault.\"psi.memory.some\" = 1\n"
     ));
     let mistake = |row: &str, message: &str, hint: &str| {

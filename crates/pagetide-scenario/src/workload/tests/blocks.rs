@@ -120,6 +120,7 @@ fn advice_stays_with_the_region() {
     let huge = Workload::Touch(Touch {
         region: "anon".into(),
         pages: 1,
+        stride: 1,
         passes: 1,
         write: true,
         order: Order::Sequential,

@@ -1,0 +1,69 @@
+//! When a run is read, and of what: zones one by one, and the machine before the programs end.
+
+use pagetide_scenario::load::{load_str, Overrides};
+use pagetide_scenario::record::{Ended, RunRecord};
+use pagetide_sim::{run, RunOptions};
+use std::path::Path;
+
+const HEAD: &str = "[[machine.node]]\nmemory = \"64MiB\"\n[[machine.node]]\nmemory = \"64MiB\"\nmovable = \"16MiB\"\n";
+
+fn record(text: &str) -> RunRecord {
+    let loaded = load_str("s.toml", text, Path::new(""), &Overrides::default());
+    let loaded = loaded.unwrap_or_else(|errors| panic!("{errors}"));
+    run("readings", &loaded.variants[0], 1, &RunOptions::default()).unwrap()
+}
+
+fn value(record: &RunRecord, key: &str) -> f64 {
+    record.metrics.get(key).unwrap_or_else(|| panic!("no {key}")).value
+}
+
+#[test]
+fn free_blocks_are_of_each_zone() {
+    let task = "[[task]]\nname = \"t\"\nworkload = \"touch\"\nsize = \"40MiB\"\n";
+    let record = record(&format!("{HEAD}{task}"));
+    for when in ["", "done.", "t.main."] {
+        let start = format!("{when}buddyinfo.");
+        let of_zones = || record.metrics.iter().filter(|(key, _)| key.starts_with(&start));
+        let zones = ["node0.DMA.", "node0.DMA32.", "node1.Normal.", "node1.Movable."];
+        for order in 0..11 {
+            let end = format!(".nr_free_blocks_{order}");
+            let sum: f64 =
+                of_zones().filter(|(key, _)| key.ends_with(&end)).map(|(_, it)| it.value).sum();
+            let all = value(&record, &format!("{when}nr_free_blocks_{order}"));
+            assert_eq!(sum, all, "{when} order {order}");
+        }
+        assert_eq!(of_zones().count(), 11 * zones.len(), "{when}");
+        for zone in zones {
+            assert!(
+                of_zones().any(|(key, _)| key[start.len()..].starts_with(zone)),
+                "{when} {zone}"
+            );
+        }
+    }
+}
+
+#[test]
+fn what_programs_give_back_when_they_end_is_not_of_their_work() {
+    let touch = |name: &str, more: &str| {
+        format!("[[task]]\nname = \"{name}\"\nworkload = \"touch\"\nsize = \"8MiB\"\n{more}")
+    };
+    let both = record(&format!("{HEAD}{}{}", touch("a", ""), touch("b", "after = \"a\"\n")));
+    // The first program has ended by then, the second has not.
+    let given_back = value(&both, "pgfree") - value(&both, "done.pgfree");
+    assert!((2048.0..2100.0).contains(&given_back), "{given_back}");
+    let held = value(&both, "nr_free_pages") - value(&both, "done.nr_free_pages");
+    // Some are on lists of CPUs then.
+    assert!((1900.0..2100.0).contains(&held), "{held}");
+    assert_eq!(value(&both, "done.nr_anon_pages"), 2048.0);
+    assert_eq!(value(&both, "done.pgfault"), value(&both, "pgfault"));
+    // Nobody waits for a task in the background.
+    let beside = touch("c", "background = true\nstart = \"1s\"\n");
+    let alone = record(&format!("{HEAD}{}{beside}", touch("a", "")));
+    assert_eq!(value(&alone, "done.nr_anon_pages"), 2048.0);
+    let killed = record(&format!("{HEAD}{}", touch("a", "").replace("8MiB", "800MiB")));
+    assert!(!killed.metrics.contains_key("done.pgfree"));
+    // What was killed did not do its work: what there is says so.
+    let one = touch("b", "after = \"a\"\n").replace("8MiB", "800MiB");
+    let one = record(&format!("{HEAD}{}{one}", touch("a", "")));
+    assert_eq!(one.metrics["done.pgfree"].ended, Some(Ended::OomKilled));
+}
