@@ -15,6 +15,7 @@ use pagetide_linux::reference::Reference;
 use pagetide_scenario::costs::{Costs, Price};
 use pagetide_scenario::metric::declared::{self, Declared};
 use pagetide_scenario::metric::{Key, Names, Owner, Scope};
+use pagetide_scenario::model::Setup;
 use pagetide_scenario::record::Unit;
 use pagetide_sim::cost::CostModel;
 use pagetide_sim::{count_work, PhaseWork, SimError};
@@ -85,12 +86,27 @@ pub fn of_reference(
 ) -> Result<Fitted, SimError> {
     let mut setup = machine_costs::setup(cpus);
     reference.apply(&mut setup);
-    let names = Names::of(&setup);
     let seed = reference.seeds.first().copied().unwrap_or(1);
+    Ok(solve(reference, &mut setup, seed, cancel)?.0)
+}
+
+/// The prices that explain the CPU times of `reference`, the phases of `setup`, and what was counted in these. The
+/// setup has the prices then.
+///
+/// # Errors
+/// When the simulator cannot perform it, or was cancelled.
+pub(crate) fn solve(
+    reference: &Reference,
+    setup: &mut Setup,
+    seed: u64,
+    cancel: &AtomicBool,
+) -> Result<(Fitted, Vec<PhaseWork>), SimError> {
+    let names = Names::of(setup);
     let mut fitted = Fitted::default();
+    let mut counted = Vec::new();
     for _ in 0..ROUNDS {
-        let work = count_work(&setup, seed, cancel)?;
-        let new = fit(&rows(reference, &names, &work), cpus);
+        counted = count_work(setup, seed, cancel)?;
+        let new = fit(&rows(reference, &names, &counted), setup.machine.cpus);
         let is_same = new.costs == fitted.costs;
         setup.machine.costs = new.costs.clone();
         fitted = new;
@@ -98,26 +114,28 @@ pub fn of_reference(
             break;
         }
     }
-    Ok(fitted)
+    Ok((fitted, counted))
 }
 
-/// The equations of a recording's phases.
-fn rows(reference: &Reference, names: &Names, work: &[PhaseWork]) -> Vec<Row> {
-    let mean = |scope: &Scope, metric: &Declared| -> Option<f64> {
+/// The equations of a recording's phases: of several runs the median.
+pub(crate) fn rows(reference: &Reference, names: &Names, work: &[PhaseWork]) -> Vec<Row> {
+    let median = |scope: &Scope, metric: &Declared| -> Option<f64> {
         let key = Key { scope: scope.clone(), name: metric.name.into() };
         let (_, values): &(Unit, Vec<Option<f64>>) = reference.metrics.get(&names.text(&key))?;
-        let there: Vec<f64> = values.iter().flatten().copied().collect();
-        (!there.is_empty()).then(|| there.iter().sum::<f64>() / there.len() as f64)
+        let mut there: Vec<f64> = values.iter().flatten().copied().collect();
+        there.sort_by(f64::total_cmp);
+        let (low, high) = (there.len().saturating_sub(1) / 2, there.len() / 2);
+        Some((there.get(low)? + there.get(high)?) / 2.0)
     };
     let mut rows = Vec::new();
     for of in work {
         let scope = Scope::Phase { task: Owner::new(&of.task), phase: of.phase.clone() };
         let what = |who: &str| format!("{}.{}{who}", of.task, of.phase);
-        if let Some(seconds) = mean(&scope, declared::CPU) {
-            let own = mean(&scope, declared::PROGRAM_TIME).unwrap_or(0.0);
+        if let Some(seconds) = median(&scope, declared::CPU) {
+            let own = median(&scope, declared::PROGRAM_TIME).unwrap_or(0.0);
             rows.push(Row { what: what(""), counts: of.own, seconds: seconds - own });
         }
-        if let Some(seconds) = mean(&scope, declared::CPU_KSWAPD) {
+        if let Some(seconds) = median(&scope, declared::CPU_KSWAPD) {
             rows.push(Row { what: what(", kswapd"), counts: of.kswapd, seconds });
         }
     }
