@@ -31,8 +31,8 @@ const COUNTED: [(&str, &[&str]); 3] = [
     ("pgscan", &["pgscan_kswapd", "pgscan_direct"]),
     ("pgsteal", &["pgsteal_kswapd", "pgsteal_direct"]),
 ];
-/// Smaller counts are not compared: the kernel's batches of 64 are in them.
-const FEW: f64 = 512.0;
+/// Smaller counts are not compared: what reporting does is a part of them.
+const FEW: f64 = 128.0;
 /// Further apart than by this factor, the two worlds did not do the same.
 const APART: f64 = 1.5;
 /// A price is measured if the table's makes at least this part of some CPU time.
@@ -41,12 +41,12 @@ const PART: f64 = 0.02;
 /// A count of the kernel's beside the simulator's.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Counted {
-    /// `boxed.read pgscan`, or `memory pgfault` of a whole task.
-    pub what: String,
+    /// What was counted: `pgscan`.
+    pub name: &'static str,
+    /// In which phase: task and phase.
+    pub of: (String, String),
     /// The kernel's, divided by the simulator's.
     pub ratio: f64,
-    /// The task, and the phase unless it is of all of them.
-    of: (String, Option<String>),
 }
 
 impl Counted {
@@ -96,11 +96,11 @@ pub fn prices_of(measured: &Measured, cancel: &Arc<AtomicBool>) -> Result<Found,
     let (mut fitted, mut work) = solve(&reference, &mut setup, SEED, cancel)?;
     let counted = compare(&reference, &setup, cancel)?;
     let apart: BTreeSet<_> = counted.iter().filter(|it| it.is_apart()).map(|it| &it.of).collect();
+    let names = Names::of(&setup);
     if !apart.is_empty() {
-        forget(&mut reference, &setup, &apart);
+        forget(&mut reference, &names, &apart);
         (fitted, work) = solve(&reference, &mut setup, SEED, cancel)?;
     }
-    let names = Names::of(&setup);
     let cpus = setup.machine.cpus;
     let single = reference.records().into_iter().map(|record| {
         let origin = reference.origin.clone();
@@ -133,7 +133,7 @@ fn is_measured(equations: &[Row], price: Price, cpus: u16) -> bool {
     equations.iter().any(|row| row.counts[price as usize] * ns / 1e9 >= PART * row.seconds)
 }
 
-/// What groups have counted in both worlds; without groups, what tasks have.
+/// What groups have counted in both worlds by phase; without groups, the faults of tasks.
 fn compare(
     reference: &Reference,
     setup: &Setup,
@@ -145,32 +145,24 @@ fn compare(
     let record = run(NAME, &variant, SEED, &options)?;
     let names = Names::of(setup);
     let mut counted = Vec::new();
-    let mut put = |scope: Scope, (name, parts): (&str, &[&str]), of: (String, Option<String>)| {
-        let key =
-            |name: &str| names.text(&Key { scope: scope.clone(), name: name.to_owned().into() });
-        let kernel = median(reference, &key(name)).unwrap_or(0.0);
-        let ours: f64 = parts.iter().filter_map(|part| value(&record, &key(part))).sum();
-        if kernel.max(ours) >= FEW {
-            let place = of.1.as_ref().map_or(of.0.clone(), |phase| format!("{}.{phase}", of.0));
-            counted.push(Counted {
-                what: format!("{place} {name}"),
-                ratio: kernel / ours.max(1.0),
-                of,
-            });
-        }
-    };
     for task in &setup.tasks {
-        let Some(group) = task.group else {
-            let scope = Scope::Task(Owner::new(&task.name));
-            put(scope, COUNTED[0], (task.name.clone(), None));
-            continue;
-        };
-        let group = Owner::new(&setup.groups[group].name);
         for phase in &task.phases {
             let of_phase = Scope::Phase { task: Owner::new(&task.name), phase: phase.name.clone() };
-            let scope = of_phase.with_group(group.clone());
-            for event in COUNTED {
-                put(scope.clone(), event, (task.name.clone(), Some(phase.name.clone())));
+            let (scope, events) = match task.group {
+                Some(group) => {
+                    (of_phase.with_group(Owner::new(&setup.groups[group].name)), &COUNTED[..])
+                }
+                None => (of_phase, &COUNTED[..1]),
+            };
+            let key =
+                |name: &'static str| names.text(&Key { scope: scope.clone(), name: name.into() });
+            for &(name, parts) in events {
+                let kernel = median(reference, &key(name)).unwrap_or(0.0);
+                let ours: f64 = parts.iter().filter_map(|part| value(&record, &key(part))).sum();
+                if kernel.max(ours) >= FEW {
+                    let of = (task.name.clone(), phase.name.clone());
+                    counted.push(Counted { name, of, ratio: kernel / ours.max(1.0) });
+                }
             }
         }
     }
@@ -195,19 +187,11 @@ fn sorted(reference: &Reference, key: &str) -> Vec<f64> {
 }
 
 /// Takes the CPU times of these phases away.
-fn forget(reference: &mut Reference, setup: &Setup, apart: &BTreeSet<&(String, Option<String>)>) {
-    let names = Names::of(setup);
-    for task in &setup.tasks {
-        for phase in &task.phases {
-            let of = [(task.name.clone(), None), (task.name.clone(), Some(phase.name.clone()))];
-            if of.iter().any(|of| apart.contains(of)) {
-                let task = Owner::new(&task.name);
-                let scope = Scope::Phase { task, phase: phase.name.clone() };
-                reference
-                    .metrics
-                    .remove(&names.text(&Key { scope, name: declared::CPU.name.into() }));
-            }
-        }
+fn forget(reference: &mut Reference, names: &Names, apart: &BTreeSet<&(String, String)>) {
+    for (task, phase) in apart {
+        let scope = Scope::Phase { task: Owner::new(task), phase: phase.clone() };
+        let key = Key { scope, name: declared::CPU.name.into() };
+        reference.metrics.remove(&names.text(&key));
     }
 }
 
@@ -254,12 +238,13 @@ impl Found {
                 100.0 * worst
             ));
         }
-        let off = |it: &Counted| (it.what.clone(), (it.ratio - 1.0).abs());
+        let what = |it: &Counted| format!("{}.{} {}", it.of.0, it.of.1, it.name);
+        let off = |it: &Counted| (what(it), (it.ratio - 1.0).abs());
         let off: Vec<(String, f64)> = self.counted.iter().map(off).collect();
         if let Some((middle, _, _)) = middle_and_worst(&off) {
             let apart = self.counted.iter().filter(|it| it.is_apart());
             let apart: Vec<String> =
-                apart.map(|it| format!("{} {:.2} times", it.what, it.ratio)).collect();
+                apart.map(|it| format!("{} {:.2} times", what(it), it.ratio)).collect();
             let rest = match apart.as_slice() {
                 [] => format!("none differs by more than {APART} times"),
                 apart => format!("phases left out, as the kernel counted {}", apart.join(", ")),

@@ -30,7 +30,7 @@ use tempfile::TempDir;
 /// What the phases are performed as: the name of the only variant.
 const VARIANT: &str = "default";
 /// How often the scenario is performed at most; a median of fewer is not steady.
-const RUNS: u64 = 9;
+const RUNS: u64 = 15;
 /// No further performance begins after so long: the whole is to take less than a minute.
 const ENOUGH: Duration = Duration::from_secs(25);
 /// So many times the memory that is used must be free.

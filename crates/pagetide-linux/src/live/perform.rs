@@ -21,8 +21,10 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_secs(45);
 /// How often it is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
-/// What memory.stat has in front of its parts, by reclaimer, and the parts of a kernel that has no sum.
-pub(super) const SUMS: [&str; 2] = ["pgscan", "pgsteal"];
+/// What memory.stat has in front of its parts, by reclaimer.
+const SUMS: [&str; 2] = ["pgscan", "pgsteal"];
+/// The key of faults.
+const FAULTS: &str = "pgfault";
 
 /// Performs what `dir` holds, with `program`; the record is that of run number `seed`.
 ///
@@ -41,7 +43,7 @@ pub(super) fn perform(
         .current_dir(dir)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
-        .stderr(Stdio::null())
+        .stderr(Stdio::piped())
         .spawn()
         .map_err(|error| wrong(format!("cannot be started: {error}")))?;
     let said = Arc::new(Mutex::new(Vec::new()));
@@ -61,6 +63,11 @@ pub(super) fn perform(
     if let Some(reader) = reader {
         let _ = reader.join();
     }
+    let mut complaint = String::new();
+    if let Some(errors) = child.stderr.take() {
+        // A sentence or none; more than the pipe holds is not waited for.
+        let _ = errors.take(1024).read_to_string(&mut complaint);
+    }
     if cancel.load(Ordering::Relaxed) {
         return Err(LinuxError::Cancelled);
     }
@@ -78,7 +85,11 @@ pub(super) fn perform(
         return Err(LinuxError::GaveUp { doing, problem, console: Vec::new() });
     }
     if !report.done {
-        let problem = if ended { "its program ended" } else { "it took too long" }.to_owned();
+        let problem = match (ended, complaint.trim()) {
+            (true, "") => "its program ended".to_owned(),
+            (true, complaint) => format!("its program ended: {complaint}"),
+            (false, _) => "it took too long".to_owned(),
+        };
         return Err(LinuxError::GaveUp { doing, problem, console: Vec::new() });
     }
     let name = RunName { scenario: NAME, variant: super::VARIANT, seed };
@@ -106,7 +117,8 @@ fn wait(child: &mut Child, said: &Mutex<Vec<u8>>, cancel: &AtomicBool) -> bool {
     false
 }
 
-/// Adds what memory.stat of a group has as sums, by phase: who reclaims has other names in other kernels.
+/// Adds by phase what the process had in faults, as those of the machine are everybody's, and what memory.stat of its
+/// group has as sums: who reclaims has other names in other kernels.
 fn put_sums(record: &mut RunRecord, setup: &Setup, report: &Report) {
     let names = Names::of(setup);
     for (id, task) in setup.tasks.iter().enumerate() {
@@ -116,18 +128,26 @@ fn put_sums(record: &mut RunRecord, setup: &Setup, report: &Report) {
         };
         for (number, phase) in task.phases.iter().enumerate() {
             let ends = of("phase-begin", number).zip(of("phase-end", number));
-            let (Some((begin, end)), Some(group)) = (ends, task.group) else { continue };
+            let Some((begin, end)) = ends else { continue };
+            let mut put = |scope: &Scope, name: &'static str, from: u64, to: u64| {
+                let key = Key { scope: scope.clone(), name: name.into() };
+                let metric = Metric::new(to.saturating_sub(from) as f64, Unit::Count);
+                record.metrics.insert(names.text(&key), metric);
+            };
+            let scope = Scope::Phase { task: Owner::new(&task.name), phase: phase.name.clone() };
+            let faults =
+                |of: &Snapshot| of.usage.minor_faults.saturating_add(of.usage.major_faults);
+            put(&scope, FAULTS, faults(begin), faults(end));
+            let Some(group) = task.group else { continue };
+            let scope = scope.with_group(Owner::new(&setup.groups[group].name));
             let sum = |snapshot: &Snapshot, name: &str| -> Option<u64> {
                 let said = snapshot.groups.get(&group)?;
                 said.iter().find(|(it, _)| it == name).map(|(_, value)| *value)
             };
             for name in SUMS {
-                let Some((from, to)) = sum(begin, name).zip(sum(end, name)) else { continue };
-                let of_phase =
-                    Scope::Phase { task: Owner::new(&task.name), phase: phase.name.clone() };
-                let scope = of_phase.with_group(Owner::new(&setup.groups[group].name));
-                let metric = Metric::new(to.saturating_sub(from) as f64, Unit::Count);
-                record.metrics.insert(names.text(&Key { scope, name: name.into() }), metric);
+                if let Some((from, to)) = sum(begin, name).zip(sum(end, name)) {
+                    put(&scope, name, from, to);
+                }
             }
         }
     }
