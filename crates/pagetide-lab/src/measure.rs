@@ -35,7 +35,10 @@ const COUNTED: [(&str, &[&str]); 3] = [
 const FEW: f64 = 128.0;
 /// Further apart than by this factor, the two worlds did not do the same.
 const APART: f64 = 1.5;
-/// A price is measured if the table's makes at least this part of some CPU time.
+/// Times of a phase are no equation if not even half of the runs are within this part of the median: somebody else
+/// was at work.
+const STEADY: f64 = 0.25;
+/// A price is measured if it makes at least this part of what the table says of some phase, however fast the machine.
 const PART: f64 = 0.02;
 
 /// A count of the kernel's beside the simulator's.
@@ -81,6 +84,8 @@ pub struct Found {
     pub runs: usize,
     /// How far apart the times of a phase are: half of the runs are within this part of the median.
     pub spread: Vec<(String, f64)>,
+    /// Phases that are no equation, as their times were not steady.
+    pub unsteady: Vec<String>,
     /// What was not performed, and why.
     pub left_out: Vec<String>,
 }
@@ -95,10 +100,16 @@ pub fn prices_of(measured: &Measured, cancel: &Arc<AtomicBool>) -> Result<Found,
     pagetide_linux::program_times::apply(&reference.metrics, &mut setup);
     let (mut fitted, mut work) = solve(&reference, &mut setup, SEED, cancel)?;
     let counted = compare(&reference, &setup, cancel)?;
-    let apart: BTreeSet<_> = counted.iter().filter(|it| it.is_apart()).map(|it| &it.of).collect();
     let names = Names::of(&setup);
-    if !apart.is_empty() {
-        forget(&mut reference, &names, &apart);
+    let mut is_none: BTreeSet<(String, String)> =
+        counted.iter().filter(|it| it.is_apart()).map(|it| it.of.clone()).collect();
+    let times = spread(&reference, &names, &rows(&reference, &names, &work));
+    let unsteady: Vec<String> =
+        times.into_iter().filter(|(_, part)| *part > STEADY).map(|(what, _)| what).collect();
+    let place = |what: &String| what.split_once('.').map(|(a, b)| (a.to_owned(), b.to_owned()));
+    is_none.extend(unsteady.iter().filter_map(place));
+    if !is_none.is_empty() {
+        forget(&mut reference, &names, &is_none);
         (fitted, work) = solve(&reference, &mut setup, SEED, cancel)?;
     }
     let cpus = setup.machine.cpus;
@@ -122,15 +133,20 @@ pub fn prices_of(measured: &Measured, cancel: &Arc<AtomicBool>) -> Result<Found,
         counted,
         runs: reference.seeds.len(),
         spread: spread(&reference, &names, &equations),
+        unsteady,
         left_out: measured.left_out.clone(),
         fitted,
     })
 }
 
-/// Whether some time depends on this price, by the sourced table.
+/// Whether some time depends on this price, by the proportions of the sourced table.
 fn is_measured(equations: &[Row], price: Price, cpus: u16) -> bool {
-    let ns = CostModel::for_cpus(cpus)[price] as f64;
-    equations.iter().any(|row| row.counts[price as usize] * ns / 1e9 >= PART * row.seconds)
+    let table = CostModel::for_cpus(cpus);
+    let cost = |row: &Row, price: Price| row.counts[price as usize] * table[price] as f64;
+    equations.iter().any(|row| {
+        let all: f64 = Price::ALL.into_iter().map(|price| cost(row, price)).sum();
+        cost(row, price) > 0.0 && cost(row, price) >= PART * all
+    })
 }
 
 /// What groups have counted in both worlds by phase; without groups, the faults of tasks.
@@ -187,8 +203,8 @@ fn sorted(reference: &Reference, key: &str) -> Vec<f64> {
 }
 
 /// Takes the CPU times of these phases away.
-fn forget(reference: &mut Reference, names: &Names, apart: &BTreeSet<&(String, String)>) {
-    for (task, phase) in apart {
+fn forget(reference: &mut Reference, names: &Names, phases: &BTreeSet<(String, String)>) {
+    for (task, phase) in phases {
         let scope = Scope::Phase { task: Owner::new(task), phase: phase.clone() };
         let key = Key { scope, name: declared::CPU.name.into() };
         reference.metrics.remove(&names.text(&key));
@@ -237,6 +253,10 @@ impl Found {
                 100.0 * middle,
                 100.0 * worst
             ));
+        }
+        if !self.unsteady.is_empty() {
+            let what = self.unsteady.join(", ");
+            said.push(format!("phases left out, as their times were not steady: {what}"));
         }
         let what = |it: &Counted| format!("{}.{} {}", it.of.0, it.of.1, it.name);
         let off = |it: &Counted| (what(it), (it.ratio - 1.0).abs());
