@@ -202,7 +202,7 @@ mod tests {
             "{few}"
         );
         let limited = said(of(1000, Some(9)));
-        assert!(limited.contains("9.00 MiB are left below the limits"), "{limited}");
+        assert!(limited.contains("9.0 MiB are left below the limits"), "{limited}");
         assert!(said(scale_for(None, None)).contains("/proc/zoneinfo does not say"));
     }
 }
