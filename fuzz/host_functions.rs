@@ -170,7 +170,7 @@ fn check_notes(notes: &[Note]) {
 /// Makes a scenario in every way; [`write`] loads it itself.
 fn imported(host: &HostSnapshot) {
     for (as_is, all_groups) in [(false, false), (true, true)] {
-        match write(host, Options { as_is, all_groups }) {
+        match write(host, Options { as_is, all_groups, ..Options::default() }) {
             Ok(written) => check_notes(&written.notes),
             Err(HostError::NoMemory(_) | HostError::TooLarge { .. }) => {}
             Err(error) => panic!("{error}"),

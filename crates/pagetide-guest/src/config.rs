@@ -1,4 +1,4 @@
-//! What the runner wants: `/pagetide.conf`, a line a wish, `KEY VALUE`.
+//! What the runner wants: `pagetide.conf` in the working directory, a line a wish, `KEY VALUE`.
 //!
 //! * `scenario PATH`: the scenario file, at the path it has on the host, so that traces named
 //!   relative to it are found.
@@ -6,12 +6,13 @@
 //! * `set KEY=VALUE`: a change of the scenario; may be repeated, in order.
 //! * `add NAME:KEY=VALUE,...`: a variant that the file does not have.
 //! * `module PATH`: a kernel module to load, in order.
+//! * `groups PATH`: on a live machine, the group below which those of the scenario are made.
 
 use pagetide_scenario::load::AddedVariant;
 use std::path::PathBuf;
 
 /// Where the runner leaves its wishes.
-pub const PATH: &str = "/pagetide.conf";
+pub const PATH: &str = "pagetide.conf";
 
 /// The wishes.
 #[derive(Debug, Default, PartialEq)]
@@ -26,6 +27,8 @@ pub struct Config {
     pub added: Vec<AddedVariant>,
     /// Modules to load.
     pub modules: Vec<PathBuf>,
+    /// A group of a live machine.
+    pub groups: Option<PathBuf>,
 }
 
 impl Config {
@@ -46,6 +49,7 @@ impl Config {
                 }
                 "add" => config.added.push(value.parse().map_err(|_| line.to_owned())?),
                 "module" => config.modules.push(value.into()),
+                "groups" => config.groups = Some(value.into()),
                 _ => return Err(line.to_owned()),
             }
         }
@@ -60,7 +64,8 @@ mod tests {
     #[test]
     fn wishes_are_read_in_order() {
         let text = "scenario /a b/c.toml\nvariant x = y\nset machine.memory=\"1GiB\"\n\
-                    set a=b=c\nadd calm:vm.swappiness=10\nmodule /m/1.ko\nmodule /m/2.ko\n";
+                    set a=b=c\nadd calm:vm.swappiness=10\nmodule /m/1.ko\nmodule /m/2.ko\n\
+                    groups /g\n";
         let config = Config::parse(text).unwrap();
         assert_eq!(config.scenario, PathBuf::from("/a b/c.toml"));
         assert_eq!(config.variant, "x = y");
@@ -69,6 +74,7 @@ mod tests {
         assert_eq!(config.added[0].to_string(), "calm:vm.swappiness=10");
         assert!(Config::parse("add calm").is_err());
         assert_eq!(config.modules.len(), 2);
+        assert_eq!(config.groups, Some("/g".into()));
         assert_eq!(Config::parse("colour red"), Err("colour red".into()));
     }
 }

@@ -85,6 +85,24 @@ impl Counters {
         })
     }
 
+    /// Only what everybody may read, for a live machine: nothing is written there, and no counter of the whole machine
+    /// says anything of one program.
+    ///
+    /// # Errors
+    /// When there is no /proc/vmstat or /proc/buddyinfo.
+    pub fn of_live() -> io::Result<Counters> {
+        Ok(Counters {
+            refresh: None,
+            vmstat: File::open("/proc/vmstat")?,
+            buddyinfo: File::open("/proc/buddyinfo")?,
+            slabinfo: None,
+            pressure: None,
+            kswapds: Vec::new(),
+            tracepoints: Vec::new(),
+            missing: Vec::new(),
+        })
+    }
+
     /// Makes the counters exact. It counts what it does itself, a few events.
     pub fn refresh(&self) {
         if let Some(mut refresh) = self.refresh.as_ref() {

@@ -39,6 +39,8 @@ const FOLDS: &str = "cpu.stat";
 /// The groups of a setup.
 pub struct Groups<'a> {
     setup: &'a Setup,
+    /// The group below which they are.
+    top: PathBuf,
     first: bool,
     names: Vec<&'static str>,
     paths: Vec<PathBuf>,
@@ -54,21 +56,13 @@ impl<'a> Groups<'a> {
     /// # Errors
     /// A sentence, when cgroups cannot be had at all.
     pub fn prepare(setup: &'a Setup) -> Result<Groups<'a>, String> {
-        let first = setup.cgroup_version() == CgroupVersion::V1;
-        let mut paths: Vec<PathBuf> = Vec::new();
-        for group in &setup.groups {
-            let parent = group.parent.map_or(Path::new(ROOT), |parent| &paths[parent]);
-            paths.push(parent.join(&group.name));
-        }
-        let (files, folds) = (Vec::new(), Vec::new());
-        let names = Groups::names_of(setup, first);
-        let mut groups = Groups { setup, first, names, paths, files, folds };
+        let mut groups = Groups::named(setup, ROOT.into());
         if setup.groups.is_empty() {
             return Ok(groups);
         }
         let failed = |error: io::Error| format!("cgroups: {error}");
         fs::create_dir_all(ROOT).map_err(failed)?;
-        if first {
+        if groups.first {
             mount("cgroup", ROOT, "cgroup", "memory").map_err(failed)?;
             let _ = fs::write(format!("{ROOT}/memory.use_hierarchy"), "1");
         } else {
@@ -77,16 +71,45 @@ impl<'a> Groups<'a> {
             mount("cgroup2", ROOT, "cgroup2", options).map_err(failed)?;
             groups.enable(Path::new(ROOT), true).map_err(failed)?;
         }
-        for (id, group) in setup.groups.iter().enumerate().filter(|(_, group)| group.at_start) {
+        groups.make()?;
+        Ok(groups)
+    }
+
+    /// Makes the groups of a setup below `top`, a group of a live machine that has the controllers.
+    ///
+    /// # Errors
+    /// A sentence.
+    pub fn below(setup: &'a Setup, top: PathBuf) -> Result<Groups<'a>, String> {
+        let mut groups = Groups::named(setup, top);
+        groups.make()?;
+        Ok(groups)
+    }
+
+    /// The groups with their places, not made.
+    fn named(setup: &'a Setup, top: PathBuf) -> Groups<'a> {
+        let first = setup.cgroup_version() == CgroupVersion::V1;
+        let mut paths: Vec<PathBuf> = Vec::new();
+        for group in &setup.groups {
+            let parent = group.parent.map_or(&top, |parent| &paths[parent]);
+            paths.push(parent.join(&group.name));
+        }
+        let names = Groups::names_of(setup, first);
+        Groups { setup, top, first, names, paths, files: Vec::new(), folds: Vec::new() }
+    }
+
+    /// Makes those that are there when the run begins.
+    fn make(&mut self) -> Result<(), String> {
+        for (id, group) in self.setup.groups.iter().enumerate().filter(|(_, group)| group.at_start)
+        {
             let refused = |write: GroupControlWrite, error: io::Error| {
                 let (name, of) = (write.control.name(), &group.name);
                 line(format_args!("@lacks {name} = {write} of group `{of}`: {error}"));
             };
-            let made = groups.create(id, refused);
+            let made = self.create(id, refused);
             made.map_err(|error| format!("group `{}`: {error}", group.name))?;
         }
-        groups.open();
-        Ok(groups)
+        self.open();
+        Ok(())
     }
 
     /// What is reported of a group.
@@ -144,7 +167,7 @@ impl<'a> Groups<'a> {
     /// they are in a leaf of its own, which has no limits but the group's.
     fn of_tasks(&self, group: Option<usize>) -> PathBuf {
         match group {
-            None => ROOT.into(),
+            None => self.top.clone(),
             Some(id) if !self.first && self.has_children(id) => self.paths[id].join("tasks.here"),
             Some(id) => self.paths[id].clone(),
         }

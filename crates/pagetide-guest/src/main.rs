@@ -7,6 +7,10 @@
 //! that the simulator performs, access by access, and what the kernel counted goes out over a
 //! port of the emulated machine (`sys::port`), which costs no memory.
 //!
+//! `pagetide import host --measure` starts it as an ordinary process (`pagetide-guest here`): then it
+//! performs the scenario that its working directory names on the machine as it is, and changes
+//! nothing but files in that directory and groups below the one that it is given.
+//!
 //! Invariant: between "ready" and "done" nothing here allocates pages for itself: programs, stacks
 //! and buffers are built before and locked into memory; the stacks of a service's further threads are not.
 
@@ -37,14 +41,17 @@ mod sys;
 
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 fn main() -> std::process::ExitCode {
-    if std::process::id() != 1 {
-        eprintln!(
-            "pagetide-guest is the first process of a virtual machine and does nothing elsewhere; \
-             `pagetide verify` starts it"
-        );
-        return std::process::ExitCode::from(2);
+    if std::process::id() == 1 {
+        return supervise::run();
     }
-    supervise::run()
+    if std::env::args_os().nth(1).is_some_and(|first| first == "here") {
+        return supervise::run_here();
+    }
+    eprintln!(
+        "pagetide-guest is the first process of a virtual machine and does nothing elsewhere; \
+         `pagetide verify` starts it"
+    );
+    std::process::ExitCode::from(2)
 }
 
 #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]

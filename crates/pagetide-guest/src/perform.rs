@@ -36,9 +36,9 @@ pub fn file_path(setup: &Setup, file: usize) -> PathBuf {
     disk_path(file.disk).join(&file.name)
 }
 
-/// Where disk number `disk` is mounted.
+/// Where disk number `disk` is mounted, seen from the working directory, which is the root of a guest.
 pub fn disk_path(disk: usize) -> PathBuf {
-    Path::new("/disks").join(disk.to_string())
+    Path::new("disks").join(disk.to_string())
 }
 
 /// A task and what it needs.

@@ -8,12 +8,12 @@ use crate::config::Config;
 use crate::groups::write_existing;
 use crate::perform::{disk_path, file_path};
 use crate::report::line;
-use crate::sys::memory::{Mapping, PAGE_SIZE};
+use crate::sys::memory::{forget, Mapping, PAGE_SIZE};
 use crate::sys::mount::{load_module, mount, swap_on};
 use pagetide_core::config::Policy;
 use pagetide_core::control::cache_and_file;
 use pagetide_scenario::model::Setup;
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -102,6 +102,24 @@ pub fn disks(setup: &Setup) -> Result<(), String> {
         let failed = |error: io::Error| format!("swap: {error}");
         set_queue(&device, "rotational", rotational(swap.disk)).map_err(failed)?;
         swap_on(&format!("/dev/{device}")).map_err(failed)?;
+    }
+    Ok(())
+}
+
+/// Makes the files of a live machine what they are when a run begins: of their first size, and not in memory.
+///
+/// # Errors
+/// A sentence.
+pub fn files(setup: &Setup) -> Result<(), String> {
+    for (file, model) in setup.files.iter().enumerate() {
+        let path = file_path(setup, file);
+        let begin = || {
+            let file = OpenOptions::new().write(true).open(&path)?;
+            file.set_len(model.size)?;
+            file.sync_all()?;
+            forget(&file)
+        };
+        begin().map_err(|error| format!("{}: {error}", path.display()))?;
     }
     Ok(())
 }

@@ -82,6 +82,11 @@ impl Shared {
         futex::set(&self.words[TASKS + task], 1);
     }
 
+    /// Whether task number `task` has ended, and has been waited for.
+    pub fn has_ended(self, task: usize) -> bool {
+        self.words[TASKS + task].load(Ordering::SeqCst) != 0
+    }
+
     /// Waits for the end of a task.
     pub fn wait_for_task(self, task: usize) {
         while self.words[TASKS + task].load(Ordering::SeqCst) == 0 {

@@ -11,7 +11,7 @@ use crate::shared::Shared;
 use crate::sys::process::{self, Ended, Forked};
 use crate::sys::{memory, port};
 use pagetide_scenario::load::{load, Overrides, PluginNames};
-use pagetide_scenario::model::Setup;
+use pagetide_scenario::model::{Scenario, Setup};
 use pagetide_scenario::op::Op;
 use pagetide_scenario::workload::Program;
 use std::process::ExitCode;
@@ -40,26 +40,36 @@ pub fn run() -> ExitCode {
     if port::allow().is_err() {
         return ExitCode::FAILURE;
     }
+    tell_of(supervise);
+    port::power_off()
+}
+
+/// Performs the scenario of the working directory on a live machine, as an ordinary process with children.
+pub fn run_here() -> ExitCode {
+    process::end_with_parent();
+    tell_of(supervise_here);
+    ExitCode::SUCCESS
+}
+
+fn tell_of(what: fn() -> Result<(), String>) {
     line(format_args!("@pagetide 1"));
     std::panic::set_hook(Box::new(|panic| line(format_args!("@fail {panic}"))));
-    if let Err(problem) = supervise() {
+    if let Err(problem) = what() {
         line(format_args!("@fail {problem}"));
     }
-    port::power_off()
 }
 
 fn doing(what: &str) {
     line(format_args!("@doing {what}"));
 }
 
-fn supervise() -> Result<(), String> {
-    memory::keep_heap();
-    doing("mounting /proc and /sys");
-    prepare::file_systems()?;
-    doing("reading the scenario");
+fn read_config() -> Result<Config, String> {
     let text = std::fs::read_to_string(config::PATH)
         .map_err(|error| format!("{}: {error}", config::PATH))?;
-    let config = Config::parse(&text).map_err(|line| format!("{}: `{line}`", config::PATH))?;
+    Config::parse(&text).map_err(|line| format!("{}: `{line}`", config::PATH))
+}
+
+fn read_scenario(config: &Config) -> Result<Scenario, String> {
     let overrides = Overrides {
         sets: config.sets.clone(),
         variants: vec![config.variant.clone()],
@@ -67,7 +77,16 @@ fn supervise() -> Result<(), String> {
         plugins: PluginNames { any: true, ..PluginNames::default() },
         ..Overrides::default()
     };
-    let scenario = load(&config.scenario, &overrides).map_err(|errors| errors.to_string())?;
+    load(&config.scenario, &overrides).map_err(|errors| errors.to_string())
+}
+
+fn supervise() -> Result<(), String> {
+    memory::keep_heap();
+    doing("mounting /proc and /sys");
+    prepare::file_systems()?;
+    doing("reading the scenario");
+    let config = read_config()?;
+    let scenario = read_scenario(&config)?;
     let setup = &scenario.variants[0].setup;
     doing("loading modules");
     prepare::modules(&config)?;
@@ -83,26 +102,12 @@ fn supervise() -> Result<(), String> {
     for missing in &counters.missing {
         line(format_args!("@lacks {missing}"));
     }
-    let shared = Shared::new(setup.tasks.len()).map_err(|error| error.to_string())?;
-
-    doing("starting tasks");
     process::spare_from_oom();
-    let mut pids = Vec::new();
-    for id in 0..setup.tasks.len() {
-        match process::fork().map_err(|error| format!("fork: {error}"))? {
-            Forked::Parent(pid) => pids.push(pid),
-            Forked::Child => {
-                process::offer_to_oom(setup.tasks[id].oom_score_adj);
-                live(setup, id, &groups, shared, &counters);
-            }
-        }
-    }
-    let reporter = Reporter::new(shared, &counters, &groups);
-    let mut reporter = reporter.map_err(|error| error.to_string())?;
+    let tasks = Tasks::start(setup, &groups, &counters, true)?;
+    let mut reporter =
+        Reporter::new(tasks.shared, &counters, &groups).map_err(|error| error.to_string())?;
     memory::lock_all().map_err(|error| format!("mlockall: {error}"))?;
-    if !shared.wait_until_ready(setup.tasks.len() as u32, PATIENCE) {
-        return Err("the tasks did not become ready".to_owned());
-    }
+    tasks.wait_until_ready()?;
     let _held = prepare::hold(setup);
     // Caches begin without slabs that CPUs keep at hand.
     let caches = Caches::open(setup);
@@ -111,29 +116,10 @@ fn supervise() -> Result<(), String> {
     TEXTS.iter().for_each(|path| reporter.file(path));
     line(format_args!("@ready"));
     let seed = wait_for_seed();
-
-    // Twice, with nothing between: what reporting and the kernel alone do.
-    let begin = |kind| Moment { kind, task: 0, phase: 0 };
-    reporter.snapshot(begin("idle-begin"), |_| {});
-    std::thread::sleep(Duration::from_millis(100));
-    reporter.snapshot(begin("run-begin"), |_| {});
-    process::alarm(Duration::from_nanos(setup.time_limit_ns));
-    shared.go(seed);
-    let in_time = wait_for_tasks(setup, &pids, shared, &mut reporter);
-    process::end_alarm();
-
-    let console = shared.lock_console();
-    pids.iter().copied().for_each(process::kill);
-    drop(console);
-    // Their memory is theirs until they are gone.
-    while process::wait_any().is_some() {}
-    if !in_time {
-        line(format_args!("@note cut by the time limit"));
-    }
-    reporter.snapshot(begin("run-end"), |_| {});
+    tasks.run(&mut reporter, seed);
     // Last, as it changes what it looks at: which objects are in use, and not merely at hand.
     if caches.settle() {
-        reporter.snapshot(begin("shrunk"), |_| {});
+        reporter.snapshot(of_run("shrunk"), |_| {});
     }
     TEXTS.iter().for_each(|path| reporter.file(path));
     setup.tasks.iter().enumerate().for_each(|(id, _)| report_programs(setup, id, seed));
@@ -141,13 +127,119 @@ fn supervise() -> Result<(), String> {
     Ok(())
 }
 
+/// The seed with which a live machine performs a scenario.
+const SEED_HERE: u64 = 1;
+
+fn supervise_here() -> Result<(), String> {
+    memory::keep_heap();
+    doing("reading the scenario");
+    let config = read_config()?;
+    let scenario = read_scenario(&config)?;
+    let setup = &scenario.variants[0].setup;
+    doing("preparing files");
+    prepare::files(setup)?;
+    doing("making groups");
+    let groups = match config.groups {
+        Some(top) => Groups::below(setup, top)?,
+        None if setup.groups.is_empty() => Groups::prepare(setup)?,
+        None => return Err("the scenario has groups, and there is no place for them".to_owned()),
+    };
+    let counters = Counters::of_live().map_err(|error| error.to_string())?;
+    let tasks = Tasks::start(setup, &groups, &counters, false)?;
+    let mut reporter =
+        Reporter::new(tasks.shared, &counters, &groups).map_err(|error| error.to_string())?;
+    tasks.wait_until_ready()?;
+    tasks.run(&mut reporter, SEED_HERE);
+    setup.tasks.iter().enumerate().for_each(|(id, _)| report_programs(setup, id, SEED_HERE));
+    line(format_args!("@done"));
+    Ok(())
+}
+
+/// The moment of a snapshot that is no task's.
+fn of_run(kind: &str) -> Moment<'_> {
+    Moment { kind, task: 0, phase: 0 }
+}
+
+/// The processes of a setup's tasks.
+struct Tasks<'a> {
+    setup: &'a Setup,
+    shared: Shared,
+    pids: Vec<i32>,
+}
+
+impl<'a> Tasks<'a> {
+    /// Forks them. `is_ours`: the machine is, so that they must be able to lock what they have.
+    fn start(
+        setup: &'a Setup,
+        groups: &Groups<'_>,
+        counters: &Counters,
+        is_ours: bool,
+    ) -> Result<Tasks<'a>, String> {
+        doing("starting tasks");
+        let shared = Shared::new(setup.tasks.len()).map_err(|error| error.to_string())?;
+        let mut pids = Vec::new();
+        for id in 0..setup.tasks.len() {
+            match process::fork().map_err(|error| format!("fork: {error}"))? {
+                Forked::Parent(pid) => pids.push(pid),
+                Forked::Child => {
+                    process::end_with_parent();
+                    process::offer_to_oom(setup.tasks[id].oom_score_adj);
+                    live(setup, id, groups, shared, counters, is_ours);
+                }
+            }
+        }
+        Ok(Tasks { setup, shared, pids })
+    }
+
+    fn wait_until_ready(&self) -> Result<(), String> {
+        match self.shared.wait_until_ready(self.pids.len() as u32, PATIENCE) {
+            true => Ok(()),
+            false => Err("the tasks did not become ready".to_owned()),
+        }
+    }
+
+    /// Lets them run, and reports; returns when all are gone.
+    fn run(&self, reporter: &mut Reporter<'_>, seed: u64) {
+        // Twice, with nothing between: what reporting and the kernel alone do.
+        reporter.snapshot(of_run("idle-begin"), |_| {});
+        std::thread::sleep(Duration::from_millis(100));
+        reporter.snapshot(of_run("run-begin"), |_| {});
+        process::alarm(Duration::from_nanos(self.setup.time_limit_ns));
+        self.shared.go(seed);
+        let in_time = wait_for_tasks(self.setup, &self.pids, self.shared, reporter);
+        process::end_alarm();
+
+        let console = self.shared.lock_console();
+        // The number of one that has been waited for may be another's by now.
+        let lives = |(id, _): &(usize, &i32)| !self.shared.has_ended(*id);
+        self.pids.iter().enumerate().filter(lives).for_each(|(_, &pid)| process::kill(pid));
+        drop(console);
+        // Their memory is theirs until they are gone.
+        while process::wait_any().is_some() {}
+        if !in_time {
+            line(format_args!("@note cut by the time limit"));
+        }
+        reporter.snapshot(of_run("run-end"), |_| {});
+    }
+}
+
 /// The life of a task's process.
-fn live(setup: &Setup, id: usize, groups: &Groups<'_>, shared: Shared, counters: &Counters) -> ! {
+fn live(
+    setup: &Setup,
+    id: usize,
+    groups: &Groups<'_>,
+    shared: Shared,
+    counters: &Counters,
+    is_ours: bool,
+) -> ! {
     let prepare = || {
         let reporter =
             Reporter::new(shared, counters, groups).map_err(|error| error.to_string())?;
         let performer = Performer::new(setup, id, shared, reporter, groups)?;
-        memory::lock_all().map_err(|error| format!("mlockall: {error}"))?;
+        match memory::lock_all() {
+            Err(error) if is_ours => return Err(format!("mlockall: {error}")),
+            Ok(()) | Err(_) => {}
+        }
         // Last: pages are charged to the group that a task is in when it gets them, and what this
         // program needs for itself is not the scenario's.
         if let Some(group) = setup.tasks[id].group {

@@ -7,7 +7,7 @@
 //! [`find`] searches the value of a knob, [`sweep`] runs grids of knobs and keeps them, [`compare`] holds two
 //! results against each other. [`explain`] says what a name means, [`select`] which metrics a pattern means,
 //! [`openmetrics`] writes a timeline for Prometheus. [`verify`] holds the records of a simulated and of a real
-//! kernel against each other.
+//! kernel against each other; [`measure`] solves for what operations cost on a live machine.
 //!
 //! A report is a pure function of the records: the same scenario, seeds and version give the same
 //! bytes, whatever the number of threads.
@@ -22,6 +22,7 @@ pub mod gather;
 pub mod html;
 pub mod json;
 pub mod knob;
+pub mod measure;
 pub mod metrics;
 pub mod mrc;
 pub mod openmetrics;

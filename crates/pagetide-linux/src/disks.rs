@@ -75,7 +75,7 @@ fn search_path() -> String {
     format!("{path}:/usr/sbin:/sbin")
 }
 
-fn write_file(path: &Path, size: u64, sparse: bool) -> io::Result<()> {
+pub(crate) fn write_file(path: &Path, size: u64, sparse: bool) -> io::Result<()> {
     let file = File::create(path)?;
     if sparse {
         return file.set_len(size);

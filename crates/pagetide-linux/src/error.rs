@@ -104,6 +104,9 @@ pub enum LinuxError {
         /// What is wrong.
         problem: String,
     },
+    /// This computer cannot be measured, or should not be.
+    #[error("what operations cost cannot be measured here: {0}")]
+    NotHere(String),
     /// The user has had enough.
     #[error("interrupted")]
     Cancelled,
@@ -154,6 +157,9 @@ impl LinuxError {
                 "`make guest` builds it beside the command; --guest names another"
             }
             LinuxError::Died { .. } => "--keep DIR leaves the console and the report in DIR",
+            LinuxError::NotHere(_) => {
+                "leave out --measure: the scenario then has the sourced prices (docs/import-host.md)"
+            }
             LinuxError::Reference { .. } => {
                 "`pagetide verify SCENARIO --record DIR` makes references"
             }

@@ -8,7 +8,7 @@
 //! [`comparable`] says what of a scenario a real kernel cannot be asked, [`start`] takes over the
 //! memory with which it began, [`slab_start`] the objects that
 //! were there, [`disk_times`] the speed of its disks, and [`reference`](mod@reference) keeps it all for later.
-//! [`host`] reads a live system.
+//! [`host`] reads a live system, and [`live`] has it perform what operations cost on it.
 //!
 //! The guest's side is the crate `pagetide-guest`.
 
@@ -22,6 +22,7 @@ pub mod group_counts;
 pub mod host;
 pub mod initramfs;
 pub mod kernel;
+pub mod live;
 pub mod machine_costs;
 pub mod modules;
 pub mod program_times;

@@ -370,20 +370,43 @@ fn guest_program(named: Option<&Path>) -> Result<Vec<u8>, LinuxError> {
 /// The first static guest program near the command `own`: that of `make guest` before one beside
 /// the command, where a plain `cargo build` leaves a dynamic one.
 fn guest_beside(own: &Path) -> Result<Vec<u8>, LinuxError> {
-    // A test's program is one level below the command.
-    let dirs = own.ancestors().skip(1).take(2);
-    let near = |dir: &Path| [dir.with_file_name("guest").join(GUEST), dir.join(GUEST)];
     let mut first_problem = None;
-    for path in dirs.flat_map(near).filter(|path| path.is_file()) {
+    for path in guests_near(own) {
         match static_program(&path) {
             Ok(bytes) => return Ok(bytes),
             Err(problem) => first_problem = first_problem.or(Some(problem)),
         }
     }
-    Err(first_problem.unwrap_or_else(|| LinuxError::Guest {
-        path: own.with_file_name(GUEST),
-        problem: "was not built".to_owned(),
-    }))
+    Err(first_problem.unwrap_or_else(|| not_built(own)))
+}
+
+/// Guest programs near the command `own`.
+fn guests_near(own: &Path) -> impl Iterator<Item = PathBuf> + '_ {
+    // A test's program is one level below the command.
+    let dirs = own.ancestors().skip(1).take(2);
+    let near = |dir: &Path| [dir.with_file_name("guest").join(GUEST), dir.join(GUEST)];
+    dirs.flat_map(near).filter(|path| path.is_file())
+}
+
+fn not_built(own: &Path) -> LinuxError {
+    LinuxError::Guest { path: own.with_file_name(GUEST), problem: "was not built".to_owned() }
+}
+
+/// The guest program as one that runs on this computer, where a dynamic one finds its libraries.
+///
+/// # Errors
+/// When there is none.
+pub(crate) fn runnable_guest(named: Option<&Path>) -> Result<PathBuf, LinuxError> {
+    let own = std::env::current_exe().unwrap_or_default();
+    let path = match named {
+        Some(path) => path.to_owned(),
+        None => guests_near(&own).next().ok_or_else(|| not_built(&own))?,
+    };
+    // It is started in a directory of its own.
+    path.canonicalize().map_err(|error| LinuxError::Guest {
+        path: path.clone(),
+        problem: format!("cannot be read: {error}"),
+    })
 }
 
 fn static_program(path: &Path) -> Result<Vec<u8>, LinuxError> {

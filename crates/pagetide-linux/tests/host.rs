@@ -26,10 +26,9 @@ fn systems() -> Vec<(String, PathBuf)> {
     systems
 }
 
-fn all_options() -> impl Iterator<Item = Options> {
-    [false, true]
-        .into_iter()
-        .flat_map(|as_is| [false, true].map(|all_groups| Options { as_is, all_groups }).into_iter())
+fn all_options() -> impl Iterator<Item = Options<'static>> {
+    let of = |as_is, all_groups| Options { as_is, all_groups, ..Options::default() };
+    [false, true].into_iter().flat_map(move |as_is| [false, true].map(|all| of(as_is, all)))
 }
 
 fn setup(written: &Written) -> Setup {

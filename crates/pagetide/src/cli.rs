@@ -544,6 +544,16 @@ pub struct ImportHostArgs {
     /// Keep memory groups that set no limit or protection, too
     #[arg(long)]
     pub all_groups: bool,
+
+    /// Measure what operations of the kernel cost on this machine, and state it in [machine.costs]. It takes less than
+    /// a minute and up to 152 MiB that are free; groups and files of its own are removed again. Making a group for
+    /// reclaim to be measured in wants root, or a group that is delegated to you (docs/import-host.md)
+    #[arg(long, conflicts_with = "root")]
+    pub measure: bool,
+
+    /// The program that performs what is measured [default: the result of `make guest`, near this command]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "measure")]
+    pub guest: Option<PathBuf>,
 }
 
 /// `pagetide inspect`

@@ -1,6 +1,7 @@
 //! How a command ends.
 
 use pagetide_lab::world::{Cause, Failure};
+use pagetide_linux::error::LinuxError;
 use std::io;
 use std::process::ExitCode;
 
@@ -70,6 +71,18 @@ impl CliError {
         match failure.cause {
             Cause::Scenario => CliError::BadInput(text),
             Cause::Run => CliError::Failure(text),
+        }
+    }
+
+    /// What a real kernel could not be asked, said as `text`.
+    pub fn of_linux(mut text: String, error: &LinuxError) -> CliError {
+        if let Some(hint) = error.hint() {
+            text += &format!("\nhint: {hint}");
+        }
+        match error {
+            LinuxError::Cancelled => CliError::Interrupted,
+            error if error.is_bad_input() => CliError::BadInput(text),
+            _ => CliError::Failure(text),
         }
     }
 

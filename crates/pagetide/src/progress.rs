@@ -17,6 +17,15 @@ const TICK: Duration = Duration::from_millis(200);
 /// Time between two lines where there is no terminal.
 const LOG_EVERY: Duration = Duration::from_secs(10);
 
+/// A line on stderr, if it is a terminal: kernels take their time.
+pub fn spinner() -> ProgressBar {
+    let line = ProgressBar::new_spinner();
+    let style = ProgressStyle::with_template("{spinner} {msg}, {elapsed}");
+    line.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
+    line.enable_steady_tick(TICK);
+    line
+}
+
 /// The line, and the thread that keeps it fresh.
 pub struct ProgressLine {
     state: Arc<Mutex<State>>,

@@ -36,6 +36,17 @@ fn map(pages: u64, prot: i32, flags: i32, fd: i32) -> io::Result<*mut u8> {
     Ok(base.cast())
 }
 
+/// Anonymous memory that is present, and locked if this process may lock so much: in a guest it may, on a live machine
+/// nobody reclaims from it while a second passes.
+fn map_locked(pages: u64, shared: i32) -> io::Result<*mut u8> {
+    let prot = libc::PROT_READ | libc::PROT_WRITE;
+    let flags = shared | libc::MAP_ANONYMOUS | libc::MAP_POPULATE;
+    map(pages, prot, flags | libc::MAP_LOCKED, -1).or_else(|error| match error.raw_os_error() {
+        Some(libc::EAGAIN | libc::EPERM) => map(pages, prot, flags, -1),
+        _ => Err(error),
+    })
+}
+
 impl Mapping {
     /// Private anonymous memory of `pages` pages, not touched yet.
     ///
@@ -75,8 +86,7 @@ impl Mapping {
     /// # Errors
     /// The kernel's.
     pub fn locked(pages: u64) -> io::Result<Mapping> {
-        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_LOCKED | libc::MAP_POPULATE;
-        let base = map(pages, libc::PROT_READ | libc::PROT_WRITE, flags, -1)?;
+        let base = map_locked(pages, libc::MAP_PRIVATE)?;
         Ok(Mapping { base, pages, writable: true })
     }
 
@@ -282,11 +292,23 @@ impl Drop for Mapping {
 /// The kernel's.
 pub fn shared_words(count: usize) -> io::Result<&'static [AtomicU32]> {
     let bytes = count.saturating_mul(size_of::<AtomicU32>()) as u64;
-    let flags = libc::MAP_SHARED | libc::MAP_ANONYMOUS | libc::MAP_LOCKED | libc::MAP_POPULATE;
-    let base =
-        map(bytes.div_ceil(PAGE_SIZE).max(1), libc::PROT_READ | libc::PROT_WRITE, flags, -1)?;
+    let base = map_locked(bytes.div_ceil(PAGE_SIZE).max(1), libc::MAP_SHARED)?;
     // SAFETY: page-aligned, zeroed, never unmapped; any bit pattern is an AtomicU32.
     Ok(unsafe { std::slice::from_raw_parts(base.cast(), count) })
+}
+
+/// Takes what memory has of `file` away, as far as it is not dirty. Linux: posix_fadvise(2).
+///
+/// # Errors
+/// The kernel's.
+pub fn forget(file: &File) -> io::Result<()> {
+    // SAFETY: no memory arguments.
+    let error = unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) };
+    if error == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::from_raw_os_error(error))
+    }
 }
 
 /// Locks all present memory of this process: it is never reclaimed.

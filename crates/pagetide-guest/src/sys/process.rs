@@ -54,6 +54,14 @@ pub fn kill(pid: i32) {
     }
 }
 
+/// Ends this process when its parent ends, however that does. Linux: PR_SET_PDEATHSIG.
+pub fn end_with_parent() {
+    // SAFETY: no memory arguments. Without it a process may outlive a parent that was killed.
+    unsafe {
+        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as libc::c_ulong, 0, 0, 0);
+    }
+}
+
 /// Whether a process of this number lives. For others than its parent, one that has ended lives
 /// until its parent has waited for it.
 pub fn lives(pid: i32) -> bool {

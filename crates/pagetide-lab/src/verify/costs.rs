@@ -15,6 +15,7 @@ use pagetide_linux::reference::Reference;
 use pagetide_scenario::costs::{Costs, Price};
 use pagetide_scenario::metric::declared::{self, Declared};
 use pagetide_scenario::metric::{Key, Names, Owner, Scope};
+use pagetide_scenario::model::Setup;
 use pagetide_scenario::record::Unit;
 use pagetide_sim::cost::CostModel;
 use pagetide_sim::{count_work, PhaseWork, SimError};
@@ -88,12 +89,27 @@ pub fn of_reference(
 ) -> Result<Fitted, SimError> {
     let mut setup = machine_costs::setup(cpus);
     reference.apply(&mut setup);
-    let names = Names::of(&setup);
     let seed = reference.seeds.first().copied().unwrap_or(1);
+    Ok(solve(reference, &mut setup, seed, cancel)?.0)
+}
+
+/// The prices that explain the CPU times of `reference`, the phases of `setup`, and what was counted in these. The
+/// setup has the prices then.
+///
+/// # Errors
+/// When the simulator cannot perform it, or was cancelled.
+pub(crate) fn solve(
+    reference: &Reference,
+    setup: &mut Setup,
+    seed: u64,
+    cancel: &AtomicBool,
+) -> Result<(Fitted, Vec<PhaseWork>), SimError> {
+    let names = Names::of(setup);
     let mut fitted = Fitted::default();
+    let mut counted = Vec::new();
     for _ in 0..ROUNDS {
-        let work = count_work(&setup, seed, cancel)?;
-        let new = fit(&rows(reference, &names, &work), cpus);
+        counted = count_work(setup, seed, cancel)?;
+        let new = fit(&rows(reference, &names, &counted), setup.machine.cpus);
         let is_same = new.costs == fitted.costs;
         setup.machine.costs = new.costs.clone();
         fitted = new;
@@ -101,17 +117,18 @@ pub fn of_reference(
             break;
         }
     }
-    Ok(fitted)
+    Ok((fitted, counted))
 }
 
-/// The equations of a recording's phases.
-fn rows(reference: &Reference, names: &Names, work: &[PhaseWork]) -> Vec<Row> {
+/// The equations of a recording's phases: of several runs the median.
+pub(crate) fn rows(reference: &Reference, names: &Names, work: &[PhaseWork]) -> Vec<Row> {
     let median = |scope: &Scope, metric: &Declared| -> Option<f64> {
         let key = Key { scope: scope.clone(), name: metric.name.into() };
         let (_, values): &(Unit, Vec<Option<f64>>) = reference.metrics.get(&names.text(&key))?;
         let mut there: Vec<f64> = values.iter().flatten().copied().collect();
         there.sort_by(f64::total_cmp);
-        there.get(there.len() / 2).copied()
+        let (low, high) = (there.len().saturating_sub(1) / 2, there.len() / 2);
+        Some((there.get(low)? + there.get(high)?) / 2.0)
     };
     let mut rows = Vec::new();
     // Calls on names and pipes have no price: their length is known as a whole.

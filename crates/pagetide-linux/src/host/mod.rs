@@ -19,7 +19,7 @@ mod layout;
 mod marks;
 pub mod meminfo;
 pub mod note;
-mod number;
+pub(crate) mod number;
 pub mod pagetypeinfo;
 mod plain_names;
 pub mod scenario;

@@ -4,6 +4,7 @@
 //! Invariant: the text loads without a mistake, and says in comments what it was made from, what
 //! was left out and why. Every such remark that is about this system is a note, too.
 
+mod costs;
 mod free_lists;
 mod groups;
 mod knobs;
@@ -15,6 +16,7 @@ use super::layout;
 use super::note::Note;
 use super::number::{plural, show_pages};
 use super::snapshot::HostSnapshot;
+pub use costs::MeasuredCosts;
 use page::Page;
 use pagetide_scenario::load::{self, Overrides};
 use std::path::Path;
@@ -28,12 +30,14 @@ const CPUS_MAX: usize = 1024;
 
 /// What the user may choose.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Options {
+pub struct Options<'a> {
     /// Exactly the pages that are free now are free when the run starts. Otherwise all are that
     /// would be without programs.
     pub as_is: bool,
     /// Keep groups that set nothing and have none below that does.
     pub all_groups: bool,
+    /// What operations cost on the machine, if that was measured.
+    pub costs: Option<&'a MeasuredCosts>,
 }
 
 /// A scenario.
@@ -51,7 +55,7 @@ pub struct Written {
 ///
 /// # Errors
 /// If the system does not say what memory it has, or has more than a scenario can.
-pub fn write(host: &HostSnapshot, options: Options) -> Result<Written, HostError> {
+pub fn write(host: &HostSnapshot, options: Options<'_>) -> Result<Written, HostError> {
     let mut layout_notes = Vec::new();
     let mut nodes = layout::nodes(host, &mut layout_notes)?;
     if options.as_is {
@@ -90,6 +94,9 @@ pub fn write(host: &HostSnapshot, options: Options) -> Result<Written, HostError
         page.tell(Note::new("/proc/zoneinfo", what));
     }
     let free = machine::write(&mut page, host, &nodes, layout_notes, options);
+    if let Some(measured) = options.costs {
+        costs::write(&mut page, measured);
+    }
     knobs::write(&mut page, host);
     let memory = managed.saturating_mul(4096);
     let nr_groups = groups::write(&mut page, host, memory, options, TASK);

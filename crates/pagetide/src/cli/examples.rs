@@ -113,6 +113,7 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
         "host",
         &[
             ("pagetide import host -o here.toml", "this machine"),
+            ("pagetide import host --measure -o here.toml", "and what operations cost on it"),
             ("pagetide import host --root saved -o there.toml", "another one, by its files"),
         ],
     ),

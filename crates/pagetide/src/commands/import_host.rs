@@ -2,10 +2,17 @@
 
 use crate::cli::ImportHostArgs;
 use crate::error::{CliError, ExitStatus};
+use crate::interrupt;
 use crate::printer::Printer;
+use crate::progress::spinner;
+use pagetide_lab::measure::{prices_of, Found};
+use pagetide_linux::error::LinuxError;
 use pagetide_linux::host::error::HostError;
-use pagetide_linux::host::scenario::{self, Options};
+use pagetide_linux::host::scenario::{self, Options, Written};
 use pagetide_linux::host::snapshot::HostSnapshot;
+use pagetide_linux::live;
+use pagetide_scenario::load::{load_str, Overrides};
+use pagetide_sim::SimError;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::path::Path;
@@ -15,16 +22,28 @@ const NOTES_MAX: usize = 40;
 
 /// Imports the system; a file appears only when it is whole.
 pub fn import(args: &ImportHostArgs, printer: &mut Printer) -> Result<ExitStatus, CliError> {
-    let options = Options { as_is: args.as_is, all_groups: args.all_groups };
+    let mut options =
+        Options { as_is: args.as_is, all_groups: args.all_groups, ..Options::default() };
     let host = HostSnapshot::read(&args.root).map_err(|error| refused(&error))?;
-    let written = scenario::write(&host, options).map_err(|error| match error {
+    let mut written = scenario::write(&host, options).map_err(|error| match error {
         HostError::NoMemory(_) => {
             host.notes.iter().take(NOTES_MAX).for_each(|note| printer.note(&note.to_string()));
             refused(&HostError::NoMemory(args.root.join("proc/zoneinfo").display().to_string()))
         }
         other => refused(&other),
     })?;
-    match args.output.as_deref().filter(|output| *output != Path::new("-")) {
+    let output = args.output.as_deref().filter(|output| *output != Path::new("-"));
+    if args.measure {
+        if let Some(output) = output.filter(|output| output.exists()) {
+            return Err(exists(output));
+        }
+        let found = measure(&host, &written, args, printer)?;
+        let stated = found.stated();
+        options.costs = Some(&stated);
+        written = scenario::write(&host, options).map_err(|error| refused(&error))?;
+        found.sentences().iter().for_each(|sentence| printer.note(sentence));
+    }
+    match output {
         None => printer.data(&written.text)?,
         Some(output) => {
             create(output, &written.text)?;
@@ -40,15 +59,51 @@ pub fn import(args: &ImportHostArgs, printer: &mut Printer) -> Result<ExitStatus
     Ok(ExitStatus::Success)
 }
 
+/// Has the machine perform what its prices follow from.
+fn measure(
+    host: &HostSnapshot,
+    written: &Written,
+    args: &ImportHostArgs,
+    printer: &mut Printer,
+) -> Result<Found, CliError> {
+    let loaded = load_str("imported.toml", &written.text, Path::new(""), &Overrides::default());
+    let mut scenario = loaded.map_err(|mistakes| CliError::Failure(mistakes.to_string()))?;
+    let imported = scenario.variants.remove(0).setup;
+    let cancel = interrupt::flag();
+    let place = live::Place::prepare(host, args.guest.as_deref()).map_err(of_linux)?;
+    let line = spinner();
+    let measured = place.measure(&imported, host, &cancel, |number| {
+        line.set_message(format!("what operations cost here: run {number}"));
+    });
+    line.set_message("what operations cost here: the simulator counts them");
+    let found = measured.map_err(of_linux).and_then(|measured| {
+        measured.reference.origin.notes.iter().for_each(|note| printer.note(note));
+        prices_of(&measured, &cancel).map_err(|error| match error {
+            SimError::Cancelled => CliError::Interrupted,
+            error => CliError::Failure(error.to_string()),
+        })
+    });
+    line.finish_and_clear();
+    found
+}
+
+fn of_linux(error: LinuxError) -> CliError {
+    CliError::of_linux(error.to_string(), &error)
+}
+
+fn exists(output: &Path) -> CliError {
+    CliError::bad_input(
+        format!("{} exists", output.display()),
+        "remove it first, or give another name; an import overwrites nothing",
+    )
+}
+
 /// Writes a file that does not exist: a scenario that was imported before may have been worked on.
 fn create(output: &Path, text: &str) -> Result<(), CliError> {
     let place = output.display();
     let mut file = OpenOptions::new().write(true).create_new(true).open(output).map_err(
         |error| match error.kind() {
-            io::ErrorKind::AlreadyExists => CliError::bad_input(
-                format!("{place} exists"),
-                "remove it first, or give another name; an import overwrites nothing",
-            ),
+            io::ErrorKind::AlreadyExists => exists(output),
             _ => CliError::BadInput(format!("cannot write {place}: {error}")),
         },
     )?;

@@ -5,8 +5,8 @@ use crate::error::{CliError, ExitStatus};
 use crate::output_file::OutputFile;
 use crate::policy::Plugins;
 use crate::printer::Printer;
+use crate::progress::spinner;
 use crate::{command_line, interrupt, names_of, scenario_file};
-use indicatif::{ProgressBar, ProgressStyle};
 use pagetide_lab::html;
 use pagetide_lab::html::run::Source;
 use pagetide_lab::verify::ask::{
@@ -25,7 +25,6 @@ use std::time::Duration;
 
 /// Runs on each side without `--repeats`: one boot and three short runs take a few minutes.
 const REPEATS: u32 = 3;
-const TICK: Duration = Duration::from_millis(200);
 
 /// Runs both sides and prints the comparison of the runs that finished.
 pub fn verify(
@@ -68,7 +67,7 @@ pub fn verify(
             record: args.kernel.record.as_deref(),
         },
     };
-    let line = progress_line();
+    let line = spinner();
     let simulator = Simulator { plugins: plugins.clone(), ..Simulator::default() };
     let tell = |asking: Asking<'_>| line.set_message(words(&asking));
     let costs = match args.costs {
@@ -129,15 +128,6 @@ fn options(args: &KernelArgs, cancel: &Arc<AtomicBool>) -> Options {
     }
 }
 
-/// A line on stderr, if it is a terminal: booting and running take their time.
-fn progress_line() -> ProgressBar {
-    let line = ProgressBar::new_spinner();
-    let style = ProgressStyle::with_template("{spinner} {msg}, {elapsed}");
-    line.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
-    line.enable_steady_tick(TICK);
-    line
-}
-
 fn words(asking: &Asking<'_>) -> String {
     match asking {
         Asking::Measuring(cpus) => format!("what operations cost on Linux with {cpus} CPUs"),
@@ -150,15 +140,6 @@ fn words(asking: &Asking<'_>) -> String {
 fn of_verify(error: &VerifyError) -> CliError {
     match error {
         VerifyError::Pagetide { place, failure } => CliError::of_run(place, failure),
-        VerifyError::Linux { error: linux, .. } => {
-            let mut text = error.to_string();
-            if let Some(hint) = linux.hint() {
-                text += &format!("\nhint: {hint}");
-            }
-            match linux.is_bad_input() {
-                true => CliError::BadInput(text),
-                false => CliError::Failure(text),
-            }
-        }
+        VerifyError::Linux { error: linux, .. } => CliError::of_linux(error.to_string(), linux),
     }
 }

@@ -112,3 +112,98 @@ fn the_live_system_can_be_imported() {
         ran.fails(2, &["hint:"]);
     }
 }
+
+/// Directories of the groups and files that a measurement makes.
+#[cfg(target_os = "linux")]
+fn left_behind(tmp: &std::path::Path) -> Vec<PathBuf> {
+    let names = |dir: &std::path::Path| -> Vec<PathBuf> {
+        fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.path()).collect()
+    };
+    let mut left = names(tmp);
+    let mut groups = vec![PathBuf::from("/sys/fs/cgroup")];
+    while let Some(group) = groups.pop() {
+        let below = names(&group).into_iter().filter(|path| path.is_dir() && !path.is_symlink());
+        for path in below {
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            match name.starts_with("pagetide-measure-") {
+                true => left.push(path),
+                false => groups.push(path),
+            }
+        }
+    }
+    left
+}
+
+#[test]
+fn what_cannot_be_measured_is_refused_before_anything_is_done() {
+    let place = Place::with("host.toml", "mine");
+    let measure = |more: &[&str]| place.run([&["import", "host", "--measure"], more].concat());
+    measure(&["--root", "/"]).fails(2, &["--measure", "--root"]);
+    place.run(["import", "host", "--guest", "x"]).fails(2, &["--measure"]);
+    measure(&["-o", "host.toml"]).fails(2, &["host.toml exists", "hint: remove it first"]);
+    let ran = measure(&["--guest", "absent"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""), "{ran:?}");
+    assert!(ran.stderr.contains("hint:"), "{ran:?}");
+}
+
+/// Skipped, with the reason on stderr, where nothing can be measured; without a group of its own it sees the rest.
+#[cfg(target_os = "linux")]
+#[test]
+fn the_live_system_is_measured_and_nothing_is_left_behind() {
+    let place = Place::new();
+    let tmp = place.directory.join("tmp");
+    fs::create_dir(&tmp).unwrap();
+    let before = left_behind(&tmp);
+    let mut command = place.command();
+    command.args(["import", "host", "--measure", "-o", "live.toml"]).env("TMPDIR", &tmp);
+    let output = command.output().unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(left_behind(&tmp), before);
+    if output.status.code() == Some(2) {
+        let reasons = ["cannot be measured here", "the guest program", "says what memory"];
+        assert!(reasons.iter().any(|reason| stderr.contains(reason)), "{stderr}");
+        return eprintln!(
+            "the_live_system_is_measured_and_nothing_is_left_behind: skipped, {stderr}"
+        );
+    }
+    assert_eq!(output.status.code(), Some(0), "{stderr}");
+    assert!(stderr.contains("prices measured on this machine"), "{stderr}");
+    if stderr.contains("not performed:") {
+        eprintln!("the_live_system_is_measured_and_nothing_is_left_behind: in part, {stderr}");
+    }
+    place.run(["check", "live.toml"]).quietly();
+    let text = fs::read_to_string(place.directory.join("live.toml")).unwrap();
+    assert!(text.contains("[machine.costs]\n") && text.contains("\nfault = \""), "{text}");
+    // A report says which prices a run had.
+    let ran = place.run(["run", "live.toml", "--repeats", "1"]);
+    assert!(ran.stdout.contains("prices stated") || ran.stdout.contains("fault "), "{ran:?}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn an_interrupted_measurement_leaves_nothing_behind() {
+    let place = Place::new();
+    let tmp = place.directory.join("tmp");
+    fs::create_dir(&tmp).unwrap();
+    let before = left_behind(&tmp);
+    let mut command = place.command();
+    command.args(["import", "host", "--measure", "-o", "live.toml"]).env("TMPDIR", &tmp);
+    let mut child = command.spawn().unwrap();
+    let begun = std::time::Instant::now();
+    // Its files are there before anything is performed.
+    while fs::read_dir(&tmp).unwrap().next().is_none() {
+        if child.try_wait().unwrap().is_some() {
+            return eprintln!("an_interrupted_measurement_leaves_nothing_behind: skipped");
+        }
+        assert!(begun.elapsed().as_secs() < 60);
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    let kill = format!("kill -INT {}", child.id());
+    let kill = std::process::Command::new("sh").args(["-c", &kill]).status();
+    assert!(kill.unwrap().success());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130), "{output:?}");
+    assert_eq!(left_behind(&tmp), before);
+    assert!(!place.directory.join("live.toml").exists());
+}

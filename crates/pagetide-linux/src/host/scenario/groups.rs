@@ -25,7 +25,7 @@ pub(super) fn write(
     page: &mut Page,
     host: &HostSnapshot,
     memory: u64,
-    options: Options,
+    options: Options<'_>,
     task: &str,
 ) -> usize {
     let mut controls: Vec<Vec<(GroupControl, Option<u64>)>> =
@@ -108,7 +108,7 @@ fn controls(host: &HostSnapshot, index: usize) -> Vec<(GroupControl, Option<u64>
 fn kept(
     host: &HostSnapshot,
     controls: &[Vec<(GroupControl, Option<u64>)>],
-    options: Options,
+    options: Options<'_>,
 ) -> Vec<bool> {
     let mut is_kept: Vec<bool> =
         (0..host.groups.len()).map(|index| sets_something(host, controls, index)).collect();

@@ -42,7 +42,7 @@ pub(super) fn write(
     host: &HostSnapshot,
     nodes: &[NodeLayout],
     notes: Vec<Note>,
-    options: Options,
+    options: Options<'_>,
 ) -> u64 {
     let free = if nodes.is_empty() {
         let pages = managed_pages(host, nodes).unwrap_or(0);
@@ -63,7 +63,7 @@ fn zones(
     host: &HostSnapshot,
     nodes: &[NodeLayout],
     notes: Vec<Note>,
-    options: Options,
+    options: Options<'_>,
 ) -> u64 {
     page.line("");
     notes.into_iter().for_each(|note| page.tell(note));
@@ -107,7 +107,7 @@ fn zones(
     free
 }
 
-fn zone(page: &mut Page, table: &str, zone: &ZoneLayout, options: Options) -> u64 {
+fn zone(page: &mut Page, table: &str, zone: &ZoneLayout, options: Options<'_>) -> u64 {
     let Usage { free, in_pagesets, programs, cache, returned, held } = zone.usage;
     let start = if options.as_is { free } else { zone.usage.free_without_programs() };
     page.line(&format!("[[{table}]]"));

@@ -32,7 +32,7 @@ fn loaded(written: &Written) -> Scenario {
     load::load_str("x.toml", &written.text, Path::new(""), &Overrides::default()).unwrap()
 }
 
-fn setup(host: &HostSnapshot, options: Options) -> (Setup, Written) {
+fn setup(host: &HostSnapshot, options: Options<'_>) -> (Setup, Written) {
     let written = write(host, options).unwrap();
     let mut scenario = loaded(&written);
     (scenario.variants.remove(0).setup, written)

@@ -1,0 +1,306 @@
+//! What operations cost on a live machine, solved from what it performed ([`pagetide_linux::live`]).
+//!
+//! The same least squares as for a guest ([`crate::verify::costs`]): the CPU times of phases against the simulator's
+//! counts of the same phases. The kernel counts some of that itself, by group: faults, pages scanned, pages reclaimed.
+//! A phase in which it counted something else than the simulator did is no equation, for its times would be divided
+//! by the wrong numbers.
+//!
+//! Invariant: a price is stated only if some phase has so much of the operation that its time depends on it.
+
+use crate::verify::costs::{fit, rows, solve, Fitted, Row};
+use pagetide_linux::host::scenario::MeasuredCosts;
+use pagetide_linux::live::scenario::NAME;
+use pagetide_linux::live::Measured;
+use pagetide_linux::reference::Reference;
+use pagetide_scenario::costs::Price;
+use pagetide_scenario::metric::declared;
+use pagetide_scenario::metric::{Key, Names, Owner, Scope};
+use pagetide_scenario::model::{Setup, Variant};
+use pagetide_scenario::record::RunRecord;
+use pagetide_sim::cost::CostModel;
+use pagetide_sim::{run, RunOptions, SimError};
+use std::collections::BTreeSet;
+use std::sync::atomic::AtomicBool;
+use std::sync::Arc;
+
+/// The seed of both worlds.
+const SEED: u64 = 1;
+/// What a group counts, by the name of the sum that memory.stat has, and the parts that the simulator has.
+const COUNTED: [(&str, &[&str]); 3] = [
+    ("pgfault", &["pgfault"]),
+    ("pgscan", &["pgscan_kswapd", "pgscan_direct"]),
+    ("pgsteal", &["pgsteal_kswapd", "pgsteal_direct"]),
+];
+/// Smaller counts are not compared: what reporting does is a part of them.
+const FEW: f64 = 128.0;
+/// Further apart than by this factor, the two worlds did not do the same.
+const APART: f64 = 1.5;
+/// Times of a phase are no equation if not even half of the runs are within this part of the median: somebody else
+/// was at work.
+const STEADY: f64 = 0.25;
+/// A price is measured if it makes at least this part of what the table says of some phase, however fast the machine.
+const PART: f64 = 0.02;
+
+/// A count of the kernel's beside the simulator's.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Counted {
+    /// What was counted: `pgscan`.
+    pub name: &'static str,
+    /// In which phase: task and phase.
+    pub of: (String, String),
+    /// The kernel's, divided by the simulator's.
+    pub ratio: f64,
+}
+
+impl Counted {
+    fn is_apart(&self) -> bool {
+        !(1.0 / APART..=APART).contains(&self.ratio)
+    }
+}
+
+/// A price, with those that the single runs would give.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Priced {
+    /// Of what.
+    pub price: Price,
+    /// Nanoseconds, by the medians of all runs.
+    pub ns: u64,
+    /// The lowest of a single run.
+    pub low: u64,
+    /// The highest.
+    pub high: u64,
+}
+
+/// What was found.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// The prices that are measured.
+    pub prices: Vec<Priced>,
+    /// How well they explain the CPU times.
+    pub fitted: Fitted,
+    /// Both worlds' counts.
+    pub counted: Vec<Counted>,
+    /// Runs.
+    pub runs: usize,
+    /// How far apart the times of a phase are: half of the runs are within this part of the median.
+    pub spread: Vec<(String, f64)>,
+    /// Phases that are no equation, as their times were not steady.
+    pub unsteady: Vec<String>,
+    /// What was not performed, and why.
+    pub left_out: Vec<String>,
+}
+
+/// Solves for the prices of a machine that performed the scenario.
+///
+/// # Errors
+/// When the simulator cannot perform it, or was cancelled.
+pub fn prices_of(measured: &Measured, cancel: &Arc<AtomicBool>) -> Result<Found, SimError> {
+    let mut setup = measured.setup.clone();
+    let mut reference = measured.reference.clone();
+    pagetide_linux::program_times::apply(&reference.metrics, &mut setup);
+    let (mut fitted, mut work) = solve(&reference, &mut setup, SEED, cancel)?;
+    let counted = compare(&reference, &setup, cancel)?;
+    let names = Names::of(&setup);
+    let mut is_none: BTreeSet<(String, String)> =
+        counted.iter().filter(|it| it.is_apart()).map(|it| it.of.clone()).collect();
+    let times = spread(&reference, &names, &rows(&reference, &names, &work));
+    let unsteady: Vec<String> =
+        times.into_iter().filter(|(_, part)| *part > STEADY).map(|(what, _)| what).collect();
+    let place = |what: &String| what.split_once('.').map(|(a, b)| (a.to_owned(), b.to_owned()));
+    is_none.extend(unsteady.iter().filter_map(place));
+    if !is_none.is_empty() {
+        forget(&mut reference, &names, &is_none);
+        (fitted, work) = solve(&reference, &mut setup, SEED, cancel)?;
+    }
+    let cpus = setup.machine.cpus;
+    let single = reference.records().into_iter().map(|record| {
+        let origin = reference.origin.clone();
+        let one = Reference::new(&reference.scenario, &reference.variant, origin, &[record]);
+        fit(&rows(&one, &names, &work), cpus).costs
+    });
+    let single: Vec<_> = single.collect();
+    let equations = rows(&reference, &names, &work);
+    let is_measured = |price: &Price| is_measured(&equations, *price, cpus);
+    let prices = fitted.costs.iter().filter(|(price, _)| is_measured(price));
+    let prices = prices.map(|(price, ns)| {
+        let of_runs = || single.iter().filter_map(|costs| costs.get(price));
+        let (low, high) = (of_runs().min().unwrap_or(ns), of_runs().max().unwrap_or(ns));
+        Priced { price, ns, low: low.min(ns), high: high.max(ns) }
+    });
+    let prices = prices.collect();
+    Ok(Found {
+        prices,
+        counted,
+        runs: reference.seeds.len(),
+        spread: spread(&reference, &names, &equations),
+        unsteady,
+        left_out: measured.left_out.clone(),
+        fitted,
+    })
+}
+
+/// Whether some time depends on this price, by the proportions of the sourced table.
+fn is_measured(equations: &[Row], price: Price, cpus: u16) -> bool {
+    let table = CostModel::for_cpus(cpus);
+    let cost = |row: &Row, price: Price| row.counts[price as usize] * table[price] as f64;
+    equations.iter().any(|row| {
+        let all: f64 = Price::ALL.into_iter().map(|price| cost(row, price)).sum();
+        cost(row, price) > 0.0 && cost(row, price) >= PART * all
+    })
+}
+
+/// What groups have counted in both worlds by phase; without groups, the faults of tasks.
+fn compare(
+    reference: &Reference,
+    setup: &Setup,
+    cancel: &Arc<AtomicBool>,
+) -> Result<Vec<Counted>, SimError> {
+    let variant =
+        Variant { name: reference.variant.clone(), sets: Vec::new(), setup: setup.clone() };
+    let options = RunOptions { cancel: Some(Arc::clone(cancel)), ..RunOptions::default() };
+    let record = run(NAME, &variant, SEED, &options)?;
+    let names = Names::of(setup);
+    let mut counted = Vec::new();
+    for task in &setup.tasks {
+        for phase in &task.phases {
+            let of_phase = Scope::Phase { task: Owner::new(&task.name), phase: phase.name.clone() };
+            let (scope, events) = match task.group {
+                Some(group) => {
+                    (of_phase.with_group(Owner::new(&setup.groups[group].name)), &COUNTED[..])
+                }
+                None => (of_phase, &COUNTED[..1]),
+            };
+            let key =
+                |name: &'static str| names.text(&Key { scope: scope.clone(), name: name.into() });
+            for &(name, parts) in events {
+                let kernel = median(reference, &key(name)).unwrap_or(0.0);
+                let ours: f64 = parts.iter().filter_map(|part| value(&record, &key(part))).sum();
+                if kernel.max(ours) >= FEW {
+                    let of = (task.name.clone(), phase.name.clone());
+                    counted.push(Counted { name, of, ratio: kernel / ours.max(1.0) });
+                }
+            }
+        }
+    }
+    Ok(counted)
+}
+
+fn value(record: &RunRecord, key: &str) -> Option<f64> {
+    record.metrics.get(key).map(|metric| metric.value)
+}
+
+fn median(reference: &Reference, key: &str) -> Option<f64> {
+    let values = sorted(reference, key);
+    values.get(values.len() / 2).copied()
+}
+
+/// The values of a metric that runs had, ascending.
+fn sorted(reference: &Reference, key: &str) -> Vec<f64> {
+    let values = reference.metrics.get(key).map(|(_, values)| values);
+    let mut values: Vec<f64> = values.into_iter().flatten().flatten().copied().collect();
+    values.sort_by(f64::total_cmp);
+    values
+}
+
+/// Takes the CPU times of these phases away.
+fn forget(reference: &mut Reference, names: &Names, phases: &BTreeSet<(String, String)>) {
+    for (task, phase) in phases {
+        let scope = Scope::Phase { task: Owner::new(task), phase: phase.clone() };
+        let key = Key { scope, name: declared::CPU.name.into() };
+        reference.metrics.remove(&names.text(&key));
+    }
+}
+
+/// By equation: half of the runs are within this part of the median.
+fn spread(reference: &Reference, names: &Names, equations: &[Row]) -> Vec<(String, f64)> {
+    let of = |row: &Row| {
+        let (task, phase) = row.what.split_once('.')?;
+        let scope = Scope::Phase { task: Owner::new(task), phase: phase.to_owned() };
+        let key = Key { scope, name: declared::CPU.name.into() };
+        let values = sorted(reference, &names.text(&key));
+        let middle = *values.get(values.len() / 2)?;
+        let mut off: Vec<f64> = values.iter().map(|value| (value / middle - 1.0).abs()).collect();
+        off.sort_by(f64::total_cmp);
+        Some((row.what.clone(), off[off.len() / 2]))
+    };
+    equations.iter().filter_map(of).collect()
+}
+
+/// The median and the worst of some parts, with what the worst is of.
+fn middle_and_worst(of: &[(String, f64)]) -> Option<(f64, &str, f64)> {
+    let mut sorted: Vec<&(String, f64)> = of.iter().collect();
+    sorted.sort_by(|a, b| a.1.total_cmp(&b.1));
+    let (worst, part) = sorted.last()?;
+    Some((sorted[sorted.len() / 2].1, worst, *part))
+}
+
+impl Found {
+    /// Sentences: how well the prices explain what they are made of, how steady that is, and how far the kernel did
+    /// what the simulator counted.
+    pub fn sentences(&self) -> Vec<String> {
+        let mut said = vec![format!(
+            "{} of {} prices measured on this machine, which explain {} CPU times to {:.0} % in the median",
+            self.prices.len(),
+            Price::COUNT,
+            self.fitted.rows.len(),
+            100.0 * self.fitted.median_error()
+        )];
+        if let Some((middle, what, worst)) = middle_and_worst(&self.spread) {
+            said.push(format!(
+                "CPU times are medians of {} runs; half of the runs are within {:.1} % of it in the median \
+                 phase, within {:.1} % in the worst ({what})",
+                self.runs,
+                100.0 * middle,
+                100.0 * worst
+            ));
+        }
+        if !self.unsteady.is_empty() {
+            let what = self.unsteady.join(", ");
+            said.push(format!("phases left out, as their times were not steady: {what}"));
+        }
+        let what = |it: &Counted| format!("{}.{} {}", it.of.0, it.of.1, it.name);
+        let off = |it: &Counted| (what(it), (it.ratio - 1.0).abs());
+        let off: Vec<(String, f64)> = self.counted.iter().map(off).collect();
+        if let Some((middle, _, _)) = middle_and_worst(&off) {
+            let apart = self.counted.iter().filter(|it| it.is_apart());
+            let apart: Vec<String> =
+                apart.map(|it| format!("{} {:.2} times", what(it), it.ratio)).collect();
+            let rest = match apart.as_slice() {
+                [] => format!("none differs by more than {APART} times"),
+                apart => format!("phases left out, as the kernel counted {}", apart.join(", ")),
+            };
+            said.push(format!(
+                "{} counts of faults, scanned and reclaimed pages of the kernel agree with the simulator's \
+                 to {:.1} % in the median; {rest}",
+                off.len(),
+                100.0 * middle
+            ));
+        }
+        said.extend(self.left_out.iter().map(|what| format!("not performed: {what}")));
+        said
+    }
+
+    /// As a scenario states it.
+    pub fn stated(&self) -> MeasuredCosts {
+        let is_stated = |price: &Price| self.prices.iter().any(|it| it.price == *price);
+        let rest: Vec<&str> =
+            Price::ALL.into_iter().filter(|price| !is_stated(price)).map(Price::name).collect();
+        let mut comments = vec![
+            "What operations cost on this machine, by `pagetide import host --measure`; behind each price, what \
+             single runs say. Operations that always come together are divided as in the sourced table."
+                .to_owned(),
+        ];
+        comments.extend(self.sentences().into_iter().map(|sentence| sentence + "."));
+        comments.push(format!(
+            "Not measured, so the simulator's own prices (docs/scenario.md): {}. A live machine is not asked for what \
+             would put others under pressure: kswapd, swap, compaction, shrinkers.",
+            rest.join(", ")
+        ));
+        let prices = self.prices.iter();
+        let prices = prices.map(|it| (it.price, it.ns, format!("{} to {}", it.low, it.high)));
+        MeasuredCosts { comments, prices: prices.collect() }
+    }
+}
+
+#[cfg(test)]
+mod tests;

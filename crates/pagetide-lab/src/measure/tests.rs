@@ -1,0 +1,159 @@
+//! A machine that is made up: it performs the scenario as the simulator does, at prices that nobody knows, and is
+//! measured, solved for, and written into a scenario.
+
+use super::*;
+use pagetide_linux::host::scenario::{write, Options};
+use pagetide_linux::host::snapshot::HostSnapshot;
+use pagetide_linux::host::zoneinfo;
+use pagetide_linux::live::scenario::Able;
+use pagetide_linux::reference::Origin;
+use pagetide_scenario::load::{load_str, Overrides};
+use pagetide_scenario::record::{Metric, Unit};
+use pagetide_sim::count_work;
+use std::path::Path;
+
+/// A machine of two CPUs and 2 GiB.
+fn host() -> HostSnapshot {
+    let zone = "Node 0, zone DMA32\n  pages free 400000\n  min 1000\n  low 2000\n  high 3000\n  present 524288\n  \
+                managed 500000\n  cpu: 0\n  count: 5\n  cpu: 1\n  count: 5\n";
+    HostSnapshot {
+        release: Some("6.1.0-41-amd64".to_owned()),
+        zones: zoneinfo::parse(zone).0,
+        ..HostSnapshot::default()
+    }
+}
+
+fn loaded(text: &str) -> Setup {
+    let loaded = load_str("host.toml", text, Path::new(""), &Overrides::default());
+    loaded.unwrap().variants.remove(0).setup
+}
+
+/// The prices that nobody knows: everything is faster, by another factor each.
+fn secret(price: Price) -> u64 {
+    let factor = [0.5, 0.9, 0.7, 0.6][price as usize % 4];
+    (CostModel::for_cpus(2)[price] as f64 * factor) as u64
+}
+
+/// What such a machine reports, in so many runs. `odd` is a phase of which its kernel counts three times the scans; if
+/// that is one without reclaim, somebody disturbs it.
+fn measured(able: Able, runs: u64, odd: Option<&str>) -> Measured {
+    let imported = loaded(&write(&host(), Options::default()).unwrap().text);
+    let setup = able.setup(&imported, Some("6.1.0-41-amd64"));
+    let mut theirs = setup.clone();
+    for price in Price::ALL {
+        theirs.machine.costs.set(price, secret(price));
+    }
+    let work = count_work(&theirs, SEED, &AtomicBool::new(false)).unwrap();
+    let variant = Variant { name: "default".into(), sets: Vec::new(), setup: theirs.clone() };
+    let plain = run(NAME, &variant, SEED, &RunOptions::default()).unwrap();
+    let names = Names::of(&setup);
+    let records: Vec<RunRecord> = (0..runs)
+        .map(|number| {
+            let mut record = plain.clone();
+            record.seed = number + 1;
+            let mut put = |scope: Scope, name: &str, value: f64, unit| {
+                let key = names.text(&Key { scope, name: name.to_owned().into() });
+                record.metrics.insert(key, Metric::new(value, unit));
+            };
+            for (at, of) in work.iter().enumerate() {
+                let prices = Price::ALL.iter().map(|price| secret(*price) as f64 / 1e9);
+                let seconds: f64 = of.own.iter().zip(prices).map(|(n, price)| n * price).sum();
+                // One run is disturbed, and each differs by a per cent.
+                let noise = (at as u64 * 7 + number * 13) % 5;
+                let is_odd = odd == Some(format!("{}.{}", of.task, of.phase).as_str());
+                let factor = match number {
+                    0 => 1.8,
+                    _ if is_odd && of.task == "files" => 1.0 + number as f64,
+                    _ => 0.99 + noise as f64 / 200.0,
+                };
+                let scope = Scope::Phase { task: Owner::new(&of.task), phase: of.phase.clone() };
+                put(scope.clone(), declared::CPU.name, seconds * factor, Unit::Seconds);
+                let task = setup.tasks.iter().find(|task| task.name == of.task).unwrap();
+                let Some(group) = task.group else { continue };
+                let group = Owner::new(&setup.groups[group].name);
+                let scope = scope.with_group(group);
+                for (name, parts) in &COUNTED[1..] {
+                    let part = |part: &&str| {
+                        let part = (*part).to_owned().into();
+                        value(&plain, &names.text(&Key { scope: scope.clone(), name: part }))
+                    };
+                    let sum: f64 = parts.iter().filter_map(part).sum();
+                    let is_odd = is_odd && *name == "pgscan";
+                    put(scope.clone(), name, if is_odd { sum * 3.0 } else { sum }, Unit::Count);
+                }
+            }
+            record
+        })
+        .collect();
+    let reference = Reference::new(NAME, "default", Origin::default(), &records);
+    Measured { setup, reference, left_out: vec!["a reason: it is made up".to_owned()] }
+}
+
+const ALL: Able = Able { kib: 512, groups: true, reclaim: true, files: true };
+
+fn found(measured: &Measured) -> Found {
+    prices_of(measured, &Arc::new(AtomicBool::new(false))).unwrap()
+}
+
+#[test]
+fn a_machine_s_prices_are_found_and_stated() {
+    let found = found(&measured(ALL, 5, None));
+    assert!(found.fitted.median_error() < 0.03, "{:?}", found.fitted.rows);
+    for price in [Price::Hit, Price::PageCopy, Price::Syscall, Price::PageScan, Price::FsRequest] {
+        let priced = found.prices.iter().find(|it| it.price == price).unwrap();
+        let off = priced.ns as f64 / secret(price) as f64;
+        assert!((0.7..1.4).contains(&off), "{}: {priced:?}, not {}", price.name(), secret(price));
+        assert!(
+            priced.low <= priced.ns && priced.ns < priced.high,
+            "a run was disturbed: {priced:?}"
+        );
+    }
+    for price in [Price::CompactScan, Price::ObjectScan, Price::CacheCreate] {
+        assert!(found.prices.iter().all(|it| it.price != price), "{}", price.name());
+    }
+    assert!(found.counted.len() > 10 && found.counted.iter().all(|it| it.ratio == 1.0));
+    let said = found.sentences().join("\n");
+    for text in ["prices measured on this machine", "medians of 5 runs", "none differs", "a reason"]
+    {
+        assert!(said.contains(text), "{text:?} is not in {said}");
+    }
+    let stated = found.stated();
+    let written = write(&host(), Options { costs: Some(&stated), ..Options::default() }).unwrap();
+    let costs = loaded(&written.text).machine.costs;
+    let wanted: Vec<(Price, u64)> = found.prices.iter().map(|it| (it.price, it.ns)).collect();
+    assert_eq!(costs.iter().collect::<Vec<_>>(), wanted);
+    assert!(written.text.contains("# Not measured") && written.text.contains("compact_scan"));
+}
+
+#[test]
+fn a_phase_in_which_the_kernel_did_something_else_is_no_equation() {
+    let found = found(&measured(ALL, 3, Some("boxed.stream")));
+    assert!(!found.fitted.rows.iter().any(|(what, _)| what == "boxed.stream"));
+    let said = found.sentences().join("\n");
+    assert!(
+        said.contains("phases left out, as the kernel counted boxed.stream pgscan 3.00 times"),
+        "{said}"
+    );
+    assert!(found.fitted.median_error() < 0.03);
+}
+
+#[test]
+fn a_phase_that_somebody_disturbs_is_no_equation() {
+    let found = found(&measured(ALL, 4, Some("files.cached64")));
+    assert_eq!(found.unsteady, ["files.cached64"]);
+    assert!(!found.fitted.rows.iter().any(|(what, _)| what == "files.cached64"));
+    assert!(found.sentences().join("\n").contains("not steady: files.cached64"));
+    assert!(found.fitted.median_error() < 0.03);
+}
+
+#[test]
+fn without_groups_and_files_fewer_prices_are_stated() {
+    let able = Able { groups: false, files: false, reclaim: false, ..ALL };
+    let found = found(&measured(able, 3, None));
+    let has = |price| found.prices.iter().any(|it| it.price == price);
+    assert!(has(Price::Fault) && has(Price::PageZero) && !has(Price::PageScan) && !has(Price::Bio));
+    let of = |phase: &str| ("memory".to_owned(), phase.to_owned());
+    let counted: Vec<_> = found.counted.iter().map(|it| (it.name, it.of.clone())).collect();
+    let wanted = ["new", "anew", "some-anew"].map(|phase| ("pgfault", of(phase)));
+    assert_eq!(counted, wanted, "the task's own faults");
+}

@@ -1,0 +1,208 @@
+//! A live machine performs a scenario of its own, so that what operations cost on it can be solved for.
+//!
+//! What it performs is `scenario`, in a directory (`directory`) and in groups (`own_group`) that are made for it, if
+//! there is memory to spare (`room`). `perform` has the guest program do it, an ordinary process here. The prices
+//! follow from the times elsewhere (`pagetide-lab`, `measure`), as those of a guest do.
+//!
+//! Invariant: nothing but files and groups of our own is written, and they are removed however it ends (a `kill -9`
+//! excepted, whose groups the next measurement removes). Knobs of the machine are read only.
+
+mod directory;
+mod own_group;
+mod perform;
+mod room;
+pub mod scenario;
+
+use crate::error::LinuxError;
+use crate::host::number::show_bytes;
+use crate::host::snapshot::HostSnapshot;
+use crate::reference::{Origin, Reference};
+use crate::session::runnable_guest;
+use own_group::OwnGroup;
+use pagetide_scenario::load::{load, Overrides};
+use pagetide_scenario::model::Setup;
+use scenario::{Able, MIB_IN_ALL};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// What the phases are performed as: the name of the only variant.
+const VARIANT: &str = "default";
+/// How often the scenario is performed at most; a median of fewer is not steady.
+const RUNS: u64 = 15;
+/// No further performance begins after so long: the whole is to take less than a minute.
+const ENOUGH: Duration = Duration::from_secs(25);
+/// So many times the memory that is used must be free.
+const SPARE: u64 = 2;
+/// What a MiB of the scenario may be, in KiB.
+const SCALES: [u64; 3] = [1024, 512, 256];
+
+/// What phases of the scenario took on this machine.
+#[derive(Clone, Debug)]
+pub struct Measured {
+    /// The scenario as it was performed, on this machine.
+    pub setup: Setup,
+    /// What was counted, a value for each performance.
+    pub reference: Reference,
+    /// Sentences: what was not performed, and why.
+    pub left_out: Vec<String>,
+}
+
+/// Everything that a performance needs.
+#[derive(Debug)]
+pub struct Place {
+    program: PathBuf,
+    able: Able,
+    left_out: Vec<String>,
+    // Files first: pages of theirs are in the groups.
+    dir: TempDir,
+    group: Option<OwnGroup>,
+}
+
+/// So many KiB a MiB of the scenario may have if so many bytes are free.
+fn scale(free: u64) -> Option<u64> {
+    SCALES.into_iter().find(|kib| (MIB_IN_ALL * kib) << 10 <= free / SPARE)
+}
+
+/// The scale for this much memory, or why there is none.
+fn scale_for(free: Option<u64>, limit: Option<u64>) -> Result<u64, LinuxError> {
+    let refuse = |why: String| LinuxError::NotHere(why);
+    let free = free.ok_or_else(|| {
+        refuse("/proc/zoneinfo does not say how much memory is free above the high marks".into())
+    })?;
+    let needed = (MIB_IN_ALL * SCALES[SCALES.len() - 1]) << 10;
+    let too_little = |has: u64, what: &str| {
+        refuse(format!(
+            "{} {what}; measuring takes {} and wants {SPARE} times as much to spare, so that nobody else \
+             is reclaimed from",
+            show_bytes(has),
+            show_bytes(needed)
+        ))
+    };
+    scale(free).ok_or_else(|| too_little(free, "are free above the high marks"))?;
+    let both = limit.map_or(free, |limit| limit.min(free));
+    scale(both)
+        .ok_or_else(|| too_little(both, "are left below the limits of this process's groups"))
+}
+
+impl Place {
+    /// Finds out what can be performed here, on the machine of which `host` was just read, and prepares it.
+    ///
+    /// # Errors
+    /// [`LinuxError::NotHere`] where nothing can be measured.
+    pub fn prepare(host: &HostSnapshot, guest: Option<&Path>) -> Result<Place, LinuxError> {
+        if !cfg!(all(target_os = "linux", target_arch = "x86_64")) {
+            let why =
+                "it has the kernel of this computer perform phases, and wants Linux on x86-64";
+            return Err(LinuxError::NotHere(why.to_owned()));
+        }
+        let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
+        let (mountinfo, cgroup) = (read("/proc/self/mountinfo"), read("/proc/self/cgroup"));
+        let hierarchy = own_group::hierarchy(&mountinfo, &cgroup);
+        let first = room::groups_of_version_1(&mountinfo, &cgroup);
+        let own = hierarchy.iter().flat_map(|it| &it.own).chain(&first).map(PathBuf::as_path);
+        let kib = scale_for(room::free_above_marks(host), room::below_limits(own))?;
+        let program = runnable_guest(guest)?;
+
+        let mut left_out = Vec::new();
+        let (dir, no_disk) = directory::make(&mountinfo)?;
+        if let Some(why) = &no_disk {
+            left_out.push(format!("reading, writing and reclaim of files: {why}"));
+        }
+        let group = match OwnGroup::make(hierarchy.as_ref(), (MIB_IN_ALL * kib) << 10) {
+            Ok(group) => Some(group),
+            Err(why) => {
+                left_out.push(format!("reclaim, and what charging to a group costs: {why}"));
+                None
+            }
+        };
+        let reclaim = group.as_ref().is_some_and(OwnGroup::has_reclaim);
+        if group.is_some() && !reclaim {
+            let what = "reclaim apart from what asks for memory: memory.reclaim is of Linux 5.19";
+            left_out.push(what.to_owned());
+        }
+        let able = Able { kib, groups: group.is_some(), reclaim, files: no_disk.is_none() };
+        Ok(Place { program, able, left_out, dir, group })
+    }
+
+    /// Performs the scenario some times, on the machine that `imported` describes. `tell` learns of each beginning
+    /// performance, by its number.
+    ///
+    /// # Errors
+    /// See [`LinuxError`].
+    pub fn measure(
+        self,
+        imported: &Setup,
+        host: &HostSnapshot,
+        cancel: &AtomicBool,
+        mut tell: impl FnMut(u64),
+    ) -> Result<Measured, LinuxError> {
+        let begun = Instant::now();
+        let setup = self.write_all()?;
+        let mut records = Vec::new();
+        while (records.len() as u64) < RUNS && begun.elapsed() < ENOUGH {
+            let number = records.len() as u64 + 1;
+            tell(number);
+            let record = perform::perform(&self.program, self.dir.path(), &setup, number, cancel);
+            if let Some(group) = &self.group {
+                group.clear().map_err(|error| LinuxError::file(group.path(), error))?;
+            }
+            records.push(record?);
+        }
+        let release = host.release.as_deref();
+        let origin = Origin {
+            kernel: format!("Linux {}", release.unwrap_or("of an unknown release")),
+            how: "this machine".to_owned(),
+            ..Origin::default()
+        };
+        let reference = Reference::new(scenario::NAME, VARIANT, origin, &records);
+        let setup = self.able.setup(imported, release);
+        Ok(Measured { setup, reference, left_out: self.left_out.clone() })
+    }
+
+    /// Writes the scenario, its files, and the wishes; gives the setup as the guest program reads it.
+    fn write_all(&self) -> Result<Setup, LinuxError> {
+        let put = |name: &str, text: &str| {
+            let path = self.dir.path().join(name);
+            std::fs::write(&path, text).map_err(|error| LinuxError::file(&path, error))?;
+            Ok::<PathBuf, LinuxError>(path)
+        };
+        let file = put(&format!("{}.toml", scenario::NAME), &self.able.text())?;
+        let mut wishes = format!("scenario {}\nvariant {VARIANT}\n", file.display());
+        if let Some(group) = &self.group {
+            wishes += &format!("groups {}\n", group.path().display());
+        }
+        put("pagetide.conf", &wishes)?;
+        let scenario = load(&file, &Overrides::default());
+        let mut scenario = scenario.map_err(|errors| LinuxError::Scenario(errors.to_string()))?;
+        let setup = scenario.variants.remove(0).setup;
+        directory::fill(self.dir.path(), &setup)?;
+        Ok(setup)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_used_follows_what_is_free() {
+        let mib = 1 << 20;
+        let of =
+            |free: u64, limit: Option<u64>| scale_for(Some(free * mib), limit.map(|it| it * mib));
+        assert_eq!(of(10_000, None).unwrap(), 1024);
+        assert_eq!(of(304, None).unwrap(), 1024);
+        assert_eq!(of(303, None).unwrap(), 512);
+        assert_eq!(of(10_000, Some(80)).unwrap(), 256);
+        let said = |result: Result<u64, LinuxError>| result.unwrap_err().to_string();
+        let few = said(of(70, Some(9)));
+        assert!(
+            few.contains("70.0 MiB are free above the high marks; measuring takes 38.0 MiB"),
+            "{few}"
+        );
+        let limited = said(of(1000, Some(9)));
+        assert!(limited.contains("9.0 MiB are left below the limits"), "{limited}");
+        assert!(said(scale_for(None, None)).contains("/proc/zoneinfo does not say"));
+    }
+}

@@ -1,0 +1,225 @@
+//! A group of a live machine that is ours alone: made, given its limit, and removed.
+//!
+//! Linux: cgroup version 2 (Documentation/admin-guide/cgroup-v2.rst). A group can have the memory controller if
+//! `cgroup.subtree_control` of the one above it says so, and a process can be moved there by whoever may write to
+//! `cgroup.procs` of both groups and of the first one above both. So the group is made below the nearest group above
+//! this process for which all of that holds; nothing is written to a group that is not ours.
+//!
+//! Invariant: when an [`OwnGroup`] is dropped, the groups within it and it are gone, and so are those of a process that
+//! was killed before it could do so.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// What its name begins with; the number of our process follows.
+const PREFIX: &str = "pagetide-measure-";
+/// How long the kernel may take to see that no process is left in a group.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// Where version 2 of cgroups is, and the way to our own group.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Hierarchy {
+    /// Where it is mounted.
+    pub mounted: PathBuf,
+    /// Groups from our own to the top.
+    pub own: Vec<PathBuf>,
+}
+
+/// Finds it by the texts of /proc/self/mountinfo and /proc/self/cgroup.
+pub(super) fn hierarchy(mountinfo: &str, cgroup: &str) -> Option<Hierarchy> {
+    // ID PARENT DEVICE ROOT WHERE OPTIONS TAGS - KIND SOURCE OPTIONS
+    let (root, mounted) = mountinfo.lines().find_map(|line| {
+        let (before, after) = line.split_once(" - ")?;
+        let mut fields = before.split(' ').skip(3);
+        (after.split(' ').next() == Some("cgroup2")).then_some((fields.next()?, fields.next()?))
+    })?;
+    let path = cgroup.lines().find_map(|line| line.strip_prefix("0::"))?;
+    // Of a group outside of what is mounted here nothing is seen.
+    let below = Path::new(path).strip_prefix(root).ok().filter(|_| !path.starts_with("/.."))?;
+    let mounted = PathBuf::from(mounted);
+    let own: Vec<PathBuf> = below.ancestors().map(|below| mounted.join(below)).collect();
+    Some(Hierarchy { mounted, own })
+}
+
+/// Whether a file of a group lists a controller of memory.
+fn lists_memory(group: &Path, file: &str) -> bool {
+    let text = fs::read_to_string(group.join(file)).unwrap_or_default();
+    text.split_whitespace().any(|name| name == "memory")
+}
+
+/// The group.
+#[derive(Debug)]
+pub(super) struct OwnGroup {
+    path: PathBuf,
+}
+
+impl OwnGroup {
+    /// Makes one that has at most `bytes`.
+    ///
+    /// # Errors
+    /// A part of a sentence: why there cannot be one.
+    pub(super) fn make(hierarchy: Option<&Hierarchy>, bytes: u64) -> Result<OwnGroup, String> {
+        let Some(Hierarchy { mounted, own }) = hierarchy else {
+            return Err("cgroup version 2 is not mounted".to_owned());
+        };
+        if !lists_memory(mounted, "cgroup.controllers") {
+            let place = mounted.display();
+            return Err(format!("the memory controller is not one of cgroup version 2 ({place})"));
+        }
+        let mut problem = format!(
+            "no group above this process has `memory` in cgroup.subtree_control; \
+             `systemd-run --scope` gives one, or write +memory to {}",
+            mounted.join("cgroup.subtree_control").display()
+        );
+        for parent in own.iter().filter(|group| lists_memory(group, "cgroup.subtree_control")) {
+            remove_left_behind(parent);
+            let path = parent.join(format!("{PREFIX}{}", std::process::id()));
+            let made = fs::create_dir(&path).map(|()| OwnGroup { path: path.clone() });
+            match made.and_then(|own| own.prepare(bytes).map(|()| own)) {
+                Ok(own) => return Ok(own),
+                Err(error) => problem = format!("{}: {error}", path.display()),
+            }
+        }
+        Err(problem)
+    }
+
+    /// Gives it its limit, and sees whether a process can be moved into a group of it.
+    fn prepare(&self, bytes: u64) -> io::Result<()> {
+        write(&self.path.join("memory.max"), &bytes.to_string())?;
+        // A kernel without swap has no such file.
+        let _ = write(&self.path.join("memory.swap.max"), "0");
+        write(&self.path.join("cgroup.subtree_control"), "+memory")?;
+        let probe = self.path.join("probe");
+        fs::create_dir(&probe)?;
+        let (input, quiet) = (Stdio::piped(), Stdio::null());
+        let mut waits = Command::new("cat").stdin(input).stdout(quiet).spawn()?;
+        let moved = write(&probe.join("cgroup.procs"), &waits.id().to_string());
+        drop(waits.stdin.take());
+        let _ = waits.wait();
+        remove(&probe)?;
+        moved
+    }
+
+    /// Where it is.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether groups in it can be asked to give memory back.
+    pub(super) fn has_reclaim(&self) -> bool {
+        self.path.join("memory.reclaim").exists()
+    }
+
+    /// Removes the groups in it.
+    ///
+    /// # Errors
+    /// The kernel's: a process stays in one.
+    pub(super) fn clear(&self) -> io::Result<()> {
+        for entry in fs::read_dir(&self.path)?.flatten() {
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                remove(&entry.path())?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Drop for OwnGroup {
+    fn drop(&mut self) {
+        // It holds nothing but what could not be removed either.
+        let _ = self.clear();
+        let _ = remove(&self.path);
+    }
+}
+
+/// Removes a group as soon as the kernel has seen that its processes have ended.
+fn remove(group: &Path) -> io::Result<()> {
+    let begun = Instant::now();
+    loop {
+        match fs::remove_dir(group) {
+            Err(error)
+                if error.kind() == io::ErrorKind::ResourceBusy && begun.elapsed() < PATIENCE =>
+            {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            other => return other,
+        }
+    }
+}
+
+/// Removes what processes left that were killed.
+fn remove_left_behind(parent: &Path) {
+    for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let process = name.to_str().and_then(|name| name.strip_prefix(PREFIX));
+        let is_over = |process: &str| {
+            process.parse::<u32>().is_ok() && !Path::new("/proc").join(process).exists()
+        };
+        if process.is_some_and(is_over) {
+            let left = OwnGroup { path: entry.path() };
+            drop(left);
+        }
+    }
+}
+
+/// Writes to a file of the kernel, which must be there.
+fn write(path: &Path, text: &str) -> io::Result<()> {
+    OpenOptions::new().write(true).open(path)?.write_all(text.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MOUNTS: &str = "\
+24 30 0:22 / /proc rw - proc proc rw
+35 24 0:30 / /sys/fs/cgroup rw,nosuid shared:9 - cgroup2 cgroup2 rw,nsdelegate
+";
+
+    #[test]
+    fn our_own_group_is_found_by_what_is_mounted() {
+        let found = hierarchy(MOUNTS, "1:name=x:/y\n0::/user.slice/a.scope\n").unwrap();
+        let top = Path::new("/sys/fs/cgroup");
+        assert_eq!(found.mounted, top);
+        let own = [top.join("user.slice/a.scope"), top.join("user.slice"), top.join("")];
+        assert_eq!(found.own, own);
+        assert_eq!(hierarchy(MOUNTS, "0::/\n").unwrap().own, [top.join("")]);
+        // In a container the top of what is mounted may be a group.
+        let inside = MOUNTS.replace("0:30 / ", "0:30 /pod ");
+        assert_eq!(hierarchy(&inside, "0::/pod/x\n").unwrap().own[0], top.join("x"));
+        assert_eq!(hierarchy(&inside, "0::/other\n"), None);
+        assert_eq!(hierarchy(MOUNTS, "0::/../other\n"), None);
+        assert_eq!(hierarchy(MOUNTS, "4:memory:/\n"), None);
+        assert_eq!(hierarchy("24 30 0:22 / /proc rw - proc proc rw\n", "0::/\n"), None);
+        assert_eq!(hierarchy("garbage\n - cgroup2\n", ""), None);
+    }
+
+    #[test]
+    fn why_there_is_no_group_is_said_and_nothing_is_left() {
+        let why = |hierarchy: Option<&Hierarchy>| OwnGroup::make(hierarchy, 1 << 20).unwrap_err();
+        assert_eq!(why(None), "cgroup version 2 is not mounted");
+        let dir = tempfile::tempdir().unwrap();
+        let top = dir.path().to_owned();
+        let found = Hierarchy { mounted: top.clone(), own: vec![top.join("mine"), top.clone()] };
+        fs::create_dir(top.join("mine")).unwrap();
+        fs::write(top.join("cgroup.controllers"), "cpu pids\n").unwrap();
+        assert!(why(Some(&found)).starts_with("the memory controller is not one of"));
+        fs::write(top.join("cgroup.controllers"), "cpu memory\n").unwrap();
+        assert!(why(Some(&found)).starts_with("no group above this process has `memory`"));
+        fs::write(top.join("cgroup.subtree_control"), "memory\n").unwrap();
+        // One that a process left behind that is no more; this one is a directory, which has no control files.
+        fs::create_dir_all(top.join(format!("{PREFIX}4294967295/box"))).unwrap();
+        fs::create_dir_all(top.join(format!("{PREFIX}1"))).unwrap();
+        let said = why(Some(&found));
+        let own = top.join(format!("{PREFIX}{}", std::process::id()));
+        assert!(said.starts_with(&format!("{}: ", own.display())), "{said}");
+        let mut left: Vec<_> = fs::read_dir(&top).unwrap().flatten().collect();
+        left.sort_by_key(fs::DirEntry::file_name);
+        let left: Vec<_> = left.iter().map(fs::DirEntry::file_name).collect();
+        let wanted = ["cgroup.controllers", "cgroup.subtree_control", "mine", "pagetide-measure-1"];
+        assert_eq!(left, wanted);
+    }
+}
