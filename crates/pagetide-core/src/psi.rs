@@ -147,10 +147,8 @@ impl Psi {
             ticks += weight;
             (cpu.some_ns, cpu.full_ns, cpu.nonidle_ns) = (0, 0, 0);
         }
-        if ticks > 0 {
-            self.some_ns += (some / ticks) as u64;
-            self.full_ns += (full / ticks) as u64;
-        }
+        self.some_ns += some.checked_div(ticks).unwrap_or(0) as u64;
+        self.full_ns += full.checked_div(ticks).unwrap_or(0) as u64;
         was_idle
     }
 }

@@ -27,8 +27,9 @@ pub struct Counters {
     pressure: Option<File>,
     /// /proc/PID/schedstat of each kswapd.
     kswapds: Vec<File>,
-    /// Those of the workers that are bound to no CPU. The kernel makes more of them when it needs them.
-    workers: RefCell<Vec<File>>,
+    /// Those of the workers that are bound to no CPU, if they are of interest. The kernel makes more of them when it
+    /// needs them.
+    workers: Option<RefCell<Vec<File>>>,
     /// Processes up to this one have been looked at.
     newest: Cell<u32>,
     tracepoints: Vec<(&'static str, Vec<Counter>)>,
@@ -78,7 +79,7 @@ impl Counters {
             slabinfo,
             pressure,
             kswapds,
-            workers: RefCell::new(threads("kworker/u", 1..=newest)),
+            workers: Some(RefCell::new(threads("kworker/u", 1..=newest))),
             newest: Cell::new(newest),
             tracepoints,
             missing,
@@ -98,6 +99,8 @@ impl Counters {
             slabinfo: None,
             pressure: None,
             kswapds: Vec::new(),
+            workers: None,
+            newest: Cell::new(0),
             tracepoints: Vec::new(),
             missing: Vec::new(),
         })
@@ -151,8 +154,9 @@ impl Counters {
 
     /// CPU time of the workers so far, in the same way.
     pub fn writeback_ns(&self) -> u64 {
+        let Some(workers) = &self.workers else { return 0 };
         let (seen, newest) = (self.newest.get(), newest());
-        let mut workers = self.workers.borrow_mut();
+        let mut workers = workers.borrow_mut();
         workers.extend(threads("kworker/u", seen + 1..=newest));
         self.newest.set(newest.max(seen));
         workers.iter().filter_map(run_ns).sum()

@@ -89,7 +89,7 @@ impl World {
             vmstat: snapshot(&machine.mem.vmstat),
             levels: machine.levels(),
             zones: machine.free_blocks_of_zones(),
-            psi: *machine.psi(),
+            psi: machine.psi().clone(),
         }
     }
 }

@@ -110,7 +110,8 @@ pub(super) fn check<'a>(
         }
     }
     check_protection(list, memory, sink);
-    let mut groups = Groups { names, list: groups, copies, removed: BTreeSet::new(), without_memory };
+    let mut groups =
+        Groups { names, list: groups, copies, removed: BTreeSet::new(), without_memory };
     groups.removed = removed.filter_map(|target| groups.find(target)).collect();
     groups
 }
