@@ -21,8 +21,7 @@ use crate::memcg_stock::{Stock, MEMCG_CHARGE_BATCH};
 use crate::owners::Owners;
 use crate::planted::Defect;
 use crate::reclaim::direct::DirectReclaim;
-use crate::reclaim::shrink_node::TICK;
-use crate::units::{Asker, Cpu, MemcgId, Pfn, PAGE_ALLOC_COSTLY_ORDER};
+use crate::units::{Asker, Cpu, MemcgId, Pfn, PAGE_ALLOC_COSTLY_ORDER, TICK};
 
 /// Fruitless reclaims before the group is out of memory.
 pub(crate) const MAX_RECLAIM_RETRIES: u32 = 16;

@@ -416,7 +416,7 @@ impl<O: Owners> Manager<O> {
         }
         state.no_progress_loops = 0;
         state.stage = Stage::OomWait;
-        let timeout = crate::reclaim::shrink_node::TICK;
+        let timeout = crate::units::TICK;
         Step::Wait(Sleep::throttled(ctx.node, Throttle::NoProgress, timeout))
     }
 }

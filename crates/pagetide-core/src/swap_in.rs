@@ -14,8 +14,7 @@ use crate::outcome::Outcome;
 use crate::owners::{Owners, Slot};
 use crate::page::{PageFlags, Place};
 use crate::page_request::{PageRequest, SlowRequest};
-use crate::reclaim::shrink_node::TICK;
-use crate::units::{MemcgId, Pfn, SwapSlot};
+use crate::units::{MemcgId, Pfn, SwapSlot, TICK};
 use crate::vmstat::Event;
 
 impl<O: Owners> Manager<O> {

@@ -11,6 +11,9 @@ use core::fmt;
 /// Virtual or real time in nanoseconds. The core never reads a clock: time arrives as an argument.
 pub type Nanos = u64;
 
+/// One timer tick of the kernel (250 HZ as distributions configure it), for what is given in ticks.
+pub const TICK: Nanos = 4_000_000;
+
 /// log2 of the number of pages in a block. Linux: allocation order, 0..=[`MAX_PAGE_ORDER`].
 pub type Order = u8;
 

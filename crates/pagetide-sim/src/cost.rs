@@ -374,8 +374,10 @@ mod tests {
             Work { pages_scanned: 1, ..NOTHING },
             Work { rmap_walks: 1, ..NOTHING },
             Work { lru_moves: 1, ..NOTHING },
+            Work { refaults: 1, ..NOTHING },
             Work { lruvecs_visited: 1, ..NOTHING },
             Work { bios: 1, ..NOTHING },
+            Work { bio_pages: 1, ..NOTHING },
             Work { tlb_flushes: 1, ..NOTHING },
             Work { syscalls: 1, ..NOTHING },
             Work { compact_scanned: 1, ..NOTHING },
@@ -386,6 +388,7 @@ mod tests {
             Work { objects_scanned: 1, ..NOTHING },
             Work { objects_pruned: 1, ..NOTHING },
             Work { fs_requests: 1, ..NOTHING },
+            Work { writebacks: 1, ..NOTHING },
         ];
         assert_eq!(alone.len(), NOTHING.fields().len(), "a new kind of work needs its line");
         for work in alone {

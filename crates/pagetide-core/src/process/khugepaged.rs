@@ -18,8 +18,7 @@ use crate::process::collapse::{By, Collapse, Failed};
 use crate::process::page_table::VmaId;
 use crate::process::Machine;
 use crate::process::MmId;
-use crate::reclaim::shrink_node::TICK;
-use crate::units::{Cpu, Nanos, HPAGE_PMD_NR};
+use crate::units::{Cpu, Nanos, HPAGE_PMD_NR, TICK};
 
 /// Mappings that a step passes over at most.
 const SKIPS_A_STEP: u32 = 32;

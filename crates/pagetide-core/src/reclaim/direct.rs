@@ -8,7 +8,7 @@
 //!
 //! Invariant: a finished reclaim has `done` set and its result in `sc.nr_reclaimed`.
 
-use super::shrink_node::{NodeStep, ShrinkNode, TICK};
+use super::shrink_node::{NodeStep, ShrinkNode};
 use super::{Reclaimer, ScanControl};
 use crate::compaction::suitable::{compact_gap, compaction_suitable};
 use crate::compaction::CompactResult;
@@ -21,7 +21,7 @@ use crate::manager::Manager;
 use crate::memcg::Position;
 use crate::owners::Owners;
 use crate::plugin::Wrong;
-use crate::units::{NodeId, Order, DEF_PRIORITY, PAGE_ALLOC_COSTLY_ORDER, SWAP_CLUSTER_MAX};
+use crate::units::{NodeId, Order, DEF_PRIORITY, PAGE_ALLOC_COSTLY_ORDER, SWAP_CLUSTER_MAX, TICK};
 use crate::vmstat::Event;
 use crate::watermark::zone_watermark_ok;
 

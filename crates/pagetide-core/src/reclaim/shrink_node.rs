@@ -23,10 +23,6 @@ use crate::slab::shrinker::ShrinkSlab;
 use crate::units::NodeId;
 use alloc::boxed::Box;
 
-/// One timer tick of the kernel (250 HZ as distributions configure it), for throttles that are
-/// given in ticks.
-pub const TICK: u64 = 4_000_000;
-
 /// Groups that a step visits at most, if none of them has anything to scan.
 const VISITS_A_STEP: u32 = 32;
 

@@ -19,8 +19,7 @@ use crate::outcome::Outcome;
 use crate::owners::Owners;
 use crate::page_counter::UNLIMITED;
 use crate::reclaim::direct::DirectReclaim;
-use crate::reclaim::shrink_node::TICK;
-use crate::units::MemcgId;
+use crate::units::{MemcgId, TICK};
 use alloc::string::ToString;
 
 /// What a write has asked for that reclaim must still bring about.

@@ -2,7 +2,7 @@
 //!
 //! Linux: `shrink_node`, `shrink_node_memcgs`, `shrink_lruvec`, `reclaim_throttle` (mm/vmscan.c, 6.1).
 
-use super::{NodeStep, ShrinkLruvec, ShrinkNode, Stage, TICK, VISITS_A_STEP};
+use super::{NodeStep, ShrinkLruvec, ShrinkNode, Stage, VISITS_A_STEP};
 use crate::compaction::suitable::{compact_gap, compaction_suitable};
 use crate::compaction::CompactResult;
 use crate::ctx::Ctx;
@@ -17,7 +17,9 @@ use crate::owners::Owners;
 use crate::page::PageFlags;
 use crate::reclaim::plan::{GroupAt, WalkEnded};
 use crate::reclaim::ScanControl;
-use crate::units::{MemcgId, NodeId, DEF_PRIORITY, PAGE_ALLOC_COSTLY_ORDER, SWAP_CLUSTER_MAX};
+use crate::units::{
+    MemcgId, NodeId, DEF_PRIORITY, PAGE_ALLOC_COSTLY_ORDER, SWAP_CLUSTER_MAX, TICK,
+};
 use crate::vmstat::{Event, NodeStat};
 use alloc::boxed::Box;
 
