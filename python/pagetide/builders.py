@@ -342,6 +342,7 @@ class Costs(_Table):
         self,
         *,
         bio: Time | None = None,
+        bio_page: Time | None = None,
         buddy_op: Time | None = None,
         cache_create: Time | None = None,
         cache_op: Time | None = None,
@@ -366,6 +367,7 @@ class Costs(_Table):
         page_scan: Time | None = None,
         page_zero: Time | None = None,
         pte: Time | None = None,
+        refault: Time | None = None,
         rmap_walk: Time | None = None,
         slab_refill: Time | None = None,
         syscall: Time | None = None,
@@ -373,9 +375,12 @@ class Costs(_Table):
         tlb_shootdown: Time | None = None,
         user_access: Time | None = None,
         wakeup: Time | None = None,
+        writeback: Time | None = None,
     ) -> None:
         """
         bio: A request put to a disk: block layer and driver.
+        bio_page: A page of such a request: its place in it, and what is done for it when the disk has
+            answered.
         buddy_op: A block moved between the buddy lists and a per-CPU list.
         cache_create: A cache made for a group.
         cache_op: A look-up in, an insertion into or a removal from the page cache or the swap cache.
@@ -400,6 +405,7 @@ class Costs(_Table):
         page_scan: A page looked at by reclaim.
         page_zero: Clearing 4 KiB.
         pte: A page-table entry written, with the page's map count.
+        refault: A page that comes back weighed against the lists: was it evicted too early?
         rmap_walk: A walk of the reverse map to one page-table entry.
         slab_refill: A slab taken to allocate from, besides its pages.
         syscall: A system call entered, dispatched and left.
@@ -407,8 +413,10 @@ class Costs(_Table):
         tlb_shootdown: What other CPUs add to such a flush; nothing on a machine with one CPU.
         user_access: The user's instructions around one access.
         wakeup: The waker's share of a wake-up.
+        writeback: A page of a file put under writeback: its tags, its blocks.
         """
         self.bio: Time | None = bio
+        self.bio_page: Time | None = bio_page
         self.buddy_op: Time | None = buddy_op
         self.cache_create: Time | None = cache_create
         self.cache_op: Time | None = cache_op
@@ -433,6 +441,7 @@ class Costs(_Table):
         self.page_scan: Time | None = page_scan
         self.page_zero: Time | None = page_zero
         self.pte: Time | None = pte
+        self.refault: Time | None = refault
         self.rmap_walk: Time | None = rmap_walk
         self.slab_refill: Time | None = slab_refill
         self.syscall: Time | None = syscall
@@ -440,6 +449,7 @@ class Costs(_Table):
         self.tlb_shootdown: Time | None = tlb_shootdown
         self.user_access: Time | None = user_access
         self.wakeup: Time | None = wakeup
+        self.writeback: Time | None = writeback
 
 
 class Group(_Table):
