@@ -51,7 +51,7 @@ pub const CASES_6_12: &[Held] = &[
     held("group-max", (16, 0.1), (96, 0.4), 9, SMALL_LISTS),
     held("group-reclaim", (20, 4.3), (137, 11.1), 33, QUARTERS),
     held("groups", (78, 6.0), (508, 13.6), 140, SHADOWS),
-    held("huge", (0, 0.0), (94, 12.7), 32, COMPACTION),
+    held("huge", (0, 0.0), (94, 6.6), 32, COMPACTION),
     held("mixed", (72, 7.5), (110, 30.4), 39, PCP_BATCHES),
     held("read-ahead", (3, 0.6), (8, 85.9), 4, PCP_BATCHES),
     held("scan", (3, 1.8), (8, 7.1), 2, PCP_BATCHES),
