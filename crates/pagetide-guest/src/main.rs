@@ -21,6 +21,8 @@ mod counters;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod groups;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod kernel_memory;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod objects;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod perform;

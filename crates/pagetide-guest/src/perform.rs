@@ -4,6 +4,7 @@
 //! silently.
 
 use crate::groups::Groups;
+use crate::kernel_memory::KernelMemory;
 use crate::objects::Objects;
 use crate::prepare::write_knob;
 use crate::report::{line, line_between, Moment, Reporter};
@@ -58,10 +59,13 @@ pub struct Performer<'a> {
     advises_huge: bool,
     regions: Vec<Option<Mapping>>,
     objects: Objects,
+    kernel_memory: KernelMemory,
     bytes: u64,
     errors: u64,
     /// When the phase's first [`Op::Until`] was.
     until_base: Option<u64>,
+    /// When the phase's last [`Op::Pace`] was over.
+    paced: Option<u64>,
     /// The requests of the phase.
     served: Option<Served>,
     /// What the phase's last madvise() returned.
@@ -114,9 +118,11 @@ impl<'a> Performer<'a> {
             advises_huge: advises_huge(task),
             regions,
             objects: Objects::new(setup, id)?,
+            kernel_memory: KernelMemory::new(setup, id)?,
             bytes: 0,
             errors: 0,
             until_base: None,
+            paced: None,
             served: None,
             errno: 0,
         })
@@ -211,12 +217,17 @@ impl<'a> Performer<'a> {
                 let refused = done.and_then(Result::err).and_then(|error| error.raw_os_error());
                 self.errno = refused.unwrap_or(0);
             }
-            // The runner refuses scenarios with them; no program can ask the kernel for its pages.
-            Op::AllocBlock { .. } | Op::AllocObject { .. } => self.errors += 1,
-            Op::FreeBlock { .. }
+            Op::AllocBlock { .. }
+            | Op::FreeBlock { .. }
+            | Op::AllocObject { .. }
             | Op::FreeObject { .. }
-            | Op::CacheObject { .. }
-            | Op::Pace { .. } => {}
+            | Op::CacheObject { .. } => self.on_kernel_memory(op),
+            Op::Pace { ns } => {
+                let now = process::now_ns();
+                let due = self.paced.map_or(now, |last| last.saturating_add(ns));
+                self.paced = Some(due.max(now));
+                std::thread::sleep(Duration::from_nanos(due.saturating_sub(now)));
+            }
             Op::MakeName { .. }
             | Op::RemoveName { .. }
             | Op::OpenPipe { .. }
@@ -239,6 +250,7 @@ impl<'a> Performer<'a> {
             Op::Group { phase } => self.on_group(phase),
             Op::PhaseBegin { phase } => {
                 self.until_base = None;
+                self.paced = None;
                 self.served = None;
                 self.snapshot("phase-begin", phase);
             }
@@ -253,6 +265,20 @@ impl<'a> Performer<'a> {
             Op::RemoveName { name } => self.objects.remove_name(name),
             Op::OpenPipe { slot } => self.objects.open_pipe(slot),
             Op::ClosePipe { slot } => self.objects.close_pipe(slot),
+            _ => return,
+        };
+        self.errors += u64::from(done.is_err());
+    }
+
+    /// Asks the kernel for memory of its own, or gives it back.
+    fn on_kernel_memory(&mut self, op: Op) {
+        let memory = &mut self.kernel_memory;
+        let done = match op {
+            Op::AllocBlock { slot, order, request } => memory.alloc_block(slot, order, request),
+            Op::FreeBlock { slot } => memory.free_block(slot),
+            Op::AllocObject { slot, cache, account } => memory.alloc_object(slot, cache, account),
+            Op::FreeObject { slot } => memory.free_object(slot),
+            Op::CacheObject { slot } => memory.leave_object(slot),
             _ => return,
         };
         self.errors += u64::from(done.is_err());
@@ -364,19 +390,23 @@ impl<'a> Performer<'a> {
 
     fn snapshot(&mut self, kind: &str, phase: u32) {
         let usage = process::usage();
-        let bytes = self.bytes;
+        let (bytes, memory) = (self.bytes, &self.kernel_memory);
         let moment = Moment { kind, task: self.id, phase };
-        self.reporter.snapshot(moment, |_| report_usage(usage, bytes));
+        self.reporter.snapshot(moment, |_| {
+            report_usage(usage, bytes);
+            memory.report();
+        });
     }
 
     fn phase_end(&mut self, phase: u32, program: &Program) {
         let usage = process::usage();
         let (bytes, regions, served) = (self.bytes, &self.regions, &self.served);
-        let errno = self.errno;
+        let (errno, memory) = (self.errno, &self.kernel_memory);
         let workload = &self.task.phases[phase as usize].workload;
         let moment = Moment { kind: "phase-end", task: self.id, phase };
         self.reporter.snapshot(moment, |buffer| {
             report_usage(usage, bytes);
+            memory.report();
             served.iter().for_each(Served::report);
             match workload {
                 Workload::WorkingSet(set) => report_residency(set, program, regions, buffer),

@@ -18,6 +18,7 @@
 //! | `@usage USER_US SYSTEM_US MINOR MAJOR BYTES` | of the task so far |
 //! | `@cpu BEFORE AFTER KSWAPD WRITEBACK NOW` | ns: CPU time of the task before and after reporting, of all kswapds, of the workers that write back, and the time after it |
 //! | `@program TASK PHASE NS OPS` | after the run: what making the operations of a phase takes, without performing them |
+//! | `@blocks ASKED GOT` | blocks of kernel memory that the task asked for so far, and got |
 //! | `@resident WHAT PAGES` | pages of a region in memory |
 //! | `@errno NUMBER` | what the madvise() of the phase returned, 0 for success |
 //! | `@served REQUESTS LATE DROPPED SUM P50 P90 P99 P999 MAX` | of a service: counts, and latencies in ns |

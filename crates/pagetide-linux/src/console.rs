@@ -54,6 +54,8 @@ pub struct Snapshot {
     pub usage: Usage,
     /// Pages of its regions in memory.
     pub resident: Vec<(String, u64)>,
+    /// Blocks of kernel memory that the task has asked for, and got.
+    pub blocks: [u64; 2],
     /// What the phase's madvise() returned.
     pub errno: Option<u64>,
     /// CPU times, if the guest says them.
@@ -206,7 +208,7 @@ pub fn parse(bytes: &[u8]) -> Result<Report, Garbage> {
                 let [task, phase, ns, operations] = numbers(rest).map_err(garbage)?;
                 report.programs.insert((task as usize, phase as usize), (ns, operations));
             }
-            "@trace" | "@cpu" | "@resident" | "@errno" | "@usage" | "@served" | "@snapped" => {
+            "@trace" | "@cpu" | "@blocks" | "@resident" | "@errno" | "@usage" | "@served" | "@snapped" => {
                 let Some(mut snapshot) = open.take() else {
                     return Err(garbage(format!("{word} outside of a snapshot")));
                 };
@@ -245,6 +247,10 @@ fn add(snapshot: &mut Snapshot, word: &str, rest: &str) -> Result<(), String> {
     if word == "@served" {
         let [requests, late, dropped, sum_ns, latencies_ns @ ..] = numbers::<9>(rest)?;
         snapshot.served = Some(Served { requests, late, dropped, sum_ns, latencies_ns });
+        return Ok(());
+    }
+    if word == "@blocks" {
+        snapshot.blocks = numbers(rest)?;
         return Ok(());
     }
     if word == "@errno" {
@@ -356,7 +362,7 @@ mod tests {
         nr_free_pages 10\npgfault 3\n\n@text pressure 61\n\
         some avg10=0.00 avg60=0.00 total=70\nfull avg10=0.00 total=60\n\n\
         @trace mm_vmscan_kswapd_wake 4\n@cpu 5 6 7 8 80\n@usage 1 2 3 4 5\n\
-        @resident anon_hot_resident 9\n@errno 22\n@served 9 8 7 6 1 2 3 4 5\n@text group 1 memory.stat 20\nanon 4096\npgfault 7\n\n\
+        @resident anon_hot_resident 9\n@errno 22\n@blocks 9 4\n@served 9 8 7 6 1 2 3 4 5\n@text group 1 memory.stat 20\nanon 4096\npgfault 7\n\n\
         @text group 1 memory.current 5\n8192\n\n@text group 1 memory.events 6\nlow 3\n\n@snapped\n\
         @ended 2 signal 9\n@program 2 1 900 30\n@done\n";
 
@@ -412,6 +418,7 @@ mod tests {
         );
         assert_eq!(snapshot.resident, [("anon_hot_resident".to_owned(), 9)]);
         assert_eq!(snapshot.errno, Some(22));
+        assert_eq!(snapshot.blocks, [9, 4]);
         let latencies_ns = [1, 2, 3, 4, 5];
         let served = Served { requests: 9, late: 8, dropped: 7, sum_ns: 6, latencies_ns };
         assert_eq!(snapshot.served, Some(served));

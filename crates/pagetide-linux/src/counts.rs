@@ -133,6 +133,10 @@ fn of_task(metrics: &mut Metrics, report: &Report, (id, task): (usize, &Task), e
         let faults = usage.minor_faults.saturating_add(usage.major_faults);
         put.put(declared::TASK_PGFAULT, faults as f64);
         put.put(declared::TASK_PGMAJFAULT, usage.major_faults as f64);
+        if ended.blocks[0] > 0 {
+            put.put(declared::ATTEMPTS, ended.blocks[0] as f64);
+            put_blocks(&mut put, began, ended);
+        }
     } else {
         // Stopped, killed, or cut by the time limit: what it had used by then nobody knows.
         put_walltime(&mut put, began, find(report, "task-stop", id).unwrap_or(end));
@@ -170,6 +174,7 @@ fn of_phases(
                 for (name, pages) in &snapshot.resident {
                     put.put_named(name.clone(), *pages as f64, Unit::Pages);
                 }
+                put_blocks(&mut put, from, snapshot);
                 if let Some(errno) = snapshot.errno {
                     put.put(declared::ERRNO, errno as f64);
                 }
@@ -187,6 +192,14 @@ fn of_phases(
         put_served(&mut metrics.of(Scope::Task(Owner::new(&task.name))), served, *ns);
     }
     Ok(())
+}
+
+/// Whole per cent of the blocks asked for in between, rounded down, as mmtests prints it.
+fn put_blocks(put: &mut Writer<'_>, from: &Snapshot, to: &Snapshot) {
+    let [asked, got] = [0, 1].map(|of| to.blocks[of].saturating_sub(from.blocks[of]));
+    if let Some(percent) = got.saturating_mul(100).checked_div(asked) {
+        put.put(declared::SUCCESS, percent as f64);
+    }
 }
 
 fn put_served(put: &mut Writer<'_>, served: &Served, ns: u64) {
@@ -328,6 +341,7 @@ size = "1MiB"
             },
             resident: Vec::new(),
             errno: None,
+            blocks: [0; 2],
             cpu: None,
             served: None,
             slabs: Vec::new(),

@@ -248,6 +248,17 @@ impl Workload {
         }
     }
 
+    /// Whether it asks the kernel for memory of its own, which no program can on a kernel as it is shipped.
+    pub fn asks_for_kernel_memory(&self) -> bool {
+        match self {
+            Workload::HighOrder(_) | Workload::KernelMemory(_) | Workload::KernelObjects(_) => true,
+            Workload::Build(build) => {
+                build.stack_order > 0 || build.kernel_pages > 0 || build.mix.is_some()
+            }
+            _ => false,
+        }
+    }
+
     /// The files that it uses, as indices into [`Setup::files`](crate::model::Setup::files), and whether
     /// it writes to them.
     pub fn files(&self) -> Vec<(usize, bool)> {
