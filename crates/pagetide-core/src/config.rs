@@ -315,7 +315,7 @@ tunables! {
                 KcompactdEarly = 3, "kcompactd-early", linux;
                 /// kcompactd, woken when kswapd goes to sleep for good: the patch of March 2016.
                 Kcompactd = 2, "kcompactd";
-                /// kswapd, in the middle of its rounds, as up to Linux 4.5 (with kswapd linux-4.5).
+                /// kswapd, in the middle of its rounds, as up to Linux 4.5 (with kswapd linux-4.5, or linux-6.1 with its patch).
                 Kswapd = 1, "kswapd";
                 /// Nobody.
                 Off = 0, "off";

@@ -8,6 +8,9 @@
 //! Invariant: `sleeping` is set exactly while the world must not step the daemon.
 
 mod balance_pgdat;
+mod compacts;
+
+pub(in crate::reclaim) use compacts::{balance_gap, CompactZones};
 
 use super::kswapd_4_5::{Balance, Zones};
 use super::shrink_node::ShrinkNode;
@@ -38,6 +41,8 @@ enum Stage {
     /// In the middle of a node pass. Boxed: the stage is moved at every step, and with many groups most
     /// steps do nothing else.
     Shrink(Box<ShrinkNode>),
+    /// Compacting at the end of a round.
+    Compact(CompactZones),
     /// In a descent of Linux 4.5.
     Balance(Box<Balance>),
 }
@@ -71,6 +76,8 @@ pub struct Kswapd {
     nr_boost_reclaim: u64,
     round_reclaimed: u64,
     raise_priority: bool,
+    /// The round is for a block that no zone has, and kswapd compacts.
+    needs_compaction: bool,
     /// What older kernels remember besides.
     pub(super) of_2_6_37: Descent,
     /// See above.
@@ -95,6 +102,7 @@ impl Kswapd {
             nr_boost_reclaim: 0,
             round_reclaimed: 0,
             raise_priority: true,
+            needs_compaction: false,
             of_2_6_37: Descent::default(),
             of_4_5: Zones::default(),
         }

@@ -21,13 +21,10 @@
 
 mod balance;
 
+use super::kswapd::CompactZones;
 use super::shrink_node::ShrinkNode;
-use crate::compaction::RunId;
 use crate::digest::State;
 use crate::zone::MAX_NR_ZONES;
-
-/// A zone may be above its high mark by its hundredth before pressure on it ends.
-const KSWAPD_ZONE_BALANCE_GAP_RATIO: u64 = 100;
 
 /// What a node's kswapd remembers besides.
 #[derive(Clone, Copy, Debug, Default, State)]
@@ -61,8 +58,8 @@ enum Place {
     Shrink(usize, ShrinkNode),
     /// All zones were seen to.
     AfterZones,
-    /// Compacting: the zone, and its run.
-    Compact(usize, Option<RunId>),
+    /// Compacting.
+    Compact(CompactZones),
     /// End of the round.
     End,
 }

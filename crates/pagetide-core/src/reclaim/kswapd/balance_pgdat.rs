@@ -25,6 +25,16 @@ use crate::watermark::zone_watermark_ok_free;
 use crate::zone::{Zone, MAX_NR_ZONES};
 use alloc::boxed::Box;
 
+/// What a round begins with.
+enum Round {
+    /// A pass over the node.
+    Shrink,
+    /// Nothing to reclaim.
+    Nothing,
+    /// The node is balanced.
+    Over,
+}
+
 impl<O: Owners> Manager<O> {
     /// Somebody is short of memory on this node (Linux `wakeup_kswapd`).
     pub(crate) fn wakeup_kswapd(
@@ -171,10 +181,19 @@ impl<O: Owners> Manager<O> {
                     }
                 },
                 Stage::Round => match self.kswapd_round(ctx) {
-                    Some(pass) => stage = Stage::Shrink(Box::new(pass)),
-                    None => {
-                        self.kswapd_end(node);
-                        break (Stage::TrySleep, Step::Continue);
+                    Round::Shrink => stage = Stage::Shrink(Box::new(ShrinkNode::new(node))),
+                    Round::Nothing => {
+                        let more = self.kswapd_lower_priority(node);
+                        break (self.kswapd_next(node, more), Step::Continue);
+                    }
+                    Round::Over => break (self.kswapd_next(node, false), Step::Continue),
+                },
+                Stage::Compact(ref mut zones) => match self.kswapd_compact_step(zones, ctx) {
+                    Step::Continue => break (stage, Step::Continue),
+                    Step::Wait(wait) => break (stage, Step::Wait(wait)),
+                    Step::Done(()) => {
+                        let more = self.kswapd_lower_priority(node);
+                        break (self.kswapd_next(node, more), Step::Continue);
                     }
                 },
                 Stage::Shrink(ref mut pass) => {
@@ -185,13 +204,7 @@ impl<O: Owners> Manager<O> {
                         NodeStep::Continue => break (stage, Step::Continue),
                         NodeStep::Wait(wait) => break (stage, Step::Wait(wait)),
                         NodeStep::Done(wait) => {
-                            let (more, sleep) = self.kswapd_round_end(ctx);
-                            let next = if more {
-                                Stage::Round
-                            } else {
-                                self.kswapd_end(node);
-                                Stage::TrySleep
-                            };
+                            let (next, sleep) = self.kswapd_round_end(ctx);
                             break match wait.or(sleep) {
                                 Some(wait) => (next, Step::Wait(wait)),
                                 None => (next, Step::Continue),
@@ -203,6 +216,15 @@ impl<O: Owners> Manager<O> {
         };
         self.nodes[node.idx()].kswapd.stage = result.0;
         result.1
+    }
+
+    /// What follows a round: another one, or the end of the descent.
+    fn kswapd_next(&mut self, node: NodeId, more: bool) -> Stage {
+        if more {
+            return Stage::Round;
+        }
+        self.kswapd_end(node);
+        Stage::TrySleep
     }
 
     /// Ready to sleep: balanced, or hopeless. Lifts the reserve throttle either way.
@@ -312,8 +334,8 @@ impl<O: Owners> Manager<O> {
         kswapd.of_2_6_37 = Descent::default();
     }
 
-    /// Top of a round: done, or the node pass to run.
-    fn kswapd_round(&mut self, ctx: &Ctx) -> Option<ShrinkNode> {
+    /// Top of a round.
+    fn kswapd_round(&mut self, ctx: &Ctx) -> Round {
         let node = ctx.node;
         let kswapd = &self.nodes[node.idx()].kswapd;
         let balanced = self.pgdat_balanced(node, kswapd.sc.order, kswapd.zoneidx);
@@ -325,8 +347,9 @@ impl<O: Owners> Manager<O> {
             kswapd.sc.priority = DEF_PRIORITY;
         }
         if kswapd.nr_boost_reclaim == 0 && balanced {
-            return None;
+            return Round::Over;
         }
+        let compacts = self.era.kswapd_compacts && kswapd.sc.order > 0 && !balanced;
         kswapd.raise_priority =
             !(kswapd.nr_boost_reclaim > 0 && kswapd.sc.priority == DEF_PRIORITY - 2);
         kswapd.sc.may_writepage = !laptop && kswapd.nr_boost_reclaim == 0;
@@ -344,8 +367,21 @@ impl<O: Owners> Manager<O> {
         if self.era.kswapd_restarts {
             kswapd.sc.nr_to_reclaim = u64::MAX;
         }
+        let (order, zoneidx) = (kswapd.sc.order, kswapd.zoneidx);
+        kswapd.needs_compaction = compacts;
         self.kswapd_age_anon(ctx);
-        Some(ShrinkNode::new(node))
+        if compacts {
+            let has_block = self.node_has_block(node, order, zoneidx, zoneidx);
+            self.nodes[node.idx()].kswapd.needs_compaction = !has_block;
+            if !self.aim_at_zones_without_pages(node) {
+                // Enough "was scanned".
+                self.nodes[node.idx()].kswapd.raise_priority = false;
+                return Round::Nothing;
+            }
+        } else {
+            self.nodes[node.idx()].kswapd.sc.reclaim_idx = zoneidx;
+        }
+        Round::Shrink
     }
 
     /// Keeps the anonymous lists in balance even while only page cache is taken.
@@ -371,14 +407,15 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// After a node pass: lower the priority or stop. Returns whether to go on, and a wait.
-    fn kswapd_round_end(&mut self, ctx: &Ctx) -> (bool, Option<Sleep>) {
+    /// After a node pass: what comes next, and a wait.
+    fn kswapd_round_end(&mut self, ctx: &Ctx) -> (Stage, Option<Sleep>) {
         let node = ctx.node;
         if self.nodes[node.idx()].nr_reserve_throttled > 0 && self.allow_direct_reclaim(node) {
             self.wake_throttled(node, Throttle::Reserves);
         }
         if self.era.kswapd_restarts {
-            return self.kswapd_round_end_2_6_37(ctx);
+            let (more, sleep) = self.kswapd_round_end_2_6_37(ctx);
+            return (self.kswapd_next(node, more), sleep);
         }
         let kswapd = &mut self.nodes[node.idx()].kswapd;
         let sc = &mut kswapd.sc;
@@ -390,26 +427,48 @@ impl<O: Owners> Manager<O> {
         }
         let reclaimed = sc.nr_reclaimed - kswapd.round_reclaimed;
         kswapd.nr_boost_reclaim -= kswapd.nr_boost_reclaim.min(reclaimed);
+        if kswapd.needs_compaction && sc.order > 0 && reclaimed > sc.nr_to_reclaim {
+            let order = sc.order;
+            return (Stage::Compact(self.kswapd_begins_to_compact(node, order)), None);
+        }
+        let more = self.kswapd_lower_priority(node);
+        (self.kswapd_next(node, more), None)
+    }
+
+    /// The end of a round: lowers the priority or stops. Returns whether to go on.
+    fn kswapd_lower_priority(&mut self, node: NodeId) -> bool {
+        let kswapd = &mut self.nodes[node.idx()].kswapd;
+        let sc = &mut kswapd.sc;
+        let reclaimed = sc.nr_reclaimed - kswapd.round_reclaimed;
         if kswapd.nr_boost_reclaim > 0 && reclaimed == 0 {
-            return (false, None);
+            return false;
         }
         if kswapd.raise_priority || reclaimed == 0 {
             sc.priority -= 1;
         }
         if sc.priority >= 1 {
-            return (true, None);
+            return true;
         }
         if sc.nr_reclaimed == 0 && sc.spares_no_priority() {
-            return (true, None);
+            return true;
         }
         if sc.nr_reclaimed == 0 && sc.overrules_plugins_now() {
             self.plugins.note(Wrong::Overruled);
-            return (true, None);
+            return true;
         }
-        if sc.nr_reclaimed == 0 {
-            kswapd.failures += 1;
+        if sc.nr_reclaimed == 0 && !self.is_no_failure(node) {
+            self.nodes[node.idx()].kswapd.failures += 1;
         }
-        (false, None)
+        false
+    }
+
+    /// Nothing reclaimed is no failure if there was nothing to reclaim: a kswapd that compacts leaves a node
+    /// alone that has pages and no block.
+    fn is_no_failure(&self, node: NodeId) -> bool {
+        let kswapd = &self.nodes[node.idx()].kswapd;
+        self.era.kswapd_compacts
+            && kswapd.alloc_order > 0
+            && self.pgdat_balanced(node, 0, kswapd.zoneidx)
     }
 
     /// The end of a descent. Satisfied at the order asked for, it goes by the newest request.

@@ -2,27 +2,19 @@
 //!
 //! Linux: `balance_pgdat`, `kswapd_shrink_zone` (mm/vmscan.c, 4.5).
 
-use super::{Balance, Place, KSWAPD_ZONE_BALANCE_GAP_RATIO};
-use crate::compaction::{CompactMode, CompactResult, Compactor, Goal};
+use super::{Balance, Place};
 use crate::ctx::Ctx;
 use crate::effect::{Step, Throttle};
-use crate::gfp::{AllocFlags, Gfp, MigrateType, Watermark};
+use crate::gfp::{AllocFlags, Watermark};
 use crate::manager::Manager;
-use crate::node::ZoneRef;
 use crate::owners::Owners;
-use crate::reclaim::kswapd::Kswapd;
+use crate::reclaim::kswapd::{balance_gap, Kswapd};
 use crate::reclaim::shrink_node::{NodeStep, ShrinkNode};
 use crate::units::{NodeId, Order, DEF_PRIORITY, SWAP_CLUSTER_MAX};
-use crate::vmstat::Event;
 use crate::watermark::zone_watermark_ok;
 use crate::zone::{Zone, MAX_NR_ZONES};
 
 impl<O: Owners> Manager<O> {
-    /// Whether the node's kswapd is compacting.
-    pub fn kswapd_is_compacting(&self, node: NodeId) -> bool {
-        self.nodes.get(node.idx()).is_some_and(|node| node.kswapd.of_4_5.compacting)
-    }
-
     /// Whether a zone needs nothing of kswapd. `highorder`: for the waker, who wants a block.
     fn zone_balanced(
         &self,
@@ -43,19 +35,6 @@ impl<O: Owners> Manager<O> {
         } else {
             zone_watermark_ok(zone, 0, mark + (1 << order), classzone, flags)
         }
-    }
-
-    /// There is a block, or compaction could make one.
-    fn is_compactable(&self, zone: &Zone, order: Order, classzone: usize) -> bool {
-        let flags = AllocFlags::at(Watermark::Low);
-        crate::compaction::suitable::compaction_suitable(
-            zone,
-            &self.config,
-            &self.era,
-            order,
-            flags,
-            classzone,
-        ) != CompactResult::Skipped
     }
 
     /// Whether a request that found no memory may leave kswapd asleep: no zone needs it.
@@ -157,13 +136,17 @@ impl<O: Owners> Manager<O> {
                 }
                 // The comparison that is never true if there was nothing to reclaim.
                 let compacts = state.needs_compaction && sc.nr_reclaimed > state.nr_attempted;
-                state.at = if compacts { Place::Compact(0, None) } else { Place::End };
+                state.at = Place::End;
                 if compacts {
-                    self.mem.vmstat.count(Event::CompactKswapd);
-                    self.nodes[node.idx()].kswapd.of_4_5.compacting = true;
+                    let order = self.nodes[node.idx()].kswapd.alloc_order;
+                    state.at = Place::Compact(self.kswapd_begins_to_compact(node, order));
                 }
             }
-            Place::Compact(..) => return self.kswapd_compact_step(state, ctx),
+            Place::Compact(zones) => match self.kswapd_compact_step(zones, ctx) {
+                Step::Continue => {}
+                Step::Wait(wait) => return Step::Wait(wait),
+                Step::Done(()) => state.at = Place::End,
+            },
             Place::End => {
                 let sc = &mut self.nodes[node.idx()].kswapd.sc;
                 if state.raise_priority || sc.nr_reclaimed == 0 {
@@ -203,13 +186,7 @@ impl<O: Owners> Manager<O> {
         state.end_zone = end;
         self.kswapd_age_anon(ctx);
         let zoneidx = self.nodes[node.idx()].kswapd.zoneidx;
-        let has_block = self.mem.nodes[node.idx()].zones[..=end]
-            .iter()
-            .filter(|zone| zone.is_populated())
-            .any(|zone| {
-                let low = zone.wmark(Watermark::Low);
-                zone_watermark_ok(zone, order, low, zoneidx, AllocFlags::at(Watermark::Low))
-            });
+        let has_block = self.node_has_block(node, order, end, zoneidx);
         state.needs_compaction &= !has_block;
         true
     }
@@ -227,8 +204,7 @@ impl<O: Owners> Manager<O> {
         {
             order = 0;
         }
-        let low = zone.wmark(Watermark::Low);
-        let gap = low.min(zone.managed.div_ceil(KSWAPD_ZONE_BALANCE_GAP_RATIO));
+        let gap = balance_gap(zone);
         let balanced = self.zone_balanced(zone, order, false, gap, state.end_zone);
         let nr_to_reclaim = zone.wmark(Watermark::High).max(SWAP_CLUSTER_MAX);
         let sc = &mut self.nodes[node.idx()].kswapd.sc;
@@ -268,52 +244,5 @@ impl<O: Owners> Manager<O> {
         }
         kswapd.zoneidx = end_zone.min(kswapd.zoneidx);
         false
-    }
-
-    /// Compacts the node's zones, asynchronously (Linux `compact_pgdat`).
-    fn kswapd_compact_step(&mut self, state: &mut Balance, ctx: &Ctx) -> Step<()> {
-        let node = ctx.node;
-        let Place::Compact(zone, run) = &mut state.at else { unreachable!("compacting") };
-        let order = self.nodes[node.idx()].kswapd.alloc_order;
-        let highest_zoneidx = MAX_NR_ZONES - 1;
-        if let Some(id) = *run {
-            match self.compact_step(id, ctx) {
-                Step::Continue => return Step::Continue,
-                Step::Wait(wait) => return Step::Wait(wait),
-                Step::Done(_) => {
-                    let at = &mut self.mem.nodes[node.idx()].zones[*zone];
-                    let low = at.wmark(Watermark::Low);
-                    if zone_watermark_ok(at, order, low, 0, AllocFlags::at(Watermark::Low)) {
-                        at.compaction.defer_reset(order, false);
-                    }
-                    *zone += 1;
-                    *run = None;
-                }
-            }
-        }
-        while *zone < MAX_NR_ZONES {
-            let at = &mut self.mem.nodes[node.idx()].zones[*zone];
-            if at.is_populated() && !at.compaction.is_deferred(order) {
-                let goal = Goal {
-                    zone: ZoneRef { node, zone: *zone as u8 },
-                    order: Some(order),
-                    mt: MigrateType::Unmovable,
-                    gfp: Gfp::KERNEL,
-                    mode: CompactMode::Async,
-                    flags: AllocFlags::at(Watermark::Low),
-                    highest_zoneidx: highest_zoneidx.min(*zone),
-                    by: Compactor::Kswapd,
-                    thorough: false,
-                };
-                if let Ok(id) = self.compact_begin(goal, ctx) {
-                    *run = Some(id);
-                    return Step::Continue;
-                }
-            }
-            *zone += 1;
-        }
-        self.nodes[node.idx()].kswapd.of_4_5.compacting = false;
-        state.at = Place::End;
-        Step::Continue
     }
 }

@@ -40,7 +40,7 @@ pub(super) fn policies(raw: Option<&raw::Policies>, sink: &mut Sink) -> Policies
     let is_kswapd = |at: &&At<PolicyChoice>| at.value == BackgroundCompaction::Kswapd.into();
     if let Some(at) = given.iter().find(is_kswapd) {
         let kswapd: KswapdPolicy = policies.of().unwrap_or_default();
-        if kswapd != KswapdPolicy::Linux45 {
+        if kswapd == KswapdPolicy::Linux2637 {
             let message = format!("kswapd {} does not compact", kswapd.name());
             sink.hinted(at.span, message, "add kswapd = \"linux-4.5\"");
         }

@@ -1,0 +1,171 @@
+//! kswapd as a compactor, as it was until kcompactd came.
+//!
+//! Linux: `compact_pgdat` and what called it in `balance_pgdat` (mm/vmscan.c, until 4.5). With
+//! [`BackgroundCompaction::Kswapd`](crate::config::BackgroundCompaction) kswapd compacts the node at the end of
+//! a round that has reclaimed more pages than it set out to, if no zone has a block. With kswapd of 6.1 that is
+//! patch 0004 of kernels/linux-6.1, with which it is compared: zones with pages enough for compaction to work
+//! with are not reclaimed from, and a descent that had nothing to reclaim is no failure.
+//!
+//! Invariant: `of_4_5.compacting` is set exactly while a run of kswapd's is open.
+
+use crate::compaction::{CompactMode, CompactResult, Compactor, Goal, RunId};
+use crate::ctx::Ctx;
+use crate::digest::State;
+use crate::effect::Step;
+use crate::gfp::{AllocFlags, Gfp, MigrateType, Watermark};
+use crate::manager::Manager;
+use crate::node::ZoneRef;
+use crate::owners::Owners;
+use crate::units::{NodeId, Order, SWAP_CLUSTER_MAX};
+use crate::vmstat::Event;
+use crate::watermark::{zone_watermark_ok, zone_watermark_ok_free};
+use crate::zone::{Zone, MAX_NR_ZONES};
+
+/// A zone may be above its high mark by its hundredth before pressure on it ends.
+const KSWAPD_ZONE_BALANCE_GAP_RATIO: u64 = 100;
+
+/// Compacting a node: the zone, and its run.
+#[derive(Clone, Debug, State)]
+pub(in crate::reclaim) struct CompactZones {
+    order: Order,
+    zone: usize,
+    run: Option<RunId>,
+}
+
+/// By how much more than its high mark a zone has what kswapd wants, when it compacts.
+pub(in crate::reclaim) fn balance_gap(zone: &Zone) -> u64 {
+    zone.wmark(Watermark::Low).min(zone.managed.div_ceil(KSWAPD_ZONE_BALANCE_GAP_RATIO))
+}
+
+impl<O: Owners> Manager<O> {
+    /// Whether the node's kswapd is compacting.
+    pub fn kswapd_is_compacting(&self, node: NodeId) -> bool {
+        self.nodes.get(node.idx()).is_some_and(|node| node.kswapd.of_4_5.compacting)
+    }
+
+    /// There is a block, or compaction could make one.
+    pub(in crate::reclaim) fn is_compactable(
+        &self,
+        zone: &Zone,
+        order: Order,
+        classzone: usize,
+    ) -> bool {
+        let flags = AllocFlags::at(Watermark::Low);
+        crate::compaction::suitable::compaction_suitable(
+            zone,
+            &self.config,
+            &self.era,
+            order,
+            flags,
+            classzone,
+        ) != CompactResult::Skipped
+    }
+
+    /// Whether some zone up to `end` has a block, with the low mark left.
+    pub(in crate::reclaim) fn node_has_block(
+        &self,
+        node: NodeId,
+        order: Order,
+        end: usize,
+        classzone: usize,
+    ) -> bool {
+        let flags = AllocFlags::at(Watermark::Low);
+        self.mem.nodes[node.idx()].zones[..=end]
+            .iter()
+            .filter(|zone| zone.is_populated())
+            .any(|zone| {
+                zone_watermark_ok(zone, order, zone.wmark(Watermark::Low), classzone, flags)
+            })
+    }
+
+    /// What a round of 6.1's kswapd does if it compacts: it sets the goal by the zones where compaction has
+    /// not enough pages to work with. False: there is none, so the round has nothing to reclaim.
+    pub(super) fn aim_at_zones_without_pages(&mut self, node: NodeId) -> bool {
+        let kswapd = &self.nodes[node.idx()].kswapd;
+        let (order, zoneidx) = (kswapd.sc.order, kswapd.zoneidx);
+        let (mut reclaim_idx, mut nr_to_reclaim) = (zoneidx, 0);
+        for (index, zone) in self.mem.nodes[node.idx()].zones[..=zoneidx].iter().enumerate() {
+            if zone.is_populated() && !self.awaits_compaction(zone, order, zoneidx) {
+                reclaim_idx = index;
+                nr_to_reclaim += zone.wmark(Watermark::High).max(SWAP_CLUSTER_MAX);
+            }
+        }
+        let sc = &mut self.nodes[node.idx()].kswapd.sc;
+        sc.reclaim_idx = reclaim_idx;
+        sc.nr_to_reclaim = nr_to_reclaim;
+        nr_to_reclaim > 0
+    }
+
+    /// Whether kswapd leaves a zone alone because compaction can do the rest.
+    fn awaits_compaction(&self, zone: &Zone, order: Order, classzone: usize) -> bool {
+        let order = if self.is_compactable(zone, order, classzone) { 0 } else { order };
+        let mark = zone.wmark(Watermark::High) + balance_gap(zone);
+        let flags = AllocFlags::at(Watermark::High);
+        let free = zone.stat.safe(zone.free_pages());
+        zone_watermark_ok_free(zone, order, mark, classzone, flags, free)
+    }
+
+    /// Begins to compact the node's zones.
+    pub(in crate::reclaim) fn kswapd_begins_to_compact(
+        &mut self,
+        node: NodeId,
+        order: Order,
+    ) -> CompactZones {
+        self.mem.vmstat.count(Event::CompactKswapd);
+        self.nodes[node.idx()].kswapd.of_4_5.compacting = true;
+        CompactZones { order, zone: 0, run: None }
+    }
+
+    /// Compacts the node's zones, asynchronously (Linux `compact_pgdat`). One bounded step.
+    pub(in crate::reclaim) fn kswapd_compact_step(
+        &mut self,
+        at: &mut CompactZones,
+        ctx: &Ctx,
+    ) -> Step<()> {
+        let node = ctx.node;
+        let CompactZones { order, zone, run } = at;
+        let order = *order;
+        // 4.5 asked for the low mark as a request sees it that may use no other zone than the lowest.
+        let by_zone = self.era.kswapd_by_zone;
+        if let Some(id) = *run {
+            match self.compact_step(id, ctx) {
+                Step::Continue => return Step::Continue,
+                Step::Wait(wait) => return Step::Wait(wait),
+                Step::Done(_) => {
+                    let of = &mut self.mem.nodes[node.idx()].zones[*zone];
+                    let low = of.wmark(Watermark::Low);
+                    let classzone = if by_zone { 0 } else { *zone };
+                    let flags = AllocFlags::at(Watermark::Low);
+                    if zone_watermark_ok(of, order, low, classzone, flags) {
+                        of.compaction.defer_reset(order, false);
+                    }
+                    *zone += 1;
+                    *run = None;
+                }
+            }
+        }
+        while *zone < MAX_NR_ZONES {
+            let of = &mut self.mem.nodes[node.idx()].zones[*zone];
+            if of.is_populated() && !of.compaction.is_deferred(order) {
+                let goal = Goal {
+                    zone: ZoneRef { node, zone: *zone as u8 },
+                    order: Some(order),
+                    mt: MigrateType::Unmovable,
+                    gfp: Gfp::KERNEL,
+                    mode: CompactMode::Async,
+                    flags: AllocFlags::at(Watermark::Low),
+                    highest_zoneidx: *zone,
+                    by: Compactor::Kswapd,
+                    thorough: false,
+                };
+                if let Ok(id) = self.compact_begin(goal, ctx) {
+                    *run = Some(id);
+                    return Step::Continue;
+                }
+            }
+            *zone += 1;
+        }
+        self.nodes[node.idx()].kswapd.of_4_5.compacting = false;
+        Step::Done(())
+    }
+}
