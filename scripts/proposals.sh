@@ -177,7 +177,7 @@ rm -rf "$build/fetched"
 
 for patch in "${patches[@]}"; do
     name="$(basename "$patch")"
-    if ! patch -d "$tree" -p1 -N --no-backup-if-mismatch -r - <"$patch" >"$build/patch.log" 2>&1; then
+    if ! patch -d "$tree" -p1 -N -F0 --no-backup-if-mismatch -r - <"$patch" >"$build/patch.log" 2>&1; then
         grep -E 'patching file|FAILED|ignored|malformed|find file' "$build/patch.log" |
             grep -B 1 -vE '^patching file' | sed 's/^/  /' >&2
         # What it left is of no use for another build.
@@ -209,7 +209,7 @@ if cmp -s "$tree/.config" "$tree/.config.kept"; then
     mv "$tree/.config.kept" "$tree/.config"
 fi
 lacking="$(grep -E '^CONFIG_[A-Z0-9_]*=y$' "$options" | grep -vxF -f "$tree/.config" || true)"
-[ -z "$lacking" ] || fail "with $package $version there is no" $lacking
+[ -z "$lacking" ] || fail "$package $version takes no $(echo $lacking)"
 say "building with $(nproc) CPUs"
 kernel_make -j"$(nproc)" bzImage
 release="$(make -s -C "$tree" ARCH=x86_64 kernelrelease)"
