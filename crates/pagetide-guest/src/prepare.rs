@@ -168,9 +168,8 @@ pub fn sysctls(setup: &Setup) {
         let _ = fs::write(generations, "0");
     }
     policies(setup);
-    let refused = in_accepted_order(&setup.sysctls, |write| {
-        write_knob(&write.name(), &write.to_string())
-    });
+    let refused =
+        in_accepted_order(&setup.sysctls, |write| write_knob(&write.name(), &write.to_string()));
     for (write, error) in refused {
         let name = write.name();
         match error.kind() {

@@ -122,8 +122,7 @@ fn newest_in(dir: &Path) -> Option<Kernel> {
     let kernels = kernels
         .filter_map(|entry| Kernel::at(&entry.path()).ok())
         .filter(|kernel| kernel.modules.is_dir());
-    kernels
-        .max_by_key(|kernel| (kernel.version.contains("cloud"), version_key(&kernel.version)))
+    kernels.max_by_key(|kernel| (kernel.version.contains("cloud"), version_key(&kernel.version)))
 }
 
 /// Where `make kernel` puts kernels: `$XDG_CACHE_HOME/pagetide/kernel`, or below `~/.cache`.

@@ -40,10 +40,7 @@ pub struct Needed {
     pub text: Option<&'static str>,
 }
 
-const fn text(
-    choice: PolicyChoice,
-    text: &'static str,
-) -> (PolicyChoice, Option<&'static str>) {
+const fn text(choice: PolicyChoice, text: &'static str) -> (PolicyChoice, Option<&'static str>) {
     (choice, Some(text))
 }
 
@@ -132,9 +129,8 @@ impl Switch {
         let choice = setup.policies.get(self.policy).unwrap_or(self.policy.default_variant());
         let &(_, text) = self.texts.iter().find(|(known, _)| *known == choice)?;
         let heeded = |control| setup.group_controls().any(|written| written == control);
-        let is_needed = self.always
-            || !setup.policies.is_linux(choice)
-            || self.of_groups.is_some_and(heeded);
+        let is_needed =
+            self.always || !setup.policies.is_linux(choice) || self.of_groups.is_some_and(heeded);
         is_needed.then_some(Needed { choice, switch: self, text })
     }
 
@@ -175,11 +171,13 @@ mod tests {
     fn a_setup_needs_what_the_kernel_does_not_do_by_itself() {
         assert_eq!(needed_by(""), []);
         let policy = |keys: &str| needed_by(&format!("[policy]\n{keys}"));
-        for own in ["soft_limit='tree'", "background_compaction='kcompactd-early'", "thp='always'"] {
+        for own in ["soft_limit='tree'", "background_compaction='kcompactd-early'", "thp='always'"]
+        {
             assert_eq!(policy(own), [], "{own}");
         }
         // What no switch chooses is for others to say.
-        for other in ["soft_limit='graded'", "shrink_priority='hierarchical'", "watermarks='derived'"]
+        for other in
+            ["soft_limit='graded'", "shrink_priority='hierarchical'", "watermarks='derived'"]
         {
             assert_eq!(policy(other), [], "{other}");
         }
