@@ -9,7 +9,7 @@ PYTHON ?= python3
 MDBOOK := $(TARGET)/tools/bin/mdbook
 MATURIN := $(TARGET)/python/tools/bin/maturin
 
-.PHONY: demo kernel guest verify selftests test test-docs test-py test-ray test-qemu book bench wheel
+.PHONY: demo kernel proposals test-proposals guest verify selftests test test-docs test-py test-ray test-qemu book bench wheel
 
 # Two experiments and their comparisons: the watermark patch of 2011, and a real compiler's page
 # trace on a machine too small for eight of it.
@@ -22,6 +22,16 @@ demo:
 # QEMU, and a kernel to boot in it. Does nothing when both are there.
 kernel:
 	scripts/kernel.sh
+
+# A kernel with the patches of kernels/linux-6.1, for `pagetide verify --kernel proposals`. Does nothing when it is
+# there and nothing has changed; else it takes some minutes.
+proposals: kernel
+	scripts/proposals.sh
+
+# The cases of the proposals on that kernel and in the simulator, both sides of each.
+test-proposals: proposals guest
+	$(CARGO) build --release --locked -p pagetide
+	scripts/verify.sh $(TARGET)/release/pagetide --kernel proposals experiments/verify/proposals/*.toml
 
 # The program that runs in QEMU: alone in its machine, hence without libraries.
 guest:

@@ -2,11 +2,16 @@
 # Runs `pagetide verify` over scenarios and sums up at the end. Fails if any could not be run; what
 # differs from the kernel does not fail, it is in the tables.
 #
-#   scripts/verify.sh PAGETIDE FILE...
+#   scripts/verify.sh PAGETIDE [--kernel KERNEL] FILE...
 set -uo pipefail
 
 pagetide="$1"
 shift
+kernel=()
+if [ "${1:-}" = --kernel ]; then
+    kernel=("$1" "$2")
+    shift 2
+fi
 output="$(mktemp)"
 trap 'rm -f "$output"' EXIT
 summary=()
@@ -14,7 +19,7 @@ failed=0
 for file in "$@"; do
     begun=$SECONDS
     echo "== $file"
-    if "$pagetide" verify "$file" | tee "$output"; then
+    if "$pagetide" verify "${kernel[@]}" "$file" | tee "$output"; then
         # The one line that every table ends with.
         line="$(grep -E '^[0-9]+ counters? that repeats?' "$output")"
         # What the scenario expects, of each variant.

@@ -10,9 +10,10 @@ use crate::perform::{disk_path, file_path};
 use crate::report::line;
 use crate::sys::memory::{forget, Mapping, PAGE_SIZE};
 use crate::sys::mount::{load_module, mount, swap_on};
-use pagetide_core::config::Policy;
-use pagetide_core::control::cache_and_file;
+use pagetide_core::config::Sysctl;
+use pagetide_core::control::{cache_and_file, ControlWrite};
 use pagetide_scenario::model::Setup;
+use pagetide_scenario::switches::{needed, of_patches, Needed};
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -143,13 +144,17 @@ fn special_knob(name: &str) -> Option<Vec<PathBuf>> {
     }
 }
 
+/// Where a knob is that has no other place.
+fn sysctl(name: &str) -> PathBuf {
+    Path::new("/proc/sys").join(name.replace('.', "/"))
+}
+
 /// Writes `text` to the knob called `name`, wherever this kernel has it.
 ///
 /// # Errors
 /// The kernel's; [`io::ErrorKind::NotFound`] when it has no such knob.
 pub fn write_knob(name: &str, text: &str) -> io::Result<()> {
-    let path = || vec![Path::new("/proc/sys").join(name.replace('.', "/"))];
-    let paths = special_knob(name).unwrap_or_else(path);
+    let paths = special_knob(name).unwrap_or_else(|| vec![sysctl(name)]);
     paths.iter().try_for_each(|path| write_existing(path, text))
 }
 
@@ -162,25 +167,79 @@ pub fn sysctls(setup: &Setup) {
     if generations.exists() {
         let _ = fs::write(generations, "0");
     }
-    let huge = Path::new("/sys/kernel/mm/transparent_hugepage");
-    for (policy, file) in [(Policy::Thp, "enabled"), (Policy::ThpDefrag, "defrag")] {
-        let wanted = setup.policies.get(policy);
-        let name = wanted.unwrap_or(policy.default_variant()).name();
-        let written = write_existing(&huge.join(file), name);
-        if let (Err(error), Some(wanted)) = (written, wanted) {
-            line(format_args!("@lacks policy {} = {wanted}: {error}", policy.name()));
+    policies(setup);
+    let refused =
+        in_accepted_order(&setup.sysctls, |write| write_knob(&write.name(), &write.to_string()));
+    for (write, error) in refused {
+        let name = write.name();
+        match error.kind() {
+            io::ErrorKind::NotFound => line(format_args!("@lacks {name}")),
+            _ => line(format_args!("@lacks {name} = {write}: {error}")),
         }
     }
-    for write in &setup.sysctls {
-        let (name, text) = (write.name(), write.to_string());
-        match write_knob(&name, &text) {
+}
+
+/// Says which switches there are, and has the kernel do what the scenario's policies say where it has a switch for
+/// it. What it has none for is the runner's to say.
+fn policies(setup: &Setup) {
+    for file in of_patches().filter(|file| sysctl(file).exists()) {
+        line(format_args!("@switch {file}"));
+    }
+    for Needed { choice, switch, text } in needed(setup) {
+        let Some(text) = text else { continue };
+        let policy = switch.policy;
+        match write_knob(switch.files[0], text) {
             Ok(()) => {}
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                line(format_args!("@lacks {name}"));
-            }
-            Err(error) => line(format_args!("@lacks {name} = {text}: {error}")),
+            Err(error) if error.kind() == io::ErrorKind::NotFound && !switch.always => {}
+            // Nobody asked: a kernel without huge pages has none by default.
+            Err(_) if setup.policies.get(policy).is_none() && switch.always => {}
+            Err(error) => line(format_args!("@lacks policy {} = {choice}: {error}", policy.name())),
         }
     }
+}
+
+/// Makes writes in their order, and returns those that were refused. A write that is invalid may be so only until
+/// another one is made: the marks of the machine must be in order after every write. So the marks are written where
+/// the last of them stands, as the simulator does, and what was invalid is tried again after each write that was not.
+fn in_accepted_order<'w>(
+    writes: &'w [ControlWrite],
+    mut make: impl FnMut(&ControlWrite) -> io::Result<()>,
+) -> Vec<(&'w ControlWrite, io::Error)> {
+    let is_mark = |write: &ControlWrite| {
+        matches!(
+            write,
+            ControlWrite::Sysctl(
+                Sysctl::WmarkMinKbytes | Sysctl::WmarkLowKbytes | Sysctl::WmarkHighKbytes,
+                _
+            )
+        )
+    };
+    let last = writes.iter().rposition(is_mark);
+    let mut order: Vec<&ControlWrite> = Vec::new();
+    for (at, write) in writes.iter().enumerate() {
+        if last == Some(at) {
+            order.extend(writes.iter().filter(|write| is_mark(write)));
+        } else if !is_mark(write) {
+            order.push(write);
+        }
+    }
+    let mut refused = Vec::new();
+    let mut invalid: Vec<(&ControlWrite, io::Error)> = Vec::new();
+    for write in order {
+        match make(write) {
+            Ok(()) => {
+                while let Some(at) = invalid.iter().position(|(write, _)| make(write).is_ok()) {
+                    invalid.remove(at);
+                }
+            }
+            Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
+                invalid.push((write, error));
+            }
+            Err(error) => refused.push((write, error)),
+        }
+    }
+    refused.extend(invalid);
+    refused
 }
 
 /// Takes and locks memory until no more is free than a scenario with exact zones says, which the
@@ -202,5 +261,77 @@ pub fn hold(setup: &Setup) -> Option<Mapping> {
             line(format_args!("@note {kib} kB should be held from the start: {error}"));
             None
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pagetide_core::page_size::PageSize;
+    use std::cell::RefCell;
+
+    fn writes(list: &[(&str, u64)]) -> Vec<ControlWrite> {
+        let write = |&(name, value): &(&str, u64)| {
+            ControlWrite::read(name, &value.to_string(), PageSize::default()).unwrap()
+        };
+        list.iter().map(write).collect()
+    }
+
+    /// What is in force after the writes of a list on a machine whose marks are 1000, 1250 and 1500, and what was
+    /// refused.
+    fn after(list: &[(&str, u64)]) -> ([u64; 3], Vec<String>) {
+        let marks = RefCell::new([1000, 1250, 1500]);
+        let writes = writes(list);
+        let refused = in_accepted_order(&writes, |write| {
+            let value: u64 = write.to_string().parse().unwrap();
+            let mut new = *marks.borrow();
+            match &*write.name() {
+                "vm.wmark_min_kbytes" => new[0] = value,
+                "vm.wmark_low_kbytes" => new[1] = value,
+                "vm.wmark_high_kbytes" => new[2] = value,
+                "vm.min_free_kbytes" => new = [value, value + value / 4, value + value / 2],
+                _ => return Err(io::ErrorKind::NotFound.into()),
+            }
+            if !new.is_sorted() {
+                return Err(io::Error::from_raw_os_error(libc::EINVAL));
+            }
+            marks.replace(new);
+            Ok(())
+        });
+        let refused = refused.iter().map(|(write, _)| write.name().into_owned()).collect();
+        (marks.into_inner(), refused)
+    }
+
+    const MIN: &str = "vm.wmark_min_kbytes";
+    const LOW: &str = "vm.wmark_low_kbytes";
+    const HIGH: &str = "vm.wmark_high_kbytes";
+    const RESERVE: &str = "vm.min_free_kbytes";
+
+    #[test]
+    fn marks_in_order_are_accepted_in_any_order() {
+        for new in [[4000, 5000, 6000], [100, 200, 300], [1100, 1240, 9000], [900, 8000, 9000]] {
+            for [a, b, c] in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
+                let marks = [(MIN, new[0]), (LOW, new[1]), (HIGH, new[2])];
+                assert_eq!(after(&[marks[a], marks[b], marks[c]]), (new, vec![]));
+            }
+        }
+    }
+
+    #[test]
+    fn marks_are_written_where_the_last_of_them_stands() {
+        let new = ([2000, 4000, 9000], vec![]);
+        assert_eq!(after(&[(LOW, 4000), (RESERVE, 2000), (HIGH, 9000)]), new);
+        assert_eq!(after(&[(RESERVE, 2000), (HIGH, 9000), (LOW, 4000)]), new);
+        // The reserve has the marks derived from it again.
+        let derived = ([2000, 2500, 3000], vec![]);
+        assert_eq!(after(&[(LOW, 4000), (HIGH, 9000), (RESERVE, 2000)]), derived);
+    }
+
+    #[test]
+    fn what_never_is_valid_is_said_and_the_rest_is_made() {
+        let said = |name: &str| vec![name.to_owned()];
+        assert_eq!(after(&[(LOW, 9000), (MIN, 100)]), ([100, 1250, 1500], said(LOW)));
+        let swappiness = "vm.swappiness";
+        assert_eq!(after(&[(swappiness, 1), (MIN, 100)]), ([100, 1250, 1500], said(swappiness)));
     }
 }

@@ -1,9 +1,10 @@
 //! What of a scenario a real kernel in QEMU cannot be asked: printed above every comparison, never
 //! passed over in silence. What the guest's kernel itself lacks or refuses is added by the guest.
 
-use pagetide_core::config::Origin;
+use pagetide_core::config::{Origin, PolicyChoice};
 use pagetide_core::control::GroupControl;
 use pagetide_scenario::model::{PageSize, Setup};
+use pagetide_scenario::switches::{needed, Needed};
 use pagetide_scenario::workload::{FileRead, FileWrite, Workload};
 
 /// The longest read() or write() that the guest makes in one call.
@@ -39,10 +40,22 @@ pub fn impossible(setup: &Setup) -> Option<String> {
     None
 }
 
-/// Sentences, one for each part that only the simulator has.
-pub fn not_comparable(setup: &Setup) -> Vec<String> {
+/// The first file that a kernel with these switches lacks for a policy of the setup.
+pub fn missing_switch(setup: &Setup, switches: &[String]) -> Option<(PolicyChoice, &'static str)> {
+    let patched = needed(setup).filter(|needed| !needed.switch.always);
+    let mut missing =
+        patched.filter_map(|needed| Some((needed.choice, needed.switch.missing(switches)?)));
+    missing.next()
+}
+
+/// Sentences, one for each part that only the simulator has. `switches`: those of the kernel.
+pub fn not_comparable(setup: &Setup, switches: &[String]) -> Vec<String> {
     let mut found = Vec::new();
-    for choice in setup.policies.iter().filter(|choice| !setup.policies.is_linux(*choice)) {
+    let done: Vec<Needed> =
+        needed(setup).filter(|needed| needed.switch.missing(switches).is_none()).collect();
+    let is_done = |choice: &PolicyChoice| done.iter().any(|needed| needed.choice == *choice);
+    let own = setup.policies.iter().filter(|choice| !setup.policies.is_linux(*choice));
+    for choice in own.filter(|choice| !is_done(choice)) {
         let name = choice.policy().name();
         found.push(format!("policy {name} = {choice}: the kernel has its own"));
     }
@@ -82,7 +95,8 @@ pub fn not_comparable(setup: &Setup) -> Vec<String> {
         found.push("calls of more than 1 MiB: made in pieces of 1 MiB".to_owned());
     }
     let mut patched: Vec<GroupControl> = setup.group_controls().collect();
-    patched.retain(|control| matches!(control.file().since, Origin::Patch(_)));
+    let has = |control| done.iter().any(|needed| needed.switch.of_groups == Some(control));
+    patched.retain(|&control| matches!(control.file().since, Origin::Patch(_)) && !has(control));
     patched.sort();
     patched.dedup();
     for control in patched {
@@ -110,6 +124,7 @@ pub fn not_comparable(setup: &Setup) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pagetide_core::config::SoftLimitPolicy;
     use pagetide_scenario::load::{load_str, Overrides};
     use std::path::Path;
 
@@ -154,7 +169,7 @@ mod tests {
     fn policies_that_the_guest_sets_are_comparable() {
         let of = |policy: &str| {
             let touch = "workload = \"touch\"\nsize = \"1MiB\"\n";
-            not_comparable(&setup(&format!("{touch}[policy]\n{policy}\n")))
+            not_comparable(&setup(&format!("{touch}[policy]\n{policy}\n")), &[])
         };
         for same in [
             "thp = \"always\"",
@@ -169,5 +184,29 @@ mod tests {
             of("compaction = \"linux-4.5\""),
             ["policy compaction = linux-4.5: the kernel has its own"]
         );
+    }
+
+    #[test]
+    fn what_a_kernel_has_a_switch_for_is_comparable() {
+        let text = "workload = \"touch\"\nsize = \"1MiB\"\n[policy]\nshrink_priority = \"posted\"\n\
+            soft_limit = \"two-pass\"\n[[group]]\nname = \"g\"\n\"memory.global_shrink_priority\" = 3\n";
+        let setup = setup(text);
+        let said = |switches: &[&str]| {
+            let switches: Vec<String> = switches.iter().map(|&file| file.to_owned()).collect();
+            (not_comparable(&setup, &switches), missing_switch(&setup, &switches))
+        };
+        let (limits, posted, file) = (
+            "policy soft_limit = two-pass: the kernel has its own",
+            "policy shrink_priority = posted: the kernel has its own",
+            "memory.global_shrink_priority: a patch that no kernel has",
+        );
+        let soft_limit: PolicyChoice = SoftLimitPolicy::TwoPass.into();
+        let missing = Some((soft_limit, "vm.soft_limit_reclaim"));
+        let (found, first) = said(&[]);
+        assert_eq!((found.len(), first), (3, missing));
+        assert!([limits, posted, file].iter().all(|text| found.iter().any(|said| said == text)));
+        assert_eq!(said(&["vm.global_shrink_priority"]), (vec![limits.to_owned()], missing));
+        let all = ["vm.global_shrink_priority", "vm.soft_limit_reclaim"];
+        assert_eq!(said(&all), (Vec::new(), None));
     }
 }

@@ -1,5 +1,6 @@
 //! Why the kernel's side of a comparison could not be had.
 
+use pagetide_core::config::PolicyChoice;
 use std::io;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
@@ -17,6 +18,24 @@ pub enum LinuxError {
     NoKernel {
         /// Where.
         looked_for: String,
+    },
+    /// There is no kernel with the proposals.
+    #[error("no kernel with the proposals found; looked for {looked_for}")]
+    NoProposals {
+        /// Where.
+        looked_for: String,
+    },
+    /// The kernel with the proposals lacks one that the scenario needs.
+    #[error(
+        "{kernel} has no {file}, which policy {} = {choice} needs", choice.policy().name()
+    )]
+    NoSwitch {
+        /// The kernel.
+        kernel: String,
+        /// The variant that is to be compared.
+        choice: PolicyChoice,
+        /// The control file that chooses it.
+        file: &'static str,
     },
     /// The kernel's modules are not where they belong.
     #[error("no module `{module}` for {}: looked below {}", kernel.display(), below.display())]
@@ -140,6 +159,13 @@ impl LinuxError {
         let hint = match self {
             LinuxError::NoKernel { .. } => {
                 "`make kernel` fetches Debian's, or name one with --kernel /boot/vmlinuz-VERSION"
+            }
+            LinuxError::NoProposals { .. } => {
+                "`make proposals` builds it; without --kernel, an ordinary kernel is compared"
+            }
+            LinuxError::NoSwitch { .. } => {
+                "it was built without that patch: `make proposals` builds the kernel anew if kernels/linux-6.1 \
+                 has changed"
             }
             LinuxError::NoModule { .. } => {
                 "for a kernel X/boot/vmlinuz-VERSION, modules belong into X/lib/modules/VERSION"

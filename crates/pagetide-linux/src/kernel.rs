@@ -20,6 +20,46 @@ pub struct Kernel {
     pub modules: PathBuf,
 }
 
+/// How the kernel is called that has the proposals.
+pub const PROPOSALS: &str = "proposals";
+
+/// Which kernel is wanted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum KernelName {
+    /// The newest that `make kernel` fetched, else the newest installed.
+    #[default]
+    Newest,
+    /// The newest that `make proposals` built.
+    Proposals,
+    /// The one with this image.
+    At(PathBuf),
+}
+
+impl From<Option<PathBuf>> for KernelName {
+    /// As the command line names it. An image is called `vmlinuz-VERSION`, so that no name is two things.
+    fn from(name: Option<PathBuf>) -> KernelName {
+        match name {
+            None => KernelName::Newest,
+            Some(name) if name.as_os_str() == PROPOSALS => KernelName::Proposals,
+            Some(image) => KernelName::At(image),
+        }
+    }
+}
+
+impl KernelName {
+    /// The kernel that is on this host.
+    ///
+    /// # Errors
+    /// When it is not there.
+    pub fn find(&self) -> Result<Kernel, LinuxError> {
+        match self {
+            KernelName::Newest => Kernel::find(),
+            KernelName::Proposals => Kernel::with_proposals(),
+            KernelName::At(image) => Kernel::at(image),
+        }
+    }
+}
+
 impl Kernel {
     /// The kernel with this image.
     ///
@@ -53,21 +93,36 @@ impl Kernel {
         let mut looked_for = Vec::new();
         for dir in cache.iter().map(|cache| cache.join("boot")).chain([PathBuf::from("/boot")]) {
             looked_for.push(dir.join("vmlinuz-*").display().to_string());
-            let Ok(entries) = std::fs::read_dir(&dir) else { continue };
-            let mut kernels: Vec<Kernel> = entries
-                .flatten()
-                .filter_map(|entry| Kernel::at(&entry.path()).ok())
-                .filter(|kernel| kernel.modules.is_dir())
-                .collect();
-            kernels.sort_by_key(|kernel| {
-                (kernel.version.contains("cloud"), version_key(&kernel.version))
-            });
-            if let Some(kernel) = kernels.pop() {
+            if let Some(kernel) = newest_in(&dir) {
                 return Ok(kernel);
             }
         }
         Err(LinuxError::NoKernel { looked_for: looked_for.join(" and ") })
     }
+
+    /// The newest kernel that `make proposals` built.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn with_proposals() -> Result<Kernel, LinuxError> {
+        Kernel::with_proposals_in(&cache_dir().unwrap_or_default())
+    }
+
+    fn with_proposals_in(cache: &Path) -> Result<Kernel, LinuxError> {
+        let dir = cache.join(PROPOSALS).join("boot");
+        newest_in(&dir).ok_or_else(|| LinuxError::NoProposals {
+            looked_for: dir.join("vmlinuz-*").display().to_string(),
+        })
+    }
+}
+
+/// The newest kernel whose image is in `dir` and whose modules are where they belong, cloud kernels first.
+fn newest_in(dir: &Path) -> Option<Kernel> {
+    let kernels = std::fs::read_dir(dir).ok()?.flatten();
+    let kernels = kernels
+        .filter_map(|entry| Kernel::at(&entry.path()).ok())
+        .filter(|kernel| kernel.modules.is_dir());
+    kernels.max_by_key(|kernel| (kernel.version.contains("cloud"), version_key(&kernel.version)))
 }
 
 /// Where `make kernel` puts kernels: `$XDG_CACHE_HOME/pagetide/kernel`, or below `~/.cache`.
@@ -102,6 +157,31 @@ mod tests {
         std::fs::write(boot.join("bzImage"), "").unwrap();
         let error = Kernel::at(&boot.join("bzImage")).unwrap_err().to_string();
         assert!(error.contains("vmlinuz-VERSION"), "{error}");
+    }
+
+    #[test]
+    fn the_kernel_with_the_proposals_has_a_name() {
+        assert_eq!(KernelName::from(None), KernelName::Newest);
+        assert_eq!(KernelName::from(Some("proposals".into())), KernelName::Proposals);
+        let image = PathBuf::from("./proposals/vmlinuz-1");
+        assert_eq!(KernelName::from(Some(image.clone())), KernelName::At(image));
+
+        let dir = tempfile::tempdir().unwrap();
+        let cache = dir.path();
+        let error = Kernel::with_proposals_in(cache).unwrap_err();
+        assert!(error.to_string().contains("proposals/boot/vmlinuz-*"), "{error}");
+        assert!(error.hint().unwrap().contains("make proposals") && error.is_bad_input());
+        let boot = cache.join("proposals/boot");
+        std::fs::create_dir_all(&boot).unwrap();
+        for version in ["6.1.99-proposals", "6.1.192-proposals", "6.1.193-proposals"] {
+            std::fs::write(boot.join(format!("vmlinuz-{version}")), "").unwrap();
+            // The newest has no modules: it was not installed as a whole.
+            if version != "6.1.193-proposals" {
+                let modules = cache.join("proposals/lib/modules").join(version);
+                std::fs::create_dir_all(modules).unwrap();
+            }
+        }
+        assert_eq!(Kernel::with_proposals_in(cache).unwrap().version, "6.1.192-proposals");
     }
 
     #[test]

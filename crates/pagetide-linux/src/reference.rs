@@ -52,6 +52,9 @@ pub struct Origin {
     pub kernel: String,
     /// What it ran on.
     pub how: String,
+    /// Files of the kernel that choose policies and that no release has ([`pagetide_scenario::switches`]).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub switches: Vec<String>,
     /// What of the scenario was not asked.
     pub not_comparable: Vec<String>,
     /// What the reader should know.

@@ -4,12 +4,12 @@
 //! runs. All runs begin with the same memory and differ by their seed, and by what an emulated
 //! machine does not repeat.
 
-use crate::comparable::{impossible, not_comparable};
+use crate::comparable::{impossible, missing_switch, not_comparable};
 use crate::console::{self, Report};
 use crate::counts::{record, RunName};
 use crate::error::{LinuxError, PANIC};
 use crate::initramfs::Initramfs;
-use crate::kernel::Kernel;
+use crate::kernel::{Kernel, KernelName};
 use crate::qemu::{self, names, Accelerator, Begin, Gone, Machine, Patience, Qemu};
 use crate::reference::{is_of_a_machine, scenario_hash, Origin};
 use crate::start::Start;
@@ -40,8 +40,8 @@ const MOUNTED_OVER: [&str; 4] = ["/dev", "/proc", "/sys", "/disks"];
 /// What to boot, how, and for how long.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The kernel's image; else the newest found.
-    pub kernel: Option<PathBuf>,
+    /// The kernel.
+    pub kernel: KernelName,
     /// The guest program; else the one beside the running program.
     pub guest: Option<PathBuf>,
     /// The accelerator wanted; KVM falls back to emulation where it does not work.
@@ -95,10 +95,7 @@ impl<'a> Session<'a> {
             return Err(LinuxError::Scenario(why));
         }
         let qemu_version = qemu::version()?;
-        let kernel = match &options.kernel {
-            Some(image) => Kernel::at(image)?,
-            None => Kernel::find()?,
-        };
+        let kernel = options.kernel.find()?;
         let guest = guest_program(options.guest.as_deref())?;
         let dir = tempfile::Builder::new()
             .prefix("pagetide-verify-")
@@ -131,7 +128,6 @@ impl<'a> Session<'a> {
                 accelerator.describe(machine.cpus),
                 if machine.cpus == 1 { "1 CPU".into() } else { format!("{} CPUs", machine.cpus) }
             ),
-            not_comparable: not_comparable(setup),
             notes,
             ..Origin::default()
         };
@@ -184,6 +180,15 @@ impl<'a> Session<'a> {
         .map_err(|problem| LinuxError::Report { at: 0, problem, console: Vec::new() })?;
         text("/proc/diskstats").clone_into(&mut self.diskstats);
         self.origin.kernel = short_version(text("/proc/version"), &kernel.version);
+        let setup = &self.job.variant.setup;
+        if self.options.kernel == KernelName::Proposals {
+            if let Some((choice, file)) = missing_switch(setup, &report.switches) {
+                let kernel = self.origin.kernel.clone();
+                return Err(LinuxError::NoSwitch { kernel, choice, file });
+            }
+        }
+        self.origin.not_comparable = not_comparable(setup, &report.switches);
+        self.origin.switches = report.switches;
         for lacks in &report.lacks {
             self.origin.not_comparable.push(format!("the kernel lacks {lacks}"));
         }

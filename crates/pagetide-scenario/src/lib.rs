@@ -18,6 +18,7 @@ pub mod prng;
 pub mod quantity;
 pub mod record;
 pub mod schema;
+pub mod switches;
 pub mod takes;
 pub mod timeline;
 pub mod workload;

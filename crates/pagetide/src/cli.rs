@@ -295,9 +295,9 @@ pub enum Costs {
 #[command(next_help_heading = "Options for the kernel's side")]
 #[group(id = "kernel_side", multiple = true, conflicts_with = "reference")]
 pub struct KernelArgs {
-    /// The kernel to boot, with its modules in ../lib/modules/VERSION [default: the newest that
-    /// `make kernel` fetched, else the newest in /boot]
-    #[arg(long, value_name = "VMLINUZ", value_hint = ValueHint::FilePath)]
+    /// The kernel to boot, with its modules in ../lib/modules/VERSION, or `proposals` for the one that `make
+    /// proposals` built [default: the newest that `make kernel` fetched, else the newest in /boot]
+    #[arg(long, value_name = "VMLINUZ|proposals", value_hint = ValueHint::FilePath)]
     pub kernel: Option<PathBuf>,
 
     /// Keep the kernel's counters of all runs in this directory, for --reference

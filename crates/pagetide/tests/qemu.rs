@@ -211,6 +211,18 @@ direct_reclaim = "linux-6.1"
 }
 
 #[test]
+fn without_a_kernel_that_has_the_proposals_it_says_how_to_get_one() {
+    if is_skipped("without_a_kernel_that_has_the_proposals_it_says_how_to_get_one") {
+        return;
+    }
+    let bench = Bench::new(TINY);
+    let mut command = bench.command(&["--kernel", "proposals"]);
+    command.env("XDG_CACHE_HOME", bench.place.directory.join("empty"));
+    let ran = ran(&bench, command.spawn().unwrap());
+    ran.fails(2, &["no kernel with the proposals", "make proposals"]);
+}
+
+#[test]
 fn a_guest_that_takes_too_long_is_ended() {
     if is_skipped("a_guest_that_takes_too_long_is_ended") {
         return;

@@ -414,9 +414,8 @@ fn add_to(sides: &mut Sides, reference: &Reference, variant: &Variant, of_severa
         sides.how += &reference.origin.how;
     }
     // A recording may be of the same variant before something was set.
-    for text in
-        reference.origin.not_comparable.iter().cloned().chain(not_comparable(&variant.setup))
-    {
+    let here = not_comparable(&variant.setup, &reference.origin.switches);
+    for text in reference.origin.not_comparable.iter().cloned().chain(here) {
         if !sides.not_comparable.contains(&text) {
             sides.not_comparable.push(text);
         }

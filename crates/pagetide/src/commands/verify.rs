@@ -116,7 +116,7 @@ pub fn verify(
 
 fn options(args: &KernelArgs, cancel: &Arc<AtomicBool>) -> Options {
     Options {
-        kernel: args.kernel.clone(),
+        kernel: args.kernel.clone().into(),
         guest: args.guest.clone(),
         accelerator: match args.accel {
             Accel::Emulation => Accelerator::Emulation,

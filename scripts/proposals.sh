@@ -1,0 +1,231 @@
+#!/usr/bin/env bash
+# Builds the kernel of `pagetide verify --kernel proposals`: Debian's source of Linux 6.1 with the patches of
+# kernels/linux-6.1, and with what the guest needs built in. It is put into the user's cache, beside what
+# scripts/kernel.sh fetches; nothing is installed into the system. Does nothing if the kernel that is there was
+# built from the same source, patches and options.
+#
+#   scripts/proposals.sh                 builds it; the first time takes some minutes and 3 GB of disk
+#   scripts/proposals.sh --keep          leaves the build directory, with which the next build is short
+#   scripts/proposals.sh --source DEB    takes the source from this package, and fetches nothing
+#   scripts/proposals.sh --patches DIR   takes patches and options from another folder
+#
+# Wants the config of a Debian kernel 6.1 in the cache (`make kernel`), and a C compiler with what kernels need.
+set -euo pipefail
+
+package=linux-source-6.1
+cache="${XDG_CACHE_HOME:-$HOME/.cache}/pagetide/kernel"
+folder="$(cd "$(dirname "$0")/.." && pwd)/kernels/linux-6.1"
+build="$cache/proposals.build"
+tree="$build/linux"
+keep=
+deb=
+
+fail() {
+    echo "proposals.sh: $1" >&2
+    exit 1
+}
+
+say() {
+    echo "proposals.sh: $1" >&2
+}
+
+while [ $# -gt 0 ]; do
+    case "$1" in
+    --keep) keep=yes ;;
+    --source | --patches)
+        [ $# -gt 1 ] || fail "$1 wants a value"
+        path="$(realpath -e "$2" 2>/dev/null)" || fail "there is no $2"
+        if [ "$1" = --source ]; then deb="$path"; else folder="$path"; fi
+        shift
+        ;;
+    *) fail "what is $1? There are --keep, --source DEB and --patches DIR" ;;
+    esac
+    shift
+done
+
+shopt -s nullglob
+patches=("$folder"/[0-9]*.patch)
+[ "${#patches[@]}" -gt 0 ] || fail "there are no patches in $folder"
+options="$folder/config"
+[ -f "$options" ] || fail "there is no $options"
+# The newest of Debian's own, without those of other versions.
+base="$(printf '%s\n' "$cache"/boot/config-6.1.* | sort -V | tail -n 1)"
+[ -n "$base" ] || fail "there is no config of a kernel 6.1 in $cache/boot; \`scripts/kernel.sh 6.1\` fetches one"
+
+# Of a source package: the version that is offered; of a file: its own.
+source_version() {
+    if [ -n "$deb" ]; then
+        dpkg-deb -f "$deb" Version
+    elif command -v apt-cache >/dev/null; then
+        apt-cache policy "$package" | sed -n 's/^ *Candidate: \([0-9].*\)/\1/p'
+    fi
+}
+
+# What a kernel is built from, for comparison with what the one in the cache was built from.
+built_from() {
+    echo "source $package $1"
+    (cd "$(dirname "$base")" && sha256sum "$(basename "$base")")
+    (cd "$folder" && sha256sum config "${patches[@]##*/}")
+}
+
+version="$(source_version)"
+there="$cache/proposals/built-from"
+if [ -f "$there" ]; then
+    # Where nobody offers a source, the one that was used is as good.
+    known="${version:-$(sed -n "s/^source $package //p" "$there")}"
+    if [ "$(built_from "$known")" = "$(cat "$there")" ]; then
+        exit 0
+    fi
+fi
+
+# Everything that is missing, before anything is done. A program, and the package of Debian that has it.
+missing=()
+need() {
+    command -v "$1" >/dev/null || missing+=("$1 (package $2)")
+}
+need gcc gcc
+need make make
+need ld binutils
+need flex flex
+need bison bison
+need bc bc
+need perl perl
+need patch patch
+need xz xz-utils
+# How the image is packed.
+case "$(sed -n 's/^CONFIG_KERNEL_\([A-Z0-9]*\)=y$/\1/p' "$base")" in
+LZ4) need lz4 lz4 ;;
+ZSTD) need zstd zstd ;;
+LZMA) need lzma xz-utils ;;
+BZIP2) need bzip2 bzip2 ;;
+LZO) need lzop lzop ;;
+esac
+need tar tar
+need flock util-linux
+need dpkg-deb dpkg
+if command -v gcc >/dev/null; then
+    # objtool reads what the compiler made.
+    has() {
+        echo "#include <$1>" | gcc -E - >/dev/null 2>&1
+    }
+    has stdio.h || missing+=("headers of the C library (package libc6-dev)")
+    ! has stdio.h || has gelf.h || missing+=("headers of libelf (package libelf-dev)")
+fi
+if [ "${#missing[@]}" -gt 0 ]; then
+    fail "to build a kernel, there is no $(printf '%s, ' "${missing[@]}" | sed 's/, $//')"
+fi
+
+mkdir -p "$cache"
+exec 9>"$cache/proposals.lock"
+flock -n 9 || fail "another one builds"
+
+# What is begun is in these, and goes with them. A build that failed leaves its log.
+staging=
+clean() {
+    rm -rf "$staging"
+    if [ -n "$keep" ]; then return; fi
+    rm -rf "$build"
+}
+trap clean EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM HUP
+
+mkdir -p "$build"
+if [ -z "$deb" ]; then
+    command -v apt-get >/dev/null || fail "there is no apt-get here; name a package with --source DEB"
+    if [ -z "$version" ]; then
+        as_root=()
+        [ "$(id -u)" = 0 ] || as_root=(sudo -n)
+        "${as_root[@]}" apt-get -qq update || say "the lists of packages could not be renewed"
+        version="$(source_version)"
+    fi
+    [ -n "$version" ] || fail "the package sources have no $package, which Debian 12 has; name one with --source DEB"
+    say "fetching $package $version"
+    # apt checks what it fetched.
+    fetched="$build/fetched"
+    rm -rf "$fetched"
+    mkdir "$fetched"
+    chmod 755 "$fetched"
+    (cd "$fetched" && apt-get -qq download "$package=$version" 2>"$build/apt.log") || {
+        sed 's/^/  /' "$build/apt.log" >&2
+        fail "cannot download $package $version"
+    }
+    deb="$(printf '%s\n' "$fetched"/*.deb)"
+fi
+
+# A tree that was kept is used again if it is of this source, and its patches can be taken out.
+unpack() {
+    if [ -f "$build/source" ] && [ "$(cat "$build/source")" = "$version" ]; then
+        local applied=("$build"/applied/*.patch) at
+        for ((at = ${#applied[@]} - 1; at >= 0; at--)); do
+            patch -d "$tree" -p1 -R -s -f <"${applied[at]}" >/dev/null && rm "${applied[at]}" || break
+        done
+        [ "$at" -ge 0 ] || return 0
+    fi
+    say "unpacking"
+    rm -rf "$tree" "$build/applied" "$build/source"
+    mkdir -p "$tree" "$build/applied"
+    local archive
+    archive="$(dpkg-deb --fsys-tarfile "$deb" | tar -t | grep -E '/linux-source-[0-9.]*\.tar\.xz$')" ||
+        fail "$deb has no source of Linux"
+    # Documentation but what the build reads is of no use here.
+    dpkg-deb --fsys-tarfile "$deb" | tar -xO "$archive" | tar -xJ -C "$tree" --strip-components=1
+    echo "$version" >"$build/source"
+}
+unpack
+rm -rf "$build/fetched"
+
+for patch in "${patches[@]}"; do
+    name="$(basename "$patch")"
+    if ! patch -d "$tree" -p1 -N -F0 --no-backup-if-mismatch -r - <"$patch" >"$build/patch.log" 2>&1; then
+        grep -E 'patching file|FAILED|ignored|malformed|find file' "$build/patch.log" |
+            grep -B 1 -vE '^patching file' | sed 's/^/  /' >&2
+        # What it left is of no use for another build.
+        rm -f "$build/source"
+        fail "$name does not apply to $package $version"
+    fi
+    cp "$patch" "$build/applied/$name"
+done
+
+# Who builds, and where, is in /proc/version.
+export KBUILD_BUILD_USER=pagetide KBUILD_BUILD_HOST=localhost
+log="$build/build.log"
+: >"$log"
+kernel_make() {
+    make -C "$tree" ARCH=x86_64 "$@" >>"$log" 2>&1 || {
+        cp "$log" "$cache/proposals.log"
+        grep -E '(error|Error|\*\*\*)' "$log" | tail -n 12 | sed 's/^/  /' >&2
+        fail "the build failed; all it said is in $cache/proposals.log"
+    }
+}
+cp "$base" "$tree/.config.new"
+# Only if it is another one: make would build everything again.
+(cd "$tree" && mv .config .config.kept 2>/dev/null) || true
+mv "$tree/.config.new" "$tree/.config"
+kernel_make mod2noconfig
+(cd "$tree" && scripts/kconfig/merge_config.sh -m .config "$options" >>"$log" 2>&1)
+kernel_make olddefconfig
+if cmp -s "$tree/.config" "$tree/.config.kept"; then
+    mv "$tree/.config.kept" "$tree/.config"
+fi
+lacking="$(grep -E '^CONFIG_[A-Z0-9_]*=y$' "$options" | grep -vxF -f "$tree/.config" || true)"
+[ -z "$lacking" ] || fail "$package $version takes no $(echo $lacking)"
+say "building with $(nproc) CPUs"
+kernel_make -j"$(nproc)" bzImage
+release="$(make -s -C "$tree" ARCH=x86_64 kernelrelease)"
+[ -f "$tree/modules.builtin" ] || fail "the build made no modules.builtin"
+
+staging="$(mktemp -d "$cache/proposals.new.XXXXXX")"
+chmod 755 "$staging"
+mkdir -p "$staging/boot" "$staging/lib/modules/$release"
+cp "$tree/arch/x86/boot/bzImage" "$staging/boot/vmlinuz-$release"
+cp "$tree/.config" "$staging/boot/config-$release"
+cp "$tree/System.map" "$staging/boot/System.map-$release"
+cp "$tree/modules.builtin" "$staging/lib/modules/$release/"
+built_from "$version" >"$staging/built-from"
+# One name after the other: whatever comes between, there is a whole kernel or none.
+old="$cache/proposals.old.$$"
+if [ -e "$cache/proposals" ]; then mv -T "$cache/proposals" "$old"; fi
+mv -T "$staging" "$cache/proposals"
+rm -rf "$old" "$cache/proposals.log"
+say "Linux $release with $(printf '%s\n' "${patches[@]##*/}" | wc -l) patches is in $cache/proposals"
