@@ -146,9 +146,9 @@ counters! {
         ThpFaultFallback = "thp_fault_fallback",
         /// Those of them that failed for their group's limit.
         ThpFaultFallbackCharge = "thp_fault_fallback_charge",
-        /// Huge pages that khugepaged made of small ones.
+        /// Huge pages made of small ones, by khugepaged or by a task (MADV_COLLAPSE).
         ThpCollapseAlloc = "thp_collapse_alloc",
-        /// Times khugepaged found no huge page to collapse into.
+        /// Times that there was no huge page to collapse into.
         ThpCollapseAllocFailed = "thp_collapse_alloc_failed",
         /// Huge pages split into small ones.
         ThpSplitPage = "thp_split_page",

@@ -13,7 +13,9 @@ mod linux;
 
 use crate::csv::unit_name;
 use crate::heading::wrap;
+use crate::metrics::{is_end, of_moment};
 use crate::pattern::{ends_with_name, meant};
+use pagetide_core::event::TraceEvent;
 use pagetide_scenario::load::PluginNames;
 use pagetide_scenario::metric::catalogue::{self, Entry};
 use pagetide_scenario::metric::{better, declared, Better, Kind as Scope};
@@ -176,7 +178,12 @@ fn metric(entry: &Entry) -> Topic {
 /// The topics that a pattern means: a name, with what owns it (`stream.walltime`, `group.web.memory.high`,
 /// `sysctl.vm.swappiness`) or without (`swappiness`), a part of names, or a pattern with `*`.
 pub fn find<'a>(all: &'a [Topic], pattern: &str) -> Vec<&'a Topic> {
-    let is_end = |name: &str| ends_with_name(pattern, name);
+    if let Some((kind, of_it)) = of_moment(pattern) {
+        let found = meant(all, |topic| &topic.name, of_it, &[&|name: &str| is_end(of_it, name)]);
+        let has_kind = |topic: &&Topic| topic.of.iter().any(|of| of == kind.word());
+        return found.into_iter().filter(|it| it.kind == Kind::Metric && has_kind(it)).collect();
+    }
+    let is_end = |name: &str| is_end(pattern, name);
     // `slab.dentry.min_partial` of `slab.CACHE.min_partial`, `task.web.accesses` of `task.accesses`.
     let is_of_one = |name: &str| {
         let (Some((first, _)), Some((_, last))) = (name.split_once('.'), name.rsplit_once('.'))
@@ -187,11 +194,31 @@ pub fn find<'a>(all: &'a [Topic], pattern: &str) -> Vec<&'a Topic> {
         parts.len() > 2 && parts.first() == Some(&first) && parts.last() == Some(&last)
     };
     let is_last = |name: &str| ends_with_name(name, pattern);
-    meant(all, |topic| &topic.name, pattern, &[&is_end, &is_of_one, &is_last])
+    let found = meant(all, |topic| &topic.name, pattern, &[&is_end, &is_of_one, &is_last]);
+    if !found.is_empty() || !is_constant(pattern) {
+        return found;
+    }
+    // A constant of Linux is a word in what is said of a value: `MADV_COLLAPSE`.
+    let says = |about: &str| about.split(|c: char| !is_of_constant(c)).any(|word| word == pattern);
+    let is_said = |topic: &&Topic| {
+        says(&topic.about) || topic.choices.iter().any(|choice| says(&choice.about))
+    };
+    all.iter().filter(is_said).collect()
+}
+
+fn is_of_constant(c: char) -> bool {
+    c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_'
+}
+
+fn is_constant(text: &str) -> bool {
+    text.contains('_') && text.chars().all(is_of_constant)
 }
 
 /// What to say if a pattern means nothing.
 pub fn hint(all: &[Topic], pattern: &str) -> String {
+    if TraceEvent::NAMES.contains(&pattern) {
+        return "it is an event of `run --events`: docs/events.md says what it has".to_owned();
+    }
     match nearest_few(pattern, all.iter().map(|topic| topic.name.as_str()), SUGGESTED).as_slice() {
         [] => {
             "`pagetide explain '*'` lists all names; `pagetide metrics` those of metrics".to_owned()

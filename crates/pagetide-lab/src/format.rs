@@ -1,5 +1,6 @@
 //! Numbers for people: one scale a row, four digits a value.
 
+use pagetide_scenario::metric::declared::NO_LIMIT;
 use pagetide_scenario::record::Unit;
 
 /// Unit in which a row is printed.
@@ -10,6 +11,8 @@ pub struct Scale {
     /// A value in the record's unit times this is the printed number.
     factor: f64,
     kind: Kind,
+    /// The value that is printed as `max`.
+    no_limit: Option<f64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -56,19 +59,24 @@ impl Scale {
         let (ladder, base) = match unit {
             Unit::Count => return Scale::whole("", values),
             Unit::Pages => return Scale::whole("pages", values),
-            Unit::Percent => return Scale { symbol: "%", factor: 1.0, kind: Kind::Digits },
-            Unit::PerSecond => return Scale { symbol: "/s", factor: 1.0, kind: Kind::Digits },
-            Unit::Ratio => return Scale { symbol: "", factor: 1.0, kind: Kind::Digits },
+            Unit::Percent => return Scale::digits("%", 1.0),
+            Unit::PerSecond => return Scale::digits("/s", 1.0),
+            Unit::Ratio => return Scale::digits("", 1.0),
             Unit::Seconds => (TIME, 1.0),
             Unit::Bytes => (SIZE, 1.0),
             Unit::Kilobytes => (SIZE, KIB),
             Unit::BytesPerSecond => (RATE, 1.0),
         };
-        let sizes =
-            || values.iter().map(|(v, _)| v.abs() * base).filter(|v| *v > 0.0 && v.is_finite());
+        let no_limit = (unit == Unit::Bytes).then_some(NO_LIMIT as f64);
+        let limits = || values.iter().map(|(v, _)| *v).filter(|v| Some(*v) != no_limit);
+        let sizes = || limits().map(|v| v.abs() * base).filter(|v| *v > 0.0 && v.is_finite());
         let Some(largest) = sizes().max_by(f64::total_cmp) else {
-            let (symbol, size) = if unit == Unit::Seconds { ("s", 1.0) } else { ladder[0] };
-            return Scale { symbol, factor: base / size, kind: Kind::Digits };
+            let (symbol, size) = match unit {
+                Unit::Seconds => ("s", 1.0),
+                _ if !values.is_empty() && limits().count() == 0 => ("", 1.0),
+                _ => ladder[0],
+            };
+            return Scale { no_limit, ..Scale::digits(symbol, base / size) };
         };
         let smallest = sizes().min_by(f64::total_cmp).unwrap_or(largest);
         let mut step = ladder.iter().rposition(|(_, size)| largest >= *size).unwrap_or(0);
@@ -76,7 +84,11 @@ impl Scale {
             step -= 1;
         }
         let (symbol, size) = ladder[step];
-        Scale { symbol, factor: base / size, kind: Kind::Digits }
+        Scale { no_limit, ..Scale::digits(symbol, base / size) }
+    }
+
+    fn digits(symbol: &'static str, factor: f64) -> Scale {
+        Scale { symbol, factor, kind: Kind::Digits, no_limit: None }
     }
 
     /// Decimals only for the sake of small means: 16384.2 says no more than 16384.
@@ -93,7 +105,7 @@ impl Scale {
             Some(value) if value >= 0.1 => 2,
             Some(_) => 3,
         };
-        Scale { symbol, factor: 1.0, kind: Kind::Whole { decimals } }
+        Scale { symbol, factor: 1.0, kind: Kind::Whole { decimals }, no_limit: None }
     }
 
     /// Prints a value that somebody published, without digits that were not there.
@@ -116,8 +128,16 @@ impl Scale {
         apart.unwrap_or([from, to])
     }
 
+    /// Whether the value is that of a control file without a limit, printed as `max`.
+    pub fn is_no_limit(&self, value: f64) -> bool {
+        self.no_limit == Some(value)
+    }
+
     /// Prints `value` and, with the same decimals, its spread.
     pub fn print(&self, value: f64, spread: f64) -> (String, String) {
+        if self.is_no_limit(value) {
+            return ("max".to_owned(), String::new());
+        }
         let (value, spread) = (value * self.factor, spread * self.factor);
         let decimals = match self.kind {
             Kind::Whole { decimals } => decimals,
@@ -216,6 +236,15 @@ mod tests {
         assert_eq!(size(263_000_000), "251 MiB");
         assert_eq!(size(1_650_000_000_000), "1.5 TiB");
         assert_eq!(size(0), "0 B");
+    }
+
+    #[test]
+    fn no_limit_is_max() {
+        let max = NO_LIMIT as f64;
+        assert_eq!(row(Unit::Bytes, &[max, max]), "max max ");
+        assert_eq!(row(Unit::Bytes, &[max, 50.0 * 1048576.0]), "max 50.00 MiB");
+        assert_eq!(row(Unit::Bytes, &[max, 0.0]), "max 0 B");
+        assert_eq!(Scale::new(Unit::Bytes, &[(max, 0.0)]).print(max, 0.0).1, "");
     }
 
     #[test]

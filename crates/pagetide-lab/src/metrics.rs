@@ -11,15 +11,31 @@ use std::fmt::Write;
 /// The metrics that a pattern means: a name, a key that ends in one, a part of names, or a pattern with `*`.
 pub fn find<'a>(all: &'a [Entry], pattern: Option<&str>) -> Vec<&'a Entry> {
     let Some(pattern) = pattern else { return all.iter().collect() };
-    // As tables have it: `stream.walltime`, `group:web:memory.current`, `slabinfo.dentry.num_objs`.
-    let is_end = |name: &str| match file_in(pattern) {
+    if let Some((kind, of_it)) = of_moment(pattern) {
+        let found = meant(all, |entry| &entry.name, of_it, &[&|name: &str| is_end(of_it, name)]);
+        return found.into_iter().filter(|entry| entry.of.contains(&kind)).collect();
+    }
+    meant(all, |entry| &entry.name, pattern, &[&|name: &str| is_end(pattern, name)])
+}
+
+/// Whether a key ends in a name, as tables have it: `stream.walltime`, `group:web:memory.current`,
+/// `slabinfo.dentry.num_objs`.
+pub(crate) fn is_end(key: &str, name: &str) -> bool {
+    match file_in(key) {
         Some(file) => {
             let end = name.rsplit_once('.').map_or(name, |(_, end)| end);
-            name.starts_with(file) && pattern.ends_with(&format!(".{end}"))
+            name.starts_with(file) && key.ends_with(&format!(".{end}"))
         }
-        None => ends_with_name(pattern, name),
-    };
-    meant(all, |entry| &entry.name, pattern, &[&is_end])
+        None => ends_with_name(key, name),
+    }
+}
+
+/// The machine at a moment (`done.pgfree`, `done.*`, `done`), and what is asked of it.
+pub(crate) fn of_moment(pattern: &str) -> Option<(Kind, &str)> {
+    let (word, rest) = pattern.split_once(['.', ':']).unwrap_or((pattern, "*"));
+    let moments = [Kind::Idle, Kind::Done, Kind::Shrunk];
+    let kind = moments.into_iter().find(|kind| kind.word() == word)?;
+    Some((kind, if rest.is_empty() { "*" } else { rest }))
 }
 
 fn kinds(entry: &Entry) -> String {
@@ -93,6 +109,12 @@ mod tests {
         assert_eq!(names("psi.*"), ["psi.memory.some", "psi.memory.full"]);
         assert!(names("refault").contains(&"workingset_refault_anon".to_owned()));
         assert!(names("pgscam").is_empty());
+        assert_eq!(names("done.pgfree"), ["pgfree"]);
+        for all in ["done", "done.", "done.*"] {
+            assert!(names(all).contains(&"nr_free_pages".to_owned()), "{all}");
+            assert!(!names(all).contains(&"walltime".to_owned()), "{all}");
+        }
+        assert!(names("idle.walltime").is_empty());
         assert_eq!(find(&all, None).len(), all.len());
         let text = text(&find(&all, Some("psi.memory.some")), 60);
         assert!(

@@ -16,6 +16,7 @@ use crate::layout::{self, Cell, Line};
 use crate::report::Report;
 use crate::stats::{change, differs, Change, Summary};
 use crate::{heading, rows};
+use pagetide_scenario::metric::declared::is_state;
 use pagetide_scenario::record::{Ended, Unit};
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -135,12 +136,12 @@ fn row(report: &Report, key: String, legend: &mut Legend) -> Row {
     let published: Vec<Option<f64>> =
         columns.map(|column| report.published(column, &key)).collect();
 
-    let mut values: Vec<(f64, f64)> =
-        ours.iter().flatten().map(|summary| (summary.mean, summary.stddev)).collect();
+    let mut values = to_scale(&key, ours.iter().flatten());
     values.extend(published.iter().flatten().map(|&value| (value, 0.0)));
     let scale = Scale::new(report.unit(&key).unwrap_or(Unit::Ratio), &values);
 
-    let mut cells: Vec<Cell> = ours.iter().map(|it| our_cell(it.as_ref(), &scale)).collect();
+    let is_state = is_state(&key);
+    let mut cells: Vec<Cell> = ours.iter().map(|it| our_cell(&key, it.as_ref(), &scale)).collect();
     legend.spread |= cells.iter().any(|cell| !cell.spread.is_empty());
     for (cell, reason) in cells.iter_mut().zip(&ended) {
         if let Some(reason) = reason {
@@ -157,6 +158,10 @@ fn row(report: &Report, key: String, legend: &mut Legend) -> Row {
     } else if let Some(base) = &ours[0] {
         for ((cell, summary), ended) in cells.iter_mut().zip(&ours).zip(&ended).skip(1) {
             let (Some(summary), None) = (summary, ended) else { continue };
+            if is_state {
+                // Another error is not so many per cent of one, nor is a limit of none.
+                continue;
+            }
             let star = differs(base, summary);
             legend.star |= star;
             legend.from_first = true;
@@ -181,14 +186,39 @@ fn row(report: &Report, key: String, legend: &mut Legend) -> Row {
     row
 }
 
-/// A value with its spread.
-pub(crate) fn our_cell(summary: Option<&Summary>, scale: &Scale) -> Cell {
+/// A value with its spread; of what has no mean the least and the most, if these differ.
+pub(crate) fn our_cell(key: &str, summary: Option<&Summary>, scale: &Scale) -> Cell {
     let Some(summary) = summary else { return absent() };
+    if is_state(key) && summary.mean.is_finite() {
+        return Cell { value: state(summary, scale), ..Cell::default() };
+    }
     let (value, mut spread) = scale.print(summary.mean, summary.stddev);
     if summary.n < 2 || !summary.mean.is_finite() {
         spread.clear();
     }
     Cell { value, spread, change: String::new() }
+}
+
+/// What of these a scale must suit, each with its spread.
+pub(crate) fn to_scale<'a>(
+    key: &str,
+    summaries: impl Iterator<Item = &'a Summary>,
+) -> Vec<(f64, f64)> {
+    if is_state(key) {
+        summaries.flat_map(|summary| [(summary.min, 0.0), (summary.max, 0.0)]).collect()
+    } else {
+        summaries.map(|summary| (summary.mean, summary.stddev)).collect()
+    }
+}
+
+/// What several runs say of something that has no mean: the value, or the least and the most.
+pub(crate) fn state(summary: &Summary, scale: &Scale) -> String {
+    let [min, max] = [summary.min, summary.max].map(|value| scale.print(value, 0.0).0);
+    if summary.min == summary.max {
+        min
+    } else {
+        format!("{min} to {max}")
+    }
 }
 
 fn published_cell(value: Option<f64>, scale: &Scale) -> Cell {
@@ -359,6 +389,32 @@ y        -    -
 change against a in per cent; new: compared with zero
 note: b, seed 1: time limit reached
 "
+        );
+    }
+
+    #[test]
+    fn errors_and_limits_have_no_mean() {
+        const MAX: f64 = pagetide_scenario::metric::declared::NO_LIMIT as f64;
+        const A: [Metrics; 2] = [
+            &[("t.p.errno", 0.0), ("g.memory.max", MAX)],
+            &[("t.p.errno", 0.0), ("g.memory.max", MAX)],
+        ];
+        const B: [Metrics; 2] = [
+            &[("t.p.errno", 0.0), ("g.memory.max", 2048.0)],
+            &[("t.p.errno", 11.0), ("g.memory.max", 2048.0)],
+        ];
+        let mut report = report_of(&[("a", A.to_vec()), ("b", B.to_vec())]);
+        let rows = ["t.p.errno", "g.memory.max"];
+        report.plan.scenario.rows = rows.map(str::to_owned).to_vec();
+        for column in &mut report.columns {
+            column.series.get_mut("g.memory.max").unwrap().unit = Unit::Bytes;
+        }
+        let text = body(&report);
+        let lines: Vec<&str> = text.lines().skip(2).take(2).collect();
+        assert_eq!(
+            lines,
+            ["t.p.errno            0   0 to 11", "g.memory.max KiB   max     2.000"],
+            "{text}"
         );
     }
 

@@ -8,8 +8,11 @@ use crate::format::Scale;
 use crate::heading::wrap;
 use crate::report::Report;
 use crate::rows;
+use pagetide_core::control::GroupControl;
 use pagetide_scenario::metric::Owner;
+use pagetide_scenario::model::{Setup, Write};
 use pagetide_scenario::record::Unit;
+use pagetide_scenario::workload::{Workload, WriteControl};
 use std::collections::BTreeSet;
 
 /// Shares below this are not worth a sentence.
@@ -254,13 +257,9 @@ impl Facts<'_> {
             text += &format!(" {}", bytes(lost));
             let of = |metric: &str| self.value(column, &format!("{loser}.{metric}"));
             let kswapd = of("pgsteal_kswapd") / of("pgsteal").max(1.0);
-            let limits = of("memory.events.max") + of("memory.events.high");
-            text += &match (kswapd > 0.5, limits > 0.0) {
-                (true, _) => {
-                    format!(" ({} of it by kswapd, as the machine was short)", percent(kswapd))
-                }
-                (false, true) => " (most of it by tasks, as a group was at its limit)".to_owned(),
-                (false, false) => " (most of it by tasks, as the machine was short)".to_owned(),
+            text += &match kswapd > 0.5 {
+                true => format!(" ({} of it by kswapd, as the machine was short)", percent(kswapd)),
+                false => format!(" (most of it by tasks, {})", self.why_by_tasks(column, loser)),
             };
             for other in groups.iter().filter(|group| *group != loser) {
                 let too = self.lost(column, other);
@@ -275,6 +274,30 @@ impl Facts<'_> {
         Some(text + ".")
     }
 
+    /// Why tasks reclaimed from a group. What they reclaimed for a group, the machine's counters do not have.
+    fn why_by_tasks(&self, column: usize, group: &str) -> &'static str {
+        let of = |metric: &str| self.value(column, &format!("{group}.{metric}"));
+        let is_limited = of("memory.events.max") + of("memory.events.high") > 0.0;
+        let setup = &self.report.plan.scenario.variants[column].setup;
+        // Of the machine during one task, its counters do not tell.
+        let is_short = setup.measure.is_some()
+            || self.value(column, "pgsteal_direct") > WORTH_NAMING * of("pgsteal_direct");
+        let is_written = |controls: &[GroupControl]| is_written(setup, group, controls);
+        let is_told = is_written(&[GroupControl::Reclaim, GroupControl::ForceEmpty]);
+        match (is_limited, is_told) {
+            (true, true) => "as a group was at its limit and as memory.reclaim was written",
+            (true, false) => "as a group was at its limit",
+            (false, true) if is_short => {
+                "as the machine was short and as memory.reclaim was written"
+            }
+            (false, true) => "as memory.reclaim was written",
+            (false, false) if is_short => "as the machine was short",
+            (false, false) if is_written(&LIMITS) => "as its limit was lowered",
+            // One around it: its own events say so, not those of the groups in it.
+            (false, false) => "as a group was at its limit",
+        }
+    }
+
     /// The task that was given most memory.
     fn allocator(&self, column: usize) -> Option<(String, f64)> {
         let allocated = |task: String| {
@@ -284,6 +307,27 @@ impl Facts<'_> {
         let tasks = self.owners(true).into_iter().map(allocated);
         tasks.max_by(|a, b| a.1.total_cmp(&b.1)).filter(|(_, bytes)| *bytes > 0.0)
     }
+}
+
+/// What reclaims from a group that has more when it is written.
+const LIMITS: [GroupControl; 3] =
+    [GroupControl::Max, GroupControl::High, GroupControl::LimitInBytes];
+
+/// Whether a task writes one of these controls of a group, of one of its copies, or of a group around it.
+fn is_written(setup: &Setup, group: &str, controls: &[GroupControl]) -> bool {
+    let is_of_it = |target: usize| {
+        let inside = setup.groups.iter().enumerate();
+        let mut inside = inside.filter(|(_, it)| Owner::new(&it.name).family().name == group);
+        inside.any(|(at, _)| {
+            std::iter::successors(Some(at), |at| setup.groups[*at].parent).any(|at| at == target)
+        })
+    };
+    setup.tasks.iter().flat_map(|task| &task.phases).any(|phase| match &phase.workload {
+        Workload::WriteControl(WriteControl { write: Write::Group(target, write) }) => {
+            controls.contains(&write.control) && is_of_it(*target)
+        }
+        _ => false,
+    })
 }
 
 fn shown(unit: Unit, value: f64) -> String {

@@ -145,3 +145,48 @@ fn kswapd_is_busy_while_a_file_is_read_through_a_small_machine() {
     assert!(said[0].starts_with("dd waited for memory "), "{said:#?}");
     assert!(said[0].contains(" for its dirty pages to be written"), "{said:#?}");
 }
+
+#[test]
+fn what_was_asked_for_is_not_want_of_memory() {
+    let with = |phases: &str| {
+        report(&format!(
+            r#"
+            repeats = 1
+            machine = {{ memory = "1GiB", swap = "1GiB" }}
+            [[group]]
+            name = "pod"
+            [[group]]
+            name = "web"
+            parent = "pod"
+            [[task]]
+            name = "w"
+            group = "web"
+            [[task.phase]]
+            name = "fill"
+            workload = "touch"
+            size = "100MiB"
+            [[task.phase]]
+            name = "rest"
+            workload = "sleep"
+            duration = "2s"
+            [[task]]
+            name = "admin"
+            start = "1s"
+            {phases}
+            "#
+        ))
+    };
+    let write = |control: &str, target: &str, text: &str| {
+        let report = with(&format!(
+            "workload = \"write-control\"\ncontrol = \"{control}\"\ntarget = \"{target}\"\ntext = \"{text}\""
+        ));
+        assert_eq!(mean(&report, 0, "pgsteal_direct"), 0.0, "the machine has enough");
+        sentences(&report).pop().unwrap()
+    };
+    for target in ["pod", "web"] {
+        let said = write("memory.reclaim", target, "60M");
+        assert!(said.contains("(most of it by tasks, as memory.reclaim was written)"), "{said}");
+    }
+    let said = write("memory.high", "web", "40M");
+    assert!(said.contains("(most of it by tasks, as its limit was lowered)"), "{said}");
+}

@@ -8,7 +8,7 @@ use crate::console::{Report, Served, Snapshot};
 use crate::disks::PAGE_SIZE;
 use crate::group_counts::put_groups;
 use crate::slab_counts::put_slabs;
-use pagetide_scenario::metric::declared::BUDDYINFO;
+use pagetide_scenario::metric::declared::{BUDDYINFO, FREE_BLOCKS};
 use pagetide_scenario::metric::{declared, Metrics, Names, Owner, Scope, Writer};
 use pagetide_scenario::model::{Setup, Task};
 use pagetide_scenario::record::{RunRecord, Unit};
@@ -235,7 +235,8 @@ fn put_counts(put: &mut Writer<'_>, begin: &Snapshot, end: &Snapshot) {
             continue;
         }
         if is_level(name) {
-            put.put_named(name.clone(), *value as f64, Unit::Pages);
+            let unit = if name.starts_with(FREE_BLOCKS) { Unit::Count } else { Unit::Pages };
+            put.put_named(name.clone(), *value as f64, unit);
             continue;
         }
         let count = value.saturating_sub(earlier.get(name.as_str()).copied().unwrap_or(0));

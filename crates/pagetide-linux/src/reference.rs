@@ -9,6 +9,7 @@ use crate::start::{Start, StartZone};
 use crate::{disk_times, program_times, slab_start};
 use pagetide_core::config::PolicySet;
 use pagetide_scenario::load::AddedVariant;
+use pagetide_scenario::metric::declared::{is_state, FREE_BLOCKS};
 use pagetide_scenario::model::Setup;
 use pagetide_scenario::record::{Metric, RunRecord, Unit};
 use serde::{Deserialize, Serialize};
@@ -270,7 +271,7 @@ fn is_nothing(key: &str, unit: Unit, values: &[Option<f64>]) -> bool {
     let name = key.rsplit('.').next().unwrap_or(key);
     let is_part = name.starts_with("pgscan_") || name.starts_with("pgsteal_");
     // A zone that has none of some size has lost what it had, or ours has what it should not.
-    let is_level = name.starts_with("nr_free_blocks_");
+    let is_level = name.starts_with(FREE_BLOCKS) || is_state(key);
     is_of_phase
         && !is_part
         && !is_level
@@ -330,6 +331,11 @@ mod tests {
         let mut records = [record(1, 8.0), two];
         records[0].metrics.insert("t.p.oom".into(), Metric::new(0.0, Unit::Count));
         records[1].metrics.insert("t.p.oom".into(), Metric::new(0.0, Unit::Count));
+        // None of it is what there is of a state, not what did not happen.
+        for record in &mut records {
+            let none = Metric::new(0.0, Unit::Count);
+            record.metrics.insert("g.cgroup.controllers.memory".into(), none);
+        }
         let origin = Origin { start, ..Origin::default() };
         let reference = Reference::new("s", "a/b", origin, &records);
         assert_eq!(reference.origin.notes, ["seed 1: cut", "seed 2: cut"]);

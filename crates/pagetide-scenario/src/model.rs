@@ -9,6 +9,7 @@
 use crate::costs::{Costs, ProgramTimes};
 use crate::criterion::Criterion;
 use crate::kernel_objects::{BootObjects, CallTimes};
+use crate::metric::declared::{asked_by, ON_REQUEST};
 use crate::names::{DiskModel, ZoneName};
 pub use crate::object_mix::KernelCache;
 pub use crate::op::{Advice, BlockRequest};
@@ -350,6 +351,13 @@ pub struct Phase {
 }
 
 impl Setup {
+    /// Has what is reported of groups on request reported, if a key or a pattern asks for it.
+    pub fn ask_for(&mut self, metric: &str) {
+        self.asked_of_groups.extend(asked_by(metric));
+        let is_asked = |name: &&str| self.asked_of_groups.contains(name);
+        self.asked_of_groups = ON_REQUEST.iter().map(|it| it.name).filter(is_asked).collect();
+    }
+
     /// Whether some task makes kernel objects one by one, so that caches of them must be told apart.
     pub fn has_objects(&self) -> bool {
         let phases = self.tasks.iter().flat_map(|task| &task.phases);

@@ -61,7 +61,7 @@ fn expected() -> String {
     declared::ALL.iter().for_each(|metric| row(&mut text, metric));
     for what in OF_CACHES {
         let of = "machine, phase, `idle.`, `shrunk.`";
-        let about = "that column, of each cache that names and pipes are made of";
+        let about = "that column, of each cache that names and pipes are made of, if some task makes either";
         writeln!(text, "| `slabinfo.CACHE.{what}` | count | {of} | | /proc/slabinfo | {about} |")
             .unwrap();
     }

@@ -10,7 +10,7 @@ use crate::world::World;
 use pagetide_core::plugin::Wrong;
 use pagetide_core::units::Nanos;
 use pagetide_core::vmstat::Event;
-use pagetide_scenario::metric::declared::{self, buddyinfo_name, Declared};
+use pagetide_scenario::metric::declared::{self, buddyinfo_name, Declared, FREE_BLOCKS};
 use pagetide_scenario::metric::{Kind, Metrics, Names, Owner, Scope, Writer};
 use pagetide_scenario::model::{self, Setup, Workload};
 use pagetide_scenario::record::{Ended, Latencies, Metric, Unit};
@@ -99,9 +99,7 @@ fn of_work(metrics: &mut Metrics, world: &World, ended: Option<Ended>) {
     let Some(Counted { vmstat, levels, zones, psi }) = &world.done else { return };
     let mut put = metrics.of(Scope::Done).ended(ended);
     put_events(&mut put, vmstat);
-    for &(level, pages) in levels {
-        put.put_named(level, pages as f64, Unit::Pages);
-    }
+    put_levels(&mut put, levels);
     put_zones(&mut put, zones);
     put.put(declared::PSI_SOME, seconds(psi.some_ns));
     put.put(declared::PSI_FULL, seconds(psi.full_ns));
@@ -193,9 +191,7 @@ fn of_phase(metrics: &mut Metrics, setup: &Setup, model: &model::Task, run: &Pha
     put.put(declared::CPU_WRITEBACK, seconds(run.times.flusher_ns));
     put.put(declared::PSI_SOME, seconds(run.times.some_ns));
     put.put(declared::PSI_FULL, seconds(run.times.full_ns));
-    for &(level, pages) in &run.levels {
-        put.put_named(level, pages as f64, Unit::Pages);
-    }
+    put_levels(&mut put, &run.levels);
     put_zones(&mut put, &run.zones);
     put_usage(&mut put, &run.usage);
     run.slabs.put(&mut put);
@@ -212,22 +208,24 @@ fn of_phase(metrics: &mut Metrics, setup: &Setup, model: &model::Task, run: &Pha
 fn of_groups(metrics: &mut Metrics, world: &World, setup: &Setup, cut: Option<Ended>) {
     let scope = |group: usize| Scope::Group(Owner::new(&setup.groups[group].name));
     // A group that was removed has what it had then.
-    for counts in world.counts_of_groups().chain(world.removed_groups().cloned()) {
+    let removed = || world.removed_groups().cloned();
+    for counts in world.counts_of_groups().chain(removed().map(|(counts, _)| counts)) {
         put_group(&mut metrics.of(scope(counts.group)).ended(cut), &counts);
     }
     let bytes = |pages: u64| world.machine.page_size().bytes_of(pages) as f64;
-    for (group, peak) in world.slab_samples.groups.iter().enumerate() {
+    let peaks = world.slab_samples.groups.iter().enumerate();
+    for (group, peak) in peaks.filter(|(group, _)| setup.groups[*group].has_memory) {
         let mut put = metrics.of(scope(group)).ended(cut);
         put.put(declared::PEAK_USAGE, bytes(peak.usage));
         put.put(declared::PEAK_KMEM, bytes(peak.kmem));
     }
-    for (group, memcg) in world.groups() {
-        let it = &world.machine.memcgs()[memcg.idx()];
+    let there = world.groups().map(|(group, memcg)| (group, world.totals_of_group(memcg)));
+    for (group, it) in there.chain(removed().map(|(counts, totals)| (counts.group, totals))) {
         let mut put = metrics.of(scope(group)).ended(cut);
-        put.put(declared::KMEM_PEAK, bytes(it.kmem.peak));
-        put.put(declared::MEMORY_PEAK, bytes(it.memory.peak));
-        put.put(declared::PRESSURE_SOME, seconds(it.psi.some_ns));
-        put.put(declared::PRESSURE_FULL, seconds(it.psi.full_ns));
+        put.put(declared::KMEM_PEAK, bytes(it.kmem_peak));
+        put.put(declared::MEMORY_PEAK, bytes(it.peak));
+        put.put(declared::PRESSURE_SOME, seconds(it.some_ns));
+        put.put(declared::PRESSURE_FULL, seconds(it.full_ns));
     }
 }
 
@@ -238,6 +236,14 @@ fn put_group(put: &mut Writer<'_>, counts: &GroupCounts) {
     }
     for &(event, count) in &counts.counts {
         put.put_named(event, count as f64, Unit::Count);
+    }
+}
+
+/// Levels of the machine: pages, and free blocks of each order.
+fn put_levels(put: &mut Writer<'_>, levels: &[(&'static str, u64)]) {
+    for &(level, value) in levels {
+        let unit = if level.starts_with(FREE_BLOCKS) { Unit::Count } else { Unit::Pages };
+        put.put_named(level, value as f64, unit);
     }
 }
 

@@ -168,6 +168,23 @@ pub struct GroupCounts {
     pub counts: Vec<(&'static str, u64)>,
 }
 
+/// What a group has, has had, and has waited since it was made.
+#[derive(Clone, Copy, Debug)]
+pub struct GroupTotals {
+    /// Pages charged to it.
+    pub usage: u64,
+    /// Pages of kernel memory.
+    pub kmem: u64,
+    /// The most pages.
+    pub peak: u64,
+    /// The most pages of kernel memory.
+    pub kmem_peak: u64,
+    /// Time in which one of its tasks waited for memory.
+    pub some_ns: Nanos,
+    /// Time in which all of them did.
+    pub full_ns: Nanos,
+}
+
 impl GroupCounts {
     /// Takes off the counts what had happened before.
     pub fn since(&mut self, before: &[GroupCounts]) {

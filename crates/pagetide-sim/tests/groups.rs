@@ -90,6 +90,10 @@ fn groups_come_and_go_while_tasks_run() {
     assert!(metric("other.memory.peak") >= f64::from(30 << 20));
     // The tenant is gone, what it had counted is not.
     assert!(metric("tenant.memory.events.max") > 0.0);
+    // Nor is what it had at most. It never was there when the clock struck five seconds.
+    assert_eq!(metric("tenant.memory.peak"), f64::from(16 << 20));
+    assert!(metric("tenant.peak.usage") > 0.0);
+    assert!(metric("tenant.memory.pressure.some") > 0.0);
 }
 
 /// A group without a memory controller comes and goes; the one around it pays.
@@ -133,6 +137,8 @@ fn a_group_without_a_controller_is_paid_for_by_the_one_around_it() {
     assert_eq!(metric("admin.fill.pod.cgroup.controllers.memory"), Some(1.0));
     assert_eq!(metric("admin.make.inner.cgroup.controllers.memory"), None, "it is not there");
     assert_eq!(metric("admin.fill.inner.anon"), None);
+    assert_eq!((metric("inner.peak.usage"), metric("inner.peak.kmem_usage")), (None, None));
+    assert!(metric("pod.peak.usage").is_some());
     assert_eq!(metric("admin.fill.pod.anon"), Some(f64::from(8 << 20)));
     let notes = record.notes.join("\n");
     let refused = [

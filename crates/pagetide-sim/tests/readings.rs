@@ -1,7 +1,7 @@
 //! When a run is read, and of what: zones one by one, and the machine before the programs end.
 
 use pagetide_scenario::load::{load_str, Overrides};
-use pagetide_scenario::record::{Ended, RunRecord};
+use pagetide_scenario::record::{Ended, RunRecord, Unit};
 use pagetide_sim::{run, RunOptions};
 use std::path::Path;
 
@@ -31,6 +31,8 @@ fn free_blocks_are_of_each_zone() {
                 of_zones().filter(|(key, _)| key.ends_with(&end)).map(|(_, it)| it.value).sum();
             let all = value(&record, &format!("{when}nr_free_blocks_{order}"));
             assert_eq!(sum, all, "{when} order {order}");
+            let unit = record.metrics[&format!("{when}nr_free_blocks_{order}")].unit;
+            assert_eq!(unit, Unit::Count, "{when} order {order}");
         }
         assert_eq!(of_zones().count(), 11 * zones.len(), "{when}");
         for zone in zones {

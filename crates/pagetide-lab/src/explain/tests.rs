@@ -88,6 +88,16 @@ fn names_are_found_as_people_write_them() {
     assert!(names("psi.*").len() == 2 && names("pgscam").is_empty());
     assert!(hint(&topics(), "pgscan_dirct").contains("pgscan_direct"));
     assert!(hint(&topics(), "xyzzy").contains("explain '*'"));
+    assert!(hint(&topics(), "mm_shrink_slab_start").contains("docs/events.md"));
+    let of_zone = one("buddyinfo.node0.DMA32.nr_free_blocks_9");
+    assert_eq!(of_zone.name, "buddyinfo.nodeN.ZONE.nr_free_blocks_9");
+    assert_eq!(one("done.pgfree").name, "pgfree");
+    for all in ["done", "done.", "done.*"] {
+        let found = names(all);
+        assert!(found.contains(&("nr_free_pages".into(), Kind::Metric)), "{all}");
+        assert!(!found.iter().any(|(name, _)| name == "walltime"), "{all}");
+    }
+    assert!(!names("MADV_COLLAPSE").is_empty() && names("MADV_COLLAPS").is_empty());
 }
 
 #[test]

@@ -34,6 +34,13 @@ pub struct Question {
     pub prices: Vec<String>,
 }
 
+impl Question {
+    /// The metrics that it is about, and those whose change is asked for.
+    pub fn metrics(&self) -> impl Iterator<Item = &String> {
+        self.criterion.metrics().chain(&self.prices)
+    }
+}
+
 /// A run that is wanted.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Job {

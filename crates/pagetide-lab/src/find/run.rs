@@ -51,7 +51,8 @@ pub fn run(
         let mut planned: Vec<(plan::Job, Place)> = Vec::new();
         for job in jobs {
             let index = index_of.entry(job.place).or_insert_with(|| {
-                let variant = load(&job.sets)?;
+                let mut variant = load(&job.sets)?;
+                find.question().metrics().for_each(|metric| variant.setup.ask_for(metric));
                 setups.push(variant);
                 Ok(setups.len() - 1)
             });

@@ -12,9 +12,10 @@ use super::run::{self, Source};
 use crate::format::{counted, Scale};
 use crate::report::Report;
 use crate::rows;
+use crate::stats::Summary;
 use crate::sweep::output::{points, report};
 use crate::sweep::store::{Key, Row};
-use crate::table::{our_cell, DAGGER};
+use crate::table::{our_cell, to_scale, DAGGER};
 use maud::html;
 use pagetide_scenario::model::PageSize;
 use pagetide_scenario::record::Unit;
@@ -140,8 +141,8 @@ impl Sweep {
 
     fn scale(&self, metric: &str) -> Scale {
         let shown = (0..self.points.len()).filter_map(|it| self.report.to_show(it, metric));
-        let values: Vec<(f64, f64)> = shown.map(|it| (it.mean, it.stddev)).collect();
-        Scale::new(self.unit(metric), &values)
+        let shown: Vec<Summary> = shown.collect();
+        Scale::new(self.unit(metric), &to_scale(metric, shown.iter()))
     }
 
     fn unit(&self, metric: &str) -> Unit {
@@ -264,7 +265,7 @@ impl Sweep {
 
     /// The mean as the table has it, with a dagger if it is of work that was not done to its end.
     fn text(&self, column: usize, metric: &str, scale: &Scale) -> String {
-        let cell = our_cell(self.report.to_show(column, metric).as_ref(), scale);
+        let cell = our_cell(metric, self.report.to_show(column, metric).as_ref(), scale);
         match self.report.ended(column, metric) {
             Some(_) => format!("{} {DAGGER}", cell.value),
             None => cell.value,
@@ -277,7 +278,7 @@ impl Sweep {
         }
         let scales: Vec<Scale> = self.metrics.iter().map(|metric| self.scale(metric)).collect();
         let spread = |column: usize, metric: &str, scale: &Scale| {
-            let cell = our_cell(self.report.to_show(column, metric).as_ref(), scale);
+            let cell = our_cell(metric, self.report.to_show(column, metric).as_ref(), scale);
             if cell.spread.is_empty() {
                 String::new()
             } else {

@@ -10,7 +10,8 @@ use crate::json;
 use crate::layout::{self, Line};
 use crate::report::Report;
 use crate::rows;
-use crate::table::{legend_of_ended, our_cell, DAGGER, TEXT_WIDTH, WIDTH};
+use crate::stats::Summary;
+use crate::table::{legend_of_ended, our_cell, to_scale, DAGGER, TEXT_WIDTH, WIDTH};
 use pagetide_scenario::record::RunRecord;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -69,12 +70,10 @@ pub fn table<'a>(all: impl Iterator<Item = &'a Row>, wanted: &[String]) -> Strin
     let mut names = Vec::new();
     let mut scales = Vec::new();
     for key in &keys {
-        let means = (0..report.columns.len())
-            .filter_map(|column| report.to_show(column, key))
-            .map(|summary| (summary.mean, summary.stddev));
-        let means: Vec<(f64, f64)> = means.collect();
+        let shown = (0..report.columns.len()).filter_map(|column| report.to_show(column, key));
+        let shown: Vec<Summary> = shown.collect();
         let unit = report.unit(key).unwrap_or(pagetide_scenario::record::Unit::Ratio);
-        let scale = Scale::new(unit, &means);
+        let scale = Scale::new(unit, &to_scale(key, shown.iter()));
         let symbol =
             if scale.symbol.is_empty() { String::new() } else { format!(", {}", scale.symbol) };
         names.push(format!("{key}{symbol}"));
@@ -82,7 +81,7 @@ pub fn table<'a>(all: impl Iterator<Item = &'a Row>, wanted: &[String]) -> Strin
     }
     let mut reasons = BTreeSet::new();
     let mut cell = |column: usize, key: &str, scale: &Scale| {
-        let mut cell = our_cell(report.to_show(column, key).as_ref(), scale);
+        let mut cell = our_cell(key, report.to_show(column, key).as_ref(), scale);
         if let Some(reason) = report.ended(column, key) {
             cell.change = DAGGER.to_owned();
             reasons.insert(reason);

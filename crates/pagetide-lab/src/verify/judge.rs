@@ -18,7 +18,7 @@
 //! vary. Invariant: a name has one grade, whatever its value.
 
 use pagetide_scenario::kernel_objects::reported_caches;
-use pagetide_scenario::metric::declared::{self, slabinfo_names};
+use pagetide_scenario::metric::declared::{self, is_state, slabinfo_names};
 use pagetide_scenario::metric::COUNTED;
 use pagetide_scenario::record::Unit;
 use std::sync::LazyLock;
@@ -72,9 +72,9 @@ pub fn least_judged(unit: Unit) -> f64 {
 }
 
 /// Whether a level of a group is held against the kernel's in bytes: objects are charged to the byte,
-/// and the kernel repeats it. All other levels are in pages.
+/// and the kernel repeats it; limits are what somebody wrote. All other levels are in pages.
 pub(super) fn is_in_bytes(name: &str) -> bool {
-    name.starts_with("slab")
+    name.starts_with("slab") || is_state(name)
 }
 
 /// The counters of a phase that are judged or always worth a look, in the order of the rows.
@@ -171,7 +171,8 @@ static OF_GROUPS: LazyLock<Vec<(&str, Judgement)>> = LazyLock::new(|| {
         name => vec![name],
     });
     let events = declared::events_of_groups().map(|event| event.name);
-    let is_shown = |name: &str| SHOWN_OF_GROUPS.iter().any(|shown| name.starts_with(shown));
+    let is_shown =
+        |name: &str| is_state(name) || SHOWN_OF_GROUPS.iter().any(|shown| name.starts_with(shown));
     let all = levels.chain(counted).chain(events);
     all.filter(|name| !NOT_JUDGED_OF_GROUPS.contains(name))
         .map(|name| (name, if is_shown(name) { Judgement::Shown } else { Judgement::Varies }))

@@ -17,9 +17,12 @@ use super::summary::{times, Summary, BEYOND};
 use crate::format::{size, Scale};
 use crate::heading::wrap;
 use crate::layout::{self, Cell, Line};
-use crate::{stats, table};
+use crate::stats;
+use crate::table::{state, to_scale};
+use pagetide_scenario::metric::declared::is_state;
 use pagetide_scenario::metric::Scope;
 use pagetide_scenario::model::Machine;
+use pagetide_scenario::record::Unit;
 use std::collections::BTreeMap;
 use std::fmt::{Display, Write};
 
@@ -48,7 +51,8 @@ pub fn render(comparison: &Comparison, sides: &Sides, all: bool) -> String {
             out.line("No counter to show: nothing that is judged reached 1000.");
         } else {
             let names = ["Linux", "Pagetide", "ratio", "verdict"];
-            out.text += &layout::render(&names, &lines, table::WIDTH);
+            // A line that is too long is read more easily than one whose verdict is far below.
+            out.text += &layout::render(&names, &lines, usize::MAX);
         }
     }
     out.line("");
@@ -203,7 +207,7 @@ pub(crate) fn shown(counter: &Counter) -> bool {
 /// A line of the table: the two means, their ratio, the verdict.
 pub(crate) fn row(counter: &Counter) -> Line {
     let sides = [&counter.linux, &counter.pagetide];
-    let scale = Scale::new(counter.unit, &sides.map(|side| (side.mean, side.stddev)));
+    let scale = Scale::new(counter.unit, &to_scale(&counter.key, sides.into_iter()));
     let plain = |value: String| Cell { value, ..Cell::default() };
     let verdict = match counter.verdict {
         Verdict::WithinNoise => "within noise",
@@ -211,7 +215,10 @@ pub(crate) fn row(counter: &Counter) -> Line {
         Verdict::Off => "off",
         Verdict::NotJudged => "-",
     };
-    let [linux, pagetide] = sides.map(|side| mean(side, &scale));
+    let [linux, pagetide] = sides.map(|side| match is_state(&counter.key) {
+        true if side.mean.is_finite() => plain(state(side, &scale)),
+        _ => mean(side, &scale),
+    });
     let ratio = counter.ratio.map_or("-".to_owned(), |ratio| times(ratio, 3));
     Line {
         label: format!("  {}", counter.name),
@@ -245,8 +252,10 @@ pub(crate) fn remarks(comparison: &Comparison, sides: &Sides, summary: &Summary)
     if !surplus.is_empty() {
         remarks.push(format!("counted by Pagetide, hardly by Linux: {}", surplus.join(", ")));
     }
-    remarks.extend(only("Linux", comparison, Counter::only_linux));
-    remarks.extend(only("Pagetide", comparison, Counter::only_pagetide));
+    remarks.extend(only("Linux", comparison, Counter::only_linux, |_| true));
+    // A record of the kernel leaves out events of phases that did not happen.
+    let is_some = |counter: &Counter| counter.unit != Unit::Count || counter.pagetide.mean != 0.0;
+    remarks.extend(only("Pagetide", comparison, Counter::only_pagetide, is_some));
     for variant in &comparison.variants {
         let of = match comparison.variants.len() {
             1 => String::new(),
@@ -259,8 +268,13 @@ pub(crate) fn remarks(comparison: &Comparison, sides: &Sides, summary: &Summary)
 }
 
 /// What one world does not have: whole phases, groups in phases that it has, judged counters by name,
-/// and how many others.
-fn only(world: &str, comparison: &Comparison, is: fn(&Counter) -> bool) -> Option<String> {
+/// and how many others. `is_told`: which of them are worth it.
+fn only(
+    world: &str,
+    comparison: &Comparison,
+    is: fn(&Counter) -> bool,
+    is_told: fn(&Counter) -> bool,
+) -> Option<String> {
     let mut phases: BTreeMap<&str, usize> = BTreeMap::new();
     let mut groups: BTreeMap<String, usize> = BTreeMap::new();
     let mut judged: BTreeMap<&str, usize> = BTreeMap::new();
@@ -274,14 +288,14 @@ fn only(world: &str, comparison: &Comparison, is: fn(&Counter) -> bool) -> Optio
                 }
                 continue;
             }
-            for counter in phase.counters.iter().filter(|counter| is(counter)) {
+            for counter in phase.counters.iter().filter(|counter| is(counter) && is_told(counter)) {
                 match counter.judgement {
                     Judgement::Timed | Judgement::Shown => others += 1,
                     _ => *judged.entry(&counter.name).or_default() += 1,
                 }
             }
         }
-        others += variant.others.iter().filter(|counter| is(counter)).count();
+        others += variant.others.iter().filter(|counter| is(counter) && is_told(counter)).count();
     }
     let several = |what: &str, unit: &str, n: usize| match n {
         1 => what.to_owned(),
@@ -305,6 +319,7 @@ mod tests {
     use super::*;
     use crate::testing::record;
     use crate::verify::testing::{compared, setup};
+    use pagetide_scenario::metric::declared::NO_LIMIT;
     use pagetide_scenario::model::Group;
 
     fn sides() -> Sides {
@@ -453,6 +468,36 @@ note: no tracepoints
             "only Linux has phase w.q (2 variants), pswpin (2 phases), 2 metrics that are \
              not judged"
         );
+    }
+
+    #[test]
+    fn what_did_not_happen_is_not_told() {
+        let setup = setup(&["t.p"]);
+        let linux = record("v", 1, &[("t.p.pgmajfault", 1.0)]);
+        let ours = record("v", 1, &[("t.p.pgmajfault", 1.0), ("t.p.pswpin", 0.0), ("t.p.x", 0.0)]);
+        let of = VariantComparison::new("v", &setup, false, &[linux], &[ours]);
+        let text = render(&Comparison::new("x", vec![of]), &Sides::default(), false);
+        assert!(!text.contains("note: "), "{text}");
+    }
+
+    #[test]
+    fn a_verdict_stands_beside_its_counter_however_long_that_is() {
+        let name = format!("t.p.{}", "long_".repeat(30));
+        let found = compared(&[(name.as_str(), 1e6, 1e6)]);
+        let text = render(&Comparison::new("x", vec![found]), &Sides::default(), true);
+        assert_eq!(text.lines().filter(|line| line.starts_with("---")).count(), 1, "{text}");
+    }
+
+    #[test]
+    fn a_limit_is_no_number_of_pages() {
+        let mut setup = setup(&["t.p"]);
+        let (name, controls) = ("g".to_owned(), vec![]);
+        setup.groups.push(Group { name, parent: None, controls, at_start: true, has_memory: true });
+        let mut run = record("v", 1, &[("t.p.g.memory.max", NO_LIMIT as f64)]);
+        run.metrics.values_mut().for_each(|metric| metric.unit = Unit::Bytes);
+        let of = VariantComparison::new("v", &setup, false, &[run.clone()], &[run]);
+        let text = render(&Comparison::new("x", vec![of]), &Sides::default(), false);
+        assert!(text.contains("\n  memory.max     max        max   1.000         -\n"), "{text}");
     }
 
     #[test]

@@ -477,7 +477,11 @@ pub(crate) fn unknown_name<'a>(
     names: impl Iterator<Item = &'a str> + Clone,
     sink: &mut Sink,
 ) {
-    let hint = match sink.suggest(text, names.clone()) {
+    // Of two versions that are not there and there, nobody has mistyped one.
+    let stem =
+        |name: &str| name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.').to_owned();
+    let near = sink.suggest(text, names.clone()).filter(|near| stem(near) != stem(text));
+    let hint = match near {
         Some(near) => format!("did you mean \"{near}\"?"),
         None => format!("it is one of {}", list_names(names)),
     };

@@ -178,7 +178,9 @@ pub(crate) fn parse_share(text: &str) -> Result<(u32, u32), UnitError> {
     };
     match number(part).zip(number(of)) {
         Some((part, of)) if part <= of && (1..=OF_MAX).contains(&of) => Ok((part, of)),
-        Some((part, of)) if part > of => Err(UnitError::new("more than all", SHARE_FORMS)),
+        Some((part, of)) if part > of && of > 0 => {
+            Err(UnitError::new("more than all", SHARE_FORMS))
+        }
         _ => Err(UnitError::new(format!("not a share, of 1 to {OF_MAX}"), SHARE_FORMS)),
     }
 }

@@ -49,7 +49,18 @@ pub(super) struct Column {
 pub(super) fn plan(mut root: Node, sets: &[Set], sink: &mut Sink) -> Plan {
     flatten(&mut root, sink);
     let (whole, each): (Vec<Set>, Vec<Set>) = sets.iter().cloned().partition(is_whole);
+    let has_variants = root.as_table().is_some_and(|root| root.get("variant").is_some());
     for set in whole {
+        let parts = Path { text: &set.path, span: set.span }.parts();
+        if let ([first, name, ..], false) = (parts.as_slice(), has_variants) {
+            if first == "variant" {
+                let message = format!("there is no variant `{}`", clip(name));
+                let hint =
+                    "the scenario has no variants: set the key itself, like \"vm.swappiness\"";
+                sink.hinted(set.span, message, hint);
+                continue;
+            }
+        }
         Path { text: &set.path, span: set.span }.assign(&mut root, set.node, sink);
     }
     let variants = root.as_table_mut().and_then(|table| table.remove("variant"));

@@ -65,7 +65,7 @@ pub fn all() -> Vec<Entry> {
             unit: Unit::Count,
             of: vec![Kind::Machine, Kind::Phase, Kind::Idle, Kind::Shrunk],
             source: "/proc/slabinfo",
-            about: "that column, of each cache that names and pipes are made of".into(),
+            about: "that column, of each cache that names and pipes are made of, if some task makes either".into(),
         });
     }
     let of_vmstat = |name: Cow<'static, str>, of: Vec<Kind>, unit, about: Cow<'static, str>| {

@@ -8,6 +8,7 @@
 
 use super::better::Better;
 use super::key::Kind;
+use crate::near::matches;
 use crate::record::Unit;
 use std::fmt::Display;
 
@@ -47,7 +48,7 @@ fn is_of_cgroup(metric: &Declared) -> bool {
     metric.name.starts_with("cgroup.")
 }
 
-/// What is reported of groups only if a row or an expectation asks for it: each needs another file to be read. The
+/// What is reported of groups only if a row, an expectation or the command line asks for it: each needs another file to be read. The
 /// file is what the source names.
 pub const ON_REQUEST: [&Declared; 7] = [
     CONTROLLERS_MEMORY,
@@ -58,6 +59,40 @@ pub const ON_REQUEST: [&Declared; 7] = [
     MEMORY_MAX,
     MEMORY_SWAP_MAX,
 ];
+
+/// What says how something is, not how much of it there is: a number of an error, a limit. Copies have it in common
+/// only if it is the same of all, and it has no mean.
+const STATES: [&Declared; 7] =
+    [ERRNO, CONTROLLERS_MEMORY, MEMORY_MIN, MEMORY_LOW, MEMORY_HIGH, MEMORY_MAX, MEMORY_SWAP_MAX];
+
+/// Whether the metric of a name, or of a key that ends in one, is a state: neither added up nor averaged.
+pub fn is_state(key: &str) -> bool {
+    STATES.iter().any(|metric| ends_with(key, metric.name))
+}
+
+/// Whether a key or a pattern ends in this name of a metric.
+fn ends_with(key: &str, name: &str) -> bool {
+    let owner = key.strip_suffix(name);
+    owner.is_some_and(|owner| owner.is_empty() || owner.ends_with(['.', ':']))
+}
+
+/// Those of [`ON_REQUEST`] that a key or a pattern asks for: it ends in the name, or has a `*` and fits no other
+/// metric of groups.
+pub fn asked_by(text: &str) -> impl Iterator<Item = &'static str> + '_ {
+    let tails = move || {
+        let part = text.char_indices().filter(|(_, c)| ['.', ':'].contains(c));
+        let part = part.map(|(at, _)| &text[at + 1..]);
+        // A star may stand for an owner and the beginning of a name.
+        let star = text.match_indices('*').map(|(at, _)| &text[at..]).filter(|tail| *tail != "*");
+        std::iter::once(text).chain(part).chain(star)
+    };
+    let fits = move |name: &str| tails().any(|tail| matches(tail, name));
+    let is_other = |metric: &&&Declared| !ON_REQUEST.iter().any(|it| it.name == metric.name);
+    let of_groups = || ALL.iter().filter(|metric| metric.of.contains(&Kind::PhaseGroup));
+    let is_own = text.contains('*') && !of_groups().filter(is_other).any(|it| fits(it.name));
+    let names = ON_REQUEST.iter().map(|metric| metric.name);
+    names.filter(move |name| ends_with(text, name) || is_own && fits(name))
+}
 
 /// What happened to a group besides the events of memory.stat, the same way.
 pub fn events_of_groups() -> impl Iterator<Item = &'static Declared> {
@@ -83,6 +118,9 @@ pub const NO_LIMIT: u64 = (1 << 63) - 4096;
 
 /// What names of zones begin with: `buddyinfo.nodeN.ZONE.nr_free_blocks_ORDER`.
 pub const BUDDYINFO: &str = "buddyinfo.";
+
+/// What names of free blocks begin with: `nr_free_blocks_ORDER`. They are counted, not their pages.
+pub const FREE_BLOCKS: &str = "nr_free_blocks_";
 
 /// The name of the free blocks of an order that a zone has.
 pub fn buddyinfo_name(node: impl Display, zone: &str, order: usize) -> String {
@@ -137,9 +175,9 @@ metrics! {
     OPERATIONS = "operations", Count, [Phase] More, "Pagetide":
         "operations that its program makes; of a real kernel only";
     PSI_SOME = "psi.memory.some", Seconds, [Machine Done Phase], "/proc/pressure/memory":
-        "time in which at least one task waited for memory";
+        "time in which at least one task of a CPU waited for memory: the mean over the CPUs, each weighted by how long it was not idle";
     PSI_FULL = "psi.memory.full", Seconds, [Machine Done Phase], "/proc/pressure/memory":
-        "time in which a task waited for memory and no other ran";
+        "time in which a task of a CPU waited for memory and none ran there that did not: the mean over the CPUs, each weighted by how long it was not idle";
     TIME_KSWAPD = "time_kswapd_awake", Seconds, [Machine] Work, "tracepoints":
         "from the start of kswapd's work to its full sleep, naps included, all nodes together";
     TIME_KSWAPD_THROTTLED = "time_kswapd_throttled", Seconds, [Machine] Work, "Pagetide":
@@ -218,7 +256,7 @@ metrics! {
     RESIDENT = "resident", Pages, [Phase] Neither, "mincore":
         "pages of the region that the phase locks or advises which are in memory when the phase ends";
     ERRNO = "errno", Count, [Phase] Neither, "madvise":
-        "number of the error that the call of an `advise` returned; 0: it succeeded";
+        "number of the error that the call of an `advise` returned, 0: it succeeded; of copies, if none returned another one";
     ANON_HOT = "anon_hot_resident", Pages, [Phase] More, "mincore":
         "pages of the hot part of anonymous memory that are in memory when the phase ends";
     ANON_COLD = "anon_cold_resident", Pages, [Phase] Neither, "mincore":
@@ -285,31 +323,31 @@ metrics! {
         "as memory.events.oom_kill, without the groups in it";
     LOCAL_EVENTS_OOM_GROUP_KILL = "memory.events.local.oom_group_kill", Count, [Group PhaseGroup],
         "memory.events.local": "as memory.events.oom_group_kill, without the groups in it";
-    MEMORY_PEAK = "memory.peak", Bytes, [Group] Work, "memory.peak": "the most memory that it ever had";
+    MEMORY_PEAK = "memory.peak", Bytes, [Group] Work, "memory.peak": "the most memory that it ever had, also of a group that was removed; of copies, the sum";
     KMEM_PEAK = "memory.kmem.peak", Bytes, [Group], "memory.kmem.max_usage_in_bytes":
-        "the most kernel memory that it ever had";
+        "the most kernel memory that it ever had, also of a group that was removed";
     CONTROLLERS_MEMORY = "cgroup.controllers.memory", Count, [Group PhaseGroup] Neither, "cgroup.controllers":
-        "1: it has a memory controller, 0: the group around it pays; if a row or an expectation asks for it";
+        "1: it has a memory controller, 0: the group around it pays; of copies, what all have; if a row, an expectation or the command line asks for it";
     DYING_DESCENDANTS = "cgroup.stat.nr_dying_descendants", Count, [Group PhaseGroup] Neither, "cgroup.stat":
-        "groups removed below it that something still holds; if a row or an expectation asks for it";
+        "groups removed below it that something still holds; if a row, an expectation or the command line asks for it";
     MEMORY_MIN = "memory.min", Bytes, [Group PhaseGroup] Neither, "memory.min":
-        "what its control file says, if a row or an expectation asks for it";
+        "what its control file says, of copies if none says otherwise; if a row, an expectation or the command line asks for it";
     MEMORY_LOW = "memory.low", Bytes, [Group PhaseGroup] Neither, "memory.low":
-        "what its control file says, if a row or an expectation asks for it";
+        "what its control file says, of copies if none says otherwise; if a row, an expectation or the command line asks for it";
     MEMORY_HIGH = "memory.high", Bytes, [Group PhaseGroup] Neither, "memory.high":
-        "what its control file says, `max` as 2^63 - 4096, if a row or an expectation asks for it";
+        "what its control file says, `max` as 2^63 - 4096, of copies if none says otherwise; if a row, an expectation or the command line asks for it";
     MEMORY_MAX = "memory.max", Bytes, [Group PhaseGroup] Neither, "memory.max":
-        "what its control file says, `max` as 2^63 - 4096, if a row or an expectation asks for it";
+        "what its control file says, `max` as 2^63 - 4096, of copies if none says otherwise; if a row, an expectation or the command line asks for it";
     MEMORY_SWAP_MAX = "memory.swap.max", Bytes, [Group PhaseGroup] Neither, "memory.swap.max":
-        "what its control file says, `max` as 2^63 - 4096, if a row or an expectation asks for it";
+        "what its control file says, `max` as 2^63 - 4096, of copies if none says otherwise; if a row, an expectation or the command line asks for it";
     PRESSURE_SOME = "memory.pressure.some", Seconds, [Group PhaseGroup], "memory.pressure":
-        "time in which at least one of its tasks waited for memory";
+        "time in which at least one of its tasks waited for memory, by CPU as psi.memory.some";
     PRESSURE_FULL = "memory.pressure.full", Seconds, [Group PhaseGroup], "memory.pressure":
-        "time in which one of its tasks waited for memory and no other of them ran";
+        "time in which one of its tasks waited for memory and none of them ran that did not, by CPU as psi.memory.full";
     PEAK_USAGE = "peak.usage", Bytes, [Group] Work, "Pagetide":
-        "the most memory that it was seen to have, looked at every 5 s and at the end";
+        "the most memory that it was seen to have, looked at every 5 s, at the end, and before it is removed";
     PEAK_KMEM = "peak.kmem_usage", Bytes, [Group], "Pagetide":
-        "the most kernel memory that it was seen to have, looked at every 5 s and at the end";
+        "the most kernel memory that it was seen to have, looked at every 5 s, at the end, and before it is removed";
     READS = "reads", Count, [Disk] Work, "/proc/diskstats": "its reads";
     READ_TIME = "read_time", Seconds, [Disk] Work, "/proc/diskstats": "the time that its reads took together";
     WRITES = "writes", Count, [Disk] Work, "/proc/diskstats": "its writes";
@@ -347,7 +385,31 @@ mod tests {
         assert_eq!((PEAK_USAGE.better, USER.better), (Better::Work, Better::Work));
         assert_eq!(find(Kind::Task, "pgfault"), Some(TASK_PGFAULT));
         assert_eq!(find(Kind::Group, "pgfault"), None, "memory.stat's own");
+        assert!(
+            is_state("w.0.coll.errno") && is_state("memory.max") && is_state("group:g:memory.low")
+        );
+        assert!(!is_state("g.memory.events.max") && !is_state("g.memory.swap.current"));
         assert_eq!(levels_of_groups().count(), 21);
         assert_eq!(events_of_groups().count(), 16);
+    }
+
+    #[test]
+    fn a_pattern_asks_for_what_nothing_else_fits() {
+        for (text, asked) in [
+            ("g.memory.high", &["memory.high"][..]),
+            ("group:g:memory.high", &["memory.high"]),
+            ("memory.high", &["memory.high"]),
+            ("*.memory.high", &["memory.high"]),
+            ("*.nr_dying*", &["cgroup.stat.nr_dying_descendants"]),
+            ("pod.*.memory.ma*", &["memory.max"]),
+            ("pod.*", &[]),
+            ("*", &[]),
+            ("pod.memory.*", &[]),
+            ("pod.memory.events.max", &[]),
+            ("memory.events.high", &[]),
+            ("memory", &[]),
+        ] {
+            assert_eq!(asked_by(text).collect::<Vec<_>>(), asked, "{text}");
+        }
     }
 }

@@ -5,7 +5,7 @@
 //!
 //! Invariant: a key has one value, the last one that was put in.
 
-use super::declared::Declared;
+use super::declared::{is_state, Declared};
 use super::key::{Key, Scope};
 use super::names::Names;
 use crate::record::{Ended, Metric, Unit};
@@ -61,19 +61,34 @@ impl Metrics {
 
     /// Adds what the copies of a task did together, and those of a group, under the name they share: times,
     /// latencies and shares are means, everything else is a sum. Copies that do not have a metric do not
-    /// count. What one of them did not do to its end, they did not do together.
+    /// count. What one of them did not do to its end, they did not do together. A state ([`is_state`]) they have
+    /// together only if it is the same of all.
     pub fn add_copies(&mut self) {
         let mut together: BTreeMap<Scope, BTreeMap<Cow<'static, str>, (Metric, u32)>> =
             BTreeMap::new();
+        let mut unlike: Vec<(Scope, Cow<'static, str>)> = Vec::new();
         for (scope, metrics) in &self.by_scope {
-            let Some(family) = scope.family() else { continue };
-            let family = together.entry(family).or_default();
+            let Some(scope) = scope.family() else { continue };
+            let family = together.entry(scope.clone()).or_default();
             for (name, metric) in metrics {
                 let none = (Metric::new(0.0, metric.unit), 0);
                 let (sum, nr) = family.entry(name.clone()).or_insert(none);
+                if is_state(name) {
+                    if *nr > 0 && sum.value != metric.value {
+                        unlike.push((scope.clone(), name.clone()));
+                    }
+                    *sum = Metric { ended: Ended::first(sum.ended, metric.ended), ..*metric };
+                    *nr += 1;
+                    continue;
+                }
                 sum.value += metric.value;
                 sum.ended = Ended::first(sum.ended, metric.ended);
                 *nr += 1;
+            }
+        }
+        for (scope, name) in unlike {
+            if let Some(family) = together.get_mut(&scope) {
+                family.remove(&name);
             }
         }
         for (scope, metrics) in together {
@@ -104,5 +119,35 @@ impl Metrics {
             }
         }
         texts
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::declared::{self, NO_LIMIT};
+    use super::super::key::Owner;
+    use super::*;
+
+    #[test]
+    fn copies_have_a_state_together_only_if_it_is_the_same_of_all() {
+        let mut metrics = Metrics::new();
+        for (copy, errno, max) in [(0, 0.0, 4096.0), (1, 22.0, 8192.0), (2, 0.0, 4096.0)] {
+            let task = Owner { name: "t".to_owned(), copy: Some(copy) };
+            let scope = Scope::Phase { task, phase: "p".to_owned() };
+            metrics.of(scope).put(declared::ERRNO, errno);
+            let mut put =
+                metrics.of(Scope::Group(Owner { name: "g".to_owned(), copy: Some(copy) }));
+            put.put(declared::MEMORY_HIGH, NO_LIMIT as f64);
+            put.put(declared::MEMORY_MAX, max);
+            put.put(declared::MEMORY_CURRENT, 100.0);
+        }
+        metrics.add_copies();
+        let family = |scope: Scope| metrics.by_scope[&scope].clone();
+        let group = family(Scope::Group(Owner::new("g")));
+        assert_eq!(group["memory.high"].value, NO_LIMIT as f64, "no sum");
+        assert_eq!(group["memory.current"].value, 300.0);
+        assert!(!group.contains_key("memory.max"));
+        let phase = family(Scope::Phase { task: Owner::new("t"), phase: "p".to_owned() });
+        assert!(!phase.contains_key("errno"));
     }
 }

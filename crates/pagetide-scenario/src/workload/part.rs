@@ -7,7 +7,7 @@
 use super::plan::{Planner, Stage};
 use crate::load::check::phases::{anon_pages, region_name, Phases};
 use crate::load::decode::{Int, Name, Size};
-use crate::load::span::{clip, list_names, At, Sink, Span};
+use crate::load::span::{clip, list_names, At, Problem, Sink, Span};
 use crate::op::{Advice, REGION_PAGES_MAX};
 
 /// Number of a page, or of pages.
@@ -94,14 +94,22 @@ impl PartKeys<'_> {
         }
         let number = |key: &Option<At<PageCount>>| key.as_ref().map(|key| u64::from(key.value));
         let (first, pages) = (number(self.first).unwrap_or(0), number(self.pages));
-        let span = self.pages.as_ref().or(self.first.as_ref()).map_or(name.span, |key| key.span);
-        let grows = region.clone();
+        let places = [self.first, self.pages].map(|key| key.as_ref().map(|key| key.span));
+        let (place, grows) = (name.span, region.clone());
         // The region may still grow in a later phase.
         phases.later.push(Box::new(move |regions, sink| {
             let all = regions.get(&grows).map_or(0, |region| region.pages);
             if first.saturating_add(pages.unwrap_or(1)) > all {
-                let message = format!("beyond the end of the region `{}`", clip(&grows));
-                sink.hinted(span, message, format!("its pages are 0 to {}", all.saturating_sub(1)));
+                // Of the two the one that is too large by itself, else how many.
+                let [first_at, pages_at] = places;
+                let span = first_at.filter(|_| first >= all).or(pages_at).or(first_at);
+                let also = first_at.filter(|first| span != Some(*first));
+                sink.push(Problem {
+                    span: span.unwrap_or(place),
+                    message: format!("beyond the end of the region `{}`", clip(&grows)),
+                    hint: Some(format!("its pages are 0 to {}", all.saturating_sub(1))),
+                    also: also.map(|span| (span, "the first page".into())),
+                });
             }
         }));
         Some(Part { region, file, maps, advice, first, pages })

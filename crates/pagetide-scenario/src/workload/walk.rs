@@ -58,7 +58,11 @@ pub(super) fn check_stride(stride: &Option<At<Size>>, sink: &mut Sink) -> Option
     let (bytes, page) = (stride.value.0, sink.page_size.bytes());
     if bytes == 0 || !bytes.is_multiple_of(page) {
         let hint = format!("whole pages of {} KiB, for example \"2MiB\"", page >> 10);
-        sink.hinted(stride.span, "no distance between pages", hint);
+        let message = match bytes {
+            0 => "no distance between pages".to_owned(),
+            bytes => format!("{bytes} bytes are not whole pages"),
+        };
+        sink.hinted(stride.span, message, hint);
         return None;
     }
     Some(bytes / page)

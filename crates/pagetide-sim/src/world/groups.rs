@@ -7,7 +7,7 @@
 
 use super::{drain, After, World};
 use crate::scheduler::TaskId;
-use crate::task::{GroupCounts, Task};
+use crate::task::{GroupCounts, GroupTotals, Task};
 use pagetide_core::config::Sysctl;
 use pagetide_core::control::{ControlError, ControlWrite, Errno};
 use pagetide_core::effect::Effects;
@@ -154,9 +154,11 @@ impl World {
         }
         if let Some(memcg) = self.groups[group] {
             let counts = self.counts_of_group(group, memcg);
+            let totals = self.totals_of_group(memcg);
             let effects = self.machine.remove_memcg(memcg)?;
             drain(effects, &mut self.cpus[cpu.idx()].effects, &mut self.late);
-            self.last_counts.insert(group, counts);
+            self.slab_samples.look_at(group, &totals);
+            self.last_counts.insert(group, (counts, totals));
         }
         self.groups[group] = None;
         self.bare_groups.remove(&group);
@@ -233,10 +235,23 @@ impl World {
         counts
     }
 
+    /// What a group has had, and how long its tasks have waited, since it was made.
+    pub(crate) fn totals_of_group(&self, memcg: MemcgId) -> GroupTotals {
+        let it = &self.machine.memcgs()[memcg.idx()];
+        GroupTotals {
+            usage: self.machine.memcg_usage(memcg),
+            kmem: it.kmem.usage,
+            peak: it.memory.peak,
+            kmem_peak: it.kmem.peak,
+            some_ns: it.psi.some_ns,
+            full_ns: it.psi.full_ns,
+        }
+    }
+
     /// What groups that are gone had, and had counted, when they were removed the last time.
-    pub(crate) fn removed_groups(&self) -> impl Iterator<Item = &GroupCounts> {
+    pub(crate) fn removed_groups(&self) -> impl Iterator<Item = &(GroupCounts, GroupTotals)> {
         let gone = self.last_counts.values();
-        gone.filter(|counts| self.groups[counts.group].is_none())
+        gone.filter(|(counts, _)| self.groups[counts.group].is_none())
     }
 
     /// The setup's groups, with their ids while they are there.

@@ -6,6 +6,7 @@
 //! Invariant: sampling only reads the machine and puts nothing in the queue: a run with it and a run
 //! without it are the same run.
 
+use crate::task::GroupTotals;
 use pagetide_core::process::Machine;
 use pagetide_core::units::{MemcgId, Nanos};
 use pagetide_core::vmstat::NodeStat;
@@ -78,6 +79,13 @@ impl SlabSamples {
             self.utilisation += f64::from(times) * usage.active_bytes as f64 / usage.bytes as f64;
             self.nr += times;
         }
+    }
+
+    /// A look at one group: it is about to be removed.
+    pub fn look_at(&mut self, group: usize, totals: &GroupTotals) {
+        let peak = &mut self.groups[group];
+        peak.usage = peak.usage.max(totals.usage);
+        peak.kmem = peak.kmem.max(totals.kmem);
     }
 
     /// Mean over all samples of live bytes over slab bytes, if there was a slab.

@@ -57,8 +57,11 @@ pub fn run(
         .as_deref()
         .map(|file| OutputFile::openmetrics(file, &[&args.scenario.file, &loaded.file]))
         .transpose()?;
-    let plan = loaded.plan(overrides.sets)?;
+    let mut plan = loaded.plan(overrides.sets)?;
     select::check(&plan.scenario, &args.metrics).map_err(refused)?;
+    for variant in &mut plan.scenario.variants {
+        args.metrics.iter().for_each(|pattern| variant.setup.ask_for(pattern));
+    }
 
     let traces = TraceFiles::create(&args.traces, &plan)?;
     let wants_timeline = page.is_some() || args.traces.perfetto.is_some() || metrics.is_some();

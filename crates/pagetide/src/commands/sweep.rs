@@ -59,7 +59,10 @@ pub fn sweep(
     };
     let loaded = scenario_file::load(&file, &overrides)?;
     let plan = loaded.plan(overrides.sets.clone())?;
-    let (scenario, all) = grid(&loaded, &overrides, &plan.scenario, &args.grid)?;
+    let (mut scenario, all) = grid(&loaded, &overrides, &plan.scenario, &args.grid)?;
+    for variant in &mut scenario.variants {
+        args.metric.iter().for_each(|metric| variant.setup.ask_for(metric));
+    }
     let all: Vec<Job> = {
         let has = |index: usize| args.shard.is_none_or(|shard| shard.has(index));
         let jobs = jobs(&all, &names(&plan.scenario), plan.seeds());

@@ -365,3 +365,21 @@ fn what_is_there_is_not_replaced_but_by_its_kind() {
     refused.fails(2, &["--output and --html name the same file"]);
     assert!(!place.directory.join("one").exists());
 }
+
+#[test]
+fn what_is_reported_on_request_is_asked_for_by_the_command_line() {
+    let place = Place::with("tiny.toml", TINY);
+    let knob = ["--knob", "vm.swappiness=10,60", "--seeds", "2"];
+    let max = ["--want", "web.memory.high == max", "--price", "web.memory.low"];
+    let ran = find(&place, &[&knob[..], &max].concat()).quietly();
+    assert!(result(&ran.stdout).contains("vm.swappiness = 10"), "{}", ran.stdout);
+    let high = ["--metrics", "web.memory.high", "--metrics", "*.nr_dying*", "--no-why"];
+    let run = ["run", "tiny.toml", "--repeats", "1"];
+    let ran = place.run(run.iter().chain(&high)).quietly();
+    let row = ran.stdout.lines().find(|line| line.starts_with("web.memory.high "));
+    assert!(row.is_some_and(|row| row.ends_with(" max")), "{}", ran.stdout);
+    assert!(ran.stdout.contains("\nweb.cgroup.stat.nr_dying_descendants"), "{}", ran.stdout);
+    let grid = ["sweep", "tiny.toml", "--grid", "group.web.memory.max=32M,max", "--repeats", "1"];
+    let ran = place.run(grid.iter().chain(&["--metric", "web.memory.max"])).quietly();
+    assert!(ran.stdout.contains("32.00") && ran.stdout.contains(" max\n"), "{}", ran.stdout);
+}

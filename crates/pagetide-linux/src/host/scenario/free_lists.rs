@@ -6,6 +6,7 @@ use crate::host::layout::{NodeLayout, ZoneLayout};
 use crate::host::note::Note;
 use crate::host::pagetypeinfo;
 use crate::host::snapshot::HostSnapshot;
+use pagetide_core::boot::free_lists::Misfit;
 use pagetide_core::boot::managed_frames;
 use pagetide_core::node::{NodeSpec, ZoneSpec};
 use pagetide_core::page_size::PageSize;
@@ -62,9 +63,14 @@ fn fitted(
         return Err(format!("they have {shown} of {free} free pages"));
     }
     let mut lists = pagetypeinfo::with_movable(lists, rest);
-    let needed = frames.filter(|_| lists.pages() <= zone.managed);
-    let needed = needed.and_then(|frames| lists.fits(frames).ok());
-    let needed = needed.ok_or("they do not fit into the zone as a run lays it out")?;
+    let (pages, managed) = (lists.pages(), zone.managed);
+    if pages > managed {
+        return Err(format!("they have {pages} pages, and the zone manages {managed}"));
+    }
+    let frames = frames.ok_or("the node's zones cannot be laid out")?;
+    let needed = lists.fits(frames).map_err(|misfit| {
+        format!("they do not fit into the zone as a run lays it out: {}", in_words(misfit))
+    })?;
     // A block may be on the list of a type that its pageblock is not of.
     for (pageblocks, needed) in lists.pageblocks.iter_mut().zip(needed) {
         *pageblocks = (*pageblocks).max(u32::try_from(needed).unwrap_or(u32::MAX));
@@ -78,4 +84,16 @@ fn fitted(
         excess -= cut;
     }
     Ok(lists)
+}
+
+/// What does not fit.
+fn in_words(misfit: Misfit) -> String {
+    match misfit {
+        Misfit::Whole { order, asked, room } => {
+            format!("{asked} free blocks of order {order}, and there is room for {room}")
+        }
+        Misfit::Parts { needed, room, .. } => format!(
+            "the free blocks below order 9 need {needed} pageblocks, and larger blocks leave {room}"
+        ),
+    }
 }

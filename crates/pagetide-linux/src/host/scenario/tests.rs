@@ -322,7 +322,10 @@ Node 0, zone DMA 9 6 0 0 0
         told(&written, none);
     }
     let (_, written) = of(&types.replace("0 1 3\n", "2 0 3\n"));
-    told(&written, "they do not fit into the zone");
+    told(
+        &written,
+        "they do not fit into the zone as a run lays it out: the free blocks below order 9 need 2",
+    );
     let (_, written) = of(&types.replace("0 1 3\n", "0 1 0\n"));
     told(&written, "they have 768 of 3840 free pages");
     // Who did not ask for the lists does not hear of them.

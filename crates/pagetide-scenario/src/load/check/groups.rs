@@ -26,6 +26,8 @@ pub(crate) struct Groups<'a> {
     pub(super) list: Vec<Group>,
     /// How many copies there are of those that are not alone, by the first.
     copies: BTreeMap<usize, usize>,
+    /// Those of which nobody knows how many copies there are: that was reported.
+    unsure: BTreeSet<usize>,
     /// Those that some task removes.
     removed: BTreeSet<usize>,
     /// Where it is said that groups have no memory controller, if some have none.
@@ -61,6 +63,7 @@ pub(super) fn check<'a>(
     let mut place_of: BTreeMap<usize, usize> = BTreeMap::new();
     let mut depths: Vec<u32> = Vec::with_capacity(order.len());
     let mut copies: BTreeMap<usize, usize> = BTreeMap::new();
+    let mut unsure = BTreeSet::new();
     let mut without_memory = None;
     for index in order {
         let group = &list[index];
@@ -89,10 +92,21 @@ pub(super) fn check<'a>(
             }
             groups[parent].has_memory && above.is_none_or(|at| at.value == SubtreeControl::Memory)
         });
+        let own = group.table.subtree_control.as_ref();
+        if let Some(own) = own.filter(|own| own.value == SubtreeControl::Memory && !has_memory) {
+            let group = clip(&name.value.0);
+            let message =
+                format!("the group `{group}` has no memory controller to hand on (ENOENT)");
+            let hint = "a group around it says subtree_control = \"none\": leave it out here";
+            sink.hinted(own.span, message, hint);
+        }
         if !has_memory {
             for write in &group.controls.writes {
                 report_no_memory(&write.name, &name.value.0, sink);
             }
+        }
+        if group.table.bad.contains(&"copies") {
+            unsure.insert(groups.len());
         }
         let nr = group.table.copies.as_ref().map_or(1, |copies| copies.value.0 as usize);
         if nr > 1 {
@@ -111,7 +125,7 @@ pub(super) fn check<'a>(
     }
     check_protection(list, memory, sink);
     let mut groups =
-        Groups { names, list: groups, copies, removed: BTreeSet::new(), without_memory };
+        Groups { names, list: groups, copies, unsure, removed: BTreeSet::new(), without_memory };
     groups.removed = removed.filter_map(|target| groups.find(target)).collect();
     groups
 }
@@ -241,6 +255,9 @@ impl Groups<'_> {
     fn find(&self, target: &Target) -> Option<usize> {
         let (name, copy) = target.parts();
         let first = self.names.get(name)?;
+        if self.unsure.contains(&first) {
+            return Some(first);
+        }
         match (self.copies.get(&first), copy) {
             (None, None) => Some(first),
             (Some(&nr), Some(copy)) => {

@@ -126,6 +126,17 @@ pub(super) fn group_writes(writes: &[Write], sink: &mut Sink) -> Vec<GroupContro
         check_lasting(write, control.map(GroupControl::file), sink);
         checked.extend(group_write(&write.name, &write.text, sink));
     }
+    // Version 1 has another name for it.
+    let limits = [GroupControl::Max, GroupControl::LimitInBytes].map(GroupControl::name);
+    let limits = limits.map(|name| writes.iter().find(|write| write.name.value == name));
+    if let [Some(one), Some(other)] = limits {
+        sink.push(Problem {
+            span: other.name.span,
+            message: format!("{} and {} are one limit", one.name.value, other.name.value),
+            hint: Some("keep one of them".into()),
+            also: Some((one.name.span, "the other".into())),
+        });
+    }
     checked
 }
 
@@ -188,6 +199,13 @@ pub(super) fn group_write(
     sink: &mut Sink,
 ) -> Option<GroupControlWrite> {
     let Some(control) = GroupControl::find(&name.value) else {
+        let copy = name.value.split_once('.');
+        if let Some((copy, control)) = copy.filter(|(copy, _)| copy.parse::<u32>().is_ok()) {
+            let message = format!("no copy of a group has a {} of its own here", clip(control));
+            let hint = format!("all copies are set together: leave out the `.{copy}`");
+            sink.hinted(name.span, message, hint);
+            return None;
+        }
         let known = GroupControl::ALL.iter().map(|control| control.name());
         unknown("control file", name, known, sink);
         return None;

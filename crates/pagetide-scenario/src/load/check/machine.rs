@@ -145,14 +145,15 @@ fn check_node(
 fn check_pages(size: &At<Size>, sink: &mut Sink) {
     let (bytes, page) = (size.value.0, sink.page_size.bytes());
     if !bytes.is_multiple_of(page) {
-        let near = bytes / page;
         let message = format!("{bytes} bytes are not whole pages");
-        let page = show_size(page);
-        sink.hinted(
-            size.span,
-            message,
-            format!("a page has {page}: \"{near} pages\", for example"),
-        );
+        let hint = match bytes / page {
+            0 => format!(
+                "a page has {}: did you leave out the unit, as in \"512MiB\"?",
+                show_size(page)
+            ),
+            near => format!("a page has {}: \"{near} pages\", for example", show_size(page)),
+        };
+        sink.hinted(size.span, message, hint);
     }
 }
 

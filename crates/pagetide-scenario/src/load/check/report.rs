@@ -2,10 +2,11 @@
 //! must exist. Rows may have `*`, which stands for any characters.
 
 use crate::criterion::Criterion;
+use crate::kernel_objects::reported_caches;
 use crate::load::raw;
 use crate::load::span::{clip, list_names, At, Problem, Sink};
 use crate::metric::catalogue::{self, Entry};
-use crate::metric::declared::{file_in, ON_REQUEST};
+use crate::metric::declared::{asked_by, file_in, slabinfo_names, ON_REQUEST};
 use crate::metric::{Key, Kind, Names, Owner, Scope};
 use crate::model::{PageSize, Reference, Setup, Task};
 use crate::near::matches;
@@ -20,12 +21,9 @@ pub(super) fn asked_of_groups(raw: &raw::Scenario) -> Vec<&'static str> {
     let criteria =
         expected.filter_map(|that| Criterion::parse(&that.value, PageSize::default()).ok());
     let metrics = criteria.flat_map(|criterion| criterion.metrics().cloned().collect::<Vec<_>>());
-    let asked: Vec<String> = rows.chain(metrics).collect();
-    let ends = |key: &String, name: &str| {
-        key.strip_suffix(name).is_some_and(|owner| owner.ends_with(['.', ':']))
-    };
-    let names = ON_REQUEST.iter().map(|metric| metric.name);
-    names.filter(|name| asked.iter().any(|key| ends(key, name))).collect()
+    let asked: BTreeSet<&str> =
+        rows.chain(metrics).flat_map(|key| asked_by(&key).collect::<Vec<_>>()).collect();
+    ON_REQUEST.iter().map(|metric| metric.name).filter(|name| asked.contains(name)).collect()
 }
 
 /// What keys of a report may be.
@@ -42,7 +40,11 @@ impl Known {
         let groups = setup.groups.iter().map(|group| group.name.as_str());
         let owners = tasks.chain(groups);
         let common = |name: &str| Owner::new(name).family().name;
-        let owners = owners.flat_map(|name| [common(name), name.to_owned()]).collect();
+        // What has no name was reported.
+        let owners = owners
+            .filter(|name| !name.is_empty())
+            .flat_map(|name| [common(name), name.to_owned()])
+            .collect();
         Known { names: Names::of(setup), metrics: catalogue::all(), owners }
     }
 
@@ -82,7 +84,18 @@ impl Known {
                 behind.insert((Kind::PhaseGroup, phase.owner(pattern, group)));
             }
         }
+        let caches = match setup.has_objects() {
+            true => reported_caches(setup.machine.kmem_accounting),
+            false => Vec::new(),
+        };
+        let of_caches: Vec<String> =
+            caches.iter().flat_map(|cache| slabinfo_names(cache.name)).collect();
+        let has_caches =
+            |kind: Kind| matches!(kind, Kind::Machine | Kind::Phase | Kind::Idle | Kind::Shrunk);
         behind.iter().any(|(kind, rest)| {
+            let mut of_caches = of_caches.iter().filter(|_| has_caches(*kind));
+            of_caches.any(|name| rest.after(pattern, name).is_done(pattern))
+        }) || behind.iter().any(|(kind, rest)| {
             let entries = self.metrics.iter().filter(|entry| entry.of.contains(kind));
             entries.map(|entry| rest.after(pattern, &entry.name)).any(|rest| rest.is_done(pattern))
         }) || (pattern.contains(':') && self.may_match_in_full(pattern, setup))

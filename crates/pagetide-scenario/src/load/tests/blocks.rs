@@ -352,8 +352,11 @@ fn a_stride_is_whole_pages() {
     assert_eq!(of(&format!("{touch}stride = \"2MiB\"\n")), (2048, 512));
     assert_eq!(of(&format!("{read}stride = \"3 pages\"\n")), (16_384, 3));
     for keys in [touch, read] {
-        for stride in ["0", "\"6KiB\"", "4097"] {
-            let message = "no distance between pages";
+        for (stride, message) in [
+            ("0", "no distance between pages"),
+            ("\"6KiB\"", "6144 bytes are not whole pages"),
+            ("4097", "4097 bytes are not whole pages"),
+        ] {
             let hint = "whole pages of 4 KiB, for example \"2MiB\"";
             expect(&other(&format!("{keys}stride = {stride}\n")), 5, 10, stride, message, hint);
         }

@@ -32,6 +32,10 @@ fn what_is_reported_on_request_is_asked_for_by_rows_and_expectations() {
     assert_eq!(asked(&that("g.memory.swap.max == max and g.anon == 0")), ["memory.swap.max"]);
     assert_eq!(asked(&that("group:g:memory.low < g.memory.current")), ["memory.low"]);
     assert_eq!(asked("[report]\nrows = [\"*.memory.high\"]\n"), ["memory.high"]);
+    assert_eq!(asked("[report]\nrows = [\"g.memory.*\"]\n"), [""; 0]);
+    let mut setup = sound(&format!("{SOUND}{group}")).variants.remove(0).setup;
+    ["g.memory.max", "g.anon", "*.nr_dying*"].iter().for_each(|metric| setup.ask_for(metric));
+    assert_eq!(setup.asked_of_groups, ["cgroup.stat.nr_dying_descendants", "memory.max"]);
 }
 
 #[test]

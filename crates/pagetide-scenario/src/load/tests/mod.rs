@@ -1,6 +1,7 @@
 //! Tests of the loader, by subject. Each test begins with a scenario without mistakes, so that
 //! every reported mistake comes from the lines that the test adds.
 
+mod blame;
 mod blocks;
 mod build;
 mod caches;

@@ -1,0 +1,111 @@
+//! What a mistake is blamed on: the key that is wrong, told once, in words that fit it.
+
+use super::variants::with_sets;
+use super::*;
+
+/// Source, text, message and hint of each mistake, with something set on the command line.
+fn told_with(text: &str, set: (&str, &str)) -> Vec<[String; 4]> {
+    let errors = load_text(text, &with_sets(&[set])).expect_err("there is a mistake");
+    let tell = |d: &Diagnostic| {
+        [&d.path, &d.text, &d.message, &d.hint.clone().unwrap_or_default()].map(String::clone)
+    };
+    errors.iter().map(tell).collect()
+}
+
+/// The message of the only mistake, and its hint.
+fn only(text: &str) -> [String; 2] {
+    let found = told(&format!("{SOUND}{text}"));
+    let [(_, _, _, message, hint)] = found.as_slice() else { panic!("{found:#?}") };
+    [message.clone(), hint.clone()]
+}
+
+const ADVISE: &str = "\
+[[task]]
+name = \"w\"
+[[task.phase]]
+name = \"fill\"
+workload = \"touch\"
+size = \"64KiB\"
+[[task.phase]]
+name = \"cold\"
+workload = \"advise\"
+advice = \"cold\"
+first = 3
+pages = 4
+";
+
+#[test]
+fn the_key_that_is_too_large_is_blamed() {
+    let text = format!("{SOUND}{ADVISE}");
+    sound(&text);
+    let of = |key: &str, value: &str| {
+        let found = told_with(&text, (&format!("task.w.phase.cold.{key}"), value));
+        assert_eq!(found.len(), 1, "{found:#?}");
+        found[0][1].clone()
+    };
+    assert_eq!(of("first", "20"), "20");
+    assert_eq!(of("pages", "20"), "20");
+    // Each is possible, both are not.
+    assert_eq!(of("first", "14"), "4");
+}
+
+#[test]
+fn copies_that_are_not_known_make_no_other_mistakes() {
+    let groups = "[[group]]\nname = \"pod\"\ncopies = 3\n[[task]]\nname = \"admin\"\n\
+        workload = \"write-control\"\ncontrol = \"memory.reclaim\"\ntext = \"8M\"\ntarget = \"pod.1\"\n";
+    let text = format!("{SOUND}{groups}");
+    sound(&text);
+    for copies in ["0", "100000"] {
+        let found = told_with(&text, ("group.pod.copies", copies));
+        assert_eq!(found.len(), 1, "{found:#?}");
+        assert!(found[0][2].contains("out of range"), "{found:#?}");
+    }
+    let found = told_with(&text, ("group.pod.0.memory.low", "5M"));
+    let [_, _, message, hint] = &found[0];
+    assert_eq!(message, "no copy of a group has a memory.low of its own here");
+    assert_eq!(hint, "all copies are set together: leave out the `.0`");
+}
+
+#[test]
+fn what_the_kernel_refuses_of_groups_is_refused() {
+    let none = "[[group]]\nname = \"flat\"\nsubtree_control = \"none\"\n\
+        [[group]]\nname = \"sub\"\nparent = \"flat\"\n";
+    sound(&format!("{SOUND}{none}subtree_control = \"none\"\n"));
+    let [message, hint] = only(&format!("{none}subtree_control = \"memory\"\n"));
+    assert_eq!(message, "the group `sub` has no memory controller to hand on (ENOENT)");
+    assert!(hint.contains("leave it out here"), "{hint}");
+    let both = "[[group]]\nname = \"g\"\nmemory.max = \"4M\"\nmemory.limit_in_bytes = \"8M\"\n";
+    assert_eq!(only(both)[0], "memory.max and memory.limit_in_bytes are one limit");
+}
+
+#[test]
+fn mistakes_are_called_what_they_are() {
+    let touch = "[[task]]\nname = \"t\"\nworkload = \"touch\"\nsize = \"1MiB\"\n";
+    let stride = |text: &str| only(&format!("{touch}stride = {text}\n"))[0].clone();
+    assert_eq!(stride("5000"), "5000 bytes are not whole pages");
+    assert_eq!(stride("0"), "no distance between pages");
+    let names = "[[task]]\nname = \"t\"\nworkload = \"names\"\nmake = 10\nkeep = \"1 in 0\"\n";
+    assert!(only(names)[0].contains("not a share"), "{:?}", only(names));
+    let found = told_with(SOUND, ("machine.memory", "512"));
+    assert!(found[0][3].contains("did you leave out the unit"), "{found:#?}");
+    let found = told_with(SOUND, ("policy.kernel", "linux-5.9"));
+    assert!(found[0][3].starts_with("it is one of `linux-"), "{found:#?}");
+    let found = told_with(SOUND, ("variant.default.sysctl.\"vm.swappiness\"", "1"));
+    assert_eq!(found.len(), 1, "{found:#?}");
+    assert_eq!(found[0][2], "there is no variant `default`");
+    let found = told(&format!(
+        "{SOUND}[[task]]\nname = \"bad name\"\nworkload = \"sleep\"\nduration = \"1s\"\n\
+         [[expect]]\ntext = \"x\"\nthat = \"nosuch.metric == 0\"\n"
+    ));
+    assert!(found.iter().all(|(.., hint)| !hint.contains("``")), "{found:#?}");
+}
+
+#[test]
+fn a_row_may_be_like_a_cache_that_names_are_made_of() {
+    let names = "[[task]]\nname = \"t\"\nworkload = \"names\"\nmake = 10\n";
+    for row in ["slabinfo*dentry*", "*dentry.num_slabs", "*.kmalloc-64.*"] {
+        let rows = format!("[report]\nrows = [\"{row}\"]\n");
+        sound(&format!("{SOUND}{names}{rows}"));
+        assert!(only(&rows)[0].contains("no metric is like"), "{row}: no task makes names");
+    }
+}
