@@ -412,8 +412,9 @@ impl Scheduler {
         let rq = self.rq_mut(cpu);
         assert_eq!(rq.current.take(), Some(task));
         rq.needs_resched = false;
-        // Its groups may have others to run.
+        // Its groups may have others to run, if they have not used up their quotas.
         self.put_previous(cpu, now);
+        self.check_quota(cpu, self.task(task).group, now);
         self.settle(task, now);
     }
 
