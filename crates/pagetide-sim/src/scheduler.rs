@@ -259,7 +259,7 @@ impl Scheduler {
         let shift = self.queue(cpu, group).min_vruntime - self.queue(cpu, from).min_vruntime;
         let moved = self.task_mut(task);
         moved.group = group;
-        moved.entity.vruntime += if is_placed { shift } else { 0 };
+        moved.entity.shift(if is_placed { shift } else { 0 });
         if is_placed {
             self.attach_load(task);
         }
