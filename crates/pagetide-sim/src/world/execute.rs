@@ -11,6 +11,7 @@ use crate::observe::{Slice, Wait, What};
 use crate::run::FILE_GAP;
 use crate::scheduler::TaskId;
 use crate::task::{difference, snapshot, Blocked, MemoryWait, PhaseRun, PhaseTimes, PIECE_NS};
+use pagetide_core::control::Errno;
 use pagetide_core::effect::{Sleep, Step, Throttle, Token};
 use pagetide_core::outcome::Outcome;
 use pagetide_core::page::PageFlags;
@@ -437,10 +438,13 @@ impl World {
                 task.io_errors += 1;
                 if matches!(op, Op::Access { .. }) {
                     task.crashed = true;
-                    Some(After::Exit)
-                } else {
-                    None
+                    return Some(After::Exit);
                 }
+                // MADV_POPULATE_READ and WRITE tell of the SIGBUS that nobody gets.
+                if matches!(op, Op::Advise { .. }) {
+                    task.errno = Errno::Efault.code();
+                }
+                None
             }
             Outcome::NoMemory | Outcome::BadId(_) => {
                 task.refused = !task.killed;
