@@ -1,8 +1,8 @@
 //! Executing tasks: one piece at a time, an operation after the other.
 //!
 //! Invariant: a task has a call in progress exactly while an operation that needs the kernel is
-//! under way, and it is counted as stalled on memory exactly while that call reclaims, is
-//! throttled, or waits for a page that was in the working set.
+//! under way, and it is counted as stalled on memory exactly while that call reclaims for want of memory,
+//! is throttled for that, or waits for a page that was in the working set.
 
 use super::blocks::gfp_of;
 use super::slab_levels::SlabLevels;
@@ -182,20 +182,11 @@ impl World {
         }
     }
 
-    /// Keeps the pressure accounting in step with what a task does: reclaiming for itself,
-    /// throttled, or waiting for a page that was in the working set.
+    /// Keeps the pressure accounting in step with what a task does.
     pub(super) fn update_stall(&mut self, id: usize, waiting: Option<Sleep>) {
         let task = &self.tasks[id];
-        let stalled = match (&task.call, waiting) {
-            (_, Some(Sleep { token: Token::Throttled(_, reason), .. })) => {
-                reason != Throttle::Dirty
-            }
-            (Some((call, _)), Some(sleep)) => {
-                call.is_reclaiming() || call.is_thrashing(&self.machine, sleep)
-            }
-            (Some((call, _)), None) => call.is_reclaiming(),
-            (None, _) => false,
-        };
+        let call = task.call.as_ref();
+        let stalled = call.is_some_and(|(call, _)| call.is_stalled(&self.machine, waiting));
         if stalled != task.stalled {
             self.tasks[id].stalled = stalled;
             self.report_pressure(id as TaskId);
