@@ -459,14 +459,16 @@ fn years_in_one_piece_are_counted() {
     }
     let mut now = 0;
     for round in 0..20u32 {
-        (0..4).filter(|task| task % 2 == round % 2).for_each(|task| {
+        for task in (0..4).filter(|task| task % 2 == round % 2) {
             scheduler.wake(now, task, None);
-        });
+        }
         for cpu in [CPU0, CPU1] {
             scheduler.pick_next(cpu, now);
         }
         // Who wakes is compared with who has not paid yet.
-        (0..4).for_each(|task| drop(scheduler.wake(now + YEAR / 2, task, None)));
+        for task in 0..4 {
+            scheduler.wake(now + YEAR / 2, task, None);
+        }
         for cpu in [CPU0, CPU1] {
             let running = scheduler.current(cpu).expect("there are two for each");
             scheduler.account(cpu, running, YEAR);
@@ -474,9 +476,10 @@ fn years_in_one_piece_are_counted() {
         }
         now += YEAR;
         for cpu in [CPU0, CPU1] {
-            match round % 3 {
-                0 => drop(scheduler.block(cpu)),
-                _ => scheduler.yield_(cpu),
+            if round % 3 == 0 {
+                scheduler.block(cpu);
+            } else {
+                scheduler.yield_(cpu);
             }
             scheduler.balance(cpu, now);
             scheduler.pick_next(cpu, now);
