@@ -137,9 +137,32 @@ impl<R> Call<R> {
 
     /// Whether the call is inside direct reclaim at the moment.
     pub fn is_reclaiming(&self) -> bool {
-        self.slow.as_ref().is_some_and(SlowRequest::is_reclaiming)
-            || self.over_high.is_some()
-            || matches!(self.kind, Kind::GroupWrite(_))
+        self.is_held_up() || self.reclaims_by_request()
+    }
+
+    /// Whether the call reclaims at the moment, or pays, because it lacks memory (Linux `psi_memstall_enter`).
+    fn is_held_up(&self) -> bool {
+        self.slow.as_ref().is_some_and(SlowRequest::is_reclaiming) || self.over_high.is_some()
+    }
+
+    /// Whether the call is a write to a control file that reclaims: its writer does what he has asked for.
+    fn reclaims_by_request(&self) -> bool {
+        matches!(self.kind, Kind::GroupWrite(_)) && self.over_high.is_none()
+    }
+
+    /// Whether the call's task is stalled on memory: it reclaims because it lacks some, is throttled for that, or waits
+    /// for a page that was in the working set (Linux 6.1: `psi_memstall_enter` is in `__perform_reclaim`,
+    /// `try_charge_memcg` and `reclaim_high`, and neither in `try_to_free_mem_cgroup_pages` nor in what writes to
+    /// control files call).
+    pub fn is_stalled<O: Owners>(&self, machine: &Manager<O>, waiting: Option<Sleep>) -> bool {
+        if self.reclaims_by_request() {
+            return false;
+        }
+        match waiting {
+            Some(Sleep { token: Token::Throttled(_, reason), .. }) => reason != Throttle::Dirty,
+            Some(sleep) => self.is_held_up() || self.is_thrashing(machine, sleep),
+            None => self.is_held_up(),
+        }
     }
 
     /// Whether the call is compacting for its task at the moment.

@@ -24,8 +24,12 @@ use world::{World, CPU};
 const MIB: u64 = (1 << 20) / PAGE_SIZE;
 
 fn world(mebibytes: u64) -> World {
+    world_of(mebibytes, 2)
+}
+
+fn world_of(mebibytes: u64, nr_cpus: u16) -> World {
     let spec = NodeSpec::x86_64(mebibytes << 20, 0, 0);
-    let mut machine = Machine::new(&[spec], 2, Config::default()).unwrap();
+    let mut machine = Machine::new(&[spec], nr_cpus, Config::default()).unwrap();
     machine.swapon(1 << 16, 1 << 16, false);
     let mut world = World::new(machine);
     world.audit = false;
@@ -107,6 +111,28 @@ fn a_group_pays_for_the_counters_of_the_groups_in_it() {
     world.machine.remove_memcg(middle).unwrap().discard();
     world.machine.audit().unwrap();
     assert_eq!(percpu(&world, ROOT), 0);
+}
+
+/// Counters of so many CPUs are more pages than a stock holds.
+#[test]
+fn a_full_group_pays_for_the_counters_of_many_cpus() {
+    const EACH: u64 = 219 * 8 * 200 + 219 * 8 * 2;
+    let mut world = world_of(64, 200);
+    let outer = group(&mut world, ROOT, &[("memory.max", "64K")]);
+    let inner = group(&mut world, outer, &[]);
+    world.machine.charge_counters(inner, CPU, 1);
+    world.machine.audit().unwrap();
+    let percpu = |world: &World| {
+        let sizes = world.machine.memory_stat_sizes(outer);
+        sizes.into_iter().find(|(name, _)| *name == "percpu").map_or(0, |(_, bytes)| bytes)
+    };
+    assert_eq!(percpu(&world), EACH);
+    let usage = world.machine.memcgs()[outer.idx()].memory.usage;
+    assert_eq!(usage, EACH.div_ceil(PAGE_SIZE), "beyond the limit");
+    world.machine.remove_memcg(inner).unwrap().discard();
+    world.machine.audit().unwrap();
+    assert_eq!(percpu(&world), 0);
+    assert!(world.machine.memcgs()[outer.idx()].memory.usage <= 65, "what a CPU has in stock");
 }
 
 #[test]

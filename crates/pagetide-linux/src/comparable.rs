@@ -9,9 +9,9 @@ use pagetide_scenario::workload::{FileRead, FileWrite, Workload};
 
 /// The longest read() or write() that the guest makes in one call.
 const BLOCK_MAX: u64 = 1 << 20;
-/// What makes a comparison impossible: a sentence, if there is such a thing. A program cannot ask the
-/// kernel for pages of its own; a module could.
-pub fn impossible(setup: &Setup) -> Option<String> {
+/// What makes a comparison impossible: a sentence, if there is such a thing. A kernel as it is shipped gives no
+/// program memory of its own; that of the proposals does (`gives_memory`).
+pub fn impossible(setup: &Setup, gives_memory: bool) -> Option<String> {
     let page_size = setup.machine.page_size;
     if page_size != PageSize::default() {
         return Some(format!(
@@ -20,19 +20,20 @@ pub fn impossible(setup: &Setup) -> Option<String> {
             page_size.bytes() >> 10
         ));
     }
+    if gives_memory {
+        return None;
+    }
     for task in &setup.tasks {
-        for phase in &task.phases {
+        for phase in task.phases.iter().filter(|phase| phase.workload.asks_for_kernel_memory()) {
             let what = match &phase.workload {
                 Workload::HighOrder(_) => "workload high-order",
                 Workload::KernelMemory(_) => "workload kernel-memory",
                 Workload::KernelObjects(_) => "workload kernel-objects",
-                Workload::Build(build) if build.stack_order > 0 || build.kernel_pages > 0 => {
-                    "a build with stack_order or kernel_pages"
-                }
-                _ => continue,
+                _ => "a build with stack_order, kernel_pages or a mix",
             };
             return Some(format!(
-                "task `{}`, phase `{}`: {what} needs a kernel module, which the guest does not have",
+                "task `{}`, phase `{}`: {what} needs a kernel that gives memory on request: that of the \
+                 proposals (`make proposals`, --kernel proposals)",
                 task.name, phase.name
             ));
         }
@@ -136,22 +137,24 @@ mod tests {
     }
 
     #[test]
-    fn what_only_a_module_can_do_is_impossible() {
+    fn what_only_a_patched_kernel_can_do_is_impossible_elsewhere() {
         let trace = "../../experiments/traces/cc1-zpipe.ptt";
         let build = format!("workload = \"build\"\nunits = 1\npath = \"{trace}\"\n");
         let touch = "workload = \"touch\"\nsize = \"1MiB\"\nadvice = \"huge\"\n";
         for possible in [touch, &build] {
-            assert_eq!(impossible(&setup(possible)), None);
+            assert_eq!(impossible(&setup(possible), false), None);
         }
         for (keys, what) in [
             ("workload = \"high-order\"\nattempts = 1\n", "workload high-order"),
             ("workload = \"kernel-memory\"\nblocks = 1\ncount = 1\n", "workload kernel-memory"),
-            (&format!("{build}stack_order = 2\n"), "a build with stack_order or kernel_pages"),
-            (&format!("{build}kernel_pages = 1\n"), "a build with stack_order or kernel_pages"),
+            (&format!("{build}stack_order = 2\n"), "a build with stack_order, kernel_pages or a mix"),
+            (&format!("{build}kernel_pages = 1\n"), "a build with stack_order, kernel_pages or a mix"),
         ] {
-            let why = "needs a kernel module, which the guest does not have";
+            let why = "needs a kernel that gives memory on request: that of the proposals (`make proposals`, \
+                       --kernel proposals)";
             let said = format!("task `t`, phase `main`: {what} {why}");
-            assert_eq!(impossible(&setup(keys)), Some(said));
+            assert_eq!(impossible(&setup(keys), false), Some(said));
+            assert_eq!(impossible(&setup(keys), true), None);
         }
     }
 
@@ -160,7 +163,7 @@ mod tests {
         let touch = "workload = \"touch\"\nsize = \"1MiB\"\n";
         let mut setup = setup(touch);
         setup.machine.page_size = PageSize::Kib64;
-        let why = impossible(&setup).unwrap();
+        let why = impossible(&setup, true).unwrap();
         assert!(why.starts_with("machine.page_size = 64 KiB: the guest's kernel"), "{why}");
         assert!(why.ends_with("--set machine.page_size=4KiB"), "{why}");
     }

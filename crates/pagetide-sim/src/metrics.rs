@@ -220,7 +220,8 @@ fn of_groups(metrics: &mut Metrics, world: &World, setup: &Setup, cut: Option<En
         put.put(declared::PEAK_KMEM, bytes(peak.kmem));
     }
     let there = world.groups().map(|(group, memcg)| (group, world.totals_of_group(memcg)));
-    for (group, it) in there.chain(removed().map(|(counts, totals)| (counts.group, totals))) {
+    let gone = removed().filter_map(|(counts, totals)| Some((counts.group, totals?)));
+    for (group, it) in there.chain(gone) {
         let mut put = metrics.of(scope(group)).ended(cut);
         put.put(declared::KMEM_PEAK, bytes(it.kmem_peak));
         put.put(declared::MEMORY_PEAK, bytes(it.peak));

@@ -259,7 +259,7 @@ impl Scheduler {
         let shift = self.queue(cpu, group).min_vruntime - self.queue(cpu, from).min_vruntime;
         let moved = self.task_mut(task);
         moved.group = group;
-        moved.entity.vruntime += if is_placed { shift } else { 0 };
+        moved.entity.shift(if is_placed { shift } else { 0 });
         if is_placed {
             self.attach_load(task);
         }
@@ -412,8 +412,9 @@ impl Scheduler {
         let rq = self.rq_mut(cpu);
         assert_eq!(rq.current.take(), Some(task));
         rq.needs_resched = false;
-        // Its groups may have others to run.
+        // Its groups may have others to run, if they have not used up their quotas.
         self.put_previous(cpu, now);
+        self.check_quota(cpu, self.task(task).group, now);
         self.settle(task, now);
     }
 

@@ -185,7 +185,7 @@ pub struct World {
     /// Groups without a memory controller that are there.
     bare_groups: BTreeSet<usize>,
     /// Counts of groups when they were last removed, by index in the setup.
-    last_counts: BTreeMap<usize, (crate::task::GroupCounts, crate::task::GroupTotals)>,
+    last_counts: BTreeMap<usize, (crate::task::GroupCounts, Option<crate::task::GroupTotals>)>,
     /// Things the reader should know, and how often they happened.
     pub(crate) notes: BTreeMap<String, u64>,
     /// Files that traces brought, by key.

@@ -151,3 +151,56 @@ fn a_group_without_a_controller_is_paid_for_by_the_one_around_it() {
     assert!(refused.iter().all(|note| notes.contains(note)), "{notes}");
     assert_eq!(record.notes.len(), refused.len(), "{notes}");
 }
+
+/// A task writes the CPU controller's files of a group without a memory controller, and reads what they do.
+#[test]
+fn a_group_without_a_memory_controller_is_given_cpu_time() {
+    let phase = |name: &str, keys: &str| {
+        format!("[[task.phase]]\nname = \"{name}\"\n{}\n", keys.replace("; ", "\n"))
+    };
+    let write = |name: &str, target: &str, control: &str, text: &str| {
+        let keys = format!("workload = \"write-control\"; target = \"{target}\"");
+        phase(name, &format!("{keys}; control = \"{control}\"; text = \"{text}\""))
+    };
+    let text = format!(
+        "[machine]\nmemory = \"64MiB\"\ncpus = 2\n\
+        [[group]]\nname = \"pod\"\nsubtree_control = \"none\"\n\
+        [[group]]\nname = \"bare\"\nparent = \"pod\"\n\
+        [[group]]\nname = \"late\"\nparent = \"pod\"\nat_start = false\n\
+        [[task]]\nname = \"main\"\ngroup = \"bare\"\n{}\
+        [[task]]\nname = \"admin\"\n{}",
+        phase("work", "workload = \"compute\"; duration = \"500ms\""),
+        [
+            phase("first", "workload = \"compute\"; duration = \"100ms\""),
+            write("weight", "bare", "cpu.weight", "50"),
+            write("quota", "bare", "cpu.max", "10000 100000"),
+            write("early", "late", "cpu.max", "10000 100000"),
+            phase("second", "workload = \"sleep\"; duration = \"1s\""),
+            phase("make", "workload = \"create-group\"; target = \"late\""),
+            write("much", "late", "cpu.max", "50000 100000"),
+            phase("join", "workload = \"join-group\"; target = \"late\""),
+            phase("third", "workload = \"compute\"; duration = \"100ms\""),
+            phase("leave", "workload = \"join-group\""),
+            phase("remove", "workload = \"remove-group\"; target = \"late\""),
+        ]
+        .concat()
+    );
+    let scenario = load_str("bare-cpu", &text, Path::new("."), &Overrides::default());
+    let scenario = scenario.unwrap_or_else(|errors| panic!("{errors}"));
+    let options = RunOptions { audit_every: 50, ..RunOptions::default() };
+    let record = run("bare-cpu", &scenario.variants[0], 1, &options).unwrap();
+    let metric = |key: &str| record.metrics[key].value;
+    // What is left after 100 ms takes 40 periods.
+    assert!((3.8..4.2).contains(&metric("main.walltime")), "{}", metric("main.walltime"));
+    let throttled = metric("admin.second.bare.cpu.stat.nr_throttled");
+    assert!((9.0..=11.0).contains(&throttled), "{throttled}");
+    let used = metric("bare.cpu.stat.usage_usec");
+    assert!((495e3..505e3).contains(&used), "{used}");
+    // What a removed group has counted is known.
+    let used = metric("late.cpu.stat.usage_usec");
+    assert!((95e3..105e3).contains(&used), "{used}");
+    assert!(metric("late.cpu.stat.nr_throttled") >= 1.0);
+    let notes = record.notes.join("\n");
+    assert_eq!(record.notes.len(), 1, "{notes}");
+    assert!(notes.contains("cpu.max of group `late` was refused with ENOENT"), "{notes}");
+}

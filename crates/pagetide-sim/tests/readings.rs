@@ -69,3 +69,18 @@ fn what_programs_give_back_when_they_end_is_not_of_their_work() {
     let one = record(&format!("{HEAD}{}{one}", touch("a", "")));
     assert_eq!(one.metrics["done.pgfree"].ended, Some(Ended::OomKilled));
 }
+
+/// The signal of a page that cannot be read is nobody's: madvise() says EFAULT.
+#[test]
+fn a_page_that_cannot_be_populated_is_an_error() {
+    for (ppm, errno) in [(0, 0.0), (1_000_000, 14.0)] {
+        let record = record(&format!(
+            "[machine]\nmemory = \"64MiB\"\n[[machine.disk]]\nname = \"sda\"\nmodel = \"ssd\"\n\
+            faults = {{ read_error_ppm = {ppm} }}\n\
+            [[file]]\nname = \"data\"\nsize = \"1MiB\"\n\
+            [[task]]\nname = \"t\"\n[[task.phase]]\nname = \"populate\"\nworkload = \"advise\"\n\
+            advice = \"populate-read\"\nfile = \"data\"\n"
+        ));
+        assert_eq!(value(&record, "t.populate.errno"), errno, "{:?}", record.notes);
+    }
+}

@@ -49,6 +49,14 @@ impl<O: Owners> Manager<O> {
         }
     }
 
+    /// Charges a group for pages of slabs whatever the limits say.
+    pub(crate) fn force_charge_kernel_pages(&mut self, memcg: MemcgId, nr: u64) {
+        if memcg != ROOT {
+            self.change_usage(memcg, nr as i64);
+        }
+        self.account_kernel_pages(memcg, nr as i64);
+    }
+
     /// Takes pages of slabs off a group's bill, not through a stock.
     pub(crate) fn uncharge_kernel_pages(&mut self, memcg: MemcgId, nr: u64) {
         self.account_kernel_pages(memcg, -(nr as i64));

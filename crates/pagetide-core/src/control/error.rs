@@ -30,6 +30,8 @@ pub enum Errno {
     Efbig,
     /// No memory of the kind asked for.
     Enomem,
+    /// A page that cannot be brought to an address.
+    Efault,
 }
 
 impl Errno {
@@ -47,6 +49,7 @@ impl Errno {
             Errno::Esrch => 3,
             Errno::Efbig => 27,
             Errno::Enomem => 12,
+            Errno::Efault => 14,
         }
     }
 
@@ -64,6 +67,7 @@ impl Errno {
             Errno::Esrch => "ESRCH",
             Errno::Efbig => "EFBIG",
             Errno::Enomem => "ENOMEM",
+            Errno::Efault => "EFAULT",
         }
     }
 }

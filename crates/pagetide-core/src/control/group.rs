@@ -237,7 +237,10 @@ impl GroupControlWrite {
     }
 
     /// Whether the file takes the value, which may have been made by hand: its text must read as itself.
-    fn check(&self) -> Result<(), ControlError> {
+    ///
+    /// # Errors
+    /// EINVAL, or what the file says to the text.
+    pub fn check(&self) -> Result<(), ControlError> {
         let (name, text) = (self.control.name(), self.to_string());
         if GroupControlWrite::read(name, &text)? == *self {
             return Ok(());

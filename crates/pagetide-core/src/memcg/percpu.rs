@@ -15,6 +15,7 @@ use crate::ctx::Ctx;
 use crate::gfp::Gfp;
 use crate::manager::Manager;
 use crate::owners::Owners;
+use crate::slab::allocate::SlabLack;
 use crate::slab::objcg::NO_OWNER;
 use crate::units::{Asker, Cpu, MemcgId, Nanos};
 
@@ -50,12 +51,10 @@ impl<O: Owners> Manager<O> {
         let node = self.mem.cpu_node(cpu);
         let ctx = Ctx { cpu, node, now, asker: Asker::NONE, memcg: parent };
         // Room that is not there is made by force; a limit of kernel memory alone (version 1) refuses it.
-        if self.obj_charge(&ctx, objcg, bytes, false, Gfp::NOWAIT).is_err() {
-            let nr = u64::from(bytes).div_ceil(self.mem.page_size.bytes());
-            self.force_charge(cpu, parent, nr);
-            if self.obj_charge(&ctx, objcg, bytes, false, Gfp::NOWAIT).is_err() {
-                return;
-            }
+        match self.obj_charge(&ctx, objcg, bytes, false, Gfp::NOWAIT) {
+            Ok(()) => {}
+            Err(SlabLack::Denied) => return,
+            Err(_) => self.obj_force_charge(cpu, objcg, bytes, false),
         }
         self.slabs.objcgs.counters_came(cpu, objcg, bytes);
         let group = &mut self.memcgs[memcg.idx()];

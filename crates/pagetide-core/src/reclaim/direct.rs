@@ -61,6 +61,12 @@ impl DirectReclaim {
         reclaim.sc.reclaim_idx = crate::zone::MAX_NR_ZONES - 1;
         reclaim
     }
+
+    /// The same, for a write to memory.reclaim (Linux `MEMCG_RECLAIM_PROACTIVE`).
+    pub(crate) fn proactive(mut self) -> DirectReclaim {
+        self.sc.proactive = true;
+        self
+    }
 }
 
 impl<O: Owners> Manager<O> {
@@ -120,6 +126,9 @@ impl<O: Owners> Manager<O> {
         };
         if state.target.is_some_and(|target| self.at_position(target).is_none()) {
             return Step::Done(state.sc.nr_reclaimed);
+        }
+        if state.pass.is_none() && state.at == 0 {
+            self.vmpressure_prio(&state.sc);
         }
         let pass = match &mut state.pass {
             Some(pass) => pass,

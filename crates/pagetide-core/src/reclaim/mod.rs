@@ -86,6 +86,8 @@ pub struct ScanControl {
     pub reclaim_idx: usize,
     /// Only pages of this zone: the soft-limit trees' stage as it was when zones had lists.
     pub only_zone: Option<usize>,
+    /// Nobody lacks memory: a write to memory.reclaim has asked for it.
+    pub proactive: bool,
     /// May write pages.
     pub may_writepage: bool,
     /// May unmap pages.
@@ -144,6 +146,7 @@ impl ScanControl {
             priority: DEF_PRIORITY,
             reclaim_idx: gfp.highest_zone(),
             only_zone: None,
+            proactive: false,
             may_writepage: true,
             may_unmap: true,
             may_swap: true,

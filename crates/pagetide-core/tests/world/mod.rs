@@ -64,6 +64,8 @@ pub struct World {
     pub disk_speed: u32,
     /// A generator for the order in which I/O ends.
     pub random: u64,
+    /// How often a worker was asked for.
+    pub nr_works: u64,
 }
 
 #[allow(dead_code)] // each test file uses its part
@@ -91,6 +93,7 @@ impl World {
             disk_works: false,
             disk_speed: 1,
             random: 1,
+            nr_works: 0,
         }
     }
 
@@ -142,7 +145,8 @@ impl World {
                 Effect::Wake(Token::Daemon(Daemon::Flusher)) => self.flusher_awake = true,
                 Effect::Wake(Token::Daemon(Daemon::Kcompactd(_))) => self.kcompactd_awake = true,
                 Effect::OomKill(mm) => self.killed.push(mm),
-                Effect::Wake(_) | Effect::ScheduleWork | Effect::FreeLate { .. } => {}
+                Effect::ScheduleWork => self.nr_works += 1,
+                Effect::Wake(_) | Effect::FreeLate { .. } => {}
             }
         }
         self.check();

@@ -255,14 +255,13 @@ impl Scheduler {
         is_exhausted
     }
 
-    /// Throttles what groups of a task have overdrawn, when it is put off its CPU.
+    /// Throttles what groups of a task have overdrawn, when it is put off its CPU or sleeps
+    /// (`check_cfs_rq_runtime`): also a group that has nobody to run there any more.
     pub(super) fn check_quota(&mut self, cpu: Cpu, mut group: GroupId, now: Nanos) {
         while group != ROOT {
             let queue = self.queue(cpu, group);
-            let is_due = self.has_quota(group)
-                && queue.throttled_since.is_none()
-                && queue.runtime_left <= 0
-                && queue.nr_tasks > 0;
+            let is_due =
+                self.has_quota(group) && queue.throttled_since.is_none() && queue.runtime_left <= 0;
             if is_due && !self.assign(cpu, group, 1, now) {
                 self.throttle(cpu, group, now);
             }

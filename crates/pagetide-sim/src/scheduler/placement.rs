@@ -158,7 +158,7 @@ impl Scheduler {
         let moved = self.task_mut(task);
         moved.cpu = cpu;
         if is_placed {
-            moved.entity.vruntime += shift;
+            moved.entity.shift(shift);
             moved.stats.nr_migrations += 1;
             // Its caches are left behind.
             moved.ran_until = 0;
@@ -193,8 +193,7 @@ impl Scheduler {
             }
         }
         let running_ns = now.saturating_sub(self.rq(cpu).accounted_until);
-        let running = self.entity(cpu, running);
-        let vruntime = running.vruntime + (running_ns * NICE_0_WEIGHT / running.weight) as i64;
+        let vruntime = self.entity(cpu, running).vruntime_after(running_ns);
         let takes_over = self.is_far_behind(cpu, woken, vruntime);
         if takes_over {
             self.rq_mut(cpu).needs_resched = true;

@@ -14,6 +14,10 @@ use super::{GroupId, Scheduler, State, TaskId, LATENCY_NS, NICE_0_WEIGHT, ROOT};
 use pagetide_core::units::{Cpu, Nanos};
 use std::collections::BTreeSet;
 
+/// No vruntime is further from 0: the difference of two, and a little, has room in its type. Prices that a scenario
+/// states may be a second, and a task that ends may pay as many as it has pages.
+const VRUNTIME_MAX: i64 = i64::MAX / 4;
+
 /// Who is on a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Who {
@@ -40,9 +44,22 @@ impl Entity {
     }
 
     pub(super) fn charge(&mut self, ran_ns: Nanos) {
-        let scaled = ran_ns * NICE_0_WEIGHT + self.remainder;
-        self.vruntime += (scaled / self.weight) as i64;
-        self.remainder = scaled % self.weight;
+        let scaled = u128::from(ran_ns) * u128::from(NICE_0_WEIGHT) + u128::from(self.remainder);
+        let weight = u128::from(self.weight);
+        self.shift(i64::try_from(scaled / weight).unwrap_or(i64::MAX));
+        self.remainder = (scaled % weight) as u64;
+    }
+
+    /// Moves it in virtual time. At the end of that, after 50 days of CPU time of the lightest and 70 years of one with
+    /// nice 0, all are equal, and take turns.
+    pub(super) fn shift(&mut self, by: i64) {
+        self.vruntime = self.vruntime.saturating_add(by).clamp(-VRUNTIME_MAX, VRUNTIME_MAX);
+    }
+
+    /// Its vruntime with CPU time that was not charged yet.
+    pub(super) fn vruntime_after(&self, ran_ns: Nanos) -> i64 {
+        let scaled = u128::from(ran_ns) * u128::from(NICE_0_WEIGHT) / u128::from(self.weight);
+        self.vruntime.saturating_add(i64::try_from(scaled).unwrap_or(i64::MAX)).min(VRUNTIME_MAX)
     }
 }
 

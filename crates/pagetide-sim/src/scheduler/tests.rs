@@ -445,3 +445,47 @@ fn kswapd_like_sleepers_wait_less_than_hogs() {
     let wait_ns = scheduler.stats(0).wait_ns / wakeups;
     assert!(wait_ns < MS, "{wait_ns} ns a wake-up");
 }
+
+/// Whoever ends pays for all its pages at once, and a price may be a second.
+#[test]
+fn years_in_one_piece_are_counted() {
+    const YEAR: Nanos = 365 * 24 * 3_600_000 * MS;
+    let mut scheduler = Scheduler::new(2);
+    let group = scheduler.add_group(ROOT);
+    scheduler.set_weight(group, 1, 0);
+    for (task, nice, group) in [(0, 19, group), (1, 0, ROOT), (2, -20, group), (3, 0, ROOT)] {
+        scheduler.add_task(task, nice, None);
+        scheduler.move_task(task, group, 0);
+    }
+    let mut now = 0;
+    for round in 0..20u32 {
+        for task in (0..4).filter(|task| task % 2 == round % 2) {
+            scheduler.wake(now, task, None);
+        }
+        for cpu in [CPU0, CPU1] {
+            scheduler.pick_next(cpu, now);
+        }
+        // Who wakes is compared with who has not paid yet.
+        for task in 0..4 {
+            scheduler.wake(now + YEAR / 2, task, None);
+        }
+        for cpu in [CPU0, CPU1] {
+            let running = scheduler.current(cpu).expect("there are two for each");
+            scheduler.account(cpu, running, YEAR);
+            scheduler.should_resched(cpu, now + YEAR);
+        }
+        now += YEAR;
+        for cpu in [CPU0, CPU1] {
+            if round % 3 == 0 {
+                scheduler.block(cpu);
+            } else {
+                scheduler.yield_(cpu);
+            }
+            scheduler.balance(cpu, now);
+            scheduler.pick_next(cpu, now);
+        }
+        audit(&scheduler);
+    }
+    let all: Nanos = (0..4).map(|task| scheduler.stats(task).exec_ns).sum();
+    assert_eq!(all, 2 * 20 * YEAR);
+}

@@ -48,21 +48,21 @@ impl World {
             }
         }
         for (id, task) in self.tasks.iter().enumerate().filter(|(_, task)| !task.is_over()) {
-            let memcg = self.machine.mm_memcg(task.mm).ok();
-            let group = self.groups.iter().position(|group| group.is_some() && *group == memcg);
+            // Its own: who pays for its memory may be a group above.
+            let group = self.tasks[task.leader].group;
             self.scheduler.move_task(id as TaskId, number(group), self.now);
         }
     }
 
-    /// Carries out a write that the core has taken, if it is about CPUs.
+    /// Carries out a write that is about CPUs, to a group that is there: also one without a memory controller, of
+    /// which the core knows nothing.
     pub(super) fn write_cpu_control(&mut self, group: usize, write: GroupControlWrite) {
-        if write.control.is_of_cpu() {
-            if !self.has_cpu_groups {
-                self.begin_cpu_groups();
-            }
-            carry_out(&mut self.scheduler, number(Some(group)), write, self.now);
-            self.serve_cpu_groups();
+        debug_assert!(write.control.is_of_cpu() && self.is_there(group), "{write:?}");
+        if !self.has_cpu_groups {
+            self.begin_cpu_groups();
         }
+        carry_out(&mut self.scheduler, number(Some(group)), write, self.now);
+        self.serve_cpu_groups();
     }
 
     /// A group was made: it has what its table says, and no more.
@@ -171,6 +171,28 @@ mod tests {
         assert!((45..=50).contains(&throttled), "{throttled}");
         let slept = stat(&world, 0, declared::CPU_THROTTLED_TIME.name);
         assert!((3_400_000..4_000_000).contains(&slept), "{slept}");
+    }
+
+    /// A group without a memory controller has a share of the CPUs, and not that of who pays for its memory.
+    #[test]
+    fn a_quota_holds_without_a_memory_controller() {
+        let pod = Builder::new().set("name", "pod").set("subtree_control", "none");
+        let c = Builder::new().set("name", "c").set("parent", "pod");
+        let task = Builder::new().set("name", "main").set("group", "c");
+        let builder = Builder::new()
+            .set("machine.memory", "64MiB")
+            .push("group", pod)
+            .push("group", c.set("cpu.max", "10000 100000"))
+            .push("task", task.set("workload", "compute").set("duration", "1s"));
+        let mut world = build(&builder.setup().unwrap(), 1).unwrap();
+        assert!(world.run(u64::MAX, 100, |_| false).unwrap());
+        let ended = world.tasks[0].ended.unwrap() / MS;
+        assert!(ended.abs_diff(9_904) <= 10, "{ended} ms");
+        for group in [0, 1] {
+            let used = stat(&world, group, declared::CPU_USAGE.name);
+            assert!(used.abs_diff(1_000_000) < 5_000, "{group}: {used}");
+        }
+        assert_eq!(stat(&world, 0, declared::CPU_THROTTLED.name), 0);
     }
 
     /// Written from outside, the controls hold as if the scenario had them.

@@ -1,8 +1,8 @@
 //! Executing tasks: one piece at a time, an operation after the other.
 //!
 //! Invariant: a task has a call in progress exactly while an operation that needs the kernel is
-//! under way, and it is counted as stalled on memory exactly while that call reclaims, is
-//! throttled, or waits for a page that was in the working set.
+//! under way, and it is counted as stalled on memory exactly while that call reclaims for want of memory,
+//! is throttled for that, or waits for a page that was in the working set.
 
 use super::blocks::gfp_of;
 use super::slab_levels::SlabLevels;
@@ -11,6 +11,7 @@ use crate::observe::{Slice, Wait, What};
 use crate::run::FILE_GAP;
 use crate::scheduler::TaskId;
 use crate::task::{difference, snapshot, Blocked, MemoryWait, PhaseRun, PhaseTimes, PIECE_NS};
+use pagetide_core::control::Errno;
 use pagetide_core::effect::{Sleep, Step, Throttle, Token};
 use pagetide_core::outcome::Outcome;
 use pagetide_core::page::PageFlags;
@@ -181,20 +182,11 @@ impl World {
         }
     }
 
-    /// Keeps the pressure accounting in step with what a task does: reclaiming for itself,
-    /// throttled, or waiting for a page that was in the working set.
+    /// Keeps the pressure accounting in step with what a task does.
     pub(super) fn update_stall(&mut self, id: usize, waiting: Option<Sleep>) {
         let task = &self.tasks[id];
-        let stalled = match (&task.call, waiting) {
-            (_, Some(Sleep { token: Token::Throttled(_, reason), .. })) => {
-                reason != Throttle::Dirty
-            }
-            (Some((call, _)), Some(sleep)) => {
-                call.is_reclaiming() || call.is_thrashing(&self.machine, sleep)
-            }
-            (Some((call, _)), None) => call.is_reclaiming(),
-            (None, _) => false,
-        };
+        let call = task.call.as_ref();
+        let stalled = call.is_some_and(|(call, _)| call.is_stalled(&self.machine, waiting));
         if stalled != task.stalled {
             self.tasks[id].stalled = stalled;
             self.report_pressure(id as TaskId);
@@ -437,10 +429,13 @@ impl World {
                 task.io_errors += 1;
                 if matches!(op, Op::Access { .. }) {
                     task.crashed = true;
-                    Some(After::Exit)
-                } else {
-                    None
+                    return Some(After::Exit);
                 }
+                // MADV_POPULATE_READ and WRITE tell of the SIGBUS that nobody gets.
+                if matches!(op, Op::Advise { .. }) {
+                    task.errno = Errno::Efault.code();
+                }
+                None
             }
             Outcome::NoMemory | Outcome::BadId(_) => {
                 task.refused = !task.killed;

@@ -66,6 +66,14 @@ impl World {
                     }
                 }
             }
+            Workload::WriteControl(WriteControl { write: Write::Group(group, write) })
+                if write.control.is_of_cpu() && self.is_there(group) =>
+            {
+                match write.check() {
+                    Ok(()) => self.write_cpu_control(group, write),
+                    Err(error) => self.note_error(id, group, &error),
+                }
+            }
             Workload::WriteControl(WriteControl { write: Write::Group(group, write) }) => {
                 let Some(memcg) = self.groups[group] else {
                     self.note_refusal(id, phase, Errno::Enoent);
@@ -77,14 +85,11 @@ impl World {
                     write
                 });
                 match written {
-                    Ok(None) => self.write_cpu_control(group, write),
+                    Ok(None) => {}
                     Ok(Some(write)) => {
                         self.begin_call(id, Call::group_write(mm, node, write), op, *elapsed);
                     }
-                    Err(error) => {
-                        let (task, group) = (&self.tasks[id].name, &self.setup.groups[group].name);
-                        self.note(format!("task `{task}`, group `{group}`: {error}"));
-                    }
+                    Err(error) => self.note_error(id, group, &error),
                 }
             }
             Workload::CreateGroup(CreateGroup { group }) => {
@@ -152,21 +157,24 @@ impl World {
         if has_groups || self.tasks.iter().any(of_it) {
             return Err(Errno::Ebusy);
         }
+        let counts = self.counts_of_group(group);
+        let mut totals = None;
         if let Some(memcg) = self.groups[group] {
-            let counts = self.counts_of_group(group, memcg);
-            let totals = self.totals_of_group(memcg);
+            let had = self.totals_of_group(memcg);
             let effects = self.machine.remove_memcg(memcg)?;
             drain(effects, &mut self.cpus[cpu.idx()].effects, &mut self.late);
-            self.slab_samples.look_at(group, &totals);
-            self.last_counts.insert(group, (counts, totals));
+            self.slab_samples.look_at(group, &had);
+            totals = Some(had);
         }
+        self.last_counts.insert(group, (counts, totals));
         self.groups[group] = None;
         self.bare_groups.remove(&group);
         self.note_removed(group);
         Ok(())
     }
 
-    fn is_there(&self, group: usize) -> bool {
+    /// Whether a group is there, with a memory controller or without.
+    pub(super) fn is_there(&self, group: usize) -> bool {
         self.groups[group].is_some() || self.bare_groups.contains(&group)
     }
 
@@ -180,6 +188,11 @@ impl World {
         if let Op::Group { phase } = op {
             self.note_refusal(id, phase, errno);
         }
+    }
+
+    fn note_error(&mut self, id: usize, group: usize, error: &ControlError) {
+        let (task, group) = (&self.tasks[id].name, &self.setup.groups[group].name);
+        self.note(format!("task `{task}`, group `{group}`: {error}"));
     }
 
     fn note_refusal(&mut self, id: usize, phase: u32, errno: Errno) {
@@ -216,21 +229,26 @@ impl World {
 
     /// What the groups have that are there, and what has happened to them so far.
     pub(crate) fn counts_of_groups(&self) -> impl Iterator<Item = GroupCounts> + '_ {
-        let there = self.groups().map(|(group, memcg)| self.counts_of_group(group, memcg));
-        let is_asked = self.setup.asked_of_groups.contains(&declared::CONTROLLERS_MEMORY.name);
-        let bare = self.bare_groups.iter().filter(move |_| is_asked);
-        there.chain(bare.map(|&group| GroupCounts {
-            group,
-            levels: vec![(declared::CONTROLLERS_MEMORY.name, 0)],
-            counts: Vec::new(),
-        }))
+        let there = (0..self.groups.len()).filter(|&group| self.is_there(group));
+        there.map(|group| self.counts_of_group(group))
     }
 
-    /// What a group has and what has happened to it so far.
-    pub(crate) fn counts_of_group(&self, group: usize, memcg: MemcgId) -> GroupCounts {
-        let mut counts = counts_of(&self.machine, group, memcg);
+    /// What a group that is there has and what has happened to it so far.
+    fn counts_of_group(&self, group: usize) -> GroupCounts {
         let asked = self.setup.asked_of_groups.iter();
-        counts.levels.extend(asked.map(|&name| (name, asked_level(&self.machine, memcg, name))));
+        let mut counts = match self.groups[group] {
+            Some(memcg) => {
+                let mut counts = counts_of(&self.machine, group, memcg);
+                let asked = asked.map(|&name| (name, asked_level(&self.machine, memcg, name)));
+                counts.levels.extend(asked);
+                counts
+            }
+            None => {
+                let is_it = |name: &&&str| **name == declared::CONTROLLERS_MEMORY.name;
+                let levels = asked.filter(is_it).map(|&name| (name, 0)).collect();
+                GroupCounts { group, levels, counts: Vec::new() }
+            }
+        };
         counts.counts.extend(self.cpu_counts(group));
         counts
     }
@@ -249,9 +267,9 @@ impl World {
     }
 
     /// What groups that are gone had, and had counted, when they were removed the last time.
-    pub(crate) fn removed_groups(&self) -> impl Iterator<Item = &(GroupCounts, GroupTotals)> {
+    pub(crate) fn removed_groups(&self) -> impl Iterator<Item = &(GroupCounts, Option<GroupTotals>)> {
         let gone = self.last_counts.values();
-        gone.filter(|(counts, _)| self.groups[counts.group].is_none())
+        gone.filter(|(counts, _)| !self.is_there(counts.group))
     }
 
     /// The setup's groups, with their ids while they are there.

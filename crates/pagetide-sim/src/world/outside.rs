@@ -6,7 +6,7 @@
 //! much as the work takes, and as the writer waits.
 
 use super::{drain, Thread, World, WorldError};
-use pagetide_core::control::{ControlError, Errno, GroupControlWrite};
+use pagetide_core::control::{ControlError, Errno, GroupControl, GroupControlWrite};
 use pagetide_core::effect::{Effect, Io, Step};
 use pagetide_core::memcg::ROOT;
 use pagetide_core::outcome::Outcome;
@@ -22,7 +22,7 @@ pub enum WriteError {
     /// There is no group of the name, or not any more.
     #[error("there is no group `{0}`")]
     Group(String),
-    /// The file refuses the text.
+    /// The file refuses the text, or the group does not have it.
     #[error("{0}")]
     Control(ControlError),
     /// The kernel tried, and gave up.
@@ -44,14 +44,24 @@ impl World {
         self.is_finished()
     }
 
-    /// The machine's group of a name of the setup; `""` is the root.
-    fn group_of(&self, name: &str) -> Result<MemcgId, WriteError> {
+    /// The setup's group of a name; `None` is the root, whose name is `""`.
+    fn place_of(&self, name: &str) -> Result<Option<usize>, WriteError> {
         if name.is_empty() {
-            return Ok(ROOT);
+            return Ok(None);
         }
         let place = self.setup.groups.iter().position(|group| group.name == name);
-        let there = place.and_then(|place| self.groups[place]);
-        there.ok_or_else(|| WriteError::Group(name.to_owned()))
+        let there = place.filter(|&place| self.is_there(place));
+        there.map(Some).ok_or_else(|| WriteError::Group(name.to_owned()))
+    }
+
+    /// The machine's group of a name of the setup.
+    fn group_of(&self, name: &str, file: &str) -> Result<MemcgId, WriteError> {
+        let Some(place) = self.place_of(name)? else { return Ok(ROOT) };
+        self.groups[place].ok_or_else(|| {
+            let message = format!("group `{name}` has no {file}: it has no memory controller");
+            let name = file.to_owned();
+            WriteError::Control(ControlError { errno: Errno::Enoent, name, message })
+        })
     }
 
     /// Reads a control file of a group, or one that can only be read (`memory.stat`); `""` is the root.
@@ -59,7 +69,7 @@ impl World {
     /// # Errors
     /// There is no such group or file.
     pub fn read_group_file(&self, group: &str, file: &str) -> Result<String, WriteError> {
-        let memcg = self.group_of(group)?;
+        let memcg = self.group_of(group, file)?;
         self.machine.read_group_control(memcg, file, self.now).map_err(WriteError::Control)
     }
 
@@ -86,7 +96,14 @@ impl World {
         text: &str,
         mut cancelled: impl FnMut(Nanos) -> bool,
     ) -> Result<(), WriteError> {
-        let memcg = self.group_of(group)?;
+        if let Some(place) = self.place_of(group)? {
+            if GroupControl::find(file).is_some_and(GroupControl::is_of_cpu) {
+                let write = GroupControlWrite::read(file, text).map_err(WriteError::Control)?;
+                self.write_cpu_control(place, write);
+                return Ok(());
+            }
+        }
+        let memcg = self.group_of(group, file)?;
         let mut effects = Vec::new();
         let written = self.machine.write_group_control(memcg, file, text);
         let begun = written.map(|(begun, asked)| {
@@ -94,13 +111,7 @@ impl World {
             begun
         });
         self.carry_out_outside(effects);
-        let Some(begun) = begun.map_err(WriteError::Control)? else {
-            let group = self.groups.iter().position(|of| *of == Some(memcg));
-            if let Some((group, Ok(write))) = group.zip(Some(GroupControlWrite::read(file, text))) {
-                self.write_cpu_control(group, write);
-            }
-            return Ok(());
-        };
+        let Some(begun) = begun.map_err(WriteError::Control)? else { return Ok(()) };
         let writer = self.machine.create_mm(ROOT).expect("the root is always there");
         let mut call = Call::group_write(writer, NodeId(0), begun);
         let done = self.perform(&mut call, &mut cancelled);
@@ -150,7 +161,8 @@ impl World {
             // As a task would: the writer is none of the setup's.
             self.submit_all(&ios, Thread::Task(0), Cpu(0));
         }
-        for effect in effects {
+        // The worker that reclaim calls would run where the writer does: on none of these CPUs.
+        for effect in effects.into_iter().filter(|effect| *effect != Effect::ScheduleWork) {
             self.apply(effect, Cpu(0));
         }
         for (object, cpu) in std::mem::take(&mut self.late) {
@@ -161,7 +173,9 @@ impl World {
 
 #[cfg(test)]
 mod tests {
+    use super::WriteError;
     use crate::run::build;
+    use pagetide_core::effect::Effect;
     use pagetide_scenario::build::Builder;
     use pagetide_scenario::model::Setup;
 
@@ -208,5 +222,42 @@ mod tests {
         assert!(world.write_file("vm.swappiness", "many").is_err());
         assert!(world.write_group_file("h", "memory.high", "1M", |_| false).is_err());
         assert!(world.run(u64::MAX, 1000, |_| false).unwrap());
+    }
+
+    /// The writer runs on none of the CPUs: neither does the worker that his reclaim calls.
+    #[test]
+    fn what_a_writer_reclaims_takes_no_cpu_time() {
+        let mut world = build(&setup(), 1).unwrap();
+        assert!(!world.run(40_000_000, 0, |_| false).unwrap());
+        let debts = |world: &crate::world::World| -> Vec<u64> {
+            world.cpus.iter().map(|cpu| cpu.debt).collect()
+        };
+        let before = debts(&world);
+        world.carry_out_outside(vec![Effect::ScheduleWork]);
+        assert_eq!(debts(&world), before);
+    }
+
+    /// The CPU controller's files of a group without a memory controller, and no others.
+    #[test]
+    fn a_group_without_a_memory_controller_has_files_for_cpus() {
+        let compute = Builder::new().set("name", "main").set("group", "c");
+        let compute = compute.set("workload", "compute").set("duration", "1s");
+        let pod = Builder::new().set("name", "pod").set("subtree_control", "none");
+        let builder = Builder::new().set("machine.memory", "64MiB").push("group", pod);
+        let builder = builder.push("group", Builder::new().set("name", "c").set("parent", "pod"));
+        let mut world = build(&builder.push("task", compute).setup().unwrap(), 1).unwrap();
+        world.run(100_000_000, 0, |_| false).unwrap();
+        world.write_group_file("c", "cpu.max", "10000 100000", |_| false).unwrap();
+        for (file, text) in [("cpu.max", "10"), ("memory.max", "1M"), ("memory.oom.group", "1")] {
+            let refused = world.write_group_file("c", file, text, |_| false);
+            assert!(matches!(refused, Err(WriteError::Control(_))), "{file}: {refused:?}");
+        }
+        let read = world.read_group_file("c", "memory.current");
+        assert!(matches!(read, Err(WriteError::Control(_))), "{read:?}");
+        let root = world.write_group_file("", "cpu.max", "10000", |_| false);
+        assert!(matches!(root, Err(WriteError::Control(_))), "{root:?}");
+        assert!(world.run(u64::MAX, 100, |_| false).unwrap());
+        // 900 ms are left, in periods of 100 ms with 10 ms each.
+        assert!(world.now.abs_diff(9_000_000_000) < 200_000_000, "{}", world.now);
     }
 }

@@ -197,6 +197,29 @@ pub fn add_groups(setup: &mut Setup, seed: u64) {
     }
 }
 
+/// Every fifth storm with groups: tasks write to files of groups of either kind, with a memory controller or without,
+/// which have those of the CPU controller and no others. By draws of its own.
+pub fn write_to_groups(setup: &mut Setup, seed: u64) {
+    if !matches!(seed % 10, 3 | 7) {
+        return;
+    }
+    let mut draw = Draw(SplitMix64::new(seed ^ 0x6770_7563_7075));
+    let files = [
+        ("cpu.weight", ["1", "100", "10000"]),
+        ("cpu.max", ["1000 10000", "3000 100000", "max"]),
+        ("memory.oom.group", ["0", "1", "1"]),
+    ];
+    for task in &mut setup.tasks {
+        for number in 0..1 + draw.below(4) {
+            let group = draw.below(setup.groups.len() as u64) as usize;
+            let (name, texts) = draw.of(&files);
+            let workload = write_control(Some(group), name, draw.of(&texts));
+            let at = draw.below(task.phases.len() as u64 + 1) as usize;
+            task.phases.insert(at, Phase { name: format!("file{number}"), workload });
+        }
+    }
+}
+
 /// Puts kernel memory, holes and tasks that end with others into every third setup, with draws of
 /// their own, too.
 pub fn add_blocks(setup: &mut Setup, seed: u64) {

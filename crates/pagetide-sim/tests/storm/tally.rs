@@ -80,7 +80,7 @@ const fn sight(
     Sight { what, wanted, per_mille, is_in }
 }
 
-const SIGHTS: [Sight; 19] = [
+const SIGHTS: [Sight; 20] = [
     sight("kswapd scanned", AtLeast, 411, |it| count(it, "pgscan_kswapd") > 0.0),
     sight("tasks reclaimed for themselves", AtLeast, 386, |it| count(it, "pgscan_direct") > 0.0),
     sight("anonymous pages were stolen", AtLeast, 126, |it| count(it, "pgsteal_anon") > 0.0),
@@ -92,6 +92,9 @@ const SIGHTS: [Sight; 19] = [
     sight("dirty pages were written", AtLeast, 428, |it| count(it, "nr_written") > 0.0),
     sight("somebody was throttled", AtLeast, 394, |it| count(it, "mm_vmscan_throttled") > 0.0),
     sight("a group met its limit", AtLeast, 116, |it| in_groups(it, "memory.events.max") > 0.0),
+    sight("a group used up its CPU time", AtLeast, 1, |it| {
+        in_groups(it, "cpu.stat.nr_throttled") > 0.0
+    }),
     sight("pages were compacted", AtLeast, 457, |it| count(it, "compact_migrate_scanned") > 0.0),
     sight("faults got huge pages", AtLeast, 124, |it| count(it, "thp_fault_alloc") > 0.0),
     sight("a huge page was split", AtLeast, 32, |it| count(it, "thp_split_page") > 0.0),

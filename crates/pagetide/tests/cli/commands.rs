@@ -231,7 +231,7 @@ fn help_version_and_completions() {
 }
 
 #[test]
-fn verify_refuses_what_needs_a_kernel_module() {
+fn verify_refuses_what_needs_a_patched_kernel() {
     // Of the second variant, before the first boots: there need be no kernel and no QEMU.
     let text = "[machine]\nmemory = \"128MiB\"\n[[task]]\nname = \"t\"\nworkload = \"build\"\n\
         path = \"cc.ptt\"\nunits = 1\n[[variant]]\nname = \"a\"\n[[variant]]\nname = \"b\"\n\
@@ -240,7 +240,7 @@ fn verify_refuses_what_needs_a_kernel_module() {
     let trace = concat!(env!("CARGO_MANIFEST_DIR"), "/../../experiments/traces/cc1-zpipe.ptt");
     place.write("cc.ptt", fs::read(trace).unwrap());
     let refused = "cannot be run on a real kernel here: task `t`, phase `main`: a build with \
-        stack_order or kernel_pages needs a kernel module";
+        stack_order, kernel_pages or a mix needs a kernel that gives memory on request";
     place.run(["verify", "high.toml"]).fails(2, &["variant b: ", refused]);
 }
 

@@ -244,7 +244,11 @@ impl<O: Owners> Manager<O> {
             Kind::Limit(_) | Kind::ForceEmpty => 1,
             Kind::Reclaim { pages, .. } => pages - write.nr_reclaimed,
         };
-        write.reclaim = Some(DirectReclaim::of_group(write.memcg, nr, Gfp::KERNEL));
+        let reclaim = DirectReclaim::of_group(write.memcg, nr, Gfp::KERNEL);
+        write.reclaim = Some(match write.kind {
+            Kind::Reclaim { .. } => reclaim.proactive(),
+            Kind::Max | Kind::High | Kind::Limit(_) | Kind::ForceEmpty => reclaim,
+        });
         Step::Continue
     }
 

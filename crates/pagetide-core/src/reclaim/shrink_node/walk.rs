@@ -358,7 +358,7 @@ impl<O: Owners> Manager<O> {
 
     /// After all groups: node flags, and whether the reclaimer should sleep.
     fn shrink_node_end(&mut self, pass: &ShrinkNode, sc: &ScanControl) -> Option<Sleep> {
-        self.vmpressure(sc.target, sc.nr_scanned.saturating_sub(pass.scanned_before));
+        self.vmpressure(sc, sc.nr_scanned.saturating_sub(pass.scanned_before));
         let tally = &sc.tally;
         let node = pass.node;
         let state = &mut self.nodes[node.idx()];

@@ -47,6 +47,16 @@ impl<O: Owners> Manager<O> {
         Ok(())
     }
 
+    /// Charges them whatever the limits say, and not by way of the stock of pages: they may be more than it holds.
+    pub(crate) fn obj_force_charge(&mut self, cpu: Cpu, objcg: u16, bytes: u32, reclaimable: bool) {
+        let page_size = self.slabs.page_size as u32;
+        let nr = bytes.div_ceil(page_size);
+        let memcg = self.slabs.objcgs.memcg_of(objcg);
+        self.force_charge_kernel_pages(memcg, nr.into());
+        self.refill_obj_stock(cpu, objcg, nr * page_size - bytes, false);
+        self.slabs.objcgs.stock_of(cpu, objcg).grow(bytes, reclaimable);
+    }
+
     /// An object of an owner is gone (Linux `obj_cgroup_uncharge`).
     #[inline(always)]
     pub(crate) fn obj_uncharge(&mut self, cpu: Cpu, objcg: u16, bytes: u32, reclaimable: bool) {

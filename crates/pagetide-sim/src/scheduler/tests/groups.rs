@@ -116,6 +116,28 @@ fn who_stays_below_the_quota_is_not_throttled() {
     assert_eq!((stats.usage_ns, stats.nr_throttled), (1_000 * MS, 0));
 }
 
+/// Who has overdrawn the quota and sleeps before a tick finds that, has throttled its group: when it wakes it waits.
+#[test]
+fn who_sleeps_has_used_the_quota_too() {
+    let mut scheduler = hogs_in_groups(1, &[(100, 1)]);
+    scheduler.set_quota(1, Some(Quota { quota_ns: 2 * MS, period_ns: 100 * MS }), 0);
+    scheduler.pick_next(CPU0, 0);
+    scheduler.account(CPU0, 0, 3 * MS);
+    assert!(!scheduler.should_resched(CPU0, 3 * MS), "no tick has come");
+    scheduler.block(CPU0);
+    assert_eq!(scheduler.pick_next(CPU0, 3 * MS), None);
+    assert!(scheduler.is_throttled(CPU0, 1));
+    scheduler.wake(10 * MS, 0, None);
+    assert_eq!(scheduler.pick_next(CPU0, 10 * MS), None);
+    let timers: Vec<_> = std::iter::from_fn(|| scheduler.next_timer()).collect();
+    assert_eq!(timers.last(), Some(&(1, 100 * MS)));
+    scheduler.period_ended(1, 100 * MS);
+    assert_eq!(scheduler.pick_next(CPU0, 100 * MS), Some(0));
+    let stats = scheduler.group_stats(1);
+    assert_eq!((stats.nr_periods, stats.nr_throttled), (1, 1));
+    assert_eq!(stats.throttled_ns, 97 * MS);
+}
+
 /// What a throttled group leaves goes to the others, and a wider quota holds at once.
 #[test]
 fn a_quota_may_change_while_it_throttles() {
