@@ -550,6 +550,7 @@ class File(_Table):
         name: str,
         *,
         disk: str | None = None,
+        metadata: bool | None = None,
         private: bool | None = None,
         size: Size | None = None,
         sparse: bool | None = None,
@@ -557,12 +558,15 @@ class File(_Table):
         """
         name: Its name.
         disk: The disk it is on (default: the first).
+        metadata: It stands for the file system's own blocks (inode tables, directories, bitmaps): pages of it
+            that are dirty or being written cannot be moved, because the journal holds them (default false).
         private: Every task that names it gets a file of its own (default false).
         size: Its size when the run starts (default 0).
         sparse: Nothing but holes: reading it needs no disk (default false).
         """
         self.name: str = name
         self.disk: str | None = disk
+        self.metadata: bool | None = metadata
         self.private: bool | None = private
         self.size: Size | None = size
         self.sparse: bool | None = sparse
@@ -906,6 +910,7 @@ class MappedRead(_Table):
         *,
         file: str,
         advice: Literal["normal", "random", "sequential"] | None = None,
+        compute: Time | None = None,
         exponent: float | None = None,
         order: Literal["sequential", "scattered", "random", "zipf"] | None = None,
         passes: int | None = None,
@@ -928,6 +933,7 @@ class MappedRead(_Table):
         name: Its name; metrics are called NAME.metric and NAME.PHASE.metric.
         file: The file.
         advice: Advice on the mapping (default normal).
+        compute: CPU time of the program with each page, after the access (default 0).
         exponent: Exponent of order zipf (default 1.0).
         order: Which page comes next (default sequential).
         passes: Passes over it (default 1).
@@ -950,6 +956,7 @@ class MappedRead(_Table):
         self.name: str = name
         self.file: str = file
         self.advice: Literal["normal", "random", "sequential"] | None = advice
+        self.compute: Time | None = compute
         self.exponent: float | None = exponent
         self.order: Literal["sequential", "scattered", "random", "zipf"] | None = order
         self.passes: int | None = passes
@@ -981,6 +988,7 @@ class Touch(_Table):
         *,
         size: int | str,
         advice: Literal["normal", "huge", "no-huge"] | None = None,
+        compute: Time | None = None,
         exponent: float | None = None,
         load: Sequence[tuple[Time, Percent]] | None = None,
         order: Literal["sequential", "scattered", "random", "zipf"] | None = None,
@@ -1005,6 +1013,7 @@ class Touch(_Table):
         name: Its name; metrics are called NAME.metric and NAME.PHASE.metric.
         size: How much.
         advice: Advice on the region: about huge pages (default normal).
+        compute: CPU time of the program with each page, after the access (default 0).
         exponent: Exponent of order zipf (default 1.0).
         load: The share of the rate over time (default: all of it).
         order: Which page comes next (default sequential).
@@ -1029,6 +1038,7 @@ class Touch(_Table):
         self.name: str = name
         self.size: int | str = size
         self.advice: Literal["normal", "huge", "no-huge"] | None = advice
+        self.compute: Time | None = compute
         self.exponent: float | None = exponent
         self.load: Sequence[tuple[Time, Percent]] | None = load
         self.order: Literal["sequential", "scattered", "random", "zipf"] | None = order
@@ -1707,6 +1717,7 @@ class WorkingSet(_Table):
         anon: Size | None = None,
         anon_percent: int | None = None,
         anon_region: str | None = None,
+        compute: Time | None = None,
         file: str | None = None,
         file_region: str | None = None,
         file_size: Size | None = None,
@@ -1736,6 +1747,7 @@ class WorkingSet(_Table):
         anon: Size of the anonymous region (default: none).
         anon_percent: Per cent of accesses that go to the anonymous region if there are both (default 50).
         anon_region: Its name: phases of a task that name the same region share it (default anon).
+        compute: CPU time of the program with each page, after the access; not while it populates (default 0).
         file: The file that is mapped (default: none).
         file_region: Name of its mapping (default: the file).
         file_size: How much of it, from its start (default: all).
@@ -1765,6 +1777,7 @@ class WorkingSet(_Table):
         self.anon: Size | None = anon
         self.anon_percent: int | None = anon_percent
         self.anon_region: str | None = anon_region
+        self.compute: Time | None = compute
         self.file: str | None = file
         self.file_region: str | None = file_region
         self.file_size: Size | None = file_size
@@ -1979,6 +1992,10 @@ class Build(_Table):
         header: Size | None = None,
         headers: str | None = None,
         kernel_pages: int | None = None,
+        link: Size | None = None,
+        link_units: int | None = None,
+        metadata: str | None = None,
+        metadata_size: Size | None = None,
         mix: str | None = None,
         object: Size | None = None,
         objects: str | None = None,
@@ -2004,6 +2021,15 @@ class Build(_Table):
         header: Bytes of it that a unit reads (default 442572, those of the recorded compile).
         headers: The file that stands for all headers (default: none).
         kernel_pages: Other unmovable pages that a unit has while it lives (default 0).
+        link: Bytes that a link appends to `objects`, after it has read what was appended there since the link
+            before it (default: no link).
+        link_units: Units from one link to the next; the last link comes after the last unit (default: all
+            units).
+        metadata: The file that stands for the file system's own blocks, one with `metadata = true` (default:
+            none).
+        metadata_size: Bytes of it that a unit changes, block by block of 4 KiB (default 20KiB: the blocks
+            with the object's inode, its name, the bitmaps of inodes and of blocks, and the descriptor of
+            their group).
         mix: The kernel objects that a unit has while it lives, an object mix (default: none).
         object: Bytes that a unit appends (default 6592, those of the recorded compile).
         objects: The file that objects are appended to (default: none).
@@ -2029,6 +2055,10 @@ class Build(_Table):
         self.header: Size | None = header
         self.headers: str | None = headers
         self.kernel_pages: int | None = kernel_pages
+        self.link: Size | None = link
+        self.link_units: int | None = link_units
+        self.metadata: str | None = metadata
+        self.metadata_size: Size | None = metadata_size
         self.mix: str | None = mix
         self.object: Size | None = object
         self.objects: str | None = objects

@@ -126,6 +126,9 @@ pub(crate) struct Era {
     /// A run that may wait a little takes pages under writeback (4.5). Linux 6.1: only one that may wait
     /// for all.
     pub light_runs_take_writeback: bool,
+    /// A run that may not wait leaves the file system's dirty blocks on their lists (until 5.0: block devices had
+    /// no `migratepage`). Linux 6.1: it takes them, and fails if the journal holds them.
+    pub leaves_dirty_metadata: bool,
     /// The block that a task has made is anybody's (up to 5.0, or switched off). Linux 6.1: the task
     /// takes it from under the scanner.
     pub no_capture: bool,
@@ -195,6 +198,7 @@ impl Era {
             leaves_blocks_unfinished: compaction_4_5,
             migrates_oldest_first: compaction_4_5,
             light_runs_take_writeback: compaction_4_5,
+            leaves_dirty_metadata: compaction_4_5,
             no_capture: compaction_4_5 || config.compaction_capture == CompactionCapture::Off,
             partial_runs_defer_nothing: compaction_4_5,
             deferred_is_no_stall: compaction_4_5,

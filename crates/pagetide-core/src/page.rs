@@ -120,6 +120,8 @@ page_flags! {
     SLAB = 18;
     /// Has a buffer head, which `private` names (`PG_private`).
     PRIVATE = 19;
+    /// Block of a file system's own: while it is dirty the journal holds its buffers, and it does not move.
+    METADATA = 20;
 }
 
 impl PageFlags {

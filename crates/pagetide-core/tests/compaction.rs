@@ -466,3 +466,51 @@ fn a_pinned_page_is_never_moved() {
     assert!((0..machine.pages).filter(|&page| pinned(page)).all(|page| stays(&page)));
     assert!(!(0..machine.pages).all(|page| stays(&page)), "nothing was moved");
 }
+
+#[test]
+fn dirty_blocks_of_a_file_system_stay_where_they_are() {
+    let moved = |metadata: bool, clean: bool| {
+        let mut machine = fragmented(64, Config::default());
+        let world = &mut machine.world;
+        let file = world.machine.create_file(400 * PAGE_SIZE, true).unwrap();
+        if metadata {
+            world.machine.set_metadata(file).unwrap();
+        }
+        for page in 0..400 {
+            world.drive(&mut Call::write(machine.mm, NODE, file, page * PAGE_SIZE, PAGE_SIZE));
+        }
+        if clean {
+            world.settle();
+            while world.machine.global_node_stat(NodeStat::NrDirty) > 0 {
+                world.now += 40_000_000_000;
+                world.flusher();
+                world.settle();
+            }
+        }
+        let places = |machine: &Fragmented| -> Vec<Option<Pfn>> {
+            let file = machine.world.machine.file(file).unwrap();
+            (0..400).map(|page| file.get(page)).collect()
+        };
+        let before = places(&machine);
+        assert!(before.iter().all(Option::is_some));
+        let failed = machine.count(Event::PgmigrateFail);
+        machine.world.drive(&mut Call::compact_memory(machine.mm, NODE));
+        machine.world.machine.audit().unwrap();
+        let after = places(&machine);
+        let moved = before.iter().zip(&after).filter(|(before, after)| before != after).count();
+        (moved, machine.count(Event::PgmigrateFail) - failed)
+    };
+    let (ordinary, _) = moved(false, false);
+    assert!(ordinary > 50, "{ordinary}");
+    let (held, failed) = moved(true, false);
+    assert_eq!(held, 0);
+    assert!(failed > 50, "{failed}");
+    assert!(moved(true, true).0 > 50, "what is written may move");
+}
+
+#[test]
+fn there_must_be_a_file_to_be_metadata() {
+    let mut machine = fragmented(32, Config::default());
+    let none = pagetide_core::units::FileId(99);
+    assert!(machine.world.machine.set_metadata(none).is_err());
+}

@@ -298,6 +298,7 @@ mod tests {
                 disk: 0,
                 size: 1 << 20,
                 sparse: false,
+                metadata: false,
             });
         }
         let text = render(&report, 100);

@@ -83,6 +83,12 @@ pub fn not_comparable(setup: &Setup, switches: &[String]) -> Vec<String> {
     if machine.nodes.iter().any(|node| node.reserved > 0) {
         found.push("machine.reserved: the kernel reserves what it needs".to_owned());
     }
+    for file in setup.files.iter().filter(|file| file.metadata) {
+        found.push(format!(
+            "file `{}`: an ordinary one there; the guest's file systems have blocks of their own, and no journal",
+            file.name
+        ));
+    }
     if !machine.caches.is_empty() {
         found.push("machine.cache: the kernel's caches are as it makes them".to_owned());
     }

@@ -304,6 +304,8 @@ pub struct File {
     pub size: u64,
     /// Holes only: reads need no I/O.
     pub sparse: bool,
+    /// The file system's own blocks: dirty pages of it do not move.
+    pub metadata: bool,
     /// Index into [`Machine::disks`].
     pub disk: usize,
 }

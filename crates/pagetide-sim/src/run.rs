@@ -442,7 +442,10 @@ pub fn build(setup: &Setup, seed: u64) -> Result<World, SimError> {
     }
     let mut file_base = Vec::new();
     for file in &setup.files {
-        machine.create_file(file.size, file.sparse).expect("the loader limits files");
+        let id = machine.create_file(file.size, file.sparse).expect("the loader limits files");
+        if file.metadata {
+            machine.set_metadata(id).expect("it was just made");
+        }
         file_base.push((file.disk, next_base[file.disk]));
         next_base[file.disk] += page_size.pages_for(file.size) + page_size.pages_in(FILE_GAP);
     }

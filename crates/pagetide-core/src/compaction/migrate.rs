@@ -6,7 +6,11 @@
 //! its new frame: owner, flags, charge, slots in the page cache or in swap, entries. If the copy
 //! failed, everything is as it was. A task that touches the page meanwhile waits for it.
 //!
-//! Differs from Linux: if one of several entries of a page was young, all are young afterwards; there
+//! What cannot be moved at once fails: pages locked while they are read, pages under writeback, pinned pages, dirty
+//! blocks of a file system (`PageFlags::METADATA`).
+//!
+//! Differs from Linux: the journal holds a block from its first change until it is written, also where ext4 has
+//! let go of it in between; if one of several entries of a page was young, all are young afterwards; there
 //! is one attempt to move a page, where Linux tries up to ten times to get a lock.
 //!
 //! Invariant: a page on its way is [`Place::Isolated`], MIGRATING and LOCKED, has no present entry, its
@@ -79,7 +83,10 @@ impl<O: Owners> Manager<O> {
             .with(PageFlags::WRITEBACK)
             .with(PageFlags::PINNED)
             .with(PageFlags::BATCHED);
-        !self.mem.pages[pfn.idx()].flags.any(busy)
+        let page = &self.mem.pages[pfn.idx()];
+        // `buffer_migrate_folio_norefs`: the journal has a reference to each buffer that is not written yet.
+        let held = page.has(PageFlags::METADATA.with(PageFlags::DIRTY));
+        !held && !page.flags.any(busy)
     }
 
     /// Takes the page from its owner and asks the world to copy it. `false`: somebody has pinned it, and

@@ -283,6 +283,11 @@ impl<O: Owners> Manager<O> {
         if page.place == Place::Unevictable && !self.config.compact_unevictable_allowed {
             return false;
         }
+        let asynchronous = run.goal.mode == CompactMode::Async;
+        let dirty_metadata = PageFlags::METADATA.with(PageFlags::DIRTY);
+        if asynchronous && self.era.leaves_dirty_metadata && page.has(dirty_metadata) {
+            return false;
+        }
         // Only who may wait for writes takes what is being written.
         let waits = match run.goal.mode {
             CompactMode::Async => false,

@@ -481,7 +481,7 @@ impl Machine {
         let page = &mut self.mem.pages[pfn.idx()];
         debug_assert!(page.has(PageFlags::FILE) && !page.has(PageFlags::DIRTY));
         debug_assert_eq!(page.mapcount, 0);
-        page.clear(PageFlags::FILE);
+        page.clear(PageFlags::FILE.with(PageFlags::METADATA));
         let (file, index) = (page.mapping, page.index);
         self.release_buffer_head(pfn, cpu);
         let nodes = self.owners.files[file as usize].nr_nodes;

@@ -224,6 +224,17 @@ impl Machine {
         Ok(FileId(id))
     }
 
+    /// Says that a file stands for a file system's own blocks: inode tables, directories, bitmaps. Its pages
+    /// that are dirty, or being written, do not move: the journal holds their buffers.
+    ///
+    /// # Errors
+    /// [`BadId::File`].
+    pub fn set_metadata(&mut self, file: FileId) -> Result<(), BadId> {
+        self.file(file)?;
+        self.owners.files[file.idx()].metadata = true;
+        Ok(())
+    }
+
     /// Lengthens a file to `size` bytes, if it is shorter (Linux: `truncate` to more).
     ///
     /// # Errors
@@ -320,7 +331,7 @@ impl Machine {
                     let nodes = self.owners.files[file].nr_nodes;
                     self.owners.files[file].remove(index, Default::default());
                     self.tree_shrank(FileId(file as u32), index, nodes, cpu);
-                    self.mem.pages[pfn.idx()].clear(PageFlags::FILE);
+                    self.mem.pages[pfn.idx()].clear(PageFlags::FILE.with(PageFlags::METADATA));
                     self.release_buffer_head(pfn, cpu);
                     self.stat_dec(pfn, NodeStat::NrFilePages);
                     self.free_user_page(pfn, cpu);

@@ -45,6 +45,10 @@ pub struct FileCache {
     pub size: u64,
     /// Only holes to begin with: reading what was never written needs no I/O.
     pub sparse: bool,
+    /// The file system's own blocks, which its journal holds while they are dirty (Linux: the pages of the
+    /// block device, `b_count` of their buffers).
+    #[state(skip)] // what follows from it is in the pages' flags
+    pub metadata: bool,
     /// One bit a page of a sparse file: it has been written to the disk. Ends with the last such page.
     written: Vec<u64>,
     /// Pages in memory.
@@ -82,6 +86,7 @@ impl FileCache {
             nr_nodes: 0,
             size,
             sparse,
+            metadata: false,
             written: Vec::new(),
             nr_pages: 0,
             nr_dirty: 0,

@@ -163,6 +163,9 @@ impl Machine {
             }
         }
         cache.set_dirty(index);
+        if cache.metadata {
+            self.mem.pages[pfn.idx()].set(PageFlags::METADATA);
+        }
         self.stat_inc(pfn, NodeStat::NrDirty);
         self.mem.vmstat.count(Event::NrDirtied);
         self.owners.writeback.window_dirtied += 1;

@@ -1,9 +1,11 @@
 //! `workload = "build"`: compilers that come and go. Each unit reads its source and its headers with read(),
 //! repeats the accesses of the recorded compiler (its heap is its own; code and libraries are shared with
-//! every other compiler), writes its object and exits.
+//! every other compiler), writes its object, changes blocks of the file system, and exits. A link reads the objects
+//! of the units before it and writes what it makes of them.
 
 use super::prelude::*;
 use super::blocks::{Take, Takes, ORDER_MAX};
+use super::cursor::Cursor;
 use super::file_read::read;
 use super::file_write::append;
 use super::modulo::Scatter;
@@ -18,8 +20,10 @@ use std::sync::Arc;
 const BUILD_BLOCK: u64 = 64 << 10;
 /// Bytes of a piece of headers: a header with its neighbours, and what read-ahead brings at least.
 const HEADER_PIECE: u64 = 16 << 10;
-/// Exponent of the popularity of headers, in hundredths.
-const HEADER_EXPONENT: u32 = 100;
+/// Bytes of a block of the file system.
+const METADATA_BLOCK: u64 = 4 << 10;
+/// Exponent of the popularity of headers, and of blocks of the file system, in hundredths.
+const EXPONENT: u32 = 100;
 
 // Defaults of `source`, `header` and `object` are what the compile behind
 // experiments/traces/cc1-zpipe.ptt read and wrote (docs/scenario.md, "build"): zpipe.c, the 72 headers
@@ -43,6 +47,16 @@ table! {
         objects: At<Name>,
         /// Bytes that a unit appends (default 6592, those of the recorded compile).
         object: At<Size> = Size(6_592),
+        /// The file that stands for the file system's own blocks, one with `metadata = true` (default: none).
+        metadata: At<Name>,
+        /// Bytes of it that a unit changes, block by block of 4 KiB (default 20KiB: the blocks with the object's
+        /// inode, its name, the bitmaps of inodes and of blocks, and the descriptor of their group).
+        metadata_size: At<Size> = Size(20 << 10),
+        /// Bytes that a link appends to `objects`, after it has read what was appended there since the link
+        /// before it (default: no link).
+        link: At<Size>,
+        /// Units from one link to the next; the last link comes after the last unit (default: all units).
+        link_units: At<Int<1, 1_000_000>>,
         /// log2 of the pages of a unit's kernel stack (default 0: no stack).
         stack_order: At<Int<0, ORDER_MAX>> = Int(0),
         /// Other unmovable pages that a unit has while it lives (default 0).
@@ -67,12 +81,38 @@ pub struct Build {
     pub headers: Option<(usize, u64)>,
     /// (index of a file, bytes a unit): objects, appended.
     pub objects: Option<(usize, u64)>,
+    /// (index of a file, bytes a unit): blocks of the file system, written whole, ranks as those of headers.
+    pub metadata: Option<(usize, u64)>,
+    /// Links; `None`: none.
+    pub link: Option<Link>,
     /// log2 of the pages of a unit's kernel stack, a block for its life; 0: none.
     pub stack_order: u8,
     /// Other unmovable pages for a unit's life: page tables, descriptors; 0: none.
     pub kernel_pages: u32,
     /// Kernel objects of a unit, allocated one with each of its first operations.
     pub mix: Option<Arc<ObjectMix>>,
+}
+
+/// Links of a build.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Link {
+    /// Bytes that a link writes.
+    pub bytes: u64,
+    /// Units from one link to the next.
+    pub units: u32,
+}
+
+impl Link {
+    /// Units whose objects are linked after unit `round`; 0: no link comes then.
+    fn units_after(self, round: u32, units: u32) -> u32 {
+        let done = round + 1;
+        let is_due = done.is_multiple_of(self.units) || done == units;
+        if is_due {
+            round % self.units + 1
+        } else {
+            0
+        }
+    }
 }
 
 impl Kind for Build {
@@ -89,14 +129,26 @@ impl Kind for Build {
         let headers = part(Part { file, bytes, or: keys.header().0 });
         let (file, bytes) = (("objects", &keys.objects), ("object", &keys.object));
         let objects = part(Part { file, bytes, or: keys.object().0 });
-        for (name, part) in [(&keys.sources, sources), (&keys.headers, headers)] {
+        let (file, bytes) = (("metadata", &keys.metadata), ("metadata_size", &keys.metadata_size));
+        let metadata = part(Part { file, bytes, or: keys.metadata_size().0 });
+        if let (Some(name), Some((file, _))) = (&keys.metadata, metadata) {
+            phases.is_metadata(file, name, sink);
+        }
+        let link = check_link(keys, units, sink)?;
+        let not_empty =
+            [(&keys.sources, sources), (&keys.headers, headers), (&keys.metadata, metadata)];
+        for (name, part) in not_empty {
             if let (Some(name), Some((file, _))) = (name, part) {
                 phases.not_empty(file, name, sink);
             }
         }
         if let (Some(name), Some((file, bytes)), Some(units)) = (&keys.objects, objects, units) {
             let span = keys.object.as_ref().map_or(name.span, |object| object.span);
-            phases.check_growth(file, bytes.saturating_mul(u64::from(units)), span, sink);
+            let links = link.map_or(0, |link| {
+                link.bytes.saturating_mul(units.div_ceil(link.units).into())
+            });
+            let growth = bytes.saturating_mul(u64::from(units)).saturating_add(links);
+            phases.check_growth(file, growth, span, sink);
         }
         let mix = match keys.mix.as_ref().map(|path| phases.mix(path, sink)) {
             Some(None) => return None,
@@ -108,6 +160,8 @@ impl Kind for Build {
             sources,
             headers,
             objects,
+            metadata,
+            link,
             stack_order: keys.stack_order().into(),
             mix,
             kernel_pages: keys.kernel_pages().into(),
@@ -116,7 +170,7 @@ impl Kind for Build {
 
     /// The stages of one unit.
     fn stages(&self, _: u32, planner: &mut Planner<'_>) -> Vec<Stage> {
-        let mut stages = Vec::with_capacity(9);
+        let mut stages = Vec::with_capacity(12);
         if let Some(mix) = &self.mix {
             stages.push(Stage::Beside(Units::new(planner, &mix.rows, 1, 0, 0)));
         }
@@ -131,19 +185,32 @@ impl Kind for Build {
             stages.push(read(planner, file, bytes, BUILD_BLOCK));
         }
         if let Some((file, bytes)) = self.headers {
-            let size = planner.file_sizes[file];
-            let zipf = planner.zipf(size.div_ceil(HEADER_PIECE), HEADER_EXPONENT);
-            stages.push(Stage::run(move |state, _| {
-                let (zipf, prng) = (Arc::clone(&zipf), state.draws("headers"));
-                Box::new(Pieces::new(file, size, bytes, prng, zipf)).into()
-            }));
+            stages.push(pieces(planner, Popular::HEADERS, file, bytes));
         }
         stages.push(Stage::Trace { path: self.trace.clone(), passes: 1, advice: None });
         if let Some((file, bytes)) = self.objects {
             stages.push(append(planner, file, Some(bytes), BUILD_BLOCK));
         }
+        if let Some((file, bytes)) = self.metadata {
+            stages.push(pieces(planner, Popular::METADATA, file, bytes));
+        }
         stages.extend((blocks > 0).then(|| Takes::free(blocks)));
         stages.extend(self.mix.is_some().then_some(Stage::EndBeside));
+        if let (Some((file, object)), Some(link)) = (self.objects, self.link) {
+            let units = self.units;
+            let after = move |round| link.units_after(round, units);
+            stages.push(Stage::run(move |state, round| {
+                let end = state.positions[&file];
+                let offset = end.saturating_sub(object * u64::from(after(round)));
+                Box::new(Objects { file, offset, end }).into()
+            }));
+            if let Stage::Run(write) = append(planner, file, Some(link.bytes), BUILD_BLOCK) {
+                stages.push(Stage::run(move |state, round| match after(round) {
+                    0 => Cursor::Idle,
+                    _ => write.begin(state, round),
+                }));
+            }
+        }
         stages
     }
 
@@ -152,13 +219,39 @@ impl Kind for Build {
     }
 
     fn files(&mut self, each: &mut dyn FnMut(&mut usize, bool)) {
-        let parts = [(&mut self.sources, false), (&mut self.headers, false)];
-        for (part, writes) in parts.into_iter().chain([(&mut self.objects, true)]) {
+        let reads = [&mut self.sources, &mut self.headers].map(|part| (part, false));
+        let writes = [&mut self.objects, &mut self.metadata].map(|part| (part, true));
+        for (part, writes) in reads.into_iter().chain(writes) {
             if let Some((file, _)) = part {
                 each(file, writes);
             }
         }
     }
+}
+
+/// The links of a build; `None` after a mistake was reported.
+fn check_link(keys: &Keys, units: Option<u32>, sink: &mut Sink) -> Option<Option<Link>> {
+    let Some(bytes) = &keys.link else {
+        if let (Some(of), false) = (&keys.link_units, keys.bad.contains(&"link")) {
+            let hint = "add link = \"10MiB\", what a link writes, or leave out both";
+            sink.hinted(of.span, "`link_units` without `link`", hint);
+            return None;
+        }
+        return Some(None);
+    };
+    if keys.objects.is_none() {
+        if !keys.bad.contains(&"objects") {
+            let hint = "add objects = \"NAME\", the file that has them";
+            sink.hinted(bytes.span, "nothing to link: `link` without `objects`", hint);
+        }
+        return None;
+    }
+    if bytes.value.0 == 0 {
+        sink.hinted(bytes.span, "no bytes a link", "leave out `link`");
+        return None;
+    }
+    let units = keys.link_units.as_ref().map(|units| u32::from(units.value)).or(units)?;
+    Some(Some(Link { bytes: bytes.value.0, units }))
 }
 
 /// A file of a build with the bytes a unit takes of it, and what the two keys are called.
@@ -196,9 +289,37 @@ impl Part<'_> {
     }
 }
 
-/// read() calls of whole pieces of a file, some pieces more often than others.
+/// Pieces of a file, some of which are used more often than others.
+#[derive(Clone, Copy, Debug)]
+struct Popular {
+    /// What draws them.
+    draws: &'static str,
+    /// Bytes of a piece.
+    piece: u64,
+    /// Written, not read.
+    write: bool,
+}
+
+impl Popular {
+    const HEADERS: Popular = Popular { draws: "headers", piece: HEADER_PIECE, write: false };
+    const METADATA: Popular = Popular { draws: "metadata", piece: METADATA_BLOCK, write: true };
+}
+
+/// Reads or writes `left` bytes of a file in whole pieces.
+fn pieces(planner: &mut Planner<'_>, of: Popular, file: usize, left: u64) -> Stage {
+    let size = planner.file_sizes[file];
+    let zipf = planner.zipf(size.div_ceil(of.piece), EXPONENT);
+    Stage::run(move |state, _| {
+        let (zipf, prng) = (Arc::clone(&zipf), state.draws(of.draws));
+        let scatter = Scatter::new(size.div_ceil(of.piece));
+        Box::new(Pieces { of, file, size, left, prng, scatter, zipf }).into()
+    })
+}
+
+/// read() or write() calls of whole pieces of a file, some pieces more often than others.
 #[derive(Debug)]
 struct Pieces {
+    of: Popular,
     file: usize,
     size: u64,
     left: u64,
@@ -208,26 +329,38 @@ struct Pieces {
     zipf: Arc<Zipf>,
 }
 
-impl Pieces {
-    fn new(file: usize, size: u64, left: u64, prng: SplitMix64, zipf: Arc<Zipf>) -> Self {
-        let scatter = Scatter::new(size.div_ceil(HEADER_PIECE));
-        Self { file, size, left, prng, scatter, zipf }
-    }
-}
-
 impl Generator for Pieces {
     fn next_op(&mut self) -> Option<Op> {
         if self.left == 0 {
             return None;
         }
-        let offset = self.scatter.page(self.zipf.draw(&mut self.prng) - 1) * HEADER_PIECE;
-        // The file's last piece may be short, and so may be the last read of a unit.
-        let len = HEADER_PIECE.min(self.size - offset).min(self.left);
+        let Popular { piece, write, .. } = self.of;
+        let offset = self.scatter.page(self.zipf.draw(&mut self.prng) - 1) * piece;
+        // The file's last piece may be short, and so may be the last call of a unit.
+        let len = piece.min(self.size - offset).min(self.left);
         self.left -= len;
-        Some(Op::Read { file: self.file, offset, len })
+        let file = self.file;
+        Some(if write { Op::Write { file, offset, len } } else { Op::Read { file, offset, len } })
     }
 
     fn end(self: Box<Self>, state: &mut State) {
-        state.keep_draws("headers", self.prng);
+        state.keep_draws(self.of.draws, self.prng);
+    }
+}
+
+/// read() calls of the objects that a link takes, each once, in the order in which they were written.
+#[derive(Debug)]
+struct Objects {
+    file: usize,
+    offset: u64,
+    end: u64,
+}
+
+impl Generator for Objects {
+    fn next_op(&mut self) -> Option<Op> {
+        let (file, offset) = (self.file, self.offset);
+        let len = BUILD_BLOCK.min(self.end - offset);
+        self.offset += len;
+        (len > 0).then_some(Op::Read { file, offset, len })
     }
 }

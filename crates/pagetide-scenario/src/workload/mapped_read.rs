@@ -1,6 +1,7 @@
 //! `workload = "mapped-read"`: maps a file shared and reads one byte of each page (mapped-file-stream).
 
 use super::prelude::*;
+use super::computing::computing;
 use super::walk::{check_order, check_stride, Order, Walk};
 use crate::load::decode::Hundredths;
 use crate::names::{AdviceKind, OrderKind};
@@ -22,6 +23,8 @@ table! {
         advice: At<AdviceKind> = AdviceKind::Normal,
         /// Passes over it (default 1).
         passes: At<Int<0, { u32::MAX as i64 }>> = Int(1),
+        /// CPU time of the program with each page, after the access (default 0).
+        compute: At<Time> = Time(0),
         /// Phases of a task that name the same region share one mapping (default: the file).
         region: At<Name>,
     }
@@ -42,6 +45,8 @@ pub struct MappedRead {
     pub advice: Advice,
     /// Whole passes over the mapping (for `Random` and `Zipf`: as many draws as pages are read in a pass).
     pub passes: u32,
+    /// CPU time after each access.
+    pub compute_ns: u64,
     /// Region name: phases of one task with the same name share one mapping.
     pub region: String,
 }
@@ -60,14 +65,23 @@ impl Kind for MappedRead {
         let span = keys.size.as_ref().map_or(region.span, |size| size.span);
         phases.use_region(region, Some(file), advice, pages, span, sink)?;
         let (region, passes) = (region.value.0.clone(), keys.passes().into());
-        Some(MappedRead { file, pages, stride: stride?, order: order?, advice, passes, region })
+        Some(MappedRead {
+            file,
+            pages,
+            stride: stride?,
+            order: order?,
+            advice,
+            passes,
+            compute_ns: keys.compute().0,
+            region,
+        })
     }
 
     fn stages(&self, _: u32, planner: &mut Planner<'_>) -> Vec<Stage> {
         let region = planner.file_region(self.file, &self.region, self.pages, self.advice);
         let MappedRead { pages, stride, passes, order, .. } = *self;
         let walk = planner.walk(Walk { region, pages, stride, passes, write: false, order });
-        vec![Stage::Map(region), walk]
+        vec![Stage::Map(region), computing(walk, self.compute_ns)]
     }
 
     fn files(&mut self, each: &mut dyn FnMut(&mut usize, bool)) {

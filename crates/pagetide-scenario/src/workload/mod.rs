@@ -8,12 +8,14 @@
 //! * `program`: a task's phases one after another, as [`Op`](crate::op::Op)s.
 //! * `plan`: regions, stages and draws of a task; `cursor`: where it is within a stage.
 //! * `paced`, `load_curve`: rates, and how they change over time; `request`: what a service does.
+//! * `computing`: CPU time of the program after each page it touches.
 //! * `part`: a part of a region that a phase names.
 //! * `walk`: the orders in which pages are visited; `blocks`, `objects`, `making`: kernel memory that
 //!   several workloads take; `replay`: a page trace as operations; `modulo`: remainders and the
 //!   scattering permutation.
 
 mod blocks;
+mod computing;
 mod cursor;
 mod load_curve;
 mod making;
@@ -36,6 +38,7 @@ use plan::{Planner, Stage};
 use schemars::JsonSchema;
 
 pub use crate::op::{FILE_SIZE_MAX, REGION_PAGES_MAX};
+pub use build::Link;
 pub use load_curve::Load;
 pub use making::Keep;
 pub use modulo::{scatter, SCATTER, SCATTER_ALTERNATE};

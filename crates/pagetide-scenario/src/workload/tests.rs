@@ -26,7 +26,7 @@ fn setup(files: Vec<File>, tasks: Vec<Task>) -> Setup {
 }
 
 fn file(name: &str, size: u64) -> File {
-    File { name: name.into(), size, sparse: true, disk: 0 }
+    File { name: name.into(), size, sparse: true, metadata: false, disk: 0 }
 }
 
 fn task(phases: Vec<Workload>) -> Task {
@@ -70,6 +70,7 @@ fn touch(region: &str, pages: u64, order: Order) -> Workload {
         write: true,
         order,
         advice,
+        compute_ns: 0,
         pace: None,
     })
 }
@@ -93,6 +94,7 @@ fn working_set(anon: u64, file: u64, accesses: u64) -> WorkingSet {
         hot_page_percent: 20,
         write_percent: 100,
         generator_seed: Some(1),
+        compute_ns: 0,
         pace: None,
     }
 }
@@ -164,6 +166,7 @@ fn a_stride_leaves_pages_out() {
             write: true,
             order,
             advice: Advice::Normal,
+            compute_ns: 0,
             pace: None,
         };
         let ops = run(Vec::new(), vec![Workload::Touch(touch)]);
@@ -195,6 +198,7 @@ fn random_draws_continue_over_phases_and_passes() {
             write: false,
             order: Order::Random,
             advice: Advice::Normal,
+            compute_ns: 0,
             pace: None,
         });
         pages_of(&run(Vec::new(), vec![phase; phases]))
@@ -600,4 +604,111 @@ fn a_build_whose_trace_is_gone_ends_with_an_error() {
     assert_eq!(program.next_op().unwrap(), Some(Op::PhaseBegin { phase: 0 }));
     assert!(program.next_op().unwrap_err().to_string().starts_with("task `t`: "));
     assert!(program.next_op().unwrap().is_none());
+}
+
+#[test]
+fn the_program_computes_after_each_access_and_only_then() {
+    let compute = |workload| {
+        let ops = run(vec![file("data", 1 << 20)], vec![workload]);
+        let is_access = |op: &Op| matches!(op, Op::Access { .. });
+        for pair in ops.windows(2) {
+            let computes = pair[1] == Op::Compute { ns: 70 };
+            assert_eq!(computes, is_access(&pair[0]), "{pair:?}");
+        }
+        ops.iter().filter(|op| is_access(op)).count()
+    };
+    for order in [Order::Sequential, Order::Scattered, Order::Random] {
+        let Workload::Touch(plain) = touch("a", 6, order) else { unreachable!() };
+        assert_eq!(compute(Workload::Touch(Touch { compute_ns: 70, ..plain.clone() })), 6);
+        let pace = Some(Pace { bytes: 3000 * 4096, load: Load::default() });
+        assert_eq!(compute(Workload::Touch(Touch { compute_ns: 70, pace, ..plain })), 6);
+        let (region, advice) = ("map".into(), Advice::Normal);
+        assert_eq!(
+            compute(Workload::MappedRead(MappedRead {
+                file: 0,
+                pages: 9,
+                stride: 2,
+                order,
+                advice,
+                passes: 3,
+                compute_ns: 70,
+                region,
+            })),
+            15
+        );
+    }
+    let set = WorkingSet { compute_ns: 70, ..working_set(3, 4, 50) };
+    assert_eq!(compute(Workload::WorkingSet(set)), 50);
+    // Draws go on as without it, over phases and passes.
+    let draws = |compute_ns| {
+        let Workload::Touch(plain) = touch("a", 100, Order::Random) else { unreachable!() };
+        let phase = Workload::Touch(Touch { compute_ns, passes: 2, ..plain });
+        pages_of(&run(Vec::new(), vec![phase.clone(), phase]))
+    };
+    assert_eq!(draws(70), draws(0));
+}
+
+#[test]
+fn links_read_what_units_wrote_and_append() {
+    let trace = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../experiments/traces/cc1-zpipe.ptt");
+    let mut files = vec![file("out", 100), file("inodes", 40_000)];
+    files[1].metadata = true;
+    let build = |link| {
+        Workload::Build(Build {
+            trace: trace.clone(),
+            units: 5,
+            sources: None,
+            headers: None,
+            objects: Some((0, 50_000)),
+            metadata: Some((1, 10_000)),
+            link,
+            stack_order: 0,
+            kernel_pages: 0,
+            mix: None,
+        })
+    };
+    let of = |link| -> Vec<Op> {
+        let mut ops = ops_of(&setup(files.clone(), vec![task(vec![build(link)])]), 10_000_000);
+        ops.retain(|op| matches!(op, Op::Read { .. } | Op::Write { .. }));
+        ops
+    };
+    let on = |ops: &[Op], wanted: usize| -> Vec<Op> {
+        let is = |op: &&Op| matches!(op, Op::Read { file, .. } | Op::Write { file, .. } if *file == wanted);
+        ops.iter().filter(is).copied().collect()
+    };
+    let (read, write) = (
+        |offset, len| Op::Read { file: 0, offset, len },
+        |offset, len| Op::Write { file: 0, offset, len },
+    );
+    let ops = of(Some(Link { bytes: 70_000, units: 2 }));
+    let first = [
+        write(100, 50_000),
+        write(50_100, 50_000),
+        read(100, 65_536),
+        read(65_636, 34_464),
+        write(100_100, 65_536),
+        write(165_636, 4464),
+        write(170_100, 50_000),
+    ];
+    let found = on(&ops, 0);
+    assert_eq!(found[..7], first);
+    // The last unit is linked alone.
+    let last = [write(340_100, 50_000), read(340_100, 50_000), write(390_100, 65_536)];
+    assert_eq!(found[found.len() - 4..][..3], last);
+    // Blocks of 4 KiB, the file's last one short: 10,000 bytes a unit, with or without links.
+    let blocks = on(&ops, 1);
+    assert_eq!(blocks, on(&of(None), 1));
+    let mut sum = 0;
+    for op in blocks {
+        let Op::Write { offset, len, .. } = op else { panic!("{op:?}") };
+        assert!(offset % 4096 == 0 && len <= 4096 && offset + len <= 40_000, "{op:?}");
+        sum += len;
+    }
+    assert_eq!(sum, 50_000);
+    // One link takes all.
+    let reads = on(&of(Some(Link { bytes: 1, units: 1000 })), 0);
+    let reads: Vec<&Op> = reads.iter().filter(|op| matches!(op, Op::Read { .. })).collect();
+    assert_eq!(reads.first(), Some(&&read(100, 65_536)));
+    assert_eq!(reads.len(), 4);
 }

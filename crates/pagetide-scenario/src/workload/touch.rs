@@ -1,6 +1,7 @@
 //! `workload = "touch"`: writes or reads each page of an anonymous region (usemem).
 
 use super::prelude::*;
+use super::computing::computing;
 use super::load_curve::Point;
 use super::paced::Pace;
 use super::walk::{check_order, check_stride, Order, Walk};
@@ -27,6 +28,8 @@ table! {
         region: At<Name>,
         /// Advice on the region: about huge pages (default normal).
         advice: At<HugeAdviceKind>,
+        /// CPU time of the program with each page, after the access (default 0).
+        compute: At<Time> = Time(0),
         /// Bytes a second, or pages a second, a page being an access (default: as fast as it can).
         rate: At<Rate>,
         /// The share of the rate over time (default: all of it).
@@ -51,6 +54,8 @@ pub struct Touch {
     pub order: Order,
     /// Advice given after mapping: about huge pages.
     pub advice: Advice,
+    /// CPU time after each access.
+    pub compute_ns: u64,
     /// How fast; `None`: as fast as it can.
     pub pace: Option<Pace>,
 }
@@ -72,13 +77,15 @@ impl Kind for Touch {
         phases.use_region(&region, None, advice, pages, size.span, sink)?;
         let (passes, write) = (keys.passes().into(), keys.write());
         let (region, order, stride, pace) = (region.value.0, order?, stride?, pace?);
-        Some(Touch { region, pages, stride, passes, write, order, advice, pace })
+        let compute_ns = keys.compute().0;
+        Some(Touch { region, pages, stride, passes, write, order, advice, compute_ns, pace })
     }
 
     fn stages(&self, _: u32, planner: &mut Planner<'_>) -> Vec<Stage> {
         let region = planner.anon_region(&self.region, self.pages, self.advice);
         let Touch { pages, stride, passes, write, order, .. } = *self;
         let walk = planner.walk(Walk { region, pages, stride, passes, write, order });
-        vec![Stage::Map(region), planner.paced(walk, self.pace.as_ref())]
+        let walk = planner.paced(walk, self.pace.as_ref());
+        vec![Stage::Map(region), computing(walk, self.compute_ns)]
     }
 }

@@ -2,6 +2,7 @@
 //! generator of docs/scenario.md.
 
 use super::prelude::*;
+use super::computing::computing;
 use super::cursor::Cursor;
 use super::load_curve::Point;
 use super::modulo::{Modulo, Scatter};
@@ -42,6 +43,8 @@ table! {
         write_percent: At<Int<0, 100>> = Int(100),
         /// Start value of the generator (default: from the run's seed).
         generator_seed: At<Int<0, { i64::MAX }>>,
+        /// CPU time of the program with each page, after the access; not while it populates (default 0).
+        compute: At<Time> = Time(0),
         /// Bytes a second, or pages a second, a page being an access (default: as fast as it can).
         rate: At<Rate>,
         /// The share of the rate over time (default: all of it).
@@ -71,6 +74,8 @@ pub struct WorkingSet {
     /// Start value of the generator; `None`: derived from the run's seed. Phases of one task
     /// with the same region continue the same generator.
     pub generator_seed: Option<u64>,
+    /// CPU time after each access; not while it populates.
+    pub compute_ns: u64,
     /// How fast the accesses are; `None`: as fast as it can.
     pub pace: Option<Pace>,
 }
@@ -118,6 +123,7 @@ impl Kind for WorkingSet {
             hot_page_percent: keys.hot_page_percent().into(),
             write_percent: keys.write_percent().into(),
             generator_seed: keys.generator_seed.as_ref().map(|seed| seed.value.into()),
+            compute_ns: keys.compute().0,
             pace,
         })
     }
@@ -146,7 +152,8 @@ impl Kind for WorkingSet {
         let accesses = Stage::run(move |state, _| {
             Cursor::WorkingSet(Hotspot::new(&set, [anon, file], generator, state))
         });
-        stages.push(planner.paced(accesses, self.pace.as_ref()));
+        let accesses = planner.paced(accesses, self.pace.as_ref());
+        stages.push(computing(accesses, self.compute_ns));
         stages
     }
 

@@ -152,6 +152,7 @@ fn workload(draw: &mut Draw, files: &[File], memory: u64, number: usize) -> Work
             order: order(draw),
             advice,
             passes: 1 + draw.below(2) as u32,
+            compute_ns: 0,
             region: format!("map{number}"),
         }),
         3..=5 => Workload::Touch(Touch {
@@ -162,6 +163,7 @@ fn workload(draw: &mut Draw, files: &[File], memory: u64, number: usize) -> Work
             write: !draw.one_in(4),
             order: order(draw),
             advice: Advice::Normal,
+            compute_ns: 0,
             pace: None,
         }),
         6 => Workload::WorkingSet(WorkingSet {
@@ -174,6 +176,7 @@ fn workload(draw: &mut Draw, files: &[File], memory: u64, number: usize) -> Work
             hot_page_percent: 20,
             write_percent: draw.of(&[0, 50, 100]),
             generator_seed: None,
+            compute_ns: 0,
             pace: None,
         }),
         7 => Workload::Compute(Compute { ns: draw.below(50_000_000) }),
@@ -218,6 +221,7 @@ fn setup_without_groups(seed: u64) -> Setup {
             name: format!("file{i}"),
             size: draw.of(&[PAGE, 100 * PAGE, MIB + 1, memory / 2, memory * 2]),
             sparse: draw.one_in(3),
+            metadata: false,
             disk: draw.below(2) as usize,
         })
         .collect();

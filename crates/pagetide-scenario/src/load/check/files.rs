@@ -49,7 +49,8 @@ pub(super) fn check<'a>(
             continue;
         };
         files.names.insert(&name.value.0, name.span, files.templates.len(), sink);
-        let checked = File { name: name.value.0.clone(), size, sparse: file.sparse(), disk };
+        let (sparse, metadata) = (file.sparse(), file.metadata());
+        let checked = File { name: name.value.0.clone(), size, sparse, metadata, disk };
         let shared = (!file.private()).then_some(files.list.len());
         if shared.is_some() {
             files.list.push(checked.clone());
@@ -72,6 +73,11 @@ impl Files<'_> {
     /// Size of the file of a template.
     pub(super) fn size(&self, template: usize) -> u64 {
         self.templates.get(template).map_or(0, |template| template.file.size)
+    }
+
+    /// Whether the file of a template stands for a file system's own blocks.
+    pub(super) fn is_metadata(&self, template: usize) -> bool {
+        self.templates.get(template).is_some_and(|template| template.file.metadata)
     }
 
     /// Where the file was named.

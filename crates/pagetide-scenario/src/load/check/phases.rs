@@ -116,6 +116,19 @@ impl<'c, 'a> Phases<'c, 'a> {
         None
     }
 
+    /// Reports a file that does not stand for a file system's own blocks.
+    pub(crate) fn is_metadata(&self, file: usize, name: &At<Name>, sink: &mut Sink) {
+        if self.files.is_metadata(file) {
+            return;
+        }
+        sink.push(Problem {
+            span: name.span,
+            message: format!("the file `{}` is no metadata", clip(&name.value.0)),
+            hint: Some("give the file metadata = true".into()),
+            also: self.files.span(file).map(|span| (span, "named here".into())),
+        });
+    }
+
     /// Pages of a mapping of a file.
     pub(crate) fn mapped(
         &self,

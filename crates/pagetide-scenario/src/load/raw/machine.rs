@@ -251,6 +251,9 @@ table! {
         size: At<Size>,
         /// Nothing but holes: reading it needs no disk (default false).
         sparse: At<bool> = false,
+        /// It stands for the file system's own blocks (inode tables, directories, bitmaps): pages of it that are
+        /// dirty or being written cannot be moved, because the journal holds them (default false).
+        metadata: At<bool> = false,
         /// The disk it is on (default: the first).
         disk: At<Name>,
         /// Every task that names it gets a file of its own (default false).

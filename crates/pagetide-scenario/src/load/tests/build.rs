@@ -1,7 +1,7 @@
 //! Builds: files and bytes in pairs, a trace that is there, defaults of the recorded compile.
 
 use super::*;
-use crate::model::Build;
+use crate::model::{Build, Link};
 
 const TRACE: &str = "../../experiments/traces/cc1-zpipe.ptt";
 
@@ -12,12 +12,13 @@ fn with_keys(keys: &str) -> String {
         file("tree", "size = \"64MiB\"\n"),
         file("include", "size = \"5MiB\"\n"),
         file("out", "private = true\n"),
+        file("inodes", "size = \"1MiB\"\nmetadata = true\n"),
     ];
     format!("{SOUND}{}[[task]]\nname = \"make\"\nworkload = \"build\"\n{keys}", files.concat())
 }
 
 /// The line of the first of `keys`, counted from the file's first.
-const KEYS: usize = NEXT + 12;
+const KEYS: usize = NEXT + 16;
 
 fn load_build(keys: &str) -> Result<Scenario, Diagnostics> {
     let base = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -53,23 +54,85 @@ fn defaults_are_those_of_the_recorded_compile() {
         sources: None,
         headers: None,
         objects: None,
+        metadata: None,
+        link: None,
         stack_order: 0,
         kernel_pages: 0,
         mix: None,
     };
     assert_eq!(bare, expected);
-    assert_eq!(files, ["data", "tree", "include"]);
+    assert_eq!(files, ["data", "tree", "include", "inodes"]);
     let named = "sources = \"tree\"\nheaders = \"include\"\nobjects = \"out\"\n";
     let (full, files) = build(&format!("{keys}{named}"));
     assert_eq!(full.sources, Some((1, 6323)));
     assert_eq!(full.headers, Some((2, 442_572)));
-    assert_eq!(full.objects, Some((3, 6592)));
-    assert_eq!(files[3], "out@make");
+    assert_eq!(full.objects, Some((4, 6592)));
+    assert_eq!(files[4], "out@make");
     let bytes = "source = \"8KiB\"\nheader = \"1MiB\"\nobject = 5\n";
     let (sized, _) = build(&format!("{keys}{named}{bytes}"));
     assert_eq!(sized.sources, Some((1, 8192)));
     assert_eq!(sized.headers, Some((2, 1 << 20)));
-    assert_eq!(sized.objects, Some((3, 5)));
+    assert_eq!(sized.objects, Some((4, 5)));
+    let links = "metadata = \"inodes\"\nlink = \"1MiB\"\n";
+    let (linked, _) = build(&format!("{keys}{named}{links}"));
+    assert_eq!(linked.metadata, Some((3, 20 << 10)));
+    assert_eq!(linked.link, Some(Link { bytes: 1 << 20, units: 3 }));
+    let (linked, _) = build(&format!("{keys}{named}{links}metadata_size = 5\nlink_units = 2\n"));
+    assert_eq!(linked.metadata, Some((3, 5)));
+    assert_eq!(linked.link, Some(Link { bytes: 1 << 20, units: 2 }));
+}
+
+#[test]
+fn links_have_objects_and_metadata_is_the_file_systems() {
+    let keys = format!("path = \"{TRACE}\"\nunits = 1000000\n");
+    expect_key(
+        &format!("{keys}link = \"1MiB\"\n"),
+        3,
+        8,
+        "\"1MiB\"",
+        "nothing to link: `link` without `objects`",
+        "add objects = \"NAME\", the file that has them",
+    );
+    expect_key(
+        &format!("{keys}objects = \"out\"\nlink = 0\n"),
+        4,
+        8,
+        "0",
+        "no bytes a link",
+        "leave out `link`",
+    );
+    expect_key(
+        &format!("{keys}objects = \"out\"\nlink_units = 5\n"),
+        4,
+        14,
+        "5",
+        "`link_units` without `link`",
+        "add link = \"10MiB\", what a link writes, or leave out both",
+    );
+    expect_key(
+        &format!("{keys}object = 1\nlink_units = 1\nlink = \"9MiB\"\nobjects = \"out\"\n"),
+        3,
+        10,
+        "1",
+        "the file becomes too large",
+        "at most 8TiB",
+    );
+    expect_key(
+        &format!("{keys}metadata = \"tree\"\n"),
+        3,
+        12,
+        "\"tree\"",
+        "the file `tree` is no metadata",
+        "give the file metadata = true",
+    );
+    expect_key(
+        &format!("{keys}metadata_size = 5\n"),
+        3,
+        17,
+        "5",
+        "`metadata_size` without `metadata`",
+        "add metadata = \"NAME\", the file, or leave out both",
+    );
 }
 
 #[test]

@@ -33,6 +33,7 @@ fn a_small_scenario_gets_its_defaults() {
         write: true,
         order: Order::Sequential,
         advice: Advice::Normal,
+        compute_ns: 0,
         pace: None,
     });
     assert_eq!(setup.tasks[0].phases[0].workload, touch);

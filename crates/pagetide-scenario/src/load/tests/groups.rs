@@ -127,7 +127,7 @@ fn targets_must_be_there() {
         1,
         "target",
         "workload touch takes no `target`",
-        "its keys are size, write, order, exponent, stride, passes, region, advice, rate, load",
+        "its keys are size, write, order, exponent, stride, passes, region, advice, compute, rate, load",
     );
 }
 

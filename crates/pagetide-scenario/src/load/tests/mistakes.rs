@@ -76,7 +76,7 @@ fn unknown_keys() {
         1,
         "populate",
         "workload touch takes no `populate`",
-        "its keys are size, write, order, exponent, stride, passes, region, advice, rate, load",
+        "its keys are size, write, order, exponent, stride, passes, region, advice, compute, rate, load",
     );
     expect(
         "[[task]]\nname = \"b\"\n[[task.phase]]\nname = \"p\"\nworkload = \"sleep\"\n\

@@ -125,6 +125,7 @@ fn advice_stays_with_the_region() {
         write: true,
         order: Order::Sequential,
         advice,
+        compute_ns: 0,
         pace: None,
     });
     let interleave = Workload::Interleave(Interleave { region: "anon".into(), pages: 1, file: 0 });

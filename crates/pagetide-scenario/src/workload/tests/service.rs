@@ -125,7 +125,17 @@ fn accesses_at_a_rate_are_due_at_whole_milliseconds() {
     let pace = Some(Pace { bytes: 1500 * 4096, load: Load::default() });
     let advice = Advice::Normal;
     let (region, order) = ("a".into(), Order::Sequential);
-    let touch = Touch { region, pages: 5, stride: 1, passes: 1, write: true, order, advice, pace };
+    let touch = Touch {
+        region,
+        pages: 5,
+        stride: 1,
+        passes: 1,
+        write: true,
+        order,
+        advice,
+        compute_ns: 0,
+        pace,
+    };
     let ops = run(Vec::new(), vec![Workload::Touch(touch)]);
     let (until, access) = (
         |ms: u64| Op::Until { ns: ms * 1_000_000 },
@@ -149,7 +159,17 @@ fn accesses_at_a_rate_are_due_at_whole_milliseconds() {
     let ends = |pages| {
         let pace = Some(Pace { bytes: 1024 * 4096, load: Load::default() });
         let (region, order) = ("a".into(), Order::Sequential);
-        let touch = Touch { region, pages, stride: 1, passes: 1, write: true, order, advice, pace };
+        let touch = Touch {
+            region,
+            pages,
+            stride: 1,
+            passes: 1,
+            write: true,
+            order,
+            advice,
+            compute_ns: 0,
+            pace,
+        };
         let ops = run(Vec::new(), vec![Workload::Touch(touch)]);
         assert_eq!(pages_of(&ops).len() as u64, pages);
         ops.iter().filter_map(|op| if let Op::Until { ns } = op { Some(*ns) } else { None }).max()
