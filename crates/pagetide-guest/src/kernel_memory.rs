@@ -31,7 +31,8 @@ impl KernelMemory {
     /// # Errors
     /// A sentence, if this kernel has no such file.
     pub fn new(setup: &Setup, id: usize) -> Result<KernelMemory, String> {
-        let asks = setup.tasks[id].phases.iter().any(|phase| phase.workload.asks_for_kernel_memory());
+        let asks =
+            setup.tasks[id].phases.iter().any(|phase| phase.workload.asks_for_kernel_memory());
         let mut memory = KernelMemory { file: None, asked: 0, got: 0 };
         if !asks {
             return Ok(memory);

@@ -201,10 +201,10 @@ fn policies(setup: &Setup) {
 /// Makes writes in their order, and returns those that were refused. A write that is invalid may be so only until
 /// another one is made: the marks of the machine must be in order after every write. So the marks are written where
 /// the last of them stands, as the simulator does, and what was invalid is tried again after each write that was not.
-fn in_accepted_order<'w>(
-    writes: &'w [ControlWrite],
+fn in_accepted_order(
+    writes: &[ControlWrite],
     mut make: impl FnMut(&ControlWrite) -> io::Result<()>,
-) -> Vec<(&'w ControlWrite, io::Error)> {
+) -> Vec<(&ControlWrite, io::Error)> {
     let is_mark = |write: &ControlWrite| {
         matches!(
             write,

@@ -23,22 +23,21 @@ pub fn impossible(setup: &Setup, gives_memory: bool) -> Option<String> {
     if gives_memory {
         return None;
     }
-    for task in &setup.tasks {
-        for phase in task.phases.iter().filter(|phase| phase.workload.asks_for_kernel_memory()) {
-            let what = match &phase.workload {
-                Workload::HighOrder(_) => "workload high-order",
-                Workload::KernelMemory(_) => "workload kernel-memory",
-                Workload::KernelObjects(_) => "workload kernel-objects",
-                _ => "a build with stack_order, kernel_pages or a mix",
-            };
-            return Some(format!(
-                "task `{}`, phase `{}`: {what} needs a kernel that gives memory on request: that of the \
-                 proposals (`make proposals`, --kernel proposals)",
-                task.name, phase.name
-            ));
-        }
-    }
-    None
+    let phases = setup.tasks.iter().flat_map(|task| task.phases.iter().map(move |it| (task, it)));
+    let asks = phases.into_iter().find(|(_, phase)| phase.workload.asks_for_kernel_memory());
+    asks.map(|(task, phase)| {
+        let what = match &phase.workload {
+            Workload::HighOrder(_) => "workload high-order",
+            Workload::KernelMemory(_) => "workload kernel-memory",
+            Workload::KernelObjects(_) => "workload kernel-objects",
+            _ => "a build with stack_order, kernel_pages or a mix",
+        };
+        format!(
+            "task `{}`, phase `{}`: {what} needs a kernel that gives memory on request: that of the \
+             proposals (`make proposals`, --kernel proposals)",
+            task.name, phase.name
+        )
+    })
 }
 
 /// The first file that a kernel with these switches lacks for a policy of the setup.
@@ -153,8 +152,14 @@ mod tests {
         for (keys, what) in [
             ("workload = \"high-order\"\nattempts = 1\n", "workload high-order"),
             ("workload = \"kernel-memory\"\nblocks = 1\ncount = 1\n", "workload kernel-memory"),
-            (&format!("{build}stack_order = 2\n"), "a build with stack_order, kernel_pages or a mix"),
-            (&format!("{build}kernel_pages = 1\n"), "a build with stack_order, kernel_pages or a mix"),
+            (
+                &format!("{build}stack_order = 2\n"),
+                "a build with stack_order, kernel_pages or a mix",
+            ),
+            (
+                &format!("{build}kernel_pages = 1\n"),
+                "a build with stack_order, kernel_pages or a mix",
+            ),
         ] {
             let why = "needs a kernel that gives memory on request: that of the proposals (`make proposals`, \
                        --kernel proposals)";

@@ -211,7 +211,8 @@ pub fn parse(bytes: &[u8]) -> Result<Report, Garbage> {
                 let [task, phase, ns, operations] = numbers(rest).map_err(garbage)?;
                 report.programs.insert((task as usize, phase as usize), (ns, operations));
             }
-            "@trace" | "@cpu" | "@blocks" | "@resident" | "@errno" | "@usage" | "@served" | "@snapped" => {
+            "@trace" | "@cpu" | "@blocks" | "@resident" | "@errno" | "@usage" | "@served"
+            | "@snapped" => {
                 let Some(mut snapshot) = open.take() else {
                     return Err(garbage(format!("{word} outside of a snapshot")));
                 };

@@ -203,6 +203,11 @@ impl ScanControl {
         again
     }
 
+    /// Whether somebody was passed over who will not be if nothing else helps.
+    pub(crate) fn spares_anybody(&self) -> bool {
+        self.shrink_priority_spared || self.plugin_spared
+    }
+
     /// Whether kswapd reclaims.
     pub fn is_kswapd(&self) -> bool {
         self.reclaimer == Reclaimer::Kswapd

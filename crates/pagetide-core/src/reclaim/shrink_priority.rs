@@ -47,6 +47,15 @@ impl GroupRule for ShrinkPriority {
 }
 
 impl<O: Owners> Manager<O> {
+    /// At which priority the objects of a group are shrunk, which is not passed over: the patch lowers it
+    /// with that of the lists. Soft limits change that of the lists alone.
+    pub(crate) fn slab_priority(&self, memcg: MemcgId, sc: &ScanControl) -> i8 {
+        if !sc.is_global() || sc.ignore_shrink_priority {
+            return sc.priority;
+        }
+        sc.priority + (DEF_PRIORITY - self.shrink_priority(memcg))
+    }
+
     /// The value that counts for a group.
     pub(crate) fn shrink_priority(&self, memcg: MemcgId) -> i8 {
         let own = self.memcgs[memcg.idx()].shrink_priority;

@@ -477,6 +477,8 @@ fn build(trace: &TraceFile, units: u32) -> Build {
         objects: None,
         stack_order: 0,
         kernel_pages: 0,
+        link: None,
+        metadata: None,
         mix: None,
     }
 }

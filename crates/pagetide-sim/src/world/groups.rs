@@ -267,7 +267,9 @@ impl World {
     }
 
     /// What groups that are gone had, and had counted, when they were removed the last time.
-    pub(crate) fn removed_groups(&self) -> impl Iterator<Item = &(GroupCounts, Option<GroupTotals>)> {
+    pub(crate) fn removed_groups(
+        &self,
+    ) -> impl Iterator<Item = &(GroupCounts, Option<GroupTotals>)> {
         let gone = self.last_counts.values();
         gone.filter(|(counts, _)| !self.is_there(counts.group))
     }

@@ -441,6 +441,10 @@ impl<O: Owners> Manager<O> {
         let sc = &mut kswapd.sc;
         let reclaimed = sc.nr_reclaimed - kswapd.round_reclaimed;
         if kswapd.nr_boost_reclaim > 0 && reclaimed == 0 {
+            // Not hopeless as long as somebody was passed over.
+            if sc.nr_reclaimed == 0 && !sc.spares_anybody() {
+                kswapd.failures += 1;
+            }
             return false;
         }
         if kswapd.raise_priority || reclaimed == 0 {

@@ -70,12 +70,9 @@ impl<O: Owners> Manager<O> {
         classzone: usize,
     ) -> bool {
         let flags = AllocFlags::at(Watermark::Low);
-        self.mem.nodes[node.idx()].zones[..=end]
-            .iter()
-            .filter(|zone| zone.is_populated())
-            .any(|zone| {
-                zone_watermark_ok(zone, order, zone.wmark(Watermark::Low), classzone, flags)
-            })
+        self.mem.nodes[node.idx()].zones[..=end].iter().filter(|zone| zone.is_populated()).any(
+            |zone| zone_watermark_ok(zone, order, zone.wmark(Watermark::Low), classzone, flags),
+        )
     }
 
     /// What a round of 6.1's kswapd does if it compacts: it sets the goal by the zones where compaction has

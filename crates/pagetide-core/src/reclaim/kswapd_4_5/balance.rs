@@ -136,9 +136,9 @@ impl<O: Owners> Manager<O> {
                 }
                 // The comparison that is never true if there was nothing to reclaim.
                 let compacts = state.needs_compaction && sc.nr_reclaimed > state.nr_attempted;
+                let order = sc.order;
                 state.at = Place::End;
-                if compacts {
-                    let order = self.nodes[node.idx()].kswapd.alloc_order;
+                if compacts && order > 0 {
                     state.at = Place::Compact(self.kswapd_begins_to_compact(node, order));
                 }
             }

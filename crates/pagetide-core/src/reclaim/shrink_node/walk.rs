@@ -147,7 +147,8 @@ impl<O: Owners> Manager<O> {
                     let counts = self.get_scan_count(memcg, pass.node, sc, plan);
                     // Small groups have nothing to scan at mild priorities, and there may be many.
                     if memcg != ROOT && counts == [0; 4] && !self.must_age_anon(memcg, pass.node) {
-                        if let Some(slab) = self.begin_shrink_slab(memcg, pass.node, sc.priority) {
+                        let priority = self.slab_priority(memcg, sc);
+                        if let Some(slab) = self.begin_shrink_slab(memcg, pass.node, priority) {
                             pass.stage = Stage::Slab(position, slab);
                             continue;
                         }
@@ -186,7 +187,8 @@ impl<O: Owners> Manager<O> {
                     if self.shrink_lruvec_step(lruvec, memcg, pass.node, sc, ctx) {
                         sc.nr_reclaimed += lruvec.nr_reclaimed;
                         let position = *at;
-                        pass.stage = match self.begin_shrink_slab(memcg, pass.node, sc.priority) {
+                        let priority = self.slab_priority(memcg, sc);
+                        pass.stage = match self.begin_shrink_slab(memcg, pass.node, priority) {
                             Some(slab) => Stage::Slab(position, slab),
                             None => Stage::After(position),
                         };
@@ -201,6 +203,7 @@ impl<O: Owners> Manager<O> {
     fn shrink_node_begin(&mut self, pass: &mut ShrinkNode, sc: &mut ScanControl) {
         pass.reclaimed_before = sc.nr_reclaimed;
         pass.scanned_before = sc.nr_scanned;
+        pass.walk = 0;
         pass.walk_scanned = sc.nr_scanned;
         sc.tally = Default::default();
         self.prepare_scan_count(pass.node, sc);
