@@ -244,7 +244,7 @@ def records(name):
 
 
 def render():
-    out = [(HERE / "page.md").read_text().rstrip(), ""]
+    out = [(HERE / "page.txt").read_text().rstrip(), ""]
     totals = {kind: [0, 0, 0] for kind in ("plain", "calibrated", "linux", "better")}
     body, summary = [], []
     for mail, experiments in MAILS:
