@@ -346,8 +346,9 @@ def check(_):
 def run(arguments):
     for name in arguments.name or NAMES:
         begun = time.monotonic()
-        columns = simulate(arguments.pagetide, name)
-        write_record(RECORDS / f"plain-{name}.csv", [f"scripts/seeds/seeds.py run {name}"], columns)
+        columns = simulate(arguments.pagetide, name, repeats=arguments.repeats)
+        repeats = "" if arguments.repeats is None else f" --repeats {arguments.repeats}"
+        write_record(RECORDS / f"plain-{name}.csv", [f"scripts/seeds/seeds.py run {name}{repeats}"], columns)
         print(f"{name}: {time.monotonic() - begun:.0f} s", file=sys.stderr)
 
 
@@ -355,7 +356,8 @@ def compare(arguments):
     wrong = []
     for name in arguments.name or NAMES:
         kept = read_record(RECORDS / f"plain-{name}.csv") or {}
-        for column, metrics in simulate(arguments.pagetide, name).items():
+        repeats = max((runs for metrics in kept.values() for _, _, runs in metrics.values()), default=None)
+        for column, metrics in simulate(arguments.pagetide, name, repeats=repeats).items():
             for metric, (mean, _, _) in metrics.items():
                 there = kept.get(column, {}).get(metric, (math.nan,))[0]
                 if number(mean) != number(there):
@@ -580,6 +582,8 @@ def main():
         one = commands.add_parser(command.__name__)
         if many:
             one.add_argument("name", nargs=many, choices=NAMES + [[]] if many == "*" else NAMES)
+        if command is run:
+            one.add_argument("--repeats", type=int, help="runs of each column instead of the experiment's own number")
         one.set_defaults(command=command)
     arguments = parser.parse_args()
     try:
