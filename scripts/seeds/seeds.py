@@ -2,12 +2,13 @@
 """Everything that the five mails published, beside what comes out here: docs/seeds.md and what it is made of.
 
     seeds.py page                  writes docs/seeds.md from the records
+    seeds.py scenarios             writes experiments/calibrated/NAME.toml from the plain ones and the best fits
     seeds.py check                 says whether docs/seeds.md and the calibrated scenarios are what the records give
     seeds.py run [NAME...]         runs the experiments as they ship, and writes records/plain-NAME.csv
     seeds.py compare [NAME...]     runs them and says whether the records are still what comes out
     seeds.py calibrate NAME...     searches as calibration.toml says, and writes records/fits-NAME.csv
-    seeds.py predict NAME...       the ten best fits: judges them with fresh seeds, writes the scenario of the best,
-                                   experiments/calibrated/NAME.toml, and computes all its columns, once
+    seeds.py predict NAME...       the ten best fits: judges them with fresh seeds,
+                                   and computes all columns, once; then `scenarios`
 
 The command is `pagetide`, or what --pagetide names. All needs Python 3.11 and nothing else.
 
@@ -138,12 +139,12 @@ def number(value):
     return "" if value is None or math.isnan(value) else f"{value:.6g}"
 
 
-def simulate(pagetide, name, settings=(), variants=(), seed=None, repeats=None, limit=None, file=None):
+def simulate(arguments, name, settings=(), variants=(), seed=None, repeats=None, limit=None, file=None):
     """Runs an experiment; {column: {metric: (mean, deviation, runs)}} of the metrics that the mail published."""
     wanted, _ = published(name)
     metrics = sorted({metric for figures in wanted.values() for metric in figures})
     file = file or EXPERIMENTS / f"{name}.toml"
-    command = [pagetide, "run", str(file), "--jobs", "1", "--no-why", "--format", "json"]
+    command = [arguments.pagetide, "run", str(file), "--jobs", arguments.jobs, "--no-why", "--format", "json"]
     for key, value in settings:
         command += ["--set", f"{key}={value}"]
     for variant in variants or [column for column in wanted]:
@@ -277,7 +278,8 @@ def table(name, pairs, sums):
     plain, calibrated, linux, fits = records(name)
     _, source = published(name)
     lines = [f"[{name}](../experiments/{name}.toml): {source}.", ""]
-    lines += ["| | published | plain | | calibrated | ten best fits | | Linux | |", "|---|--:|--:|---|--:|--:|---|--:|---|"]
+    lines += ["| | published | plain | | calibrated | best fits | | Linux | |"]
+    lines += ["|---|--:|--:|---|--:|--:|---|--:|---|"]
     last = None
     for metric, before, after, theirs in cells(name, pairs):
         if after != last:
@@ -338,7 +340,7 @@ def check(_):
     for name in NAMES:
         found = EXPERIMENTS / "calibrated" / f"{name}.toml"
         if found.exists() and found.read_text() != calibrated_scenario(name):
-            wrong.append(f"{found.relative_to(ROOT)} is not the best fit on the plain scenario: seeds.py predict {name}")
+            wrong.append(f"{found.relative_to(ROOT)} is not the plain scenario with the best fit: seeds.py scenarios")
     if wrong:
         raise Trouble("\n".join(wrong))
 
@@ -346,7 +348,7 @@ def check(_):
 def run(arguments):
     for name in arguments.name or NAMES:
         begun = time.monotonic()
-        columns = simulate(arguments.pagetide, name, repeats=arguments.repeats)
+        columns = simulate(arguments, name, repeats=arguments.repeats)
         repeats = "" if arguments.repeats is None else f" --repeats {arguments.repeats}"
         write_record(RECORDS / f"plain-{name}.csv", [f"scripts/seeds/seeds.py run {name}{repeats}"], columns)
         print(f"{name}: {time.monotonic() - begun:.0f} s", file=sys.stderr)
@@ -357,7 +359,7 @@ def compare(arguments):
     for name in arguments.name or NAMES:
         kept = read_record(RECORDS / f"plain-{name}.csv") or {}
         repeats = max((runs for metrics in kept.values() for _, _, runs in metrics.values()), default=None)
-        for column, metrics in simulate(arguments.pagetide, name, repeats=repeats).items():
+        for column, metrics in simulate(arguments, name, repeats=repeats).items():
             for metric, (mean, _, _) in metrics.items():
                 there = kept.get(column, {}).get(metric, (math.nan,))[0]
                 if number(mean) != number(there):
@@ -402,8 +404,8 @@ def calibrated_scenario(name):
             merged = {**{key: literal(value) for key, value in settings}, **{k: literal(v) for k, v in kept.items()}}
             out.append("set = { " + ", ".join(f'"{key}" = {value}' for key, value in merged.items()) + " }")
     head = [
-        f"# Made by `scripts/seeds/seeds.py predict {name}`: experiments/{name}.toml with what was fitted to the column",
-        "# before the patch (scripts/seeds/calibration.toml) set in every variant. See docs/seeds.md.",
+        f"# Made by scripts/seeds/seeds.py: experiments/{name}.toml with what was fitted to the column before the patch",
+        "# (scripts/seeds/calibration.toml) set in every variant. See docs/seeds.md.",
         "",
     ]
     return "\n".join(head + out) + "\n"
@@ -489,7 +491,7 @@ def trial(arguments, name, texts, variants, seeds):
         file = pathlib.Path(directory) / f"{name}.toml"
         file.write_text(base_text(name, f"{EXPERIMENTS}/"))
         return simulate(
-            arguments.pagetide,
+            arguments,
             name,
             settings_of(name, texts),
             variants,
@@ -506,13 +508,13 @@ def calibrate(arguments):
         free, dice = spec["free"], random.Random(1)
         trials = []  # (objective, values, texts)
         begun = time.monotonic()
-        for number_ in range(1 + spec["random"] + spec["steps"]):
-            if number_ == 0:
+        for at in range(1 + spec["random"] + spec["steps"]):
+            if at == 0:
                 values = dict.fromkeys(free, "plain")
-            elif number_ <= spec["random"]:
+            elif at <= spec["random"]:
                 values = {it: draw(parameter, dice) for it, parameter in free.items()}
             else:
-                step = number_ - spec["random"] - 1
+                step = at - spec["random"] - 1
                 values = dict(min(trials, key=lambda one: one[0])[1])
                 it = list(free)[step % len(free)]
                 share = 0.25 - 0.2 * step / max(spec["steps"] - 1, 1)
@@ -524,16 +526,17 @@ def calibrate(arguments):
                 print(trouble, file=sys.stderr)
                 found = None
             trials.append((distance(name, found), values, texts))
-            print(f"{name} {number_} {math.exp(trials[-1][0]):.3f} {texts}", file=sys.stderr, flush=True)
+            print(f"{name} {at} {math.exp(trials[-1][0]):.3f} {texts}", file=sys.stderr, flush=True)
         write_fits(name, trials, {}, begun)
 
 
 def write_fits(name, trials, judged, begun=None):
-    """The log of a search: each trial, its objective, and for the ten best the judgement by fresh seeds and the rank."""
+    """The log of a search: each trial and its objective; of the best, the judgement by fresh seeds and the rank."""
     spec = calibration()[name]
     ranks = {at: rank for rank, at in enumerate(sorted(judged, key=lambda at: judged[at]))}
     with open(RECORDS / f"fits-{name}.csv", "w", newline="") as file:
-        file.write(f"# scripts/seeds/seeds.py calibrate {name}, then predict: seeds {spec['seeds']}, judges {spec['judges']}\n")
+        seeds = f"seeds {spec['seeds']}, judges {spec['judges']}"
+        file.write(f"# scripts/seeds/seeds.py calibrate {name}, then predict: {seeds}\n")
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow([*FIT_COLUMNS, *spec["free"]])
         for at, (objective, _, texts) in enumerate(trials):
@@ -568,16 +571,23 @@ def predict(arguments):
         first = min(judged, key=lambda at: judged[at])
         comment = [f"scripts/seeds/seeds.py predict {name}: trial {first}, seeds {spec['judges']}"]
         write_record(RECORDS / f"calibrated-{name}.csv", comment, whole[first])
-        (EXPERIMENTS / "calibrated").mkdir(exist_ok=True)
-        (EXPERIMENTS / "calibrated" / f"{name}.toml").write_text(calibrated_scenario(name))
+    scenarios(arguments)
+
+
+def scenarios(_):
+    for name in NAMES:
+        if (RECORDS / f"calibrated-{name}.csv").exists():
+            (EXPERIMENTS / "calibrated").mkdir(exist_ok=True)
+            (EXPERIMENTS / "calibrated" / f"{name}.toml").write_text(calibrated_scenario(name))
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pagetide", default="pagetide", help="the command")
+    parser.add_argument("--jobs", default="1", help="runs at a time; it does not change the result")
     commands = parser.add_subparsers(dest="command", required=True)
     for command, many in (
-        (page, None), (check, None), (run, "*"), (compare, "*"), (calibrate, "+"), (predict, "+")
+        (page, None), (scenarios, None), (check, None), (run, "*"), (compare, "*"), (calibrate, "+"), (predict, "+")
     ):
         one = commands.add_parser(command.__name__)
         if many:

@@ -12,10 +12,11 @@ fn script(arguments: &[&str]) -> Option<Output> {
         eprintln!("skipped: {python} is no Python 3.11 or newer");
         return None;
     }
+    let jobs = std::thread::available_parallelism().map_or(1, std::num::NonZero::get).to_string();
     let ran = Command::new(python)
         .env("PYTHONDONTWRITEBYTECODE", "1")
         .arg(root().join("scripts/seeds/seeds.py"))
-        .args(["--pagetide", env!("CARGO_BIN_EXE_pagetide")])
+        .args(["--pagetide", env!("CARGO_BIN_EXE_pagetide"), "--jobs", &jobs])
         .args(arguments)
         .output();
     Some(ran.expect("Python has just run"))
@@ -49,7 +50,8 @@ fn records_of_documents_are_what_the_experiments_give() {
         "tunable-watermarks-4g",
         "shrink-priority",
     ];
-    let wanted = experiments.into_iter().filter(|name| only.as_deref().is_none_or(|one| one == *name));
+    let wanted =
+        experiments.into_iter().filter(|name| only.as_deref().is_none_or(|one| one == *name));
     let names: Vec<&str> = wanted.collect();
     if names.is_empty() {
         return;
