@@ -404,8 +404,8 @@ def calibrated_scenario(name):
             merged = {**{key: literal(value) for key, value in settings}, **{k: literal(v) for k, v in kept.items()}}
             out.append("set = { " + ", ".join(f'"{key}" = {value}' for key, value in merged.items()) + " }")
     head = [
-        f"# Made by scripts/seeds/seeds.py: experiments/{name}.toml with what was fitted to the column before the patch",
-        "# (scripts/seeds/calibration.toml) set in every variant. See docs/seeds.md.",
+        f"# Made by scripts/seeds/seeds.py: experiments/{name}.toml with what was fitted to the column before",
+        "# the patch (scripts/seeds/calibration.toml) set in every variant. See docs/seeds.md.",
         "",
     ]
     return "\n".join(head + out) + "\n"
