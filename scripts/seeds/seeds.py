@@ -256,7 +256,7 @@ def render():
             if name in CONTROLS:
                 body += ["The control, which is not counted: with room for both builds nothing is to change.", ""]
                 body += table(name, CONTROLS[name], None)
-            body += note(name)
+            body += [runs_of(name), ""] + note(name)
         summary.append(
             f"| {mail} | {count(here['plain'])} | {count(here['calibrated'])} | {count(here['linux'])} |"
         )
@@ -299,6 +299,15 @@ def table(name, pairs, sums):
             f"| {mark(two)} | {percent(real.change)} | {mark(real)} |"
         )
     return [*lines, ""]
+
+
+def runs_of(name):
+    """How many runs the columns are of."""
+    parts = []
+    for kind, record in zip(("plain", "calibrated", "Linux"), records(name)):
+        runs = max((runs for metrics in (record or {}).values() for _, _, runs in metrics.values()), default=0)
+        parts.append(f"{kind} {'none yet' if runs == 0 else runs}")
+    return f"Runs of each column: {', '.join(parts)}."
 
 
 def note(name):
