@@ -7,8 +7,9 @@
     seeds.py run [NAME...]         runs the experiments as they ship, and writes records/plain-NAME.csv
     seeds.py compare [NAME...]     runs them and says whether the records are still what comes out
     seeds.py calibrate NAME...     searches as calibration.toml says, and writes records/fits-NAME.csv
-    seeds.py predict NAME...       the ten best fits: judges them with fresh seeds,
-                                   and computes all columns, once; then `scenarios`
+    seeds.py predict NAME...       the ten best fits: judges them with fresh seeds, and computes all columns, once;
+                                   then `final` and `scenarios`
+    seeds.py final NAME...         the best one again, with as many runs as the plain experiment, and other seeds
 
 The command is `pagetide`, or what --pagetide names. All needs Python 3.11 and nothing else.
 
@@ -577,9 +578,21 @@ def predict(arguments):
         (RECORDS / "spread").mkdir(exist_ok=True)
         for rank, at in enumerate(sorted(judged, key=lambda at: judged[at])):
             write_record(RECORDS / "spread" / f"{name}-{rank}.csv", [f"trial {at}"], whole[at])
-        first = min(judged, key=lambda at: judged[at])
-        comment = [f"scripts/seeds/seeds.py predict {name}: trial {first}, seeds {spec['judges']}"]
-        write_record(RECORDS / f"calibrated-{name}.csv", comment, whole[first])
+    final(arguments)
+
+
+def final(arguments):
+    """The best fit's columns, with as many runs as the plain experiment and seeds that have chosen nothing."""
+    for name in arguments.name:
+        with open(RECORDS / f"fits-{name}.csv", newline="") as file:
+            rows = list(csv.DictReader(line for line in file if not line.startswith("#")))
+        (best,) = (row for row in rows if row["rank"] == "0")
+        runs = arguments.repeats or scenario(name)["repeats"]
+        seeds = range(201, 201 + runs)
+        columns, _ = published(name)
+        texts = {it: best[it] for it in calibration()[name]["free"]}
+        comment = [f"scripts/seeds/seeds.py final {name}: trial {best['trial']}, seeds 201 to {200 + runs}"]
+        write_record(RECORDS / f"calibrated-{name}.csv", comment, trial(arguments, name, texts, list(columns), seeds))
     scenarios(arguments)
 
 
@@ -596,12 +609,12 @@ def main():
     parser.add_argument("--jobs", default="1", help="runs at a time; it does not change the result")
     commands = parser.add_subparsers(dest="command", required=True)
     for command, many in (
-        (page, None), (scenarios, None), (check, None), (run, "*"), (compare, "*"), (calibrate, "+"), (predict, "+")
+        (page, None), (scenarios, None), (check, None), (run, "*"), (compare, "*"), (calibrate, "+"), (predict, "+"), (final, "+")
     ):
         one = commands.add_parser(command.__name__)
         if many:
             one.add_argument("name", nargs=many, choices=NAMES + [[]] if many == "*" else NAMES)
-        if command is run:
+        if command in (run, predict, final):
             one.add_argument("--repeats", type=int, help="runs of each column instead of the experiment's own number")
         one.set_defaults(command=command)
     arguments = parser.parse_args()
