@@ -18,4 +18,5 @@ mod pages;
 mod reports;
 mod run;
 mod schema;
+mod seeds;
 mod sweep;

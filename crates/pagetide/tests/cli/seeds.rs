@@ -1,0 +1,63 @@
+//! docs/seeds.md and the calibrated scenarios are what their records give, and the records are what the experiments
+//! give: scripts/seeds/seeds.py. Without Python 3.11 the tests say so and pass.
+
+use crate::document::root;
+use std::process::{Command, Output};
+
+/// Runs the script with the built command, or says that there is no Python for it.
+fn script(arguments: &[&str]) -> Option<Output> {
+    let python = std::env::var("PAGETIDE_PYTHON").unwrap_or_else(|_| "python3".to_owned());
+    let has_toml = Command::new(&python).args(["-c", "import tomllib"]).output();
+    if !has_toml.is_ok_and(|ran| ran.status.success()) {
+        eprintln!("skipped: {python} is no Python 3.11 or newer");
+        return None;
+    }
+    let jobs = std::thread::available_parallelism().map_or(1, std::num::NonZero::get).to_string();
+    let ran = Command::new(python)
+        .env("PYTHONDONTWRITEBYTECODE", "1")
+        .arg(root().join("scripts/seeds/seeds.py"))
+        .args(["--pagetide", env!("CARGO_BIN_EXE_pagetide"), "--jobs", &jobs])
+        .args(arguments)
+        .output();
+    Some(ran.expect("Python has just run"))
+}
+
+#[track_caller]
+fn succeeds(arguments: &[&str]) {
+    if let Some(ran) = script(arguments) {
+        assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+    }
+}
+
+#[test]
+fn the_page_is_what_the_records_give() {
+    succeeds(&["check"]);
+}
+
+/// Named so that `make test-docs` runs it. `PAGETIDE_ACCEPT=1` records anew, `PAGETIDE_ONLY=NAME` takes one.
+#[test]
+#[cfg_attr(debug_assertions, ignore = "takes minutes: make test-docs")]
+fn records_of_documents_are_what_the_experiments_give() {
+    let accepts = std::env::var_os("PAGETIDE_ACCEPT").is_some();
+    let only = std::env::var("PAGETIDE_ONLY").ok();
+    let experiments = [
+        "soft-limit",
+        "kcompactd",
+        "slab-boot",
+        "slab-sysbench",
+        "slab-build",
+        "tunable-watermarks",
+        "tunable-watermarks-4g",
+        "shrink-priority",
+    ];
+    let wanted =
+        experiments.into_iter().filter(|name| only.as_deref().is_none_or(|one| one == *name));
+    let names: Vec<&str> = wanted.collect();
+    if names.is_empty() {
+        return;
+    }
+    succeeds(&[&[if accepts { "run" } else { "compare" }], names.as_slice()].concat());
+    if accepts {
+        succeeds(&["page"]);
+    }
+}

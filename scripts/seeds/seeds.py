@@ -1,0 +1,628 @@
+#!/usr/bin/env python3
+"""Everything that the five mails published, beside what comes out here: docs/seeds.md and what it is made of.
+
+    seeds.py page                  writes docs/seeds.md from the records
+    seeds.py scenarios             writes experiments/calibrated/NAME.toml from the plain ones and the best fits
+    seeds.py check                 says whether docs/seeds.md and the calibrated scenarios are what the records give
+    seeds.py run [NAME...]         runs the experiments as they ship, and writes records/plain-NAME.csv
+    seeds.py compare [NAME...]     runs them and says whether the records are still what comes out
+    seeds.py calibrate NAME...     searches as calibration.toml says, and writes records/fits-NAME.csv
+    seeds.py predict NAME...       the ten best fits: judges them with fresh seeds, and computes all columns, once;
+                                   then `final` and `scenarios`
+    seeds.py final NAME...         the best one again, with as many runs as the plain experiment, and other seeds
+
+The command is `pagetide`, or what --pagetide names. All needs Python 3.11 and nothing else.
+
+A record has a line for each column and metric that a mail published: its mean, its sample standard deviation and the
+number of runs. Times are in seconds. records/linux-NAME.csv, where there is one, has the same of a real kernel.
+"""
+
+import argparse
+import csv
+import io
+import json
+import math
+import pathlib
+import random
+import re
+import subprocess
+import sys
+import tempfile
+import time
+
+try:
+    import tomllib
+except ImportError:
+    sys.exit("seeds.py: needs Python 3.11 or newer (tomllib)")
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+RECORDS = HERE / "records"
+EXPERIMENTS = ROOT / "experiments"
+PAGE = ROOT / "docs" / "seeds.md"
+
+# What each mail compares: (mail, experiment, before, after columns). The pair of `CONTROLS` is to show that nothing
+# changes where there is room for everybody; it is shown and not counted.
+MAILS = [
+    (
+        "2012: soft limits in the one walk over the groups",
+        [("soft-limit", [("600M-280M-vanilla", "600M-280M-patched")])],
+    ),
+    (
+        "2016: kcompactd instead of kswapd",
+        [("kcompactd", [("nodirect-kswapd", "nodirect-kcompactd"), ("direct-kswapd", "direct-kcompactd")])],
+    ),
+    (
+        "2020: slab accounting by object",
+        [
+            ("slab-boot", [("per-group-caches-reparent", "per-object")]),
+            ("slab-sysbench", [("per-group-caches-reparent", "per-object")]),
+            ("slab-build", [("per-group-caches-reparent", "per-object")]),
+        ],
+    ),
+    (
+        "2011: watermarks apart",
+        [
+            ("tunable-watermarks", [("default", "case1"), ("default", "case2")]),
+            ("tunable-watermarks-4g", [("default", "extra-free")]),
+        ],
+    ),
+    (
+        "2019: shrink priority",
+        [("shrink-priority", [("12-12", "12-8"), ("12-12", "12-6")])],
+    ),
+]
+CONTROLS = {"soft-limit": [("600M-0M-vanilla", "600M-0M-patched")]}
+NAMES = [name for _, experiments in MAILS for name, _ in experiments]
+
+# A change below this is "no change": so far do repetitions of one column lie apart in the mails that repeat.
+STILL = 0.05
+# "Within 1.5x".
+NEAR = 1.5
+
+
+class Trouble(Exception):
+    """Something that the user has to know, and that no traceback explains."""
+
+
+# --- what was published, what came out ---
+
+
+def seconds(value):
+    """A figure of a [reference] table, times in seconds."""
+    if not isinstance(value, str):
+        return float(value)
+    number, unit = re.fullmatch(r"([0-9.]+)(ns|us|ms|s)", value).groups()
+    return float(number) * {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}[unit]
+
+
+def scenario(name):
+    with open(EXPERIMENTS / f"{name}.toml", "rb") as file:
+        return tomllib.load(file)
+
+
+def published(name):
+    """{column: {metric: figure}}, and the source."""
+    table = scenario(name)["reference"]
+    columns = {
+        column: {metric: seconds(value) for metric, value in figures.items()}
+        for column, figures in table.items()
+        if column != "source"
+    }
+    return columns, table["source"]
+
+
+def read_record(path):
+    """{column: {metric: (mean, deviation, runs)}} of a record, or None if there is none."""
+    if not path.exists():
+        return None
+    columns = {}
+    with open(path, newline="") as file:
+        for row in csv.DictReader(line for line in file if not line.startswith("#")):
+            mean, deviation = (float(row[key]) if row[key] else math.nan for key in ("mean", "stddev"))
+            columns.setdefault(row["column"], {})[row["metric"]] = (mean, deviation, int(row["runs"]))
+    return columns
+
+
+def write_record(path, comment, columns):
+    text = io.StringIO()
+    text.writelines(f"# {line}\n" for line in comment)
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["column", "metric", "mean", "stddev", "runs"])
+    for column, metrics in columns.items():
+        for metric, (mean, deviation, runs) in metrics.items():
+            writer.writerow([column, metric, number(mean), number(deviation), runs])
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text.getvalue())
+
+
+def number(value):
+    return "" if value is None or math.isnan(value) else f"{value:.6g}"
+
+
+def simulate(arguments, name, settings=(), variants=(), seed=None, repeats=None, limit=None, file=None):
+    """Runs an experiment; {column: {metric: (mean, deviation, runs)}} of the metrics that the mail published."""
+    wanted, _ = published(name)
+    metrics = sorted({metric for figures in wanted.values() for metric in figures})
+    file = file or EXPERIMENTS / f"{name}.toml"
+    command = [arguments.pagetide, "run", str(file), "--jobs", arguments.jobs, "--no-why", "--format", "json"]
+    for key, value in settings:
+        command += ["--set", f"{key}={value}"]
+    for variant in variants or [column for column in wanted]:
+        command += ["--variant", variant]
+    for metric in metrics:
+        command += ["--metrics", metric]
+    if seed is not None:
+        command += ["--seed", str(seed)]
+    if repeats is not None:
+        command += ["--repeats", str(repeats)]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=limit, check=False)
+    except subprocess.TimeoutExpired:
+        return None
+    if done.returncode != 0:
+        raise Trouble(f"{' '.join(command)}\n{done.stderr}")
+    columns = {}
+    for variant in json.loads(done.stdout)["variants"]:
+        figures = columns.setdefault(variant["name"], {})
+        for metric in metrics:
+            found = variant["metrics"].get(metric)
+            if found is not None and metric in wanted.get(variant["name"], {}):
+                mean, deviation = (math.nan if found[key] is None else found[key] for key in ("mean", "stddev"))
+                figures[metric] = (mean, deviation, len(found["samples"]))
+    return columns
+
+
+# --- cells ---
+
+
+def change(before, after):
+    """(after - before) / before, or None where it is not known or 0 stays 0."""
+    if before is None or after is None or math.isnan(before) or math.isnan(after):
+        return None
+    if before == 0:
+        return None if after == 0 else math.inf
+    return after / before - 1
+
+
+class Ours:
+    """A change of ours or of a real kernel's beside what was published."""
+
+    def __init__(self, theirs, record, metric, before, after):
+        one, two = (None if record is None else record.get(column, {}).get(metric) for column in (before, after))
+        self.known = one is not None and two is not None and not math.isnan(one[0] + two[0])
+        if not self.known:
+            self.change, self.right, self.near = None, False, False
+            return
+        # 0 that stays 0 has not moved.
+        moved = change(one[0], two[0])
+        self.change = 0.0 if moved is None else moved
+        error = math.sqrt(sum(deviation**2 / runs for _, deviation, runs in (one, two) if not math.isnan(deviation)))
+        told = abs(two[0] - one[0]) > 2 * error
+        still = abs(theirs) < STILL and abs(self.change) < STILL
+        self.right = still or (told and theirs * self.change > 0)
+        sizes = sorted((abs(theirs), abs(self.change)))
+        self.near = still or (self.right and sizes[1] <= NEAR * sizes[0])
+
+
+def cells(name, pairs):
+    """(metric, before, after, published change) of each cell that counts."""
+    columns, _ = published(name)
+    for before, after in pairs:
+        for metric, value in columns[before].items():
+            if metric in columns[after]:
+                moved = change(value, columns[after][metric])
+                if moved is not None:
+                    yield metric, before, after, moved
+
+
+# --- the page ---
+
+
+def percent(value):
+    if value is None:
+        return "-"
+    if math.isinf(value):
+        return "new"
+    if value >= 10:
+        return f"x {value + 1:.0f}"
+    return f"{value * 100:+.1f} %"
+
+
+def mark(ours):
+    """Both judgements in a column."""
+    if not ours.known:
+        return "-"
+    return "yes, yes" if ours.near else "yes, no" if ours.right else "no, no"
+
+
+def records(name):
+    """The plain, the calibrated and the real kernel's record, and those of the ten best fits."""
+    fits = []
+    while (one := read_record(RECORDS / "spread" / f"{name}-{len(fits)}.csv")) is not None:
+        fits.append(one)
+    three = (read_record(RECORDS / f"{kind}-{name}.csv") for kind in ("plain", "calibrated", "linux"))
+    return *three, fits
+
+
+def render():
+    out = [(HERE / "page.txt").read_text().rstrip(), ""]
+    totals = {kind: [0, 0, 0] for kind in ("plain", "calibrated", "linux", "better")}
+    body, summary = [], []
+    for mail, experiments in MAILS:
+        body += [f"## {mail}", ""]
+        here = {kind: [0, 0, 0] for kind in totals}
+        for name, pairs in experiments:
+            body += table(name, pairs, here)
+            if name in CONTROLS:
+                body += ["The control, which is not counted: with room for both builds nothing is to change.", ""]
+                body += table(name, CONTROLS[name], None)
+            body += [runs_of(name), ""] + note(name)
+        summary.append(
+            f"| {mail} | {count(here['plain'])} | {count(here['calibrated'])} | {count(here['linux'])} |"
+        )
+        for kind, sums in here.items():
+            totals[kind] = [one + two for one, two in zip(totals[kind], sums)]
+    out += ["| | plain: right way, within 1.5x | calibrated | Linux |", "|---|---|---|---|", *summary]
+    out += [f"| **all** | {count(totals['plain'])} | {count(totals['calibrated'])} | {count(totals['linux'])} |", ""]
+    return "\n".join(out + body).rstrip() + "\n"
+
+
+def count(sums):
+    cells_, right, close = sums
+    if cells_ == 0:
+        return "-"
+    return f"{right} and {close} of {cells_} ({right / cells_:.0%}, {close / cells_:.0%})"
+
+
+def table(name, pairs, sums):
+    plain, calibrated, linux, fits = records(name)
+    _, source = published(name)
+    lines = [f"[{name}](../experiments/{name}.toml): {source}.", ""]
+    lines += ["| | published | plain | | calibrated | best fits | | Linux | |"]
+    lines += ["|---|--:|--:|---|--:|--:|---|--:|---|"]
+    last = None
+    for metric, before, after, theirs in cells(name, pairs):
+        if after != last:
+            lines.append(f"| **{before} → {after}** | | | | | | | | |")
+            last = after
+        three = [Ours(theirs, record, metric, before, after) for record in (plain, calibrated, linux)]
+        if sums is not None:
+            for kind, ours in zip(("plain", "calibrated", "linux"), three):
+                if ours.known:
+                    sums[kind] = [sums[kind][0] + 1, sums[kind][1] + ours.right, sums[kind][2] + ours.near]
+        spread = [Ours(theirs, fit, metric, before, after).change for fit in fits]
+        spread = sorted(value for value in spread if value is not None)
+        ends = f"{percent(spread[0])} … {percent(spread[-1])}" if len(spread) > 1 else "-"
+        one, two, real = three
+        lines.append(
+            f"| `{metric}` | {percent(theirs)} | {percent(one.change)} | {mark(one)} | {percent(two.change)} | {ends} "
+            f"| {mark(two)} | {percent(real.change)} | {mark(real)} |"
+        )
+    return [*lines, ""]
+
+
+def runs_of(name):
+    """How many runs the columns are of."""
+    parts = []
+    for kind, record in zip(("plain", "calibrated", "Linux"), records(name)):
+        runs = max((runs for metrics in (record or {}).values() for _, _, runs in metrics.values()), default=0)
+        parts.append(f"{kind} {'none yet' if runs == 0 else runs}")
+    return f"Runs of each column: {', '.join(parts)}."
+
+
+def note(name):
+    """What was fitted, and how far the before side is from the mail with it."""
+    best = RECORDS / f"fits-{name}.csv"
+    if not best.exists():
+        return []
+    with open(best, newline="") as file:
+        rows = list(csv.DictReader(line for line in file if not line.startswith("#")))
+    chosen = [row for row in rows if row["rank"] == "0"]
+    parts = [f"{key} {value}" for key, value in chosen[0].items() if key not in FIT_COLUMNS] if chosen else []
+    spec = calibration()[name]
+    return [
+        f"Calibrated on {', '.join(spec['columns'])} ({len(rows)} trials; plain is off by "
+        f"{rows[0]['objective']}, the best fit by {chosen[0]['judged']}): {'; '.join(parts)}.",
+        "",
+    ] if chosen else []
+
+
+FIT_COLUMNS = ("trial", "objective", "judged", "rank")
+
+
+def calibration():
+    with open(HERE / "calibration.toml", "rb") as file:
+        return tomllib.load(file)
+
+
+# --- commands ---
+
+
+def page(_):
+    PAGE.write_text(render())
+
+
+def check(_):
+    wrong = []
+    if not PAGE.exists() or PAGE.read_text() != render():
+        wrong.append(f"{PAGE.relative_to(ROOT)} is not what the records give: scripts/seeds/seeds.py page")
+    for name in NAMES:
+        found = EXPERIMENTS / "calibrated" / f"{name}.toml"
+        if found.exists() and found.read_text() != calibrated_scenario(name):
+            wrong.append(f"{found.relative_to(ROOT)} is not the plain scenario with the best fit: seeds.py scenarios")
+    if wrong:
+        raise Trouble("\n".join(wrong))
+
+
+def run(arguments):
+    for name in arguments.name or NAMES:
+        begun = time.monotonic()
+        columns = simulate(arguments, name, repeats=arguments.repeats)
+        repeats = "" if arguments.repeats is None else f" --repeats {arguments.repeats}"
+        write_record(RECORDS / f"plain-{name}.csv", [f"scripts/seeds/seeds.py run {name}{repeats}"], columns)
+        print(f"{name}: {time.monotonic() - begun:.0f} s", file=sys.stderr)
+
+
+def compare(arguments):
+    wrong = []
+    for name in arguments.name or NAMES:
+        kept = read_record(RECORDS / f"plain-{name}.csv") or {}
+        repeats = max((runs for metrics in kept.values() for _, _, runs in metrics.values()), default=None)
+        for column, metrics in simulate(arguments, name, repeats=repeats).items():
+            for metric, (mean, _, _) in metrics.items():
+                there = kept.get(column, {}).get(metric, (math.nan,))[0]
+                if number(mean) != number(there):
+                    wrong.append(f"{name} {column} {metric}: recorded {number(there)}, now {number(mean)}")
+    if wrong:
+        raise Trouble("\n".join([*wrong, "scripts/seeds/seeds.py run records them anew"]))
+
+
+# --- calibration ---
+
+
+def base_text(name, prefix):
+    """The plain scenario with what the calibration adds, as it reads in a directory from which `prefix` leads here."""
+    text = (EXPERIMENTS / f"{name}.toml").read_text()
+    text = re.sub(r'^(path|mix) = "(traces|objects)/', rf'\1 = "{prefix}\2/', text, flags=re.M)
+    extra = calibration()[name].get("extra")
+    if extra:
+        first = text.index("[[variant]]")
+        text = f"{text[:first]}{extra.strip()}\n\n{text[first:]}"
+    return text
+
+
+def calibrated_scenario(name):
+    """The plain scenario with the values of the best fit in every variant."""
+    with open(RECORDS / f"fits-{name}.csv", newline="") as file:
+        rows = [row for row in csv.DictReader(line for line in file if not line.startswith("#"))]
+    (best,) = (row for row in rows if row["rank"] == "0")
+    settings = settings_of(name, {key: value for key, value in best.items() if key not in FIT_COLUMNS})
+    out = []
+    lines = base_text(name, "../").splitlines()
+    for at, line in enumerate(lines):
+        if line.startswith('name = "') and at == 0:
+            line = f'name = "{name}-calibrated"'
+        if line.startswith('title = "'):
+            line = line[:-1] + ' (calibrated)"'
+        if line.startswith("set = {"):
+            continue
+        out.append(line)
+        if line.startswith('name = "') and lines[at - 1] == "[[variant]]":
+            own = next((text for text in lines[at + 1 : at + 4] if text.startswith("set = {")), "set = {}")
+            kept = tomllib.loads(own)["set"]
+            merged = {**{key: literal(value) for key, value in settings}, **{k: literal(v) for k, v in kept.items()}}
+            out.append("set = { " + ", ".join(f'"{key}" = {value}' for key, value in merged.items()) + " }")
+    head = [
+        f"# Made by scripts/seeds/seeds.py: experiments/{name}.toml with what was fitted to the column before",
+        "# the patch (scripts/seeds/calibration.toml) set in every variant. See docs/seeds.md.",
+        "",
+    ]
+    return "\n".join(head + out) + "\n"
+
+
+def literal(value):
+    return value if isinstance(value, str) and re.fullmatch(r"[0-9]+", value) else json.dumps(value)
+
+
+def text_of(parameter, value):
+    """A value as the scenario has it."""
+    if "choices" in parameter:
+        return str(value)
+    if parameter.get("integer"):
+        value = round(value)
+    return f"{round(value)}{parameter.get('unit', '')}"
+
+
+def settings_of(name, texts):
+    """[(key, value)] of parameters given as texts."""
+    free = calibration()[name]["free"]
+    return [(key, texts[it]) for it, parameter in free.items() for key in parameter["keys"] if texts[it] != "plain"]
+
+
+def draw(parameter, dice):
+    if "choices" in parameter:
+        return dice.choice(parameter["choices"])
+    low, high = parameter["range"]
+    if parameter.get("log"):
+        return math.exp(dice.uniform(math.log(low), math.log(high)))
+    return dice.uniform(low, high)
+
+
+def moved(parameter, value, dice, share):
+    """A value near `value`: a normal step of `share` of the range, kept inside."""
+    if "choices" in parameter:
+        return dice.choice([it for it in parameter["choices"] if it != value])
+    low, high = parameter["range"]
+    if value == "plain":
+        return draw(parameter, dice)
+    if parameter.get("log"):
+        step = dice.gauss(0, share) * math.log(high / low)
+        return min(max(value * math.exp(step), low), high)
+    return min(max(value + dice.gauss(0, share) * (high - low), low), high)
+
+
+def distance(name, found):
+    """The objective, in logarithms."""
+    spec = calibration()[name]
+    columns, _ = published(name)
+    factor = 1.0
+    if "scale" in spec:
+        column, metric = spec["scale"]
+        factor = found[column][metric][0] / columns[column][metric] if found else math.nan
+    total = weights = 0.0
+    for column in spec["columns"]:
+        only = spec.get("only", {}).get(column)
+        for metric in only or spec["targets"]:
+            weight = spec["only_weight"] if only else spec["targets"][metric]
+            theirs = columns[column][metric]
+            if metric not in spec.get("unscaled", ()):
+                theirs *= factor
+            ours = found[column][metric][0] if found and metric in found.get(column, {}) else math.nan
+            small = small_of(metric)
+            far = math.log(20)
+            off = far if math.isnan(ours + theirs) else min(abs(math.log((ours + small) / (theirs + small))), far)
+            total += weight * off**2
+            weights += weight
+    return math.sqrt(total / weights)
+
+
+def small_of(metric):
+    """What is added to a figure so that 0 has a logarithm."""
+    if "latency" in metric:
+        return 1e-6
+    return 1e-3 if metric.rpartition(".")[2] in ("walltime", "system", "user", "elapsed") else 1.0
+
+
+def trial(arguments, name, texts, variants, seeds):
+    """One world: its figures over some seeds in a row."""
+    spec = calibration()[name]
+    with tempfile.TemporaryDirectory() as directory:
+        file = pathlib.Path(directory) / f"{name}.toml"
+        file.write_text(base_text(name, f"{EXPERIMENTS}/"))
+        return simulate(
+            arguments,
+            name,
+            settings_of(name, texts),
+            variants,
+            seed=seeds[0],
+            repeats=len(seeds),
+            limit=spec.get("limit", 900),
+            file=file,
+        )
+
+
+def calibrate(arguments):
+    for name in arguments.name:
+        spec = calibration()[name]
+        free, dice = spec["free"], random.Random(1)
+        trials = []  # (objective, values, texts)
+        begun = time.monotonic()
+        for at in range(1 + spec["random"] + spec["steps"]):
+            if at == 0:
+                values = dict.fromkeys(free, "plain")
+            elif at <= spec["random"]:
+                values = {it: draw(parameter, dice) for it, parameter in free.items()}
+            else:
+                step = at - spec["random"] - 1
+                values = dict(min(trials, key=lambda one: one[0])[1])
+                it = list(free)[step % len(free)]
+                share = 0.25 - 0.2 * step / max(spec["steps"] - 1, 1)
+                values[it] = moved(free[it], values[it], dice, share)
+            texts = {it: "plain" if v == "plain" else text_of(free[it], v) for it, v in values.items()}
+            try:
+                found = trial(arguments, name, texts, spec["columns"], spec["seeds"])
+            except Trouble as trouble:
+                print(trouble, file=sys.stderr)
+                found = None
+            trials.append((distance(name, found), values, texts))
+            print(f"{name} {at} {math.exp(trials[-1][0]):.3f} {texts}", file=sys.stderr, flush=True)
+        write_fits(name, trials, {}, begun)
+
+
+def write_fits(name, trials, judged, begun=None):
+    """The log of a search: each trial and its objective; of the best, the judgement by fresh seeds and the rank."""
+    spec = calibration()[name]
+    ranks = {at: rank for rank, at in enumerate(sorted(judged, key=lambda at: judged[at]))}
+    with open(RECORDS / f"fits-{name}.csv", "w", newline="") as file:
+        seeds = f"seeds {spec['seeds']}, judges {spec['judges']}"
+        file.write(f"# scripts/seeds/seeds.py calibrate {name}, then predict: {seeds}\n")
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow([*FIT_COLUMNS, *spec["free"]])
+        for at, (objective, _, texts) in enumerate(trials):
+            fresh = f"{math.exp(judged[at]):.3f}" if at in judged else ""
+            writer.writerow([at, f"{math.exp(objective):.3f}", fresh, ranks.get(at, ""), *texts.values()])
+    if begun is not None:
+        print(f"{name}: {len(trials)} trials in {time.monotonic() - begun:.0f} s", file=sys.stderr)
+
+
+def predict(arguments):
+    for name in arguments.name:
+        spec = calibration()[name]
+        with open(RECORDS / f"fits-{name}.csv", newline="") as file:
+            rows = list(csv.DictReader(line for line in file if not line.startswith("#")))
+        trials = [
+            (math.log(float(row["objective"])), None, {it: row[it] for it in spec["free"]}) for row in rows
+        ]
+        distinct = {}  # Steps that change nothing give the same world twice.
+        for at in sorted(range(len(trials)), key=lambda at: trials[at][0]):
+            distinct.setdefault(tuple(trials[at][2].values()), at)
+        best = list(distinct.values())[: spec.get("best", 10)]
+        judged, whole = {}, {}
+        columns, _ = published(name)
+        for at in best:
+            whole[at] = trial(arguments, name, trials[at][2], list(columns), spec["judges"])
+            judged[at] = distance(name, whole[at])
+            print(f"{name} {at} {math.exp(judged[at]):.3f}", file=sys.stderr, flush=True)
+        write_fits(name, trials, judged)
+        (RECORDS / "spread").mkdir(exist_ok=True)
+        for rank, at in enumerate(sorted(judged, key=lambda at: judged[at])):
+            write_record(RECORDS / "spread" / f"{name}-{rank}.csv", [f"trial {at}"], whole[at])
+    final(arguments)
+
+
+def final(arguments):
+    """The best fit's columns, with as many runs as the plain experiment and seeds that have chosen nothing."""
+    for name in arguments.name:
+        with open(RECORDS / f"fits-{name}.csv", newline="") as file:
+            rows = list(csv.DictReader(line for line in file if not line.startswith("#")))
+        (best,) = (row for row in rows if row["rank"] == "0")
+        runs = arguments.repeats or scenario(name)["repeats"]
+        seeds = range(201, 201 + runs)
+        columns, _ = published(name)
+        texts = {it: best[it] for it in calibration()[name]["free"]}
+        comment = [f"scripts/seeds/seeds.py final {name}: trial {best['trial']}, seeds 201 to {200 + runs}"]
+        write_record(RECORDS / f"calibrated-{name}.csv", comment, trial(arguments, name, texts, list(columns), seeds))
+    scenarios(arguments)
+
+
+def scenarios(_):
+    for name in NAMES:
+        if (RECORDS / f"calibrated-{name}.csv").exists():
+            (EXPERIMENTS / "calibrated").mkdir(exist_ok=True)
+            (EXPERIMENTS / "calibrated" / f"{name}.toml").write_text(calibrated_scenario(name))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--pagetide", default="pagetide", help="the command")
+    parser.add_argument("--jobs", default="1", help="runs at a time; it does not change the result")
+    commands = parser.add_subparsers(dest="command", required=True)
+    for command, many in (
+        (page, None), (scenarios, None), (check, None), (run, "*"), (compare, "*"), (calibrate, "+"), (predict, "+"), (final, "+")
+    ):
+        one = commands.add_parser(command.__name__)
+        if many:
+            one.add_argument("name", nargs=many, choices=NAMES + [[]] if many == "*" else NAMES)
+        if command in (run, predict, final):
+            one.add_argument("--repeats", type=int, help="runs of each column instead of the experiment's own number")
+        one.set_defaults(command=command)
+    arguments = parser.parse_args()
+    try:
+        arguments.command(arguments)
+    except Trouble as trouble:
+        sys.exit(f"seeds.py: {trouble}")
+
+
+if __name__ == "__main__":
+    main()
