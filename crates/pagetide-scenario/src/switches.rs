@@ -50,7 +50,7 @@ const fn own_name(choice: PolicyChoice) -> (PolicyChoice, Option<&'static str>) 
 }
 
 /// All of them.
-pub const SWITCHES: &[Switch] = &[
+pub static SWITCHES: &[Switch] = &[
     Switch {
         policy: Policy::Thp,
         files: &["transparent_hugepage.enabled"],
@@ -186,7 +186,11 @@ mod tests {
             ("soft_limit='hierarchical'", "vm.soft_limit_reclaim", Some("1")),
             ("soft_limit='two-pass'", "vm.soft_limit_reclaim", Some("2")),
             ("shrink_priority='posted'", "vm.global_shrink_priority", Some("1")),
-            ("background_compaction='kswapd'", "vm.kswapd_compaction", Some("1")),
+            (
+                "kswapd='linux-4.5'\nbackground_compaction='kswapd'",
+                "vm.kswapd_compaction",
+                Some("1"),
+            ),
         ] {
             assert_eq!(policy(keys), [(file, text)], "{keys}");
         }
