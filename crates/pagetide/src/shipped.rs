@@ -53,12 +53,15 @@ impl Traces {
     /// The system's temporary directory cannot be written.
     pub fn unpack() -> io::Result<Traces> {
         let traces = Traces { root: fresh_directory()?, owner: process::id() };
-        for (path, content) in FILES.iter().filter(|(path, _)| name_of(path).is_none()) {
-            let path = traces.root.join(path);
+        for (name, content) in FILES {
+            let path = traces.root.join(name);
+            // That of an experiment, too: its paths may begin with `..`.
             if let Some(parent) = path.parent() {
                 fs::create_dir_all(parent)?;
             }
-            fs::write(path, content)?;
+            if name_of(name).is_none() {
+                fs::write(path, content)?;
+            }
         }
         Ok(traces)
     }

@@ -8,11 +8,9 @@
 //! Invariant: `sleeping` is set exactly while the world must not step the daemon.
 
 mod balance_pgdat;
-mod compacts;
-
-pub(in crate::reclaim) use compacts::{balance_gap, CompactZones};
 
 use super::kswapd_4_5::{Balance, Zones};
+use super::kswapd_compacts::CompactZones;
 use super::shrink_node::ShrinkNode;
 use super::{Reclaimer, ScanControl};
 use crate::digest::State;

@@ -21,7 +21,7 @@
 
 mod balance;
 
-use super::kswapd::CompactZones;
+use super::kswapd_compacts::CompactZones;
 use super::shrink_node::ShrinkNode;
 use crate::digest::State;
 use crate::zone::MAX_NR_ZONES;

@@ -15,6 +15,7 @@ mod isolate;
 pub mod kswapd;
 mod kswapd_2_6_37;
 mod kswapd_4_5;
+mod kswapd_compacts;
 pub(crate) mod old_balance;
 mod page_policy;
 pub(crate) mod plan;

@@ -1,16 +1,10 @@
-//! kswapd as a compactor, as it was until kcompactd came.
+//! kswapd at compacting: what a round aims at, and its runs over the node's zones.
 //!
-//! Linux: `compact_pgdat` and what called it in `balance_pgdat` (mm/vmscan.c, until 4.5). With
-//! [`BackgroundCompaction::Kswapd`](crate::config::BackgroundCompaction) kswapd compacts the node at the end of
-//! a round that has reclaimed more pages than it set out to, if no zone has a block. With kswapd of 6.1 that is
-//! patch 0004 of kernels/linux-6.1, with which it is compared: zones with pages enough for compaction to work
-//! with are not reclaimed from, and a descent that had nothing to reclaim is no failure.
-//!
-//! Invariant: `of_4_5.compacting` is set exactly while a run of kswapd's is open.
+//! Linux: `compact_pgdat` (mm/compaction.c, until 4.5).
 
-use crate::compaction::{CompactMode, CompactResult, Compactor, Goal, RunId};
+use super::{balance_gap, CompactZones};
+use crate::compaction::{CompactMode, CompactResult, Compactor, Goal};
 use crate::ctx::Ctx;
-use crate::digest::State;
 use crate::effect::Step;
 use crate::gfp::{AllocFlags, Gfp, MigrateType, Watermark};
 use crate::manager::Manager;
@@ -20,22 +14,6 @@ use crate::units::{NodeId, Order, SWAP_CLUSTER_MAX};
 use crate::vmstat::Event;
 use crate::watermark::{zone_watermark_ok, zone_watermark_ok_free};
 use crate::zone::{Zone, MAX_NR_ZONES};
-
-/// A zone may be above its high mark by its hundredth before pressure on it ends.
-const KSWAPD_ZONE_BALANCE_GAP_RATIO: u64 = 100;
-
-/// Compacting a node: the zone, and its run.
-#[derive(Clone, Debug, State)]
-pub(in crate::reclaim) struct CompactZones {
-    order: Order,
-    zone: usize,
-    run: Option<RunId>,
-}
-
-/// By how much more than its high mark a zone has what kswapd wants, when it compacts.
-pub(in crate::reclaim) fn balance_gap(zone: &Zone) -> u64 {
-    zone.wmark(Watermark::Low).min(zone.managed.div_ceil(KSWAPD_ZONE_BALANCE_GAP_RATIO))
-}
 
 impl<O: Owners> Manager<O> {
     /// Whether the node's kswapd is compacting.
@@ -77,7 +55,7 @@ impl<O: Owners> Manager<O> {
 
     /// What a round of 6.1's kswapd does if it compacts: it sets the goal by the zones where compaction has
     /// not enough pages to work with. False: there is none, so the round has nothing to reclaim.
-    pub(super) fn aim_at_zones_without_pages(&mut self, node: NodeId) -> bool {
+    pub(in crate::reclaim) fn aim_at_zones_without_pages(&mut self, node: NodeId) -> bool {
         let kswapd = &self.nodes[node.idx()].kswapd;
         let (order, zoneidx) = (kswapd.sc.order, kswapd.zoneidx);
         let (mut reclaim_idx, mut nr_to_reclaim) = (zoneidx, 0);
