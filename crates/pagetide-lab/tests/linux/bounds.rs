@@ -147,7 +147,7 @@ pub const CASES: &[Case] = &[
     case(
         "group-soft-limit",
         grade(96, 2.7, 1.18),
-        grade(562, 2.6, 1.42),
+        grade(562, 2.6, 1.47),
         time(104, 8.1, 8),
         &[
             off("soft", "a.acc2", OVERLAP, &[("pgscan_anon", 1.87)]),
@@ -157,9 +157,9 @@ pub const CASES: &[Case] = &[
     ),
     case(
         "groups",
-        grade(153, 2.1, 1.48),
-        grade(1048, 3.5, 1.49),
-        time(140, 7.5, 9),
+        grade(153, 1.8, 1.46),
+        grade(1048, 3.2, 1.50),
+        time(140, 7.4, 9),
         &[
             off("low", "a.acc0.two", OVERLAP, &[("pgsteal_total", 1.63)]),
             off("equal-2cpus", "b.rest", SEVERAL_CPUS, &[("nr_free_blocks_2", 1.61)]),
@@ -179,7 +179,7 @@ pub const CASES: &[Case] = &[
     case(
         "mixed",
         grade(148, 0.7, 1.14),
-        grade(243, 3.4, 2.88),
+        grade(243, 3.4, 1.47),
         time(94, 6.5, 11),
         &[
             off("sw150", "wset.acc3", GIVES_WAY, &[("pgsteal_file", 1.90)]),
