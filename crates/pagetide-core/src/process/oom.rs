@@ -31,6 +31,11 @@ impl Machine {
         Ok(())
     }
 
+    /// Whether an address space was chosen to die (Linux `tsk_is_oom_victim`).
+    pub fn is_oom_victim(&self, mm: MmId) -> bool {
+        self.owners.mms.get(mm.idx()).is_some_and(|mm| mm.oom_victim)
+    }
+
     /// Kills somebody of a group or below it; of anybody, for the root. Returns whether memory can be
     /// expected: a victim was chosen or is dying.
     pub(crate) fn oom_kill_process(&mut self, scope: MemcgId, asker: MmId) -> bool {

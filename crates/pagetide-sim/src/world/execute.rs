@@ -438,7 +438,8 @@ impl World {
                 None
             }
             Outcome::NoMemory | Outcome::BadId(_) => {
-                task.refused = !task.killed;
+                // Who was chosen gets no memory; a thread may learn of that before the kill is carried out.
+                task.refused = !task.killed && !self.machine.is_oom_victim(task.mm);
                 task.killed = true;
                 Some(After::Runnable)
             }
