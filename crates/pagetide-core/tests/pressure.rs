@@ -4,7 +4,7 @@ mod world;
 
 use pagetide_core::config::Config;
 use pagetide_core::effect::Step;
-use pagetide_core::memcg::{MemoryEvent, ROOT};
+use pagetide_core::memcg::ROOT;
 use pagetide_core::node::NodeSpec;
 use pagetide_core::process::page_table::{Advice, Backing, VmaId};
 use pagetide_core::process::{Call, Machine, MmId};
@@ -13,12 +13,10 @@ use world::World;
 
 const MIB: u64 = (1 << 20) / PAGE_SIZE;
 
-fn world(swap: u32) -> World {
+fn world() -> World {
     let spec = NodeSpec::x86_64(64 << 20, 0, 0);
     let mut machine = Machine::new(&[spec], 1, Config::default()).unwrap();
-    if swap > 0 {
-        machine.swapon(swap, swap, false);
-    }
+    machine.swapon(1 << 16, 1 << 16, false);
     let mut world = World::new(machine);
     world.audit = false;
     world.disk_works = true;
@@ -79,13 +77,13 @@ fn who_meets_a_limit_is_stalled_and_who_writes_one_is_not() {
         ("memory.limit_in_bytes", "8M"),
         ("memory.force_empty", "0"),
     ] {
-        let mut world = world(1 << 16);
+        let mut world = world();
         let memcg = group(&mut world, &[]);
         task(&mut world, memcg, 16 * MIB, 16 * MIB);
         let mut call = write(&mut world, memcg, file, text);
         assert_eq!(drive_and_watch(&mut world, &mut call), (false, true), "{file}");
     }
-    let mut world = world(1 << 16);
+    let mut world = world();
     let memcg = group(&mut world, &[("memory.max", "4M")]);
     let (mm, heap) = task(&mut world, memcg, 8 * MIB, 4 * MIB);
     let calls = (4 * MIB..5 * MIB).map(|page| Call::fault(mm, NodeId(0), heap, page, true));
@@ -97,7 +95,7 @@ fn who_meets_a_limit_is_stalled_and_who_writes_one_is_not() {
 #[test]
 fn proactive_reclaim_is_no_pressure() {
     let works = |file: &str, text: &str| {
-        let mut world = world(1 << 16);
+        let mut world = world();
         let memcg = group(&mut world, &[]);
         task(&mut world, memcg, 16 * MIB, 16 * MIB);
         let (works, usage) = (world.nr_works, world.machine.memcg_usage(memcg));
@@ -108,28 +106,4 @@ fn proactive_reclaim_is_no_pressure() {
     };
     assert!(works("memory.high", "12M") >= 2, "1024 pages are two windows");
     assert_eq!(works("memory.reclaim", "4M"), 0);
-}
-
-/// Down to priority 3 nothing but pages that were scanned counts, and none are without swap; from there on every
-/// round does.
-#[test]
-fn reclaim_in_vain_is_critical() {
-    let mut world = world(0);
-    let memcg = group(&mut world, &[("memory.max", "1M")]);
-    let (mm, heap) = task(&mut world, memcg, 2 * MIB, 0);
-    let tries = |world: &World| {
-        world.machine.memcgs()[memcg.idx()].memory_events[MemoryEvent::Max as usize]
-    };
-    for page in 0..MIB {
-        let mut call = Call::fault(mm, NodeId(0), heap, page, true);
-        while !matches!(world.step(&mut call), Step::Done(_)) {
-            // Each try to reclaim goes down from priority 12 to 0. The third has just begun.
-            if tries(&world) == 3 {
-                assert_eq!(world.nr_works, 2 * 4, "priorities 3 to 0, twice");
-                return;
-            }
-        }
-        assert_eq!((tries(&world), world.nr_works), (0, 0), "there was room");
-    }
-    unreachable!("page tables are charged, too: not so many pages fit");
 }

@@ -127,9 +127,6 @@ impl<O: Owners> Manager<O> {
         if state.target.is_some_and(|target| self.at_position(target).is_none()) {
             return Step::Done(state.sc.nr_reclaimed);
         }
-        if state.pass.is_none() && state.at == 0 {
-            self.vmpressure_prio(&state.sc);
-        }
         let pass = match &mut state.pass {
             Some(pass) => pass,
             None => match node_order(state.at, self) {
