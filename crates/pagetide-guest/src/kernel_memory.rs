@@ -6,6 +6,7 @@
 //! Invariant: what the task needs for this is there before it enters its group; nothing here allocates.
 
 use crate::report::line;
+use pagetide_core::config::{Policy, PolicyChoice, SlabAccounting};
 use pagetide_scenario::model::{BlockRequest, Setup};
 use pagetide_scenario::object_mix::KernelCache;
 use std::fs::{File, OpenOptions};
@@ -45,12 +46,20 @@ impl KernelMemory {
             )
         })?;
         memory.file = Some(file);
+        // Caches with clones for each group ended with 5.8. A cache that one group alone uses has as many slabs.
+        let own = match setup.policies.get(Policy::SlabAccounting) {
+            Some(PolicyChoice::SlabAccounting(
+                SlabAccounting::PerGroupCaches | SlabAccounting::PerGroupCachesReparent,
+            )) => setup.payer(setup.tasks[id].group).map(|group| format!("-{group}")),
+            _ => None,
+        };
+        let own = own.unwrap_or_default();
         for (number, KernelCache { name, object_size, reclaimable }) in
             setup.caches.iter().enumerate()
         {
             let kind = if *reclaimable { "reclaimable" } else { "plain" };
             memory
-                .command(format_args!("cache {number} test-{name} {object_size} {kind}"))
+                .command(format_args!("cache {number} test-{name}{own} {object_size} {kind}"))
                 .map_err(|error| format!("cache `{name}` of {object_size} bytes: {error}"))?;
         }
         Ok(memory)

@@ -46,15 +46,15 @@ pub struct Case {
     pub off: &'static [Off],
 }
 
-const fn grade(counters: usize, median_percent: f64, worst: f64) -> Grade {
+pub const fn grade(counters: usize, median_percent: f64, worst: f64) -> Grade {
     Grade { counters, median_percent, worst }
 }
 
-const fn time(counters: usize, median_percent: f64, beyond: usize) -> Time {
+pub const fn time(counters: usize, median_percent: f64, beyond: usize) -> Time {
     Time { counters, median_percent, beyond }
 }
 
-const fn case(
+pub const fn case(
     name: &'static str,
     repeats: Grade,
     varies: Grade,

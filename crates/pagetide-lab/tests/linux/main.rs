@@ -1,6 +1,7 @@
 //! Held against Linux: every shipped case with what a real kernel counted on it
 //! (experiments/verify, recorded in experiments/verify/linux-6.1), without QEMU. Some of them with what Linux
-//! 6.12 counted (linux-6.12), under the policies of that kernel.
+//! 6.12 counted (linux-6.12), under the policies of that kernel, and those of the proposals with what a kernel with
+//! the patches of kernels/linux-6.1 counted (proposals/linux-6.1).
 //!
 //! `bounds.rs` has a line for each case with what it reached: how many counters are judged, the median of
 //! their errors, the worst. A case fails if it is worse than its line, and also if it is much better: then
@@ -14,9 +15,11 @@
 
 mod bounds;
 mod bounds_6_12;
+mod bounds_proposals;
 
 use bounds::{Case, Grade, Off, Time, CASES, OVERLAP};
 use bounds_6_12::{Held, CASES_6_12};
+use bounds_proposals::CASES_PROPOSALS;
 use pagetide_lab::plan::Plan;
 use pagetide_lab::stats;
 use pagetide_lab::verify::ask::{verify, CostSource, KernelSide, ANOTHER_TEXT};
@@ -44,9 +47,14 @@ fn experiments() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../experiments/verify")
 }
 
+/// The cases of the kernel as it is, in [`experiments`].
+const OF_LINUX: &str = "";
+/// Those of the proposals.
+const OF_PROPOSALS: &str = "proposals";
+
 /// Both sides of a case, all its variants.
 fn compare(case: &str) -> Comparison {
-    compare_with(case, "linux-6.1", Vec::new())
+    compare_with(OF_LINUX, case, "linux-6.1", Vec::new())
 }
 
 /// Names in a directory of experiments, less what they begin and end with, in order.
@@ -63,14 +71,14 @@ fn names(dir: &str, prefix: &str, suffix: &str) -> Vec<String> {
     names
 }
 
-/// Both sides of a case, these variants (all, if none is named), with a kernel's references.
-fn compare_with(case: &str, kernel: &str, variants: Vec<String>) -> Comparison {
-    let file = experiments().join(format!("{case}.toml"));
+/// Both sides of a case of a directory, these variants (all, if none is named), with a kernel's references.
+fn compare_with(dir: &str, case: &str, kernel: &str, variants: Vec<String>) -> Comparison {
+    let file = experiments().join(dir).join(format!("{case}.toml"));
     let overrides = Overrides { repeats: Some(3), variants, ..Overrides::default() };
     let scenario = load(&file, &overrides).unwrap_or_else(|errors| panic!("{errors}"));
     let variants = scenario.variants.len();
     let plan = Plan::new(scenario).unwrap();
-    let references = experiments().join(kernel);
+    let references = experiments().join(dir).join(kernel);
     let cancel = Arc::new(AtomicBool::new(false));
     let jobs = NonZeroUsize::new(2).unwrap();
     let verified = verify(
@@ -238,13 +246,22 @@ fn complaints(case: &Case, comparison: &Comparison) -> Vec<String> {
 
 #[test]
 fn every_case_is_as_close_to_the_kernel_as_it_was() {
-    let cases = names("", "", ".toml");
-    let named: Vec<&str> = CASES.iter().map(|case| case.name).collect();
+    every_case_is_as_close(OF_LINUX, CASES);
+}
+
+#[test]
+fn every_case_of_the_proposals_is_as_close_to_the_patched_kernel_as_it_was() {
+    every_case_is_as_close(OF_PROPOSALS, CASES_PROPOSALS);
+}
+
+fn every_case_is_as_close(dir: &str, held: &[Case]) {
+    let cases = names(dir, "", ".toml");
+    let named: Vec<&str> = held.iter().map(|case| case.name).collect();
     assert_eq!(named, cases, "a line for each shipped case, in order");
     let mut text = String::new();
     let mut comparisons = Vec::new();
-    for case in CASES {
-        let comparison = compare(case.name);
+    for case in held {
+        let comparison = compare_with(dir, case.name, "linux-6.1", Vec::new());
         let overlaps = case.off.iter().any(|off| off.why == OVERLAP);
         let differing = if overlaps { differing_sums(&comparison) } else { Vec::new() };
         for wrong in complaints(case, &comparison).into_iter().chain(differing) {
@@ -326,7 +343,7 @@ fn cases_of_linux_6_12_are_as_close_to_the_kernel_as_they_were() {
         for variant in &variants {
             recorded.remove(&format!("{}.{variant}", case.name));
         }
-        let comparison = compare_with(case.name, "linux-6.12", variants);
+        let comparison = compare_with(OF_LINUX, case.name, "linux-6.12", variants);
         if let Some(wrong) = complaint(case, &comparison) {
             writeln!(text, "{}: {wrong}", case.name).unwrap();
         }
