@@ -4,7 +4,7 @@
 //! None may panic; what is accepted must hold together.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use pagetide_scenario::load::{self, load_str, Overrides};
@@ -55,8 +55,14 @@ pub fn object_mix(bytes: &[u8]) {
     let mut setup = scenario.expect("a sound scenario").variants.remove(0).setup;
     setup.caches = mix.caches();
     let start = !mix.start_rows.is_empty();
-    let objects =
-        KernelObjects { mix: Arc::new(mix), units: 3, interval_ns: 1, compute_ns: 1000, start };
+    let objects = KernelObjects {
+        mix: Arc::new(mix),
+        path: PathBuf::new(),
+        units: 3,
+        interval_ns: 1,
+        compute_ns: 1000,
+        start,
+    };
     setup.tasks[0].phases[0].workload = Workload::KernelObjects(objects);
     let mut program = Program::new(&setup, 0, 1).expect("a mix with its caches");
     let mut held = BTreeSet::new();

@@ -7,7 +7,10 @@
 #   scripts/proposals.sh                 builds it; the first time takes some minutes and 3 GB of disk
 #   scripts/proposals.sh --keep          leaves the build directory, with which the next build is short
 #   scripts/proposals.sh --source DEB    takes the source from this package, and fetches nothing
-#   scripts/proposals.sh --patches DIR   takes patches and options from another folder
+#   scripts/proposals.sh --patches DIR   takes patches and options from another folder; that kernel takes the place
+#                                        of the one that is there
+#   scripts/proposals.sh --checked       builds another one beside it, which checks itself (options of config-checked);
+#                                        it is for scripts/stress_proposals.sh
 #
 # Wants the config of a Debian kernel 6.1 in the cache (`make kernel`), and a C compiler with what kernels need.
 set -euo pipefail
@@ -15,9 +18,9 @@ set -euo pipefail
 package=linux-source-6.1
 cache="${XDG_CACHE_HOME:-$HOME/.cache}/pagetide/kernel"
 folder="$(cd "$(dirname "$0")/.." && pwd)/kernels/linux-6.1"
-build="$cache/proposals.build"
-tree="$build/linux"
+kernel=proposals
 keep=
+checked=
 deb=
 
 fail() {
@@ -32,22 +35,27 @@ say() {
 while [ $# -gt 0 ]; do
     case "$1" in
     --keep) keep=yes ;;
+    --checked) checked=yes kernel=proposals-checked ;;
     --source | --patches)
         [ $# -gt 1 ] || fail "$1 wants a value"
         path="$(realpath -e "$2" 2>/dev/null)" || fail "there is no $2"
         if [ "$1" = --source ]; then deb="$path"; else folder="$path"; fi
         shift
         ;;
-    *) fail "what is $1? There are --keep, --source DEB and --patches DIR" ;;
+    *) fail "what is $1? There are --keep, --checked, --source DEB and --patches DIR" ;;
     esac
     shift
 done
+build="$cache/$kernel.build"
+tree="$build/linux"
 
 shopt -s nullglob
 patches=("$folder"/[0-9]*.patch)
-[ "${#patches[@]}" -gt 0 ] || fail "there are no patches in $folder"
-options="$folder/config"
-[ -f "$options" ] || fail "there is no $options"
+[ "${#patches[@]}" -gt 0 ] || fail "there are no patches in $folder; their names begin with a digit and end in .patch"
+options=("$folder/config" ${checked:+"$folder/config-checked"})
+for file in "${options[@]}"; do
+    [ -f "$file" ] || fail "there is no $file"
+done
 # The newest of Debian's own, without those of other versions.
 base="$(printf '%s\n' "$cache"/boot/config-6.1.* | sort -V | tail -n 1)"
 [ -n "$base" ] || fail "there is no config of a kernel 6.1 in $cache/boot; \`scripts/kernel.sh 6.1\` fetches one"
@@ -55,7 +63,7 @@ base="$(printf '%s\n' "$cache"/boot/config-6.1.* | sort -V | tail -n 1)"
 # Of a source package: the version that is offered; of a file: its own.
 source_version() {
     if [ -n "$deb" ]; then
-        dpkg-deb -f "$deb" Version
+        dpkg-deb -f "$deb" Version 2>/dev/null || fail "$deb is no package of Debian's"
     elif command -v apt-cache >/dev/null; then
         apt-cache policy "$package" | sed -n 's/^ *Candidate: \([0-9].*\)/\1/p'
     fi
@@ -65,11 +73,11 @@ source_version() {
 built_from() {
     echo "source $package $1"
     (cd "$(dirname "$base")" && sha256sum "$(basename "$base")")
-    (cd "$folder" && sha256sum config "${patches[@]##*/}")
+    (cd "$folder" && sha256sum "${options[@]##*/}" "${patches[@]##*/}")
 }
 
 version="$(source_version)"
-there="$cache/proposals/built-from"
+there="$cache/$kernel/built-from"
 if [ -f "$there" ]; then
     # Where nobody offers a source, the one that was used is as good.
     known="${version:-$(sed -n "s/^source $package //p" "$there")}"
@@ -121,8 +129,11 @@ flock -n 9 || fail "another one builds"
 
 # What is begun is in these, and goes with them. A build that failed leaves its log.
 staging=
+old=
 clean() {
-    rm -rf "$staging"
+    # Stopped between the two names: the kernel of before is the kernel.
+    if [ -n "$old" ] && [ -e "$old" ] && [ ! -e "$cache/$kernel" ]; then mv -T "$old" "$cache/$kernel"; fi
+    rm -rf "$staging" ${old:+"$old"}
     if [ -n "$keep" ]; then return; fi
     rm -rf "$build"
 }
@@ -179,7 +190,7 @@ for patch in "${patches[@]}"; do
     name="$(basename "$patch")"
     if ! patch -d "$tree" -p1 -N -F0 --no-backup-if-mismatch -r - <"$patch" >"$build/patch.log" 2>&1; then
         grep -E 'patching file|FAILED|ignored|malformed|find file' "$build/patch.log" |
-            grep -B 1 -vE '^patching file' | sed 's/^/  /' >&2
+            grep -B 1 -vE '^patching file' | sed 's/^/  /' >&2 || true
         # What it left is of no use for another build.
         rm -f "$build/source"
         fail "$name does not apply to $package $version"
@@ -193,9 +204,9 @@ log="$build/build.log"
 : >"$log"
 kernel_make() {
     make -C "$tree" ARCH=x86_64 "$@" >>"$log" 2>&1 || {
-        cp "$log" "$cache/proposals.log"
+        cp "$log" "$cache/$kernel.log"
         grep -E '(error|Error|\*\*\*)' "$log" | tail -n 12 | sed 's/^/  /' >&2
-        fail "the build failed; all it said is in $cache/proposals.log"
+        fail "the build failed; all it said is in $cache/$kernel.log"
     }
 }
 cp "$base" "$tree/.config.new"
@@ -203,19 +214,19 @@ cp "$base" "$tree/.config.new"
 (cd "$tree" && mv .config .config.kept 2>/dev/null) || true
 mv "$tree/.config.new" "$tree/.config"
 kernel_make mod2noconfig
-(cd "$tree" && scripts/kconfig/merge_config.sh -m .config "$options" >>"$log" 2>&1)
+(cd "$tree" && scripts/kconfig/merge_config.sh -m .config "${options[@]}" >>"$log" 2>&1)
 kernel_make olddefconfig
 if cmp -s "$tree/.config" "$tree/.config.kept"; then
     mv "$tree/.config.kept" "$tree/.config"
 fi
-lacking="$(grep -E '^CONFIG_[A-Z0-9_]*=y$' "$options" | grep -vxF -f "$tree/.config" || true)"
+lacking="$(grep -hE '^CONFIG_[A-Z0-9_]*=y$' "${options[@]}" | grep -vxF -f "$tree/.config" || true)"
 [ -z "$lacking" ] || fail "$package $version takes no $(echo $lacking)"
 say "building with $(nproc) CPUs"
 kernel_make -j"$(nproc)" bzImage
 release="$(make -s -C "$tree" ARCH=x86_64 kernelrelease)"
 [ -f "$tree/modules.builtin" ] || fail "the build made no modules.builtin"
 
-staging="$(mktemp -d "$cache/proposals.new.XXXXXX")"
+staging="$(mktemp -d "$cache/$kernel.new.XXXXXX")"
 chmod 755 "$staging"
 mkdir -p "$staging/boot" "$staging/lib/modules/$release"
 cp "$tree/arch/x86/boot/bzImage" "$staging/boot/vmlinuz-$release"
@@ -224,8 +235,8 @@ cp "$tree/System.map" "$staging/boot/System.map-$release"
 cp "$tree/modules.builtin" "$staging/lib/modules/$release/"
 built_from "$version" >"$staging/built-from"
 # One name after the other: whatever comes between, there is a whole kernel or none.
-old="$cache/proposals.old.$$"
-if [ -e "$cache/proposals" ]; then mv -T "$cache/proposals" "$old"; fi
-mv -T "$staging" "$cache/proposals"
-rm -rf "$old" "$cache/proposals.log"
-say "Linux $release with $(printf '%s\n' "${patches[@]##*/}" | wc -l) patches is in $cache/proposals"
+old="$cache/$kernel.old.$$"
+if [ -e "$cache/$kernel" ]; then mv -T "$cache/$kernel" "$old"; fi
+mv -T "$staging" "$cache/$kernel"
+rm -rf "$old" "$cache/$kernel.log"
+say "Linux $release with $(printf '%s\n' "${patches[@]##*/}" | wc -l) patches is in $cache/$kernel"

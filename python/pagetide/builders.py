@@ -365,6 +365,7 @@ class Costs(_Table):
         page_free: Time | None = None,
         page_migrate: Time | None = None,
         page_scan: Time | None = None,
+        page_skip: Time | None = None,
         page_zero: Time | None = None,
         pte: Time | None = None,
         refault: Time | None = None,
@@ -403,6 +404,7 @@ class Costs(_Table):
         page_free: A page given back to a per-CPU list.
         page_migrate: A page moved by compaction, besides its entries and its bytes.
         page_scan: A page looked at by reclaim.
+        page_skip: A page passed over by reclaim, as its zone is too high.
         page_zero: Clearing 4 KiB.
         pte: A page-table entry written, with the page's map count.
         refault: A page that comes back weighed against the lists: was it evicted too early?
@@ -439,6 +441,7 @@ class Costs(_Table):
         self.page_free: Time | None = page_free
         self.page_migrate: Time | None = page_migrate
         self.page_scan: Time | None = page_scan
+        self.page_skip: Time | None = page_skip
         self.page_zero: Time | None = page_zero
         self.pte: Time | None = pte
         self.refault: Time | None = refault

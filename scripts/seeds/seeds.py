@@ -5,6 +5,8 @@
     seeds.py scenarios             writes experiments/calibrated/NAME.toml from the plain ones and the best fits
     seeds.py check                 says whether docs/seeds.md and the calibrated scenarios are what the records give
     seeds.py run [NAME...]         runs the experiments as they ship, and writes records/plain-NAME.csv
+    seeds.py linux                 takes records/linux-NAME.csv from what the patched kernel counted on the same
+                                   experiment at a smaller size (experiments/proposals/linux-6.1)
     seeds.py compare [NAME...]     runs them and says whether the records are still what comes out
     seeds.py calibrate NAME...     searches as calibration.toml says, and writes records/fits-NAME.csv
     seeds.py predict NAME...       the ten best fits: judges them with fresh seeds, and computes all columns, once;
@@ -14,7 +16,7 @@
 The command is `pagetide`, or what --pagetide names. All needs Python 3.11 and nothing else.
 
 A record has a line for each column and metric that a mail published: its mean, its sample standard deviation and the
-number of runs. Times are in seconds. records/linux-NAME.csv, where there is one, has the same of a real kernel.
+number of runs. Times are in seconds.
 """
 
 import argparse
@@ -25,6 +27,7 @@ import math
 import pathlib
 import random
 import re
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -72,6 +75,13 @@ MAILS = [
         [("shrink-priority", [("12-12", "12-8"), ("12-12", "12-6")])],
     ),
 ]
+# Columns that have another name in experiments/proposals, where sizes are others.
+ON_LINUX = {
+    "600M-280M-vanilla": "pressure-vanilla",
+    "600M-280M-patched": "pressure-patched",
+    "600M-0M-vanilla": "control-vanilla",
+    "600M-0M-patched": "control-patched",
+}
 CONTROLS = {"soft-limit": [("600M-0M-vanilla", "600M-0M-patched")]}
 NAMES = [name for _, experiments in MAILS for name, _ in experiments]
 
@@ -158,6 +168,8 @@ def simulate(arguments, name, settings=(), variants=(), seed=None, repeats=None,
         command += ["--repeats", str(repeats)]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=limit, check=False)
+    except OSError as error:
+        raise Trouble(f"{arguments.pagetide}: {error.strerror}; --pagetide PATH says where the command is") from error
     except subprocess.TimeoutExpired:
         return None
     if done.returncode != 0:
@@ -306,8 +318,9 @@ def runs_of(name):
     """How many runs the columns are of."""
     parts = []
     for kind, record in zip(("plain", "calibrated", "Linux"), records(name)):
-        runs = max((runs for metrics in (record or {}).values() for _, _, runs in metrics.values()), default=0)
-        parts.append(f"{kind} {'none yet' if runs == 0 else runs}")
+        runs = {runs for metrics in (record or {}).values() for _, _, runs in metrics.values()}
+        ends = sorted({min(runs), max(runs)}) if runs else ["none yet"]
+        parts.append(f"{kind} {' to '.join(map(str, ends))}")
     return f"Runs of each column: {', '.join(parts)}."
 
 
@@ -364,6 +377,42 @@ def run(arguments):
         print(f"{name}: {time.monotonic() - begun:.0f} s", file=sys.stderr)
 
 
+def linux(_):
+    folder = EXPERIMENTS / "proposals" / "linux-6.1"
+    for name in NAMES:
+        columns = {}
+        for column, figures in published(name)[0].items():
+            record = folder / f"{name}.{ON_LINUX.get(column, column)}.json"
+            if not record.exists():
+                continue
+            counted = json.loads(record.read_text())["metrics"]
+            found = {metric: runs for metric in sorted(figures) if (runs := runs_of_linux(counted, metric))}
+            columns[column] = {
+                metric: (
+                    statistics.fmean(runs),
+                    statistics.stdev(runs) if len(runs) > 1 else math.nan,
+                    len(runs),
+                )
+                for metric, runs in found.items()
+            }
+        if columns:
+            write_record(RECORDS / f"linux-{name}.csv", ["scripts/seeds/seeds.py linux"], columns)
+        else:
+            (RECORDS / f"linux-{name}.csv").unlink(missing_ok=True)
+
+
+def runs_of_linux(counted, metric):
+    """What each run on the kernel has of a metric; of a task's copies their mean if it is a time, else their sum, as
+    `pagetide run` says it."""
+    if metric in counted:
+        return counted[metric][1]
+    who, _, what = metric.rpartition(".")
+    copy = re.compile(rf"{re.escape(who)}\.[0-9]+\.{what}")
+    copies = [(unit, figures) for key, (unit, figures) in counted.items() if copy.fullmatch(key)]
+    together = statistics.fmean if any(unit == "seconds" for unit, _ in copies) else sum
+    return [together(run) for run in zip(*(figures for _, figures in copies))]
+
+
 def compare(arguments):
     wrong = []
     for name in arguments.name or NAMES:
@@ -394,8 +443,7 @@ def base_text(name, prefix):
 
 def calibrated_scenario(name):
     """The plain scenario with the values of the best fit in every variant."""
-    with open(RECORDS / f"fits-{name}.csv", newline="") as file:
-        rows = [row for row in csv.DictReader(line for line in file if not line.startswith("#"))]
+    rows = read_fits(name)
     (best,) = (row for row in rows if row["rank"] == "0")
     settings = settings_of(name, {key: value for key, value in best.items() if key not in FIT_COLUMNS})
     out = []
@@ -540,6 +588,15 @@ def calibrate(arguments):
         write_fits(name, trials, {}, begun)
 
 
+def read_fits(name):
+    """The trials of a search."""
+    path = RECORDS / f"fits-{name}.csv"
+    if not path.exists():
+        raise Trouble(f"{name} has not been searched yet: seeds.py calibrate {name}")
+    with open(path, newline="") as file:
+        return list(csv.DictReader(line for line in file if not line.startswith("#")))
+
+
 def write_fits(name, trials, judged, begun=None):
     """The log of a search: each trial and its objective; of the best, the judgement by fresh seeds and the rank."""
     spec = calibration()[name]
@@ -559,8 +616,7 @@ def write_fits(name, trials, judged, begun=None):
 def predict(arguments):
     for name in arguments.name:
         spec = calibration()[name]
-        with open(RECORDS / f"fits-{name}.csv", newline="") as file:
-            rows = list(csv.DictReader(line for line in file if not line.startswith("#")))
+        rows = read_fits(name)
         trials = [
             (math.log(float(row["objective"])), None, {it: row[it] for it in spec["free"]}) for row in rows
         ]
@@ -584,8 +640,7 @@ def predict(arguments):
 def final(arguments):
     """The best fit's columns, with as many runs as the plain experiment and seeds that have chosen nothing."""
     for name in arguments.name:
-        with open(RECORDS / f"fits-{name}.csv", newline="") as file:
-            rows = list(csv.DictReader(line for line in file if not line.startswith("#")))
+        rows = read_fits(name)
         (best,) = (row for row in rows if row["rank"] == "0")
         runs = arguments.repeats or scenario(name)["repeats"]
         seeds = range(201, 201 + runs)
@@ -609,15 +664,18 @@ def main():
     parser.add_argument("--jobs", default="1", help="runs at a time; it does not change the result")
     commands = parser.add_subparsers(dest="command", required=True)
     for command, many in (
-        (page, None), (scenarios, None), (check, None), (run, "*"), (compare, "*"), (calibrate, "+"), (predict, "+"), (final, "+")
+        (page, None), (scenarios, None), (check, None), (linux, None), (run, "*"), (compare, "*"), (calibrate, "+"), (predict, "+"), (final, "+")
     ):
         one = commands.add_parser(command.__name__)
         if many:
-            one.add_argument("name", nargs=many, choices=NAMES + [[]] if many == "*" else NAMES)
+            one.add_argument("name", nargs=many, help=f"one of {', '.join(NAMES)}")
         if command in (run, predict, final):
             one.add_argument("--repeats", type=int, help="runs of each column instead of the experiment's own number")
         one.set_defaults(command=command)
     arguments = parser.parse_args()
+    for name in getattr(arguments, "name", []):
+        if name not in NAMES:
+            parser.error(f"there is no experiment {name}; there are {', '.join(NAMES)}")
     try:
         arguments.command(arguments)
     except Trouble as trouble:

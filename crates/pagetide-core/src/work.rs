@@ -53,6 +53,8 @@ work! {
     cache_ops,
     /// Pages that reclaim looked at.
     pages_scanned,
+    /// Pages that reclaim passed over, as their zone was too high.
+    pages_skipped,
     /// Reverse-map walks (reference check or unmap of one page-table entry).
     rmap_walks,
     /// Pages moved between LRU lists.

@@ -479,18 +479,19 @@ fn write_archive(
     };
     check(&file)?;
     archive.file(&file, &read(job.file)?);
-    let mut traces: Vec<&PathBuf> = Vec::new();
+    let mut named: Vec<&PathBuf> = Vec::new();
     for phase in job.variant.setup.tasks.iter().flat_map(|task| &task.phases) {
         let path = match &phase.workload {
             Workload::Trace(Trace { path, .. }) => path,
             Workload::Build(build) => &build.trace,
+            Workload::KernelObjects(objects) => &objects.path,
             _ => continue,
         };
-        if !traces.contains(&path) {
-            traces.push(path);
+        if !named.contains(&path) {
+            named.push(path);
         }
     }
-    for path in traces {
+    for path in named {
         let inside = absolute(path)?;
         check(&inside)?;
         archive.file(&inside, &read(path)?);

@@ -102,6 +102,8 @@ prices! {
     CacheOp cache_op,
     /// A page looked at by reclaim.
     PageScan page_scan,
+    /// A page passed over by reclaim, as its zone is too high.
+    PageSkip page_skip,
     /// A walk of the reverse map to one page-table entry.
     RmapWalk rmap_walk,
     /// A page moved between LRU lists, as a part of a batch.

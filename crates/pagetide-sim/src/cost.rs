@@ -128,6 +128,9 @@ impl CostModel {
             // One page looked at by reclaim: taken off the list's tail (its own line and two neighbours'),
             // locked, checked. Three cold lines; `[dram]`.
             Price::PageScan => 300,
+            // One page passed over by reclaim, as its zone is too high: moved from the list's tail to a list of its
+            // own. Its own cold line, as the neighbour's is that of the next one; `[dram]`.
+            Price::PageSkip => 90,
             // One reverse-map walk to one page-table entry: a lock, the mapping, four levels of page
             // table. Two cold lines and 70 ns of instructions; `[dram]`.
             Price::RmapWalk => 250,
@@ -254,7 +257,7 @@ impl CostModel {
 }
 
 /// The priced operations of `work` and how many of each, and apart from them the bytes that it copied.
-pub(crate) fn counts(work: &Work) -> ([(Price, u32); 26], u32) {
+pub(crate) fn counts(work: &Work) -> ([(Price, u32); 27], u32) {
     // No `..`: a new kind of work must get a price before it compiles.
     let Work {
         faults,
@@ -266,6 +269,7 @@ pub(crate) fn counts(work: &Work) -> ([(Price, u32); 26], u32) {
         ptes_set,
         cache_ops,
         pages_scanned,
+        pages_skipped,
         rmap_walks,
         lru_moves,
         refaults,
@@ -293,6 +297,7 @@ pub(crate) fn counts(work: &Work) -> ([(Price, u32); 26], u32) {
         (Price::Pte, ptes_set),
         (Price::CacheOp, cache_ops),
         (Price::PageScan, pages_scanned),
+        (Price::PageSkip, pages_skipped),
         (Price::RmapWalk, rmap_walks),
         (Price::LruMove, lru_moves),
         (Price::Refault, refaults),
@@ -333,6 +338,7 @@ mod tests {
         ptes_set: 0,
         cache_ops: 0,
         pages_scanned: 0,
+        pages_skipped: 0,
         rmap_walks: 0,
         lru_moves: 0,
         refaults: 0,
@@ -372,6 +378,7 @@ mod tests {
             Work { ptes_set: 1, ..NOTHING },
             Work { cache_ops: 1, ..NOTHING },
             Work { pages_scanned: 1, ..NOTHING },
+            Work { pages_skipped: 1, ..NOTHING },
             Work { rmap_walks: 1, ..NOTHING },
             Work { lru_moves: 1, ..NOTHING },
             Work { refaults: 1, ..NOTHING },

@@ -75,8 +75,7 @@ impl<O: Owners> Manager<O> {
         }
         self.nodes[node.idx()].stats[lru as usize] -= isolated.nr_taken;
         self.mem.work.pages_scanned += taken.len() as u32;
-        // Nothing of a skipped page is looked at but its zone.
-        self.mem.work.lru_moves += skipped.len() as u32;
+        self.mem.work.pages_skipped += skipped.len() as u32;
         // Skipped pages go to the head, oldest last, as a splice leaves them.
         for pfn in skipped {
             lruvec.add(pages, pfn);

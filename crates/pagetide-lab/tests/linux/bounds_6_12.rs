@@ -15,7 +15,7 @@ pub struct Held {
     pub why: &'static str,
 }
 
-const fn held(
+pub const fn held(
     name: &'static str,
     repeats: (usize, f64),
     varies: (usize, f64),
@@ -56,6 +56,6 @@ pub const CASES_6_12: &[Held] = &[
     held("read-ahead", (3, 0.6), (8, 85.9), 4, PCP_BATCHES),
     held("scan", (3, 1.8), (8, 7.1), 2, PCP_BATCHES),
     held("swap", (20, 10.1), (59, 17.9), 15, PCP_BATCHES),
-    held("watermarks", (6, 17.0), (30, 10.1), 6, PCP_BATCHES),
+    held("watermarks", (6, 17.0), (30, 10.2), 6, PCP_BATCHES),
     held("zipf", (10, 2.1), (34, 60.6), 19, PCP_BATCHES),
 ];

@@ -3,6 +3,7 @@
 use super::prelude::*;
 use super::objects::{self, Units};
 use crate::object_mix::ObjectMix;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 table! {
@@ -26,6 +27,8 @@ table! {
 pub struct KernelObjects {
     /// The mix; all its caches are among [`Setup::caches`](crate::model::Setup::caches).
     pub mix: Arc<ObjectMix>,
+    /// The file of the mix.
+    pub path: PathBuf,
     /// How many units.
     pub units: u32,
     /// From the start of one unit to that of the next, unless it took longer.
@@ -51,6 +54,7 @@ impl Kind for KernelObjects {
         }
         Some(KernelObjects {
             mix,
+            path: phases.path(path, sink),
             units: units?.value.into(),
             interval_ns: keys.interval().0,
             compute_ns: keys.compute().0,
@@ -59,7 +63,7 @@ impl Kind for KernelObjects {
     }
 
     fn stages(&self, _: u32, planner: &mut Planner<'_>) -> Vec<Stage> {
-        let KernelObjects { mix, units, interval_ns, compute_ns, start } = self;
+        let KernelObjects { mix, path: _, units, interval_ns, compute_ns, start } = self;
         let (units, interval_ns, compute_ns) = (*units, *interval_ns, *compute_ns);
         let start = start.then(|| Units::new(planner, &mix.start_rows, 1, 0, compute_ns));
         let all = Units::new(planner, &mix.rows, units, interval_ns, compute_ns);

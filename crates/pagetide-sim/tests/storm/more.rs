@@ -12,6 +12,7 @@ use pagetide_scenario::model::{
 use pagetide_scenario::names::{LockKind, MadviseKind, Named};
 use pagetide_scenario::object_mix::{Lifetimes, ObjectMix, ObjectRow};
 use pagetide_scenario::prng::SplitMix64;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// The variant of these names.
@@ -431,6 +432,7 @@ pub fn add_objects(setup: &mut Setup, seed: u64) {
     for number in 0..1 + draw.below(3) {
         let workload = Workload::KernelObjects(KernelObjects {
             mix: Arc::clone(&mix),
+            path: PathBuf::new(),
             units: 1 + draw.below(60) as u32,
             interval_ns: draw.of(&[0, 0, 1_000_000]),
             compute_ns: draw.of(&[0, 100_000]),

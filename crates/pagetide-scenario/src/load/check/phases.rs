@@ -180,9 +180,14 @@ impl<'c, 'a> Phases<'c, 'a> {
         self.scene.mixes.borrow_mut().load(path, self.scene.base_dir, sink)
     }
 
+    /// Where the file of a path is.
+    pub(crate) fn path(&self, path: &At<String>, sink: &Sink) -> PathBuf {
+        sink.files.find(self.scene.base_dir, &path.value)
+    }
+
     /// The path of a trace that can be replayed.
     pub(crate) fn trace(&self, path: &At<String>, sink: &mut Sink) -> Option<PathBuf> {
-        let full = sink.files.find(self.scene.base_dir, &path.value);
+        let full = self.path(path, sink);
         if let Err((problem, hint)) = trace_file::check(&full) {
             let message = format!("trace `{}`: {problem}", clip(&path.value));
             sink.push(Problem { span: path.span, message, hint, also: None });

@@ -4,6 +4,7 @@ use super::*;
 use crate::object_mix::ObjectMix;
 use crate::prng::{sub_seed, SplitMix64};
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 fn mix(text: &str) -> Arc<ObjectMix> {
@@ -23,6 +24,7 @@ fn phases(mix: &Arc<ObjectMix>, of: &[(u32, bool)], interval_ns: u64) -> Vec<Op>
     let objects = |&(units, start)| {
         Workload::KernelObjects(KernelObjects {
             mix: Arc::clone(mix),
+            path: PathBuf::new(),
             units,
             interval_ns,
             compute_ns: 0,

@@ -1,0 +1,131 @@
+#!/bin/busybox sh
+# The first program of the machine of stress_proposals.sh: sets it up, runs the stress, counts, switches it off.
+export PATH=/bin
+/bin/busybox --install -s /bin
+mount -t proc proc /proc
+mount -t sysfs sysfs /sys
+mount -t devtmpfs devtmpfs /dev
+mount -t debugfs debugfs /sys/kernel/debug
+for word in $(cat /proc/cmdline); do
+    case $word in
+    pagetide.groups=*) version=${word#*=} ;;
+    pagetide.seconds=*) seconds=${word#*=} ;;
+    esac
+done
+if [ "$version" = 1 ]; then
+    mount -t cgroup -o memory cgroup /groups
+    soft=memory.soft_limit_in_bytes limit=memory.limit_in_bytes
+else
+    mount -t cgroup2 -o memory_recursiveprot cgroup2 /groups
+    echo +memory >/groups/cgroup.subtree_control
+    soft=memory.soft_limit limit=memory.max
+fi
+mkswap /dev/vda >/dev/null
+swapon /dev/vda
+# Who is killed for want of memory should be a hog.
+echo -1000 >/proc/self/oom_score_adj
+echo always >/sys/kernel/mm/transparent_hugepage/enabled
+
+# One of the words.
+pick() {
+    shift $((RANDOM % $#))
+    echo "$1"
+}
+
+# Right values and wrong ones, for the files of the whole machine.
+write_switches() {
+    cd /proc/sys/vm
+    while :; do
+        case $((RANDOM % 12)) in
+        0 | 1 | 2) file=wmark_$(pick min low high)_kbytes value=$(pick 0 1 900 2000 4000 9000 20000 60000 400000 99999999 -1 x) ;;
+        3) file=watermark_scale_factor value=$(pick 1 10 200 1000 3001) ;;
+        4) file=min_free_kbytes value=$(pick 0 500 2000 8000) ;;
+        5 | 6) file=soft_limit_reclaim value=$(pick 0 1 2 3 -1) ;;
+        7 | 8) file=global_shrink_priority value=$(pick 0 1 2 3 -1) ;;
+        9 | 10) file=kswapd_compaction value=$(pick 0 1 2) ;;
+        11) file=$(pick compact_memory drop_caches watermark_boost_factor) value=$(pick 1 3 15000) ;;
+        esac
+        echo "$value" 2>/dev/null >$file && echo >>/tmp/$file
+        cat wmark_min_kbytes wmark_low_kbytes wmark_high_kbytes /proc/zoneinfo >/dev/null
+        usleep 20000
+    done 2>/dev/null
+}
+
+write_groups() {
+    while :; do
+        for group in /groups/g* /groups/g*/in; do
+            echo "$(pick 0 1M 8M 100M 1G -1 max x)" >$group/$soft && echo >>/tmp/soft_limits
+            echo "$(pick 0 1 4 8 12 13 -1)" >$group/memory.global_shrink_priority && echo >>/tmp/shrink_priorities
+            cat $group/memory.stat >/dev/null
+        done
+        usleep 30000
+    done 2>/dev/null
+}
+
+# Takes memory in a group of its own, which goes with it; some have a limit, some are killed.
+hog() {
+    while :; do
+        group=/groups/g$1
+        mkdir -p $group
+        [ "$version" = 1 ] || echo +memory >$group/cgroup.subtree_control
+        mkdir -p $group/in
+        echo "$(pick 30M 60M 2G 2G)" >$group/$limit
+        sh -c "echo \$\$ >$group/in/cgroup.procs; echo 500 >/proc/self/oom_score_adj
+            head -c $(pick 10 60 120 200)000000 /dev/zero | tail -n 1 >/dev/null" &
+        sleep $(pick 1 2 4)
+        kill -9 $! 2>/dev/null
+        for process in $(cat $group/in/cgroup.procs); do kill -9 $process; done 2>/dev/null
+        wait $! 2>/dev/null
+        rmdir $group/in $group 2>/dev/null && echo >>/tmp/removed
+    done 2>/dev/null
+}
+
+# Clean pages and dirty ones.
+read_disk() {
+    while :; do
+        dd if=/dev/vdb of=/dev/null bs=64k skip=$((RANDOM % 8000)) count=1500
+        dd if=/dev/zero of=/dev/vdb bs=64k seek=$((RANDOM % 8000)) count=300
+    done 2>/dev/null
+}
+
+# Blocks of all orders and objects, from the kernel; some of the requests are wrong. A group pays for the objects.
+ask_for_memory() {
+    mkdir -p /groups/kernel
+    sh -c 'echo $PPID' >/groups/kernel/cgroup.procs
+    exec 3>/sys/kernel/debug/allocation_test
+    echo "cache 0 test-small 24 plain" >&3
+    echo "cache 1 test-kept 192 reclaimable" >&3
+    while :; do
+        slot=$((RANDOM % 200))
+        case $((RANDOM % 8)) in
+        0 | 1) echo "free-page $slot" >&3 ;;
+        2 | 3) echo "page $slot $((RANDOM % 12)) $(pick kernel kernel-high reclaimable nowait atomic x)" >&3 && echo >>/tmp/blocks ;;
+        4 | 5) echo "object $slot $(pick 0 1 1 1 2) $(pick account account plain x)" >&3 && echo >>/tmp/objects ;;
+        6) echo "free-object $slot" >&3 ;;
+        7) echo "leave-object $slot" >&3 && echo >>/tmp/left_objects ;;
+        esac
+        [ $((RANDOM % 500)) != 0 ] || echo "$(pick '' x 'page -1 0 kernel' 'cache 999 a 1 plain' 'cache 3 test-large 99999999 plain' 'object 1')" >&3
+        usleep 2000
+    done 2>/dev/null
+}
+
+write_switches &
+write_groups &
+for number in 1 2 3; do hog $number & done
+read_disk &
+ask_for_memory &
+ask_for_memory &
+sleep "$seconds"
+
+# What was done, of each kind: values that were accepted, groups that were removed, memory that was got.
+for what in wmark_min_kbytes wmark_low_kbytes wmark_high_kbytes soft_limit_reclaim global_shrink_priority \
+    kswapd_compaction soft_limits shrink_priorities removed blocks objects left_objects; do
+    echo "stress: $what $(wc -l 2>/dev/null </tmp/$what || echo 0)" >/dev/console
+done
+for counter in pswpout compact_kswapd pgsteal_kswapd pgsteal_direct compact_migrate_scanned; do
+    echo "stress: $counter $(sed -n "s/^$counter //p" /proc/vmstat)" >/dev/console
+done
+# Lockdep that has met something gives up for good.
+echo "stress: debug_locks $(sed -n 's/^ debug_locks: *//p' /proc/lockdep_stats)" >/dev/console
+echo "stress: end" >/dev/console
+poweroff -f
