@@ -28,7 +28,7 @@ done
 
 work="$(mktemp -d)"
 trap 'rm -rf "$work"' EXIT
-mkdir -p "$work/root"/{bin,proc,sys,dev,tmp,groups}
+mkdir -p "$work/root"/{bin,proc,sys,dev,tmp,groups,memory}
 cp "$(command -v busybox)" "$work/root/bin/busybox"
 install -m 755 "$init" "$work/root/init"
 (cd "$work/root" && find . | cpio -o -H newc 2>/dev/null) >"$work/initrd"
@@ -37,7 +37,7 @@ for version in 1 2; do
     truncate -s 1G "$work/swap" "$work/disk"
     log="$work/console.$version"
     timeout "$((seconds * 3 + 900))" qemu-system-x86_64 -nodefaults -no-user-config -display none -no-reboot \
-        -accel tcg,thread=multi -cpu max -smp 2 -m 640M -serial "file:$log" \
+        -accel tcg,thread=multi -cpu max -smp 2 -m 320M -serial "file:$log" \
         -drive "file=$work/swap,if=virtio,format=raw,cache=unsafe" \
         -drive "file=$work/disk,if=virtio,format=raw,cache=unsafe" \
         -kernel "$kernel" -initrd "$work/initrd" \

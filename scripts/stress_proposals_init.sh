@@ -20,6 +20,7 @@ else
     echo +memory >/groups/cgroup.subtree_control
     soft=memory.soft_limit limit=memory.max
 fi
+mount -t tmpfs -o size=1G tmpfs /memory
 mkswap /dev/vda >/dev/null
 swapon /dev/vda
 # Who is killed for want of memory should be a hog.
@@ -71,11 +72,13 @@ hog() {
         mkdir -p $group/in
         echo "$(pick 30M 60M 2G 2G)" >$group/$limit
         sh -c "echo \$\$ >$group/in/cgroup.procs; echo 500 >/proc/self/oom_score_adj
-            head -c $(pick 10 60 120 200)000000 /dev/zero | tail -n 1 >/dev/null" &
-        sleep $(pick 1 2 4)
+            dd if=/dev/zero of=/memory/$1 bs=1M count=$(pick 20 60 120 200)
+            head -c $(pick 1 10 40)000000 /dev/zero | tail -n 1 >/dev/null" &
+        sleep $(pick 2 4 8)
         kill -9 $! 2>/dev/null
         for process in $(cat $group/in/cgroup.procs); do kill -9 $process; done 2>/dev/null
         wait $! 2>/dev/null
+        rm -f /memory/$1
         rmdir $group/in $group 2>/dev/null && echo >>/tmp/removed
     done 2>/dev/null
 }
@@ -105,7 +108,7 @@ ask_for_memory() {
         7) echo "leave-object $slot" >&3 && echo >>/tmp/left_objects ;;
         esac
         [ $((RANDOM % 500)) != 0 ] || echo "$(pick '' x 'page -1 0 kernel' 'cache 999 a 1 plain' 'cache 3 test-large 99999999 plain' 'object 1')" >&3
-        usleep 2000
+        usleep 5000
     done 2>/dev/null
 }
 
@@ -122,7 +125,7 @@ for what in wmark_min_kbytes wmark_low_kbytes wmark_high_kbytes soft_limit_recla
     kswapd_compaction soft_limits shrink_priorities removed blocks objects left_objects; do
     echo "stress: $what $(wc -l 2>/dev/null </tmp/$what || echo 0)" >/dev/console
 done
-for counter in pswpout compact_kswapd pgsteal_kswapd pgsteal_direct compact_migrate_scanned; do
+for counter in pswpout pgsteal_anon pgsteal_file pgsteal_kswapd compact_kswapd compact_migrate_scanned; do
     echo "stress: $counter $(sed -n "s/^$counter //p" /proc/vmstat)" >/dev/console
 done
 # Lockdep that has met something gives up for good.

@@ -544,7 +544,9 @@ phase = [
     for order in 0..11 {
         let zones = ["DMA", "DMA32"].map(|zone| format!("t.fill.buddyinfo.node0.{zone}."));
         let sum: f64 = zones.iter().map(|zone| blocks(zone, order)).sum();
-        assert_eq!(sum, blocks("t.fill.", order), "order {order}");
+        // Means of three runs each, which add up but for rounding.
+        let all = blocks("t.fill.", order);
+        assert!((sum - all).abs() < 1e-9, "order {order}: {sum}, {all}");
     }
     assert!(of("done.pgfree") + 1024.0 < of("pgfree"), "{} {}", of("done.pgfree"), of("pgfree"));
     assert!(of("done.nr_free_pages") + 1024.0 < of("nr_free_pages"));
