@@ -18,7 +18,6 @@ use pagetide_scenario::load::AddedVariant;
 use pagetide_scenario::metric::Names;
 use pagetide_scenario::model::{Setup, Variant};
 use pagetide_scenario::record::RunRecord;
-use pagetide_scenario::workload::{Trace, Workload};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::Arc;
@@ -481,12 +480,7 @@ fn write_archive(
     archive.file(&file, &read(job.file)?);
     let mut named: Vec<&PathBuf> = Vec::new();
     for phase in job.variant.setup.tasks.iter().flat_map(|task| &task.phases) {
-        let path = match &phase.workload {
-            Workload::Trace(Trace { path, .. }) => path,
-            Workload::Build(build) => &build.trace,
-            Workload::KernelObjects(objects) => &objects.path,
-            _ => continue,
-        };
+        let Some(path) = phase.workload.named_file() else { continue };
         if !named.contains(&path) {
             named.push(path);
         }

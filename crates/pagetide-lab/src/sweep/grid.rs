@@ -7,7 +7,7 @@
 use crate::knob::Knob;
 use pagetide_core::digest::Digest;
 use pagetide_scenario::criterion::Mistake;
-use pagetide_scenario::model::{Setup, Workload};
+use pagetide_scenario::model::Setup;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
@@ -93,10 +93,10 @@ impl FromStr for Shard {
 }
 
 /// What tells one scenario from another: everything that its setup without the grid says, and the contents of its
-/// traces. Paths, comments and seeds do not count.
+/// traces and object mixes. Paths, comments and seeds do not count.
 ///
 /// # Errors
-/// A trace cannot be read.
+/// Such a file cannot be read.
 pub fn digest(scenario: &str, variants: &[(&str, &Setup)]) -> io::Result<String> {
     let mut digest = Digest::new();
     text(scenario, &mut digest);
@@ -104,13 +104,9 @@ pub fn digest(scenario: &str, variants: &[(&str, &Setup)]) -> io::Result<String>
         let mut setup = (*setup).clone();
         let phases = setup.tasks.iter_mut().flat_map(|task| &mut task.phases);
         for phase in phases {
-            let path = match &mut phase.workload {
-                Workload::Trace(trace) => &mut trace.path,
-                Workload::Build(build) => &mut build.trace,
-                _ => continue,
-            };
+            let Some(path) = phase.workload.named_file_mut() else { continue };
             content(path, &mut digest)?;
-            *path = Path::new("trace").to_owned();
+            path.clear();
         }
         text(name, &mut digest);
         text(&format!("{setup:?}"), &mut digest);
@@ -163,6 +159,7 @@ fn content(path: &Path, digest: &mut Digest) -> io::Result<()> {
 mod tests {
     use super::*;
     use crate::testing::scenario;
+    use pagetide_scenario::load::{load_str, Overrides};
     use std::collections::BTreeSet;
 
     #[test]
@@ -207,5 +204,23 @@ mod tests {
         other.machine.cpus += 1;
         assert_ne!(digest("s", &[("a", &other)]).unwrap(), of(0, "a"));
         assert_ne!(digest("t", &[("a", &scenario.variants[0].setup)]).unwrap(), of(0, "a"));
+    }
+
+    #[test]
+    fn where_named_files_lie_does_not_count() {
+        let experiments = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments");
+        let of = |dir: &str, mix: &str| {
+            let text = format!(
+                "[machine]\nmemory = '1GiB'\n[[task]]\nname = 't'\nworkload = 'kernel-objects'\n\
+                 mix = '{mix}'\nunits = 1\n"
+            );
+            let base = experiments.join(dir);
+            let loaded = load_str("s.toml", &text, &base, &Overrides::default());
+            let loaded = loaded.unwrap_or_else(|errors| panic!("{errors}"));
+            digest("s", &[("a", &loaded.variants[0].setup)]).unwrap()
+        };
+        let here = of("", "objects/service.toml");
+        assert_eq!(of("proposals", "../objects/service.toml"), here);
+        assert_ne!(of("", "objects/compile.toml"), here);
     }
 }

@@ -189,6 +189,24 @@ impl Workload {
             _ => None,
         }
     }
+
+    /// The file of this computer that it names: a page trace or an object mix.
+    pub fn named_file(&self) -> Option<&std::path::PathBuf> {
+        match self {
+            Workload::KernelObjects(objects) => Some(&objects.path),
+            _ => self.trace(),
+        }
+    }
+
+    /// The same, to say that it lies elsewhere.
+    pub fn named_file_mut(&mut self) -> Option<&mut std::path::PathBuf> {
+        match self {
+            Workload::Trace(trace) => Some(&mut trace.path),
+            Workload::Build(build) => Some(&mut build.trace),
+            Workload::KernelObjects(objects) => Some(&mut objects.path),
+            _ => None,
+        }
+    }
 }
 
 workloads! {
