@@ -413,6 +413,34 @@ fn guarded_shrink_priorities_end_before_memory_does() {
     }
 }
 
+/// Who is spared for its shrink priority has no protection: its turn comes before `memory.low` is broken.
+#[test]
+fn guarded_shrink_priorities_end_before_memory_low_does() {
+    let spec = NodeSpec::x86_64(64 << 20, 0, 0);
+    let mut world = World::new(Machine::new(&[spec], 2, Config::default()).unwrap());
+    world.audit = false;
+    world.disk_works = true;
+    world.machine.set_policy("shrink_priority", "guarded").unwrap().discard();
+    let protected = group(&mut world, ROOT, &[("memory.low", "20M")]);
+    let spared = group(&mut world, ROOT, &[("memory.global_shrink_priority", "0")]);
+    let files = [protected, spared].map(|memcg| {
+        let file = world.create_file(16 * MIB * PAGE_SIZE, false);
+        let mm = world.machine.create_mm(memcg).unwrap();
+        let map = world.machine.mmap(mm, Backing::File(file), 16 * MIB, Advice::Random, false);
+        let task = (mm, map.unwrap());
+        for page in 0..16 * MIB {
+            world.access(task.0, task.1, page, false);
+        }
+        task
+    });
+    // Nothing but these files can be reclaimed: there is no swap.
+    let heap = task(&mut world, ROOT, 34 * MIB);
+    fill(&mut world, heap, 34 * MIB);
+    assert!(resident(&world, files[1], 16 * MIB) < 12 * MIB);
+    assert_eq!(resident(&world, files[0], 16 * MIB), 16 * MIB);
+    assert_eq!(event(&world, protected, MemoryEvent::Low), 0);
+}
+
 #[test]
 fn a_hierarchical_shrink_priority_covers_the_groups_below() {
     let kept = |policy: &str| {

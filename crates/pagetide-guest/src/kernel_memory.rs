@@ -20,6 +20,8 @@ const COMMAND_MAX: usize = 128;
 /// The task's blocks and objects.
 pub struct KernelMemory {
     file: Option<File>,
+    /// Number of the cache that has the charged objects of cache 0; those of the others follow.
+    first_charged: u32,
     /// Blocks asked for.
     asked: u64,
     /// And got.
@@ -34,7 +36,7 @@ impl KernelMemory {
     pub fn new(setup: &Setup, id: usize) -> Result<KernelMemory, String> {
         let asks =
             setup.tasks[id].phases.iter().any(|phase| phase.workload.asks_for_kernel_memory());
-        let mut memory = KernelMemory { file: None, asked: 0, got: 0 };
+        let mut memory = KernelMemory { file: None, first_charged: 0, asked: 0, got: 0 };
         if !asks {
             return Ok(memory);
         }
@@ -46,23 +48,30 @@ impl KernelMemory {
             )
         })?;
         memory.file = Some(file);
-        // Caches with clones for each group ended with 5.8. A cache that one group alone uses has as many slabs.
-        let own = match setup.policies.get(Policy::SlabAccounting) {
-            Some(PolicyChoice::SlabAccounting(
-                SlabAccounting::PerGroupCaches | SlabAccounting::PerGroupCachesReparent,
-            )) => setup.payer(setup.tasks[id].group).map(|group| format!("-{group}")),
-            _ => None,
-        };
-        let own = own.unwrap_or_default();
-        for (number, KernelCache { name, object_size, reclaimable }) in
-            setup.caches.iter().enumerate()
+        memory.name_caches(setup, 0, "")?;
+        // Caches with clones for each group ended with 5.8: what a group paid for came from its clones. A cache that
+        // one group alone uses has as many slabs.
+        if let Some(PolicyChoice::SlabAccounting(
+            SlabAccounting::PerGroupCaches | SlabAccounting::PerGroupCachesReparent,
+        )) = setup.policies.get(Policy::SlabAccounting)
         {
-            let kind = if *reclaimable { "reclaimable" } else { "plain" };
-            memory
-                .command(format_args!("cache {number} test-{name}{own} {object_size} {kind}"))
-                .map_err(|error| format!("cache `{name}` of {object_size} bytes: {error}"))?;
+            if let Some(group) = setup.payer(setup.tasks[id].group) {
+                memory.first_charged = setup.caches.len() as u32;
+                memory.name_caches(setup, memory.first_charged, &format!("-{group}"))?;
+            }
         }
         Ok(memory)
+    }
+
+    /// Gives the caches of the setup numbers from `first` on. The kernel knows them by their names with `suffix`.
+    fn name_caches(&self, setup: &Setup, first: u32, suffix: &str) -> Result<(), String> {
+        for (number, KernelCache { name, object_size, reclaimable }) in (first..).zip(&setup.caches)
+        {
+            let kind = if *reclaimable { "reclaimable" } else { "plain" };
+            self.command(format_args!("cache {number} test-{name}{suffix} {object_size} {kind}"))
+                .map_err(|error| format!("cache `{name}` of {object_size} bytes: {error}"))?;
+        }
+        Ok(())
     }
 
     /// Asks for a block of 2^`order` pages. Whether there was memory is counted.
@@ -96,7 +105,8 @@ impl KernelMemory {
     /// # Errors
     /// The kernel's, but for want of memory.
     pub fn alloc_object(&self, slot: u32, cache: u32, account: bool) -> io::Result<()> {
-        let kind = if account { "account" } else { "plain" };
+        let (kind, cache) =
+            if account { ("account", self.first_charged + cache) } else { ("plain", cache) };
         unless_out_of_memory(self.command(format_args!("object {slot} {cache} {kind}")))
     }
 

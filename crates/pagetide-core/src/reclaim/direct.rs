@@ -237,14 +237,14 @@ impl<O: Owners> Manager<O> {
             // Active lists.
             sc.force_deactivate = true;
             sc.skipped_deactivate = false;
+        } else if sc.spares_no_group() {
+            // Before `memory.low`, as those groups have no protection. Who was spared for that is found again.
+            sc.force_deactivate = false;
+            sc.memcg_low_skipped = false;
         } else if sc.memcg_low_skipped {
             sc.force_deactivate = false;
             sc.memcg_low_reclaim = true;
             sc.memcg_low_skipped = false;
-        } else if sc.shrink_priority_spared {
-            sc.force_deactivate = false;
-            sc.ignore_shrink_priority = true;
-            sc.shrink_priority_spared = false;
         } else if sc.overrules_plugins_now() {
             sc.force_deactivate = false;
             self.plugins.note(Wrong::Overruled);

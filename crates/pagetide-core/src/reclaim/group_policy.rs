@@ -92,8 +92,8 @@ impl<O: Owners> Manager<O> {
     }
 
     /// Whether another walk must follow.
-    pub(crate) fn another_walk(&mut self, ended: WalkEnded, sc: &ScanControl) -> bool {
-        if self.is_second_pass_due(ended) {
+    pub(crate) fn another_walk(&mut self, ended: WalkEnded, sc: &mut ScanControl) -> bool {
+        if self.is_second_pass_due(ended, sc) {
             return true;
         }
         let Some(plugin) = self.plugins.groups.as_mut().filter(|_| !sc.overrules_plugins) else {

@@ -53,7 +53,7 @@ impl<O: Owners> Manager<O> {
             if sc.priority >= 0 {
                 return (true, wait);
             }
-            if reclaimed == 0 && sc.spares_no_priority() {
+            if reclaimed == 0 && sc.spares_no_group() {
                 return (true, wait);
             }
             if reclaimed == 0 && sc.overrules_plugins_now() {

@@ -113,6 +113,12 @@ pub struct ScanControl {
     pub ignore_shrink_priority: bool,
     /// A group was spared for its shrink priority.
     pub shrink_priority_spared: bool,
+    /// Nothing else is left: soft limits pass over nobody.
+    pub ignore_soft_limit: bool,
+    /// A first pass, that of groups over their soft limits, was enough, and passed over others.
+    pub soft_limit_skipped: bool,
+    /// The first pass that goes on has passed over others.
+    pub soft_limit_passed_over: bool,
     /// A policy from outside has spared something that the built-in rules would not.
     pub plugin_spared: bool,
     /// Nothing else is left: policies from outside are not asked.
@@ -160,6 +166,9 @@ impl ScanControl {
             memcg_low_skipped: false,
             ignore_shrink_priority: false,
             shrink_priority_spared: false,
+            ignore_soft_limit: false,
+            soft_limit_skipped: false,
+            soft_limit_passed_over: false,
             plugin_spared: false,
             overrules_plugins: false,
             ignores_references: false,
@@ -183,15 +192,18 @@ impl ScanControl {
         self.target.is_some()
     }
 
-    /// A whole descent of kswapd has freed nothing: if groups were spared for their shrink priority,
-    /// begins another that spares nobody for it, and says so.
-    pub(crate) fn spares_no_priority(&mut self) -> bool {
-        let again = core::mem::take(&mut self.shrink_priority_spared);
-        if again {
+    /// A whole descent has freed nothing: if groups were spared by a policy that does not protect them, begins
+    /// another that spares nobody for it, and says so.
+    pub(crate) fn spares_no_group(&mut self) -> bool {
+        if core::mem::take(&mut self.soft_limit_skipped) {
+            self.ignore_soft_limit = true;
+        } else if core::mem::take(&mut self.shrink_priority_spared) {
             self.ignore_shrink_priority = true;
-            self.priority = DEF_PRIORITY;
+        } else {
+            return false;
         }
-        again
+        self.priority = DEF_PRIORITY;
+        true
     }
 
     /// The same for what a policy from outside has spared.
@@ -206,7 +218,7 @@ impl ScanControl {
 
     /// Whether somebody was passed over who will not be if nothing else helps.
     pub(crate) fn spares_anybody(&self) -> bool {
-        self.shrink_priority_spared || self.plugin_spared
+        self.soft_limit_skipped || self.shrink_priority_spared || self.plugin_spared
     }
 
     /// Whether kswapd reclaims.

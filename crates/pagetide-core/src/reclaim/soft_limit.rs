@@ -3,14 +3,16 @@
 //! Two policies ([`SoftLimitPolicy`]). *Hierarchical* is Johannes Weiner's patch of 10 January 2012: a
 //! group that is over its soft limit, or below one that is, is scanned at priority 0, all other groups
 //! at the walk's own. *Two-pass* is Michal Hocko's rework of 2013: the first walk visits only groups
-//! over their limit; if it looked at no page, a second walk visits all groups. (The older *tree* is a
-//! stage of its own, before the walk: [`super::soft_limit_tree`].)
+//! over their limit; if it looked at no page, a second walk visits all groups. What that lacks is added here:
+//! a descent that freed nothing while groups were passed over is repeated without the first walk. (The older
+//! *tree* is a stage of its own, before the walk: [`super::soft_limit_tree`].)
 //!
 //! Options answer the questions of reviewers: whether the group whose limit caused the reclaim counts
 //! as an ancestor (`soft_limit_root`), whether soft limits may delay a task that reclaims for itself
 //! (`soft_limit_direct`), and the meaning of the limit on one of several nodes (`soft_limit_node`).
 //!
-//! Invariant: a group is treated differently only if it or a group on its path has a soft limit.
+//! Invariant: a group is treated differently only if it or a group on its path has a soft limit. Memory is not
+//! declared exhausted while a group was passed over.
 
 use super::group_policy::GroupRule;
 use super::plan::{GroupAt, WalkEnded};
@@ -45,7 +47,9 @@ impl GroupRule for SoftLimit {
             SoftLimitPolicy::TwoPass => {
                 let included = SoftLimitRoot::Included;
                 plan.skip = visit.walk == 0
+                    && !sc.ignore_soft_limit
                     && !machine.is_over_soft_limit(visit.memcg, visit.node, sc, included);
+                sc.soft_limit_passed_over |= plan.skip;
             }
         }
     }
@@ -53,8 +57,18 @@ impl GroupRule for SoftLimit {
 
 impl<O: Owners> Manager<O> {
     /// Whether the first of two passes has ended, and looked at nothing.
-    pub(super) fn is_second_pass_due(&self, walk: WalkEnded) -> bool {
-        self.config.soft_limit == SoftLimitPolicy::TwoPass && walk.number == 0 && walk.scanned == 0
+    pub(super) fn is_second_pass_due(&self, walk: WalkEnded, sc: &mut ScanControl) -> bool {
+        if self.config.soft_limit != SoftLimitPolicy::TwoPass
+            || walk.number > 0
+            || sc.ignore_soft_limit
+        {
+            return false;
+        }
+        let passed_over = core::mem::take(&mut sc.soft_limit_passed_over);
+        if walk.scanned > 0 {
+            sc.soft_limit_skipped |= passed_over;
+        }
+        walk.scanned == 0
     }
 
     /// The priority for groups over their soft limit; `None`: this reclaimer does not heed it.
@@ -105,9 +119,49 @@ impl<O: Owners> Manager<O> {
 mod tests {
     use super::*;
     use crate::config::{Config, SoftLimitNode};
+    use crate::gfp::Gfp;
     use crate::lruvec::Lru;
     use crate::node::NodeSpec;
     use crate::process::Machine;
+    use crate::reclaim::Reclaimer;
+    use crate::units::DEF_PRIORITY;
+
+    /// What a first walk over `memcg`, and over the one group that is over its limit, passes over. `scanned`: in
+    /// the latter.
+    fn first_walk(
+        machine: &mut Machine,
+        memcg: MemcgId,
+        scanned: u64,
+        sc: &mut ScanControl,
+    ) -> bool {
+        let mut plan = Plan { skip: false, priority: sc.priority, protected: 0 };
+        let visit = GroupAt { memcg, node: NodeId(0), walk: 0 };
+        SoftLimit::plan(machine, visit, sc, &mut plan);
+        assert_eq!(
+            machine.is_second_pass_due(WalkEnded { number: 0, scanned }, sc),
+            scanned == 0 && plan.skip
+        );
+        plan.skip
+    }
+
+    #[test]
+    fn a_first_pass_that_frees_nothing_is_the_last_of_its_kind() {
+        let nodes = [NodeSpec::x86_64(64 << 20, 0, 0)];
+        let mut config = Config::default();
+        config.soft_limit = SoftLimitPolicy::TwoPass;
+        let mut machine = Machine::new(&nodes, 1, config).unwrap();
+        let memcg = machine.create_memcg("within its limit".into(), ROOT).unwrap();
+        let mut sc = ScanControl::new(Reclaimer::Direct, 32, Gfp::KERNEL, 0);
+        // Nothing to scan in the others: a second walk, and nobody was spared.
+        assert!(first_walk(&mut machine, memcg, 0, &mut sc));
+        assert!(!sc.spares_anybody() && !sc.spares_no_group());
+        assert!(first_walk(&mut machine, memcg, 5, &mut sc));
+        sc.priority = -1;
+        assert!(sc.spares_anybody() && sc.spares_no_group());
+        assert_eq!(sc.priority, DEF_PRIORITY);
+        assert!(!first_walk(&mut machine, memcg, 5, &mut sc));
+        assert!(!sc.spares_anybody() && !sc.spares_no_group());
+    }
 
     /// "4 G soft, 2 G node: 4 G group -> 2 G; 5 G -> 1.6 G; 16 G -> 512 M", a thousandth of it.
     #[test]

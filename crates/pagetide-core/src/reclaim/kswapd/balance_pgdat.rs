@@ -453,7 +453,7 @@ impl<O: Owners> Manager<O> {
         if sc.priority >= 1 {
             return true;
         }
-        if sc.nr_reclaimed == 0 && sc.spares_no_priority() {
+        if sc.nr_reclaimed == 0 && sc.spares_no_group() {
             return true;
         }
         if sc.nr_reclaimed == 0 && sc.overrules_plugins_now() {

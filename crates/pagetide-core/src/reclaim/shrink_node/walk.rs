@@ -249,7 +249,7 @@ impl<O: Owners> Manager<O> {
         &mut self,
         pass: &mut ShrinkNode,
         memcg: MemcgId,
-        sc: &ScanControl,
+        sc: &mut ScanControl,
     ) -> Option<NodeStep> {
         let root = sc.target.unwrap_or(ROOT);
         let next = self.next_memcg(root, memcg);
