@@ -198,8 +198,10 @@ for patch in "${patches[@]}"; do
     cp "$patch" "$build/applied/$name"
 done
 
-# Who builds, and where, is in /proc/version.
-export KBUILD_BUILD_USER=pagetide KBUILD_BUILD_HOST=localhost
+# Who builds, and where, is in /proc/version; so are the patches and options, by a sum of them, and with that in
+# every record.
+sum="$(cd "$folder" && cat "${patches[@]##*/}" "${options[@]##*/}" | sha256sum | cut -c 1-8)"
+export KBUILD_BUILD_USER=pagetide KBUILD_BUILD_HOST=localhost LOCALVERSION="-$sum"
 log="$build/build.log"
 : >"$log"
 kernel_make() {

@@ -4,7 +4,7 @@
 use pagetide_core::config::{Origin, PolicyChoice};
 use pagetide_core::control::GroupControl;
 use pagetide_scenario::model::{PageSize, Setup};
-use pagetide_scenario::switches::{needed, Needed};
+use pagetide_scenario::switches::{needed, Needed, Switch};
 use pagetide_scenario::workload::{FileRead, FileWrite, Workload};
 
 /// The longest read() or write() that the guest makes in one call.
@@ -48,6 +48,13 @@ pub fn missing_switch(setup: &Setup, switches: &[String]) -> Option<(PolicyChoic
     missing.next()
 }
 
+/// The file in which this kernel takes variants of the choice's policy, but not this one.
+fn variants_of_switch(choice: PolicyChoice, switches: &[String]) -> Option<&'static str> {
+    let switch = Switch::of(choice.policy())?;
+    let is_there = !switch.always && switch.missing(switches).is_none();
+    is_there.then(|| switch.files[0])
+}
+
 /// Sentences, one for each part that only the simulator has. `switches`: those of the kernel.
 pub fn not_comparable(setup: &Setup, switches: &[String]) -> Vec<String> {
     let mut found = Vec::new();
@@ -57,7 +64,12 @@ pub fn not_comparable(setup: &Setup, switches: &[String]) -> Vec<String> {
     let own = setup.policies.iter().filter(|choice| !setup.policies.is_linux(*choice));
     for choice in own.filter(|choice| !is_done(choice)) {
         let name = choice.policy().name();
-        found.push(format!("policy {name} = {choice}: the kernel has its own"));
+        found.push(match variants_of_switch(choice, switches) {
+            None => format!("policy {name} = {choice}: the kernel has its own"),
+            Some(file) => format!(
+                "policy {name} = {choice}: {file} of the kernel has no such variant, and keeps its default"
+            ),
+        });
     }
     for (kind, name) in setup.plugins.iter() {
         found.push(format!("policy {kind} = {name}: the kernel has its own"));
@@ -222,5 +234,12 @@ mod tests {
         assert_eq!(said(&["vm.global_shrink_priority"]), (vec![limits.to_owned()], missing));
         let all = ["vm.global_shrink_priority", "vm.soft_limit_reclaim"];
         assert_eq!(said(&all), (Vec::new(), None));
+        let text =
+            "workload = \"touch\"\nsize = \"1MiB\"\n[policy]\nshrink_priority = \"hierarchical\"\n";
+        assert_eq!(
+            not_comparable(&self::setup(text), &all.map(str::to_owned)),
+            ["policy shrink_priority = hierarchical: vm.global_shrink_priority of the kernel has no such variant, \
+              and keeps its default"]
+        );
     }
 }

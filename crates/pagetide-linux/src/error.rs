@@ -19,6 +19,12 @@ pub enum LinuxError {
         /// Where.
         looked_for: String,
     },
+    /// A word names no kernel.
+    #[error("there is no kernel `{name}`")]
+    NoSuchKernel {
+        /// The word.
+        name: String,
+    },
     /// There is no kernel with the proposals.
     #[error("no kernel with the proposals found; looked for {looked_for}")]
     NoProposals {
@@ -159,6 +165,9 @@ impl LinuxError {
         let hint = match self {
             LinuxError::NoKernel { .. } => {
                 "`make kernel` fetches Debian's, or name one with --kernel /boot/vmlinuz-VERSION"
+            }
+            LinuxError::NoSuchKernel { .. } => {
+                "`proposals` is the one of `make proposals`; others by their image, /boot/vmlinuz-VERSION"
             }
             LinuxError::NoProposals { .. } => {
                 "`make proposals` builds it; without --kernel, an ordinary kernel is compared"

@@ -47,6 +47,12 @@ impl From<Option<PathBuf>> for KernelName {
 }
 
 impl KernelName {
+    /// Whether it gives programs memory of its own. Kernels as they are shipped do not; of one that is named and
+    /// is not there, something else is to be said first.
+    pub fn gives_memory(&self) -> bool {
+        self.find().map_or(*self != KernelName::Newest, |kernel| kernel.gives_memory())
+    }
+
     /// The kernel that is on this host.
     ///
     /// # Errors
@@ -55,9 +61,17 @@ impl KernelName {
         match self {
             KernelName::Newest => Kernel::find(),
             KernelName::Proposals => Kernel::with_proposals(),
+            KernelName::At(image) if is_bare(image) => {
+                Err(LinuxError::NoSuchKernel { name: image.display().to_string() })
+            }
             KernelName::At(image) => Kernel::at(image),
         }
     }
+}
+
+/// Whether it is a word and no file.
+fn is_bare(image: &Path) -> bool {
+    image.components().count() == 1 && !image.exists()
 }
 
 impl Kernel {
@@ -81,6 +95,14 @@ impl Kernel {
         let usr = below("usr/lib/modules");
         let modules = if usr.is_dir() { usr } else { below("lib/modules") };
         Ok(Kernel { version: version.to_owned(), modules, image })
+    }
+
+    /// Whether it gives programs memory of its own (kernels/linux-6.1, patch 0005), by the `config-VERSION` beside
+    /// its image. Without one it may: the guest finds out.
+    pub fn gives_memory(&self) -> bool {
+        let config = self.image.with_file_name(format!("config-{}", self.version));
+        std::fs::read_to_string(config)
+            .map_or(true, |text| text.lines().any(|line| line == "CONFIG_ALLOCATION_TEST=y"))
     }
 
     /// The newest kernel that `make kernel` fetched, else the newest installed, cloud kernels
@@ -182,6 +204,29 @@ mod tests {
             }
         }
         assert_eq!(Kernel::with_proposals_in(cache).unwrap().version, "6.1.192-proposals");
+    }
+
+    #[test]
+    fn a_word_that_is_no_kernel_is_answered_with_those_that_are() {
+        let error = KernelName::At("proposal".into()).find().unwrap_err();
+        assert_eq!(error.to_string(), "there is no kernel `proposal`");
+        assert!(error.hint().unwrap().contains("`proposals`") && error.is_bad_input());
+    }
+
+    #[test]
+    fn the_config_beside_a_kernel_says_whether_it_gives_memory() {
+        let dir = tempfile::tempdir().unwrap();
+        let image = dir.path().join("vmlinuz-1");
+        std::fs::write(&image, "").unwrap();
+        let kernel = Kernel::at(&image).unwrap();
+        assert!(kernel.gives_memory(), "nobody knows");
+        for (config, gives) in [
+            ("CONFIG_DEBUG_FS=y\n# CONFIG_ALLOCATION_TEST is not set\n", false),
+            ("CONFIG_DEBUG_FS=y\nCONFIG_ALLOCATION_TEST=y\n", true),
+        ] {
+            std::fs::write(dir.path().join("config-1"), config).unwrap();
+            assert_eq!(kernel.gives_memory(), gives);
+        }
     }
 
     #[test]

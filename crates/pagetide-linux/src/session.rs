@@ -90,7 +90,7 @@ impl<'a> Session<'a> {
     /// See [`LinuxError`]. Nothing is left behind.
     pub fn boot(job: Job<'a>, options: &Options) -> Result<Session<'a>, LinuxError> {
         let setup = &job.variant.setup;
-        if let Some(why) = impossible(setup, options.kernel != KernelName::Newest) {
+        if let Some(why) = impossible(setup, options.kernel.gives_memory()) {
             return Err(LinuxError::Scenario(why));
         }
         let qemu_version = qemu::version()?;

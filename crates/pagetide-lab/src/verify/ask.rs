@@ -12,7 +12,6 @@ use crate::verify::used_costs::{self, UsedCosts};
 use crate::world::{Cause, Failure, Simulator};
 use pagetide_linux::comparable::{impossible, not_comparable};
 use pagetide_linux::error::LinuxError;
-use pagetide_linux::kernel::KernelName;
 use pagetide_linux::machine_costs;
 use pagetide_linux::reference::{scenario_hash, Reference};
 use pagetide_linux::session::{Job, Options, Session};
@@ -128,13 +127,13 @@ pub fn verify(
             return verified;
         }
     }
-    // Before anything boots, whichever variant it is. A kernel that is named, or was, may be able to.
-    let is_shipped = matches!(
-        side,
-        KernelSide::Boot { options: Options { kernel: KernelName::Newest, .. }, .. }
-    );
+    // Before anything boots, whichever variant it is. The kernel of a recording was able to.
+    let gives_memory = match side {
+        KernelSide::Boot { options, .. } => options.kernel.gives_memory(),
+        KernelSide::Recorded { .. } => true,
+    };
     for variant in &scenario.variants {
-        if let Some(why) = impossible(&variant.setup, !is_shipped) {
+        if let Some(why) = impossible(&variant.setup, gives_memory) {
             let place = format!("variant {}: ", variant.name);
             let error = LinuxError::Scenario(why);
             verified.errors.push(VerifyError::Linux { place, error });
