@@ -82,6 +82,10 @@ ON_LINUX = {
     "600M-0M-vanilla": "control-vanilla",
     "600M-0M-patched": "control-patched",
 }
+# Metrics that a kernel counts by other names there: these together, each times that many bytes.
+SUMS_ON_LINUX = {
+    "slab-boot": {"peak.slab": (["watch.look.nr_slab_reclaimable", "watch.look.nr_slab_unreclaimable"], 4096)},
+}
 CONTROLS = {"soft-limit": [("600M-0M-vanilla", "600M-0M-patched")]}
 NAMES = [name for _, experiments in MAILS for name, _ in experiments]
 
@@ -386,6 +390,9 @@ def linux(_):
             if not record.exists():
                 continue
             counted = json.loads(record.read_text())["metrics"]
+            for metric, (parts, unit) in SUMS_ON_LINUX.get(name, {}).items():
+                runs = zip(*(counted[part][1] for part in parts))
+                counted[metric] = ("bytes", [unit * sum(run) for run in runs])
             found = {metric: runs for metric in sorted(figures) if (runs := runs_of_linux(counted, metric))}
             columns[column] = {
                 metric: (
