@@ -15,6 +15,7 @@ mod daemons;
 mod decisions;
 mod disks;
 mod execute;
+mod exits;
 mod grace;
 pub(crate) mod groups;
 mod madvise;
@@ -28,6 +29,7 @@ pub(crate) mod slab_levels;
 mod slab_samples;
 mod threads;
 mod timeline;
+mod wakes;
 
 pub(crate) use daemon_times::DaemonTimes;
 pub use decisions::Decisions;
@@ -37,9 +39,9 @@ use crate::cost::CostModel;
 use crate::disk::{Disk, Submitter};
 use crate::event_queue::{EventId, EventQueue};
 use crate::meter::{Meter, Who};
-use crate::observe::{Unwritten, Wait};
+use crate::observe::Unwritten;
 use crate::scheduler::{GroupId, Scheduler, TaskId, Waker, TICK_NS};
-use crate::task::{Blocked, Counted, Task};
+use crate::task::{Counted, Task};
 use decisions::DecisionHashes;
 use grace::GracePeriod;
 use names::ThingCaches;
@@ -50,7 +52,7 @@ use pagetide_core::effect::{Effect, Effects, Io, Throttle, Token};
 use pagetide_core::event::TraceEvent;
 use pagetide_core::process::Machine;
 use pagetide_core::slab::Object;
-use pagetide_core::units::{CacheId, Cpu, FileId, MemcgId, Nanos, NodeId, Pfn};
+use pagetide_core::units::{CacheId, Cpu, FileId, MemcgId, Nanos, NodeId};
 use pagetide_scenario::costs::Price;
 use pagetide_scenario::model;
 use pressure::Reported;
@@ -636,108 +638,6 @@ impl World {
         self.cpus[cpu.idx()].debt += self.meter.some(Price::ContextSwitch, 1);
         self.cpus[cpu.idx()].last = None;
         self.scheduler.resched(cpu);
-    }
-
-    /// Ends a daemon's rest. One that is throttled, or waits for a disk, is awake already: its rest ended
-    /// before this arrived.
-    fn wake_daemon(&mut self, daemon: Daemon) {
-        let sleep = self.daemon(daemon);
-        if sleep.is_held_up() {
-            return;
-        }
-        if let Some(timer) = sleep.timer.take() {
-            self.queue.cancel(timer);
-        }
-        self.wake(Thread::Daemon(daemon));
-    }
-
-    fn wake_page(&mut self, pfn: Pfn) {
-        for thread in self.page_waiters.remove(&pfn.0).unwrap_or_default() {
-            match thread {
-                Thread::Task(task) => self.end_page_wait(task),
-                Thread::Daemon(_) => self.show_wait_over(thread, Wait::Page),
-            }
-            self.wake(thread);
-        }
-    }
-
-    fn end_page_wait(&mut self, id: usize) {
-        let task = &mut self.tasks[id];
-        task.end_wait(self.now);
-        if task.blocked == Blocked::Page {
-            task.blocked = Blocked::No;
-            task.call_page_wait += self.now.saturating_sub(task.wait_began);
-        }
-        self.update_stall(id, None);
-        self.show_wait_over(Thread::Task(id), Wait::Page);
-    }
-
-    fn wake_throttled(&mut self, node: NodeId, reason: Throttle) {
-        for task in 0..self.tasks.len() {
-            if self.tasks[task].blocked == Blocked::Throttled(node, reason) {
-                self.end_throttle(Thread::Task(task));
-            }
-        }
-        for daemon in Daemon::all(self.machine.nr_nodes()) {
-            if self.daemon(daemon).throttled == Some((node, reason)) {
-                self.end_throttle(Thread::Daemon(daemon));
-            }
-        }
-    }
-
-    fn end_throttle(&mut self, thread: Thread) {
-        let (timer, reason) = match thread {
-            Thread::Task(task) => {
-                self.tasks[task].end_wait(self.now);
-                let blocked = std::mem::replace(&mut self.tasks[task].blocked, Blocked::No);
-                let reason = match blocked {
-                    Blocked::Throttled(_, reason) => Some(reason),
-                    Blocked::No
-                    | Blocked::Sleeping
-                    | Blocked::Page
-                    | Blocked::Disk
-                    | Blocked::Exited => None,
-                };
-                (self.timers[task].take(), reason)
-            }
-            Thread::Daemon(daemon) => {
-                let sleep = self.daemon(daemon);
-                let reason = sleep.throttled.take().map(|(_, reason)| reason);
-                (sleep.timer.take(), reason)
-            }
-        };
-        if let Some(reason) = reason {
-            self.show_wait_over(thread, Wait::Throttled(reason));
-        }
-        if let Some(timer) = timer {
-            self.queue.cancel(timer);
-        }
-        self.wake(thread);
-    }
-
-    fn timer_event(&mut self, thread: Thread) {
-        match thread {
-            Thread::Task(task) => {
-                self.timers[task] = None;
-                match self.tasks[task].blocked {
-                    Blocked::Throttled(..) => self.end_throttle(thread),
-                    Blocked::Sleeping => {
-                        self.tasks[task].blocked = Blocked::No;
-                        self.wake(thread);
-                    }
-                    Blocked::No | Blocked::Page | Blocked::Disk | Blocked::Exited => {}
-                }
-            }
-            Thread::Daemon(daemon) => {
-                let sleep = self.daemon(daemon);
-                sleep.timer = None;
-                if sleep.throttled.is_some() {
-                    self.end_throttle(thread);
-                } else {
-                    self.wake(thread);
-                }
-            }
-        }
     }
 }
 

@@ -6,11 +6,12 @@
 //! Invariants: after every step the core's log is empty, so each event is of the thread that did it. The times
 //! of a thread's observations never fall, nor those at which its slices begin. Without observers each place that notes something costs one branch.
 
-use super::{Blocked, Thread, World, WorldError};
+use super::{Thread, World, WorldError};
 use crate::observe::{
     CallKind, Cast, Event, Exit, Left, Observation, Role, Sink, Slice, ThreadInfo, Unwritten, Wait,
     What,
 };
+use crate::task::Blocked;
 use pagetide_core::daemon::Daemon;
 use pagetide_core::event::{Field, TraceEvent};
 use pagetide_core::memcg::ROOT;

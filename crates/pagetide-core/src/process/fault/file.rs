@@ -1,0 +1,294 @@
+//! Faults on mapped files: the page cache, read-ahead, and the cached neighbours that are mapped along.
+//!
+//! Linux: mm/filemap.c `filemap_fault`, `filemap_map_pages`, `do_sync_mmap_readahead` (6.1).
+//!
+//! Invariant: a page is mapped only if it is up to date, and found again after every step that let go of the address
+//! space's lock.
+
+use super::{Fault, Stage};
+use crate::ctx::Ctx;
+use crate::effect::{Sleep, Step};
+use crate::gfp::Gfp;
+use crate::outcome::Outcome;
+use crate::page::PageFlags;
+use crate::page_request::{PageRequest, SlowRequest};
+use crate::process::page_table::{Advice, Backing, VmaId};
+use crate::process::readahead::Window;
+use crate::process::Machine;
+use crate::units::{FileId, Pfn};
+use crate::vmstat::Event;
+
+/// Faults without a read-ahead hit after which a mapping is read page by page
+/// (Linux `MMAP_LOTSAMISS`).
+const MMAP_LOTSAMISS: u32 = 100;
+
+impl Machine {
+    pub(super) fn fault_file(&mut self, fault: &mut Fault, ctx: &Ctx) -> Option<Step<Outcome>> {
+        let (file, advice) = match &self.owners.vmas[fault.vma.idx()] {
+            vma if !vma.alive => return Some(Step::Done(Outcome::NoMemory)),
+            vma => match vma.backing {
+                Backing::File(file) => (file, vma.advice),
+                Backing::Anon => unreachable!("a file stage on anonymous memory"),
+            },
+        };
+        let index = fault.page as u32;
+        if fault.page >= self.owners.files[file.idx()].nr_file_pages() {
+            // Beyond the end of the file: SIGBUS, as by `filemap_fault`.
+            return Some(Step::Done(Outcome::IoError));
+        }
+        if !fault.write
+            && !fault.dropped_lock
+            && self.config.fault_around_pages > 1
+            && self.fault_around(fault.vma, file, index)
+        {
+            let pte = self.owners.vmas[fault.vma.idx()].ptes[fault.page as usize];
+            return Some(fault.got_kept(pte.pfn()));
+        }
+        self.mem.work.cache_ops += 1;
+        let max = self.config.read_ahead_pages;
+        let cached = self.owners.files[file.idx()].get(index);
+        let looked = core::mem::replace(&mut fault.looked, true);
+        match cached {
+            Some(pfn) => {
+                if !fault.tried && !looked {
+                    if let Some(window) = self.async_mmap_readahead(fault, file, advice, pfn) {
+                        fault.stage = Stage::Readahead(window);
+                        return None;
+                    }
+                }
+                self.fault_file_cached(fault, pfn, ctx)
+            }
+            None => {
+                if !looked {
+                    fault.major = true;
+                    self.mem.vmstat.count(Event::Pgmajfault);
+                    self.memcgs[ctx.memcg.idx()].events.count(Event::Pgmajfault);
+                    let window = match advice {
+                        Advice::Random => None,
+                        _ if max == 0 => None,
+                        Advice::Sequential => {
+                            let vma = &mut self.owners.vmas[fault.vma.idx()];
+                            let file_cache = &self.owners.files[file.idx()];
+                            vma.readahead.ondemand(file, file_cache, index, false, max, max)
+                        }
+                        Advice::Normal | Advice::Huge | Advice::NoHuge => {
+                            let vma = &mut self.owners.vmas[fault.vma.idx()];
+                            if vma.mmap_miss < MMAP_LOTSAMISS * 10 {
+                                vma.mmap_miss += 1;
+                            }
+                            if vma.mmap_miss > MMAP_LOTSAMISS {
+                                None
+                            } else {
+                                vma.readahead.around(
+                                    file,
+                                    &self.owners.files[file.idx()],
+                                    index,
+                                    max,
+                                )
+                            }
+                        }
+                    };
+                    if let Some(window) = window {
+                        fault.dropped_lock = !fault.tried;
+                        fault.stage = Stage::Readahead(window);
+                        return None;
+                    }
+                }
+                fault.stage = Stage::FileCreate;
+                None
+            }
+        }
+    }
+
+    /// A cached page with the read-ahead mark: time to read the next window.
+    pub(super) fn async_mmap_readahead(
+        &mut self,
+        fault: &mut Fault,
+        file: FileId,
+        advice: Advice,
+        pfn: Pfn,
+    ) -> Option<Window> {
+        let max = self.config.read_ahead_pages;
+        if advice == Advice::Random || max == 0 {
+            return None;
+        }
+        let vma = &mut self.owners.vmas[fault.vma.idx()];
+        vma.mmap_miss = vma.mmap_miss.saturating_sub(1);
+        let page = &mut self.mem.pages[pfn.idx()];
+        if !page.has(PageFlags::READAHEAD) {
+            return None;
+        }
+        fault.dropped_lock = true;
+        if page.has(PageFlags::WRITEBACK) {
+            return None;
+        }
+        page.clear(PageFlags::READAHEAD);
+        vma.readahead.ondemand(
+            file,
+            &self.owners.files[file.idx()],
+            fault.page as u32,
+            true,
+            max,
+            max,
+        )
+    }
+
+    pub(super) fn fault_file_cached(
+        &mut self,
+        fault: &mut Fault,
+        pfn: Pfn,
+        ctx: &Ctx,
+    ) -> Option<Step<Outcome>> {
+        if self.mem.pages[pfn.idx()].has(PageFlags::LOCKED) {
+            // Under read: let go of the lock, wait, try again.
+            fault.dropped_lock |= !fault.tried;
+            fault.stage = Stage::FileLocked(pfn);
+            return None;
+        }
+        if !self.mem.pages[pfn.idx()].has(PageFlags::UPTODATE) {
+            if fault.read_alone {
+                return Some(Step::Done(Outcome::IoError));
+            }
+            // An earlier read failed, perhaps that of a whole window: try this page.
+            fault.read_alone = true;
+            fault.dropped_lock |= !fault.tried;
+            self.read_page_again(pfn);
+            fault.stage = Stage::FileLocked(pfn);
+            return None;
+        }
+        if fault.dropped_lock {
+            return self.retry(fault);
+        }
+        let vma = &mut self.owners.vmas[fault.vma.idx()];
+        let pte = vma.ptes[fault.page as usize];
+        if !pte.is_empty() {
+            // Somebody else was faster (Linux `finish_fault`): the access is tried again.
+            let Some(touched) = pte.touched(fault.write) else {
+                fault.stage = Stage::Start;
+                return None;
+            };
+            vma.ptes[fault.page as usize] = touched;
+            return Some(fault.got_kept(touched.pfn()));
+        }
+        if fault.write {
+            if !self.has_buffer_head(pfn, &mut fault.buffer, ctx) {
+                fault.stage = Stage::BufferHead;
+                return None;
+            }
+            self.set_page_dirty(pfn);
+            self.map_page(fault.vma, fault.page, pfn, true);
+            return self.fault_dirtied(fault, fault.got_kept(pfn), ctx);
+        }
+        self.map_page(fault.vma, fault.page, pfn, false);
+        Some(fault.got_kept(pfn))
+    }
+
+    /// The lock was dropped: start over, as the architecture's handler does.
+    pub(super) fn retry(&mut self, fault: &mut Fault) -> Option<Step<Outcome>> {
+        fault.tried = true;
+        fault.stage = Stage::Start;
+        None
+    }
+
+    pub(super) fn fault_readahead(
+        &mut self,
+        fault: &mut Fault,
+        mut window: Window,
+        slow: &mut Option<SlowRequest>,
+        ctx: &Ctx,
+    ) -> Option<Step<Outcome>> {
+        let step = self.readahead_step(&mut window, slow, ctx);
+        fault.stage = Stage::Readahead(window);
+        if let Some(step) = step {
+            return Some(step);
+        }
+        fault.stage = Stage::File;
+        None
+    }
+
+    pub(super) fn fault_file_create(
+        &mut self,
+        fault: &mut Fault,
+        slow: &mut Option<SlowRequest>,
+        ctx: &Ctx,
+    ) -> Option<Step<Outcome>> {
+        let Backing::File(file) = self.owners.vmas[fault.vma.idx()].backing else {
+            unreachable!("a file stage on anonymous memory")
+        };
+        let index = fault.page as u32;
+        let request = PageRequest::page(Gfp::HIGHUSER_MOVABLE, ctx.memcg);
+        let pfn = match self.request_page(ctx, slow, request) {
+            Step::Continue => return Some(Step::Continue),
+            Step::Wait(wait) => return Some(Step::Wait(wait)),
+            Step::Done(Ok(pfn)) => pfn,
+            Step::Done(Err(_)) if fault.dropped_lock => return self.retry(fault),
+            Step::Done(Err(_)) => return Some(Step::Done(Outcome::NoMemory)),
+        };
+        if !self.owners.vmas[fault.vma.idx()].alive {
+            self.discard_charged(ctx.cpu, pfn, ctx.memcg);
+            return Some(Step::Done(Outcome::NoMemory));
+        }
+        if !self.add_to_page_cache(file, index, pfn, ctx, true) {
+            self.discard_charged(ctx.cpu, pfn, ctx.memcg);
+            fault.stage = Stage::File;
+            return None;
+        }
+        fault.dropped_lock |= !fault.tried;
+        fault.read_alone = true;
+        self.submit_file_read(file, index, index + 1);
+        self.fault_file_cached(fault, pfn, ctx)
+    }
+
+    pub(super) fn fault_file_locked(
+        &mut self,
+        fault: &mut Fault,
+        pfn: Pfn,
+    ) -> Option<Step<Outcome>> {
+        if self.mem.pages[pfn.idx()].has(PageFlags::LOCKED) {
+            self.mem.pages[pfn.idx()].set(PageFlags::WAITERS);
+            return Some(Step::Wait(Sleep::on_page(pfn)));
+        }
+        if fault.dropped_lock {
+            return self.retry(fault);
+        }
+        fault.stage = Stage::File;
+        None
+    }
+
+    /// Maps the cached neighbours of a page read in a mapping (Linux `do_fault_around`,
+    /// `filemap_map_pages`). Returns whether the page itself was among them.
+    pub(super) fn fault_around(&mut self, vma: VmaId, file: FileId, index: u32) -> bool {
+        let nr = self.config.fault_around_pages;
+        let len =
+            self.owners.vmas[vma.idx()].len().min(self.owners.files[file.idx()].nr_file_pages());
+        // Aligned to the window, inside one page of page table.
+        let ptrs_per_pte = self.mem.page_size.ptrs_per_pte();
+        let table_start = index & !(ptrs_per_pte as u32 - 1);
+        let start = (index / nr * nr).max(table_start);
+        let end = (u64::from(start) + u64::from(nr))
+            .min(u64::from(table_start) + ptrs_per_pte)
+            .min(len) as u32;
+        let mut mapped = false;
+        for at in start..end {
+            let Some(pfn) = self.owners.files[file.idx()].get(at) else { continue };
+            let mapping = &mut self.owners.vmas[vma.idx()];
+            // A cached neighbour speaks for reading around, whether it was mapped before or not.
+            // Most are, and were read then; this spares loading their descriptors.
+            if !mapping.ptes[at as usize].is_empty() {
+                mapping.mmap_miss = mapping.mmap_miss.saturating_sub(1);
+                continue;
+            }
+            let page = &self.mem.pages[pfn.idx()];
+            if page.flags.any(PageFlags::LOCKED.with(PageFlags::READAHEAD))
+                || !page.has(PageFlags::UPTODATE)
+            {
+                continue;
+            }
+            mapping.mmap_miss = mapping.mmap_miss.saturating_sub(1);
+            self.map_page(vma, u64::from(at), pfn, false);
+            mapped |= at == index;
+        }
+        self.mem.work.cache_ops += 1;
+        mapped
+    }
+}

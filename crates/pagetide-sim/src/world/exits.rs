@@ -1,0 +1,139 @@
+//! Tasks that end: by themselves, because another has ended, or killed for want of memory.
+//!
+//! Invariant: a task that must exit is awake, whatever it waited for.
+
+use super::{drain, Event, Thread, World};
+use crate::scheduler::TaskId;
+use crate::task::{difference, Blocked};
+use pagetide_core::process::MmId;
+use pagetide_core::units::Cpu;
+
+impl World {
+    /// A thread ends. The program ends with its last thread, and whatever ends one thread ends all.
+    pub(super) fn exit_task(&mut self, id: usize, cpu: Cpu) {
+        // Whatever it was in the middle of is over, and so is its stall.
+        if let Some((call, _)) = self.tasks[id].call.take() {
+            let effects = self.machine.cancel(call, cpu);
+            drain(effects, &mut self.cpus[cpu.idx()].effects, &mut self.late);
+        }
+        self.update_stall(id, None);
+        let task = &mut self.tasks[id];
+        task.call_of = None;
+        task.blocked = Blocked::Exited;
+        task.ended = Some(self.now);
+        self.report_pressure(id as TaskId);
+        self.show_exit(id);
+        let task = &self.tasks[id];
+        let (leader, killed) = (task.leader, task.killed);
+        // Requests arrive until the last thread is gone; none may be handed to this one.
+        if let Some(service) = &mut self.tasks[leader].service {
+            service.forget(id);
+        }
+        let mut is_last = true;
+        for other in self.threads_of(leader) {
+            let task = &mut self.tasks[other];
+            if !task.is_over() {
+                is_last = false;
+                task.stopped |= !killed;
+                task.killed |= killed;
+                self.interrupt(other);
+            }
+        }
+        if is_last {
+            self.exit_program(leader, cpu);
+        }
+    }
+
+    /// All threads of a program have ended.
+    pub(super) fn exit_program(&mut self, id: usize, cpu: Cpu) {
+        let killed = self.threads_of(id).any(|thread| self.tasks[thread].killed);
+        let crashed = self.threads_of(id).any(|thread| self.tasks[thread].crashed);
+        let task = &mut self.tasks[id];
+        (task.killed, task.crashed) = (killed, crashed);
+        task.ended = Some(self.now);
+        task.vmstat = difference(&self.machine.mem.vmstat, &task.vmstat);
+        let ended_by = task.ended_by();
+        self.count_unfinished(id);
+        let task = &mut self.tasks[id];
+        if let Some(phase) = task.phases.last_mut().filter(|phase| phase.ended.is_none()) {
+            phase.cut_short = ended_by;
+            let phase = phase.phase;
+            self.end_phase(id, phase, 0);
+        }
+        let task = &self.tasks[id];
+        let mm = task.mm;
+        if !task.background {
+            self.nr_over += 1;
+            if ended_by.is_none() {
+                self.done = Some(self.counted());
+            }
+        }
+        self.free_all_objects(id, cpu);
+        self.close_all_pipes(id, cpu);
+        let effects = self.machine.exit_mm(mm, cpu).expect("a task ends once");
+        drain(effects, &mut self.cpus[cpu.idx()].effects, &mut self.late);
+        self.meter.at(cpu);
+        self.cpus[cpu.idx()].debt += self.meter.work(&self.machine.take_work());
+        for other in 0..self.setup.tasks.len() {
+            let task = &self.setup.tasks[other];
+            if task.start.after == Some(id) {
+                let at = self.now + task.start.delay_ns + self.start_jitter[other];
+                self.queue.push(at, Event::Start(other));
+            }
+            if task.until == Some(id) {
+                self.stop(other, cpu);
+            }
+        }
+    }
+
+    /// Ends a task because the one that it was to run until has ended.
+    pub(super) fn stop(&mut self, id: usize, cpu: Cpu) {
+        let task = &mut self.tasks[id];
+        if task.is_over() {
+            return;
+        }
+        task.stopped = true;
+        if task.began.is_some() {
+            self.interrupt(id);
+        } else {
+            // It has not run, and nobody will let it.
+            self.exit_task(id, cpu);
+            let thread = self.thread_id(Thread::Task(id));
+            self.scheduler.remove_task(thread);
+        }
+    }
+
+    pub(super) fn oom_kill(&mut self, mm: MmId) {
+        let Some(id) = self.tasks.iter().position(|task| task.mm == mm) else { return };
+        for thread in self.threads_of(id) {
+            if !self.tasks[thread].is_over() {
+                self.tasks[thread].killed = true;
+                self.interrupt(thread);
+            }
+        }
+    }
+
+    /// Wakes a task that must exit, whatever it waits for.
+    pub(super) fn interrupt(&mut self, id: usize) {
+        let thread = Thread::Task(id);
+        match self.tasks[id].blocked {
+            Blocked::Exited | Blocked::No => {}
+            Blocked::Throttled(..) => self.end_throttle(thread),
+            Blocked::Disk => self.end_disk_wait(thread),
+            Blocked::Page => {
+                for waiters in self.page_waiters.values_mut() {
+                    waiters.retain(|&waiter| waiter != thread);
+                }
+                self.end_page_wait(id);
+                self.wake(thread);
+            }
+            Blocked::Sleeping => {
+                if let Some(timer) = self.timers[id].take() {
+                    self.queue.cancel(timer);
+                }
+                self.tasks[id].blocked = Blocked::No;
+                self.wake(thread);
+            }
+        }
+    }
+}

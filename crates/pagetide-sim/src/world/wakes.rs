@@ -1,0 +1,114 @@
+//! Who is woken: daemons, tasks that wait for a page, tasks and daemons that were throttled, and timers.
+//!
+//! Invariant: a thread that is woken waits for nothing any more, and its timer is cancelled.
+
+use super::{Thread, World};
+use crate::observe::Wait;
+use crate::task::Blocked;
+use pagetide_core::daemon::Daemon;
+use pagetide_core::effect::Throttle;
+use pagetide_core::units::{NodeId, Pfn};
+
+impl World {
+    /// Ends a daemon's rest. One that is throttled, or waits for a disk, is awake already: its rest ended
+    /// before this arrived.
+    pub(super) fn wake_daemon(&mut self, daemon: Daemon) {
+        let sleep = self.daemon(daemon);
+        if sleep.is_held_up() {
+            return;
+        }
+        if let Some(timer) = sleep.timer.take() {
+            self.queue.cancel(timer);
+        }
+        self.wake(Thread::Daemon(daemon));
+    }
+
+    pub(super) fn wake_page(&mut self, pfn: Pfn) {
+        for thread in self.page_waiters.remove(&pfn.0).unwrap_or_default() {
+            match thread {
+                Thread::Task(task) => self.end_page_wait(task),
+                Thread::Daemon(_) => self.show_wait_over(thread, Wait::Page),
+            }
+            self.wake(thread);
+        }
+    }
+
+    pub(super) fn end_page_wait(&mut self, id: usize) {
+        let task = &mut self.tasks[id];
+        task.end_wait(self.now);
+        if task.blocked == Blocked::Page {
+            task.blocked = Blocked::No;
+            task.call_page_wait += self.now.saturating_sub(task.wait_began);
+        }
+        self.update_stall(id, None);
+        self.show_wait_over(Thread::Task(id), Wait::Page);
+    }
+
+    pub(super) fn wake_throttled(&mut self, node: NodeId, reason: Throttle) {
+        for task in 0..self.tasks.len() {
+            if self.tasks[task].blocked == Blocked::Throttled(node, reason) {
+                self.end_throttle(Thread::Task(task));
+            }
+        }
+        for daemon in Daemon::all(self.machine.nr_nodes()) {
+            if self.daemon(daemon).throttled == Some((node, reason)) {
+                self.end_throttle(Thread::Daemon(daemon));
+            }
+        }
+    }
+
+    pub(super) fn end_throttle(&mut self, thread: Thread) {
+        let (timer, reason) = match thread {
+            Thread::Task(task) => {
+                self.tasks[task].end_wait(self.now);
+                let blocked = std::mem::replace(&mut self.tasks[task].blocked, Blocked::No);
+                let reason = match blocked {
+                    Blocked::Throttled(_, reason) => Some(reason),
+                    Blocked::No
+                    | Blocked::Sleeping
+                    | Blocked::Page
+                    | Blocked::Disk
+                    | Blocked::Exited => None,
+                };
+                (self.timers[task].take(), reason)
+            }
+            Thread::Daemon(daemon) => {
+                let sleep = self.daemon(daemon);
+                let reason = sleep.throttled.take().map(|(_, reason)| reason);
+                (sleep.timer.take(), reason)
+            }
+        };
+        if let Some(reason) = reason {
+            self.show_wait_over(thread, Wait::Throttled(reason));
+        }
+        if let Some(timer) = timer {
+            self.queue.cancel(timer);
+        }
+        self.wake(thread);
+    }
+
+    pub(super) fn timer_event(&mut self, thread: Thread) {
+        match thread {
+            Thread::Task(task) => {
+                self.timers[task] = None;
+                match self.tasks[task].blocked {
+                    Blocked::Throttled(..) => self.end_throttle(thread),
+                    Blocked::Sleeping => {
+                        self.tasks[task].blocked = Blocked::No;
+                        self.wake(thread);
+                    }
+                    Blocked::No | Blocked::Page | Blocked::Disk | Blocked::Exited => {}
+                }
+            }
+            Thread::Daemon(daemon) => {
+                let sleep = self.daemon(daemon);
+                sleep.timer = None;
+                if sleep.throttled.is_some() {
+                    self.end_throttle(thread);
+                } else {
+                    self.wake(thread);
+                }
+            }
+        }
+    }
+}
