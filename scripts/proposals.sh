@@ -69,6 +69,11 @@ source_version() {
     fi
 }
 
+# Patches and options in short. It ends the kernel's version, and so it is in /proc/version and in every record.
+sum_of() {
+    (cd "$folder" && cat "${patches[@]##*/}" "${options[@]##*/}" | sha256sum | cut -c 1-8)
+}
+
 # What a kernel is built from, for comparison with what the one in the cache was built from.
 built_from() {
     echo "source $package $1"
@@ -81,7 +86,7 @@ there="$cache/$kernel/built-from"
 if [ -f "$there" ]; then
     # Where nobody offers a source, the one that was used is as good.
     known="${version:-$(sed -n "s/^source $package //p" "$there")}"
-    if [ "$(built_from "$known")" = "$(cat "$there")" ]; then
+    if [ "$(built_from "$known")" = "$(cat "$there")" ] && compgen -G "$cache/$kernel/boot/vmlinuz-*-$(sum_of)" >/dev/null; then
         exit 0
     fi
 fi
@@ -142,6 +147,13 @@ trap 'exit 130' INT
 trap 'exit 143' TERM HUP
 
 mkdir -p "$build"
+# What is built is what is there now, whatever becomes of the folder meanwhile.
+rm -rf "$build/taken"
+mkdir "$build/taken"
+cp "${patches[@]}" "${options[@]}" "$build/taken"
+folder="$build/taken"
+patches=("$folder"/[0-9]*.patch)
+options=("${options[@]/#*\//$folder/}")
 if [ -z "$deb" ]; then
     command -v apt-get >/dev/null || fail "there is no apt-get here; name a package with --source DEB"
     if [ -z "$version" ]; then
@@ -198,31 +210,37 @@ for patch in "${patches[@]}"; do
     cp "$patch" "$build/applied/$name"
 done
 
-# Who builds, and where, is in /proc/version; so are the patches and options, by a sum of them, and with that in
-# every record.
-sum="$(cd "$folder" && cat "${patches[@]##*/}" "${options[@]##*/}" | sha256sum | cut -c 1-8)"
-export KBUILD_BUILD_USER=pagetide KBUILD_BUILD_HOST=localhost LOCALVERSION="-$sum"
+# Who builds, and where, is in /proc/version.
+export KBUILD_BUILD_USER=pagetide KBUILD_BUILD_HOST=localhost LOCALVERSION="-$(sum_of)"
 log="$build/build.log"
 : >"$log"
-kernel_make() {
-    make -C "$tree" ARCH=x86_64 "$@" >>"$log" 2>&1 || {
+logged() {
+    "$@" >>"$log" 2>&1 || {
         cp "$log" "$cache/$kernel.log"
         grep -E '(error|Error|\*\*\*)' "$log" | tail -n 12 | sed 's/^/  /' >&2
         fail "the build failed; all it said is in $cache/$kernel.log"
     }
+}
+kernel_make() {
+    logged make -C "$tree" ARCH=x86_64 "$@"
+}
+merge_options() {
+    cd "$tree" && scripts/kconfig/merge_config.sh -m .config "${options[@]}"
 }
 cp "$base" "$tree/.config.new"
 # Only if it is another one: make would build everything again.
 (cd "$tree" && mv .config .config.kept 2>/dev/null) || true
 mv "$tree/.config.new" "$tree/.config"
 kernel_make mod2noconfig
-(cd "$tree" && scripts/kconfig/merge_config.sh -m .config "${options[@]}" >>"$log" 2>&1)
+logged merge_options
 kernel_make olddefconfig
 if cmp -s "$tree/.config" "$tree/.config.kept"; then
     mv "$tree/.config.kept" "$tree/.config"
 fi
 lacking="$(grep -hE '^CONFIG_[A-Z0-9_]*=y$' "${options[@]}" | grep -vxF -f "$tree/.config" || true)"
 [ -z "$lacking" ] || fail "$package $version takes no $(echo $lacking)"
+selected="$(sed -n 's/^# \(CONFIG_[A-Z0-9_]*\) is not set$/\1=y\n\1=m/p' "${options[@]}" | grep -xF -f - "$tree/.config" || true)"
+[ -z "$selected" ] || fail "$package $version needs $(echo $selected)"
 say "building with $(nproc) CPUs"
 kernel_make -j"$(nproc)" bzImage
 release="$(make -s -C "$tree" ARCH=x86_64 kernelrelease)"

@@ -33,6 +33,16 @@ pick() {
     echo "$1"
 }
 
+# Writes a value to a file; $3 is what to count if it is taken, $4 says that it must be refused.
+write() {
+    if echo "$2" >"$1"; then
+        echo >>"/tmp/$3"
+        [ -z "$4" ] || echo "$1: $2" >>/tmp/wrongly_taken
+    else
+        [ -z "$4" ] || echo >>/tmp/refused
+    fi
+}
+
 # Right values and wrong ones, for the files of the whole machine.
 write_switches() {
     cd /proc/sys/vm
@@ -46,8 +56,14 @@ write_switches() {
         9 | 10) file=kswapd_compaction value=$(pick 0 1 2) ;;
         11) file=$(pick compact_memory drop_caches watermark_boost_factor) value=$(pick 1 3 15000) ;;
         esac
-        echo "$value" 2>/dev/null >$file && echo >>/tmp/$file
-        cat wmark_min_kbytes wmark_low_kbytes wmark_high_kbytes /proc/zoneinfo >/dev/null
+        case $file=$value in
+        *=x | *=-1 | *=99999999 | wmark_*=400000 | *_factor=3001 | *_reclaim=3 | *_priority=3 | *_compaction=2) wrong=yes ;;
+        *) wrong= ;;
+        esac
+        write $file $value $file $wrong
+        set -- $(cat wmark_min_kbytes wmark_low_kbytes wmark_high_kbytes)
+        [ $1 -le $2 ] && [ $2 -le $3 ] || echo "marks $*" >>/tmp/wrongly_taken
+        cat /proc/zoneinfo >/dev/null
         usleep 20000
     done 2>/dev/null
 }
@@ -55,8 +71,11 @@ write_switches() {
 write_groups() {
     while :; do
         for group in /groups/g* /groups/g*/in; do
-            echo "$(pick 0 1M 8M 100M 1G -1 max x)" >$group/$soft && echo >>/tmp/soft_limits
-            echo "$(pick 0 1 4 8 12 13 -1)" >$group/memory.global_shrink_priority && echo >>/tmp/shrink_priorities
+            [ -d $group ] || continue
+            write $group/$soft $(pick 0 1M 8M 100M 1G) soft_limits
+            write $group/$soft x soft_limits yes
+            write $group/memory.global_shrink_priority $(pick 0 1 4 8 12) shrink_priorities
+            write $group/memory.global_shrink_priority $(pick 13 -1 x) shrink_priorities yes
             cat $group/memory.stat >/dev/null
         done
         usleep 30000
@@ -91,24 +110,34 @@ read_disk() {
     done 2>/dev/null
 }
 
-# Blocks of all orders and objects, from the kernel; some of the requests are wrong. A group pays for the objects.
+# Blocks of all orders and objects, from the kernel; some of the requests are wrong. A group pays for the objects. It
+# goes, and the file is closed, while the kernel has some of them.
 ask_for_memory() {
-    mkdir -p /groups/kernel
-    sh -c 'echo $PPID' >/groups/kernel/cgroup.procs
-    exec 3>/sys/kernel/debug/allocation_test
-    echo "cache 0 test-small 24 plain" >&3
-    echo "cache 1 test-kept 192 reclaimable" >&3
+    group=/groups/k$1
     while :; do
-        slot=$((RANDOM % 200))
-        case $((RANDOM % 8)) in
-        0 | 1) echo "free-page $slot" >&3 ;;
-        2 | 3) echo "page $slot $((RANDOM % 12)) $(pick kernel kernel-high reclaimable nowait atomic x)" >&3 && echo >>/tmp/blocks ;;
-        4 | 5) echo "object $slot $(pick 0 1 1 1 2) $(pick account account plain x)" >&3 && echo >>/tmp/objects ;;
-        6) echo "free-object $slot" >&3 ;;
-        7) echo "leave-object $slot" >&3 && echo >>/tmp/left_objects ;;
-        esac
-        [ $((RANDOM % 500)) != 0 ] || echo "$(pick '' x 'page -1 0 kernel' 'cache 999 a 1 plain' 'cache 3 test-large 99999999 plain' 'object 1')" >&3
-        usleep 5000
+        mkdir -p $group
+        sh -c 'echo $PPID' >$group/cgroup.procs
+        exec 3>/sys/kernel/debug/allocation_test
+        echo "cache 0 test-small 24 plain" >&3
+        echo "cache 1 test-kept 192 reclaimable" >&3
+        echo "cache 2 test-tiny 8 plain" >&3
+        for turn in $(seq $((RANDOM % 800))); do
+            slot=$((RANDOM % 200))
+            case $((RANDOM % 9)) in
+            0 | 1) echo "free-page $slot" >&3 ;;
+            2 | 3) echo "page $slot $((RANDOM % 12)) $(pick kernel kernel-high reclaimable nowait atomic)" >&3 && echo >>/tmp/blocks ;;
+            4 | 5) echo "object $slot $(pick 0 1 1 1 2) $(pick account account plain)" >&3 && echo >>/tmp/objects ;;
+            6) echo "free-object $slot" >&3 ;;
+            7) echo "leave-object $slot" >&3 && echo >>/tmp/left_objects ;;
+            8) write /proc/self/fd/3 "$(pick x 'page -1 0 kernel' 'page 1 0 x' 'page 1 99 kernel' 'object 1 3 plain' \
+                'object 999999999 0 plain' 'cache 9999 test-a 16 plain' 'cache 3 a 16 plain' 'cache 3 test-a/b 16 plain' \
+                'cache 3 test-large 99999999 plain' 'cache 3 test-small 25 plain' 'object 1' 'leave-object 9999')" objects yes ;;
+            esac
+            usleep 3000
+        done
+        sh -c 'echo $PPID' >/groups/cgroup.procs
+        rmdir $group && echo >>/tmp/askers_removed
+        exec 3>&-
     done 2>/dev/null
 }
 
@@ -116,18 +145,19 @@ write_switches &
 write_groups &
 for number in 1 2 3; do hog $number & done
 read_disk &
-ask_for_memory &
-ask_for_memory &
+ask_for_memory 1 &
+ask_for_memory 2 &
 sleep "$seconds"
 
 # What was done, of each kind: values that were accepted, groups that were removed, memory that was got.
 for what in wmark_min_kbytes wmark_low_kbytes wmark_high_kbytes soft_limit_reclaim global_shrink_priority \
-    kswapd_compaction soft_limits shrink_priorities removed blocks objects left_objects; do
+    kswapd_compaction soft_limits shrink_priorities removed blocks objects left_objects askers_removed refused wrongly_taken; do
     echo "stress: $what $(wc -l 2>/dev/null </tmp/$what || echo 0)" >/dev/console
 done
-for counter in pswpout pgsteal_anon pgsteal_file pgsteal_kswapd compact_kswapd compact_migrate_scanned; do
+for counter in pswpout pgsteal_anon pgsteal_file pgsteal_kswapd slabs_scanned compact_kswapd compact_migrate_scanned; do
     echo "stress: $counter $(sed -n "s/^$counter //p" /proc/vmstat)" >/dev/console
 done
+sort /tmp/wrongly_taken 2>/dev/null | uniq -c | sed 's/^/wrong: /' >/dev/console
 # Lockdep that has met something gives up for good.
 echo "stress: debug_locks $(sed -n 's/^ debug_locks: *//p' /proc/lockdep_stats)" >/dev/console
 echo "stress: end" >/dev/console

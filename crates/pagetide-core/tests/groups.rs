@@ -409,6 +409,21 @@ fn guarded_shrink_priorities_end_before_memory_does() {
     }
 }
 
+/// kswapd gives in by itself, whichever it is.
+#[test]
+fn every_kswapd_ends_what_a_policy_spares() {
+    for kswapd in ["linux-6.1", "linux-4.5", "linux-2.6.37"] {
+        let mut world = world(32);
+        world.machine.set_policy("kswapd", kswapd).unwrap().discard();
+        world.machine.set_policy("shrink_priority", "guarded").unwrap().discard();
+        let memcg = group(&mut world, ROOT, &[("memory.global_shrink_priority", "0")]);
+        let heap = task(&mut world, memcg, 60 * MIB);
+        fill(&mut world, heap, 60 * MIB);
+        let stolen = world.machine.memcgs()[memcg.idx()].events.get(Event::PgstealKswapd);
+        assert!(stolen > 10 * MIB, "{kswapd}: {stolen} pages");
+    }
+}
+
 /// Who is spared for its shrink priority has no protection: its turn comes before `memory.low` is broken.
 #[test]
 fn guarded_shrink_priorities_end_before_memory_low_does() {

@@ -48,7 +48,7 @@ impl KernelMemory {
             )
         })?;
         memory.file = Some(file);
-        memory.name_caches(setup, 0, "")?;
+        memory.name_caches(setup, 0, "", |_| true)?;
         // Caches with clones for each group ended with 5.8: what a group paid for came from its clones. A cache that
         // one group alone uses has as many slabs.
         if let Some(PolicyChoice::SlabAccounting(
@@ -57,16 +57,31 @@ impl KernelMemory {
         {
             if let Some(group) = setup.payer(setup.tasks[id].group) {
                 memory.first_charged = setup.caches.len() as u32;
-                memory.name_caches(setup, memory.first_charged, &format!("-{group}"))?;
+                let phases = &setup.tasks[id].phases;
+                let mixes = || phases.iter().filter_map(|phase| phase.workload.mix());
+                let is_charged = |name: &str| mixes().any(|mix| mix.charges(name));
+                memory.name_caches(
+                    setup,
+                    memory.first_charged,
+                    &format!("-{group}"),
+                    is_charged,
+                )?;
             }
         }
         Ok(memory)
     }
 
-    /// Gives the caches of the setup numbers from `first` on. The kernel knows them by their names with `suffix`.
-    fn name_caches(&self, setup: &Setup, first: u32, suffix: &str) -> Result<(), String> {
-        for (number, KernelCache { name, object_size, reclaimable }) in (first..).zip(&setup.caches)
-        {
+    /// Gives the caches of the setup numbers from `first` on, those that are `wanted`. The kernel knows them by their
+    /// names with `suffix`.
+    fn name_caches(
+        &self,
+        setup: &Setup,
+        first: u32,
+        suffix: &str,
+        wanted: impl Fn(&str) -> bool,
+    ) -> Result<(), String> {
+        let numbered = (first..).zip(&setup.caches).filter(|(_, cache)| wanted(&cache.name));
+        for (number, KernelCache { name, object_size, reclaimable }) in numbered {
             let kind = if *reclaimable { "reclaimable" } else { "plain" };
             self.command(format_args!("cache {number} test-{name}{suffix} {object_size} {kind}"))
                 .map_err(|error| format!("cache `{name}` of {object_size} bytes: {error}"))?;
@@ -97,7 +112,7 @@ impl KernelMemory {
     /// # Errors
     /// The kernel's.
     pub fn free_block(&self, slot: u32) -> io::Result<()> {
-        self.command(format_args!("free-page {slot}"))
+        unless_empty(self.command(format_args!("free-page {slot}")))
     }
 
     /// Allocates an object of cache number `cache` of the setup.
@@ -115,7 +130,7 @@ impl KernelMemory {
     /// # Errors
     /// The kernel's.
     pub fn free_object(&self, slot: u32) -> io::Result<()> {
-        self.command(format_args!("free-object {slot}"))
+        unless_empty(self.command(format_args!("free-object {slot}")))
     }
 
     /// Leaves the object in a slot to a shrinker.
@@ -123,7 +138,7 @@ impl KernelMemory {
     /// # Errors
     /// The kernel's.
     pub fn leave_object(&self, slot: u32) -> io::Result<()> {
-        self.command(format_args!("leave-object {slot}"))
+        unless_empty(self.command(format_args!("leave-object {slot}")))
     }
 
     /// Says how many blocks it asked for, and got, if it ever did.
@@ -142,6 +157,14 @@ impl KernelMemory {
         rest.write_fmt(command)?;
         let len = COMMAND_MAX - rest.len();
         file.write(&text[..len]).map(drop)
+    }
+}
+
+/// What had found no memory is not there to be given back.
+fn unless_empty(done: io::Result<()>) -> io::Result<()> {
+    match done {
+        Err(error) if error.raw_os_error() == Some(libc::ENOENT) => Ok(()),
+        done => done,
     }
 }
 

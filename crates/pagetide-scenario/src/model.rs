@@ -16,7 +16,7 @@ pub use crate::op::{Advice, BlockRequest};
 use crate::policies::Policies;
 pub use crate::workload::*;
 pub use pagetide_core::boot::free_lists::FreeLists;
-use pagetide_core::config::CgroupVersion;
+use pagetide_core::config::{CgroupVersion, Origin};
 use pagetide_core::control::{ControlWrite, GroupControl, GroupControlWrite};
 use pagetide_core::node::ZoneSpec;
 pub use pagetide_core::page_size::PageSize;
@@ -369,10 +369,21 @@ impl Setup {
     }
 
     /// Version of the cgroup interface that the setup's groups need: 1 as soon as one of the
-    /// controls is written that only version 1 has, else 2.
+    /// controls is written that only version 1 has, else 2. A control of a patch has the version that
+    /// it was posted for, but goes along with others of version 2.
     pub fn cgroup_version(&self) -> CgroupVersion {
-        let mut written = self.group_controls().map(GroupControl::version);
-        written.find(|version| *version == CgroupVersion::V1).unwrap_or_default()
+        let is_of_patch = |control: &GroupControl| matches!(control.file().since, Origin::Patch(_));
+        let all = || self.group_controls().map(GroupControl::version);
+        let of_linux = || {
+            let of_linux = self.group_controls().filter(|control| !is_of_patch(control));
+            of_linux.map(GroupControl::version)
+        };
+        let first = if of_linux().next().is_none() {
+            all().next()
+        } else {
+            of_linux().find(|version| *version == CgroupVersion::V1)
+        };
+        first.unwrap_or_default()
     }
 
     /// The group whose memory controller a group's tasks are under: it, or the nearest around it that has one.

@@ -68,6 +68,12 @@ pub struct Lifetimes {
 }
 
 impl ObjectMix {
+    /// Whether a group pays for objects of the cache of this name.
+    pub fn charges(&self, name: &str) -> bool {
+        let mut rows = self.rows.iter().chain(&self.start_rows);
+        rows.any(|row| row.account && row.cache.name == name)
+    }
+
     /// Its caches, each once, in the order of the file.
     pub fn caches(&self) -> Vec<KernelCache> {
         let mut caches: Vec<KernelCache> = Vec::new();

@@ -46,6 +46,8 @@ pub(super) struct Balance {
     raise_priority: bool,
     /// Of the zone being shrunk.
     reclaimed_before: u64,
+    /// In the rounds of this descent that are over.
+    reclaimed: u64,
 }
 
 #[derive(Clone, Debug, State)]
@@ -73,6 +75,7 @@ impl Balance {
             needs_compaction: false,
             raise_priority: true,
             reclaimed_before: 0,
+            reclaimed: 0,
         }
     }
 }

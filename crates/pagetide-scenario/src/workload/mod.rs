@@ -34,6 +34,7 @@ use crate::load::decode::{fill, named, Keyed};
 use crate::load::span::{At, Sink};
 use crate::load::tree::Entry;
 use crate::names::{names, Named};
+use crate::object_mix::ObjectMix;
 use plan::{Planner, Stage};
 use schemars::JsonSchema;
 
@@ -277,6 +278,15 @@ impl Workload {
                 build.stack_order > 0 || build.kernel_pages > 0 || build.mix.is_some()
             }
             _ => false,
+        }
+    }
+
+    /// The objects that it makes by a mix.
+    pub fn mix(&self) -> Option<&ObjectMix> {
+        match self {
+            Workload::KernelObjects(objects) => Some(&objects.mix),
+            Workload::Build(build) => build.mix.as_deref(),
+            _ => None,
         }
     }
 

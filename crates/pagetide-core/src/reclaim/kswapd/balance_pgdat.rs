@@ -442,8 +442,9 @@ impl<O: Owners> Manager<O> {
         let reclaimed = sc.nr_reclaimed - kswapd.round_reclaimed;
         if kswapd.nr_boost_reclaim > 0 && reclaimed == 0 {
             // Not hopeless as long as somebody was passed over.
-            if sc.nr_reclaimed == 0 && !sc.spares_anybody() {
-                kswapd.failures += 1;
+            let is_vain = sc.nr_reclaimed == 0 && !sc.spares_anybody();
+            if is_vain && !self.is_no_failure(node) {
+                self.nodes[node.idx()].kswapd.failures += 1;
             }
             return false;
         }

@@ -8,6 +8,7 @@ use crate::effect::{Step, Throttle};
 use crate::gfp::{AllocFlags, Watermark};
 use crate::manager::Manager;
 use crate::owners::Owners;
+use crate::plugin::Wrong;
 use crate::reclaim::kswapd::Kswapd;
 use crate::reclaim::kswapd_compacts::balance_gap;
 use crate::reclaim::shrink_node::{NodeStep, ShrinkNode};
@@ -150,13 +151,26 @@ impl<O: Owners> Manager<O> {
             },
             Place::End => {
                 let sc = &mut self.nodes[node.idx()].kswapd.sc;
+                state.reclaimed += sc.nr_reclaimed;
                 if state.raise_priority || sc.nr_reclaimed == 0 {
                     sc.priority -= 1;
                 }
-                let (order, priority) = (sc.order, sc.priority);
+                let order = sc.order;
                 let zoneidx = self.nodes[node.idx()].kswapd.zoneidx;
-                if priority < 1 || self.pgdat_balanced_4_5(node, order, zoneidx) {
+                if self.pgdat_balanced_4_5(node, order, zoneidx) {
                     return Step::Done(());
+                }
+                let sc = &mut self.nodes[node.idx()].kswapd.sc;
+                if sc.priority < 1 {
+                    // Who was spared by a policy that 4.5 did not have is spared no longer.
+                    if state.reclaimed > 0 {
+                        return Step::Done(());
+                    } else if sc.spares_no_group() {
+                    } else if sc.overrules_plugins_now() {
+                        self.plugins.note(Wrong::Overruled);
+                    } else {
+                        return Step::Done(());
+                    }
                 }
                 state.at = Place::Top;
             }

@@ -170,6 +170,26 @@ fn names_and_pipes_have_caches() {
 }
 
 #[test]
+fn a_control_of_a_patch_goes_along_with_those_of_linux() {
+    let version = |controls: &str| {
+        let text = format!("{SOUND}[[group]]\nname = \"g\"\n{controls}");
+        sound(&text).variants[0].setup.cgroup_version()
+    };
+    let patched = "memory.global_shrink_priority = 3\n";
+    for (controls, expected) in [
+        ("", CgroupVersion::V2),
+        ("memory.low = \"8M\"\n", CgroupVersion::V2),
+        ("", CgroupVersion::V2),
+        ("memory.swappiness = 3\n", CgroupVersion::V1),
+        ("memory.swappiness = 3\nmemory.low = \"8M\"\n", CgroupVersion::V1),
+    ] {
+        assert_eq!(version(controls), expected, "{controls}");
+        let posted = if controls.is_empty() { CgroupVersion::V1 } else { expected };
+        assert_eq!(version(&format!("{controls}{patched}")), posted, "{controls} and the patch's");
+    }
+}
+
+#[test]
 fn kernel_memory_has_a_limit_in_version_1() {
     let group = "[[group]]\nname = \"g\"\nmemory.kmem.limit_in_bytes = ";
     let scenario = sound(&format!("{SOUND}{group}\"8M\"\n"));
