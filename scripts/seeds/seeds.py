@@ -6,7 +6,8 @@
     seeds.py check                 says whether docs/seeds.md and the calibrated scenarios are what the records give
     seeds.py run [NAME...]         runs the experiments as they ship, and writes records/plain-NAME.csv
     seeds.py linux                 takes records/linux-NAME.csv from what the patched kernel counted on the same
-                                   experiment at a smaller size (experiments/proposals/linux-6.1)
+                                   experiment at a smaller size (experiments/proposals/linux-6.1), and makes
+                                   records/there-NAME.csv, which is what comes out here at that size
     seeds.py compare [NAME...]     runs them and says whether the records are still what comes out
     seeds.py calibrate NAME...     searches as calibration.toml says, and writes records/fits-NAME.csv
     seeds.py predict NAME...       the ten best fits: judges them with fresh seeds, and computes all columns, once;
@@ -86,6 +87,8 @@ ON_LINUX = {
 SUMS_ON_LINUX = {
     "slab-boot": {"peak.slab": (["watch.look.nr_slab_reclaimable", "watch.look.nr_slab_unreclaimable"], 4096)},
 }
+# Records of an experiment: as it ships; fitted; the patched kernel's, at a smaller size; and ours at that size.
+KINDS = ("plain", "calibrated", "linux", "there")
 CONTROLS = {"soft-limit": [("600M-0M-vanilla", "600M-0M-patched")]}
 NAMES = [name for _, experiments in MAILS for name, _ in experiments]
 
@@ -253,17 +256,16 @@ def mark(ours):
 
 
 def records(name):
-    """The plain, the calibrated and the real kernel's record, and those of the ten best fits."""
+    """The plain, the calibrated and the real kernel's record, ours at that size, and those of the ten best fits."""
     fits = []
     while (one := read_record(RECORDS / "spread" / f"{name}-{len(fits)}.csv")) is not None:
         fits.append(one)
-    three = (read_record(RECORDS / f"{kind}-{name}.csv") for kind in ("plain", "calibrated", "linux"))
-    return *three, fits
+    return *(read_record(RECORDS / f"{kind}-{name}.csv") for kind in KINDS), fits
 
 
 def render():
     out = [(HERE / "page.txt").read_text().rstrip(), ""]
-    totals = {kind: [0, 0, 0] for kind in ("plain", "calibrated", "linux", "better")}
+    totals = {kind: [0, 0, 0] for kind in KINDS}
     body, summary = [], []
     for mail, experiments in MAILS:
         body += [f"## {mail}", ""]
@@ -274,13 +276,11 @@ def render():
                 body += ["The control, which is not counted: with room for both builds nothing is to change.", ""]
                 body += table(name, CONTROLS[name], None)
             body += [runs_of(name), ""] + note(name)
-        summary.append(
-            f"| {mail} | {count(here['plain'])} | {count(here['calibrated'])} | {count(here['linux'])} |"
-        )
+        summary.append(f"| {mail} | {' | '.join(count(here[kind]) for kind in KINDS)} |")
         for kind, sums in here.items():
             totals[kind] = [one + two for one, two in zip(totals[kind], sums)]
-    out += ["| | plain: right way, within 1.5x | calibrated | Linux |", "|---|---|---|---|", *summary]
-    out += [f"| **all** | {count(totals['plain'])} | {count(totals['calibrated'])} | {count(totals['linux'])} |", ""]
+    out += ["| | plain: right way, within 1.5x | calibrated | Linux | there, against Linux |", "|---|---|---|---|---|"]
+    out += [*summary, f"| **all** | {' | '.join(count(totals[kind]) for kind in KINDS)} |", ""]
     return "\n".join(out + body).rstrip() + "\n"
 
 
@@ -292,28 +292,31 @@ def count(sums):
 
 
 def table(name, pairs, sums):
-    plain, calibrated, linux, fits = records(name)
+    plain, calibrated, linux, there, fits = records(name)
     _, source = published(name)
     lines = [f"[{name}](../experiments/{name}.toml): {source}.", ""]
-    lines += ["| | published | plain | | calibrated | best fits | | Linux | |"]
-    lines += ["|---|--:|--:|---|--:|--:|---|--:|---|"]
+    lines += ["| | published | plain | | calibrated | best fits | | Linux | | there | |"]
+    lines += ["|---|--:|--:|---|--:|--:|---|--:|---|--:|---|"]
     last = None
     for metric, before, after, theirs in cells(name, pairs):
         if after != last:
-            lines.append(f"| **{before} → {after}** | | | | | | | | |")
+            lines.append(f"| **{before} → {after}** | | | | | | | | | | |")
             last = after
-        three = [Ours(theirs, record, metric, before, after) for record in (plain, calibrated, linux)]
+        four = [Ours(theirs, record, metric, before, after) for record in (plain, calibrated, linux)]
+        # Held against that kernel, and not against the mail; what it has none of is no cell.
+        counts = four[2].known and any(linux[column][metric][0] for column in (before, after))
+        four.append(Ours(four[2].change, there if counts else None, metric, before, after))
         if sums is not None:
-            for kind, ours in zip(("plain", "calibrated", "linux"), three):
+            for kind, ours in zip(KINDS, four):
                 if ours.known:
                     sums[kind] = [sums[kind][0] + 1, sums[kind][1] + ours.right, sums[kind][2] + ours.near]
         spread = [Ours(theirs, fit, metric, before, after).change for fit in fits]
         spread = sorted(value for value in spread if value is not None)
         ends = f"{percent(spread[0])} … {percent(spread[-1])}" if len(spread) > 1 else "-"
-        one, two, real = three
+        one, two, real, same = four
         lines.append(
             f"| `{metric}` | {percent(theirs)} | {percent(one.change)} | {mark(one)} | {percent(two.change)} | {ends} "
-            f"| {mark(two)} | {percent(real.change)} | {mark(real)} |"
+            f"| {mark(two)} | {percent(real.change)} | {mark(real)} | {percent(same.change)} | {mark(same)} |"
         )
     return [*lines, ""]
 
@@ -321,7 +324,7 @@ def table(name, pairs, sums):
 def runs_of(name):
     """How many runs the columns are of."""
     parts = []
-    for kind, record in zip(("plain", "calibrated", "Linux"), records(name)):
+    for kind, record in zip(("plain", "calibrated", "Linux and there"), records(name)):
         runs = {runs for metrics in (record or {}).values() for _, _, runs in metrics.values()}
         ends = sorted({min(runs), max(runs)}) if runs else ["none yet"]
         parts.append(f"{kind} {' to '.join(map(str, ends))}")
@@ -381,43 +384,61 @@ def run(arguments):
         print(f"{name}: {time.monotonic() - begun:.0f} s", file=sys.stderr)
 
 
-def linux(_):
+def linux(arguments):
     folder = EXPERIMENTS / "proposals" / "linux-6.1"
     for name in NAMES:
-        columns = {}
-        for column, figures in published(name)[0].items():
-            record = folder / f"{name}.{ON_LINUX.get(column, column)}.json"
-            if not record.exists():
-                continue
-            counted = json.loads(record.read_text())["metrics"]
-            for metric, (parts, unit) in SUMS_ON_LINUX.get(name, {}).items():
-                runs = zip(*(counted[part][1] for part in parts))
-                counted[metric] = ("bytes", [unit * sum(run) for run in runs])
-            found = {metric: runs for metric in sorted(figures) if (runs := runs_of_linux(counted, metric))}
-            columns[column] = {
-                metric: (
-                    statistics.fmean(runs),
-                    statistics.stdev(runs) if len(runs) > 1 else math.nan,
-                    len(runs),
-                )
-                for metric, runs in found.items()
-            }
-        if columns:
-            write_record(RECORDS / f"linux-{name}.csv", ["scripts/seeds/seeds.py linux"], columns)
-        else:
-            (RECORDS / f"linux-{name}.csv").unlink(missing_ok=True)
+        columns = {ON_LINUX.get(column, column): column for column in published(name)[0]}
+        recorded = [variant for variant in columns if (folder / f"{name}.{variant}.json").exists()]
+        if not recorded:
+            continue
+        file = EXPERIMENTS / "proposals" / f"{name}.toml"
+        command = [arguments.pagetide, "verify", str(file), "--reference", str(folder), "--format", "json"]
+        for variant in recorded:
+            command += ["--variant", variant]
+        sides = {"linux": {}, "there": {}}
+        for variant in json.loads(called(command))["variants"]:
+            column = columns[variant["name"]]
+            for kind, side in zip(sides, ("linux", "pagetide")):
+                sides[kind][column] = of_published(name, column, variant["metrics"], side)
+        for kind, figures in sides.items():
+            write_record(RECORDS / f"{kind}-{name}.csv", ["scripts/seeds/seeds.py linux"], figures)
 
 
-def runs_of_linux(counted, metric):
-    """What each run on the kernel has of a metric; of a task's copies their mean if it is a time, else their sum, as
-    `pagetide run` says it."""
-    if metric in counted:
-        return counted[metric][1]
+def called(command):
+    """What a command prints."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    except OSError as error:
+        raise Trouble(f"{command[0]}: {error.strerror}; --pagetide PATH says where the command is") from error
+    if done.returncode != 0:
+        raise Trouble(f"{' '.join(command)}\n{done.stderr}")
+    return done.stdout
+
+
+def of_published(name, column, metrics, side):
+    """{metric: (mean, deviation, runs)} of one side of a comparison, of the metrics that the mail has."""
+    found = {}
+    for metric in sorted(published(name)[0][column]):
+        parts, unit = SUMS_ON_LINUX.get(name, {}).get(metric, (parts_of(metrics, metric), 1))
+        figures = [metrics[part][side] for part in parts if metrics[part][side]]
+        if not figures:
+            continue
+        # Of a task's copies the mean if it is a time, else the sum, as `pagetide run` says it.
+        if len(parts) > 1 and all(metrics[part]["unit"] == "seconds" for part in parts):
+            unit /= len(figures)
+        deviations = [it["stddev"] for it in figures]
+        deviation = math.nan if None in deviations else unit * math.sqrt(sum(one**2 for one in deviations))
+        found[metric] = (unit * sum(it["mean"] for it in figures), deviation, min(it["n"] for it in figures))
+    return found
+
+
+def parts_of(metrics, metric):
+    """The metric, or that of the task's copies if a kernel does not count them together."""
+    if metric in metrics and metrics[metric]["linux"] and metrics[metric]["pagetide"]:
+        return [metric]
     who, _, what = metric.rpartition(".")
-    copy = re.compile(rf"{re.escape(who)}\.[0-9]+\.{what}")
-    copies = [(unit, figures) for key, (unit, figures) in counted.items() if copy.fullmatch(key)]
-    together = statistics.fmean if any(unit == "seconds" for unit, _ in copies) else sum
-    return [together(run) for run in zip(*(figures for _, figures in copies))]
+    copy = re.compile(rf"{re.escape(who)}\.[0-9]+\.{re.escape(what)}")
+    return [key for key in metrics if copy.fullmatch(key)]
 
 
 def compare(arguments):
