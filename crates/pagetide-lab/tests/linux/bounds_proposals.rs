@@ -17,9 +17,9 @@ const SMALL_ZONE: &str =
 
 /// The cases of experiments/verify/proposals, in order.
 pub const CASES_PROPOSALS: &[Held] = &[
-    held("kswapd-compaction", (6, 2.0), (51, 5.2), 7, SMALL_ZONE),
-    held("shrink-priority", (32, 2.4), (320, 3.7), 73, BOOSTED_DMA),
-    held("soft-limit-hierarchical", (93, 4.2), (630, 4.7), 71, BOOSTED_DMA),
-    held("soft-limit-two-pass", (69, 4.1), (376, 5.2), 13, BOOSTED_DMA),
-    held("watermarks-apart", (9, 3.5), (38, 3.4), 4, STATES),
+    held("kswapd-compaction", (6, 3.3), (48, 7.2), 4, SMALL_ZONE),
+    held("shrink-priority", (32, 1.6), (329, 2.8), 56, BOOSTED_DMA),
+    held("soft-limit-hierarchical", (94, 3.2), (630, 4.9), 64, BOOSTED_DMA),
+    held("soft-limit-two-pass", (69, 2.4), (373, 4.1), 10, BOOSTED_DMA),
+    held("watermarks-apart", (9, 4.5), (38, 3.1), 6, STATES),
 ];
