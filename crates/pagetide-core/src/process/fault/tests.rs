@@ -2,6 +2,7 @@ use super::*;
 use crate::config::Config;
 use crate::effect::{Throttle, Token};
 use crate::node::NodeSpec;
+use crate::process::page_table::Advice;
 use crate::process::Call;
 use crate::units::{Cpu, NodeId, PAGE_SIZE};
 
