@@ -40,7 +40,7 @@ for version in 1 2; do
     truncate -s 1G "$work/swap" "$work/disk"
     log="$work/console.$version"
     timeout "$((seconds * 3 + 900))" qemu-system-x86_64 -nodefaults -no-user-config -display none -no-reboot \
-        -accel tcg,thread=multi -cpu max -smp 2 -m 320M -serial "file:$log" \
+        -accel tcg,thread=multi -cpu max -smp 2 -m 512M -serial "file:$log" \
         -drive "file=$work/swap,if=virtio,format=raw,cache=unsafe" \
         -drive "file=$work/disk,if=virtio,format=raw,cache=unsafe" \
         -kernel "$kernel" -initrd "$work/initrd" \

@@ -147,8 +147,7 @@ mod tests {
     #[test]
     fn a_first_pass_that_frees_nothing_is_the_last_of_its_kind() {
         let nodes = [NodeSpec::x86_64(64 << 20, 0, 0)];
-        let mut config = Config::default();
-        config.soft_limit = SoftLimitPolicy::TwoPass;
+        let config = Config { soft_limit: SoftLimitPolicy::TwoPass, ..Config::default() };
         let mut machine = Machine::new(&nodes, 1, config).unwrap();
         let memcg = machine.create_memcg("within its limit".into(), ROOT).unwrap();
         let mut sc = ScanControl::new(Reclaimer::Direct, 32, Gfp::KERNEL, 0);
