@@ -42,6 +42,10 @@ while [ $# -gt 0 ]; do
         if [ "$1" = --source ]; then deb="$path"; else folder="$path"; fi
         shift
         ;;
+    --help | -h)
+        sed -n '2,/^set /{/^#/s/^# \{0,1\}//p}' "$0"
+        exit 0
+        ;;
     *) fail "what is $1? There are --keep, --checked, --source DEB and --patches DIR" ;;
     esac
     shift
