@@ -14,11 +14,11 @@ for word in $(cat /proc/cmdline); do
 done
 if [ "$version" = 1 ]; then
     mount -t cgroup -o memory cgroup /groups
-    soft=memory.soft_limit_in_bytes limit=memory.limit_in_bytes
+    soft=memory.soft_limit_in_bytes limit=memory.limit_in_bytes none=-1
 else
     mount -t cgroup2 -o memory_recursiveprot cgroup2 /groups
     echo +memory >/groups/cgroup.subtree_control
-    soft=memory.soft_limit limit=memory.max
+    soft=memory.soft_limit limit=memory.max none=max
 fi
 mount -t tmpfs -o size=1G tmpfs /memory
 mkswap /dev/vda >/dev/null
@@ -72,7 +72,7 @@ write_groups() {
     while :; do
         for group in /groups/g* /groups/g*/in; do
             [ -d $group ] || continue
-            write $group/$soft $(pick 0 1M 8M 100M 1G) soft_limits
+            write $group/$soft $(pick 0 1M 8M 100M 1G $none) soft_limits
             write $group/$soft x soft_limits yes
             write $group/memory.global_shrink_priority $(pick 0 1 4 8 12) shrink_priorities
             write $group/memory.global_shrink_priority $(pick 13 -1 x) shrink_priorities yes

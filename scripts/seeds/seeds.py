@@ -173,16 +173,11 @@ def simulate(arguments, name, settings=(), variants=(), seed=None, repeats=None,
         command += ["--seed", str(seed)]
     if repeats is not None:
         command += ["--repeats", str(repeats)]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=limit, check=False)
-    except OSError as error:
-        raise Trouble(f"{arguments.pagetide}: {error.strerror}; --pagetide PATH says where the command is") from error
-    except subprocess.TimeoutExpired:
+    printed = called(command, limit)
+    if printed is None:
         return None
-    if done.returncode != 0:
-        raise Trouble(f"{' '.join(command)}\n{done.stderr}")
     columns = {}
-    for variant in json.loads(done.stdout)["variants"]:
+    for variant in json.loads(printed)["variants"]:
         figures = columns.setdefault(variant["name"], {})
         for metric in metrics:
             found = variant["metrics"].get(metric)
@@ -404,12 +399,14 @@ def linux(arguments):
             write_record(RECORDS / f"{kind}-{name}.csv", ["scripts/seeds/seeds.py linux"], figures)
 
 
-def called(command):
-    """What a command prints."""
+def called(command, limit=None):
+    """What a command prints; None if it takes longer than so many seconds."""
     try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=limit, check=False)
     except OSError as error:
         raise Trouble(f"{command[0]}: {error.strerror}; --pagetide PATH says where the command is") from error
+    except subprocess.TimeoutExpired:
+        return None
     if done.returncode != 0:
         raise Trouble(f"{' '.join(command)}\n{done.stderr}")
     return done.stdout
