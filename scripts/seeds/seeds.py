@@ -22,139 +22,22 @@ number of runs. Times are in seconds.
 
 import argparse
 import csv
-import io
 import json
 import math
 import pathlib
 import random
 import re
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
+import tomllib
 
-try:
-    import tomllib
-except ImportError:
-    sys.exit("seeds.py: needs Python 3.11 or newer (tomllib)")
-
-HERE = pathlib.Path(__file__).resolve().parent
-ROOT = HERE.parent.parent
-RECORDS = HERE / "records"
-EXPERIMENTS = ROOT / "experiments"
-PAGE = ROOT / "docs" / "seeds.md"
-
-# What each mail compares: (mail, experiment, before, after columns). The pair of `CONTROLS` is to show that nothing
-# changes where there is room for everybody; it is shown and not counted.
-MAILS = [
-    (
-        "2012: soft limits in the one walk over the groups",
-        [("soft-limit", [("600M-280M-vanilla", "600M-280M-patched")])],
-    ),
-    (
-        "2016: kcompactd instead of kswapd",
-        [("kcompactd", [("nodirect-kswapd", "nodirect-kcompactd"), ("direct-kswapd", "direct-kcompactd")])],
-    ),
-    (
-        "2020: slab accounting by object",
-        [
-            ("slab-boot", [("per-group-caches-reparent", "per-object")]),
-            ("slab-sysbench", [("per-group-caches-reparent", "per-object")]),
-            ("slab-build", [("per-group-caches-reparent", "per-object")]),
-        ],
-    ),
-    (
-        "2011: watermarks apart",
-        [
-            ("tunable-watermarks", [("default", "case1"), ("default", "case2")]),
-            ("tunable-watermarks-4g", [("default", "extra-free")]),
-        ],
-    ),
-    (
-        "2019: shrink priority",
-        [("shrink-priority", [("12-12", "12-8"), ("12-12", "12-6")])],
-    ),
-]
-# Columns that have another name in experiments/proposals, where sizes are others.
-ON_LINUX = {
-    "600M-280M-vanilla": "pressure-vanilla",
-    "600M-280M-patched": "pressure-patched",
-    "600M-0M-vanilla": "control-vanilla",
-    "600M-0M-patched": "control-patched",
-}
-# Metrics that a kernel counts by other names there: these together, each times that many bytes.
-SUMS_ON_LINUX = {
-    "slab-boot": {"peak.slab": (["watch.look.nr_slab_reclaimable", "watch.look.nr_slab_unreclaimable"], 4096)},
-}
-# Records of an experiment: as it ships; fitted; the patched kernel's, at a smaller size; and ours at that size.
-KINDS = ("plain", "calibrated", "linux", "there")
-CONTROLS = {"soft-limit": [("600M-0M-vanilla", "600M-0M-patched")]}
-NAMES = [name for _, experiments in MAILS for name, _ in experiments]
-
-# A change below this is "no change": so far do repetitions of one column lie apart in the mails that repeat.
-STILL = 0.05
-# "Within 1.5x".
-NEAR = 1.5
-
-
-class Trouble(Exception):
-    """Something that the user has to know, and that no traceback explains."""
-
-
-# --- what was published, what came out ---
-
-
-def seconds(value):
-    """A figure of a [reference] table, times in seconds."""
-    if not isinstance(value, str):
-        return float(value)
-    number, unit = re.fullmatch(r"([0-9.]+)(ns|us|ms|s)", value).groups()
-    return float(number) * {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}[unit]
-
-
-def scenario(name):
-    with open(EXPERIMENTS / f"{name}.toml", "rb") as file:
-        return tomllib.load(file)
-
-
-def published(name):
-    """{column: {metric: figure}}, and the source."""
-    table = scenario(name)["reference"]
-    columns = {
-        column: {metric: seconds(value) for metric, value in figures.items()}
-        for column, figures in table.items()
-        if column != "source"
-    }
-    return columns, table["source"]
-
-
-def read_record(path):
-    """{column: {metric: (mean, deviation, runs)}} of a record, or None if there is none."""
-    if not path.exists():
-        return None
-    columns = {}
-    with open(path, newline="") as file:
-        for row in csv.DictReader(line for line in file if not line.startswith("#")):
-            mean, deviation = (float(row[key]) if row[key] else math.nan for key in ("mean", "stddev"))
-            columns.setdefault(row["column"], {})[row["metric"]] = (mean, deviation, int(row["runs"]))
-    return columns
-
-
-def write_record(path, comment, columns):
-    text = io.StringIO()
-    text.writelines(f"# {line}\n" for line in comment)
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["column", "metric", "mean", "stddev", "runs"])
-    for column, metrics in columns.items():
-        for metric, (mean, deviation, runs) in metrics.items():
-            writer.writerow([column, metric, number(mean), number(deviation), runs])
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(text.getvalue())
-
-
-def number(value):
-    return "" if value is None or math.isnan(value) else f"{value:.6g}"
+from mails import (
+    EXPERIMENTS, FIT_COLUMNS, NAMES, ON_LINUX, RECORDS, ROOT, SUMS_ON_LINUX,
+    Trouble, calibration, number, published, read_fits, read_record, scenario, write_record,
+)
+from page import PAGE, render
 
 
 def simulate(arguments, name, settings=(), variants=(), seed=None, repeats=None, limit=None, file=None):
@@ -185,170 +68,6 @@ def simulate(arguments, name, settings=(), variants=(), seed=None, repeats=None,
                 mean, deviation = (math.nan if found[key] is None else found[key] for key in ("mean", "stddev"))
                 figures[metric] = (mean, deviation, len(found["samples"]))
     return columns
-
-
-# --- cells ---
-
-
-def change(before, after):
-    """(after - before) / before, or None where it is not known or 0 stays 0."""
-    if before is None or after is None or math.isnan(before) or math.isnan(after):
-        return None
-    if before == 0:
-        return None if after == 0 else math.inf
-    return after / before - 1
-
-
-class Ours:
-    """A change of ours or of a real kernel's beside what was published."""
-
-    def __init__(self, theirs, record, metric, before, after):
-        one, two = (None if record is None else record.get(column, {}).get(metric) for column in (before, after))
-        self.known = one is not None and two is not None and not math.isnan(one[0] + two[0])
-        if not self.known:
-            self.change, self.right, self.near = None, False, False
-            return
-        # 0 that stays 0 has not moved.
-        moved = change(one[0], two[0])
-        self.change = 0.0 if moved is None else moved
-        error = math.sqrt(sum(deviation**2 / runs for _, deviation, runs in (one, two) if not math.isnan(deviation)))
-        told = abs(two[0] - one[0]) > 2 * error
-        still = abs(theirs) < STILL and abs(self.change) < STILL
-        self.right = still or (told and theirs * self.change > 0)
-        sizes = sorted((abs(theirs), abs(self.change)))
-        self.near = still or (self.right and sizes[1] <= NEAR * sizes[0])
-
-
-def cells(name, pairs):
-    """(metric, before, after, published change) of each cell that counts."""
-    columns, _ = published(name)
-    for before, after in pairs:
-        for metric, value in columns[before].items():
-            if metric in columns[after]:
-                moved = change(value, columns[after][metric])
-                if moved is not None:
-                    yield metric, before, after, moved
-
-
-# --- the page ---
-
-
-def percent(value):
-    if value is None:
-        return "-"
-    if math.isinf(value):
-        return "new"
-    if value >= 10:
-        return f"x {value + 1:.0f}"
-    return f"{value * 100:+.1f} %"
-
-
-def mark(ours):
-    """Both judgements in a column."""
-    if not ours.known:
-        return "-"
-    return "yes, yes" if ours.near else "yes, no" if ours.right else "no, no"
-
-
-def records(name):
-    """The plain, the calibrated and the real kernel's record, ours at that size, and those of the ten best fits."""
-    fits = []
-    while (one := read_record(RECORDS / "spread" / f"{name}-{len(fits)}.csv")) is not None:
-        fits.append(one)
-    return *(read_record(RECORDS / f"{kind}-{name}.csv") for kind in KINDS), fits
-
-
-def render():
-    out = [(HERE / "page.txt").read_text().rstrip(), ""]
-    totals = {kind: [0, 0, 0] for kind in KINDS}
-    body, summary = [], []
-    for mail, experiments in MAILS:
-        body += [f"## {mail}", ""]
-        here = {kind: [0, 0, 0] for kind in totals}
-        for name, pairs in experiments:
-            body += table(name, pairs, here)
-            if name in CONTROLS:
-                body += ["The control, which is not counted: with room for both builds nothing is to change.", ""]
-                body += table(name, CONTROLS[name], None)
-            body += [runs_of(name), ""] + note(name)
-        summary.append(f"| {mail} | {' | '.join(count(here[kind]) for kind in KINDS)} |")
-        for kind, sums in here.items():
-            totals[kind] = [one + two for one, two in zip(totals[kind], sums)]
-    out += ["| | plain: right way, within 1.5x | calibrated | Linux | there, against Linux |", "|---|---|---|---|---|"]
-    out += [*summary, f"| **all** | {' | '.join(count(totals[kind]) for kind in KINDS)} |", ""]
-    return "\n".join(out + body).rstrip() + "\n"
-
-
-def count(sums):
-    cells_, right, close = sums
-    if cells_ == 0:
-        return "-"
-    return f"{right} and {close} of {cells_} ({right / cells_:.0%}, {close / cells_:.0%})"
-
-
-def table(name, pairs, sums):
-    plain, calibrated, linux, there, fits = records(name)
-    _, source = published(name)
-    lines = [f"[{name}](../experiments/{name}.toml): {source}.", ""]
-    lines += ["| | published | plain | | calibrated | best fits | | Linux | | there | |"]
-    lines += ["|---|--:|--:|---|--:|--:|---|--:|---|--:|---|"]
-    last = None
-    for metric, before, after, theirs in cells(name, pairs):
-        if after != last:
-            lines.append(f"| **{before} → {after}** | | | | | | | | | | |")
-            last = after
-        four = [Ours(theirs, record, metric, before, after) for record in (plain, calibrated, linux)]
-        # Held against that kernel, and not against the mail; what it has none of is no cell.
-        counts = four[2].known and any(linux[column][metric][0] for column in (before, after))
-        four.append(Ours(four[2].change, there if counts else None, metric, before, after))
-        if sums is not None:
-            for kind, ours in zip(KINDS, four):
-                if ours.known:
-                    sums[kind] = [sums[kind][0] + 1, sums[kind][1] + ours.right, sums[kind][2] + ours.near]
-        spread = [Ours(theirs, fit, metric, before, after).change for fit in fits]
-        spread = sorted(value for value in spread if value is not None)
-        ends = f"{percent(spread[0])} … {percent(spread[-1])}" if len(spread) > 1 else "-"
-        one, two, real, same = four
-        lines.append(
-            f"| `{metric}` | {percent(theirs)} | {percent(one.change)} | {mark(one)} | {percent(two.change)} | {ends} "
-            f"| {mark(two)} | {percent(real.change)} | {mark(real)} | {percent(same.change)} | {mark(same)} |"
-        )
-    return [*lines, ""]
-
-
-def runs_of(name):
-    """How many runs the columns are of."""
-    parts = []
-    for kind, record in zip(("plain", "calibrated", "Linux and there"), records(name)):
-        runs = {runs for metrics in (record or {}).values() for _, _, runs in metrics.values()}
-        ends = sorted({min(runs), max(runs)}) if runs else ["none yet"]
-        parts.append(f"{kind} {' to '.join(map(str, ends))}")
-    return f"Runs of each column: {', '.join(parts)}."
-
-
-def note(name):
-    """What was fitted, and how far the before side is from the mail with it."""
-    best = RECORDS / f"fits-{name}.csv"
-    if not best.exists():
-        return []
-    with open(best, newline="") as file:
-        rows = list(csv.DictReader(line for line in file if not line.startswith("#")))
-    chosen = [row for row in rows if row["rank"] == "0"]
-    parts = [f"{key} {value}" for key, value in chosen[0].items() if key not in FIT_COLUMNS] if chosen else []
-    spec = calibration()[name]
-    return [
-        f"Calibrated on {', '.join(spec['columns'])} ({len(rows)} trials; plain is off by "
-        f"{rows[0]['objective']}, the best fit by {chosen[0]['judged']}): {'; '.join(parts)}.",
-        "",
-    ] if chosen else []
-
-
-FIT_COLUMNS = ("trial", "objective", "judged", "rank")
-
-
-def calibration():
-    with open(HERE / "calibration.toml", "rb") as file:
-        return tomllib.load(file)
 
 
 # --- commands ---
@@ -611,15 +330,6 @@ def calibrate(arguments):
             trials.append((distance(name, found), values, texts))
             print(f"{name} {at} {math.exp(trials[-1][0]):.3f} {texts}", file=sys.stderr, flush=True)
         write_fits(name, trials, {}, begun)
-
-
-def read_fits(name):
-    """The trials of a search."""
-    path = RECORDS / f"fits-{name}.csv"
-    if not path.exists():
-        raise Trouble(f"{name} has not been searched yet: seeds.py calibrate {name}")
-    with open(path, newline="") as file:
-        return list(csv.DictReader(line for line in file if not line.startswith("#")))
 
 
 def write_fits(name, trials, judged, begun=None):

@@ -1,0 +1,140 @@
+"""docs/seeds.md: every cell of the mails, beside what came out here and on the patched kernel."""
+
+import hashlib
+import json
+import math
+
+from mails import (
+    CONTROLS, EXPERIMENTS, FIT_COLUMNS, HERE, KINDS, MAILS, RECORDS, ROOT, STAYS_NOTHING,
+    Ours, calibration, cells, published, read_fits, read_record,
+)
+
+
+PAGE = ROOT / "docs" / "seeds.md"
+
+
+def percent(value):
+    """A change as the page says it."""
+    if value is None:
+        return "-"
+    if value is STAYS_NOTHING:
+        return "0 stays 0"
+    if math.isinf(value):
+        return "new"
+    if value >= 10:
+        return f"x {value + 1:.0f}"
+    return f"{value * 100:+.1f} %"
+
+
+def mark(ours):
+    """Both judgements in a column."""
+    if not ours.known:
+        return "-"
+    return "yes, yes" if ours.near else "yes, no" if ours.right else "no, no"
+
+
+def records(name):
+    """The plain, the calibrated and the real kernel's record, ours at that size, and those of the ten best fits."""
+    fits = []
+    while (one := read_record(RECORDS / "spread" / f"{name}-{len(fits)}.csv")) is not None:
+        fits.append(one)
+    return *(read_record(RECORDS / f"{kind}-{name}.csv") for kind in KINDS), fits
+
+
+def render():
+    out = [(HERE / "page.txt").read_text().rstrip(), ""]
+    totals = {kind: [0, 0, 0] for kind in KINDS}
+    body, summary = [], []
+    for mail, experiments in MAILS:
+        body += [f"## {mail}", ""]
+        here = {kind: [0, 0, 0] for kind in totals}
+        for name, pairs in experiments:
+            body += table(name, pairs, here)
+            if name in CONTROLS:
+                body += ["The control, which is not counted: with room for both builds nothing is to change.", ""]
+                body += table(name, CONTROLS[name], None)
+            body += [runs_of(name), ""] + note(name)
+        summary.append(f"| {mail} | {' | '.join(count(here[kind]) for kind in KINDS)} |")
+        for kind, sums in here.items():
+            totals[kind] = [one + two for one, two in zip(totals[kind], sums)]
+    out += ["| | plain: right way, within 1.5x | calibrated | Linux | there, against Linux |", "|---|---|---|---|---|"]
+    out += [*summary, f"| **all** | {' | '.join(count(totals[kind]) for kind in KINDS)} |", ""]
+    return "\n".join(out + body).rstrip() + "\n"
+
+
+def count(sums):
+    cells_, right, close = sums
+    if cells_ == 0:
+        return "-"
+    return f"{right} and {close} of {cells_} ({right / cells_:.0%}, {close / cells_:.0%})"
+
+
+def table(name, pairs, sums):
+    plain, calibrated, linux, there, fits = records(name)
+    _, source = published(name)
+    lines = [f"[{name}](../experiments/{name}.toml): {source}.", ""]
+    lines += ["| | published | plain | | calibrated | best fits | | Linux | | there | |"]
+    lines += ["|---|--:|--:|---|--:|--:|---|--:|---|--:|---|"]
+    last = None
+    for metric, before, after, theirs in cells(name, pairs):
+        if after != last:
+            lines.append(f"| **{before} → {after}** | | | | | | | | | | |")
+            last = after
+        four = [Ours(theirs, record, metric, before, after) for record in (plain, calibrated, linux)]
+        # Held against that kernel, and not against the mail; what it has none of is no cell.
+        counts = four[2].known and any(linux[column][metric][0] for column in (before, after))
+        four.append(Ours(four[2].change, there if counts else None, metric, before, after))
+        if sums is not None:
+            for kind, ours in zip(KINDS, four):
+                if ours.known:
+                    sums[kind] = [sums[kind][0] + 1, sums[kind][1] + ours.right, sums[kind][2] + ours.near]
+        spread = [Ours(theirs, fit, metric, before, after).change for fit in fits]
+        spread = sorted(value for value in spread if value is not None)
+        ends = f"{percent(spread[0])} … {percent(spread[-1])}" if len(spread) > 1 else "-"
+        one, two, real, same = four
+        lines.append(
+            f"| `{metric}` | {percent(theirs)} | {percent(one.change)} | {mark(one)} | {percent(two.change)} | {ends} "
+            f"| {mark(two)} | {percent(real.change)} | {mark(real)} | {percent(same.change)} | {mark(same)} |"
+        )
+    return [*lines, ""]
+
+
+def runs_of(name):
+    """How many runs the columns are of."""
+    parts = []
+    for kind, record in zip(("plain", "calibrated", "Linux and there"), records(name)):
+        runs = {runs for metrics in (record or {}).values() for _, _, runs in metrics.values()}
+        ends = sorted({min(runs), max(runs)}) if runs else ["none yet"]
+        parts.append(f"{kind} {' to '.join(map(str, ends))}")
+    return f"Runs of each column: {', '.join(parts)}.{of_other_patches(name)}"
+
+
+def of_other_patches(name):
+    """A sentence, if what was recorded of the patched kernel is not of the patches as they are."""
+    patches = ROOT / "kernels" / "linux-6.1"
+    # As scripts/proposals.sh sums them for the kernel's version.
+    files = [*sorted(patches.glob("[0-9]*.patch")), patches / "config"]
+    now = hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:8]
+    others = set()
+    for file in (EXPERIMENTS / "proposals" / "linux-6.1").glob(f"{name}.*.json"):
+        kernel = json.loads(file.read_text())["kernel"]
+        if not kernel.endswith(f"-{now}"):
+            others.add(kernel)
+    if not others:
+        return ""
+    return f" Linux is {' and '.join(sorted(others))}, of patches as they were before; those here are -{now}."
+
+
+def note(name):
+    """What was fitted, and how far the before side is from the mail with it."""
+    if not (RECORDS / f"fits-{name}.csv").exists():
+        return []
+    rows = read_fits(name)
+    chosen = [row for row in rows if row["rank"] == "0"]
+    parts = [f"{key} {value}" for key, value in chosen[0].items() if key not in FIT_COLUMNS] if chosen else []
+    spec = calibration()[name]
+    return [
+        f"Calibrated on {', '.join(spec['columns'])} ({len(rows)} trials; plain is off by "
+        f"{rows[0]['objective']}, the best fit by {chosen[0]['judged']}): {'; '.join(parts)}.",
+        "",
+    ] if chosen else []
