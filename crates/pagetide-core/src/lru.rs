@@ -148,36 +148,43 @@ impl<O: Owners> Manager<O> {
 
     /// Puts a page on the head of its list and counts it.
     pub(crate) fn lruvec_add(&mut self, pfn: Pfn) {
-        let (memcg, node) = self.lruvec_of(pfn);
+        let page = &self.mem.pages[pfn.idx()];
+        let (memcg, node, zone, nr) = (page.memcg, page.node(), page.zone(), page.nr_pages());
         let lru = self.memcgs[memcg.idx()].lruvecs[node.idx()].add(&mut self.mem.pages, pfn);
-        self.count_lru(pfn, memcg, node, lru, 1);
+        self.count_lru(memcg, (node, zone), lru, nr as i64);
         self.mem.work.lru_moves += 1;
     }
 
     /// Puts a page on the tail of its list and counts it.
     pub(crate) fn lruvec_add_tail(&mut self, pfn: Pfn) {
-        let (memcg, node) = self.lruvec_of(pfn);
+        let page = &self.mem.pages[pfn.idx()];
+        let (memcg, node, zone, nr) = (page.memcg, page.node(), page.zone(), page.nr_pages());
         let lru = self.memcgs[memcg.idx()].lruvecs[node.idx()].add_tail(&mut self.mem.pages, pfn);
-        self.count_lru(pfn, memcg, node, lru, 1);
+        self.count_lru(memcg, (node, zone), lru, nr as i64);
         self.mem.work.lru_moves += 1;
     }
 
     /// Takes a page off its list, leaving it [`Place::Allocated`].
     pub(crate) fn lruvec_remove(&mut self, pfn: Pfn) {
-        let (memcg, node) = self.lruvec_of(pfn);
-        let Some(lru) = Lru::of_place(self.mem.pages[pfn.idx()].place) else {
+        let page = &self.mem.pages[pfn.idx()];
+        let (memcg, node, zone, nr) = (page.memcg, page.node(), page.zone(), page.nr_pages());
+        let Some(lru) = Lru::of_place(page.place) else {
             unreachable!("{pfn:?} is on no LRU list");
         };
         self.memcgs[memcg.idx()].lruvecs[node.idx()].remove(&mut self.mem.pages, pfn, lru);
-        self.count_lru(pfn, memcg, node, lru, -1);
+        self.count_lru(memcg, (node, zone), lru, -(nr as i64));
         self.mem.pages[pfn.idx()].place = Place::Allocated;
     }
 
-    /// Counts an entry that came to a list (1) or left it (-1), in pages.
+    /// Counts pages of a zone that came to a list, or left it.
     #[inline]
-    fn count_lru(&mut self, pfn: Pfn, memcg: MemcgId, node: NodeId, lru: Lru, entries: i64) {
-        let page = &self.mem.pages[pfn.idx()];
-        let (zone, change) = (page.zone(), entries * page.nr_pages() as i64);
+    fn count_lru(
+        &mut self,
+        memcg: MemcgId,
+        (node, zone): (NodeId, usize),
+        lru: Lru,
+        change: i64,
+    ) {
         let state = &mut self.nodes[node.idx()];
         let stat = &mut state.stats[lru as usize];
         *stat = stat.wrapping_add_signed(change);
@@ -202,12 +209,6 @@ impl<O: Owners> Manager<O> {
             *size = size.wrapping_add_signed(change);
             at = group.parent;
         }
-    }
-
-    #[inline]
-    fn lruvec_of(&self, pfn: Pfn) -> (MemcgId, NodeId) {
-        let page = &self.mem.pages[pfn.idx()];
-        (page.memcg, page.node())
     }
 
     /// Takes a page that is being freed off its LRU list or out of its batch.

@@ -103,7 +103,10 @@ impl<'a> Groups<'a> {
         {
             let refused = |write: GroupControlWrite, error: io::Error| {
                 let (name, of) = (write.control.name(), &group.name);
-                line(format_args!("@lacks {name} = {write} of group `{of}`: {error}"));
+                match error.kind() {
+                    io::ErrorKind::NotFound => line(format_args!("@lacks {name} of group `{of}`")),
+                    _ => line(format_args!("@refuses {name} = {write} of group `{of}`: {error}")),
+                }
             };
             let made = self.create(id, refused);
             made.map_err(|error| format!("group `{}`: {error}", group.name))?;

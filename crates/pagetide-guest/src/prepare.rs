@@ -174,7 +174,7 @@ pub fn sysctls(setup: &Setup) {
         let name = write.name();
         match error.kind() {
             io::ErrorKind::NotFound => line(format_args!("@lacks {name}")),
-            _ => line(format_args!("@lacks {name} = {write}: {error}")),
+            _ => line(format_args!("@refuses {name} = {write}: {error}")),
         }
     }
 }
@@ -193,7 +193,9 @@ fn policies(setup: &Setup) {
             Err(error) if error.kind() == io::ErrorKind::NotFound && !switch.always => {}
             // Nobody asked: a kernel without huge pages has none by default.
             Err(_) if setup.policies.get(policy).is_none() && switch.always => {}
-            Err(error) => line(format_args!("@lacks policy {} = {choice}: {error}", policy.name())),
+            Err(error) => {
+                line(format_args!("@refuses policy {} = {choice}: {error}", policy.name()))
+            }
         }
     }
 }

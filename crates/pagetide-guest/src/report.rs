@@ -10,6 +10,7 @@
 //! | `@pagetide 1` | the guest lives |
 //! | `@doing WHAT` | a step of the preparation, for messages when it fails |
 //! | `@lacks WHAT` | the scenario asks for what this kernel does not have |
+//! | `@refuses WHAT` | the kernel has it, and did not take this value; it runs with its default |
 //! | `@switch FILE` | the kernel has a control file that chooses a policy and that no release has |
 //! | `@note WHAT` | something the reader should know |
 //! | `@fail WHAT` | the guest gives up |

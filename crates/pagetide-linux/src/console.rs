@@ -18,6 +18,8 @@ pub struct Report {
     pub doing: String,
     /// What the kernel lacks.
     pub lacks: Vec<String>,
+    /// Values that the kernel did not take, each with its error.
+    pub refuses: Vec<String>,
     /// Control files that choose policies and that no released kernel has.
     pub switches: Vec<String>,
     /// Remarks.
@@ -160,6 +162,7 @@ pub fn parse(bytes: &[u8]) -> Result<Report, Garbage> {
             }
             "@doing" => rest.clone_into(&mut report.doing),
             "@lacks" => report.lacks.push(rest.to_owned()),
+            "@refuses" => report.refuses.push(rest.to_owned()),
             "@switch" => report.switches.push(rest.to_owned()),
             "@note" => report.notes.push(rest.to_owned()),
             "@fail" => report.failed = Some(rest.to_owned()),
@@ -361,7 +364,7 @@ fn number<T: FromStr>(text: &str) -> Result<T, String> {
 mod tests {
     use super::*;
 
-    const SAMPLE: &str = "@pagetide 1\n@doing mounting disks\n@lacks vm.extra_free_kbytes\n@switch vm.soft_limit_reclaim\n\
+    const SAMPLE: &str = "@pagetide 1\n@doing mounting disks\n@lacks vm.extra_free_kbytes\n@refuses vm.swappiness = 900: Invalid argument\n@switch vm.soft_limit_reclaim\n\
         @text /proc/version 6\nLinux\n\n@ready\n@snap phase-end 2 1 77\n@text vmstat 27\n\
         nr_free_pages 10\npgfault 3\n\n@text pressure 61\n\
         some avg10=0.00 avg60=0.00 total=70\nfull avg10=0.00 total=60\n\n\
@@ -396,6 +399,7 @@ mod tests {
         let report = parse(SAMPLE.as_bytes()).unwrap();
         assert_eq!(report.doing, "mounting disks");
         assert_eq!(report.lacks, ["vm.extra_free_kbytes"]);
+        assert_eq!(report.refuses, ["vm.swappiness = 900: Invalid argument"]);
         assert_eq!(report.switches, ["vm.soft_limit_reclaim"]);
         assert_eq!(report.texts["/proc/version"], "Linux\n");
         assert!(report.ready && report.done && report.failed.is_none());

@@ -191,6 +191,10 @@ impl<'a> Session<'a> {
         for lacks in &report.lacks {
             self.origin.not_comparable.push(format!("the kernel lacks {lacks}"));
         }
+        for refused in &report.refuses {
+            let text = format!("the kernel refuses {refused}; it runs with its default");
+            self.origin.not_comparable.push(text);
+        }
         self.origin.notes.extend(report.notes);
         Ok(())
     }

@@ -75,6 +75,42 @@ use pagetide_core::work::Work;
 use pagetide_scenario::costs::{Costs, Price};
 use std::ops::Index;
 
+/// Hands every kind of work, with its price, to a macro. What is copied counts in bytes and is apart. A test asks each
+/// kind of [`Work`] for its price.
+macro_rules! priced {
+    ($with:ident) => {
+        $with! {
+            Fault faults,
+            PageAlloc pages_allocated,
+            PageFree pages_freed,
+            BuddyOp buddy_ops,
+            PageZero pages_zeroed,
+            Pte ptes_set,
+            CacheOp cache_ops,
+            PageScan pages_scanned,
+            PageSkip pages_skipped,
+            RmapWalk rmap_walks,
+            LruMove lru_moves,
+            Refault refaults,
+            LruvecVisit lruvecs_visited,
+            Bio bios,
+            BioPage bio_pages,
+            TlbFlush tlb_flushes,
+            TlbShootdown tlb_flushes,
+            Syscall syscalls,
+            CompactScan compact_scanned,
+            PageMigrate pages_migrated,
+            SlabRefill slab_refills,
+            ObjcgDrain objcg_drains,
+            CacheCreate caches_created,
+            ObjectScan objects_scanned,
+            ObjectPrune objects_pruned,
+            FsRequest fs_requests,
+            Writeback writebacks,
+        }
+    };
+}
+
 /// Prices in nanoseconds a unit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CostModel {
@@ -245,9 +281,22 @@ impl CostModel {
 
     /// CPU time of `work`.
     pub fn cost(&self, work: &Work) -> Nanos {
-        let (counts, bytes_copied) = counts(work);
-        counts.iter().map(|&(price, count)| u64::from(count) * self[price]).sum::<Nanos>()
-            + u64::from(bytes_copied) * self[Price::PageCopy] / PAGE_SIZE
+        // Every step is priced: a line for each kind of work, and no look at each sum. That of counts as small as
+        // a step's cannot be too large, as a price is below 2^34.
+        macro_rules! any {
+            ($($price:ident $count:ident,)*) => { work.bytes_copied $(| work.$count)* };
+        }
+        macro_rules! sum {
+            ($($price:ident $count:ident,)*) => {
+                0u64 $(.wrapping_add(u64::from(work.$count).wrapping_mul(self[Price::$price])))*
+            };
+        }
+        let copied = u64::from(work.bytes_copied) * self[Price::PageCopy] / PAGE_SIZE;
+        if priced!(any) < 1 << 22 {
+            return priced!(sum) + copied;
+        }
+        let (counts, _) = counts(work);
+        counts.iter().map(|&(price, count)| u64::from(count) * self[price]).sum::<Nanos>() + copied
     }
 
     /// CPU time of one access to a resident page.
@@ -258,66 +307,10 @@ impl CostModel {
 
 /// The priced operations of `work` and how many of each, and apart from them the bytes that it copied.
 pub(crate) fn counts(work: &Work) -> ([(Price, u32); 27], u32) {
-    // No `..`: a new kind of work must get a price before it compiles.
-    let Work {
-        faults,
-        pages_allocated,
-        pages_freed,
-        buddy_ops,
-        pages_zeroed,
-        bytes_copied,
-        ptes_set,
-        cache_ops,
-        pages_scanned,
-        pages_skipped,
-        rmap_walks,
-        lru_moves,
-        refaults,
-        lruvecs_visited,
-        bios,
-        bio_pages,
-        tlb_flushes,
-        syscalls,
-        compact_scanned,
-        pages_migrated,
-        slab_refills,
-        objcg_drains,
-        caches_created,
-        objects_scanned,
-        objects_pruned,
-        fs_requests,
-        writebacks,
-    } = *work;
-    let counts = [
-        (Price::Fault, faults),
-        (Price::PageAlloc, pages_allocated),
-        (Price::PageFree, pages_freed),
-        (Price::BuddyOp, buddy_ops),
-        (Price::PageZero, pages_zeroed),
-        (Price::Pte, ptes_set),
-        (Price::CacheOp, cache_ops),
-        (Price::PageScan, pages_scanned),
-        (Price::PageSkip, pages_skipped),
-        (Price::RmapWalk, rmap_walks),
-        (Price::LruMove, lru_moves),
-        (Price::Refault, refaults),
-        (Price::LruvecVisit, lruvecs_visited),
-        (Price::Bio, bios),
-        (Price::BioPage, bio_pages),
-        (Price::TlbFlush, tlb_flushes),
-        (Price::TlbShootdown, tlb_flushes),
-        (Price::Syscall, syscalls),
-        (Price::CompactScan, compact_scanned),
-        (Price::PageMigrate, pages_migrated),
-        (Price::SlabRefill, slab_refills),
-        (Price::ObjcgDrain, objcg_drains),
-        (Price::CacheCreate, caches_created),
-        (Price::ObjectScan, objects_scanned),
-        (Price::ObjectPrune, objects_pruned),
-        (Price::FsRequest, fs_requests),
-        (Price::Writeback, writebacks),
-    ];
-    (counts, bytes_copied)
+    macro_rules! pairs {
+        ($($price:ident $count:ident,)*) => { [$((Price::$price, work.$count)),*] };
+    }
+    (priced!(pairs), work.bytes_copied)
 }
 
 #[cfg(test)]

@@ -3,7 +3,8 @@
 //!
 //! docs/trace-format.md describes the format byte by byte, the importers' rules, and the trace
 //! that is shipped. Reading order: [`mod@format`] (what a trace holds), [`reader`] and [`writer`],
-//! `import` (feature of that name: from lackey, oracleGeneral, csv), [`replay`] (what a program did, step by step).
+//! `import` (feature of that name: from lackey, oracleGeneral, csv), [`replay`] (what a program did, step by step)
+//! and [`tape`] (a short trace that is replayed often).
 //!
 //! The crate knows neither tasks nor machines: `pagetide-scenario` turns the steps into a task's operations.
 
@@ -17,6 +18,7 @@ mod pages;
 mod places;
 pub mod reader;
 pub mod replay;
+pub mod tape;
 mod varint;
 pub mod writer;
 
@@ -27,4 +29,5 @@ pub use import::{import, import_unless, CsvOptions, Format, Maps, Options, Summa
 pub use info::{Info, Slice};
 pub use reader::Reader;
 pub use replay::{Replay, Step};
+pub use tape::Tape;
 pub use writer::Writer;

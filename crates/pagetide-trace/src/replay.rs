@@ -2,10 +2,12 @@
 
 use std::fs::File;
 use std::path::Path;
+use std::sync::Arc;
 
 use crate::error::TraceError;
-use crate::format::{Clock, Kinds, Record, RegionKind};
+use crate::format::{Clock, Header, RegionKind};
 use crate::reader::Reader;
+use crate::tape::{self, FileNow, Kept, Tape};
 
 /// Instructions that a CPU executes in a nanosecond while it replays a
 /// trace: 2 GHz and one instruction a cycle. It turns a trace's instruction counts into
@@ -56,7 +58,7 @@ pub enum Step {
 /// (wall clock), then one [`Step::Access`], which writes if any reference of the record does.
 #[derive(Debug)]
 pub struct Replay {
-    reader: Reader<File>,
+    source: Source,
     passes: u32,
     /// log2 of the trace's pages in one page of a step.
     fold: u32,
@@ -65,14 +67,62 @@ pub struct Replay {
     /// Time not yet given out, in units of the trace's clock.
     owed: u64,
     /// A record whose time has been given out but not its access.
-    record: Option<Record>,
+    record: Option<Kept>,
+}
+
+/// Where the records come from.
+#[derive(Debug)]
+enum Source {
+    /// From the file, and they are kept if it is short.
+    Reading(Box<Reading>),
+    /// From memory; with the number of the next one.
+    Playing(Arc<Tape>, usize),
+}
+
+#[derive(Debug)]
+struct Reading {
+    reader: Reader<File>,
+    /// `None`: the trace is too long to be kept, or its file cannot be told from what it may become.
+    kept: Option<(FileNow, Vec<Kept>)>,
+}
+
+impl Reading {
+    fn next(&mut self) -> Result<Option<Kept>, TraceError> {
+        let Some(record) = self.reader.next_record()? else { return Ok(None) };
+        let record = Kept::new(&record);
+        if let Some((_, records)) = &mut self.kept {
+            match records.len() < tape::RECORDS_MAX {
+                true => records.push(record),
+                false => self.kept = None,
+            }
+        }
+        Ok(Some(record))
+    }
 }
 
 impl Replay {
     /// Opens a trace to be replayed `passes` times.
     pub fn open(path: impl AsRef<Path>, passes: u32) -> Result<Replay, TraceError> {
-        let reader = Reader::open(path)?;
-        Ok(Replay { reader, passes, fold: 0, mapped: 0, owed: 0, record: None })
+        let path = path.as_ref();
+        let file = FileNow::of(path);
+        let source = match file.as_ref().and_then(tape::of_file) {
+            Some(tape) => Source::Playing(tape, 0),
+            None => {
+                let reader = Reader::open(path)?;
+                let kept = file.map(|file| (file, Vec::new()));
+                Source::Reading(Box::new(Reading { reader, kept }))
+            }
+        };
+        Ok(Replay { source, passes, fold: 0, mapped: 0, owed: 0, record: None })
+    }
+
+    /// The whole trace in memory, once it has been read to its end, unless it is long. Who holds on to it makes the
+    /// next [`Replay::open`] of the file a short one.
+    pub fn tape(&self) -> Option<Arc<Tape>> {
+        match &self.source {
+            Source::Playing(tape, _) => Some(Arc::clone(tape)),
+            Source::Reading(_) => None,
+        }
     }
 
     /// Folds the trace's pages into larger ones: `1 << shift` neighbours become one page, regions
@@ -83,22 +133,33 @@ impl Replay {
         self
     }
 
-    /// The reader behind it, for the header.
-    pub fn reader(&self) -> &Reader<File> {
-        &self.reader
+    /// The header of the trace.
+    pub fn header(&self) -> &Header {
+        match &self.source {
+            Source::Reading(reading) => reading.reader.header(),
+            Source::Playing(tape, _) => &tape.header,
+        }
     }
 
     /// The next step; `None` at the end.
     #[inline]
     pub fn next_step(&mut self) -> Result<Option<Step>, TraceError> {
         if let Some(record) = self.record.take() {
-            return Ok(Some(self.access(&record)));
+            return Ok(Some(self.access(record)));
         }
-        if self.passes > 0 && (self.mapped as usize) < self.reader.header().regions.len() {
+        if self.passes > 0 && (self.mapped as usize) < self.header().regions.len() {
             return Ok(Some(self.next_map()));
         }
         while self.passes > 0 {
-            let Some(record) = self.reader.next_record()? else {
+            let record = match &mut self.source {
+                Source::Playing(tape, at) => {
+                    let record = tape.records.get(*at).copied();
+                    *at += 1;
+                    record
+                }
+                Source::Reading(reading) => reading.next()?,
+            };
+            let Some(record) = record else {
                 self.end_pass()?;
                 if let Some(step) = self.pay(1) {
                     return Ok(Some(step));
@@ -110,36 +171,51 @@ impl Replay {
                 self.record = Some(record);
                 return Ok(Some(step));
             }
-            return Ok(Some(self.access(&record)));
+            return Ok(Some(self.access(record)));
         }
         Ok(None)
     }
 
     fn next_map(&mut self) -> Step {
         let number = self.mapped;
-        let region = &self.reader.header().regions[number as usize];
         self.mapped += 1;
+        let region = &self.header().regions[number as usize];
         let pages = region.pages.div_ceil(1 << self.fold);
         Step::Map { region: number, kind: region.kind, pages }
     }
 
     /// At the end of a pass: the rest of its time is owed, and the next one begins.
     fn end_pass(&mut self) -> Result<(), TraceError> {
-        let totals = *self.reader.totals().expect("the reader came to its end");
-        self.owed = self.owed.saturating_add(totals.time - self.reader.time());
         self.passes -= 1;
-        if totals.records == 0 {
+        let (rest, is_empty) = match &mut self.source {
+            Source::Playing(tape, at) => {
+                *at = 0;
+                (tape.rest, tape.records.is_empty())
+            }
+            Source::Reading(reading) => {
+                let Reading { reader, kept } = &mut **reading;
+                let totals = *reader.totals().expect("the reader came to its end");
+                let rest = totals.time - reader.time();
+                if let Some((file, records)) = kept.take() {
+                    let header = reader.header().clone();
+                    let tape = tape::share(&file, Tape { header, records, rest });
+                    self.source = Source::Playing(tape, 0);
+                } else if self.passes > 0 {
+                    reader.rewind()?;
+                }
+                (rest, totals.records == 0)
+            }
+        };
+        self.owed = self.owed.saturating_add(rest);
+        if is_empty {
             self.passes = 0;
-        }
-        if self.passes > 0 {
-            self.reader.rewind()?;
         }
         Ok(())
     }
 
     /// Time owed as a step, if it comes to `grain_ns`.
     fn pay(&mut self, grain_ns: u64) -> Option<Step> {
-        match self.reader.header().clock {
+        match self.header().clock {
             Clock::Instructions => {
                 let ns = self.owed / INSTRUCTIONS_PER_NS;
                 if ns < grain_ns {
@@ -155,11 +231,11 @@ impl Replay {
         }
     }
 
-    fn access(&self, record: &Record) -> Step {
+    fn access(&self, record: Kept) -> Step {
         Step::Access {
-            region: record.region,
-            page: record.page >> self.fold,
-            write: record.kinds.contains(Kinds::WRITE),
+            region: record.region(),
+            page: record.page() >> self.fold,
+            write: record.is_write(),
         }
     }
 }

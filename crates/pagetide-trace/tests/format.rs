@@ -339,6 +339,47 @@ fn replay_repeats_the_records_but_not_the_maps() {
     }
 }
 
+fn steps_of(mut replay: Replay) -> (Vec<Step>, Replay) {
+    let mut steps = Vec::new();
+    while let Some(step) = replay.next_step().unwrap() {
+        steps.push(step);
+    }
+    (steps, replay)
+}
+
+#[test]
+fn a_replay_from_memory_is_one_from_the_file() {
+    let (_, _, bytes) = small();
+    for (passes, shift) in [(1, 0), (2, 0), (3, 4)] {
+        let path = TempFile::new(&format!("tape{passes}.ptt"), &bytes);
+        let open = || Replay::open(&path.0, passes).unwrap().folded(shift);
+        let first = open();
+        assert!(first.tape().is_none(), "nobody has read it");
+        let (wanted, first) = steps_of(first);
+        let tape = first.tape().expect("it is short");
+        let second = open();
+        assert!(std::sync::Arc::ptr_eq(&tape, &second.tape().unwrap()), "it is read again");
+        assert_eq!(steps_of(second).0, wanted);
+        // Somebody replays it still.
+        drop(first);
+        assert!(open().tape().is_some());
+        drop(tape);
+        assert!(open().tape().is_none(), "nobody does");
+    }
+}
+
+#[test]
+fn a_file_that_was_changed_is_read_again() {
+    let (header, records, bytes) = small();
+    let path = TempFile::new("changed.ptt", &bytes);
+    let (wanted, first) = steps_of(Replay::open(&path.0, 1).unwrap());
+    let (shorter, _) = write(&header, &records[..records.len() - 1], 99);
+    std::fs::write(&path.0, shorter).unwrap();
+    let (steps, _) = steps_of(Replay::open(&path.0, 1).unwrap());
+    assert_eq!(steps.len(), wanted.len() - 1);
+    drop(first);
+}
+
 #[test]
 fn replay_of_no_records_ends() {
     let header = header(Clock::Instructions, vec![anon(1)]);

@@ -17,20 +17,46 @@ const TICK: Duration = Duration::from_millis(200);
 /// Time between two lines where there is no terminal.
 const LOG_EVERY: Duration = Duration::from_secs(10);
 
-/// A line on stderr, if it is a terminal: kernels take their time.
-pub fn spinner() -> ProgressBar {
-    let line = ProgressBar::new_spinner();
-    let style = ProgressStyle::with_template("{spinner} {msg}, {elapsed}");
-    line.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
-    line.enable_steady_tick(TICK);
-    line
+/// A line that says what goes on where nobody knows how long it takes: kernels take their time.
+pub struct Spinner {
+    bar: ProgressBar,
+    /// Where stderr is no terminal.
+    ticker: Option<Ticker>,
+}
+
+impl Spinner {
+    /// A line without words yet.
+    pub fn new() -> Spinner {
+        let bar = ProgressBar::new_spinner();
+        let style = ProgressStyle::with_template("{spinner} {msg}, {elapsed}");
+        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
+        let ticker = if io::stderr().is_terminal() {
+            bar.enable_steady_tick(TICK);
+            None
+        } else {
+            let told = bar.clone();
+            Some(Ticker::logging(move || told.message()))
+        };
+        Spinner { bar, ticker }
+    }
+
+    /// What goes on now.
+    pub fn say(&self, words: String) {
+        self.bar.set_message(words);
+    }
+}
+
+impl Drop for Spinner {
+    fn drop(&mut self) {
+        drop(self.ticker.take());
+        self.bar.finish_and_clear();
+    }
 }
 
 /// The line, and the thread that keeps it fresh.
 pub struct ProgressLine {
     state: Arc<Mutex<State>>,
-    stop: Arc<AtomicBool>,
-    ticker: Option<JoinHandle<()>>,
+    ticker: Option<Ticker>,
 }
 
 struct State {
@@ -71,9 +97,13 @@ impl ProgressLine {
             lengths: BTreeMap::new(),
         };
         let state = Arc::new(Mutex::new(state));
-        let stop = Arc::new(AtomicBool::new(false));
-        let ticker = tick(Arc::clone(&state), Arc::clone(&stop), visible);
-        ProgressLine { state, stop, ticker: Some(ticker) }
+        let told = Arc::clone(&state);
+        let ticker = if visible {
+            Ticker::new(TICK, move |_| lock(&told).draw())
+        } else {
+            Ticker::logging(move || lock(&told).message())
+        };
+        ProgressLine { state, ticker: Some(ticker) }
     }
 
     /// A line for runs whose number is not known yet.
@@ -118,11 +148,7 @@ impl ProgressLine {
 
 impl Drop for ProgressLine {
     fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-        if let Some(ticker) = self.ticker.take() {
-            ticker.thread().unpark();
-            let _ = ticker.join();
-        }
+        drop(self.ticker.take());
         lock(&self.state).bar.finish_and_clear();
     }
 }
@@ -159,25 +185,49 @@ impl State {
     }
 }
 
-fn tick(state: Arc<Mutex<State>>, stop: Arc<AtomicBool>, is_visible: bool) -> JoinHandle<()> {
-    thread::spawn(move || {
-        let began = Instant::now();
-        let mut logged = began;
-        while !stop.load(Ordering::Relaxed) {
-            if is_visible {
-                lock(&state).draw();
-                thread::park_timeout(TICK);
-                continue;
+/// A thread that does something again and again, until this is dropped.
+struct Ticker {
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Ticker {
+    /// Does it every so often, first after that time, and is told how long that has gone on.
+    fn new(every: Duration, what: impl Fn(Duration) + Send + 'static) -> Ticker {
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = Arc::clone(&stop);
+        let thread = thread::spawn(move || {
+            let began = Instant::now();
+            let mut last = began;
+            while !stopped.load(Ordering::Relaxed) {
+                thread::park_timeout(every.saturating_sub(last.elapsed()));
+                if last.elapsed() >= every && !stopped.load(Ordering::Relaxed) {
+                    last = Instant::now();
+                    what(began.elapsed());
+                }
             }
-            thread::park_timeout(LOG_EVERY.saturating_sub(logged.elapsed()));
-            if logged.elapsed() >= LOG_EVERY && !stop.load(Ordering::Relaxed) {
-                logged = Instant::now();
-                let line = format!("{}, {} s\n", lock(&state).message(), began.elapsed().as_secs());
-                // With stderr gone there is nobody left to tell.
-                let _ = io::stderr().write_all(line.as_bytes());
-            }
+        });
+        Ticker { stop, thread: Some(thread) }
+    }
+
+    /// Writes a line on stderr now and then.
+    fn logging(message: impl Fn() -> String + Send + 'static) -> Ticker {
+        Ticker::new(LOG_EVERY, move |since| {
+            let line = format!("{}, {} s\n", message(), since.as_secs());
+            // With stderr gone there is nobody left to tell.
+            let _ = io::stderr().write_all(line.as_bytes());
+        })
+    }
+}
+
+impl Drop for Ticker {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            thread.thread().unpark();
+            let _ = thread.join();
         }
-    })
+    }
 }
 
 fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {

@@ -64,6 +64,7 @@ impl Machine {
     /// The nodes of files' trees are objects in use.
     fn audit_tree_nodes(&self) -> Result<(), Violation> {
         for (id, file) in self.owners.files.iter().enumerate() {
+            check!(file.bits_are_right(), "file{id}: the bits of its tree are not of its slots");
             for node in file.node_objects() {
                 self.audit_in_use(node, &format!("a tree node of file{id}"))?;
             }

@@ -29,13 +29,13 @@ pub struct FileCache {
     /// One bit a page: dirty (Linux `PAGECACHE_TAG_DIRTY`).
     #[state(sparse)]
     dirty: Vec<u64>,
-    /// Slots in use of each node of the tree's lowest level, and nodes in use below each node of
-    /// the level above it.
+    /// Slots in use of each node of the tree's lowest level, a bit each.
     #[state(skip)] // follow from the slots
-    leaves: Vec<u8>,
+    leaves: Vec<u64>,
     /// Of those, slots with a page.
     #[state(skip)] // likewise
-    present: Vec<u8>,
+    present: Vec<u64>,
+    /// Nodes in use below each node of the level above it.
     branches: Vec<u8>,
     /// The memory of those nodes, by level.
     nodes: [Vec<Object>; 2],
@@ -142,7 +142,7 @@ impl FileCache {
         debug_assert!(*slot & PRESENT == 0, "page {index} is cached already");
         let shadow = Shadow::from_bits(*slot);
         *slot = PRESENT | u64::from(pfn.0);
-        self.present[index as usize / 64] += 1;
+        self.present[node_at(0, index)] |= bit_of(index);
         self.nr_pages += 1;
         if shadow.is_some() {
             self.nr_shadows -= 1;
@@ -157,7 +157,7 @@ impl FileCache {
         let slot = &mut self.slots[index as usize];
         debug_assert!(*slot & PRESENT != 0, "page {index} is not cached");
         *slot = shadow.bits();
-        self.present[index as usize / 64] -= 1;
+        self.present[node_at(0, index)] &= !bit_of(index);
         self.nr_pages -= 1;
         if shadow.is_some() {
             self.nr_shadows += 1;
@@ -169,9 +169,10 @@ impl FileCache {
     /// A slot that was empty is in use: its nodes are there. (Files of up to 64 pages have one
     /// node; the levels above the second are too few to matter.)
     fn use_slot(&mut self, index: u32) {
-        let leaf = index as usize / 64;
-        self.leaves[leaf] += 1;
-        if self.leaves[leaf] == 1 {
+        let leaf = node_at(0, index);
+        let was_empty = self.leaves[leaf] == 0;
+        self.leaves[leaf] |= bit_of(index);
+        if was_empty {
             self.nr_nodes += 1;
             if self.leaves.len() > 1 {
                 self.branches[leaf / 64] += 1;
@@ -182,8 +183,12 @@ impl FileCache {
 
     /// A slot in use is empty.
     fn leave_slot(&mut self, index: u32) {
-        let leaf = index as usize / 64;
-        self.leaves[leaf] -= 1;
+        self.leave_slots(node_at(0, index), bit_of(index));
+    }
+
+    /// These slots of a lowest node are empty; there is at least one.
+    fn leave_slots(&mut self, leaf: usize, slots: u64) {
+        self.leaves[leaf] &= !slots;
         if self.leaves[leaf] == 0 {
             self.nr_nodes -= 1;
             // A file that has grown since may have no branch for its first leaf.
@@ -197,9 +202,16 @@ impl FileCache {
     /// Whether the node of a level (0: that of 64 pages) above a page is in use and has no memory.
     pub(crate) fn lacks_node(&self, level: usize, index: u32) -> bool {
         let at = node_at(level, index);
-        let counts = if level == 0 { &self.leaves } else { &self.branches };
         let has = self.nodes[level].get(at).is_some_and(|node| node.is_some());
-        counts.get(at).is_some_and(|&count| count > 0) && !has
+        self.is_in_use(level, at) && !has
+    }
+
+    /// Whether anything is below a node of a level.
+    fn is_in_use(&self, level: usize, at: usize) -> bool {
+        match level {
+            0 => self.leaves.get(at).is_some_and(|&slots| slots != 0),
+            _ => self.branches.get(at).is_some_and(|&nodes| nodes > 0),
+        }
     }
 
     /// Gives a node its memory.
@@ -214,8 +226,7 @@ impl FileCache {
     /// Takes the memory of a node that is not in use any more.
     pub(crate) fn take_empty_node(&mut self, level: usize, index: u32) -> Object {
         let at = node_at(level, index);
-        let counts = if level == 0 { &self.leaves } else { &self.branches };
-        if counts.get(at).is_some_and(|&count| count > 0) {
+        if self.is_in_use(level, at) {
             return Object::NONE;
         }
         let node = self.nodes[level].get_mut(at);
@@ -226,13 +237,13 @@ impl FileCache {
     #[inline]
     pub(crate) fn has_only_shadows(&self, index: u32) -> bool {
         let leaf = node_at(0, index);
-        self.leaves[leaf] > 0 && self.present[leaf] == 0
+        self.leaves[leaf] != 0 && self.present[leaf] == 0
     }
 
     /// Whether the lowest node above a page has one page.
     #[inline]
     pub(crate) fn has_one_page(&self, index: u32) -> bool {
-        self.present[node_at(0, index)] == 1
+        self.present[node_at(0, index)].is_power_of_two()
     }
 
     /// The memory of the lowest node above a page, if it has any.
@@ -247,15 +258,32 @@ impl FileCache {
         nodes.filter(|(_, node)| node.is_some()).map(|(leaf, &node)| (leaf as u32 * 64, node))
     }
 
-    /// Pages of the lowest node above one of which only the shadow is left.
-    pub(crate) fn shadows_of_leaf(&self, index: u32) -> Vec<u32> {
-        let first = index / 64 * 64;
-        let end = (first as usize + 64).min(self.slots.len()) as u32;
-        let is_shadow = |at: &u32| {
-            let slot = self.slots[*at as usize];
-            slot != 0 && slot & PRESENT == 0
-        };
-        (first..end).filter(is_shadow).collect()
+    /// Forgets the shadows of the lowest node above a page, which has at least one.
+    pub(crate) fn forget_shadows_of_leaf(&mut self, index: u32) {
+        let leaf = node_at(0, index);
+        let shadows = self.leaves[leaf] & !self.present[leaf];
+        for bit in bits(shadows) {
+            self.slots[leaf * 64 + bit] = 0;
+        }
+        self.nr_shadows -= u64::from(shadows.count_ones());
+        self.leave_slots(leaf, shadows);
+    }
+
+    /// The first page of a range that is in memory, and its frame.
+    #[inline]
+    pub(crate) fn next_cached(&self, range: core::ops::Range<u32>) -> Option<(u32, Pfn)> {
+        let mut from = range.start;
+        while from < range.end {
+            let rest = self.present.get(node_at(0, from))? >> (from % 64);
+            if rest == 0 {
+                from = (from | 63) + 1;
+                continue;
+            }
+            let at = from + rest.trailing_zeros();
+            let slot = self.slots[at as usize];
+            return (at < range.end).then_some((at, Pfn(slot as u32)));
+        }
+        None
     }
 
     /// The memory of all nodes.
@@ -345,11 +373,11 @@ impl FileCache {
 
     /// Pages of which only the shadow is left.
     pub(crate) fn shadows(&self) -> Vec<u32> {
-        let slots = self.slots.iter().enumerate();
-        slots
-            .filter(|(_, &slot)| slot != 0 && slot & PRESENT == 0)
-            .map(|(at, _)| at as u32)
-            .collect()
+        let leaves = self.leaves.iter().zip(&self.present).enumerate();
+        let of_leaf = |(leaf, (used, present)): (usize, (&u64, &u64))| {
+            bits(used & !present).map(move |bit| (leaf * 64 + bit) as u32)
+        };
+        leaves.flat_map(of_leaf).collect()
     }
 
     /// Forgets a shadow.
@@ -368,11 +396,21 @@ impl FileCache {
 
     /// Calls `f` for every cached page, for the audit and for truncation.
     pub fn for_each_cached(&self, mut f: impl FnMut(u32, Pfn)) {
-        for (index, &slot) in self.slots.iter().enumerate() {
-            if slot & PRESENT != 0 {
-                f(index as u32, Pfn(slot as u32));
+        for (leaf, &present) in self.present.iter().enumerate() {
+            for index in bits(present).map(|bit| leaf * 64 + bit) {
+                f(index as u32, Pfn(self.slots[index] as u32));
             }
         }
+    }
+
+    /// Whether the bits of the lowest nodes say what the slots are, for the audit.
+    pub(crate) fn bits_are_right(&self) -> bool {
+        let is_right = |(index, &slot): (usize, &u64)| {
+            let (leaf, bit) = (index / 64, bit_of(index as u32));
+            (self.leaves[leaf] & bit != 0) == (slot != 0)
+                && (self.present[leaf] & bit != 0) == (slot & PRESENT != 0)
+        };
+        self.slots.iter().enumerate().all(is_right)
     }
 }
 
@@ -382,4 +420,18 @@ const fn node_at(level: usize, index: u32) -> usize {
         0 => index as usize / 64,
         _ => index as usize / (64 * 64),
     }
+}
+
+/// The bit of a page in the word of its lowest node.
+const fn bit_of(index: u32) -> u64 {
+    1 << (index % 64)
+}
+
+/// The places of the bits that are set, lowest first.
+fn bits(mut word: u64) -> impl Iterator<Item = usize> {
+    core::iter::from_fn(move || {
+        let bit = word.trailing_zeros();
+        word &= word.wrapping_sub(1);
+        (bit < 64).then_some(bit as usize)
+    })
 }

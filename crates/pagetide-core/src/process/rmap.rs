@@ -65,11 +65,12 @@ impl Processes {
     /// A file's page loses its `mapcount` entries.
     fn unmap_file(&mut self, at: Slot, mapcount: u16) -> Unmapped {
         let mut unmapped = Unmapped::default();
-        for number in 0..self.files[at.owner as usize].mappings.len() {
+        let Processes { files, vmas, .. } = self;
+        for mapping in &files[at.owner as usize].mappings {
             if unmapped.nr == mapcount {
                 break;
             }
-            let vma = &mut self.vmas[self.files[at.owner as usize].mappings[number].idx()];
+            let vma = &mut vmas[mapping.idx()];
             unmapped.nr_looked_at += 1;
             let present = |pte: &&mut Pte| pte.is_present();
             let Some(pte) = vma.ptes.get_mut(at.index as usize).filter(present) else {
@@ -159,9 +160,10 @@ impl Owners for Processes {
         }
         let mut references = References::default();
         let mut left = mapcount;
-        for number in 0..self.files[at.owner as usize].mappings.len() {
-            let vma = &mut self.vmas[self.files[at.owner as usize].mappings[number].idx()];
-            let foreign = !within.contains(|| self.mms[vma.mm.idx()].memcg);
+        let Processes { files, vmas, mms, .. } = self;
+        for mapping in &files[at.owner as usize].mappings {
+            let vma = &mut vmas[mapping.idx()];
+            let foreign = !within.contains(|| mms[vma.mm.idx()].memcg);
             references.nr_looked_at += 1;
             let Some(pte) = vma.ptes.get_mut(at.index as usize) else { continue };
             if !pte.is_present() {

@@ -79,9 +79,7 @@ impl Machine {
     /// that is empty now (Linux `xa_delete_node`).
     pub(crate) fn forget_shadows_of_node(&mut self, file: FileId, index: u32, cpu: Cpu) {
         let nodes = self.owners.files[file.idx()].nr_nodes;
-        for at in self.owners.files[file.idx()].shadows_of_leaf(index) {
-            self.owners.files[file.idx()].forget_shadow(at);
-        }
+        self.owners.files[file.idx()].forget_shadows_of_leaf(index);
         self.tree_shrank(file, index, nodes, cpu);
     }
 

@@ -402,21 +402,12 @@ fn simulate(
 }
 
 fn add_to(sides: &mut Sides, reference: &Reference, variant: &Variant, of_several: bool) {
-    sides.kernel.clone_from(&reference.origin.kernel);
+    // References in one directory may be of several kernels.
+    add_name(&mut sides.kernel, "; ", &reference.origin.kernel);
     let policies = variant.setup.policies.kernel().unwrap_or(reference.policy_set()).name();
-    if !sides.policies.split(", ").any(|known| known == policies) {
-        if !sides.policies.is_empty() {
-            sides.policies += ", ";
-        }
-        sides.policies += policies;
-    }
+    add_name(&mut sides.policies, ", ", policies);
     // Variants may differ in CPUs or memory.
-    if !sides.how.split("; ").any(|how| how == reference.origin.how) {
-        if !sides.how.is_empty() {
-            sides.how += "; ";
-        }
-        sides.how += &reference.origin.how;
-    }
+    add_name(&mut sides.how, "; ", &reference.origin.how);
     // A recording may be of the same variant before something was set.
     let here = not_comparable(&variant.setup, &reference.origin.switches);
     for text in reference.origin.not_comparable.iter().cloned().chain(here) {
@@ -433,6 +424,17 @@ fn add_to(sides: &mut Sides, reference: &Reference, variant: &Variant, of_severa
             sides.notes.push(note);
         }
     }
+}
+
+/// Adds a name to a list of names that is one text, unless it is there.
+fn add_name(names: &mut String, between: &str, name: &str) {
+    if names.split(between).any(|known| known == name) {
+        return;
+    }
+    if !names.is_empty() {
+        *names += between;
+    }
+    *names += name;
 }
 
 /// Says where the simulator's watermarks are not the kernel's although its memory is.

@@ -26,14 +26,13 @@ impl UsedCosts {
     }
 }
 
-/// Says where the simulator's prices are from, for each number of CPUs if it matters; nothing if all are sourced.
+/// Says where the simulator's prices are from, for each number of CPUs if it matters.
 pub(super) fn say(used: &[UsedCosts]) -> String {
     let say = |it: &UsedCosts| it.text.clone().unwrap_or_else(|| "the sourced table".to_owned());
-    if used.iter().all(|it| it.text.is_none()) {
-        return String::new();
-    }
-    if let [only] = used {
-        return say(only);
+    if let [first, rest @ ..] = used {
+        if rest.iter().all(|it| it.text == first.text) {
+            return say(first);
+        }
     }
     let of_cpus = |it: &UsedCosts| {
         let cpus = if it.cpus == 1 { "1 CPU".to_owned() } else { format!("{} CPUs", it.cpus) };
@@ -61,7 +60,8 @@ mod tests {
                 all.iter().map(|(cpus, fitted, stated)| UsedCosts::new(*cpus, *fitted, stated));
             say(&used.collect::<Vec<_>>())
         };
-        assert_eq!(said(&[(1, None, &none), (2, None, &none)]), "");
+        assert_eq!(said(&[]), "", "nothing ran");
+        assert_eq!(said(&[(1, None, &none), (2, None, &none)]), "the sourced table");
         assert_eq!(said(&[(1, None, &stated)]), format!("2 of {} prices stated", Price::COUNT));
         let measured = fitted.describe();
         assert_eq!(said(&[(2, Some(&fitted), &none)]), measured);

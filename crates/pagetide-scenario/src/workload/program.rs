@@ -11,7 +11,8 @@ use super::request::{Arrivals, Request};
 use crate::model::Setup;
 use crate::op::Op;
 use pagetide_core::page_size::PageSize;
-use pagetide_trace::TraceError;
+use pagetide_trace::{Tape, TraceError};
+use std::sync::Arc;
 use thiserror::Error;
 
 /// Why a program cannot start or continue.
@@ -51,6 +52,8 @@ pub struct Program {
     regions_mapped: u32,
     /// The trace that the stage replays.
     trace: Option<Box<Replayed>>,
+    /// The last trace that was replayed to its end: the next unit of a build replays it again.
+    tape: Option<Arc<Tape>>,
     /// Objects of the unit under way, and whether the next operation is one of theirs.
     beside: Option<Box<Objects>>,
     turn: bool,
@@ -96,6 +99,7 @@ impl Program {
             round: 0,
             regions_mapped: 0,
             trace: None,
+            tape: None,
             beside: None,
             turn: false,
         })
@@ -121,13 +125,10 @@ impl Program {
         self.next_op_slow()
     }
 
-    /// Goes on with a trace, or moves on to the next stage, phase or loop.
+    /// Goes on with a trace, or moves on to the next stage, phase or loop. The cursor is at its end.
     #[inline(never)]
     fn next_op_slow(&mut self) -> Result<Option<Op>, ProgramError> {
         loop {
-            if let Some(op) = self.cursor.next_op() {
-                return Ok(Some(op));
-            }
             if self.trace.is_some() {
                 if let Some(op) = self.next_op_of_trace()? {
                     return Ok(Some(op));
@@ -158,7 +159,8 @@ impl Program {
                 return Ok(Some(Op::PhaseEnd { phase }));
             }
             self.stage = Some(stage + 1);
-            if let Some(op) = self.enter(stage)? {
+            let op = self.enter(stage)?;
+            if let Some(op) = op.or_else(|| self.cursor.next_op()) {
                 return Ok(Some(op));
             }
         }
@@ -249,6 +251,7 @@ impl Program {
             round: 0,
             regions_mapped: 0,
             trace: None,
+            tape: None,
             beside: None,
             turn: false,
         }
@@ -260,6 +263,7 @@ impl Program {
             Ok(Some(op)) => Ok(Some(op)),
             Ok(None) => {
                 self.regions_mapped = trace.next_region();
+                self.tape = trace.tape();
                 self.trace = None;
                 Ok(None)
             }

@@ -5,8 +5,9 @@ use crate::op::Advice;
 use crate::op::{Backing, Op};
 use pagetide_core::page_size::PageSize;
 use pagetide_trace::format::PAGE_SIZE;
-use pagetide_trace::{RegionKind, Replay, Step, TraceError};
+use pagetide_trace::{RegionKind, Replay, Step, Tape, TraceError};
 use std::path::Path;
+use std::sync::Arc;
 
 /// A trace phase on its way.
 #[derive(Debug)]
@@ -35,13 +36,14 @@ impl Replayed {
         // As many of the trace's pages as lie in one of the machine's become one.
         let shift = page_size.shift() - PAGE_SIZE.trailing_zeros();
         let replay = Replay::open(path, passes)?.folded(shift);
-        let advice = advice.unwrap_or(match replay.reader().header().is_of_objects() {
+        let advice = advice.unwrap_or(match replay.header().is_of_objects() {
             true => Advice::Random,
             false => Advice::Normal,
         });
         Ok(Self { replay, base: first, first, end: first, has_ended: false, advice })
     }
 
+    #[inline]
     pub(super) fn next_op(&mut self) -> Result<Option<Op>, TraceError> {
         if !self.has_ended {
             if let Some(step) = self.replay.next_step()? {
@@ -77,6 +79,11 @@ impl Replayed {
             Step::Compute { ns } => Op::Compute { ns },
             Step::Sleep { ns } => Op::Sleep { ns },
         }
+    }
+
+    /// The trace in memory, once it was read to its end.
+    pub(super) fn tape(&self) -> Option<Arc<Tape>> {
+        self.replay.tape()
     }
 
     /// The number that the next region of the task gets.

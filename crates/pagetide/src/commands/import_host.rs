@@ -4,7 +4,7 @@ use crate::cli::ImportHostArgs;
 use crate::error::{CliError, ExitStatus};
 use crate::interrupt;
 use crate::printer::Printer;
-use crate::progress::spinner;
+use crate::progress::Spinner;
 use pagetide_lab::measure::{prices_of, Found};
 use pagetide_linux::error::LinuxError;
 use pagetide_linux::host::error::HostError;
@@ -71,11 +71,11 @@ fn measure(
     let imported = scenario.variants.remove(0).setup;
     let cancel = interrupt::flag();
     let place = live::Place::prepare(host, args.guest.as_deref()).map_err(of_linux)?;
-    let line = spinner();
+    let line = Spinner::new();
     let measured = place.measure(&imported, host, &cancel, |number| {
-        line.set_message(format!("what operations cost here: run {number}"));
+        line.say(format!("what operations cost here: run {number}"));
     });
-    line.set_message("what operations cost here: the simulator counts them");
+    line.say("what operations cost here: the simulator counts them".to_owned());
     let found = measured.map_err(of_linux).and_then(|measured| {
         measured.reference.origin.notes.iter().for_each(|note| printer.note(note));
         prices_of(&measured, &cancel).map_err(|error| match error {
@@ -83,7 +83,7 @@ fn measure(
             error => CliError::Failure(error.to_string()),
         })
     });
-    line.finish_and_clear();
+    drop(line);
     found
 }
 

@@ -5,7 +5,7 @@ use crate::error::{CliError, ExitStatus};
 use crate::output_file::OutputFile;
 use crate::policy::Plugins;
 use crate::printer::Printer;
-use crate::progress::spinner;
+use crate::progress::Spinner;
 use crate::{command_line, interrupt, names_of, scenario_file};
 use pagetide_lab::html;
 use pagetide_lab::html::run::Source;
@@ -67,15 +67,15 @@ pub fn verify(
             record: args.kernel.record.as_deref(),
         },
     };
-    let line = spinner();
+    let line = Spinner::new();
     let simulator = Simulator { plugins: plugins.clone(), ..Simulator::default() };
-    let tell = |asking: Asking<'_>| line.set_message(words(&asking));
+    let tell = |asking: Asking<'_>| line.say(words(&asking));
     let costs = match args.costs {
         Costs::Measured => CostSource::Measured,
         Costs::Sourced => CostSource::Sourced,
     };
     let verified = ask(&plan, &side, &simulator, costs, jobs, &cancel, &tell);
-    line.finish_and_clear();
+    drop(line);
 
     if let Some(comparison) = &verified.comparison {
         let sides = &verified.sides;

@@ -269,8 +269,9 @@ impl Machine {
             .min(u64::from(table_start) + ptrs_per_pte)
             .min(len) as u32;
         let mut mapped = false;
-        for at in start..end {
-            let Some(pfn) = self.owners.files[file.idx()].get(at) else { continue };
+        let mut rest = start..end;
+        while let Some((at, pfn)) = self.owners.files[file.idx()].next_cached(rest.clone()) {
+            rest.start = at + 1;
             let mapping = &mut self.owners.vmas[vma.idx()];
             // A cached neighbour speaks for reading around, whether it was mapped before or not.
             // Most are, and were read then; this spares loading their descriptors.
