@@ -142,21 +142,16 @@ impl Replay {
     }
 
     /// The next step; `None` at the end.
-    #[inline]
     pub fn next_step(&mut self) -> Result<Option<Step>, TraceError> {
-        if let Some(record) = self.record.take() {
-            return Ok(Some(self.access(record)));
+        if let Some(step) = self.next_played() {
+            return Ok(Some(step));
         }
         if self.passes > 0 && (self.mapped as usize) < self.header().regions.len() {
             return Ok(Some(self.next_map()));
         }
         while self.passes > 0 {
             let record = match &mut self.source {
-                Source::Playing(tape, at) => {
-                    let record = tape.records.get(*at).copied();
-                    *at += 1;
-                    record
-                }
+                Source::Playing(tape, at) => take_next(tape, at),
                 Source::Reading(reading) => reading.next()?,
             };
             let Some(record) = record else {
@@ -166,14 +161,37 @@ impl Replay {
                 }
                 continue;
             };
-            self.owed = self.owed.saturating_add(record.time);
-            if let Some(step) = self.pay(COMPUTE_GRAIN_NS) {
-                self.record = Some(record);
-                return Ok(Some(step));
-            }
-            return Ok(Some(self.access(record)));
+            return Ok(Some(self.step_of(record)));
         }
         Ok(None)
+    }
+
+    /// The next step if it is that of a record in memory: the common case, in which nothing can go wrong. `None` says
+    /// nothing; [`Replay::next_step`] goes on.
+    #[inline(always)]
+    pub fn next_played(&mut self) -> Option<Step> {
+        if let Some(record) = self.record.take() {
+            return Some(self.access(record));
+        }
+        let Source::Playing(tape, at) = &mut self.source else { return None };
+        if self.passes == 0 || (self.mapped as usize) < tape.header.regions.len() {
+            return None;
+        }
+        let record = take_next(tape, at)?;
+        Some(self.step_of(record))
+    }
+
+    /// The time before a record, or its access at once if that time is short.
+    #[inline(always)]
+    fn step_of(&mut self, record: Kept) -> Step {
+        self.owed = self.owed.saturating_add(record.time);
+        match self.pay(COMPUTE_GRAIN_NS) {
+            Some(step) => {
+                self.record = Some(record);
+                step
+            }
+            None => self.access(record),
+        }
     }
 
     fn next_map(&mut self) -> Step {
@@ -214,6 +232,7 @@ impl Replay {
     }
 
     /// Time owed as a step, if it comes to `grain_ns`.
+    #[inline]
     fn pay(&mut self, grain_ns: u64) -> Option<Step> {
         match self.header().clock {
             Clock::Instructions => {
@@ -231,6 +250,7 @@ impl Replay {
         }
     }
 
+    #[inline]
     fn access(&self, record: Kept) -> Step {
         Step::Access {
             region: record.region(),
@@ -238,4 +258,12 @@ impl Replay {
             write: record.is_write(),
         }
     }
+}
+
+/// The next record of a tape.
+#[inline]
+fn take_next(tape: &Tape, at: &mut usize) -> Option<Kept> {
+    let record = *tape.records.get(*at)?;
+    *at += 1;
+    Some(record)
 }

@@ -43,7 +43,13 @@ impl Replayed {
         Ok(Self { replay, base: first, first, end: first, has_ended: false, advice })
     }
 
-    #[inline]
+    /// The next operation if it is that of a record in memory; `None` says nothing.
+    #[inline(always)]
+    pub(super) fn next_played(&mut self) -> Option<Op> {
+        let step = self.replay.next_played()?;
+        Some(self.op_of(step))
+    }
+
     pub(super) fn next_op(&mut self) -> Result<Option<Op>, TraceError> {
         if !self.has_ended {
             if let Some(step) = self.replay.next_step()? {
@@ -59,26 +65,30 @@ impl Replayed {
         Ok(Some(Op::Unmap { region }))
     }
 
+    #[inline(always)]
     fn op_of(&mut self, step: Step) -> Op {
         match step {
-            Step::Map { region, kind, pages } => {
-                let region = self.base + region;
-                assert_eq!(region, self.end, "regions of a trace are mapped in their order");
-                self.end += 1;
-                let (backing, executable, advice) = match kind {
-                    RegionKind::Anon => (Backing::Heap, false, Advice::Normal),
-                    RegionKind::File { key, executable } => {
-                        (Backing::TraceFile { key }, executable, self.advice)
-                    }
-                };
-                Op::Map { region, backing, pages, advice, executable }
-            }
+            Step::Map { region, kind, pages } => self.map(region, kind, pages),
             Step::Access { region, page, write } => {
                 Op::Access { region: self.base + region, page, write }
             }
             Step::Compute { ns } => Op::Compute { ns },
             Step::Sleep { ns } => Op::Sleep { ns },
         }
+    }
+
+    #[inline(never)]
+    fn map(&mut self, region: u32, kind: RegionKind, pages: u64) -> Op {
+        let region = self.base + region;
+        assert_eq!(region, self.end, "regions of a trace are mapped in their order");
+        self.end += 1;
+        let (backing, executable, advice) = match kind {
+            RegionKind::Anon => (Backing::Heap, false, Advice::Normal),
+            RegionKind::File { key, executable } => {
+                (Backing::TraceFile { key }, executable, self.advice)
+            }
+        };
+        Op::Map { region, backing, pages, advice, executable }
     }
 
     /// The trace in memory, once it was read to its end.

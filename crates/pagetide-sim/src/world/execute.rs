@@ -108,10 +108,10 @@ impl World {
                 self.object_step(id, step, cpu, &mut elapsed);
                 continue;
             }
-            let op = self.tasks[id].program.next_op().map_err(|source| WorldError::Program {
-                task: self.tasks[id].name.clone(),
-                source,
-            })?;
+            let op = match self.tasks[id].program.next_quick() {
+                Some(op) => Some(op),
+                None => self.next_op_slow(id)?,
+            };
             let own = self.tasks[id].program_ns;
             self.tasks[id].usage.user_ns += own;
             elapsed += own;
@@ -138,6 +138,14 @@ impl World {
             }
         }
         Ok((After::Runnable, elapsed))
+    }
+
+    /// The next operation of a task, wherever it comes from.
+    #[inline(never)]
+    fn next_op_slow(&mut self, id: usize) -> Result<Option<Op>, WorldError> {
+        let task = &mut self.tasks[id];
+        let failed = |source| WorldError::Program { task: task.name.clone(), source };
+        task.program.next_op().map_err(failed)
     }
 
     /// A step of a task's call has compacted, or is about to.
