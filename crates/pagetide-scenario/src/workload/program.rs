@@ -111,44 +111,36 @@ impl Program {
     /// When a trace cannot be read on. The program ends there.
     #[inline]
     pub fn next_op(&mut self) -> Result<Option<Op>, ProgramError> {
-        if let Some(op) = self.next_quick() {
-            return Ok(Some(op));
+        match self.next_quick() {
+            Some(op) => Ok(Some(op)),
+            None => self.next_rest(),
         }
+    }
+
+    /// The next operation if the stage under way has it at hand, as nearly all have. It cannot fail, so the operation
+    /// need not pass through memory. `None` says nothing; [`Program::next_rest`] goes on.
+    #[inline(always)]
+    pub fn next_quick(&mut self) -> Option<Op> {
         if let Some(beside) = &mut self.beside {
             self.turn = !self.turn;
             if self.turn {
                 if let Some(op) = beside.next_op_within() {
-                    return Ok(Some(op));
+                    return Some(op);
                 }
             }
-            if let Some(op) = self.next_of_stage() {
-                return Ok(Some(op));
-            }
         }
-        self.next_op_slow()
-    }
-
-    /// The next operation if the stage under way has it at hand, as nearly all have; `None` says nothing, and
-    /// [`Program::next_op`] goes on. It cannot fail, so the operation need not pass through memory.
-    #[inline(always)]
-    pub fn next_quick(&mut self) -> Option<Op> {
-        if self.beside.is_some() {
-            return None;
-        }
-        self.next_of_stage()
-    }
-
-    #[inline(always)]
-    fn next_of_stage(&mut self) -> Option<Op> {
         if let Some(op) = self.cursor.next_op() {
             return Some(op);
         }
         self.trace.as_mut()?.next_played()
     }
 
-    /// Goes on with a trace, or moves on to the next stage, phase or loop. The cursor is at its end.
+    /// Goes on with a trace, or moves on to the next stage, phase or loop, after [`Program::next_quick`] had nothing.
+    ///
+    /// # Errors
+    /// As [`Program::next_op`].
     #[inline(never)]
-    fn next_op_slow(&mut self) -> Result<Option<Op>, ProgramError> {
+    pub fn next_rest(&mut self) -> Result<Option<Op>, ProgramError> {
         loop {
             if self.trace.is_some() {
                 if let Some(op) = self.next_op_of_trace()? {

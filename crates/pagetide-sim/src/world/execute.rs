@@ -110,7 +110,7 @@ impl World {
             }
             let op = match self.tasks[id].program.next_quick() {
                 Some(op) => Some(op),
-                None => self.next_op_slow(id)?,
+                None => self.next_rest(id)?,
             };
             let own = self.tasks[id].program_ns;
             self.tasks[id].usage.user_ns += own;
@@ -140,12 +140,12 @@ impl World {
         Ok((After::Runnable, elapsed))
     }
 
-    /// The next operation of a task, wherever it comes from.
+    /// The next operation of a task that did not have it at hand.
     #[inline(never)]
-    fn next_op_slow(&mut self, id: usize) -> Result<Option<Op>, WorldError> {
+    fn next_rest(&mut self, id: usize) -> Result<Option<Op>, WorldError> {
         let task = &mut self.tasks[id];
         let failed = |source| WorldError::Program { task: task.name.clone(), source };
-        task.program.next_op().map_err(failed)
+        task.program.next_rest().map_err(failed)
     }
 
     /// A step of a task's call has compacted, or is about to.
