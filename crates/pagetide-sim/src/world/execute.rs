@@ -16,6 +16,7 @@ use pagetide_core::effect::{Sleep, Step, Throttle, Token};
 use pagetide_core::outcome::Outcome;
 use pagetide_core::page::PageFlags;
 use pagetide_core::process::page_table::{Backing, VmaId};
+use pagetide_core::process::readahead::ReadaheadState;
 use pagetide_core::process::{Call, Touch};
 use pagetide_core::units::{Cpu, FileId, Nanos};
 use pagetide_core::vmstat::{Event as Counter, Vmstat};
@@ -165,7 +166,9 @@ impl World {
 
     /// One step of a task's call. `Some`: the piece ends.
     pub(super) fn step_call(&mut self, id: usize, cpu: Cpu, elapsed: &mut Nanos) -> Option<After> {
-        let (mut call, op) = self.tasks[id].call.take()?;
+        // The call stays where it is: it is large, and a task in distress takes many steps.
+        let (call, op) = self.tasks[id].call.as_mut()?;
+        let op = *op;
         let vmstat = &self.machine.mem.vmstat;
         let faults_before = vmstat.get(Counter::Pgfault);
         let majors_before = vmstat.get(Counter::Pgmajfault);
@@ -175,7 +178,8 @@ impl World {
         if compacting {
             self.machine.set_need_resched(self.scheduler.should_resched(cpu, self.now + *elapsed));
         }
-        let (step, effects) = self.machine.step(&mut call, cpu, self.now + *elapsed);
+        let (step, effects) = self.machine.step(call, cpu, self.now + *elapsed);
+        let goes_on_compacting = call.is_compacting();
         drain(effects, &mut self.cpus[cpu.idx()].effects, &mut self.late);
         let majors = self.machine.mem.vmstat.get(Counter::Pgmajfault);
         if self.observing.is_some() && majors > majors_before {
@@ -184,8 +188,8 @@ impl World {
         self.note_events(Thread::Task(id), cpu, self.now + *elapsed);
         let cost = self.meter.work(&self.machine.take_work());
         *elapsed += cost;
-        if compacting || call.is_compacting() {
-            self.note_compaction(id, call.is_compacting(), self.now + *elapsed, cost);
+        if compacting || goes_on_compacting {
+            self.note_compaction(id, goes_on_compacting, self.now + *elapsed, cost);
         }
         let vmstat = &self.machine.mem.vmstat;
         let task = &mut self.tasks[id];
@@ -198,18 +202,16 @@ impl World {
         }
         match step {
             Step::Continue => {
-                task.call = Some((call, op));
                 self.update_stall(id, None);
                 None
             }
             Step::Wait(sleep) => {
-                task.call = Some((call, op));
                 task.wait_began = self.now + *elapsed;
                 task.waits_for = match sleep.token {
                     Token::Throttled(_, Throttle::Dirty) => Some(MemoryWait::Dirty),
                     Token::Throttled(..) => Some(MemoryWait::Throttled),
                     _ => {
-                        let (call, _) = task.call.as_ref().expect("it was just put back");
+                        let (call, _) = task.call.as_ref().expect("it waits");
                         let is_swapped = match sleep.token {
                             Token::Page(pfn) => {
                                 let page = self.machine.mem.pages.get(pfn.idx());
@@ -254,9 +256,14 @@ impl World {
                 Some(After::Block)
             }
             Step::Done(outcome) => {
+                let readahead = match (op, &task.call) {
+                    (Op::Read { .. }, Some((call, _))) => call.readahead(),
+                    _ => None,
+                };
+                task.call = None;
                 self.update_stall(id, None);
                 self.show_call_over(id, op, self.now + *elapsed);
-                self.finish_call(id, &call, op, outcome, *elapsed)
+                self.finish_call(id, op, readahead, outcome, *elapsed)
             }
         }
     }
@@ -264,8 +271,8 @@ impl World {
     pub(super) fn finish_call(
         &mut self,
         id: usize,
-        call: &Call,
         op: Op,
+        readahead: Option<ReadaheadState>,
         outcome: Outcome,
         elapsed: Nanos,
     ) -> Option<After> {
@@ -276,7 +283,7 @@ impl World {
         if !frees && !matches!(op, Op::Group { .. }) {
             task.alloc_latency.record(wall.saturating_sub(task.call_page_wait));
         }
-        if let (Op::Read { file, .. }, Some(state)) = (op, call.readahead()) {
+        if let (Op::Read { file, .. }, Some(state)) = (op, readahead) {
             task.readahead[file] = state;
         }
         match outcome {
