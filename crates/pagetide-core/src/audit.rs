@@ -118,11 +118,11 @@ impl<O: Owners> Manager<O> {
             }
         }
         let isolated = self.audit_compaction()?;
-        for (at, page) in pages.iter().enumerate() {
+        for (Pfn(at), page) in pages.opened() {
             let listed = page.place.is_lru() || page.place == Place::LruBatch;
-            check!(listed == seen[at], "pfn{at} is {:?} but on no such list", page.place);
+            check!(listed == seen[at as usize], "pfn{at} is {:?} but on no such list", page.place);
             check!(
-                (page.place == Place::Isolated) == isolated[at],
+                (page.place == Place::Isolated) == isolated[at as usize],
                 "pfn{at} is {:?}, and compaction knows otherwise",
                 page.place
             );
@@ -154,7 +154,7 @@ impl<O: Owners> Manager<O> {
             check!(frame.flags == PageFlags::EMPTY, "{to:?} is to be filled and is {frame:?}");
             check!(page.zone() == frame.zone(), "{from:?} leaves its zone for {to:?}");
         }
-        let moving = pages.iter().filter(|page| page.has(PageFlags::MIGRATING)).count();
+        let moving = pages.opened().filter(|(_, page)| page.has(PageFlags::MIGRATING)).count();
         let known = self.compactions.in_flight().count();
         check!(moving == known, "{moving} pages are marked as on their way, {known} are");
         Ok(isolated)
@@ -174,7 +174,8 @@ impl<O: Owners> Manager<O> {
         if let Some((slot, pfn)) = wrong {
             return Err(Violation(format!("{slot:?}: {pfn:?} does not know it")));
         }
-        let by_page = self.mem.pages.iter().filter(|p| p.has(PageFlags::SWAPCACHE)).count() as u32;
+        let cache = self.mem.pages.opened().filter(|(_, page)| page.has(PageFlags::SWAPCACHE));
+        let by_page = cache.count() as u32;
         check!(by_page == cached, "{by_page} swap-cache pages, {cached} cached slots");
         Ok(())
     }
@@ -183,7 +184,7 @@ impl<O: Owners> Manager<O> {
     fn audit_counts(&self) -> Result<(), Violation> {
         let mut charged = vec![0u64; self.memcgs.len()];
         let mut stats = vec![[0u64; NodeStat::COUNT]; self.nodes.len()];
-        for page in &self.mem.pages {
+        for (_, page) in self.mem.pages.opened() {
             if page.memcg.is_some() {
                 charged[page.memcg.idx()] += page.nr_pages();
             }

@@ -10,15 +10,15 @@
 
 pub mod free_lists;
 
-use crate::buddy::{mark_allocated, Placement};
+use crate::buddy::Placement;
 use crate::event::EventLog;
 use crate::gfp::MigrateType;
 use crate::node::{
     build_zonelists, dma32_end_pfn, dma32_pages_max, dma_end_pfn, Node, NodeSpec, ZoneSpec,
     MAX_NODES,
 };
-use crate::page::{Page, PageArray};
 use crate::page_alloc::{LastFreed, Memory};
+use crate::page_array::PageArray;
 use crate::page_size::PageSize;
 use crate::units::{
     NodeId, Order, Pfn, MAX_PAGES, MAX_PAGE_ORDER, PAGEBLOCK_NR_PAGES, PAGEBLOCK_ORDER,
@@ -236,14 +236,14 @@ pub fn managed_frames(spec: &NodeSpec, page_size: PageSize) -> Option<[Range<u32
 }
 
 fn page_array(spans: &[[Span; MAX_NR_ZONES]], nr_pages: u64) -> Result<PageArray, SetupError> {
-    let mut pages = PageArray::new();
-    let room = usize::try_from(nr_pages).map_err(|_| SetupError::PageArray(nr_pages))?;
-    pages.try_reserve_exact(room).map_err(|_| SetupError::PageArray(nr_pages))?;
+    let mut pages = PageArray::new(nr_pages).ok_or(SetupError::PageArray(nr_pages))?;
+    let mut at = 0;
     for (i, node) in spans.iter().enumerate() {
         for (z, span) in node.iter().enumerate().filter(|(_, span)| span.len > 0) {
             // Frames between two zones belong to none; they are reserved like a hole of this one.
-            pages
-                .resize((span.start + span.len) as usize, Page::reserved(z as u8, NodeId(i as u8)));
+            let end = span.start + span.len;
+            pages.lay(at..end, z as u8, NodeId(i as u8));
+            at = end;
         }
     }
     Ok(pages)
@@ -295,10 +295,18 @@ fn free_range(zone: &mut Zone, pages: &mut PageArray, mut at: u32, end: u32) {
                 order = PAGEBLOCK_ORDER;
             }
         }
-        crate::buddy::clear_tails(pages, Pfn(at), order);
         let mt = zone.block_type(Pfn(at));
-        zone.free_block(pages, Pfn(at), order, mt, Placement::Tail);
+        free_at_boot(zone, pages, Pfn(at), order, mt);
         at += 1 << order;
+    }
+}
+
+/// Frees one block to the tail of its list: one of the largest order as it is, if nobody has used it.
+fn free_at_boot(zone: &mut Zone, pages: &mut PageArray, pfn: Pfn, order: Order, mt: MigrateType) {
+    if order < MAX_PAGE_ORDER || !zone.free_fresh(pages, pfn, mt) {
+        pages.open(pfn);
+        crate::buddy::clear_tails(pages, pfn, order);
+        zone.free_block(pages, pfn, order, mt, Placement::Tail);
     }
 }
 
@@ -312,9 +320,7 @@ fn hold(zone: &mut Zone, pages: &mut PageArray, start: u32, end: u32, nr: u64) -
     if nr == 0 {
         return held_end;
     }
-    for pfn in start..held_end {
-        mark_allocated(pages, Pfn(pfn), 0);
-    }
+    pages.hold(start..held_end);
     for block in start / size..held_end.div_ceil(size) {
         zone.set_block_type(Pfn(block * size), MigrateType::Unmovable);
     }

@@ -14,7 +14,8 @@
 
 use crate::gfp::{AllocFlags, MigrateType, Watermark};
 use crate::list::List;
-use crate::page::{Page, PageArray, PageFlags, Place};
+use crate::page::{Page, PageFlags, Place};
+use crate::page_array::PageArray;
 use crate::units::{MemcgId, Order, Pfn, MAX_PAGE_ORDER, PAGEBLOCK_NR_PAGES, PAGEBLOCK_ORDER};
 use crate::watermark::zone_watermark_ok;
 use crate::zone::Zone;
@@ -70,6 +71,9 @@ pub(crate) fn mark_allocated(pages: &mut PageArray, pfn: Pfn, order: Order) {
 impl Zone {
     fn add_block(&mut self, pages: &mut PageArray, pfn: Pfn, order: Order, mt: MigrateType) {
         let area = &mut self.free_area[usize::from(order)];
+        if order == MAX_PAGE_ORDER {
+            pages.open(area.lists[mt.idx()].head);
+        }
         area.lists[mt.idx()].push_head(pages, pfn, Place::Buddy);
         area.nr_free += 1;
         let page = &mut pages[pfn.idx()];
@@ -79,6 +83,9 @@ impl Zone {
 
     fn add_block_tail(&mut self, pages: &mut PageArray, pfn: Pfn, order: Order, mt: MigrateType) {
         let area = &mut self.free_area[usize::from(order)];
+        if order == MAX_PAGE_ORDER {
+            pages.open(area.lists[mt.idx()].tail);
+        }
         area.lists[mt.idx()].push_tail(pages, pfn, Place::Buddy);
         area.nr_free += 1;
         let page = &mut pages[pfn.idx()];
@@ -86,8 +93,23 @@ impl Zone {
         page.index = mt as u32;
     }
 
+    /// Puts a block of the largest order that nobody has used yet on the tail of a list, and its descriptors are not
+    /// looked at. False, and nothing done, if somebody has.
+    pub(crate) fn free_fresh(&mut self, pages: &mut PageArray, pfn: Pfn, mt: MigrateType) -> bool {
+        let area = &mut self.free_area[usize::from(MAX_PAGE_ORDER)];
+        let is_fresh = pages.free_fresh(&mut area.lists[mt.idx()], pfn, mt);
+        if is_fresh {
+            area.nr_free += 1;
+            self.add_free(1 << MAX_PAGE_ORDER);
+        }
+        is_fresh
+    }
+
     /// Takes the free block with head `pfn` off its list; the head keeps its place.
     fn del_block(&mut self, pages: &mut PageArray, pfn: Pfn, order: Order) -> MigrateType {
+        if order == MAX_PAGE_ORDER {
+            pages.open_between(pfn);
+        }
         let mt = MigrateType::from_raw(pages[pfn.idx()].index);
         let area = &mut self.free_area[usize::from(order)];
         area.lists[mt.idx()].remove(pages, pfn);
@@ -217,7 +239,11 @@ impl Zone {
     /// Takes the first block of exactly `order` and type `mt` off its list.
     fn pop_block(&mut self, pages: &mut PageArray, order: Order, mt: MigrateType) -> Option<Pfn> {
         let area = &mut self.free_area[usize::from(order)];
-        let pfn = area.lists[mt.idx()].pop_head(pages)?;
+        let list = &mut area.lists[mt.idx()];
+        if order == MAX_PAGE_ORDER && list.head.is_some() {
+            pages.open_between(list.head);
+        }
+        let pfn = list.pop_head(pages)?;
         area.nr_free -= 1;
         Some(pfn)
     }
@@ -300,6 +326,7 @@ impl Zone {
 
     /// Moves a free block to the tail of the list of another type.
     pub(crate) fn move_block(&mut self, pages: &mut PageArray, pfn: Pfn, mt: MigrateType) {
+        pages.open(pfn);
         let order = pages[pfn.idx()].private as Order;
         let old = self.del_block(pages, pfn, order);
         self.add_block_tail(pages, pfn, order, mt);
@@ -312,6 +339,7 @@ impl Zone {
 
     /// Splits the free block with head `pfn` in two if it is larger than a pageblock.
     pub(crate) fn split_to_pageblock(&mut self, pages: &mut PageArray, pfn: Pfn) {
+        pages.open(pfn);
         let order = pages[pfn.idx()].private as Order;
         if order > PAGEBLOCK_ORDER {
             let mt = self.del_block(pages, pfn, order);
@@ -322,6 +350,7 @@ impl Zone {
 
     /// Frees a free block once more, to merge it with what it could not merge with before.
     pub(crate) fn merge_again(&mut self, pages: &mut PageArray, pfn: Pfn) {
+        pages.open(pfn);
         let order = pages[pfn.idx()].private as Order;
         let mt = self.del_block(pages, pfn, order);
         self.remove_free(1 << order);
@@ -394,7 +423,7 @@ impl Zone {
     }
 
     /// Moves the blocks from the head of a list to `last`, inclusive, to its tail (Linux
-    /// `move_freelist_tail`).
+    /// `move_freelist_tail`). Of an order below the largest: no search of compaction looks for more.
     pub(crate) fn rotate_free_list(
         &mut self,
         pages: &mut PageArray,
@@ -402,6 +431,7 @@ impl Zone {
         mt: MigrateType,
         last: Pfn,
     ) {
+        debug_assert!(order < MAX_PAGE_ORDER);
         let list = &mut self.free_area[usize::from(order)].lists[mt.idx()];
         while let Some(pfn) = list.pop_head(pages) {
             list.push_tail(pages, pfn, Place::Buddy);
@@ -412,7 +442,7 @@ impl Zone {
     }
 
     /// Moves the blocks from the tail of a list to `last`, inclusive, to its head (Linux
-    /// `move_freelist_head`).
+    /// `move_freelist_head`). Of an order below the largest, too.
     pub(crate) fn rotate_free_list_back(
         &mut self,
         pages: &mut PageArray,
@@ -420,6 +450,7 @@ impl Zone {
         mt: MigrateType,
         last: Pfn,
     ) {
+        debug_assert!(order < MAX_PAGE_ORDER);
         let list = &mut self.free_area[usize::from(order)].lists[mt.idx()];
         while let Some(pfn) = list.pop_tail(pages) {
             list.push_head(pages, pfn, Place::Buddy);
@@ -432,6 +463,7 @@ impl Zone {
     /// Takes the block of 2^`order` at `pfn` if all of it is free, for who has just emptied it. Its
     /// first frame becomes [`Place::Isolated`].
     pub(crate) fn capture_block(&mut self, pages: &mut PageArray, pfn: Pfn, order: Order) -> bool {
+        pages.open(pfn);
         // The head of the free block that begins here or holds it.
         let head = (order..=MAX_PAGE_ORDER).find_map(|from| {
             let head = pfn.0 & !((1 << from) - 1);
@@ -466,6 +498,7 @@ impl Zone {
     ///
     /// `None` if `pfn` heads no free block, or if the zone would fall to its min mark.
     pub fn isolate_free_block(&mut self, pages: &mut PageArray, pfn: Pfn) -> Option<Order> {
+        pages.open(pfn);
         let page = pages.get(pfn.idx())?;
         if page.place != Place::Buddy || !self.spans(pfn.0) {
             return None;

@@ -18,7 +18,7 @@ use crate::buddy::MovedBlock;
 use crate::config::FallbackPolicy;
 use crate::event::{EventLog, TraceEvent};
 use crate::gfp::{AllocFlags, MigrateType};
-use crate::page::PageArray;
+use crate::page_array::PageArray;
 use crate::units::{Order, Pfn, MAX_PAGE_ORDER, PAGEBLOCK_NR_PAGES, PAGEBLOCK_ORDER};
 use crate::vmstat::{Event, Vmstat};
 use crate::zone::Zone;

@@ -78,6 +78,7 @@ pub mod owners;
 pub mod page;
 pub mod page_alloc;
 pub mod page_alloc_audit;
+pub mod page_array;
 pub mod page_counter;
 mod page_io;
 pub mod page_request;

@@ -1,13 +1,14 @@
 //! Index-linked lists threaded through the page array.
 //!
 //! Linux: `list_head`. A list is a head, a tail and a length; the links are frame numbers inside
-//! [`Page`], so lists cost nothing to move, need no unsafe code and have a stable order.
+//! [`Page`](crate::page::Page), so lists cost nothing to move, need no unsafe code and have a stable order.
 //!
 //! Invariant: a frame is on at most one list, its `place` names which kind, and `len` is the
 //! number of frames reachable from `head`.
 
 use crate::digest::State;
-use crate::page::{PageArray, Place};
+use crate::page::Place;
+use crate::page_array::PageArray;
 use crate::units::Pfn;
 
 /// A doubly linked list of frames. New entries go to the head; reclaim works from the tail.
@@ -144,7 +145,7 @@ impl List {
                 return None;
             }
             let pfn = at;
-            at = pages[pfn.idx()].next;
+            at = pages.peek(pfn.idx()).next;
             Some(pfn)
         })
     }

@@ -11,7 +11,8 @@
 
 use crate::digest::State;
 use crate::list::List;
-use crate::page::{Page, PageArray, PageFlags, Place};
+use crate::page::{Page, PageFlags, Place};
+use crate::page_array::PageArray;
 use crate::units::{MemcgId, Pfn};
 use crate::zone::MAX_NR_ZONES;
 

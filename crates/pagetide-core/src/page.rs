@@ -1,6 +1,6 @@
-//! The page array: one 32-byte descriptor per page frame.
+//! The descriptor of a page frame: 32 bytes for each.
 //!
-//! Linux: `struct page` and `mem_map`. A descriptor has the one *place* of the frame (a free list, a
+//! Linux: `struct page`. A descriptor has the one *place* of the frame (a free list, a
 //! per-CPU set, one LRU list, isolated, ...), its owner and its links. Linux spends 64 bytes; here
 //! links are 32-bit frame numbers and the reverse map is computed from `mapping` and `index`.
 //!
@@ -9,10 +9,10 @@
 
 use crate::digest::State;
 use crate::units::{MemcgId, NodeId, Pfn, HPAGE_PMD_NR};
-use alloc::vec::Vec;
+use zerocopy::FromZeros;
 
 /// Where a frame is. Each frame is in exactly one place.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, State)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, State, FromZeros)]
 #[repr(u8)]
 pub enum Place {
     /// Not managed: a hole, or memory the kernel image and boot allocations keep for good.
@@ -60,7 +60,7 @@ impl Place {
 }
 
 /// State bits of a page (Linux `PG_*`).
-#[derive(Clone, Copy, PartialEq, Eq, Default, State)]
+#[derive(Clone, Copy, PartialEq, Eq, Default, State, FromZeros)]
 #[repr(transparent)]
 pub struct PageFlags(u32);
 
@@ -148,7 +148,7 @@ impl PageFlags {
 }
 
 /// One frame's descriptor.
-#[derive(Clone, Debug, State)]
+#[derive(Clone, Debug, State, FromZeros)]
 #[repr(C)]
 pub struct Page {
     /// Neighbour towards the head of the list.
@@ -254,6 +254,3 @@ impl Page {
         !self.has(PageFlags::ANON)
     }
 }
-
-/// All frames of the machine, indexed by [`Pfn`].
-pub type PageArray = Vec<Page>;

@@ -167,7 +167,7 @@ impl Walk<'_> {
         let (mut at, mut prev, mut len) = (list.head, Pfn::NONE, 0);
         while at.is_some() {
             self.check_span(zone, at, order)?;
-            let page = &self.memory.pages[at.idx()];
+            let page = self.memory.pages.peek(at.idx());
             if page.prev != prev || len == list.len {
                 return Err(AuditError::BrokenList(at));
             }
@@ -195,7 +195,7 @@ impl Walk<'_> {
             if core::mem::replace(&mut self.seen[at as usize], true) {
                 return Err(AuditError::TwoPlaces(Pfn(at)));
             }
-            let place = self.memory.pages[at as usize].place;
+            let place = self.memory.pages.peek(at as usize).place;
             if at != pfn.0 && place != Place::BuddyTail {
                 return Err(AuditError::WrongPlace(Pfn(at), place));
             }
@@ -210,7 +210,7 @@ impl Walk<'_> {
         order: Order,
         mt: MigrateType,
     ) -> Result<(), AuditError> {
-        let page = &self.memory.pages[pfn.idx()];
+        let page = self.memory.pages.peek(pfn.idx());
         if page.place != Place::Buddy {
             return Err(AuditError::WrongPlace(pfn, page.place));
         }
@@ -230,7 +230,7 @@ impl Walk<'_> {
         if order == MAX_PAGE_ORDER || !zone.spans(buddy.0) {
             return Ok(());
         }
-        let other = &self.memory.pages[buddy.idx()];
+        let other = self.memory.pages.peek(buddy.idx());
         let both_free = other.place == Place::Buddy && other.private == u32::from(order);
         let apart = order >= PAGEBLOCK_ORDER && {
             let (a, b) = (zone.block_type(pfn), zone.block_type(buddy));
@@ -244,19 +244,23 @@ impl Walk<'_> {
 
     fn no_frame_lost(&mut self) -> Result<(), AuditError> {
         // Blocks that are in use cover what is behind their first frames.
-        for (at, page) in self.memory.pages.iter().enumerate() {
+        for (Pfn(at), page) in self.memory.pages.opened() {
             let is_free = matches!(page.place, Place::Buddy | Place::BuddyTail | Place::Pcp);
             for tail in at + 1..at + (1 << page.order) {
-                if !is_free && core::mem::replace(&mut self.seen[tail], true) {
-                    return Err(AuditError::TwoPlaces(Pfn(tail as u32)));
+                if !is_free && core::mem::replace(&mut self.seen[tail as usize], true) {
+                    return Err(AuditError::TwoPlaces(Pfn(tail)));
                 }
             }
         }
-        for (at, page) in self.memory.pages.iter().enumerate() {
+        for (pfn, page) in self.memory.pages.opened() {
             let says_free = matches!(page.place, Place::Buddy | Place::BuddyTail | Place::Pcp);
-            if says_free && !self.seen[at] {
-                return Err(AuditError::Lost(Pfn(at as u32), page.place));
+            if says_free && !self.seen[pfn.idx()] {
+                return Err(AuditError::Lost(pfn, page.place));
             }
+        }
+        // A fresh block is free as a whole, or nobody's: its head stands for it.
+        if let Some(pfn) = self.memory.pages.fresh_free().find(|pfn| !self.seen[pfn.idx()]) {
+            return Err(AuditError::Lost(pfn, Place::Buddy));
         }
         Ok(())
     }

@@ -71,6 +71,7 @@ impl<O: Owners> Manager<O> {
     /// on its way to another frame, or anonymous and mapped nowhere.
     pub fn pin_frame(&mut self, pfn: Pfn) -> Result<(), PinError> {
         let head = self.pinned_as(pfn)?;
+        self.mem.pages.open(head);
         let page = &mut self.mem.pages[head.idx()];
         let (anon, file) = (page.has(PageFlags::ANON), page.has(PageFlags::FILE));
         if !anon && !file {
@@ -119,8 +120,10 @@ impl<O: Owners> Manager<O> {
 
     /// The frame that has the pins of a frame: itself, or the first of its huge page.
     fn pinned_as(&self, pfn: Pfn) -> Result<Pfn, BadId> {
-        let page = self.mem.pages.get(pfn.idx()).ok_or(BadId::Frame(pfn))?;
-        match page.place {
+        if pfn.idx() >= self.mem.pages.len() {
+            return Err(BadId::Frame(pfn));
+        }
+        match self.mem.pages.peek(pfn.idx()).place {
             Place::HugeTail => Ok(Pfn(pfn.0 / HPAGE_PMD_NR as u32 * HPAGE_PMD_NR as u32)),
             _ => Ok(pfn),
         }

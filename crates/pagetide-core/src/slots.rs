@@ -594,7 +594,8 @@ impl Owners for Slots {
                 }
             }
         }
-        let counted: u64 = manager.mem.pages.iter().map(|page| u64::from(page.mapcount)).sum();
+        let counted: u64 =
+            manager.mem.pages.opened().map(|(_, page)| u64::from(page.mapcount)).sum();
         check!(counted == mapped, "{counted} frames are mapped, by {mapped} entries");
         Ok(())
     }

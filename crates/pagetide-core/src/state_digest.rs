@@ -13,7 +13,7 @@ use crate::manager::Manager;
 use crate::owners::Owners;
 
 impl<O: Owners> Manager<O> {
-    /// Hash of all state. O(frames + page-table entries + pages of files).
+    /// Hash of all state. O(frames that were ever used + page-table entries + pages of files).
     pub fn digest(&self) -> u64 {
         let Manager {
             owners,

@@ -7,6 +7,7 @@
 use crate::digest::State;
 use crate::page_size::PageSize;
 use core::fmt;
+use zerocopy::FromZeros;
 
 /// Virtual or real time in nanoseconds. The core never reads a clock: time arrives as an argument.
 pub type Nanos = u64;
@@ -44,7 +45,7 @@ pub const DEF_PRIORITY: i8 = 12;
 macro_rules! id {
     ($(#[$meta:meta])* $name:ident, $repr:ty, $prefix:literal) => {
         $(#[$meta])*
-        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, State)]
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, State, FromZeros)]
         #[repr(transparent)]
         pub struct $name(pub $repr);
 

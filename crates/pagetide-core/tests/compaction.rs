@@ -7,8 +7,7 @@ use pagetide_core::effect::{Effect, Step};
 use pagetide_core::gfp::Gfp;
 use pagetide_core::node::NodeSpec;
 use pagetide_core::outcome::Outcome;
-use pagetide_core::page::PageFlags;
-use pagetide_core::page::Place;
+use pagetide_core::page::{Page, PageFlags, Place};
 use pagetide_core::process::page_table::{Advice, Backing, VmaId};
 use pagetide_core::process::Call;
 use pagetide_core::process::Machine;
@@ -119,8 +118,8 @@ fn no_page_is_moved_into_a_pageblock_that_is_free_as_a_whole() {
     let whole = |machine: &Fragmented| -> Vec<usize> {
         let pages = &machine.world.machine.mem.pages;
         let heads = (0..pages.len()).step_by(512);
-        let is_free = |&at: &usize| pages[at].place == Place::Buddy && pages[at].private >= 9;
-        heads.filter(is_free).collect()
+        let is_free = |page: &Page| page.place == Place::Buddy && page.private >= 9;
+        heads.filter(|&at| is_free(&pages.peek(at))).collect()
     };
     let before = whole(&machine);
     assert!(before.len() > 4);

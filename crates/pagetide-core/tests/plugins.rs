@@ -370,10 +370,10 @@ fn a_mark_stays_with_its_page_until_that_leaves_memory() {
         world.access(mm, heap, page, true);
     }
     let marks = |world: &World| -> Vec<u8> {
-        let pages = world.machine.mem.pages.iter();
+        let pages = world.machine.mem.pages.opened();
         pages
-            .filter(|page| page.mapcount > 0 && page.memcg == memcg)
-            .map(|page| page.mark)
+            .filter(|(_, page)| page.mapcount > 0 && page.memcg == memcg)
+            .map(|(_, page)| page.mark)
             .collect()
     };
     let migrated = world.machine.mem.vmstat.get(Event::PgmigrateSuccess);
@@ -383,8 +383,10 @@ fn a_mark_stays_with_its_page_until_that_leaves_memory() {
     assert!(!marks(&world).is_empty() && marks(&world).iter().all(|&mark| mark == 1));
     // It is state.
     let digest = world.machine.digest();
-    let frame = world.machine.mem.pages.iter().position(|page| page.mark == 1).unwrap();
-    world.machine.mem.pages[Pfn(frame as u32).idx()].mark = 3;
+    let mut pages = world.machine.mem.pages.opened();
+    let (frame, _) = pages.find(|(_, page)| page.mark == 1).unwrap();
+    drop(pages);
+    world.machine.mem.pages[frame.idx()].mark = 3;
     assert_ne!(world.machine.digest(), digest);
 }
 

@@ -94,13 +94,11 @@ impl World {
     fn new(specs: &[NodeSpec]) -> World {
         let memory = Memory::new(specs, NR_CPUS).expect("the machine is valid");
         memory.audit().expect("a new machine is sound");
-        let mut in_use: Vec<bool> = memory
-            .pages
-            .iter()
-            .map(|page| !matches!(page.place, Place::Buddy | Place::BuddyTail))
-            .collect();
+        let pages = || (0..memory.pages.len()).map(|at| memory.pages.peek(at));
+        let mut in_use: Vec<bool> =
+            pages().map(|page| !matches!(page.place, Place::Buddy | Place::BuddyTail)).collect();
         // What boot has taken for good.
-        for (at, page) in memory.pages.iter().enumerate() {
+        for (at, page) in pages().enumerate() {
             if page.place == Place::Allocated {
                 in_use[at..at + (1 << page.order)].fill(true);
             }

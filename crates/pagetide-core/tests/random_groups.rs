@@ -8,6 +8,7 @@ use pagetide_core::config::Config;
 use pagetide_core::effect::Effects;
 use pagetide_core::memcg::ROOT;
 use pagetide_core::node::NodeSpec;
+use pagetide_core::page::{Page, PageFlags};
 use pagetide_core::plugin::Chosen;
 use pagetide_core::process::page_table::{Advice, Backing, VmaId};
 use pagetide_core::process::Call;
@@ -76,6 +77,38 @@ const POLICIES: [(&str, &str); 17] = [
     ("faults", "linux-6.12"),
     ("fallback", "linux-6.12"),
 ];
+
+/// memory.stat of each group against a look at every frame.
+fn sizes_are_those_of_the_pages(machine: &Machine) {
+    let groups = (1..machine.memcgs().len()).map(|id| MemcgId(id as u16));
+    for group in groups {
+        let parent_of = |at: &MemcgId| machine.memcgs()[at.idx()].parent;
+        let above = |at| {
+            let up = |at: &MemcgId| Some(parent_of(at)).filter(|parent| parent.is_some());
+            std::iter::successors(Some(at), up)
+        };
+        let is_in = |page: &Page| page.memcg.is_some() && above(page.memcg).any(|at| at == group);
+        let count = |is: &dyn Fn(&Page) -> bool| -> u64 {
+            let pages = machine.mem.pages.opened().filter(|(_, page)| is_in(page) && is(page));
+            pages.map(|(_, page)| page.nr_pages() * PAGE_SIZE).sum()
+        };
+        let file = |page: &Page| page.has(PageFlags::FILE);
+        let naive = [
+            ("anon", count(&|page| page.has(PageFlags::ANON) && page.mapcount > 0)),
+            ("file", count(&file)),
+            ("file_mapped", count(&|page| file(page) && page.mapcount > 0)),
+            ("file_dirty", count(&|page| file(page) && page.has(PageFlags::DIRTY))),
+            ("swapcached", count(&|page| page.has(PageFlags::SWAPCACHE))),
+        ];
+        let sizes = machine.memory_stat_sizes(group);
+        for (name, found) in naive {
+            // A group that is gone has none.
+            if let Some((_, size)) = sizes.iter().find(|(row, _)| *row == name) {
+                assert_eq!(*size, found, "{group:?} {name}");
+            }
+        }
+    }
+}
 
 /// Whatever is done with groups, everything adds up, nothing is charged to the dead, and every
 /// call ends or can be given up.
@@ -172,6 +205,7 @@ fn run_groups(ops: Vec<Op>, plugins: Chosen, patience: u32) {
         if let Err(violation) = world.machine.audit() {
             panic!("{violation}");
         }
+        sizes_are_those_of_the_pages(&world.machine);
     }
     tasks.retain(|&(mm, ..)| !world.machine.is_exited(mm));
     for (mm, ..) in tasks {

@@ -6,7 +6,7 @@ use super::{check, Violation};
 use crate::manager::Manager;
 use crate::owners::Owners;
 use crate::page::PageFlags;
-use crate::units::NodeId;
+use crate::units::{NodeId, Pfn};
 use crate::vmstat::Event;
 use crate::zone::MAX_NR_ZONES;
 use alloc::vec;
@@ -24,7 +24,7 @@ impl<O: Owners> Manager<O> {
             check!(!page.has(PageFlags::MIGRATING), "{pfn:?} is pinned and on its way");
             nr_pins += count;
         }
-        let marked = pages.iter().filter(|page| page.has(PageFlags::PINNED)).count();
+        let marked = pages.opened().filter(|(_, page)| page.has(PageFlags::PINNED)).count();
         let known = self.pins.iter().count();
         check!(marked == known, "{marked} pages are marked as pinned, {known} are");
         let pins = |event| self.mem.vmstat.get(event);
@@ -32,7 +32,7 @@ impl<O: Owners> Manager<O> {
         check!(taken == given + nr_pins, "{taken} pins taken, {given} given back, {nr_pins} left");
 
         let mut locked = vec![[0u64; MAX_NR_ZONES]; self.nodes.len()];
-        for (at, page) in pages.iter().enumerate() {
+        for (Pfn(at), page) in pages.opened() {
             let is_marked = page.has(PageFlags::MLOCKED);
             if is_marked {
                 locked[page.node().idx()][page.zone()] += page.nr_pages();

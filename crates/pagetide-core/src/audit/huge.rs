@@ -13,11 +13,11 @@ impl<O: Owners> Manager<O> {
     /// of them, in order; and no entry is for a page behind another first page.
     pub(super) fn audit_huge_pages(&self) -> Result<(), Violation> {
         let (mut heads, mut tails) = (0, 0);
-        for (at, page) in self.mem.pages.iter().enumerate() {
+        for (pfn, page) in self.mem.pages.opened() {
             tails += u64::from(page.place == Place::HugeTail);
             if page.has(PageFlags::HEAD) {
                 heads += 1;
-                self.audit_huge_page(Pfn(at as u32))?;
+                self.audit_huge_page(pfn)?;
             }
         }
         let behind = heads * (HPAGE_PMD_NR - 1);

@@ -31,7 +31,8 @@ impl<O: Owners> Manager<O> {
             check!(root.root == cache.root, "{id:?} is the clone of a clone");
             check!(root.size == cache.size, "{id:?} has objects of another size than its root");
         }
-        let frames = self.mem.pages.iter().filter(|page| page.has(PageFlags::SLAB)).count() as u64;
+        let slabs = self.mem.pages.opened().filter(|(_, page)| page.has(PageFlags::SLAB));
+        let frames = slabs.count() as u64;
         check!(frames == nr_slab_frames, "{frames} slab frames, {nr_slab_frames} slabs");
         self.audit_owners()?;
         self.audit_cached()?;

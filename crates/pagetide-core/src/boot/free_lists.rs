@@ -14,9 +14,8 @@
 mod parts;
 mod whole;
 
-use crate::buddy::{clear_tails, mark_allocated, Placement};
 use crate::gfp::MigrateType;
-use crate::page::PageArray;
+use crate::page_array::PageArray;
 use crate::units::{Order, Pfn, NR_PAGE_ORDERS, PAGEBLOCK_NR_PAGES};
 use crate::zone::Zone;
 use alloc::vec::Vec;
@@ -140,15 +139,12 @@ impl FreeLists {
         end: u32,
     ) -> bool {
         let Some(Plan { chunks, typed }) = self.plan(start, end) else { return false };
-        for pfn in start..end {
-            mark_allocated(pages, Pfn(pfn), 0);
-        }
+        pages.hold(start..end);
         for (pfn, mt) in typed {
             zone.set_block_type(Pfn(pfn), mt);
         }
         for Chunk { pfn, order, mt } in chunks {
-            clear_tails(pages, Pfn(pfn), order);
-            zone.free_block(pages, Pfn(pfn), order, mt, Placement::Tail);
+            super::free_at_boot(zone, pages, Pfn(pfn), order, mt);
         }
         true
     }

@@ -72,7 +72,7 @@ impl<O: Owners> Manager<O> {
 
     /// Whether pages may be moved into the block (Linux `suitable_migration_target`, and its skip bit).
     fn is_migration_target(&mut self, run: &CompactControl, pfn: u32) -> bool {
-        let page = &self.mem.pages[pfn as usize];
+        let page = self.mem.pages.peek(pfn as usize);
         let whole = page.place == Place::Buddy && page.private >= PAGEBLOCK_ORDER.into();
         // Only a task's last attempt takes blocks of any type.
         let thorough = run.goal.thorough && run.is_direct();
@@ -105,9 +105,17 @@ impl<O: Owners> Manager<O> {
         stride: u32,
     ) -> (u32, u32) {
         let (mut at, mut nr_scanned, mut nr_isolated) = (start, 0u32, 0u32);
+        // All of a block is fresh, or nothing of it.
+        let is_fresh = self.mem.pages.is_fresh(start as usize);
         while at < end {
             nr_scanned += 1;
-            let page = &self.mem.pages[at as usize];
+            let peeked;
+            let page = if is_fresh {
+                peeked = self.mem.pages.peek(at as usize);
+                &peeked
+            } else {
+                &self.mem.pages[at as usize]
+            };
             if page.place != Place::Buddy {
                 // Compound pages are passed over whole.
                 let compound = page.order > 0 && page.place != Place::BuddyTail;

@@ -69,8 +69,10 @@ impl<O: Owners> Manager<O> {
     /// Whether pages of the block may be moved away for this request (Linux
     /// `suitable_migration_source`): an asynchronous task keeps to its own kind.
     fn is_migration_source(&mut self, run: &CompactControl, pfn: u32) -> bool {
-        let page = &self.mem.pages[pfn as usize];
-        if page.has(PageFlags::HEAD) && Order::from(page.order) >= PAGEBLOCK_ORDER {
+        let page = self.mem.pages.get(pfn as usize);
+        let is_huge =
+            |page: &Page| page.has(PageFlags::HEAD) && Order::from(page.order) >= PAGEBLOCK_ORDER;
+        if page.is_some_and(is_huge) {
             return false;
         }
         if run.goal.mode != CompactMode::Async || !run.is_direct() {
@@ -182,6 +184,8 @@ impl<O: Owners> Manager<O> {
         let mut nr_scanned = 0u32;
         let mut nr_isolated = 0u32;
         let mut low = start;
+        // All of a block is fresh, or nothing of it.
+        let is_fresh = self.mem.pages.is_fresh(start as usize);
         // The block's bit counts once, at its first frame. A search of the free lists has set it already,
         // so that what it finds is passed over: 6.1 is so, since a fix of that was taken back.
         let aligned = start.is_multiple_of(PAGEBLOCK_NR_PAGES);
@@ -205,7 +209,13 @@ impl<O: Owners> Manager<O> {
                 low = end;
                 break;
             }
-            let page = &self.mem.pages[low as usize];
+            let peeked;
+            let page = if is_fresh {
+                peeked = self.mem.pages.peek(low as usize);
+                &peeked
+            } else {
+                &self.mem.pages[low as usize]
+            };
             if page.place == Place::Buddy {
                 low += 1 << page.private;
                 continue;

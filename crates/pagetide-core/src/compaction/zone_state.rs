@@ -8,7 +8,8 @@
 use crate::digest::State;
 use crate::era::Era;
 use crate::gfp::MigrateType;
-use crate::page::{PageArray, Place};
+use crate::page::Place;
+use crate::page_array::PageArray;
 use crate::units::{Order, Pfn, PAGEBLOCK_NR_PAGES, PAGEBLOCK_ORDER};
 use crate::zone::Zone;
 use alloc::vec;
@@ -149,7 +150,7 @@ impl Zone {
         }
         let end = u64::from(pageblock_end(pfn)).min(self.end_pfn()) as u32;
         let found = (pageblock_start(pfn).max(self.start_pfn.0)..end).step_by(8).any(|at| {
-            let place = pages[at as usize].place;
+            let place = pages.peek(at as usize).place;
             source && place.is_lru() || target && place == Place::Buddy
         });
         if found {

@@ -61,12 +61,13 @@ fn the_kernel_takes_the_low_end_of_a_zone() {
     let [dma, dma32, ..] = &memory.nodes[0].zones;
     assert_eq!((dma.spanned, dma32.start_pfn, dma32.spanned), (4096, Pfn(4096), 61_399));
     assert_eq!((dma.free_pages(), dma32.free_pages()), (3808, 43_434));
-    assert_eq!(memory.pages[255].place, Place::Reserved);
-    assert_eq!(memory.pages[4096 + 9592].place, Place::Reserved);
+    assert_eq!(memory.pages.peek(255).place, Place::Reserved);
+    assert_eq!(memory.pages.peek(4096 + 9592).place, Place::Reserved);
     // 8372 pages fill 16.4 pageblocks; the kernel claims no more than the blocks it touches.
     let kernel = dma32.block_counts()[MigrateType::Unmovable.idx()];
     assert!((17..=19).contains(&kernel), "{kernel}");
-    let held = memory.pages.iter().filter(|page| page.place == Place::Allocated);
+    let pages = (0..memory.pages.len()).map(|at| memory.pages.peek(at));
+    let held = pages.filter(|page| page.place == Place::Allocated);
     let held: usize = held.map(|page| 1usize << page.order).sum();
     assert_eq!(held, 32 + 8372);
 }

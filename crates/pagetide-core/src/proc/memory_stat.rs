@@ -64,7 +64,7 @@ impl<O: Owners> Manager<O> {
         out
     }
 
-    /// The sizes of memory.stat, in bytes. O(pages of the machine). A group that is gone has none.
+    /// The sizes of memory.stat, in bytes. O(pages of the group). A group that is gone has none.
     pub fn memory_stat_sizes(&self, memcg: MemcgId) -> Vec<Row> {
         if self.memcgs.get(memcg.idx()).is_none_or(|group| group.lruvecs.is_empty()) {
             return Vec::new();
@@ -128,16 +128,19 @@ impl<O: Owners> Manager<O> {
         sums.map(|bytes| bytes.max(0) as u64)
     }
 
-    /// Bytes of huge pages that are mapped, of a group and those below it. O(pages of the machine),
-    /// but for the root.
+    /// Bytes of huge pages that are mapped, of a group and those below it. O(their pages), but for the root.
     pub fn anon_thp(&self, memcg: MemcgId) -> u64 {
-        let is_member = |page: &&Page| {
-            page.has(PageFlags::HEAD) && page.mapcount > 0 && self.is_descendant(page.memcg, memcg)
-        };
         let huge = if memcg == ROOT {
             self.global_node_stat(NodeStat::NrAnonTransparentHugepages)
         } else {
-            self.mem.pages.iter().filter(is_member).count() as u64
+            let members: Vec<bool> = (0..self.memcgs.len())
+                .map(|id| self.is_descendant(MemcgId(id as u16), memcg))
+                .collect();
+            let mut huge = 0;
+            self.for_each_user_page(&members, |page| {
+                huge += u64::from(page.has(PageFlags::HEAD) && page.mapcount > 0);
+            });
+            huge
         };
         self.mem.page_size.bytes_of(huge * HPAGE_PMD_NR)
     }
@@ -154,31 +157,38 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// Counts the pages charged to the groups marked in `members`.
+    /// Counts the user pages charged to the groups marked in `members`.
     fn group_usage(&self, members: &[bool]) -> Usage {
-        let is_member = |memcg: MemcgId| memcg.is_some() && members[memcg.idx()];
         let mut usage = Usage::default();
-        let groups = self.memcgs.iter().zip(members).filter(|(_, &is_member)| is_member);
-        // Most groups are small or empty: nobody looks on when all pages are found.
-        let mut left: u64 = groups.map(|(group, _)| group.charged).sum();
-        if left == 0 {
-            return usage;
-        }
-        for page in self.mem.pages.iter().filter(|page| is_member(page.memcg)) {
-            left -= page.nr_pages();
+        self.for_each_user_page(members, |page| {
             let (anon, file) = (page.has(PageFlags::ANON), page.has(PageFlags::FILE));
             let mapped = page.mapcount > 0;
-            let swapcached = page.has(PageFlags::SWAPCACHE);
             usage.anon += u64::from(anon && mapped) * page.nr_pages();
             usage.file += u64::from(file);
             usage.file_mapped += u64::from(file && mapped);
             usage.file_dirty += u64::from(file && page.has(PageFlags::DIRTY));
             usage.file_writeback += u64::from(page.has(PageFlags::WRITEBACK));
-            usage.swapcached += u64::from(swapcached);
-            if left == 0 {
-                break;
+            usage.swapcached += u64::from(page.has(PageFlags::SWAPCACHE));
+        });
+        usage
+    }
+
+    /// Every user page that is charged to one of the groups marked in `members`, once: it is on a list of its
+    /// group, in a CPU's batch, or on its way to another frame.
+    fn for_each_user_page(&self, members: &[bool], mut f: impl FnMut(&Page)) {
+        let pages = &self.mem.pages;
+        let groups = self.memcgs.iter().zip(members).filter(|(_, &is_member)| is_member);
+        let lists = groups.flat_map(|(group, _)| &group.lruvecs).flat_map(|lruvec| &lruvec.lists);
+        for pfn in lists.flat_map(|list| list.iter(pages)) {
+            f(&pages[pfn.idx()]);
+        }
+        let in_batches = self.lru_batches.iter().flat_map(|batches| &batches.add).copied();
+        let moving = self.compactions.in_flight().map(|(from, _)| from);
+        for pfn in in_batches.chain(moving) {
+            let page = &pages[pfn.idx()];
+            if page.memcg.is_some() && members[page.memcg.idx()] {
+                f(page);
             }
         }
-        usage
     }
 }

@@ -97,7 +97,7 @@ impl<O: Owners> Manager<O> {
     fn write_pending_by_zone(&self) -> Vec<[u64; MAX_NR_ZONES]> {
         let mut counts = vec![[0; MAX_NR_ZONES]; self.mem.nodes.len()];
         if self.write_pending() > 0 {
-            for page in &self.mem.pages {
+            for (_, page) in self.mem.pages.opened() {
                 let dirty = page.has(PageFlags::FILE.with(PageFlags::DIRTY));
                 let pending = u64::from(dirty) + u64::from(page.has(PageFlags::WRITEBACK));
                 counts[page.node().idx()][page.zone()] += pending;

@@ -80,15 +80,12 @@ impl Machine {
     /// page behind another first page.
     fn audit_huge_mappings(&self) -> Result<(), Violation> {
         let mut heads = 0;
-        for (at, page) in
-            self.mem.pages.iter().enumerate().filter(|(_, page)| page.has(PageFlags::HEAD))
-        {
+        for (head, page) in self.mem.pages.opened().filter(|(_, page)| page.has(PageFlags::HEAD)) {
             if page.mapcount == 0 {
                 // Pinned, and let go of by its owner.
                 continue;
             }
             heads += 1;
-            let head = Pfn(at as u32);
             let (vma, start) = (&self.owners.vmas[page.mapping as usize], u64::from(page.index));
             check!(start.is_multiple_of(HPAGE_PMD_NR), "{head:?}: at page {start} of a mapping");
             check!(vma.has_region(start), "{head:?}: reaches out of its mapping");
@@ -169,13 +166,15 @@ impl Machine {
                 "vma {id}: {} swapped, {swapped} found",
                 vma.nr_swapped
             );
+            let tables = vma.tables.iter().filter(|table| table.is_some()).count() as u32;
+            check!(vma.nr_tables == tables, "vma {id}: {} tables, {tables}", vma.nr_tables);
         }
-        for (at, page) in pages.iter().enumerate() {
+        for (Pfn(at), page) in pages.opened() {
             let mapcount = u32::from(page.mapcount);
             check!(
-                mapcount == mapcounts[at],
+                mapcount == mapcounts[at as usize],
                 "pfn{at}: mapcount {mapcount}, {} entries",
-                mapcounts[at]
+                mapcounts[at as usize]
             );
         }
         Ok(())
@@ -237,9 +236,9 @@ impl Machine {
             check!(queued <= 1, "file{id} is queued for writeback {queued} times");
             check!(dirty == 0 || queued == 1, "file{id} is dirty, not queued for writeback");
         }
-        let by_page = pages.iter().filter(|page| page.has(PageFlags::FILE)).count() as u64;
+        let by_page = pages.opened().filter(|(_, page)| page.has(PageFlags::FILE)).count() as u64;
         check!(by_page == nr_file, "{by_page} file pages, {nr_file} in page caches");
-        for (at, page) in pages.iter().enumerate() {
+        for (Pfn(at), page) in pages.opened() {
             if page.has(PageFlags::FILE) && page.has(PageFlags::DIRTY) {
                 let file = &self.owners.files[FileId(page.mapping).idx()];
                 check!(

@@ -313,6 +313,7 @@ impl Machine {
             self.discard_charged(ctx.cpu, pfn, payer);
         } else {
             vma.tables[table] = pfn;
+            vma.nr_tables += 1;
             self.charge(ctx.cpu, pfn, payer);
             self.change_kmem(payer, 1);
             self.zero_page(pfn);

@@ -108,11 +108,7 @@ impl Machine {
     /// Pages of an address space: resident, in swap, and its page tables.
     fn size_of_mm(&self, mm: &Mm) -> u64 {
         let vmas = mm.vmas.iter().map(|vma| &self.owners.vmas[vma.idx()]);
-        vmas.map(|vma| {
-            let tables = vma.tables.iter().filter(|table| table.is_some()).count() as u64;
-            vma.nr_present + vma.nr_swapped + tables
-        })
-        .sum()
+        vmas.map(|vma| vma.nr_present + vma.nr_swapped + u64::from(vma.nr_tables)).sum()
     }
 
     /// What those in scope compete for: memory and swap, up to the group's limits (Linux

@@ -18,11 +18,12 @@ use crate::units::{FileId, Pfn, SwapSlot};
 use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::Range;
+use zerocopy::FromZeros;
 
 pub use crate::units::VmaId;
 
 /// One page-table entry.
-#[derive(Clone, Copy, PartialEq, Eq, Default, State)]
+#[derive(Clone, Copy, PartialEq, Eq, Default, State, FromZeros)]
 #[repr(transparent)]
 pub struct Pte(u32);
 
@@ -258,6 +259,9 @@ pub struct Vma {
     pub ptes: Vec<Pte>,
     /// Frame of each table of 512 entries; [`Pfn::NONE`] while no entry was ever set.
     pub tables: Vec<Pfn>,
+    /// Tables that there are, for who asks often.
+    #[state(skip)] // follows from the tables
+    pub(crate) nr_tables: u32,
     /// Present entries other than the zero page.
     pub nr_present: u64,
     /// Entries that are swapped out.
@@ -281,6 +285,12 @@ pub struct Vma {
 /// Bytes by which a heap grows beyond what is asked for (glibc: `M_TOP_PAD`).
 pub const HEAP_TOP_PAD: u64 = 128 << 10;
 
+/// Entries that map nothing, in zero pages that nobody has touched.
+fn empty_ptes(nr: usize) -> Vec<Pte> {
+    // Where the host has no memory, the other way to ask says so as for any table.
+    Pte::new_vec_zeroed(nr).unwrap_or_else(|_| vec![Pte::EMPTY; nr])
+}
+
 impl Vma {
     /// A mapping of `pages` pages with nothing mapped yet.
     pub fn new(
@@ -298,8 +308,9 @@ impl Vma {
             advice,
             parts: AdvisedParts::default(),
             executable,
-            ptes: vec![Pte::EMPTY; pages as usize],
+            ptes: empty_ptes(pages as usize),
             tables: vec![Pfn::NONE; nr_tables],
+            nr_tables: 0,
             nr_present: 0,
             nr_swapped: 0,
             readahead: Default::default(),

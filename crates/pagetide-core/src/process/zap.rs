@@ -97,6 +97,7 @@ impl Machine {
         self.page_remove_rmap(head);
         self.munlock_if_unlocked(head);
         if table.is_some() {
+            self.owners.vmas[vma.idx()].nr_tables -= 1;
             self.free_table(table, cpu);
         }
     }
@@ -165,6 +166,7 @@ impl Machine {
         let mapping = &mut self.owners.vmas[vma.idx()];
         mapping.ptes = Vec::new();
         let tables = core::mem::take(&mut mapping.tables);
+        mapping.nr_tables = 0;
         for table in tables.into_iter().filter(|table| table.is_some()) {
             self.free_table(table, cpu);
         }

@@ -28,6 +28,7 @@ impl<O: Owners> Manager<O> {
         let frames = self.frames_held_by_kernel(order, slabs);
         let mut objects = Vec::new();
         for &pfn in &frames {
+            self.mem.pages.open(pfn);
             let node = self.mem.pages[pfn.idx()].node();
             for tail in 1..1 << order {
                 let page = &mut self.mem.pages[pfn.idx() + tail];
@@ -67,15 +68,17 @@ impl<O: Owners> Manager<O> {
     fn frames_held_by_kernel(&self, order: Order, wanted: u64) -> Vec<Pfn> {
         let pages = &self.mem.pages;
         let is_held = |pfn: usize| {
-            let page = &pages[pfn];
+            let page = pages.peek(pfn);
             page.place == Place::Allocated && page.flags == PageFlags::EMPTY && page.order == 0
         };
         let size = 1usize << order;
-        (0..pages.len() / size)
+        pages
+            .with_held()
+            .flat_map(|frames| frames.start / size..frames.end / size)
             .map(|block| block * size)
             .filter(|&first| {
-                let node = pages[first].node();
-                (first..first + size).all(|pfn| is_held(pfn) && pages[pfn].node() == node)
+                let node = pages.peek(first).node();
+                (first..first + size).all(|pfn| is_held(pfn) && pages.peek(pfn).node() == node)
             })
             .take(wanted as usize)
             .map(|pfn| Pfn(pfn as u32))

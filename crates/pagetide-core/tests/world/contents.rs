@@ -421,5 +421,5 @@ fn frame_of(machine: &Machine, file: FileId, index: u32) -> Option<Pfn> {
     let pages = &machine.mem.pages;
     let is_it =
         |page: &Page| page.has(PageFlags::FILE) && (page.mapping, page.index) == (file.0, index);
-    pages.iter().position(is_it).map(|at| Pfn(at as u32))
+    pages.opened().find(|(_, page)| is_it(page)).map(|(pfn, _)| pfn)
 }

@@ -148,7 +148,7 @@ impl Machine {
     pub(in crate::process) fn audit_buffer_heads(&self) -> Result<(), Violation> {
         let heads = &self.owners.buffer_heads;
         let mut found = alloc::vec![false; heads.table.len()];
-        for (at, page) in self.mem.pages.iter().enumerate() {
+        for (Pfn(at), page) in self.mem.pages.opened() {
             if page.has(PageFlags::PRIVATE) {
                 check!(page.has(PageFlags::FILE), "pfn{at} has a buffer head and no file");
                 let seen =

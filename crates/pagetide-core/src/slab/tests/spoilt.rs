@@ -68,6 +68,7 @@ fn the_audit_finds_what_is_spoilt() {
             at(machine, cache).slabs[slot].has_owners = false;
         }),
         ("slab frames", &|machine, _, _| {
+            machine.mem.pages.open(crate::units::Pfn(0));
             machine.mem.pages[0].set(crate::page::PageFlags::SLAB);
         }),
         ("slab 0: pfn", &|machine, _, object| {

@@ -1,0 +1,453 @@
+//! All frames of the machine, of which those that nobody has used yet take no memory of the host.
+//!
+//! Linux initialises `mem_map` in parallel and late (`deferred_init_memmap`) because it is large. Here most blocks of
+//! the largest order stay as boot has left them for as long as a run lasts: such a block is *fresh*. What boot has
+//! made of it is in a small table by block, and its descriptors are zero pages that nobody has touched. It is
+//! *opened*, that is its descriptors are written, before any of them changes, and never becomes fresh again.
+//!
+//! A fresh block that is free is on its list all the same: the links are in the table. Lists follow the links of
+//! descriptors, so whoever takes a block off a list, or puts one beside it, opens the neighbours first.
+//!
+//! Invariant: no descriptor of a fresh block is read or written except through [`PageArray::peek`]; an index says so in
+//! builds with assertions.
+
+use crate::digest::{Digest, State};
+use crate::gfp::MigrateType;
+use crate::list::List;
+use crate::page::{Page, Place};
+use crate::units::{NodeId, Pfn, MAX_PAGE_ORDER};
+use alloc::vec::Vec;
+use core::ops::{Index, IndexMut, Range};
+use zerocopy::FromZeros;
+
+/// Frames in a block of the largest order.
+const BLOCK: usize = 1 << MAX_PAGE_ORDER;
+
+/// What boot has made of all frames of a block.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Content {
+    /// Their descriptors say.
+    Opened,
+    /// Nobody manages them.
+    Reserved,
+    /// The kernel holds each by itself.
+    Held,
+    /// One free block on the list of this type, between these two.
+    Free { mt: MigrateType, prev: Pfn, next: Pfn },
+}
+
+/// What is known of a block beside its descriptors.
+#[derive(Clone, Copy, Debug)]
+struct Block {
+    content: Content,
+    zone: u8,
+    node: NodeId,
+}
+
+/// The descriptors of all frames, by [`Pfn`].
+#[derive(Debug)]
+pub struct PageArray {
+    pages: Vec<Page>,
+    blocks: Vec<Block>,
+}
+
+impl PageArray {
+    /// So many frames that nobody manages. `None` if the host has no memory for them.
+    pub(crate) fn new(nr_pages: u64) -> Option<PageArray> {
+        let pages = Page::new_vec_zeroed(usize::try_from(nr_pages).ok()?).ok()?;
+        let block = Block { content: Content::Reserved, zone: 0, node: NodeId(0) };
+        let mut blocks = Vec::new();
+        let nr_blocks = pages.len().div_ceil(BLOCK);
+        blocks.try_reserve_exact(nr_blocks).ok()?;
+        blocks.resize(nr_blocks, block);
+        Some(PageArray { pages, blocks })
+    }
+
+    /// Number of frames.
+    #[inline]
+    pub const fn len(&self) -> usize {
+        self.pages.len()
+    }
+
+    /// Whether there is no frame.
+    #[inline]
+    pub const fn is_empty(&self) -> bool {
+        self.pages.is_empty()
+    }
+
+    /// The descriptor of a frame; `None` if there is no such frame, or its block is fresh: then nobody uses it.
+    #[inline]
+    pub fn get(&self, at: usize) -> Option<&Page> {
+        if self.is_fresh(at) {
+            return None;
+        }
+        self.pages.get(at)
+    }
+
+    /// Whether the block of the frame is as boot has left it, and its descriptors were never written.
+    #[inline]
+    pub fn is_fresh(&self, at: usize) -> bool {
+        self.blocks.get(at / BLOCK).is_some_and(|block| block.content != Content::Opened)
+    }
+
+    /// The frames whose descriptors are written, and these; lowest first.
+    pub fn opened(&self) -> impl Iterator<Item = (Pfn, &Page)> {
+        let blocks = self.blocks.iter().zip(self.pages.chunks(BLOCK)).enumerate();
+        let opened = blocks.filter(|(_, (block, _))| block.content == Content::Opened);
+        opened.flat_map(|(at, (_, pages))| {
+            pages.iter().enumerate().map(move |(i, page)| (Pfn((at * BLOCK + i) as u32), page))
+        })
+    }
+
+    /// First frames of the fresh blocks that are free; lowest first.
+    pub(crate) fn fresh_free(&self) -> impl Iterator<Item = Pfn> + '_ {
+        let blocks = self.blocks.iter().enumerate();
+        let free = blocks.filter(|(_, block)| matches!(block.content, Content::Free { .. }));
+        free.map(|(at, _)| Pfn((at * BLOCK) as u32))
+    }
+
+    /// The blocks in which the kernel may hold a frame, by their frames; lowest first.
+    pub(crate) fn with_held(&self) -> impl Iterator<Item = Range<usize>> + '_ {
+        let may_have = |content| matches!(content, Content::Opened | Content::Held);
+        let blocks = self.blocks.iter().enumerate();
+        let blocks = blocks.filter(move |(_, block)| may_have(block.content));
+        blocks.map(|(at, _)| at * BLOCK..((at + 1) * BLOCK).min(self.len()))
+    }
+
+    /// The descriptor of a frame as it is, or would be if its block were opened.
+    #[inline]
+    pub fn peek(&self, at: usize) -> Page {
+        let block = &self.blocks[at / BLOCK];
+        if block.content == Content::Opened {
+            self.pages[at].clone()
+        } else {
+            block.page(at % BLOCK)
+        }
+    }
+
+    /// Writes the descriptors of the block of a frame, if nobody has. A frame that does not exist is passed over.
+    #[inline]
+    pub(crate) fn open(&mut self, pfn: Pfn) {
+        if self.is_fresh(pfn.idx()) {
+            self.open_block(pfn.idx() / BLOCK);
+        }
+    }
+
+    /// Opens a block of the largest order and those beside it on its list, which is about to lose it.
+    pub(crate) fn open_between(&mut self, pfn: Pfn) {
+        self.open(pfn);
+        let page = &self[pfn.idx()];
+        let (prev, next) = (page.prev, page.next);
+        self.open(prev);
+        self.open(next);
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn open_block(&mut self, at: usize) {
+        let block = self.blocks[at];
+        self.blocks[at].content = Content::Opened;
+        let first = at * BLOCK;
+        let end = (first + BLOCK).min(self.pages.len());
+        for (i, page) in self.pages[first..end].iter_mut().enumerate() {
+            *page = block.page(i);
+        }
+    }
+
+    /// Gives the frames `from..to` to a zone. They begin behind all that were given before.
+    pub(crate) fn lay(&mut self, frames: Range<u64>, zone: u8, node: NodeId) {
+        let (from, to) = (frames.start as usize, frames.end as usize);
+        let first_whole = from.next_multiple_of(BLOCK).min(to);
+        if from < first_whole {
+            // The block is shared with the zone before.
+            self.open(Pfn(from as u32));
+            self.pages[from..first_whole].fill(Page::reserved(zone, node));
+        }
+        for block in &mut self.blocks[first_whole / BLOCK..to.div_ceil(BLOCK)] {
+            block.zone = zone;
+            block.node = node;
+        }
+    }
+
+    /// Lets the kernel hold frames that nobody has managed, each by itself.
+    pub(crate) fn hold(&mut self, frames: Range<u32>) {
+        let (mut at, end) = (frames.start as usize, frames.end as usize);
+        while at < end {
+            let is_whole = at.is_multiple_of(BLOCK) && end - at >= BLOCK;
+            let block = &mut self.blocks[at / BLOCK];
+            if is_whole && block.content == Content::Reserved {
+                block.content = Content::Held;
+                at += BLOCK;
+            } else {
+                self.open(Pfn(at as u32));
+                crate::buddy::mark_allocated(self, Pfn(at as u32), 0);
+                at += 1;
+            }
+        }
+    }
+
+    /// Puts a fresh block of the largest order on the tail of a list of free blocks of `mt`, without opening it.
+    /// False, and nothing done, if it is not fresh, or not all there.
+    pub(crate) fn free_fresh(&mut self, list: &mut List, pfn: Pfn, mt: MigrateType) -> bool {
+        let first = pfn.idx();
+        if !self.is_fresh(first) || first + BLOCK > self.len() {
+            return false;
+        }
+        let old = list.tail;
+        let free = Content::Free { mt, prev: old, next: Pfn::NONE };
+        self.blocks[first / BLOCK].content = free;
+        if old.is_none() {
+            list.head = pfn;
+        } else if let Content::Free { next, .. } = &mut self.blocks[old.idx() / BLOCK].content {
+            *next = pfn;
+        } else {
+            self.pages[old.idx()].next = pfn;
+        }
+        list.tail = pfn;
+        list.len += 1;
+        true
+    }
+}
+
+impl Block {
+    /// The descriptor of a frame of a fresh block.
+    fn page(&self, at: usize) -> Page {
+        let mut page = Page::reserved(self.zone, self.node);
+        match self.content {
+            Content::Opened | Content::Reserved => {}
+            Content::Held => page.place = Place::Allocated,
+            Content::Free { mt, prev, next } if at == 0 => {
+                page.place = Place::Buddy;
+                page.prev = prev;
+                page.next = next;
+                page.private = MAX_PAGE_ORDER.into();
+                page.index = mt as u32;
+            }
+            Content::Free { .. } => page.place = Place::BuddyTail,
+        }
+        page
+    }
+}
+
+/// A copy of what was opened; the rest is as fresh in the copy as here.
+impl Clone for PageArray {
+    fn clone(&self) -> PageArray {
+        let Ok(mut pages) = Page::new_vec_zeroed(self.len()) else {
+            // The host has no memory: it says so as for any other table.
+            return PageArray { pages: self.pages.clone(), blocks: self.blocks.clone() };
+        };
+        let blocks = self.blocks.iter().zip(pages.chunks_mut(BLOCK).zip(self.pages.chunks(BLOCK)));
+        for (_, (to, from)) in blocks.filter(|(block, _)| block.content == Content::Opened) {
+            to.clone_from_slice(from);
+        }
+        PageArray { pages, blocks: self.blocks.clone() }
+    }
+}
+
+impl Index<usize> for PageArray {
+    type Output = Page;
+
+    #[inline]
+    fn index(&self, at: usize) -> &Page {
+        debug_assert!(!self.is_fresh(at), "pfn{at} is read and its block was never opened");
+        &self.pages[at]
+    }
+}
+
+impl IndexMut<usize> for PageArray {
+    #[inline]
+    fn index_mut(&mut self, at: usize) -> &mut Page {
+        debug_assert!(!self.is_fresh(at), "pfn{at} is written and its block was never opened");
+        &mut self.pages[at]
+    }
+}
+
+impl Index<Range<usize>> for PageArray {
+    type Output = [Page];
+
+    #[inline]
+    fn index(&self, frames: Range<usize>) -> &[Page] {
+        debug_assert!(frames.is_empty() || !self.is_fresh(frames.start));
+        &self.pages[frames]
+    }
+}
+
+impl IndexMut<Range<usize>> for PageArray {
+    #[inline]
+    fn index_mut(&mut self, frames: Range<usize>) -> &mut [Page] {
+        debug_assert!(frames.is_empty() || !self.is_fresh(frames.start));
+        &mut self.pages[frames]
+    }
+}
+
+/// A fresh block is what boot has made of it. O(frames of opened blocks + blocks).
+impl State for PageArray {
+    fn digest(&self, digest: &mut Digest) {
+        digest.write_u64(self.len() as u64);
+        for (block, pages) in self.blocks.iter().zip(self.pages.chunks(BLOCK)) {
+            let Block { content, zone, node } = *block;
+            digest.write_all(&match content {
+                Content::Opened => [0; 4],
+                Content::Reserved => [1, 0, 0, 0],
+                Content::Held => [2, 0, 0, 0],
+                Content::Free { mt, prev, next } => {
+                    [3, mt as u64, u64::from(prev.0), u64::from(next.0)]
+                }
+            });
+            if content == Content::Opened {
+                pages.iter().for_each(|page| page.digest(digest));
+            } else {
+                digest.write_all(&[u64::from(zone), u64::from(node.0)]);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gfp::Gfp;
+    use crate::node::{NodeSpec, ZoneSpec};
+    use crate::page_alloc::Memory;
+    use crate::units::{Cpu, Order};
+    use proptest::prelude::*;
+    use std::vec;
+
+    const CPU: Cpu = Cpu(0);
+
+    /// Two nodes; of the first zone the kernel holds more than a block, and no zone ends with a block.
+    fn specs() -> [NodeSpec; 2] {
+        let mut specs = [NodeSpec::x86_64(48 << 20, 0, 9 << 20), NodeSpec::remote(30 << 20, 0, 0)];
+        let dma: &mut ZoneSpec = &mut specs[0].zones[0];
+        dma.free = dma.managed - 1500;
+        specs
+    }
+
+    /// A machine, and one all of whose blocks were opened at once.
+    fn twins() -> [Memory; 2] {
+        let lazy = Memory::new(&specs(), 1).unwrap();
+        let mut eager = lazy.clone();
+        (0..eager.pages.len()).for_each(|at| eager.pages.open(Pfn(at as u32)));
+        [lazy, eager]
+    }
+
+    /// What can be seen of the frames, the lists and the counts of a machine.
+    fn seen(memory: &Memory) -> u64 {
+        memory.audit().unwrap();
+        let mut digest = Digest::new();
+        memory.nodes.iter().for_each(|node| node.digest(&mut digest));
+        memory.vmstat.digest(&mut digest);
+        (0..memory.pages.len()).for_each(|at| memory.pages.peek(at).digest(&mut digest));
+        digest.finish()
+    }
+
+    #[derive(Clone, Debug)]
+    enum Op {
+        /// Order, whether for a program, on which node.
+        Take(Order, bool, u8),
+        /// One of those taken.
+        Give(usize),
+        /// The free block that begins at this share of the frames, for compaction.
+        Isolate(u16),
+        /// A block of this order at this share of the frames.
+        Capture(u16, Order),
+        Drain,
+    }
+
+    fn op() -> impl Strategy<Value = Op> {
+        prop_oneof![
+            6 => (0..=MAX_PAGE_ORDER, any::<bool>(), 0..2u8)
+                .prop_map(|(order, user, node)| Op::Take(order, user, node)),
+            4 => any::<usize>().prop_map(Op::Give),
+            1 => any::<u16>().prop_map(Op::Isolate),
+            1 => (any::<u16>(), 0..=MAX_PAGE_ORDER).prop_map(|(at, order)| Op::Capture(at, order)),
+            1 => Just(Op::Drain),
+        ]
+    }
+
+    fn perform(memory: &mut Memory, op: &Op, taken: &mut Vec<(Pfn, Order)>) -> Option<Pfn> {
+        let share = |at: u16, order: Order, len: usize| {
+            Pfn((usize::from(at) * len / 65_536) as u32 & !((1 << order) - 1))
+        };
+        let len = memory.pages.len();
+        let zone_at = |memory: &Memory, pfn: Pfn| {
+            let zones = memory.nodes.iter().enumerate();
+            let mut all = zones.flat_map(|(n, node)| (0..node.zones.len()).map(move |z| (n, z)));
+            all.find(|&(n, z)| memory.nodes[n].zones[z].spans(pfn.0))
+        };
+        match *op {
+            Op::Take(order, user, node) => {
+                let gfp = if user { Gfp::HIGHUSER_MOVABLE } else { Gfp::KERNEL };
+                let pfn = memory.alloc_fast(CPU, NodeId(node), order, gfp)?;
+                taken.push((pfn, order));
+                Some(pfn)
+            }
+            Op::Give(at) if !taken.is_empty() => {
+                let (pfn, order) = taken.swap_remove(at % taken.len());
+                memory.free_page(CPU, pfn, order);
+                Some(pfn)
+            }
+            Op::Give(_) => None,
+            Op::Isolate(at) => {
+                let pfn = share(at, MAX_PAGE_ORDER, len);
+                let (n, z) = zone_at(memory, pfn)?;
+                let zone = &mut memory.nodes[n].zones[z];
+                let order = zone.isolate_free_block(&mut memory.pages, pfn)?;
+                for frame in pfn.0..pfn.0 + (1 << order) {
+                    memory.pages[frame as usize].place = Place::Allocated;
+                    taken.push((Pfn(frame), 0));
+                }
+                Some(pfn)
+            }
+            Op::Capture(at, order) => {
+                let pfn = share(at, order, len);
+                let (n, z) = zone_at(memory, pfn)?;
+                let zone = &mut memory.nodes[n].zones[z];
+                if !zone.capture_block(&mut memory.pages, pfn, order) {
+                    return None;
+                }
+                memory.hand_out_captured(pfn, order);
+                taken.push((pfn, order));
+                Some(pfn)
+            }
+            Op::Drain => {
+                memory.drain_all();
+                None
+            }
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(24))]
+
+        /// Whether a block was opened early or late changes nothing that can be seen.
+        #[test]
+        fn fresh_blocks_are_as_if_opened(ops in prop::collection::vec(op(), 1..200)) {
+            let mut machines = twins();
+            prop_assert_eq!(seen(&machines[0]), seen(&machines[1]));
+            let mut taken = [vec![], vec![]];
+            for (nth, op) in ops.iter().enumerate() {
+                let [lazy, eager] = &mut machines;
+                let got = perform(lazy, op, &mut taken[0]);
+                prop_assert_eq!(got, perform(eager, op, &mut taken[1]), "{:?}", op);
+                if nth % 64 == 63 {
+                    prop_assert_eq!(seen(lazy), seen(eager));
+                }
+            }
+            prop_assert_eq!(seen(&machines[0]), seen(&machines[1]));
+        }
+    }
+
+    #[test]
+    fn what_nobody_uses_stays_fresh() {
+        let spec = NodeSpec::x86_64(64 << 30, 0, 0);
+        let mut memory = Memory::new(&[spec], 1).unwrap();
+        let opened = |memory: &Memory| memory.pages.opened().count();
+        assert!(opened(&memory) <= 2 * BLOCK, "boot opens blocks that are shared or not whole");
+        for _ in 0..10 * BLOCK {
+            memory.alloc_fast(CPU, NodeId(0), 0, Gfp::HIGHUSER_MOVABLE).unwrap();
+        }
+        assert!(opened(&memory) <= 14 * BLOCK, "{}", opened(&memory));
+        assert_eq!(opened(&memory), opened(&memory.clone()));
+    }
+}
