@@ -405,12 +405,13 @@ impl FileCache {
 
     /// Whether the bits of the lowest nodes say what the slots are, for the audit.
     pub(crate) fn bits_are_right(&self) -> bool {
-        let is_right = |(index, &slot): (usize, &u64)| {
-            let (leaf, bit) = (index / 64, bit_of(index as u32));
-            (self.leaves[leaf] & bit != 0) == (slot != 0)
-                && (self.present[leaf] & bit != 0) == (slot & PRESENT != 0)
+        let bits_of = |slots: &[u64]| {
+            slots.iter().enumerate().fold((0, 0), |(used, present), (at, &slot)| {
+                (used | u64::from(slot != 0) << at, present | (slot >> 63) << at)
+            })
         };
-        self.slots.iter().enumerate().all(is_right)
+        let found = self.slots.chunks(64).map(bits_of);
+        found.eq(self.leaves.iter().copied().zip(self.present.iter().copied()))
     }
 }
 
