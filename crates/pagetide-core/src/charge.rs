@@ -265,6 +265,7 @@ impl<O: Owners> Manager<O> {
         let before = group.memory.protected_usage();
         group.memory.min = min;
         group.memory.low = low;
+        self.quiet.forget();
         let after = group.memory.protected_usage();
         let parent = group.parent;
         if parent.is_some() {

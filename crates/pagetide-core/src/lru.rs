@@ -195,12 +195,31 @@ impl<O: Owners> Manager<O> {
         lru: Lru,
         change: i64,
     ) {
+        if change > 0 {
+            let size = self.lruvec(memcg, node).size(lru);
+            self.quiet.list_grew(memcg, node, size);
+        } else {
+            self.quiet.pages_left(memcg, node, change.unsigned_abs());
+        }
+        // Of anonymous lists that are out of balance walks age the active one, whatever the priority.
+        let may_unbalance = match lru {
+            Lru::InactiveAnon => change < 0,
+            Lru::ActiveAnon => change > 0,
+            Lru::InactiveFile | Lru::ActiveFile | Lru::Unevictable => false,
+        };
+        let may_unbalance = may_unbalance && self.can_age_anon_pages();
         let mut at = memcg;
         while at != ROOT {
             let group = &mut self.memcgs[at.idx()];
-            let size = &mut group.lruvecs[node.idx()].subtree[lru as usize];
+            let parent = group.parent;
+            let sizes = &mut group.lruvecs[node.idx()].subtree;
+            let size = &mut sizes[lru as usize];
             *size = size.wrapping_add_signed(change);
-            at = group.parent;
+            let [inactive, active, ..] = *sizes;
+            if may_unbalance && self.inactive_is_short(inactive, active) {
+                self.quiet.must_be_looked_at(at, node);
+            }
+            at = parent;
         }
     }
 

@@ -20,6 +20,7 @@ pub(crate) mod old_balance;
 mod page_policy;
 pub(crate) mod plan;
 mod protection;
+pub(crate) mod quiet;
 mod reclaim_pages;
 pub mod scan_count;
 pub mod shrink_list;

@@ -20,7 +20,7 @@ pub type ScanCounts = [u64; 4];
 impl<O: Owners> Manager<O> {
     /// Whether an inactive list is too small for its active one (Linux `inactive_is_low`): the
     /// ratio grows with the square root of ten times the size in GiB.
-    pub(super) fn inactive_is_short(&self, inactive: u64, active: u64) -> bool {
+    pub(crate) fn inactive_is_short(&self, inactive: u64, active: u64) -> bool {
         let gb = (inactive + active) >> (30 - self.mem.page_size.shift());
         let ratio = if gb > 0 { int_sqrt(10 * gb) } else { 1 };
         inactive * ratio < active

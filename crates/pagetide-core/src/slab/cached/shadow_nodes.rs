@@ -19,6 +19,8 @@ use crate::vmstat::Event;
 /// Pages for which one shadow node is kept, as a shift: a node has 64 slots, an eighth of them may be in use
 /// (Linux `XA_CHUNK_SHIFT - 3`).
 const PAGES_SHIFT: u32 = 6 - 3;
+/// The same as a number.
+pub(crate) const PAGES_A_SHADOW_NODE: u64 = 1 << PAGES_SHIFT;
 
 impl<O: Owners> Manager<O> {
     /// A node has lost its last page and still has shadows. `tree` and `index` say where it is.
