@@ -45,6 +45,9 @@ impl<O: Owners> Manager<O> {
     }
 
     fn drain_add(&mut self, cpu: Cpu) {
+        if self.lru_batches[cpu.idx()].add.is_empty() {
+            return;
+        }
         let mut batch = core::mem::take(&mut self.lru_batches[cpu.idx()].add);
         for pfn in batch.drain(..) {
             self.lruvec_add(pfn);
@@ -56,6 +59,9 @@ impl<O: Owners> Manager<O> {
     }
 
     fn drain_rotate(&mut self, cpu: Cpu) {
+        if self.lru_batches[cpu.idx()].rotate.is_empty() {
+            return;
+        }
         let mut batch = core::mem::take(&mut self.lru_batches[cpu.idx()].rotate);
         for pfn in batch.drain(..) {
             self.mem.pages[pfn.idx()].clear(PageFlags::BATCHED);
@@ -71,6 +77,9 @@ impl<O: Owners> Manager<O> {
     }
 
     fn drain_activate(&mut self, cpu: Cpu) {
+        if self.lru_batches[cpu.idx()].activate.is_empty() {
+            return;
+        }
         let mut batch = core::mem::take(&mut self.lru_batches[cpu.idx()].activate);
         for pfn in batch.drain(..) {
             self.mem.pages[pfn.idx()].clear(PageFlags::BATCHED);
@@ -246,6 +255,13 @@ impl<O: Owners> Manager<O> {
     pub(crate) fn lru_note_cost(&mut self, memcg: MemcgId, node: NodeId, file: bool, nr: u64) {
         let mut at = memcg;
         while at.is_some() {
+            let group = &self.memcgs[at.idx()];
+            let lruvec = &group.lruvecs[node.idx()];
+            if nr + lruvec.file_cost + lruvec.anon_cost == 0 {
+                // Most batches cost nothing, and no cost is never too much.
+                at = group.parent;
+                continue;
+            }
             let lists: u64 = [
                 NodeStat::NrInactiveAnon,
                 NodeStat::NrActiveAnon,

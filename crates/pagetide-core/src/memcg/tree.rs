@@ -316,7 +316,7 @@ impl<O: Owners> Manager<O> {
     pub(crate) fn memcg_swap_left(&self, memcg: MemcgId) -> u64 {
         let mut left = u64::from(self.swap.free());
         let mut at = memcg;
-        while at.is_some() && at != ROOT {
+        while left > 0 && at.is_some() && at != ROOT {
             left = left.min(self.memcgs[at.idx()].swap.margin());
             at = self.memcgs[at.idx()].parent;
         }

@@ -70,7 +70,7 @@ pub struct NodeTally {
 }
 
 /// One reclaimer's wishes and results (Linux `struct scan_control`).
-#[derive(Clone, Debug, State)]
+#[derive(Clone, Copy, Debug, State)]
 pub struct ScanControl {
     /// Who reclaims.
     pub reclaimer: Reclaimer,

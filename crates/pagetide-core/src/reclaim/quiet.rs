@@ -13,6 +13,7 @@
 //! nothing but the count of visits; the audit compares. No decision depends on what is here.
 
 mod pass;
+mod warm;
 
 use crate::config::{ShrinkPriorityPolicy, SoftLimitPolicy};
 use crate::units::{MemcgId, NodeId};
@@ -54,6 +55,8 @@ pub(crate) struct QuietGroups {
     /// Whether a setting of the group, or of one above, can change what a walk does with it, by place.
     set_apart: Vec<bool>,
     nodes: Vec<Quiet>,
+    /// Up to which place what a walk will look at was loaded.
+    warmed: u32,
     /// Every group is looked at, for comparison.
     #[cfg(test)]
     pub is_off: bool,

@@ -24,6 +24,7 @@ impl<O: Owners> Manager<O> {
 
     /// A walk begins: writes its order down, if that pays.
     pub(in crate::reclaim) fn walk_begins(&mut self) {
+        self.quiet.warmed = 0;
         // To write it down takes as long as a walk: no more often than so many groups were looked at without.
         let is_due = self.quiet.rules.is_none() && self.quiet.looked_at >= self.memcgs.len();
         let has_changed = self.quiet.rules.is_some_and(|rules| rules != self.rules_of_walks());
@@ -120,6 +121,13 @@ impl<O: Owners> Manager<O> {
         let passed = quiet_in_a_row(row, sc.priority as u8);
         let last = place + passed.checked_sub(1)?;
         Some((passed as u32, quiet.order[last]))
+    }
+
+    /// Whether no setting of the group or of one above can change the plan for it: there are none, and nobody from
+    /// outside is asked.
+    #[inline]
+    pub(in crate::reclaim) fn has_no_rules(&self, memcg: MemcgId, sc: &ScanControl) -> bool {
+        self.may_pass(sc) && !self.quiet.set_apart[self.quiet.places[memcg.idx()] as usize]
     }
 
     /// A group is looked at.

@@ -14,6 +14,7 @@ use crate::lruvec::Lru;
 use crate::manager::Manager;
 use crate::memcg::ROOT;
 use crate::owners::Owners;
+use crate::plugin::Plan;
 use crate::page::PageFlags;
 use crate::reclaim::plan::{GroupAt, WalkEnded};
 use crate::reclaim::ScanControl;
@@ -153,8 +154,12 @@ impl<O: Owners> Manager<O> {
                     visits += 1;
                     self.mem.work.lruvecs_visited += 1;
                     self.looked_at_group();
+                    self.warm_groups(root, memcg, pass.node, sc);
                     let visit = GroupAt { memcg, node: pass.node, walk: pass.walk };
-                    let plan = self.plan_group(visit, sc);
+                    let plan = match self.has_no_rules(memcg, sc) {
+                        true => Plan { skip: false, priority: sc.priority, protected: 0 },
+                        false => self.plan_group(visit, sc),
+                    };
                     if plan.skip {
                         if let Some(done) = self.next_of_walk(pass, memcg, sc) {
                             return done;

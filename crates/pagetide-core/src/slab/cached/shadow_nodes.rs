@@ -52,6 +52,11 @@ impl<O: Owners> Manager<O> {
         let Some(lists) = group.cached.get(node.idx()).filter(|it| it.nr_shadow_nodes() > 0) else {
             return 0;
         };
+        // Seldom too many: not even if each entry of a list were one page, and there were no slabs.
+        let entries: u64 = group.lruvecs[node.idx()].lists.iter().map(|list| list.len).sum();
+        if lists.nr_shadow_nodes() <= entries >> PAGES_SHIFT {
+            return 0;
+        }
         let listed: u64 = group.lruvecs[node.idx()].zone_sizes.iter().flatten().sum();
         let clones = group.clones.iter().map(|clone| self.slabs.caches[clone.idx()].bytes());
         let slabs = group.slab_bytes.map(|bytes| bytes.max(0) as u64).iter().sum::<u64>();
