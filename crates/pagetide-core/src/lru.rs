@@ -205,8 +205,7 @@ impl<O: Owners> Manager<O> {
         change: i64,
     ) {
         if change > 0 {
-            let size = self.lruvec(memcg, node).size(lru);
-            self.quiet.list_grew(memcg, node, size);
+            self.quiet.pages_came(memcg, node, change.unsigned_abs());
         } else {
             self.quiet.pages_left(memcg, node, change.unsigned_abs());
         }

@@ -6,7 +6,7 @@
 //! passes groups as fast as it can read bytes. It counts them as visited all the same.
 //!
 //! A byte may be too large, which costs a look at the group; it must never be too small. So whatever can give a visit
-//! something to do raises it at once (pages that come to a list, an anonymous list that is to be aged, kept objects, a
+//! something to do raises it at once (more pages than a margin, an anonymous list that is to be aged, kept objects, a
 //! setting), and only a visit that has found nothing lowers it.
 //!
 //! Invariant: unless the order is out of date, a visit to a group at its byte's priority or a higher one changes
@@ -30,13 +30,33 @@ struct Rules {
     can_age_anon: bool,
 }
 
-/// What a walk needs to know of a group on a node before it looks.
+/// How long a group's byte holds, whichever of its lists pages come to and leave.
+#[derive(Clone, Copy, Debug, Default)]
+struct Margin {
+    /// Pages that may come before a list is large enough to be scanned.
+    arrivals: u32,
+    /// Pages that may leave before there are too many shadow nodes.
+    departures: u32,
+}
+
+/// What a walk needs to know of the groups on a node before it looks, by place.
 #[derive(Clone, Debug, Default)]
 struct Quiet {
-    /// The least priority at which a visit finds nothing, by place.
+    /// The least priority at which a visit finds nothing.
     from: Vec<u8>,
-    /// Pages that may still leave the group's lists before it may have too many shadow nodes, by place.
-    spare: Vec<u64>,
+    margins: Vec<Margin>,
+}
+
+impl Quiet {
+    #[inline]
+    fn spend(&mut self, place: usize, nr: u64, of: impl Fn(&mut Margin) -> &mut u32) {
+        let margin = of(&mut self.margins[place]);
+        if nr <= u64::from(*margin) {
+            *margin -= nr as u32;
+        } else {
+            self.from[place] = NEVER;
+        }
+    }
 }
 
 /// All groups in the order of a walk, and where there is nothing to do.
@@ -57,18 +77,12 @@ pub(crate) struct QuietGroups {
     nodes: Vec<Quiet>,
     /// Up to which place what a walk will look at was loaded.
     warmed: u32,
-    /// Every group is looked at, for comparison.
-    #[cfg(test)]
-    pub is_off: bool,
 }
 
 impl QuietGroups {
     /// Nothing known yet.
     pub fn new(nr_nodes: usize) -> QuietGroups {
-        QuietGroups {
-            nodes: alloc::vec![Quiet::default(); nr_nodes],
-            ..QuietGroups::default()
-        }
+        QuietGroups { nodes: alloc::vec![Quiet::default(); nr_nodes], ..QuietGroups::default() }
     }
 
     /// A group came or went, or has another setting.
@@ -76,13 +90,12 @@ impl QuietGroups {
         self.rules = None;
     }
 
-    /// A list of a group has grown to `size` pages.
+    /// Pages have come to the lists of a group.
     #[inline]
-    pub fn list_grew(&mut self, memcg: MemcgId, node: NodeId, size: u64) {
+    pub fn pages_came(&mut self, memcg: MemcgId, node: NodeId, nr: u64) {
         if self.rules.is_some() {
             let place = self.places[memcg.idx()] as usize;
-            let from = &mut self.nodes[node.idx()].from[place];
-            *from = (*from).max(first_to_leave_alone(size));
+            self.nodes[node.idx()].spend(place, nr, |margin| &mut margin.arrivals);
         }
     }
 
@@ -91,11 +104,7 @@ impl QuietGroups {
     pub fn pages_left(&mut self, memcg: MemcgId, node: NodeId, nr: u64) {
         if self.rules.is_some() {
             let place = self.places[memcg.idx()] as usize;
-            let quiet = &mut self.nodes[node.idx()];
-            match quiet.spare[place].checked_sub(nr) {
-                Some(spare) => quiet.spare[place] = spare,
-                None => quiet.from[place] = NEVER,
-            }
+            self.nodes[node.idx()].spend(place, nr, |margin| &mut margin.departures);
         }
     }
 
@@ -118,6 +127,11 @@ const fn first_to_leave_alone(size: u64) -> u8 {
     } else {
         NEVER
     }
+}
+
+/// Pages that a list of so many may get until it is scanned at that priority.
+const fn arrivals_until(from: u8, size: u64) -> u64 {
+    ((1 << from) - 1u64).saturating_sub(size)
 }
 
 /// How many entries in a row are at most `priority`, from the first on.

@@ -2,9 +2,9 @@
 //!
 //! Linux: nothing; see the parent.
 
-use super::{first_to_leave_alone, quiet_in_a_row, Rules, NEVER};
+use super::{arrivals_until, first_to_leave_alone, quiet_in_a_row, Margin, Rules, NEVER};
 use crate::config::{ShrinkPriorityPolicy, SoftLimitPolicy};
-use crate::lruvec::{Lru, NR_LRU_LISTS};
+use crate::lruvec::Lru;
 use crate::manager::Manager;
 use crate::memcg::ROOT;
 use crate::owners::Owners;
@@ -59,8 +59,8 @@ impl<O: Owners> Manager<O> {
         for node in &mut quiet.nodes {
             node.from.clear();
             node.from.resize(nr, NEVER);
-            node.spare.clear();
-            node.spare.resize(nr, 0);
+            node.margins.clear();
+            node.margins.resize(nr, Margin::default());
         }
         quiet.rules = Some(rules);
         quiet.looked_at = 0;
@@ -85,10 +85,6 @@ impl<O: Owners> Manager<O> {
 
     /// Whether walks of this kind may pass groups at all.
     fn may_pass(&self, sc: &ScanControl) -> bool {
-        #[cfg(test)]
-        if self.quiet.is_off {
-            return false;
-        }
         // Old kernels age what they remember of a group at each visit. The first of two passes takes note of whom
         // it passes over. Policies from outside are asked about each group.
         self.quiet.rules == Some(self.rules_of_walks())
@@ -141,40 +137,34 @@ impl<O: Owners> Manager<O> {
         if self.quiet.rules.is_none() || self.plugins.pages.is_some() {
             return;
         }
-        let (from, spare) = self.quiet_from(memcg, node);
+        let (largest, departures) = self.quiet_lists(memcg, node).unwrap_or((u64::MAX, 0));
         let place = self.quiet.places[memcg.idx()] as usize;
+        let from = first_to_leave_alone(largest);
         let quiet = &mut self.quiet.nodes[node.idx()];
         quiet.from[place] = from;
-        quiet.spare[place] = spare;
+        quiet.margins[place] = Margin {
+            arrivals: as_margin(arrivals_until(from, largest)),
+            departures: as_margin(departures),
+        };
     }
 
-    /// The least priority at which a visit to a group finds nothing, and the pages that may leave its lists
-    /// before that may be otherwise.
-    fn quiet_from(&self, memcg: MemcgId, node: NodeId) -> (u8, u64) {
+    /// The size of the largest list of a group that is left alone as long as its lists are too small to be scanned,
+    /// and the pages that may leave before it is not.
+    fn quiet_lists(&self, memcg: MemcgId, node: NodeId) -> Option<(u64, u64)> {
         let group = &self.memcgs[memcg.idx()];
         let place = self.quiet.places[memcg.idx()] as usize;
-        let (Some(lruvec), Some(kept)) =
-            (group.lruvecs.get(node.idx()), group.cached.get(node.idx()))
-        else {
-            return (NEVER, 0);
-        };
-        let mut sizes = [0; NR_LRU_LISTS];
-        for zone in &lruvec.zone_sizes {
-            sizes.iter_mut().zip(zone).for_each(|(size, zone)| *size += zone);
-        }
-        let listed: u64 = sizes.iter().sum();
-        let needed = kept.nr_shadow_nodes() * PAGES_A_SHADOW_NODE;
+        let lruvec = group.lruvecs.get(node.idx())?;
+        let kept = group.cached.get(node.idx())?;
+        let sizes = Lru::EVICTABLE.map(|lru| lruvec.size(lru));
+        let listed = sizes.iter().sum::<u64>() + lruvec.size(Lru::Unevictable);
+        let departures = listed.checked_sub(kept.nr_shadow_nodes() * PAGES_A_SHADOW_NODE)?;
         // The root is always looked at: it has no quick way out.
         let must_look = memcg == ROOT
             || self.quiet.set_apart[place]
             || kept.nr_unused() > 0
-            || needed > listed
             || self.can_age_anon_pages() && self.inactive_is_low(memcg, node, false);
-        if must_look {
-            return (NEVER, 0);
-        }
-        let largest = Lru::EVICTABLE.into_iter().map(|lru| sizes[lru as usize]).max();
-        (first_to_leave_alone(largest.unwrap_or(0)), listed - needed)
+        let largest = sizes.into_iter().max()?;
+        (!must_look).then_some((largest, departures))
     }
 
     /// The order is that of a walk, and no byte is too small. Says which.
@@ -189,7 +179,8 @@ impl<O: Owners> Manager<O> {
         for (place, &id) in quiet.order.iter().enumerate() {
             let mut below = quiet.order[place..].iter();
             let nr = below.by_ref().take_while(|&&at| self.is_descendant(at, id)).count();
-            if quiet.ends[place] as usize != place + nr || quiet.places[id.idx()] as usize != place {
+            if quiet.ends[place] as usize != place + nr || quiet.places[id.idx()] as usize != place
+            {
                 return Err(alloc::format!("{id:?} is at {place}, with {nr} groups"));
             }
             let parent = self.memcgs[id.idx()].parent;
@@ -199,16 +190,28 @@ impl<O: Owners> Manager<O> {
                 return Err(alloc::format!("{id:?} has settings that walks would pass"));
             }
             for (node, at) in quiet.nodes.iter().enumerate() {
-                let (from, spare) = self.quiet_from(id, NodeId(node as u8));
-                if at.from[place] != NEVER && (at.from[place] < from || at.spare[place] > spare) {
-                    let known = (at.from[place], at.spare[place]);
+                let (from, margin) = (at.from[place], at.margins[place]);
+                if from == NEVER {
+                    continue;
+                }
+                let found = self.quiet_lists(id, NodeId(node as u8));
+                let holds = found.is_some_and(|(largest, departures)| {
+                    from >= first_to_leave_alone(largest)
+                        && u64::from(margin.arrivals) <= arrivals_until(from, largest)
+                        && u64::from(margin.departures) <= departures
+                });
+                if !holds {
                     return Err(alloc::format!(
-                        "{id:?} node{node}: quiet from {known:?}, not {:?}",
-                        (from, spare)
+                        "{id:?} node{node}: quiet from {from}, {margin:?}, not {found:?}"
                     ));
                 }
             }
         }
         Ok(())
     }
+}
+
+/// A margin as it is kept: it may be smaller than it is.
+fn as_margin(pages: u64) -> u32 {
+    u32::try_from(pages).unwrap_or(u32::MAX)
 }

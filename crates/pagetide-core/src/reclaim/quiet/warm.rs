@@ -18,8 +18,8 @@ use crate::units::{MemcgId, NodeId, Pfn};
 const AT_ONCE: usize = 8;
 /// Places behind a group that are searched for others to look at.
 const FAR: usize = 128;
-/// The lists that pages are taken off.
-const INACTIVE: [Lru; 2] = [Lru::InactiveAnon, Lru::InactiveFile];
+/// Lists that a group is scanned on.
+const LISTS: usize = Lru::EVICTABLE.len();
 
 impl<O: Owners> Manager<O> {
     /// A walk over `root` looks at `memcg`: loads what it will need of this group and of the next ones, unless that was
@@ -37,13 +37,7 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    fn warm_next_groups(
-        &mut self,
-        root: MemcgId,
-        memcg: MemcgId,
-        node: NodeId,
-        sc: &ScanControl,
-    ) {
+    fn warm_next_groups(&mut self, root: MemcgId, memcg: MemcgId, node: NodeId, sc: &ScanControl) {
         let quiet = &mut self.quiet;
         let place = quiet.places[memcg.idx()] as usize;
         let end = quiet.ends[quiet.places[root.idx()] as usize] as usize;
@@ -63,17 +57,27 @@ impl<O: Owners> Manager<O> {
             return;
         }
         let mut loaded = 0;
-        let mut tails = [Pfn::NONE; AT_ONCE * INACTIVE.len()];
-        for (tails, memcg) in tails.chunks_mut(INACTIVE.len()).zip(&groups[..nr]) {
+        // What is taken off lists, and beside what pages of an active list are put.
+        let mut tails = [Pfn::NONE; AT_ONCE * LISTS];
+        let mut heads = [Pfn::NONE; AT_ONCE * LISTS];
+        let ends = tails.chunks_mut(LISTS).zip(heads.chunks_mut(LISTS));
+        for ((tails, heads), memcg) in ends.zip(&groups[..nr]) {
             let group = &self.memcgs[memcg.idx()];
-            let lruvec = &group.lruvecs[node.idx()];
-            for (tail, lru) in tails.iter_mut().zip(INACTIVE) {
-                *tail = lruvec.lists[lru as usize].tail;
+            let lists = &group.lruvecs[node.idx()].lists;
+            for lru in Lru::EVICTABLE {
+                let at = lru as usize;
+                if lists[at].len >> sc.priority.max(0) > 0 {
+                    tails[at] = lists[at].tail;
+                    heads[at] = if lru.is_active() { lists[at - 1].head } else { Pfn::NONE };
+                }
             }
             loaded ^= group.warm(node);
         }
         for tail in tails.into_iter().filter(|tail| tail.is_some()) {
             loaded ^= u64::from(self.mem.pages[tail.idx()].mapcount);
+        }
+        for head in heads.into_iter().filter(|head| head.is_some()) {
+            loaded ^= u64::from(self.mem.pages[head.idx()].mapcount);
         }
         core::hint::black_box(loaded);
         for tail in tails.into_iter().filter(|tail| tail.is_some()) {

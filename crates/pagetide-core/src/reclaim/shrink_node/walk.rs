@@ -14,8 +14,8 @@ use crate::lruvec::Lru;
 use crate::manager::Manager;
 use crate::memcg::ROOT;
 use crate::owners::Owners;
-use crate::plugin::Plan;
 use crate::page::PageFlags;
+use crate::plugin::Plan;
 use crate::reclaim::plan::{GroupAt, WalkEnded};
 use crate::reclaim::ScanControl;
 use crate::units::{
