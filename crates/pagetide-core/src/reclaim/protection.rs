@@ -76,12 +76,11 @@ impl<O: Owners> Manager<O> {
             return;
         }
         let (min, low) = (group.memory.min, group.memory.low);
-        let above = &self.memcgs[group.parent.idx()].memory;
-        let is_below_protected = [above.min, above.low, above.emin, above.elow] != [0; 4];
+        let parent = &self.memcgs[group.parent.idx()].memory;
+        let is_below_protected = [parent.min, parent.low, parent.emin, parent.elow] != [0; 4];
         let (emin, elow) = if group.parent == root {
             (min, low)
         } else {
-            let parent = above;
             let granted = |setting, effective, claimed| match self.config.memory_protection {
                 MemoryProtection::OwnOnly => {
                     effective_protection(usage, setting, effective, claimed)

@@ -1,6 +1,6 @@
 //! Loading what a walk will look at in the next groups.
 //!
-//! Linux: nothing; `prefetchw_prev_lru_page` (mm/vmscan.c, up to 5.19) was of the kind, within one list. Where groups are
+//! Linux: nothing; `prefetchw_prev_lru_folio` (mm/vmscan.c, 6.1) is of the kind, within one list. Where groups are
 //! many a walk takes a page or two of each list, so that nearly every load waits for memory: the oldest page, the page
 //! before it, the entry that maps it. Those of one page depend on each other, those of different groups do not. So the
 //! loads of several groups are made side by side, before the first of these groups is shrunk.
