@@ -42,7 +42,8 @@ impl<O: Owners> Manager<O> {
         self.audit_swap()?;
         self.audit_counts()?;
         self.audit_slabs()?;
-        self.audit_groups()
+        self.audit_groups()?;
+        self.audit_quiet().map_err(Violation)
     }
 
     /// Between two calls the world knows of all that was asked of it, and a queue counts no fewer sleepers

@@ -207,13 +207,18 @@ impl<O: Owners> Manager<O> {
         let mut at = memcg;
         while at.is_some() {
             let group = &mut self.memcgs[at.idx()];
-            let counter = &mut group.memory;
-            let before = counter.protected_usage();
-            debug_assert!(counter.usage as i64 + change >= 0, "{at:?} is uncharged too much");
-            counter.usage = counter.usage.wrapping_add_signed(change);
-            counter.peak = counter.peak.max(counter.usage);
-            let after = counter.protected_usage();
             let parent = group.parent;
+            let counter = &mut group.memory;
+            let before = counter.usage;
+            debug_assert!(before as i64 + change >= 0, "{at:?} is uncharged too much");
+            counter.usage = before.wrapping_add_signed(change);
+            counter.peak = counter.peak.max(counter.usage);
+            if counter.min == 0 && counter.low == 0 {
+                at = parent;
+                continue;
+            }
+            let before = counter.protected_part(before);
+            let after = counter.protected_usage();
             if before != after && parent.is_some() {
                 let counter = &mut self.memcgs[parent.idx()].memory;
                 counter.child_protection_changed(before, after);
@@ -265,6 +270,7 @@ impl<O: Owners> Manager<O> {
         let before = group.memory.protected_usage();
         group.memory.min = min;
         group.memory.low = low;
+        self.quiet.forget();
         let after = group.memory.protected_usage();
         let parent = group.parent;
         if parent.is_some() {

@@ -45,6 +45,9 @@ impl<O: Owners> Manager<O> {
     }
 
     fn drain_add(&mut self, cpu: Cpu) {
+        if self.lru_batches[cpu.idx()].add.is_empty() {
+            return;
+        }
         let mut batch = core::mem::take(&mut self.lru_batches[cpu.idx()].add);
         for pfn in batch.drain(..) {
             self.lruvec_add(pfn);
@@ -56,6 +59,9 @@ impl<O: Owners> Manager<O> {
     }
 
     fn drain_rotate(&mut self, cpu: Cpu) {
+        if self.lru_batches[cpu.idx()].rotate.is_empty() {
+            return;
+        }
         let mut batch = core::mem::take(&mut self.lru_batches[cpu.idx()].rotate);
         for pfn in batch.drain(..) {
             self.mem.pages[pfn.idx()].clear(PageFlags::BATCHED);
@@ -71,6 +77,9 @@ impl<O: Owners> Manager<O> {
     }
 
     fn drain_activate(&mut self, cpu: Cpu) {
+        if self.lru_batches[cpu.idx()].activate.is_empty() {
+            return;
+        }
         let mut batch = core::mem::take(&mut self.lru_batches[cpu.idx()].activate);
         for pfn in batch.drain(..) {
             self.mem.pages[pfn.idx()].clear(PageFlags::BATCHED);
@@ -202,12 +211,30 @@ impl<O: Owners> Manager<O> {
         lru: Lru,
         change: i64,
     ) {
+        if change > 0 {
+            self.quiet.pages_came(memcg, node, change.unsigned_abs());
+        } else {
+            self.quiet.pages_left(memcg, node, change.unsigned_abs());
+        }
+        // Of anonymous lists that are out of balance walks age the active one, whatever the priority.
+        let may_unbalance = match lru {
+            Lru::InactiveAnon => change < 0,
+            Lru::ActiveAnon => change > 0,
+            Lru::InactiveFile | Lru::ActiveFile | Lru::Unevictable => false,
+        };
+        let may_unbalance = may_unbalance && self.can_age_anon_pages();
         let mut at = memcg;
         while at != ROOT {
             let group = &mut self.memcgs[at.idx()];
-            let size = &mut group.lruvecs[node.idx()].subtree[lru as usize];
+            let parent = group.parent;
+            let sizes = &mut group.lruvecs[node.idx()].subtree;
+            let size = &mut sizes[lru as usize];
             *size = size.wrapping_add_signed(change);
-            at = group.parent;
+            let [inactive, active, ..] = *sizes;
+            if may_unbalance && self.inactive_is_short(inactive, active) {
+                self.quiet.must_be_looked_at(at, node);
+            }
+            at = parent;
         }
     }
 
@@ -228,6 +255,13 @@ impl<O: Owners> Manager<O> {
     pub(crate) fn lru_note_cost(&mut self, memcg: MemcgId, node: NodeId, file: bool, nr: u64) {
         let mut at = memcg;
         while at.is_some() {
+            let group = &self.memcgs[at.idx()];
+            let lruvec = &group.lruvecs[node.idx()];
+            if nr + lruvec.file_cost + lruvec.anon_cost == 0 {
+                // Most batches cost nothing, and no cost is never too much.
+                at = group.parent;
+                continue;
+            }
             let lists: u64 = [
                 NodeStat::NrInactiveAnon,
                 NodeStat::NrActiveAnon,

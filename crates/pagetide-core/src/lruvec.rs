@@ -162,6 +162,17 @@ impl Lruvec {
         self.zone_sizes[..=highest_zone].iter().map(|sizes| sizes[lru as usize]).sum()
     }
 
+    /// Pages on each evictable list in some zones.
+    #[inline]
+    pub(crate) fn sizes_in(zones: &[[u64; NR_LRU_LISTS]]) -> [u64; 4] {
+        let mut sizes = [0u64; 4];
+        for zone in zones {
+            // There are fewer pages than would overflow: without a check, four at once.
+            sizes.iter_mut().zip(zone).for_each(|(size, pages)| *size = size.wrapping_add(*pages));
+        }
+        sizes
+    }
+
     /// Adds a page to the head of the list its flags name. Returns the list.
     #[inline]
     pub fn add(&mut self, pages: &mut PageArray, pfn: Pfn) -> Lru {

@@ -26,6 +26,7 @@ use crate::pagevec::LruBatches;
 use crate::pgdat::NodeState;
 use crate::pin::Pins;
 use crate::plugin::{Chosen, InForce, Wrong};
+use crate::reclaim::quiet::QuietGroups;
 use crate::reclaim::soft_limit_tree::SoftLimitTrees;
 use crate::slab::Slabs;
 use crate::swap::SwapArea;
@@ -49,6 +50,8 @@ pub struct Manager<O> {
     pub(crate) memcgs: Vec<Memcg>,
     /// Ids of removed groups, to be used again.
     pub(crate) free_memcgs: Vec<MemcgId>,
+    /// Groups in which walks will find nothing.
+    pub(crate) quiet: QuietGroups,
     /// Charges in advance, by CPU.
     pub(crate) stocks: Vec<Stock>,
     pub(crate) soft_limit_trees: SoftLimitTrees,
@@ -110,6 +113,7 @@ impl<O: Owners> Manager<O> {
             nodes: (0..nr_nodes).map(|_| NodeState::new()).collect(),
             memcgs: alloc::vec![Memcg::new("root".into(), MemcgId::NONE, nr_nodes)],
             free_memcgs: Vec::new(),
+            quiet: QuietGroups::new(nr_nodes),
             stocks: (0..nr_cpus).map(|_| Stock::EMPTY).collect(),
             soft_limit_trees: SoftLimitTrees::new(nr_nodes),
             legacy_wait: None,

@@ -68,7 +68,12 @@ impl PageCounter {
 
     /// What of `min` and of `low` is in use: what counts against the parent's protection.
     pub(crate) fn protected_usage(&self) -> [u64; 2] {
-        [self.usage.min(self.min), self.usage.min(self.low)]
+        self.protected_part(self.usage)
+    }
+
+    /// What of `min` and of `low` so many pages use.
+    pub(crate) fn protected_part(&self, usage: u64) -> [u64; 2] {
+        [usage.min(self.min), usage.min(self.low)]
     }
 
     /// The parent's view after a child's protected usage went from `old` to `new`.

@@ -23,6 +23,7 @@ impl<O: Owners> Manager<O> {
             nodes,
             memcgs,
             free_memcgs,
+            quiet: _, // follows from the groups
             stocks,
             soft_limit_trees,
             legacy_wait,

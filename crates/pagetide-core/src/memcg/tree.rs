@@ -47,6 +47,7 @@ impl<O: Owners> Manager<O> {
                 id
             }
         };
+        self.quiet.forget();
         let last = core::mem::replace(&mut self.memcgs[parent.idx()].last_child, id);
         self.memcgs[id.idx()].prev_sibling = last;
         if last.is_some() {
@@ -73,6 +74,7 @@ impl<O: Owners> Manager<O> {
             return Err(Errno::Ebusy);
         }
         let parent = group.parent;
+        self.quiet.forget();
         self.set_protection(id, 0, 0);
         self.drain_all_stock(id);
         self.lru_add_drain_all();
@@ -162,6 +164,7 @@ impl<O: Owners> Manager<O> {
     }
 
     fn unlink(&mut self, id: MemcgId) {
+        self.quiet.forget();
         let Memcg { parent, prev_sibling, next_sibling, .. } = self.memcgs[id.idx()];
         if prev_sibling.is_some() {
             self.memcgs[prev_sibling.idx()].next_sibling = next_sibling;
@@ -313,7 +316,7 @@ impl<O: Owners> Manager<O> {
     pub(crate) fn memcg_swap_left(&self, memcg: MemcgId) -> u64 {
         let mut left = u64::from(self.swap.free());
         let mut at = memcg;
-        while at.is_some() && at != ROOT {
+        while left > 0 && at.is_some() && at != ROOT {
             left = left.min(self.memcgs[at.idx()].swap.margin());
             at = self.memcgs[at.idx()].parent;
         }

@@ -20,6 +20,7 @@ pub(crate) mod old_balance;
 mod page_policy;
 pub(crate) mod plan;
 mod protection;
+pub(crate) mod quiet;
 mod reclaim_pages;
 pub mod scan_count;
 pub mod shrink_list;
@@ -69,7 +70,7 @@ pub struct NodeTally {
 }
 
 /// One reclaimer's wishes and results (Linux `struct scan_control`).
-#[derive(Clone, Debug, State)]
+#[derive(Clone, Copy, Debug, State)]
 pub struct ScanControl {
     /// Who reclaims.
     pub reclaimer: Reclaimer,

@@ -76,10 +76,11 @@ impl<O: Owners> Manager<O> {
             return;
         }
         let (min, low) = (group.memory.min, group.memory.low);
+        let parent = &self.memcgs[group.parent.idx()].memory;
+        let is_below_protected = [parent.min, parent.low, parent.emin, parent.elow] != [0; 4];
         let (emin, elow) = if group.parent == root {
             (min, low)
         } else {
-            let parent = &self.memcgs[group.parent.idx()].memory;
             let granted = |setting, effective, claimed| match self.config.memory_protection {
                 MemoryProtection::OwnOnly => {
                     effective_protection(usage, setting, effective, claimed)
@@ -94,7 +95,12 @@ impl<O: Owners> Manager<O> {
             )
         };
         let counter = &mut self.memcgs[memcg.idx()].memory;
+        let was_protected = [counter.emin, counter.elow] != [0; 2];
         counter.emin = emin;
         counter.elow = elow;
+        if was_protected && [min, low, emin, elow] == [0; 4] && !is_below_protected {
+            // Until now it was set apart for it.
+            self.quiet.forget();
+        }
     }
 }

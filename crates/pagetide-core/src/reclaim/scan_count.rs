@@ -6,7 +6,7 @@
 //! protection that policies gave them. All arithmetic is integer, in the kernel's order.
 
 use super::{ScanControl, DEACTIVATE_ANON, DEACTIVATE_FILE};
-use crate::lruvec::Lru;
+use crate::lruvec::{Lru, Lruvec};
 use crate::manager::Manager;
 use crate::memcg::ROOT;
 use crate::owners::Owners;
@@ -20,7 +20,7 @@ pub type ScanCounts = [u64; 4];
 impl<O: Owners> Manager<O> {
     /// Whether an inactive list is too small for its active one (Linux `inactive_is_low`): the
     /// ratio grows with the square root of ten times the size in GiB.
-    pub(super) fn inactive_is_short(&self, inactive: u64, active: u64) -> bool {
+    pub(crate) fn inactive_is_short(&self, inactive: u64, active: u64) -> bool {
         let gb = (inactive + active) >> (30 - self.mem.page_size.shift());
         let ratio = if gb > 0 { int_sqrt(10 * gb) } else { 1 };
         inactive * ratio < active
@@ -122,11 +122,11 @@ impl<O: Owners> Manager<O> {
     ) -> ScanCounts {
         let group = &self.memcgs[memcg.idx()];
         let lruvec = &group.lruvecs[node.idx()];
-        let scans = Lru::EVICTABLE.map(|lru| {
-            let size = match sc.only_zone {
-                None => lruvec.size_in_zones(lru, sc.reclaim_idx),
-                Some(zone) => lruvec.zone_sizes[zone][lru as usize],
-            };
+        let zones = match sc.only_zone {
+            None => &lruvec.zone_sizes[..=sc.reclaim_idx],
+            Some(zone) => &lruvec.zone_sizes[zone..=zone],
+        };
+        let scans = Lruvec::sizes_in(zones).map(|size| {
             let size = if plan.protected > 0 {
                 // Usage counts more than the lists: page tables, stocks, other nodes.
                 let usage = group.memory.usage.max(plan.protected);
@@ -151,16 +151,14 @@ impl<O: Owners> Manager<O> {
         } else {
             balance
         };
-        Lru::EVICTABLE.map(|lru| {
-            let scan = scans[lru as usize];
-            let (anon, file, denominator) = match balance {
-                Balance::Equal => return scan,
-                Balance::Fract { anon, file, denominator } => (anon, file, denominator),
-                Balance::Anon => (1, 0, 1),
-                Balance::File => (0, 1, 1),
-            };
-            let fraction = if lru.is_file() { file } else { anon };
-            scan * fraction / denominator
-        })
+        match balance {
+            Balance::Equal => scans,
+            Balance::Anon => [scans[0], scans[1], 0, 0],
+            Balance::File => [0, 0, scans[2], scans[3]],
+            Balance::Fract { anon, file, denominator } => Lru::EVICTABLE.map(|lru| {
+                let fraction = if lru.is_file() { file } else { anon };
+                scans[lru as usize] * fraction / denominator
+            }),
+        }
     }
 }

@@ -81,6 +81,10 @@ impl<O: Owners> Manager<O> {
     /// does them side by side; one at a time, while pages are judged, they were half of the cost
     /// of reclaim. Changes nothing.
     fn warm_batch(&self, taken: &[Pfn]) {
+        // Of one page there is nothing to do side by side.
+        if taken.len() < 2 {
+            return;
+        }
         let mut loaded = 0;
         for &pfn in taken {
             let page = &self.mem.pages[pfn.idx()];

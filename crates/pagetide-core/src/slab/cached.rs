@@ -14,6 +14,8 @@
 mod keep;
 mod shadow_nodes;
 
+pub(crate) use shadow_nodes::PAGES_A_SHADOW_NODE;
+
 use super::Object;
 use crate::digest::State;
 use alloc::vec::Vec;

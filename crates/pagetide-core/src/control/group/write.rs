@@ -139,6 +139,7 @@ impl<O: Owners> Manager<O> {
             }
             GroupControl::SoftLimitInBytes => {
                 group.soft_limit = pages;
+                self.quiet.forget();
                 if pages != UNLIMITED {
                     self.use_soft_limits();
                 }
@@ -159,6 +160,7 @@ impl<O: Owners> Manager<O> {
                     return refuse(Errno::Einval, "is out of range");
                 }
                 group.shrink_priority = number as i8;
+                self.quiet.forget();
                 return Ok(None);
             }
             GroupControl::Reclaim => {

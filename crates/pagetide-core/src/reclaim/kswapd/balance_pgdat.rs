@@ -197,7 +197,7 @@ impl<O: Owners> Manager<O> {
                     }
                 },
                 Stage::Shrink(ref mut pass) => {
-                    let mut sc = self.nodes[node.idx()].kswapd.sc.clone();
+                    let mut sc = self.nodes[node.idx()].kswapd.sc;
                     let step = self.shrink_node_step(pass, &mut sc, ctx);
                     self.nodes[node.idx()].kswapd.sc = sc;
                     match step {
@@ -391,7 +391,7 @@ impl<O: Owners> Manager<O> {
         if !self.can_age_anon_pages() || (!each && !self.inactive_is_low(ROOT, node, false)) {
             return;
         }
-        let sc = self.nodes[node.idx()].kswapd.sc.clone();
+        let sc = self.nodes[node.idx()].kswapd.sc;
         self.mem.events.priority = sc.priority;
         let mut next = Some(ROOT);
         while let Some(memcg) = next {

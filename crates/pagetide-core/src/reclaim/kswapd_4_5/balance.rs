@@ -108,7 +108,7 @@ impl<O: Owners> Manager<O> {
             }
             Place::Shrink(zone, pass) => {
                 let zone = *zone;
-                let mut sc = self.nodes[node.idx()].kswapd.sc.clone();
+                let mut sc = self.nodes[node.idx()].kswapd.sc;
                 let step = self.shrink_node_step(pass, &mut sc, ctx);
                 self.nodes[node.idx()].kswapd.sc = sc;
                 match step {

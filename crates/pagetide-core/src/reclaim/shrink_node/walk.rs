@@ -15,6 +15,7 @@ use crate::manager::Manager;
 use crate::memcg::ROOT;
 use crate::owners::Owners;
 use crate::page::PageFlags;
+use crate::plugin::Plan;
 use crate::reclaim::plan::{GroupAt, WalkEnded};
 use crate::reclaim::ScanControl;
 use crate::units::{
@@ -122,10 +123,13 @@ impl<O: Owners> Manager<O> {
                     }
                     return self.legacy_wait(sc, pass.node);
                 }
-                Stage::Walk => match self.first_of_walk(pass, sc) {
-                    Some(at) => pass.stage = Stage::At(self.position_of(at)),
-                    None => return NodeStep::Done(self.shrink_node_end(pass, sc)),
-                },
+                Stage::Walk => {
+                    self.walk_begins();
+                    match self.first_of_walk(pass, sc) {
+                        Some(at) => pass.stage = Stage::At(self.position_of(at)),
+                        None => return NodeStep::Done(self.shrink_node_end(pass, sc)),
+                    }
+                }
                 Stage::At(at) => {
                     let position = *at;
                     let Some(memcg) = self.at_position_in_walk(position) else {
@@ -134,10 +138,28 @@ impl<O: Owners> Manager<O> {
                     if visits == VISITS_A_STEP {
                         return NodeStep::Continue;
                     }
+                    // Who has enough already leaves after one.
+                    let leaves = self.walks_in_part(sc) && sc.nr_reclaimed >= sc.nr_to_reclaim;
+                    let most = if leaves { 1 } else { VISITS_A_STEP - visits };
+                    let root = sc.target.unwrap_or(ROOT);
+                    if let Some((passed, last)) = self.pass_quiet(root, memcg, pass.node, sc, most)
+                    {
+                        visits += passed;
+                        self.mem.work.lruvecs_visited += passed;
+                        if let Some(done) = self.next_of_walk(pass, last, sc) {
+                            return done;
+                        }
+                        continue;
+                    }
                     visits += 1;
                     self.mem.work.lruvecs_visited += 1;
+                    self.looked_at_group();
+                    self.warm_groups(root, memcg, pass.node, sc);
                     let visit = GroupAt { memcg, node: pass.node, walk: pass.walk };
-                    let plan = self.plan_group(visit, sc);
+                    let plan = match self.has_no_rules(memcg, sc) {
+                        true => Plan { skip: false, priority: sc.priority, protected: 0 },
+                        false => self.plan_group(visit, sc),
+                    };
                     if plan.skip {
                         if let Some(done) = self.next_of_walk(pass, memcg, sc) {
                             return done;
@@ -152,6 +174,7 @@ impl<O: Owners> Manager<O> {
                             pass.stage = Stage::Slab(position, slab);
                             continue;
                         }
+                        self.found_nothing(memcg, pass.node);
                         if let Some(done) = self.next_of_walk(pass, memcg, sc) {
                             return done;
                         }

@@ -2,7 +2,7 @@
 //!
 //! Linux: `dput`, `iput`, `list_lru_add`, `list_lru_del` (6.1).
 
-use super::{CachedId, CachedKind, Entry, NONE};
+use super::{CachedId, CachedKind, Entry, NONE, PAGES_A_SHADOW_NODE, SHADOW_NODES};
 use crate::effect::Effect;
 use crate::manager::Manager;
 use crate::owners::Owners;
@@ -47,8 +47,12 @@ impl<O: Owners> Manager<O> {
             self.note_entry(holds, at);
         }
         let (memcg, node) = self.list_of(object);
-        let list = &mut self.memcgs[memcg.idx()].cached[node.idx()].lists[list];
-        self.slabs.cached.push_back(list, at);
+        let lists = &mut self.memcgs[memcg.idx()].cached[node.idx()];
+        self.slabs.cached.push_back(&mut lists.lists[list], at);
+        match list {
+            SHADOW_NODES => self.quiet.pages_left(memcg, node, PAGES_A_SHADOW_NODE),
+            _ => self.quiet.must_be_looked_at(memcg, node),
+        }
         at
     }
 

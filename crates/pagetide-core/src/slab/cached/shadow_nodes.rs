@@ -19,6 +19,8 @@ use crate::vmstat::Event;
 /// Pages for which one shadow node is kept, as a shift: a node has 64 slots, an eighth of them may be in use
 /// (Linux `XA_CHUNK_SHIFT - 3`).
 const PAGES_SHIFT: u32 = 6 - 3;
+/// The same as a number.
+pub(crate) const PAGES_A_SHADOW_NODE: u64 = 1 << PAGES_SHIFT;
 
 impl<O: Owners> Manager<O> {
     /// A node has lost its last page and still has shadows. `tree` and `index` say where it is.
@@ -50,6 +52,11 @@ impl<O: Owners> Manager<O> {
         let Some(lists) = group.cached.get(node.idx()).filter(|it| it.nr_shadow_nodes() > 0) else {
             return 0;
         };
+        // Seldom too many: not even if each entry of a list were one page, and there were no slabs.
+        let entries: u64 = group.lruvecs[node.idx()].lists.iter().map(|list| list.len).sum();
+        if lists.nr_shadow_nodes() <= entries >> PAGES_SHIFT {
+            return 0;
+        }
         let listed: u64 = group.lruvecs[node.idx()].zone_sizes.iter().flatten().sum();
         let clones = group.clones.iter().map(|clone| self.slabs.caches[clone.idx()].bytes());
         let slabs = group.slab_bytes.map(|bytes| bytes.max(0) as u64).iter().sum::<u64>();

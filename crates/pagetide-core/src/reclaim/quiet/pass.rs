@@ -1,0 +1,217 @@
+//! Passing groups in which there is nothing to do, and finding out which those are.
+//!
+//! Linux: nothing; see the parent.
+
+use super::{arrivals_until, first_to_leave_alone, quiet_in_a_row, Margin, Rules, NEVER};
+use crate::config::{ShrinkPriorityPolicy, SoftLimitPolicy};
+use crate::lruvec::Lru;
+use crate::manager::Manager;
+use crate::memcg::ROOT;
+use crate::owners::Owners;
+use crate::page_counter::UNLIMITED;
+use crate::reclaim::ScanControl;
+use crate::slab::cached::PAGES_A_SHADOW_NODE;
+use crate::units::{MemcgId, NodeId, DEF_PRIORITY};
+
+impl<O: Owners> Manager<O> {
+    fn rules_of_walks(&self) -> Rules {
+        Rules {
+            soft_limit: self.config.soft_limit,
+            shrink_priority: self.config.shrink_priority,
+            can_age_anon: self.can_age_anon_pages(),
+        }
+    }
+
+    /// A walk begins: writes its order down, if that pays.
+    pub(in crate::reclaim) fn walk_begins(&mut self) {
+        self.quiet.warmed = 0;
+        // To write it down takes as long as a walk: no more often than so many groups were looked at without.
+        let is_due = self.quiet.rules.is_none() && self.quiet.looked_at >= self.memcgs.len();
+        let has_changed = self.quiet.rules.is_some_and(|rules| rules != self.rules_of_walks());
+        if is_due || has_changed {
+            self.write_down_walk();
+        }
+    }
+
+    fn write_down_walk(&mut self) {
+        let mut quiet = core::mem::take(&mut self.quiet);
+        quiet.order.clear();
+        quiet.order.extend(self.memcg_ids());
+        let nr = quiet.order.len();
+        let rules = self.rules_of_walks();
+        quiet.places.clear();
+        quiet.places.resize(self.memcgs.len(), 0);
+        quiet.set_apart.clear();
+        for (place, &id) in quiet.order.iter().enumerate() {
+            quiet.places[id.idx()] = place as u32;
+            let parent = self.memcgs[id.idx()].parent;
+            let above = parent.is_some() && quiet.set_apart[quiet.places[parent.idx()] as usize];
+            quiet.set_apart.push(above || self.is_set_apart(id, rules));
+        }
+        // From the last group back: what is below a group is known before it.
+        quiet.ends.clear();
+        quiet.ends.extend(1..=nr as u32);
+        for place in (1..nr).rev() {
+            let parent = self.memcgs[quiet.order[place].idx()].parent;
+            let above = quiet.places[parent.idx()] as usize;
+            quiet.ends[above] = quiet.ends[above].max(quiet.ends[place]);
+        }
+        for node in &mut quiet.nodes {
+            node.from.clear();
+            node.from.resize(nr, NEVER);
+            node.margins.clear();
+            node.margins.resize(nr, Margin::default());
+        }
+        quiet.rules = Some(rules);
+        quiet.looked_at = 0;
+        self.quiet = quiet;
+    }
+
+    /// Whether a setting of a group can change what a walk does with it and with those below.
+    fn is_set_apart(&self, memcg: MemcgId, rules: Rules) -> bool {
+        let group = &self.memcgs[memcg.idx()];
+        let counter = &group.memory;
+        let heeds_soft_limits = match rules.soft_limit {
+            SoftLimitPolicy::Off | SoftLimitPolicy::Tree => false,
+            SoftLimitPolicy::Hierarchical | SoftLimitPolicy::TwoPass | SoftLimitPolicy::Graded => {
+                true
+            }
+        };
+        let heeds_shrink_priority = rules.shrink_priority != ShrinkPriorityPolicy::Off;
+        [counter.min, counter.low, counter.emin, counter.elow] != [0; 4]
+            || heeds_soft_limits && group.soft_limit != UNLIMITED
+            || heeds_shrink_priority && group.shrink_priority != DEF_PRIORITY
+    }
+
+    /// Whether walks of this kind may pass groups at all.
+    fn may_pass(&self, sc: &ScanControl) -> bool {
+        // Old kernels age what they remember of a group at each visit. The first of two passes takes note of whom
+        // it passes over. Policies from outside are asked about each group.
+        self.quiet.rules == Some(self.rules_of_walks())
+            && sc.priority >= 0
+            && !self.era.balances_by_rotation
+            && self.config.soft_limit != SoftLimitPolicy::TwoPass
+            && self.plugins.groups.is_none()
+            && self.plugins.pages.is_none()
+    }
+
+    /// How many groups from `memcg` on, at most `most`, a walk over `root` may count as visited without a look, and
+    /// the last of them.
+    #[inline]
+    pub(in crate::reclaim) fn pass_quiet(
+        &self,
+        root: MemcgId,
+        memcg: MemcgId,
+        node: NodeId,
+        sc: &ScanControl,
+        most: u32,
+    ) -> Option<(u32, MemcgId)> {
+        if !self.may_pass(sc) {
+            return None;
+        }
+        let quiet = &self.quiet;
+        let place = quiet.places[memcg.idx()] as usize;
+        let end = quiet.ends[quiet.places[root.idx()] as usize] as usize;
+        let end = end.min(place + most as usize);
+        let row = quiet.nodes[node.idx()].from.get(place..end)?;
+        let passed = quiet_in_a_row(row, sc.priority as u8);
+        let last = place + passed.checked_sub(1)?;
+        Some((passed as u32, quiet.order[last]))
+    }
+
+    /// Whether no setting of the group or of one above can change the plan for it: there are none, and nobody from
+    /// outside is asked.
+    #[inline]
+    pub(in crate::reclaim) fn has_no_rules(&self, memcg: MemcgId, sc: &ScanControl) -> bool {
+        self.may_pass(sc) && !self.quiet.set_apart[self.quiet.places[memcg.idx()] as usize]
+    }
+
+    /// A group is looked at.
+    #[inline]
+    pub(in crate::reclaim) fn looked_at_group(&mut self) {
+        self.quiet.looked_at += 1;
+    }
+
+    /// A visit has found nothing to do: from which priority on that will be so again.
+    pub(in crate::reclaim) fn found_nothing(&mut self, memcg: MemcgId, node: NodeId) {
+        if self.quiet.rules.is_none() || self.plugins.pages.is_some() {
+            return;
+        }
+        let (largest, departures) = self.quiet_lists(memcg, node).unwrap_or((u64::MAX, 0));
+        let place = self.quiet.places[memcg.idx()] as usize;
+        let from = first_to_leave_alone(largest);
+        let quiet = &mut self.quiet.nodes[node.idx()];
+        quiet.from[place] = from;
+        quiet.margins[place] = Margin {
+            arrivals: as_margin(arrivals_until(from, largest)),
+            departures: as_margin(departures),
+        };
+    }
+
+    /// The size of the largest list of a group that is left alone as long as its lists are too small to be scanned,
+    /// and the pages that may leave before it is not.
+    fn quiet_lists(&self, memcg: MemcgId, node: NodeId) -> Option<(u64, u64)> {
+        let group = &self.memcgs[memcg.idx()];
+        let place = self.quiet.places[memcg.idx()] as usize;
+        let lruvec = group.lruvecs.get(node.idx())?;
+        let kept = group.cached.get(node.idx())?;
+        let sizes = Lru::EVICTABLE.map(|lru| lruvec.size(lru));
+        let listed = sizes.iter().sum::<u64>() + lruvec.size(Lru::Unevictable);
+        let departures = listed.checked_sub(kept.nr_shadow_nodes() * PAGES_A_SHADOW_NODE)?;
+        // The root is always looked at: it has no quick way out.
+        let must_look = memcg == ROOT
+            || self.quiet.set_apart[place]
+            || kept.nr_unused() > 0
+            || self.can_age_anon_pages() && self.inactive_is_low(memcg, node, false);
+        let largest = sizes.into_iter().max()?;
+        (!must_look).then_some((largest, departures))
+    }
+
+    /// The order is that of a walk, and no byte is too small. Says which.
+    pub(crate) fn audit_quiet(&self) -> Result<(), alloc::string::String> {
+        let quiet = &self.quiet;
+        if quiet.rules != Some(self.rules_of_walks()) || self.plugins.pages.is_some() {
+            return Ok(());
+        }
+        if !self.memcg_ids().eq(quiet.order.iter().copied()) {
+            return Err("the order is not that of a walk".into());
+        }
+        for (place, &id) in quiet.order.iter().enumerate() {
+            let mut below = quiet.order[place..].iter();
+            let nr = below.by_ref().take_while(|&&at| self.is_descendant(at, id)).count();
+            if quiet.ends[place] as usize != place + nr || quiet.places[id.idx()] as usize != place
+            {
+                return Err(alloc::format!("{id:?} is at {place}, with {nr} groups"));
+            }
+            let parent = self.memcgs[id.idx()].parent;
+            let above = parent.is_some() && quiet.set_apart[quiet.places[parent.idx()] as usize];
+            let set_apart = above || self.is_set_apart(id, self.rules_of_walks());
+            if set_apart && !quiet.set_apart[place] {
+                return Err(alloc::format!("{id:?} has settings that walks would pass"));
+            }
+            for (node, at) in quiet.nodes.iter().enumerate() {
+                let (from, margin) = (at.from[place], at.margins[place]);
+                if from == NEVER {
+                    continue;
+                }
+                let found = self.quiet_lists(id, NodeId(node as u8));
+                let holds = found.is_some_and(|(largest, departures)| {
+                    from >= first_to_leave_alone(largest)
+                        && u64::from(margin.arrivals) <= arrivals_until(from, largest)
+                        && u64::from(margin.departures) <= departures
+                });
+                if !holds {
+                    return Err(alloc::format!(
+                        "{id:?} node{node}: quiet from {from}, {margin:?}, not {found:?}"
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A margin as it is kept: it may be smaller than it is.
+fn as_margin(pages: u64) -> u32 {
+    u32::try_from(pages).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,100 @@
+//! Loading what a walk will look at in the next groups.
+//!
+//! Linux: nothing; `prefetchw_prev_lru_folio` (mm/vmscan.c, 6.1) is of the kind, within one list. Where groups are
+//! many a walk takes a page or two of each list, so that nearly every load waits for memory: the oldest page, the page
+//! before it, the entry that maps it. Those of one page depend on each other, those of different groups do not. So the
+//! loads of several groups are made side by side, before the first of these groups is shrunk.
+//!
+//! Invariant: changes nothing.
+
+use crate::lruvec::Lru;
+use crate::manager::Manager;
+use crate::owners::{Owners, Slot};
+use crate::reclaim::ScanControl;
+use crate::units::{MemcgId, NodeId, Pfn};
+
+/// Groups whose loads are made side by side: more than a processor can have under way, few enough that nothing is out
+/// of its cache again when its turn comes.
+const AT_ONCE: usize = 8;
+/// Places behind a group that are searched for others to look at.
+const FAR: usize = 128;
+/// Lists that a group is scanned on.
+const LISTS: usize = Lru::EVICTABLE.len();
+
+impl<O: Owners> Manager<O> {
+    /// A walk over `root` looks at `memcg`: loads what it will need of this group and of the next ones, unless that was
+    /// done with an earlier one.
+    #[inline]
+    pub(in crate::reclaim) fn warm_groups(
+        &mut self,
+        root: MemcgId,
+        memcg: MemcgId,
+        node: NodeId,
+        sc: &ScanControl,
+    ) {
+        if self.quiet.rules.is_some() && self.quiet.places[memcg.idx()] >= self.quiet.warmed {
+            self.warm_next_groups(root, memcg, node, sc);
+        }
+    }
+
+    fn warm_next_groups(&mut self, root: MemcgId, memcg: MemcgId, node: NodeId, sc: &ScanControl) {
+        let quiet = &mut self.quiet;
+        let place = quiet.places[memcg.idx()] as usize;
+        let end = quiet.ends[quiet.places[root.idx()] as usize] as usize;
+        let end = end.min(place + FAR);
+        let from = &quiet.nodes[node.idx()].from;
+        let mut groups = [memcg; AT_ONCE];
+        let (mut nr, mut at) = (0, place);
+        while at < end && nr < AT_ONCE {
+            if i64::from(from[at]) > i64::from(sc.priority) {
+                groups[nr] = quiet.order[at];
+                nr += 1;
+            }
+            at += 1;
+        }
+        quiet.warmed = at as u32;
+        if nr < 2 {
+            return;
+        }
+        let mut loaded = 0;
+        // What is taken off lists, and beside what pages of an active list are put.
+        let mut tails = [Pfn::NONE; AT_ONCE * LISTS];
+        let mut heads = [Pfn::NONE; AT_ONCE * LISTS];
+        let ends = tails.chunks_mut(LISTS).zip(heads.chunks_mut(LISTS));
+        for ((tails, heads), memcg) in ends.zip(&groups[..nr]) {
+            let group = &self.memcgs[memcg.idx()];
+            let lists = &group.lruvecs[node.idx()].lists;
+            for lru in Lru::EVICTABLE {
+                let at = lru as usize;
+                if lists[at].len >> sc.priority.max(0) > 0 {
+                    tails[at] = lists[at].tail;
+                    heads[at] = if lru.is_active() { lists[at - 1].head } else { Pfn::NONE };
+                }
+            }
+            loaded ^= group.warm(node);
+        }
+        for tail in tails.into_iter().filter(|tail| tail.is_some()) {
+            loaded ^= u64::from(self.mem.pages[tail.idx()].mapcount);
+        }
+        for head in heads.into_iter().filter(|head| head.is_some()) {
+            loaded ^= u64::from(self.mem.pages[head.idx()].mapcount);
+        }
+        core::hint::black_box(loaded);
+        for tail in tails.into_iter().filter(|tail| tail.is_some()) {
+            let page = &self.mem.pages[tail.idx()];
+            if page.prev.is_some() {
+                loaded ^= u64::from(self.mem.pages[page.prev.idx()].mapcount);
+            }
+            if page.mapcount > 0 {
+                loaded ^= u64::from(self.owners.prefetch(Slot::of(page)));
+            }
+        }
+        core::hint::black_box(loaded);
+        for tail in tails.into_iter().filter(|tail| tail.is_some()) {
+            let page = &self.mem.pages[tail.idx()];
+            let slot = Slot::of(page);
+            loaded ^= u64::from(self.owners.prefetch_eviction(slot, page.mapcount > 0));
+        }
+        core::hint::black_box(loaded);
+    }
+}
