@@ -91,12 +91,9 @@ impl PageArray {
     }
 
     /// The frames whose descriptors are written, and these; lowest first.
-    pub fn opened(&self) -> impl Iterator<Item = (Pfn, &Page)> {
-        let blocks = self.blocks.iter().zip(self.pages.chunks(BLOCK)).enumerate();
-        let opened = blocks.filter(|(_, (block, _))| block.content == Content::Opened);
-        opened.flat_map(|(at, (_, pages))| {
-            pages.iter().enumerate().map(move |(i, page)| (Pfn((at * BLOCK + i) as u32), page))
-        })
+    #[inline]
+    pub fn opened(&self) -> Opened<'_> {
+        Opened { array: self, block: 0, at: 0, rest: [].iter() }
     }
 
     /// First frames of the fresh blocks that are free; lowest first.
@@ -206,6 +203,39 @@ impl PageArray {
         list.tail = pfn;
         list.len += 1;
         true
+    }
+}
+
+/// A walk over the frames whose descriptors are written ([`PageArray::opened`]).
+#[derive(Clone, Debug)]
+pub struct Opened<'a> {
+    array: &'a PageArray,
+    /// The block behind the one that is walked over.
+    block: usize,
+    /// The next frame.
+    at: u32,
+    rest: core::slice::Iter<'a, Page>,
+}
+
+impl<'a> Iterator for Opened<'a> {
+    type Item = (Pfn, &'a Page);
+
+    #[inline]
+    fn next(&mut self) -> Option<(Pfn, &'a Page)> {
+        loop {
+            if let Some(page) = self.rest.next() {
+                self.at += 1;
+                return Some((Pfn(self.at - 1), page));
+            }
+            let is_opened = self.array.blocks.get(self.block)?.content == Content::Opened;
+            let first = self.block * BLOCK;
+            self.block += 1;
+            if is_opened {
+                let end = (first + BLOCK).min(self.array.len());
+                self.at = first as u32;
+                self.rest = self.array.pages[first..end].iter();
+            }
+        }
     }
 }
 
