@@ -10,7 +10,7 @@
 
 pub mod free_lists;
 
-use crate::buddy::Placement;
+use crate::buddy::{mark_allocated, Placement};
 use crate::event::EventLog;
 use crate::gfp::MigrateType;
 use crate::node::{
@@ -320,7 +320,7 @@ fn hold(zone: &mut Zone, pages: &mut PageArray, start: u32, end: u32, nr: u64) -
     if nr == 0 {
         return held_end;
     }
-    pages.hold(start..held_end);
+    pages.hold(start..held_end, |pages, pfn| mark_allocated(pages, pfn, 0));
     for block in start / size..held_end.div_ceil(size) {
         zone.set_block_type(Pfn(block * size), MigrateType::Unmovable);
     }

@@ -97,7 +97,7 @@ impl Zone {
     /// looked at. False, and nothing done, if somebody has.
     pub(crate) fn free_fresh(&mut self, pages: &mut PageArray, pfn: Pfn, mt: MigrateType) -> bool {
         let area = &mut self.free_area[usize::from(MAX_PAGE_ORDER)];
-        let is_fresh = pages.free_fresh(&mut area.lists[mt.idx()], pfn, mt);
+        let is_fresh = area.lists[mt.idx()].push_tail_fresh(pages, pfn, mt as u8);
         if is_fresh {
             area.nr_free += 1;
             self.add_free(1 << MAX_PAGE_ORDER);

@@ -76,6 +76,20 @@ impl List {
         self.len += 1;
     }
 
+    /// Adds a block that is as boot has left it at the tail, without opening it ([`PageArray::link_fresh`]). False, and
+    /// nothing done, if it is not.
+    pub(crate) fn push_tail_fresh(&mut self, pages: &mut PageArray, pfn: Pfn, mt: u8) -> bool {
+        if !pages.link_fresh(pfn, mt, self.tail) {
+            return false;
+        }
+        if self.head.is_none() {
+            self.head = pfn;
+        }
+        self.tail = pfn;
+        self.len += 1;
+        true
+    }
+
     /// Adds `pfn` beside `at`, which is on the list, on the side of the head.
     pub fn insert_before(&mut self, pages: &mut PageArray, at: Pfn, pfn: Pfn, place: Place) {
         let prev = core::mem::replace(&mut pages[at.idx()].prev, pfn);

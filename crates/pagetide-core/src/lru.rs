@@ -187,13 +187,7 @@ impl<O: Owners> Manager<O> {
 
     /// Counts pages of a zone that came to a list, or left it.
     #[inline]
-    fn count_lru(
-        &mut self,
-        memcg: MemcgId,
-        (node, zone): (NodeId, usize),
-        lru: Lru,
-        change: i64,
-    ) {
+    fn count_lru(&mut self, memcg: MemcgId, (node, zone): (NodeId, usize), lru: Lru, change: i64) {
         let state = &mut self.nodes[node.idx()];
         let stat = &mut state.stats[lru as usize];
         *stat = stat.wrapping_add_signed(change);

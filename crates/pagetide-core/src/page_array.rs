@@ -12,8 +12,6 @@
 //! builds with assertions.
 
 use crate::digest::{Digest, State};
-use crate::gfp::MigrateType;
-use crate::list::List;
 use crate::page::{Page, Place};
 use crate::units::{NodeId, Pfn, MAX_PAGE_ORDER};
 use alloc::vec::Vec;
@@ -32,8 +30,8 @@ enum Content {
     Reserved,
     /// The kernel holds each by itself.
     Held,
-    /// One free block on the list of this type, between these two.
-    Free { mt: MigrateType, prev: Pfn, next: Pfn },
+    /// One free block on the list of this type (a [`MigrateType`](crate::gfp::MigrateType)), between these two.
+    Free { mt: u8, prev: Pfn, next: Pfn },
 }
 
 /// What is known of a block beside its descriptors.
@@ -166,8 +164,8 @@ impl PageArray {
         }
     }
 
-    /// Lets the kernel hold frames that nobody has managed, each by itself.
-    pub(crate) fn hold(&mut self, frames: Range<u32>) {
+    /// Lets the kernel hold frames that nobody has managed, each by itself; `mark` does so with one that is opened.
+    pub(crate) fn hold(&mut self, frames: Range<u32>, mark: impl Fn(&mut PageArray, Pfn)) {
         let (mut at, end) = (frames.start as usize, frames.end as usize);
         while at < end {
             let is_whole = at.is_multiple_of(BLOCK) && end - at >= BLOCK;
@@ -177,31 +175,26 @@ impl PageArray {
                 at += BLOCK;
             } else {
                 self.open(Pfn(at as u32));
-                crate::buddy::mark_allocated(self, Pfn(at as u32), 0);
+                mark(self, Pfn(at as u32));
                 at += 1;
             }
         }
     }
 
-    /// Puts a fresh block of the largest order on the tail of a list of free blocks of `mt`, without opening it.
-    /// False, and nothing done, if it is not fresh, or not all there.
-    pub(crate) fn free_fresh(&mut self, list: &mut List, pfn: Pfn, mt: MigrateType) -> bool {
+    /// Links a fresh block of the largest order behind the last one of a list of free blocks of a type, without opening
+    /// it. False, and nothing done, if it is not fresh, or not all there.
+    pub(crate) fn link_fresh(&mut self, pfn: Pfn, mt: u8, last: Pfn) -> bool {
         let first = pfn.idx();
         if !self.is_fresh(first) || first + BLOCK > self.len() {
             return false;
         }
-        let old = list.tail;
-        let free = Content::Free { mt, prev: old, next: Pfn::NONE };
-        self.blocks[first / BLOCK].content = free;
-        if old.is_none() {
-            list.head = pfn;
-        } else if let Content::Free { next, .. } = &mut self.blocks[old.idx() / BLOCK].content {
-            *next = pfn;
-        } else {
-            self.pages[old.idx()].next = pfn;
+        self.blocks[first / BLOCK].content = Content::Free { mt, prev: last, next: Pfn::NONE };
+        if last.is_some() {
+            match &mut self.blocks[last.idx() / BLOCK].content {
+                Content::Free { next, .. } => *next = pfn,
+                _ => self.pages[last.idx()].next = pfn,
+            }
         }
-        list.tail = pfn;
-        list.len += 1;
         true
     }
 }
@@ -251,7 +244,7 @@ impl Block {
                 page.prev = prev;
                 page.next = next;
                 page.private = MAX_PAGE_ORDER.into();
-                page.index = mt as u32;
+                page.index = mt.into();
             }
             Content::Free { .. } => page.place = Place::BuddyTail,
         }
@@ -321,7 +314,7 @@ impl State for PageArray {
                 Content::Reserved => [1, 0, 0, 0],
                 Content::Held => [2, 0, 0, 0],
                 Content::Free { mt, prev, next } => {
-                    [3, mt as u64, u64::from(prev.0), u64::from(next.0)]
+                    [3, mt.into(), u64::from(prev.0), u64::from(next.0)]
                 }
             });
             if content == Content::Opened {

@@ -27,7 +27,10 @@ pub(crate) struct Kept {
 impl Kept {
     pub(crate) fn new(record: &Record) -> Kept {
         let write = u64::from(record.kinds.contains(Kinds::WRITE));
-        Kept { access: record.page << 17 | u64::from(record.region) << 1 | write, time: record.time }
+        Kept {
+            access: record.page << 17 | u64::from(record.region) << 1 | write,
+            time: record.time,
+        }
     }
 
     pub(crate) fn region(self) -> u32 {

@@ -14,6 +14,7 @@
 mod parts;
 mod whole;
 
+use crate::buddy::mark_allocated;
 use crate::gfp::MigrateType;
 use crate::page_array::PageArray;
 use crate::units::{Order, Pfn, NR_PAGE_ORDERS, PAGEBLOCK_NR_PAGES};
@@ -139,7 +140,7 @@ impl FreeLists {
         end: u32,
     ) -> bool {
         let Some(Plan { chunks, typed }) = self.plan(start, end) else { return false };
-        pages.hold(start..end);
+        pages.hold(start..end, |pages, pfn| mark_allocated(pages, pfn, 0));
         for (pfn, mt) in typed {
             zone.set_block_type(Pfn(pfn), mt);
         }
