@@ -173,6 +173,10 @@ def compare(arguments):
 
 # --- calibration ---
 
+# Seconds that a trial of a search may take. So long takes only a world in which a machine has come to a stand: a busy
+# computer must not choose.
+LIMIT = 3600
+
 
 def base_text(name, prefix):
     """The plain scenario with what the calibration adds, as it reads in a directory from which `prefix` leads here."""
@@ -286,9 +290,8 @@ def small_of(metric):
     return 1e-3 if metric.rpartition(".")[2] in ("walltime", "system", "user", "elapsed") else 1.0
 
 
-def trial(arguments, name, texts, variants, seeds):
-    """One world: its figures over some seeds in a row."""
-    spec = calibration()[name]
+def trial(arguments, name, texts, variants, seeds, limit=None):
+    """One world: its figures over some seeds in a row. None if it takes longer than so many seconds."""
     with tempfile.TemporaryDirectory() as directory:
         file = pathlib.Path(directory) / f"{name}.toml"
         file.write_text(base_text(name, f"{EXPERIMENTS}/"))
@@ -299,7 +302,7 @@ def trial(arguments, name, texts, variants, seeds):
             variants,
             seed=seeds[0],
             repeats=len(seeds),
-            limit=spec.get("limit", 900),
+            limit=limit,
             file=file,
         )
 
@@ -323,7 +326,9 @@ def calibrate(arguments):
                 values[it] = moved(free[it], values[it], dice, share)
             texts = {it: "plain" if v == "plain" else text_of(free[it], v) for it, v in values.items()}
             try:
-                found = trial(arguments, name, texts, spec["columns"], spec["seeds"])
+                found = trial(arguments, name, texts, spec["columns"], spec["seeds"], LIMIT)
+                if found is None:
+                    print(f"{name} {at}: not over after {LIMIT} s, and counts as the worst there is", file=sys.stderr)
             except Trouble as trouble:
                 print(trouble, file=sys.stderr)
                 found = None
