@@ -14,7 +14,7 @@ use pagetide_core::plugin::{
 };
 use pagetide_core::process::page_table::{Advice, Backing, VmaId};
 use pagetide_core::process::{Call, Machine, MmId};
-use pagetide_core::units::{MemcgId, NodeId, Pfn, PAGE_SIZE};
+use pagetide_core::units::{MemcgId, NodeId, PAGE_SIZE};
 use pagetide_core::vmstat::Event;
 use strange::{Miser, Wild};
 use world::World;

@@ -1,0 +1,96 @@
+#!/usr/bin/env python3
+"""Counts the instructions of a few fixed loads, and fails if one takes over 5 % more than was recorded.
+
+    scripts/bench_guard.py            compares with scripts/bench_guard.csv
+    scripts/bench_guard.py --accept   records what is counted now
+
+Times are noisy on a shared machine; valgrind's callgrind counts the same instructions each time. They are compared as
+instructions for a request, and of the same compiler only: another one makes other code. The loads are those of
+scripts/bench_zipf.py: a Zipf(1.0) stream over a million pages, 1 or 10 per cent of which fit into memory; `core` is the
+memory manager, `world` the whole simulation.
+
+Needs: cargo and valgrind. Without valgrind it says so and passes.
+"""
+
+import csv
+import json
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+RECORD = ROOT / "scripts" / "bench_guard.csv"
+REQUESTS = 500_000
+LOADS = [(form, percent) for percent in ("1", "10") for form in ("core", "world")]
+# More than this and somebody has to look.
+TOLERANCE = 0.05
+
+
+def built():
+    """The program with the loads."""
+    build = ["cargo", "build", "--release", "--locked", "-p", "pagetide-bench", "--bin", "zipf_peer"]
+    subprocess.run(build, cwd=ROOT, check=True)
+    metadata = ["cargo", "metadata", "--no-deps", "--format-version", "1"]
+    target = json.loads(subprocess.run(metadata, cwd=ROOT, capture_output=True, check=True).stdout)
+    return pathlib.Path(target["target_directory"]) / "release" / "zipf_peer"
+
+
+def compiler():
+    return subprocess.run(["rustc", "--version"], capture_output=True, text=True, check=True).stdout.strip()
+
+
+def instructions(command, out):
+    """How many a command executes."""
+    counted = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={out}", *command]
+    text = subprocess.run(counted, capture_output=True, text=True, check=True).stderr
+    return int(re.search(r"refs:\s+([0-9,]+)", text).group(1).replace(",", ""))
+
+
+def count():
+    """{(form, percent): instructions for a request}."""
+    program = built()
+    found = {}
+    with tempfile.TemporaryDirectory() as directory:
+        trace = str(pathlib.Path(directory) / "zipf.oracleGeneral")
+        subprocess.run([program, "generate", trace, str(REQUESTS)], check=True)
+        for form, percent in LOADS:
+            command = [str(program), "run", trace, str(REQUESTS), percent, form]
+            found[form, percent] = instructions(command, f"{directory}/callgrind.out") / REQUESTS
+    return found
+
+
+def main():
+    accept = sys.argv[1:] == ["--accept"]
+    if sys.argv[1:] and not accept:
+        sys.exit(f"bench_guard.py: what is {' '.join(sys.argv[1:])}? There is --accept")
+    if shutil.which("valgrind") is None:
+        print("bench_guard.py: no valgrind, so nothing is counted", file=sys.stderr)
+        return
+    found = count()
+    if accept:
+        with open(RECORD, "w", newline="") as file:
+            writer = csv.writer(file, lineterminator="\n")
+            writer.writerow(["form", "percent", "instructions", "compiler"])
+            for (form, percent), nr in found.items():
+                writer.writerow([form, percent, f"{nr:.0f}", compiler()])
+    with open(RECORD, newline="") as file:
+        recorded = {(row["form"], row["percent"]): row for row in csv.DictReader(file)}
+    failed = False
+    for load, nr in found.items():
+        row = recorded[load]
+        before = float(row["instructions"])
+        change = nr / before - 1
+        print(f"{load[0]:6} {load[1]:>3} %  {nr:7.0f} instructions a request, {change:+.1%} against {before:.0f}")
+        if row["compiler"] != compiler():
+            print(f"         recorded with {row['compiler']}: not compared")
+        else:
+            failed |= change > TOLERANCE
+    if failed:
+        sys.exit("bench_guard.py: over 5 % more instructions; --accept records them if that is meant")
+
+
+if __name__ == "__main__":
+    main()
