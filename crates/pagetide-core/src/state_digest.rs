@@ -43,6 +43,7 @@ impl<O: Owners> Manager<O> {
             // Nothing between two steps.
             nr_over_high: _,
         } = self;
+        let slabs = slabs.settled();
         let mut digest = Digest::new();
         let parts: [&dyn State; 16] = [
             owners,
@@ -54,7 +55,7 @@ impl<O: Owners> Manager<O> {
             stocks,
             soft_limit_trees,
             legacy_wait,
-            slabs,
+            &*slabs,
             swap,
             lru_batches,
             compactions,

@@ -9,7 +9,7 @@ use crate::manager::Manager;
 use crate::memcg::ROOT;
 use crate::owners::Owners;
 use crate::page::{PageFlags, Place};
-use crate::slab::cpu_slab::{kept_bits, low_bits};
+use crate::slab::cpu_slab::{kept_bits, low_bits, CpuSlab};
 use crate::slab::kmem_cache::{KmemCache, Seat, NO_SLAB};
 use crate::slab::objcg::NO_OWNER;
 use crate::slab::partial::chain;
@@ -64,6 +64,7 @@ impl<O: Owners> Manager<O> {
                 let seat = cache.slabs[slot as usize].seat;
                 check!(seat == Seat::CpuPartial, "{id:?} slab {slot} is on a chain and {seat:?}");
             }
+            self.audit_loan(id, cache, cpu, mine)?;
             if mine.slot == NO_SLAB {
                 let empty = mine.word == 0 && mine.returnable == 0;
                 check!(empty, "{id:?} CPU {cpu} has objects of no slab");
@@ -141,6 +142,34 @@ impl<O: Owners> Manager<O> {
         Ok(())
     }
 
+    /// What a CPU has borrowed: marked objects have no owner yet, and the stock can pay for them.
+    fn audit_loan(
+        &self,
+        id: CacheId,
+        cache: &KmemCache,
+        cpu: usize,
+        mine: &CpuSlab,
+    ) -> Result<(), Violation> {
+        let has_loan = self.slabs.loans[cpu].cache == id;
+        let is_marked = (mine.payable != 0, mine.payer != ROOT);
+        check!(is_marked == (has_loan, has_loan), "{id:?} CPU {cpu}: a loan or not? {is_marked:?}");
+        let unwritten = (0..u64::BITS).filter(|bit| mine.payable >> bit & 1 == 1);
+        let owned = |bit: u32| {
+            let number = mine.base.saturating_add(bit) as usize;
+            cache.owners.get(number).is_none_or(|&owner| owner != NO_OWNER)
+        };
+        check!(!unwritten.clone().any(owned), "{id:?} CPU {cpu}: a loan for what is owned");
+        let bytes = unwritten.count() as u32 * cache.charge_size;
+        let stock = self
+            .slabs
+            .objcgs
+            .stocks()
+            .find(|(of, stock)| has_loan && of.idx() == cpu && stock.objcg == mine.owner);
+        let nr_bytes = stock.map_or(0, |(_, stock)| stock.nr_bytes());
+        check!(bytes <= nr_bytes, "{id:?} CPU {cpu} has borrowed {bytes} of {nr_bytes} bytes");
+        Ok(())
+    }
+
     pub(crate) fn audit_in_use(&self, object: Object, what: &str) -> Result<(), Violation> {
         let cache = self.kmem_cache(object.cache);
         let state = cache.map(|cache| cache.check_in_use(object.number));
@@ -151,8 +180,9 @@ impl<O: Owners> Manager<O> {
     /// Bytes of objects, stocks and remainders are the pages that are charged.
     fn audit_owners(&self) -> Result<(), Violation> {
         let page_size = self.slabs.page_size;
+        let slabs = self.slabs.settled();
         let mut bytes = vec![0i64; usize::from(NO_OWNER)];
-        for (id, cache) in self.kmem_caches() {
+        for (id, cache) in slabs.iter() {
             for (number, &owner) in cache.owners.iter().enumerate() {
                 if owner == NO_OWNER {
                     continue;
@@ -174,17 +204,17 @@ impl<O: Owners> Manager<O> {
         // What is too little for the next object stays, and the rest of a page joins it.
         let sizes = self.kmem_caches().map(|(_, cache)| u64::from(cache.charge_size));
         let most = sizes.max().unwrap_or(0).max(page_size) + page_size;
-        for (cpu, stock) in self.slabs.objcgs.stocks() {
+        for (cpu, stock) in slabs.objcgs.stocks() {
             let memcg = self.slabs.objcgs.memcg_of(stock.objcg);
-            total[memcg.idx()] += u64::from(stock.nr_bytes);
-            unwritten[usize::from(stock.objcg)] += stock.slab_bytes.iter().sum::<i64>();
+            total[memcg.idx()] += u64::from(stock.nr_bytes());
+            unwritten[usize::from(stock.objcg)] += stock.slab_bytes().iter().sum::<i64>();
             check!(
-                u64::from(stock.nr_bytes) <= most,
+                u64::from(stock.nr_bytes()) <= most,
                 "{cpu:?} has {} bytes in advance",
-                stock.nr_bytes
+                stock.nr_bytes()
             );
         }
-        for (id, owner) in self.slabs.objcgs.iter() {
+        for (id, owner) in slabs.objcgs.iter() {
             let at = usize::from(id);
             check!(
                 owner.bytes + unwritten[at] == bytes[at],

@@ -116,9 +116,9 @@ impl<O: Owners> Manager<O> {
             let own = self.memcgs[id.idx()].slab_bytes;
             sums.iter_mut().zip(own).for_each(|(sum, bytes)| *sum += bytes);
         }
-        for (_, stock) in self.slabs.objcgs.stocks() {
+        for (_, stock) in self.slabs.settled_stocks() {
             if members[self.slabs.objcgs.memcg_of(stock.objcg).idx()] {
-                sums.iter_mut().zip(stock.slab_bytes).for_each(|(sum, bytes)| *sum += bytes);
+                sums.iter_mut().zip(stock.slab_bytes()).for_each(|(sum, bytes)| *sum += bytes);
             }
         }
         for clone in ids.flat_map(|id| &self.memcgs[id.idx()].clones) {

@@ -46,24 +46,77 @@ impl<O: Owners> Manager<O> {
         cpu: Cpu,
     ) -> Option<Object> {
         let it = self.slabs.caches.get_mut(cache.idx())?;
+        let mine = it.cpus.get_mut(cpu.idx())?;
         if memcg == ROOT || !(account || it.account) {
-            let number = it.cpus.get_mut(cpu.idx())?.hand_out()?;
+            if mine.payable != 0 {
+                return self.alloc_for_nobody(cache, cpu).into_option();
+            }
+            let number = mine.hand_out()?;
             return Some(Object { cache, number });
         }
+        if mine.payer == memcg {
+            if let Some(number) = mine.hand_out_payable() {
+                return Some(Object { cache, number });
+            }
+        }
         if self.slabs.accounting != SlabAccounting::PerObject {
-            return self.alloc_not_owned(cache, memcg, cpu);
+            return self.alloc_otherwise(cache, memcg, cpu).into_option();
+        }
+        let owner = self.memcgs.get(memcg.idx())?.objcg;
+        if self.slabs.loans.get(cpu.idx())?.concerns(cache, owner) {
+            return self.alloc_otherwise(cache, memcg, cpu).into_option();
         }
         // The CPU must have enough bytes of the group's owner in stock.
-        let owner = self.memcgs.get(memcg.idx())?.objcg;
-        let mine = it.cpus.get_mut(cpu.idx())?;
         let stock = self.slabs.objcgs.stock_of(cpu, owner);
         let size = it.charge_size;
-        if stock.objcg != owner || stock.nr_bytes < size || !mine.has_owners {
+        if stock.objcg != owner || stock.nr_bytes() < size || !mine.has_owners {
             return None;
         }
         let number = mine.hand_out()?;
         it.owners[number as usize] = owner;
         stock.take(size, it.reclaimable);
+        Some(Object { cache, number })
+    }
+
+    /// An object that nobody pays for, of a word that the CPU has borrowed for somebody.
+    #[cold]
+    fn alloc_for_nobody(&mut self, cache: CacheId, cpu: Cpu) -> Object {
+        self.slabs.settle(cpu);
+        let number = self.slabs.caches[cache.idx()].alloc_fast(cpu);
+        number.map_or(Object::NONE, |number| Object { cache, number })
+    }
+
+    /// An object that a group is to pay for, where groups do not pay by object, or where a loan is to end or to
+    /// begin.
+    #[inline(never)]
+    fn alloc_otherwise(&mut self, cache: CacheId, memcg: MemcgId, cpu: Cpu) -> Object {
+        let object = match self.slabs.accounting {
+            SlabAccounting::PerObject => {
+                self.slabs.settle(cpu);
+                self.alloc_from_stock(cache, memcg, cpu)
+            }
+            _ => self.alloc_not_owned(cache, memcg, cpu),
+        };
+        object.unwrap_or(Object::NONE)
+    }
+
+    fn alloc_from_stock(&mut self, cache: CacheId, memcg: MemcgId, cpu: Cpu) -> Option<Object> {
+        let owner = self.memcgs.get(memcg.idx())?.objcg;
+        let it = self.slabs.caches.get_mut(cache.idx())?;
+        let mine = it.cpus.get_mut(cpu.idx())?;
+        let stock = self.slabs.objcgs.stock_of(cpu, owner);
+        let (size, reclaimable) = (it.charge_size, it.reclaimable);
+        if stock.objcg != owner || stock.nr_bytes() < size || !mine.has_owners {
+            return None;
+        }
+        if self.slabs.borrow(cpu, cache, memcg, owner) {
+            let mine = &mut self.slabs.caches[cache.idx()].cpus[cpu.idx()];
+            return mine.hand_out_payable().map(|number| Object { cache, number });
+        }
+        let it = &mut self.slabs.caches[cache.idx()];
+        let number = it.alloc_fast(cpu)?;
+        it.owners[number as usize] = owner;
+        self.slabs.objcgs.stock_of(cpu, owner).take(size, reclaimable);
         Some(Object { cache, number })
     }
 
@@ -97,13 +150,18 @@ impl<O: Owners> Manager<O> {
     ) -> Result<(), SlabError> {
         let Object { cache: home, number } = object;
         if let Some(it) = self.slabs.caches.get_mut(home.idx()) {
-            let mine = it.cpus.get_mut(cpu.idx());
-            if it.root == cache && mine.is_some_and(|mine| mine.take_back(number)) {
-                if let Some(owner) = it.take_owner(number) {
-                    let (size, reclaimable) = (it.charge_size, it.reclaimable);
-                    self.obj_uncharge(cpu, owner, size, reclaimable);
+            if let (true, Some(mine)) = (it.root == cache, it.cpus.get_mut(cpu.idx())) {
+                if let Some(bit) = mine.take_back(number) {
+                    if mine.payable & bit != 0 {
+                        return Ok(());
+                    }
+                    if let Some(owner) = it.take_owner(number) {
+                        let (size, reclaimable) = (it.charge_size, it.reclaimable);
+                        self.obj_uncharge(cpu, owner, size, reclaimable);
+                        self.slabs.note_return(cpu, home, owner);
+                    }
+                    return Ok(());
                 }
-                return Ok(());
             }
         }
         self.kmem_cache_free_slow(cache, object, cpu)
@@ -133,8 +191,18 @@ impl<O: Owners> Manager<O> {
         if it.is_cached(number) {
             return Err(SlabError::IsCached);
         }
+        // Its owner may not be written down yet.
+        if self.slabs.nr_loans > 0 {
+            if let Some(user) = it.user_of(number) {
+                self.slabs.settle(user);
+            }
+        }
+        let it = &mut self.slabs.caches[home.idx()];
+        // Before the slab is looked at: memory has both sooner than one after the other.
+        let owner = it.owners.get(number as usize).copied().unwrap_or(NO_OWNER);
         it.free_slow(number, cpu, &mut self.slabs.discarded)?;
-        if let Some(owner) = it.take_owner(number) {
+        if owner != NO_OWNER {
+            it.owners[number as usize] = NO_OWNER;
             let (size, reclaimable) = (it.charge_size, it.reclaimable);
             self.obj_uncharge(cpu, owner, size, reclaimable);
         }
@@ -209,6 +277,7 @@ impl<O: Owners> Manager<O> {
         gfp: Gfp,
         ctx: &Ctx,
     ) -> Result<Object, SlabLack> {
+        self.slabs.settle(ctx.cpu);
         let it = &mut self.slabs.caches[cache.idx()];
         if let Some(number) = it.alloc_fast(ctx.cpu) {
             return Ok(Object { cache, number });
@@ -279,8 +348,9 @@ impl<O: Owners> Manager<O> {
             }
         }
         let node = self.mem.pages[pfn.idx()].node();
-        let it = &mut self.slabs.caches[cache.idx()];
         // Whoever slept for the block may be on another CPU now, or somebody was faster.
+        self.slabs.settle(ctx.cpu);
+        let it = &mut self.slabs.caches[cache.idx()];
         it.deactivate(ctx.cpu, &mut self.slabs.discarded);
         let slot = it.install(ctx.cpu, pfn, order, node);
         let stat = slab_stat(it.reclaimable);
@@ -375,10 +445,7 @@ impl<O: Owners> Manager<O> {
         if it.memcg.is_some() {
             return it.memcg;
         }
-        match it.owners.get(object.number as usize) {
-            Some(&owner) if owner != NO_OWNER => self.slabs.objcgs.memcg_of(owner),
-            _ => ROOT,
-        }
+        it.owner_of(object.number).map_or(ROOT, |owner| self.slabs.objcgs.memcg_of(owner))
     }
 
     /// Where the bytes of an object are: its frame, and the offset of its first byte from there. An object
@@ -414,6 +481,7 @@ impl<O: Owners> Manager<O> {
         if !self.has_cpu(cpu) {
             return;
         }
+        self.slabs.settle_all();
         for id in 0..self.slabs.caches.len() {
             let it = &mut self.slabs.caches[id];
             if it.root == cache {

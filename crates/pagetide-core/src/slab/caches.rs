@@ -10,6 +10,14 @@ use crate::manager::Manager;
 use crate::owners::Owners;
 use crate::units::{CacheId, Cpu};
 
+impl Slabs {
+    /// All caches, with the groups' clones.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (CacheId, &KmemCache)> {
+        let caches = self.caches.iter().enumerate();
+        caches.filter(|(_, cache)| !cache.name.is_empty()).map(|(id, c)| (CacheId(id as u32), c))
+    }
+}
+
 impl<O: Owners> Manager<O> {
     /// Whether there is no object yet, no cache but the kernel's own, and no group.
     pub(crate) fn slabs_are_as_at_boot(&self) -> bool {
@@ -54,8 +62,7 @@ impl<O: Owners> Manager<O> {
 
     /// All caches, with the groups' clones.
     pub fn kmem_caches(&self) -> impl Iterator<Item = (CacheId, &KmemCache)> {
-        let caches = self.slabs.caches.iter().enumerate();
-        caches.filter(|(_, cache)| !cache.name.is_empty()).map(|(id, c)| (CacheId(id as u32), c))
+        self.slabs.iter()
     }
 
     /// Tunes a cache.
@@ -65,6 +72,7 @@ impl<O: Owners> Manager<O> {
     /// any block, or if the policy has no chains; EBUSY if the cache has slabs of another order. Nothing
     /// has changed then.
     pub fn tune_cache(&mut self, cache: CacheId, tuning: CacheTuning) -> Result<(), Errno> {
+        self.slabs.settle_all();
         let (policy, owner_bytes) = (self.slabs.policy, self.slabs.owner_bytes());
         let Some(it) = self.slabs.caches.get_mut(cache.idx()).filter(|it| !it.name.is_empty())
         else {

@@ -10,6 +10,9 @@
 use crate::digest::State;
 
 use super::kmem_cache::NO_SLAB;
+use super::objcg::NO_OWNER;
+use crate::memcg::ROOT;
+use crate::units::MemcgId;
 
 /// What a CPU has of a cache: a cache line.
 #[derive(Clone, Debug, State)]
@@ -20,8 +23,18 @@ pub(crate) struct CpuSlab {
     /// Objects of that word that the CPU may take back without a further question: they exist, the kernel
     /// does not keep them, and no other CPU has freed them.
     pub returnable: u64,
+    /// Objects of that word that were free and may be handed out to the payer, without more, while the CPU has
+    /// a loan ([`super::loan`]).
+    #[state(skip)] // state is what is settled
+    pub payable: u64,
     /// Number of the first object of that word.
     pub base: u32,
+    /// The group that pays for payable objects; the root without a loan.
+    #[state(skip)]
+    pub payer: MemcgId,
+    /// That group's owner.
+    #[state(skip)]
+    pub owner: u16,
     /// The active slab's objects may have owners.
     pub has_owners: bool,
     /// The active slab.
@@ -37,7 +50,10 @@ impl CpuSlab {
     pub const EMPTY: CpuSlab = CpuSlab {
         word: 0,
         returnable: 0,
+        payable: 0,
         base: u32::MAX,
+        payer: ROOT,
+        owner: NO_OWNER,
         has_owners: false,
         slot: NO_SLAB,
         partial: NO_SLAB,
@@ -57,17 +73,30 @@ impl CpuSlab {
         Some(number)
     }
 
-    /// Makes an object of the word free. Says if it has; otherwise the object is of another word, or there
-    /// is something wrong with it.
+    /// The next object of the word, if the payer may have it without more.
     #[inline(always)]
-    pub fn take_back(&mut self, number: u32) -> bool {
+    pub fn hand_out_payable(&mut self) -> Option<u32> {
+        let bit = self.word & self.word.wrapping_neg();
+        if bit & self.payable == 0 {
+            return None;
+        }
+        let number = self.base.wrapping_add(self.word.trailing_zeros());
+        self.word ^= bit;
+        Some(number)
+    }
+
+    /// Makes an object of the word free. Gives its bit if it has; otherwise the object is of another word, or
+    /// there is something wrong with it.
+    #[inline(always)]
+    pub fn take_back(&mut self, number: u32) -> Option<u64> {
         let index = number.wrapping_sub(self.base);
         // The base of no word is never near: what is not of a word has no bit in `returnable`.
         if index >= u64::BITS || (self.returnable & !self.word) >> index & 1 == 0 {
-            return false;
+            return None;
         }
-        self.word |= 1 << index;
-        true
+        let bit = 1 << index;
+        self.word |= bit;
+        Some(bit)
     }
 }
 

@@ -280,6 +280,7 @@ impl KmemCache {
     fn take_word(&mut self, cpu: Cpu) -> bool {
         let mine = &mut self.cpus[cpu.idx()];
         debug_assert_eq!(mine.word, 0);
+        debug_assert_eq!(mine.payable, 0, "a loan is not settled");
         if mine.slot == NO_SLAB {
             return false;
         }
@@ -388,6 +389,23 @@ impl KmemCache {
         (owner != NO_OWNER).then_some(owner)
     }
 
+    /// The CPU that allocates from the slab of an object, if one does.
+    pub(crate) fn user_of(&self, number: u32) -> Option<Cpu> {
+        seat_cpu(self.slabs.get(self.place_of(number).0)?.seat)
+    }
+
+    /// The owner of an object in use, also of one that a CPU has a loan for.
+    pub(crate) fn owner_of(&self, number: u32) -> Option<u16> {
+        if let Some(cpu) = self.user_of(number) {
+            let its = &self.cpus[cpu.idx()];
+            let index = number.wrapping_sub(its.base);
+            if index < u64::BITS && (its.payable & !its.word) >> index & 1 == 1 {
+                return Some(its.owner);
+            }
+        }
+        self.owners.get(number as usize).copied().filter(|&owner| owner != NO_OWNER)
+    }
+
     /// Whether numbers are left for the objects of another slab.
     pub(crate) fn has_room(&self) -> bool {
         !self.free_slots.is_empty()
@@ -448,7 +466,7 @@ impl KmemCache {
         cpu: Cpu,
         discarded: &mut Vec<Discard>,
     ) -> Result<(), SlabError> {
-        if self.cpus[cpu.idx()].take_back(number) {
+        if self.cpus[cpu.idx()].take_back(number).is_some() {
             return Ok(());
         }
         self.free_slow(number, cpu, discarded)
@@ -501,15 +519,23 @@ impl KmemCache {
         cpu: Cpu,
         discarded: &mut Vec<Discard>,
     ) -> Result<(), SlabError> {
-        self.check_in_use(number)?;
-        let (slot, _) = self.place_of(number);
+        let (at, index) = self.place_of(number);
+        let slot = at as u32;
+        let Some(slab) = self.slabs.get_mut(at) else { return Err(SlabError::NotAnObject) };
+        let Some(word) = self.free_bits.get_mut((number >> self.word_shift) as usize) else {
+            return Err(SlabError::NotAnObject);
+        };
         let bit = 1u64 << (number & ((1 << self.word_shift) - 1));
-        self.free_bits[(number >> self.word_shift) as usize] |= bit;
-        self.set_returnable(number, false);
-        let slab = &mut self.slabs[slot];
+        // Somebody's word may have the object, and all else that `check_in_use` looks at is here.
+        let is_plain = matches!(slab.seat, Seat::Full | Seat::Partial | Seat::CpuPartial);
+        if !is_plain || index >= u32::from(slab.objects) || *word & bit != 0 {
+            self.check_in_use(number)?;
+            self.set_returnable(number, false);
+        }
+        let (slab, words) = (&mut self.slabs[at], &mut self.free_bits);
+        words[(number >> self.word_shift) as usize] |= bit;
         slab.free += 1;
         let (seat, node, is_empty) = (slab.seat, slab.node.idx(), slab.free == slab.objects);
-        let slot = slot as u32;
         match seat {
             Seat::Active(_) | Seat::CpuPartial => {}
             Seat::Partial if is_empty && self.nodes[node].len() >= self.min_partial => {
@@ -568,6 +594,7 @@ impl KmemCache {
         let CpuSlab { partial, nr_partial, partial_objects, .. } = self.cpus[cpu.idx()];
         let chain = CpuSlab { partial, nr_partial, partial_objects, ..CpuSlab::EMPTY };
         let mine = core::mem::replace(&mut self.cpus[cpu.idx()], chain);
+        debug_assert_eq!(mine.payable, 0, "a loan is not settled");
         if mine.slot == NO_SLAB {
             return;
         }

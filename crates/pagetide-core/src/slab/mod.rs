@@ -3,7 +3,8 @@
 //! Linux: mm/slub.c, mm/slab_common.c and the slab part of mm/memcontrol.c. [`kmem_cache`] is one
 //! cache, [`cpu_slab`] a CPU's part of it, [`order`] computes the size of its slabs, [`partial`]
 //! chooses the slab that is refilled next; [`allocate`] allocates an object, with pages and charges,
-//! [`call`] the same for a task that may sleep; [`objcg`] charges groups by object (since 5.9),
+//! [`call`] the same for a task that may sleep; [`objcg`] charges groups by object (since 5.9), [`loan`]
+//! for objects that come and go one after the other;
 //! [`per_group`] gives each group caches of its own (until 5.8); [`cached`] and [`shrinker`] are the
 //! objects that the kernel keeps for later and frees under pressure; [`slabinfo`] prints, [`breakdown`]
 //! divides slab memory by group and cache, [`at_boot`] has the objects that existed before the first
@@ -21,6 +22,7 @@ mod caches;
 pub mod call;
 pub(crate) mod cpu_slab;
 pub mod kmem_cache;
+pub(crate) mod loan;
 pub mod objcg;
 pub mod order;
 pub(crate) mod partial;
@@ -59,6 +61,16 @@ impl Object {
     #[inline]
     pub const fn is_some(self) -> bool {
         self.cache.is_some()
+    }
+
+    /// `None` for the absent value, which a function returns in a register.
+    #[inline(always)]
+    pub(crate) const fn into_option(self) -> Option<Object> {
+        if self.is_some() {
+            Some(self)
+        } else {
+            None
+        }
     }
 }
 
@@ -145,6 +157,12 @@ pub(crate) struct Slabs {
     pub accounting: SlabAccounting,
     pub owners: SlabOwners,
     pub objcgs: ObjCgroups,
+    /// What each CPU has borrowed of its stock.
+    #[state(skip)] // state is what is settled
+    pub loans: Vec<loan::Loan>,
+    /// CPUs that have.
+    #[state(skip)] // state is what is settled
+    pub nr_loans: u32,
     pub cached: cached::CachedObjects,
     /// Clones to be made and to be emptied.
     pub deferred: VecDeque<DeferredWork>,
@@ -183,6 +201,8 @@ impl Slabs {
             accounting,
             owners: config.slab_owners,
             objcgs: ObjCgroups::new(nr_cpus, config.objcg_stock.slots()),
+            loans: alloc::vec![loan::Loan::NONE; usize::from(nr_cpus)],
+            nr_loans: 0,
             cached: Default::default(),
             deferred: VecDeque::new(),
             discarded: Vec::new(),

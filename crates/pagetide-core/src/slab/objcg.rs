@@ -11,11 +11,11 @@
 //! ([`Config::objcg_stock`](crate::config::Config::objcg_stock), 1 as in Linux).
 //!
 //! Invariant: bytes of objects, of stocks and of remainders, of all owners, are the pages charged for
-//! objects, times the page size. An owner that is not `online` lives as long as a byte or a stock needs it.
+//! objects, times the page size, once loans are settled ([`super::loan`]). An owner that is not `online` lives as long as a byte or a stock needs it.
 
 mod charge;
 
-use crate::digest::State;
+use crate::digest::{Digest, State};
 use crate::units::{Cpu, MemcgId};
 use alloc::vec::Vec;
 
@@ -26,41 +26,64 @@ pub(crate) const NO_OWNER: u16 = u16::MAX;
 const MAX_SLOTS: usize = 64;
 
 /// What a CPU has charged in advance for one owner (Linux `struct memcg_stock_pcp`, its object part).
-#[derive(Clone, Copy, Debug, State)]
+///
+/// An object that comes or goes moves bytes between what is in stock and what the owner's objects have grown
+/// by: their sum stays, so that only one of both is written.
+#[derive(Clone, Copy, Debug)]
 #[repr(align(32))] // half a cache line, so that none lies in two
 pub(crate) struct ObjStock {
     pub objcg: u16,
     /// Bytes charged and not used.
-    pub nr_bytes: u32,
-    /// By how much the owner's objects, unreclaimable and reclaimable, have grown; not written down yet.
-    pub slab_bytes: [i64; 2],
+    nr_bytes: u32,
+    /// Those, and the growth of all objects of the owner that is not written down yet.
+    sum: i64,
+    /// The part of that growth which is of reclaimable objects.
+    reclaimable: i64,
 }
 
 impl ObjStock {
-    const EMPTY: ObjStock = ObjStock { objcg: NO_OWNER, nr_bytes: 0, slab_bytes: [0; 2] };
+    const EMPTY: ObjStock = ObjStock::new(NO_OWNER, 0);
+
+    const fn new(objcg: u16, nr_bytes: u32) -> ObjStock {
+        ObjStock { objcg, nr_bytes, sum: nr_bytes as i64, reclaimable: 0 }
+    }
+
+    /// Bytes charged and not used.
+    #[inline(always)]
+    pub fn nr_bytes(&self) -> u32 {
+        self.nr_bytes
+    }
+
+    /// Bytes come into the stock or leave it, not those of an object.
+    pub fn set_nr_bytes(&mut self, nr_bytes: u32) {
+        self.sum += i64::from(nr_bytes) - i64::from(self.nr_bytes);
+        self.nr_bytes = nr_bytes;
+    }
+
+    /// By how much the owner's objects, unreclaimable and reclaimable, have grown; not written down yet.
+    pub fn slab_bytes(&self) -> [i64; 2] {
+        let all = self.sum.wrapping_sub(self.nr_bytes.into());
+        [all.wrapping_sub(self.reclaimable), self.reclaimable]
+    }
 
     // Checks for overflow would cost as much as the sums: an object has less than 2^27 bytes, a stock less
     // than a page more, and no machine has 2^63.
 
-    /// Pays for an object; there must be enough.
+    /// Pays for objects; there must be enough.
     #[inline(always)]
     pub fn take(&mut self, bytes: u32, reclaimable: bool) {
         self.nr_bytes = self.nr_bytes.wrapping_sub(bytes);
-        self.grow(bytes, reclaimable);
+        if reclaimable {
+            self.reclaimable = self.reclaimable.wrapping_add(bytes.into());
+        }
     }
 
-    /// The owner's objects have grown.
-    #[inline(always)]
-    fn grow(&mut self, bytes: u32, reclaimable: bool) {
-        let sum = &mut self.slab_bytes[usize::from(reclaimable)];
-        *sum = sum.wrapping_add(bytes.into());
-    }
-
-    /// The owner's objects have shrunk.
-    #[inline(always)]
-    fn shrink(&mut self, bytes: u32, reclaimable: bool) {
-        let sum = &mut self.slab_bytes[usize::from(reclaimable)];
-        *sum = sum.wrapping_sub(bytes.into());
+    /// The owner's objects have grown, by bytes that were not in stock.
+    pub fn grow(&mut self, bytes: i64, reclaimable: bool) {
+        self.sum = self.sum.wrapping_add(bytes);
+        if reclaimable {
+            self.reclaimable = self.reclaimable.wrapping_add(bytes);
+        }
     }
 
     /// Takes the bytes of an object back if there will not be more than `most`. Says if it has.
@@ -71,8 +94,19 @@ impl ObjStock {
             return false;
         }
         self.nr_bytes = nr_bytes;
-        self.shrink(bytes, reclaimable);
+        if reclaimable {
+            self.reclaimable = self.reclaimable.wrapping_sub(bytes.into());
+        }
         true
+    }
+}
+
+impl State for ObjStock {
+    // What it stands for, and not how that is kept.
+    fn digest(&self, digest: &mut Digest) {
+        self.objcg.digest(digest);
+        self.nr_bytes.digest(digest);
+        self.slab_bytes().digest(digest);
     }
 }
 
@@ -155,13 +189,13 @@ impl ObjCgroups {
 
     /// Bytes that a CPU has just charged as an object are a group's counters: no slab has them.
     pub fn counters_came(&mut self, cpu: Cpu, objcg: u16, bytes: u32) {
-        self.stock_of(cpu, objcg).shrink(bytes, false);
+        self.stock_of(cpu, objcg).grow(-i64::from(bytes), false);
         self.table[usize::from(objcg)].bytes += i64::from(bytes);
     }
 
     /// Bytes that a CPU has just uncharged as an object were such counters.
     pub fn counters_gone(&mut self, cpu: Cpu, objcg: u16, bytes: u32) {
-        self.stock_of(cpu, objcg).grow(bytes, false);
+        self.stock_of(cpu, objcg).grow(bytes.into(), false);
         self.table[usize::from(objcg)].bytes -= i64::from(bytes);
     }
 

@@ -2,6 +2,7 @@
 
 mod held;
 mod kept;
+mod loans;
 mod spoilt;
 
 use super::cached::CachedKind;

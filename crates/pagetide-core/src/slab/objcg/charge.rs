@@ -33,8 +33,9 @@ impl<O: Owners> Manager<O> {
         reclaimable: bool,
         gfp: Gfp,
     ) -> Result<(), SlabLack> {
+        self.slabs.settle(ctx.cpu);
         let stock = self.slabs.objcgs.stock_of(ctx.cpu, objcg);
-        if stock.objcg == objcg && stock.nr_bytes >= bytes {
+        if stock.objcg == objcg && stock.nr_bytes() >= bytes {
             stock.take(bytes, reclaimable);
         } else {
             let page_size = self.slabs.page_size as u32;
@@ -42,29 +43,42 @@ impl<O: Owners> Manager<O> {
             let memcg = self.slabs.objcgs.memcg_of(objcg);
             self.charge_kernel_pages(ctx, memcg, nr.into(), gfp)?;
             self.refill_obj_stock(ctx.cpu, objcg, nr * page_size - bytes, false);
-            self.slabs.objcgs.stock_of(ctx.cpu, objcg).grow(bytes, reclaimable);
+            self.slabs.objcgs.stock_of(ctx.cpu, objcg).grow(bytes.into(), reclaimable);
         }
         Ok(())
     }
 
     /// Charges them whatever the limits say, and not by way of the stock of pages: they may be more than it holds.
     pub(crate) fn obj_force_charge(&mut self, cpu: Cpu, objcg: u16, bytes: u32, reclaimable: bool) {
+        self.slabs.settle(cpu);
         let page_size = self.slabs.page_size as u32;
         let nr = bytes.div_ceil(page_size);
         let memcg = self.slabs.objcgs.memcg_of(objcg);
         self.force_charge_kernel_pages(memcg, nr.into());
         self.refill_obj_stock(cpu, objcg, nr * page_size - bytes, false);
-        self.slabs.objcgs.stock_of(cpu, objcg).grow(bytes, reclaimable);
+        self.slabs.objcgs.stock_of(cpu, objcg).grow(bytes.into(), reclaimable);
     }
 
-    /// An object of an owner is gone (Linux `obj_cgroup_uncharge`).
+    /// An object of an owner is gone (Linux `obj_cgroup_uncharge`). A loan does not matter if the stock has room
+    /// beside what is borrowed.
     #[inline(always)]
     pub(crate) fn obj_uncharge(&mut self, cpu: Cpu, objcg: u16, bytes: u32, reclaimable: bool) {
         let page_size = self.slabs.page_size as u32;
         let stock = self.slabs.objcgs.stock_of(cpu, objcg);
         if stock.objcg != objcg || !stock.put(bytes, reclaimable, page_size) {
+            self.obj_uncharge_slow(cpu, objcg, bytes, reclaimable);
+        }
+    }
+
+    #[cold]
+    fn obj_uncharge_slow(&mut self, cpu: Cpu, objcg: u16, bytes: u32, reclaimable: bool) {
+        self.slabs.settle(cpu);
+        let page_size = self.slabs.page_size as u32;
+        let stock = self.slabs.objcgs.stock_of(cpu, objcg);
+        if stock.objcg != objcg || !stock.put(bytes, reclaimable, page_size) {
             self.refill_obj_stock(cpu, objcg, bytes, true);
-            self.slabs.objcgs.stock_of(cpu, objcg).shrink(bytes, reclaimable);
+            let stock = self.slabs.objcgs.stock_of(cpu, objcg);
+            stock.grow(-i64::from(bytes), reclaimable);
         }
     }
 
@@ -77,16 +91,16 @@ impl<O: Owners> Manager<O> {
             self.drain_obj_stock_of(cpu, objcg);
             let owner = &mut self.slabs.objcgs.table[usize::from(objcg)];
             let nr_bytes = core::mem::take(&mut owner.nr_charged_bytes);
-            *self.slabs.objcgs.stock_of(cpu, objcg) =
-                ObjStock { objcg, nr_bytes, slab_bytes: [0; 2] };
+            *self.slabs.objcgs.stock_of(cpu, objcg) = ObjStock::new(objcg, nr_bytes);
             may_uncharge = true;
         }
         let page_size = self.slabs.page_size as u32;
         let stock = self.slabs.objcgs.stock_of(cpu, objcg);
-        stock.nr_bytes += bytes;
-        if may_uncharge && stock.nr_bytes > page_size {
-            let nr = stock.nr_bytes / page_size;
-            stock.nr_bytes %= page_size;
+        let nr_bytes = stock.nr_bytes() + bytes;
+        stock.set_nr_bytes(nr_bytes);
+        if may_uncharge && nr_bytes > page_size {
+            let nr = nr_bytes / page_size;
+            stock.set_nr_bytes(nr_bytes % page_size);
             self.uncharge_object_pages(cpu, objcg, nr.into());
         }
     }
@@ -102,21 +116,23 @@ impl<O: Owners> Manager<O> {
 
     /// Empties the stock that an owner would use (Linux `drain_obj_stock`).
     fn drain_obj_stock_of(&mut self, cpu: Cpu, objcg: u16) {
+        self.slabs.settle(cpu);
         let stock = core::mem::replace(self.slabs.objcgs.stock_of(cpu, objcg), ObjStock::EMPTY);
         if stock.objcg == NO_OWNER {
             return;
         }
         self.mem.work.objcg_drains += 1;
         let page_size = self.slabs.page_size as u32;
-        let nr = stock.nr_bytes / page_size;
+        let nr = stock.nr_bytes() / page_size;
         if nr > 0 {
             self.uncharge_object_pages(cpu, stock.objcg, nr.into());
         }
         let owner = &mut self.slabs.objcgs.table[usize::from(stock.objcg)];
-        owner.nr_charged_bytes += stock.nr_bytes % page_size;
-        owner.bytes += stock.slab_bytes[0] + stock.slab_bytes[1];
+        owner.nr_charged_bytes += stock.nr_bytes() % page_size;
+        let slab_bytes = stock.slab_bytes();
+        owner.bytes += slab_bytes[0] + slab_bytes[1];
         let group = &mut self.memcgs[owner.memcg.idx()];
-        for (sum, bytes) in group.slab_bytes.iter_mut().zip(stock.slab_bytes) {
+        for (sum, bytes) in group.slab_bytes.iter_mut().zip(slab_bytes) {
             *sum += bytes;
         }
         self.release_objcg_if_unused(cpu, stock.objcg);

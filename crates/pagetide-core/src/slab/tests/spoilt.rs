@@ -50,18 +50,19 @@ fn the_audit_finds_what_is_spoilt() {
             it.slabs[slot].free += 1;
         }),
         ("may take back", &|machine, cache, _| at(machine, cache).cpus[0].returnable ^= 1),
+        ("a loan or not", &|machine, cache, _| at(machine, cache).cpus[0].payable = 1),
         ("not written down", &|machine, cache, object| {
             at(machine, cache).owners[object.number as usize] = NO_OWNER;
         }),
         ("an owner that is none", &|machine, cache, object| {
             // As many bytes as before, and those of one more.
             at(machine, cache).owners[object.number as usize] = 7;
-            machine.slabs.objcgs.stock_of(CPU, 0).take(0, false);
             let size = at(machine, cache).charge_size;
-            machine.slabs.objcgs.stock_of(CPU, 0).slab_bytes[0] -= i64::from(size);
+            machine.slabs.objcgs.stock_of(CPU, 0).grow(-i64::from(size), false);
         }),
         ("pages charged for slabs", &|machine, _, _| {
-            machine.slabs.objcgs.stock_of(CPU, 0).nr_bytes += 8;
+            let stock = machine.slabs.objcgs.stock_of(CPU, 0);
+            stock.set_nr_bytes(stock.nr_bytes() + 8);
         }),
         ("has no room for owners", &|machine, cache, object| {
             let slot = slot(machine, object);

@@ -1,0 +1,148 @@
+//! Objects that a CPU hands out to one group without a look at the group's stock.
+//!
+//! Linux has no such thing: there each object takes its bytes from the stock and gives them back
+//! (`obj_cgroup_charge`, `obj_cgroup_uncharge`). Here a CPU to which an object of a group has just come back
+//! *borrows* the stock when the group wants the next one: it marks as many free objects of its word as the stock
+//! can pay for. A marked object that is in use is one that the group pays for; its bytes and its owner are written
+//! down when somebody else needs the stock or the word. Until then an object that comes or goes costs a bit.
+//!
+//! Invariant: a CPU has at most one loan, of a word whose marked objects were free and without an owner when it
+//! began; the stock can pay for all of them, and has room for its bytes if all come back. So no decision
+//! depends on whether there is a loan: what is settled is what it would have been, object by object.
+
+use super::objcg::ObjStock;
+use super::Slabs;
+use crate::memcg::ROOT;
+use crate::units::{CacheId, Cpu, MemcgId};
+use alloc::borrow::Cow;
+
+/// What a CPU has borrowed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Loan {
+    /// The cache whose word is marked; none without a loan.
+    pub cache: CacheId,
+    /// The cache and the owner of the object that has come back to the CPU's word, since a loan was
+    /// last begun or ended.
+    came_back: (CacheId, u16),
+}
+
+impl Loan {
+    pub const NONE: Loan = Loan { cache: CacheId::NONE, came_back: (CacheId::NONE, 0) };
+
+    /// Whether there is a loan to end before an owner's object is taken out of the stock, or one can begin.
+    #[inline(always)]
+    pub fn concerns(&self, cache: CacheId, owner: u16) -> bool {
+        self.cache.is_some() || self.came_back == (cache, owner)
+    }
+}
+
+impl Slabs {
+    /// Ends the loan of a CPU, if it has one: stock and owners are as if there had never been one.
+    #[inline(always)]
+    pub fn settle(&mut self, cpu: Cpu) {
+        if self.loans.get(cpu.idx()).is_some_and(|loan| loan.cache.is_some()) {
+            self.settle_loan(cpu);
+        }
+    }
+
+    #[cold]
+    fn settle_loan(&mut self, cpu: Cpu) {
+        let Some((owner, bytes, reclaimable)) = self.lent(cpu) else { return };
+        self.objcgs.stock_of(cpu, owner).take(bytes, reclaimable);
+        let loan = core::mem::replace(&mut self.loans[cpu.idx()], Loan::NONE);
+        self.nr_loans -= 1;
+        let it = &mut self.caches[loan.cache.idx()];
+        let mine = &mut it.cpus[cpu.idx()];
+        let mut used = core::mem::take(&mut mine.payable) & !mine.word;
+        mine.payer = ROOT;
+        while used != 0 {
+            it.owners[(mine.base + used.trailing_zeros()) as usize] = owner;
+            used &= used - 1;
+        }
+    }
+
+    /// What the loan of a CPU has used, if it has one: whose, how many bytes, and whether of reclaimable objects.
+    fn lent(&self, cpu: Cpu) -> Option<(u16, u32, bool)> {
+        let loan = self.loans.get(cpu.idx()).filter(|loan| loan.cache.is_some())?;
+        let it = &self.caches[loan.cache.idx()];
+        let mine = &it.cpus[cpu.idx()];
+        let used = (mine.payable & !mine.word).count_ones();
+        Some((mine.owner, used * it.charge_size, it.reclaimable))
+    }
+
+    /// All stocks that are in use, as they are without loans.
+    pub fn settled_stocks(&self) -> impl Iterator<Item = (Cpu, ObjStock)> + '_ {
+        self.objcgs.stocks().map(|(cpu, stock)| {
+            let mut stock = *stock;
+            if let Some((_, bytes, reclaimable)) =
+                self.lent(cpu).filter(|lent| lent.0 == stock.objcg)
+            {
+                stock.take(bytes, reclaimable);
+            }
+            (cpu, stock)
+        })
+    }
+
+    /// Ends all loans.
+    pub fn settle_all(&mut self) {
+        for cpu in 0..self.loans.len() {
+            self.settle(Cpu(cpu as u16));
+        }
+    }
+
+    /// The slabs without a loan, for whoever reads all owners.
+    pub fn settled(&self) -> Cow<'_, Slabs> {
+        if self.nr_loans == 0 {
+            return Cow::Borrowed(self);
+        }
+        let mut slabs = self.clone();
+        slabs.settle_all();
+        Cow::Owned(slabs)
+    }
+
+    /// An object of an owner has come back to the CPU's word.
+    #[inline(always)]
+    pub fn note_return(&mut self, cpu: Cpu, cache: CacheId, owner: u16) {
+        if let Some(loan) = self.loans.get_mut(cpu.idx()) {
+            loan.came_back = (cache, owner);
+        }
+    }
+
+    /// A group is about to pay for an object out of the CPU's stock, which has enough. Begins a loan if an object
+    /// of it has come back, and the CPU has a free one at hand; says if it has. Who only allocates would not gain
+    /// by it.
+    pub fn borrow(&mut self, cpu: Cpu, cache: CacheId, payer: MemcgId, owner: u16) -> bool {
+        let loan = &mut self.loans[cpu.idx()];
+        debug_assert!(loan.cache.is_none());
+        if core::mem::replace(loan, Loan::NONE).came_back != (cache, owner) {
+            return false;
+        }
+        let it = &mut self.caches[cache.idx()];
+        let mine = &mut it.cpus[cpu.idx()];
+        let nr_bytes = self.objcgs.stock_of(cpu, owner).nr_bytes();
+        // A stock above a page gives pages back with the next object that comes back.
+        if u64::from(nr_bytes) > self.page_size {
+            return false;
+        }
+        let payable = lowest_of(mine.word, nr_bytes / it.charge_size);
+        if payable == 0 {
+            return false;
+        }
+        (mine.payable, mine.payer, mine.owner) = (payable, payer, owner);
+        loan.cache = cache;
+        self.nr_loans += 1;
+        true
+    }
+}
+
+/// The lowest `count` bits of those that are set.
+fn lowest_of(bits: u64, count: u32) -> u64 {
+    if count >= u64::BITS {
+        return bits;
+    }
+    let mut rest = bits;
+    for _ in 0..count {
+        rest &= rest.wrapping_sub(1);
+    }
+    bits & !rest
+}
