@@ -62,6 +62,18 @@ def count():
     return found
 
 
+def recorded_before():
+    """{(form, percent): line} of the record."""
+    if not RECORD.exists():
+        sys.exit(f"bench_guard.py: there is no {RECORD.relative_to(ROOT)}; --accept makes it")
+    with open(RECORD, newline="") as file:
+        recorded = {(row["form"], row["percent"]): row for row in csv.DictReader(file)}
+    missing = [f"{form} {percent} %" for form, percent in LOADS if (form, percent) not in recorded]
+    if missing:
+        sys.exit(f"bench_guard.py: {RECORD.relative_to(ROOT)} lacks {', '.join(missing)}; --accept makes it anew")
+    return recorded
+
+
 def main():
     accept = sys.argv[1:] == ["--accept"]
     if sys.argv[1:] and not accept:
@@ -69,6 +81,7 @@ def main():
     if shutil.which("valgrind") is None:
         print("bench_guard.py: no valgrind, so nothing is counted", file=sys.stderr)
         return
+    recorded = {} if accept else recorded_before()
     found = count()
     if accept:
         with open(RECORD, "w", newline="") as file:
@@ -76,8 +89,7 @@ def main():
             writer.writerow(["form", "percent", "instructions", "compiler"])
             for (form, percent), nr in found.items():
                 writer.writerow([form, percent, f"{nr:.0f}", compiler()])
-    with open(RECORD, newline="") as file:
-        recorded = {(row["form"], row["percent"]): row for row in csv.DictReader(file)}
+        recorded = recorded_before()
     failed = False
     for load, nr in found.items():
         row = recorded[load]

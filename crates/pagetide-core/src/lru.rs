@@ -210,10 +210,11 @@ impl<O: Owners> Manager<O> {
         } else {
             self.quiet.pages_left(memcg, node, change.unsigned_abs());
         }
-        // Of anonymous lists that are out of balance walks age the active one, whatever the priority.
+        // Of anonymous lists that are out of balance walks age the active one, whatever the priority. A page that leaves
+        // the active one may do that, too: the ratio that is wanted falls where both together lose a GiB.
         let may_unbalance = match lru {
             Lru::InactiveAnon => change < 0,
-            Lru::ActiveAnon => change > 0,
+            Lru::ActiveAnon => true,
             Lru::InactiveFile | Lru::ActiveFile | Lru::Unevictable => false,
         };
         let may_unbalance = may_unbalance && self.can_age_anon_pages();

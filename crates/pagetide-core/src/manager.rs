@@ -166,6 +166,7 @@ impl<O: Owners> Manager<O> {
     pub fn swapon(&mut self, pages: u32, limit: u32, rotational: bool) {
         assert!(self.swap.used() == 0, "swap is in use");
         self.swap = SwapArea::new(pages, limit);
+        self.quiet.forget();
         self.config.swap_rotational = rotational;
     }
 

@@ -71,7 +71,9 @@ impl<O: Owners> Manager<O> {
     /// on its way to another frame, or anonymous and mapped nowhere.
     pub fn pin_frame(&mut self, pfn: Pfn) -> Result<(), PinError> {
         let head = self.pinned_as(pfn)?;
-        self.mem.pages.open(head);
+        if self.mem.pages.is_fresh(head.idx()) {
+            return Err(BadId::Frame(pfn).into());
+        }
         let page = &mut self.mem.pages[head.idx()];
         let (anon, file) = (page.has(PageFlags::ANON), page.has(PageFlags::FILE));
         if !anon && !file {

@@ -122,7 +122,8 @@ impl<O: Owners> Manager<O> {
             }
             let at = (cursor + step) % spanned;
             let pfn = Pfn(start + at);
-            let page = &mut pages[pfn.idx()];
+            // Of a block that nobody has used no page is on a list.
+            let Some(page) = pages.get(pfn.idx()) else { continue };
             if page.place == lru.place() && page.memcg == memcg {
                 nr_taken += page.nr_pages();
                 lruvec.remove(pages, pfn, lru);

@@ -148,3 +148,36 @@ fn quiet_in_a_row(from: &[u8], priority: u8) -> usize {
     }
     passed
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+    use crate::lruvec::Lru;
+    use crate::memcg::ROOT;
+    use crate::node::NodeSpec;
+    use crate::process::Machine;
+
+    /// The ratio of the lists that is wanted falls from 3 to 1 where they lose their last GiB.
+    #[test]
+    fn an_active_page_that_leaves_may_put_lists_out_of_balance() {
+        let mut machine =
+            Machine::new(&[NodeSpec::x86_64(64 << 20, 0, 0)], 1, Config::default()).unwrap();
+        machine.swapon(1000, 1000, false);
+        let (memcg, node) = (machine.create_memcg("group".into(), ROOT).unwrap(), NodeId(0));
+        let sizes = &mut machine.memcgs[memcg.idx()].lruvecs[0].subtree;
+        (sizes[Lru::InactiveAnon as usize], sizes[Lru::ActiveAnon as usize]) = (80_000, 182_145);
+        machine.quiet.rules = Some(Rules {
+            soft_limit: SoftLimitPolicy::default(),
+            shrink_priority: ShrinkPriorityPolicy::default(),
+            can_age_anon: true,
+        });
+        machine.quiet.places = alloc::vec![0, 1];
+        let margins = alloc::vec![Margin { arrivals: u32::MAX, departures: u32::MAX }; 2];
+        machine.quiet.nodes[0] = Quiet { from: alloc::vec![0, 0], margins };
+        machine.subtree_sizes_changed(memcg, node, Lru::ActiveAnon, -1);
+        assert_eq!(machine.quiet.nodes[0].from, [0, 0], "there is a GiB still");
+        machine.subtree_sizes_changed(memcg, node, Lru::ActiveAnon, -1);
+        assert_eq!(machine.quiet.nodes[0].from, [0, NEVER]);
+    }
+}
