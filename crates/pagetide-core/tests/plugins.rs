@@ -383,9 +383,7 @@ fn a_mark_stays_with_its_page_until_that_leaves_memory() {
     assert!(!marks(&world).is_empty() && marks(&world).iter().all(|&mark| mark == 1));
     // It is state.
     let digest = world.machine.digest();
-    let mut pages = world.machine.mem.pages.opened();
-    let (frame, _) = pages.find(|(_, page)| page.mark == 1).unwrap();
-    drop(pages);
+    let frame = world.machine.mem.pages.opened().find(|(_, page)| page.mark == 1).unwrap().0;
     world.machine.mem.pages[frame.idx()].mark = 3;
     assert_ne!(world.machine.digest(), digest);
 }
