@@ -23,7 +23,7 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 RECORD = ROOT / "scripts" / "bench_guard.csv"
-REQUESTS = 500_000
+REQUESTS = 1_000_000
 LOADS = [(form, percent) for percent in ("1", "10") for form in ("core", "world")]
 # More than this and somebody has to look.
 TOLERANCE = 0.05
