@@ -81,12 +81,12 @@ const fn sight(
 }
 
 const SIGHTS: [Sight; 20] = [
-    sight("kswapd scanned", AtLeast, 411, |it| count(it, "pgscan_kswapd") > 0.0),
-    sight("tasks reclaimed for themselves", AtLeast, 386, |it| count(it, "pgscan_direct") > 0.0),
+    sight("kswapd scanned", AtLeast, 376, |it| count(it, "pgscan_kswapd") > 0.0),
+    sight("tasks reclaimed for themselves", AtLeast, 371, |it| count(it, "pgscan_direct") > 0.0),
     sight("anonymous pages were stolen", AtLeast, 126, |it| count(it, "pgsteal_anon") > 0.0),
-    sight("file pages were stolen", AtLeast, 502, |it| count(it, "pgsteal_file") > 0.0),
+    sight("file pages were stolen", AtLeast, 473, |it| count(it, "pgsteal_file") > 0.0),
     sight("pages came back from swap", AtLeast, 56, |it| count(it, "pswpin") > 0.0),
-    sight("pages refaulted", AtLeast, 264, |it| {
+    sight("pages refaulted", AtLeast, 244, |it| {
         count(it, "workingset_refault_anon") + count(it, "workingset_refault_file") > 0.0
     }),
     sight("dirty pages were written", AtLeast, 428, |it| count(it, "nr_written") > 0.0),
@@ -95,7 +95,7 @@ const SIGHTS: [Sight; 20] = [
     sight("a group used up its CPU time", AtLeast, 1, |it| {
         in_groups(it, "cpu.stat.nr_throttled") > 0.0
     }),
-    sight("pages were compacted", AtLeast, 457, |it| count(it, "compact_migrate_scanned") > 0.0),
+    sight("pages were compacted", AtLeast, 424, |it| count(it, "compact_migrate_scanned") > 0.0),
     sight("faults got huge pages", AtLeast, 124, |it| count(it, "thp_fault_alloc") > 0.0),
     sight("a huge page was split", AtLeast, 32, |it| count(it, "thp_split_page") > 0.0),
     sight("slabs were shrunk", AtLeast, 358, |it| count(it, "slabs_scanned") > 0.0),
