@@ -594,7 +594,7 @@ class Policy(_Table):
         lru: Literal["linux-6.1", "linux-5.4", "linux-3.3", "linux-6.12"] | None = None,
         objcg_stock: Literal["1", "4", "8", "16", "64"] | None = None,
         pages: Literal["linux"] | None = None,
-        per_cpu_lists: Literal["linux-6.1", "linux-2.6.37"] | None = None,
+        per_cpu_lists: Literal["linux-6.1", "linux-2.6.37", "pageblocks"] | None = None,
         shrink_priority: Literal["guarded", "posted", "hierarchical", "off"] | None = None,
         slab_accounting: Literal["per-object", "per-group-caches", "per-group-caches-reparent", "off"] | None = None,
         slab_owners: Literal["pointers", "ids"] | None = None,
@@ -654,7 +654,7 @@ class Policy(_Table):
         self.lru: Literal["linux-6.1", "linux-5.4", "linux-3.3", "linux-6.12"] | None = lru
         self.objcg_stock: Literal["1", "4", "8", "16", "64"] | None = objcg_stock
         self.pages: Literal["linux"] | None = pages
-        self.per_cpu_lists: Literal["linux-6.1", "linux-2.6.37"] | None = per_cpu_lists
+        self.per_cpu_lists: Literal["linux-6.1", "linux-2.6.37", "pageblocks"] | None = per_cpu_lists
         self.shrink_priority: Literal["guarded", "posted", "hierarchical", "off"] | None = shrink_priority
         self.slab_accounting: Literal["per-object", "per-group-caches", "per-group-caches-reparent", "off"] | None = slab_accounting
         self.slab_owners: Literal["pointers", "ids"] | None = slab_owners

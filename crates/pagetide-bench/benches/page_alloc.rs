@@ -12,10 +12,12 @@ use bitmap_allocator::{BitAlloc, BitAlloc1M};
 use buddy_system_allocator::FrameAllocator;
 use criterion::{criterion_group, criterion_main, Throughput};
 use pagetide_bench::clock::CpuTime;
+use pagetide_core::config::PcpPolicy;
 use pagetide_core::gfp::Gfp;
 use pagetide_core::node::NodeSpec;
 use pagetide_core::page_alloc::Memory;
 use pagetide_core::units::{Cpu, NodeId, Pfn};
+use pagetide_core::watermark::WatermarkInputs;
 use std::hint::black_box;
 
 type Criterion = criterion::Criterion<CpuTime>;
@@ -24,6 +26,9 @@ type Criterion = criterion::Criterion<CpuTime>;
 const FRAMES: usize = 1 << 20;
 /// Pages in use at once in the bulk benches.
 const BULK: usize = 500_000;
+/// Policies of our single pages.
+const OURS: [(&str, PcpPolicy); 2] =
+    [("pagetide", PcpPolicy::Linux61), ("pagetide, pageblocks", PcpPolicy::Pageblocks)];
 
 /// What the benches need of an allocator.
 trait Frames {
@@ -74,8 +79,11 @@ impl Frames for Box<BitAlloc1M> {
     }
 }
 
-fn ours() -> Memory {
-    Memory::new(&[NodeSpec::x86_64(4 << 30, 0, 0)], 1).expect("the machine is valid")
+fn ours(pcp: PcpPolicy) -> Memory {
+    let mut memory =
+        Memory::new(&[NodeSpec::x86_64(4 << 30, 0, 0)], 1).expect("the machine is valid");
+    memory.setup_watermarks(&WatermarkInputs { pcp, ..WatermarkInputs::default() });
+    memory
 }
 
 fn buddy_system() -> FrameAllocator {
@@ -129,12 +137,16 @@ fn bulk(c: &mut Criterion, group: &str, name: &str, order: &[usize], mut frames:
 }
 
 fn page_alloc(c: &mut Criterion) {
-    hot_pair(c, "pagetide", ours());
+    for (name, pcp) in OURS {
+        hot_pair(c, name, ours(pcp));
+    }
     hot_pair(c, "buddy_system_allocator", buddy_system());
     hot_pair(c, "bitmap-allocator", bitmap());
     let in_order: Vec<usize> = (0..BULK).collect();
     for (group, order) in [("bulk", in_order), ("bulk_random", shuffled())] {
-        bulk(c, group, "pagetide", &order, ours());
+        for (name, pcp) in OURS {
+            bulk(c, group, name, &order, ours(pcp));
+        }
         bulk(c, group, "buddy_system_allocator", &order, buddy_system());
         bulk(c, group, "bitmap-allocator", &order, bitmap());
     }

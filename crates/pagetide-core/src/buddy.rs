@@ -161,7 +161,8 @@ impl Zone {
         self.merge_block(pages, pfn, order, mt, Placement::Likely);
     }
 
-    fn merge_block(
+    /// Puts a block, which counts as free, on the lists of type `mt`, merged as far as it goes.
+    pub(crate) fn merge_block(
         &mut self,
         pages: &mut PageArray,
         pfn: Pfn,
@@ -231,7 +232,7 @@ impl Zone {
 
     /// Smallest order >= `order` with a free block on the lists of `mt`.
     #[inline]
-    fn smallest_block(&self, order: Order, mt: MigrateType) -> Option<Order> {
+    pub(crate) fn smallest_block(&self, order: Order, mt: MigrateType) -> Option<Order> {
         (order..=MAX_PAGE_ORDER)
             .find(|&o| !self.free_area[usize::from(o)].lists[mt.idx()].is_empty())
     }

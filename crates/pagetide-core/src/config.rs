@@ -109,6 +109,9 @@ tunables! {
             Linux61 = 0, "linux-6.1", linux;
             /// Before 5.14: six batches of at most 31 pages, drained a batch at a time.
             Linux2637 = 1, "linux-2.6.37";
+            /// Not in Linux: single frames come from open pageblocks, which have a bit for each frame, the lowest
+            /// first. Larger blocks as by `linux-6.1`.
+            Pageblocks = 2, "pageblocks";
         }
         /// What a request takes of a pageblock of another migrate type that it does not claim.
         Fallback = "fallback" => fallback: FallbackPolicy = Linux61 {

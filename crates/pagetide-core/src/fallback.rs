@@ -86,6 +86,9 @@ impl Zone {
         mt: MigrateType,
         flags: AllocFlags,
     ) -> Option<Fallen> {
+        if order > 0 && self.open.is_on() && self.close_blocks(pages, Some(mt)) {
+            return Some(Fallen::OnLists);
+        }
         let candidate = self.find_fallback(order, mt, flags)?;
         let pfn = self.first_block(candidate.order, candidate.mt)?;
         let boost = self.watermark_boost;

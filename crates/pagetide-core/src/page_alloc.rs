@@ -129,8 +129,15 @@ impl Memory {
             return None;
         }
         let pcp = &mut zone.pcps[cpu.idx()];
-        let pfn = pcp.lists[Pcp::list_index(0, gfp.migrate_type())].pop()?;
-        pcp.count -= 1;
+        let list = Pcp::list_index(0, gfp.migrate_type());
+        let pfn = match pcp.words[list].take() {
+            Some(pfn) => pfn,
+            None => {
+                let pfn = pcp.lists[list].pop()?;
+                pcp.count -= 1;
+                pfn
+            }
+        };
         pcp.free_factor >>= 1;
         mark_allocated(&mut self.pages, pfn, 0);
         self.vmstat.count(PGALLOC[usize::from(at.zone)]);
@@ -167,8 +174,27 @@ impl Memory {
             let flags = AllocFlags { nofragment: false, ..flags };
             // Defrag mode mixes kinds only when its slow path says so (Linux 6.15).
             let retry = attempt.flags.nofragment && !self.defrag_mode;
-            retry.then(|| self.walk_zonelist(node, &Attempt { flags, ..attempt })).flatten()
+            let mut taken =
+                retry.then(|| self.walk_zonelist(node, &Attempt { flags, ..attempt })).flatten();
+            if taken.is_none() && order > 0 && self.close_blocks(node, highest_zoneidx) {
+                taken = self.walk_zonelist(node, &attempt);
+                if taken.is_none() && retry {
+                    taken = self.walk_zonelist(node, &Attempt { flags, ..attempt });
+                }
+            }
+            taken
         })
+    }
+
+    /// Puts what is free in open pageblocks on the buddy lists, in all zones of a request. Says if there was any.
+    fn close_blocks(&mut self, node: NodeId, highest_zoneidx: usize) -> bool {
+        let Memory { pages, nodes, zonelists, .. } = self;
+        let mut any = false;
+        for at in &zonelists[node.idx()][highest_zoneidx].zones {
+            let zone = &mut nodes[at.node.idx()].zones[usize::from(at.zone)];
+            any |= zone.open.is_on() && zone.close_blocks(pages, None);
+        }
+        any
     }
 
     fn walk_zonelist(&mut self, node: NodeId, attempt: &Attempt) -> Option<Pfn> {
@@ -269,19 +295,29 @@ impl Memory {
     fn free_hot(&mut self, cpu: Cpu, pfn: Pfn) -> bool {
         let LastFreed { at, mt, list } = self.last_freed;
         let zone = &mut self.nodes[at.node.idx()].zones[usize::from(at.zone)];
-        if !zone.spans(pfn.0) || zone.block_type(pfn) != mt {
+        if !zone.spans(pfn.0) {
             return false;
         }
-        let page = &mut self.pages[pfn.idx()];
-        let pcp = &mut zone.pcps[cpu.idx()];
-        let count = pcp.count + 1;
-        if is_unused(page.place) || count >= pcp.high_now(zone.reclaim_active, false) {
-            return false;
+        if zone.open.is_on() {
+            let Some(buddy_ops) = zone.give_single(&mut self.pages, cpu, pfn) else {
+                return false;
+            };
+            self.work.buddy_ops += buddy_ops;
+        } else {
+            if zone.block_type(pfn) != mt {
+                return false;
+            }
+            let page = &mut self.pages[pfn.idx()];
+            let pcp = &mut zone.pcps[cpu.idx()];
+            let count = pcp.count + 1;
+            if is_unused(page.place) || count >= pcp.high_now(zone.reclaim_active, false) {
+                return false;
+            }
+            pcp.count = count;
+            pcp.lists[usize::from(list)].push(pfn);
+            clear_page(page, Place::Pcp);
+            page.private = mt as u32;
         }
-        pcp.count = count;
-        pcp.lists[usize::from(list)].push(pfn);
-        clear_page(page, Place::Pcp);
-        page.private = mt as u32;
         self.vmstat.count(Event::Pgfree);
         self.work.pages_freed += 1;
         true
@@ -299,6 +335,14 @@ impl Memory {
         let zone = &mut nodes[at.node.idx()].zones[page.zone()];
         let mt = zone.block_type(pfn);
         vmstat.add(Event::Pgfree, 1 << order);
+        if order == 0 && zone.open.is_on() {
+            if let Some(buddy_ops) = zone.give_single(pages, cpu, pfn) {
+                work.pages_freed += 1;
+                work.buddy_ops += buddy_ops;
+                self.last_freed = LastFreed { at, mt, list: Pcp::list_index(0, mt) as u8 };
+                return;
+            }
+        }
         if zone.pcps[cpu.idx()].keeps(order) && mt != MigrateType::Isolate {
             work.pages_freed += 1 << order;
             work.buddy_ops += zone.pcp_give(pages, cpu, pfn, order, mt);

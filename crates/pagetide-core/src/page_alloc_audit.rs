@@ -5,7 +5,7 @@
 //!
 //! Invariant checked: every free frame is on exactly one list, or inside exactly one block on a
 //! list, and says so; lists are linked both ways and as long as they claim; blocks are aligned
-//! and merged; the counts of zones and per-CPU sets are the sums of their lists.
+//! and merged; the bits of open pageblocks are as many as counted; the counts of zones and per-CPU sets are the sums of their lists.
 
 use crate::gfp::MigrateType;
 use crate::list::List;
@@ -43,6 +43,8 @@ pub enum AuditError {
     FreeCount(Pfn, u64, u64),
     /// A per-CPU set's count is not the sum of its lists: (zone's first frame, counted, found).
     PcpCount(Pfn, u64, u64),
+    /// The free frames of the open pageblock with this first frame are not as it counts them.
+    OpenBlock(Pfn),
     /// The high-atomic reserve is not what its pageblocks hold: (zone's first frame, counted,
     /// found).
     HighAtomicCount(Pfn, u64, u64),
@@ -74,6 +76,7 @@ impl fmt::Display for AuditError {
             E::PcpCount(zone, counted, found) => {
                 write!(f, "zone at {zone:?}: a per-CPU set counts {counted} pages, has {found}")
             }
+            E::OpenBlock(pfn) => write!(f, "{pfn:?}: an open pageblock miscounts its free pages"),
             E::HighAtomicCount(zone, counted, found) => {
                 write!(f, "zone at {zone:?}: counts {counted} pages reserved, has {found}")
             }
@@ -120,6 +123,7 @@ impl Walk<'_> {
                 return Err(AuditError::AreaCount(zone.start_pfn, order));
             }
         }
+        free += self.open_blocks(zone)?;
         if free != zone.free_pages() {
             return Err(AuditError::FreeCount(zone.start_pfn, zone.free_pages(), free));
         }
@@ -153,7 +157,42 @@ impl Walk<'_> {
         if found != u64::from(pcp.count) {
             return Err(AuditError::PcpCount(zone.start_pfn, pcp.count.into(), found));
         }
-        Ok(())
+        let words = pcp.words.iter();
+        words.flat_map(|word| word.frames()).try_for_each(|pfn| self.single(zone, pfn))
+    }
+
+    /// Follows the bits of open pageblocks; says how many there are.
+    fn open_blocks(&mut self, zone: &Zone) -> Result<u64, AuditError> {
+        let mut all = 0;
+        for (block, words, counted) in zone.open.all() {
+            let first = zone.first_of_block(block);
+            if zone.whole_block(first).is_none() {
+                return Err(AuditError::Misplaced(first, PAGEBLOCK_ORDER));
+            }
+            let mut nr = 0;
+            for at in
+                (0..PAGEBLOCK_NR_PAGES).filter(|&at| words[at as usize / 64] >> (at % 64) & 1 == 1)
+            {
+                self.single(zone, Pfn(first.0 + at))?;
+                nr += 1;
+            }
+            // A block that is free as a whole goes back at once.
+            let is_right = nr == u32::from(counted) && nr < PAGEBLOCK_NR_PAGES;
+            if !is_right || zone.open.is_partial(block) != (nr > 0) {
+                return Err(AuditError::OpenBlock(first));
+            }
+            all += u64::from(nr);
+        }
+        Ok(all)
+    }
+
+    /// A free frame that is a bit.
+    fn single(&mut self, zone: &Zone, pfn: Pfn) -> Result<(), AuditError> {
+        self.check_span(zone, pfn, 0)?;
+        match self.memory.pages.peek(pfn.idx()).place {
+            Place::BuddyTail => self.cover(pfn, 0),
+            place => Err(AuditError::WrongPlace(pfn, place)),
+        }
     }
 
     /// Follows a list of free blocks of `order` and type `mt`.

@@ -15,8 +15,11 @@
 //! [`Place::Pcp`], empty links and in `private` the migrate type it goes back to; the other frames
 //! of a larger block have [`Place::BuddyTail`].
 
+mod pageblocks;
+
 use crate::config::FallbackPolicy;
 pub use crate::config::PcpPolicy;
+pub(crate) use pageblocks::{OpenBlocks, Word};
 
 use crate::buddy::clear_page;
 use crate::digest::State;
@@ -48,6 +51,8 @@ pub struct Pcp {
     pub free_factor: u8,
     /// How it is sized.
     pub policy: PcpPolicy,
+    /// Single frames at hand, by type, where they come from open pageblocks.
+    pub(crate) words: [Word; MigrateType::PCP_COUNT],
     /// Heads of blocks, oldest first.
     pub(crate) lists: [Vec<Pfn>; NR_PCP_LISTS],
 }
@@ -61,8 +66,14 @@ impl Pcp {
             batch: 1,
             free_factor: 0,
             policy: PcpPolicy::default(),
+            words: [Word::NONE; MigrateType::PCP_COUNT],
             lists: Default::default(),
         }
+    }
+
+    /// Pages on the lists and in the words.
+    pub fn nr_pages(&self) -> u32 {
+        self.count + self.words.iter().map(Word::nr_free).sum::<u32>()
     }
 
     /// Index of the list for blocks of `order` and type `mt`. Types that have no list of their
@@ -91,7 +102,7 @@ impl Pcp {
     #[inline]
     pub(crate) const fn keeps(&self, order: Order) -> bool {
         order <= PAGE_ALLOC_COSTLY_ORDER
-            || order == PAGEBLOCK_ORDER && matches!(self.policy, PcpPolicy::Linux61)
+            || order == PAGEBLOCK_ORDER && !matches!(self.policy, PcpPolicy::Linux2637)
     }
 
     /// Largest `count` for now; nothing is kept when `free_high` (Linux `nr_pcp_high`).
@@ -185,7 +196,7 @@ impl Zone {
     ) {
         let low = self.watermark_low + self.watermark_boost;
         let (batch, high) = match policy {
-            PcpPolicy::Linux61 => {
+            PcpPolicy::Linux61 | PcpPolicy::Pageblocks => {
                 let batch = zone_batchsize(managed, page_size);
                 (batch, zone_highsize(low, batch, nr_cpus))
             }
@@ -199,6 +210,9 @@ impl Zone {
             pcp.high = high;
             pcp.policy = policy;
         }
+        if policy == PcpPolicy::Pageblocks {
+            self.open.turn_on(self.pageblocks.len());
+        }
     }
 
     /// Takes a block from the CPU's set, refilling it if the list is empty (Linux
@@ -211,6 +225,9 @@ impl Zone {
         cpu: Cpu,
         request: PcpRequest,
     ) -> (Option<Pfn>, u32) {
+        if request.order == 0 && self.open.is_on() {
+            return self.take_single(pages, notes, cpu, request);
+        }
         let index = Pcp::list_index(request.order, request.mt);
         let mut buddy_ops = 0;
         if self.pcps[cpu.idx()].lists[index].is_empty() {
@@ -239,17 +256,9 @@ impl Zone {
         self.stat.this_cpu = cpu;
         let mut list = core::mem::take(&mut self.pcps[cpu.idx()].lists[Pcp::list_index(order, mt)]);
         while got < want {
-            if let Some((first, nr)) = self.take_run(pages, order, mt, want - got) {
-                for i in 0..nr {
-                    let pfn = Pfn(first.0 + (i << order));
-                    let page = &mut pages[pfn.idx()];
-                    page.place = Place::Pcp;
-                    page.private = mt as u32;
-                    page.index = 0;
-                    list.push(pfn);
-                }
-                got += nr;
-            } else {
+            let nr = self.take_run_to(pages, &mut list, order, mt, want - got);
+            got += nr;
+            if nr == 0 {
                 match self.steal(pages, notes, order, mt, flags) {
                     Some(Fallen::OnLists) => {}
                     Some(Fallen::Taken(pfn)) => {
@@ -271,6 +280,28 @@ impl Zone {
         pcp.lists[Pcp::list_index(order, mt)] = list;
         pcp.count += got << order;
         got
+    }
+
+    /// Takes neighbouring blocks off the buddy lists and onto a per-CPU list, up to `count`. Says how many; the
+    /// zone's counter does not know of them yet.
+    fn take_run_to(
+        &mut self,
+        pages: &mut PageArray,
+        list: &mut Vec<Pfn>,
+        order: Order,
+        mt: MigrateType,
+        count: u32,
+    ) -> u32 {
+        let Some((first, nr)) = self.take_run(pages, order, mt, count) else { return 0 };
+        for i in 0..nr {
+            let pfn = Pfn(first.0 + (i << order));
+            let page = &mut pages[pfn.idx()];
+            page.place = Place::Pcp;
+            page.private = mt as u32;
+            page.index = 0;
+            list.push(pfn);
+        }
+        nr
     }
 
     /// Gives a block that is being freed to the CPU's set (Linux `free_unref_page_commit`) and
@@ -367,7 +398,11 @@ impl Zone {
 
     /// Gives all pages of the CPU's set back (Linux `drain_pages_zone`). Says how many blocks.
     pub(crate) fn pcp_drain(&mut self, pages: &mut PageArray, cpu: Cpu) -> u32 {
-        self.pcp_shrink(pages, cpu, u32::MAX, 0)
+        let mut blocks = self.pcp_shrink(pages, cpu, u32::MAX, 0);
+        if self.open.is_on() {
+            blocks += self.return_words(pages, cpu);
+        }
+        blocks
     }
 }
 

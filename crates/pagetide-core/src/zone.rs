@@ -5,8 +5,8 @@
 //! merge), [`crate::fallback`] (foreign pageblocks), [`crate::pcp`] (per-CPU lists) and
 //! [`crate::watermark`] (marks).
 //!
-//! Invariant: `nr_free_pages` is the number of pages on the buddy lists except those of type
-//! Isolate; pages on per-CPU lists are not free in this sense. `nr_reserved_highatomic` is 512
+//! Invariant: `nr_free_pages` is the number of pages on the buddy lists, except those of type
+//! Isolate, and of the bits of open pageblocks; pages on per-CPU lists are not free in this sense. `nr_reserved_highatomic` is 512
 //! for each pageblock of type HighAtomic.
 
 pub use crate::units::MAX_NR_ZONES;
@@ -16,7 +16,7 @@ use crate::config::FallbackPolicy;
 use crate::digest::State;
 use crate::gfp::{MigrateType, Watermark};
 use crate::list::List;
-use crate::pcp::Pcp;
+use crate::pcp::{OpenBlocks, Pcp};
 use crate::units::{NodeId, Order, Pfn, NR_PAGE_ORDERS, PAGEBLOCK_NR_PAGES, PAGEBLOCK_ORDER};
 use crate::zone_stat::{Marks, ZoneStat};
 use alloc::vec;
@@ -86,6 +86,8 @@ pub struct Zone {
     pub compaction: ZoneCompaction,
     /// Per-CPU free lists, one for each CPU of the machine.
     pub pcps: Vec<Pcp>,
+    /// Pageblocks whose single frames are bits.
+    pub(crate) open: OpenBlocks,
     /// A fallback has just boosted the marks and kswapd has not been told yet
     /// (Linux `ZONE_BOOSTED_WATERMARK`).
     pub boosted: bool,
@@ -128,6 +130,7 @@ impl Zone {
             pageblocks: vec![MigrateType::Movable; nr_blocks],
             compaction: ZoneCompaction::new(start_pfn.0, spanned, nr_blocks),
             pcps: vec![Pcp::new(); nr_cpus.into()],
+            open: OpenBlocks::default(),
             boosted: false,
             reclaim_active: false,
         }
@@ -175,9 +178,9 @@ impl Zone {
         }
     }
 
-    /// Pages on per-CPU lists.
+    /// Pages that CPUs have at hand.
     pub fn pcp_pages(&self) -> u64 {
-        self.pcps.iter().map(|pcp| u64::from(pcp.count)).sum()
+        self.pcps.iter().map(|pcp| u64::from(pcp.nr_pages())).sum()
     }
 
     /// Whether the zone has memory (Linux `managed_zone`).
@@ -210,7 +213,7 @@ impl Zone {
     }
 
     #[inline]
-    const fn block_index(&self, pfn: Pfn) -> usize {
+    pub(crate) const fn block_index(&self, pfn: Pfn) -> usize {
         ((pfn.0 >> PAGEBLOCK_ORDER).wrapping_sub(self.start_pfn.0 >> PAGEBLOCK_ORDER)) as usize
     }
 

@@ -5,7 +5,7 @@ mod world;
 
 use pagetide_core::config::{
     BackgroundCompaction, CompactionCapture, CompactionPolicy, Config, DirectReclaimPolicy,
-    KswapdPolicy, LruPolicy, Thp, ThpDefrag,
+    KswapdPolicy, LruPolicy, PcpPolicy, Thp, ThpDefrag,
 };
 use pagetide_core::gfp::Gfp;
 use pagetide_core::node::NodeSpec;
@@ -17,6 +17,7 @@ use pagetide_core::process::Machine;
 use pagetide_core::process::MmId;
 use pagetide_core::units::{NodeId, PAGE_SIZE};
 use pagetide_core::vmstat::{Event, NodeStat};
+use pagetide_core::watermark::WatermarkInputs;
 use proptest::prelude::*;
 use world::{World, CPU};
 
@@ -312,6 +313,7 @@ proptest! {
         page_cluster in 0..4u32,
         fail_every in prop_oneof![Just(0u64), 2..20u64],
         compaction in 0..6usize,
+        pcp in proptest::sample::select(PcpPolicy::ALL),
     ) {
         let (background, compaction, capture) = [
             (BackgroundCompaction::KcompactdEarly, CompactionPolicy::Linux61, CompactionCapture::On),
@@ -324,6 +326,7 @@ proptest! {
         let of_2016 = compaction == CompactionPolicy::Linux45 && !old;
         let config = Config {
             page_cluster,
+            watermarks: WatermarkInputs { pcp, ..WatermarkInputs::default() },
             background_compaction: background,
             compaction,
             compaction_capture: capture,

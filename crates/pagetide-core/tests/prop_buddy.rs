@@ -1,5 +1,6 @@
 //! Random sequences of allocations and frees against a model that only knows which frame is whose.
 
+use pagetide_core::config::PcpPolicy;
 use pagetide_core::digest::{Digest, State};
 use pagetide_core::fallback::Force;
 use pagetide_core::gfp::{AllocFlags, Gfp, MigrateType, Watermark};
@@ -82,17 +83,24 @@ fn machines() -> impl Strategy<Value = Vec<NodeSpec>> {
     prop_oneof![Just(vec![small]), Just(vec![near, far])]
 }
 
+fn policies() -> impl Strategy<Value = PcpPolicy> {
+    prop::sample::select(PcpPolicy::ALL.to_vec())
+}
+
 /// The allocator and what is known to be in use.
 struct World {
     memory: Memory,
+    inputs: WatermarkInputs,
     in_use: Vec<bool>,
     live: Vec<(Pfn, Order)>,
     free_at_start: u64,
 }
 
 impl World {
-    fn new(specs: &[NodeSpec]) -> World {
-        let memory = Memory::new(specs, NR_CPUS).expect("the machine is valid");
+    fn new(specs: &[NodeSpec], pcp: PcpPolicy) -> World {
+        let mut memory = Memory::new(specs, NR_CPUS).expect("the machine is valid");
+        let inputs = WatermarkInputs { pcp, ..WatermarkInputs::default() };
+        memory.setup_watermarks(&inputs);
         memory.audit().expect("a new machine is sound");
         let pages = || (0..memory.pages.len()).map(|at| memory.pages.peek(at));
         let mut in_use: Vec<bool> =
@@ -106,7 +114,7 @@ impl World {
         let free_at_start = memory.free_pages();
         let specified: u64 = specs.iter().flat_map(|s| &s.zones).map(|zone| zone.free).sum();
         assert_eq!(free_at_start, specified);
-        World { memory, in_use, live: Vec::new(), free_at_start }
+        World { memory, inputs, in_use, live: Vec::new(), free_at_start }
     }
 
     fn step(&mut self, op: &Op) {
@@ -141,7 +149,7 @@ impl World {
             Op::Drain { cpu } => {
                 self.memory.drain_cpu(Cpu(cpu));
                 let zones = self.zones();
-                assert!(zones.iter().all(|zone| zone.pcps[usize::from(cpu)].count == 0));
+                assert!(zones.iter().all(|zone| zone.pcps[usize::from(cpu)].nr_pages() == 0));
             }
             Op::DrainAll => self.memory.drain_all(),
             Op::Unreserve { mt, force } => {
@@ -151,7 +159,7 @@ impl World {
             Op::ReclaimActive(active) => {
                 self.memory.nodes[0].zones[ZONE_NORMAL].reclaim_active = active;
             }
-            Op::Watermarks => self.memory.setup_watermarks(&WatermarkInputs::default()),
+            Op::Watermarks => self.memory.setup_watermarks(&self.inputs),
         }
         self.check();
     }
@@ -223,9 +231,10 @@ proptest! {
     #[test]
     fn any_sequence_is_sound(
         specs in machines(),
+        pcp in policies(),
         ops in prop::collection::vec(ops(), 1..80),
     ) {
-        let mut world = World::new(&specs);
+        let mut world = World::new(&specs, pcp);
         ops.iter().for_each(|op| world.step(op));
     }
 
@@ -233,9 +242,10 @@ proptest! {
     #[test]
     fn freeing_everything_restores_the_largest_blocks(
         specs in machines(),
+        pcp in policies(),
         ops in prop::collection::vec(ops(), 1..80),
     ) {
-        let mut world = World::new(&specs);
+        let mut world = World::new(&specs, pcp);
         let before: Vec<_> = world.zones().iter().map(|zone| zone.buddyinfo()).collect();
         ops.iter().for_each(|op| world.step(op));
         // Reserved pageblocks keep apart; they go back while the pages around are still in use.
@@ -260,10 +270,11 @@ proptest! {
     #[test]
     fn runs_are_deterministic(
         specs in machines(),
+        pcp in policies(),
         ops in prop::collection::vec(ops(), 1..40),
     ) {
         let digest = || {
-            let mut world = World::new(&specs);
+            let mut world = World::new(&specs, pcp);
             ops.iter().for_each(|op| world.step(op));
             let mut digest = Digest::new();
             world.memory.digest(&mut digest);

@@ -4,6 +4,7 @@
 use super::*;
 use crate::buddy::clear_tails;
 use crate::buddy::Placement;
+use crate::config::PcpPolicy;
 use crate::digest::Digest;
 use crate::node::{NodeSpec, ZoneSpec};
 use crate::zone::{ZONE_DMA, ZONE_DMA32, ZONE_NORMAL};
@@ -461,4 +462,79 @@ proptest! {
         }
         prop_assert_eq!(one_by_one, as_runs);
     }
+}
+
+/// A zone whose single pages come from open pageblocks.
+fn with_pageblocks(pages: u64) -> Memory {
+    let mut memory = normal(pages);
+    memory.setup_watermarks(&WatermarkInputs {
+        pcp: PcpPolicy::Pageblocks,
+        ..WatermarkInputs::default()
+    });
+    memory
+}
+
+/// Blocks of the order of a pageblock that are free.
+fn free_pageblocks(memory: &mut Memory) -> u64 {
+    let [.., nine, ten] = zone(memory).buddyinfo();
+    nine + 2 * ten
+}
+
+#[test]
+fn what_is_in_use_stays_in_few_pageblocks() {
+    let free = [normal(64 * 1024), with_pageblocks(64 * 1024)].map(|mut memory| {
+        // One of twenty pages stays; then any of those goes, and another comes.
+        let (mut pages, freed): (Vec<_>, Vec<_>) =
+            take_all(&mut memory, USER).into_iter().partition(|pfn| pfn.0 % 20 == 0);
+        freed.iter().for_each(|&pfn| memory.free_page(CPU, pfn, 0));
+        for round in 0..4000 {
+            let at = round * 7919 % pages.len();
+            memory.free_page(CPU, pages[at], 0);
+            pages[at] = memory.alloc_fast(CPU, NODE, 0, USER).unwrap();
+        }
+        memory.drain_all();
+        memory.audit().unwrap();
+        free_pageblocks(&mut memory)
+    });
+    assert_eq!(free, [0, 121], "of 128; the pages would fit into 7");
+}
+
+#[test]
+fn a_larger_request_closes_open_pageblocks() {
+    let mut memory = with_pageblocks(8192);
+    let pages = take_all(&mut memory, USER);
+    assert_eq!(free_pageblocks(&mut memory), 0);
+    // A block of order 3 in each pageblock but one frame of the pageblock stays in use.
+    let free = pages.iter().filter(|pfn| pfn.0 % 512 < 8);
+    free.for_each(|&pfn| memory.free_page(CPU, pfn, 0));
+    assert_eq!(zone(&mut memory).free_pages(), 8 * 16);
+    assert_eq!(zone(&mut memory).buddyinfo(), [0; 11], "they are bits of open pageblocks");
+    memory.audit().unwrap();
+    let flags = AllocFlags::at(Watermark::None);
+    let pfn = memory.get_page_from_freelist(CPU, NODE, 3, USER, flags).unwrap();
+    assert_eq!(pfn.0 % 512, 0);
+    memory.audit().unwrap();
+    let three = zone(&mut memory).buddyinfo()[3] + zone(&mut memory).pcp_pages() / 8;
+    assert_eq!(three, 15, "all that was free in them is on the lists");
+}
+
+#[test]
+fn other_kinds_have_what_is_free_in_open_pageblocks() {
+    let mut memory = with_pageblocks(8192);
+    let pages = take_all(&mut memory, USER);
+    memory.free_page(CPU, pages[700], 0);
+    memory.drain_all();
+    let flags = AllocFlags::at(Watermark::None);
+    let kernel = memory.get_page_from_freelist(CPU, NODE, 0, Gfp::KERNEL, flags);
+    assert_eq!(kernel, Some(pages[700]));
+    memory.audit().unwrap();
+}
+
+#[test]
+#[should_panic(expected = "freed but not in use")]
+fn a_frame_that_is_a_bit_is_not_freed_twice() {
+    let mut memory = with_pageblocks(8192);
+    let pages = take_all(&mut memory, USER);
+    memory.free_page(CPU, pages[100], 0);
+    memory.free_page(CPU, pages[100], 0);
 }

@@ -118,7 +118,7 @@ fn policies(draw: &mut Draw) -> Policies {
         set("direct_reclaim", direct);
     }
     if draw.one_in(3) {
-        set("per_cpu_lists", "linux-2.6.37");
+        set("per_cpu_lists", draw.of(&["linux-2.6.37", "pageblocks"]));
     }
     if draw.one_in(3) {
         set("watermarks", "derived");
