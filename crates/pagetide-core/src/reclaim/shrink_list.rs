@@ -100,6 +100,17 @@ impl<O: Owners> Manager<O> {
         core::hint::black_box(loaded);
     }
 
+    /// Loads the descriptor of a page that the next batch may take, and gives the page behind it. A list can only be
+    /// followed page by page; with a step for each page that is judged, nobody waits for it (Linux
+    /// `prefetchw_prev_lru_folio`). Changes nothing.
+    #[inline(always)]
+    fn warm_ahead(&self, ahead: Pfn) -> Pfn {
+        match ahead.is_some() {
+            true => self.mem.pages[ahead.idx()].prev,
+            false => ahead,
+        }
+    }
+
     fn shrink_inactive_list(
         &mut self,
         lru: Lru,
@@ -128,8 +139,10 @@ impl<O: Owners> Manager<O> {
         let mut stat = ReclaimStat::default();
         let mut freed = core::mem::take(&mut self.scratch_free);
         self.warm_batch(&taken);
+        let mut ahead = self.memcgs[memcg.idx()].lruvecs[node.idx()].lists[lru as usize].tail;
         let unmapped_before = self.mem.work.rmap_walks;
         for &pfn in &taken {
+            ahead = self.warm_ahead(ahead);
             let was_huge = self.mem.pages[pfn.idx()].has(PageFlags::HEAD);
             self.judge_page(pfn, file, sc, &mut stat, &mut freed, ctx);
             // A huge page that was split for swap: the others are judged with the first.
@@ -139,6 +152,7 @@ impl<O: Owners> Manager<O> {
                 }
             }
         }
+        core::hint::black_box(ahead);
         if self.mem.work.rmap_walks != unmapped_before {
             self.mem.work.tlb_flushes += 1;
         }
@@ -532,7 +546,9 @@ impl<O: Owners> Manager<O> {
         let mut nr_deactivate = 0;
         let mut nr_referenced = 0;
         let mut plugin_spared = false;
+        let mut ahead = self.memcgs[memcg.idx()].lruvecs[node.idx()].lists[lru as usize].tail;
         for &pfn in &taken {
+            ahead = self.warm_ahead(ahead);
             let page = &self.mem.pages[pfn.idx()];
             if page.has(PageFlags::MLOCKED) {
                 self.putback_page(pfn);
@@ -556,6 +572,7 @@ impl<O: Owners> Manager<O> {
             }
             self.putback_page(pfn);
         }
+        core::hint::black_box(ahead);
         taken.clear();
         self.scratch = taken;
         self.note_recent(memcg, node, lru.is_file(), nr_taken, nr_referenced);
