@@ -16,14 +16,14 @@ const SMALL_ZONE: &str =
     "Which of the daemons first finds the small DMA zone short, and so how much is swapped out for its sake.";
 
 const LAST_PAGES: &str =
-    "The kernel has some 500 pages more to give, so the first task that is short of memory swaps out less; and the \
+    "The kernel has some 1000 pages more to give, so the first task that is short of memory swaps out less; and the \
     guest's own pages, which reclaim looks at when there is nothing else.";
 
 /// The cases of experiments/verify/proposals, in order.
 pub const CASES_PROPOSALS: &[Held] = &[
     held("kswapd-compaction", (6, 3.3), (48, 7.2), 4, SMALL_ZONE),
     held("shrink-priority", (32, 1.6), (329, 2.8), 56, BOOSTED_DMA),
-    held("shrink-priority-guard", (8, 9.5), (482, 2.8), 32, LAST_PAGES),
+    held("shrink-priority-guard", (8, 7.7), (482, 2.0), 25, LAST_PAGES),
     held("soft-limit-hierarchical", (94, 3.2), (630, 4.9), 64, BOOSTED_DMA),
     held("soft-limit-two-pass", (69, 2.4), (373, 4.1), 10, BOOSTED_DMA),
     held("watermarks-apart", (9, 4.5), (38, 3.1), 6, STATES),
