@@ -132,8 +132,6 @@ pub(crate) struct Era {
     /// The block that a task has made is anybody's (up to 5.0, or switched off). Linux 6.1: the task
     /// takes it from under the scanner.
     pub no_capture: bool,
-    /// A failed run over part of a zone defers nothing (4.5). Linux 6.1: as a run over all of it.
-    pub partial_runs_defer_nothing: bool,
     /// An allocation that found compaction deferred in every zone has not tried (4.5). Linux 6.1: it counts
     /// as a stall, and looks at the free lists.
     pub deferred_is_no_stall: bool,
@@ -200,7 +198,6 @@ impl Era {
             light_runs_take_writeback: compaction_4_5,
             leaves_dirty_metadata: compaction_4_5,
             no_capture: compaction_4_5 || config.compaction_capture == CompactionCapture::Off,
-            partial_runs_defer_nothing: compaction_4_5,
             deferred_is_no_stall: compaction_4_5,
             kcompactd_is_plain: compaction_4_5,
             no_proactive_compaction: compaction_4_5,

@@ -178,8 +178,7 @@ impl<O: Owners> Manager<O> {
             self.compaction_of(at).defer_reset(order, false);
             return true;
         }
-        let exhausted = result == CompactResult::Complete
-            || result == CompactResult::PartialSkipped && !self.era.partial_runs_defer_nothing;
+        let exhausted = matches!(result, CompactResult::Complete | CompactResult::PartialSkipped);
         if state.priority != CompactPriority::Async && exhausted {
             // An asynchronous failure proves nothing.
             self.compaction_of(at).defer(order);

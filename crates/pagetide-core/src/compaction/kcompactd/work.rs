@@ -241,8 +241,8 @@ impl<O: Owners> Manager<O> {
         self.mem.vmstat.add(Event::CompactDaemonMigrateScanned, end.migrate_scanned);
         self.mem.vmstat.add(Event::CompactDaemonFreeScanned, end.free_scanned);
         let Work::Request { order, highest_zoneidx } = work else { return };
-        let exhausted = end.result == CompactResult::Complete
-            || end.result == CompactResult::PartialSkipped && !self.era.partial_runs_defer_nothing;
+        let exhausted =
+            matches!(end.result, CompactResult::Complete | CompactResult::PartialSkipped);
         let success = if self.era.compacts_to_low_mark {
             let flags = AllocFlags::at(Watermark::Low);
             has_low_mark(&self.mem.nodes[node.idx()].zones[zone], order, flags, highest_zoneidx)
