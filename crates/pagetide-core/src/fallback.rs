@@ -69,6 +69,9 @@ impl Zone {
             if let Some(pfn) = self.take_smallest(pages, order, mt) {
                 return Some(pfn);
             }
+            if (1..PAGEBLOCK_ORDER).contains(&order) && self.close_blocks(pages, Some(mt)) {
+                continue;
+            }
             if let Fallen::Taken(pfn) = self.steal(pages, notes, order, mt, flags)? {
                 self.stat.add(-(1i64 << order));
                 return Some(pfn);
@@ -86,9 +89,6 @@ impl Zone {
         mt: MigrateType,
         flags: AllocFlags,
     ) -> Option<Fallen> {
-        if order > 0 && self.open.is_on() && self.close_blocks(pages, Some(mt)) {
-            return Some(Fallen::OnLists);
-        }
         let candidate = self.find_fallback(order, mt, flags)?;
         let pfn = self.first_block(candidate.order, candidate.mt)?;
         let boost = self.watermark_boost;
@@ -101,17 +101,7 @@ impl Zone {
                 self.claim_or_take(pages, pfn, order, mt, &candidate, flags)?
             }
         };
-        notes.vmstat.count(Event::MmPageAllocExtfrag);
-        notes.events.record(TraceEvent::MmPageAllocExtfrag {
-            pfn: u64::from(pfn.0),
-            alloc_order: order,
-            fallback_order: candidate.order,
-            pageblock_order: PAGEBLOCK_ORDER,
-            alloc_migratetype: mt,
-            fallback_migratetype: candidate.mt,
-            fragmenting: candidate.order < PAGEBLOCK_ORDER,
-            change_ownership: self.block_type(pfn) == mt,
-        });
+        self.note_fallback(notes, pfn, (order, mt), (candidate.order, candidate.mt));
         if self.watermark_boost != boost {
             let watermark_boost = self.watermark_boost;
             notes.events.record(TraceEvent::BoostWatermark {
@@ -121,6 +111,27 @@ impl Zone {
             });
         }
         Some(fallen)
+    }
+
+    /// Counts and notes that a request of an order and type falls back to a block of another.
+    pub(crate) fn note_fallback(
+        &self,
+        notes: &mut Notes<'_>,
+        pfn: Pfn,
+        (alloc_order, alloc_migratetype): (Order, MigrateType),
+        (fallback_order, fallback_migratetype): (Order, MigrateType),
+    ) {
+        notes.vmstat.count(Event::MmPageAllocExtfrag);
+        notes.events.record(TraceEvent::MmPageAllocExtfrag {
+            pfn: u64::from(pfn.0),
+            alloc_order,
+            fallback_order,
+            pageblock_order: PAGEBLOCK_ORDER,
+            alloc_migratetype,
+            fallback_migratetype,
+            fragmenting: fallback_order < PAGEBLOCK_ORDER,
+            change_ownership: self.block_type(pfn) == alloc_migratetype,
+        });
     }
 
     /// Claims the pageblock of the candidate for `mt`, or takes a block of `order` of the candidate and leaves
@@ -219,7 +230,7 @@ impl Zone {
 
     /// Raises the watermarks by one pageblock, up to the cap, and says whether it did
     /// (Linux `boost_watermark`). Zones below four pageblocks are left alone.
-    fn boost_watermark(&mut self) -> bool {
+    pub(crate) fn boost_watermark(&mut self) -> bool {
         let block = u64::from(PAGEBLOCK_NR_PAGES);
         if self.watermark_boost_factor == 0 || block * 4 > self.managed {
             return false;

@@ -21,7 +21,7 @@ use crate::page::Place;
 use crate::page_array::PageArray;
 use crate::page_size::PageSize;
 use crate::pcp::{Pcp, PcpRequest};
-use crate::units::{Cpu, NodeId, Order, Pfn, MAX_PAGE_ORDER};
+use crate::units::{Cpu, NodeId, Order, Pfn, MAX_PAGE_ORDER, PAGEBLOCK_ORDER};
 use crate::vmstat::{Event, Vmstat};
 use crate::watermark::{self, zone_watermark_fast, WatermarkInputs};
 use crate::work::Work;
@@ -174,27 +174,8 @@ impl Memory {
             let flags = AllocFlags { nofragment: false, ..flags };
             // Defrag mode mixes kinds only when its slow path says so (Linux 6.15).
             let retry = attempt.flags.nofragment && !self.defrag_mode;
-            let mut taken =
-                retry.then(|| self.walk_zonelist(node, &Attempt { flags, ..attempt })).flatten();
-            if taken.is_none() && order > 0 && self.close_blocks(node, highest_zoneidx) {
-                taken = self.walk_zonelist(node, &attempt);
-                if taken.is_none() && retry {
-                    taken = self.walk_zonelist(node, &Attempt { flags, ..attempt });
-                }
-            }
-            taken
+            retry.then(|| self.walk_zonelist(node, &Attempt { flags, ..attempt })).flatten()
         })
-    }
-
-    /// Puts what is free in open pageblocks on the buddy lists, in all zones of a request. Says if there was any.
-    fn close_blocks(&mut self, node: NodeId, highest_zoneidx: usize) -> bool {
-        let Memory { pages, nodes, zonelists, .. } = self;
-        let mut any = false;
-        for at in &zonelists[node.idx()][highest_zoneidx].zones {
-            let zone = &mut nodes[at.node.idx()].zones[usize::from(at.zone)];
-            any |= zone.open.is_on() && zone.close_blocks(pages, None);
-        }
-        any
     }
 
     fn walk_zonelist(&mut self, node: NodeId, attempt: &Attempt) -> Option<Pfn> {
@@ -217,23 +198,40 @@ impl Memory {
         None
     }
 
-    /// The watermark test and the taking, for one zone.
+    /// The watermark test and the taking, for one zone; once more if it has closed its open pageblocks for the sake
+    /// of this request.
     fn try_zone(&mut self, at: ZoneRef, attempt: &Attempt) -> Option<Pfn> {
+        let taken = self.has_mark(at, attempt).then(|| self.rmqueue(at, attempt)).flatten();
+        if taken.is_none() && self.close_blocks(at, attempt) && self.has_mark(at, attempt) {
+            return self.rmqueue(at, attempt);
+        }
+        taken
+    }
+
+    fn has_mark(&self, at: ZoneRef, attempt: &Attempt) -> bool {
         let zone = &self.nodes[at.node.idx()].zones[usize::from(at.zone)];
-        let flags = attempt.flags;
-        let ok = flags.watermark == Watermark::None
+        let Attempt { order, gfp, highest_zoneidx, flags, .. } = *attempt;
+        flags.watermark == Watermark::None
             || zone_watermark_fast(
                 zone,
-                attempt.order,
+                order,
                 zone.wmark(flags.watermark),
-                attempt.highest_zoneidx,
+                highest_zoneidx,
                 flags,
-                attempt.gfp,
-            );
-        if !ok {
-            return None;
+                gfp,
+            )
+    }
+
+    /// Puts what is free in a zone's open pageblocks on the buddy lists if the zone lacks nothing but a block of the
+    /// order of a request. A whole pageblock is never among it. Says if there was any.
+    fn close_blocks(&mut self, at: ZoneRef, attempt: &Attempt) -> bool {
+        let zone = &self.nodes[at.node.idx()].zones[usize::from(at.zone)];
+        let may_help = zone.open.is_on() && (1..PAGEBLOCK_ORDER).contains(&attempt.order);
+        if !may_help || !self.has_mark(at, &Attempt { order: 0, ..*attempt }) {
+            return false;
         }
-        self.rmqueue(at, attempt)
+        let zone = &mut self.nodes[at.node.idx()].zones[usize::from(at.zone)];
+        zone.close_blocks(&mut self.pages, None)
     }
 
     /// Takes a block from a zone that has passed its test (Linux `rmqueue`), and tells kswapd of
@@ -257,6 +255,7 @@ impl Memory {
         } else {
             taken = rmqueue_buddy(zone, pages, notes, work, attempt);
         }
+        work.buddy_ops += zone.open.take_merges();
         let boosted = core::mem::take(&mut zone.boosted);
         if let Some(pfn) = taken {
             mark_allocated(pages, pfn, order);
@@ -299,10 +298,9 @@ impl Memory {
             return false;
         }
         if zone.open.is_on() {
-            let Some(buddy_ops) = zone.give_single(&mut self.pages, cpu, pfn) else {
+            if !zone.give_single(&mut self.pages, cpu, pfn) {
                 return false;
-            };
-            self.work.buddy_ops += buddy_ops;
+            }
         } else {
             if zone.block_type(pfn) != mt {
                 return false;
@@ -335,13 +333,10 @@ impl Memory {
         let zone = &mut nodes[at.node.idx()].zones[page.zone()];
         let mt = zone.block_type(pfn);
         vmstat.add(Event::Pgfree, 1 << order);
-        if order == 0 && zone.open.is_on() {
-            if let Some(buddy_ops) = zone.give_single(pages, cpu, pfn) {
-                work.pages_freed += 1;
-                work.buddy_ops += buddy_ops;
-                self.last_freed = LastFreed { at, mt, list: Pcp::list_index(0, mt) as u8 };
-                return;
-            }
+        if order == 0 && zone.open.is_on() && zone.give_single(pages, cpu, pfn) {
+            work.pages_freed += 1;
+            self.last_freed = LastFreed { at, mt, list: Pcp::list_index(0, mt) as u8 };
+            return;
         }
         if zone.pcps[cpu.idx()].keeps(order) && mt != MigrateType::Isolate {
             work.pages_freed += 1 << order;
@@ -435,7 +430,7 @@ impl Memory {
 
 /// Whether a frame is the allocator's own, or nobody's.
 #[inline]
-const fn is_unused(place: Place) -> bool {
+pub(crate) const fn is_unused(place: Place) -> bool {
     matches!(place, Place::Reserved | Place::Buddy | Place::BuddyTail | Place::Pcp)
 }
 

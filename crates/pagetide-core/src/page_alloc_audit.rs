@@ -183,6 +183,11 @@ impl Walk<'_> {
             }
             all += u64::from(nr);
         }
+        // Nothing else is marked as having bits.
+        let with_bits = zone.open.all().filter(|(_, _, counted)| *counted > 0).count();
+        if zone.open.nr_partial() != with_bits || zone.open.nr_bits() != all {
+            return Err(AuditError::OpenBlock(zone.start_pfn));
+        }
         Ok(all)
     }
 

@@ -258,7 +258,8 @@ impl Zone {
         while got < want {
             let nr = self.take_run_to(pages, &mut list, order, mt, want - got);
             got += nr;
-            if nr == 0 {
+            let closes = nr == 0 && got == 0 && (1..PAGEBLOCK_ORDER).contains(&order);
+            if nr == 0 && !(closes && self.close_blocks(pages, Some(mt))) {
                 match self.steal(pages, notes, order, mt, flags) {
                     Some(Fallen::OnLists) => {}
                     Some(Fallen::Taken(pfn)) => {

@@ -236,9 +236,14 @@ impl Zone {
         (self.spans(first) && self.spans(last)).then_some(Pfn(first))
     }
 
-    /// Free blocks of each order, as a line of /proc/buddyinfo.
+    /// Free blocks of each order, as a line of /proc/buddyinfo. The bits of open pageblocks are blocks of order 0.
     pub fn buddyinfo(&self) -> [u64; NR_PAGE_ORDERS] {
-        core::array::from_fn(|order| self.free_area[order].nr_free)
+        let mut blocks = core::array::from_fn(|order| self.free_area[order].nr_free);
+        if self.open.is_on() {
+            let on_lists: u64 = blocks.iter().enumerate().map(|(order, nr)| nr << order).sum();
+            blocks[0] += self.nr_free_pages.saturating_sub(on_lists);
+        }
+        blocks
     }
 
     /// Free blocks of each order on the lists of one type, as a line of /proc/pagetypeinfo.

@@ -2,7 +2,9 @@
 
 mod world;
 
-use pagetide_core::config::{BackgroundCompaction, CompactionPolicy, Config, KswapdPolicy, Thp};
+use pagetide_core::config::{
+    BackgroundCompaction, CompactionPolicy, Config, KswapdPolicy, PcpPolicy, Thp,
+};
 use pagetide_core::effect::{Effect, Step};
 use pagetide_core::gfp::Gfp;
 use pagetide_core::node::NodeSpec;
@@ -14,6 +16,7 @@ use pagetide_core::process::Machine;
 use pagetide_core::process::MmId;
 use pagetide_core::units::{NodeId, Pfn, PAGE_SIZE};
 use pagetide_core::vmstat::{Event, NodeStat};
+use pagetide_core::watermark::WatermarkInputs;
 use world::{World, CPU};
 
 const NODE: NodeId = NodeId(0);
@@ -300,6 +303,17 @@ fn kcompactd_compacts_for_requests_that_only_wake_kswapd() {
         assert!(got >= 8, "{got} blocks");
         assert_eq!(machine.count(Event::CompactStall), 0);
     }
+}
+
+/// Compaction works on the buddy lists: what open pageblocks have is put there first.
+#[test]
+fn what_open_pageblocks_have_is_compacted() {
+    let watermarks = WatermarkInputs { pcp: PcpPolicy::Pageblocks, ..WatermarkInputs::default() };
+    let mut machine = fragmented(64, Config { watermarks, ..Config::default() });
+    let got = core::iter::from_fn(|| machine.block(9, Gfp::KERNEL)).count();
+    assert!(got >= 8, "{got} blocks of 32");
+    assert!(machine.count(Event::PgmigrateSuccess) > 0);
+    machine.world.machine.audit().unwrap();
 }
 
 /// Kernel memory in every second frame: nothing can be made of the rest.

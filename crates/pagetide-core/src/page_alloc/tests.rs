@@ -508,9 +508,12 @@ fn a_larger_request_closes_open_pageblocks() {
     let free = pages.iter().filter(|pfn| pfn.0 % 512 < 8);
     free.for_each(|&pfn| memory.free_page(CPU, pfn, 0));
     assert_eq!(zone(&mut memory).free_pages(), 8 * 16);
-    assert_eq!(zone(&mut memory).buddyinfo(), [0; 11], "they are bits of open pageblocks");
+    let buddyinfo = zone(&mut memory).buddyinfo();
+    assert_eq!((buddyinfo[0], buddyinfo[1..].iter().sum::<u64>()), (8 * 16, 0), "they are bits");
     memory.audit().unwrap();
     let flags = AllocFlags::at(Watermark::None);
+    assert_eq!(memory.get_page_from_freelist(CPU, NODE, 9, USER, flags), None);
+    assert_eq!(zone(&mut memory).buddyinfo(), buddyinfo, "no whole pageblock could be among them");
     let pfn = memory.get_page_from_freelist(CPU, NODE, 3, USER, flags).unwrap();
     assert_eq!(pfn.0 % 512, 0);
     memory.audit().unwrap();

@@ -3,9 +3,13 @@
 //! Linux has no such thing; LLFree (USENIX ATC 2023) keeps a bit for each frame of a block. A pageblock that is free
 //! as a whole is *opened*: it leaves the buddy lists, and each CPU takes up to 64 of its frames at a time, a *word*. A
 //! frame that comes back sets its bit; no other frame is looked at. A block that is free again goes back to the buddy
-//! lists as a whole. A request for more than one frame that finds nothing on the lists *closes* the blocks of its type,
-//! or all: what is free in them goes to the buddy lists, in the largest pieces. Blocks and words with the lowest
-//! addresses come first, so that what is in use stays together.
+//! lists as a whole. A request for more than one frame that finds nothing on a zone's lists *closes* the blocks of its
+//! type, or all: what is free in them goes to the buddy lists, in the largest pieces. So does a compaction, which works
+//! on those lists, and a kswapd that wants such blocks. Blocks and words with the lowest addresses come first, so that
+//! what is in use stays together.
+//!
+//! What it costs is assumed: a word, a block that goes back and each piece of a closed one as one operation on the buddy
+//! lists, a bit nothing.
 //!
 //! Invariant: a free frame of an open block is a bit of the block or of one CPU's word, and its descriptor is that of
 //! a frame behind the head of a block. Bits of blocks are free pages of the zone; those of words, like the pages on
@@ -15,8 +19,9 @@ use super::{Pcp, PcpRequest};
 use crate::buddy::{clear_page, Placement};
 use crate::digest::State;
 use crate::fallback::{Fallen, Notes};
-use crate::gfp::MigrateType;
+use crate::gfp::{AllocFlags, MigrateType};
 use crate::page::Place;
+use crate::page_alloc::is_unused;
 use crate::page_array::PageArray;
 use crate::units::{Cpu, Order, Pfn, PAGEBLOCK_NR_PAGES, PAGEBLOCK_ORDER};
 use crate::zone::Zone;
@@ -90,6 +95,9 @@ pub(crate) struct OpenBlocks {
     /// No word of `partial` before this one has a bit.
     #[state(skip)] // where to look first
     lowest: [usize; TYPES],
+    /// Pieces of closed blocks that went to the buddy lists, not yet told as work.
+    #[state(skip)] // work
+    merges: u32,
 }
 
 impl OpenBlocks {
@@ -109,7 +117,12 @@ impl OpenBlocks {
         }
     }
 
+    /// Operations on the buddy lists since this was last asked.
     #[inline(always)]
+    pub(crate) fn take_merges(&mut self) -> u32 {
+        core::mem::take(&mut self.merges)
+    }
+
     fn is_open(&self, block: usize) -> bool {
         self.kinds.get(block).is_some_and(|&kind| kind != 0)
     }
@@ -128,23 +141,18 @@ impl OpenBlocks {
         found.map(|_| at * 64 + words[at].trailing_zeros() as usize)
     }
 
-    /// Takes the first word with a bit out of a block: where its frames begin there, and their bits.
-    fn take_word(&mut self, block: usize) -> (u32, u64) {
+    /// Takes bits out of the first word of a block that has one, at most so many: where the frames of that word begin
+    /// in the block, and the bits.
+    fn take_word(&mut self, block: usize, most: u32) -> (u32, u64) {
         let words = &mut self.free[block * WORDS..(block + 1) * WORDS];
         let at = words.iter().position(|&word| word != 0).expect("the block has a bit");
-        let bits = core::mem::take(&mut words[at]);
+        let mut left = words[at];
+        for _ in 0..most.min(left.count_ones()) {
+            left &= left - 1;
+        }
+        let bits = core::mem::replace(&mut words[at], left) & !left;
         self.lose(block, bits.count_ones());
         (at as u32 * 64, bits)
-    }
-
-    /// Takes the first bit of a block.
-    fn take_bit(&mut self, block: usize) -> u32 {
-        let words = &mut self.free[block * WORDS..(block + 1) * WORDS];
-        let at = words.iter().position(|&word| word != 0).expect("the block has a bit");
-        let bit = words[at].trailing_zeros();
-        words[at] &= words[at] - 1;
-        self.lose(block, 1);
-        at as u32 * 64 + bit
     }
 
     /// A block has lost so many bits.
@@ -193,6 +201,16 @@ impl OpenBlocks {
         open.map(|block| (block, self.words(block), self.nr_free[block]))
     }
 
+    /// Blocks that are marked as having bits, of all types; for the audit.
+    pub(crate) fn nr_partial(&self) -> usize {
+        self.partial.iter().flatten().map(|word| word.count_ones() as usize).sum()
+    }
+
+    /// Bits in all words, those of closed blocks included; for the audit.
+    pub(crate) fn nr_bits(&self) -> u64 {
+        self.free.iter().map(|word| u64::from(word.count_ones())).sum()
+    }
+
     /// Whether a block is one of those that have bits; for the audit.
     pub(crate) fn is_partial(&self, block: usize) -> bool {
         let word = |list: usize| self.partial[list][block / 64] >> (block % 64) & 1 == 1;
@@ -230,7 +248,10 @@ impl Zone {
             }
             buddy_ops += 1;
             if let Some(block) = self.open.first(list) {
-                let (first, free) = self.open.take_word(block);
+                // Of a small zone as little as its lists would hold: a batch is one less than a power of two.
+                let batch = self.pcps[cpu.idx()].batch;
+                let most = if batch > 1 { batch + 1 } else { 1 };
+                let (first, free) = self.open.take_word(block, most);
                 let base = Pfn(self.first_of_block(block).0 + first);
                 self.pcps[cpu.idx()].words[list] = Word { free, base };
                 self.remove_free(free.count_ones().into());
@@ -258,7 +279,8 @@ impl Zone {
                     self.stat.add(-1);
                     return (Some(pfn), buddy_ops);
                 }
-                None => return (self.take_foreign(mt), buddy_ops),
+                None if flags.nofragment => return (None, buddy_ops),
+                None => return (self.take_foreign(notes, mt, flags), buddy_ops),
             }
         }
     }
@@ -278,38 +300,54 @@ impl Zone {
     }
 
     /// A frame of an open block of another type, when there is nothing else.
-    fn take_foreign(&mut self, mt: MigrateType) -> Option<Pfn> {
-        let lists = mt.fallbacks().iter().map(|&from| Pcp::list_index(0, from));
-        let block = lists.clone().find_map(|list| self.open.first(list))?;
-        let at = self.open.take_bit(block);
+    fn take_foreign(
+        &mut self,
+        notes: &mut Notes<'_>,
+        mt: MigrateType,
+        flags: AllocFlags,
+    ) -> Option<Pfn> {
+        let mut kinds = mt.fallbacks().iter();
+        let (from, block) = kinds.find_map(|&from| {
+            let block = self.open.first(Pcp::list_index(0, from))?;
+            Some((from, block))
+        })?;
+        let (first, bit) = self.open.take_word(block, 1);
+        let pfn = Pfn(self.first_of_block(block).0 + first + bit.trailing_zeros());
         self.remove_free(1);
-        Some(Pfn(self.first_of_block(block).0 + at))
+        if self.boost_watermark() && flags.kswapd {
+            self.boosted = true;
+        }
+        self.note_fallback(notes, pfn, (0, mt), (0, from));
+        Some(pfn)
     }
 
-    /// Takes a frame that is being freed back into the CPU's word or its open block. `None`, and nothing done, if its
-    /// block is not open; else the number of buddy operations. That it is in use is known by its bit: to read its
-    /// descriptor, which is only written here, would be to wait for it. A frame in another CPU's word is not told
-    /// from one in use.
+    /// Takes a frame that is being freed back into the CPU's word or its open block. False, and nothing done, if its
+    /// block is not open. That it is in use is known by its bit: to read its
+    /// descriptor, which is only written here, would be to wait for it. A frame in another CPU's word, or one that this
+    /// CPU has in a word and another has put back into the block, is not told from one in use.
     #[inline(always)]
-    pub(crate) fn give_single(&mut self, pages: &mut PageArray, cpu: Cpu, pfn: Pfn) -> Option<u32> {
+    pub(crate) fn give_single(&mut self, pages: &mut PageArray, cpu: Cpu, pfn: Pfn) -> bool {
         let block = self.block_index(pfn);
-        let list = usize::from(*self.open.kinds.get(block)?).checked_sub(1)?;
+        let kind = self.open.kinds.get(block).map_or(0, |&kind| usize::from(kind));
+        let Some(list) = kind.checked_sub(1) else { return false };
+        debug_assert!(!is_unused(pages[pfn.idx()].place), "{pfn:?} is freed but not in use");
+        debug_assert!(pages[pfn.idx()].prev.is_none() && pages[pfn.idx()].next.is_none());
+        debug_assert_eq!(pages[pfn.idx()].mapcount, 0, "{pfn:?} is still mapped");
         clear_page(&mut pages[pfn.idx()], Place::BuddyTail);
         if self.pcps[cpu.idx()].words[list].give(pfn) {
-            return Some(0);
+            return true;
         }
         self.stat.this_cpu = cpu;
         self.add_free(1);
         let at = pfn.0 % PAGEBLOCK_NR_PAGES;
-        let is_free = self.open.gain(block, at as usize / 64, 1 << (at % 64));
-        if is_free {
+        if self.open.gain(block, at as usize / 64, 1 << (at % 64)) {
             self.close_block(pages, block);
         }
-        Some(is_free.into())
+        true
     }
 
     /// Puts what a CPU's words have back into their blocks, or on the buddy lists if a block has been closed. Says how
-    /// many frames that were.
+    /// many words that were.
     pub(super) fn return_words(&mut self, pages: &mut PageArray, cpu: Cpu) -> u32 {
         let mut nr = 0;
         self.stat.this_cpu = cpu;
@@ -318,7 +356,7 @@ impl Zone {
             if word.free == 0 {
                 continue;
             }
-            nr += word.nr_free();
+            nr += 1;
             let block = self.block_index(word.base);
             let at = word.base.0 % PAGEBLOCK_NR_PAGES / 64;
             self.add_free(word.nr_free().into());
@@ -347,6 +385,15 @@ impl Zone {
         any
     }
 
+    /// Closes all blocks, also those without a free frame, for who works on the buddy lists.
+    pub(crate) fn close_all_blocks(&mut self, pages: &mut PageArray) {
+        for block in 0..self.open.kinds.len() {
+            if self.open.is_open(block) {
+                self.close_block(pages, block);
+            }
+        }
+    }
+
     /// The free frames of a block, which are counted as free already, go to the buddy lists.
     #[cold]
     fn close_block(&mut self, pages: &mut PageArray, block: usize) {
@@ -366,6 +413,7 @@ impl Zone {
             if let Some(order) = order {
                 let pfn = Pfn(first.0 + at);
                 self.merge_block(pages, pfn, order as Order, mt, Placement::Likely);
+                self.open.merges += 1;
             }
             at += 1 << order.unwrap_or(0);
         }

@@ -313,13 +313,17 @@ impl<O: Owners> Manager<O> {
     fn kswapd_begin(&mut self, node: NodeId) {
         self.mem.vmstat.count(Event::MmVmscanKswapdWake);
         self.mem.vmstat.count(Event::Pageoutrun);
-        let zones = &mut self.mem.nodes[node.idx()].zones;
+        let Memory { pages, nodes, events, .. } = &mut self.mem;
+        let zones = &mut nodes[node.idx()].zones;
         let kswapd = &mut self.nodes[node.idx()].kswapd;
         kswapd.alloc_order = kswapd.order;
         kswapd.zoneidx = kswapd.highest_zoneidx.unwrap_or(kswapd.zoneidx);
+        if (1..PAGEBLOCK_ORDER).contains(&kswapd.alloc_order) {
+            zones[..=kswapd.zoneidx].iter_mut().for_each(|zone| zone.close_all_blocks(pages));
+        }
         kswapd.request_zoneidx = kswapd.zoneidx;
         let (zid, order) = (kswapd.zoneidx as u8, kswapd.alloc_order);
-        self.mem.events.record(TraceEvent::MmVmscanKswapdWake { nid: node, zid, order });
+        events.record(TraceEvent::MmVmscanKswapdWake { nid: node, zid, order });
         kswapd.order = 0;
         kswapd.highest_zoneidx = None;
         kswapd.sc = ScanControl::new(Reclaimer::Kswapd, 0, Gfp::KERNEL, kswapd.alloc_order);
