@@ -110,7 +110,8 @@ tunables! {
             /// Before 5.14: six batches of at most 31 pages, drained a batch at a time.
             Linux2637 = 1, "linux-2.6.37";
             /// Not in Linux: single frames come from open pageblocks, which have a bit for each frame, the lowest
-            /// first. Larger blocks as by `linux-6.1`.
+            /// first. A bit counts as free, and in /proc/buddyinfo as a block of order 0. Larger blocks are as with
+            /// `linux-6.1`.
             Pageblocks = 2, "pageblocks";
         }
         /// What a request takes of a pageblock of another migrate type that it does not claim.

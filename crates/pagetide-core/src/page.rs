@@ -19,7 +19,8 @@ pub enum Place {
     Reserved,
     /// Head of a free block on a buddy free list; `private` is its order.
     Buddy,
-    /// Behind the first frame of a block, free or handed out; all that is to know of it is there.
+    /// Behind the first frame of a block, free or handed out; all that is to know of it is there. Also a free frame
+    /// that is a bit of an open pageblock.
     BuddyTail,
     /// On a per-CPU free list; `private` is its migrate type.
     Pcp,

@@ -5,7 +5,8 @@
 //!
 //! Invariant checked: every free frame is on exactly one list, or inside exactly one block on a
 //! list, and says so; lists are linked both ways and as long as they claim; blocks are aligned
-//! and merged; the bits of open pageblocks are as many as counted; the counts of zones and per-CPU sets are the sums of their lists.
+//! and merged; the bits of open pageblocks are as many as counted; the counts of zones and per-CPU
+//! sets are the sums of their lists.
 
 use crate::gfp::MigrateType;
 use crate::list::List;

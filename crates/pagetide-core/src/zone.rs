@@ -6,8 +6,8 @@
 //! [`crate::watermark`] (marks).
 //!
 //! Invariant: `nr_free_pages` is the number of pages on the buddy lists, except those of type
-//! Isolate, and of the bits of open pageblocks; pages on per-CPU lists are not free in this sense. `nr_reserved_highatomic` is 512
-//! for each pageblock of type HighAtomic.
+//! Isolate, and of the bits of open pageblocks; pages on per-CPU lists are not free in this sense.
+//! `nr_reserved_highatomic` is 512 for each pageblock of type HighAtomic.
 
 pub use crate::units::MAX_NR_ZONES;
 
@@ -141,8 +141,8 @@ impl Zone {
         ZONE_NAMES.get(self.index).copied().unwrap_or("?")
     }
 
-    /// Pages on the buddy lists (Linux `zone_page_state_snapshot` of `NR_FREE_PAGES`). Per-CPU lists are
-    /// not counted.
+    /// Pages on the buddy lists, and bits of open pageblocks (Linux `zone_page_state_snapshot` of
+    /// `NR_FREE_PAGES`). Per-CPU lists are not counted.
     #[inline]
     pub const fn free_pages(&self) -> u64 {
         self.nr_free_pages
