@@ -91,6 +91,7 @@ if [ -f "$there" ]; then
     # Where nobody offers a source, the one that was used is as good.
     known="${version:-$(sed -n "s/^source $package //p" "$there")}"
     if [ "$(built_from "$known")" = "$(cat "$there")" ] && compgen -G "$cache/$kernel/boot/vmlinuz-*-$(sum_of)" >/dev/null; then
+        say "the kernel of these patches (-$(sum_of)) is there"
         exit 0
     fi
 fi

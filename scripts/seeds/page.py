@@ -43,11 +43,11 @@ def records(name):
 
 def render():
     out = [(HERE / "page.txt").read_text().rstrip(), ""]
-    totals = {kind: [0, 0, 0] for kind in KINDS}
+    totals = {kind: [0] * 6 for kind in KINDS}
     body, summary = [], []
     for mail, experiments in MAILS:
         body += [f"## {mail}", ""]
-        here = {kind: [0, 0, 0] for kind in totals}
+        here = {kind: [0] * 6 for kind in totals}
         for name, pairs in experiments:
             body += table(name, pairs, here)
             if name in CONTROLS:
@@ -58,15 +58,22 @@ def render():
         for kind, sums in here.items():
             totals[kind] = [one + two for one, two in zip(totals[kind], sums)]
     out += ["| | plain: right way, within 1.5x | calibrated | Linux | there, against Linux |", "|---|---|---|---|---|"]
-    out += [*summary, f"| **all** | {' | '.join(count(totals[kind]) for kind in KINDS)} |", ""]
+    out += [*summary, f"| **all** | {' | '.join(count(totals[kind]) for kind in KINDS)} |"]
+    moved = (count(totals[kind][3:]) for kind in KINDS)
+    out += [f"| of these, moved by 5 % or more there | {' | '.join(moved)} |", ""]
     return "\n".join(out + body).rstrip() + "\n"
 
 
 def count(sums):
-    cells_, right, close = sums
+    cells_, right, close = sums[:3]
     if cells_ == 0:
         return "-"
     return f"{right} and {close} of {cells_} ({right / cells_:.0%}, {close / cells_:.0%})"
+
+
+def moves(change):
+    """Whether a figure changes by 5 % or more."""
+    return change is not STAYS_NOTHING and abs(change) >= 0.05
 
 
 def table(name, pairs, sums):
@@ -87,7 +94,9 @@ def table(name, pairs, sums):
         if sums is not None:
             for kind, ours in zip(KINDS, four):
                 if ours.known:
-                    sums[kind] = [sums[kind][0] + 1, sums[kind][1] + ours.right, sums[kind][2] + ours.near]
+                    one = [1, ours.right, ours.near]
+                    one += one if moves(four[2].change if kind == KINDS[3] else theirs) else [0, 0, 0]
+                    sums[kind] = [sum_ + more for sum_, more in zip(sums[kind], one)]
         spread = [Ours(theirs, fit, metric, before, after).change for fit in fits]
         spread = sorted(value for value in spread if value is not None)
         ends = f"{percent(spread[0])} … {percent(spread[-1])}" if len(spread) > 1 else "-"
