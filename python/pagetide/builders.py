@@ -624,8 +624,8 @@ class Policy(_Table):
         lru: How pages age, and how page cache and anonymous memory share the pressure. Default: linux-6.1.
         objcg_stock: Owners for which a CPU has bytes in advance. Default: 1.
         pages: How pages age: a policy that the program registers.
-        per_cpu_lists: How large the per-CPU lists of free pages are, and how fast they drain. Default:
-            linux-6.1.
+        per_cpu_lists: Where a CPU has single free pages from; how large its lists are, and how fast they
+            drain. Default: linux-6.1.
         shrink_priority: What memory.global_shrink_priority does. Default: guarded.
         slab_accounting: Who pays for small objects of the kernel. Default: per-object.
         slab_owners: How an object remembers its owner. Default: pointers.

@@ -102,16 +102,16 @@ tunables! {
             /// vm.wmark_high_kbytes each set their mark; until one is written, as derived.
             Apart = 2, "apart";
         }
-        /// How large the per-CPU lists of free pages are, and how fast they drain.
+        /// Where a CPU has single free pages from; how large its lists are, and how fast they drain.
         PerCpuLists = "per_cpu_lists" => pcp: PcpPolicy = Linux61 {
             /// Since Linux 5.14: the low mark shared out among the CPUs, less during reclaim; drains
             /// double while a CPU only frees.
             Linux61 = 0, "linux-6.1", linux;
             /// Before 5.14: six batches of at most 31 pages, drained a batch at a time.
             Linux2637 = 1, "linux-2.6.37";
-            /// Not in Linux: single frames come from open pageblocks, which have a bit for each frame, the lowest
-            /// first. A bit counts as free, and in /proc/buddyinfo as a block of order 0. Larger blocks are as with
-            /// `linux-6.1`.
+            /// Not in Linux, after LLFree: single frames come from open pageblocks, which have a bit for each frame, the
+            /// lowest first, so that what is in use stays in few pageblocks and huge pages find free ones. A bit counts
+            /// as free, and in /proc/buddyinfo as a block of order 0. Larger blocks are as with `linux-6.1`.
             Pageblocks = 2, "pageblocks";
         }
         /// What a request takes of a pageblock of another migrate type that it does not claim.
