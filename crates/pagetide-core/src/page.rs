@@ -46,6 +46,12 @@ pub enum Place {
 }
 
 impl Place {
+    /// Whether the frame is the allocator's own, or nobody's.
+    #[inline]
+    pub(crate) const fn is_unused(self) -> bool {
+        matches!(self, Place::Reserved | Place::Buddy | Place::BuddyTail | Place::Pcp)
+    }
+
     /// Whether the frame is on one of the five LRU lists.
     #[inline]
     pub const fn is_lru(self) -> bool {

@@ -308,7 +308,7 @@ impl Memory {
             let page = &mut self.pages[pfn.idx()];
             let pcp = &mut zone.pcps[cpu.idx()];
             let count = pcp.count + 1;
-            if is_unused(page.place) || count >= pcp.high_now(zone.reclaim_active, false) {
+            if page.place.is_unused() || count >= pcp.high_now(zone.reclaim_active, false) {
                 return false;
             }
             pcp.count = count;
@@ -326,7 +326,7 @@ impl Memory {
         assert!(order <= MAX_PAGE_ORDER && pfn.0 & ((1 << order) - 1) == 0);
         let Memory { pages, nodes, vmstat, work, .. } = self;
         let page = &pages[pfn.idx()];
-        assert!(!is_unused(page.place), "{pfn:?} is freed but not in use");
+        assert!(!page.place.is_unused(), "{pfn:?} is freed but not in use");
         debug_assert!(page.prev.is_none() && page.next.is_none(), "{pfn:?} is still on a list");
         debug_assert_eq!(page.mapcount, 0, "{pfn:?} is still mapped");
         let at = ZoneRef { node: page.node(), zone: page.zone() as u8 };
@@ -426,12 +426,6 @@ impl Memory {
     pub fn free_pages(&self) -> u64 {
         self.nodes.iter().map(Node::free_pages).sum()
     }
-}
-
-/// Whether a frame is the allocator's own, or nobody's.
-#[inline]
-pub(crate) const fn is_unused(place: Place) -> bool {
-    matches!(place, Place::Reserved | Place::Buddy | Place::BuddyTail | Place::Pcp)
 }
 
 /// Takes a block straight from the buddy lists (Linux `rmqueue_buddy`). Atomic requests of order

@@ -21,7 +21,6 @@ use crate::digest::State;
 use crate::fallback::{Fallen, Notes};
 use crate::gfp::{AllocFlags, MigrateType};
 use crate::page::Place;
-use crate::page_alloc::is_unused;
 use crate::page_array::PageArray;
 use crate::units::{Cpu, Order, Pfn, PAGEBLOCK_NR_PAGES, PAGEBLOCK_ORDER};
 use crate::zone::Zone;
@@ -330,7 +329,7 @@ impl Zone {
         let block = self.block_index(pfn);
         let kind = self.open.kinds.get(block).map_or(0, |&kind| usize::from(kind));
         let Some(list) = kind.checked_sub(1) else { return false };
-        debug_assert!(!is_unused(pages[pfn.idx()].place), "{pfn:?} is freed but not in use");
+        debug_assert!(!pages[pfn.idx()].place.is_unused(), "{pfn:?} is freed but not in use");
         debug_assert!(pages[pfn.idx()].prev.is_none() && pages[pfn.idx()].next.is_none());
         debug_assert_eq!(pages[pfn.idx()].mapcount, 0, "{pfn:?} is still mapped");
         clear_page(&mut pages[pfn.idx()], Place::BuddyTail);
