@@ -504,7 +504,7 @@ fn a_larger_request_closes_open_pageblocks() {
     let mut memory = with_pageblocks(8192);
     let pages = take_all(&mut memory, USER);
     assert_eq!(free_pageblocks(&mut memory), 0);
-    // A block of order 3 in each pageblock but one frame of the pageblock stays in use.
+    // The first eight frames of each pageblock are free, the others stay in use.
     let free = pages.iter().filter(|pfn| pfn.0 % 512 < 8);
     free.for_each(|&pfn| memory.free_page(CPU, pfn, 0));
     assert_eq!(zone(&mut memory).free_pages(), 8 * 16);
