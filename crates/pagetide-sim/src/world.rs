@@ -23,6 +23,7 @@ pub(crate) mod names;
 mod objects;
 mod observing;
 pub mod outside;
+mod piece;
 mod pressure;
 pub(crate) mod service;
 pub(crate) mod slab_levels;
@@ -55,6 +56,7 @@ use pagetide_core::slab::Object;
 use pagetide_core::units::{CacheId, Cpu, FileId, MemcgId, Nanos, NodeId};
 use pagetide_scenario::costs::Price;
 use pagetide_scenario::model;
+use piece::{After, CutPiece, Piece};
 use pressure::Reported;
 use slab_levels::SlabLevels;
 use slab_samples::SlabSamples;
@@ -84,22 +86,11 @@ enum Event {
     Period(GroupId),
 }
 
-/// What happens to a thread when its piece ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum After {
-    /// It goes on.
-    Runnable,
-    /// It sleeps, unless it was woken meanwhile.
-    Block,
-    /// It is over.
-    Exit,
-}
-
 #[derive(Debug, Default)]
 struct CpuState {
     event: Option<EventId>,
     /// The piece that is being executed.
-    piece: Option<(Thread, After, Nanos)>,
+    piece: Option<Piece>,
     effects: Vec<Effect>,
     /// Who ran last: another thread costs a switch.
     last: Option<Thread>,
@@ -162,6 +153,8 @@ pub struct World {
     /// Who wakes others at this moment; `None`: a timer, of those who wake on the CPU where they fell asleep.
     waker: Option<Waker>,
     cpus: Vec<CpuState>,
+    /// What is left of the pieces of threads that were preempted, by the thread's number for the scheduler.
+    cut: BTreeMap<TaskId, CutPiece>,
     /// When CPUs are looked for that have been idle for a tick.
     idle_look: Nanos,
     disks: Vec<Disk>,
@@ -309,6 +302,7 @@ impl World {
             waker: None,
             idle_look: 0,
             cpus: (0..cpus).map(|_| CpuState::default()).collect(),
+            cut: BTreeMap::new(),
             disk_events: vec![None; disks.len()],
             disk_waiters: Vec::new(),
             disks,
@@ -446,15 +440,11 @@ impl World {
     /// Makes a thread runnable. If it is in the piece that was going to put it to sleep, it just
     /// does not sleep.
     fn wake(&mut self, thread: Thread) {
-        for cpu in &mut self.cpus {
-            if let Some((running, after, _)) = &mut cpu.piece {
-                if *running == thread {
-                    if *after == After::Block {
-                        *after = After::Runnable;
-                    }
-                    return;
-                }
+        if let Some(after) = self.after_piece(thread) {
+            if *after == After::Block {
+                *after = After::Runnable;
             }
+            return;
         }
         let id = self.thread_id(thread);
         if let Some(cpu) = self.scheduler.wake(self.now, id, self.waker) {
@@ -462,10 +452,12 @@ impl World {
         }
     }
 
-    /// Lets a CPU that is idle see what there is to do.
+    /// Lets a CPU see what there is to do: one that is idle, or one whose thread must give way.
     fn call_cpu(&mut self, cpu: Cpu) {
         let state = &mut self.cpus[cpu.idx()];
-        if state.event.is_none() {
+        if state.piece.is_some() {
+            self.cut_short(cpu);
+        } else if state.event.is_none() {
             let at = self.now + self.meter.wake_up();
             state.event = Some(self.queue.push(at, Event::Cpu(cpu)));
         }
@@ -474,9 +466,9 @@ impl World {
     fn cpu_event(&mut self, cpu: Cpu) -> Result<(), WorldError> {
         self.cpus[cpu.idx()].event = None;
         self.meter.at(cpu);
-        if let Some((thread, after, ran)) = self.cpus[cpu.idx()].piece.take() {
+        if let Some(piece) = self.ended_piece(cpu) {
+            let Piece { thread, after, .. } = piece;
             let id = self.thread_id(thread);
-            self.scheduler.account(cpu, id, ran);
             if let Thread::Daemon(daemon) = thread {
                 self.daemon_stalls(daemon, false);
             }
@@ -550,11 +542,19 @@ impl World {
         if self.cpus[cpu.idx()].last.replace(thread) != Some(thread) {
             cost += self.meter.some(Price::ContextSwitch, 1);
         }
-        let (after, ran) = match thread {
-            Thread::Task(task) => self.run_task(task, cpu)?,
-            Thread::Daemon(daemon) => self.run_daemon(daemon, cpu),
+        // Who was preempted goes on where it was.
+        let (after, left, ran) = match (self.take_cut(thread, cpu), thread) {
+            (Some((after, left)), _) => (after, left, 0),
+            (None, Thread::Task(task)) => {
+                let (after, ran) = self.run_task(task, cpu)?;
+                (after, 0, ran.max(1))
+            }
+            (None, Thread::Daemon(daemon)) => {
+                let (after, ran) = self.run_daemon(daemon, cpu);
+                (after, 0, ran.max(1))
+            }
         };
-        let ran = (ran + cost).max(1);
+        let ran = ran + cost;
         self.meter.ran(match thread {
             Thread::Task(task) => Who::Task(task),
             Thread::Daemon(Daemon::Kswapd(_)) => Who::Kswapd,
@@ -569,8 +569,9 @@ impl World {
             Thread::Daemon(_) => {}
         }
         let state = &mut self.cpus[cpu.idx()];
-        state.piece = Some((thread, after, ran));
-        state.event = Some(self.queue.push(self.now + ran, Event::Cpu(cpu)));
+        let until = self.now + left + ran;
+        state.piece = Some(Piece { thread, after, since: self.now, until });
+        state.event = Some(self.queue.push(until, Event::Cpu(cpu)));
         Ok(())
     }
 

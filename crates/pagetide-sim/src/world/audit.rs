@@ -38,9 +38,6 @@ impl World {
 
     /// Every sleeping task has somebody who will wake it.
     fn audit_sleepers(&self) -> Result<(), Violation> {
-        let on_cpu = |thread| {
-            self.cpus.iter().any(|cpu| cpu.piece.is_some_and(|(running, ..)| running == thread))
-        };
         for (id, task) in self.tasks.iter().enumerate() {
             let name = &task.name;
             let nr_waits: usize = self
@@ -62,7 +59,7 @@ impl World {
                 }
                 Blocked::No => {
                     let thread = Thread::Task(id);
-                    let awake = on_cpu(thread) || !self.scheduler.is_asleep(id as u32);
+                    let awake = self.is_in_piece(thread) || !self.scheduler.is_asleep(id as u32);
                     check!(awake, "{name} is not blocked, but asleep");
                     check!(!timer, "{name} runs and has a timer");
                 }

@@ -2,7 +2,7 @@
 //!
 //! Invariant: a task that must exit is awake, whatever it waited for.
 
-use super::{drain, CpuState, Event, Thread, World};
+use super::{drain, Event, Thread, World};
 use crate::scheduler::TaskId;
 use crate::task::{difference, Blocked};
 use pagetide_core::process::MmId;
@@ -96,8 +96,7 @@ impl World {
         let has_begun = task.began.is_some();
         // One that was killed before it began is on a CPU, too, to exit.
         let thread = Thread::Task(id);
-        let runs = |cpu: &CpuState| matches!(cpu.piece, Some((of, ..)) if of == thread);
-        if has_begun || self.cpus.iter().any(runs) {
+        if has_begun || self.is_in_piece(thread) {
             self.interrupt(id);
         } else {
             // It has not run, and nobody will let it.
