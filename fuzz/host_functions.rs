@@ -125,7 +125,10 @@ pub fn guest_report(bytes: &[u8]) {
         assert!(record.metrics.values().all(|metric| metric.value >= 0.0));
     }
     let text = |path: &str| report.texts.get(path).map(String::as_str).unwrap_or_default();
-    begun(text("/proc/zoneinfo"), text("/proc/pagetypeinfo"), text("/proc/sys/vm/min_free_kbytes"));
+    begun(
+        [text("/proc/zoneinfo"), text("/proc/pagetypeinfo")],
+        [text("/proc/sys/vm/min_free_kbytes"), text("auto-init")],
+    );
 }
 
 /// The memory with which a kernel begins: /proc/zoneinfo, then behind a line `==> pagetypeinfo <==`
@@ -133,11 +136,11 @@ pub fn guest_report(bytes: &[u8]) {
 pub fn start(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let (zoneinfo, types) = text.split_once("==> pagetypeinfo <==\n").unwrap_or((&text, ""));
-    begun(zoneinfo, types, "1842\n");
+    begun([zoneinfo, types], ["1842\n", ""]);
 }
 
-fn begun(zoneinfo: &str, types: &str, min_free_kbytes: &str) {
-    match Start::parse(zoneinfo, types, min_free_kbytes) {
+fn begun([zoneinfo, types]: [&str; 2], [min_free_kbytes, auto_init]: [&str; 2]) {
+    match Start::parse(zoneinfo, types, min_free_kbytes, auto_init) {
         Ok(start) if is_of_a_machine(&start) => start.apply(&mut two_tasks()),
         Ok(_) | Err(_) => {}
     }

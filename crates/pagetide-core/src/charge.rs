@@ -56,6 +56,9 @@ impl<O: Owners> Manager<O> {
         page.memcg = memcg;
         let (node, nr) = (page.node(), page.nr_pages());
         self.memcgs[memcg.idx()].charged += nr;
+        if memcg != ROOT {
+            self.mem.work.pages_charged += nr as u32;
+        }
         if self.soft_limit_trees.in_use() {
             self.soft_limit_event(cpu, memcg, node, nr);
         }

@@ -407,7 +407,7 @@ impl Manager<Slots> {
                 return None;
             }
         }
-        self.mem.work.pages_zeroed += 1;
+        self.mem.work.pages_allocated_zeroed += 1;
         self.effects.push(Effect::Zero { frame: pfn, order: 0 });
         self.begin_anon_page(pfn, at, PageFlags::EMPTY, ctx.memcg, ctx.cpu);
         self.page_add_rmap(pfn);

@@ -39,11 +39,15 @@ work! {
     faults,
     /// Order-0 pages taken from a per-CPU set.
     pages_allocated,
+    /// Pages charged to a group other than the root.
+    pages_charged,
     /// Pages given back to a per-CPU set.
     pages_freed,
     /// Blocks moved between the buddy lists and a per-CPU set, under the zone lock.
     buddy_ops,
-    /// Pages cleared with zeroes.
+    /// Pages that were to come with zeroes (`__GFP_ZERO`).
+    pages_allocated_zeroed,
+    /// Pages that were cleared by who got them: holes of files, huge pages.
     pages_zeroed,
     /// Bytes copied between user memory and page cache.
     bytes_copied,
@@ -85,8 +89,10 @@ work! {
     objects_scanned,
     /// Kept objects that were freed for somebody else's sake.
     objects_pruned,
-    /// Requests a file system built: reads, holes filled, pages newly written.
+    /// Requests a file system built: reads, runs of holes filled.
     fs_requests,
+    /// Pages of files newly written.
+    fs_writes,
     /// File pages that went from dirty to under writeback.
     writebacks,
 }

@@ -90,6 +90,11 @@ fn text(name: fmt::Arguments<'_>, bytes: &[u8]) {
     port::write(b"\n");
 }
 
+/// Sends a text that is no file's, under a name without a slash.
+pub fn text_of(name: &str, bytes: &[u8]) {
+    text(format_args!("{name}"), bytes);
+}
+
 /// What a snapshot is taken of.
 #[derive(Clone, Copy, Debug)]
 pub struct Moment<'a> {

@@ -6,10 +6,10 @@ use crate::groups::Groups;
 use crate::objects::{self, Caches};
 use crate::perform::Performer;
 use crate::prepare;
-use crate::report::{line, line_between, Moment, Reporter};
+use crate::report::{line, line_between, text_of, Moment, Reporter};
 use crate::shared::Shared;
 use crate::sys::process::{self, Ended, Forked};
-use crate::sys::{memory, port};
+use crate::sys::{kernel_log, memory, port};
 use pagetide_scenario::load::{load, Overrides, PluginNames};
 use pagetide_scenario::model::{Scenario, Setup};
 use pagetide_scenario::op::Op;
@@ -88,6 +88,9 @@ fn supervise() -> Result<(), String> {
     let config = read_config()?;
     let scenario = read_scenario(&config)?;
     let setup = &scenario.variants[0].setup;
+    if let Some(line) = kernel_log::line_with("mem auto-init:") {
+        text_of("auto-init", line.as_bytes());
+    }
     doing("loading modules");
     prepare::modules(&config)?;
     doing("mounting disks");

@@ -110,7 +110,11 @@ mod tests {
         let origin = |kernel: &str, accelerator: &str, mib: u32| Origin {
             kernel: kernel.to_owned(),
             how: format!("QEMU 7.2.22, {accelerator}, 1 CPU, {mib} MiB"),
-            start: Start { zones: vec![StartZone::default()], min_free_kbytes: 7 },
+            start: Start {
+                zones: vec![StartZone::default()],
+                min_free_kbytes: 7,
+                init_on_alloc: false,
+            },
             ..Origin::default()
         };
         let dir = tempfile::tempdir().unwrap();

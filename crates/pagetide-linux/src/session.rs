@@ -171,6 +171,7 @@ impl<'a> Session<'a> {
             text("/proc/zoneinfo"),
             text("/proc/pagetypeinfo"),
             text("/proc/sys/vm/min_free_kbytes"),
+            text("auto-init"),
         )
         .and_then(|start| match is_of_a_machine(&start) {
             true => Ok(start),
@@ -346,6 +347,9 @@ fn boot_options(setup: &Setup) -> String {
     if !setup.machine.kmem_accounting {
         options += " cgroup.memory=nokmem";
     }
+    if let Some(on) = setup.machine.init_on_alloc {
+        options += &format!(" init_on_alloc={}", u8::from(on));
+    }
     if setup.has_objects() {
         // Else caches of objects of like sizes are one, under the name of the first.
         options += " slab_nomerge";
@@ -362,7 +366,7 @@ fn images(setup: &Setup, dir: &Path) -> Result<Vec<(String, PathBuf)>, LinuxErro
         }
     }
     if let Some(swap) = &setup.machine.swap {
-        images.push(("swap".to_owned(), disks::swap(swap.size, dir)?));
+        images.push((disk_times::SWAP.to_owned(), disks::swap(swap.size, dir)?));
     }
     Ok(images)
 }

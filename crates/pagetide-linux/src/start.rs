@@ -21,6 +21,9 @@ pub struct Start {
     pub zones: Vec<StartZone>,
     /// vm.min_free_kbytes.
     pub min_free_kbytes: u64,
+    /// Every page is cleared when it is allocated, by the kernel's own word at boot.
+    #[serde(default)]
+    pub init_on_alloc: bool,
 }
 
 /// A zone at that moment; everything in pages.
@@ -64,7 +67,8 @@ impl StartZone {
 
 impl Start {
     /// Reads /proc/zoneinfo, /proc/pagetypeinfo and /proc/sys/vm/min_free_kbytes. The second may be
-    /// empty: not every kernel lets one read it.
+    /// empty: not every kernel lets one read it. Last the line of the kernel's log that says what it clears
+    /// (`mem auto-init: stack:off, heap alloc:on, heap free:off`, since 5.3).
     ///
     /// # Errors
     /// A sentence, when the others do not say what is needed.
@@ -72,6 +76,7 @@ impl Start {
         zoneinfo: &str,
         pagetypeinfo: &str,
         min_free_kbytes: &str,
+        auto_init: &str,
     ) -> Result<Start, String> {
         let types = pagetypeinfo::parse(pagetypeinfo);
         let min_free_kbytes = min_free_kbytes
@@ -103,12 +108,14 @@ impl Start {
         if zones.is_empty() {
             return Err("/proc/zoneinfo names no zone with memory".to_owned());
         }
-        Ok(Start { zones, min_free_kbytes })
+        let init_on_alloc = auto_init.contains("heap alloc:on");
+        Ok(Start { zones, min_free_kbytes, init_on_alloc })
     }
 
     /// Gives `setup` this memory, and disks that answer at once: QEMU's are files of the host. How
     /// long they really took is known after the runs ([`crate::disk_times`]).
     pub fn apply(&self, setup: &mut Setup) {
+        setup.machine.init_on_alloc = Some(self.init_on_alloc);
         let nodes = self.zones.iter().map(|zone| zone.node + 1).max().unwrap_or(1);
         let scale = setup.sysctls.iter().rev().find_map(|write| match write {
             ControlWrite::Sysctl(Sysctl::WatermarkScaleFactor, Value::Number(scale)) => {
@@ -208,6 +215,7 @@ mod tests {
         let start = Start {
             zones: vec![zone("DMA", 3840, [33, 41, 49]), zone("DMA32", 51806, [426, 532, 638])],
             min_free_kbytes: 1842,
+            init_on_alloc: false,
         };
         let late = start.late_pages(10);
         assert!((2559..=2654).contains(&late), "{late}");
@@ -215,6 +223,7 @@ mod tests {
         let start = Start {
             zones: vec![zone("DMA", 3840, [32, 40, 48]), zone("DMA32", 52062, [436, 545, 654])],
             min_free_kbytes: 1879,
+            init_on_alloc: false,
         };
         let late = start.late_pages(10);
         assert_eq!(((55902 - late) * 64).isqrt(), 1879);
@@ -222,6 +231,7 @@ mod tests {
         let written = Start {
             zones: vec![zone("DMA", 3840, [31, 38, 45]), zone("DMA32", 51806, [428, 535, 642])],
             min_free_kbytes: 1842,
+            init_on_alloc: false,
         };
         let late = written.late_pages(10);
         assert_eq!(((55646 - late) * 64).isqrt(), 1842);

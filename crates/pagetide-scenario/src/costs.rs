@@ -86,8 +86,10 @@ macro_rules! prices {
 prices! {
     /// A page fault entered and left: exception, look-up of the mapping, walk of the page table.
     Fault fault,
-    /// A page taken from a per-CPU list, charge included.
+    /// A page taken from a per-CPU list.
     PageAlloc page_alloc,
+    /// A page charged to a group, and later taken off its bill.
+    PageCharge page_charge,
     /// A page given back to a per-CPU list.
     PageFree page_free,
     /// A block moved between the buddy lists and a per-CPU list.
@@ -140,8 +142,10 @@ prices! {
     ObjectScan object_scan,
     /// A kept object freed by a shrinker, besides its slab.
     ObjectPrune object_prune,
-    /// The file system's share of a read request, a run of holes, or a page newly written.
+    /// The file system's share of a read request, or of a run of holes.
     FsRequest fs_request,
+    /// The file system's share of a page newly written.
+    FsWrite fs_write,
     /// A page of a file put under writeback: its tags, its blocks.
     Writeback writeback,
     /// Interrupt and completion of a request.

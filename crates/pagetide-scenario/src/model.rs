@@ -148,6 +148,9 @@ pub struct Machine {
     pub kmem_accounting: bool,
     /// Whether cgroup version 2 is mounted with `memory_recursiveprot`.
     pub memory_recursiveprot: bool,
+    /// Whether every page is cleared when it is allocated (kernel parameter `init_on_alloc`); not stated: a real
+    /// kernel does as it was built, the simulator does not.
+    pub init_on_alloc: Option<bool>,
     /// Caches of kernel objects that are not as the kernel makes them.
     pub caches: Vec<CacheTuning>,
     /// Kernel objects that boot has left behind, if that is known.
@@ -170,6 +173,7 @@ impl Default for Machine {
             swap: None,
             kmem_accounting: true,
             memory_recursiveprot: false,
+            init_on_alloc: None,
             caches: Vec::new(),
             boot_objects: BootObjects::default(),
             call_times: CallTimes::default(),

@@ -82,8 +82,10 @@ macro_rules! priced {
         $with! {
             Fault faults,
             PageAlloc pages_allocated,
+            PageCharge pages_charged,
             PageFree pages_freed,
             BuddyOp buddy_ops,
+            PageZero pages_allocated_zeroed,
             PageZero pages_zeroed,
             Pte ptes_set,
             CacheOp cache_ops,
@@ -106,6 +108,7 @@ macro_rules! priced {
             ObjectScan objects_scanned,
             ObjectPrune objects_pruned,
             FsRequest fs_requests,
+            FsWrite fs_writes,
             Writeback writebacks,
         }
     };
@@ -143,9 +146,13 @@ impl CostModel {
             // One entry into the page-fault handler and back: exception, look-up of the mapping,
             // page-table walk. 1300 cycles and page-table isolation's share; `[haswell-fault]`.
             Price::Fault => 500,
-            // One order-0 page from a per-CPU set, charge included. 60 % of `[page_bench]`'s 246 to 272
+            // One order-0 page from a per-CPU set. 60 % of `[page_bench]`'s 246 to 272
             // cycles.
             Price::PageAlloc => 50,
+            // One page charged to a group, and in the end taken off its bill: stock, owner, and some six counters of
+            // the group's lists up and down again. About 450 instructions, two a cycle, and half a cold line; an
+            // estimate from `[dram]`.
+            Price::PageCharge => 120,
             // One page back to a per-CPU set. The other 40 % of `[page_bench]`.
             Price::PageFree => 35,
             // One block between the buddy lists and a per-CPU set: one cold `struct page`; `[zone-lock]`,
@@ -218,11 +225,13 @@ impl CostModel {
             // handed to RCU. About 1000 instructions (`[dentry]`), two a cycle, and six cold lines: two more of its
             // own, two neighbours in the hash chain, two among the children; `[dram]`.
             Price::ObjectPrune => 700,
-            // A file system's share of one read request it builds, of one run of holes it fills with
-            // zeroes, or of one page newly written: block mapping, journal handle, delayed allocation. `[xrp]`'s
-            // ext4. (ext4 pays it for every page of a buffered write before it had large folios, and once a call
-            // since then.)
+            // A file system's share of one read request it builds, or of one run of holes it fills with zeroes: block
+            // mapping. `[xrp]`'s ext4.
             Price::FsRequest => 2_000,
+            // Its share of one page newly written: journal handle, delayed allocation. As `[xrp]`'s ext4; the sums
+            // above hold it to what writes take elsewhere. (ext4 pays it for every page of a buffered write before it
+            // had large folios, and once a call since then.)
+            Price::FsWrite => 2_000,
             // One page of a file put under writeback: its tags in the tree, its buffer head, its blocks. One
             // flusher at 100 % of a CPU writes 5383 MB/s to ext4, 760 ns a page with the page's place in its
             // request; `[kworker]`.
@@ -306,7 +315,7 @@ impl CostModel {
 }
 
 /// The priced operations of `work` and how many of each, and apart from them the bytes that it copied.
-pub(crate) fn counts(work: &Work) -> ([(Price, u32); 27], u32) {
+pub(crate) fn counts(work: &Work) -> ([(Price, u32); 30], u32) {
     macro_rules! pairs {
         ($($price:ident $count:ident,)*) => { [$((Price::$price, work.$count)),*] };
     }
@@ -324,8 +333,10 @@ mod tests {
     const NOTHING: Work = Work {
         faults: 0,
         pages_allocated: 0,
+        pages_charged: 0,
         pages_freed: 0,
         buddy_ops: 0,
+        pages_allocated_zeroed: 0,
         pages_zeroed: 0,
         bytes_copied: 0,
         ptes_set: 0,
@@ -348,6 +359,7 @@ mod tests {
         objects_scanned: 0,
         objects_pruned: 0,
         fs_requests: 0,
+        fs_writes: 0,
         writebacks: 0,
     };
 
@@ -364,8 +376,10 @@ mod tests {
         let alone = [
             Work { faults: 1, ..NOTHING },
             Work { pages_allocated: 1, ..NOTHING },
+            Work { pages_charged: 1, ..NOTHING },
             Work { pages_freed: 1, ..NOTHING },
             Work { buddy_ops: 1, ..NOTHING },
+            Work { pages_allocated_zeroed: 1, ..NOTHING },
             Work { pages_zeroed: 1, ..NOTHING },
             Work { bytes_copied: 4096, ..NOTHING },
             Work { ptes_set: 1, ..NOTHING },
@@ -388,6 +402,7 @@ mod tests {
             Work { objects_scanned: 1, ..NOTHING },
             Work { objects_pruned: 1, ..NOTHING },
             Work { fs_requests: 1, ..NOTHING },
+            Work { fs_writes: 1, ..NOTHING },
             Work { writebacks: 1, ..NOTHING },
         ];
         assert_eq!(alone.len(), NOTHING.fields().len(), "a new kind of work needs its line");
@@ -450,7 +465,7 @@ mod tests {
         let per_page = |pages: u32| {
             let call = Work { syscalls: 1, ..NOTHING };
             let page = Work { cache_ops: 2, bytes_copied: 4096, ..NEW_PAGE };
-            (MODEL.cost(&call) + MODEL[Price::FsRequest]) / u64::from(pages) + MODEL.cost(&page)
+            (MODEL.cost(&call) + MODEL[Price::FsWrite]) / u64::from(pages) + MODEL.cost(&page)
         };
         assert_between(per_page(16), 700, 1100);
         assert_between(per_page(4), 1100, 1700);

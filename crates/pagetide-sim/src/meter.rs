@@ -28,6 +28,8 @@ pub(crate) enum Who {
 #[derive(Debug)]
 pub(crate) struct Meter {
     model: CostModel,
+    /// Every page is cleared when it is allocated, asked for with zeroes or not (Linux `init_on_alloc`).
+    init_on_alloc: bool,
     /// Where it is done.
     cpu: usize,
     tallies: Option<Box<Tallies>>,
@@ -45,7 +47,13 @@ struct Tallies {
 impl Meter {
     /// A meter that does not count.
     pub(crate) fn new(model: CostModel) -> Meter {
-        Meter { model, cpu: 0, tallies: None }
+        Meter { model, init_on_alloc: false, cpu: 0, tallies: None }
+    }
+
+    /// Has every page cleared when it is allocated.
+    pub(crate) fn with_init_on_alloc(mut self, on: bool) -> Meter {
+        self.init_on_alloc = on;
+        self
     }
 
     /// Counts from now on, for so many tasks and CPUs.
@@ -63,6 +71,11 @@ impl Meter {
 
     /// CPU time of a step's work.
     pub(crate) fn work(&mut self, work: &Work) -> Nanos {
+        let mut work = *work;
+        if self.init_on_alloc {
+            work.pages_allocated_zeroed = work.pages_allocated;
+        }
+        let work = &work;
         if let Some(tallies) = &mut self.tallies {
             let (counts, bytes) = counts(work);
             for (price, count) in counts {
@@ -158,6 +171,17 @@ mod tests {
         let cost: f64 = (0..Price::COUNT).map(|at| (own[at] + kswapd[at]) * price(at)).sum();
         assert_eq!(cost, charged as f64);
         assert_eq!(meter.of_task(0).unwrap()[0], [0; Price::COUNT]);
+        // Cleared once, asked for with zeroes or not; and what is cleared later once more.
+        let mut clears = Meter::new(model.clone()).with_init_on_alloc(true);
+        let pages = Work {
+            pages_allocated: 8,
+            pages_allocated_zeroed: 5,
+            pages_zeroed: 1,
+            ..Work::default()
+        };
+        assert_eq!(clears.work(&pages), 8 * model[Price::PageAlloc] + 9 * model[Price::PageZero]);
+        assert_eq!(meter.work(&pages), 8 * model[Price::PageAlloc] + 6 * model[Price::PageZero]);
+        meter.ran(Who::Other);
         // An interrupt of another CPU is no business of who runs here.
         meter.at(Cpu(1));
         meter.some(Price::IoCompletion, 7);

@@ -291,7 +291,8 @@ impl World {
                 &setup.machine.costs,
                 cpus,
                 machine.page_size(),
-            )),
+            ))
+            .with_init_on_alloc(setup.machine.init_on_alloc == Some(true)),
             frees_late: grace::caches_that_free_late(&machine),
             machine,
             now: 0,

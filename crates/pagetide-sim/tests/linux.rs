@@ -175,7 +175,7 @@ fn hot_and_cold_anonymous_and_file_memory() {
 
 #[test]
 fn hot_and_cold_anonymous_memory() {
-    check("anon1.5", None, reached(59, 2.8, 1.24), &[]);
+    check("anon1.5", None, reached(59, 2.8, 1.34), &[]);
 }
 
 #[test]

@@ -97,7 +97,9 @@ fn a_scenario_runs_with_every_page_size() {
         assert_eq!(value(&record, "t.heap.bytes"), f64::from(30 << 20));
 
         let peak = value(&record, "g.memory.peak");
-        assert!(peak <= f64::from(24 << 20) && peak > 20e6, "{}: {peak}", variant.name);
+        // An object that is charged whatever the limit says may bring a page more.
+        let most = f64::from(24 << 20) + page;
+        assert!(peak <= most && peak > 20e6, "{}: {peak}", variant.name);
         assert_eq!(peak % page, 0.0);
         assert_eq!(value(&record, "t.again.g.anon") % page, 0.0);
 

@@ -316,7 +316,7 @@ impl Machine {
             vma.nr_tables += 1;
             self.charge(ctx.cpu, pfn, payer);
             self.change_kmem(payer, 1);
-            self.zero_page(pfn);
+            self.zero_new_page(pfn);
             self.stat_inc(pfn, NodeStat::NrPageTablePages);
         }
         if !self.owners.vmas[fault.vma.idx()].alive {
@@ -339,9 +339,15 @@ impl Machine {
         self.set_pte(fault.vma, fault.page, Pte::map(pfn, true));
     }
 
-    /// Has a frame filled with zeroes.
+    /// Has a frame filled with zeroes that came without.
     pub(crate) fn zero_page(&mut self, pfn: Pfn) {
         self.mem.work.pages_zeroed += 1;
+        self.effects.push(Effect::Zero { frame: pfn, order: 0 });
+    }
+
+    /// Has a frame filled with zeroes that was asked for with them (`__GFP_ZERO`).
+    pub(crate) fn zero_new_page(&mut self, pfn: Pfn) {
+        self.mem.work.pages_allocated_zeroed += 1;
         self.effects.push(Effect::Zero { frame: pfn, order: 0 });
     }
 
@@ -387,7 +393,7 @@ impl Machine {
             fault.stage = Stage::Start;
             return None;
         }
-        self.zero_page(pfn);
+        self.zero_new_page(pfn);
         let at = Slot { owner: fault.vma.0, index: fault.page as u32, store: Store::Swap };
         self.begin_anon_page(pfn, at, PageFlags::EMPTY, ctx.memcg, ctx.cpu);
         self.map_page(fault.vma, fault.page, pfn, true);

@@ -339,7 +339,7 @@ impl Machine {
                 let page = &mut self.mem.pages[pfn.idx()];
                 page.clear(PageFlags::LOCKED);
                 page.set(PageFlags::UPTODATE);
-                self.mem.work.fs_requests += 1;
+                self.mem.work.fs_writes += 1;
                 if !whole {
                     // What is not written to reads as zeroes. Its time is in that of the copy.
                     self.effects.push(Effect::Zero { frame: pfn, order: 0 });

@@ -3,6 +3,7 @@
 //! Invariant: a function here is safe to call with any arguments, or says what it wants.
 
 pub mod futex;
+pub mod kernel_log;
 pub mod memory;
 pub mod mount;
 pub mod names;

@@ -34,6 +34,7 @@ pub(super) fn check<'a>(raw: &'a raw::Scenario, at: Span, sink: &mut Sink) -> (M
     checked.cpus = machine.cpus.as_ref().map_or(1, |cpus| cpus.value.0 as u16);
     checked.kmem_accounting = machine.kmem_accounting.as_ref().is_none_or(|on| on.value);
     checked.memory_recursiveprot = machine.memory_recursiveprot();
+    checked.init_on_alloc = machine.init_on_alloc.as_ref().map(|on| on.value);
     checked.costs = machine.costs.as_ref().map(|costs| costs.check(sink)).unwrap_or_default();
     checked.nodes = check_nodes(machine, sink);
     disks.is_incomplete = machine.bad.contains(&"disk");

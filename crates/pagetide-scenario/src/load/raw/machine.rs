@@ -41,6 +41,9 @@ table! {
         /// What a group's children do not claim of its memory.min and memory.low is shared among them: the mount
         /// option memory_recursiveprot (default false).
         memory_recursiveprot: At<bool> = false,
+        /// Every page is cleared when it is allocated, as many distributions have it: the kernel parameter
+        /// init_on_alloc (default: a real kernel does as it was built, the simulator does not).
+        init_on_alloc: At<bool>,
         /// Caches of kernel objects that are not as the kernel makes them.
         cache: Vec<Cache>,
         /// What operations cost on this machine; the simulator's own prices for those that are left out.
