@@ -57,7 +57,8 @@ impl<O: Owners> Manager<O> {
         let (node, nr) = (page.node(), page.nr_pages());
         self.memcgs[memcg.idx()].charged += nr;
         if memcg != ROOT {
-            self.mem.work.pages_charged += nr as u32;
+            // A huge page is charged as one.
+            self.mem.work.pages_charged += 1;
         }
         if self.soft_limit_trees.in_use() {
             self.soft_limit_event(cpu, memcg, node, nr);

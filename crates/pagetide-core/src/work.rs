@@ -39,7 +39,7 @@ work! {
     faults,
     /// Order-0 pages taken from a per-CPU set.
     pages_allocated,
-    /// Pages charged to a group other than the root.
+    /// Pages, of any size, charged to a group other than the root.
     pages_charged,
     /// Pages given back to a per-CPU set.
     pages_freed,
@@ -89,10 +89,10 @@ work! {
     objects_scanned,
     /// Kept objects that were freed for somebody else's sake.
     objects_pruned,
-    /// Requests a file system built: reads, runs of holes filled.
+    /// Read requests a file system built for its disk.
+    fs_reads,
+    /// What a file system did without its disk: runs of holes filled, pages newly written.
     fs_requests,
-    /// Pages of files newly written.
-    fs_writes,
     /// File pages that went from dirty to under writeback.
     writebacks,
 }

@@ -313,8 +313,16 @@ fn a_timeline_has_the_runs_sums_and_extremes() {
             }
             let seconds =
                 |ns: fn(&Row) -> u64| rows().map(|row| ns(&row)).sum::<u64>() as f64 / 1e9;
-            assert_eq!(metric("memory.pressure.some"), seconds(|row| row.some_ns));
-            assert_eq!(metric("memory.pressure.full"), seconds(|row| row.full_ns));
+            // The mean over CPUs depends on how often it is taken, as on a kernel that somebody reads.
+            let pressure =
+                [("some", seconds(|row| row.some_ns)), ("full", seconds(|row| row.full_ns))];
+            for (kind, seconds) in pressure {
+                let wanted = metric(&format!("memory.pressure.{kind}"));
+                assert!(
+                    (seconds - wanted).abs() <= 0.05 * wanted,
+                    "{group} {kind}: {seconds}, not {wanted}"
+                );
+            }
             let lists = rows().next_back().unwrap();
             let in_lists = metric("inactive_file") + metric("active_file");
             assert_eq!(in_lists, (lists.file_pages * 4096) as f64, "{group}");

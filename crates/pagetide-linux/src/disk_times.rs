@@ -86,23 +86,29 @@ fn text(names: &Names, serial: &str, metric: &Declared) -> String {
 pub fn apply(metrics: &BTreeMap<String, (Unit, Vec<Option<f64>>)>, setup: &mut Setup) {
     let names = Names::of(setup);
     let disks = &mut setup.machine.disks;
-    let mut serials: Vec<String> = (0..disks.len()).map(|index| format!("disk{index}")).collect();
+    let mut serials: Vec<Vec<String>> =
+        (0..disks.len()).map(|index| vec![format!("disk{index}")]).collect();
     if let Some(swap) = &mut setup.machine.swap {
         let area = Disk { name: SWAP.to_owned(), ..disks[swap.disk].clone() };
+        serials.push(vec![SWAP.to_owned(), format!("disk{}", swap.disk)]);
         swap.disk = disks.len();
         disks.push(area);
-        serials.push(SWAP.to_owned());
     }
-    for (disk, serial) in disks.iter_mut().zip(&serials) {
-        let sum = |metric: &Declared| -> f64 {
+    for (disk, serials) in disks.iter_mut().zip(&serials) {
+        let sum = |serial: &String, metric: &Declared| -> f64 {
             let of = metrics.get(&text(&names, serial, metric));
             of.into_iter().flat_map(|(_, values)| values).flatten().sum()
         };
-        let mean_ns = |requests: f64, seconds: f64| {
-            (requests >= 1.0 && seconds > 0.0).then(|| (seconds / requests * 1e9).round() as u64)
+        // A swap area that nobody read from, or too shortly to tell, takes as long as its disk does.
+        let mean_ns = |requests: &Declared, time: &Declared| {
+            serials.iter().find_map(|serial| {
+                let (requests, seconds) = (sum(serial, requests), sum(serial, time));
+                (requests >= 1.0 && seconds > 0.0)
+                    .then(|| (seconds / requests * 1e9).round() as u64)
+            })
         };
-        disk.read_latency_ns = mean_ns(sum(declared::READS), sum(declared::READ_TIME));
-        disk.write_latency_ns = mean_ns(sum(declared::WRITES), sum(declared::WRITE_TIME));
+        disk.read_latency_ns = mean_ns(&declared::READS, &declared::READ_TIME);
+        disk.write_latency_ns = mean_ns(&declared::WRITES, &declared::WRITE_TIME);
     }
 }
 
@@ -145,9 +151,15 @@ mod tests {
             ("disk.swap.reads".to_owned(), metric(Unit::Count, 300.0)),
             ("disk.swap.read_time".to_owned(), metric(Unit::Seconds, 0.015)),
         ]);
-        apply(&metrics, &mut setup);
+        let swap_out = [
+            ("disk.disk0.writes", Unit::Count, 10.0),
+            ("disk.disk0.write_time", Unit::Seconds, 0.001),
+        ];
+        let swap_out = swap_out.map(|(key, unit, value)| (key.to_owned(), metric(unit, value)));
+        apply(&metrics.into_iter().chain(swap_out).collect(), &mut setup);
         let times: Vec<_> = setup.machine.disks.iter().map(|disk| disk.read_latency_ns).collect();
         assert_eq!(times, [Some(200_000), Some(50_000)]);
+        assert_eq!(setup.machine.disks[1].write_latency_ns, Some(100_000), "as its disk");
         assert_eq!(setup.machine.swap.unwrap().disk, 1);
     }
 }

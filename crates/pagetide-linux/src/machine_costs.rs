@@ -113,7 +113,7 @@ mod tests {
             start: Start {
                 zones: vec![StartZone::default()],
                 min_free_kbytes: 7,
-                init_on_alloc: false,
+                init_on_alloc: None,
             },
             ..Origin::default()
         };

@@ -325,7 +325,7 @@ mod tests {
     fn what_is_kept_is_what_was_recorded() {
         let dir = tempfile::tempdir().unwrap();
         let start =
-            Start { zones: vec![StartZone::default()], min_free_kbytes: 7, init_on_alloc: false };
+            Start { zones: vec![StartZone::default()], min_free_kbytes: 7, init_on_alloc: None };
         let mut two = record(2, 9.0);
         two.metrics.insert("extra".into(), Metric::new(1.5, Unit::Seconds));
         two.metrics.insert("t.p.pgscan".into(), Metric::new(0.0, Unit::Count));
@@ -358,7 +358,7 @@ mod tests {
         let missing = Reference::load(dir.path(), "s", "v").unwrap_err();
         assert!(missing.to_string().contains("no such reference"));
         let start =
-            Start { zones: vec![StartZone::default()], min_free_kbytes: 7, init_on_alloc: false };
+            Start { zones: vec![StartZone::default()], min_free_kbytes: 7, init_on_alloc: None };
         let origin = Origin { start, ..Origin::default() };
         let path = Reference::new("s", "a/b", origin, &[record(1, 8.0)]).save(dir.path()).unwrap();
         let text = std::fs::read_to_string(&path).unwrap();

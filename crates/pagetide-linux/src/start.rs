@@ -21,9 +21,9 @@ pub struct Start {
     pub zones: Vec<StartZone>,
     /// vm.min_free_kbytes.
     pub min_free_kbytes: u64,
-    /// Every page is cleared when it is allocated, by the kernel's own word at boot.
+    /// Whether every page is cleared when it is allocated, by the kernel's own word at boot; `None`: it does not say.
     #[serde(default)]
-    pub init_on_alloc: bool,
+    pub init_on_alloc: Option<bool>,
 }
 
 /// A zone at that moment; everything in pages.
@@ -108,14 +108,16 @@ impl Start {
         if zones.is_empty() {
             return Err("/proc/zoneinfo names no zone with memory".to_owned());
         }
-        let init_on_alloc = auto_init.contains("heap alloc:on");
+        let says = |what: &str| auto_init.contains(what);
+        let init_on_alloc =
+            (says("heap alloc:on") || says("heap alloc:off")).then(|| says("heap alloc:on"));
         Ok(Start { zones, min_free_kbytes, init_on_alloc })
     }
 
     /// Gives `setup` this memory, and disks that answer at once: QEMU's are files of the host. How
     /// long they really took is known after the runs ([`crate::disk_times`]).
     pub fn apply(&self, setup: &mut Setup) {
-        setup.machine.init_on_alloc = Some(self.init_on_alloc);
+        setup.machine.init_on_alloc = self.init_on_alloc.or(setup.machine.init_on_alloc);
         let nodes = self.zones.iter().map(|zone| zone.node + 1).max().unwrap_or(1);
         let scale = setup.sysctls.iter().rev().find_map(|write| match write {
             ControlWrite::Sysctl(Sysctl::WatermarkScaleFactor, Value::Number(scale)) => {
@@ -215,7 +217,7 @@ mod tests {
         let start = Start {
             zones: vec![zone("DMA", 3840, [33, 41, 49]), zone("DMA32", 51806, [426, 532, 638])],
             min_free_kbytes: 1842,
-            init_on_alloc: false,
+            init_on_alloc: None,
         };
         let late = start.late_pages(10);
         assert!((2559..=2654).contains(&late), "{late}");
@@ -223,7 +225,7 @@ mod tests {
         let start = Start {
             zones: vec![zone("DMA", 3840, [32, 40, 48]), zone("DMA32", 52062, [436, 545, 654])],
             min_free_kbytes: 1879,
-            init_on_alloc: false,
+            init_on_alloc: None,
         };
         let late = start.late_pages(10);
         assert_eq!(((55902 - late) * 64).isqrt(), 1879);
@@ -231,7 +233,7 @@ mod tests {
         let written = Start {
             zones: vec![zone("DMA", 3840, [31, 38, 45]), zone("DMA32", 51806, [428, 535, 642])],
             min_free_kbytes: 1842,
-            init_on_alloc: false,
+            init_on_alloc: None,
         };
         let late = written.late_pages(10);
         assert_eq!(((55646 - late) * 64).isqrt(), 1842);

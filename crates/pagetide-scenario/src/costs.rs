@@ -142,10 +142,10 @@ prices! {
     ObjectScan object_scan,
     /// A kept object freed by a shrinker, besides its slab.
     ObjectPrune object_prune,
-    /// The file system's share of a read request, or of a run of holes.
+    /// The file system's share of a read request.
+    FsRead fs_read,
+    /// The file system's share of a run of holes, or of a page newly written.
     FsRequest fs_request,
-    /// The file system's share of a page newly written.
-    FsWrite fs_write,
     /// A page of a file put under writeback: its tags, its blocks.
     Writeback writeback,
     /// Interrupt and completion of a request.

@@ -339,7 +339,7 @@ impl Machine {
                 let page = &mut self.mem.pages[pfn.idx()];
                 page.clear(PageFlags::LOCKED);
                 page.set(PageFlags::UPTODATE);
-                self.mem.work.fs_writes += 1;
+                self.mem.work.fs_requests += 1;
                 if !whole {
                     // What is not written to reads as zeroes. Its time is in that of the copy.
                     self.effects.push(Effect::Zero { frame: pfn, order: 0 });
@@ -456,7 +456,7 @@ impl Machine {
             let nr = (end - at).min(BIO_MAX_PAGES);
             self.mem.work.bios += 1;
             self.mem.work.bio_pages += nr;
-            self.mem.work.fs_requests += 1;
+            self.mem.work.fs_reads += 1;
             self.effects.push(Effect::Submit(Io::ReadFile { file, index: at, nr }));
             at += nr;
         }

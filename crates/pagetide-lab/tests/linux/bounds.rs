@@ -80,7 +80,7 @@ const INF: f64 = f64::INFINITY;
 pub const OVERLAP: &str =
     "Two tasks run side by side, and a phase of one counts what the machine did for both meanwhile. \
     Which task is ahead decides in which phase that falls. Over all phases of a task anonymous pages \
-    scanned, stolen and swapped out are within 4 % of the kernel's.";
+    scanned, stolen and swapped out are within 5 % of the kernel's.";
 
 const WHERE_THEY_MEET: &str =
     "Not explained: the scanners of compaction meet later than on the kernel, which moves as many pages.";
@@ -110,12 +110,18 @@ const SEVERAL_CPUS: &str =
 
 /// In the order of their names. `cargo test -p pagetide-lab --test linux -- --nocapture` prints each line.
 pub const CASES: &[Case] = &[
-    case("anon", grade(92, 0.8, 1.15), grade(162, 2.4, 1.47), time(110, 9.6, 10), &[]),
+    case(
+        "anon",
+        grade(92, 0.9, 1.16),
+        grade(162, 2.6, 1.56),
+        time(110, 8.8, 7),
+        &[off("1.5x-2cpus", "wset.acc1", SEVERAL_CPUS, &[("nr_active_anon", 1.56)])],
+    ),
     case(
         "collapse-swap",
         grade(2, 4.7, 1.05),
         grade(40, 1.7, 1.16),
-        time(2, 31.2, 1),
+        time(2, 21.7, 0),
         &[
             off("default", "t.out", BY_TURNS, &[("pgactivate", INF), ("pgdeactivate", INF)]),
             off(
@@ -126,42 +132,61 @@ pub const CASES: &[Case] = &[
             ),
         ],
     ),
-    case("file", grade(48, 0.2, 1.01), grade(64, 1.0, 1.20), time(50, 6.5, 8), &[]),
-    case("group-max", grade(32, 0.1, 1.01), grade(198, 0.2, 1.02), time(33, 21.9, 11), &[]),
-    case("group-reclaim", grade(20, 0.0, 1.01), grade(153, 0.2, 1.08), time(11, 0.2, 0), &[]),
+    case(
+        "file",
+        grade(48, 0.2, 1.01),
+        grade(64, 0.8, 1.22),
+        time(50, 7.9, 4),
+        &[off(
+            "2cpus",
+            "wset.acc0",
+            SEVERAL_CPUS,
+            &[("pgscan_file", 1.61), ("pgscan_total", 1.61)],
+        )],
+    ),
+    case("group-max", grade(32, 0.1, 1.01), grade(198, 0.3, 1.02), time(33, 27.5, 14), &[]),
+    case("group-reclaim", grade(20, 0.0, 1.01), grade(153, 0.2, 1.08), time(11, 2.9, 0), &[]),
     case(
         "group-soft-limit",
-        grade(96, 1.5, 1.18),
-        grade(562, 2.5, 1.36),
-        time(104, 7.0, 7),
+        grade(96, 1.7, 1.22),
+        grade(562, 2.7, 1.46),
+        time(104, 9.3, 7),
         &[
+            off("soft-2cpus", "a.acc0.modest", SEVERAL_CPUS, &[("active_anon", 2.14)]),
+            off(
+                "soft-2cpus",
+                "a.acc0",
+                SEVERAL_CPUS,
+                &[("nr_active_anon", 1.79), ("pgactivate", 1.91)],
+            ),
+            off("soft", "a.acc0", OVERLAP, &[("pgscan_anon", 1.66)]),
             off("soft-2cpus", "a.acc1", OVERLAP, &[("pgscan_anon", 2.09)]),
-            off("soft-2cpus", "a.populate", SEVERAL_CPUS, &[("pgscan_total", 3.39)]),
-            off("soft-2cpus", "b.populate", SEVERAL_CPUS, &[("pgscan_total", 3.42)]),
+            off("soft-2cpus", "a.populate", SEVERAL_CPUS, &[("pgscan_total", 3.59)]),
+            off("soft-2cpus", "b.populate", SEVERAL_CPUS, &[("pgscan_total", 3.58)]),
         ],
     ),
     case(
         "groups",
-        grade(153, 2.3, 1.25),
-        grade(1048, 3.4, 1.48),
-        time(140, 7.4, 9),
+        grade(153, 2.2, 1.23),
+        grade(1048, 3.4, 1.59),
+        time(140, 7.2, 8),
         &[
+            off("low-2cpus", "a.acc1.one", SEVERAL_CPUS, &[("pgactivate", 1.59)]),
             off(
                 "low",
                 "a.acc0",
                 OVERLAP,
                 &[("pswpout", 1.77), ("pgsteal_anon", 1.74), ("pgsteal_total", 1.74)],
             ),
-            off("low", "a.acc0.two", OVERLAP, &[("pgsteal_total", 1.89), ("pgscan_total", 1.66)]),
-            off("equal-2cpus", "b.rest", SEVERAL_CPUS, &[("nr_free_blocks_2", 1.67)]),
+            off("low", "a.acc0.two", OVERLAP, &[("pgsteal_total", 1.89)]),
         ],
     ),
-    case("high-read", grade(0, 0.0, 1.00), grade(26, 0.3, 1.02), time(8, 7.8, 0), &[]),
+    case("high-read", grade(0, 0.0, 1.00), grade(26, 0.3, 1.02), time(8, 2.2, 1), &[]),
     case(
         "huge",
         grade(0, 0.0, 1.00),
-        grade(93, 1.8, 1.34),
-        time(47, 5.7, 2),
+        grade(93, 1.8, 1.50),
+        time(47, 5.7, 0),
         &[
             off("always", "t.second", KEPT_BLOCKS, &[("compact_free_scanned", 10.62)]),
             off("full", "t.compact", WHERE_THEY_MEET, &[("compact_migrate_scanned", 1.87)]),
@@ -169,20 +194,21 @@ pub const CASES: &[Case] = &[
     ),
     case(
         "mixed",
-        grade(148, 0.6, 1.12),
-        grade(243, 1.7, 1.29),
-        time(94, 5.5, 11),
+        grade(148, 0.5, 1.12),
+        grade(243, 2.8, 1.54),
+        time(94, 6.7, 2),
         &[
-            off("sw150", "wset.acc1", GIVES_WAY, &[("pgsteal_file", 2.15)]),
-            off("sw150", "wset.acc0", GIVES_WAY, &[("pgscan_file", 2.11)]),
-            off("sw150", "wset.acc3", GIVES_WAY, &[("pgsteal_file", 1.81)]),
+            off("sw150", "wset.acc2", GIVES_WAY, &[("pgsteal_file", 1.55)]),
+            off("sw150", "wset.acc1", GIVES_WAY, &[("pgsteal_file", 3.6)]),
+            off("sw150", "wset.acc0", GIVES_WAY, &[("pgscan_file", 2.38)]),
+            off("sw150", "wset.acc3", GIVES_WAY, &[("pgsteal_file", 2.12)]),
         ],
     ),
     case(
         "objects",
         grade(0, 0.0, 1.00),
-        grade(3529, 0.3, 1.45),
-        time(118, 12.4, 42),
+        grade(3529, 0.3, 1.48),
+        time(118, 11.2, 42),
         &[
             off("accounted", "t0.missing.g0", GRACE_TICK, &[("slab_unreclaimable", 1.82)]),
             off("accounted", "t1.missing.g1", GRACE_TICK, &[("slab_unreclaimable", 1.82)]),
@@ -225,11 +251,11 @@ pub const CASES: &[Case] = &[
             off("nokmem-2cpus", "t6.pipes", GRACE_PERIOD, &[("slabinfo.filp.active_objs", 1.55)]),
         ],
     ),
-    case("objects-max", grade(0, 0.0, 1.00), grade(48, 0.1, 1.02), time(10, 8.4, 2), &[]),
-    case("read-ahead", grade(6, 0.1, 1.01), grade(16, 0.2, 1.01), time(20, 4.1, 0), &[]),
-    case("scan", grade(6, 0.1, 1.01), grade(16, 0.2, 1.01), time(23, 3.7, 2), &[]),
-    case("swap", grade(20, 0.9, 1.05), grade(53, 1.9, 1.10), time(53, 6.2, 0), &[]),
-    case("watermarks", grade(12, 3.5, 1.18), grade(56, 1.1, 1.18), time(71, 9.7, 7), &[]),
-    case("watermarks-long", grade(12, 0.4, 1.38), grade(33, 1.5, 1.38), time(48, 12.5, 4), &[]),
-    case("zipf", grade(10, 0.2, 1.00), grade(34, 0.6, 1.05), time(28, 4.8, 0), &[]),
+    case("objects-max", grade(0, 0.0, 1.00), grade(48, 0.1, 1.02), time(10, 8.6, 3), &[]),
+    case("read-ahead", grade(6, 0.1, 1.01), grade(16, 0.2, 1.01), time(20, 3.4, 0), &[]),
+    case("scan", grade(6, 0.1, 1.01), grade(16, 0.2, 1.01), time(23, 7.6, 0), &[]),
+    case("swap", grade(20, 0.8, 1.04), grade(53, 1.8, 1.34), time(53, 5.6, 0), &[]),
+    case("watermarks", grade(12, 3.1, 1.13), grade(56, 1.4, 1.13), time(71, 9.7, 7), &[]),
+    case("watermarks-long", grade(12, 0.3, 1.33), grade(33, 1.5, 1.33), time(48, 11.7, 5), &[]),
+    case("zipf", grade(10, 0.2, 1.00), grade(34, 0.7, 1.07), time(28, 6.0, 0), &[]),
 ];

@@ -21,10 +21,10 @@ const LAST_PAGES: &str =
 
 /// The cases of experiments/verify/proposals, in order.
 pub const CASES_PROPOSALS: &[Held] = &[
-    held("kswapd-compaction", (6, 3.3), (48, 7.2), 4, SMALL_ZONE),
-    held("shrink-priority", (32, 1.6), (329, 2.8), 56, BOOSTED_DMA),
-    held("shrink-priority-guard", (8, 7.7), (482, 2.0), 25, LAST_PAGES),
-    held("soft-limit-hierarchical", (94, 3.2), (630, 4.9), 64, BOOSTED_DMA),
-    held("soft-limit-two-pass", (69, 2.4), (373, 4.1), 10, BOOSTED_DMA),
+    held("kswapd-compaction", (6, 6.0), (48, 19.3), 7, SMALL_ZONE),
+    held("shrink-priority", (32, 1.8), (329, 4.4), 74, BOOSTED_DMA),
+    held("shrink-priority-guard", (8, 4.7), (482, 1.1), 7, LAST_PAGES),
+    held("soft-limit-hierarchical", (94, 3.4), (630, 4.5), 69, BOOSTED_DMA),
+    held("soft-limit-two-pass", (69, 3.1), (373, 5.5), 19, BOOSTED_DMA),
     held("watermarks-apart", (9, 4.5), (38, 3.1), 6, STATES),
 ];

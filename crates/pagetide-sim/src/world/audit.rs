@@ -115,11 +115,11 @@ impl World {
         Ok(())
     }
 
-    /// Requests under way, or about to be submitted when a piece ends.
+    /// Requests under way, or about to be submitted when a piece ends, cut or not.
     fn audit_requests(&self) -> Result<(), Violation> {
         let is_file_write = |io: &Io| matches!(io, Io::WriteFile { .. });
         let submitted = self.pending.iter().flatten().filter(|pending| is_file_write(&pending.io));
-        let effects = self.cpus.iter().flat_map(|cpu| &cpu.effects);
+        let effects = self.cpus.iter().flat_map(|cpu| &cpu.effects).chain(self.cut_effects());
         let coming =
             effects.filter(|effect| matches!(effect, Effect::Submit(io) if is_file_write(io)));
         let (known, found) =

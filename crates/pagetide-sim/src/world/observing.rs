@@ -18,7 +18,7 @@ use pagetide_core::memcg::ROOT;
 use pagetide_core::process::Machine;
 use pagetide_core::units::{Cpu, MemcgId, Nanos};
 use pagetide_scenario::op::Op;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 /// Numbers of the kernel's threads begin here, as they do on a machine that has just booted ...
 const FIRST_KERNEL_PID: u32 = 30;
@@ -37,6 +37,8 @@ pub(super) struct Observing {
     last_shown: Vec<Nanos>,
     /// Whom each CPU was shown to run.
     on_cpu: Vec<Option<Thread>>,
+    /// What threads whose piece was cut have noted of the rest of it, and when it was cut.
+    held: BTreeMap<usize, (Nanos, Vec<Observation>)>,
     /// Daemons that were shown to work, by number of the thread.
     at_work: Vec<bool>,
 }
@@ -65,6 +67,7 @@ impl World {
             last: vec![0; nr_threads],
             last_shown: vec![0; nr_threads],
             on_cpu: vec![None; self.cpus.len()],
+            held: BTreeMap::new(),
             at_work: vec![false; nr_threads],
             sinks,
         };
@@ -158,10 +161,15 @@ impl World {
     fn show_it(&mut self, thread: Thread, at: Nanos, mut what: What) {
         let thread = self.thread_id(thread) as usize;
         let Some(observing) = &mut self.observing else { return };
+        let is_switch = matches!(what, What::SwitchIn(..) | What::SwitchOut(..));
+        if is_switch && observing.held.contains_key(&thread) {
+            observing.insert(Observation { at, thread, what });
+            return;
+        }
         // Who is woken in the piece that was going to put it to sleep is so before it has begun to sleep.
         let at = at.max(observing.last[thread]);
         observing.last[thread] = at;
-        if !matches!(what, What::SwitchIn(..) | What::SwitchOut(..)) {
+        if !is_switch {
             let before = std::mem::replace(&mut observing.last_shown[thread], at);
             if let What::Began { since, .. } = &mut what {
                 // A call is shown only when it turns out to be long, and something else may have ended since.
@@ -169,11 +177,37 @@ impl World {
             }
         }
         let observation = Observation { at, thread, what };
-        if observing.waiting.back().is_none_or(|last| last.at <= at) {
-            observing.waiting.push_back(observation);
-        } else {
-            let place = observing.waiting.partition_point(|waiting| waiting.at <= at);
-            observing.waiting.insert(place, observation);
+        match observing.held.get_mut(&thread) {
+            Some((_, held)) => held.push(observation),
+            None => observing.insert(observation),
+        }
+    }
+
+    /// The piece of a thread was cut: what it has noted of the rest of it is not to be told yet.
+    pub(super) fn show_cut(&mut self, thread: Thread) {
+        let (thread, now) = (self.thread_id(thread) as usize, self.now);
+        let Some(observing) = &mut self.observing else { return };
+        let (held, rest): (VecDeque<_>, VecDeque<_>) = std::mem::take(&mut observing.waiting)
+            .into_iter()
+            .partition(|it| it.thread == thread && it.at > now);
+        observing.waiting = rest;
+        observing.held.insert(thread, (now, held.into()));
+    }
+
+    /// The piece of a thread that was cut goes on: the rest of it is so much later.
+    pub(super) fn show_goes_on(&mut self, thread: Thread) {
+        let (thread, now) = (self.thread_id(thread) as usize, self.now);
+        let Some(observing) = &mut self.observing else { return };
+        let Some((cut, held)) = observing.held.remove(&thread) else { return };
+        let later = now - cut;
+        observing.last[thread] = (observing.last[thread] + later).max(now);
+        observing.last_shown[thread] += later;
+        for mut observation in held {
+            observation.at += later;
+            if let What::Began { since, .. } = &mut observation.what {
+                *since += if *since > cut { later } else { 0 };
+            }
+            observing.insert(observation);
         }
     }
 
@@ -273,6 +307,7 @@ impl World {
 
     fn why_left(&self, thread: Thread) -> Left {
         match thread {
+            _ if self.is_cut(thread) => Left::Preempted,
             Thread::Task(id) => match self.tasks[id].blocked {
                 Blocked::No => Left::Preempted,
                 Blocked::Sleeping => Left::Sleeps,
@@ -313,6 +348,9 @@ impl World {
     pub fn end_observing(&mut self, is_cut: bool) -> Result<(), WorldError> {
         let Some(mut observing) = self.observing.take() else { return Ok(()) };
         self.machine.record_events(false);
+        for (_, held) in std::mem::take(&mut observing.held).into_values() {
+            held.into_iter().for_each(|observation| observing.insert(observation));
+        }
         let end = self.now.max(observing.waiting.back().map_or(0, |last| last.at));
         observing.tell_until(Nanos::MAX)?;
         observing.tell(|observer| observer.end(end, is_cut))
@@ -320,6 +358,16 @@ impl World {
 }
 
 impl Observing {
+    fn insert(&mut self, observation: Observation) {
+        let at = observation.at;
+        if self.waiting.back().is_none_or(|last| last.at <= at) {
+            self.waiting.push_back(observation);
+        } else {
+            let place = self.waiting.partition_point(|waiting| waiting.at <= at);
+            self.waiting.insert(place, observation);
+        }
+    }
+
     fn tell_until(&mut self, until: Nanos) -> Result<(), WorldError> {
         let ready = self.waiting.partition_point(|waiting| waiting.at <= until);
         if ready == 0 {

@@ -2,13 +2,14 @@
 //!
 //! What a piece decides is decided when it begins; its time passes afterwards, and then its effects take place. A
 //! thread that wakes and may have the CPU at once cuts the piece: the rest of its time, and its effects, wait
-//! until the thread has a CPU again. Linux: a kernel that gives way in `cond_resched` (`PREEMPT_VOLUNTARY`, which
+//! until the thread has a CPU again. Only daemons that it wakes are awake at once. What the piece noted of itself
+//! keeps the times that were planned: a call that ends in it does not contain the time without a CPU. Linux: a kernel that gives way in `cond_resched` (`PREEMPT_VOLUNTARY`, which
 //! distributions choose), as reclaim does for each page.
 //!
 //! Invariant: a thread has one piece at most, on a CPU or cut; one that is cut is runnable.
 
 use super::{Event, Thread, World};
-use pagetide_core::effect::Effect;
+use pagetide_core::effect::{Effect, Token};
 use pagetide_core::units::{Cpu, Nanos};
 
 /// What happens to a thread when its piece ends.
@@ -43,6 +44,10 @@ pub(super) struct CutPiece {
     effects: Vec<Effect>,
 }
 
+fn is_wake_of_daemon(effect: &Effect) -> bool {
+    matches!(effect, Effect::Wake(Token::Daemon(_)))
+}
+
 impl World {
     /// What comes after the piece that a thread is in, if it is in one.
     pub(super) fn after_piece(&mut self, thread: Thread) -> Option<&mut After> {
@@ -57,6 +62,16 @@ impl World {
         let runs = |piece: &Piece| piece.thread == thread;
         self.cut.contains_key(&self.thread_id(thread))
             || self.cpus.iter().any(|cpu| cpu.piece.as_ref().is_some_and(runs))
+    }
+
+    /// Whether the piece of a thread was cut.
+    pub(super) fn is_cut(&self, thread: Thread) -> bool {
+        self.cut.contains_key(&self.thread_id(thread))
+    }
+
+    /// The effects of pieces that were cut.
+    pub(super) fn cut_effects(&self) -> impl Iterator<Item = &Effect> {
+        self.cut.values().flat_map(|piece| &piece.effects)
     }
 
     /// Ends the piece of a CPU now: who runs must give way.
@@ -78,6 +93,10 @@ impl World {
             return Some(piece);
         }
         let effects = std::mem::take(&mut self.cpus[cpu.idx()].effects);
+        // Nobody else wakes a daemon that is to be woken already.
+        let (wakes, effects): (Vec<Effect>, _) = effects.into_iter().partition(is_wake_of_daemon);
+        wakes.into_iter().for_each(|wake| self.apply(wake, cpu));
+        self.show_cut(piece.thread);
         self.cut.insert(id, CutPiece { after: piece.after, left: piece.until - now, effects });
         None
     }
@@ -86,6 +105,8 @@ impl World {
     /// be this CPU's.
     pub(super) fn take_cut(&mut self, thread: Thread, cpu: Cpu) -> Option<(After, Nanos)> {
         let piece = self.cut.remove(&self.thread_id(thread))?;
+        self.show_goes_on(thread);
+        debug_assert!(self.cpus[cpu.idx()].effects.is_empty(), "of a piece that has ended");
         self.cpus[cpu.idx()].effects = piece.effects;
         Some((piece.after, piece.left))
     }
