@@ -108,6 +108,7 @@ class Machine(_Table):
         costs: Costs | None = None,
         cpus: int | None = None,
         disks: Sequence[Disk] | None = None,
+        init_on_alloc: bool | None = None,
         kmem_accounting: bool | None = None,
         memory: Size | None = None,
         memory_recursiveprot: bool | None = None,
@@ -123,6 +124,8 @@ class Machine(_Table):
         costs: What operations cost on this machine; the simulator's own prices for those that are left out.
         cpus: Number of CPUs (default 1).
         disks: Disks; one SSD called `disk` if there is none.
+        init_on_alloc: Every page is cleared when it is allocated, as many distributions have it: the kernel
+            parameter init_on_alloc (default: a real kernel does as it was built, the simulator does not).
         kmem_accounting: Kernel objects are charged to groups; false: as if booted with cgroup.memory=nokmem
             (default true).
         memory: Memory present.
@@ -139,6 +142,7 @@ class Machine(_Table):
         self.costs: Costs | None = costs
         self.cpus: int | None = cpus
         self.disks: Sequence[Disk] | None = disks
+        self.init_on_alloc: bool | None = init_on_alloc
         self.kmem_accounting: bool | None = kmem_accounting
         self.memory: Size | None = memory
         self.memory_recursiveprot: bool | None = memory_recursiveprot
@@ -349,6 +353,7 @@ class Costs(_Table):
         compact_scan: Time | None = None,
         context_switch: Time | None = None,
         fault: Time | None = None,
+        fs_read: Time | None = None,
         fs_request: Time | None = None,
         hit: Time | None = None,
         idle_exit: Time | None = None,
@@ -361,6 +366,7 @@ class Costs(_Table):
         object_prune: Time | None = None,
         object_scan: Time | None = None,
         page_alloc: Time | None = None,
+        page_charge: Time | None = None,
         page_copy: Time | None = None,
         page_free: Time | None = None,
         page_migrate: Time | None = None,
@@ -388,7 +394,8 @@ class Costs(_Table):
         compact_scan: A page looked at by a scanner of compaction.
         context_switch: Switching a CPU from one process to another.
         fault: A page fault entered and left: exception, look-up of the mapping, walk of the page table.
-        fs_request: The file system's share of a read request, a run of holes, or a page newly written.
+        fs_read: The file system's share of a read request.
+        fs_request: The file system's share of a run of holes, or of a page newly written.
         hit: Touching a page that is mapped, as one of many independent touches.
         idle_exit: From the wake-up to the first instruction on an idle CPU.
         io_completion: Interrupt and completion of a request.
@@ -399,7 +406,8 @@ class Costs(_Table):
         object_charge: Charging an object to a group.
         object_prune: A kept object freed by a shrinker, besides its slab.
         object_scan: A kept object looked at by a shrinker.
-        page_alloc: A page taken from a per-CPU list, charge included.
+        page_alloc: A page taken from a per-CPU list.
+        page_charge: A page charged to a group, and later taken off its bill.
         page_copy: Copying 4 KiB between page cache and user memory.
         page_free: A page given back to a per-CPU list.
         page_migrate: A page moved by compaction, besides its entries and its bytes.
@@ -425,6 +433,7 @@ class Costs(_Table):
         self.compact_scan: Time | None = compact_scan
         self.context_switch: Time | None = context_switch
         self.fault: Time | None = fault
+        self.fs_read: Time | None = fs_read
         self.fs_request: Time | None = fs_request
         self.hit: Time | None = hit
         self.idle_exit: Time | None = idle_exit
@@ -437,6 +446,7 @@ class Costs(_Table):
         self.object_prune: Time | None = object_prune
         self.object_scan: Time | None = object_scan
         self.page_alloc: Time | None = page_alloc
+        self.page_charge: Time | None = page_charge
         self.page_copy: Time | None = page_copy
         self.page_free: Time | None = page_free
         self.page_migrate: Time | None = page_migrate

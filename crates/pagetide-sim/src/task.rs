@@ -1,8 +1,8 @@
 //! A program on the simulated machine: what it does next, what it waits for, what it has cost.
 //!
 //! A task executes the operations of its [`Program`] in *pieces*: a piece is CPU time during which
-//! nothing it did has become visible to the rest of the world. It ends when an effect must be
-//! carried out, when the task has to wait, or after [`PIECE_NS`].
+//! no effect of what it did is carried out. It ends when an effect must be carried out, when the task has to wait, or
+//! after [`PIECE_NS`]. Another thread may take the CPU meanwhile (`world/piece.rs`).
 
 use crate::histogram::LatencyHistogram;
 use crate::meter::Counts;
@@ -24,7 +24,7 @@ use pagetide_scenario::workload::Program;
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 
-/// Longest piece: bounds how late a task notices that it should yield its CPU.
+/// Longest piece: bounds how late a task notices that its slice is used up.
 pub const PIECE_NS: Nanos = 50_000;
 
 /// What a task has done, for itself.
