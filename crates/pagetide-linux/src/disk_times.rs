@@ -107,8 +107,8 @@ pub fn apply(metrics: &BTreeMap<String, (Unit, Vec<Option<f64>>)>, setup: &mut S
                     .then(|| (seconds / requests * 1e9).round() as u64)
             })
         };
-        disk.read_latency_ns = mean_ns(&declared::READS, &declared::READ_TIME);
-        disk.write_latency_ns = mean_ns(&declared::WRITES, &declared::WRITE_TIME);
+        disk.read_latency_ns = mean_ns(declared::READS, declared::READ_TIME);
+        disk.write_latency_ns = mean_ns(declared::WRITES, declared::WRITE_TIME);
     }
 }
 
