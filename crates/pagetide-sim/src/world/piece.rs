@@ -3,8 +3,10 @@
 //! What a piece decides is decided when it begins; its time passes afterwards, and then its effects take place. A
 //! thread that wakes and may have the CPU at once cuts the piece: the rest of its time, and its effects, wait
 //! until the thread has a CPU again. Only daemons that it wakes are awake at once. What the piece noted of itself
-//! keeps the times that were planned: a call that ends in it does not contain the time without a CPU. Linux: a kernel that gives way in `cond_resched` (`PREEMPT_VOLUNTARY`, which
-//! distributions choose), as reclaim does for each page.
+//! keeps the times that were planned: a call that ends in it does not contain the time without a CPU.
+//!
+//! Linux: a kernel that gives way in `cond_resched` (`PREEMPT_VOLUNTARY`, which distributions choose), as reclaim
+//! does for each page.
 //!
 //! Invariant: a thread has one piece at most, on a CPU or cut; one that is cut is runnable.
 
