@@ -2,10 +2,14 @@
 //!
 //! Linux: `check_preempt_wakeup`, and `cond_resched` in the loops of the kernel.
 
+use pagetide_core::units::Nanos;
 use pagetide_scenario::load::{load_str, Overrides};
 use pagetide_scenario::record::RunRecord;
+use pagetide_sim::observe::{Cast, Left, Observation, Observer, Sink, What};
 use pagetide_sim::{run, RunOptions};
+use std::io;
 use std::path::Path;
+use std::sync::{Arc, Mutex};
 
 /// One CPU. `hog` faults pages in, each of which takes 4 ms. `reader` waits for the disk, 200 us each time.
 const SCENARIO: &str = r#"
@@ -38,12 +42,49 @@ workload = "touch"
 size = "2MiB"
 "#;
 
+/// Who got the CPU (`None`) or left it, and why, in the order in which it was told.
+type Switches = Arc<Mutex<Vec<(Nanos, usize, Option<Left>)>>>;
+
+struct Watch(Switches);
+
+impl Observer for Watch {
+    fn what(&self) -> &'static str {
+        "the switches"
+    }
+
+    fn begin(&mut self, _: &Cast) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn observe(&mut self, observation: &Observation) -> io::Result<()> {
+        let left = match observation.what {
+            What::SwitchIn(_) => None,
+            What::SwitchOut(_, left) => Some(left),
+            _ => return Ok(()),
+        };
+        self.0.lock().unwrap().push((observation.at, observation.thread, left));
+        Ok(())
+    }
+
+    fn end(&mut self, _: Nanos, _: bool) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn close(&mut self, _: Option<&RunRecord>) -> io::Result<()> {
+        Ok(())
+    }
+}
+
 fn record(sets: &[(&str, &str)]) -> RunRecord {
+    watched(sets, Vec::new())
+}
+
+fn watched(sets: &[(&str, &str)], observers: Vec<Sink>) -> RunRecord {
     let sets = sets.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
     let overrides = Overrides { sets, ..Overrides::default() };
     let mut scenario = load_str("preemption", SCENARIO, Path::new(""), &overrides).unwrap();
     let variant = scenario.variants.remove(0);
-    let options = RunOptions { audit_every: 1, ..RunOptions::default() };
+    let options = RunOptions { audit_every: 1, observers, ..RunOptions::default() };
     run("preemption", &variant, 1, &options).unwrap()
 }
 
@@ -69,4 +110,29 @@ fn who_waited_for_a_disk_does_not_wait_for_the_end_of_a_long_fault() {
     assert!((pages * 0.004..pages * 0.004 + 0.02).contains(&cpu), "{cpu}");
     let walltime = seconds(&beside, "hog.walltime");
     assert!(walltime >= cpu && walltime < cpu + 0.050, "{walltime} of which {cpu} on the CPU");
+}
+
+#[test]
+fn who_is_cut_is_told_to_leave_then_and_for_that() {
+    const HOG: usize = 1;
+    let switches = Switches::default();
+    let record = watched(&[], vec![Sink::new(Watch(switches.clone()))]);
+    let (mut on_cpu, mut last, mut ran, mut cut) = (None, 0, 0, 0);
+    for &(at, thread, left) in &*switches.lock().unwrap() {
+        assert!(at >= last, "{at} after {last}");
+        last = at;
+        match (on_cpu, left) {
+            (None, None) => on_cpu = Some((thread, at)),
+            (Some((running, since)), Some(left)) => {
+                assert_eq!(running, thread, "at {at}");
+                ran += if thread == HOG { at - since } else { 0 };
+                cut += u32::from(thread == HOG && left == Left::Preempted);
+                on_cpu = None;
+            }
+            (_, _) => panic!("{thread} at {at}: {left:?} with {on_cpu:?}"),
+        }
+    }
+    let cpu = seconds(&record, "hog.cpu");
+    assert!((ran as f64 / 1e9 - cpu).abs() < 0.01 * cpu, "{ran} ns on the CPU, {cpu} s");
+    assert!(cut > 50, "{cut}: each time that the reader wakes");
 }
