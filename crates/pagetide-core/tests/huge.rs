@@ -243,6 +243,10 @@ fn a_group_is_charged_and_uncharged_for_all_512_pages() {
     world.access(mm, vma, 0, true);
     world.access(mm, vma, HUGE, true);
     assert_eq!(world.machine.memcgs()[group.idx()].charged, 2 * HUGE + 2);
+    // Each is one charge. It is cleared by who got it, and its page table, which is charged, too, came with zeroes.
+    let work = world.machine.take_work();
+    let cleared = (work.pages_zeroed, work.pages_allocated_zeroed);
+    assert_eq!((work.pages_charged, cleared), (2 + 2, (2 * HUGE as u32, 2)));
     assert_eq!(world.machine.anon_thp(group), 2 * HUGE * PAGE_SIZE);
     world.discard(vma, 0, HUGE).unwrap();
     world.machine.audit().unwrap();
