@@ -151,7 +151,8 @@ impl CostModel {
             Price::PageAlloc => 50,
             // One page charged to a group, and in the end taken off its bill: stock, owner, and some six counters of
             // the group's lists up and down again. About 450 instructions, two a cycle, and half a cold line; an
-            // estimate from `[dram]`.
+            // estimate from `[dram]`. A first estimate, half a cold line and the stock alone, was 60; it was counted
+            // again because groups in the guest of docs/fidelity.md cost more than that explains.
             Price::PageCharge => 120,
             // One page back to a per-CPU set. The other 40 % of `[page_bench]`.
             Price::PageFree => 35,

@@ -46,16 +46,16 @@ const COMPACTION: &str =
 
 /// The variants with one CPU that are recorded.
 pub const CASES_6_12: &[Held] = &[
-    held("anon", (46, 3.4), (77, 11.6), 22, PCP_BATCHES),
+    held("anon", (46, 3.3), (77, 11.8), 22, PCP_BATCHES),
     held("file", (24, 1.6), (23, 5.2), 5, PCP_BATCHES),
     held("group-max", (16, 0.1), (96, 0.5), 9, SMALL_LISTS),
     held("group-reclaim", (20, 4.3), (137, 11.1), 33, QUARTERS),
-    held("groups", (78, 4.9), (508, 11.0), 143, SHADOWS),
+    held("groups", (78, 4.8), (508, 10.9), 144, SHADOWS),
     held("huge", (0, 0.0), (94, 6.6), 32, COMPACTION),
     held("mixed", (72, 7.6), (110, 29.4), 39, PCP_BATCHES),
     held("read-ahead", (3, 0.6), (8, 85.9), 4, PCP_BATCHES),
     held("scan", (3, 1.8), (8, 7.1), 2, PCP_BATCHES),
     held("swap", (20, 10.1), (59, 17.9), 15, PCP_BATCHES),
-    held("watermarks", (6, 17.0), (30, 10.2), 6, PCP_BATCHES),
+    held("watermarks", (6, 17.0), (30, 10.3), 6, PCP_BATCHES),
     held("zipf", (10, 2.1), (34, 79.9), 21, PCP_BATCHES),
 ];
