@@ -57,5 +57,5 @@ pub const CASES_6_12: &[Held] = &[
     held("scan", (3, 1.8), (8, 7.1), 2, PCP_BATCHES),
     held("swap", (20, 10.1), (59, 17.9), 15, PCP_BATCHES),
     held("watermarks", (6, 17.0), (30, 10.3), 6, PCP_BATCHES),
-    held("zipf", (10, 2.1), (34, 79.9), 21, PCP_BATCHES),
+    held("zipf", (10, 2.1), (34, 60.7), 19, PCP_BATCHES),
 ];
