@@ -19,6 +19,12 @@ macro_rules! work {
                 core::mem::take(self)
             }
 
+            /// Whether nothing was counted.
+            #[inline]
+            pub fn is_nothing(&self) -> bool {
+                0 $(| self.$field)* == 0
+            }
+
             /// Adds another step's counts.
             pub fn add(&mut self, other: &Work) {
                 $(self.$field += other.$field;)*

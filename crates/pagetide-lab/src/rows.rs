@@ -5,6 +5,7 @@ use pagetide_scenario::metric::Owner;
 use pagetide_scenario::model::{Phase, Workload};
 use pagetide_scenario::near::matches;
 use std::collections::BTreeSet;
+use std::ops::Bound;
 
 /// Rows when the scenario names none, besides every `*.walltime` and what services are judged by: what reclaim
 /// mails quote. A name stands for the machine's counter; `*` for anything.
@@ -70,7 +71,11 @@ fn default_rows(report: &Report, keys: &BTreeSet<&str>, rows: &mut Rows) {
         }
     }
     for pattern in DEFAULT {
-        for key in keys.iter().filter(|key| matches(pattern, key)) {
+        // A run of many tasks has a metric of each of them for each of these.
+        let prefix = pattern.split('*').next().unwrap_or_default();
+        let near = keys.range::<str, _>((Bound::Included(prefix), Bound::Unbounded));
+        let near = near.take_while(|key| key.starts_with(prefix));
+        for key in near.filter(|key| matches(pattern, key)) {
             if nonzero(report, key) {
                 rows.push(key);
             }

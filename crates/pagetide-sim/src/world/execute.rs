@@ -29,6 +29,8 @@ use pagetide_scenario::op::{self, Op};
 /// Operations in a piece at most: as many as would cost half a nanosecond each. By the sourced table an access costs
 /// 20 of them, and a step of a call more, so that no piece with ordinary prices comes near.
 const OPERATIONS_MAX: u64 = 2 * PIECE_NS;
+/// Steps in a row that only decide and take no time, at most. A reclaim has one or two.
+const DECISIONS_MAX: u32 = 16;
 
 /// Pages that were allocated, of all zones.
 fn allocated(vmstat: &Vmstat) -> u64 {
@@ -187,13 +189,26 @@ impl World {
         let faults_before = vmstat.get(Counter::Pgfault);
         let majors_before = vmstat.get(Counter::Pgmajfault);
         let allocated_before = allocated(vmstat);
-        let reclaiming = call.is_reclaiming();
         let compacting = call.is_compacting();
         if compacting {
             self.machine.set_need_resched(self.scheduler.should_resched(cpu, now));
         }
-        let (step, effects) = self.machine.step(call, cpu, now);
-        drain(effects, &mut self.cpus[cpu.idx()].effects, &mut self.late);
+        let mut reclaiming;
+        let mut steps = 0;
+        let step = loop {
+            reclaiming = call.is_reclaiming();
+            let (step, effects) = self.machine.step(call, cpu, now);
+            drain(effects, &mut self.cpus[cpu.idx()].effects, &mut self.late);
+            // A step that only decides what comes next takes no time: the next one follows within it.
+            let goes_on = matches!(step, Step::Continue)
+                && self.machine.mem.work.is_nothing()
+                && self.cpus[cpu.idx()].effects.is_empty()
+                && !call.is_compacting();
+            steps += 1;
+            if !goes_on || compacting || steps == DECISIONS_MAX {
+                break step;
+            }
+        };
         let compacts = call.is_compacting();
         let majors = self.machine.mem.vmstat.get(Counter::Pgmajfault);
         if self.observing.is_some() && majors > majors_before {
