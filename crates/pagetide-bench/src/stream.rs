@@ -42,7 +42,7 @@ pub fn write_record(out: &mut impl Write, time: u32, object: u64) -> io::Result<
 }
 
 /// The objects of a trace in memory, one for each record.
-pub fn objects(trace: &[u8]) -> impl Iterator<Item = u64> + Clone + '_ {
+pub fn objects(trace: &[u8]) -> impl Iterator<Item = u64> + '_ {
     trace.chunks_exact(RECORD).map(|record| {
         let mut object = [0; 8];
         object.copy_from_slice(&record[4..12]);

@@ -120,10 +120,7 @@ fn call_function(
         }
         9 => ignore(machine.begin_to_grow(vma)),
         10 => ignore(machine.vma(vma).is_ok()),
-        11 => {
-            machine.prefetch([(vma, n[1])].into_iter());
-            ignore(machine.touch(vma, n[1], ok));
-        }
+        11 => ignore(machine.touch(vma, n[1], ok)),
         12 => ignore((machine.is_resident(vma, n[1]), machine.is_in_core(vma, n[1]))),
         13 => drain(machine.munmap(vma, cpu), &mut effects),
         14 if n[1] == 0 => drain(machine.exit_mm(mm, cpu), &mut effects),

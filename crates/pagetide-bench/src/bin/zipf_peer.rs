@@ -96,11 +96,8 @@ fn core(trace: &[u8], percent: u64) {
     let requests = (trace.len() / stream::RECORD) as u64;
     let (misses, time) = timed(|| {
         let mut misses = 0u64;
-        for coming in trace.chunks(16 * stream::RECORD) {
-            driver.executor.manager.prefetch(stream::objects(coming).map(|page| (vma, page)));
-            for page in stream::objects(coming) {
-                misses += u64::from(driver.access(vma, page, false));
-            }
+        for page in stream::objects(trace) {
+            misses += u64::from(driver.access(vma, page, false));
         }
         misses
     });

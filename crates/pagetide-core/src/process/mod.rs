@@ -292,33 +292,6 @@ impl Machine {
         }
     }
 
-    /// Loads what these accesses will look at, before they are made: the entries, and of pages that are not there
-    /// the page-cache slots or swap slots. The loads do not depend on each other, so the processor does them side by
-    /// side; a batch of 16 helps most. Changes nothing, and may be left out.
-    pub fn prefetch(&self, accesses: impl Iterator<Item = (VmaId, u64)> + Clone) {
-        let entry = |vma: VmaId, page: u64| {
-            let vma = self.owners.vmas.get(vma.idx())?;
-            Some((vma, *vma.ptes.get(page as usize)?))
-        };
-        let mut loaded = 0;
-        for (vma, page) in accesses.clone() {
-            loaded ^= entry(vma, page).map_or(0, |(_, pte)| pte.bits());
-        }
-        core::hint::black_box(loaded);
-        for (vma, page) in accesses {
-            let Some((vma, pte)) = entry(vma, page) else { continue };
-            if pte.is_present() {
-                continue;
-            }
-            let cached = match vma.backing {
-                Backing::Anon => pte.swap_slot().and_then(|slot| self.swap.cached(slot)),
-                Backing::File(file) => self.owners.files[file.idx()].get(page as u32),
-            };
-            loaded ^= u32::from(cached.is_some());
-        }
-        core::hint::black_box(loaded);
-    }
-
     /// Whether a page of a mapping is in memory.
     pub fn is_resident(&self, vma: VmaId, page: u64) -> bool {
         let vma = self.owners.vmas.get(vma.idx());

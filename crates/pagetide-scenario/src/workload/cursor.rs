@@ -1,13 +1,16 @@
 //! The position of a task within a stage. Producing an access costs a few nanoseconds and never
 //! allocates.
 
-use super::drawn::{Access, Drawn, Source};
+use super::modulo::Scatter;
 use super::paced::Paced;
 use super::plan::State;
 use super::request::Serving;
-use super::walk::Laps;
+use super::walk::{Draws, Laps};
+use super::working_set::Hotspot;
 use crate::op::Op;
+use crate::zipf::Zipf;
 use std::fmt::Debug;
+use std::sync::Arc;
 
 /// The operations of a stage that is not mostly accesses to memory.
 pub(super) trait Generator: Debug + Send {
@@ -24,7 +27,10 @@ pub(super) enum Cursor {
     /// Nothing (left).
     Idle,
     Sequential(Laps),
-    Drawn(Box<Drawn>),
+    Scattered(Laps, Scatter),
+    Random(Draws),
+    Zipf(Draws, Arc<Zipf>, Scatter),
+    WorkingSet(Hotspot),
     Paced(Box<Paced>),
     Service(Box<Serving>),
     Other(Box<dyn Generator>),
@@ -36,19 +42,18 @@ impl<G: Generator + 'static> From<Box<G>> for Cursor {
     }
 }
 
-impl From<Source> for Cursor {
-    fn from(source: Source) -> Cursor {
-        Cursor::Drawn(Box::new(Drawn::new(source)))
-    }
-}
-
 impl Cursor {
     /// The next operation of the stage; `None` at its end.
     #[inline]
     pub(super) fn next_op(&mut self) -> Option<Op> {
         match self {
-            Cursor::Sequential(laps) => laps.next_index().map(|page| laps.access(page).into()),
-            Cursor::Drawn(drawn) => drawn.next_op(),
+            Cursor::Sequential(laps) => laps.next_index().map(|page| laps.access(page)),
+            Cursor::Scattered(laps, scatter) => {
+                laps.next_index().map(|index| laps.access(scatter.page(index)))
+            }
+            Cursor::Random(draws) => draws.uniform(),
+            Cursor::Zipf(draws, zipf, scatter) => draws.zipf(zipf, scatter),
+            Cursor::WorkingSet(hotspot) => hotspot.next_op(),
             Cursor::Paced(paced) => paced.next_op(),
             Cursor::Service(serving) => serving.next_op(),
             Cursor::Other(generator) => generator.next_op(),
@@ -56,23 +61,14 @@ impl Cursor {
         }
     }
 
-    /// Accesses that come, if they were drawn with the operation that came last.
-    #[inline]
-    pub(super) fn just_drawn(&self) -> Option<&[Access]> {
-        match self {
-            Cursor::Drawn(drawn) => drawn.just_drawn(),
-            Cursor::Paced(paced) => paced.just_drawn(),
-            _ => None,
-        }
-    }
-
     /// Gives back what outlives the stage: the state of generators, the position in a file.
     pub(super) fn end(self, state: &mut State) {
         match self {
-            Cursor::Drawn(drawn) => drawn.end(state),
+            Cursor::Random(draws) | Cursor::Zipf(draws, ..) => draws.end(state),
+            Cursor::WorkingSet(hotspot) => hotspot.end(state),
             Cursor::Paced(paced) => paced.end(state),
             Cursor::Other(generator) => generator.end(state),
-            Cursor::Idle | Cursor::Sequential(_) | Cursor::Service(_) => {}
+            Cursor::Idle | Cursor::Sequential(_) | Cursor::Scattered(..) | Cursor::Service(_) => {}
         }
     }
 }

@@ -6,8 +6,7 @@
 //! schema, the plan and the worlds follow that list.
 //!
 //! * `program`: a task's phases one after another, as [`Op`](crate::op::Op)s.
-//! * `plan`: regions, stages and draws of a task; `cursor`: where it is within a stage; `drawn`: accesses that are
-//!   drawn, some of them ahead.
+//! * `plan`: regions, stages and draws of a task; `cursor`: where it is within a stage.
 //! * `paced`, `load_curve`: rates, and how they change over time; `request`: what a service does.
 //! * `computing`: CPU time of the program after each page it touches.
 //! * `part`: a part of a region that a phase names.
@@ -18,7 +17,6 @@
 mod blocks;
 mod computing;
 mod cursor;
-mod drawn;
 mod load_curve;
 mod making;
 mod modulo;
@@ -42,7 +40,6 @@ use schemars::JsonSchema;
 
 pub use crate::op::{FILE_SIZE_MAX, REGION_PAGES_MAX};
 pub use build::Link;
-pub use drawn::Access;
 pub use load_curve::Load;
 pub use making::Keep;
 pub use modulo::{scatter, SCATTER, SCATTER_ALTERNATE};

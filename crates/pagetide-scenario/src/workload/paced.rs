@@ -6,7 +6,6 @@
 //! Invariant: a stream of operations without a clock: the times are those since the first of them.
 
 use super::cursor::Cursor;
-use super::drawn::Access;
 use super::load_curve::{check_load, Load, Point, FULL_SECOND};
 use super::plan::{Planner, Stage, State};
 use crate::load::decode::Rate as RateKey;
@@ -104,12 +103,6 @@ impl Paced {
         self.left -= 1;
         self.done += 1;
         Some(op)
-    }
-
-    /// See [`Cursor::just_drawn`].
-    #[inline]
-    pub(super) fn just_drawn(&self) -> Option<&[Access]> {
-        self.inner.just_drawn()
     }
 
     /// Sleeps until the next access is due, with those that are due by then.

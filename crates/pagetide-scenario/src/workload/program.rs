@@ -4,7 +4,6 @@
 //! task and the seed: no clock, no floats, no hash order.
 
 use super::cursor::Cursor;
-use super::drawn::Access;
 use super::objects::Objects;
 use super::plan::{Planner, Stage, Stages, State};
 use super::replay::Replayed;
@@ -134,13 +133,6 @@ impl Program {
             return Some(op);
         }
         self.trace.as_mut()?.next_played()
-    }
-
-    /// Accesses that come next, if they were drawn with the operation that came last, which is the first of them: for a
-    /// world that fetches early what they will look at. Those of a program that draws none come one at a time.
-    #[inline(always)]
-    pub fn just_drawn(&self) -> Option<&[Access]> {
-        self.cursor.just_drawn()
     }
 
     /// Goes on with a trace, or moves on to the next stage, phase or loop, after [`Program::next_quick`] had nothing.

@@ -208,23 +208,6 @@ fn random_draws_continue_over_phases_and_passes() {
     assert!(draws(1, 1).iter().all(|page| *page < 100));
 }
 
-#[test]
-fn what_is_drawn_ahead_is_what_comes() {
-    for order in [Order::Scattered, Order::Random, Order::Zipf { exponent_hundredths: 100 }] {
-        let setup = setup(Vec::new(), vec![task(vec![touch("a", 100, order)])]);
-        let mut program = Program::new(&setup, 0, 1).unwrap();
-        let (mut said, mut came) = (Vec::new(), Vec::new());
-        while let Some(op) = program.next_op().unwrap() {
-            if let Op::Access { .. } = op {
-                came.push(op);
-                let coming = program.just_drawn().into_iter().flatten();
-                said.extend(coming.map(|&access| Op::from(access)));
-            }
-        }
-        assert_eq!((came.len(), &said), (100, &came), "{order:?}");
-    }
-}
-
 const RANDOM_PINNED: [u64; 6] = [79, 35, 83, 12, 9, 0];
 
 #[test]

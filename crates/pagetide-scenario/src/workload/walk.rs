@@ -3,12 +3,12 @@
 //! Invariant: with a stride the order is that of the pages that are left, as if there were no others.
 
 use super::cursor::Cursor;
-use super::drawn::{Access, Source};
 use super::modulo::Scatter;
 use super::plan::{Planner, Stage, State};
 use crate::load::decode::{Hundredths, Size};
 use crate::load::span::{At, Sink};
 use crate::names::OrderKind;
+use crate::op::Op;
 use crate::prng::SplitMix64;
 use crate::zipf::Zipf;
 use std::sync::Arc;
@@ -106,11 +106,9 @@ impl Planner<'_> {
             let draws = Draws { home: region, region: number, write, stride, pages, left, prng };
             match (order, &zipf) {
                 (Order::Sequential, _) => Cursor::Sequential(laps),
-                (Order::Scattered, _) => Source::Scattered(laps, scatter).into(),
-                (Order::Zipf { .. }, Some(zipf)) => {
-                    Source::Zipf(draws, Arc::clone(zipf), scatter).into()
-                }
-                (Order::Random | Order::Zipf { .. }, _) => Source::Random(draws).into(),
+                (Order::Scattered, _) => Cursor::Scattered(laps, scatter),
+                (Order::Zipf { .. }, Some(zipf)) => Cursor::Zipf(draws, Arc::clone(zipf), scatter),
+                (Order::Random | Order::Zipf { .. }, _) => Cursor::Random(draws),
             }
         })
     }
@@ -143,8 +141,8 @@ impl Laps {
     }
 
     #[inline]
-    pub(super) fn access(&self, page: u64) -> Access {
-        Access { region: self.region, page: page * self.stride, write: self.write }
+    pub(super) fn access(&self, page: u64) -> Op {
+        Op::Access { region: self.region, page: page * self.stride, write: self.write }
     }
 }
 
@@ -163,17 +161,17 @@ pub(super) struct Draws {
 
 impl Draws {
     #[inline]
-    pub(super) fn uniform(&mut self) -> Option<Access> {
+    pub(super) fn uniform(&mut self) -> Option<Op> {
         self.left = self.left.checked_sub(1)?;
         let page = self.prng.below(self.pages) * self.stride;
-        Some(Access { region: self.region, page, write: self.write })
+        Some(Op::Access { region: self.region, page, write: self.write })
     }
 
     #[inline]
-    pub(super) fn zipf(&mut self, zipf: &Zipf, scatter: &Scatter) -> Option<Access> {
+    pub(super) fn zipf(&mut self, zipf: &Zipf, scatter: &Scatter) -> Option<Op> {
         self.left = self.left.checked_sub(1)?;
         let page = scatter.page(zipf.draw(&mut self.prng) - 1) * self.stride;
-        Some(Access { region: self.region, page, write: self.write })
+        Some(Op::Access { region: self.region, page, write: self.write })
     }
 
     pub(super) fn end(self, state: &mut State) {

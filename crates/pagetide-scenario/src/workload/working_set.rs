@@ -3,7 +3,7 @@
 
 use super::prelude::*;
 use super::computing::computing;
-use super::drawn::{Access, Source};
+use super::cursor::Cursor;
 use super::load_curve::Point;
 use super::modulo::{Modulo, Scatter};
 use super::paced::Pace;
@@ -150,7 +150,7 @@ impl Kind for WorkingSet {
         let generator = planner.generator(regions, self.generator_seed);
         let set = self.clone();
         let accesses = Stage::run(move |state, _| {
-            Source::WorkingSet(Hotspot::new(&set, [anon, file], generator, state)).into()
+            Cursor::WorkingSet(Hotspot::new(&set, [anon, file], generator, state))
         });
         let accesses = planner.paced(accesses, self.pace.as_ref());
         stages.push(computing(accesses, self.compute_ns));
@@ -280,7 +280,7 @@ impl Hotspot {
     }
 
     #[inline]
-    pub(super) fn draw(&mut self) -> Option<Access> {
+    pub(super) fn next_op(&mut self) -> Option<Op> {
         self.left = self.left.checked_sub(1)?;
         let is_anon = match (&self.anon, &self.file) {
             (Some(_), Some(_)) => self.lcg.draw() % 100 < self.anon_percent,
@@ -295,7 +295,7 @@ impl Hotspot {
                 100 => true,
                 percent => self.lcg.draw() % 100 < percent,
             };
-        Some(Access { region: side.region, page, write })
+        Some(Op::Access { region: side.region, page, write })
     }
 
     pub(super) fn end(self, state: &mut State) {

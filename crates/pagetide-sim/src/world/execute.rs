@@ -121,11 +121,6 @@ impl World {
                 None => return Ok((After::Exit, elapsed)),
                 Some(Op::Access { region, page, write }) => {
                     let task = &mut self.tasks[id];
-                    if let Some(coming) = task.program.just_drawn() {
-                        let vma_of = |region: u32| task.regions[region as usize];
-                        let at = coming.iter().map(|access| (vma_of(access.region), access.page));
-                        self.machine.prefetch(at);
-                    }
                     let vma = task.regions[region as usize];
                     task.usage.bytes += self.machine.mem.page_size.bytes();
                     let ns = self.meter.access();
