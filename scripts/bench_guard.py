@@ -7,7 +7,7 @@
 Times are noisy on a shared machine; valgrind's callgrind counts the same instructions each time. They are compared as
 instructions for a request, and of the same compiler only: another one makes other code. The loads are those of
 scripts/bench_zipf.py: a Zipf(1.0) stream over a million pages, 1 or 10 per cent of which fit into memory; `core` is the
-memory manager, `world` the whole simulation.
+memory manager, `world` the whole simulation. `touch` maps anonymous memory, touches each page once and unmaps it.
 
 Needs: cargo and valgrind. Without valgrind it says so and passes.
 """
@@ -24,7 +24,7 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 RECORD = ROOT / "scripts" / "bench_guard.csv"
 REQUESTS = 1_000_000
-LOADS = [(form, percent) for percent in ("1", "10") for form in ("core", "world")]
+LOADS = [(form, percent) for percent in ("1", "10") for form in ("core", "world")] + [("touch", "100")]
 # More than this and somebody has to look.
 TOLERANCE = 0.05
 

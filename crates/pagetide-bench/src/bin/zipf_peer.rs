@@ -12,9 +12,11 @@
 //! * `draw`: the draws alone, to be taken off `world`.
 //! * `core`: the memory manager and kswapd in a world without time (`driver`); the stream comes
 //!   from the trace in memory.
+//! * `touch` (only by name): the core alone; anonymous memory of 4096 pages is mapped, touched page by page and
+//!   unmapped, as often as that makes REQUESTS.
 
 use pagetide_bench::clock::timed;
-use pagetide_bench::driver::Driver;
+use pagetide_bench::driver::{one_zone, Driver};
 use pagetide_bench::stream;
 use pagetide_core::config::Config;
 use pagetide_core::node::{NodeSpec, ZoneSpec};
@@ -68,6 +70,7 @@ fn round(file: &str, requests: u64, percent: u64, forms: &[&str]) -> Result<(), 
         match form {
             "core" => core(&fs::read(file)?, percent),
             "draw" => draw(requests),
+            "touch" => touch(requests),
             "world" => world(requests, percent)?,
             _ => return Err(format!("no form `{form}`").into()),
         }
@@ -109,6 +112,23 @@ fn core(trace: &[u8], percent: u64) {
         driver.executor.manager.digest()
     );
     report("core", requests, time, &rest);
+}
+
+fn touch(requests: u64) {
+    const REGION: u64 = 4096;
+    let mut driver = Driver::new(one_zone(64 << 20), Config::default());
+    let (faults, time) = timed(|| {
+        let mut faults = 0u64;
+        for _ in 0..requests.div_ceil(REGION) {
+            let vma = driver.map_anon(REGION);
+            for page in 0..REGION {
+                faults += u64::from(driver.access(vma, page, true));
+            }
+            driver.unmap(vma);
+        }
+        faults
+    });
+    report("touch", requests, time, &format!(r#","faults":{faults}"#));
 }
 
 fn draw(requests: u64) {
