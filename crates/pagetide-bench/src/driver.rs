@@ -65,6 +65,14 @@ impl Driver {
         });
     }
 
+    /// Maps anonymous memory, writes once to each page and unmaps it. Returns the number of faults.
+    pub fn touch_once(&mut self, pages: u64) -> u64 {
+        let heap = self.map_anon(pages);
+        let faults = (0..pages).map(|page| u64::from(self.access(heap, page, true))).sum();
+        self.unmap(heap);
+        faults
+    }
+
     /// One access of the task. Says whether it faulted.
     #[inline]
     pub fn access(&mut self, vma: VmaId, page: u64, write: bool) -> bool {
