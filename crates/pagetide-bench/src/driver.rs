@@ -42,6 +42,7 @@ impl Driver {
     /// If it cannot be built.
     pub fn new(node: NodeSpec, config: Config) -> Driver {
         let mut machine = Machine::new(&[node], 2, config).expect("the machine is valid");
+        machine.without_bytes();
         let mm = machine.create_mm(Machine::ROOT).expect("the root is there");
         let executor = Executor::new(machine, NoBytes::default(), DAEMON_CPU);
         Driver { executor, mm, daemon_work: Work::default() }

@@ -66,8 +66,9 @@ pub enum Effect {
         /// Where it goes.
         to: Pfn,
     },
-    /// Fill 2^`order` frames with zeroes, at once. An effect for contents, as the four below: it is carried out
-    /// in its turn, before the machine is called again, and cannot fail.
+    /// Fill 2^`order` frames with zeroes, at once. An effect for contents, as the three below: it is carried out
+    /// in its turn, before the machine is called again, and cannot fail. A world without bytes is not asked
+    /// ([`Manager::without_bytes`](crate::process::Machine::without_bytes)).
     Zero {
         /// The first frame.
         frame: Pfn,
@@ -205,16 +206,32 @@ pub(crate) struct EffectQueue {
     queue: Vec<Effect>,
     /// Effects of earlier calls that were dropped undrained.
     nr_dropped: usize,
+    /// The world has no bytes and is not asked to move any ([`Manager::without_bytes`](crate::process::Machine::without_bytes)).
+    without_bytes: bool,
 }
 
 impl EffectQueue {
     pub fn with_capacity(capacity: usize) -> EffectQueue {
-        EffectQueue { queue: Vec::with_capacity(capacity), nr_dropped: 0 }
+        EffectQueue { queue: Vec::with_capacity(capacity), nr_dropped: 0, without_bytes: false }
     }
 
     #[inline]
     pub fn push(&mut self, effect: Effect) {
         self.queue.push(effect);
+    }
+
+    /// As [`Self::push`], of an effect for which [`Effect::is_of_contents`] holds.
+    #[inline]
+    pub fn push_of_contents(&mut self, effect: Effect) {
+        debug_assert!(effect.is_of_contents(), "{effect:?}");
+        if !self.without_bytes {
+            self.queue.push(effect);
+        }
+    }
+
+    /// Effects of contents are no longer for anybody.
+    pub fn forgo_contents(&mut self) {
+        self.without_bytes = true;
     }
 
     /// Forgets the newest: a planted defect ([`crate::planted`]).
@@ -253,7 +270,12 @@ pub struct Effects<'m> {
 
 impl Effects<'_> {
     /// Moves all effects to the end of `buffer`.
+    #[inline]
     pub fn drain_into(mut self, buffer: &mut Vec<Effect>) {
+        // Most steps ask for nothing.
+        if self.is_empty() {
+            return;
+        }
         buffer.extend_from_slice(&self.effects.queue[self.at..]);
         self.at = self.effects.queue.len();
     }
@@ -264,6 +286,7 @@ impl Effects<'_> {
     }
 
     /// Whether there are none left.
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.at == self.effects.queue.len()
     }

@@ -264,6 +264,11 @@ impl<O: Owners> Manager<O> {
         self.effects.push(Effect::Wake(Token::Throttled(node, reason)));
     }
 
+    /// From now on effects of contents ([`Effect::is_of_contents`]) are not asked for: the world has no bytes.
+    pub fn without_bytes(&mut self) {
+        self.effects.forgo_contents();
+    }
+
     /// Turns the log of events on, or off and empty.
     pub fn record_events(&mut self, enabled: bool) {
         self.mem.events = EventLog::new(enabled);

@@ -408,7 +408,7 @@ impl Manager<Slots> {
             }
         }
         self.mem.work.pages_allocated_zeroed += 1;
-        self.effects.push(Effect::Zero { frame: pfn, order: 0 });
+        self.effects.push_of_contents(Effect::Zero { frame: pfn, order: 0 });
         self.begin_anon_page(pfn, at, PageFlags::EMPTY, ctx.memcg, ctx.cpu);
         self.page_add_rmap(pfn);
         self.mem.work.ptes_set += 1;

@@ -398,6 +398,7 @@ pub fn build(setup: &Setup, seed: u64) -> Result<World, SimError> {
         tune_cache(&mut machine, tuning)?;
     }
     machine.free_late();
+    machine.without_bytes();
     boot_objects::populate(&mut machine, &setup.machine.boot_objects)
         .map_err(|(name, error)| SimError::Cache { name, error })?;
     let effects = machine.apply_writes(&setup.sysctls).map_err(SimError::Control)?;

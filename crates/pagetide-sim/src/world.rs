@@ -608,7 +608,8 @@ impl World {
             decisions.effect(self.now, cpu, effect);
         }
         match effect {
-            // There are no bytes. What has to do with them was paid for with the step that asked.
+            // I/O was submitted before. Of bytes nobody asks (`Machine::without_bytes`), and what has to do with them was
+            // paid for with the step.
             Effect::Submit(_)
             | Effect::Zero { .. }
             | Effect::CollapsePage { .. }
@@ -649,8 +650,6 @@ fn drain(effects: Effects<'_>, to: &mut Vec<Effect>, late: &mut Vec<(Object, Cpu
     for effect in effects {
         match effect {
             Effect::FreeLate { object, cpu } => late.push((object, cpu)),
-            // There are no bytes, and a piece does not end for their sake.
-            effect if effect.is_of_contents() => {}
             effect => to.push(effect),
         }
     }

@@ -273,7 +273,7 @@ impl Machine {
             }
             mapping.nr_present -= 1;
             self.mem.work.bytes_copied += self.mem.page_size.bytes() as u32;
-            self.effects.push(Effect::CollapsePage { from: pte.pfn(), to: Pfn(to) });
+            self.effects.push_of_contents(Effect::CollapsePage { from: pte.pfn(), to: Pfn(to) });
             self.page_remove_rmap(pte.pfn());
             self.munlock_page(pte.pfn());
             self.free_anon_page(pte.pfn(), ctx.cpu);

@@ -342,13 +342,13 @@ impl Machine {
     /// Has a frame filled with zeroes that came without.
     pub(crate) fn zero_page(&mut self, pfn: Pfn) {
         self.mem.work.pages_zeroed += 1;
-        self.effects.push(Effect::Zero { frame: pfn, order: 0 });
+        self.effects.push_of_contents(Effect::Zero { frame: pfn, order: 0 });
     }
 
     /// Has a frame filled with zeroes that was asked for with them (`__GFP_ZERO`).
     pub(crate) fn zero_new_page(&mut self, pfn: Pfn) {
         self.mem.work.pages_allocated_zeroed += 1;
-        self.effects.push(Effect::Zero { frame: pfn, order: 0 });
+        self.effects.push_of_contents(Effect::Zero { frame: pfn, order: 0 });
     }
 
     fn set_pte(&mut self, vma: VmaId, page: u64, pte: Pte) {

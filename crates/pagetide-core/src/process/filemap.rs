@@ -207,7 +207,7 @@ impl Machine {
         let len = (next - read.pos) as u32;
         let offset = (read.pos - page_size.bytes_of(index.into())) as u32;
         self.mem.work.bytes_copied += len;
-        self.effects.push(Effect::ReadOut { frame: pfn, offset, len });
+        self.effects.push_of_contents(Effect::ReadOut { frame: pfn, offset, len });
         read.pos = next;
         read.readahead.prev_pos = read.pos;
         Ok(())
@@ -342,7 +342,7 @@ impl Machine {
                 self.mem.work.fs_requests += 1;
                 if !whole {
                     // What is not written to reads as zeroes. Its time is in that of the copy.
-                    self.effects.push(Effect::Zero { frame: pfn, order: 0 });
+                    self.effects.push_of_contents(Effect::Zero { frame: pfn, order: 0 });
                 }
                 self.wake_page(pfn);
                 pfn
@@ -354,7 +354,7 @@ impl Machine {
         let next = write.end.min(page_end);
         let (offset, len) = ((write.pos - page_start) as u32, (next - write.pos) as u32);
         self.mem.work.bytes_copied += len;
-        self.effects.push(Effect::WriteIn { frame: pfn, offset, len });
+        self.effects.push_of_contents(Effect::WriteIn { frame: pfn, offset, len });
         self.mem.pages[pfn.idx()].set(PageFlags::UPTODATE);
         self.set_page_dirty_at(pfn, ctx.now);
         write.pos = next;

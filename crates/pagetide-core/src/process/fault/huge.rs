@@ -71,7 +71,7 @@ impl Machine {
             return self.begin_pte_fault(fault, ctx);
         }
         self.mem.work.pages_zeroed += HPAGE_PMD_NR as u32;
-        self.effects.push(Effect::Zero { frame: pfn, order: HPAGE_PMD_ORDER });
+        self.effects.push_of_contents(Effect::Zero { frame: pfn, order: HPAGE_PMD_ORDER });
         self.map_huge(fault.vma, start, pfn, ctx.memcg, ctx.cpu);
         self.mem.vmstat.count(Event::ThpFaultAlloc);
         self.memcgs[ctx.memcg.idx()].events.count(Event::ThpFaultAlloc);
