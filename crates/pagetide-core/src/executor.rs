@@ -58,6 +58,8 @@ pub struct Executor<O: Asks, W> {
     pub daemons_held: bool,
     daemons: Vec<(Daemon, Is)>,
     daemon_cpu: Cpu,
+    /// No daemon is awake, or ends its rest, before this.
+    daemons_due: Nanos,
     /// What the call that is run sleeps on, and whether that was woken.
     awaited: Option<Token>,
     is_woken: bool,
@@ -80,6 +82,7 @@ impl<O: Asks, W: World> Executor<O, W> {
             daemons_held: false,
             daemons,
             daemon_cpu,
+            daemons_due: 0,
             awaited: None,
             is_woken: false,
             todo: Vec::with_capacity(64),
@@ -188,8 +191,11 @@ impl<O: Asks, W: World> Executor<O, W> {
 
     /// One step of each daemon that is awake. Whether there was one.
     fn step_daemons(&mut self) -> bool {
-        let mut any = false;
         let now = self.world.now();
+        if now < self.daemons_due {
+            return false;
+        }
+        let mut any = false;
         for at in 0..self.daemons.len() {
             let (daemon, is) = self.daemons[at];
             if matches!(is, Is::Asleep(_, until) if until > now) {
@@ -208,6 +214,7 @@ impl<O: Asks, W: World> Executor<O, W> {
             };
             self.carry_out();
         }
+        self.daemons_due = self.next_wakeup();
         any
     }
 
@@ -266,6 +273,7 @@ impl<O: Asks, W: World> Executor<O, W> {
         for (_, is) in &mut self.daemons {
             if matches!(is, Is::Asleep(on, _) if *on == token) {
                 *is = Is::Awake;
+                self.daemons_due = 0;
             }
         }
     }
