@@ -35,6 +35,16 @@ use crate::process::Machine;
 use crate::units::{FileId, MemcgId, Pfn};
 use crate::vmstat::{Event, NodeStat};
 
+/// Ends the step with what a stage gave, or goes on with the next stage. Each stage returns for itself: by way of a
+/// variable of all stages what was written in parts would be copied whole, for which the processor waits.
+macro_rules! go_on_or_return {
+    ($stage:expr) => {
+        if let Some(step) = $stage {
+            return step;
+        }
+    };
+}
+
 /// A fault in progress.
 #[derive(Clone, Debug, State)]
 pub struct Fault {
@@ -175,29 +185,28 @@ impl Machine {
         ctx: &Ctx,
     ) -> Step<Outcome> {
         loop {
-            let done = match fault.stage {
+            match fault.stage {
                 Stage::Start if fault.for_collapse => {
                     // Waiting for the page let go of the lock, and it is not tried again.
                     let outcome = if fault.tried { Outcome::NoMemory } else { Outcome::Minor };
-                    Some(Step::Done(outcome))
+                    return Step::Done(outcome);
                 }
-                Stage::Start => self.fault_start(fault, ctx),
-                Stage::Migration(pfn) => self.fault_migration(fault, pfn),
-                Stage::PageTable => self.fault_page_table(fault, slow, ctx),
-                Stage::Huge => self.fault_huge(fault, slow, ctx),
-                Stage::Anon => self.fault_anon(fault, slow, ctx),
-                Stage::File => self.fault_file(fault, ctx),
-                Stage::Readahead(window) => self.fault_readahead(fault, window, slow, ctx),
-                Stage::BufferHead => self.fault_buffer_head(fault, slow, ctx),
-                Stage::Throttled => self.fault_throttled(fault, ctx),
-                Stage::FileCreate => self.fault_file_create(fault, slow, ctx),
-                Stage::FileLocked(pfn) => self.fault_file_locked(fault, pfn),
-                Stage::Swap => self.fault_swap(fault, ctx),
-                Stage::SwapRead => self.fault_swap_read(fault, slow, ctx),
-                Stage::SwapLocked(pfn) => self.fault_swap_locked(fault, pfn, ctx),
-            };
-            if let Some(step) = done {
-                return step;
+                Stage::Start => go_on_or_return!(self.fault_start(fault, ctx)),
+                Stage::Migration(pfn) => go_on_or_return!(self.fault_migration(fault, pfn)),
+                Stage::PageTable => go_on_or_return!(self.fault_page_table(fault, slow, ctx)),
+                Stage::Huge => go_on_or_return!(self.fault_huge(fault, slow, ctx)),
+                Stage::Anon => go_on_or_return!(self.fault_anon(fault, slow, ctx)),
+                Stage::File => go_on_or_return!(self.fault_file(fault, ctx)),
+                Stage::Readahead(window) => {
+                    go_on_or_return!(self.fault_readahead(fault, window, slow, ctx))
+                }
+                Stage::BufferHead => go_on_or_return!(self.fault_buffer_head(fault, slow, ctx)),
+                Stage::Throttled => go_on_or_return!(self.fault_throttled(fault, ctx)),
+                Stage::FileCreate => go_on_or_return!(self.fault_file_create(fault, slow, ctx)),
+                Stage::FileLocked(pfn) => go_on_or_return!(self.fault_file_locked(fault, pfn)),
+                Stage::Swap => go_on_or_return!(self.fault_swap(fault, ctx)),
+                Stage::SwapRead => go_on_or_return!(self.fault_swap_read(fault, slow, ctx)),
+                Stage::SwapLocked(pfn) => go_on_or_return!(self.fault_swap_locked(fault, pfn, ctx)),
             }
         }
     }
