@@ -210,6 +210,12 @@ impl<O: Owners> Manager<O> {
         } else {
             self.quiet.pages_left(memcg, node, change.unsigned_abs());
         }
+        if memcg != ROOT {
+            self.subtree_sums_changed(memcg, node, lru, change);
+        }
+    }
+
+    fn subtree_sums_changed(&mut self, memcg: MemcgId, node: NodeId, lru: Lru, change: i64) {
         // Of anonymous lists that are out of balance walks age the active one, whatever the priority. A page that leaves
         // the active one may do that, too: the ratio that is wanted falls where both together lose a GiB.
         let may_unbalance = match lru {

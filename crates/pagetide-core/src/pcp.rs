@@ -294,14 +294,13 @@ impl Zone {
         count: u32,
     ) -> u32 {
         let Some((first, nr)) = self.take_run(pages, order, mt, count) else { return 0 };
-        for i in 0..nr {
-            let pfn = Pfn(first.0 + (i << order));
-            let page = &mut pages[pfn.idx()];
+        let frames = first.idx()..first.idx() + ((nr as usize) << order);
+        for page in pages[frames].iter_mut().step_by(1 << order) {
             page.place = Place::Pcp;
             page.private = mt as u32;
             page.index = 0;
-            list.push(pfn);
         }
+        list.extend((0..nr).map(|i| Pfn(first.0 + (i << order))));
         nr
     }
 

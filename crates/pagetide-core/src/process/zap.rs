@@ -110,15 +110,17 @@ impl Machine {
             self.free_cached_swap_page(slot, cpu);
         } else if pte.is_present() && !pte.is_zero_page() {
             let pfn = pte.pfn();
-            if pte.is_dirty() && self.mem.pages[pfn.idx()].has(PageFlags::FILE) {
+            let page = &self.mem.pages[pfn.idx()];
+            let (is_file, is_anon) = (page.has(PageFlags::FILE), page.has(PageFlags::ANON));
+            if is_file && pte.is_dirty() {
                 self.set_page_dirty(pfn);
             }
-            if pte.is_young() && self.mem.pages[pfn.idx()].has(PageFlags::FILE) && !sequential {
+            if is_file && pte.is_young() && !sequential {
                 self.mark_page_accessed(cpu, pfn);
             }
             self.page_remove_rmap(pfn);
             self.munlock_if_unlocked(pfn);
-            if self.mem.pages[pfn.idx()].has(PageFlags::ANON) {
+            if is_anon {
                 self.free_anon_page(pfn, cpu);
             }
         }
