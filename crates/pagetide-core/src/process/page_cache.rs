@@ -269,21 +269,15 @@ impl FileCache {
         self.leave_slots(leaf, shadows);
     }
 
-    /// The first page of a range that is in memory, and its frame.
+    /// Which pages of a range below one lowest node are in memory: bit `i` for page `start + i`.
     #[inline]
-    pub(crate) fn next_cached(&self, range: core::ops::Range<u32>) -> Option<(u32, Pfn)> {
-        let mut from = range.start;
-        while from < range.end {
-            let rest = self.present.get(node_at(0, from))? >> (from % 64);
-            if rest == 0 {
-                from = (from | 63) + 1;
-                continue;
-            }
-            let at = from + rest.trailing_zeros();
-            let slot = self.slots[at as usize];
-            return (at < range.end).then_some((at, Pfn(slot as u32)));
-        }
-        None
+    pub(crate) fn cached_of_a_node(&self, range: core::ops::Range<u32>) -> u64 {
+        debug_assert!(
+            range.start < range.end && node_at(0, range.start) == node_at(0, range.end - 1)
+        );
+        let nr = range.end - range.start;
+        let node = self.present.get(node_at(0, range.start)).copied().unwrap_or(0);
+        node >> (range.start % 64) & u64::MAX >> (64 - nr)
     }
 
     /// The memory of all nodes.
@@ -429,7 +423,7 @@ const fn bit_of(index: u32) -> u64 {
 }
 
 /// The places of the bits that are set, lowest first.
-fn bits(mut word: u64) -> impl Iterator<Item = usize> {
+pub(crate) fn bits(mut word: u64) -> impl Iterator<Item = usize> {
     core::iter::from_fn(move || {
         let bit = word.trailing_zeros();
         word &= word.wrapping_sub(1);

@@ -12,7 +12,8 @@ use crate::gfp::Gfp;
 use crate::outcome::Outcome;
 use crate::page::PageFlags;
 use crate::page_request::{PageRequest, SlowRequest};
-use crate::process::page_table::{Advice, Backing, VmaId};
+use crate::process::page_cache::bits;
+use crate::process::page_table::{empty_entries, Advice, Backing, VmaId};
 use crate::process::readahead::Window;
 use crate::process::Machine;
 use crate::units::{FileId, Pfn};
@@ -269,26 +270,33 @@ impl Machine {
             .min(u64::from(table_start) + ptrs_per_pte)
             .min(len) as u32;
         let mut mapped = false;
-        let mut rest = start..end;
-        while let Some((at, pfn)) = self.owners.files[file.idx()].next_cached(rest.clone()) {
-            rest.start = at + 1;
-            let mapping = &mut self.owners.vmas[vma.idx()];
+        let mut nr_neighbours = 0;
+        let mut from = start;
+        while from < end {
+            let to = end.min((from | 63) + 1);
+            let cached = self.owners.files[file.idx()].cached_of_a_node(from..to);
+            // Most are mapped already, and were read then: neither their slots nor their descriptors are loaded.
+            let ptes = &self.owners.vmas[vma.idx()].ptes[from as usize..to as usize];
+            let unmapped = cached & empty_entries(ptes);
             // A cached neighbour speaks for reading around, whether it was mapped before or not.
-            // Most are, and were read then; this spares loading their descriptors.
-            if !mapping.ptes[at as usize].is_empty() {
-                mapping.mmap_miss = mapping.mmap_miss.saturating_sub(1);
-                continue;
+            nr_neighbours += (cached & !unmapped).count_ones();
+            for bit in bits(unmapped) {
+                let at = from + bit as u32;
+                let Some(pfn) = self.owners.files[file.idx()].get(at) else { continue };
+                let page = &self.mem.pages[pfn.idx()];
+                if page.flags.any(PageFlags::LOCKED.with(PageFlags::READAHEAD))
+                    || !page.has(PageFlags::UPTODATE)
+                {
+                    continue;
+                }
+                nr_neighbours += 1;
+                self.map_page(vma, u64::from(at), pfn, false);
+                mapped |= at == index;
             }
-            let page = &self.mem.pages[pfn.idx()];
-            if page.flags.any(PageFlags::LOCKED.with(PageFlags::READAHEAD))
-                || !page.has(PageFlags::UPTODATE)
-            {
-                continue;
-            }
-            mapping.mmap_miss = mapping.mmap_miss.saturating_sub(1);
-            self.map_page(vma, u64::from(at), pfn, false);
-            mapped |= at == index;
+            from = to;
         }
+        let mapping = &mut self.owners.vmas[vma.idx()];
+        mapping.mmap_miss = mapping.mmap_miss.saturating_sub(nr_neighbours);
         self.mem.work.cache_ops += 1;
         mapped
     }
