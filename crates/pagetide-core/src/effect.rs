@@ -67,8 +67,8 @@ pub enum Effect {
         to: Pfn,
     },
     /// Fill 2^`order` frames with zeroes, at once. An effect for contents, as the three below: it is carried out
-    /// in its turn, before the machine is called again, and cannot fail. A world without bytes is not asked
-    /// ([`Manager::without_bytes`](crate::process::Machine::without_bytes)).
+    /// in its turn, before the machine is called again, and cannot fail. A world that has said that it has no
+    /// bytes is not asked ([`Manager::without_bytes`](crate::process::Machine::without_bytes)).
     Zero {
         /// The first frame.
         frame: Pfn,
@@ -206,7 +206,7 @@ pub(crate) struct EffectQueue {
     queue: Vec<Effect>,
     /// Effects of earlier calls that were dropped undrained.
     nr_dropped: usize,
-    /// The world has no bytes and is not asked to move any ([`Manager::without_bytes`](crate::process::Machine::without_bytes)).
+    /// The world has said that it has no bytes, and is not asked to move any ([`Manager::without_bytes`](crate::process::Machine::without_bytes)).
     without_bytes: bool,
 }
 

@@ -58,7 +58,7 @@ pub struct Executor<O: Asks, W> {
     pub daemons_held: bool,
     daemons: Vec<(Daemon, Is)>,
     daemon_cpu: Cpu,
-    /// No daemon is awake, or ends its rest, before this.
+    /// No daemon is awake before this, or ends its sleep or rest.
     daemons_due: Nanos,
     /// What the call that is run sleeps on, and whether that was woken.
     awaited: Option<Token>,

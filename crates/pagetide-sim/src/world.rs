@@ -608,8 +608,8 @@ impl World {
             decisions.effect(self.now, cpu, effect);
         }
         match effect {
-            // I/O was submitted before. Of bytes nobody asks (`Machine::without_bytes`), and what has to do with them was
-            // paid for with the step.
+            // I/O was submitted before. The others are of contents: this world has none and is not asked for them
+            // (`Machine::without_bytes`); their time was paid for with the step.
             Effect::Submit(_)
             | Effect::Zero { .. }
             | Effect::CollapsePage { .. }
@@ -650,7 +650,13 @@ fn drain(effects: Effects<'_>, to: &mut Vec<Effect>, late: &mut Vec<(Object, Cpu
     for effect in effects {
         match effect {
             Effect::FreeLate { object, cpu } => late.push((object, cpu)),
-            effect => to.push(effect),
+            effect => {
+                debug_assert!(
+                    !effect.is_of_contents(),
+                    "asked of a world without bytes: {effect:?}"
+                );
+                to.push(effect);
+            }
         }
     }
 }

@@ -291,12 +291,6 @@ fn empty_ptes(nr: usize) -> Vec<Pte> {
     Pte::new_vec_zeroed(nr).unwrap_or_else(|_| vec![Pte::EMPTY; nr])
 }
 
-/// Which of up to 64 entries are empty, a bit each.
-#[inline]
-pub(crate) fn empty_entries(ptes: &[Pte]) -> u64 {
-    ptes.iter().rev().fold(0, |empty, pte| empty << 1 | u64::from(pte.is_empty()))
-}
-
 impl Vma {
     /// A mapping of `pages` pages with nothing mapped yet.
     pub fn new(

@@ -13,7 +13,7 @@ use crate::outcome::Outcome;
 use crate::page::PageFlags;
 use crate::page_request::{PageRequest, SlowRequest};
 use crate::process::page_cache::bits;
-use crate::process::page_table::{empty_entries, Advice, Backing, VmaId};
+use crate::process::page_table::{Advice, Backing, VmaId};
 use crate::process::readahead::Window;
 use crate::process::Machine;
 use crate::units::{FileId, Pfn};
@@ -273,15 +273,16 @@ impl Machine {
         let mut nr_neighbours = 0;
         let mut from = start;
         while from < end {
-            let to = end.min((from | 63) + 1);
+            let to = end.min((from | 63).saturating_add(1));
             let cached = self.owners.files[file.idx()].cached_of_a_node(from..to);
-            // Most are mapped already, and were read then: neither their slots nor their descriptors are loaded.
-            let ptes = &self.owners.vmas[vma.idx()].ptes[from as usize..to as usize];
-            let unmapped = cached & empty_entries(ptes);
-            // A cached neighbour speaks for reading around, whether it was mapped before or not.
-            nr_neighbours += (cached & !unmapped).count_ones();
-            for bit in bits(unmapped) {
+            for bit in bits(cached) {
                 let at = from + bit as u32;
+                // A cached neighbour speaks for reading around, whether it was mapped before or not.
+                // Most are, and were read then; this spares loading their slots and descriptors.
+                if !self.owners.vmas[vma.idx()].ptes[at as usize].is_empty() {
+                    nr_neighbours += 1;
+                    continue;
+                }
                 let Some(pfn) = self.owners.files[file.idx()].get(at) else { continue };
                 let page = &self.mem.pages[pfn.idx()];
                 if page.flags.any(PageFlags::LOCKED.with(PageFlags::READAHEAD))

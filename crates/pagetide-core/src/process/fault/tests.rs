@@ -3,33 +3,57 @@ use crate::config::Config;
 use crate::effect::{Throttle, Token};
 use crate::node::NodeSpec;
 use crate::process::page_table::Advice;
-use crate::process::Call;
+use crate::process::{Call, MmId};
 use crate::units::{Cpu, NodeId, PAGE_SIZE};
+
+/// A fault on a page that is read, to its end or its first wait.
+fn read(machine: &mut Machine, mm: MmId, map: VmaId, page: u64) {
+    let mut call = Call::fault(mm, NodeId(0), map, page, false);
+    loop {
+        let (step, effects) = machine.step(&mut call, Cpu(0), 0);
+        effects.discard();
+        if step != Step::Continue {
+            return;
+        }
+    }
+}
 
 #[test]
 fn neighbours_mapped_before_count_as_hits_of_reading_around() {
-    let config = Config { read_ahead_pages: 0, fault_around_pages: 16, ..Config::default() };
+    // Within one word of the page cache's bits, and across two.
+    for (nr, wanted) in [(16, 7), (128, 7), (128, 63), (128, 64)] {
+        let config =
+            Config { read_ahead_pages: 0, fault_around_pages: nr as u32, ..Config::default() };
+        let mut machine = Machine::new(&[NodeSpec::x86_64(24 << 20, 0, 0)], 1, config).unwrap();
+        let mm = machine.create_mm(Machine::ROOT).unwrap();
+        let file = machine.create_file(nr * PAGE_SIZE, true).unwrap();
+        let map = machine.mmap(mm, Backing::File(file), nr, Advice::Normal, false).unwrap();
+        for page in (0..nr).filter(|&page| page != wanted) {
+            read(&mut machine, mm, map, page);
+        }
+        machine.owners.vmas[map.idx()].mmap_miss = 500;
+        read(&mut machine, mm, map, wanted);
+        // The neighbours in the first attempt; they and the page itself when it is tried again.
+        let hits = (nr - 1 + nr) as u32;
+        assert_eq!(machine.owners.vmas[map.idx()].mmap_miss, 500 - hits, "{wanted} of {nr}");
+    }
+}
+
+#[test]
+fn cached_neighbours_in_both_words_are_mapped_along() {
+    let config = Config { read_ahead_pages: 0, fault_around_pages: 128, ..Config::default() };
     let mut machine = Machine::new(&[NodeSpec::x86_64(24 << 20, 0, 0)], 1, config).unwrap();
     let mm = machine.create_mm(Machine::ROOT).unwrap();
-    let file = machine.create_file(16 * PAGE_SIZE, true).unwrap();
-    let map = machine.mmap(mm, Backing::File(file), 16, Advice::Normal, false).unwrap();
-    let fault = |machine: &mut Machine, page| {
-        let mut call = Call::fault(mm, NodeId(0), map, page, false);
-        loop {
-            let (step, effects) = machine.step(&mut call, Cpu(0), 0);
-            effects.discard();
-            if step != Step::Continue {
-                return;
-            }
-        }
-    };
-    for page in (0..16).filter(|&page| page != 7) {
-        fault(&mut machine, page);
+    // The window ends with the file, in the middle of its second word.
+    let file = machine.create_file(100 * PAGE_SIZE, true).unwrap();
+    let [first, second] = [(); 2]
+        .map(|()| machine.mmap(mm, Backing::File(file), 128, Advice::Normal, false).unwrap());
+    for page in [2, 63, 64, 99] {
+        read(&mut machine, mm, first, page);
     }
-    machine.owners.vmas[map.idx()].mmap_miss = 50;
-    fault(&mut machine, 7);
-    // 15 neighbours in the first attempt; they and the page itself when it is tried again.
-    assert_eq!(machine.owners.vmas[map.idx()].mmap_miss, 50 - 15 - 16);
+    read(&mut machine, mm, second, 63);
+    let is_mapped = |page: &usize| machine.owners.vmas[second.idx()].ptes[*page].is_present();
+    assert!((0..128).filter(is_mapped).eq([2, 63, 64, 99]));
 }
 
 #[test]
