@@ -116,7 +116,13 @@ def main():
     if failed:
         sys.exit("bench_guard.py: over 5 % more instructions; --accept records them if that is meant")
     if options.lower:
-        record({load: nr for load, nr in found.items() if nr < float(recorded[load]["instructions"])}, recorded)
+        # Another compiler's counts say nothing of the code.
+        lower = {
+            load: nr
+            for load, nr in found.items()
+            if recorded[load]["compiler"] == compiler() and nr < float(recorded[load]["instructions"])
+        }
+        record(lower, recorded)
 
 
 if __name__ == "__main__":

@@ -206,7 +206,8 @@ pub(crate) struct EffectQueue {
     queue: Vec<Effect>,
     /// Effects of earlier calls that were dropped undrained.
     nr_dropped: usize,
-    /// The world has said that it has no bytes, and is not asked to move any ([`Manager::without_bytes`](crate::process::Machine::without_bytes)).
+    /// The world has said that it has no bytes, and is not asked to move any
+    /// ([`Manager::without_bytes`](crate::process::Machine::without_bytes)).
     without_bytes: bool,
 }
 

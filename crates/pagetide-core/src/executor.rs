@@ -31,7 +31,8 @@ pub trait World {
     fn ended(&mut self, patience: Nanos) -> Option<(Io, bool)>;
 
     /// Moves bytes: [`Effect::Zero`], [`Effect::CollapsePage`], [`Effect::CopyPage`], [`Effect::ReadOut`] or
-    /// [`Effect::WriteIn`]. Only a [`Effect::CopyPage`] may fail, by `false`.
+    /// [`Effect::WriteIn`]. Only a [`Effect::CopyPage`] may fail, by `false`. A world that has no bytes can say so
+    /// ([`Manager::without_bytes`]), and is then asked for [`Effect::CopyPage`] alone.
     fn move_bytes(&mut self, effect: Effect) -> bool;
 
     /// Somebody is to end, as memory ran out: the world sees to it after the present call.

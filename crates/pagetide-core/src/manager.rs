@@ -264,7 +264,8 @@ impl<O: Owners> Manager<O> {
         self.effects.push(Effect::Wake(Token::Throttled(node, reason)));
     }
 
-    /// From now on effects of contents ([`Effect::is_of_contents`]) are not asked for: the world has no bytes.
+    /// From now on effects of contents ([`Effect::is_of_contents`]) are not asked for: the world has no bytes. A
+    /// copy ([`Effect::CopyPage`]) still is, as the page cannot be mapped until it is done. No decision changes.
     pub fn without_bytes(&mut self) {
         self.effects.forgo_contents();
     }

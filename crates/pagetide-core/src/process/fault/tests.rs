@@ -57,6 +57,39 @@ fn cached_neighbours_in_both_words_are_mapped_along() {
 }
 
 #[test]
+fn a_world_without_bytes_is_asked_for_all_but_contents() {
+    let asked = |has_bytes: bool| {
+        let node = NodeSpec::x86_64(24 << 20, 0, 0);
+        let mut machine = Machine::new(&[node], 1, Config::default()).unwrap();
+        if !has_bytes {
+            machine.without_bytes();
+        }
+        let mm = machine.create_mm(Machine::ROOT).unwrap();
+        let file = machine.create_file(16 * PAGE_SIZE, false).unwrap();
+        let map = machine.mmap(mm, Backing::File(file), 16, Advice::Normal, false).unwrap();
+        let heap = machine.mmap(mm, Backing::Anon, 16, Advice::Normal, false).unwrap();
+        let mut asked = alloc::vec::Vec::new();
+        for (map, page) in (0..16).map(|page| (heap, page)).chain([(map, 0)]) {
+            let mut call = Call::fault(mm, NodeId(0), map, page, true);
+            loop {
+                let (step, effects) = machine.step(&mut call, Cpu(0), 0);
+                asked.extend(effects);
+                // The file's page is waited for.
+                if step != Step::Continue {
+                    break;
+                }
+            }
+        }
+        asked
+    };
+    let (with, without) = (asked(true), asked(false));
+    let of_contents = with.iter().filter(|effect| effect.is_of_contents()).count();
+    assert_eq!(of_contents, 16 + 2, "a clear for each page of the heap, and two page tables");
+    assert!(!without.is_empty(), "the file is read");
+    assert!(with.iter().filter(|effect| !effect.is_of_contents()).eq(&without));
+}
+
+#[test]
 fn a_fault_that_may_not_be_charged_for_fails_after_one_look() {
     let mut machine =
         Machine::new(&[NodeSpec::x86_64(24 << 20, 0, 0)], 1, Config::default()).unwrap();
