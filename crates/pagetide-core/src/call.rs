@@ -49,7 +49,7 @@ pub struct Call<R> {
     /// The request for a page that did not succeed at once.
     pub(crate) slow: Option<SlowRequest>,
     /// The call itself is done; its task pays for being above `memory.high` before it goes on.
-    over_high: Option<(Outcome, OverHigh)>,
+    over_high: Option<(Outcome, Box<OverHigh>)>,
     /// Pages charged above `memory.high` that are not paid for yet.
     nr_over_high: u64,
     /// The queue that it is counted in while it sleeps.
@@ -270,7 +270,7 @@ impl<O: Asks> Manager<O> {
         match self.begin_over_high(&ctx) {
             None => step,
             Some(paying) => {
-                call.over_high = Some((outcome, paying));
+                call.over_high = Some((outcome, Box::new(paying)));
                 Step::Continue
             }
         }

@@ -234,6 +234,7 @@ impl<O: Owners> Manager<O> {
     }
 
     /// Counts of the work done since the last call of this function.
+    #[inline]
     pub fn take_work(&mut self) -> Work {
         self.mem.work.take()
     }

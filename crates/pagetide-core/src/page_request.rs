@@ -24,6 +24,7 @@ use crate::memory_high::OverHigh;
 use crate::owners::Owners;
 use crate::slowpath::SlowPath;
 use crate::units::{Asker, Cpu, MemcgId, Order, Pfn, HPAGE_PMD_ORDER};
+use alloc::boxed::Box;
 
 /// A block of pages to ask for, and who pays for it. It is said anew at every step: the task may have
 /// moved to another group.
@@ -71,15 +72,16 @@ impl PageRequest {
     }
 }
 
-/// A request that did not succeed at once: what it works for.
+/// A request that did not succeed at once: what it works for. Most calls need none, so what a reclaim has to remember
+/// lies apart: a call is small, and copied for little.
 #[derive(Clone, Debug, State)]
 pub enum SlowRequest {
     /// Pages: the allocator's slow path.
-    Pages(SlowPath),
+    Pages(Box<SlowPath>),
     /// Room under a group's limit.
-    Room(ChargePath),
+    Room(Box<ChargePath>),
     /// Going on: it owes too much for being above `memory.high`.
-    Owing(OverHigh),
+    Owing(Box<OverHigh>),
 }
 
 impl SlowRequest {
@@ -256,9 +258,15 @@ impl<O: Owners> Manager<O> {
     #[cold]
     fn work_for(&mut self, ctx: &Ctx, slow: &mut Option<SlowRequest>, lack: Lack) {
         *slow = match lack {
-            Lack::Pages(order, gfp) => Some(SlowRequest::Pages(SlowPath::new(order, gfp))),
-            Lack::Room(over, nr, gfp) => Some(SlowRequest::Room(self.charge_path(over, nr, gfp))),
-            Lack::Owing => self.begin_over_high(ctx).map(SlowRequest::Owing),
+            Lack::Pages(order, gfp) => {
+                Some(SlowRequest::Pages(Box::new(SlowPath::new(order, gfp))))
+            }
+            Lack::Room(over, nr, gfp) => {
+                Some(SlowRequest::Room(Box::new(self.charge_path(over, nr, gfp))))
+            }
+            Lack::Owing => {
+                self.begin_over_high(ctx).map(|paying| SlowRequest::Owing(Box::new(paying)))
+            }
             Lack::Denied => None,
         };
     }

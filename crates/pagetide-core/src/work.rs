@@ -19,10 +19,23 @@ macro_rules! work {
                 core::mem::take(self)
             }
 
+            /// The counts of all fields in their order: as an array they are added and weighed side by side.
+            #[inline]
+            pub fn counts(&self) -> [u32; Work::FIELDS] {
+                [$(self.$field),*]
+            }
+
             /// Whether nothing was counted.
             #[inline]
             pub fn is_nothing(&self) -> bool {
-                0 $(| self.$field)* == 0
+                // Four side by side.
+                let counts = self.counts();
+                let (fours, rest) = counts.as_chunks::<4>();
+                let mut all = [0; 4];
+                for four in fours {
+                    all.iter_mut().zip(four).for_each(|(all, count)| *all |= count);
+                }
+                all.iter().chain(rest).all(|&count| count == 0)
             }
 
             /// Adds another step's counts.
@@ -35,7 +48,8 @@ macro_rules! work {
                 [$((stringify!($field), self.$field),)*]
             }
 
-            const FIELDS: usize = [$(stringify!($field)),*].len();
+            /// How many kinds of work there are.
+            pub const FIELDS: usize = [$(stringify!($field)),*].len();
         }
     };
 }

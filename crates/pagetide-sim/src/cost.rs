@@ -290,22 +290,22 @@ impl CostModel {
 
     /// CPU time of `work`.
     pub fn cost(&self, work: &Work) -> Nanos {
-        // Every step is priced: a line for each kind of work, and no look at each sum. That of counts as small as
-        // a step's cannot be too large, as a price is below 2^34.
-        macro_rules! any {
-            ($($price:ident $count:ident,)*) => { work.bytes_copied $(| work.$count)* };
-        }
-        macro_rules! sum {
+        let (counts, bytes) = counts(work);
+        let copied = u64::from(bytes) * self[Price::PageCopy] / PAGE_SIZE;
+        counts.iter().map(|&(price, count)| u64::from(count) * self[price]).sum::<Nanos>() + copied
+    }
+
+    /// The price of each kind of work but copying, in the order of [`Work::counts`]; `None` if some price takes more
+    /// than 32 bits.
+    pub(crate) fn of_kinds(&self) -> Option<[u32; Work::FIELDS]> {
+        let mut kinds = Work::default();
+        macro_rules! add {
             ($($price:ident $count:ident,)*) => {
-                0u64 $(.wrapping_add(u64::from(work.$count).wrapping_mul(self[Price::$price])))*
+                $(kinds.$count = u32::try_from(self[Price::$price]).ok()?.checked_add(kinds.$count)?;)*
             };
         }
-        let copied = u64::from(work.bytes_copied) * self[Price::PageCopy] / PAGE_SIZE;
-        if priced!(any) < 1 << 22 {
-            return priced!(sum) + copied;
-        }
-        let (counts, _) = counts(work);
-        counts.iter().map(|&(price, count)| u64::from(count) * self[price]).sum::<Nanos>() + copied
+        priced!(add);
+        Some(kinds.counts())
     }
 
     /// CPU time of one access to a resident page.

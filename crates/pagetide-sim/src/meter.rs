@@ -28,6 +28,8 @@ pub(crate) enum Who {
 #[derive(Debug)]
 pub(crate) struct Meter {
     model: CostModel,
+    /// The prices of the model by kind of work, if they are as small as prices are ([`Meter::sum`]).
+    of_kinds: Option<[u32; Work::FIELDS]>,
     /// Every page is cleared when it is allocated, asked for with zeroes or not (Linux `init_on_alloc`).
     init_on_alloc: bool,
     /// Where it is done.
@@ -47,7 +49,8 @@ struct Tallies {
 impl Meter {
     /// A meter that does not count.
     pub(crate) fn new(model: CostModel) -> Meter {
-        Meter { model, init_on_alloc: false, cpu: 0, tallies: None }
+        let of_kinds = model.of_kinds();
+        Meter { model, of_kinds, init_on_alloc: false, cpu: 0, tallies: None }
     }
 
     /// Has every page cleared when it is allocated.
@@ -70,20 +73,33 @@ impl Meter {
     }
 
     /// CPU time of a step's work.
-    pub(crate) fn work(&mut self, work: &Work) -> Nanos {
-        let mut work = *work;
+    pub(crate) fn work(&mut self, mut work: Work) -> Nanos {
         if self.init_on_alloc {
             work.pages_allocated_zeroed = work.pages_allocated;
         }
-        let work = &work;
         if let Some(tallies) = &mut self.tallies {
-            let (counts, bytes) = counts(work);
+            let (counts, bytes) = counts(&work);
             for (price, count) in counts {
                 tallies.pending[self.cpu][price as usize] += u64::from(count);
             }
             tallies.pending[self.cpu][Price::PageCopy as usize] += u64::from(bytes);
         }
-        self.model.cost(work)
+        self.sum(&work)
+    }
+
+    /// What [`CostModel::cost`] says. Every step is priced, so all kinds of work are looked at side by side: a price
+    /// takes 32 bits and a count of a step 22, and their sums need no check. Larger ones go another way.
+    #[inline]
+    fn sum(&self, work: &Work) -> Nanos {
+        let Some(prices) = &self.of_kinds else { return self.model.cost(work) };
+        let (all, sum) = weigh(&work.counts(), prices);
+        if all >= 1 << 22 {
+            return self.model.cost(work);
+        }
+        match work.bytes_copied {
+            0 => sum,
+            bytes => sum + u64::from(bytes) * self.model[Price::PageCopy] / PAGE_SIZE,
+        }
     }
 
     /// CPU time of so many operations that the core does not count.
@@ -137,6 +153,15 @@ impl Meter {
     }
 }
 
+/// All bits of the counts, and what they cost together. It is no part of its caller, for with the number of kinds
+/// known the compiler takes one after the other.
+#[inline(never)]
+fn weigh(counts: &[u32], prices: &[u32]) -> (u32, Nanos) {
+    counts.iter().zip(prices).fold((0, 0), |(all, sum): (u32, u64), (&count, &price)| {
+        (all | count, sum.wrapping_add(u64::from(count).wrapping_mul(u64::from(price))))
+    })
+}
+
 /// Counts as numbers of operations: what was copied in units of 4 KiB.
 pub(crate) fn operations(counts: &Counts) -> [f64; Price::COUNT] {
     let mut operations = counts.map(|count| count as f64);
@@ -154,7 +179,7 @@ mod tests {
         let mut meter = Meter::new(model.clone());
         meter.count(2, 2);
         let work = Work { faults: 3, bytes_copied: 8192, tlb_flushes: 2, ..Work::default() };
-        let mut charged = meter.work(&work) + meter.some(Price::Syscall, 2) + meter.access();
+        let mut charged = meter.work(work) + meter.some(Price::Syscall, 2) + meter.access();
         let [own, kswapd, _] = meter.of_task(1).unwrap();
         assert_eq!(
             (own[Price::Fault as usize], kswapd),
@@ -162,9 +187,9 @@ mod tests {
             "its present piece"
         );
         meter.ran(Who::Task(1));
-        meter.work(&work);
+        meter.work(work);
         meter.ran(Who::Other);
-        charged += meter.work(&work);
+        charged += meter.work(work);
         meter.ran(Who::Kswapd);
         let [own, kswapd, _] = meter.of_task(1).unwrap().map(|counts| operations(&counts));
         let price = |at: usize| model[Price::ALL[at]] as f64;
@@ -179,8 +204,8 @@ mod tests {
             pages_zeroed: 1,
             ..Work::default()
         };
-        assert_eq!(clears.work(&pages), 8 * model[Price::PageAlloc] + 9 * model[Price::PageZero]);
-        assert_eq!(meter.work(&pages), 8 * model[Price::PageAlloc] + 6 * model[Price::PageZero]);
+        assert_eq!(clears.work(pages), 8 * model[Price::PageAlloc] + 9 * model[Price::PageZero]);
+        assert_eq!(meter.work(pages), 8 * model[Price::PageAlloc] + 6 * model[Price::PageZero]);
         meter.ran(Who::Other);
         // An interrupt of another CPU is no business of who runs here.
         meter.at(Cpu(1));
@@ -192,5 +217,35 @@ mod tests {
         meter.ran(Who::Task(0));
         assert_eq!(meter.of_task(0).unwrap()[0][Price::IoCompletion as usize], 7);
         assert_eq!(Meter::new(model).of_task(0), None);
+    }
+
+    #[test]
+    fn the_sum_side_by_side_is_the_model_s_cost() {
+        let model = CostModel::for_cpus(2);
+        let meter = Meter::new(model.clone());
+        let mut seed = 1u64;
+        let mut draw = |below: u64| {
+            seed = seed
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            (u128::from(seed) * u128::from(below) >> 64) as u32
+        };
+        for below in [2, 100, 1 << 22, 1 << 26] {
+            let work = Work {
+                faults: draw(below),
+                pages_scanned: draw(below),
+                tlb_flushes: draw(below),
+                bytes_copied: draw(below),
+                writebacks: draw(below),
+                ..Work::default()
+            };
+            assert_eq!(meter.sum(&work), model.cost(&work), "{work:?}");
+        }
+        // One that does not fit into 32 bits.
+        let mut costs = pagetide_scenario::costs::Costs::default();
+        costs.set(Price::Fault, 1 << 33);
+        let slow = CostModel::of_machine(&costs, 1, pagetide_core::page_size::PageSize::Kib4);
+        let work = Work { faults: 3, ..Work::default() };
+        assert_eq!(Meter::new(slow).sum(&work), 3 << 33);
     }
 }

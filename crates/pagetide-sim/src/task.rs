@@ -284,8 +284,8 @@ pub struct Task {
     pub paced: Option<Nanos>,
     /// Read-ahead state of each file it reads, by index of the setup's files.
     pub readahead: Vec<ReadaheadState>,
-    /// The call in progress, and what it serves.
-    pub call: Option<(Call, Op)>,
+    /// The call in progress, and what it serves, unless a step of it is done at the moment.
+    pub call: Option<Box<(Call, Op)>>,
     /// What the call in progress serves, also while a step of it is done, and what was shown of it.
     pub(crate) call_of: Option<Op>,
     pub(crate) shown_call: ShownCall,

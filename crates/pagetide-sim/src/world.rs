@@ -623,7 +623,7 @@ impl World {
                 let effects = self.machine.copy_done(from, !fails, cpu);
                 drain(effects, &mut self.cpus[cpu.idx()].effects, &mut self.late);
                 self.meter.at(cpu);
-                self.cpus[cpu.idx()].debt += self.meter.work(&self.machine.take_work());
+                self.cpus[cpu.idx()].debt += self.meter.work(self.machine.take_work());
             }
             Effect::Wake(Token::Page(pfn)) => self.wake_page(pfn),
             Effect::Wake(Token::Throttled(node, reason)) => self.wake_throttled(node, reason),
@@ -646,7 +646,15 @@ impl World {
 
 /// Puts what a call asks for where it takes place: at the end of the piece that made the call. Objects that
 /// are put off are so from the call on.
+#[inline]
 fn drain(effects: Effects<'_>, to: &mut Vec<Effect>, late: &mut Vec<(Object, Cpu)>) {
+    // Most steps ask for nothing.
+    if !effects.is_empty() {
+        drain_some(effects, to, late);
+    }
+}
+
+fn drain_some(effects: Effects<'_>, to: &mut Vec<Effect>, late: &mut Vec<(Object, Cpu)>) {
     for effect in effects {
         match effect {
             Effect::FreeLate { object, cpu } => late.push((object, cpu)),

@@ -106,7 +106,7 @@ impl World {
         for node in (0..self.machine.nr_nodes()).map(|node| NodeId(node as u8)) {
             for reason in [Throttle::Writeback, Throttle::Reserves] {
                 let calls = self.tasks.iter().filter_map(|task| task.call.as_ref());
-                let calls = calls.filter(|(call, _)| call.is_counted_in(node, reason)).count();
+                let calls = calls.filter(|held| held.0.is_counted_in(node, reason)).count();
                 let found = calls as u32 + self.machine.nr_daemons_throttled(node, reason);
                 let known = self.machine.nr_throttled(node, reason);
                 check!(known == found, "{node:?} {reason:?}: {known} throttled, {found} found");

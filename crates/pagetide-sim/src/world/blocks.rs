@@ -41,7 +41,7 @@ impl World {
         let Some(pfn) = task.blocks.get_mut(slot as usize).and_then(Option::take) else { return };
         let was_held = self.machine.free_kernel_block(task.mm, pfn, cpu);
         assert!(was_held, "{pfn:?} was in a slot and is not held");
-        let cost = self.meter.work(&self.machine.take_work());
+        let cost = self.meter.work(self.machine.take_work());
         self.spend_in_kernel(id, cost, elapsed);
     }
 

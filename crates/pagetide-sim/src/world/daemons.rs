@@ -28,7 +28,7 @@ impl World {
         let (step, effects) = self.machine.step_daemon(daemon, cpu, self.now);
         drain(effects, &mut self.cpus[cpu.idx()].effects, &mut self.late);
         self.note_events(thread, cpu, self.now);
-        let cost = self.meter.work(&self.machine.take_work());
+        let cost = self.meter.work(self.machine.take_work());
         match daemon {
             Daemon::Kswapd(node) => self.times.kswapd_ran(&self.machine, node, self.now, cost),
             Daemon::Kcompactd(node) => {

@@ -81,7 +81,7 @@ impl World {
                 self.tasks[id].blocked = Blocked::Disk;
                 self.tasks[id].wait_began = self.now;
                 let reclaims =
-                    self.tasks[id].call.as_ref().is_some_and(|(it, _)| it.is_reclaiming());
+                    self.tasks[id].call.as_ref().is_some_and(|held| held.0.is_reclaiming());
                 self.tasks[id].waits_for = reclaims.then_some(MemoryWait::Throttled);
             }
             Thread::Daemon(daemon) => {

@@ -1,6 +1,6 @@
 //! Executing tasks: one piece at a time, an operation after the other.
 //!
-//! Invariant: a task has a call in progress exactly while an operation that needs the kernel is
+//! Invariant: between two pieces a task has a call in progress exactly while an operation that needs the kernel is
 //! under way, and it is counted as stalled on memory exactly while that call reclaims for want of memory,
 //! is throttled for that, or waits for a page that was in the working set.
 
@@ -32,6 +32,16 @@ const OPERATIONS_MAX: u64 = 2 * PIECE_NS;
 /// Steps in a row that only decide and take no time, at most. A reclaim has one or two.
 const DECISIONS_MAX: u32 = 16;
 
+/// What a step of a call has brought.
+enum Stepped {
+    /// More is to be done.
+    GoesOn,
+    /// Its task sleeps.
+    Waits,
+    /// It is over. `Some`: with it the piece.
+    Over(Option<After>),
+}
+
 /// Pages that were allocated, of all zones.
 fn allocated(vmstat: &Vmstat) -> u64 {
     const OF_ZONES: [Counter; 4] = [
@@ -57,11 +67,16 @@ impl World {
 
     /// Keeps the pressure accounting in step with what a task does.
     pub(super) fn update_stall(&mut self, id: usize, waiting: Option<Sleep>) {
-        let task = &self.tasks[id];
-        let call = task.call.as_ref();
-        let stalled = call.is_some_and(|(call, _)| call.is_stalled(&self.machine, waiting));
+        let call = self.tasks[id].call.as_ref();
+        let stalled = call.is_some_and(|held| held.0.is_stalled(&self.machine, waiting));
+        self.set_stalled(id, stalled);
+    }
+
+    #[inline]
+    fn set_stalled(&mut self, id: usize, stalled: bool) {
+        let task = &mut self.tasks[id];
         if stalled != task.stalled {
-            self.tasks[id].stalled = stalled;
+            task.stalled = stalled;
             self.report_pressure(id as TaskId);
         }
     }
@@ -84,9 +99,16 @@ impl World {
                 elapsed = PIECE_NS;
                 break;
             }
-            if self.tasks[id].call.is_some() {
-                if let Some(after) = self.step_call(id, cpu, &mut elapsed) {
-                    return Ok((after, elapsed));
+            if let Some(mut held) = self.tasks[id].call.take() {
+                let (call, op) = &mut *held;
+                match self.step_call(id, call, *op, cpu, &mut elapsed) {
+                    Stepped::GoesOn => self.tasks[id].call = Some(held),
+                    Stepped::Waits => {
+                        self.tasks[id].call = Some(held);
+                        return Ok((After::Block, elapsed));
+                    }
+                    Stepped::Over(None) => {}
+                    Stepped::Over(Some(after)) => return Ok((after, elapsed)),
                 }
                 continue;
             }
@@ -128,8 +150,23 @@ impl World {
                     elapsed += ns;
                     if self.machine.touch(vma, page, write) == Touch::Fault {
                         let node = self.machine.mem.cpu_node(cpu);
-                        let call = Call::fault(task.mm, node, vma, page, write);
-                        self.begin_call(id, call, Op::Access { region, page, write }, elapsed);
+                        let mut call = Call::fault(task.mm, node, vma, page, write);
+                        let op = Op::Access { region, page, write };
+                        self.note_call(id, op, elapsed);
+                        // Most faults are over with their first step, and are nowhere but here.
+                        if elapsed < PIECE_NS && operations < OPERATIONS_MAX {
+                            operations += 1;
+                            match self.step_call(id, &mut call, op, cpu, &mut elapsed) {
+                                Stepped::GoesOn => {}
+                                Stepped::Waits => {
+                                    self.tasks[id].call = Some(Box::new((call, op)));
+                                    return Ok((After::Block, elapsed));
+                                }
+                                Stepped::Over(None) => continue,
+                                Stepped::Over(Some(after)) => return Ok((after, elapsed)),
+                            }
+                        }
+                        self.tasks[id].call = Some(Box::new((call, op)));
                     }
                 }
                 Some(op) => {
@@ -167,19 +204,28 @@ impl World {
     }
 
     pub(super) fn begin_call(&mut self, id: usize, call: Call, op: Op, elapsed: Nanos) {
+        self.tasks[id].call = Some(Box::new((call, op)));
+        self.note_call(id, op, elapsed);
+    }
+
+    /// A call of a task begins.
+    fn note_call(&mut self, id: usize, op: Op, elapsed: Nanos) {
         let task = &mut self.tasks[id];
-        task.call = Some((call, op));
         task.call_of = Some(op);
         task.call_began = self.now + elapsed;
         task.call_page_wait = 0;
     }
 
-    /// One step of a task's call. `Some`: the piece ends.
-    pub(super) fn step_call(&mut self, id: usize, cpu: Cpu, elapsed: &mut Nanos) -> Option<After> {
+    /// One step of a task's call, which is with the caller meanwhile.
+    fn step_call(
+        &mut self,
+        id: usize,
+        call: &mut Call,
+        op: Op,
+        cpu: Cpu,
+        elapsed: &mut Nanos,
+    ) -> Stepped {
         let now = self.now + *elapsed;
-        // The call stays where it is: it is large, and a step is short.
-        let (call, op) = self.tasks[id].call.as_mut()?;
-        let op = *op;
         let vmstat = &self.machine.mem.vmstat;
         let faults_before = vmstat.get(Counter::Pgfault);
         let majors_before = vmstat.get(Counter::Pgmajfault);
@@ -210,7 +256,7 @@ impl World {
             self.show_major(id, self.now + *elapsed);
         }
         self.note_events(Thread::Task(id), cpu, self.now + *elapsed);
-        let cost = self.meter.work(&self.machine.take_work());
+        let cost = self.meter.work(self.machine.take_work());
         *elapsed += cost;
         if compacting || compacts {
             self.note_compaction(id, compacts, self.now + *elapsed, cost);
@@ -226,8 +272,8 @@ impl World {
         }
         match step {
             Step::Continue => {
-                self.update_stall(id, None);
-                None
+                self.set_stalled(id, call.is_stalled(&self.machine, None));
+                Stepped::GoesOn
             }
             Step::Wait(sleep) => {
                 task.wait_began = self.now + *elapsed;
@@ -235,7 +281,6 @@ impl World {
                     Token::Throttled(_, Throttle::Dirty) => Some(MemoryWait::Dirty),
                     Token::Throttled(..) => Some(MemoryWait::Throttled),
                     _ => {
-                        let (call, _) = task.call.as_ref().expect("it is under way");
                         let is_swapped = match sleep.token {
                             Token::Page(pfn) => {
                                 let page = self.machine.mem.pages.get(pfn.idx());
@@ -270,21 +315,19 @@ impl World {
                     }
                     Token::Daemon(daemon) => unreachable!("a task sleeps on {daemon:?}"),
                 }
-                self.update_stall(id, Some(sleep));
+                self.set_stalled(id, call.is_stalled(&self.machine, Some(sleep)));
                 let wait = match sleep.token {
                     Token::Throttled(_, reason) => Wait::Throttled(reason),
                     Token::Page(_) | Token::Daemon(_) => Wait::Page,
                 };
                 let at = self.now + *elapsed;
                 self.show_began(Thread::Task(id), at, Slice::Wait(wait));
-                Some(After::Block)
+                Stepped::Waits
             }
             Step::Done(outcome) => {
-                let readahead = task.call.as_ref().and_then(|(call, _)| call.readahead());
-                task.call = None;
-                self.update_stall(id, None);
+                self.set_stalled(id, false);
                 self.show_call_over(id, op, self.now + *elapsed);
-                self.finish_call(id, readahead, op, outcome, *elapsed)
+                Stepped::Over(self.finish_call(id, call.readahead(), op, outcome, *elapsed))
             }
         }
     }
@@ -388,7 +431,7 @@ impl World {
                     drain(effects, &mut self.cpus[cpu.idx()].effects, &mut self.late);
                 }
                 *elapsed +=
-                    self.meter.some(Price::Syscall, 1) + self.meter.work(&self.machine.take_work());
+                    self.meter.some(Price::Syscall, 1) + self.meter.work(self.machine.take_work());
             }
             Op::Discard { region, page, pages } => {
                 self.discard(id, region, page, pages, cpu, elapsed)
@@ -519,7 +562,7 @@ impl World {
         if let Ok(effects) = self.machine.discard(vma, page, pages, cpu) {
             drain(effects, &mut self.cpus[cpu.idx()].effects, &mut self.late);
         }
-        let cost = self.meter.some(Price::Syscall, 1) + self.meter.work(&self.machine.take_work());
+        let cost = self.meter.some(Price::Syscall, 1) + self.meter.work(self.machine.take_work());
         self.spend_in_kernel(id, cost, elapsed);
     }
 

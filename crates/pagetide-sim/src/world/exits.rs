@@ -12,8 +12,8 @@ impl World {
     /// A thread ends. The program ends with its last thread, and whatever ends one thread ends all.
     pub(super) fn exit_task(&mut self, id: usize, cpu: Cpu) {
         // Whatever it was in the middle of is over, and so is its stall.
-        if let Some((call, _)) = self.tasks[id].call.take() {
-            let effects = self.machine.cancel(call, cpu);
+        if let Some(held) = self.tasks[id].call.take() {
+            let effects = self.machine.cancel(held.0, cpu);
             drain(effects, &mut self.cpus[cpu.idx()].effects, &mut self.late);
         }
         self.update_stall(id, None);
@@ -73,7 +73,7 @@ impl World {
         let effects = self.machine.exit_mm(mm, cpu).expect("a task ends once");
         drain(effects, &mut self.cpus[cpu.idx()].effects, &mut self.late);
         self.meter.at(cpu);
-        self.cpus[cpu.idx()].debt += self.meter.work(&self.machine.take_work());
+        self.cpus[cpu.idx()].debt += self.meter.work(self.machine.take_work());
         for other in 0..self.setup.tasks.len() {
             let task = &self.setup.tasks[other];
             if task.start.after == Some(id) {

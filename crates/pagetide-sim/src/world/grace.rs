@@ -155,7 +155,7 @@ impl World {
             self.give_object_back(object, cpu);
             self.meter.at(cpu);
             self.cpus[cpu.idx()].debt +=
-                self.meter.work(&self.machine.take_work()) + self.meter.some(Price::Object, 1);
+                self.meter.work(self.machine.take_work()) + self.meter.some(Price::Object, 1);
         }
         if !self.grace.is_empty() {
             self.await_tick();

@@ -125,7 +125,7 @@ impl World {
             }
             _ => unreachable!("not an operation on groups"),
         }
-        *elapsed += self.meter.work(&self.machine.take_work());
+        *elapsed += self.meter.work(self.machine.take_work());
         None
     }
 

@@ -30,7 +30,7 @@ impl World {
             LockKind::Lock | LockKind::OnFault => self.machine.mlock(vma, pages.start, nr, cpu),
             LockKind::Unlock => self.machine.munlock(vma, pages.start, nr, cpu),
         };
-        let cost = self.meter.some(Price::Syscall, 1) + self.meter.work(&self.machine.take_work());
+        let cost = self.meter.some(Price::Syscall, 1) + self.meter.work(self.machine.take_work());
         self.spend_in_kernel(id, cost, elapsed);
         if done.is_ok() && how == LockKind::Lock {
             self.populate(id, op, vma, pages, cpu, *elapsed);
@@ -75,7 +75,7 @@ impl World {
             MadviseKind::PageOut => Some(Call::page_out(mm, node, vma, pages)),
             MadviseKind::Collapse => Some(Call::collapse(mm, node, vma, pages)),
         };
-        let cost = self.meter.some(Price::Syscall, 1) + self.meter.work(&self.machine.take_work());
+        let cost = self.meter.some(Price::Syscall, 1) + self.meter.work(self.machine.take_work());
         self.spend_in_kernel(id, cost, elapsed);
         if let Some(call) = call {
             self.begin_call(id, call, op, *elapsed);

@@ -260,7 +260,7 @@ impl World {
                         true => self.give_back_late(object, cpu),
                         false => self.give_object_back(object, cpu),
                     }
-                    let cost = self.meter.work(&self.machine.take_work())
+                    let cost = self.meter.work(self.machine.take_work())
                         + self.meter.some(Price::Object, 1);
                     self.spend_in_kernel(id, cost, elapsed);
                 }

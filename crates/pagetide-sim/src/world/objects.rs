@@ -57,7 +57,7 @@ impl World {
         if let Some(object) = self.take_object(id, slot) {
             self.give_up_object(object, cpu);
             let cost =
-                self.meter.work(&self.machine.take_work()) + self.meter.some(Price::Object, 1);
+                self.meter.work(self.machine.take_work()) + self.meter.some(Price::Object, 1);
             self.spend_in_kernel(id, cost, elapsed);
         }
     }

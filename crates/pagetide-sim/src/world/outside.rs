@@ -136,7 +136,7 @@ impl World {
             let mut effects = Vec::new();
             let (step, asked) = self.machine.step(call, Cpu(0), self.now);
             drain(asked, &mut effects, &mut self.late);
-            let worked = self.meter.work(&self.machine.take_work());
+            let worked = self.meter.work(self.machine.take_work());
             self.carry_out_outside(effects);
             let passes = match step {
                 Step::Continue => worked.max(1),
