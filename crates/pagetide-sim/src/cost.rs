@@ -297,7 +297,7 @@ impl CostModel {
 
     /// The price of each kind of work but copying, in the order of [`Work::counts`]; `None` if some price takes more
     /// than 32 bits.
-    pub(crate) fn of_kinds(&self) -> Option<[u32; Work::FIELDS]> {
+    pub(crate) fn of_kinds(&self) -> Option<[u64; Work::FIELDS]> {
         let mut kinds = Work::default();
         macro_rules! add {
             ($($price:ident $count:ident,)*) => {
@@ -305,7 +305,7 @@ impl CostModel {
             };
         }
         priced!(add);
-        Some(kinds.counts())
+        Some(kinds.counts().map(u64::from))
     }
 
     /// CPU time of one access to a resident page.

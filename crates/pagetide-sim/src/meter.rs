@@ -29,7 +29,7 @@ pub(crate) enum Who {
 pub(crate) struct Meter {
     model: CostModel,
     /// The prices of the model by kind of work, if they are as small as prices are ([`Meter::sum`]).
-    of_kinds: Option<[u32; Work::FIELDS]>,
+    of_kinds: Option<[u64; Work::FIELDS]>,
     /// Every page is cleared when it is allocated, asked for with zeroes or not (Linux `init_on_alloc`).
     init_on_alloc: bool,
     /// Where it is done.
@@ -153,12 +153,15 @@ impl Meter {
     }
 }
 
-/// All bits of the counts, and what they cost together. It is no part of its caller, for with the number of kinds
-/// known the compiler takes one after the other.
-#[inline(never)]
-fn weigh(counts: &[u32], prices: &[u32]) -> (u32, Nanos) {
-    counts.iter().zip(prices).fold((0, 0), |(all, sum): (u32, u64), (&count, &price)| {
-        (all | count, sum.wrapping_add(u64::from(count).wrapping_mul(u64::from(price))))
+/// All bits of the counts, and what they cost together.
+#[inline]
+fn weigh(counts: &[u32], prices: &[u64]) -> (u32, Nanos) {
+    // If the compiler knew how many there are it would take them one by one.
+    let each = std::hint::black_box(counts).iter().zip(prices);
+    each.fold((0, 0), |(all, sum): (u32, u64), (&count, &price)| {
+        // A processor multiplies several pairs of 32 bits at once.
+        let price = price & u64::from(u32::MAX);
+        (all | count, sum.wrapping_add(u64::from(count).wrapping_mul(price)))
     })
 }
 
