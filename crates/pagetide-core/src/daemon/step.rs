@@ -45,8 +45,11 @@ impl<O: Owners> Manager<O> {
         };
         // What a daemon charges to a group above `memory.high` nobody pays for.
         self.nr_over_high = 0;
-        if let Step::Wait(sleep) = step {
-            self.daemon_sleeps[at] = self.enter_queue(sleep);
+        match step {
+            // What most steps end with. It was written in parts, and is not to be read whole for a copy.
+            Step::Continue => return (Step::Continue, self.hand_out()),
+            Step::Wait(sleep) => self.daemon_sleeps[at] = self.enter_queue(sleep),
+            Step::Done(_) => {}
         }
         (step, self.hand_out())
     }

@@ -13,11 +13,12 @@ use super::kswapd_4_5::{Balance, Zones};
 use super::kswapd_compacts::CompactZones;
 use super::shrink_node::ShrinkNode;
 use super::{Reclaimer, ScanControl};
-use crate::digest::State;
+use crate::digest::{Digest, State};
 use crate::gfp::Gfp;
 use crate::units::{Nanos, Order};
 use crate::zone::MAX_NR_ZONES;
 use alloc::boxed::Box;
+use core::ops::{Deref, DerefMut};
 
 /// Fruitless descents after which kswapd gives up (Linux 6.1).
 pub const MAX_RECLAIM_RETRIES: u32 = 16;
@@ -52,6 +53,47 @@ pub(super) struct Descent {
     pub reclaimed_before: u64,
 }
 
+/// What a kswapd scans by. A step takes it in hand, as the machine is borrowed beside it, and puts it back: boxed, for
+/// it is large, and with many groups a step is a page or two.
+#[derive(Clone, Debug)]
+pub(super) struct KswapdScan(Option<Box<ScanControl>>);
+
+impl KswapdScan {
+    pub(super) fn of(sc: ScanControl) -> KswapdScan {
+        KswapdScan(Some(Box::new(sc)))
+    }
+
+    /// Takes it in hand.
+    pub(super) fn take(&mut self) -> Box<ScanControl> {
+        self.0.take().expect("one step at a time has it in hand")
+    }
+
+    /// Puts it back.
+    pub(super) fn put_back(&mut self, sc: Box<ScanControl>) {
+        self.0 = Some(sc);
+    }
+}
+
+impl Deref for KswapdScan {
+    type Target = ScanControl;
+
+    fn deref(&self) -> &ScanControl {
+        self.0.as_deref().expect("no step has it in hand")
+    }
+}
+
+impl DerefMut for KswapdScan {
+    fn deref_mut(&mut self) -> &mut ScanControl {
+        self.0.as_deref_mut().expect("no step has it in hand")
+    }
+}
+
+impl State for KswapdScan {
+    fn digest(&self, digest: &mut Digest) {
+        (**self).digest(digest);
+    }
+}
+
 /// The daemon of one node.
 #[derive(Clone, Debug, State)]
 pub struct Kswapd {
@@ -69,7 +111,7 @@ pub struct Kswapd {
     pub(super) zoneidx: usize,
     /// Highest zone of the request, for kcompactd: not what kswapd made of it.
     request_zoneidx: usize,
-    pub(super) sc: ScanControl,
+    pub(super) sc: KswapdScan,
     boosts: [u64; MAX_NR_ZONES],
     nr_boost_reclaim: u64,
     round_reclaimed: u64,
@@ -95,7 +137,7 @@ impl Kswapd {
             reclaim_order: 0,
             zoneidx: MAX_NR_ZONES - 1,
             request_zoneidx: MAX_NR_ZONES - 1,
-            sc: ScanControl::new(Reclaimer::Kswapd, 0, Gfp::KERNEL, 0),
+            sc: KswapdScan::of(ScanControl::new(Reclaimer::Kswapd, 0, Gfp::KERNEL, 0)),
             boosts: [0; MAX_NR_ZONES],
             nr_boost_reclaim: 0,
             round_reclaimed: 0,

@@ -22,7 +22,7 @@ use crate::owners::Owners;
 use crate::owners::{Gone, References, Slot, Store};
 use crate::page::{PageFlags, Place};
 use crate::plugin::Judged;
-use crate::units::{MemcgId, NodeId, Pfn, SwapSlot, HPAGE_PMD_NR};
+use crate::units::{MemcgId, NodeId, Pfn, SwapSlot, HPAGE_PMD_NR, SWAP_CLUSTER_MAX};
 use crate::vmstat::{Event, NodeStat};
 use alloc::vec::Vec;
 
@@ -47,6 +47,9 @@ enum Verdict {
     Keep,
     Activate,
 }
+
+/// Pages of a batch from which on the next batch is likely to be of the same list.
+const AHEAD: u64 = SWAP_CLUSTER_MAX / 2;
 
 impl<O: Owners> Manager<O> {
     /// Shrinks one list by up to `nr` pages; returns how many were freed (Linux `shrink_list`).
@@ -139,7 +142,9 @@ impl<O: Owners> Manager<O> {
         let mut stat = ReclaimStat::default();
         let mut freed = core::mem::take(&mut self.scratch_free);
         self.warm_batch(&taken);
-        let mut ahead = self.memcgs[memcg.idx()].lruvecs[node.idx()].lists[lru as usize].tail;
+        let list = &self.memcgs[memcg.idx()].lruvecs[node.idx()].lists[lru as usize];
+        // After a small batch, of a small list, comes another group's.
+        let mut ahead = if nr_taken < AHEAD { Pfn::NONE } else { list.tail };
         let unmapped_before = self.mem.work.rmap_walks;
         for &pfn in &taken {
             ahead = self.warm_ahead(ahead);
@@ -546,7 +551,9 @@ impl<O: Owners> Manager<O> {
         let mut nr_deactivate = 0;
         let mut nr_referenced = 0;
         let mut plugin_spared = false;
-        let mut ahead = self.memcgs[memcg.idx()].lruvecs[node.idx()].lists[lru as usize].tail;
+        let list = &self.memcgs[memcg.idx()].lruvecs[node.idx()].lists[lru as usize];
+        // After a small batch, of a small list, comes another group's.
+        let mut ahead = if nr_taken < AHEAD { Pfn::NONE } else { list.tail };
         for &pfn in &taken {
             ahead = self.warm_ahead(ahead);
             let page = &self.mem.pages[pfn.idx()];

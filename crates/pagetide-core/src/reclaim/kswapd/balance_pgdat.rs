@@ -197,9 +197,9 @@ impl<O: Owners> Manager<O> {
                     }
                 },
                 Stage::Shrink(ref mut pass) => {
-                    let mut sc = self.nodes[node.idx()].kswapd.sc;
+                    let mut sc = self.nodes[node.idx()].kswapd.sc.take();
                     let step = self.shrink_node_step(pass, &mut sc, ctx);
-                    self.nodes[node.idx()].kswapd.sc = sc;
+                    self.nodes[node.idx()].kswapd.sc.put_back(sc);
                     match step {
                         NodeStep::Continue => break (stage, Step::Continue),
                         NodeStep::Wait(wait) => break (stage, Step::Wait(wait)),
@@ -326,7 +326,7 @@ impl<O: Owners> Manager<O> {
         events.record(TraceEvent::MmVmscanKswapdWake { nid: node, zid, order });
         kswapd.order = 0;
         kswapd.highest_zoneidx = None;
-        kswapd.sc = ScanControl::new(Reclaimer::Kswapd, 0, Gfp::KERNEL, kswapd.alloc_order);
+        *kswapd.sc = ScanControl::new(Reclaimer::Kswapd, 0, Gfp::KERNEL, kswapd.alloc_order);
         kswapd.sc.reclaim_idx = kswapd.zoneidx;
         kswapd.boosts = [0; MAX_NR_ZONES];
         for (zone, boost) in zones[..=kswapd.zoneidx].iter_mut().zip(&mut kswapd.boosts) {
@@ -395,7 +395,7 @@ impl<O: Owners> Manager<O> {
         if !self.can_age_anon_pages() || (!each && !self.inactive_is_low(ROOT, node, false)) {
             return;
         }
-        let sc = self.nodes[node.idx()].kswapd.sc;
+        let sc = *self.nodes[node.idx()].kswapd.sc;
         self.mem.events.priority = sc.priority;
         let mut next = Some(ROOT);
         while let Some(memcg) = next {

@@ -108,9 +108,9 @@ impl<O: Owners> Manager<O> {
             }
             Place::Shrink(zone, pass) => {
                 let zone = *zone;
-                let mut sc = self.nodes[node.idx()].kswapd.sc;
+                let mut sc = self.nodes[node.idx()].kswapd.sc.take();
                 let step = self.shrink_node_step(pass, &mut sc, ctx);
-                self.nodes[node.idx()].kswapd.sc = sc;
+                self.nodes[node.idx()].kswapd.sc.put_back(sc);
                 match step {
                     NodeStep::Continue => {}
                     NodeStep::Wait(wait) => return Step::Wait(wait),
