@@ -196,7 +196,7 @@ impl<O: Owners> Manager<O> {
                 counter.failcnt += 1;
                 return Err(at);
             }
-            at = self.memcgs[at.idx()].parent;
+            at = self.parents[at.idx()];
         }
         self.change_usage(memcg, nr as i64);
         Ok(())
@@ -210,9 +210,8 @@ impl<O: Owners> Manager<O> {
     fn change_usage(&mut self, memcg: MemcgId, change: i64) {
         let mut at = memcg;
         while at.is_some() {
-            let group = &mut self.memcgs[at.idx()];
-            let parent = group.parent;
-            let counter = &mut group.memory;
+            let parent = self.parents[at.idx()];
+            let counter = &mut self.memcgs[at.idx()].memory;
             let before = counter.usage;
             debug_assert!(before as i64 + change >= 0, "{at:?} is uncharged too much");
             counter.usage = before.wrapping_add_signed(change);
@@ -244,14 +243,14 @@ impl<O: Owners> Manager<O> {
                 self.memory_event(memcg, MemoryEvent::SwapMax);
                 return false;
             }
-            at = self.memcgs[at.idx()].parent;
+            at = self.parents[at.idx()];
         }
         let mut at = memcg;
         while at.is_some() {
             let counter = &mut self.memcgs[at.idx()].swap;
             counter.usage += 1;
             counter.peak = counter.peak.max(counter.usage);
-            at = self.memcgs[at.idx()].parent;
+            at = self.parents[at.idx()];
         }
         true
     }
@@ -264,7 +263,7 @@ impl<O: Owners> Manager<O> {
         let mut at = memcg;
         while at.is_some() {
             self.memcgs[at.idx()].swap.usage -= 1;
-            at = self.memcgs[at.idx()].parent;
+            at = self.parents[at.idx()];
         }
     }
 

@@ -226,16 +226,14 @@ impl<O: Owners> Manager<O> {
         let may_unbalance = may_unbalance && self.can_age_anon_pages();
         let mut at = memcg;
         while at != ROOT {
-            let group = &mut self.memcgs[at.idx()];
-            let parent = group.parent;
-            let sizes = &mut group.lruvecs[node.idx()].subtree;
+            let sizes = &mut self.memcgs[at.idx()].lruvecs[node.idx()].subtree;
             let size = &mut sizes[lru as usize];
             *size = size.wrapping_add_signed(change);
             let [inactive, active, ..] = *sizes;
             if may_unbalance && self.inactive_is_short(inactive, active) {
                 self.quiet.must_be_looked_at(at, node);
             }
-            at = parent;
+            at = self.parents[at.idx()];
         }
     }
 
@@ -256,11 +254,10 @@ impl<O: Owners> Manager<O> {
     pub(crate) fn lru_note_cost(&mut self, memcg: MemcgId, node: NodeId, file: bool, nr: u64) {
         let mut at = memcg;
         while at.is_some() {
-            let group = &self.memcgs[at.idx()];
-            let lruvec = &group.lruvecs[node.idx()];
+            let lruvec = &self.memcgs[at.idx()].lruvecs[node.idx()];
             if nr + lruvec.file_cost + lruvec.anon_cost == 0 {
                 // Most batches cost nothing, and no cost is never too much.
-                at = group.parent;
+                at = self.parents[at.idx()];
                 continue;
             }
             let lists: u64 = [
@@ -282,7 +279,7 @@ impl<O: Owners> Manager<O> {
                 lruvec.file_cost /= 2;
                 lruvec.anon_cost /= 2;
             }
-            at = self.memcgs[at.idx()].parent;
+            at = self.parents[at.idx()];
         }
     }
 

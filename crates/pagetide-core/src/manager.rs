@@ -48,6 +48,8 @@ pub struct Manager<O> {
     pub(crate) era: Era,
     pub(crate) nodes: Vec<NodeState>,
     pub(crate) memcgs: Vec<Memcg>,
+    /// Parent of each group, as it has it itself. Who climbs by this table need not wait for a group to know the next.
+    pub(crate) parents: Vec<MemcgId>,
     /// Ids of removed groups, to be used again.
     pub(crate) free_memcgs: Vec<MemcgId>,
     /// Groups in which walks will find nothing.
@@ -112,6 +114,7 @@ impl<O: Owners> Manager<O> {
             config,
             nodes: (0..nr_nodes).map(|_| NodeState::new()).collect(),
             memcgs: alloc::vec![Memcg::new("root".into(), MemcgId::NONE, nr_nodes)],
+            parents: alloc::vec![MemcgId::NONE],
             free_memcgs: Vec::new(),
             quiet: QuietGroups::new(nr_nodes),
             stocks: (0..nr_cpus).map(|_| Stock::EMPTY).collect(),

@@ -22,7 +22,7 @@ impl<O: Owners> Manager<O> {
         let mut at = memcg;
         while at.is_some() {
             self.memcgs[at.idx()].lruvecs[node.idx()].nonresident_age += nr;
-            at = self.memcgs[at.idx()].parent;
+            at = self.parents[at.idx()];
         }
     }
 
@@ -90,7 +90,7 @@ impl<O: Owners> Manager<O> {
         let mut at = memcg;
         while at.is_some() {
             self.memcgs[at.idx()].lruvecs[node.idx()].workingset_activate[kind] += 1;
-            at = self.memcgs[at.idx()].parent;
+            at = self.parents[at.idx()];
         }
         if workingset {
             self.mem.pages[pfn.idx()].set(PageFlags::WORKINGSET);

@@ -72,6 +72,8 @@ impl<O: Owners> Manager<O> {
                     );
                 }
             }
+            let known = self.parents[at];
+            check!(known == group.parent, "{id:?}: {known:?} is known as its parent");
             if group.parent.is_some() {
                 let parent = group.parent.idx();
                 memory[parent] += memory[at];

@@ -82,7 +82,7 @@ impl<O: Owners> Manager<O> {
             debug_assert!(group.kmem.usage as i64 + change >= 0, "{at:?} is uncharged too much");
             group.kmem.usage = group.kmem.usage.wrapping_add_signed(change);
             group.kmem.peak = group.kmem.peak.max(group.kmem.usage);
-            at = group.parent;
+            at = self.parents[at.idx()];
         }
     }
 
@@ -94,7 +94,7 @@ impl<O: Owners> Manager<O> {
             if group.kmem.usage + nr > group.kmem.max {
                 return Some(at);
             }
-            at = group.parent;
+            at = self.parents[at.idx()];
         }
         None
     }

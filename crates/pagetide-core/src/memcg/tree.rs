@@ -36,6 +36,7 @@ impl<O: Owners> Manager<O> {
             Some(id) => {
                 group.generation = self.memcgs[id.idx()].generation;
                 self.memcgs[id.idx()] = group;
+                self.parents[id.idx()] = parent;
                 id
             }
             None => {
@@ -44,6 +45,7 @@ impl<O: Owners> Manager<O> {
                     return Err(Errno::Enospc);
                 }
                 self.memcgs.push(group);
+                self.parents.push(parent);
                 id
             }
         };
