@@ -48,7 +48,8 @@ pub struct Manager<O> {
     pub(crate) era: Era,
     pub(crate) nodes: Vec<NodeState>,
     pub(crate) memcgs: Vec<Memcg>,
-    /// Parent of each group, as it has it itself. Who climbs by this table need not wait for a group to know the next.
+    /// [`Memcg::parent`] of each group. Who climbs by this table knows the way without the groups, so that these are loaded
+    /// side by side.
     pub(crate) parents: Vec<MemcgId>,
     /// Ids of removed groups, to be used again.
     pub(crate) free_memcgs: Vec<MemcgId>,

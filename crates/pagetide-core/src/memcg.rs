@@ -69,7 +69,7 @@ pub struct Memcg {
     pub dying: bool,
     /// How many groups had this id before: tells a position in a walk that its group is gone.
     pub(crate) generation: u32,
-    /// Parent; [`MemcgId::NONE`] for the root.
+    /// Parent, also in [`Manager::parents`](crate::manager::Manager); [`MemcgId::NONE`] for the root.
     pub parent: MemcgId,
     pub(crate) first_child: MemcgId,
     pub(crate) last_child: MemcgId,

@@ -42,7 +42,7 @@ impl<O: Owners> Manager<O> {
             scratch_free: _,
             // Nothing between two steps.
             nr_over_high: _,
-            parents: _, // the groups' own
+            parents: _, // the groups have them, too
         } = self;
         let slabs = slabs.settled();
         let mut digest = Digest::new();

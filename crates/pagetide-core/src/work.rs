@@ -19,7 +19,7 @@ macro_rules! work {
                 core::mem::take(self)
             }
 
-            /// The counts of all fields in their order: as an array they are added and weighed side by side.
+            /// The counts of all fields in their order: as an array they are looked at side by side.
             #[inline]
             pub fn counts(&self) -> [u32; Work::FIELDS] {
                 [$(self.$field),*]

@@ -295,8 +295,8 @@ impl CostModel {
         counts.iter().map(|&(price, count)| u64::from(count) * self[price]).sum::<Nanos>() + copied
     }
 
-    /// The price of each kind of work but copying, in the order of [`Work::counts`]; `None` if some price takes more
-    /// than 32 bits.
+    /// The price of each kind of work but copying, in the order of [`Work::counts`]; `None` if that of some kind
+    /// takes more than 32 bits.
     pub(crate) fn of_kinds(&self) -> Option<[u64; Work::FIELDS]> {
         let mut kinds = Work::default();
         macro_rules! add {

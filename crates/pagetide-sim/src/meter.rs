@@ -28,7 +28,7 @@ pub(crate) enum Who {
 #[derive(Debug)]
 pub(crate) struct Meter {
     model: CostModel,
-    /// The prices of the model by kind of work, if they are as small as prices are ([`Meter::sum`]).
+    /// The prices of the model by kind of work, if each takes 32 bits ([`Meter::sum`]).
     of_kinds: Option<[u64; Work::FIELDS]>,
     /// Every page is cleared when it is allocated, asked for with zeroes or not (Linux `init_on_alloc`).
     init_on_alloc: bool,
@@ -231,7 +231,7 @@ mod tests {
             seed = seed
                 .wrapping_mul(6_364_136_223_846_793_005)
                 .wrapping_add(1_442_695_040_888_963_407);
-            (u128::from(seed) * u128::from(below) >> 64) as u32
+            ((u128::from(seed) * u128::from(below)) >> 64) as u32
         };
         for below in [2, 100, 1 << 22, 1 << 26] {
             let work = Work {

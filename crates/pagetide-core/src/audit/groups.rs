@@ -20,6 +20,9 @@ impl<O: Owners> Manager<O> {
         let gone = self.memcgs.len() - online;
         check!(self.free_memcgs.len() == gone, "{gone} ids are free, not {:?}", self.free_memcgs);
 
+        let parents = self.memcgs.iter().map(|memcg| &memcg.parent);
+        check!(self.parents.iter().eq(parents), "the table of parents is not what the groups say");
+
         let mut stocked = vec![0u64; self.memcgs.len()];
         for stock in self.stocks.iter().filter(|stock| stock.memcg.is_some()) {
             stocked[stock.memcg.idx()] += stock.nr_pages;
@@ -72,8 +75,6 @@ impl<O: Owners> Manager<O> {
                     );
                 }
             }
-            let known = self.parents[at];
-            check!(known == group.parent, "{id:?}: {known:?} is known as its parent");
             if group.parent.is_some() {
                 let parent = group.parent.idx();
                 memory[parent] += memory[at];

@@ -46,7 +46,8 @@ impl<O: Owners> Manager<O> {
         // What a daemon charges to a group above `memory.high` nobody pays for.
         self.nr_over_high = 0;
         match step {
-            // What most steps end with. It was written in parts, and is not to be read whole for a copy.
+            // What most steps end with. A step is written in parts; to copy it is to read it whole, and a processor waits
+            // for what it reads wider than it was written.
             Step::Continue => return (Step::Continue, self.hand_out()),
             Step::Wait(sleep) => self.daemon_sleeps[at] = self.enter_queue(sleep),
             Step::Done(_) => {}

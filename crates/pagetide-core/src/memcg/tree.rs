@@ -160,6 +160,7 @@ impl<O: Owners> Manager<O> {
         let generation = group.generation + 1;
         self.memcgs[id.idx()] =
             Memcg { online: false, generation, ..Memcg::new(String::new(), MemcgId::NONE, 0) };
+        self.parents[id.idx()] = MemcgId::NONE;
         self.memcgs[parent.idx()].removed_events.add_all(&events);
         self.free_memcgs.push(id);
         self.release_memcg_if_unused(parent);

@@ -53,8 +53,10 @@ pub(super) struct Descent {
     pub reclaimed_before: u64,
 }
 
-/// What a kswapd scans by. A step takes it in hand, as the machine is borrowed beside it, and puts it back: boxed, for
-/// it is large, and with many groups a step is a page or two.
+/// What a kswapd scans by. A step of a pass takes it in hand, as the machine is borrowed beside it, and puts it back:
+/// boxed, for it is large, and with many groups a step is a page or two.
+///
+/// Invariant: between two steps it is in its place.
 #[derive(Clone, Debug)]
 pub(super) struct KswapdScan(Option<Box<ScanControl>>);
 

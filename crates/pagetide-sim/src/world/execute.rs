@@ -1,7 +1,7 @@
 //! Executing tasks: one piece at a time, an operation after the other.
 //!
-//! Invariant: between two pieces a task has a call in progress exactly while an operation that needs the kernel is
-//! under way, and it is counted as stalled on memory exactly while that call reclaims for want of memory,
+//! Invariant: a task has a call in progress exactly while an operation that needs the kernel is
+//! under way, but for the time of a step of it, and it is counted as stalled on memory exactly while that call reclaims for want of memory,
 //! is throttled for that, or waits for a page that was in the working set.
 
 use super::blocks::gfp_of;
@@ -65,7 +65,7 @@ impl World {
         self.wake(Thread::Task(id));
     }
 
-    /// Keeps the pressure accounting in step with what a task does.
+    /// Keeps the pressure accounting in step with what a task does, outside the steps of its call.
     pub(super) fn update_stall(&mut self, id: usize, waiting: Option<Sleep>) {
         let call = self.tasks[id].call.as_ref();
         let stalled = call.is_some_and(|held| held.0.is_stalled(&self.machine, waiting));
@@ -153,7 +153,8 @@ impl World {
                         let mut call = Call::fault(task.mm, node, vma, page, write);
                         let op = Op::Access { region, page, write };
                         self.note_call(id, op, elapsed);
-                        // Most faults are over with their first step, and are nowhere but here.
+                        // Most faults are over with their first step, and are nowhere but here. The condition is that
+                        // of the loop; a touch has no effects.
                         if elapsed < PIECE_NS && operations < OPERATIONS_MAX {
                             operations += 1;
                             match self.step_call(id, &mut call, op, cpu, &mut elapsed) {

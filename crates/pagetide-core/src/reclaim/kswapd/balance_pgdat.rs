@@ -139,8 +139,8 @@ impl<O: Owners> Manager<O> {
 
     fn kswapd_work(&mut self, ctx: &Ctx) -> Step<Rest> {
         let node = ctx.node;
-        // The stage is taken out so that the machine can be borrowed beside it. All else stays: who
-        // asks for something meanwhile writes it where it belongs.
+        // The stage is taken out so that the machine can be borrowed beside it. All else but
+        // the scan of a pass stays: who asks for something meanwhile writes it where it belongs.
         let mut stage =
             core::mem::replace(&mut self.nodes[node.idx()].kswapd.stage, Stage::TrySleep);
         let result = loop {
