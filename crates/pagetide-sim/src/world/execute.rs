@@ -1,8 +1,8 @@
 //! Executing tasks: one piece at a time, an operation after the other.
 //!
 //! Invariant: a task has a call in progress exactly while an operation that needs the kernel is
-//! under way, but for the time of a step of it, and it is counted as stalled on memory exactly while that call reclaims for want of memory,
-//! is throttled for that, or waits for a page that was in the working set.
+//! under way, but for the time of a step of it, and it is counted as stalled on memory exactly while
+//! that call reclaims for want of memory, is throttled for that, or waits for a page that was in the working set.
 
 use super::blocks::gfp_of;
 use super::slab_levels::SlabLevels;
