@@ -8,7 +8,8 @@
 Times are noisy on a shared machine; valgrind's callgrind counts the same instructions each time. They are compared as
 instructions for a request, and of the same compiler only: another one makes other code. The loads are those of
 scripts/bench_zipf.py: a Zipf(1.0) stream over a million pages, 1 or 10 per cent of which fit into memory; `core` is the
-memory manager, `world` the whole simulation. `touch` maps anonymous memory, touches each page once and unmaps it.
+memory manager, `world` the whole simulation, `swap` the manager with anonymous memory. `touch` maps anonymous memory,
+touches each page once and unmaps it; `world-touch` is a first touch in the whole simulation.
 
 Needs: cargo and valgrind. Without valgrind, or with another compiler than the record's, it says so and passes.
 """
@@ -26,7 +27,8 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 RECORD = ROOT / "scripts" / "bench_guard.csv"
 REQUESTS = 1_000_000
-LOADS = [(form, percent) for percent in ("1", "10") for form in ("core", "world")] + [("touch", "100")]
+LOADS = [(form, percent) for percent in ("1", "10") for form in ("core", "world")]
+LOADS += [("swap", "1"), ("touch", "100"), ("world-touch", "100")]
 # More than this and somebody has to look.
 TOLERANCE = 0.05
 
@@ -108,9 +110,9 @@ def main():
         row = recorded[load]
         before = float(row["instructions"])
         change = nr / before - 1
-        print(f"{load[0]:6} {load[1]:>3} %  {nr:7.0f} instructions a request, {change:+.1%} against {before:.0f}")
+        print(f"{load[0]:11} {load[1]:>3} %  {nr:7.0f} instructions a request, {change:+.1%} against {before:.0f}")
         if row["compiler"] != compiler():
-            print(f"         recorded with {row['compiler']}: not compared")
+            print(f"              recorded with {row['compiler']}: not compared")
         else:
             failed |= change > TOLERANCE
     if failed:

@@ -1,8 +1,9 @@
 //! Our side of the comparison with libcachesim (scripts/bench_zipf.py drives both).
 //!
 //! ```text
-//! zipf_peer generate FILE REQUESTS        the stream as an oracleGeneral trace
-//! zipf_peer run FILE REQUESTS PERCENT     one round of all forms but `touch`, as JSON lines
+//! zipf_peer generate FILE REQUESTS            the stream as an oracleGeneral trace
+//! zipf_peer run FILE REQUESTS PERCENT         one round of `core`, `draw` and `world`, as JSON lines
+//! zipf_peer run FILE REQUESTS PERCENT FORM    one round of a form
 //! ```
 //!
 //! One million pages, Zipf(1.0), a machine on which PERCENT of them fit. Forms:
@@ -12,8 +13,10 @@
 //! * `draw`: the draws alone, to be taken off `world`.
 //! * `core`: the memory manager and kswapd in a world without time (`driver`); the stream comes
 //!   from the trace in memory.
-//! * `touch`, which needs no trace: the core alone; anonymous memory of 4096 pages is mapped, touched page by page and
-//!   unmapped, as often as that makes REQUESTS.
+//! * `swap`: as `core`, but the stream writes to anonymous memory, and what does not fit is swapped out.
+//! * `touch`: the core alone; anonymous memory of 4096 pages is mapped, touched page by page and unmapped, as often as
+//!   that makes REQUESTS. It needs no trace.
+//! * `world-touch`: the whole simulation; a task touches REQUESTS pages of anonymous memory once. It needs no trace.
 
 use pagetide_bench::clock::timed;
 use pagetide_bench::driver::{one_zone, Driver};
@@ -68,10 +71,11 @@ fn generate(file: &str, requests: u64) -> Result<(), Box<dyn Error>> {
 fn round(file: &str, requests: u64, percent: u64, forms: &[&str]) -> Result<(), Box<dyn Error>> {
     for &form in forms {
         match form {
-            "core" => core(&fs::read(file)?, percent),
+            "core" | "swap" => core(form, &fs::read(file)?, percent),
             "draw" => draw(requests),
             "touch" => touch(requests),
-            "world" => world(requests, percent)?,
+            "world" => world(form, &setup(requests, percent), requests)?,
+            "world-touch" => world(form, &touching(requests), requests)?,
             _ => return Err(format!("no form `{form}`").into()),
         }
     }
@@ -91,16 +95,28 @@ fn zone_pages(percent: u64) -> u64 {
     PAGES * percent / 100 + tables + free
 }
 
-fn core(trace: &[u8], percent: u64) {
+/// The stream reads a file, or (`swap`) writes to anonymous memory.
+fn core(form: &str, trace: &[u8], percent: u64) {
+    let swaps = form == "swap";
     let mut node = NodeSpec::default();
     node.zones[ZONE_DMA32] = ZoneSpec::all_free(zone_pages(percent));
-    let mut driver = Driver::new(node, Config::default());
-    let vma = driver.map_sparse_file(PAGES, Advice::Random);
+    let mut config = Config::default();
+    if swaps {
+        config.page_cluster = 0;
+    }
+    let mut driver = Driver::new(node, config);
+    let vma = if swaps {
+        let slots = PAGES as u32 * 2;
+        driver.executor.manager.swapon(slots, slots, false);
+        driver.map_anon(PAGES)
+    } else {
+        driver.map_sparse_file(PAGES, Advice::Random)
+    };
     let requests = (trace.len() / stream::RECORD) as u64;
     let (misses, time) = timed(|| {
         let mut misses = 0u64;
         for page in stream::objects(trace) {
-            misses += u64::from(driver.access(vma, page, false));
+            misses += u64::from(driver.access(vma, page, swaps));
         }
         misses
     });
@@ -111,7 +127,7 @@ fn core(trace: &[u8], percent: u64) {
         r#","miss_ratio":{miss:.5},"faults":{misses},"file_pages":{file_pages},"digest":"{:016x}""#,
         driver.executor.manager.digest()
     );
-    report("core", requests, time, &rest);
+    report(form, requests, time, &rest);
 }
 
 fn touch(requests: u64) {
@@ -132,9 +148,8 @@ fn draw(requests: u64) {
     report("draw", requests, time, &format!(r#","sum":{sum}"#));
 }
 
-fn world(requests: u64, percent: u64) -> Result<(), Box<dyn Error>> {
-    let setup = setup(requests, percent);
-    let mut world = pagetide_sim::run::build(&setup, SEED)?;
+fn world(form: &str, setup: &Setup, requests: u64) -> Result<(), Box<dyn Error>> {
+    let mut world = pagetide_sim::run::build(setup, SEED)?;
     let (finished, time) = timed(|| world.run(u64::MAX, 0, |_| false));
     finished?;
     let vmstat = &world.machine.mem.vmstat;
@@ -146,7 +161,7 @@ fn world(requests: u64, percent: u64) -> Result<(), Box<dyn Error>> {
         world.now as f64 / 1e9,
         world.machine.digest()
     );
-    report("world", requests, time, &rest);
+    report(form, requests, time, &rest);
     Ok(())
 }
 
@@ -164,7 +179,18 @@ fn setup(requests: u64, percent: u64) -> Setup {
         .set("advice", "random")
         .set("passes", requests.div_ceil(PAGES) as i64);
     let machine = Builder::new().set("machine.cpus", 2).push("machine.zone", zone);
-    let machine = machine.push("machine.disk", disk).push("file", file).push("task", task);
+    valid(&machine.push("machine.disk", disk).push("file", file).push("task", task))
+}
+
+/// One task that touches so many pages of anonymous memory, on a machine with twice as many.
+fn touching(pages: u64) -> Setup {
+    let machine = Builder::new().set("machine.cpus", 2);
+    let machine = machine.set("machine.memory", format!("{} pages", 2 * pages));
+    let task = Builder::new().set("name", "toucher").set("workload", "touch");
+    valid(&machine.push("task", task.set("size", format!("{pages} pages"))))
+}
+
+fn valid(machine: &Builder) -> Setup {
     let mut setup = machine.setup().unwrap_or_else(|mistakes| panic!("{mistakes}"));
     setup.time_limit_ns = u64::MAX;
     setup
