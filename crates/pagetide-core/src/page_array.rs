@@ -8,8 +8,8 @@
 //! A fresh block that is free is on its list all the same: the links are in the table. Lists follow the links of
 //! descriptors, so whoever takes a block off a list, or puts one beside it, opens the neighbours first.
 //!
-//! Invariant: no descriptor of a fresh block is read or written except through [`PageArray::peek`]; an index says so in
-//! builds with assertions.
+//! Invariant: no descriptor of a fresh block is read or written except through [`PageArray::peek`] (and
+//! [`PageArray::load`], whose value nobody uses); an index says so in builds with assertions.
 
 use crate::digest::{Digest, State};
 use crate::page::{Page, Place};
@@ -118,6 +118,13 @@ impl PageArray {
         } else {
             block.page(at % BLOCK)
         }
+    }
+
+    /// Loads the descriptor of a frame, if there is one, so that it is in the processor's cache. What it gives says
+    /// nothing: the block may be fresh.
+    #[inline]
+    pub(crate) fn load(&self, at: usize) -> u32 {
+        self.pages.get(at).map_or(0, |page| page.private)
     }
 
     /// Writes the descriptors of the block of a frame, if nobody has. A frame that does not exist is passed over.
