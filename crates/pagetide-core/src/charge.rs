@@ -230,9 +230,10 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// Charges a swap slot to a group and those above. Refused at a limit of swap.
+    /// Charges the slot of a page that is about to be written to swap to a group and those above. Refused at a limit of
+    /// swap.
     pub(crate) fn try_charge_swap(&mut self, memcg: MemcgId) -> bool {
-        if memcg == ROOT {
+        if self.era.counts_memory_and_swap || memcg == ROOT {
             return true;
         }
         let mut at = memcg;
@@ -245,6 +246,15 @@ impl<O: Owners> Manager<O> {
             }
             at = self.parents[at.idx()];
         }
+        self.charge_swap(memcg);
+        true
+    }
+
+    /// Charges a slot to a group and those above, whatever their limits.
+    fn charge_swap(&mut self, memcg: MemcgId) {
+        if memcg == ROOT {
+            return;
+        }
         let mut at = memcg;
         while at.is_some() {
             let counter = &mut self.memcgs[at.idx()].swap;
@@ -252,10 +262,50 @@ impl<O: Owners> Manager<O> {
             counter.peak = counter.peak.max(counter.usage);
             at = self.parents[at.idx()];
         }
-        true
     }
 
-    /// A slot was freed that `memcg` paid for.
+    /// The slot of a page in the swap cache was freed, or was not handed out after all.
+    pub(crate) fn uncharge_cached_swap(&mut self, memcg: MemcgId) {
+        if !self.era.counts_memory_and_swap {
+            self.uncharge_swap(memcg);
+        }
+    }
+
+    /// A page has left the swap cache, and its slot stays in use (Linux `mem_cgroup_swapout`).
+    pub(crate) fn page_went_to_swap(&mut self, memcg: MemcgId) {
+        if self.era.counts_memory_and_swap {
+            self.charge_swap(memcg);
+        }
+    }
+
+    /// A page is charged that comes back from a slot (Linux `mem_cgroup_swapin_uncharge_swap`).
+    pub(crate) fn page_came_from_swap(&mut self, memcg: MemcgId) {
+        if self.era.counts_memory_and_swap {
+            self.uncharge_swap(memcg);
+        }
+    }
+
+    /// Whether the slots of pages that come back are given up at once: less than half of the swap area is free, or a
+    /// group has half of what it may have (Linux `mem_cgroup_swap_full`).
+    pub(crate) fn swap_is_full(&self, memcg: MemcgId) -> bool {
+        if self.swap.is_half_full() {
+            return true;
+        }
+        if self.era.counts_memory_and_swap {
+            return false;
+        }
+        let mut at = memcg;
+        while at.is_some() && at != ROOT {
+            let counter = &self.memcgs[at.idx()].swap;
+            if counter.usage >= counter.max.div_ceil(2) {
+                return true;
+            }
+            at = self.parents[at.idx()];
+        }
+        false
+    }
+
+    /// A slot was freed whose page is out of memory.
     pub(crate) fn uncharge_swap(&mut self, memcg: MemcgId) {
         if memcg == ROOT {
             return;

@@ -74,6 +74,9 @@ pub(crate) struct Era {
     /// Reclaim for a group waits for the write of a page that it meets twice: nothing else slows the
     /// group's writers down (cgroup version 1; Linux `writeback_throttling_sane`). Version 2 slows them.
     pub group_reclaim_awaits_writes: bool,
+    /// A group pays for a swap slot only while the slot's page is out of memory, for memory and swap have one counter
+    /// (cgroup version 1; Linux `do_memsw_account`). Version 2: as long as the slot is in use.
+    pub counts_memory_and_swap: bool,
     /// The soft-limit stage goes zone by zone (2.6.37). Linux 6.1: once a node.
     pub soft_limits_by_zone: bool,
     /// A group's shrink priority is heeded before its protection is computed (the posted patch of
@@ -176,6 +179,7 @@ impl Era {
             reclaims_again_at_once: old_direct,
             shares_walks: config.group_walk == GroupWalkPolicy::Shared,
             group_reclaim_awaits_writes: config.cgroup == CgroupVersion::V1,
+            counts_memory_and_swap: config.cgroup == CgroupVersion::V1,
             soft_limits_by_zone: kswapd_2_6_37,
             gates_before_protection: config.shrink_priority == ShrinkPriorityPolicy::Posted,
 

@@ -171,9 +171,10 @@ impl SwapArea {
         }
     }
 
-    /// Slots in use by the group that pays for them, for the audit.
-    pub(crate) fn for_each_owner(&self, mut f: impl FnMut(MemcgId)) {
-        self.slots.iter().filter(|slot| !slot.is_free()).for_each(|slot| f(slot.memcg));
+    /// Slots in use, by their group and whether their page is in the swap cache; for the audit.
+    pub(crate) fn for_each_owner(&self, mut f: impl FnMut(MemcgId, bool)) {
+        let used = self.slots.iter().filter(|slot| !slot.is_free());
+        used.for_each(|slot| f(slot.memcg, slot.cached != 0));
     }
 
     /// A page-table entry now refers to the slot.

@@ -52,6 +52,7 @@ impl<O: Owners> Manager<O> {
         }
         self.init_user_page(pfn, u32::MAX, 0, flags);
         self.charge(ctx.cpu, pfn, memcg);
+        self.page_came_from_swap(self.swap.memcg(slot));
         let shadow = self.swap.add_to_cache(slot, pfn);
         self.mark_swap_cached(pfn, slot);
         self.mem.work.cache_ops += 1;
@@ -89,9 +90,9 @@ impl<O: Owners> Manager<O> {
         }
         // The entry owns the page again; the slot goes when it is of no more use.
         let page = &self.mem.pages[pfn.idx()];
-        let give_up_slot = (write || self.swap.is_half_full())
-            && !page.has(PageFlags::WRITEBACK)
-            && page.place != Place::LruBatch;
+        let is_alone = page.place != Place::LruBatch;
+        let give_up_slot =
+            (write && is_alone || self.swap_is_full(page.memcg)) && !page.has(PageFlags::WRITEBACK);
         self.page_add_rmap(pfn);
         self.mem.work.rmap_walks += 1;
         self.swap_unmap(slot);

@@ -84,8 +84,9 @@ impl<O: Owners> Manager<O> {
         page.clear(PageFlags::SWAPCACHE);
         let slot = SwapSlot(page.private);
         page.private = 0;
-        if let Some(memcg) = self.swap.remove_from_cache(slot, shadow) {
-            self.uncharge_swap(memcg);
+        match self.swap.remove_from_cache(slot, shadow) {
+            Some(memcg) => self.uncharge_cached_swap(memcg),
+            None => self.page_went_to_swap(self.swap.memcg(slot)),
         }
         self.stat_dec(pfn, NodeStat::NrFilePages);
         self.stat_dec(pfn, NodeStat::NrSwapcached);

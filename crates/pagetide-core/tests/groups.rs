@@ -3,7 +3,7 @@
 
 mod world;
 
-use pagetide_core::config::Config;
+use pagetide_core::config::{CgroupVersion, Config};
 use pagetide_core::control::Errno;
 use pagetide_core::effect::{Effect, Step};
 use pagetide_core::memcg::{MemoryEvent, ROOT};
@@ -24,8 +24,12 @@ fn world(mebibytes: u64) -> World {
 }
 
 fn world_of(mebibytes: u64, nr_cpus: u16) -> World {
+    world_with(mebibytes, nr_cpus, Config::default())
+}
+
+fn world_with(mebibytes: u64, nr_cpus: u16, config: Config) -> World {
     let spec = NodeSpec::x86_64(mebibytes << 20, 0, 0);
-    let mut machine = Machine::new(&[spec], nr_cpus, Config::default()).unwrap();
+    let mut machine = Machine::new(&[spec], nr_cpus, config).unwrap();
     machine.swapon(1 << 16, 1 << 16, false);
     let mut world = World::new(machine);
     world.audit = false;
@@ -150,6 +154,49 @@ fn a_group_stays_below_its_limit_and_the_machine_has_no_part_in_it() {
     assert!(world.machine.mem.vmstat.get(Event::Pswpout) >= 8 * MIB);
     // The slots are the group's, too.
     assert!(it.swap.usage >= 8 * MIB);
+}
+
+/// A group of 8 MiB writes 16 MiB and reads them once. Slots that the group pays for then, and pages that are out of
+/// memory.
+fn slots_after_reading(cgroup: CgroupVersion, controls: &[(&str, &str)]) -> (u64, u64) {
+    let config = Config { cgroup, page_cluster: 0, ..Config::default() };
+    let mut world = world_with(64, 2, config);
+    let memcg = group(&mut world, ROOT, &[("memory.max", "8M")]);
+    for (name, text) in controls {
+        assert!(world.machine.write_group_control(memcg, name, text).unwrap().0.is_none());
+    }
+    let (mm, heap) = task(&mut world, memcg, 16 * MIB);
+    fill(&mut world, (mm, heap), 16 * MIB);
+    world.settle();
+    world.machine.audit().unwrap();
+    for page in 0..16 * MIB {
+        world.access(mm, heap, page, false);
+    }
+    world.settle();
+    world.machine.audit().unwrap();
+    let out = 16 * MIB - resident(&world, (mm, heap), 16 * MIB);
+    let slots = world.machine.memcgs()[memcg.idx()].swap.usage;
+    assert!(out > 7 * MIB);
+    world.exit(mm);
+    world.settle();
+    world.machine.audit().unwrap();
+    assert_eq!(world.machine.memcgs()[memcg.idx()].swap.usage, 0);
+    (slots, out)
+}
+
+#[test]
+fn a_page_that_is_only_read_keeps_its_slot_which_version_1_does_not_count() {
+    let (slots, _) = slots_after_reading(CgroupVersion::V2, &[]);
+    assert_eq!(slots, 16 * MIB);
+    // Each page once, whether in memory or in swap.
+    let (slots, out) = slots_after_reading(CgroupVersion::V1, &[]);
+    assert!(slots <= out && out - slots < 64, "{slots} slots of {out} pages");
+}
+
+#[test]
+fn a_group_with_half_of_its_swap_in_use_gives_slots_up() {
+    let (slots, out) = slots_after_reading(CgroupVersion::V2, &[("memory.swap.max", "16M")]);
+    assert!(slots >= out && slots - out < 64, "{slots} slots of {out} pages");
 }
 
 #[test]

@@ -29,8 +29,9 @@ impl<O: Owners> Manager<O> {
         }
         let mut slots = vec![0u64; self.memcgs.len()];
         let mut strays = 0;
-        self.swap.for_each_owner(|owner| match slots.get_mut(owner.idx()) {
-            Some(slots) => *slots += 1,
+        let pays = |is_cached: bool| !(self.era.counts_memory_and_swap && is_cached);
+        self.swap.for_each_owner(|owner, is_cached| match slots.get_mut(owner.idx()) {
+            Some(slots) => *slots += u64::from(pays(is_cached)),
             None => strays += 1,
         });
         check!(strays == 0, "{strays} swap slots in use that nobody pays for");

@@ -82,7 +82,10 @@ impl<O: Owners> Manager<O> {
         self.lru_add_drain_all();
         self.reparent_lists(id, parent);
         self.reparent_tables(id, parent);
-        if self.memcgs[id.idx()].swap.usage > 0 {
+        // Of slots whose pages are in memory the counter may know nothing.
+        if self.memcgs[id.idx()].swap.usage > 0
+            || self.era.counts_memory_and_swap && self.swap.used() > 0
+        {
             self.swap.reparent(id, parent);
         }
         self.forget_soft_limit(id);

@@ -229,7 +229,7 @@ impl<O: Owners> Manager<O> {
         ctx: &Ctx,
     ) {
         let verdict = self.shrink_page(pfn, file, sc, stat, ctx);
-        let page = &mut self.mem.pages[pfn.idx()];
+        let page = &self.mem.pages[pfn.idx()];
         // Of a huge page that was just split this is the first page alone.
         let nr = page.nr_pages();
         sc.nr_scanned += nr;
@@ -241,7 +241,7 @@ impl<O: Owners> Manager<O> {
                 if page.has(PageFlags::SWAPCACHE)
                     && page.mapcount > 0
                     && !page.has(PageFlags::WRITEBACK)
-                    && self.swap.is_half_full()
+                    && self.swap_is_full(page.memcg)
                 {
                     self.delete_from_swap_cache(pfn, Default::default());
                     self.mem.pages[pfn.idx()].set(PageFlags::DIRTY);
@@ -264,7 +264,7 @@ impl<O: Owners> Manager<O> {
         if slot.is_none() {
             self.memory_event(memcg, MemoryEvent::SwapFail);
             if charged {
-                self.uncharge_swap(memcg);
+                self.uncharge_cached_swap(memcg);
             }
         }
         slot

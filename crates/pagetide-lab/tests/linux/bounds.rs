@@ -149,7 +149,7 @@ pub const CASES: &[Case] = &[
     case(
         "group-soft-limit",
         grade(96, 1.7, 1.22),
-        grade(562, 2.7, 1.46),
+        grade(562, 2.8, 1.46),
         time(104, 9.3, 7),
         &[
             off("soft-2cpus", "a.acc0.modest", SEVERAL_CPUS, &[("active_anon", 2.14)]),

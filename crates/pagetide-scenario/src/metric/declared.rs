@@ -270,7 +270,7 @@ metrics! {
     MEMORY_CURRENT = "memory.current", Bytes, [Group PhaseGroup] Neither, "memory.current" v1 "memory.usage_in_bytes":
         "memory charged to the group, with the groups in it, at the end, or when it was removed";
     MEMORY_SWAP_CURRENT = "memory.swap.current", Bytes, [Group PhaseGroup] Neither, "memory.swap.current" v1 "total_swap":
-        "its memory that is swapped out";
+        "its slots in the swap area; in version 2 those of pages that are back in memory, too, as long as they keep them";
     ANON = "anon", Bytes, [Group PhaseGroup] Neither, "memory.stat" v1 "total_rss": "its anonymous memory";
     FILE = "file", Bytes, [Group PhaseGroup] Neither, "memory.stat" v1 "total_cache": "its page cache";
     ACTIVE_ANON = "active_anon", Bytes, [Group PhaseGroup] Neither, "memory.stat" v1 "total_active_anon":
