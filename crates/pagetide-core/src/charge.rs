@@ -22,6 +22,7 @@ use crate::owners::Owners;
 use crate::planted::Defect;
 use crate::reclaim::direct::DirectReclaim;
 use crate::units::{Asker, Cpu, MemcgId, Pfn, PAGE_ALLOC_COSTLY_ORDER, TICK};
+use alloc::vec::Vec;
 
 /// Fruitless reclaims before the group is out of memory.
 pub(crate) const MAX_RECLAIM_RETRIES: u32 = 16;
@@ -282,6 +283,22 @@ impl<O: Owners> Manager<O> {
     pub(crate) fn page_came_from_swap(&mut self, memcg: MemcgId) {
         if self.era.counts_memory_and_swap {
             self.uncharge_swap(memcg);
+        }
+    }
+
+    /// Groups are of the other version from now on: slots whose pages are in memory count, or count no more.
+    pub(crate) fn recount_cached_swap(&mut self) {
+        let mut cached = Vec::new();
+        self.swap.for_each_owner(|memcg, is_cached| {
+            if is_cached {
+                cached.push(memcg);
+            }
+        });
+        for memcg in cached {
+            match self.era.counts_memory_and_swap {
+                true => self.uncharge_swap(memcg),
+                false => self.charge_swap(memcg),
+            }
         }
     }
 

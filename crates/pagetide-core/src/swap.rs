@@ -171,7 +171,7 @@ impl SwapArea {
         }
     }
 
-    /// Slots in use, by their group and whether their page is in the swap cache; for the audit.
+    /// Slots in use, by their group and whether their page is in the swap cache.
     pub(crate) fn for_each_owner(&self, mut f: impl FnMut(MemcgId, bool)) {
         let used = self.slots.iter().filter(|slot| !slot.is_free());
         used.for_each(|slot| f(slot.memcg, slot.cached != 0));

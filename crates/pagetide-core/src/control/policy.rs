@@ -75,7 +75,10 @@ impl<O: Owners> Manager<O> {
             }
             _ => self.config.choose(choice),
         }
-        self.era = Era::of(&self.config);
+        let before = core::mem::replace(&mut self.era, Era::of(&self.config));
+        if before.counts_memory_and_swap != self.era.counts_memory_and_swap {
+            self.recount_cached_swap();
+        }
         Ok(())
     }
 
