@@ -6,10 +6,11 @@
     scripts/bench_guard.py --accept   records all that is counted now
 
 Times are noisy on a shared machine; valgrind's callgrind counts the same instructions each time. They are compared as
-instructions for a request, and of the same compiler only: another one makes other code. The loads are those of
-scripts/bench_zipf.py: a Zipf(1.0) stream over a million pages, 1 or 10 per cent of which fit into memory; `core` is the
-memory manager, `world` the whole simulation, `swap` the manager with anonymous memory. `touch` maps anonymous memory,
-touches each page once and unmaps it; `world-touch` is a first touch in the whole simulation.
+instructions for a request, and of the same compiler only: another one makes other code. `core` (the memory manager) and
+`world` (the whole simulation) are the loads of scripts/bench_zipf.py: a Zipf(1.0) stream over a million pages, 1 or 10
+per cent of which fit into memory. Three more are counted here alone: `swap` is the manager with anonymous memory at 1 per
+cent, `touch` maps anonymous memory, touches each page once and unmaps it, and `world-touch` is a first touch in the
+whole simulation.
 
 Needs: cargo and valgrind. Without valgrind, or with another compiler than the record's, it says so and passes.
 """

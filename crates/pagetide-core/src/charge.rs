@@ -265,7 +265,7 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// The slot of a page in the swap cache was freed, or was not handed out after all.
+    /// The slot of a page in the swap cache was freed.
     pub(crate) fn uncharge_cached_swap(&mut self, memcg: MemcgId) {
         if !self.era.counts_memory_and_swap {
             self.uncharge_swap(memcg);
@@ -322,7 +322,7 @@ impl<O: Owners> Manager<O> {
         false
     }
 
-    /// A slot was freed whose page is out of memory.
+    /// Takes the charge of a slot from its group and those above.
     pub(crate) fn uncharge_swap(&mut self, memcg: MemcgId) {
         if memcg == ROOT {
             return;

@@ -284,9 +284,11 @@ tunables! {
             }
             /// Version of the cgroup interface, which decides a few things that reclaim does.
             Cgroup = "cgroup", implied => cgroup: CgroupVersion = V2 {
-                /// Reclaim for a group does not wait for pages under writeback.
+                /// Reclaim for a group does not wait for pages under writeback. A slot of the swap area counts as
+                /// long as it is in use.
                 V2 = 1, "v2", linux;
-                /// It waits for them.
+                /// It waits for them. A slot counts while its page is out of memory, and `memory.swap.max` limits
+                /// nothing.
                 V1 = 0, "v1", linux;
             }
         }

@@ -82,7 +82,8 @@ pub struct Memcg {
     /// Memory in use here and below, its limits and protections. The root's is never charged by its
     /// own pages, as in Linux.
     pub memory: PageCounter,
-    /// Swap slots in use here and below.
+    /// Swap slots charged here and below, and their limit. Version 1 charges a slot while its page is out of memory,
+    /// and has no limit.
     pub swap: PageCounter,
     /// `memory.soft_limit_in_bytes`, in pages.
     pub soft_limit: u64,

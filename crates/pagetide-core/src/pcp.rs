@@ -407,8 +407,9 @@ impl Zone {
     }
 }
 
-/// Loads what decides how far each block merges, the buddy of the next larger block: side by side, for one by one each
-/// load would be waited for. Changes nothing.
+/// Loads what decides how far each block merges: side by side, for one by one each load would be waited for. A page's own
+/// buddy has its descriptor in the same cache line, so it is the buddy of the next larger block. Of a larger block that is
+/// the second step, and the first is waited for as before; nearly all blocks are pages. Changes nothing.
 fn warm_neighbours(pages: &PageArray, blocks: &[Pfn], order: Order) {
     let mut loaded = 0;
     for pfn in blocks {

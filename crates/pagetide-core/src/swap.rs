@@ -22,7 +22,8 @@ struct Slot {
     cached: u32,
     /// A page-table entry refers to the slot.
     mapped: bool,
-    /// Group that pays for the slot, and for the page when it comes back.
+    /// Group that the slot is of, and that pays for the page when it comes back. Whether it pays for the slot as well
+    /// its counter knows.
     memcg: MemcgId,
     /// Shadow entry left by the evicted page.
     shadow: Shadow,
@@ -89,7 +90,7 @@ impl SwapArea {
         u64::from(self.free()) * 2 < u64::from(self.limit)
     }
 
-    /// Takes a slot for the swap cache of `pfn`, which `memcg` pays for. `None`: swap is full.
+    /// Takes a slot of `memcg` for the swap cache of `pfn`. `None`: swap is full.
     pub fn alloc(&mut self, pfn: Pfn, memcg: MemcgId) -> Option<SwapSlot> {
         if self.free() == 0 {
             return None;
@@ -148,7 +149,7 @@ impl SwapArea {
         Some(at)
     }
 
-    /// Frees a slot that nobody uses any more; returns who paid for it.
+    /// Frees a slot that nobody uses any more; returns whose it was.
     fn release_if_free(&mut self, slot: SwapSlot) -> Option<MemcgId> {
         if !self.slots[slot.idx()].is_free() {
             return None;
@@ -159,7 +160,7 @@ impl SwapArea {
         Some(core::mem::replace(&mut self.slots[slot.idx()].memcg, MemcgId::NONE))
     }
 
-    /// Group that pays for a slot in use.
+    /// Group that a slot in use is of.
     pub fn memcg(&self, slot: SwapSlot) -> MemcgId {
         self.slots[slot.idx()].memcg
     }
@@ -183,8 +184,8 @@ impl SwapArea {
         self.slots[slot.idx()].mapped = true;
     }
 
-    /// The page-table entry no longer refers to the slot; frees it unless it is cached. Returns who
-    /// paid for it, if it was freed.
+    /// The page-table entry no longer refers to the slot; frees it unless it is cached. Returns whose
+    /// it was, if it was freed.
     #[must_use = "the slot's charge has to go"]
     pub fn unmap(&mut self, slot: SwapSlot) -> Option<MemcgId> {
         debug_assert!(self.slots[slot.idx()].mapped, "{slot:?} is not mapped");
@@ -201,7 +202,7 @@ impl SwapArea {
     }
 
     /// Takes the frame out of the swap cache, leaving `shadow`; frees the slot unless mapped. Returns
-    /// who paid for it, if it was freed.
+    /// whose it was, if it was freed.
     #[must_use = "the slot's charge has to go"]
     pub fn remove_from_cache(&mut self, slot: SwapSlot, shadow: Shadow) -> Option<MemcgId> {
         debug_assert!(self.slots[slot.idx()].cached != 0, "{slot:?} is not cached");

@@ -89,11 +89,15 @@ impl<O: Owners> Manager<O> {
             self.lru_add_drain(ctx.cpu);
         }
         // The entry owns the page again; the slot goes when it is of no more use.
-        let page = &self.mem.pages[pfn.idx()];
-        let is_alone = page.place != Place::LruBatch;
-        let give_up_slot =
-            (write && is_alone || self.swap_is_full(page.memcg)) && !page.has(PageFlags::WRITEBACK);
         self.page_add_rmap(pfn);
+        let page = &self.mem.pages[pfn.idx()];
+        // Its owner may have locked it while it was in swap.
+        let is_locked = self.is_page_locked(page);
+        // Whoever writes gets a page of its own; slots are given up for others, too, if swap is short or the page cannot
+        // be swapped (Linux `should_try_to_free_swap`).
+        let is_alone = page.place != Place::LruBatch;
+        let is_useless = write && is_alone || is_locked || self.swap_is_full(page.memcg);
+        let give_up_slot = is_useless && !page.has(PageFlags::WRITEBACK);
         self.mem.work.rmap_walks += 1;
         self.swap_unmap(slot);
         if give_up_slot {
@@ -106,8 +110,7 @@ impl<O: Owners> Manager<O> {
         if self.era.activates_new_anon && !self.mem.pages[pfn.idx()].has(PageFlags::ACTIVE) {
             self.activate_page(ctx.cpu, pfn);
         }
-        // Its owner may have locked it while it was in swap.
-        if self.is_page_locked(&self.mem.pages[pfn.idx()]) {
+        if is_locked {
             self.mlock_page(pfn);
         }
     }

@@ -28,9 +28,13 @@ fn world_of(mebibytes: u64, nr_cpus: u16) -> World {
 }
 
 fn world_with(mebibytes: u64, nr_cpus: u16, config: Config) -> World {
+    world_with_swap(mebibytes, nr_cpus, config, 256 * MIB)
+}
+
+fn world_with_swap(mebibytes: u64, nr_cpus: u16, config: Config, swap: u64) -> World {
     let spec = NodeSpec::x86_64(mebibytes << 20, 0, 0);
     let mut machine = Machine::new(&[spec], nr_cpus, config).unwrap();
-    machine.swapon(1 << 16, 1 << 16, false);
+    machine.swapon(swap as u32, swap as u32, false);
     let mut world = World::new(machine);
     world.audit = false;
     world.disk_works = true;
@@ -156,33 +160,45 @@ fn a_group_stays_below_its_limit_and_the_machine_has_no_part_in_it() {
     assert!(it.swap.usage >= 8 * MIB);
 }
 
-/// A group of 8 MiB writes 16 MiB and reads them once. Slots that the group pays for then, and pages that are out of
-/// memory.
-fn slots_after_reading(cgroup: CgroupVersion, controls: &[(&str, &str)]) -> (u64, u64) {
-    let config = Config { cgroup, page_cluster: 0, ..Config::default() };
-    let mut world = world_with(64, 2, config);
-    let memcg = group(&mut world, ROOT, &[("memory.max", "8M")]);
-    for (name, text) in controls {
-        assert!(world.machine.write_group_control(memcg, name, text).unwrap().0.is_none());
-    }
-    let (mm, heap) = task(&mut world, memcg, 16 * MIB);
-    fill(&mut world, (mm, heap), 16 * MIB);
-    world.settle();
-    world.machine.audit().unwrap();
-    for page in 0..16 * MIB {
+/// A machine with groups of a version, and with so many slots of swap.
+fn world_of_version(cgroup: CgroupVersion, swap: u64) -> World {
+    world_with_swap(64, 2, Config { cgroup, page_cluster: 0, ..Config::default() }, swap)
+}
+
+fn read_all(world: &mut World, (mm, heap): (MmId, VmaId), pages: u64) {
+    for page in 0..pages {
         world.access(mm, heap, page, false);
     }
     world.settle();
     world.machine.audit().unwrap();
-    let out = 16 * MIB - resident(&world, (mm, heap), 16 * MIB);
+}
+
+/// A group of 8 MiB in another one writes 16 MiB and reads them once. Slots that the group pays for then, and pages that
+/// are out of memory.
+fn slots_after_reading(
+    cgroup: CgroupVersion,
+    above: &[(&str, &str)],
+    own: &[(&str, &str)],
+) -> (u64, u64) {
+    let mut world = world_of_version(cgroup, 256 * MIB);
+    let parent = group(&mut world, ROOT, above);
+    let memcg = group(&mut world, parent, &[("memory.max", "8M")]);
+    for (name, text) in own {
+        assert!(world.machine.write_group_control(memcg, name, text).unwrap().0.is_none());
+    }
+    let heap = task(&mut world, memcg, 16 * MIB);
+    fill(&mut world, heap, 16 * MIB);
+    read_all(&mut world, heap, 16 * MIB);
+    let out = 16 * MIB - resident(&world, heap, 16 * MIB);
     let slots = world.machine.memcgs()[memcg.idx()].swap.usage;
     assert!(out > 7 * MIB);
     // What is in use is counted anew when groups become those of the other version.
-    for version in ["v1", "v2", "v1"] {
+    let name = if cgroup == CgroupVersion::V1 { "v1" } else { "v2" };
+    for version in ["v1", "v2", name] {
         world.machine.set_policy("cgroup", version).unwrap().discard();
         world.machine.audit().unwrap();
     }
-    world.exit(mm);
+    world.exit(heap.0);
     world.settle();
     world.machine.audit().unwrap();
     assert_eq!(world.machine.memcgs()[memcg.idx()].swap.usage, 0);
@@ -191,17 +207,113 @@ fn slots_after_reading(cgroup: CgroupVersion, controls: &[(&str, &str)]) -> (u64
 
 #[test]
 fn a_page_that_is_only_read_keeps_its_slot_which_version_1_does_not_count() {
-    let (slots, _) = slots_after_reading(CgroupVersion::V2, &[]);
+    let (slots, _) = slots_after_reading(CgroupVersion::V2, &[], &[]);
     assert_eq!(slots, 16 * MIB);
     // Each page once, whether in memory or in swap.
-    let (slots, out) = slots_after_reading(CgroupVersion::V1, &[]);
+    let (slots, out) = slots_after_reading(CgroupVersion::V1, &[], &[]);
     assert!(slots <= out && out - slots < 64, "{slots} slots of {out} pages");
 }
 
 #[test]
 fn a_group_with_half_of_its_swap_in_use_gives_slots_up() {
-    let (slots, out) = slots_after_reading(CgroupVersion::V2, &[("memory.swap.max", "16M")]);
-    assert!(slots >= out && slots - out < 64, "{slots} slots of {out} pages");
+    let limit: &[_] = &[("memory.swap.max", "16M")];
+    for (above, own) in [(limit, &[][..]), (&[], limit)] {
+        let (slots, out) = slots_after_reading(CgroupVersion::V2, above, own);
+        assert!(slots >= out && slots - out < 64, "{slots} slots of {out} pages");
+    }
+}
+
+/// Linux does not ask for it there.
+#[test]
+fn in_version_1_the_limit_of_swap_limits_nothing() {
+    let (slots, _) = slots_after_reading(CgroupVersion::V1, &[], &[("memory.swap.max", "1M")]);
+    assert!(slots > 7 * MIB, "{slots} slots");
+}
+
+#[test]
+fn a_machine_with_half_of_its_swap_in_use_gives_slots_up_of_pages_in_a_batch_too() {
+    for (swap, gives_up) in [(20 * MIB, true), (64 * MIB, false)] {
+        let mut world = world_of_version(CgroupVersion::V2, swap);
+        let memcg = group(&mut world, ROOT, &[("memory.max", "8M")]);
+        let heap = task(&mut world, memcg, 20 * MIB);
+        fill(&mut world, heap, 20 * MIB);
+        read_all(&mut world, heap, 20 * MIB);
+        let out = 20 * MIB - resident(&world, heap, 20 * MIB);
+        let slots = world.machine.memcgs()[memcg.idx()].swap.usage;
+        let expected = if gives_up { out..out + 64 } else { 20 * MIB..20 * MIB + 1 };
+        assert!(expected.contains(&slots), "{slots} slots of {out} pages");
+    }
+}
+
+#[test]
+fn a_locked_page_gives_its_slot_up() {
+    let mut world = world_of_version(CgroupVersion::V2, 256 * MIB);
+    let memcg = group(&mut world, ROOT, &[("memory.max", "8M")]);
+    let heap = task(&mut world, memcg, 16 * MIB);
+    fill(&mut world, heap, 16 * MIB);
+    write(&mut world, heap.0, memcg, "memory.max", "max");
+    world.settle();
+    let out = |world: &World| 16 * MIB - resident(world, heap, 16 * MIB);
+    let slots = |world: &World| world.machine.memcgs()[memcg.idx()].swap.usage;
+    let before = (slots(&world), out(&world));
+    assert!(before.1 > 7 * MIB);
+    // The first half is what is out: half of that is locked before it is read back.
+    let locked = before.1 / 2;
+    world.machine.mlock(heap.1, 0, locked, CPU).unwrap();
+    read_all(&mut world, heap, 16 * MIB);
+    assert_eq!((slots(&world), out(&world)), (before.0 - locked, 0));
+}
+
+/// A task writes 16 MiB in a group of 8 MiB, which then may have all there is, reads them, and leaves the group to
+/// others.
+#[test]
+fn slots_of_pages_in_memory_outlive_their_group() {
+    for cgroup in [CgroupVersion::V1, CgroupVersion::V2] {
+        let mut world = world_of_version(cgroup, 256 * MIB);
+        let parent = group(&mut world, ROOT, &[]);
+        let memcg = group(&mut world, parent, &[("memory.max", "8M")]);
+        let heap = task(&mut world, memcg, 16 * MIB);
+        fill(&mut world, heap, 16 * MIB);
+        write(&mut world, heap.0, memcg, "memory.max", "max");
+        read_all(&mut world, heap, 16 * MIB);
+        let slots = |world: &World, memcg: MemcgId| world.machine.memcgs()[memcg.idx()].swap.usage;
+        let counted = slots(&world, memcg);
+        assert_eq!(counted > 0, cgroup == CgroupVersion::V2);
+        assert!(world.machine.swap().used() > 7 * MIB as u32);
+        world.machine.move_mm(heap.0, ROOT).unwrap().discard();
+        world.machine.remove_memcg(memcg).unwrap().discard();
+        world.machine.audit().unwrap();
+        assert_eq!(slots(&world, parent), counted);
+        // They go with what they belong to, and are off the parent's bill.
+        world.exit(heap.0);
+        world.settle();
+        world.machine.audit().unwrap();
+        assert_eq!((slots(&world, parent), world.machine.swap().used()), (0, 0));
+    }
+}
+
+/// Linux: `__mem_cgroup_try_charge_swap`.
+#[test]
+fn a_page_without_a_slot_is_an_event_of_its_group_in_version_2() {
+    let events = |cgroup, swap, controls: &[(&str, &str)]| {
+        let mut world = world_of_version(cgroup, swap);
+        let memcg = group(&mut world, ROOT, controls);
+        let heap = task(&mut world, memcg, 16 * MIB);
+        fill(&mut world, heap, 16 * MIB);
+        world.settle();
+        world.machine.audit().unwrap();
+        let [max, fail] = [MemoryEvent::SwapMax, MemoryEvent::SwapFail];
+        let peak = world.machine.memcgs()[memcg.idx()].swap.peak;
+        (event(&world, memcg, max), event(&world, memcg, fail), peak)
+    };
+    let limit = ("memory.max", "8M");
+    let (max, fail, peak) = events(CgroupVersion::V2, MIB, &[limit]);
+    assert!(max == 0 && fail > 0 && peak == MIB, "{max} {fail} {peak}");
+    let (max, fail, peak) =
+        events(CgroupVersion::V2, 256 * MIB, &[limit, ("memory.swap.max", "1M")]);
+    assert!(max == fail && fail > 0 && peak == MIB, "{max} {fail} {peak}");
+    let (max, fail, _) = events(CgroupVersion::V1, MIB, &[limit]);
+    assert_eq!((max, fail), (0, 0));
 }
 
 #[test]
@@ -346,8 +458,8 @@ fn lowering_a_limit_reclaims_or_fails_and_leaves_the_old_value() {
     assert!((0..10).any(|_| lower(&mut world) == Outcome::Minor));
     assert!(world.machine.memcg_usage(memcg) <= 8 * MIB);
     assert_eq!(world.machine.memcgs()[memcg.idx()].memory.max, 8 * MIB);
-    // No more swap: nothing can go, and version 1 says so.
-    world.machine.write_group_control(memcg, "memory.swap.max", "0").unwrap().1.discard();
+    // Anonymous memory is not to be swapped: nothing can go, and version 1 says so.
+    write(&mut world, heap.0, memcg, "memory.swappiness", "0");
     let outcome = write(&mut world, heap.0, memcg, "memory.limit_in_bytes", "1M");
     assert_eq!(outcome, Outcome::Refused(Errno::Ebusy));
     assert_eq!(world.machine.memcgs()[memcg.idx()].memory.max, 8 * MIB);

@@ -318,9 +318,12 @@ impl<O: Owners> Manager<O> {
         self.memcgs[memcg.idx()].swappiness.unwrap_or(self.config.swappiness)
     }
 
-    /// Slots that a group may still take (Linux `mem_cgroup_get_nr_swap_pages`).
+    /// Slots that a group may still take (Linux `mem_cgroup_get_nr_swap_pages`). Version 1 has no limit of swap alone.
     pub(crate) fn memcg_swap_left(&self, memcg: MemcgId) -> u64 {
         let mut left = u64::from(self.swap.free());
+        if self.era.counts_memory_and_swap {
+            return left;
+        }
         let mut at = memcg;
         while left > 0 && at.is_some() && at != ROOT {
             left = left.min(self.memcgs[at.idx()].swap.margin());

@@ -216,7 +216,8 @@ impl<'m> GroupView<'m> {
         }
     }
 
-    /// Swap slots in use, groups below included.
+    /// Swap slots charged, groups below included (`memory.swap.current`): those in use, in version 1 without those
+    /// whose page is in memory.
     pub fn swap_usage(self) -> u64 {
         self.group().swap.usage
     }

@@ -22,6 +22,7 @@ use crate::owners::Owners;
 use crate::owners::{Gone, References, Slot, Store};
 use crate::page::{PageFlags, Place};
 use crate::plugin::Judged;
+use crate::shadow::Shadow;
 use crate::units::{MemcgId, NodeId, Pfn, SwapSlot, HPAGE_PMD_NR, SWAP_CLUSTER_MAX};
 use crate::vmstat::{Event, NodeStat};
 use alloc::vec::Vec;
@@ -256,18 +257,20 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// Takes a swap slot for a page, if its group may have one more (Linux `folio_alloc_swap`).
+    /// Takes a swap slot for a page, and gives it back if its group may not have one more (Linux `folio_alloc_swap`).
     fn swap_alloc(&mut self, pfn: Pfn) -> Option<SwapSlot> {
         let memcg = self.mem.pages[pfn.idx()].memcg;
-        let charged = self.try_charge_swap(memcg);
-        let slot = if charged { self.swap.alloc(pfn, memcg) } else { None };
-        if slot.is_none() {
-            self.memory_event(memcg, MemoryEvent::SwapFail);
-            if charged {
-                self.uncharge_cached_swap(memcg);
-            }
+        let slot = self.swap.alloc(pfn, memcg);
+        if slot.is_some() && self.try_charge_swap(memcg) {
+            return slot;
         }
-        slot
+        if !self.era.counts_memory_and_swap {
+            self.memory_event(memcg, MemoryEvent::SwapFail);
+        }
+        if let Some(slot) = slot {
+            let _ = self.swap.remove_from_cache(slot, Shadow::NONE);
+        }
+        None
     }
 
     /// One page of `shrink_folio_list`. A freed page has left its owner but not its memory.

@@ -255,7 +255,7 @@ pub const CASES: &[Case] = &[
     case("read-ahead", grade(6, 0.1, 1.01), grade(16, 0.2, 1.01), time(20, 3.4, 0), &[]),
     case("scan", grade(6, 0.1, 1.01), grade(16, 0.2, 1.01), time(23, 7.6, 0), &[]),
     case("swap", grade(20, 0.8, 1.04), grade(53, 1.8, 1.34), time(53, 5.6, 0), &[]),
-    case("swap-max", grade(12, 0.1, 1.00), grade(97, 0.2, 1.02), time(26, 17.1, 0), &[]),
+    case("swap-max", grade(12, 0.1, 1.00), grade(97, 0.2, 1.02), time(26, 17.3, 0), &[]),
     case("watermarks", grade(12, 3.1, 1.13), grade(56, 1.4, 1.13), time(71, 9.7, 7), &[]),
     case("watermarks-long", grade(12, 0.3, 1.33), grade(33, 1.5, 1.33), time(48, 11.7, 5), &[]),
     case("zipf", grade(10, 0.2, 1.00), grade(34, 0.7, 1.07), time(28, 6.0, 0), &[]),

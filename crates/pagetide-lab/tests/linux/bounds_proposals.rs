@@ -10,8 +10,9 @@ const BOOSTED_DMA: &str =
     passes over all pages of the other, twice: that is half of `pgscan_anon` while memory is filled. Ours is at work.";
 
 const STATES: &str =
-    "The states of few pages at the end of a phase; and while memory is filled kswapd passes once over all pages for the \
-    small DMA zone alone, 47 600 of its 62 000 (`pgskip_dma32`). Here it is at work then, and does not.";
+    "The states of few pages at the end of a phase; and while memory is filled (`fill.read`) kswapd passes once over all \
+    pages for the small DMA zone alone: in each variant some 46 000 (`pgskip_dma32`) of the 62 000 or 63 000 that it scans \
+    (`pgscan_kswapd`). Here it is at work then, and does not.";
 
 const SMALL_ZONE: &str =
     "Which of the daemons first finds the small DMA zone short, and so how much is swapped out for its sake. Small \

@@ -21,6 +21,7 @@ use super::span::{Sink, Span};
 use crate::model::{Expectation, Reference, Setup};
 use crate::workload::Keys;
 use pagetide_core::config::CgroupVersion;
+use pagetide_core::control::GroupControl;
 use std::cell::RefCell;
 use std::path::Path;
 
@@ -74,9 +75,16 @@ pub(super) fn setup(raw: &raw::Scenario, at: Span, base_dir: &Path, sink: &mut S
         asked_of_groups: report::asked_of_groups(raw),
         time_limit_ns: limit.map_or(DEFAULT_TIME_LIMIT_NS, |limit| limit.value.0),
     };
-    if let Some(at) = without_memory.filter(|_| setup.cgroup_version() == CgroupVersion::V1) {
+    if setup.cgroup_version() == CgroupVersion::V1 {
         let hint = "some control file is of version 1: leave that out, or this";
-        sink.hinted(at, "cgroup version 1 has no `cgroup.subtree_control`", hint);
+        if let Some(at) = without_memory {
+            sink.hinted(at, "cgroup version 1 has no `cgroup.subtree_control`", hint);
+        }
+        // Others of version 2 mean the same there, or add to it. A limit of swap alone would limit nothing.
+        let writes = list.iter().flat_map(|group| &group.controls.writes);
+        for write in writes.filter(|write| write.name.value == GroupControl::SwapMax.name()) {
+            sink.hinted(write.name.span, "cgroup version 1 has no `memory.swap.max`", hint);
+        }
     }
     setup
 }

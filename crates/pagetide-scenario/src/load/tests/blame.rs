@@ -109,3 +109,12 @@ fn a_row_may_be_like_a_cache_that_names_are_made_of() {
         assert!(only(&rows)[0].contains("no metric is like"), "{row}: no task makes names");
     }
 }
+
+#[test]
+fn a_limit_of_swap_in_version_1_is_a_mistake() {
+    let group = "[[group]]\nname = \"g\"\n\"memory.swap.max\" = \"8M\"\n";
+    sound(&format!("{SOUND}{group}"));
+    let [message, hint] = only(&format!("{group}memory.swappiness = 3\n"));
+    assert_eq!(message, "cgroup version 1 has no `memory.swap.max`");
+    assert_eq!(hint, "some control file is of version 1: leave that out, or this");
+}
