@@ -259,6 +259,7 @@ fn a_locked_page_gives_its_slot_up() {
     assert!(before.1 > 7 * MIB);
     // The first half is what is out: half of that is locked before it is read back.
     let locked = before.1 / 2;
+    assert_eq!(resident(&world, heap, locked), 0);
     world.machine.mlock(heap.1, 0, locked, CPU).unwrap();
     read_all(&mut world, heap, 16 * MIB);
     assert_eq!((slots(&world), out(&world)), (before.0 - locked, 0));
@@ -303,6 +304,7 @@ fn a_page_without_a_slot_is_an_event_of_its_group_in_version_2() {
         world.settle();
         world.machine.audit().unwrap();
         let [max, fail] = [MemoryEvent::SwapMax, MemoryEvent::SwapFail];
+        assert!(world.machine.mem.vmstat.get(Event::Pswpout) >= MIB, "all of the swap was used");
         let peak = world.machine.memcgs()[memcg.idx()].swap.peak;
         (event(&world, memcg, max), event(&world, memcg, fail), peak)
     };

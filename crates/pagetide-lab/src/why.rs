@@ -261,7 +261,11 @@ impl Facts<'_> {
                 true => format!(" ({} of it by kswapd, as the machine was short)", percent(kswapd)),
                 false => format!(" (most of it by tasks, {})", self.why_by_tasks(column, loser)),
             };
-            for other in groups.iter().filter(|group| *group != loser) {
+            let setup = &self.report.plan.scenario.variants[column].setup;
+            // What was taken from a group was taken from those around it, too: the same pages are told once.
+            let is_told =
+                |group: &str| is_within(setup, group, loser) || is_within(setup, loser, group);
+            for other in groups.iter().filter(|group| !is_told(group)) {
                 let too = self.lost(column, other);
                 if too >= WORTH_NAMING * lost {
                     text += &format!(", and from {other} {}", bytes(too));
@@ -313,15 +317,21 @@ impl Facts<'_> {
 const LIMITS: [GroupControl; 3] =
     [GroupControl::Max, GroupControl::High, GroupControl::LimitInBytes];
 
+/// A group, or each of its copies, and the groups around it.
+fn around<'a>(setup: &'a Setup, group: &'a str) -> impl Iterator<Item = usize> + 'a {
+    let is_it = move |at: &usize| Owner::new(&setup.groups[*at].name).family().name == group;
+    let its = (0..setup.groups.len()).filter(is_it);
+    its.flat_map(|at| std::iter::successors(Some(at), |at| setup.groups[*at].parent))
+}
+
+/// Whether a group is another one, or in it.
+fn is_within(setup: &Setup, group: &str, other: &str) -> bool {
+    around(setup, group).any(|at| Owner::new(&setup.groups[at].name).family().name == other)
+}
+
 /// Whether a task writes one of these controls of a group, of one of its copies, or of a group around it.
 fn is_written(setup: &Setup, group: &str, controls: &[GroupControl]) -> bool {
-    let is_of_it = |target: usize| {
-        let inside = setup.groups.iter().enumerate();
-        let mut inside = inside.filter(|(_, it)| Owner::new(&it.name).family().name == group);
-        inside.any(|(at, _)| {
-            std::iter::successors(Some(at), |at| setup.groups[*at].parent).any(|at| at == target)
-        })
-    };
+    let is_of_it = |target: usize| around(setup, group).any(|at| at == target);
     setup.tasks.iter().flat_map(|task| &task.phases).any(|phase| match &phase.workload {
         Workload::WriteControl(WriteControl { write: Write::Group(target, write) }) => {
             controls.contains(&write.control) && is_of_it(*target)

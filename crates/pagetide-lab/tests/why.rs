@@ -105,6 +105,34 @@ fn a_group_at_its_limit_is_why_its_task_waits() {
     assert!(!said.iter().any(|sentence| sentence.starts_with("kswapd")), "{said:#?}");
 }
 
+/// What was taken from a group was taken from those around it, too, and is told once.
+#[test]
+fn what_a_group_lost_is_not_told_of_the_group_around_it_again() {
+    let report = report(
+        r#"
+        repeats = 1
+        machine = { memory = "256MiB", swap = "256MiB", cpus = 2 }
+        [[group]]
+        name = "pod"
+        [[group]]
+        name = "jobs"
+        parent = "pod"
+        "memory.max" = "32MiB"
+        [[task]]
+        name = "batch"
+        group = "jobs"
+        workload = "touch"
+        size = "64MiB"
+        passes = 3
+        "#,
+    );
+    assert_eq!(mean(&report, 0, "pod.pgsteal"), mean(&report, 0, "jobs.pgsteal"));
+    let said = sentences(&report);
+    let last = said.last().unwrap();
+    assert!(last.starts_with("Reclaim took from group "), "{said:#?}");
+    assert!(!last.contains(", and from "), "{said:#?}");
+}
+
 #[test]
 fn kswapd_is_busy_while_a_file_is_read_through_a_small_machine() {
     let report = report(

@@ -3,10 +3,8 @@
 //!
 //! Invariant: what is refused here would have ended the run, or the process, and nothing else is.
 
-use crate::run::{
-    caches_of, thing_caches_of, tune_cache, SimError, GROUP_FILES, LEGACY_GROUP_FILES,
-};
-use pagetide_core::config::{CgroupVersion, Config, KmemAccounting, MemoryProtection};
+use crate::run::{caches_of, files_of_groups, thing_caches_of, tune_cache, SimError};
+use pagetide_core::config::{Config, KmemAccounting, MemoryProtection};
 use pagetide_core::node::NodeSpec;
 use pagetide_core::page::Page;
 use pagetide_core::process::Machine;
@@ -95,17 +93,13 @@ pub fn tables(setup: &Setup) -> u64 {
 
 /// Names of the files that a run leaves, of groups that are there from the start or are made.
 pub fn group_files(setup: &Setup) -> Vec<String> {
-    let legacy = match setup.cgroup_version() {
-        CgroupVersion::V1 => &LEGACY_GROUP_FILES[..],
-        CgroupVersion::V2 => &[],
-    };
     let mut paths: Vec<String> = Vec::new();
     for group in &setup.groups {
         let above = group.parent.map_or("/sys/fs/cgroup", |parent| paths[parent].as_str());
         paths.push(format!("{above}/{}", group.name));
     }
     paths.push("/sys/fs/cgroup".to_owned());
-    let names = || GROUP_FILES.iter().chain(legacy);
+    let names = || files_of_groups(setup);
     paths.iter().flat_map(|path| names().map(move |name| format!("{path}/{name}"))).collect()
 }
 

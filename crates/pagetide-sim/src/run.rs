@@ -41,16 +41,27 @@ const START_JITTER_NS: u64 = 4_000_000;
 pub(crate) const FILE_GAP: u64 = 64 << 30;
 
 /// Files of every group in a record with files.
-pub(crate) const GROUP_FILES: [&str; 4] =
+const GROUP_FILES: [&str; 4] =
     ["memory.current", "memory.stat", "memory.events", "memory.pressure"];
-/// Those that groups of version 1 have besides.
-pub(crate) const LEGACY_GROUP_FILES: [&str; 5] = [
+/// Those that only groups of version 2 have besides.
+const SWAP_GROUP_FILES: [&str; 2] = ["memory.swap.current", "memory.swap.events"];
+/// Those that only groups of version 1 have besides.
+const LEGACY_GROUP_FILES: [&str; 5] = [
     "memory.kmem.limit_in_bytes",
     "memory.kmem.usage_in_bytes",
     "memory.kmem.max_usage_in_bytes",
     "memory.kmem.failcnt",
     "memory.kmem.slabinfo",
 ];
+
+/// Files of a setup's groups in a record with files.
+pub(crate) fn files_of_groups(setup: &Setup) -> impl Iterator<Item = &'static str> {
+    let others = match setup.cgroup_version() {
+        CgroupVersion::V1 => &LEGACY_GROUP_FILES[..],
+        CgroupVersion::V2 => &SWAP_GROUP_FILES[..],
+    };
+    GROUP_FILES.iter().chain(others).copied()
+}
 
 /// What a caller may want besides the record.
 #[derive(Clone, Debug, Default)]
@@ -576,10 +587,6 @@ fn node_spec((index, node): (usize, &model::Node), page_size: PageSize) -> NodeS
 
 fn files(world: &World, setup: &Setup) -> Vec<(String, String)> {
     let machine = &world.machine;
-    let legacy = match setup.cgroup_version() {
-        CgroupVersion::V1 => &LEGACY_GROUP_FILES[..],
-        CgroupVersion::V2 => &[],
-    };
     let mut files = vec![
         ("/proc/zoneinfo".to_owned(), machine.proc_zoneinfo()),
         ("/proc/buddyinfo".to_owned(), machine.proc_buddyinfo()),
@@ -599,7 +606,7 @@ fn files(world: &World, setup: &Setup) -> Vec<(String, String)> {
             let path = format!("{parent}/{}", group.name);
             paths.insert(memcg, path);
         }
-        for name in GROUP_FILES.iter().chain(legacy) {
+        for name in files_of_groups(setup) {
             if let Ok(text) = machine.read_group_control(memcg, name, world.now) {
                 files.push((format!("{}/{name}", paths[&memcg]), text));
             }

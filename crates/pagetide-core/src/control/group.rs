@@ -77,7 +77,7 @@ group_controls! {
     High = "memory.high", MAX, "bytes", V2, Linux("4.5"), default "max";
     /// The limit.
     Max = "memory.max", MAX, "bytes", V2, Linux("4.5"), default "max";
-    /// The limit of swap (version 2: where groups are of version 1 it limits nothing).
+    /// The limit of swap (version 2; it does not go with a file of version 1).
     SwapMax = "memory.swap.max", MAX, "bytes", V2, Linux("4.5"), default "max";
     /// Whether the OOM killer kills the tasks of the group, and of those in it, all together. A task with
     /// `oom_score_adj = -1000` is spared.

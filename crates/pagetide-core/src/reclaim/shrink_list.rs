@@ -238,11 +238,11 @@ impl<O: Owners> Manager<O> {
             Verdict::Freed => freed.push(pfn),
             Verdict::Keep => self.putback_page(pfn),
             Verdict::Activate => {
-                // A page that stays gives its swap slot up when swap runs short.
+                // A page that stays gives its swap slot up when swap runs short, or if it cannot be swapped.
                 if page.has(PageFlags::SWAPCACHE)
                     && page.mapcount > 0
                     && !page.has(PageFlags::WRITEBACK)
-                    && self.swap_is_full(page.memcg)
+                    && (page.has(PageFlags::MLOCKED) || self.swap_is_full(page.memcg))
                 {
                     self.delete_from_swap_cache(pfn, Default::default());
                     self.mem.pages[pfn.idx()].set(PageFlags::DIRTY);

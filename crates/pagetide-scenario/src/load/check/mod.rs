@@ -80,10 +80,17 @@ pub(super) fn setup(raw: &raw::Scenario, at: Span, base_dir: &Path, sink: &mut S
         if let Some(at) = without_memory {
             sink.hinted(at, "cgroup version 1 has no `cgroup.subtree_control`", hint);
         }
-        // Others of version 2 mean the same there, or add to it. A limit of swap alone would limit nothing.
-        let writes = list.iter().flat_map(|group| &group.controls.writes);
-        for write in writes.filter(|write| write.name.value == GroupControl::SwapMax.name()) {
-            sink.hinted(write.name.span, "cgroup version 1 has no `memory.swap.max`", hint);
+        // Pagetide takes others of version 2 there and does what they say. A limit of swap alone would limit nothing.
+        let at_start = list.iter().flat_map(|group| &group.controls.writes);
+        let at_start = at_start.map(|write| (&write.name.value, write.name.span));
+        let by_tasks = raw.workloads().filter_map(|workload| match workload {
+            Keys::WriteControl(keys) => keys.control.as_ref(),
+            _ => None,
+        });
+        let by_tasks = by_tasks.map(|control| (&control.value.0, control.span));
+        let swap_max = GroupControl::SwapMax.name();
+        for (_, at) in at_start.chain(by_tasks).filter(|(name, _)| *name == swap_max) {
+            sink.hinted(at, "cgroup version 1 has no `memory.swap.max`", hint);
         }
     }
     setup

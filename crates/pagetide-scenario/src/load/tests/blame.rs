@@ -117,4 +117,9 @@ fn a_limit_of_swap_in_version_1_is_a_mistake() {
     let [message, hint] = only(&format!("{group}memory.swappiness = 3\n"));
     assert_eq!(message, "cgroup version 1 has no `memory.swap.max`");
     assert_eq!(hint, "some control file is of version 1: leave that out, or this");
+    // A task may write it as well.
+    let group = "[[group]]\nname = \"g\"\nmemory.swappiness = 3\n";
+    let write = "[[task]]\nname = \"w\"\nworkload = \"write-control\"\ntarget = \"g\"\n\
+        control = \"memory.swap.max\"\ntext = \"8M\"\n";
+    assert_eq!(only(&format!("{group}{write}")), [message, hint]);
 }
