@@ -246,6 +246,10 @@ impl World {
 
     /// Wakes the first thread when there is nothing left to serve: it ends the phase.
     fn end_load_if_over(&mut self, leader: usize) {
+        // Who is to end was woken for that, and looks at nothing here any more.
+        if self.tasks[leader].blocked != Blocked::Sleeping {
+            return;
+        }
         let Some(service) = &mut self.tasks[leader].service else { return };
         if !service.is_over() {
             return;
