@@ -530,7 +530,8 @@ class Group(_Table):
             together. A task with `oom_score_adj = -1000` is spared. Default: 0. Since: Linux 4.19.
         memory_soft_limit_in_bytes: Groups above their soft limit are reclaimed from first (version 1).
             Default: -1, bytes. Since: Linux 2.6.31.
-        memory_swap_max: The limit of swap. Default: max, bytes. Since: Linux 4.5.
+        memory_swap_max: The limit of swap (version 2; it does not go with a file of version 1). Default: max,
+            bytes. Since: Linux 4.5.
         memory_swappiness: As vm.swappiness (version 1). Default: the parent's. Since: Linux 2.6.29.
         parent: The group it is in (default: the root).
         subtree_control: Whether groups in it have a memory controller; without one this group pays for them.
