@@ -6,7 +6,6 @@
 //!
 //! Invariant: a line counts pages that reclaim freed, whoever asked for them.
 
-#![allow(missing_docs)] // criterion's macros make public items
 
 use criterion::measurement::WallTime;
 use criterion::{criterion_group, BatchSize, Criterion};

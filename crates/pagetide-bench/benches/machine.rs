@@ -1,7 +1,6 @@
 //! The hot paths of the whole machine: a resident touch, and a fault that takes its memory from
 //! another page.
 
-#![allow(missing_docs)] // criterion's macros make public items
 
 use criterion::{criterion_group, criterion_main, Criterion};
 use pagetide_bench::clock::CpuTime;

@@ -27,7 +27,6 @@ pub struct Payer {
 pub struct Kernel {
     /// Runs the machine, which is its manager.
     pub executor: Executor<Processes, NoBytes>,
-    /// Its cache.
     pub cache: CacheId,
 }
 

@@ -40,6 +40,7 @@
 //! reading order.
 #![no_std]
 #![forbid(unsafe_code)]
+#![warn(missing_docs)]
 
 extern crate alloc;
 #[cfg(any(test, feature = "std"))]

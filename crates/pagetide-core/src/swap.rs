@@ -15,7 +15,6 @@ use alloc::vec::Vec;
 /// Slots in a run that allocation fills before it looks elsewhere (Linux `SWAPFILE_CLUSTER`).
 pub const SWAPFILE_CLUSTER: u32 = 256;
 
-/// One slot.
 #[derive(Clone, Copy, Debug, PartialEq, State)]
 struct Slot {
     /// Frame in the swap cache plus 1, or 0.

@@ -89,7 +89,6 @@ impl ZoneStat {
         }
     }
 
-    /// Adds `pages` `times` times.
     pub(crate) fn add_each(&mut self, pages: i64, times: u32) {
         let mut times = times;
         // One at a time, also what a lower threshold has left.

@@ -11,6 +11,8 @@
 //! Invariant: a field without an attribute is hashed, so a new field cannot be forgotten. The derive refuses
 //! types with generic parameters: these types implement `State` by hand.
 
+#![warn(missing_docs)]
+
 use proc_macro::{Delimiter, Group, TokenStream, TokenTree};
 use std::fmt::Write;
 use std::iter::Peekable;

@@ -19,11 +19,9 @@ pub const PATH: &str = "pagetide.conf";
 pub struct Config {
     /// The scenario file.
     pub scenario: PathBuf,
-    /// The variant.
     pub variant: String,
     /// Changes of the scenario.
     pub sets: Vec<(String, String)>,
-    /// Variants to add.
     pub added: Vec<AddedVariant>,
     /// Modules to load.
     pub modules: Vec<PathBuf>,

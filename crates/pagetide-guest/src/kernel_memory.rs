@@ -24,7 +24,6 @@ pub struct KernelMemory {
     first_charged: u32,
     /// Blocks asked for.
     asked: u64,
-    /// And got.
     got: u64,
 }
 

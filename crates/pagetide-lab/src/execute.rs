@@ -44,14 +44,12 @@ pub enum Outcome {
 pub enum Progress<'a> {
     /// A run begins; `clock` will show its virtual nanoseconds.
     Started {
-        /// The job.
         job: Job,
         /// Virtual nanoseconds done.
         clock: &'a Arc<AtomicU64>,
     },
     /// A run ended.
     Ended {
-        /// The job.
         job: Job,
         /// How.
         outcome: &'a Outcome,

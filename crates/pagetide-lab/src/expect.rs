@@ -28,7 +28,6 @@ pub struct Judged<'a> {
 /// The runs of one variant.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OfVariant {
-    /// The variant.
     pub variant: String,
     /// Runs that finished.
     pub runs: usize,
@@ -39,7 +38,6 @@ pub struct OfVariant {
 /// A run that does not meet an expectation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Failed {
-    /// Its seed.
     pub seed: u64,
     /// What it has instead: the metrics of the first comparison that fails.
     pub seen: String,

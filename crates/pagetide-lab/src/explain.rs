@@ -69,7 +69,6 @@ impl Kind {
 /// One of several values, or of several keys.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Choice {
-    /// Its name.
     pub name: String,
     /// What it means.
     pub about: String,
@@ -78,9 +77,7 @@ pub struct Choice {
 /// A name, and all that is declared of it. What does not apply is empty.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Topic {
-    /// The name.
     pub name: String,
-    /// What it is.
     pub kind: Kind,
     /// What it means.
     pub about: String,

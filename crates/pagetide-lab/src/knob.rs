@@ -32,7 +32,6 @@ pub struct Knob {
     pub is_list: bool,
 }
 
-/// One value of a knob.
 #[derive(Clone, Debug, PartialEq)]
 pub struct KnobValue {
     /// The text to set.

@@ -61,7 +61,6 @@ impl Counted {
 /// A price, with those that the single runs would give.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Priced {
-    /// Of what.
     pub price: Price,
     /// Nanoseconds, by the medians of all runs.
     pub ns: u64,
@@ -80,7 +79,6 @@ pub struct Found {
     pub fitted: Fitted,
     /// Both worlds' counts.
     pub counted: Vec<Counted>,
-    /// Runs.
     pub runs: usize,
     /// How far apart the times of a phase are: half of the runs are within this part of the median.
     pub spread: Vec<(String, f64)>,

@@ -47,17 +47,14 @@ pub struct Curve {
 pub struct Point {
     /// Bytes of the cache.
     pub size: u64,
-    /// Its pages.
     pub pages: u64,
     /// Records of the trace.
     pub requests: u64,
     /// Those that waited for a read in the simulator.
     pub misses: u64,
-    /// Of all.
     pub miss_ratio: f64,
     /// Those that an exact LRU list of so many pages misses.
     pub lru_misses: u64,
-    /// Of all.
     pub lru_miss_ratio: f64,
 }
 

@@ -19,7 +19,6 @@ pub enum Output {
     Explain,
 }
 
-/// The schema of an output.
 pub fn schema(output: Output) -> Value {
     let (title, mut schema) = match output {
         Output::Run => ("pagetide run --format json", run()),

@@ -23,7 +23,6 @@ pub struct Plan {
 pub struct Job {
     /// Index into the scenario's variants.
     pub variant: usize,
-    /// Its seed.
     pub seed: u64,
 }
 

@@ -22,7 +22,6 @@ pub struct Report {
     pub columns: Vec<Column>,
     /// What the runs want the reader to know, without repetitions.
     pub notes: Vec<String>,
-    /// Runs that failed.
     pub failures: Vec<FailedRun>,
     /// Number of runs that were not made because the user cancelled.
     pub cancelled: usize,
@@ -46,7 +45,6 @@ pub struct Column {
 /// How one run of a variant went over time.
 #[derive(Clone, Debug)]
 pub struct OverTime {
-    /// Its seed.
     pub seed: u64,
     /// Bytes in a page of the machine.
     pub page_size: u64,
@@ -84,7 +82,6 @@ impl Series {
 pub struct Sample {
     /// Seed of its run.
     pub seed: u64,
-    /// The value.
     pub value: f64,
     /// Why it is no measurement, if it is none.
     pub ended: Option<Ended>,
@@ -93,7 +90,6 @@ pub struct Sample {
 /// How many runs of a variant have values of work that was not done to its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EndedRuns {
-    /// The variant.
     pub variant: String,
     /// What ended the work.
     pub ended: Ended,
@@ -103,12 +99,9 @@ pub struct EndedRuns {
     pub finished: usize,
 }
 
-/// A run that failed.
 #[derive(Clone, Debug)]
 pub struct FailedRun {
-    /// Its variant.
     pub variant: String,
-    /// Its seed.
     pub seed: u64,
     /// Why.
     pub failure: Failure,

@@ -98,7 +98,6 @@ pub(crate) struct Row {
     pub key: String,
     /// How its values are printed.
     pub scale: Scale,
-    /// Ours.
     pub ours: Vec<Cell>,
     /// The published ones, if there are any.
     pub published: Option<Vec<Cell>>,

@@ -76,7 +76,6 @@ pub struct Difference {
     pub is_rate: bool,
     /// In the first variant.
     pub before: Summary,
-    /// In this one.
     pub after: Summary,
     /// From the one mean to the other.
     pub change: Change,

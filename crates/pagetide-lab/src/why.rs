@@ -45,7 +45,6 @@ pub fn render(report: &Report, width: usize) -> String {
     }
 }
 
-/// The sentences.
 pub fn sentences(report: &Report) -> Vec<String> {
     if report.columns.is_empty() || !report.has_data() {
         return Vec::new();

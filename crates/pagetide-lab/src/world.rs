@@ -92,7 +92,6 @@ pub struct Simulator {
 pub struct Observed {
     /// Name of its variant.
     pub variant: String,
-    /// Its seed.
     pub seed: u64,
     /// Who is told.
     pub sinks: Vec<Sink>,

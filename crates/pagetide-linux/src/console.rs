@@ -30,7 +30,6 @@ pub struct Report {
     pub ready: bool,
     /// Files of the kernel by path; of several readings the last.
     pub texts: BTreeMap<String, String>,
-    /// Snapshots.
     pub snapshots: Vec<Snapshot>,
     /// Of a task's phase (numbers of both): what its program takes to make its operations, in nanoseconds, and how
     /// many there are. Of several rounds the last.
@@ -78,7 +77,6 @@ pub struct Snapshot {
 pub struct CpuTimes {
     /// Of the task, before it reported.
     pub before: u64,
-    /// And after.
     pub after: u64,
     /// Of all kswapds.
     pub kswapd: u64,

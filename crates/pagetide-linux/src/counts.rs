@@ -28,11 +28,8 @@ const GROWING: [&str; 7] = [
 /// Which run a record is of.
 #[derive(Clone, Copy, Debug)]
 pub struct RunName<'a> {
-    /// Scenario.
     pub scenario: &'a str,
-    /// Variant.
     pub variant: &'a str,
-    /// Seed.
     pub seed: u64,
 }
 

@@ -19,11 +19,9 @@ pub const SWAP: &str = "swap";
 /// Requests of a disk, and the time they took together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DiskTimes {
-    /// Reads.
     pub reads: u64,
     /// Their time, ms.
     pub read_ms: u64,
-    /// Writes.
     pub writes: u64,
     /// Their time, ms.
     pub write_ms: u64,

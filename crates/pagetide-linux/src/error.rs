@@ -36,7 +36,6 @@ pub enum LinuxError {
         "{kernel} has no {file}, which policy {} = {choice} needs", choice.policy().name()
     )]
     NoSwitch {
-        /// The kernel.
         kernel: String,
         /// The variant that is to be compared.
         choice: PolicyChoice,
@@ -46,7 +45,6 @@ pub enum LinuxError {
     /// The kernel's modules are not where they belong.
     #[error("no module `{module}` for {}: looked below {}", kernel.display(), below.display())]
     NoModule {
-        /// The kernel.
         kernel: PathBuf,
         /// Where its modules should be.
         below: PathBuf,
@@ -83,7 +81,6 @@ pub enum LinuxError {
     /// A file cannot be read or written.
     #[error("{}: {error}", path.display())]
     File {
-        /// Which.
         path: PathBuf,
         /// What the system says.
         error: io::Error,
@@ -155,7 +152,6 @@ fn tail(console: &[String]) -> String {
 }
 
 impl LinuxError {
-    /// An error of a file.
     pub fn file(path: &Path, error: io::Error) -> LinuxError {
         LinuxError::File { path: path.to_owned(), error }
     }

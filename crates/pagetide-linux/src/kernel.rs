@@ -12,7 +12,6 @@ const CACHE: &str = "pagetide/kernel";
 /// A kernel on this host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kernel {
-    /// The image.
     pub image: PathBuf,
     /// Its version, as in the file's name: `6.1.0-1-cloud-amd64`.
     pub version: String,

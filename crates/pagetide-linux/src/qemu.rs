@@ -73,9 +73,7 @@ pub fn version() -> Result<String, LinuxError> {
 /// A machine to start.
 #[derive(Clone, Debug)]
 pub struct Machine {
-    /// Its accelerator.
     pub accelerator: Accelerator,
-    /// CPUs.
     pub cpus: u16,
     /// Bytes of memory of each node.
     pub nodes: Vec<u64>,

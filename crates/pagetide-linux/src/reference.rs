@@ -28,9 +28,7 @@ const FORMAT: u32 = 1;
 pub struct Reference {
     /// Version of the format.
     pub format: u32,
-    /// Scenario.
     pub scenario: String,
-    /// Variant.
     pub variant: String,
     /// Version of Pagetide that recorded it.
     pub recorded_by: String,
@@ -143,7 +141,6 @@ impl Reference {
         program_times::apply(&self.metrics, setup);
     }
 
-    /// The records of its runs.
     pub fn records(&self) -> Vec<RunRecord> {
         let record = |(index, &seed): (usize, &u64)| RunRecord {
             scenario: self.scenario.clone(),

@@ -39,7 +39,6 @@ const MOUNTED_OVER: [&str; 4] = ["/dev", "/proc", "/sys", "/disks"];
 /// What to boot, how, and for how long.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The kernel.
     pub kernel: KernelName,
     /// The guest program; else the one beside the running program.
     pub guest: Option<PathBuf>,
@@ -56,11 +55,9 @@ pub struct Options {
 /// A scenario as the guest reads it.
 #[derive(Clone, Copy, Debug)]
 pub struct Job<'a> {
-    /// Its file.
     pub file: &'a Path,
     /// Its name.
     pub scenario: &'a str,
-    /// The variant.
     pub variant: &'a Variant,
     /// Changes on the command line.
     pub sets: &'a [(String, String)],

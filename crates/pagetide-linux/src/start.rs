@@ -29,7 +29,6 @@ pub struct Start {
 /// A zone at that moment; everything in pages.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct StartZone {
-    /// Its node.
     pub node: u32,
     /// `DMA32` and so on.
     pub name: String,

@@ -299,7 +299,6 @@ impl Machine {
     }
 }
 
-/// A file of /proc.
 pub fn proc_file(
     machine: &pagetide_core::process::Machine,
     file: &str,

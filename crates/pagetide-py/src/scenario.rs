@@ -152,7 +152,6 @@ fn refused_by(py: Python<'_>, refused: &Refused) -> PyErr {
 }
 
 impl Scenario {
-    /// A checked scenario.
     fn checked(py: Python<'_>, source: Source, overrides: Overrides) -> PyResult<Scenario> {
         let inner = Inner::new(source, overrides, pagetide_lab::VERSION.to_owned());
         inner.model(py)?;

@@ -13,7 +13,6 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 pub struct Source {
     /// What messages call it; its stem is the scenario's name by default.
     pub name: String,
-    /// The text.
     pub text: String,
     /// Where its paths start.
     pub place: Place,
@@ -22,7 +21,6 @@ pub struct Source {
 /// Where paths of a scenario start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// At a directory.
     Directory(PathBuf),
     /// At that of the shipped experiment of the name, whose traces the extension carries.
     Shipped(String),
@@ -45,7 +43,6 @@ impl Place {
 /// A scenario, and the shipped traces for as long as it is used.
 #[derive(Debug)]
 pub struct Loaded {
-    /// The scenario.
     pub scenario: Scenario,
     _traces: Option<Arc<Traces>>,
 }
@@ -60,7 +57,6 @@ impl Loaded {
 /// Why there is no scenario.
 #[derive(Debug)]
 pub enum Refused {
-    /// It has mistakes.
     Mistakes(Diagnostics),
     /// The shipped traces cannot be written to disk.
     Outside(io::Error),

@@ -80,7 +80,6 @@ fn table(mapping: &Bound<'_, PyMapping>, key: &str, depth: usize) -> PyResult<Ta
     Ok(table)
 }
 
-/// A mapping as a table.
 pub fn to_table(mapping: &Bound<'_, PyDict>, key: &str) -> PyResult<Table> {
     table(mapping.as_mapping(), key, 0)
 }

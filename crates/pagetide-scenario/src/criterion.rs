@@ -64,7 +64,6 @@ pub struct Term {
     pub left: Sum,
     /// How it is compared.
     pub relation: Relation,
-    /// With what.
     pub with: With,
 }
 
@@ -79,7 +78,6 @@ pub struct Sum {
 /// What a metric is compared with.
 #[derive(Clone, Debug, PartialEq)]
 pub enum With {
-    /// A quantity.
     Value(Quantity),
     /// The value before, times this.
     Before(f64),
@@ -90,7 +88,6 @@ pub enum With {
 /// How two values are compared.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Relation {
-    /// By an operator.
     Is(Operator),
     /// They differ by at most this, or by this share of the second.
     Within(Quantity),
@@ -99,17 +96,11 @@ pub enum Relation {
 /// A comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operator {
-    /// `<`
     Less,
-    /// `<=`
     AtMost,
-    /// `==`
     Equal,
-    /// `!=`
     Unequal,
-    /// `>=`
     AtLeast,
-    /// `>`
     More,
 }
 

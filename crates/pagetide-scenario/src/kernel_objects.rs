@@ -14,7 +14,6 @@ const OF_PIPES: [[&str; 2]; 2] =
 /// Where the kernel keeps whose each object of a slab is: a vector a slab, an object of these caches.
 const OWNERS: [&str; 4] = ["kmalloc-64", "kmalloc-96", "kmalloc-128", "kmalloc-192"];
 
-/// A cache that is reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReportedCache {
     /// As in /proc/slabinfo.
@@ -41,7 +40,6 @@ pub struct BootCache {
     pub name: String,
     /// Objects in use.
     pub active: u64,
-    /// Slabs.
     pub slabs: u64,
 }
 

@@ -75,7 +75,6 @@ pub struct Reference {
 /// One column of the table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Variant {
-    /// Its name.
     pub name: String,
     /// What its own `set` says, in file order: keys and values as they are written, each value one line.
     pub sets: Vec<(String, String)>,
@@ -214,7 +213,6 @@ pub struct Node {
 /// A zone described to the page.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Zone {
-    /// Which it is.
     pub name: ZoneName,
     /// Pages spanned.
     pub present: u64,
@@ -236,7 +234,6 @@ impl Zone {
     }
 }
 
-/// A disk.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Disk {
     /// Its name in the scenario.
@@ -299,7 +296,6 @@ pub struct Group {
     pub has_memory: bool,
 }
 
-/// A file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct File {
     /// Its name, unique.

@@ -30,7 +30,6 @@ pub struct KernelCache {
 pub struct ObjectMix {
     /// What was recorded, on which kernel, how and when.
     pub recorded: String,
-    /// What one unit is.
     pub unit: String,
     /// What the beginning is, if the mix has one.
     pub start: Option<String>,
@@ -43,7 +42,6 @@ pub struct ObjectMix {
 /// Objects of one cache that are charged alike.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ObjectRow {
-    /// The cache.
     pub cache: KernelCache,
     /// Charged to the group of whoever allocates them.
     pub account: bool,

@@ -51,7 +51,6 @@ pub enum Op {
     Map {
         /// Number of the region within the task, counting up from 0.
         region: u32,
-        /// What backs it.
         backing: Backing,
         /// Its size.
         pages: u64,
@@ -61,13 +60,9 @@ pub enum Op {
         executable: bool,
     },
     /// Removes region `region`.
-    Unmap {
-        /// The region.
-        region: u32,
-    },
+    Unmap { region: u32 },
     /// Touches one page.
     Access {
-        /// The region.
         region: u32,
         /// Page within the region.
         page: u64,
@@ -97,14 +92,12 @@ pub enum Op {
         /// Duration.
         ns: u64,
     },
-    /// Sleeps.
     Sleep {
         /// Duration.
         ns: u64,
     },
     /// Tells the kernel that pages of an anonymous region are not needed (MADV_DONTNEED).
     Discard {
-        /// The region.
         region: u32,
         /// The first page.
         page: u64,
@@ -113,7 +106,6 @@ pub enum Op {
     },
     /// Locks pages of a region, or unlocks them.
     Lock {
-        /// The region.
         region: u32,
         /// The first page.
         page: u64,
@@ -124,7 +116,6 @@ pub enum Op {
     },
     /// Gives advice on pages of a region, or on all of it.
     Advise {
-        /// The region.
         region: u32,
         /// The first page.
         page: u64,
@@ -143,14 +134,10 @@ pub enum Op {
         request: BlockRequest,
     },
     /// Frees the block in a slot, if there is one.
-    FreeBlock {
-        /// The slot.
-        slot: u32,
-    },
+    FreeBlock { slot: u32 },
     /// Allocates an object of a kernel cache and puts it, if there was memory, into a slot that is
     /// empty. Slots of objects are the task's, count from 0 and are not those of blocks.
     AllocObject {
-        /// The slot.
         slot: u32,
         /// Index into [`Setup::caches`](crate::model::Setup::caches).
         cache: u32,
@@ -158,16 +145,10 @@ pub enum Op {
         account: bool,
     },
     /// Frees the object in a slot, if there is one.
-    FreeObject {
-        /// The slot.
-        slot: u32,
-    },
+    FreeObject { slot: u32 },
     /// Leaves the object in a slot to the kernel, which may free it under pressure (dentries, inodes);
     /// the slot is empty then.
-    CacheObject {
-        /// The slot.
-        slot: u32,
-    },
+    CacheObject { slot: u32 },
     /// Makes an empty file on the memory file system (open, close), or looks for a name that the
     /// first disk does not have (stat).
     MakeName {
@@ -177,20 +158,14 @@ pub enum Op {
         missing: bool,
     },
     /// Removes a file that [`Op::MakeName`] made (unlink).
-    RemoveName {
-        /// The name.
-        name: u32,
-    },
+    RemoveName { name: u32 },
     /// Opens a pipe and puts it into a slot that is empty.
     OpenPipe {
         /// The slot. Slots of pipes are the task's and count from 0.
         slot: u32,
     },
     /// Closes both ends of the pipe in a slot.
-    ClosePipe {
-        /// The slot.
-        slot: u32,
-    },
+    ClosePipe { slot: u32 },
     /// Sleeps until so long after the phase's last operation of this kind ended. The first of a phase
     /// does not sleep, and neither does one that comes later than that.
     Pace {

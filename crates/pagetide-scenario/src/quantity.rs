@@ -15,13 +15,10 @@ pub enum Quantity {
     Integer(i128),
     /// A decimal number without a unit.
     Decimal(f64),
-    /// Bytes.
     Bytes(u64),
-    /// Nanoseconds.
     Nanoseconds(u64),
     /// Per cent.
     Percent(f64),
-    /// Bytes a second.
     BytesPerSecond(u64),
 }
 

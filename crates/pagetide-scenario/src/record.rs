@@ -8,9 +8,7 @@ use std::collections::BTreeMap;
 /// A measured value.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Metric {
-    /// The value.
     pub value: f64,
-    /// Its unit.
     pub unit: Unit,
     /// Why it is the value of work that was not done to its end, and no measurement. `None`: the work was done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -65,13 +63,10 @@ pub enum Unit {
     Count,
     /// Pages of the machine's page size.
     Pages,
-    /// Bytes.
     Bytes,
     /// Kilobytes, as the kernel prints them.
     Kilobytes,
-    /// Seconds.
     Seconds,
-    /// Bytes a second.
     BytesPerSecond,
     /// So many a second.
     PerSecond,

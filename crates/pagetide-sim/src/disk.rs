@@ -68,7 +68,6 @@ pub struct Request {
     pub offset: u64,
     /// Pages, at least one.
     pub pages: u32,
-    /// Whose it is.
     pub submitter: Submitter,
 }
 

@@ -16,7 +16,6 @@ pub(crate) type Counts = [u64; Price::COUNT];
 pub(crate) enum Who {
     /// A task, by its number in the world.
     Task(usize),
-    /// A kswapd.
     Kswapd,
     /// The thread that writes dirty pages back.
     Flusher,

@@ -36,7 +36,6 @@ pub struct ThreadInfo {
     pub comm: String,
     /// Its number for the kernel: no two threads have the same.
     pub pid: u32,
-    /// Whose it is.
     pub role: Role,
 }
 
@@ -61,7 +60,6 @@ pub struct Observation {
     pub at: Nanos,
     /// Who did it: a place in [`Cast::threads`].
     pub thread: usize,
-    /// What.
     pub what: What,
 }
 
@@ -76,7 +74,6 @@ pub enum What {
     SwitchOut(Cpu, Left),
     /// A slice begins in the thread. Slices of a thread nest.
     Began {
-        /// Which.
         slice: Slice,
         /// Since when, if that is known only now. Nothing else of the thread was observed in between.
         since: Nanos,
@@ -96,7 +93,6 @@ pub enum Left {
     Sleeps,
     /// It waits for a page.
     Page,
-    /// It is throttled.
     Throttled,
     /// A disk has no room for its requests.
     Disk,
@@ -133,7 +129,6 @@ pub enum Slice {
     Work,
 }
 
-/// What a call is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallKind {
     /// A page fault.
@@ -141,9 +136,7 @@ pub enum CallKind {
         /// It had to read (`pgmajfault`).
         major: bool,
     },
-    /// read().
     Read,
-    /// write().
     Write,
     /// A block, or an object, of kernel memory.
     KernelMemory,

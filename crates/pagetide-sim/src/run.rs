@@ -254,9 +254,7 @@ fn run_observed(
 /// What was done in a phase, by price: of [`Price::PageCopy`] in units of 4 KiB.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PhaseWork {
-    /// The task.
     pub task: String,
-    /// Its phase.
     pub phase: String,
     /// It makes names or pipes.
     pub makes_things: bool,
@@ -312,7 +310,6 @@ pub struct Of<'a> {
     pub scenario: &'a str,
     /// What was run.
     pub variant: &'a Variant,
-    /// With which seed.
     pub seed: u64,
 }
 

@@ -227,7 +227,6 @@ pub struct ThingKey {
 /// What a name or a pipe has one of.
 #[derive(Clone, Copy, Debug)]
 pub struct Part {
-    /// Its cache.
     pub cache: CacheId,
     /// The kernel charges it to the task's group.
     pub account: bool,
@@ -246,7 +245,6 @@ pub enum ObjectStep {
 
 /// A running program, or one of the threads of one.
 pub struct Task {
-    /// Its name.
     pub name: String,
     /// The group of the setup that it is in; `None`: the root.
     pub group: Option<usize>,

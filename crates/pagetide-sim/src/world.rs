@@ -102,7 +102,6 @@ struct CpuState {
     vmstat_update: Nanos,
 }
 
-/// A daemon's sleep.
 #[derive(Debug, Default)]
 struct DaemonSleep {
     timer: Option<EventId>,
@@ -240,7 +239,6 @@ pub enum WorldError {
     /// A task's program failed.
     #[error("task `{task}`: {source}")]
     Program {
-        /// The task.
         task: String,
         /// What failed.
         source: pagetide_scenario::workload::ProgramError,
@@ -250,7 +248,6 @@ pub enum WorldError {
     Stuck {
         /// When.
         at_ns: Nanos,
-        /// One of the tasks.
         task: String,
     },
     /// The audit found an invariant violated.
@@ -258,7 +255,6 @@ pub enum WorldError {
     Audit {
         /// When.
         at_ns: Nanos,
-        /// Which.
         violation: Violation,
     },
     /// Nobody takes what is observed.

@@ -32,7 +32,6 @@ pub enum Place {
     Byte(u64),
     /// In this line, counted from 1, which begins at this byte.
     Line {
-        /// The line.
         line: u64,
         /// The byte at which it begins.
         byte: u64,
@@ -69,7 +68,6 @@ impl fmt::Display for Part {
 pub enum Problem {
     /// The operating system refused.
     Io {
-        /// Its kind.
         kind: io::ErrorKind,
         /// Its words.
         message: String,
@@ -91,7 +89,6 @@ pub enum Problem {
     },
     /// A part's checksum does not fit its content.
     Checksum {
-        /// The part.
         part: Part,
         /// The checksum in the file.
         stored: u64,
@@ -100,7 +97,6 @@ pub enum Problem {
     },
     /// A part says something that cannot be.
     Malformed {
-        /// The part.
         part: Part,
         /// What is wrong with it.
         what: &'static str,
@@ -108,15 +104,11 @@ pub enum Problem {
     /// Bytes after the end of the trace.
     Trailing,
     /// The output is there and is no regular file.
-    NotAFile {
-        /// What it is.
-        what: &'static str,
-    },
+    NotAFile { what: &'static str },
     /// The user wants no more of it.
     Cancelled,
     /// A number above what is allowed.
     TooLarge {
-        /// Of what.
         what: &'static str,
         /// The number found.
         value: u64,

@@ -187,7 +187,6 @@ pub struct Record {
 /// Sums over a trace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// Records.
     pub records: u64,
     /// References that the records stand for.
     pub references: u64,

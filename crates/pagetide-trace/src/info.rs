@@ -15,7 +15,6 @@ pub const SLICES: u64 = 32;
 /// A summary of a trace file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Info {
-    /// The header.
     pub header: Header,
     /// The sums.
     pub totals: Totals,
@@ -32,7 +31,6 @@ pub struct Slice {
     pub pages: u64,
     /// Pages never seen before it.
     pub new_pages: u64,
-    /// Records in it.
     pub records: u64,
 }
 

@@ -144,7 +144,6 @@ impl<R: Read> Reader<R> {
         })
     }
 
-    /// The header.
     pub fn header(&self) -> &Header {
         &self.header
     }

@@ -32,7 +32,6 @@ pub enum Step {
     },
     /// A page is used.
     Access {
-        /// The region.
         region: u32,
         /// Page within the region.
         page: u64,

@@ -20,6 +20,7 @@
 //! Data goes to stdout and messages to stderr. Exit codes: 0 done, 1 a run failed, 2 bad input,
 //! 130 interrupted.
 
+#![warn(missing_docs)] // a library for crates with policies of their own
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
 mod cli;

@@ -28,7 +28,6 @@ const BLOCKS_A_STEP: u32 = COMPACT_CLUSTER_MAX;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, State)]
 pub(crate) struct RunId(pub u32);
 
-/// A run that has ended.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RunEnd {
     pub result: CompactResult,

@@ -11,7 +11,6 @@ use core::fmt;
 
 /// The type of a policy's variants.
 pub trait PolicyVariant: Copy + Into<PolicyChoice> {
-    /// The policy.
     const POLICY: Policy;
     /// The variant that is chosen; `None`: of another policy.
     fn of(choice: PolicyChoice) -> Option<Self>;

@@ -70,7 +70,6 @@ impl MemcgEvents {
         self.counts[place(event)] += n;
     }
 
-    /// Counts one.
     #[inline]
     pub(crate) fn count(&mut self, event: Event) {
         self.add(event, 1);

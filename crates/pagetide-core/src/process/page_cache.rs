@@ -374,7 +374,6 @@ impl FileCache {
         leaves.flat_map(of_leaf).collect()
     }
 
-    /// Forgets a shadow.
     pub(crate) fn forget_shadow(&mut self, index: u32) {
         self.slots[index as usize] = 0;
         self.nr_shadows -= 1;

@@ -57,7 +57,6 @@ impl<O: Owners> Manager<O> {
         Groups { memcgs, nodes, mem, config, node }
     }
 
-    /// The plan for one group.
     #[inline]
     pub(crate) fn plan_group(&mut self, at: GroupAt, sc: &mut ScanControl) -> Plan {
         let mut plan = Plan { skip: false, priority: sc.priority, protected: 0 };

@@ -70,7 +70,6 @@ impl KswapdScan {
         self.0.take().expect("one step at a time has it in hand")
     }
 
-    /// Puts it back.
     pub(super) fn put_back(&mut self, sc: Box<ScanControl>) {
         self.0 = Some(sc);
     }

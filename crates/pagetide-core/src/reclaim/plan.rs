@@ -16,7 +16,6 @@ pub(crate) struct GroupAt {
     pub walk: u32,
 }
 
-/// A walk that has ended.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WalkEnded {
     /// Its number within the pass over the node, from 0.

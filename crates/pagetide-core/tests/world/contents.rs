@@ -267,7 +267,6 @@ impl Contents {
         early.then(|| self.frames[from.idx()])
     }
 
-    /// A copy ends.
     pub fn end_copy(&mut self, from: Pfn, to: Pfn, taken: Option<Bytes>, ok: bool) {
         let copied = taken.unwrap_or(self.frames[from.idx()]);
         self.frames[to.idx()] = if ok { copied } else { self.garbage() };

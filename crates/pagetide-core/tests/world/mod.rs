@@ -421,7 +421,6 @@ impl World {
         Ok(())
     }
 
-    /// munmap().
     pub fn munmap(&mut self, vma: VmaId) {
         let cpu = self.cpu();
         self.machine.munmap(vma, cpu).unwrap().discard();

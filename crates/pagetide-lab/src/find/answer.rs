@@ -66,7 +66,6 @@ pub enum Kind {
 /// A point that meets the criterion.
 #[derive(Clone, Debug)]
 pub struct Point {
-    /// What is set.
     pub sets: Vec<(String, String)>,
     /// On the shared seeds.
     pub shared: Count,
@@ -89,7 +88,6 @@ pub struct Point {
 pub struct Cost {
     /// Its key.
     pub metric: String,
-    /// Its unit.
     pub unit: Unit,
     /// In the scenario as it stands.
     pub before: Summary,

@@ -44,18 +44,15 @@ impl Question {
 /// A run that is wanted.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Job {
-    /// Of what.
     pub place: Place,
     /// What is set for it; nothing for the scenario as it stands.
     pub sets: Vec<(String, String)>,
-    /// With which seed.
     pub seed: u64,
 }
 
 /// What became of a run.
 #[derive(Clone, Debug)]
 pub enum Told {
-    /// It has a record.
     Record(Box<RunRecord>),
     /// It has none: the run failed, or the scenario does not take the value.
     Failed(String),
@@ -136,7 +133,6 @@ impl Find {
         &self.question
     }
 
-    /// The search.
     pub fn search(&self) -> &Search {
         &self.search
     }
@@ -263,7 +259,6 @@ impl Find {
         self.question.prices.iter().try_for_each(|price| check_name(price, sample))
     }
 
-    /// The record of a run.
     pub fn record(&self, place: Place, seed: u64) -> Option<&RunRecord> {
         match self.records.get(&(place, seed))? {
             Told::Record(record) => Some(record),

@@ -39,9 +39,7 @@ pub enum Place {
 /// Which of the values that meet the criterion is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wanted {
-    /// The smallest.
     Smallest,
-    /// The largest.
     Largest,
 }
 
@@ -50,7 +48,6 @@ pub enum Wanted {
 pub struct Task {
     /// Number of values, in ascending order.
     pub values: usize,
-    /// Which is wanted.
     pub wanted: Wanted,
     /// Share of the seeds in which the criterion must hold.
     pub share: f64,
@@ -101,7 +98,6 @@ pub enum Outcome {
 /// A value that meets the criterion.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Found {
-    /// Its place.
     pub place: usize,
     /// On the shared seeds.
     pub shared: Count,

@@ -16,7 +16,6 @@ pub struct Bars {
 /// A line of the table.
 #[derive(Clone, Debug)]
 pub struct Bar {
-    /// What it is.
     pub name: String,
     /// The value as it is printed.
     pub text: String,

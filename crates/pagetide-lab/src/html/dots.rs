@@ -50,9 +50,7 @@ pub struct DotLine {
 /// A sample.
 #[derive(Clone, Debug)]
 pub struct Dot {
-    /// Its seed.
     pub seed: u64,
-    /// Its value.
     pub value: f64,
     /// As it is printed.
     pub text: String,

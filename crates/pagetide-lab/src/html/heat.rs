@@ -19,7 +19,6 @@ pub struct Heat {
     pub rows: Vec<(String, Vec<Cell>)>,
 }
 
-/// A cell.
 #[derive(Clone, Debug)]
 pub struct Cell {
     /// By which it is drawn; `None`: there is none.

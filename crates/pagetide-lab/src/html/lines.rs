@@ -18,7 +18,6 @@ pub const MOST_LINES: usize = 8;
 pub struct Lines {
     /// Its anchor ([`super::page::anchor`] makes one of a name).
     pub id: String,
-    /// Its title.
     pub title: String,
     /// What is drawn, in a sentence or two.
     pub about: String,
@@ -32,7 +31,6 @@ pub struct Lines {
     pub choices: Vec<Choice>,
 }
 
-/// An axis.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Axis {
     /// What it is, without its unit.
@@ -103,10 +101,8 @@ pub struct Mark {
     pub text: String,
 }
 
-/// A line.
 #[derive(Clone, Debug)]
 pub struct Line {
-    /// What it is.
     pub name: String,
     /// A value for each place; `None`: a gap.
     pub y: Vec<Option<f64>>,
@@ -114,7 +110,6 @@ pub struct Line {
     pub spread: Option<[Vec<Option<f64>>; 2]>,
     /// Number of its colour.
     pub colour: usize,
-    /// Its dash.
     pub dash: Dash,
     /// How its values are joined.
     pub shape: Shape,
@@ -143,7 +138,6 @@ impl Line {
         Line { name: name.into(), y, spread: None, colour, dash, shape }
     }
 
-    /// With least and most.
     pub fn between(self, least: Vec<Option<f64>>, most: Vec<Option<f64>>) -> Line {
         Line { spread: Some([least, most]), ..self }
     }

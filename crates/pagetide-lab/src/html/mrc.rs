@@ -11,7 +11,6 @@ use pagetide_scenario::record::Unit;
 /// Largest size over smallest, from which on the axis is logarithmic.
 const LOG_FROM: f64 = 8.0;
 
-/// The page of a curve.
 pub fn page(curve: &Curve, points: &[Point], source: &Source) -> Page {
     let requests = points.first().map_or(0, |point| point.requests);
     let lead = html! {

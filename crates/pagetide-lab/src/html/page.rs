@@ -29,7 +29,6 @@ document.documentElement.classList.add('script');";
 const POLICY: &str =
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:";
 
-/// A page.
 #[derive(Debug)]
 pub struct Page {
     /// What it is about, in a line.
@@ -49,7 +48,6 @@ pub struct Page {
 pub struct Section {
     /// Its anchor: letters, digits and `-`.
     pub id: &'static str,
-    /// Its heading.
     pub heading: String,
     /// From top to bottom.
     pub blocks: Vec<Block>,

@@ -30,7 +30,6 @@ pub struct Source {
     pub command: String,
 }
 
-/// The page of `report`.
 pub fn page(report: &Report, source: &Source) -> Page {
     let scenario = &report.plan.scenario;
     let table = tabulate(report);

@@ -35,11 +35,9 @@ pub struct Row {
 /// What tells rows of a sweep apart, in the order of the file: by variant, knobs (numbers by their size) and seed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Key {
-    /// The variant.
     pub variant: String,
     /// What was set.
     pub knobs: BTreeMap<String, String>,
-    /// The seed.
     pub seed: u64,
 }
 
@@ -83,7 +81,6 @@ fn by_size(a: &str, b: &str) -> Ordering {
 }
 
 impl Row {
-    /// Its key.
     pub fn key(&self) -> Key {
         Key {
             variant: self.record.variant.clone(),
@@ -102,7 +99,6 @@ impl Row {
 pub struct Origin {
     /// The scenario's name.
     pub scenario: String,
-    /// Its digest.
     pub digest: String,
     /// The version that ran it.
     pub version: String,
@@ -158,7 +154,6 @@ impl Store {
         Store { origin, rows: BTreeMap::new(), own: Vec::new(), file: None }
     }
 
-    /// A store in memory.
     pub fn in_memory(origin: Origin) -> Store {
         Store::empty(Some(origin))
     }

@@ -51,9 +51,7 @@ pub struct Comparison {
 /// A variant in both worlds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct VariantComparison {
-    /// Its name.
     pub name: String,
-    /// Its machine.
     pub machine: Machine,
     /// Number of runs on Linux.
     pub linux_runs: usize,
@@ -85,7 +83,6 @@ pub struct Phase {
 /// A counter in both worlds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Counter {
-    /// Its key.
     pub key: String,
     /// Its name: the key without the phase.
     pub name: String,

@@ -105,7 +105,6 @@ impl Write for Collected {
 
 /// A run, as three writers have it.
 pub struct Ran {
-    /// Its record.
     pub record: RunRecord,
     /// Lines of JSON.
     pub json: String,

@@ -14,7 +14,6 @@ const NOT_REAL: [&str; 9] = ["loop", "ram", "zram", "dm-", "md", "sr", "fd", "nu
 /// A device of /sys/block.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BlockDevice {
-    /// Its name.
     pub name: String,
     /// What `queue/rotational` says.
     pub is_rotational: Option<bool>,

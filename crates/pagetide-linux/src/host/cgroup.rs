@@ -60,7 +60,6 @@ impl Version {
 /// Version 1 shows "no limit" as the largest whole number of pages, which depends on their size.
 const UNLIMITED: u64 = 1 << 62;
 
-/// A group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group {
     /// Its path below the hierarchy's top, `/` for the top itself.

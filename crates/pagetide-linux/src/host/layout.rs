@@ -30,7 +30,6 @@ const NODES_MAX: usize = 64;
 pub(super) struct NodeLayout {
     /// The system's number for it.
     pub number: u32,
-    /// Its zones.
     pub zones: Vec<ZoneLayout>,
 }
 

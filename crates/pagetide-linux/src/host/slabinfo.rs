@@ -10,7 +10,6 @@ use super::number::count;
 /// A cache of objects of one size.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SlabCache {
-    /// Its name.
     pub name: String,
     /// Objects in use.
     pub active_objects: u64,
@@ -18,9 +17,7 @@ pub struct SlabCache {
     pub objects: u64,
     /// Size of an object in bytes.
     pub object_bytes: u64,
-    /// Pages of a slab.
     pub pages_per_slab: u64,
-    /// Slabs.
     pub slabs: u64,
 }
 

@@ -6,7 +6,6 @@
 use super::note::{Note, Notes};
 use super::number::count;
 
-/// A swap area.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SwapArea {
     /// Its file or device, escapes resolved.
@@ -15,7 +14,6 @@ pub struct SwapArea {
     pub kind: String,
     /// Size in kB, without the header page.
     pub size_kb: u64,
-    /// In use, in kB.
     pub used_kb: u64,
     /// Areas of higher priority are filled first.
     pub priority: i32,

@@ -50,7 +50,6 @@ fn lists_memory(group: &Path, file: &str) -> bool {
     text.split_whitespace().any(|name| name == "memory")
 }
 
-/// The group.
 #[derive(Debug)]
 pub(super) struct OwnGroup {
     path: PathBuf,

@@ -175,7 +175,6 @@ impl Wrong {
 pub struct Shared(Arc<Mutex<State>>);
 
 impl Shared {
-    /// To be shared.
     pub fn new(state: State) -> Shared {
         Shared(Arc::new(Mutex::new(state)))
     }

@@ -25,7 +25,6 @@ pub struct Task {
 }
 
 impl Task {
-    /// A new one.
     pub fn new(state: Shared, (mm, number): (MmId, u64)) -> Task {
         Task { state, mm, number }
     }

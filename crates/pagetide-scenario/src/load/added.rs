@@ -14,7 +14,6 @@ use std::str::FromStr;
 /// A variant that the command line adds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AddedVariant {
-    /// Its name.
     pub name: String,
     /// What it changes: paths as in a variant's `set`, and their values.
     pub sets: Vec<(String, String)>,

@@ -29,7 +29,6 @@ pub(crate) struct At<T> {
 
 /// What has a place and a value.
 pub(crate) trait Placed {
-    /// The value.
     type Value;
 }
 

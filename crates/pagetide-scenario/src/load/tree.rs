@@ -281,7 +281,6 @@ fn convert(value: &DeValue<'_>, source: u16) -> Value {
 
 /// A path to a value, `task.stream.nice`, as a variant's `set` or the command line names it.
 pub(crate) struct Path<'a> {
-    /// Its text.
     pub(crate) text: &'a str,
     /// Where it was written.
     pub(crate) span: Span,

@@ -24,7 +24,6 @@ pub struct Entry {
     pub of: Vec<Kind>,
     /// Where Linux says it. "Pagetide": nowhere.
     pub source: &'static str,
-    /// What it is.
     pub about: Cow<'static, str>,
 }
 

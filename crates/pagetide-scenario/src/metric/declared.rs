@@ -17,7 +17,6 @@ use std::fmt::Display;
 pub struct Declared {
     /// Its name: the last part of its key.
     pub name: &'static str,
-    /// Its unit.
     pub unit: Unit,
     /// What it can be of.
     pub of: &'static [Kind],
@@ -25,7 +24,6 @@ pub struct Declared {
     pub source: &'static str,
     /// What version 1 of cgroups calls it; empty if it does not say it, or is not asked.
     pub version_1: &'static str,
-    /// What it is.
     pub about: &'static str,
     /// Which way it is better.
     pub better: Better,

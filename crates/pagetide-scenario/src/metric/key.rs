@@ -14,7 +14,6 @@ use std::str::FromStr;
 /// A task or a group: its name in the scenario, and which of several copies it is.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Owner {
-    /// The name.
     pub name: String,
     /// Number of the copy; `None`: there are no copies, or it is all of them together.
     pub copy: Option<u32>,
@@ -62,24 +61,18 @@ pub enum Scope {
     Shrunk,
     /// A disk of the guest.
     Disk(String),
-    /// A task.
     Task(Owner),
     /// The machine during a phase of a task, and the task in it.
     Phase {
-        /// The task.
         task: Owner,
-        /// The phase.
         phase: String,
     },
     /// A group, over the whole run.
     Group(Owner),
     /// A group during a phase of a task.
     PhaseGroup {
-        /// The task.
         task: Owner,
-        /// The phase.
         phase: String,
-        /// The group.
         group: Owner,
     },
 }
@@ -138,7 +131,6 @@ impl Kind {
 }
 
 impl Scope {
-    /// Its kind.
     pub fn kind(&self) -> Kind {
         match self {
             Scope::Machine => Kind::Machine,
@@ -209,9 +201,7 @@ impl fmt::Display for Scope {
 /// The key of a metric.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Key {
-    /// Of what it is.
     pub scope: Scope,
-    /// Its name.
     pub name: Cow<'static, str>,
 }
 

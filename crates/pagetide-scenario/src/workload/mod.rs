@@ -155,7 +155,6 @@ macro_rules! workloads {
         }
 
         impl Workload {
-            /// Which it is.
             pub fn kind(&self) -> WorkloadKind {
                 match self { $( Workload::$kind(_) => WorkloadKind::$kind, )+ }
             }

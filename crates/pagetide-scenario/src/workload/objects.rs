@@ -63,7 +63,6 @@ impl Units {
     }
 }
 
-/// The units as a stage.
 pub(super) fn stage(units: Units) -> Stage {
     Stage::run(move |state, _| match state.objects.take() {
         Some(objects) => Box::new(Objects::new(&units, objects)).into(),

@@ -109,7 +109,6 @@ pub(super) struct Accesses {
 pub(crate) enum Stage {
     /// Maps a region, the first time.
     Map(usize),
-    /// Unmaps it.
     Unmap(usize),
     /// A single operation.
     Once(Op),
@@ -120,7 +119,11 @@ pub(crate) enum Stage {
     /// The rest of that unit.
     EndBeside,
     /// Replays a page trace.
-    Trace { path: PathBuf, passes: u32, advice: Option<Advice> },
+    Trace {
+        path: PathBuf,
+        passes: u32,
+        advice: Option<Advice>,
+    },
 }
 
 /// Begins a generator, in a round of the phase.

@@ -24,7 +24,6 @@ pub enum ProgramError {
     /// A trace cannot be read, or not to its end.
     #[error("task `{task}`: {error}")]
     Trace {
-        /// The task.
         task: String,
         /// What is wrong with the trace.
         error: Box<TraceError>,

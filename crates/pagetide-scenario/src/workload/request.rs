@@ -121,7 +121,6 @@ pub(super) struct Shared {
     pub(super) phase: u32,
     pub(super) service: Arc<Service>,
     pub(super) places: Places,
-    /// Size of its file.
     pub(super) file_size: u64,
     /// Bytes of a page.
     pub(super) page: u64,

@@ -10,7 +10,6 @@ table! {
     }
 }
 
-/// Sleeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sleep {
     /// For this long.

@@ -89,7 +89,6 @@ impl Walk {
 }
 
 impl Planner<'_> {
-    /// The walk as a stage.
     pub(super) fn walk(&mut self, walk: Walk) -> Stage {
         let Walk { region, pages, stride, passes, write, order } = walk;
         let pages = pages.div_ceil(stride);

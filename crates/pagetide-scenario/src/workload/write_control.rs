@@ -20,7 +20,6 @@ table! {
 /// A write to a control file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Write {
-    /// One of the machine's.
     Machine(ControlWrite),
     /// One of a group's (index into [`Setup::groups`](crate::model::Setup::groups)).
     Group(usize, GroupControlWrite),

@@ -174,7 +174,6 @@ impl DiskModel {
         at_once(&self.read) && at_once(&self.write)
     }
 
-    /// The preset of this name.
     pub const fn preset(name: names::DiskModel) -> DiskModel {
         match name {
             names::DiskModel::Rotating => Self::ROTATING,

@@ -28,7 +28,6 @@ pub(super) enum After {
 /// A piece that a CPU executes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Piece {
-    /// Whose.
     pub(super) thread: Thread,
     /// What comes next.
     pub(super) after: After,

@@ -51,7 +51,6 @@ impl World {
         }
     }
 
-    /// The sleep of a daemon.
     pub(super) fn daemon(&mut self, daemon: Daemon) -> &mut DaemonSleep {
         &mut self.daemons[daemon.idx(self.machine.nr_nodes())]
     }

@@ -17,7 +17,6 @@ use crate::format::{Clock, Kinds, Region, RegionKind, PAGE_SIZE};
 /// Most tenants.
 pub(crate) const MAX_TENANTS: u32 = 4096;
 
-/// A request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Request {
     /// Nanoseconds by the input's clock, if it has one.

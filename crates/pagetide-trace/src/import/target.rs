@@ -46,7 +46,6 @@ impl Target {
         }
     }
 
-    /// The file.
     pub(crate) fn file(&self) -> &File {
         &self.file
     }

@@ -126,7 +126,6 @@ impl<O: Owners> Manager<O> {
         self.may_pass(sc) && !self.quiet.set_apart[self.quiet.places[memcg.idx()] as usize]
     }
 
-    /// A group is looked at.
     #[inline]
     pub(in crate::reclaim) fn looked_at_group(&mut self) {
         self.quiet.looked_at += 1;

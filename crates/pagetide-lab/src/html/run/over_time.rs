@@ -90,7 +90,6 @@ impl Variant {
         Panel { name: self.name.clone(), x, lines, marks: Vec::new() }
     }
 
-    /// A value for each sample.
     fn each(&self, value: impl Fn(&Sample) -> Option<f64>) -> Vec<Option<f64>> {
         self.samples().iter().map(value).collect()
     }

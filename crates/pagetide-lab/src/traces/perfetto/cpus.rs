@@ -21,7 +21,6 @@ const DEAD: u64 = 16;
 /// Name of the idle thread.
 const IDLE: &str = "swapper";
 
-/// One CPU.
 #[derive(Debug)]
 pub struct CpuTrack {
     switches: Switches,

@@ -68,7 +68,6 @@ pub enum Unit {
     Nanos,
     /// A number of things.
     Count,
-    /// Bytes.
     Bytes,
     /// Per cent.
     Percent,
@@ -77,16 +76,13 @@ pub enum Unit {
 /// A value of a debug annotation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Value {
-    /// A number.
     Number(u64),
-    /// A text.
     Text(String),
 }
 
 /// Debug annotations: names and values.
 pub type Annotations = Vec<(&'static str, Value)>;
 
-/// An event on a track.
 #[derive(Clone, Copy, Debug)]
 pub struct TrackEvent<'a> {
     pub at: u64,

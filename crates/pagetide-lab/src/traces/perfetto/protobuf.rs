@@ -51,17 +51,14 @@ impl Message {
         self.bytes.extend_from_slice(&value.to_le_bytes());
     }
 
-    /// A `double`.
     pub fn double(&mut self, field: u32, value: f64) {
         self.fixed64(field, value.to_bits());
     }
 
-    /// A text.
     pub fn text(&mut self, field: u32, text: &str) {
         self.field(field, text.as_bytes());
     }
 
-    /// A message in this one.
     pub fn message(&mut self, field: u32, message: &Message) {
         self.field(field, &message.bytes);
     }

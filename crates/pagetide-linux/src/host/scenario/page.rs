@@ -20,7 +20,6 @@ impl Page {
         Page { text: String::new(), notes: Vec::new() }
     }
 
-    /// A line as it is.
     pub(super) fn line(&mut self, line: &str) {
         self.text += line;
         self.text.push('\n');

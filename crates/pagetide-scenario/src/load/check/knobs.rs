@@ -27,7 +27,6 @@ const MARKS: [Sysctl; 3] =
 const ALWAYS: [Policy; 4] =
     [Policy::Watermarks, Policy::Kswapd, Policy::DirectReclaim, Policy::PerCpuLists];
 
-/// The policies.
 pub(super) fn policies(raw: Option<&raw::Policies>, sink: &mut Sink) -> Policies {
     let given = raw.map_or(&[][..], |policies| policies.choices.as_slice());
     let defaults = ALWAYS.into_iter().map(Policy::default_variant);

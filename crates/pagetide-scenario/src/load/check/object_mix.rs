@@ -56,7 +56,6 @@ table! {
     }
 }
 
-/// The name of a cache.
 #[derive(Clone, Debug)]
 pub(super) struct CacheName(String);
 

@@ -175,7 +175,6 @@ impl<'c, 'a> Phases<'c, 'a> {
         }
     }
 
-    /// An object mix.
     pub(crate) fn mix(&self, path: &At<String>, sink: &mut Sink) -> Option<Arc<ObjectMix>> {
         self.scene.mixes.borrow_mut().load(path, self.scene.base_dir, sink)
     }

@@ -96,7 +96,6 @@ pub(crate) struct Knobs {
     pub(crate) writes: Vec<Write>,
 }
 
-/// One write.
 #[derive(Clone, Debug)]
 pub(crate) struct Write {
     pub(crate) name: At<String>,

@@ -105,7 +105,6 @@ impl JsonSchema for Settings {
 }
 
 impl Scenario {
-    /// The keys of all workloads.
     pub(crate) fn workloads(&self) -> impl Iterator<Item = &Keys> {
         let tasks = self.task.as_deref().unwrap_or_default();
         let phases = tasks.iter().flat_map(|task| task.table.phase.as_deref().unwrap_or_default());
