@@ -3,13 +3,13 @@
 
 CARGO ?= cargo
 TARGET := $(or $(CARGO_TARGET_DIR),target)
-QEMU_TESTS := $(CARGO) test --locked --test qemu -- --nocapture
+QEMU_TESTS := $(CARGO) test --locked -p pagetide --test qemu -- --nocapture
 
 PYTHON ?= python3
 MDBOOK := $(TARGET)/tools/bin/mdbook
-MATURIN := $(TARGET)/python/tools/bin/maturin
+MATURIN := $(TARGET)/tools/maturin/bin/maturin
 
-.PHONY: demo kernel proposals test-proposals guest verify selftests test test-docs test-py test-ray test-qemu book bench bench-guard wheel
+.PHONY: demo kernel proposals test-proposals guest verify selftests test test-all test-docs test-py test-ray test-qemu book bench bench-guard wheel
 
 # Two experiments and their comparisons: the watermark patch of 2011, and a real compiler's page
 # trace on a machine too small for eight of it.
@@ -45,26 +45,30 @@ verify: kernel guest
 # The kernel's own selftests, as scenarios, on the real kernel and in the simulator; the simulator's also on 1, 2 and 8
 # CPUs with 5 seeds each.
 selftests: kernel guest
-	PAGETIDE_SELFTESTS=long $(CARGO) test --locked -p pagetide-lab --test selftests
+	PAGETIDE_SELFTESTS=long $(CARGO) test --locked -p pagetide-lab --test suite -- selftests
 	$(CARGO) build --release --locked -p pagetide
 	scripts/verify.sh $(TARGET)/release/pagetide experiments/selftests/*.toml
 
-# The benches are compiled by clippy but neither built nor run: that would cost more than all tests.
-# Without QEMU, a kernel or a static guest, the tests of QEMU say so and pass.
+# All that a change must pass, except what boots a kernel and the slow tests of the Python package.
 test:
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
 	$(CARGO) test --locked
-	$(CARGO) test --locked -p pagetide-core --features planted-defects --test planted
 	find experiments -name '*.toml' -not -path '*/objects/*' -exec $(TARGET)/debug/pagetide check {} +
-	$(CARGO) build --locked -p pagetide-core --no-default-features
+	$(CARGO) check --locked -p pagetide-core --no-default-features
+	$(MAKE) test-py EXTRAS=$(EXTRAS) PYTEST='$(PYTEST)'
+
+# The same, with the slow tests of the Python package and with the tests that boot a kernel. Without QEMU, a kernel or
+# a static guest the latter say so and pass.
+test-all: PYTEST := -m "not ray"
+test-all: EXTRAS := test-all
+test-all: test
 	@$(MAKE) guest || echo "make: no static guest, so the tests of QEMU are skipped" >&2
 	$(QEMU_TESTS)
-	$(MAKE) test-py
 
-# The Python package in a fresh virtual environment. Without Python 3.10 or newer says so and passes.
+# The Python package in a virtual environment. Without Python 3.10 or newer says so and passes.
 test-py:
-	PYTHON=$(PYTHON) scripts/test_python.sh $(TARGET)
+	PAGETIDE_EXTRAS=$(or $(EXTRAS),test) PYTHON=$(PYTHON) scripts/test_python.sh $(TARGET) $(PYTEST)
 
 # The tests that start a Ray on this machine; it is large, so they are not part of `make test`.
 test-ray:
@@ -75,8 +79,8 @@ wheel: $(MATURIN)
 	$(MATURIN) build --release --locked --out $(TARGET)/wheels
 
 $(MATURIN):
-	$(PYTHON) -m venv $(TARGET)/python/tools
-	$(TARGET)/python/tools/bin/pip install --quiet 'maturin>=1.9,<2'
+	$(PYTHON) -m venv $(TARGET)/tools/maturin
+	$(TARGET)/tools/maturin/bin/pip install --quiet 'maturin>=1.9,<2'
 
 # The commands that documents show, those that take minutes included: `make test` runs only quick ones.
 # PAGETIDE_ACCEPT=1 writes what they print into the documents, PAGETIDE_ONLY=WORD runs those with a word.
@@ -98,7 +102,7 @@ test-qemu: kernel guest
 
 # Ours and the peers' in one run.
 bench:
-	$(CARGO) bench --locked -p pagetide-bench
+	$(CARGO) bench --locked -p pagetide-bench --features peers
 
 # Instructions of a few fixed loads against those recorded; fails at 5 % more. It needs valgrind.
 bench-guard:

@@ -96,6 +96,12 @@ def processes():
         yield pool
 
 
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if "cluster" in item.fixturenames:
+            item.add_marker(pytest.mark.slow)
+
+
 @pytest.fixture(scope="module")
 def cluster():
     """A Dask cluster of two worker processes, on this machine."""

@@ -26,6 +26,7 @@ def test_mypy(tmp_path: Path) -> None:
     run("mypy", "--strict", "-p", "pagetide", cwd=tmp_path)
 
 
+@pytest.mark.slow
 def test_pyright_knows_every_type(tmp_path: Path) -> None:
     pytest.importorskip("pyright")
     run("pyright", "--ignoreexternal", "--verifytypes", "pagetide", cwd=tmp_path)

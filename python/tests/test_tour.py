@@ -9,6 +9,7 @@ nbclient = pytest.importorskip("nbclient")
 TOUR = pathlib.Path(__file__).parents[2] / "examples/tour.ipynb"
 
 
+@pytest.mark.slow
 def test_every_cell_runs(tmp_path):
     for needed in ("ipykernel", "polars", "matplotlib", "optuna", "pyarrow"):
         pytest.importorskip(needed)

@@ -74,7 +74,7 @@ pub struct Manager<O> {
     /// The queues that daemons are counted in, by place among the daemons.
     pub(crate) daemon_sleeps: Vec<CountedIn>,
     /// A defect for tests to find.
-    #[cfg(feature = "planted-defects")]
+    #[cfg(debug_assertions)]
     pub planted: Option<crate::planted::Planted>,
     pub(crate) effects: EffectQueue,
     /// Buffers reused between steps, so that none allocates.
@@ -130,7 +130,7 @@ impl<O: Owners> Manager<O> {
             nr_over_high: 0,
             need_resched: false,
             daemon_sleeps: Daemon::all(nr_nodes).map(|_| None).collect(),
-            #[cfg(feature = "planted-defects")]
+            #[cfg(debug_assertions)]
             planted: None,
             effects: EffectQueue::with_capacity(64),
             scratch: Vec::with_capacity(64),

@@ -1,5 +1,5 @@
-//! Defects planted on purpose, to see whether tests find them. Compiled only with the feature
-//! `planted-defects`; without it the question is a constant.
+//! Defects planted on purpose, to see whether tests find them. Compiled only with debug
+//! assertions; without them the answer is a constant.
 //!
 //! Linux has lib/fault-inject.c for errors that the code must survive. These defects are errors that
 //! tests must find.
@@ -18,7 +18,7 @@ pub enum Defect {
 }
 
 /// What is planted in a machine.
-#[cfg(feature = "planted-defects")]
+#[cfg(debug_assertions)]
 #[derive(Clone, Copy, Debug)]
 pub struct Planted {
     /// The defect.
@@ -33,7 +33,7 @@ impl<O> Manager<O> {
     /// Whether a defect shows now.
     #[inline(always)]
     pub(crate) fn is_planted(&mut self, defect: Defect) -> bool {
-        #[cfg(feature = "planted-defects")]
+        #[cfg(debug_assertions)]
         if let Some(planted) = self.planted.as_mut().filter(|planted| planted.defect == defect) {
             planted.nr += 1;
             return planted.nr.is_multiple_of(planted.every);

@@ -35,7 +35,7 @@ impl<O: Owners> Manager<O> {
             plugins,
             need_resched: _, // said anew before each step
             daemon_sleeps,
-            #[cfg(feature = "planted-defects")]
+            #[cfg(debug_assertions)]
                 planted: _,
             effects,
             scratch: _,

@@ -13,6 +13,7 @@ pub mod compare;
 pub mod costs;
 pub mod csv;
 pub mod expected;
+pub mod fitted_costs;
 pub mod json;
 pub mod judge;
 pub mod summary;

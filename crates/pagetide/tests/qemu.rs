@@ -174,7 +174,7 @@ fn both_worlds_are_compared_and_a_recording_stands_for_qemu() {
     let kept = fs::read_dir(bench.place.directory.join("kept")).unwrap().flatten();
     let mut kept: Vec<_> = kept.map(|file| file.file_name().into_string().unwrap()).collect();
     kept.sort_unstable();
-    assert_eq!(kept, ["machine-costs.1cpu.json", "s.default.json"]);
+    assert_eq!(kept, ["fitted-costs.1cpu.json", "machine-costs.1cpu.json", "s.default.json"]);
 
     let nowhere = bench.place.directory.join("kept").into_os_string();
     let recorded = bench.command(&["--reference", "kept"]).env("PATH", &nowhere).spawn().unwrap();

@@ -4,7 +4,7 @@
 //! Invariant: what finished is in the result, whatever went wrong after it.
 
 use super::compare::{Comparison, Sides, VariantComparison};
-use super::expected;
+use super::{expected, fitted_costs};
 use crate::execute::{execute, Outcome};
 use crate::plan::Plan;
 use crate::verify::costs::{self, Fitted, Known};
@@ -250,7 +250,19 @@ fn measured(
         }
     };
     let recording = found.map_err(&mut failed).ok()??;
-    match costs::of_reference(&recording, cpus, cancel) {
+    let (KernelSide::Recorded { dir, .. } | KernelSide::Boot { record: Some(dir), .. }) = side else {
+        return None;
+    };
+    let fit = || {
+        let fitted = costs::of_reference(&recording, cpus, cancel);
+        if let (Ok(fitted), KernelSide::Boot { .. }) = (&fitted, side) {
+            if let Err(error) = fitted_costs::save(dir, cpus, &recording, fitted) {
+                failed(error);
+            }
+        }
+        fitted
+    };
+    match fitted_costs::load(dir, cpus, &recording).map_or_else(fit, Ok) {
         Ok(fitted) if fitted.costs.is_default() => {
             let note = "the recording of what operations cost has no times: the prices are the sourced ones";
             verified.sides.notes.push(note.to_owned());

@@ -1,0 +1,117 @@
+//! Buffer heads: who has them, who pays, and when they go.
+//!
+//! Linux: fs/buffer.c under ext4 without a journal (6.1): 104 bytes for each page of a file that was written.
+
+
+use pagetide_core::config::Config;
+use pagetide_core::memcg::ROOT;
+use pagetide_core::node::NodeSpec;
+use pagetide_core::outcome::Outcome;
+use pagetide_core::process::page_table::{Advice, Backing};
+use pagetide_core::process::{Call, Machine, MmId};
+use pagetide_core::units::{FileId, MemcgId, NodeId, PAGE_SIZE};
+use crate::world::{World, CPU};
+
+const NODE: NodeId = NodeId(0);
+/// What a group pays for one, with the pointer to its owner.
+const CHARGED: u64 = 104 + 8;
+
+fn writer(max: &str) -> (World, MemcgId, MmId, FileId) {
+    let machine = Machine::new(&[NodeSpec::x86_64(64 << 20, 0, 0)], 1, Config::default()).unwrap();
+    let mut world = World::new(machine);
+    world.audit = false;
+    let group = world.machine.create_memcg("g".into(), ROOT).unwrap();
+    world.machine.write_group_control(group, "memory.max", max).unwrap().1.discard();
+    let mm = world.machine.create_mm(group).unwrap();
+    let file = world.create_file(256 * PAGE_SIZE, false);
+    (world, group, mm, file)
+}
+
+fn heads(world: &World) -> u64 {
+    let cache = world.machine.find_cache("buffer_head").unwrap();
+    assert_eq!(world.machine.kmem_cache(cache).unwrap().objects_per_slab(), 39);
+    world.machine.slab_usage(cache).active_objs
+}
+
+fn slab(world: &World, group: MemcgId) -> u64 {
+    let sizes = world.machine.memory_stat_sizes(group);
+    sizes.iter().find(|(name, _)| *name == "slab_reclaimable").unwrap().1
+}
+
+fn write(world: &mut World, mm: MmId, file: FileId, pages: u64) {
+    let outcome = world.drive(&mut Call::write(mm, NODE, file, 0, pages * PAGE_SIZE));
+    assert!(matches!(outcome, Outcome::Minor | Outcome::Major), "{outcome:?}");
+    world.machine.audit().unwrap();
+}
+
+fn clean(world: &mut World) {
+    for _ in 0..10 {
+        world.now += 60_000_000_000;
+        world.flusher_awake = true;
+        world.flusher();
+        world.settle();
+    }
+}
+
+#[test]
+fn a_written_page_has_one_until_it_leaves_memory() {
+    let (mut world, group, mm, file) = writer("max");
+    let read = Call::read(mm, NODE, file, 0, 128 * PAGE_SIZE, Default::default());
+    world.drive(&mut read.clone());
+    let of_nodes = slab(&world, group);
+    assert_eq!(heads(&world), 0, "who reads needs none");
+    write(&mut world, mm, file, 100);
+    write(&mut world, mm, file, 100);
+    assert_eq!(heads(&world), 100);
+    assert_eq!(slab(&world, group), of_nodes + 100 * CHARGED);
+    clean(&mut world);
+    assert_eq!(heads(&world), 100, "a clean page keeps its own");
+    world.machine.drop_pagecache(CPU).discard();
+    assert_eq!((heads(&world), slab(&world, group)), (0, 0));
+    world.machine.audit().unwrap();
+}
+
+#[test]
+fn a_store_through_a_mapping_gives_one_to_the_pages_group() {
+    let (mut world, group, mm, file) = writer("max");
+    // The root has read the pages, and pays for what belongs to them.
+    let other = world.machine.create_mm(ROOT).unwrap();
+    world.drive(&mut Call::read(other, NODE, file, 0, 64 * PAGE_SIZE, Default::default()));
+    let map = world.machine.mmap(mm, Backing::File(file), 256, Advice::Random, false).unwrap();
+    for page in 0..10 {
+        world.access(mm, map, page, false);
+    }
+    assert_eq!(heads(&world), 0);
+    for page in 0..10 {
+        world.access(mm, map, page, true);
+        world.access(mm, map, page, true);
+        // Not cached yet: the group's own.
+        world.access(mm, map, 200 + page, true);
+    }
+    assert_eq!(heads(&world), 20);
+    let of_group = slab(&world, group) - 592;
+    assert_eq!(of_group, 10 * CHARGED, "and a node of the tree");
+    world.machine.audit().unwrap();
+    // Truncation takes them with the pages, dirty or not.
+    world.munmap(map);
+    world.machine.remove_file(file, CPU).unwrap().discard();
+    assert_eq!(heads(&world), 0);
+    world.machine.audit().unwrap();
+}
+
+#[test]
+fn at_a_limit_the_writer_reclaims_for_them_and_reclaim_frees_them() {
+    let (mut world, group, mm, file) = writer("400K");
+    world.disk_works = true;
+    for round in 0..8 {
+        let outcome =
+            world.drive(&mut Call::write(mm, NODE, file, round * 64 * PAGE_SIZE, 64 * PAGE_SIZE));
+        assert!(matches!(outcome, Outcome::Minor | Outcome::Major), "{outcome:?}");
+        clean(&mut world);
+        world.machine.audit().unwrap();
+    }
+    let cached = world.machine.file(file).unwrap().nr_pages;
+    assert!(cached < 100 && heads(&world) <= cached, "{} of {cached}", heads(&world));
+    assert!(slab(&world, group) < 100 * CHARGED + 20 * 592);
+    assert!(world.machine.memcgs()[group.idx()].memory.usage <= 100);
+}

@@ -1,0 +1,313 @@
+//! Calls of every kind, given up at every step: what they held half-way goes back.
+//!
+//! The world is copied at each step of a call and the copy's call is cancelled there, while the original goes
+//! on. The audit then accounts for every frame, charge and slot; runs of compaction, counted sleepers,
+//! objects and blocks are looked for one by one.
+
+
+use pagetide_core::config::{CgroupVersion, Config, Thp};
+use pagetide_core::effect::{Step, Throttle};
+use pagetide_core::gfp::Gfp;
+use pagetide_core::node::NodeSpec;
+use pagetide_core::outcome::Outcome;
+use pagetide_core::process::page_table::{Advice, Backing, VmaId};
+use pagetide_core::process::{Call, Machine, MmId};
+use pagetide_core::slab::CacheSpec;
+use pagetide_core::units::{CacheId, MemcgId, NodeId, PAGE_SIZE};
+use crate::world::{World, CPU};
+
+const NODE: NodeId = NodeId(0);
+const MIB: u64 = (1 << 20) / PAGE_SIZE;
+
+/// What calls were doing when they were given up.
+#[derive(Debug, Default)]
+struct Tally {
+    all: u32,
+    reclaiming: u32,
+    compacting: u32,
+    /// In the middle of copies.
+    copying: u32,
+    /// Asleep for writeback, and until reserves recover.
+    counted: [u32; 2],
+}
+
+fn machine(mib: u64, config: Config) -> World {
+    let mut machine = Machine::new(&[NodeSpec::x86_64(mib << 20, 0, 0)], 1, config).unwrap();
+    machine.swapon(1 << 16, 1 << 16, false);
+    let mut world = World::new(machine);
+    world.audit = false;
+    world
+}
+
+fn group(world: &mut World, controls: &[(&str, &str)]) -> MemcgId {
+    let memcg = world.machine.create_memcg("g".into(), Machine::ROOT).unwrap();
+    for (name, text) in controls {
+        world.machine.write_group_control(memcg, name, text).unwrap().1.discard();
+    }
+    memcg
+}
+
+fn task(world: &mut World, memcg: MemcgId, pages: u64) -> (MmId, VmaId) {
+    let mm = world.machine.create_mm(memcg).unwrap();
+    (mm, world.machine.mmap(mm, Backing::Anon, pages, Advice::Normal, false).unwrap())
+}
+
+fn fill(world: &mut World, (mm, heap): (MmId, VmaId), pages: std::ops::Range<u64>) {
+    for page in pages {
+        world.access(mm, heap, page, true);
+    }
+}
+
+/// Gives up a copy of the call in a copy of the world.
+fn give_up(world: &World, call: &Call, mm: MmId, cache: Option<CacheId>, tally: &mut Tally) {
+    let mut world = world.clone();
+    tally.all += 1;
+    tally.reclaiming += u32::from(call.is_reclaiming());
+    tally.compacting += u32::from(call.is_compacting());
+    tally.copying += u32::from(!world.copies.is_empty());
+    for (nr, reason) in tally.counted.iter_mut().zip([Throttle::Writeback, Throttle::Reserves]) {
+        *nr += u32::from(call.is_counted_in(NODE, reason));
+    }
+    let objects = |world: &World| cache.map(|at| world.machine.slab_usage(at).active_objs);
+    let had = objects(&world);
+    let blocks = world.machine.kernel_blocks(mm).len();
+    let mut effects = Vec::new();
+    world.machine.cancel(call.clone(), CPU).drain_into(&mut effects);
+    world.carry_out(effects);
+    world.machine.audit().unwrap();
+    for reason in [Throttle::Writeback, Throttle::Reserves] {
+        let daemons = world.machine.nr_daemons_throttled(NODE, reason);
+        assert_eq!(world.machine.nr_throttled(NODE, reason), daemons, "{reason:?}");
+    }
+    world.finish_copies();
+    world.settle();
+    world.machine.audit().unwrap();
+    assert_eq!(world.machine.nr_compactions(), 0, "{call:?}");
+    // What a call has got and not told of is nobody's.
+    assert!(objects(&world) <= had, "an object is lost");
+    assert!(world.machine.kernel_blocks(mm).len() <= blocks, "a block is lost");
+    // Who asked is as able to ask as before.
+    assert!(!world.machine.is_exited(mm));
+    let heap = world.machine.mmap(mm, Backing::Anon, 1, Advice::Normal, false).unwrap();
+    world.access(mm, heap, 0, true);
+    world.machine.exit_mm(mm, CPU).unwrap().discard();
+    world.machine.audit().unwrap();
+}
+
+/// Steps a call to its end, and gives it up before its first step and after each but the last.
+fn at_every_step(
+    world: &mut World,
+    call: &mut Call,
+    mm: MmId,
+    cache: Option<CacheId>,
+    tally: &mut Tally,
+) -> Outcome {
+    loop {
+        give_up(world, call, mm, cache, tally);
+        if let Some(outcome) = world.drive_once(call) {
+            return outcome;
+        }
+    }
+}
+
+/// Faults on the pages of a heap one after the other until enough were given up.
+fn faults(world: &mut World, (mm, heap): (MmId, VmaId), first: u64, enough: u32) -> Tally {
+    let mut tally = Tally::default();
+    let mut page = first;
+    while tally.all < enough {
+        let mut call = Call::fault(mm, NODE, heap, page, true);
+        at_every_step(world, &mut call, mm, None, &mut tally);
+        page += 1;
+    }
+    tally
+}
+
+#[test]
+fn a_fault_that_reclaims_for_itself() {
+    let mut world = machine(16, Config::default());
+    let (mm, heap) = task(&mut world, Machine::ROOT, 64 * MIB);
+    let free = world.machine.nr_free_pages();
+    fill(&mut world, (mm, heap), 0..free - 200);
+    let tally = faults(&mut world, (mm, heap), free - 200, 600);
+    assert!(tally.reclaiming > 50, "{tally:?}");
+}
+
+#[test]
+fn a_fault_that_waits_for_the_reserves() {
+    let mut world = machine(16, Config::default());
+    let (mm, heap) = task(&mut world, Machine::ROOT, 64 * MIB);
+    let free = world.machine.nr_free_pages();
+    fill(&mut world, (mm, heap), 0..free - 200);
+    // Who may dip into the reserves has emptied them.
+    loop {
+        let mut call = Call::alloc_pages(mm, NODE, 0, Gfp::ATOMIC);
+        let mut effects = Vec::new();
+        let (step, more) = world.machine.step(&mut call, CPU, 0);
+        more.drain_into(&mut effects);
+        world.carry_out(effects);
+        if step == Step::Done(Outcome::NoBlock) {
+            break;
+        }
+    }
+    let tally = faults(&mut world, (mm, heap), free - 200, 200);
+    assert!(tally.counted[1] > 0, "{tally:?}");
+}
+
+#[test]
+fn a_fault_on_what_is_in_swap() {
+    let mut world = machine(16, Config::default());
+    world.disk_works = true;
+    let (mm, heap) = task(&mut world, Machine::ROOT, 64 * MIB);
+    fill(&mut world, (mm, heap), 0..20 * MIB);
+    world.settle();
+    let tally = faults(&mut world, (mm, heap), 0, 300);
+    assert!(tally.all >= 300);
+}
+
+#[test]
+fn a_fault_for_a_huge_page_that_compacts() {
+    let config = Config { thp: Thp::Always, ..Config::default() };
+    let mut world = fragmented(32, config);
+    let mm = world.machine.create_mm(Machine::ROOT).unwrap();
+    let advice = Advice::Huge;
+    let heap = world.machine.mmap(mm, Backing::Anon, 8 * 512, advice, false).unwrap();
+    let other = world.machine.create_mm(Machine::ROOT).unwrap();
+    while world.drive(&mut Call::alloc_pages(other, NODE, 9, Gfp::ATOMIC)) != Outcome::NoBlock {}
+    world.holds_copies = true;
+    let mut tally = Tally::default();
+    for region in 0..8 {
+        let mut call = Call::fault(mm, NODE, heap, region * 512, true);
+        at_every_step(&mut world, &mut call, mm, None, &mut tally);
+    }
+    assert!(tally.compacting > 20 && tally.copying > 5, "{tally:?}");
+}
+
+/// Every second frame is free.
+fn fragmented(mib: u64, config: Config) -> World {
+    let mut world = machine(mib, config);
+    let (mm, heap) = task(&mut world, Machine::ROOT, mib * MIB);
+    let pages = (world.machine.nr_free_pages() - 1300) & !1;
+    fill(&mut world, (mm, heap), 0..pages);
+    for page in (0..pages).step_by(2) {
+        world.machine.discard(heap, page, 1, CPU).unwrap().discard();
+    }
+    world.machine.mem.drain_all();
+    world
+}
+
+#[test]
+fn a_block_of_kernel_memory_that_compacts() {
+    let config = Config { thp: Thp::Never, ..Config::default() };
+    let mut world = fragmented(32, config);
+    let mm = world.machine.create_mm(Machine::ROOT).unwrap();
+    while world.drive(&mut Call::alloc_pages(mm, NODE, 9, Gfp::ATOMIC)) != Outcome::NoBlock {}
+    world.holds_copies = true;
+    let mut tally = Tally::default();
+    for _ in 0..8 {
+        let mut call = Call::alloc_pages(mm, NODE, 9, Gfp::KERNEL);
+        at_every_step(&mut world, &mut call, mm, None, &mut tally);
+    }
+    assert!(tally.compacting > 20 && tally.copying > 5, "{tally:?}");
+}
+
+#[test]
+fn a_write_to_compact_memory() {
+    let config = Config { thp: Thp::Never, ..Config::default() };
+    let mut world = fragmented(32, config);
+    let mm = world.machine.create_mm(Machine::ROOT).unwrap();
+    world.holds_copies = true;
+    let mut tally = Tally::default();
+    at_every_step(&mut world, &mut Call::compact_memory(mm, NODE), mm, None, &mut tally);
+    assert!(tally.compacting > 20 && tally.copying > 10, "{tally:?}");
+}
+
+#[test]
+fn reads_and_writes_of_files() {
+    let mut world = machine(16, Config { dirty_ratio: 5, ..Config::default() });
+    let mm = world.machine.create_mm(Machine::ROOT).unwrap();
+    let size = 32 << 20;
+    let (old, new) = (
+        world.machine.create_file(size, false).unwrap(),
+        world.machine.create_file(0, false).unwrap(),
+    );
+    let mut tally = Tally::default();
+    for at in (0..size).step_by(1 << 20) {
+        let mut read = Call::read(mm, NODE, old, at, 1 << 20, Default::default());
+        assert_ne!(at_every_step(&mut world, &mut read, mm, None, &mut tally), Outcome::NoMemory);
+        let mut write = Call::write(mm, NODE, new, at, 1 << 20);
+        assert_ne!(at_every_step(&mut world, &mut write, mm, None, &mut tally), Outcome::NoMemory);
+    }
+    assert!(tally.all > 500, "{tally:?}");
+}
+
+#[test]
+fn a_fault_at_the_limit_of_a_group() {
+    let mut world = machine(32, Config::default());
+    world.disk_works = true;
+    let memcg = group(&mut world, &[("memory.max", "2M")]);
+    let (mm, heap) = task(&mut world, memcg, 8 * MIB);
+    fill(&mut world, (mm, heap), 0..2 * MIB);
+    let tally = faults(&mut world, (mm, heap), 2 * MIB, 300);
+    assert!(tally.reclaiming > 100, "{tally:?}");
+}
+
+#[test]
+fn writes_to_the_files_of_a_group() {
+    let mut world = machine(32, Config::default());
+    world.disk_works = true;
+    let memcg = group(&mut world, &[]);
+    let (mm, heap) = task(&mut world, memcg, 8 * MIB);
+    fill(&mut world, (mm, heap), 0..4 * MIB);
+    let mut tally = Tally::default();
+    for (name, text) in [("memory.reclaim", "1M"), ("memory.high", "2M"), ("memory.max", "1500K")] {
+        let (write, effects) = world.machine.write_group_control(memcg, name, text).unwrap();
+        effects.discard();
+        let mut call = Call::group_write(mm, NODE, write.expect("there is something to reclaim"));
+        at_every_step(&mut world, &mut call, mm, None, &mut tally);
+    }
+    assert!(tally.reclaiming > 30, "{tally:?}");
+}
+
+/// An object is there before its task has paid for being above `memory.high`, and so is a block.
+#[test]
+fn what_a_task_has_that_must_pay_first() {
+    let mut world = machine(32, Config::default());
+    let memcg = group(&mut world, &[("memory.high", "1M")]);
+    let (mm, heap) = task(&mut world, memcg, 8 * MIB);
+    fill(&mut world, (mm, heap), 0..MIB);
+    let spec =
+        CacheSpec { name: "large".into(), object_size: 4096, reclaimable: false, account: true };
+    let cache = world.machine.create_cache(spec).unwrap();
+    let (mut tally, mut paying) = (Tally::default(), 0);
+    for _ in 0..200 {
+        let mut call = Call::kmem_alloc(mm, NODE, cache, true, Gfp::KERNEL);
+        at_every_step(&mut world, &mut call, mm, Some(cache), &mut tally);
+        // The debt of objects that a task got without a call is paid with the next one.
+        let mut objects = Vec::new();
+        let got = world.machine.kmem_cache_alloc_bulk(cache, mm, true, CPU, 8, &mut objects);
+        let (_, effects) = got.unwrap();
+        effects.discard();
+        let before = tally.reclaiming;
+        let mut call = Call::alloc_pages(mm, NODE, 0, Gfp::KERNEL);
+        at_every_step(&mut world, &mut call, mm, Some(cache), &mut tally);
+        paying += tally.reclaiming - before;
+        for object in objects {
+            world.machine.kmem_cache_free(cache, object, CPU).unwrap();
+        }
+        if tally.reclaiming > 200 && paying > 50 {
+            return;
+        }
+    }
+    panic!("{tally:?}, {paying} while paying for others' objects");
+}
+
+#[test]
+fn a_fault_in_the_stage_of_soft_limits() {
+    let mut world = machine(16, Config { cgroup: CgroupVersion::V1, ..Config::default() });
+    let memcg = group(&mut world, &[("memory.soft_limit_in_bytes", "1M")]);
+    let (mm, heap) = task(&mut world, memcg, 64 * MIB);
+    let free = world.machine.nr_free_pages();
+    fill(&mut world, (mm, heap), 0..free - 100);
+    let tally = faults(&mut world, (mm, heap), free - 100, 400);
+    assert!(tally.reclaiming > 50, "{tally:?}");
+}

@@ -1,0 +1,228 @@
+//! MADV_COLLAPSE: what becomes a huge page, what the call answers, with the audit after every step.
+
+
+use pagetide_core::bad_id::BadId;
+use pagetide_core::config::{Config, Thp};
+use pagetide_core::control::Errno;
+use pagetide_core::effect::Step;
+use pagetide_core::gfp::Gfp;
+use pagetide_core::node::NodeSpec;
+use pagetide_core::outcome::Outcome;
+use pagetide_core::process::page_table::{Advice, Backing, VmaId};
+use pagetide_core::process::{Call, Machine, MmId};
+use pagetide_core::units::{NodeId, HPAGE_PMD_NR as HUGE, PAGE_SIZE};
+use pagetide_core::vmstat::{Event, NodeStat};
+use std::ops::Range;
+use crate::world::{World, CPU};
+
+const NODE: NodeId = NodeId(0);
+const DONE: Outcome = Outcome::Minor;
+
+fn refused(errno: Errno) -> Outcome {
+    Outcome::Refused(errno)
+}
+
+/// A machine that has huge pages nowhere, unless MADV_COLLAPSE makes them.
+fn world(config: Config) -> World {
+    let mut machine = Machine::new(&[NodeSpec::x86_64(64 << 20, 0, 0)], 1, config).unwrap();
+    machine.swapon(1 << 14, 1 << 14, false);
+    World::new(machine)
+}
+
+fn heap(world: &mut World, pages: u64, advice: Advice) -> (MmId, VmaId) {
+    let mm = world.machine.create_mm(Machine::ROOT).unwrap();
+    (mm, world.machine.mmap(mm, Backing::Anon, pages, advice, false).unwrap())
+}
+
+fn fill(world: &mut World, mm: MmId, vma: VmaId, pages: Range<u64>) {
+    for page in pages {
+        world.access(mm, vma, page, true);
+    }
+}
+
+fn collapse(world: &mut World, mm: MmId, vma: VmaId, pages: Range<u64>) -> Outcome {
+    world.drive(&mut Call::collapse(mm, NODE, vma, pages))
+}
+
+fn nr_huge(world: &World) -> u64 {
+    world.machine.global_node_stat(NodeStat::NrAnonTransparentHugepages)
+}
+
+fn count(world: &World, event: Event) -> u64 {
+    world.machine.mem.vmstat.get(event)
+}
+
+#[test]
+fn neither_sysfs_nor_khugepageds_limits_matter_to_it() {
+    let config = Config { khugepaged_max_ptes_none: 0, ..Config::default() };
+    assert_eq!(config.thp, Thp::Never);
+    let mut world = world(config);
+    let (mm, vma) = heap(&mut world, 3 * HUGE, Advice::Normal);
+    fill(&mut world, mm, vma, 0..HUGE);
+    fill(&mut world, mm, vma, 2 * HUGE..2 * HUGE + 1);
+    assert_eq!(collapse(&mut world, mm, vma, 0..HUGE), DONE);
+    assert_eq!((nr_huge(&world), count(&world, Event::ThpCollapseAlloc)), (1, 1));
+    assert_eq!(world.machine.vma(vma).unwrap().nr_present, HUGE + 1);
+    // The region in the middle is empty: the others become huge pages, and the call says so.
+    assert_eq!(collapse(&mut world, mm, vma, 0..3 * HUGE), refused(Errno::Einval));
+    assert_eq!((nr_huge(&world), count(&world, Event::ThpCollapseAlloc)), (2, 2));
+    assert_eq!(count(&world, Event::ThpScanExceedNonePte), 0);
+    // Huge pages that are there count.
+    assert_eq!(collapse(&mut world, mm, vma, 2 * HUGE..3 * HUGE), DONE);
+    assert_eq!(count(&world, Event::ThpCollapseAlloc), 2);
+}
+
+#[test]
+fn only_regions_that_lie_whole_in_the_range_count() {
+    let mut world = world(Config::default());
+    let (mm, vma) = heap(&mut world, 3 * HUGE, Advice::Normal);
+    fill(&mut world, mm, vma, 0..3 * HUGE);
+    assert_eq!(collapse(&mut world, mm, vma, 1..2 * HUGE + 5), DONE);
+    assert_eq!(nr_huge(&world), 1);
+    assert_eq!(collapse(&mut world, mm, vma, 0..HUGE - 1), DONE, "none is no failure");
+    assert_eq!(collapse(&mut world, mm, vma, 1..HUGE - 1), refused(Errno::Einval));
+    assert_eq!(nr_huge(&world), 1);
+}
+
+#[test]
+fn what_may_have_none_gets_none() {
+    let mut world = world(Config { thp: Thp::Always, ..Config::default() });
+    let (mm, vma) = heap(&mut world, HUGE, Advice::NoHuge);
+    fill(&mut world, mm, vma, 0..HUGE);
+    assert_eq!(collapse(&mut world, mm, vma, 0..HUGE), refused(Errno::Einval));
+    world.machine.set_advice(vma, Advice::Normal).unwrap().discard();
+    assert_eq!(collapse(&mut world, mm, vma, 0..HUGE), DONE);
+    // Nothing in it yet, too short, all read and nothing written, a file's.
+    let (mm, vma) = heap(&mut world, HUGE, Advice::Normal);
+    assert_eq!(collapse(&mut world, mm, vma, 0..HUGE), refused(Errno::Einval));
+    world.access(mm, vma, 3, false);
+    assert_eq!(collapse(&mut world, mm, vma, 0..HUGE), refused(Errno::Einval));
+    let (mm, vma) = heap(&mut world, HUGE - 1, Advice::Normal);
+    world.access(mm, vma, 3, true);
+    assert_eq!(collapse(&mut world, mm, vma, 0..HUGE - 1), refused(Errno::Einval));
+    let file = world.create_file(HUGE * PAGE_SIZE, false);
+    let vma = world.machine.mmap(mm, Backing::File(file), HUGE, Advice::Normal, false).unwrap();
+    world.access(mm, vma, 0, false);
+    assert_eq!(collapse(&mut world, mm, vma, 0..HUGE), refused(Errno::Einval));
+    // What is not there.
+    assert_eq!(collapse(&mut world, mm, vma, 0..HUGE + 1), Outcome::BadId(BadId::Page(vma)));
+    let nobody = VmaId(99);
+    assert_eq!(collapse(&mut world, mm, nobody, 0..1), Outcome::BadId(BadId::Vma(nobody)));
+    assert_eq!(nr_huge(&world), 1);
+}
+
+#[test]
+fn pages_in_swap_are_read_back_however_many() {
+    let mut world = world(Config { page_cluster: 0, ..Config::default() });
+    let (mm, vma) = heap(&mut world, HUGE, Advice::Normal);
+    fill(&mut world, mm, vma, 0..HUGE);
+    assert_eq!(world.drive(&mut Call::page_out(mm, NODE, vma, 0..200)), DONE);
+    world.settle();
+    assert_eq!(world.machine.vma(vma).unwrap().nr_swapped, 200);
+    assert_eq!(collapse(&mut world, mm, vma, 0..HUGE), DONE);
+    assert_eq!((nr_huge(&world), world.machine.vma(vma).unwrap().nr_swapped), (1, 0));
+    assert_eq!(count(&world, Event::ThpScanExceedSwapPte), 0);
+    assert_eq!(count(&world, Event::Pgfault), HUGE, "its reads are no faults");
+}
+
+#[test]
+fn a_page_that_somebody_holds_is_told() {
+    let mut world = world(Config::default());
+    let (mm, vma) = heap(&mut world, 2 * HUGE, Advice::Normal);
+    fill(&mut world, mm, vma, 0..2 * HUGE);
+    let pfn = world.machine.pin(vma, 7, true).unwrap();
+    assert_eq!(collapse(&mut world, mm, vma, 0..2 * HUGE), refused(Errno::Eagain));
+    assert_eq!(nr_huge(&world), 1, "the other region");
+    world.machine.unpin(pfn, CPU).unwrap();
+    assert_eq!(collapse(&mut world, mm, vma, 0..2 * HUGE), DONE);
+}
+
+#[test]
+fn a_group_without_room_is_told() {
+    let mut world = world(Config::default());
+    let memcg = world.machine.create_memcg("group".into(), Machine::ROOT).unwrap();
+    let mm = world.machine.create_mm(memcg).unwrap();
+    let vma = world.machine.mmap(mm, Backing::Anon, HUGE, Advice::Normal, false).unwrap();
+    fill(&mut world, mm, vma, 0..HUGE);
+    for file in ["memory.swap.max", "memory.max"] {
+        let max = if file == "memory.max" { HUGE + 100 } else { 0 } * PAGE_SIZE;
+        let (write, effects) =
+            world.machine.write_group_control(memcg, file, &max.to_string()).unwrap();
+        effects.discard();
+        assert!(write.is_none());
+    }
+    assert_eq!(collapse(&mut world, mm, vma, 0..HUGE), refused(Errno::Ebusy));
+    assert_eq!(nr_huge(&world), 0);
+    assert_eq!(count(&world, Event::ThpCollapseAlloc), 1, "there was a page");
+}
+
+#[test]
+fn where_there_is_no_huge_page_it_says_so() {
+    // Without swap, so that its pages stay.
+    let machine = Machine::new(&[NodeSpec::x86_64(64 << 20, 0, 0)], 1, Config::default()).unwrap();
+    let mut world = World::new(machine);
+    let (mm, vma) = heap(&mut world, HUGE, Advice::Normal);
+    fill(&mut world, mm, vma, 0..HUGE);
+    let gfp = Gfp::KERNEL.with(Gfp::NORETRY);
+    while let Outcome::Block(_) = world.drive(&mut Call::alloc_pages(mm, NODE, 3, gfp)) {}
+    assert_eq!(collapse(&mut world, mm, vma, 0..HUGE), refused(Errno::Enomem));
+    assert_eq!(count(&world, Event::ThpCollapseAllocFailed), 1);
+    assert_eq!(nr_huge(&world), 0);
+}
+
+#[test]
+fn a_mapping_that_goes_meanwhile_ends_it() {
+    for steps in 0..8 {
+        let mut world = world(Config::default());
+        let (mm, vma) = heap(&mut world, 2 * HUGE, Advice::Normal);
+        fill(&mut world, mm, vma, 0..2 * HUGE);
+        let mut call = Call::collapse(mm, NODE, vma, 0..2 * HUGE);
+        let over = (0..steps).find_map(|_| match world.step(&mut call) {
+            Step::Done(outcome) => Some(outcome),
+            Step::Continue | Step::Wait(_) => None,
+        });
+        world.munmap(vma);
+        let outcome = over.unwrap_or_else(|| world.drive(&mut call));
+        let expected = match steps {
+            0 => Outcome::BadId(BadId::Vma(vma)),
+            // Both regions were done.
+            _ if count(&world, Event::ThpCollapseAlloc) == 2 => DONE,
+            _ => refused(Errno::Einval),
+        };
+        assert_eq!(outcome, expected, "after {steps} steps");
+    }
+}
+
+#[test]
+fn advice_on_a_part_splits_the_huge_page_at_its_edge_and_keeps_others_from_coming() {
+    let mut world = world(Config { thp: Thp::Madvise, ..Config::default() });
+    let (mm, vma) = heap(&mut world, 3 * HUGE, Advice::Huge);
+    fill(&mut world, mm, vma, 0..2 * HUGE);
+    assert_eq!(nr_huge(&world), 2);
+    let forbid = |world: &mut World, pages: Range<u64>| {
+        world.machine.advise_huge(vma, pages, false).unwrap().discard();
+        world.machine.audit().unwrap();
+    };
+    forbid(&mut world, 0..1);
+    assert_eq!(nr_huge(&world), 1, "the first is split");
+    assert_eq!(collapse(&mut world, mm, vma, 0..HUGE), refused(Errno::Einval));
+    // A whole region is no edge: its huge page stays.
+    forbid(&mut world, HUGE..2 * HUGE);
+    assert_eq!(nr_huge(&world), 1);
+    forbid(&mut world, 2 * HUGE + 5..2 * HUGE + 6);
+    fill(&mut world, mm, vma, 2 * HUGE..3 * HUGE);
+    assert_eq!(nr_huge(&world), 1, "none comes to a region that may have none in part");
+    for _ in 0..3 {
+        world.khugepaged_round();
+    }
+    assert_eq!(nr_huge(&world), 1);
+    // Allowed again, part by part: khugepaged finds the regions.
+    world.machine.advise_huge(vma, 0..1, true).unwrap().discard();
+    world.khugepaged_round();
+    assert_eq!(nr_huge(&world), 2);
+    world.machine.set_advice(vma, Advice::Huge).unwrap().discard();
+    world.khugepaged_round();
+    assert_eq!(nr_huge(&world), 3);
+    let beyond = world.machine.advise_huge(vma, 0..3 * HUGE + 1, true).map(|_| ());
+    assert_eq!(beyond, Err(BadId::Page(vma)));
+}

@@ -1,0 +1,528 @@
+//! Compaction on whole machines: what it makes, what it leaves alone, what happens when it fails.
+
+
+use pagetide_core::config::{
+    BackgroundCompaction, CompactionPolicy, Config, KswapdPolicy, PcpPolicy, Thp,
+};
+use pagetide_core::effect::{Effect, Step};
+use pagetide_core::gfp::Gfp;
+use pagetide_core::node::NodeSpec;
+use pagetide_core::outcome::Outcome;
+use pagetide_core::page::{Page, PageFlags, Place};
+use pagetide_core::process::page_table::{Advice, Backing, VmaId};
+use pagetide_core::process::Call;
+use pagetide_core::process::Machine;
+use pagetide_core::process::MmId;
+use pagetide_core::units::{NodeId, Pfn, PAGE_SIZE};
+use pagetide_core::vmstat::{Event, NodeStat};
+use pagetide_core::watermark::WatermarkInputs;
+use crate::world::{World, CPU};
+
+const NODE: NodeId = NodeId(0);
+
+/// A machine whose frames are, alternately, anonymous memory and free.
+struct Fragmented {
+    world: World,
+    mm: MmId,
+    heap: VmaId,
+    /// Where each page of the heap was.
+    pages: u64,
+}
+
+fn fragmented(mib: u64, config: Config) -> Fragmented {
+    let mut machine = Machine::new(&[NodeSpec::x86_64(mib << 20, 0, 0)], 1, config).unwrap();
+    machine.swapon(1024, 1024, false);
+    let mut world = World::new(machine);
+    world.audit = false;
+    let mm = world.machine.create_mm(Machine::ROOT).unwrap();
+    // All of what is free, up to the low marks.
+    let pages = (world.machine.nr_free_pages() - 2600) / 2;
+    let heap = world.machine.mmap(mm, Backing::Anon, pages, Advice::Normal, false).unwrap();
+    let file = world.machine.create_file(pages * PAGE_SIZE, true).unwrap();
+    for page in 0..pages {
+        world.access(mm, heap, page, true);
+        world.drive(&mut Call::write(mm, NODE, file, page * PAGE_SIZE, PAGE_SIZE));
+    }
+    world.settle();
+    while world.machine.global_node_stat(NodeStat::NrDirty) > 0 {
+        world.now += 40_000_000_000;
+        world.flusher();
+        world.settle();
+    }
+    let mut buffer = Vec::new();
+    world.machine.drop_pagecache(CPU).drain_into(&mut buffer);
+    world.kswapd_to_sleep();
+    world.machine.audit().unwrap();
+    world.audit = true;
+    Fragmented { world, mm, heap, pages }
+}
+
+impl Fragmented {
+    fn count(&self, event: Event) -> u64 {
+        self.world.machine.mem.vmstat.get(event)
+    }
+
+    fn block(&mut self, order: u8, gfp: Gfp) -> Option<Pfn> {
+        match self.world.drive(&mut Call::alloc_pages(self.mm, NODE, order, gfp)) {
+            Outcome::Block(pfn) => Some(pfn),
+            Outcome::NoBlock => None,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn free_blocks(&self, order: usize) -> u64 {
+        self.world.machine.mem.nodes[0].zones.iter().map(|zone| zone.buddyinfo()[order]).sum()
+    }
+
+    fn free_pages(&self) -> u64 {
+        self.world.machine.mem.free_pages()
+            + self.world.machine.mem.nodes[0].zones.iter().map(|zone| zone.pcp_pages()).sum::<u64>()
+    }
+
+    fn large_blocks(&self) -> u64 {
+        self.free_blocks(9) + 2 * self.free_blocks(10)
+    }
+}
+
+#[test]
+fn every_other_page_free_is_nothing_large_free() {
+    let machine = fragmented(64, Config::default());
+    assert!(machine.large_blocks() <= 4, "{} large blocks", machine.large_blocks());
+    assert!(machine.free_pages() > machine.pages * 9 / 10);
+}
+
+#[test]
+fn a_write_to_compact_memory_gathers_what_is_free() {
+    let mut machine = fragmented(64, Config::default());
+    let (free, resident) =
+        (machine.free_pages(), machine.world.machine.is_resident(machine.heap, 7));
+    assert!(resident);
+    machine.world.drive(&mut Call::compact_memory(machine.mm, NODE));
+    assert_eq!(machine.free_pages(), free, "free pages came or went");
+    // Two zones, each with what boot has scattered and a rest that is less than a block, and where the
+    // slabs are that a cache keeps.
+    let possible = free / 512 - 5;
+    machine.world.machine.mem.drain_all();
+    assert!(machine.large_blocks() >= possible, "{} of {possible} blocks", machine.large_blocks());
+    for page in 0..machine.pages {
+        assert!(machine.world.machine.is_resident(machine.heap, page), "page {page} is gone");
+    }
+    // Where the scanners meet, in each zone.
+    assert!(machine.count(Event::PgmigrateFail) <= 2);
+    assert_eq!(machine.world.machine.global_node_stat(NodeStat::NrIsolatedAnon), 0);
+}
+
+#[test]
+fn no_page_is_moved_into_a_pageblock_that_is_free_as_a_whole() {
+    let mut machine = fragmented(64, Config::default());
+    machine.world.drive(&mut Call::compact_memory(machine.mm, NODE));
+    machine.world.machine.mem.drain_all();
+    let whole = |machine: &Fragmented| -> Vec<usize> {
+        let pages = &machine.world.machine.mem.pages;
+        let heads = (0..pages.len()).step_by(512);
+        let is_free = |page: &Page| page.place == Place::Buddy && page.private >= 9;
+        heads.filter(|&at| is_free(&pages.peek(at))).collect()
+    };
+    let before = whole(&machine);
+    assert!(before.len() > 4);
+    machine.world.drive(&mut Call::compact_memory(machine.mm, NODE));
+    let after = whole(&machine);
+    assert!(before.iter().all(|at| after.contains(at)), "{before:?} {after:?}");
+}
+
+#[test]
+fn a_task_that_may_compacts_for_itself() {
+    let mut machine = fragmented(64, Config::default());
+    let got = (0..8).filter(|_| machine.block(9, Gfp::KERNEL.with(Gfp::HIGH)).is_some()).count();
+    assert_eq!(got, 8);
+    assert!(machine.count(Event::CompactStall) > 0);
+    assert_eq!(
+        machine.count(Event::CompactStall),
+        machine.count(Event::CompactSuccess) + machine.count(Event::CompactFail)
+    );
+    assert!(machine.count(Event::PgmigrateSuccess) > 8 * 200);
+}
+
+#[test]
+fn an_order_above_the_largest_is_refused() {
+    let mut machine = fragmented(32, Config::default());
+    for order in [11, 12, 63, 255] {
+        assert_eq!(machine.block(order, Gfp::KERNEL), None);
+    }
+    assert_eq!(machine.count(Event::CompactStall), 0);
+}
+
+#[test]
+fn a_failed_copy_leaves_the_page_where_it_was() {
+    let mut machine = fragmented(32, Config::default());
+    machine.world.fail_copies = 3;
+    let free = machine.free_pages();
+    machine.world.drive(&mut Call::compact_memory(machine.mm, NODE));
+    assert!(machine.count(Event::PgmigrateFail) > 100);
+    assert!(machine.count(Event::PgmigrateSuccess) > 100);
+    assert_eq!(machine.free_pages(), free);
+    for page in 0..machine.pages {
+        assert!(machine.world.machine.is_resident(machine.heap, page), "page {page} is gone");
+    }
+}
+
+#[test]
+fn whoever_touches_a_page_on_its_way_waits_and_then_has_it() {
+    let mut machine = fragmented(32, Config::default());
+    machine.world.holds_copies = true;
+    let mut call = Call::compact_memory(machine.mm, NODE);
+    let mut waited = 0;
+    for _ in 0..200 {
+        let (step, effects) = machine.world.machine.step(&mut call, CPU, 0);
+        let mut buffer = Vec::new();
+        effects.drain_into(&mut buffer);
+        machine.world.carry_out(buffer);
+        let moving =
+            (0..machine.pages).find(|&page| !machine.world.machine.is_resident(machine.heap, page));
+        if let Some(page) = moving {
+            machine.world.access(machine.mm, machine.heap, page, true);
+            assert!(machine.world.machine.is_resident(machine.heap, page));
+            waited += 1;
+        }
+        machine.world.finish_copies();
+        if matches!(step, Step::Done(_)) {
+            break;
+        }
+    }
+    assert!(waited > 10, "{waited}");
+}
+
+#[test]
+fn a_task_that_dies_in_the_middle_leaves_nothing_behind() {
+    let mut machine = fragmented(32, Config::default());
+    while machine.block(9, Gfp::ATOMIC).is_some() {}
+    machine.world.holds_copies = true;
+    let free = machine.free_pages();
+    let other = machine.world.machine.create_mm(Machine::ROOT).unwrap();
+    let mut call = Call::alloc_pages(other, NODE, 9, Gfp::KERNEL.with(Gfp::HIGH));
+    let mut steps = 0;
+    while machine.world.copies.is_empty() {
+        let (step, effects) = machine.world.machine.step(&mut call, CPU, 0);
+        let mut buffer = Vec::new();
+        effects.drain_into(&mut buffer);
+        machine.world.carry_out(buffer);
+        assert!(!matches!(step, Step::Done(_)), "done without a copy");
+        steps += 1;
+        assert!(steps < 100);
+    }
+    drop(call);
+    let mut buffer = Vec::new();
+    machine.world.machine.exit_mm(other, CPU).unwrap().drain_into(&mut buffer);
+    machine.world.carry_out(buffer);
+    machine.world.finish_copies();
+    machine.world.machine.audit().unwrap();
+    assert_eq!(machine.free_pages(), free);
+    assert_eq!(machine.world.machine.global_node_stat(NodeStat::NrIsolatedAnon), 0);
+}
+
+#[test]
+fn the_owner_may_go_while_its_pages_are_on_their_way() {
+    let mut machine = fragmented(32, Config::default());
+    machine.world.holds_copies = true;
+    let other = machine.world.machine.create_mm(Machine::ROOT).unwrap();
+    let mut call = Call::compact_memory(other, NODE);
+    while machine.world.copies.is_empty() {
+        let (_, effects) = machine.world.machine.step(&mut call, CPU, 0);
+        let mut buffer = Vec::new();
+        effects.drain_into(&mut buffer);
+        machine.world.carry_out(buffer);
+    }
+    machine.world.munmap(machine.heap);
+    machine.world.machine.audit().unwrap();
+    machine.world.finish_copies();
+    machine.world.machine.audit().unwrap();
+    assert_eq!(machine.world.machine.global_node_stat(NodeStat::NrAnonPages), 0);
+    machine.world.drive(&mut call);
+    machine.world.machine.audit().unwrap();
+}
+
+fn of_2016(background: BackgroundCompaction) -> Config {
+    Config {
+        kswapd: KswapdPolicy::Linux45,
+        compaction: CompactionPolicy::Linux45,
+        background_compaction: background,
+        ..Config::default()
+    }
+}
+
+/// Kswapd compacts, and is that of 6.1: the patch that brings it back.
+fn patched() -> Config {
+    Config { background_compaction: BackgroundCompaction::Kswapd, ..Config::default() }
+}
+
+/// The seed's finding: a request that only wakes kswapd is never compacted for.
+#[test]
+fn a_kswapd_that_compacts_never_does_for_requests_that_only_wake_it() {
+    for config in [of_2016(BackgroundCompaction::Kswapd), patched()] {
+        let mut machine = fragmented(64, config);
+        for _ in 0..50 {
+            machine.block(9, Gfp::NOWAIT.with(Gfp::HIGH));
+            machine.world.now += 125_000_000;
+            machine.world.kswapd_to_sleep();
+        }
+        assert_eq!(machine.count(Event::CompactKswapd), 0);
+        assert_eq!(machine.count(Event::CompactMigrateScanned), 0);
+        assert!(machine.count(Event::MmVmscanKswapdWake) > 10);
+        assert_eq!(machine.count(Event::CompactDaemonWake), 0);
+    }
+}
+
+/// Nothing to reclaim is no failure: 16 of these would stop kswapd for everybody.
+#[test]
+fn requests_for_blocks_do_not_make_kswapd_give_up() {
+    let mut machine = fragmented(64, patched());
+    for _ in 0..50 {
+        machine.block(9, Gfp::NOWAIT.with(Gfp::HIGH));
+        machine.world.now += 125_000_000;
+        machine.world.kswapd_to_sleep();
+    }
+    let wakes = machine.count(Event::MmVmscanKswapdWake);
+    assert!(wakes >= 40, "{wakes} wake-ups");
+}
+
+#[test]
+fn kcompactd_compacts_for_requests_that_only_wake_kswapd() {
+    for config in [of_2016(BackgroundCompaction::Kcompactd), Config::default()] {
+        let mut machine = fragmented(64, config);
+        let mut got = 0;
+        for _ in 0..50 {
+            got += u32::from(machine.block(9, Gfp::NOWAIT.with(Gfp::HIGH)).is_some());
+            machine.world.now += 250_000_000;
+            machine.world.kswapd_to_sleep();
+            if machine.world.kcompactd_awake {
+                machine.world.kcompactd();
+            }
+        }
+        assert!(machine.count(Event::CompactDaemonWake) > 0);
+        assert!(got >= 8, "{got} blocks");
+        assert_eq!(machine.count(Event::CompactStall), 0);
+    }
+}
+
+/// Compaction works on the buddy lists: what open pageblocks have is put there first.
+#[test]
+fn what_open_pageblocks_have_is_compacted() {
+    let watermarks = WatermarkInputs { pcp: PcpPolicy::Pageblocks, ..WatermarkInputs::default() };
+    let mut machine = fragmented(64, Config { watermarks, ..Config::default() });
+    let got = core::iter::from_fn(|| machine.block(9, Gfp::KERNEL)).count();
+    assert!(got >= 8, "{got} blocks of 32");
+    assert!(machine.count(Event::PgmigrateSuccess) > 0);
+    machine.world.machine.audit().unwrap();
+}
+
+/// Kernel memory in every second frame: nothing can be made of the rest.
+fn spoilt(gfp: Gfp) -> Fragmented {
+    let mut machine =
+        Machine::new(&[NodeSpec::x86_64(64 << 20, 0, 0)], 1, Config::default()).unwrap();
+    let mm = machine.create_mm(Machine::ROOT).unwrap();
+    let heap = machine.mmap(mm, Backing::Anon, 1, Advice::Normal, false).unwrap();
+    let mut world = World::new(machine);
+    world.audit = false;
+    let mut machine = Fragmented { world, mm, heap, pages: 0 };
+    let mut held = Vec::new();
+    while let Some(pfn) = machine.block(0, gfp) {
+        held.push(pfn);
+    }
+    // Enough is free to compact with, and never two frames side by side.
+    for pfn in held.into_iter().filter(|pfn| pfn.0 % 2 == 0) {
+        assert!(machine.world.machine.free_kernel_block(machine.mm, pfn, CPU));
+    }
+    machine.world.machine.mem.drain_all();
+    machine
+}
+
+#[test]
+fn only_failures_of_synchronous_compaction_defer_the_next() {
+    let mut machine = spoilt(Gfp::ATOMIC);
+    // A huge page that is not worth much: asynchronous, every time.
+    let light = Gfp::TRANSHUGE.with(Gfp::NORETRY);
+    let before = machine.count(Event::CompactStall);
+    for _ in 0..20 {
+        assert_eq!(machine.block(9, light), None);
+    }
+    let asynchronous = machine.count(Event::CompactStall) - before;
+    assert!(asynchronous >= 20, "{asynchronous}");
+    // In earnest: tries, fails, and lets 1, 3, 7 ... requests pass.
+    let before = machine.count(Event::CompactMigrateScanned);
+    assert_eq!(machine.block(9, Gfp::KERNEL), None);
+    let once = machine.count(Event::CompactMigrateScanned) - before;
+    assert!(once > 0);
+    let before = machine.count(Event::CompactMigrateScanned);
+    for _ in 0..40 {
+        assert_eq!(machine.block(9, Gfp::KERNEL), None);
+    }
+    let forty = machine.count(Event::CompactMigrateScanned) - before;
+    assert!(forty < 20 * once, "{forty} pages scanned in forty, {once} in one");
+}
+
+#[test]
+fn a_page_on_its_way_is_not_written_meanwhile() {
+    let mut machine =
+        Machine::new(&[NodeSpec::x86_64(32 << 20, 0, 0)], 1, Config::default()).unwrap();
+    let mm = machine.create_mm(Machine::ROOT).unwrap();
+    let pages = 3000;
+    let heap = machine.mmap(mm, Backing::Anon, pages, Advice::Normal, false).unwrap();
+    let file = machine.create_file(pages * PAGE_SIZE, true).unwrap();
+    let map = machine.mmap(mm, Backing::File(file), pages, Advice::Random, false).unwrap();
+    let mut world = World::new(machine);
+    world.audit = false;
+    for page in 0..pages {
+        world.access(mm, heap, page, true);
+        world.access(mm, map, page, true);
+    }
+    world.munmap(heap);
+    world.settle();
+    let mut machine = Fragmented { world, mm, heap, pages };
+    machine.world.audit = true;
+    machine.world.holds_copies = true;
+    let mut call = Call::compact_memory(machine.mm, NODE);
+    let mut seen = 0;
+    for _ in 0..2000 {
+        let (step, effects) = machine.world.machine.step(&mut call, CPU, machine.world.now);
+        let mut buffer = Vec::new();
+        effects.drain_into(&mut buffer);
+        machine.world.carry_out(buffer);
+        seen += (0..pages).filter(|&page| !machine.world.machine.is_resident(map, page)).count();
+        machine.world.now += 40_000_000_000;
+        machine.world.flusher_awake = true;
+        machine.world.flusher();
+        machine.world.finish_copies();
+        machine.world.settle();
+        // What is mapped writable is dirty: a store to it would go unnoticed otherwise.
+        for page in 0..pages {
+            let pte = machine.world.machine.vma(map).unwrap().ptes[page as usize];
+            let clean = pte.is_present() && {
+                !machine.world.machine.mem.pages[pte.pfn().idx()].has(PageFlags::DIRTY)
+            };
+            assert!(!(clean && pte.is_dirty()), "page {page} is clean and mapped writable");
+        }
+        if matches!(step, Step::Done(_)) {
+            break;
+        }
+    }
+    assert!(seen > 0, "no page of the file was moved");
+}
+
+#[test]
+fn khugepaged_that_is_switched_off_in_the_middle_gives_everything_back() {
+    let config = Config { thp: Thp::Always, ..Config::default() };
+    let mut machine = fragmented(64, Config { thp: Thp::Never, ..config });
+    while machine.block(9, Gfp::ATOMIC).is_some() {}
+    machine
+        .world
+        .machine
+        .write_control("transparent_hugepage.enabled", "always")
+        .unwrap()
+        .discard();
+    // khugepaged looks at who has faulted in a region large enough since.
+    let more =
+        machine.world.machine.mmap(machine.mm, Backing::Anon, 1024, Advice::Normal, false).unwrap();
+    machine.world.access(machine.mm, more, 0, true);
+    machine.world.fail_copies = 3;
+    machine.world.holds_copies = true;
+    let free = machine.free_pages();
+    let mut steps = 0;
+    while machine.world.copies.is_empty() {
+        machine.world.khugepaged();
+        steps += 1;
+        assert!(steps < 10_000, "khugepaged never compacts");
+    }
+    machine.world.machine.write_control("transparent_hugepage.enabled", "never").unwrap().discard();
+    machine.world.khugepaged();
+    machine.world.finish_copies();
+    machine.world.machine.audit().unwrap();
+    assert_eq!(machine.free_pages(), free);
+}
+
+#[test]
+fn the_scanners_never_cross() {
+    let mut machine = fragmented(64, Config::default());
+    let mut call = Call::compact_memory(machine.mm, NODE);
+    let mut moved = 0;
+    loop {
+        let (step, effects) = machine.world.machine.step(&mut call, CPU, 0);
+        let mut buffer = Vec::new();
+        effects.drain_into(&mut buffer);
+        for effect in &buffer {
+            if let Effect::CopyPage { from, to } = effect {
+                assert!(from < to, "{from:?} is moved down, to {to:?}");
+                moved += 1;
+            }
+        }
+        machine.world.carry_out(buffer);
+        if matches!(step, Step::Done(_)) {
+            break;
+        }
+    }
+    assert!(moved > 1000, "{moved}");
+}
+
+#[test]
+fn a_pinned_page_is_never_moved() {
+    let mut machine = fragmented(32, Config::default());
+    let frame = |machine: &Fragmented, page: u64| {
+        machine.world.machine.vma(machine.heap).unwrap().ptes[page as usize].pfn()
+    };
+    let before: Vec<Pfn> = (0..machine.pages).map(|page| frame(&machine, page)).collect();
+    let pinned = |page: u64| page.is_multiple_of(10);
+    for page in (0..machine.pages).filter(|&page| pinned(page)) {
+        assert_eq!(machine.world.machine.pin(machine.heap, page, true), Ok(before[page as usize]));
+    }
+    machine.world.drive(&mut Call::compact_memory(machine.mm, NODE));
+    let stays = |page: &u64| frame(&machine, *page) == before[*page as usize];
+    assert!((0..machine.pages).filter(|&page| pinned(page)).all(|page| stays(&page)));
+    assert!(!(0..machine.pages).all(|page| stays(&page)), "nothing was moved");
+}
+
+#[test]
+fn dirty_blocks_of_a_file_system_stay_where_they_are() {
+    let moved = |metadata: bool, clean: bool| {
+        let mut machine = fragmented(64, Config::default());
+        let world = &mut machine.world;
+        let file = world.machine.create_file(400 * PAGE_SIZE, true).unwrap();
+        if metadata {
+            world.machine.set_metadata(file).unwrap();
+        }
+        for page in 0..400 {
+            world.drive(&mut Call::write(machine.mm, NODE, file, page * PAGE_SIZE, PAGE_SIZE));
+        }
+        if clean {
+            world.settle();
+            while world.machine.global_node_stat(NodeStat::NrDirty) > 0 {
+                world.now += 40_000_000_000;
+                world.flusher();
+                world.settle();
+            }
+        }
+        let places = |machine: &Fragmented| -> Vec<Option<Pfn>> {
+            let file = machine.world.machine.file(file).unwrap();
+            (0..400).map(|page| file.get(page)).collect()
+        };
+        let before = places(&machine);
+        assert!(before.iter().all(Option::is_some));
+        let failed = machine.count(Event::PgmigrateFail);
+        machine.world.drive(&mut Call::compact_memory(machine.mm, NODE));
+        machine.world.machine.audit().unwrap();
+        let after = places(&machine);
+        let moved = before.iter().zip(&after).filter(|(before, after)| before != after).count();
+        (moved, machine.count(Event::PgmigrateFail) - failed)
+    };
+    let (ordinary, _) = moved(false, false);
+    assert!(ordinary > 50, "{ordinary}");
+    let (held, failed) = moved(true, false);
+    assert_eq!(held, 0);
+    assert!(failed > 50, "{failed}");
+    assert!(moved(true, true).0 > 50, "what is written may move");
+}
+
+#[test]
+fn there_must_be_a_file_to_be_metadata() {
+    let mut machine = fragmented(32, Config::default());
+    let none = pagetide_core::units::FileId(99);
+    assert!(machine.world.machine.set_metadata(none).is_err());
+}

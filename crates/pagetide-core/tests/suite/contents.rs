@@ -1,0 +1,44 @@
+//! The effects suffice to keep every page's bytes: storms in the world with bytes.
+
+
+use pagetide_core::vmstat::Event;
+use crate::storm::Storm;
+
+/// What the storms have to meet, or they prove nothing.
+const MET: [Event; 9] = [
+    Event::Pswpout,
+    Event::Pswpin,
+    Event::PgstealFile,
+    Event::NrWritten,
+    Event::PgmigrateSuccess,
+    Event::PgmigrateFail,
+    Event::ThpFaultAlloc,
+    Event::ThpCollapseAlloc,
+    Event::ThpSplitPage,
+];
+
+/// Seeds from here on; `STORM_SEED` and `STORM_SEEDS` choose others and more.
+fn seeds(nr: u64) -> std::ops::Range<u64> {
+    let of = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
+    let first = of("STORM_SEED").unwrap_or(0);
+    first..first + of("STORM_SEEDS").unwrap_or(nr)
+}
+
+#[test]
+fn whoever_reads_gets_what_was_last_written() {
+    let mut nr_checked = 0;
+    let mut met = [0; MET.len()];
+    for seed in seeds(100) {
+        let storm = Storm::new(seed).rage(10_000);
+        nr_checked += storm.world.contents.nr_checked;
+        let vmstat = &storm.world.machine.mem.vmstat;
+        let line = MET.map(|event| vmstat.get(event));
+        println!("seed {seed}: {line:?}");
+        met.iter_mut().zip(line).for_each(|(all, nr)| *all += nr);
+    }
+    println!("{nr_checked} loads and pieces; {met:?}");
+    assert!(nr_checked > 100_000, "{nr_checked} loads and pieces");
+    for (event, nr) in MET.iter().zip(met) {
+        assert!(nr > 10, "storms have met {event:?} {nr} times");
+    }
+}

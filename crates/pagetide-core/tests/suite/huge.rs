@@ -1,0 +1,727 @@
+//! Huge pages: given to faults, refused, aged, split, collapsed, freed, with the audit after every step.
+
+
+use pagetide_core::config::{CompactionPolicy, Config, Thp, ThpDefrag};
+use pagetide_core::daemon::Rest;
+use pagetide_core::gfp::Gfp;
+use pagetide_core::node::NodeSpec;
+use pagetide_core::outcome::Outcome;
+use pagetide_core::page::{PageFlags, Place};
+use pagetide_core::process::page_table::{Advice, Backing, VmaId};
+use pagetide_core::process::Call;
+use pagetide_core::process::Machine;
+use pagetide_core::process::MmId;
+use pagetide_core::units::{MemcgId, NodeId, Pfn, PAGE_SIZE};
+use pagetide_core::vmstat::{Event, NodeStat};
+use pagetide_core::watermark::WatermarkInputs;
+use proptest::prelude::*;
+use crate::world::{World, CPU};
+
+const HUGE: u64 = 512;
+
+fn always() -> Config {
+    Config { thp: Thp::Always, ..Config::default() }
+}
+
+fn world(mib: u64, config: Config) -> World {
+    let mut machine = Machine::new(&[NodeSpec::x86_64(mib << 20, 0, 0)], 1, config).unwrap();
+    machine.swapon(1 << 16, 1 << 16, false);
+    World::new(machine)
+}
+
+/// An address space in the root with one anonymous mapping.
+fn heap(world: &mut World, pages: u64, advice: Advice) -> (MmId, VmaId) {
+    let mm = world.machine.create_mm(Machine::ROOT).unwrap();
+    (mm, world.machine.mmap(mm, Backing::Anon, pages, advice, false).unwrap())
+}
+
+fn count(world: &World, event: Event) -> u64 {
+    world.machine.mem.vmstat.get(event)
+}
+
+fn stat(world: &World, stat: NodeStat) -> u64 {
+    world.machine.global_node_stat(stat)
+}
+
+fn nr_huge(world: &World) -> u64 {
+    stat(world, NodeStat::NrAnonTransparentHugepages)
+}
+
+/// First frame of the huge page at a page of a mapping.
+fn head(world: &World, vma: VmaId, page: u64) -> Pfn {
+    let pfn = world.machine.vma(vma).unwrap().ptes[page as usize].pfn();
+    assert!(world.machine.mem.pages[pfn.idx()].has(PageFlags::HEAD), "{pfn:?} is no huge page");
+    pfn
+}
+
+/// Leaves half of memory free, in blocks too small for a huge page.
+fn fragment(world: &mut World, mm: MmId) {
+    let gfp = Gfp::KERNEL.with(Gfp::NORETRY).without(Gfp::RECLAIM);
+    let take = |world: &mut World, order| {
+        let mut call = Call::alloc_pages(mm, NodeId(0), order, gfp);
+        match world.drive(&mut call) {
+            Outcome::Block(pfn) => Some(pfn),
+            _ => None,
+        }
+    };
+    let mut blocks = Vec::new();
+    while let Some(pfn) = take(world, 8) {
+        blocks.push(pfn);
+    }
+    for &pfn in blocks.iter().filter(|pfn| pfn.0 & 1 << 8 == 0) {
+        if blocks.contains(&Pfn(pfn.0 | 1 << 8)) {
+            assert!(world.machine.free_kernel_block(mm, pfn, CPU));
+        }
+    }
+    // What the marks had kept from being taken.
+    while take(world, 9).is_some() {}
+}
+
+#[test]
+fn the_first_write_to_a_region_gets_a_huge_page() {
+    let mut world = world(64, always());
+    let (mm, vma) = heap(&mut world, 3 * HUGE + 100, Advice::Normal);
+    assert_eq!(world.access(mm, vma, HUGE + 7, true), Some(Outcome::Minor));
+    for page in HUGE..2 * HUGE {
+        assert_eq!(world.access(mm, vma, page, true), None, "page {page}");
+    }
+    assert_eq!(count(&world, Event::ThpFaultAlloc), 1);
+    assert_eq!(count(&world, Event::Pgfault), 1);
+    assert_eq!(stat(&world, NodeStat::NrAnonPages), HUGE);
+    assert_eq!(stat(&world, NodeStat::NrInactiveAnon), HUGE);
+    assert_eq!(stat(&world, NodeStat::NrPageTablePages), 1);
+    assert_eq!(world.machine.memcgs()[0].charged, HUGE + 1);
+    assert_eq!(world.machine.vma(vma).unwrap().nr_present, HUGE);
+    assert!(world.machine.proc_meminfo().contains("AnonHugePages:      2048 kB\n"));
+    let text = world.machine.memory_stat(Machine::ROOT);
+    assert!(text.contains("anon_thp 2097152\n") && text.contains("thp_fault_alloc 1\n"), "{text}");
+    // The rest of the mapping is too short for a huge page.
+    world.access(mm, vma, 3 * HUGE + 50, true);
+    assert_eq!((count(&world, Event::ThpFaultAlloc), nr_huge(&world)), (1, 1));
+    assert_eq!(count(&world, Event::ThpFaultFallback), 0);
+}
+
+#[test]
+fn a_fault_that_may_reclaim_asks_twice_and_each_time_compacts_before_and_after() {
+    for (advice, stalls) in [(Advice::Huge, 4), (Advice::Normal, 4), (Advice::NoHuge, 0)] {
+        let config = Config { thp_defrag: ThpDefrag::Always, ..always() };
+        let mut world = world(64, config);
+        let (mm, vma) = heap(&mut world, HUGE, advice);
+        fragment(&mut world, mm);
+        let before = count(&world, Event::CompactStall);
+        world.access(mm, vma, 0, true);
+        assert_eq!(nr_huge(&world), 0);
+        assert_eq!(count(&world, Event::CompactStall) - before, stalls, "{advice:?}");
+    }
+}
+
+#[test]
+fn a_region_that_was_read_first_gets_small_pages() {
+    let mut world = world(64, always());
+    let (mm, vma) = heap(&mut world, 2 * HUGE, Advice::Normal);
+    world.access(mm, vma, 0, false);
+    world.access(mm, vma, 1, true);
+    assert_eq!((nr_huge(&world), stat(&world, NodeStat::NrAnonPages)), (0, 1));
+}
+
+#[test]
+fn who_gets_huge_pages_is_said_by_the_machine_and_by_advice() {
+    for (thp, advice, expected) in [
+        (Thp::Always, Advice::Normal, 1),
+        (Thp::Always, Advice::Huge, 1),
+        (Thp::Always, Advice::NoHuge, 0),
+        (Thp::Madvise, Advice::Normal, 0),
+        (Thp::Madvise, Advice::Huge, 1),
+        (Thp::Madvise, Advice::NoHuge, 0),
+        (Thp::Never, Advice::Huge, 0),
+    ] {
+        let mut world = world(64, Config { thp, ..Config::default() });
+        let (mm, vma) = heap(&mut world, HUGE, advice);
+        world.access(mm, vma, 3, true);
+        assert_eq!(nr_huge(&world), expected, "{thp:?} {advice:?}");
+    }
+}
+
+#[test]
+fn what_a_fault_does_for_a_huge_page_is_said_by_defrag() {
+    use ThpDefrag as D;
+    let work = |config: Config, advice| {
+        // No boost, so that nothing but the request wakes kswapd.
+        let watermarks = WatermarkInputs { watermark_boost_factor: 0, ..Default::default() };
+        let mut world = world(64, Config { thp: Thp::Always, watermarks, ..config });
+        let (mm, vma) = heap(&mut world, HUGE, advice);
+        fragment(&mut world, mm);
+        let woken = count(&world, Event::MmVmscanWakeupKswapd);
+        assert_eq!(world.access(mm, vma, 0, true), Some(Outcome::Minor));
+        assert_eq!(count(&world, Event::ThpFaultFallback), 1);
+        assert_eq!(nr_huge(&world), 0);
+        let kswapd = count(&world, Event::MmVmscanWakeupKswapd) > woken;
+        (world.machine.mem.vmstat.allocstall() > 0, kswapd)
+    };
+    for (defrag, advice, direct, kswapd) in [
+        (D::Always, Advice::Normal, true, false),
+        (D::Always, Advice::Huge, true, false),
+        (D::Defer, Advice::Normal, false, true),
+        (D::Defer, Advice::Huge, false, true),
+        (D::DeferMadvise, Advice::Normal, false, true),
+        (D::DeferMadvise, Advice::Huge, true, false),
+        (D::Madvise, Advice::Normal, false, false),
+        (D::Madvise, Advice::Huge, true, false),
+        (D::Never, Advice::Huge, false, false),
+    ] {
+        let config = Config { thp_defrag: defrag, ..Config::default() };
+        assert_eq!(work(config, advice), (direct, kswapd), "{defrag:?} {advice:?}");
+    }
+    for (defrag, advice, works) in [
+        (D::Always, Advice::Normal, true),
+        (D::Madvise, Advice::Normal, false),
+        (D::Madvise, Advice::Huge, true),
+        (D::Never, Advice::Huge, false),
+    ] {
+        let compaction = CompactionPolicy::Linux45;
+        let config = Config { thp_defrag: defrag, compaction, ..Config::default() };
+        assert_eq!(work(config, advice), (works, false), "4.5 {defrag:?} {advice:?}");
+    }
+}
+
+#[test]
+fn compaction_makes_a_huge_page_of_scattered_free_ones() {
+    for (defrag, expected) in [(ThpDefrag::Always, 1), (ThpDefrag::Never, 0)] {
+        let mut world = world(64, Config { thp_defrag: defrag, ..always() });
+        world.audit = false;
+        let pages = world.machine.nr_free_pages() - 1500;
+        let (mm, small) = heap(&mut world, pages, Advice::NoHuge);
+        for page in 0..pages {
+            world.access(mm, small, page, true);
+        }
+        for page in (0..pages).step_by(2) {
+            world.discard(small, page, 1).unwrap();
+        }
+        world.machine.audit().unwrap();
+        let vma = world.machine.mmap(mm, Backing::Anon, HUGE, Advice::Huge, false).unwrap();
+        fragment(&mut world, mm);
+        world.access(mm, vma, 0, true);
+        world.machine.audit().unwrap();
+        assert_eq!(nr_huge(&world), expected, "{defrag:?}");
+        assert_eq!(count(&world, Event::CompactSuccess), expected, "{defrag:?}");
+    }
+}
+
+/// A group with room for so many pages, and a task with a mapping in it.
+fn group(world: &mut World, max: u64, pages: u64, advice: Advice) -> (MemcgId, MmId, VmaId) {
+    let group = world.machine.create_memcg("group".into(), Machine::ROOT).unwrap();
+    let bytes = (max * PAGE_SIZE).to_string();
+    world.machine.write_group_control(group, "memory.max", &bytes).unwrap().1.discard();
+    let mm = world.machine.create_mm(group).unwrap();
+    (group, mm, world.machine.mmap(mm, Backing::Anon, pages, advice, false).unwrap())
+}
+
+#[test]
+fn a_group_without_room_gets_small_pages() {
+    for (advice, waits) in [(Advice::Normal, false), (Advice::Huge, true)] {
+        let mut world = world(64, always());
+        let (group, mm, vma) = group(&mut world, 300, HUGE, advice);
+        for page in 0..200 {
+            world.access(mm, vma, page, true);
+        }
+        assert_eq!(count(&world, Event::ThpFaultFallback), 1);
+        assert_eq!(count(&world, Event::ThpFaultFallbackCharge), 1);
+        assert_eq!(nr_huge(&world), 0);
+        assert_eq!(world.machine.memcgs()[group.idx()].charged, 201);
+        // Without leave to reclaim, nothing is said of the limit.
+        let met_limit = world.machine.memcgs()[group.idx()].memory_events[2] > 0;
+        assert_eq!(met_limit, waits, "{advice:?}");
+        assert_eq!(count(&world, Event::OomKill), 0);
+    }
+}
+
+#[test]
+fn a_group_is_charged_and_uncharged_for_all_512_pages() {
+    let mut world = world(64, always());
+    let (group, mm, vma) = group(&mut world, 4096, 2 * HUGE, Advice::Normal);
+    world.access(mm, vma, 0, true);
+    world.access(mm, vma, HUGE, true);
+    assert_eq!(world.machine.memcgs()[group.idx()].charged, 2 * HUGE + 2);
+    // Each is one charge. It is cleared by who got it, and its page table, which is charged, too, came with zeroes.
+    let work = world.machine.take_work();
+    let cleared = (work.pages_zeroed, work.pages_allocated_zeroed);
+    assert_eq!((work.pages_charged, cleared), (2 + 2, (2 * HUGE as u32, 2)));
+    assert_eq!(world.machine.anon_thp(group), 2 * HUGE * PAGE_SIZE);
+    world.discard(vma, 0, HUGE).unwrap();
+    world.machine.audit().unwrap();
+    assert_eq!(world.machine.memcgs()[group.idx()].charged, HUGE + 1);
+    // A group that goes hands them to its parent.
+    world.machine.move_mm(mm, Machine::ROOT).unwrap().discard();
+    world.machine.remove_memcg(group).unwrap().discard();
+    world.machine.audit().unwrap();
+    assert_eq!(world.machine.memcgs()[0].charged, HUGE + 1);
+    world.exit(mm);
+    world.machine.audit().unwrap();
+    assert_eq!(world.machine.memcgs()[0].charged, 0);
+}
+
+#[test]
+fn an_end_frees_huge_pages_whole() {
+    let mut world = world(64, always());
+    // The first end fills the sets of the CPU, as the second will.
+    let mut before = String::new();
+    for _ in 0..2 {
+        before = world.machine.proc_buddyinfo();
+        let (mm, vma) = heap(&mut world, 8 * HUGE, Advice::Normal);
+        for region in 0..8 {
+            world.access(mm, vma, region * HUGE, true);
+        }
+        assert_eq!(nr_huge(&world), 8);
+        world.exit(mm);
+        world.machine.audit().unwrap();
+    }
+    assert_eq!(world.machine.proc_buddyinfo(), before);
+    assert_eq!(stat(&world, NodeStat::NrPageTablePages), 0);
+}
+
+#[test]
+fn a_discard_frees_whole_huge_pages_and_splits_others() {
+    let mut world = world(64, always());
+    let (mm, vma) = heap(&mut world, 3 * HUGE, Advice::Normal);
+    for region in 0..3 {
+        world.access(mm, vma, region * HUGE, true);
+    }
+    // The end of the first, all of the second.
+    world.discard(vma, 500, 12 + HUGE).unwrap();
+    world.machine.audit().unwrap();
+    assert_eq!(count(&world, Event::ThpSplitPage), 1);
+    assert_eq!(count(&world, Event::ThpSplitPmd), 1);
+    assert_eq!(nr_huge(&world), 1);
+    assert_eq!(stat(&world, NodeStat::NrAnonPages), 500 + HUGE);
+    assert_eq!(world.machine.vma(vma).unwrap().nr_present, 500 + HUGE);
+    // The table of a huge page goes with it, that of a split one stays.
+    assert_eq!(stat(&world, NodeStat::NrPageTablePages), 2);
+    assert!(!world.machine.is_resident(vma, 500) && world.machine.is_resident(vma, 499));
+    // Where a huge page was, another can be.
+    world.access(mm, vma, HUGE + 1, true);
+    assert_eq!(nr_huge(&world), 2);
+    world.access(mm, vma, 505, true);
+    assert_eq!((nr_huge(&world), stat(&world, NodeStat::NrAnonPages)), (2, 501 + 2 * HUGE));
+    // Beyond the end there is nothing.
+    world.discard(vma, 3 * HUGE - 1, u64::MAX).unwrap();
+    world.discard(vma, 9 * HUGE, 1).unwrap();
+    world.machine.audit().unwrap();
+}
+
+#[test]
+fn a_discard_gives_up_swap_slots_and_unmaps_files() {
+    let mut world = world(24, Config::default());
+    world.audit = false;
+    let (mm, vma) = heap(&mut world, 8000, Advice::Normal);
+    for page in 0..8000 {
+        world.access(mm, vma, page, true);
+    }
+    world.settle();
+    assert!(world.machine.swap().used() > 1000);
+    world.discard(vma, 0, 8000).unwrap();
+    world.machine.audit().unwrap();
+    assert_eq!((world.machine.swap().used(), stat(&world, NodeStat::NrAnonPages)), (0, 0));
+    assert_eq!(world.machine.vma(vma).unwrap().nr_swapped, 0);
+
+    let file = world.machine.create_file(64 * PAGE_SIZE, true).unwrap();
+    let map = world.machine.mmap(mm, Backing::File(file), 64, Advice::Normal, false).unwrap();
+    world.access(mm, map, 5, true);
+    let mut effects = Vec::new();
+    world.machine.discard(map, 0, 64, CPU).unwrap().drain_into(&mut effects);
+    world.machine.audit().unwrap();
+    assert_eq!(stat(&world, NodeStat::NrMapped), 0);
+    assert!(world.machine.is_in_core(map, 5) && stat(&world, NodeStat::NrDirty) == 1);
+}
+
+#[test]
+fn a_split_page_is_512_small_ones_in_its_place() {
+    let mut world = world(64, always());
+    let (mm, vma) = heap(&mut world, 2 * HUGE, Advice::Normal);
+    world.access(mm, vma, 0, true);
+    world.access(mm, vma, HUGE, true);
+    let first = head(&world, vma, 0);
+    assert!(world.machine.split_huge_page(first));
+    world.machine.audit().unwrap();
+    assert!(!world.machine.split_huge_page(first), "it is split already");
+    assert!(!world.machine.split_huge_page(Pfn(first.0 + 1)));
+    assert!(!world.machine.split_huge_page(Pfn(u32::MAX - 1)));
+    assert_eq!((nr_huge(&world), stat(&world, NodeStat::NrAnonPages)), (1, 2 * HUGE));
+    assert_eq!(stat(&world, NodeStat::NrInactiveAnon), 2 * HUGE);
+    // The older one, and its pages come off the tail in order.
+    let mut at = first;
+    for nr in 1..HUGE as u32 {
+        let page = &world.machine.mem.pages[at.idx()];
+        assert_eq!((page.place, page.index), (Place::InactiveAnon, nr - 1));
+        at = page.prev;
+        assert_eq!(at, Pfn(first.0 + nr));
+    }
+    for page in 0..HUGE {
+        assert_eq!(world.access(mm, vma, page, true), None, "page {page}");
+    }
+    world.exit(mm);
+    world.machine.audit().unwrap();
+    assert_eq!(world.machine.memcgs()[0].charged, 0);
+}
+
+#[test]
+fn huge_pages_go_to_swap_split_and_come_back_small() {
+    let mut world = world(24, always());
+    world.audit = false;
+    let regions = 14;
+    let (mm, vma) = heap(&mut world, regions * HUGE, Advice::Normal);
+    for page in 0..regions * HUGE {
+        world.access(mm, vma, page, true);
+        if page % 300 == 0 {
+            world.machine.audit().unwrap();
+        }
+    }
+    world.settle();
+    world.machine.audit().unwrap();
+    let split = count(&world, Event::ThpSplitPage);
+    assert!(split > 2, "{split} were split");
+    assert_eq!(count(&world, Event::ThpSplitPmd), split);
+    assert_eq!(count(&world, Event::ThpSwpoutFallback), split);
+    assert_eq!(count(&world, Event::ThpFaultAlloc) - split, nr_huge(&world));
+    assert!(count(&world, Event::Pswpout) > HUGE);
+    let mut majors = 0;
+    for page in 0..regions * HUGE {
+        majors += u64::from(world.access(mm, vma, page, false) == Some(Outcome::Major));
+        if page % 300 == 0 {
+            world.machine.audit().unwrap();
+        }
+    }
+    assert!(majors > 50, "{majors} came back");
+    assert_eq!(count(&world, Event::Pgmajfault), majors);
+    world.exit(mm);
+    world.settle();
+    world.machine.audit().unwrap();
+    assert_eq!((stat(&world, NodeStat::NrAnonPages), nr_huge(&world)), (0, 0));
+}
+
+#[test]
+fn a_huge_page_in_use_stays_whole_while_others_go() {
+    let mut world = world(64, always());
+    world.audit = false;
+    world.disk_works = true;
+    world.disk_speed = 1000;
+    let (mm, vma) = heap(&mut world, 40 * HUGE, Advice::Normal);
+    for page in 0..40 * HUGE {
+        world.access(mm, vma, page, true);
+        // One page of it is enough. Not the first, as somebody has to go while all look alike.
+        if page > 12 * HUGE {
+            world.access(mm, vma, 12 * HUGE + 100, true);
+        }
+    }
+    world.machine.audit().unwrap();
+    assert!(count(&world, Event::ThpSplitPage) > 2);
+    head(&world, vma, 12 * HUGE);
+}
+
+#[test]
+fn khugepaged_collapses_what_has_few_holes_and_is_used() {
+    let config = Config {
+        thp: Thp::Madvise,
+        khugepaged_max_ptes_none: 12,
+        khugepaged_pages_to_scan: 1 << 16,
+        ..Config::default()
+    };
+    let mut world = world(64, config);
+    let (mm, vma) = heap(&mut world, 4 * HUGE, Advice::Huge);
+    // Read first, so that every region has small pages: full, with holes, with too many.
+    for (region, pages) in [(0, 512), (1, 500), (2, 499)] {
+        world.access(mm, vma, region * HUGE, false);
+        for page in 0..pages {
+            world.access(mm, vma, region * HUGE + page, true);
+        }
+    }
+    let (_, unadvised) = heap(&mut world, HUGE, Advice::Normal);
+    let _ = unadvised;
+    let free = world.machine.nr_free_pages();
+    world.khugepaged_round();
+    assert_eq!(count(&world, Event::ThpCollapseAlloc), 2);
+    assert_eq!(nr_huge(&world), 2);
+    head(&world, vma, 0);
+    head(&world, vma, HUGE);
+    assert_eq!(stat(&world, NodeStat::NrAnonPages), 2 * HUGE + 499);
+    assert_eq!(world.machine.vma(vma).unwrap().nr_present, 2 * HUGE + 499);
+    world.machine.mem.drain_all();
+    assert!(world.machine.nr_free_pages() <= free + 1024);
+    let work = world.machine.take_work();
+    assert_eq!(work.bytes_copied, (512 + 500) * PAGE_SIZE as u32);
+    // Nothing is left to do.
+    world.khugepaged_round();
+    assert_eq!(count(&world, Event::ThpCollapseAlloc), 2);
+    world.exit(mm);
+    world.machine.audit().unwrap();
+    assert_eq!(world.machine.memcgs()[0].charged, 0);
+}
+
+#[test]
+fn khugepaged_gives_up_a_round_after_two_failures() {
+    let config = Config { thp: Thp::Madvise, khugepaged_defrag: false, ..Config::default() };
+    let mut world = world(64, config);
+    let (mm, vma) = heap(&mut world, 4 * HUGE, Advice::Huge);
+    for region in 0..4 {
+        world.access(mm, vma, region * HUGE, false);
+        world.access(mm, vma, region * HUGE, true);
+    }
+    fragment(&mut world, mm);
+    let mut naps = Vec::new();
+    while naps.len() < 3 {
+        naps.extend(world.khugepaged());
+    }
+    let nap = |millisecs: u64| Rest::of(millisecs * 1_000_000);
+    assert_eq!(naps, [nap(60_000), nap(10_000), nap(60_000)]);
+    assert_eq!(count(&world, Event::ThpCollapseAllocFailed), 3);
+    assert_eq!(nr_huge(&world), 0);
+    world.machine.config.thp = Thp::Never;
+    assert_eq!(world.khugepaged(), Some(Rest::UNTIL_WOKEN));
+    world.machine.audit().unwrap();
+}
+
+#[test]
+fn khugepaged_passes_over_what_is_in_swap() {
+    let config = Config { thp: Thp::Madvise, ..Config::default() };
+    let mut world = world(24, config);
+    world.audit = false;
+    let (mm, vma) = heap(&mut world, 12 * HUGE, Advice::Huge);
+    for region in 0..12 {
+        world.access(mm, vma, region * HUGE, false);
+    }
+    for page in 0..12 * HUGE {
+        world.access(mm, vma, page, true);
+    }
+    world.settle();
+    assert!(world.machine.vma(vma).unwrap().nr_swapped > 0);
+    world.machine.config.khugepaged_defrag = false;
+    for _ in 0..4 {
+        world.khugepaged_round();
+    }
+    world.machine.audit().unwrap();
+    for region in 0..12 {
+        let ptes = &world.machine.vma(vma).unwrap().ptes[(region * 512) as usize..][..512];
+        let swapped = ptes.iter().any(|pte| pte.swap_slot().is_some());
+        let huge = ptes[0].is_present()
+            && world.machine.mem.pages[ptes[0].pfn().idx()].has(PageFlags::HEAD);
+        assert!(!(swapped && huge), "region {region}");
+    }
+}
+
+/// Four regions of small pages, touched in another order than they lie in, with so many of the pages in swap.
+fn partly_swapped(config: Config, nr_swapped: u64) -> (World, VmaId) {
+    let mut world = world(64, config);
+    world.disk_works = true;
+    world.disk_speed = 1000;
+    let (mm, vma) = heap(&mut world, 4 * HUGE, Advice::Huge);
+    for region in 0..4 {
+        world.access(mm, vma, region * HUGE, false);
+    }
+    // Twice: what reclaim meets first is what nobody has used again, and the marks are gone by then.
+    for pass in 0..2 {
+        for at in 0..4 * HUGE {
+            let page = at * 1237 % (4 * HUGE);
+            if pass == 0 || at >= nr_swapped {
+                world.access(mm, vma, page, true);
+            }
+        }
+        world.machine.mem.drain_all();
+    }
+    let text = bytes_of(nr_swapped);
+    let (write, effects) =
+        world.machine.write_group_control(Machine::ROOT, "memory.reclaim", &text).unwrap();
+    effects.discard();
+    world.drive(&mut Call::group_write(mm, NodeId(0), write.unwrap()));
+    world.settle();
+    for page in 0..4 * HUGE {
+        world.touch(vma, page, false);
+    }
+    (world, vma)
+}
+
+fn bytes_of(pages: u64) -> String {
+    (pages * PAGE_SIZE).to_string()
+}
+
+#[test]
+fn khugepaged_reads_a_few_pages_back_from_swap() {
+    // Each page alone: while it waits for a window khugepaged lets go of the address space.
+    let config = Config { thp: Thp::Madvise, page_cluster: 0, ..Config::default() };
+    let (mut world, vma) = partly_swapped(config.clone(), 128);
+    let swapped = world.machine.vma(vma).unwrap().nr_swapped;
+    assert!((64..224).contains(&swapped), "{swapped} of four regions");
+    for _ in 0..4 {
+        world.khugepaged_round();
+    }
+    world.machine.audit().unwrap();
+    assert!(count(&world, Event::ThpCollapseAlloc) >= 3);
+    assert!(count(&world, Event::Pswpin) >= swapped * 3 / 4);
+    assert!(nr_huge(&world) >= 3);
+
+    // None may be in swap.
+    let config = Config { khugepaged_max_ptes_swap: 0, ..config };
+    let (mut world, vma) = partly_swapped(config, 128);
+    let swapped = world.machine.vma(vma).unwrap().nr_swapped;
+    world.khugepaged_round();
+    assert_eq!(count(&world, Event::ThpScanExceedSwapPte), 4);
+    assert_eq!((count(&world, Event::Pswpin), nr_huge(&world)), (0, 0));
+    assert_eq!(world.machine.vma(vma).unwrap().nr_swapped, swapped);
+}
+
+#[test]
+fn khugepaged_looks_at_those_that_might_have_huge_pages() {
+    let config = Config { thp: Thp::Madvise, ..Config::default() };
+    let mut world = world(64, config);
+    let (mm, vma) = heap(&mut world, HUGE, Advice::Normal);
+    world.access(mm, vma, 0, true);
+    assert_eq!(world.khugepaged(), Some(Rest::UNTIL_WOKEN), "nobody has asked for huge pages");
+    let (mm, vma) = heap(&mut world, HUGE, Advice::Huge);
+    assert_eq!(world.khugepaged(), Some(Rest::UNTIL_WOKEN), "a mapping alone has no pages");
+    world.access(mm, vma, 0, false);
+    world.access(mm, vma, 0, true);
+    world.khugepaged_round();
+    assert_eq!(count(&world, Event::ThpCollapseAlloc), 1);
+    world.exit(mm);
+    assert_eq!(world.khugepaged(), Some(Rest::UNTIL_WOKEN), "it has ended");
+}
+
+#[derive(Clone, Debug)]
+enum Operation {
+    Write { vma: usize, page: u64, nr: u64 },
+    Read { vma: usize, page: u64 },
+    Discard { vma: usize, page: u64, nr: u64 },
+    Split { vma: usize, region: u64 },
+    Unmap { vma: usize },
+    FileRead { page: u64, pages: u64 },
+    Khugepaged,
+    Kcompactd,
+    Copies { held: bool },
+    Complete,
+    Kswapd,
+}
+
+fn operation() -> impl Strategy<Value = Operation> {
+    let pages = 5 * HUGE;
+    prop_oneof![
+        8 => (0..3usize, 0..pages, 1..700u64)
+            .prop_map(|(vma, page, nr)| Operation::Write { vma, page, nr }),
+        3 => (0..3usize, 0..pages).prop_map(|(vma, page)| Operation::Read { vma, page }),
+        3 => (0..3usize, 0..pages, 1..1500u64)
+            .prop_map(|(vma, page, nr)| Operation::Discard { vma, page, nr }),
+        2 => (0..3usize, 0..5u64).prop_map(|(vma, region)| Operation::Split { vma, region }),
+        1 => (0..3usize).prop_map(|vma| Operation::Unmap { vma }),
+        2 => (0..2000u64, 1..200u64)
+            .prop_map(|(page, pages)| Operation::FileRead { page, pages }),
+        4 => Just(Operation::Khugepaged),
+        2 => Just(Operation::Kcompactd),
+        2 => any::<bool>().prop_map(|held| Operation::Copies { held }),
+        4 => Just(Operation::Complete),
+        3 => Just(Operation::Kswapd),
+    ]
+}
+
+fn run_operations(operations: &[Operation], thp_defrag: ThpDefrag, max: u64, swap: u32) {
+    let config = Config { thp_defrag, khugepaged_max_ptes_none: 200, ..always() };
+    let mut machine = Machine::new(&[NodeSpec::x86_64(16 << 20, 0, 0)], 1, config).unwrap();
+    machine.swapon(swap, swap, false);
+    let mut world = World::new(machine);
+    // Mapping 2 is a group's.
+    let (_, grouped, in_group) = group(&mut world, max, 5 * HUGE, Advice::Huge);
+    let root = world.machine.create_mm(Machine::ROOT).unwrap();
+    let owners = [root, root, grouped];
+    let map = |world: &mut World, mm: MmId, vma: usize| {
+        let advice = if vma == 0 { Advice::Normal } else { Advice::Huge };
+        world.machine.mmap(mm, Backing::Anon, 5 * HUGE, advice, false).unwrap()
+    };
+    let mut vmas = [map(&mut world, root, 0), map(&mut world, root, 1), in_group];
+    let file = world.machine.create_file(2500 * PAGE_SIZE, false).unwrap();
+    for operation in operations {
+        // Who was killed has no mappings any more; others have their ids.
+        for vma in (0..3).filter(|&vma| world.machine.is_exited(owners[vma])) {
+            vmas[vma] = VmaId::NONE;
+        }
+        match *operation {
+            Operation::Write { vma, page, nr } => {
+                for page in (page..5 * HUGE).take(nr as usize).step_by(3) {
+                    if !world.machine.is_exited(owners[vma]) {
+                        world.access(owners[vma], vmas[vma], page, true);
+                    }
+                }
+            }
+            Operation::Read { vma, page } => {
+                if !world.machine.is_exited(owners[vma]) {
+                    world.access(owners[vma], vmas[vma], page, false);
+                }
+            }
+            Operation::Discard { vma, page, nr } => {
+                // Not of one that is gone.
+                let _ = world.discard(vmas[vma], page, nr);
+            }
+            Operation::Split { vma, region } => {
+                let mapping = world.machine.vma(vmas[vma]).ok();
+                if let Some(pte) = mapping.and_then(|it| it.ptes.get((region * HUGE) as usize)) {
+                    if pte.is_present() && !pte.is_zero_page() {
+                        let pfn = pte.pfn();
+                        world.machine.split_huge_page(pfn);
+                    }
+                }
+            }
+            Operation::Unmap { vma } => {
+                if !world.machine.is_exited(owners[vma]) {
+                    world.munmap(vmas[vma]);
+                    vmas[vma] = map(&mut world, owners[vma], vma);
+                }
+            }
+            Operation::FileRead { page, pages } => {
+                let (offset, len) = (page * PAGE_SIZE, pages * PAGE_SIZE);
+                if !world.machine.is_exited(root) {
+                    let readahead = Default::default();
+                    world.drive(&mut Call::read(root, NodeId(0), file, offset, len, readahead));
+                }
+            }
+            Operation::Khugepaged => {
+                world.khugepaged();
+            }
+            Operation::Kcompactd => {
+                world.now += 600_000_000;
+                world.kcompactd();
+            }
+            Operation::Copies { held } => {
+                world.holds_copies = held;
+                world.finish_copies();
+            }
+            Operation::Complete => world.complete_one(),
+            Operation::Kswapd => world.kswapd(),
+        }
+        world.machine.audit().unwrap();
+    }
+    world.finish_copies();
+    world.settle();
+    for mm in [root, grouped] {
+        // One that was killed has ended.
+        if !world.machine.is_exited(mm) {
+            world.exit(mm);
+        }
+    }
+    world.machine.audit().unwrap();
+    assert_eq!((stat(&world, NodeStat::NrAnonPages), nr_huge(&world)), (0, 0));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 32, ..ProptestConfig::default() })]
+
+    #[test]
+    fn random_operations_keep_every_invariant(
+        operations in proptest::collection::vec(operation(), 1..150),
+        defrag in prop_oneof![
+            Just(ThpDefrag::Always),
+            Just(ThpDefrag::Defer),
+            Just(ThpDefrag::DeferMadvise),
+            Just(ThpDefrag::Madvise),
+            Just(ThpDefrag::Never),
+        ],
+        max in 600..3000u64,
+        swap in prop_oneof![Just(1u32 << 13), Just(600)],
+    ) {
+        run_operations(&operations, defrag, max, swap);
+    }
+}

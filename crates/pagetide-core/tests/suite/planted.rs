@@ -1,0 +1,43 @@
+//! Storms find what is planted: a page forgotten on no list, a copy skipped, a charge leaked; and nothing else.
+
+
+use pagetide_core::planted::{Defect, Planted};
+use std::panic::{catch_unwind, AssertUnwindSafe};
+use crate::storm::Storm;
+
+const NR_OPERATIONS: u32 = 3000;
+const NR_SEEDS: u64 = 200;
+
+/// What a storm of a seed stumbles over.
+fn found(seed: u64, defect: Option<Defect>) -> Option<String> {
+    let storm = || {
+        let mut storm = Storm::new(seed);
+        storm.world.machine.planted = defect.map(|defect| Planted { defect, every: 100, nr: 0 });
+        storm.rage(NR_OPERATIONS);
+    };
+    let panic = catch_unwind(AssertUnwindSafe(storm)).err()?;
+    let text = panic.downcast_ref::<String>().cloned();
+    Some(text.unwrap_or_else(|| "a panic without words".into()))
+}
+
+/// The seeds that a defect takes to be found.
+fn nr_seeds(defect: Defect) -> u64 {
+    let first = (0..NR_SEEDS).find_map(|seed| found(seed, Some(defect)).map(|text| (seed, text)));
+    let (seed, text) = first.unwrap_or_else(|| panic!("{defect:?} is not found"));
+    println!("{defect:?}: seed {seed}: {text}");
+    seed + 1
+}
+
+#[test]
+fn storms_find_what_is_planted() {
+    for defect in [Defect::ForgottenPage, Defect::SkippedCopy, Defect::LeakedCharge] {
+        assert!(nr_seeds(defect) <= NR_SEEDS);
+    }
+}
+
+#[test]
+fn storms_find_nothing_that_is_not_planted() {
+    for seed in 0..NR_SEEDS {
+        assert_eq!(found(seed, None), None, "seed {seed}");
+    }
+}

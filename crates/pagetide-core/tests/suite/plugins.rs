@@ -1,0 +1,417 @@
+//! Policies from outside the core: that they are asked, that they are put right and overruled where they must
+//! be, and that a machine whose plug-in says what the built-in rules say is the machine without one.
+
+
+use pagetide_core::config::{Config, LruPolicy};
+use pagetide_core::digest::Digest;
+use pagetide_core::memcg::ROOT;
+use pagetide_core::node::NodeSpec;
+use pagetide_core::plugin::{
+    Balance, GroupPolicy, Judged, PagePolicy, PageView, Plan, Plugins, Pressure, Start, Visit,
+    Wrong,
+};
+use pagetide_core::process::page_table::{Advice, Backing, VmaId};
+use pagetide_core::process::{Call, Machine, MmId};
+use pagetide_core::units::{MemcgId, NodeId, PAGE_SIZE};
+use pagetide_core::vmstat::Event;
+use crate::strange::{Miser, Wild};
+use crate::world::World;
+
+const MIB: u64 = (1 << 20) / PAGE_SIZE;
+
+fn world(plugins: &Plugins, groups: Option<&str>, pages: Option<&str>) -> World {
+    world_of(Config::default(), plugins, groups, pages)
+}
+
+fn world_of(config: Config, plugins: &Plugins, groups: Option<&str>, pages: Option<&str>) -> World {
+    plugins.check().unwrap();
+    let mut machine = Machine::new(&[NodeSpec::x86_64(64 << 20, 0, 0)], 2, config).unwrap();
+    machine.swapon(1 << 16, 1 << 16, false);
+    machine.use_plugins(plugins.choose(groups, pages).unwrap());
+    let mut world = World::new(machine);
+    world.audit = false;
+    world.disk_works = true;
+    world
+}
+
+fn task(world: &mut World, memcg: MemcgId, pages: u64) -> (MmId, VmaId) {
+    let mm = world.machine.create_mm(memcg).unwrap();
+    (mm, world.machine.mmap(mm, Backing::Anon, pages, Advice::Normal, false).unwrap())
+}
+
+/// Two groups that together want one and a half times the machine, and a file that is read. Ends with an
+/// audit. Gives the pages that each of the two has left.
+fn rivals(world: &mut World, controls: [&[(&str, &str)]; 2]) -> [u64; 2] {
+    let groups = controls.map(|controls| {
+        let memcg = world.machine.create_memcg("g".into(), ROOT).unwrap();
+        for (name, text) in controls {
+            assert!(world.machine.write_group_control(memcg, name, text).unwrap().0.is_none());
+        }
+        memcg
+    });
+    let pages = 45 * MIB;
+    let tasks = groups.map(|memcg| task(world, memcg, pages));
+    let file = world.machine.create_file(8 * MIB * PAGE_SIZE, false).unwrap();
+    for pass in 0..3 {
+        for page in 0..pages {
+            for (mm, heap) in tasks {
+                if !world.machine.is_exited(mm) {
+                    world.access(mm, heap, page, pass == 0);
+                }
+            }
+        }
+        let offset = pass * MIB * PAGE_SIZE;
+        let (mm, node) = (tasks[0].0, NodeId(0));
+        if !world.machine.is_exited(mm) {
+            let len = 4 * MIB * PAGE_SIZE;
+            world.drive(&mut Call::read(mm, node, file, offset, len, Default::default()));
+        }
+        world.machine.audit().unwrap();
+    }
+    world.settle();
+    world.machine.audit().unwrap();
+    tasks.map(|(_, heap)| {
+        (0..pages).filter(|&at| world.machine.is_resident(heap, at)).count() as u64
+    })
+}
+
+fn wrong(world: &World, wrong: Wrong) -> u64 {
+    world.machine.plugin_errors().iter().find(|(it, _)| *it == wrong).map_or(0, |(_, times)| *times)
+}
+
+/// Says what the built-in rules say, and counts in its state how often it was asked.
+#[derive(Clone, Debug, Default)]
+struct Echo(u64);
+
+impl GroupPolicy for Echo {
+    fn plan(&mut self, _: &Visit<'_>, _: &mut Plan) {
+        self.0 += 1;
+    }
+
+    fn digest(&self, digest: &mut Digest) {
+        digest.write_u64(self.0);
+    }
+}
+
+impl PagePolicy for Echo {
+    fn digest(&self, _: &mut Digest) {}
+}
+
+#[test]
+fn plugins_that_agree_with_the_built_in_rules_change_nothing() {
+    for lru in [LruPolicy::Linux61, LruPolicy::Linux54, LruPolicy::Linux33] {
+        let plugins = Plugins::new().groups("echo", Echo::default()).pages("echo", Echo::default());
+        let files = [(None, None), (Some("echo"), Some("echo"))].map(|(groups, pages)| {
+            let config = Config { lru, ..Config::default() };
+            let mut world = world_of(config, &plugins, groups, pages);
+            rivals(&mut world, [&[("memory.low", "20M")], &[]]);
+            assert_eq!(world.machine.plugin_errors(), []);
+            let mut files = vec![world.machine.proc_vmstat(), world.machine.proc_zoneinfo()];
+            for memcg in world.machine.memcg_ids() {
+                files.push(world.machine.read_group_control(memcg, "memory.stat", 0).unwrap());
+            }
+            files
+        });
+        assert_eq!(files[0], files[1], "{lru:?}");
+    }
+}
+
+#[test]
+fn names_and_state_are_in_the_digest_and_equal_histories_are_equal() {
+    let plugins = Plugins::new()
+        .groups("a", Echo(0))
+        .groups("b", Echo(0))
+        .groups("c", Echo(1))
+        .pages("a", Echo(0));
+    let digest = |groups, pages| world(&plugins, groups, pages).machine.digest();
+    let all = [
+        digest(None, None),
+        digest(Some("a"), None),
+        digest(Some("b"), None),
+        digest(Some("c"), None),
+        digest(None, Some("a")),
+    ];
+    for (at, one) in all.iter().enumerate() {
+        assert!(!all[..at].contains(one), "{at} is as one before");
+    }
+    assert_eq!(digest(Some("linux"), Some("linux")), all[0]);
+    let wild = Plugins::new().groups("wild", Wild::new(7)).pages("wild", Wild::new(9));
+    let run = || {
+        let mut world = world(&wild, Some("wild"), Some("wild"));
+        rivals(&mut world, [&[], &[]]);
+        world.machine.digest()
+    };
+    assert_eq!(run(), run());
+}
+
+#[test]
+fn a_copy_of_a_machine_has_a_policy_of_its_own() {
+    let plugins = Plugins::new().groups("echo", Echo::default());
+    let mut first = world(&plugins, Some("echo"), None);
+    let second = first.machine.clone();
+    let before = second.digest();
+    rivals(&mut first, [&[], &[]]);
+    assert_eq!(second.digest(), before);
+    assert_ne!(first.machine.digest(), before);
+}
+
+#[test]
+fn names_are_refused_at_registration_and_unknown_ones_when_chosen() {
+    let message = |plugins: Plugins| plugins.check().unwrap_err().to_string();
+    let twice = Plugins::new().groups("a", Miser).pages("a", Miser).groups("a", Echo(0));
+    assert_eq!(message(twice), "two policies of groups are registered as \"a\"");
+    let twice = Plugins::new().pages("a", Miser).pages("a", Miser).pages("b c", Miser);
+    assert_eq!(
+        message(twice),
+        "two policies of pages are registered as \"a\"",
+        "the first is told"
+    );
+    for name in ["", "linux", "a b", "ä", &"x".repeat(65)] {
+        assert!(
+            message(Plugins::new().groups(name, Miser)).contains("cannot be registered"),
+            "{name}"
+        );
+    }
+    let plugins = Plugins::new().groups("a", Miser).pages("b", Miser);
+    assert_eq!(plugins.group_names().collect::<Vec<_>>(), ["a"]);
+    assert_eq!(plugins.page_names().collect::<Vec<_>>(), ["b"]);
+    let unknown = plugins.choose(Some("b"), None).unwrap_err().to_string();
+    assert_eq!(unknown, "there is no policy of groups called \"b\"");
+    assert!(plugins.choose(None, Some("a")).is_err());
+}
+
+/// Spares the first child of the root as long as it may.
+#[derive(Clone, Debug)]
+struct SpareFirst;
+
+impl GroupPolicy for SpareFirst {
+    fn plan(&mut self, visit: &Visit<'_>, plan: &mut Plan) {
+        plan.skip = visit.group.id() == MemcgId(1);
+    }
+
+    fn digest(&self, _: &mut Digest) {}
+}
+
+#[test]
+fn a_group_policy_decides_who_is_reclaimed_from() {
+    let plugins = Plugins::new().groups("spare-first", SpareFirst);
+    let mut world = world(&plugins, Some("spare-first"), None);
+    let [first, second] = rivals(&mut world, [&[], &[]]);
+    assert!(first > 44 * MIB && second < 20 * MIB, "{first} and {second} pages");
+    assert_eq!(world.machine.mem.vmstat.get(Event::OomKill), 0);
+}
+
+#[test]
+fn who_spares_everybody_for_ever_is_overruled() {
+    let plugins = Plugins::new().groups("miser", Miser).pages("miser", Miser);
+    for (groups, pages) in
+        [(Some("miser"), None), (None, Some("miser")), (Some("miser"), Some("miser"))]
+    {
+        let mut world = world(&plugins, groups, pages);
+        rivals(&mut world, [&[], &[]]);
+        assert_eq!(world.machine.mem.vmstat.get(Event::OomKill), 0, "{groups:?} {pages:?}");
+        assert!(world.machine.mem.vmstat.get(Event::Pswpout) > 20 * MIB);
+        assert!(wrong(&world, Wrong::Overruled) > 0);
+        assert_eq!(wrong(&world, Wrong::WalksForEver) > 0, groups.is_some());
+    }
+}
+
+#[test]
+fn out_of_memory_comes_at_last_where_a_policy_spares_and_nothing_else_is_left() {
+    let plugins = Plugins::new().groups("miser", Miser).pages("miser", Miser);
+    let mut machine =
+        Machine::new(&[NodeSpec::x86_64(32 << 20, 0, 0)], 1, Config::default()).unwrap();
+    machine.use_plugins(plugins.choose(Some("miser"), Some("miser")).unwrap());
+    let mut world = World::new(machine);
+    world.audit = false;
+    let memcg = world.machine.create_memcg("g".into(), ROOT).unwrap();
+    let (mm, heap) = task(&mut world, memcg, 40 * MIB);
+    for page in (0..40 * MIB).take_while(|_| true) {
+        if world.machine.is_exited(mm) {
+            break;
+        }
+        world.access(mm, heap, page, true);
+    }
+    assert!(world.machine.is_exited(mm), "there is no swap");
+    world.settle();
+    world.machine.audit().unwrap();
+}
+
+/// Plans that cannot be.
+#[derive(Clone, Debug)]
+struct Impossible(Plan);
+
+impl GroupPolicy for Impossible {
+    fn plan(&mut self, _: &Visit<'_>, plan: &mut Plan) {
+        *plan = self.0;
+    }
+
+    fn digest(&self, _: &mut Digest) {}
+}
+
+#[test]
+fn plans_that_cannot_be_are_put_right_and_counted() {
+    let plan = Plan { skip: false, priority: 12, protected: 0 };
+    for (plan, expected) in [
+        (Plan { priority: -1, ..plan }, Wrong::PriorityOutOfRange),
+        (Plan { priority: i8::MAX, ..plan }, Wrong::PriorityOutOfRange),
+        (Plan { priority: i8::MIN, ..plan }, Wrong::PriorityOutOfRange),
+        (Plan { protected: u64::MAX, ..plan }, Wrong::ProtectsTooMuch),
+    ] {
+        let plugins = Plugins::new().groups("impossible", Impossible(plan));
+        let mut world = world(&plugins, Some("impossible"), None);
+        rivals(&mut world, [&[], &[]]);
+        assert!(wrong(&world, expected) > 0, "{plan:?}");
+        assert_eq!(world.machine.mem.vmstat.get(Event::OomKill), 0, "{plan:?}");
+    }
+}
+
+#[test]
+fn memory_min_holds_whatever_a_policy_plans() {
+    let plan = Plan { skip: false, priority: 0, protected: 0 };
+    let plugins = Plugins::new().groups("hard", Impossible(plan));
+    let mut world = world(&plugins, Some("hard"), None);
+    let [first, _] = rivals(&mut world, [&[("memory.min", "30M")], &[]]);
+    assert!(first >= 28 * MIB, "{first} pages of 30 MiB");
+    assert!(wrong(&world, Wrong::ProtectsTooLittle) > 0);
+}
+
+/// A balance that cannot be.
+#[derive(Clone, Debug)]
+struct Unbalanced(u64, u64, u64);
+
+impl PagePolicy for Unbalanced {
+    fn balance(&mut self, _: &Pressure<'_>, _: Balance) -> Balance {
+        Balance::Fract { anon: self.0, file: self.1, denominator: self.2 }
+    }
+
+    fn digest(&self, _: &mut Digest) {}
+}
+
+#[test]
+fn a_balance_that_cannot_be_is_the_built_in_one() {
+    for (anon, file, denominator) in
+        [(0, 0, 1), (1, 1, 0), (2, 1, 1), (u64::MAX, u64::MAX, u64::MAX), (1, u64::MAX, 7)]
+    {
+        let plugins = Plugins::new().pages("bad", Unbalanced(anon, file, denominator));
+        let mut world = world(&plugins, None, Some("bad"));
+        rivals(&mut world, [&[], &[]]);
+        assert!(wrong(&world, Wrong::BalanceOfNothing) > 0, "{anon} {file} of {denominator}");
+    }
+}
+
+/// All pressure goes to one kind.
+#[derive(Clone, Debug)]
+struct OneSided(Balance);
+
+impl PagePolicy for OneSided {
+    fn balance(&mut self, _: &Pressure<'_>, _: Balance) -> Balance {
+        self.0
+    }
+
+    fn digest(&self, _: &mut Digest) {}
+}
+
+/// There is swap, and anonymous memory only: a policy that presses page cache alone kills nobody.
+#[test]
+fn a_balance_that_spares_all_there_is_is_overruled() {
+    let plugins = Plugins::new().pages("file", OneSided(Balance::File));
+    let mut world = world(&plugins, None, Some("file"));
+    let (mm, heap) = task(&mut world, ROOT, 90 * MIB);
+    for page in 0..90 * MIB {
+        world.access(mm, heap, page, true);
+    }
+    assert!(!world.machine.is_exited(mm), "killed beside free swap");
+    assert!(wrong(&world, Wrong::Overruled) > 0);
+    world.settle();
+    world.machine.audit().unwrap();
+}
+
+/// Marks pages by what they were asked about, and keeps those that were activated for it.
+#[derive(Clone, Debug)]
+struct Marks;
+
+impl PagePolicy for Marks {
+    fn on_new(&mut self, page: &mut PageView<'_>, linux: Start) -> Start {
+        assert_eq!(page.mark, 0, "a new page has no mark");
+        page.mark = if page.is_file { 2 } else { 1 };
+        linux
+    }
+
+    fn on_referenced(&mut self, page: &mut PageView<'_>, _: bool) -> bool {
+        assert_eq!(page.mark, 2, "{page:?} was read");
+        true
+    }
+
+    fn judge(&mut self, page: &mut PageView<'_>, linux: Judged) -> Judged {
+        assert_eq!(page.mark, if page.is_file { 2 } else { 1 }, "{page:?}");
+        linux
+    }
+
+    fn stays_active(&mut self, page: &mut PageView<'_>, linux: bool) -> bool {
+        assert_eq!(page.mark, if page.is_file { 2 } else { 1 }, "{page:?}");
+        linux
+    }
+
+    fn digest(&self, _: &mut Digest) {}
+}
+
+#[test]
+fn a_mark_stays_with_its_page_until_that_leaves_memory() {
+    let plugins = Plugins::new().pages("marks", Marks);
+    let mut world = world(&plugins, None, Some("marks"));
+    rivals(&mut world, [&[], &[]]);
+    // It moves with the page.
+    let memcg = world.machine.create_memcg("moved".into(), ROOT).unwrap();
+    let (mm, heap) = task(&mut world, memcg, 4 * MIB);
+    for page in 0..4 * MIB {
+        world.access(mm, heap, page, true);
+    }
+    let marks = |world: &World| -> Vec<u8> {
+        let pages = world.machine.mem.pages.opened();
+        pages
+            .filter(|(_, page)| page.mapcount > 0 && page.memcg == memcg)
+            .map(|(_, page)| page.mark)
+            .collect()
+    };
+    let migrated = world.machine.mem.vmstat.get(Event::PgmigrateSuccess);
+    world.drive(&mut Call::compact_memory(mm, NodeId(0)));
+    world.finish_copies();
+    assert!(world.machine.mem.vmstat.get(Event::PgmigrateSuccess) > migrated);
+    assert!(!marks(&world).is_empty() && marks(&world).iter().all(|&mark| mark == 1));
+    // It is state.
+    let digest = world.machine.digest();
+    let frame = world.machine.mem.pages.opened().find(|(_, page)| page.mark == 1).unwrap().0;
+    world.machine.mem.pages[frame.idx()].mark = 3;
+    assert_ne!(world.machine.digest(), digest);
+}
+
+/// Everything that comes begins active; nothing else is different.
+#[derive(Clone, Debug)]
+struct AllActive;
+
+impl PagePolicy for AllActive {
+    fn on_new(&mut self, _: &mut PageView<'_>, _: Start) -> Start {
+        Start::Active
+    }
+
+    fn digest(&self, _: &mut Digest) {}
+}
+
+#[test]
+fn a_page_policy_decides_where_pages_begin() {
+    let plugins = Plugins::new().pages("all-active", AllActive);
+    let active = |pages| {
+        let mut world = world(&plugins, None, pages);
+        let (mm, heap) = task(&mut world, ROOT, 8 * MIB);
+        for page in 0..8 * MIB {
+            world.access(mm, heap, page, true);
+        }
+        world.settle();
+        let vmstat = world.machine.proc_vmstat();
+        let line = vmstat.lines().find(|line| line.starts_with("nr_active_anon ")).unwrap();
+        line.split_once(' ').unwrap().1.parse::<u64>().unwrap()
+    };
+    assert_eq!(active(None), 0);
+    assert!(active(Some("all-active")) > 7 * MIB);
+}

@@ -1,0 +1,108 @@
+//! Whose reclaim counts as want of memory: for pressure stall information, and for those who listen to `vmpressure`.
+
+
+use pagetide_core::config::Config;
+use pagetide_core::effect::Step;
+use pagetide_core::memcg::ROOT;
+use pagetide_core::node::NodeSpec;
+use pagetide_core::process::page_table::{Advice, Backing, VmaId};
+use pagetide_core::process::{Call, Machine, MmId};
+use pagetide_core::units::{MemcgId, NodeId, PAGE_SIZE};
+use crate::world::World;
+
+const MIB: u64 = (1 << 20) / PAGE_SIZE;
+
+fn world() -> World {
+    let spec = NodeSpec::x86_64(64 << 20, 0, 0);
+    let mut machine = Machine::new(&[spec], 1, Config::default()).unwrap();
+    machine.swapon(1 << 16, 1 << 16, false);
+    let mut world = World::new(machine);
+    world.audit = false;
+    world.disk_works = true;
+    world
+}
+
+fn group(world: &mut World, controls: &[(&str, &str)]) -> MemcgId {
+    let memcg = world.machine.create_memcg("g".into(), ROOT).unwrap();
+    for (name, text) in controls {
+        assert!(world.machine.write_group_control(memcg, name, text).unwrap().0.is_none());
+    }
+    memcg
+}
+
+/// A task of a group with a heap of so many pages, and so many of them touched.
+fn task(world: &mut World, memcg: MemcgId, pages: u64, touched: u64) -> (MmId, VmaId) {
+    let mm = world.machine.create_mm(memcg).unwrap();
+    let heap = world.machine.mmap(mm, Backing::Anon, pages, Advice::Normal, false).unwrap();
+    for page in 0..touched {
+        world.access(mm, heap, page, true);
+    }
+    (mm, heap)
+}
+
+/// A write to a file of a group that has to reclaim, by somebody else.
+fn write(world: &mut World, memcg: MemcgId, file: &str, text: &str) -> Call {
+    let admin = world.machine.create_mm(ROOT).unwrap();
+    let (write, effects) = world.machine.write_group_control(memcg, file, text).unwrap();
+    effects.discard();
+    Call::group_write(admin, NodeId(0), write.unwrap())
+}
+
+/// Steps a call to its end; whether it was ever stalled, and ever reclaiming.
+fn drive_and_watch(world: &mut World, call: &mut Call) -> (bool, bool) {
+    let (mut was_stalled, mut was_reclaiming) = (false, false);
+    loop {
+        let waiting = match world.step(call) {
+            Step::Done(_) => return (was_stalled, was_reclaiming),
+            Step::Continue => None,
+            Step::Wait(sleep) => Some(sleep),
+        };
+        was_stalled |= call.is_stalled(&world.machine, waiting);
+        was_reclaiming |= call.is_reclaiming();
+        world.complete_one();
+        if let Some(sleep) = waiting {
+            world.sleep(sleep);
+        }
+    }
+}
+
+/// Who writes to a control file does what he has asked for; who meets a limit is kept from his work.
+#[test]
+fn who_meets_a_limit_is_stalled_and_who_writes_one_is_not() {
+    for (file, text) in [
+        ("memory.reclaim", "4M"),
+        ("memory.high", "8M"),
+        ("memory.max", "8M"),
+        ("memory.limit_in_bytes", "8M"),
+        ("memory.force_empty", "0"),
+    ] {
+        let mut world = world();
+        let memcg = group(&mut world, &[]);
+        task(&mut world, memcg, 16 * MIB, 16 * MIB);
+        let mut call = write(&mut world, memcg, file, text);
+        assert_eq!(drive_and_watch(&mut world, &mut call), (false, true), "{file}");
+    }
+    let mut world = world();
+    let memcg = group(&mut world, &[("memory.max", "4M")]);
+    let (mm, heap) = task(&mut world, memcg, 8 * MIB, 4 * MIB);
+    let calls = (4 * MIB..5 * MIB).map(|page| Call::fault(mm, NodeId(0), heap, page, true));
+    let seen: Vec<_> = calls.map(|mut call| drive_and_watch(&mut world, &mut call)).collect();
+    assert!(seen.contains(&(true, true)), "{seen:?}");
+}
+
+/// A worker looks at what was scanned for those who lack memory, not at what was asked for.
+#[test]
+fn proactive_reclaim_is_no_pressure() {
+    let works = |file: &str, text: &str| {
+        let mut world = world();
+        let memcg = group(&mut world, &[]);
+        task(&mut world, memcg, 16 * MIB, 16 * MIB);
+        let (works, usage) = (world.nr_works, world.machine.memcg_usage(memcg));
+        let mut call = write(&mut world, memcg, file, text);
+        drive_and_watch(&mut world, &mut call);
+        assert!(usage - world.machine.memcg_usage(memcg) >= 4 * MIB, "{file}");
+        world.nr_works - works
+    };
+    assert!(works("memory.high", "12M") >= 2, "1024 pages are two windows");
+    assert_eq!(works("memory.reclaim", "4M"), 0);
+}

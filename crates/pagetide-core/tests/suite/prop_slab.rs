@@ -1,0 +1,51 @@
+//! Random operations on slab caches and groups, under every way to account for objects, to use slabs and
+//! to remember owners, against a model that only knows which object is whose.
+
+
+use pagetide_core::config::{Config, ObjcgStock, SlabAccounting, SlabOwners, SlubPolicy};
+use proptest::prelude::*;
+use crate::slab_world::{Op, SlabWorld};
+
+const ACCOUNTING: [SlabAccounting; 4] = [
+    SlabAccounting::Off,
+    SlabAccounting::PerGroupCaches,
+    SlabAccounting::PerGroupCachesReparent,
+    SlabAccounting::PerObject,
+];
+const SLUB: [SlubPolicy; 4] =
+    [SlubPolicy::Linux61, SlubPolicy::Linux55, SlubPolicy::Fullest, SlubPolicy::Lowest];
+const OWNERS: [SlabOwners; 2] = [SlabOwners::Pointers, SlabOwners::Ids];
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: 16,
+        max_shrink_iters: 1000,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
+
+    /// The audit passes after every operation, every object is where and whose it should be, mistakes are
+    /// refused, and when all is given back nothing is left.
+    #[test]
+    fn any_sequence_is_sound(
+        ops in prop::collection::vec(any::<[u8; 4]>().prop_map(Op::from_bytes), 1..60),
+        objcg_stock in prop::sample::select(ObjcgStock::ALL),
+    ) {
+        for slab_accounting in ACCOUNTING {
+            for slub in SLUB {
+                for slab_owners in OWNERS {
+                    let config = Config {
+                        slab_accounting,
+                        slub,
+                        slab_owners,
+                        objcg_stock,
+                        ..Config::default()
+                    };
+                    let mut world = SlabWorld::new(config);
+                    ops.iter().for_each(|&op| world.step(op));
+                    world.finish();
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,267 @@
+//! Random operations on a tree of memory groups under every policy, with the audit after each. (Stories about groups
+//! are in groups.rs.)
+
+
+use pagetide_core::config::Config;
+use pagetide_core::effect::Effects;
+use pagetide_core::memcg::ROOT;
+use pagetide_core::node::NodeSpec;
+use pagetide_core::page::{Page, PageFlags};
+use pagetide_core::plugin::Chosen;
+use pagetide_core::process::page_table::{Advice, Backing, VmaId};
+use pagetide_core::process::Call;
+use pagetide_core::process::Machine;
+use pagetide_core::process::MmId;
+use pagetide_core::units::{MemcgId, NodeId, PAGE_SIZE};
+use proptest::prelude::*;
+use crate::world::{World, CPU};
+
+#[derive(Clone, Debug)]
+enum Op {
+    Create(u8),
+    Remove(u8),
+    Spawn(u8),
+    Touch(u8, u16, bool),
+    Read(u8, u16),
+    Move(u8, u8),
+    Exit(u8),
+    Write(u8, u8, u8),
+    Policy(u8),
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    prop_oneof![
+        2 => any::<u8>().prop_map(Op::Create),
+        2 => any::<u8>().prop_map(Op::Remove),
+        2 => any::<u8>().prop_map(Op::Spawn),
+        12 => (any::<u8>(), any::<u16>(), any::<bool>()).prop_map(|(t, p, w)| Op::Touch(t, p, w)),
+        4 => (any::<u8>(), any::<u16>()).prop_map(|(t, p)| Op::Read(t, p)),
+        1 => (any::<u8>(), any::<u8>()).prop_map(|(t, g)| Op::Move(t, g)),
+        1 => any::<u8>().prop_map(Op::Exit),
+        3 => (any::<u8>(), any::<u8>(), any::<u8>()).prop_map(|(g, c, v)| Op::Write(g, c, v)),
+        1 => any::<u8>().prop_map(Op::Policy),
+    ]
+}
+
+const CONTROLS: [&str; 10] = [
+    "memory.max",
+    "memory.high",
+    "memory.low",
+    "memory.min",
+    "memory.swap.max",
+    "memory.soft_limit_in_bytes",
+    "memory.global_shrink_priority",
+    "memory.swappiness",
+    "memory.reclaim",
+    "memory.limit_in_bytes",
+];
+const SIZES: [&str; 8] = ["0", "1", "64k", "512K", "1M", "2M", "4M", "12"];
+const POLICIES: [(&str, &str); 17] = [
+    ("soft_limit", "tree"),
+    ("soft_limit", "hierarchical"),
+    ("soft_limit", "two-pass"),
+    ("soft_limit", "graded"),
+    ("soft_limit", "off"),
+    ("soft_limit_node", "local"),
+    ("soft_limit_direct", "bounded"),
+    ("soft_limit_direct", "ignored"),
+    ("shrink_priority", "guarded"),
+    ("shrink_priority", "hierarchical"),
+    ("group_walk", "shared"),
+    ("group_walk", "whole"),
+    ("kswapd", "linux-2.6.37"),
+    ("cgroup", "v1"),
+    ("lru", "linux-6.12"),
+    ("faults", "linux-6.12"),
+    ("fallback", "linux-6.12"),
+];
+
+/// memory.stat of each group against a look at every frame.
+fn sizes_are_those_of_the_pages(machine: &Machine) {
+    let groups = (1..machine.memcgs().len()).map(|id| MemcgId(id as u16));
+    for group in groups {
+        let parent_of = |at: &MemcgId| machine.memcgs()[at.idx()].parent;
+        let above = |at| {
+            let up = |at: &MemcgId| Some(parent_of(at)).filter(|parent| parent.is_some());
+            std::iter::successors(Some(at), up)
+        };
+        let is_in = |page: &Page| page.memcg.is_some() && above(page.memcg).any(|at| at == group);
+        let count = |is: &dyn Fn(&Page) -> bool| -> u64 {
+            let pages = machine.mem.pages.opened().filter(|(_, page)| is_in(page) && is(page));
+            pages.map(|(_, page)| page.nr_pages() * PAGE_SIZE).sum()
+        };
+        let file = |page: &Page| page.has(PageFlags::FILE);
+        let naive = [
+            ("anon", count(&|page| page.has(PageFlags::ANON) && page.mapcount > 0)),
+            ("file", count(&file)),
+            ("file_mapped", count(&|page| file(page) && page.mapcount > 0)),
+            ("file_dirty", count(&|page| file(page) && page.has(PageFlags::DIRTY))),
+            ("swapcached", count(&|page| page.has(PageFlags::SWAPCACHE))),
+        ];
+        let sizes = machine.memory_stat_sizes(group);
+        for (name, found) in naive {
+            // A group that is gone has none.
+            if let Some((_, size)) = sizes.iter().find(|(row, _)| *row == name) {
+                assert_eq!(*size, found, "{group:?} {name}");
+            }
+        }
+    }
+}
+
+/// Whatever is done with groups, everything adds up, nothing is charged to the dead, and every
+/// call ends or can be given up.
+fn run_groups(ops: Vec<Op>, plugins: Chosen, patience: u32) {
+    let spec = NodeSpec::x86_64(8 << 20, 0, 0);
+    let mut machine = Machine::new(&[spec], 2, Config::default()).unwrap();
+    machine.swapon(1 << 16, 1 << 16, false);
+    let mut world = World::new(machine);
+    world.audit = false;
+    world.disk_works = true;
+    world.machine.use_plugins(plugins);
+    world.patience = patience;
+    world.may_starve = true;
+    let file = world.machine.create_file(600 * PAGE_SIZE, false).unwrap();
+    let mut groups = vec![ROOT];
+    let mut tasks: Vec<(MmId, VmaId, VmaId)> = Vec::new();
+    for op in ops {
+        let pick = |at: u8, groups: &[MemcgId]| groups[usize::from(at) % groups.len()];
+        tasks.retain(|&(mm, ..)| !world.machine.is_exited(mm));
+        match op {
+            Op::Create(at) if groups.len() < 12 => {
+                let parent = pick(at, &groups);
+                let made = world.machine.create_memcg("g".into(), parent).unwrap();
+                world.machine.charge_counters(made, CPU, 1);
+                groups.push(made);
+            }
+            Op::Remove(at) => {
+                let memcg = pick(at, &groups);
+                if world.machine.remove_memcg(memcg).is_ok() {
+                    groups.retain(|&other| other != memcg);
+                }
+            }
+            Op::Spawn(at) if tasks.len() < 8 => {
+                let mm = world.machine.create_mm(pick(at, &groups)).unwrap();
+                let heap =
+                    world.machine.mmap(mm, Backing::Anon, 1200, Advice::Normal, false).unwrap();
+                let map = Backing::File(file);
+                let map = world.machine.mmap(mm, map, 600, Advice::Normal, false).unwrap();
+                tasks.push((mm, heap, map));
+            }
+            Op::Touch(at, page, write) if !tasks.is_empty() => {
+                let (mm, heap, map) = tasks[usize::from(at) % tasks.len()];
+                // A run of pages, so that limits are met.
+                for page in (u64::from(page)..).take(40) {
+                    if world.machine.is_exited(mm) {
+                        break;
+                    }
+                    if page % 5 == 0 {
+                        world.access(mm, map, page % 600, write);
+                    } else {
+                        world.access(mm, heap, page % 1200, write);
+                    }
+                }
+            }
+            Op::Read(at, page) if !tasks.is_empty() => {
+                let (mm, ..) = tasks[usize::from(at) % tasks.len()];
+                if !world.machine.is_exited(mm) {
+                    let offset = u64::from(page) % 500 * PAGE_SIZE;
+                    let len = 64 * PAGE_SIZE;
+                    let state = Default::default();
+                    let mut read = Call::read(mm, NodeId(0), file, offset, len, state);
+                    world.drive(&mut read);
+                }
+            }
+            Op::Move(at, to) if !tasks.is_empty() => {
+                let (mm, ..) = tasks[usize::from(at) % tasks.len()];
+                world.machine.move_mm(mm, pick(to, &groups)).unwrap().discard();
+            }
+            Op::Exit(at) if !tasks.is_empty() => {
+                let (mm, ..) = tasks.swap_remove(usize::from(at) % tasks.len());
+                world.exit(mm);
+            }
+            Op::Write(at, control, size) if !tasks.is_empty() => {
+                let memcg = pick(at, &groups);
+                let name = CONTROLS[usize::from(control) % CONTROLS.len()];
+                let text = SIZES[usize::from(size) % SIZES.len()];
+                let (mm, ..) = tasks[0];
+                let written = world.machine.write_group_control(memcg, name, text);
+                let write = written.ok().and_then(|(write, effects)| {
+                    effects.discard();
+                    write
+                });
+                if let Some(write) = write {
+                    world.drive(&mut Call::group_write(mm, NodeId(0), write));
+                }
+            }
+            Op::Policy(at) => {
+                let (name, value) = POLICIES[usize::from(at) % POLICIES.len()];
+                world.machine.set_policy(name, value).unwrap().discard();
+            }
+            _ => {}
+        }
+        tasks.retain(|&(mm, ..)| !world.machine.is_exited(mm));
+        if let Err(violation) = world.machine.audit() {
+            panic!("{violation}");
+        }
+        sizes_are_those_of_the_pages(&world.machine);
+    }
+    tasks.retain(|&(mm, ..)| !world.machine.is_exited(mm));
+    for (mm, ..) in tasks {
+        world.exit(mm);
+    }
+    world.settle();
+    for &memcg in groups[1..].iter().rev() {
+        let _ = world.machine.remove_memcg(memcg).map(Effects::discard);
+    }
+    while let Some(&memcg) = groups[1..].iter().find(|&&at| world.machine.memcg_is_online(at)) {
+        // Children first, whatever their ids.
+        let ids: Vec<MemcgId> = world.machine.memcg_ids().collect();
+        let _ = memcg;
+        for &memcg in ids[1..].iter().rev() {
+            world.machine.remove_memcg(memcg).unwrap().discard();
+        }
+    }
+    world.machine.audit().unwrap();
+    assert_eq!(world.machine.memcgs()[ROOT.idx()].memory.usage, 0);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+
+    #[test]
+    fn groups_add_up(ops in prop::collection::vec(op(), 1..120)) {
+        run_groups(ops, Chosen::default(), 20_000);
+    }
+
+    #[test]
+    fn groups_add_up_under_strange_policies(
+        ops in prop::collection::vec(op(), 1..120),
+        kind in 0..strange::KINDS,
+        seed in any::<u64>(),
+    ) {
+        // Who answers anything makes a reclaim long: one page a descent, four walks a priority.
+        run_groups(ops, strange::chosen(kind, seed), 1_000_000);
+    }
+}
+
+/// A fault on a page whose slot is paid for by a full group, in which nobody has begun: nobody can be killed, and the
+/// fault is tried again for ever, as in Linux.
+#[test]
+fn a_full_group_whose_only_task_has_not_begun_starves_others() {
+    use Op::{Create, Move, Spawn, Touch, Write};
+    let ops = vec![
+        Spawn(0),
+        Create(0),
+        Create(0),
+        Move(0, 1),
+        Touch(0, 6842, true),
+        Create(0),
+        Move(0, 2),
+        Write(1, 0, 0),
+        Spawn(0),
+        Spawn(3),
+        Spawn(1),
+        Touch(0, 15281, false),
+    ];
+    run_groups(ops, strange::chosen(4, 11050871016775908946), 1_000_000);
+}

@@ -1,0 +1,168 @@
+//! Shadow nodes: how many a group keeps, which go first, and what is forgotten with them.
+//!
+//! Linux: mm/workingset.c (6.1). A group of 1024 pages that reads a file of 64 times as many leaves 1024 nodes of
+//! the page cache with nothing but shadows, and keeps one for eight of its pages and up to two batches.
+
+
+use pagetide_core::config::Config;
+use pagetide_core::effect::Effect;
+use pagetide_core::memcg::ROOT;
+use pagetide_core::node::NodeSpec;
+use pagetide_core::process::page_table::{Advice, Backing};
+use pagetide_core::process::{Call, Machine, MmId};
+use pagetide_core::units::{FileId, MemcgId, NodeId, PAGE_SIZE};
+use pagetide_core::vmstat::Event;
+use crate::world::{World, CPU};
+
+/// Pages of the file.
+const PAGES: u64 = 65_536;
+/// Pages of the group.
+const LIMIT: u64 = 1024;
+
+fn metric(world: &World, name: &str) -> u64 {
+    world.machine.metrics().find(|(known, _)| *known == name).unwrap().1
+}
+
+/// A reader in a group, and a file without blocks.
+fn reader(limit: Option<u64>) -> (World, MemcgId, MmId, FileId) {
+    let machine = Machine::new(&[NodeSpec::x86_64(512 << 20, 0, 0)], 1, Config::default()).unwrap();
+    let mut world = World::new(machine);
+    world.audit = false;
+    let group = world.machine.create_memcg("g".into(), ROOT).unwrap();
+    if let Some(pages) = limit {
+        let bytes = (pages * PAGE_SIZE).to_string();
+        world.machine.write_group_control(group, "memory.max", &bytes).unwrap().1.discard();
+    }
+    let mm = world.machine.create_mm(group).unwrap();
+    let file = world.create_file(PAGES * PAGE_SIZE, true);
+    (world, group, mm, file)
+}
+
+fn read(world: &mut World, mm: MmId, file: FileId, pages: std::ops::Range<u64>) {
+    let node = NodeId(0);
+    let (offset, len) = (pages.start * PAGE_SIZE, (pages.end - pages.start) * PAGE_SIZE);
+    world.drive(&mut Call::read(mm, node, file, offset, len, Default::default()));
+    world.machine.audit().unwrap();
+}
+
+#[test]
+fn a_group_keeps_a_node_for_eight_pages_and_loses_the_oldest() {
+    let (mut world, group, mm, file) = reader(Some(LIMIT));
+    read(&mut world, mm, file, 0..PAGES);
+    let (nodes, lost) =
+        (metric(&world, "workingset_nodes"), metric(&world, "workingset_nodereclaim"));
+    // Half of what is too much goes at a time, in batches of 128.
+    assert!((LIMIT / 8..LIMIT / 8 + 272).contains(&nodes), "{nodes} nodes are kept");
+    let behind = (PAGES - LIMIT) / 64;
+    assert!((behind..behind + 4).contains(&(nodes + lost)), "{nodes} and {lost} of {behind}");
+    let stat = world.machine.memory_stat(group);
+    assert!(stat.contains(&format!("\nworkingset_nodereclaim {lost}\n")), "{stat}");
+    assert!(metric(&world, "slabs_scanned") >= lost);
+    // What was evicted first is forgotten, what was evicted last is known.
+    let refaults = |world: &World| world.machine.mem.vmstat.get(Event::WorkingsetRefaultFile);
+    read(&mut world, mm, file, 0..64);
+    assert_eq!(refaults(&world), 0);
+    read(&mut world, mm, file, PAGES - LIMIT - 640..PAGES - LIMIT - 576);
+    assert!(refaults(&world) >= 64);
+}
+
+#[test]
+fn the_parent_gets_shadow_nodes_and_invalidation_forgets_all() {
+    let (mut world, group, mm, file) = reader(None);
+    read(&mut world, mm, file, 0..PAGES);
+    let (write, effects) =
+        world.machine.write_group_control(group, "memory.reclaim", "200M").unwrap();
+    effects.discard();
+    world.drive(&mut Call::group_write(mm, NodeId(0), write.unwrap()));
+    let nodes = metric(&world, "workingset_nodes");
+    assert!(nodes > 100);
+    // The parent has what is left of a removed group, and its pages.
+    world.exit(mm);
+    world.machine.remove_memcg(group).unwrap().discard();
+    world.machine.audit().unwrap();
+    assert_eq!(metric(&world, "workingset_nodes"), nodes);
+    world.machine.drop_pagecache(CPU).discard();
+    assert_eq!(metric(&world, "workingset_nodes"), 0, "invalidation forgets shadows");
+    world.machine.audit().unwrap();
+}
+
+#[test]
+fn nodes_wait_for_a_grace_period_in_a_world_that_has_one() {
+    let (mut world, _, mm, file) = reader(None);
+    world.machine.free_late();
+    read(&mut world, mm, file, 0..640);
+    let slabs = |world: &World| {
+        let cache = world.machine.find_cache("radix_tree_node").unwrap();
+        world.machine.slab_usage(cache).active_objs
+    };
+    let before = slabs(&world);
+    let mut effects = Vec::new();
+    world.machine.remove_file(file, CPU).unwrap().drain_into(&mut effects);
+    let late: Vec<_> = effects.iter().filter(|it| matches!(it, Effect::FreeLate { .. })).collect();
+    // One for 64 pages and what was read ahead, and one above them.
+    assert!(before > 10);
+    assert_eq!((late.len() as u64, slabs(&world)), (before, before));
+    for effect in late {
+        let Effect::FreeLate { object, cpu } = *effect else { unreachable!() };
+        let cache = world.machine.cache_of_object(object);
+        world.machine.kmem_cache_free(cache, object, cpu).unwrap();
+    }
+    assert_eq!(slabs(&world), 0);
+    world.machine.audit().unwrap();
+}
+
+/// A number that looks random, and is independent of its neighbours (splitmix64).
+fn mixed(nth: u64) -> u64 {
+    let mut z = nth.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+/// A group of 20 MiB on Debian's 6.1 (three runs with one CPU): it reads a file of 384 MiB twice, then touches pages
+/// of one of 1 GiB at random, twice as many as that has. Nodes that were shrunk, and refaults, of each part.
+const LINUX: [(u64, u64); 4] = [(640, 0), (1536, 0), (49_503, 12_712), (50_067, 13_321)];
+
+#[test]
+fn a_small_group_forgets_as_much_as_the_kernels() {
+    const SCATTERED: u64 = 262_144;
+    let (mut world, _, mm, _) = reader(Some(5120));
+    let stream = world.create_file(98_304 * PAGE_SIZE, true);
+    let scattered = world.create_file(SCATTERED * PAGE_SIZE, true);
+    let backing = Backing::File(scattered);
+    let map = world.machine.mmap(mm, backing, SCATTERED, Advice::Random, false).unwrap();
+    let counts = |world: &World| {
+        let count = |event| world.machine.mem.vmstat.get(event);
+        (count(Event::WorkingsetNodereclaim), count(Event::WorkingsetRefaultFile))
+    };
+    let mut found = Vec::new();
+    for part in 0..LINUX.len() {
+        let before = counts(&world);
+        match part {
+            0 | 1 => {
+                // By 64 KiB, as a program reads.
+                let mut readahead = Default::default();
+                for at in 0..98_304 / 16 {
+                    let offset = at * 16 * PAGE_SIZE;
+                    let mut call =
+                        Call::read(mm, NodeId(0), stream, offset, 16 * PAGE_SIZE, readahead);
+                    world.drive(&mut call);
+                    readahead = call.readahead().unwrap();
+                }
+            }
+            _ => {
+                for nth in 0..SCATTERED {
+                    let page = mixed(part as u64 * SCATTERED + nth) % SCATTERED;
+                    world.access(mm, map, page, false);
+                }
+            }
+        }
+        let after = counts(&world);
+        found.push((after.0 - before.0, after.1 - before.1));
+    }
+    world.machine.audit().unwrap();
+    let close = |ours: u64, linux: u64| ours.abs_diff(linux) * 10 <= linux;
+    let all = found.iter().zip(LINUX);
+    let all = all.into_iter().all(|(ours, linux)| close(ours.0, linux.0) && close(ours.1, linux.1));
+    assert!(all, "{found:?}, but the kernel has {LINUX:?}");
+}

@@ -1,0 +1,7 @@
+//! All integration tests of this crate in one program, so that what it uses is compiled into it once.
+
+mod events;
+mod linux;
+mod selftests;
+mod traces;
+mod why;

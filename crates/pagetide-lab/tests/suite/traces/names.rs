@@ -1,0 +1,169 @@
+//! Names that no format takes as they are, and events that the scenarios here do not make.
+
+use super::schema::Trace;
+use super::{ftrace, Collected};
+use pagetide_core::daemon::Daemon;
+use pagetide_core::effect::Throttle;
+use pagetide_core::event::TraceEvent;
+use pagetide_core::units::{Cpu, MemcgId, NodeId};
+use pagetide_lab::traces::{Ftrace, JsonLines, Perfetto};
+use pagetide_sim::observe::{
+    Cast, Event, Left, Observation, Observer, Role, Slice, ThreadInfo, Wait, What,
+};
+use prost::Message;
+use serde_json::Value;
+
+const NAMES: [&str; 6] = [
+    "a \"b\" \\ c",
+    "</script>",
+    "line\n\ttab\u{1}\u{7f}",
+    "\u{fc}\u{1f41a}\u{fc}\u{1f41a}\u{fc}\u{1f41a}\u{fc}\u{1f41a}",
+    "sixty-four-characters-of-which-the-kernel-keeps-no-more-than-fifteen",
+    "",
+];
+
+fn cast() -> Cast {
+    let task = |(at, name): (usize, &&str)| ThreadInfo {
+        comm: (*name).to_owned(),
+        pid: 1001 + at as u32,
+        role: Role::Task { group: Some(0), nr: 0 },
+    };
+    let kswapd = ThreadInfo {
+        comm: "kswapd0".into(),
+        pid: 30,
+        role: Role::Kernel(Daemon::Kswapd(NodeId(0))),
+    };
+    Cast {
+        cpus: 2,
+        page_size: 4096,
+        groups: vec!["/a \"b\" \u{fc}".into()],
+        threads: NAMES.iter().enumerate().map(task).chain([kswapd]).collect(),
+    }
+}
+
+/// A day of one event each, told to an observer.
+fn tell(mut observer: impl Observer) {
+    let nid = NodeId(0);
+    let memcg = MemcgId(1);
+    let path = || vec![Some("/a \"b\" \u{fc}".to_owned())];
+    observer.begin(&cast()).unwrap();
+    let mut at = 0;
+    let mut observe = |thread, what| {
+        at += 1000;
+        observer.observe(&Observation { at, thread, what }).unwrap();
+    };
+    let event = |event, names| What::Event(Cpu(1), Event::new(event, names));
+    let throttled =
+        TraceEvent::MmVmscanThrottled { nid, usec_timeout: 100_000, reason: Throttle::Writeback };
+    for thread in 0..NAMES.len() {
+        observe(thread, What::SwitchIn(Cpu(1)));
+        let start = TraceEvent::MmShrinkSlabStart {
+            shrink: "scan_shadow_nodes",
+            nid,
+            memcg,
+            nr_objects_to_shrink: 1,
+            cache_items: 2,
+            delta: 3,
+            total_scan: 4,
+            priority: 12,
+        };
+        observe(thread, event(start, path()));
+        let end = TraceEvent::MmShrinkSlabEnd {
+            shrink: "scan_shadow_nodes",
+            nid,
+            memcg,
+            unused_scan: 1,
+            new_scan: 2,
+            retval: 3,
+            total_scan: 4,
+        };
+        observe(thread, event(end, vec![None]));
+        observe(thread, event(throttled, Vec::new()));
+        let slice = Slice::Wait(Wait::Throttled(Throttle::Writeback));
+        observe(thread, What::Began { slice, since: 0 });
+        observe(thread, What::SwitchOut(Cpu(1), Left::Throttled));
+        observe(thread, What::Ended(slice));
+    }
+    let active = TraceEvent::MmVmscanLruShrinkActive {
+        nid,
+        memcg,
+        nr_taken: 32,
+        nr_active: 1,
+        nr_deactivated: 31,
+        nr_referenced: 1,
+        priority: 12,
+        file: true,
+    };
+    observe(NAMES.len(), event(active, path()));
+    observe(NAMES.len(), event(TraceEvent::MmVmscanKswapdSleep { nid }, Vec::new()));
+    observe(0, event(throttled, Vec::new()));
+    observer.end(1_000_000, true).unwrap();
+    observer.close(None).unwrap();
+}
+
+#[test]
+fn json_takes_any_name() {
+    let out = Collected::default();
+    tell(JsonLines::new(out.clone()));
+    let text = out.text();
+    let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let comms: Vec<&str> =
+        lines.iter().step_by(3).map(|line| line["comm"].as_str().unwrap()).collect();
+    assert_eq!(comms[..NAMES.len()], NAMES);
+    assert_eq!(lines[0]["memcg"], "/a \"b\" \u{fc}");
+    assert_eq!(lines[1]["memcg"], Value::Null);
+    assert_eq!(
+        text.lines().next().unwrap(),
+        r#"{"ns":2000,"cpu":1,"comm":"a \"b\" \\ c","event":"mm_shrink_slab_start","shrink":"scan_shadow_nodes","nid":0,"#
+            .to_owned()
+            + "\"memcg\":\"/a \\\"b\\\" \u{fc}\",\"nr_objects_to_shrink\":1,\"cache_items\":2,"
+            + r#""delta":3,"total_scan":4,"priority":12}"#
+    );
+}
+
+#[test]
+fn ftrace_cuts_names_and_says_how_long_sleeps_were() {
+    let out = Collected::default();
+    tell(Ftrace::new(out.clone()));
+    let text = out.text();
+    // Another of its characters would end at the eighteenth byte.
+    assert!(text.contains("\u{fc}\u{1f41a}\u{fc}\u{1f41a}\u{fc}-1004 "), "{text}");
+    assert!(text.contains("a_\"b\"_\\_c-1001 ") && text.contains("line__tab__-1003 "), "{text}");
+    let events = ftrace::read(&text);
+    let of = |name: &str| events.iter().filter(|(_, event, _)| event == name).count();
+    assert_eq!(of("mm_shrink_slab_start"), NAMES.len());
+    assert!(
+        text.contains(": scan_shadow_nodes+0x0/0x0 0000000000000000: nid: 0 objects"),
+        "{text}"
+    );
+    assert_eq!((of("mm_vmscan_throttled"), of("mm_vmscan_kswapd_sleep")), (NAMES.len() + 1, 1));
+    assert!(
+        text.contains("usec_timeout=100000 usect_delayed=3 reason=VMSCAN_THROTTLE_WRITEBACK"),
+        "{text}"
+    );
+    assert_eq!(of("mm_vmscan_lru_shrink_active"), 1);
+    // The last sleep ends with the run.
+    assert!(
+        text.trim_end().ends_with("usect_delayed=955 reason=VMSCAN_THROTTLE_WRITEBACK"),
+        "{text}"
+    );
+}
+
+#[test]
+fn perfetto_takes_any_name_and_closes_what_is_open() {
+    let out = Collected::default();
+    tell(Perfetto::new(out.clone()));
+    let trace = Trace::decode(&out.bytes()[..]).unwrap();
+    let tracks = trace.packet.iter().filter_map(|packet| packet.track_descriptor.as_ref());
+    let threads = tracks.clone().filter_map(|track| track.thread.as_ref()?.thread_name.clone());
+    let threads: Vec<String> = threads.collect();
+    assert_eq!(threads[..NAMES.len()], NAMES);
+    let mut processes = tracks.filter_map(|track| track.process.as_ref()?.process_name.clone());
+    assert!(processes.any(|name| name == "/a \"b\" \u{fc}"));
+    let of = |kind: i32| {
+        let events = trace.packet.iter().filter_map(|packet| packet.track_event.as_ref());
+        events.filter(|event| event.r#type == Some(kind)).count()
+    };
+    // Each is throttled once, after a shrinker was at work.
+    assert_eq!((of(1), of(2)), (2 * NAMES.len(), 2 * NAMES.len()));
+}

@@ -1,0 +1,8 @@
+//! All integration tests of this crate in one program, so that what it uses is compiled into it once.
+
+mod corpus;
+mod documents;
+mod experiments;
+mod metric_keys;
+mod metrics_doc;
+mod names;

@@ -1,0 +1,265 @@
+//! The shipped experiments, pinned: of every variant's first seed a dozen counters, and hashes of what the
+//! core decided ([`pagetide_sim::Decisions`]): the effects it asked for and the events of its reclaim, with
+//! their times. The state at the end is not recorded, so a new field in it moves nothing here. Three experiments
+//! ([`REPEATED`]) run twice, and both runs must end in the same state; storms repeat every run.
+//!
+//! [`EXPERIMENTS`] says which experiments there are and by what each is shortened. A shipped experiment that
+//! is not in it fails, and so does a recording of none.
+//!
+//! A change that moves a result on purpose records it anew, and says so in its commit:
+//! `PAGETIDE_ACCEPT=1 cargo test -p pagetide-sim --test golden` prints what moved and records it. A failure
+//! prints the same. If `decisions.events` alone moves, the core notes another event or field of one; if
+//! `decisions.effects` moves, it does something else.
+
+use pagetide_scenario::load::{load, Overrides};
+use pagetide_scenario::model::{Scenario, Variant};
+use pagetide_scenario::record::RunRecord;
+use pagetide_sim::{run, Decisions, RunOptions};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+/// What is recorded beside the decisions: names of machine counters.
+const COUNTERS: [&str; 16] = [
+    "pgfault",
+    "pgmajfault",
+    "pgalloc_dma32",
+    "pgscan_kswapd",
+    "pgscan_direct",
+    "pgsteal_kswapd",
+    "pgsteal_direct",
+    "pgactivate",
+    "pgdeactivate",
+    "pswpin",
+    "pswpout",
+    "nr_written",
+    "workingset_refault_anon",
+    "workingset_refault_file",
+    "allocstall",
+    "mm_vmscan_kswapd_wake",
+];
+
+/// The experiments that run twice: a disk and two CPUs; two nodes and groups; swap, groups and a service.
+const REPEATED: [&str; 3] = ["tunable-watermarks", "soft-limit-nodes", "k8s-node-swap"];
+
+/// Variant -> name -> value.
+type Golden = BTreeMap<String, BTreeMap<String, String>>;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn experiment(name: &str, sets: &[(&str, &str)]) -> Scenario {
+    let file = root().join("experiments").join(format!("{name}.toml"));
+    let sets = sets.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+    load(&file, &Overrides { sets, ..Overrides::default() })
+        .unwrap_or_else(|errors| panic!("{errors}"))
+}
+
+fn run_with(scenario: &Scenario, variant: &Variant, options: &RunOptions) -> RunRecord {
+    run(&scenario.name, variant, scenario.seed, options)
+        .unwrap_or_else(|error| panic!("{}: {error}", scenario.name))
+}
+
+/// Runs a variant with hashes of its decisions, and one of [`REPEATED`] also without: equal in every metric and in
+/// its state.
+fn run_and_repeat(scenario: &Scenario, variant: &Variant) -> (RunRecord, Decisions) {
+    let decisions = Arc::new(OnceLock::new());
+    let options = RunOptions { decisions: Some(Arc::clone(&decisions)), ..RunOptions::default() };
+    let record = run_with(scenario, variant, &options);
+    let name = scenario.name.as_str();
+    if REPEATED.contains(&name) {
+        let again = run_with(scenario, variant, &RunOptions::default());
+        assert_eq!(record.digest, again.digest, "{name}, {}: not deterministic", variant.name);
+        assert_eq!(record.metrics, again.metrics, "{name}, {}", variant.name);
+    }
+    (record, *decisions.get().expect("the run is over"))
+}
+
+fn pinned(record: &RunRecord, decisions: Decisions) -> BTreeMap<String, String> {
+    let mut values: BTreeMap<String, String> = COUNTERS
+        .iter()
+        .filter_map(|&name| Some((name.to_owned(), record.metrics.get(name)?.value.to_string())))
+        .collect();
+    values.insert("elapsed_ns".into(), record.elapsed_ns.to_string());
+    values.insert("decisions.effects".into(), decisions.effects.to_string());
+    values.insert("decisions.events".into(), decisions.events.to_string());
+    values
+}
+
+/// A line for each value that is not the same: experiment, variant, counter, before, after.
+fn moved(name: &str, old: &Golden, new: &Golden) -> String {
+    let mut text = String::new();
+    let empty = BTreeMap::new();
+    let variants: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
+    for variant in variants {
+        let old = old.get(variant).unwrap_or(&empty);
+        let new = new.get(variant).unwrap_or(&empty);
+        let counters: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
+        for counter in counters {
+            if old.get(counter) != new.get(counter) {
+                let show = |value: Option<&String>| value.map_or("-".into(), String::clone);
+                let (old, new) = (show(old.get(counter)), show(new.get(counter)));
+                writeln!(text, "{name} {variant:<12} {counter:<26} {old:>20} -> {new}").unwrap();
+            }
+        }
+    }
+    text
+}
+
+fn recordings() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden")
+}
+
+/// The file name of an experiment's recording: without the directory it is shipped in.
+fn recording(name: &str) -> String {
+    format!("{}.json", name.rsplit('/').next().unwrap())
+}
+
+/// Runs an experiment: equal to itself and to what was recorded.
+fn check(name: &str, shorter: Sets) {
+    let scenario = experiment(name, shorter);
+    let new: Golden = scenario
+        .variants
+        .iter()
+        .map(|variant| {
+            let (record, decisions) = run_and_repeat(&scenario, variant);
+            (record.variant.clone(), pinned(&record, decisions))
+        })
+        .collect();
+    let file = recordings().join(recording(name));
+    let old = std::fs::read_to_string(&file).map(|text| serde_json::from_str::<Golden>(&text));
+    if std::env::var_os("PAGETIDE_ACCEPT").is_some() {
+        let old = old.ok().and_then(Result::ok).unwrap_or_default();
+        let text = serde_json::to_string_pretty(&new).unwrap() + "\n";
+        std::fs::create_dir_all(recordings()).unwrap();
+        std::fs::write(&file, text).unwrap();
+        // Past the test's captured output, so that whoever accepts sees it.
+        std::io::stderr().write_all(moved(name, &old, &new).as_bytes()).unwrap();
+        return;
+    }
+    let old = old.unwrap_or_else(|error| {
+        panic!("{}: {error}; record it with PAGETIDE_ACCEPT=1", file.display())
+    });
+    let old = old.unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+    assert!(old == new, "{name} moved:\n{}", moved(name, &old, &new));
+}
+
+/// Keys of a scenario and other values for them.
+type Sets = &'static [(&'static str, &'static str)];
+
+/// Makes the table of experiments, and of each line a test, so that they run side by side.
+macro_rules! experiments {
+    ($($test:ident: $name:literal, $shorter:expr;)+) => {
+        /// All shipped experiments, each with what makes it shorter here.
+        const EXPERIMENTS: &[(&str, Sets)] = &[$(($name, $shorter),)+];
+
+        $(#[test]
+        fn $test() {
+            check($name, $shorter);
+        })+
+    };
+}
+
+/// As it is shipped.
+const WHOLE: Sets = &[];
+/// A fifth of the files to compile, with larger objects: enough for both builds to be reclaimed from.
+const SHORT_BUILDS: Sets = &[
+    ("task.master.units", "10"),
+    ("task.slave.units", "10"),
+    ("task.master.object", "2MiB"),
+    ("task.slave.object", "2MiB"),
+];
+/// The trees are in memory, and a few seconds of requests.
+const FIRST_REQUESTS: Sets = &[("task.phase1.start", "8s"), ("time_limit", "12s")];
+/// The same with two tasks that begin late.
+const FIRST_BUSY: Sets =
+    &[("task.busy.start", "8s"), ("task.small.start", "8s"), ("time_limit", "12s")];
+
+/// The batch job fills its memory at once.
+const FAST_BATCH: Sets = &[
+    ("task.web.phase.serve.duration", "4s"),
+    ("task.batch.start", "1s"),
+    ("task.batch.phase.fill.rate", "2GiB/s"),
+];
+/// Two passes, and an eighth of the log.
+const SHORT_BATCH: Sets = &[
+    ("task.web.phase.serve.duration", "6s"),
+    ("task.fill.start", "1s"),
+    ("task.scan.start", "1s"),
+    ("task.fill.passes", "2"),
+    ("file.log.size", "1GiB"),
+];
+const SHORT_LOG: Sets = &[("task.app.phase.serve.duration", "5s"), ("task.logger.total", "1GiB")];
+const TWO_BURSTS: Sets = &[("task.nic.start", "1s"), ("task.nic.loops", "2")];
+/// An eighth of it all.
+const SHORT_BACKUP: Sets = &[
+    ("machine.memory", "4GiB"),
+    ("task.backup.total", "1536MiB"),
+    ("task.backup.start", "1s"),
+    ("task.db.duration", "19s"),
+];
+const SHORT_SERVICE: Sets = &[("task.web.start", "3s"), ("task.web.duration", "5s")];
+
+experiments! {
+    tunable_watermarks: "tunable-watermarks", WHOLE;
+    tunable_watermarks_4g: "tunable-watermarks-4g", WHOLE;
+    tunable_watermarks_long: "tunable-watermarks-long", WHOLE;
+    soft_limit: "soft-limit", SHORT_BUILDS;
+    soft_limit_vs_low: "soft-limit-vs-low", SHORT_BUILDS;
+    soft_limit_latency: "soft-limit-latency", SHORT_BUILDS;
+    soft_limit_nodes: "soft-limit-nodes", WHOLE;
+    shrink_priority: "shrink-priority", WHOLE;
+    shrink_priority_vs_low: "shrink-priority-vs-low", WHOLE;
+    kcompactd: "kcompactd", FIRST_REQUESTS;
+    kcompactd_interval: "kcompactd-interval", WHOLE;
+    proactive: "proactive", FIRST_BUSY;
+    defrag_mode: "defrag-mode", FIRST_BUSY;
+    slab_boot: "slab-boot", WHOLE;
+    slab_sysbench: "slab-sysbench", &[("task.thread.units", "200"), ("time_limit", "9s")];
+    slab_build: "slab-build", &[("task.job.units", "1"), ("task.job.copies", "16")];
+    slab_zombies: "slab-zombies", &[("task.maker.loops", "100")];
+    slab_coupling: "slab-coupling", &[("time_limit", "5s")];
+    compiler_trace: "compiler-trace", WHOLE;
+    k8s_node_swap: "k8s-node-swap", FAST_BATCH;
+    batch_beside_service: "batch-beside-service", SHORT_BATCH;
+    page_cache_and_limit: "page-cache-and-limit", SHORT_LOG;
+    min_free_burst: "min-free-burst", TWO_BURSTS;
+    dirty_stall: "dirty-stall", SHORT_BACKUP;
+    huge_pages_or_not: "huge-pages-or-not", SHORT_SERVICE;
+    truth_anon: "truth/anon1.5", WHOLE;
+    truth_file: "truth/file2.0", WHOLE;
+    truth_mix: "truth/mix_sw60", WHOLE;
+    truth_seq: "truth/seq2x", WHOLE;
+    truth_watermarks: "truth/watermarks", WHOLE;
+}
+
+/// Names of the files in a directory that end so, without that end.
+fn names_in(directory: &Path, end: &str) -> BTreeSet<String> {
+    std::fs::read_dir(directory)
+        .unwrap()
+        .filter_map(|entry| {
+            let name = entry.unwrap().file_name().into_string().unwrap();
+            name.strip_suffix(end).map(str::to_owned)
+        })
+        .collect()
+}
+
+#[test]
+fn the_table_has_every_shipped_experiment_and_every_recording() {
+    let experiments = root().join("experiments");
+    let mut shipped = names_in(&experiments, ".toml");
+    let truth = names_in(&experiments.join("truth"), ".toml");
+    shipped.extend(truth.iter().map(|name| format!("truth/{name}")));
+    let table: BTreeSet<String> = EXPERIMENTS.iter().map(|(name, _)| (*name).to_owned()).collect();
+    assert_eq!(table, shipped);
+    assert_eq!(table.len(), EXPERIMENTS.len(), "an experiment is in the table twice");
+    assert!(REPEATED.iter().all(|name| table.contains(*name)), "an experiment to repeat is gone");
+    let expected: BTreeSet<String> = EXPERIMENTS.iter().map(|(name, _)| recording(name)).collect();
+    assert_eq!(expected.len(), EXPERIMENTS.len(), "two experiments share a recording");
+    if std::env::var_os("PAGETIDE_ACCEPT").is_none() {
+        assert_eq!(expected, names_in(&recordings(), ""));
+    }
+}

@@ -1,0 +1,469 @@
+//! What every second, third or fourth storm has besides, by draws of its own: compaction, groups, kernel
+//! memory, larger pages, objects.
+
+use super::weather::{Draw, PAGE};
+use pagetide_core::config::{Policy, PolicyChoice, Sysctl, Value};
+use pagetide_core::control::{ControlWrite, GroupControlWrite};
+use pagetide_scenario::model::{
+    Advice, Advise, BlockRequest, CacheTuning, CreateGroup, Discard, Group, HighOrder, Interleave,
+    JoinGroup, KernelCache, KernelMemory, KernelObjects, Load, Lock, Order, Pace, PageSize, Part,
+    Phase, RemoveGroup, Service, Setup, Start, Task, Touch, Workload, Write, WriteControl,
+};
+use pagetide_scenario::names::{LockKind, MadviseKind, Named};
+use pagetide_scenario::object_mix::{Lifetimes, ObjectMix, ObjectRow};
+use pagetide_scenario::prng::SplitMix64;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// The variant of these names.
+pub fn choice(policy: &str, variant: &str) -> PolicyChoice {
+    Policy::find(policy).unwrap().choice(variant).unwrap()
+}
+
+/// A write to a control file of a machine, whose pages are enlarged later.
+pub fn sysctl(name: &str, text: &str) -> ControlWrite {
+    ControlWrite::read(name, text, PageSize::Kib4).unwrap()
+}
+
+/// A phase's write to a control file of a group or the machine.
+pub fn write_control(group: Option<usize>, name: &str, text: &str) -> Workload {
+    let write = Write::read(group, name, text, PageSize::Kib4).unwrap();
+    Workload::WriteControl(WriteControl { write })
+}
+
+/// Half of the storms compact and have huge pages, in all ways there are.
+pub fn compact(setup: &mut Setup, seed: u64) {
+    if seed % 4 < 2 {
+        return;
+    }
+    let mut draw = Draw(SplitMix64::new(seed ^ 0x636f_6d70_6163_7421));
+    let mut set = |name: &str, value: &str| {
+        setup.policies.choose(choice(name, value));
+    };
+    let of_2016 = draw.one_in(2);
+    if of_2016 {
+        set("kswapd", "linux-4.5");
+        set("compaction", "linux-4.5");
+        set("background_compaction", draw.of(&["kswapd", "kcompactd", "kcompactd-early", "off"]));
+    } else {
+        set("compaction", draw.of(&["linux-6.1", "linux-6.1", "linux-4.5"]));
+        set("background_compaction", draw.of(&["kcompactd-early", "kcompactd", "off"]));
+        set("compaction_capture", draw.of(&["on", "off"]));
+    }
+    set("thp", draw.of(&["always", "always", "madvise", "never"]));
+    set(
+        "slab_accounting",
+        draw.of(&["per-object", "per-group-caches", "per-group-caches-reparent", "off"]),
+    );
+    set("slub", draw.of(&["linux-6.1", "linux-5.5", "fullest", "lowest"]));
+    set("slab_owners", draw.of(&["pointers", "ids"]));
+    set("objcg_stock", draw.of(&["1", "4", "64"]));
+    set("thp_defrag", draw.of(&["always", "defer", "defer+madvise", "madvise", "never"]));
+    let mut write = |name: &str, text: &str| setup.sysctls.push(sysctl(name, text));
+    write("vm.compaction_proactiveness", draw.of(&["0", "20", "100"]));
+    write("vm.defrag_mode", draw.of(&["0", "0", "1"]));
+    write("vm.extfrag_threshold", draw.of(&["500", "0", "1000"]));
+    write("transparent_hugepage.khugepaged.scan_sleep_millisecs", draw.of(&["10000", "10", "0"]));
+    let task = draw.below(setup.tasks.len() as u64) as usize;
+    setup.tasks[task].phases.push(Phase {
+        name: "compact".into(),
+        workload: write_control(None, "vm.compact_memory", "1"),
+    });
+}
+
+/// Every third storm: phases that lock a region that an earlier phase has mapped or give advice about it, tasks
+/// that the OOM killer likes or spares, groups that are killed as a whole, and groups with a share of the CPUs.
+pub fn advise_and_lock(setup: &mut Setup, seed: u64) {
+    if !seed.is_multiple_of(3) {
+        return;
+    }
+    let mut draw = Draw(SplitMix64::new(seed ^ 0x6d61_6476));
+    setup.machine.memory_recursiveprot = draw.one_in(2);
+    for task in &mut setup.tasks {
+        task.oom_score_adj = draw.of(&[0, 0, -1000, 500]);
+        for at in (1..=task.phases.len()).rev() {
+            let Workload::Touch(Touch { region, pages, .. }) = &task.phases[at - 1].workload else {
+                continue;
+            };
+            let first = draw.below(*pages);
+            let part = Part {
+                region: region.clone(),
+                file: None,
+                maps: None,
+                advice: Advice::Normal,
+                first,
+                pages: draw.one_in(2).then(|| 1 + draw.below(pages - first)),
+            };
+            let workload = if draw.one_in(3) {
+                Workload::Lock(Lock { how: draw.of(LockKind::ALL), part })
+            } else {
+                let advice = draw.of(MadviseKind::ALL);
+                let whole = Part { first: 0, pages: None, ..part.clone() };
+                let part = if advice.is_on_whole() { whole } else { part };
+                // Anonymous memory is not read ahead.
+                let advice =
+                    if advice == MadviseKind::WillNeed { MadviseKind::Cold } else { advice };
+                Workload::Advise(Advise { advice, part })
+            };
+            task.phases.insert(at, Phase { name: format!("advise{at}"), workload });
+        }
+    }
+    for group in &mut setup.groups {
+        for (name, texts) in [
+            ("memory.oom.group", ["0", "1"]),
+            ("cpu.weight", ["1", "10000"]),
+            ("cpu.max", ["2000 10000", "max"]),
+        ] {
+            if draw.one_in(3) {
+                group.controls.push(GroupControlWrite::read(name, draw.of(&texts)).unwrap());
+            }
+        }
+    }
+}
+
+/// Group controls and what to write into them.
+const GROUP_WRITES: [(&str, &[&str]); 9] = [
+    ("memory.max", &["0", "1M", "3M", "8M", "max"]),
+    ("memory.high", &["0", "512K", "2M", "6M"]),
+    ("memory.low", &["1M", "4M", "max"]),
+    ("memory.min", &["256K", "1M"]),
+    ("memory.swap.max", &["0", "1M"]),
+    ("memory.soft_limit_in_bytes", &["0", "1M", "4M"]),
+    ("memory.limit_in_bytes", &["1M", "4M"]),
+    ("memory.swappiness", &["0", "10", "200"]),
+    ("memory.global_shrink_priority", &["0", "3", "8", "11"]),
+];
+
+/// Puts groups into every second setup, with draws of their own so that the other half, and the rest
+/// of each setup, is what it always was.
+pub fn add_groups(setup: &mut Setup, seed: u64) {
+    if seed.is_multiple_of(2) {
+        return;
+    }
+    let mut draw = Draw(SplitMix64::new(seed ^ 0x6772_6f75_7073));
+    let nr = 1 + draw.below(5) as usize;
+    let write = |draw: &mut Draw| {
+        let (name, texts) = draw.of(&GROUP_WRITES);
+        GroupControlWrite::read(name, draw.of(texts)).unwrap()
+    };
+    for id in 0..nr {
+        let parent = (id > 0 && draw.one_in(2)).then(|| draw.below(id as u64) as usize);
+        let absent = parent.is_some_and(|parent| !setup.groups[parent].at_start);
+        let is_bare =
+            parent.is_some_and(|at| !setup.groups[at].has_memory || seed.is_multiple_of(3));
+        let mut controls: Vec<_> = (0..draw.below(4)).map(|_| write(&mut draw)).collect();
+        if is_bare {
+            controls.clear();
+        }
+        setup.groups.push(Group {
+            name: format!("group{id}"),
+            parent,
+            controls,
+            at_start: !absent && !draw.one_in(4),
+            has_memory: !is_bare,
+        });
+    }
+    for (name, values) in [
+        ("lru", ["linux-5.4", "linux-3.3", "linux-6.1", "linux-6.1", "linux-6.1"]),
+        ("soft_limit", ["tree", "hierarchical", "two-pass", "graded", "off"]),
+        ("soft_limit_direct", ["full", "full", "bounded", "ignored", "full"]),
+        ("soft_limit_node", ["global", "local", "global", "global", "local"]),
+        ("shrink_priority", ["guarded", "posted", "hierarchical", "off", "guarded"]),
+        ("group_walk", ["whole", "shared", "whole", "shared", "whole"]),
+    ] {
+        setup.policies.choose(choice(name, draw.of(&values)));
+    }
+    let groups = setup.groups.clone();
+    for task in &mut setup.tasks {
+        let group = draw.below(nr as u64) as usize;
+        task.group = groups[group].at_start.then_some(group);
+        for number in 0..draw.below(4) {
+            let group = draw.below(nr as u64) as usize;
+            let workload = match draw.below(6) {
+                0 => Workload::CreateGroup(CreateGroup { group }),
+                1 => Workload::RemoveGroup(RemoveGroup { group }),
+                2 => Workload::JoinGroup(JoinGroup { group: (!draw.one_in(3)).then_some(group) }),
+                3 => {
+                    let text = draw.of(&["64K", "1M", "2M swappiness=0", "1G"]);
+                    write_control(Some(group), "memory.reclaim", text)
+                }
+                _ => {
+                    let write = Write::Group(group, write(&mut draw));
+                    Workload::WriteControl(WriteControl { write })
+                }
+            };
+            let at = draw.below(task.phases.len() as u64 + 1) as usize;
+            task.phases.insert(at, Phase { name: format!("groups{number}"), workload });
+        }
+    }
+}
+
+/// Every fifth storm with groups: tasks write to files of groups of either kind, with a memory controller or without,
+/// which have those of the CPU controller and no others. By draws of its own.
+pub fn write_to_groups(setup: &mut Setup, seed: u64) {
+    if !matches!(seed % 10, 3 | 7) {
+        return;
+    }
+    let mut draw = Draw(SplitMix64::new(seed ^ 0x6770_7563_7075));
+    let files = [
+        ("cpu.weight", ["1", "100", "10000"]),
+        ("cpu.max", ["1000 10000", "3000 100000", "max"]),
+        ("memory.oom.group", ["0", "1", "1"]),
+    ];
+    for task in &mut setup.tasks {
+        for number in 0..1 + draw.below(4) {
+            let group = draw.below(setup.groups.len() as u64) as usize;
+            let (name, texts) = draw.of(&files);
+            let workload = write_control(Some(group), name, draw.of(&texts));
+            let at = draw.below(task.phases.len() as u64 + 1) as usize;
+            task.phases.insert(at, Phase { name: format!("file{number}"), workload });
+        }
+    }
+}
+
+/// Puts kernel memory, holes and tasks that end with others into every third setup, with draws of
+/// their own, too.
+pub fn add_blocks(setup: &mut Setup, seed: u64) {
+    if !seed.is_multiple_of(3) {
+        return;
+    }
+    let mut draw = Draw(SplitMix64::new(seed ^ 0x626c_6f63_6b73));
+    let request = |draw: &mut Draw| {
+        draw.of(&[
+            BlockRequest::Kernel,
+            BlockRequest::KernelHigh,
+            BlockRequest::Reclaimable,
+            BlockRequest::Nowait,
+            BlockRequest::Atomic,
+        ])
+    };
+    let pages = setup.files.iter().map(|file| file.size.div_ceil(PAGE)).collect::<Vec<u64>>();
+    for (id, task) in setup.tasks.iter_mut().enumerate() {
+        for number in 0..draw.below(4) {
+            let file = draw.below(3) as usize;
+            let region = format!("holes{number}");
+            let workloads = match draw.below(3) {
+                0 => vec![Workload::HighOrder(HighOrder {
+                    order: draw.below(11) as u8,
+                    attempts: 1 + draw.below(50) as u32,
+                    interval_ns: draw.of(&[0, 1000, 1_000_000]),
+                    request: request(&mut draw),
+                    hold: draw.one_in(2),
+                })],
+                1 => vec![Workload::KernelMemory(KernelMemory {
+                    order: draw.of(&[0, 0, 1, 2, 3, 5]),
+                    blocks: 1 + draw.below(100) as u32,
+                    count: Some(draw.below(500)),
+                    interval_ns: draw.of(&[0, 1000, 100_000]),
+                    request: request(&mut draw),
+                })],
+                _ => vec![
+                    Workload::Interleave(Interleave {
+                        region: region.clone(),
+                        pages: 1 + draw.below(pages[file].min(1000)),
+                        file,
+                    }),
+                    Workload::Discard(Discard {
+                        region,
+                        first: draw.below(3),
+                        every: 1 + draw.below(3),
+                    }),
+                ],
+            };
+            let at = draw.below(task.phases.len() as u64 + 1) as usize;
+            let named = workloads
+                .into_iter()
+                .enumerate()
+                .map(|(part, workload)| Phase { name: format!("blocks{number}{part}"), workload });
+            task.phases.splice(at..at, named);
+        }
+        if id > 0 && draw.one_in(4) {
+            task.until = Some(draw.below(id as u64) as usize);
+            task.background = true;
+        }
+    }
+}
+
+/// Every third storm has a service, of one thread or several, and touches memory at a rate.
+pub fn add_services(setup: &mut Setup, seed: u64) {
+    if !seed.is_multiple_of(3) {
+        return;
+    }
+    let mut draw = Draw(SplitMix64::new(seed ^ 0x7365_7276_6963_6573));
+    let memory: u64 = setup.machine.nodes.iter().map(|node| node.memory / PAGE).sum();
+    let load = |draw: &mut Draw| {
+        let half = 1 + draw.below(200_000_000);
+        let percent = draw.of(&[0, 20, 100]);
+        draw.of(&[Load::default(), Load::new(&[(0, percent), (half, 100), (half, 50)])])
+    };
+    for number in 0..1 + draw.below(2) {
+        let file = draw.one_in(2).then(|| draw.below(setup.files.len() as u64) as usize);
+        let size = file.map_or(0, |file| setup.files[file].size);
+        let part = |draw: &mut Draw| draw.of(&[0, 100, 4096, 30_000]).min(size);
+        let heap = draw.one_in(2).then(|| (format!("served{number}"), 1 + draw.below(memory)));
+        let duration = draw.one_in(2).then(|| 1 + draw.below(400_000_000));
+        let service = Service {
+            poisson: draw.one_in(2),
+            rate: draw.of(&[200_000, 2_000_000, 20_000_000]),
+            load: load(&mut draw),
+            duration_ns: duration,
+            requests: (duration.is_none() || draw.one_in(2)).then(|| 1 + draw.below(200)),
+            threads: draw.of(&[1, 1, 2, 3, 8]),
+            queue: draw.of(&[0, 1, 10, 1 << 20]),
+            deadline_ns: draw.one_in(2).then_some(1_000_000),
+            cpu_ns: draw.of(&[0, 1000, 100_000, 1_000_000]),
+            cpu_exponential: draw.one_in(2),
+            touches: if heap.is_some() { 1 + draw.below(50) as u32 } else { 0 },
+            heap,
+            populate: draw.one_in(2),
+            order: draw.of(&[Order::Random, Order::Zipf { exponent_hundredths: 99 }]),
+            write_percent: draw.of(&[0, 30, 100]),
+            file,
+            read: part(&mut draw),
+            write: part(&mut draw),
+            allocate: draw.of(&[0, 0, 1, 17, 600]),
+            grow: if duration.is_some() { draw.of(&[0, 1 << 20, 64 << 20]) } else { 0 },
+        };
+        let task = draw.below(setup.tasks.len() as u64) as usize;
+        let phases = &mut setup.tasks[task].phases;
+        let at = draw.below(phases.len() as u64 + 1) as usize;
+        let workload = Workload::Service(service);
+        phases.insert(at, Phase { name: format!("service{number}"), workload });
+    }
+    for phase in setup.tasks.iter_mut().flat_map(|task| &mut task.phases) {
+        if let Workload::Touch(touch) = &mut phase.workload {
+            // Half a second at most, a curve apart.
+            let bytes = touch.pages * u64::from(touch.passes) * PAGE * (2 + draw.below(8));
+            touch.pace = draw.one_in(4).then(|| Pace { bytes, load: load(&mut draw) });
+        }
+    }
+}
+
+/// Makes the pages of two setups in five larger, by a draw of their own. What is drawn in pages stays
+/// so; groups and calls keep their bytes, which are then parts of pages.
+pub fn enlarge_pages(setup: &mut Setup, seed: u64) {
+    if seed % 5 < 3 {
+        return;
+    }
+    let mut draw = Draw(SplitMix64::new(seed ^ 0x7061_6765_7369_7a65));
+    let page_size = draw.of(&[PageSize::Kib16, PageSize::Kib64]);
+    let factor = page_size.bytes() / PAGE;
+    setup.machine.page_size = page_size;
+    for node in &mut setup.machine.nodes {
+        node.memory *= factor;
+        node.movable *= factor;
+    }
+    if let Some(swap) = &mut setup.machine.swap {
+        swap.size *= factor;
+    }
+    for file in &mut setup.files {
+        file.size *= factor;
+    }
+    for write in &mut setup.sysctls {
+        if let ControlWrite::Sysctl(Sysctl::DirtyBytes, Value::Number(bytes)) = write {
+            *bytes *= i128::from(factor);
+        }
+    }
+}
+
+/// Objects of four caches: names and inodes, that are left to the kernel, buffers that come and go, and large
+/// ones.
+fn small_mix() -> ObjectMix {
+    let row = |name: &str, object_size, reclaimable, account, allocs, lifetimes| ObjectRow {
+        cache: KernelCache { name: name.into(), object_size, reclaimable },
+        account,
+        allocs_thousandths: allocs,
+        lifetimes,
+    };
+    let left = Lifetimes { unit: 2000, cached: 7000, kept: 1000, ..Lifetimes::default() };
+    let short = Lifetimes { within: [5000, 3000, 1000], unit: 1000, ..Lifetimes::default() };
+    ObjectMix {
+        recorded: "drawn".into(),
+        unit: "a gust".into(),
+        start: None,
+        rows: vec![
+            row("dentry", 192, true, true, 20_500, left),
+            row("ext4_inode_cache", 1176, true, true, 9_250, left),
+            row("kmalloc-cg-512", 512, false, true, 30_000, short),
+            row("kmalloc-64", 64, false, false, 12_000, short),
+            row("task_struct", 9792, false, true, 2_000, short),
+        ],
+        start_rows: Vec::new(),
+    }
+}
+
+/// Puts a task that makes kernel objects into half of the setups, in some group, and writes that drop them,
+/// with draws of its own, too.
+pub fn add_objects(setup: &mut Setup, seed: u64) {
+    if matches!(seed % 4, 0 | 3) {
+        return;
+    }
+    let mut draw = Draw(SplitMix64::new(seed ^ 0x6f62_6a65_6374_7321));
+    let mix = Arc::new(small_mix());
+    setup.caches = mix.caches();
+    for (policy, values) in [
+        ("slab_accounting", ["per-object", "per-group-caches", "per-group-caches-reparent", "off"]),
+        ("slub", ["linux-6.1", "linux-5.5", "fullest", "lowest"]),
+        ("slab_owners", ["pointers", "ids", "pointers", "ids"]),
+        ("objcg_stock", ["1", "1", "4", "64"]),
+    ] {
+        if setup.policies.get(Policy::find(policy).unwrap()).is_none() {
+            setup.policies.choose(choice(policy, draw.of(&values)));
+        }
+    }
+    if draw.one_in(2) {
+        // Owners of the objects of a slab must fit in the largest object of kmalloc.
+        let (name, largest) = draw.of(&[("dentry", 5), ("kmalloc-64", 3), ("task_struct", 5)]);
+        setup.machine.caches.push(CacheTuning {
+            name: name.into(),
+            order: Some(draw.of(&[2, 3, largest])),
+            min_partial: draw.of(&[None, Some(0), Some(100)]),
+            cpu_partial: draw.of(&[None, Some(0)]),
+        });
+    }
+    if draw.one_in(2) {
+        let pressure = draw.of(&["0", "10", "1000", "100000"]);
+        setup.sysctls.push(sysctl("vm.vfs_cache_pressure", pressure));
+    }
+    let there = (0..setup.groups.len()).filter(|&group| setup.groups[group].at_start);
+    let there: Vec<usize> = there.collect();
+    let group = (!there.is_empty()).then(|| there[draw.below(there.len() as u64) as usize]);
+    let mut phases = Vec::new();
+    for number in 0..1 + draw.below(3) {
+        let workload = Workload::KernelObjects(KernelObjects {
+            mix: Arc::clone(&mix),
+            path: PathBuf::new(),
+            units: 1 + draw.below(60) as u32,
+            interval_ns: draw.of(&[0, 0, 1_000_000]),
+            compute_ns: draw.of(&[0, 100_000]),
+            start: false,
+        });
+        phases.push(Phase { name: format!("objects{number}"), workload });
+        let (control, text) = draw.of(&[
+            ("vm.drop_caches", "2"),
+            ("vm.drop_caches", "3"),
+            ("slab.dentry.shrink", "1"),
+            ("slab.dentry.min_partial", "0"),
+            ("slab.kmalloc-64.cpu_partial", "0"),
+        ]);
+        let workload = write_control(None, control, text);
+        phases.push(Phase { name: format!("write{number}"), workload });
+    }
+    if let (Some(group), true) = (group, draw.one_in(3)) {
+        let text = draw.of(&["0", "200K", "1M", "-1"]);
+        let workload = write_control(Some(group), "memory.kmem.limit_in_bytes", text);
+        let at = draw.below(phases.len() as u64 + 1) as usize;
+        phases.insert(at, Phase { name: "limit".into(), workload });
+    }
+    setup.tasks.push(Task {
+        name: "objects".into(),
+        group,
+        start: Start { delay_ns: draw.below(20_000_000), after: None },
+        background: false,
+        until: None,
+        nice: 0,
+        oom_score_adj: 0,
+        loops: 1 + draw.below(3) as u32,
+        phases,
+    });
+}

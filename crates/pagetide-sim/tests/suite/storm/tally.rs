@@ -1,0 +1,195 @@
+//! What all storms of a test did together. A storm that never runs short of memory, or whose writes are all
+//! refused, passes every audit and proves nothing; so each kind of work must have been seen in a share of
+//! them, and some ends may be seen in no more than a share.
+//!
+//! The shares are those of 20 000 seeds from 14 000 000 on. Others may differ by four standard deviations of the
+//! difference of two such shares; fewer than 60 storms are not judged.
+//!
+//! Not counted here, since one is too many: a setup that is refused, and a write to a control file that is not
+//! there or of a value that it never takes. A knob of another name does not even make a setup.
+
+use pagetide_scenario::record::RunRecord;
+
+/// Storms of which the shares are.
+const REFERENCE: f64 = 20_000.0;
+
+/// With fewer storms a share says nothing.
+const LEAST_JUDGED: u64 = 60;
+
+/// What a record has, as a number that is zero if it has nothing of it.
+fn count(record: &RunRecord, name: &str) -> f64 {
+    record.metrics.get(name).map_or(0.0, |metric| metric.value)
+}
+
+/// The sum of a counter over all groups.
+fn in_groups(record: &RunRecord, name: &str) -> f64 {
+    let of_groups = record.metrics.iter().filter(|(key, _)| {
+        key.split_once('.').is_some_and(|(group, rest)| group.starts_with("group") && rest == name)
+    });
+    of_groups.map(|(_, metric)| metric.value).sum()
+}
+
+/// The sum of a metric over all tasks.
+fn of_tasks(record: &RunRecord, name: &str) -> f64 {
+    let of_tasks = record.metrics.iter().filter(|(key, _)| {
+        key.split_once('.').is_some_and(|(task, rest)| task.starts_with("task") && rest == name)
+    });
+    of_tasks.map(|(_, metric)| metric.value).sum()
+}
+
+fn has_note(record: &RunRecord, text: &str) -> bool {
+    record.notes.iter().any(|note| note.contains(text))
+}
+
+/// What is wrong with a share that is not what it was.
+enum Wanted {
+    AtLeast,
+    AtMost,
+}
+use Wanted::{AtLeast, AtMost};
+
+/// Something that a storm may have seen.
+struct Sight {
+    what: &'static str,
+    wanted: Wanted,
+    /// So many of 1000 storms saw it.
+    per_mille: u32,
+    is_in: fn(&RunRecord) -> bool,
+}
+
+impl Sight {
+    /// Whether it is in bounds that so many of all storms have seen it, and the bound in per cent.
+    fn judge(&self, seen: u64, storms: u64, has_first: bool) -> (bool, f64) {
+        let (share, storms) = (f64::from(self.per_mille) / 1000.0, storms as f64);
+        let room = 4.0 * (share * (1.0 - share) * (1.0 / storms + 1.0 / REFERENCE)).sqrt();
+        let seen = seen as f64 / storms;
+        let (is_in, bound) = match self.wanted {
+            AtLeast => (seen >= share - room, (share - room).max(0.0)),
+            AtMost => (seen <= share + room, share + room),
+        };
+        // The first sixty seeds have seen everything. Of others, the chance that none of so many draws has it
+        // is one in a thousand at most.
+        let must_be_seen = matches!(self.wanted, AtLeast) && (has_first || share * storms >= 7.0);
+        (is_in && !(must_be_seen && seen == 0.0), bound * 100.0)
+    }
+}
+
+const fn sight(
+    what: &'static str,
+    wanted: Wanted,
+    per_mille: u32,
+    is_in: fn(&RunRecord) -> bool,
+) -> Sight {
+    Sight { what, wanted, per_mille, is_in }
+}
+
+const SIGHTS: [Sight; 20] = [
+    sight("kswapd scanned", AtLeast, 380, |it| count(it, "pgscan_kswapd") > 0.0),
+    sight("tasks reclaimed for themselves", AtLeast, 375, |it| count(it, "pgscan_direct") > 0.0),
+    sight("anonymous pages were stolen", AtLeast, 123, |it| count(it, "pgsteal_anon") > 0.0),
+    sight("file pages were stolen", AtLeast, 475, |it| count(it, "pgsteal_file") > 0.0),
+    sight("pages came back from swap", AtLeast, 61, |it| count(it, "pswpin") > 0.0),
+    sight("pages refaulted", AtLeast, 245, |it| {
+        count(it, "workingset_refault_anon") + count(it, "workingset_refault_file") > 0.0
+    }),
+    sight("dirty pages were written", AtLeast, 432, |it| count(it, "nr_written") > 0.0),
+    sight("somebody was throttled", AtLeast, 401, |it| count(it, "mm_vmscan_throttled") > 0.0),
+    sight("a group met its limit", AtLeast, 115, |it| in_groups(it, "memory.events.max") > 0.0),
+    sight("a group used up its CPU time", AtLeast, 73, |it| {
+        in_groups(it, "cpu.stat.nr_throttled") > 0.0
+    }),
+    sight("pages were compacted", AtLeast, 432, |it| count(it, "compact_migrate_scanned") > 0.0),
+    sight("faults got huge pages", AtLeast, 130, |it| count(it, "thp_fault_alloc") > 0.0),
+    sight("a huge page was split", AtLeast, 47, |it| count(it, "thp_split_page") > 0.0),
+    sight("slabs were shrunk", AtLeast, 384, |it| count(it, "slabs_scanned") > 0.0),
+    sight("a task was killed for memory", AtLeast, 297, |it| count(it, "oom_kill") > 0.0),
+    sight("I/O failed", AtLeast, 92, |it| has_note(it, "calls failed with EIO")),
+    sight("requests were served", AtLeast, 200, |it| of_tasks(it, "requests") > 0.0),
+    sight("a request was dropped", AtLeast, 97, |it| of_tasks(it, "dropped") > 0.0),
+    sight("the time limit cut the run", AtMost, 209, |it| has_note(it, "cut by the time limit")),
+    sight("something was refused", AtMost, 401, |it| {
+        has_note(it, " was refused with ") || has_note(it, "making group")
+    }),
+];
+
+/// What the storms so far have seen.
+#[derive(Default)]
+pub struct Tally {
+    storms: u64,
+    seen: [u64; SIGHTS.len()],
+}
+
+impl Tally {
+    /// A storm that was weathered.
+    pub fn add(&mut self, record: &RunRecord) {
+        self.storms += 1;
+        for (seen, sight) in self.seen.iter_mut().zip(&SIGHTS) {
+            *seen += u64::from((sight.is_in)(record));
+        }
+    }
+
+    /// A line for each share, and those that are out of bounds. `has_first`: the seeds begin with the first.
+    pub fn judge(&self, has_first: bool) -> (String, Vec<String>) {
+        let mut text = format!("{} storms\n", self.storms);
+        let mut out = Vec::new();
+        for (&seen, sight) in self.seen.iter().zip(&SIGHTS) {
+            let (is_in, bound) = sight.judge(seen, self.storms, has_first);
+            let wanted = match sight.wanted {
+                AtLeast => "least",
+                AtMost => "most",
+            };
+            let share = seen as f64 / self.storms as f64 * 100.0;
+            let line = format!("{}: in {share:.1} %, at {wanted} {bound:.1} %", sight.what);
+            text += &format!("{line}\n");
+            if self.storms >= LEAST_JUDGED && !is_in {
+                out.push(line);
+            }
+        }
+        (text, out)
+    }
+}
+
+/// The first write that no control would ever have taken: of a file that this machine does not have, or of a
+/// value out of its bounds. Notes of those have the error and a message; what could not be done now has the
+/// error alone.
+pub fn never_taken(record: &RunRecord) -> Option<&String> {
+    let never = [": ENOENT: ", ": EINVAL: ", ": EACCES: ", ": ERANGE: "];
+    record.notes.iter().find(|note| never.iter().any(|errno| note.contains(errno)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::storm::more::write_control;
+    use pagetide_scenario::model::{Phase, Setup, Variant};
+    use pagetide_sim::{run, RunOptions};
+
+    fn record_of(setup: Setup) -> RunRecord {
+        let variant = Variant { name: "calm".into(), sets: Vec::new(), setup };
+        run("calm", &variant, 1, &RunOptions::default()).unwrap()
+    }
+
+    #[test]
+    fn storms_that_do_nothing_are_noticed() {
+        let record = record_of(crate::storm::weather::calm());
+        let mut tally = Tally::default();
+        (1..LEAST_JUDGED).for_each(|_| tally.add(&record));
+        assert!(tally.judge(false).1.is_empty(), "too few to judge");
+        tally.add(&record);
+        let (text, out) = tally.judge(false);
+        assert!(out.iter().any(|line| line.starts_with("kswapd scanned: in 0.0 %")), "{text}");
+    }
+
+    #[test]
+    fn a_control_that_is_not_there_is_noticed() {
+        let note = |control| {
+            let mut setup = crate::storm::weather::calm();
+            let workload = write_control(None, control, "1");
+            setup.tasks[0].phases = vec![Phase { name: "write".into(), workload }];
+            never_taken(&record_of(setup)).cloned()
+        };
+        assert_eq!(note("vm.drop_caches"), None);
+        // Nobody asks this machine for names.
+        assert!(note("slab.dentry.shrink").unwrap().contains("ENOENT"));
+    }
+}

@@ -1,0 +1,269 @@
+//! What a seed draws: a small machine, its controls and policies, files, and programs.
+
+use super::more;
+use pagetide_core::config::KswapdPolicy;
+use pagetide_core::control::ControlWrite;
+use pagetide_scenario::build::Builder;
+use pagetide_scenario::model::{
+    Advice, Compute, Disk, DiskFaults, File, FileRead, FileWrite, Machine, MappedRead, Node, Order,
+    PageSize, Phase, Setup, Sleep, Start, Swap, Task, Touch, WorkingSet, Workload,
+};
+use pagetide_scenario::names::{DiskModel, Named};
+use pagetide_scenario::policies::Policies;
+use pagetide_scenario::prng::SplitMix64;
+
+pub const MIB: u64 = 1 << 20;
+pub const PAGE: u64 = 4096;
+
+/// A generator of draws.
+pub struct Draw(pub SplitMix64);
+
+impl Draw {
+    pub fn below(&mut self, bound: u64) -> u64 {
+        self.0.below(bound)
+    }
+
+    pub fn one_in(&mut self, n: u64) -> bool {
+        self.below(n) == 0
+    }
+
+    pub fn of<T: Clone>(&mut self, choices: &[T]) -> T {
+        choices[self.below(choices.len() as u64) as usize].clone()
+    }
+}
+
+fn disk(draw: &mut Draw, name: &str) -> Disk {
+    let faulty = draw.one_in(3);
+    let ppm = |draw: &mut Draw| if faulty { draw.of(&[0, 1000, 100_000, 1_000_000]) } else { 0 };
+    Disk {
+        name: name.into(),
+        model: draw.of(DiskModel::ALL),
+        read_latency_ns: None,
+        write_latency_ns: None,
+        read_bandwidth: None,
+        write_bandwidth: draw.of(&[None, None, Some(1 << 20)]),
+        queue_depth: draw.of(&[None, None, Some(1)]),
+        rotational: false,
+        faults: DiskFaults {
+            read_error_ppm: ppm(draw),
+            write_error_ppm: ppm(draw),
+            slow_ppm: ppm(draw),
+            slow_factor: 10,
+        },
+    }
+}
+
+fn machine(draw: &mut Draw) -> Machine {
+    let nr_nodes = if draw.one_in(3) { 2 } else { 1 };
+    let nodes = (0..nr_nodes)
+        .map(|_| {
+            let memory = draw.of(&[2, 3, 4, 6, 8, 12, 17, 24, 32, 64]) * MIB / nr_nodes;
+            let movable = if draw.one_in(5) { memory / 2 / PAGE * PAGE } else { 0 };
+            Node { memory, reserved: 0, movable, zones: Vec::new() }
+        })
+        .collect();
+    let disks = vec![disk(draw, "a"), disk(draw, "b")];
+    let swap = (!draw.one_in(3)).then(|| Swap {
+        disk: draw.below(2) as usize,
+        size: draw.of(&[PAGE, 100 * PAGE, 256 * PAGE, MIB, 16 * MIB, 256 * MIB]),
+        full_after_pages: draw.of(&[None, None, Some(0), Some(1), Some(300)]),
+    });
+    Machine {
+        cpus: 1 + draw.below(4) as u16,
+        page_size: PageSize::Kib4,
+        nodes,
+        disks,
+        swap,
+        ..Machine::default()
+    }
+}
+
+fn sysctls(draw: &mut Draw) -> Vec<ControlWrite> {
+    let values: [(&str, &[&str]); 16] = [
+        ("vm.swappiness", &["0", "1", "100", "200"]),
+        ("vm.page-cluster", &["0", "1", "5", "31"]),
+        ("vm.fault_around_bytes", &["4096", "16384", "2097152"]),
+        ("block.read_ahead_kb", &["0", "4", "1024"]),
+        ("vm.dirty_bytes", &["8192", "1048576"]),
+        ("vm.dirty_background_bytes", &["4096", "65536"]),
+        ("vm.dirty_ratio", &["0", "100"]),
+        ("vm.dirty_background_ratio", &["0", "100"]),
+        ("vm.dirty_writeback_centisecs", &["0", "1"]),
+        ("vm.dirty_expire_centisecs", &["0", "1"]),
+        ("vm.laptop_mode", &["1"]),
+        ("vm.watermark_scale_factor", &["1", "3000"]),
+        ("vm.watermark_boost_factor", &["0", "100000"]),
+        ("vm.min_free_kbytes", &["0", "64", "2000"]),
+        ("vm.lowmem_reserve_ratio", &["1 1 1 1", "0 0 0 0"]),
+        ("vm.extra_free_kbytes", &["0", "500"]),
+    ];
+    let mut chosen = Vec::new();
+    for (name, texts) in values {
+        // Two that exclude each other in one file would be the loader's business.
+        if draw.one_in(5) {
+            chosen.push(more::sysctl(name, draw.of(texts)));
+        }
+    }
+    chosen
+}
+
+fn policies(draw: &mut Draw) -> Policies {
+    let mut policies = Policies::default();
+    let mut set = |name: &str, value: &str| policies.choose(more::choice(name, value));
+    if draw.one_in(3) {
+        set("kswapd", "linux-2.6.37");
+    }
+    let direct = draw.of(&["", "", "linux-2.6.37", "linux-2.6.35"]);
+    if !direct.is_empty() {
+        set("direct_reclaim", direct);
+    }
+    if draw.one_in(3) {
+        set("per_cpu_lists", draw.of(&["linux-2.6.37", "pageblocks"]));
+    }
+    if draw.one_in(3) {
+        set("watermarks", "derived");
+    }
+    policies
+}
+
+fn order(draw: &mut Draw) -> Order {
+    draw.of(&[
+        Order::Sequential,
+        Order::Scattered,
+        Order::Random,
+        Order::Zipf { exponent_hundredths: 100 },
+    ])
+}
+
+fn workload(draw: &mut Draw, files: &[File], memory: u64, number: usize) -> Workload {
+    let file = draw.below(files.len() as u64) as usize;
+    let file_pages = files[file].size / PAGE;
+    let pages = 1 + draw.below(memory / PAGE);
+    let mapped = 1 + draw.below(file_pages);
+    let advice = draw.of(&[Advice::Normal, Advice::Random, Advice::Sequential]);
+    let block = draw.of(&[100, 512, 4096, 65536, 300_000]);
+    match draw.below(9) {
+        0 => Workload::FileWrite(FileWrite { file, bytes: Some(draw.below(block * 100)), block }),
+        1 => Workload::FileRead(FileRead { file, bytes: draw.below(block * 100), block }),
+        2 => Workload::MappedRead(MappedRead {
+            file,
+            pages: mapped,
+            stride: draw.of(&[1, 1, 1, 3, 512]),
+            order: order(draw),
+            advice,
+            passes: 1 + draw.below(2) as u32,
+            compute_ns: 0,
+            region: format!("map{number}"),
+        }),
+        3..=5 => Workload::Touch(Touch {
+            region: format!("heap{number}"),
+            pages,
+            stride: draw.of(&[1, 1, 1, 3, 512]),
+            passes: 1 + draw.below(2) as u32,
+            write: !draw.one_in(4),
+            order: order(draw),
+            advice: Advice::Normal,
+            compute_ns: 0,
+            pace: None,
+        }),
+        6 => Workload::WorkingSet(WorkingSet {
+            anon: Some((format!("set{number}"), pages)),
+            file: draw.one_in(2).then(|| (file, format!("setmap{number}"), mapped, advice)),
+            populate: draw.one_in(2),
+            accesses: draw.below(20_000),
+            anon_percent: 50,
+            hot_access_percent: 80,
+            hot_page_percent: 20,
+            write_percent: draw.of(&[0, 50, 100]),
+            generator_seed: None,
+            compute_ns: 0,
+            pace: None,
+        }),
+        7 => Workload::Compute(Compute { ns: draw.below(50_000_000) }),
+        _ => Workload::Sleep(Sleep { ns: draw.below(300_000_000) }),
+    }
+}
+
+/// What a seed draws.
+pub fn setup(seed: u64) -> Setup {
+    let mut setup = setup_without_groups(seed);
+    more::add_groups(&mut setup, seed);
+    more::add_blocks(&mut setup, seed);
+    more::add_objects(&mut setup, seed);
+    more::add_services(&mut setup, seed);
+    more::enlarge_pages(&mut setup, seed);
+    more::compact(&mut setup, seed);
+    more::advise_and_lock(&mut setup, seed);
+    more::write_to_groups(&mut setup, seed);
+    cut_short(&mut setup);
+    setup
+}
+
+/// Ends storms early whose kswapd may spin. That of 4.5 never gives up (since 4.12 it does): while a zone has
+/// pages that count as reclaimable and that it does not scan, of lists of one page or of groups without swap,
+/// it goes down all priorities again and again, which is as slow to simulate as it is to run. A service, whose
+/// threads wait for requests in between, lets it.
+fn cut_short(setup: &mut Setup) {
+    if setup.policies.of() == Some(KswapdPolicy::Linux45) {
+        let phases = setup.tasks.iter().flat_map(|task| &task.phases);
+        let mut services = phases.filter(|phase| matches!(phase.workload, Workload::Service(_)));
+        let most = if services.next().is_some() { 100_000_000 } else { 1_000_000_000 };
+        setup.time_limit_ns = setup.time_limit_ns.min(most);
+    }
+}
+
+fn setup_without_groups(seed: u64) -> Setup {
+    let mut draw = Draw(SplitMix64::new(seed));
+    let machine = machine(&mut draw);
+    let memory: u64 = machine.nodes.iter().map(|node| node.memory).sum();
+    let files: Vec<File> = (0..3)
+        .map(|i| File {
+            name: format!("file{i}"),
+            size: draw.of(&[PAGE, 100 * PAGE, MIB + 1, memory / 2, memory * 2]),
+            sparse: draw.one_in(3),
+            metadata: false,
+            disk: draw.below(2) as usize,
+        })
+        .collect();
+    let nr_tasks = 1 + draw.below(5) as usize;
+    let tasks = (0..nr_tasks)
+        .map(|id| Task {
+            name: format!("task{id}"),
+            group: None,
+            start: Start {
+                delay_ns: draw.below(20_000_000),
+                after: (id > 0 && draw.one_in(4)).then(|| draw.below(id as u64) as usize),
+            },
+            background: id > 0 && draw.one_in(5),
+            until: None,
+            nice: draw.below(40) as i8 - 20,
+            oom_score_adj: 0,
+            loops: 1 + draw.below(2) as u32,
+            phases: (0..1 + draw.below(3) as usize)
+                .map(|number| Phase {
+                    name: format!("phase{number}"),
+                    workload: workload(&mut draw, &files, memory, number),
+                })
+                .collect(),
+        })
+        .collect();
+    let mut setup = calm();
+    setup.machine = machine;
+    setup.sysctls = sysctls(&mut draw);
+    setup.policies = policies(&mut draw);
+    setup.files = files;
+    setup.tasks = tasks;
+    setup.time_limit_ns = draw.of(&[2_000_000_000, 20_000_000_000, 200_000_000_000]);
+    setup
+}
+
+/// A machine with memory to spare, one task and one megabyte: nothing happens.
+pub fn calm() -> Setup {
+    let touch = Builder::new().set("name", "touch").set("workload", "touch").set("region", "heap");
+    let task = Builder::new().set("name", "task").push("phase", touch.set("size", "1MiB"));
+    let machine = Builder::new().set("machine.memory", "64MiB").set("time_limit", "2s");
+    let mut setup =
+        machine.push("task", task).setup().unwrap_or_else(|mistakes| panic!("{mistakes}"));
+    setup.machine.disks.clear();
+    setup
+}
