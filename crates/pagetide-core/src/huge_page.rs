@@ -1,13 +1,13 @@
-//! Huge pages as the ground floor knows them: one entry on a list, 512 frames, and how they are split.
+//! Huge pages at the page level: one LRU entry of 512 frames, and its splitting.
 //!
-//! Linux: `split_huge_page` (mm/huge_memory.c, 6.1). A huge page is a block of [`HPAGE_PMD_NR`] frames.
-//! Its first descriptor stands for all of it: it is on one LRU list as one entry, has the group, the
-//! owner and the flags. The other descriptors follow it ([`Place::HugeTail`]) and are empty. `mapcount`
-//! is 1: its 512 entries stand for one entry of the second level.
+//! Linux: `split_huge_page` (mm/huge_memory.c, 6.1). A huge page is a block of [`HPAGE_PMD_NR`]
+//! frames. Its first descriptor stands for the whole page: it is one entry of an LRU list and has
+//! the group, the owner and the flags. The other descriptors ([`Place::HugeTail`]) are empty.
+//! `mapcount` is 1: the 512 page-table entries stand for one PMD entry.
 //!
-//! Invariant: the first page of a huge page is `HEAD` and `ANON`, aligned, of order 9, mapped once at an
-//! `index` that is a multiple of 512 (or pinned, and mapped no more), and on an LRU list, in a batch, or isolated; the 511 behind it are
-//! `HugeTail` with empty descriptors.
+//! Invariant: the first page of a huge page is `HEAD` and `ANON`, aligned, of order 9, and on an
+//! LRU list, in a batch, or isolated. It is mapped once at an `index` that is a multiple of 512, or
+//! pinned and unmapped. The 511 pages after it are `HugeTail` with empty descriptors.
 
 use crate::lruvec::Lru;
 use crate::manager::Manager;
@@ -17,11 +17,11 @@ use crate::units::{Pfn, HPAGE_PMD_NR};
 use crate::vmstat::{Event, NodeStat};
 
 impl<O: Owners> Manager<O> {
-    /// Splits a huge page into 512 small ones, which inherit its flags, its group and its age (Linux
-    /// `split_huge_page`). They lie where it was on its list, so that reclaim meets them in order.
+    /// Splits a huge page into 512 small ones, which inherit its flags, group and age (Linux
+    /// `split_huge_page`). They take its position on the LRU list, so reclaim finds them in order.
     ///
-    /// Refused, and nothing changes, if `pfn` is not the first frame of a huge page, or if somebody
-    /// holds it.
+    /// Returns `false` and changes nothing if `pfn` is not the first frame of a huge page, or if
+    /// the page is locked, under writeback, pinned or under migration.
     pub fn split_huge_page(&mut self, pfn: Pfn) -> bool {
         let Some(page) = self.mem.pages.get(pfn.idx()) else { return false };
         if !page.has(PageFlags::HEAD) {
@@ -45,7 +45,7 @@ impl<O: Owners> Manager<O> {
         true
     }
 
-    /// What one entry of the second level said, its 512 entries say from now on.
+    /// Replaces the PMD entry by 512 page-table entries.
     fn split_huge_pmd(&mut self, head: Pfn) {
         self.owners.split(Slot::of(&self.mem.pages[head.idx()]));
         self.stat_dec(head, NodeStat::NrAnonTransparentHugepages);
@@ -62,7 +62,7 @@ impl<O: Owners> Manager<O> {
         let (mapping, index, memcg, node) = (page.mapping, page.index, page.memcg, page.node());
         let mark = page.mark;
         let list = Lru::of_place(place);
-        // From the last to the second, each beside the first: they come off the tail in order.
+        // Insert from the last to the second, each next to the first: they leave the tail in order.
         for at in (1..HPAGE_PMD_NR as u32).rev() {
             let pfn = Pfn(head.0 + at);
             let tail = &mut self.mem.pages[pfn.idx()];

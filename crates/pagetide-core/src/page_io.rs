@@ -1,9 +1,9 @@
-//! The end of I/O on a page: it wakes the waiting tasks, and passes a written page back to reclaim.
+//! End of I/O on a page: wakes waiting tasks and returns a written page to reclaim.
 //!
-//! Linux: `folio_end_read`, `folio_end_writeback`, mm/page_io.c (6.1). The swap area's I/O ends here;
-//! an owner handles the end of I/O on its own store ([`Owners::io_done`]).
+//! Linux: `folio_end_read`, `folio_end_writeback`, mm/page_io.c (6.1). Handles the swap area's I/O;
+//! the owner handles I/O of its own store ([`Owners::io_done`]).
 //!
-//! Invariant: a page under I/O is LOCKED (reads) or WRITEBACK (writes), and is so for one request.
+//! Invariant: a page under I/O is LOCKED (reads) or WRITEBACK (writes), for one request at a time.
 
 use crate::effect::{Effects, Io, Throttle};
 use crate::manager::Manager;
@@ -13,8 +13,7 @@ use crate::units::{Cpu, Nanos, Pfn, SwapSlot, SWAP_CLUSTER_MAX};
 use crate::vmstat::{Event, NodeStat};
 
 impl<O: Owners> Manager<O> {
-    /// The world reports that an I/O request ended. One that is not in flight is passed over, and so is every
-    /// one on a CPU that there is not.
+    /// The world reports the end of an I/O request. Ignores unknown requests and CPUs.
     pub fn io_done(&mut self, io: Io, ok: bool, cpu: Cpu, now: Nanos) -> Effects<'_> {
         if !self.has_cpu(cpu) {
             return self.hand_out();
@@ -37,7 +36,7 @@ impl<O: Owners> Manager<O> {
         self.hand_out()
     }
 
-    /// Whether a page of the swap cache is under I/O of this kind with its slot.
+    /// Whether a page of the swap cache is under this kind of I/O with this slot.
     fn is_swap_io(&self, slot: SwapSlot, pfn: Pfn, under: PageFlags) -> bool {
         let moving = PageFlags::MIGRATING;
         self.mem.pages.get(pfn.idx()).is_some_and(|page| {
@@ -47,7 +46,6 @@ impl<O: Owners> Manager<O> {
         })
     }
 
-    /// A page was read, or could not be.
     pub(crate) fn end_read(&mut self, pfn: Pfn, ok: bool) {
         let page = &mut self.mem.pages[pfn.idx()];
         if ok {
@@ -57,7 +55,6 @@ impl<O: Owners> Manager<O> {
         self.wake_page(pfn);
     }
 
-    /// A page's write has ended.
     pub(crate) fn end_writeback(&mut self, pfn: Pfn, cpu: Cpu) {
         let page = &mut self.mem.pages[pfn.idx()];
         if !page.test_clear(PageFlags::WRITEBACK) {

@@ -1,37 +1,38 @@
-//! Pressure stall information: time lost to memory shortage.
+//! Pressure stall information (PSI): time lost to memory shortage.
 //!
-//! Linux 6.1: kernel/sched/psi.c. Each group counts, for each CPU, its tasks that are stalled on memory, that run or
-//! wait to run, and that wait for a disk. *Some* on a CPU: one of them is stalled. *Full*: one is stalled and none
-//! that is not can run, or the one that runs is stalled, so that no other can. What a group has lost is the mean over
-//! its CPUs, each weighted by how long it was not idle. It is taken every two seconds and whenever somebody reads it.
-//! The root has the tasks of all groups, and the kernel's threads.
+//! Linux 6.1: kernel/sched/psi.c. For each CPU, a group counts its tasks that are stalled on
+//! memory, that run or wait for a CPU, and that wait for a disk. *Some* on a CPU: at least one task
+//! is stalled. *Full*: at least one is stalled and no other task can run, or the running task
+//! itself is stalled. The group's totals are means over its CPUs, weighted by the time that each
+//! was not idle. They are taken every two seconds and on every read. The root has the tasks of all
+//! groups and the kernel threads.
 //!
-//! Differences from Linux: no running averages, totals only. Of the daemons only kswapd counts as stalled while it
-//! works; kcompactd does not.
+//! Differences from Linux: no running averages, only totals. Of the daemons only kswapd counts as
+//! stalled while it works; kcompactd does not.
 //!
-//! Invariant: the totals do not depend on when a state is reported again that has not changed.
+//! Invariant: reporting an unchanged state again does not change the totals.
 
 use crate::digest::State;
 use crate::units::{Cpu, Nanos, TICK};
 use alloc::vec::Vec;
 
-/// How often the means are taken while a group is not idle (`PSI_FREQ`).
+/// Interval of the means while a group is not idle (`PSI_FREQ`).
 const PERIOD: Nanos = 2_000_000_000;
 
-/// What pressure accounting knows of a task (`psi_flags`).
+/// State of a task for pressure accounting (`psi_flags`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TaskState {
-    /// It is stalled on memory (`TSK_MEMSTALL`).
+    /// Stalled on memory (`TSK_MEMSTALL`).
     pub stalled: bool,
-    /// It runs or waits for a CPU (`TSK_RUNNING`).
+    /// Runs or waits for a CPU (`TSK_RUNNING`).
     pub running: bool,
-    /// It has the CPU (`TSK_ONCPU`).
+    /// Has the CPU (`TSK_ONCPU`).
     pub on_cpu: bool,
-    /// It sleeps until a disk has done something (`TSK_IOWAIT`).
+    /// Sleeps until a disk request ends (`TSK_IOWAIT`).
     pub io_wait: bool,
 }
 
-/// The tasks of a group on a CPU, and the time since the mean was last taken.
+/// Task counts of a group on a CPU, and times since the last mean.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, State)]
 struct PsiCpu {
     nr_stalled: u32,
@@ -81,21 +82,21 @@ impl PsiCpu {
     }
 }
 
-/// Stalls of a group's tasks.
+/// Pressure stall information of a group.
 #[derive(Clone, Debug, Default, PartialEq, Eq, State)]
 pub struct Psi {
-    /// As far as its tasks have been on them.
+    /// Grows to the highest CPU that its tasks have used.
     cpus: Vec<PsiCpu>,
-    /// When the mean is taken next; 0: not before something happens.
+    /// Time of the next mean; 0: none until a task changes.
     due: Nanos,
     /// Nanoseconds in which at least one task was stalled.
     pub some_ns: u64,
-    /// Nanoseconds in which tasks were stalled and nobody else could do anything.
+    /// Nanoseconds in which tasks were stalled and no other task could run.
     pub full_ns: u64,
 }
 
 impl Psi {
-    /// A task on this CPU is no longer in the one state but in the other.
+    /// Changes the state of a task on a CPU.
     pub fn task_change(&mut self, cpu: Cpu, before: TaskState, after: TaskState, now: Nanos) {
         self.catch_up(now);
         if self.cpus.len() <= cpu.idx() {
@@ -111,20 +112,20 @@ impl Psi {
         }
     }
 
-    /// Tasks that are stalled, and those that are not and can run.
+    /// Number of stalled tasks, and of other tasks that can run.
     pub fn nr_tasks(&self) -> (u32, u32) {
         let stalled = self.cpus.iter().map(|cpu| cpu.nr_stalled).sum();
         let running = self.cpus.iter().map(|cpu| cpu.nr_running - cpu.nr_stalled_running).sum();
         (stalled, running)
     }
 
-    /// Brings the totals up to `now`, as a reader does.
+    /// Brings the totals up to `now`.
     pub fn flush(&mut self, now: Nanos) {
         self.catch_up(now);
         self.take_mean(now);
     }
 
-    /// Takes the means that are due (`psi_avgs_work`).
+    /// Takes all means that are due (`psi_avgs_work`).
     fn catch_up(&mut self, now: Nanos) {
         while self.due != 0 && self.due <= now {
             let at = self.due;
@@ -133,8 +134,8 @@ impl Psi {
         }
     }
 
-    /// Adds the mean over CPUs since it was last taken; whether all were idle (`collect_percpu_times`). A CPU has the
-    /// weight of the whole ticks in which it was not idle: with less than one its time is lost.
+    /// Adds the mean over the CPUs. Returns whether all were idle (`collect_percpu_times`). The
+    /// weight of a CPU is its whole non-idle ticks: less than one tick is lost.
     fn take_mean(&mut self, now: Nanos) -> bool {
         let (mut some, mut full, mut ticks, mut was_idle) = (0u128, 0u128, 0u128, true);
         for cpu in &mut self.cpus {
@@ -164,7 +165,7 @@ mod tests {
     const RECLAIMS: TaskState = TaskState { stalled: true, running: true, on_cpu: true, ..NONE };
     const SLEEPS: TaskState = TaskState { stalled: true, io_wait: true, ..NONE };
 
-    /// Milliseconds of some and of full after one second in which each of `tasks` was on a CPU, of two.
+    /// Milliseconds of some and full stall after `tasks` were on two CPUs for one second.
     fn second_of(tasks: &[(u16, TaskState)]) -> (u64, u64) {
         let mut psi = Psi::default();
         for (cpu, state) in tasks {
@@ -180,7 +181,7 @@ mod tests {
         assert_eq!(second_of(&[(0, SLEEPS)]), (1000, 1000));
         assert_eq!(second_of(&[(0, SLEEPS), (0, RUNS)]), (1000, 0));
         assert_eq!(second_of(&[(0, SLEEPS), (0, QUEUED)]), (1000, 0));
-        // Who waits for the CPU could not do anything if he had more memory, either.
+        // A task that waits for the CPU could not run with more memory either.
         assert_eq!(second_of(&[(0, RECLAIMS), (0, QUEUED)]), (1000, 1000));
     }
 
@@ -202,7 +203,7 @@ mod tests {
 
     #[test]
     fn means_are_taken_every_two_seconds_and_by_readers() {
-        // Two seconds on one CPU, then two on the other: each window has a CPU of its own.
+        // Two seconds on one CPU, then two on the other: each window has one busy CPU.
         let mut psi = Psi::default();
         psi.task_change(Cpu(0), NONE, RECLAIMS, 0);
         psi.task_change(Cpu(0), RECLAIMS, NONE, 2000 * MS);
@@ -218,7 +219,7 @@ mod tests {
         short.task_change(Cpu(0), NONE, RECLAIMS, 0);
         short.flush(3 * MS);
         assert_eq!(short.some_ns, 0);
-        // A group that was idle for a year has no windows to catch up with, and time does not run backwards.
+        // An idle group has no windows to catch up with; time does not run backwards.
         let year = 365 * 24 * 3_600_000 * MS;
         psi.task_change(Cpu(1), RUNS, NONE, 4000 * MS);
         psi.task_change(Cpu(0), NONE, SLEEPS, year);

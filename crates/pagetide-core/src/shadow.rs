@@ -7,7 +7,7 @@
 use crate::digest::State;
 use crate::units::{MemcgId, NodeId};
 
-/// What an evicted page leaves behind; `NONE` when there is nothing.
+/// The entry that an evicted page leaves behind, or [`Shadow::NONE`].
 #[derive(Clone, Copy, PartialEq, Eq, Default, State)]
 #[repr(transparent)]
 pub struct Shadow(u64);
@@ -65,7 +65,7 @@ impl Shadow {
         ))
     }
 
-    /// Whether there is one.
+    /// Whether this is not [`Shadow::NONE`].
     pub const fn is_some(self) -> bool {
         self.0 & VALID != 0
     }
@@ -75,7 +75,7 @@ impl Shadow {
         self.0
     }
 
-    /// From raw bits.
+    /// Restores a shadow from raw bits.
     pub const fn from_bits(bits: u64) -> Shadow {
         Shadow(bits)
     }

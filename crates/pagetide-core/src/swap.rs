@@ -1,8 +1,8 @@
-//! The swap area: the page and owner of each slot, and the swap cache.
+//! The swap area: use of each slot, and the swap cache.
 //!
-//! Linux: mm/swapfile.c, mm/swap_state.c. A slot is free, owned by one page-table entry, owned by
-//! the swap cache, or both. Slots are handed out from runs of 256 so that pages swapped out
-//! together lie together, which is what makes swap read-ahead useful.
+//! Linux: mm/swapfile.c, mm/swap_state.c. A slot is free, or used by a page-table entry, by the
+//! swap cache, or by both. Slots are allocated from runs of 256, so pages swapped out together are
+//! adjacent, which makes swap read-ahead useful.
 //!
 //! Invariant: `nr_used` counts slots with a nonzero use; a slot's cached frame has the slot in
 //! `private` and [`PageFlags::SWAPCACHE`](crate::page::PageFlags::SWAPCACHE) set.
@@ -12,19 +12,17 @@ use crate::shadow::Shadow;
 use crate::units::{MemcgId, Pfn, SwapSlot};
 use alloc::vec::Vec;
 
-/// Slots in a run that allocation fills before it looks elsewhere (Linux `SWAPFILE_CLUSTER`).
+/// Slots in a run that allocation fills before it goes elsewhere (Linux `SWAPFILE_CLUSTER`).
 pub const SWAPFILE_CLUSTER: u32 = 256;
 
 #[derive(Clone, Copy, Debug, PartialEq, State)]
 struct Slot {
     /// Frame in the swap cache plus 1, or 0.
     cached: u32,
-    /// A page-table entry refers to the slot.
     mapped: bool,
-    /// Group that the slot is of, and that pays for the page when it comes back. Whether it pays for the slot as well
-    /// its counter knows.
+    /// Group of the slot, which pays for the page when it is swapped in. The group's counter knows
+    /// whether it also pays for the slot.
     memcg: MemcgId,
-    /// Shadow entry left by the evicted page.
     shadow: Shadow,
 }
 
@@ -43,53 +41,52 @@ impl Slot {
 /// The swap area.
 #[derive(Clone, Debug, Default, State)]
 pub struct SwapArea {
-    /// Grows as slots are first used, up to `capacity`.
+    /// Grows on first use of slots, up to `capacity`.
     #[state(sparse)]
     slots: Vec<Slot>,
     capacity: u32,
     /// Artificial limit (fault injection: "swap full").
     limit: u32,
     nr_used: u32,
-    /// Where the next run is looked for.
+    /// Where the search for the next run starts.
     cluster_next: u32,
-    /// Slots left in the current run.
     cluster_left: u32,
     /// Used slots per run of [`SWAPFILE_CLUSTER`].
     cluster_used: Vec<u16>,
 }
 
 impl SwapArea {
-    /// An area of `capacity` slots that pretends to be full at `limit`.
+    /// An area of `capacity` slots that reports "full" at `limit`.
     pub fn new(capacity: u32, limit: u32) -> SwapArea {
         SwapArea { capacity, limit: limit.min(capacity), ..Default::default() }
     }
 
-    /// Slots that may be used.
+    /// Number of slots that may be used.
     pub fn usable(&self) -> u32 {
         self.limit
     }
 
-    /// Slots in use.
+    /// Number of slots in use.
     pub fn used(&self) -> u32 {
         self.nr_used
     }
 
-    /// Slots still free (Linux `nr_swap_pages`).
+    /// Number of free slots (Linux `nr_swap_pages`).
     pub fn free(&self) -> u32 {
         self.limit - self.nr_used.min(self.limit)
     }
 
-    /// Whether there is any swap at all.
+    /// Whether the area has any usable slot.
     pub fn exists(&self) -> bool {
         self.limit > 0
     }
 
-    /// Less than half is free: slots of pages that come back are given up at once.
+    /// Whether less than half is free: slots of swapped-in pages are then freed at once.
     pub fn is_half_full(&self) -> bool {
         u64::from(self.free()) * 2 < u64::from(self.limit)
     }
 
-    /// Takes a slot of `memcg` for the swap cache of `pfn`. `None`: swap is full.
+    /// Allocates a slot for `memcg` and puts `pfn` in its swap cache. `None`: swap is full.
     pub fn alloc(&mut self, pfn: Pfn, memcg: MemcgId) -> Option<SwapSlot> {
         if self.free() == 0 {
             return None;
@@ -119,8 +116,7 @@ impl SwapArea {
         self.slots.get(at as usize).is_none_or(Slot::is_free)
     }
 
-    /// Next free slot of the current run; else the first wholly free run after it; else the next
-    /// free slot anywhere.
+    /// The next free slot of the run, else the next wholly free run, else the next free slot.
     fn find_free(&mut self) -> Option<u32> {
         if self.cluster_left > 0 {
             let end = self.cluster_next.saturating_add(self.cluster_left).min(self.capacity);
@@ -148,7 +144,7 @@ impl SwapArea {
         Some(at)
     }
 
-    /// Frees a slot that nobody uses any more; returns whose it was.
+    /// Frees a slot that is no longer in use. Returns its group if it was freed.
     fn release_if_free(&mut self, slot: SwapSlot) -> Option<MemcgId> {
         if !self.slots[slot.idx()].is_free() {
             return None;
@@ -159,32 +155,32 @@ impl SwapArea {
         Some(core::mem::replace(&mut self.slots[slot.idx()].memcg, MemcgId::NONE))
     }
 
-    /// Group that a slot in use is of.
+    /// Group of a slot in use.
     pub fn memcg(&self, slot: SwapSlot) -> MemcgId {
         self.slots[slot.idx()].memcg
     }
 
-    /// Slots of a group that goes are its parent's from now on.
+    /// Moves the slots of a group that is removed to its parent.
     pub(crate) fn reparent(&mut self, from: MemcgId, to: MemcgId) {
         for slot in self.slots.iter_mut().filter(|slot| slot.memcg == from) {
             slot.memcg = to;
         }
     }
 
-    /// Slots in use, by their group and whether their page is in the swap cache.
+    /// Calls `f` for every slot in use: its group, and whether its page is cached.
     pub(crate) fn for_each_owner(&self, mut f: impl FnMut(MemcgId, bool)) {
         let used = self.slots.iter().filter(|slot| !slot.is_free());
         used.for_each(|slot| f(slot.memcg, slot.cached != 0));
     }
 
-    /// A page-table entry now refers to the slot.
+    /// Notes that a page-table entry refers to the slot.
     pub fn map(&mut self, slot: SwapSlot) {
         debug_assert!(!self.slots[slot.idx()].mapped, "{slot:?} has one owner");
         self.slots[slot.idx()].mapped = true;
     }
 
-    /// The page-table entry no longer refers to the slot; frees it unless it is cached. Returns whose
-    /// it was, if it was freed.
+    /// Notes that no page-table entry refers to the slot; frees the slot unless it is cached.
+    /// Returns its group if it was freed.
     #[must_use = "the slot's charge has to go"]
     pub fn unmap(&mut self, slot: SwapSlot) -> Option<MemcgId> {
         debug_assert!(self.slots[slot.idx()].mapped, "{slot:?} is not mapped");
@@ -192,7 +188,7 @@ impl SwapArea {
         self.release_if_free(slot)
     }
 
-    /// Puts a frame in the swap cache of a slot that is in use (swap-in).
+    /// Puts a frame in the swap cache of a slot in use (swap-in). Returns the shadow.
     pub fn add_to_cache(&mut self, slot: SwapSlot, pfn: Pfn) -> Shadow {
         let slot = &mut self.slots[slot.idx()];
         debug_assert!(slot.cached == 0, "slot is cached already");
@@ -200,8 +196,8 @@ impl SwapArea {
         core::mem::replace(&mut slot.shadow, Shadow::NONE)
     }
 
-    /// Takes the frame out of the swap cache, leaving `shadow`; frees the slot unless mapped. Returns
-    /// whose it was, if it was freed.
+    /// Removes the frame from the swap cache and stores `shadow`; frees the slot unless it is
+    /// mapped. Returns its group if it was freed.
     #[must_use = "the slot's charge has to go"]
     pub fn remove_from_cache(&mut self, slot: SwapSlot, shadow: Shadow) -> Option<MemcgId> {
         debug_assert!(self.slots[slot.idx()].cached != 0, "{slot:?} is not cached");
@@ -210,7 +206,7 @@ impl SwapArea {
         self.release_if_free(slot)
     }
 
-    /// The page in the swap cache of a slot lives in another frame now (migration).
+    /// Replaces the frame in the swap cache of a slot (migration).
     pub(crate) fn replace_cached(&mut self, slot: SwapSlot, pfn: Pfn) {
         debug_assert!(self.slots[slot.idx()].cached != 0, "{slot:?} is not cached");
         self.slots[slot.idx()].cached = pfn.0 + 1;
@@ -230,7 +226,7 @@ impl SwapArea {
         self.slots.get(slot.idx()).is_some_and(|slot| slot.mapped)
     }
 
-    /// Counts used slots the slow way, for the audit: (used, cached).
+    /// Counts used slots without counters, for the audit: (used, cached).
     pub fn count(&self) -> (u32, u32) {
         let used = self.slots.iter().filter(|slot| !slot.is_free()).count() as u32;
         let cached = self.slots.iter().filter(|slot| slot.cached != 0).count() as u32;

@@ -1,10 +1,9 @@
-//! Bringing a page back from swap: into the swap cache, and from there to its owner.
+//! Swap-in: a page's way from swap into the swap cache, and from there to its owner.
 //!
-//! Linux: `__read_swap_cache_async`, the second half of `do_swap_page` (6.1). The owner decides which
-//! other pages are read with it.
+//! Linux 6.1: `__read_swap_cache_async`, second half of `do_swap_page`. The owner adds neighbours.
 //!
-//! Invariant: a page in the swap cache is locked until its read ends; a slot whose page is mapped again
-//! belongs to the swap cache alone, or to no owner.
+//! Invariant: a page in the swap cache is locked until its read ends. A slot of a page that is
+//! mapped again belongs to the swap cache alone, or to no owner.
 
 use crate::ctx::Ctx;
 use crate::effect::{Effect, Io, Sleep, Step, Throttle};
@@ -18,7 +17,7 @@ use crate::units::{MemcgId, Pfn, SwapSlot, TICK};
 use crate::vmstat::Event;
 
 impl<O: Owners> Manager<O> {
-    /// Brings one slot's page into the swap cache, locked until the read ends.
+    /// Reads a slot's page into the swap cache, locked until the read ends.
     pub(crate) fn read_swap_page(
         &mut self,
         slot: SwapSlot,
@@ -26,15 +25,15 @@ impl<O: Owners> Manager<O> {
         slow: &mut Option<SlowRequest>,
         ctx: &Ctx,
     ) -> Result<(), Option<Step<Outcome>>> {
-        // Whoever paid for the slot pays for the page (Linux `mem_cgroup_swapin_charge_folio`).
+        // The slot's group pays for the page (Linux `mem_cgroup_swapin_charge_folio`).
         let memcg = self.slot_memcg(slot, ctx);
         let request = PageRequest::page(Gfp::HIGHUSER_MOVABLE, memcg);
         let pfn = match self.request_page(ctx, slow, request) {
             Step::Continue => return Err(Some(Step::Continue)),
             Step::Wait(wait) => return Err(Some(Step::Wait(wait))),
             Step::Done(Ok(pfn)) => pfn,
-            // The slot's group has no room and nobody to kill for it. The fault is tried again, as by
-            // the kernel, which kills nobody for another group's page.
+            // The slot's group is at its limit and has no task to kill. Try the fault again, as
+            // Linux does, which kills no task for a page of another group.
             Step::Done(Err(_)) if memcg != ctx.memcg => {
                 let sleep = Sleep::throttled(ctx.node, Throttle::NoProgress, TICK);
                 return Err(Some(Step::Wait(sleep)));
@@ -78,7 +77,7 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// A page in the swap cache is its owner's again, whose entry maps it already.
+    /// Gives a page in the swap cache back to its owner, after an entry maps it again.
     pub(crate) fn take_from_swap_cache(&mut self, pfn: Pfn, at: Slot, write: bool, ctx: &Ctx) {
         let page = &mut self.mem.pages[pfn.idx()];
         let slot = SwapSlot(page.private);
@@ -88,13 +87,13 @@ impl<O: Owners> Manager<O> {
             // The batch's reference would make the page look shared.
             self.lru_add_drain(ctx.cpu);
         }
-        // The entry owns the page again; the slot goes when it is of no more use.
+        // The entry owns the page again; free the slot when it is no longer useful.
         self.page_add_rmap(pfn);
         let page = &self.mem.pages[pfn.idx()];
-        // Its owner may have locked it while it was in swap.
+        // The owner may have locked the page while it was in swap.
         let is_locked = self.is_page_locked(page);
-        // Whoever writes gets a page of its own; slots are given up for others, too, if swap is short or the page cannot
-        // be swapped (Linux `should_try_to_free_swap`).
+        // A writer gets its own page. The slot is also freed if swap is short or the page cannot be
+        // swapped (Linux `should_try_to_free_swap`).
         let is_alone = page.place != Place::LruBatch;
         let is_useless = write && is_alone || is_locked || self.swap_is_full(page.memcg);
         let give_up_slot = is_useless && !page.has(PageFlags::WRITEBACK);

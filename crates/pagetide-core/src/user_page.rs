@@ -1,9 +1,8 @@
-//! A user page's life between its allocation and its end: its owner, the number of its mappings, its
-//! slot of swap, and its end.
+//! User pages from allocation to free: owner, number of mappings, swap slot.
 //!
-//! Linux: mm/rmap.c (`page_add_anon_rmap`, `page_remove_rmap`), mm/swap_state.c, `folio_put` of a user page.
+//! Linux: mm/rmap.c (`page_add_anon_rmap`, `page_remove_rmap`), mm/swap_state.c, `folio_put`.
 //!
-//! Invariant: a page that is mapped is counted once on its node, as anonymous or as mapped file memory; a
+//! Invariant: a mapped page is counted once on its node, as anonymous or as mapped file memory. A
 //! SWAPCACHE page has its slot in `private`.
 
 use crate::buddy::clear_tails;
@@ -15,7 +14,6 @@ use crate::units::{Cpu, MemcgId, NodeId, Pfn, SwapSlot, HPAGE_PMD_ORDER};
 use crate::vmstat::NodeStat;
 
 impl<O: Owners> Manager<O> {
-    /// Marks a freshly allocated page as user memory of its kind.
     pub(crate) fn init_user_page(&mut self, pfn: Pfn, mapping: u32, index: u32, flags: PageFlags) {
         let page = &mut self.mem.pages[pfn.idx()];
         debug_assert_eq!(page.place, Place::Allocated);
@@ -25,8 +23,8 @@ impl<O: Owners> Manager<O> {
         page.mark = 0;
     }
 
-    /// A cleared frame, allocated with its charge to `memcg`, becomes the page of a place in swap-backed
-    /// memory. It begins inactive, unless the era takes it to be in use.
+    /// Makes a zeroed and charged frame the anonymous page of a slot in swap-backed memory. It
+    /// starts inactive, except in eras that activate new anonymous pages.
     pub(crate) fn begin_anon_page(
         &mut self,
         pfn: Pfn,
@@ -43,8 +41,6 @@ impl<O: Owners> Manager<O> {
         self.charge(cpu, pfn, memcg);
         self.place_new_page(pfn);
     }
-
-    /// One more entry maps the page, small or huge.
     pub(crate) fn page_add_rmap(&mut self, pfn: Pfn) {
         let page = &mut self.mem.pages[pfn.idx()];
         page.mapcount += 1;
@@ -55,8 +51,6 @@ impl<O: Owners> Manager<O> {
             stats[NodeStat::NrAnonTransparentHugepages as usize] += u64::from(huge);
         }
     }
-
-    /// One entry less maps the page, small or huge.
     pub(crate) fn page_remove_rmap(&mut self, pfn: Pfn) {
         let page = &mut self.mem.pages[pfn.idx()];
         page.mapcount -= 1;
@@ -68,7 +62,7 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// Puts a page in the swap cache of `slot`, which already points at it.
+    /// Puts a page in the swap cache of `slot`, which already refers to it.
     pub(crate) fn mark_swap_cached(&mut self, pfn: Pfn, slot: SwapSlot) {
         let page = &mut self.mem.pages[pfn.idx()];
         page.set(PageFlags::SWAPCACHE);
@@ -92,15 +86,14 @@ impl<O: Owners> Manager<O> {
         self.stat_dec(pfn, NodeStat::NrSwapcached);
     }
 
-    /// An entry no longer refers to a slot.
     pub(crate) fn swap_unmap(&mut self, slot: SwapSlot) {
         if let Some(memcg) = self.swap.unmap(slot) {
             self.uncharge_swap(memcg);
         }
     }
 
-    /// Frees an anonymous page nobody maps, with its swap slot, unless it is held: by I/O, then reclaim gets
-    /// it later (as Linux leaves it to the last reference), or by a pin, which frees it when it goes.
+    /// Frees an unmapped anonymous page with its swap slot. A page under I/O is left to reclaim
+    /// (Linux leaves it to the last reference); a pinned page is freed by its unpin.
     pub(crate) fn free_anon_page(&mut self, pfn: Pfn, cpu: Cpu) {
         let page = &self.mem.pages[pfn.idx()];
         debug_assert_eq!(page.mapcount, 0);
@@ -114,7 +107,7 @@ impl<O: Owners> Manager<O> {
         self.free_user_page(pfn, cpu);
     }
 
-    /// Frees the swap-cache page of a slot that no entry refers to any more.
+    /// Frees the cached page of a swap slot that no entry refers to.
     pub(crate) fn free_cached_swap_page(&mut self, slot: SwapSlot, cpu: Cpu) {
         if let Some(pfn) = self.swap.cached(slot) {
             if self.mem.pages[pfn.idx()].mapcount == 0 {
@@ -123,7 +116,7 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// Gives a page that left its owner back to the allocator, a huge one whole.
+    /// Frees a page without an owner, a huge page as a whole.
     pub(crate) fn free_user_page(&mut self, pfn: Pfn, cpu: Cpu) {
         let huge = self.mem.pages[pfn.idx()].has(PageFlags::HEAD);
         debug_assert!(!self.mem.pages[pfn.idx()].has(PageFlags::PINNED), "{pfn:?} is pinned");
@@ -137,7 +130,7 @@ impl<O: Owners> Manager<O> {
     }
 }
 
-/// How a page counts while it is mapped: where, as what, so many pages, and as a huge page.
+/// Where and how a mapped page is counted: node, counter, number of pages, and whether it is huge.
 #[inline]
 fn mapped_as(page: &Page) -> (NodeId, NodeStat, u64, bool) {
     let stat = if page.has(PageFlags::ANON) { NodeStat::NrAnonPages } else { NodeStat::NrMapped };

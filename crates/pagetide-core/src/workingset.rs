@@ -1,11 +1,11 @@
-//! Refault distance: was a page that comes back evicted too early?
+//! Refault distance: decides whether a page that comes back was evicted too early.
 //!
 //! Linux: mm/workingset.c. An evicted page leaves a shadow: a snapshot of its lruvec's clock of
-//! evictions and activations. When it comes back, the clock has advanced by the refault distance;
-//! if that many pages could have fitted beside the active ones, the page is activated at once.
+//! evictions and activations. When the page comes back, the clock has advanced by the refault
+//! distance. If that many pages would have fitted next to the active ones, the page is activated at
+//! once.
 //!
-//! Difference from Linux: the clock has 39 bits instead of the free bits of a word. Shadows of swap slots are
-//! kept without bound.
+//! Difference from Linux: the clock has 39 bits; shadows of swap slots are kept without limit.
 
 use crate::manager::Manager;
 use crate::memcg::ROOT;
@@ -17,7 +17,7 @@ use crate::units::{MemcgId, NodeId, Pfn};
 use crate::vmstat::{Event, NodeStat};
 
 impl<O: Owners> Manager<O> {
-    /// Advances the clock of a lruvec and of those above it (Linux `workingset_age_nonresident`).
+    /// Advances the clock of a lruvec and of its ancestors (Linux `workingset_age_nonresident`).
     pub(crate) fn workingset_age_nonresident(&mut self, memcg: MemcgId, node: NodeId, nr: u64) {
         let mut at = memcg;
         while at.is_some() {
@@ -26,8 +26,8 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// Makes the shadow of a page that is being evicted, by the clock of the group that is short of
-    /// memory: the root, if the machine is (Linux `workingset_eviction`).
+    /// The shadow of a page under eviction, by the clock of the group that is short of memory; the
+    /// root if the machine is (Linux `workingset_eviction`).
     pub(crate) fn workingset_eviction(&mut self, pfn: Pfn, target: Option<MemcgId>) -> Shadow {
         let page = &self.mem.pages[pfn.idx()];
         let forgets =
@@ -43,7 +43,7 @@ impl<O: Owners> Manager<O> {
         Shadow::pack(target, node, age, workingset)
     }
 
-    /// Judges a page that came back (Linux `workingset_refault`, 6.1).
+    /// Decides whether a page that comes back is activated (Linux `workingset_refault`, 6.1).
     pub(crate) fn workingset_refault(&mut self, pfn: Pfn, shadow: Shadow) {
         let Some((evicted_memcg, node, evicted_age, workingset)) = shadow.unpack() else {
             return self.place_new_page(pfn);
@@ -52,9 +52,8 @@ impl<O: Owners> Manager<O> {
         let kind = usize::from(file);
         let memcg = self.mem.pages[pfn.idx()].memcg;
         let page_node = self.mem.pages[pfn.idx()].node();
-        // Its group is gone: nothing is known about the distance, and it does not count as a refault. (As in
-        // Linux, the id may be that of a younger group by now; the distance is meaningless then, and the page
-        // judged by chance.)
+        // The evicted page's group is gone, so the distance is unknown and this is no refault. As
+        // in Linux, the id may belong to a younger group; then the distance is meaningless.
         if !self.memcg_is_online(evicted_memcg) {
             return self.place_new_page(pfn);
         }
@@ -64,8 +63,8 @@ impl<O: Owners> Manager<O> {
         self.memcgs[memcg.idx()].events.count(event);
         let age = self.memcgs[evicted_memcg.idx()].lruvecs[node.idx()].nonresident_age;
         let distance = age.wrapping_sub(evicted_age) & AGE_MASK;
-        // The space the page competes for: everything except its own kind's inactive list. Anonymous memory
-        // counts only if the page's own group can swap.
+        // The memory that the page competes for: everything except the inactive list of its own
+        // kind. Anonymous memory counts only if the page's group can swap.
         let size =
             |machine: &Manager<O>, stat| machine.lruvec_page_state(evicted_memcg, node, stat);
         let mut workingset_size = size(self, NodeStat::NrActiveFile);

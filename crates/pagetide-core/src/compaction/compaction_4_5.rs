@@ -1,9 +1,9 @@
-//! The parts of Linux 4.5's compaction that are another algorithm than today's.
+//! Compaction of Linux 4.5, where its algorithm is a different one than that of 6.1.
 //!
-//! Linux: `__compaction_suitable`, `__reset_isolation_suitable` (mm/compaction.c). Where the same
-//! algorithm differs in a detail, the [era](crate::era) answers in today's file.
+//! Linux: `__compaction_suitable`, `__reset_isolation_suitable` (mm/compaction.c). Smaller
+//! differences between the versions are in the other files, which ask the [era](crate::era).
 //!
-//! Invariant: called only where the era says so.
+//! Invariant: called only for an era that uses these algorithms.
 
 use super::fragmentation::fragmentation_index;
 use super::suitable::compact_gap;
@@ -14,8 +14,8 @@ use crate::units::Order;
 use crate::watermark::{zone_watermark_ok, zone_watermark_ok_free};
 use crate::zone::Zone;
 
-/// Whether a run may help, if `free` pages were free: held against the low mark, and the fragmentation
-/// index is asked for every order.
+/// Whether a run can help if `free` pages are free. Compares with the low watermark, and applies
+/// the fragmentation index to every order.
 pub(super) fn suitable_4_5(
     zone: &Zone,
     config: &Config,
@@ -38,7 +38,7 @@ pub(super) fn suitable_4_5(
     CompactResult::Continue
 }
 
-/// Whether a zone has a block of `order` and its low mark beside it: what compaction is for.
+/// Whether a block of `order` is free above the low watermark: the goal of compaction in 4.5.
 pub(super) fn has_low_mark(
     zone: &Zone,
     order: Order,
@@ -49,7 +49,7 @@ pub(super) fn has_low_mark(
 }
 
 impl Zone {
-    /// Forgets every skip bit, and the scanners begin at the zone's ends.
+    /// Clears all skip bits and moves both scanners to the ends of the zone.
     pub(super) fn reset_isolation_suitable_4_5(&mut self) {
         let (start, end) = (self.start_pfn.0, self.end_pfn());
         self.compaction.blockskip_flush = false;

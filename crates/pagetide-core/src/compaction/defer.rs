@@ -1,27 +1,27 @@
-//! Deferral: a zone in which compaction has failed is left alone for a while.
+//! Deferral: after a failure, compaction skips the zone for a number of requests.
 //!
-//! Linux: `defer_compaction`, `compaction_deferred`, `compaction_defer_reset`, `compaction_restarting`
-//! (mm/compaction.c, 6.1). Only failures of synchronous runs defer: a failed asynchronous run does not
-//! show that there is no block. After n failures in a row the zone is skipped for 2^n requests, 64 at
-//! most.
+//! Linux: `defer_compaction`, `compaction_deferred`, `compaction_defer_reset`,
+//! `compaction_restarting` (mm/compaction.c, 6.1). Only failures of synchronous runs defer, because
+//! a failed asynchronous run does not show that no block can be made. After n failures in a row,
+//! 2^n requests (at most 64) skip the zone.
 //!
 //! Invariant: a request below the lowest order that failed is never deferred.
 
 use super::zone_state::ZoneCompaction;
 use crate::units::Order;
 
-/// A zone is deferred for up to 2^6 requests.
+/// log2 of the largest number of requests that skip a zone.
 pub(crate) const COMPACT_MAX_DEFER_SHIFT: u32 = 6;
 
 impl ZoneCompaction {
-    /// A synchronous run over the whole zone has made no block of `order`.
+    /// Notes that a synchronous run over the whole zone made no block of `order`.
     pub(crate) fn defer(&mut self, order: Order) {
         self.considered = 0;
         self.defer_shift = (self.defer_shift + 1).min(COMPACT_MAX_DEFER_SHIFT);
         self.order_failed = self.order_failed.min(order);
     }
 
-    /// Whether a request of `order` passes; counts it.
+    /// Whether a request of `order` must skip the zone. Counts the request.
     pub(crate) fn is_deferred(&mut self, order: Order) -> bool {
         if order < self.order_failed {
             return false;
@@ -31,7 +31,7 @@ impl ZoneCompaction {
         self.considered < limit
     }
 
-    /// A block of `order` can be had, or (`allocated`) was.
+    /// Notes that a block of `order` is available (or, if `allocated`, was allocated).
     pub(crate) fn defer_reset(&mut self, order: Order, allocated: bool) {
         if allocated {
             self.considered = 0;

@@ -1,8 +1,9 @@
-//! A task that compacts for its own allocation.
+//! Direct compaction: a task compacts for its own allocation.
 //!
-//! Linux: `__alloc_pages_direct_compact`, `try_to_compact_pages`, `compact_zone_order` (6.1). The zones
-//! that the request may use are compacted one after the other until one has a block. Then the task
-//! takes a block from the free lists, or the block that the run has kept for it (`compaction_capture`).
+//! Linux: `__alloc_pages_direct_compact`, `try_to_compact_pages`, `compact_zone_order` (6.1).
+//! Compacts the zones of the zonelist one after the other until one has a block. Then the task
+//! takes a block from the free lists, or the block that the run has kept for it
+//! (`compaction_capture`).
 //!
 //! Invariant: a request that may not start I/O compacts nothing.
 
@@ -22,15 +23,14 @@ use crate::vmstat::Event;
 /// How hard to try (Linux `enum compact_priority`).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, State)]
 pub(crate) enum CompactPriority {
-    /// Whole zones, whatever was found before.
+    /// Scans whole zones and ignores skip bits and deferral.
     SyncFull,
     /// May wait for locks.
     SyncLight,
-    /// Waits for nothing.
+    /// Never waits.
     Async,
 }
 
-/// A compaction of an allocating task.
 #[derive(Clone, Debug, State)]
 pub(crate) struct DirectCompaction {
     order: Order,
@@ -40,16 +40,15 @@ pub(crate) struct DirectCompaction {
     /// Position in the zonelist.
     at: usize,
     run: Option<RunId>,
-    /// The best of the zones.
+    /// The largest result of all zones so far.
     result: CompactResult,
     captured: Option<Pfn>,
 }
 
-/// How it ended.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DirectCompacted {
     pub result: CompactResult,
-    /// The block.
+    /// The allocated block.
     pub pfn: Option<Pfn>,
 }
 
@@ -64,7 +63,6 @@ impl DirectCompaction {
         DirectCompaction { order, gfp, flags, priority, at: 0, run: None, result, captured: None }
     }
 
-    /// The run in progress.
     pub(crate) fn run(&self) -> Option<RunId> {
         self.run
     }
@@ -79,7 +77,7 @@ impl DirectCompaction {
 }
 
 impl<O: Owners> Manager<O> {
-    /// One batch. Done: whether there is a block, and how compaction went.
+    /// Runs one batch. `Done` holds the result and the allocated block, if any.
     pub(crate) fn direct_compact_step(
         &mut self,
         state: &mut DirectCompaction,
@@ -155,7 +153,7 @@ impl<O: Owners> Manager<O> {
         &mut self.mem.nodes[at.node.idx()].zones[usize::from(at.zone)].compaction
     }
 
-    /// Remembers how a zone's run ended. Whether that is enough.
+    /// Notes the result of one zone. Returns whether to stop trying further zones.
     fn zone_was_compacted(
         &mut self,
         state: &mut DirectCompaction,
@@ -180,7 +178,7 @@ impl<O: Owners> Manager<O> {
         }
         let exhausted = matches!(result, CompactResult::Complete | CompactResult::PartialSkipped);
         if state.priority != CompactPriority::Async && exhausted {
-            // An asynchronous failure proves nothing.
+            // Only a synchronous failure shows that no block can be made.
             self.compaction_of(at).defer(order);
         }
         state.priority == CompactPriority::Async && self.need_resched
@@ -220,13 +218,13 @@ impl<O: Owners> Manager<O> {
         DirectCompacted { result, pfn }
     }
 
-    /// Whether some zone that the request may use would be worth compacting if what can be reclaimed
-    /// were free (Linux `compaction_zonelist_suitable`).
+    /// Whether reclaim could make compaction possible (Linux `compaction_zonelist_suitable`).
     pub(crate) fn is_compaction_worth_reclaim(&self, order: Order, gfp: Gfp, ctx: &Ctx) -> bool {
         let highest = gfp.highest_zone();
         self.mem.zonelists[ctx.node.idx()][highest].zones.iter().any(|at| {
             let zone = &self.mem.nodes[at.node.idx()].zones[usize::from(at.zone)];
-            // Only a part of it will be reclaimed for the sake of one block.
+            // Assume that reclaim for one block frees only a part of the reclaimable pages, as
+            // Linux does.
             let reclaimable = self.zone_reclaimable_pages(at.node, at.zone.into());
             let available = reclaimable / u64::from(order).max(1) + zone.free_pages();
             let flags = AllocFlags::at(Watermark::Min);

@@ -1,7 +1,7 @@
-//! How fragmented free memory is, for a request of some order.
+//! Fragmentation of free memory, seen by a request of one order.
 //!
 //! Linux: `fill_contig_page_info`, `__fragmentation_index` and `unusable_free_index` (mm/vmstat.c,
-//! 6.1), which compaction goes by and debugfs shows. Thousandths, in integers.
+//! 6.1). Compaction uses these indices and debugfs shows them. Values are integers in thousandths.
 
 use crate::units::{Order, NR_PAGE_ORDERS};
 use crate::zone::Zone;
@@ -13,9 +13,9 @@ pub struct FreeBlocks {
     pub pages: u64,
     /// Free blocks of any order.
     pub blocks: u64,
-    /// Free blocks that have the order, or a higher one.
+    /// Free blocks of the order or a higher one.
     pub suitable_blocks: u64,
-    /// Pages in those.
+    /// Pages in the suitable blocks.
     pub suitable_pages: u64,
 }
 
@@ -34,7 +34,7 @@ impl FreeBlocks {
         free
     }
 
-    /// Both together, at the same order.
+    /// Sum of two zones at the same order.
     pub const fn plus(self, other: FreeBlocks) -> FreeBlocks {
         FreeBlocks {
             pages: self.pages + other.pages,
@@ -44,16 +44,16 @@ impl FreeBlocks {
         }
     }
 
-    /// See [`unusable_index`].
+    /// Share of free memory that this order cannot use; see [`unusable_index`].
     pub fn unusable_index(&self) -> i32 {
         let unusable = (self.pages - self.suitable_pages) * 1000;
         unusable.checked_div(self.pages).map_or(1000, thousandths)
     }
 }
 
-/// Why a request of an order fails: towards 0 for want of memory, towards 1000 because what is free
-/// is in pieces; -1000 if it would not fail. Below 0 also where a few blocks, each too small, make up
-/// more than that.
+/// Why a request of an order fails, in thousandths: towards 0 for too little free memory, towards
+/// 1000 for fragmentation, -1000 if a block is free. Other negative values occur if the free blocks
+/// are few and too small (the formula of Linux leaves its range there).
 ///
 /// ```
 /// # use pagetide_core::{compaction::fragmentation::fragmentation_index, config::Config};
@@ -61,7 +61,7 @@ impl FreeBlocks {
 /// # let node = NodeSpec::x86_64(64 << 20, 0, 0);
 /// # let machine = Machine::new(&[node], 1, Config::default()).unwrap();
 /// let zone = &machine.mem.nodes[0].zones[ZONE_DMA32];
-/// assert_eq!(fragmentation_index(zone, 9), -1000, "nobody has taken anything yet");
+/// assert_eq!(fragmentation_index(zone, 9), -1000, "all memory is still free in large blocks");
 /// ```
 pub fn fragmentation_index(zone: &Zone, order: Order) -> i32 {
     let free = FreeBlocks::of(zone, order);
@@ -75,8 +75,8 @@ pub fn fragmentation_index(zone: &Zone, order: Order) -> i32 {
     1000 - thousandths((1000 + requests) / free.blocks)
 }
 
-/// The share of free memory that is in blocks too small for an order: 0 if none is, 1000 if all is
-/// or nothing is free.
+/// Share of free memory in blocks smaller than an order, in thousandths: 0 if all blocks suit, 1000
+/// if none does or if no memory is free.
 pub fn unusable_index(zone: &Zone, order: Order) -> i32 {
     FreeBlocks::of(zone, order).unusable_index()
 }
@@ -91,7 +91,7 @@ mod tests {
     use crate::units::{NodeId, Pfn, MAX_PAGE_ORDER};
     use crate::zone::ZONE_NORMAL;
 
-    /// A zone that looks as if it had so many free blocks of each order.
+    /// A zone that reports `blocks[order]` free blocks of each order.
     fn zone(blocks: [u64; NR_PAGE_ORDERS]) -> Zone {
         let mut zone = Zone::new(ZONE_NORMAL, NodeId(0), Pfn(0), 1 << 20, 1);
         for (area, nr_free) in zone.free_area.iter_mut().zip(blocks) {
@@ -121,7 +121,7 @@ mod tests {
 
     /// 100 pages, 60 pairs and 10 blocks of 4: 260 pages in 170 blocks.
     /// Order 3: 260000 / 8 = 32500; 33500 / 170 = 197. Order 4: 16250; 17250 / 170 = 101. Order 9:
-    /// 507; 1507 / 170 = 8. Unusable at order 1: 100000 / 260 = 384; at order 2: 220000 / 260 = 846.
+    /// 507; 1507 / 170 = 8. Unusable, order 1: 100000 / 260 = 384; order 2: 220000 / 260 = 846.
     #[test]
     fn a_fragmented_zone_by_hand() {
         let zone = zone([100, 60, 10, 0, 0, 0, 0, 0, 0, 0, 0]);
@@ -131,7 +131,7 @@ mod tests {
         assert_eq!(all(&zone, unusable_index), wanted);
     }
 
-    /// One free page, or one block of half the order: Linux's formula leaves its range.
+    /// One free page, or one free block of half the order: the formula of Linux leaves its range.
     #[test]
     fn few_blocks_are_below_zero() {
         let zone = zone([1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);

@@ -1,9 +1,9 @@
-//! The free scanner: finds frames to move pages to, from a zone's end downwards.
+//! The free scanner: finds free frames as migration targets, from a zone's end downwards.
 //!
 //! Linux: `isolate_freepages`, `isolate_freepages_block`, `fast_isolate_freepages`,
 //! `fast_isolate_around`, `suitable_migration_target` (mm/compaction.c, 6.1).
 //!
-//! Invariant: a frame on a run's list was taken out of the allocator, which keeps its min mark.
+//! Invariant: frames on a run's list are not in the allocator, which keeps its min watermark.
 
 use super::migrate_scanner::freelist_scan_limit;
 use super::run::block_end_in;
@@ -17,7 +17,7 @@ use crate::units::{Order, Pfn, PAGEBLOCK_NR_PAGES, PAGEBLOCK_ORDER};
 use crate::vmstat::Event;
 
 impl<O: Owners> Manager<O> {
-    /// Fills the run's list with as many frames as it has pages to move, if there are any.
+    /// Fills the run's list with as many frames as it has pages to move, if the zone has them.
     pub(super) fn isolate_freepages(&mut self, run: &mut CompactControl, wanted: u32) {
         let linear = self.era.scans_linearly;
         if !linear && run.goal.order.is_some_and(|order| order > 0) {
@@ -45,14 +45,14 @@ impl<O: Owners> Manager<O> {
                     self.update_free_skip(run, block.max(zone_start));
                 }
                 if run.freepages.len() as u32 >= wanted {
-                    // A block that is used up is left; otherwise the scan goes on inside it.
+                    // Leave a block that is used up; otherwise the next scan continues inside it.
                     if at >= end {
                         at = block.saturating_sub(PAGEBLOCK_NR_PAGES);
                     }
                     break;
                 }
                 if at < end {
-                    // The zone is too short of memory to take more from it.
+                    // Taking more would bring the zone below its watermark.
                     break;
                 }
                 stride = if nr > 0 { 1 } else { longest.min(stride << 1) };
@@ -70,11 +70,11 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// Whether pages may be moved into the block (Linux `suitable_migration_target`, and its skip bit).
+    /// Whether the block may receive pages (Linux `suitable_migration_target`, and its skip bit).
     fn is_migration_target(&mut self, run: &CompactControl, pfn: u32) -> bool {
         let page = self.mem.pages.peek(pfn as usize);
         let whole = page.place == Place::Buddy && page.private >= PAGEBLOCK_ORDER.into();
-        // Only a task's last attempt takes blocks of any type.
+        // Only a task's last attempt (`SyncFull`) takes blocks of any migrate type.
         let thorough = run.goal.thorough && run.is_direct();
         let ignores = run.ignore_skip_hint;
         let zone = self.compact_zone_of(&run.goal);
@@ -84,7 +84,7 @@ impl<O: Owners> Manager<O> {
         thorough || zone.block_type(Pfn(pfn)) == MigrateType::Movable
     }
 
-    /// The block of `pfn` has been looked through.
+    /// Sets the skip bit of a block that was scanned to its end.
     fn update_free_skip(&mut self, run: &CompactControl, pfn: u32) {
         if self.era.scans_linearly && run.ignore_skip_hint {
             return;
@@ -94,8 +94,8 @@ impl<O: Owners> Manager<O> {
         zone.compaction.cached_free = zone.compaction.cached_free.min(pfn);
     }
 
-    /// Takes free blocks between two frames until there are enough; where it stopped, and how many
-    /// frames it took.
+    /// Takes free blocks from `start..end` until the run has `wanted` frames. Returns where it
+    /// stopped and the number of frames that it took.
     fn isolate_freepages_block(
         &mut self,
         run: &mut CompactControl,
@@ -105,7 +105,7 @@ impl<O: Owners> Manager<O> {
         stride: u32,
     ) -> (u32, u32) {
         let (mut at, mut nr_scanned, mut nr_isolated) = (start, 0u32, 0u32);
-        // All of a block is fresh, or nothing of it.
+        // A pageblock is either wholly fresh or not at all.
         let is_fresh = self.mem.pages.is_fresh(start as usize);
         while at < end {
             nr_scanned += 1;
@@ -117,7 +117,7 @@ impl<O: Owners> Manager<O> {
                 &self.mem.pages[at as usize]
             };
             if page.place != Place::Buddy {
-                // Compound pages are passed over whole.
+                // Skip a compound page as a whole.
                 let compound = page.order > 0 && page.place != Place::BuddyTail;
                 at += if compound { (1u32 << page.order).max(stride) } else { stride };
                 continue;
@@ -136,8 +136,8 @@ impl<O: Owners> Manager<O> {
         (at.min(end), nr_isolated)
     }
 
-    /// Takes the free block with head `pfn` and puts its frames on the run's list. `None`: the zone is
-    /// too short of memory.
+    /// Takes the free block that starts at `pfn` and puts its frames on the run's list. Returns
+    /// `None` if the zone would fall below its watermark.
     fn take_free_block(&mut self, run: &mut CompactControl, pfn: Pfn) -> Option<Order> {
         let zone =
             &mut self.mem.nodes[run.goal.zone.node.idx()].zones[usize::from(run.goal.zone.zone)];
@@ -148,7 +148,7 @@ impl<O: Owners> Manager<O> {
         Some(order)
     }
 
-    /// Looks among the free lists for a frame far enough up, and takes it and what is around it.
+    /// Searches the free lists for a frame far enough up. Takes it and the frames around it.
     fn fast_isolate_freepages(&mut self, run: &mut CompactControl, wanted: u32) {
         let Some(order) = run.goal.order else { return };
         let zone = self.compact_zone_of(&run.goal);
@@ -158,7 +158,7 @@ impl<O: Owners> Manager<O> {
         if scan_start {
             limit = PAGEBLOCK_NR_PAGES >> 1;
         }
-        // Best from the top quarter of what lies between the scanners, else from the top half.
+        // Prefer the top quarter of the range between the scanners, then its top half.
         let distance = run.free_pfn.saturating_sub(run.migrate_pfn);
         let low = pageblock_start(run.free_pfn - (distance >> 2));
         let min = pageblock_start(run.free_pfn - (distance >> 1));
@@ -186,7 +186,7 @@ impl<O: Owners> Manager<O> {
                 }
                 if at.0 >= min && high.is_none_or(|high: Pfn| at > high) {
                     high = Some(at);
-                    // A candidate: look for a better one only briefly.
+                    // A candidate: search for a better one only briefly.
                     limit >>= 1;
                 }
                 if order_scanned >= limit {
@@ -195,7 +195,7 @@ impl<O: Owners> Manager<O> {
                 at = self.mem.pages[at.idx()].prev;
             }
             found = found.or(high);
-            // The next search begins with what this one has not seen.
+            // The next search starts at the entries that this one has not seen.
             if let Some(last) = found.or(Some(at).filter(|at| at.is_some())) {
                 zone.rotate_free_list_back(&mut self.mem.pages, this, MigrateType::Movable, last);
             }
@@ -240,7 +240,7 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// Takes more from the pageblock of a frame that a search has found.
+    /// Takes more frames from the pageblock of a frame that a search found.
     fn fast_isolate_around(&mut self, run: &mut CompactControl, pfn: Pfn, wanted: u32) {
         let enough = run.freepages.len() as u32 >= wanted;
         if enough || run.is_direct() && run.goal.mode == CompactMode::Async {
@@ -256,13 +256,12 @@ impl<O: Owners> Manager<O> {
     }
 }
 
-/// What was found last is used first, from its last frame on.
+/// Reverses the list: the block found last is used first, from its last frame down.
 fn split_map_pages(run: &mut CompactControl) {
     run.freepages.make_contiguous().reverse();
 }
 
-/// The order whose list is searched after `this`: downwards, round, once (Linux
-/// `next_search_order`).
+/// The next order to search: downwards, then from the top, each once (Linux `next_search_order`).
 fn next_search_order(run: &mut CompactControl, order: Order, this: Order) -> Option<Order> {
     let next = this.checked_sub(1).unwrap_or(order - 1);
     if next == run.search_order {

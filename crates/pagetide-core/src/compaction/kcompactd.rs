@@ -1,13 +1,14 @@
 //! kcompactd: the daemon that makes blocks of high order in the background.
 //!
 //! Linux: `kcompactd`, `wakeup_kcompactd`, `kcompactd_do_work`, `proactive_compact_node`,
-//! `fragmentation_score_*` (mm/compaction.c, 6.1). kswapd wakes it with the order for which kswapd was
-//! woken. Every half second it looks whether a node's free memory has become too fragmented for huge
-//! pages, and compacts without a request (`vm.compaction_proactiveness`).
+//! `fragmentation_score_*` (mm/compaction.c, 6.1). kswapd wakes kcompactd with the order that
+//! kswapd itself was woken for. Every half second kcompactd compacts without a request if the node
+//! is too fragmented for huge pages (`vm.compaction_proactiveness`).
 //!
-//! The patch of 2016 left the highest zone of a request out by mistake; here, as since 4.7, it is in.
+//! The patch of 2016 left out the highest zone of a request by mistake; this code includes it, as
+//! Linux does since 4.7.
 //!
-//! Invariant: `sleeping` is set exactly while the world must not step the daemon.
+//! Invariant: `sleeping` is set exactly while the world must not step kcompactd.
 
 mod work;
 
@@ -17,15 +18,15 @@ use crate::digest::State;
 use crate::units::{Nanos, Order, MAX_PAGE_ORDER, PAGEBLOCK_ORDER};
 use crate::zone::{Zone, MAX_NR_ZONES};
 
-/// How often fragmentation is looked at (Linux `HPAGE_FRAG_CHECK_INTERVAL_MSEC`).
+/// Interval of the fragmentation check (Linux `HPAGE_FRAG_CHECK_INTERVAL_MSEC`).
 const CHECK_INTERVAL: Nanos = 500_000_000;
 
-/// What the daemon works at.
+/// Why kcompactd compacts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, State)]
 enum Work {
-    /// Somebody's request.
+    /// A task or kswapd wants a block.
     Request { order: Order, highest_zoneidx: usize },
-    /// Too much fragmentation.
+    /// The node is too fragmented.
     Proactive { score_before: u64 },
     /// A write to `vm.compact_memory` that no task waits for.
     Explicit,
@@ -33,25 +34,25 @@ enum Work {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, State)]
 enum Stage {
-    /// Asleep, until woken or until then.
+    /// Asleep until woken, or until this time.
     Sleep { until: Nanos },
-    /// Working; the next zone, and the run over the present one.
+    /// Working: index of the zone, and the run over it if one has begun.
     Zone { work: Work, at: usize, run: Option<RunId> },
 }
 
-/// The daemon of one node.
+/// State of one node's kcompactd.
 #[derive(Clone, Debug, State)]
 pub struct Kcompactd {
     stage: Stage,
-    /// Asleep.
+    /// Whether kcompactd sleeps. The world must not step it while it does.
     pub sleeping: bool,
-    /// Highest order asked for; 0: nobody asked (Linux `kcompactd_max_order`).
+    /// Highest requested order; 0 without a request (Linux `kcompactd_max_order`).
     pub max_order: Order,
-    /// Lowest of the highest zones asked for.
+    /// Lowest of the requests' highest zones.
     pub highest_zoneidx: usize,
-    /// Everything is to be compacted.
+    /// Compact all zones of the node.
     explicit: bool,
-    /// The sysctl was written: look at once.
+    /// `vm.compaction_proactiveness` was written: check at once.
     proactive_trigger: bool,
 }
 
@@ -68,7 +69,7 @@ impl Kcompactd {
     }
 }
 
-/// Per cent of a zone's free memory that is not in blocks fit for a huge page (Linux
+/// Percentage of free memory in blocks too small for a huge page (Linux
 /// `fragmentation_score_zone`).
 pub(crate) fn fragmentation_score_zone(zone: &Zone) -> u64 {
     let blocks = zone.buddyinfo();
@@ -78,7 +79,7 @@ pub(crate) fn fragmentation_score_zone(zone: &Zone) -> u64 {
     ((free - usable) * 100).checked_div(free).unwrap_or(0)
 }
 
-/// The scores between which proactive compaction works: it begins above the one and ends at the other.
+/// Bounds of proactive compaction: it starts above the high one and ends at the low one.
 pub(crate) fn fragmentation_score_wmark(config: &Config, low: bool) -> u64 {
     let wmark_low = u64::from(100 - config.compaction_proactiveness.min(100)).max(5);
     if low {

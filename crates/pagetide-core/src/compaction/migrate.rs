@@ -1,21 +1,22 @@
-//! Moving a page to another frame.
+//! Migration: moving a page to another frame.
 //!
 //! Linux: `migrate_pages`, `unmap_and_move`, `migrate_folio_move`, `remove_migration_ptes`
-//! (mm/migrate.c, 6.1). A page's entries are replaced by migration entries, the world copies its bytes
-//! ([`Effect::CopyPage`]), and when it says that it has ([`Manager::copy_done`]) the page takes over
-//! its new frame: owner, flags, charge, slots in the page cache or in swap, entries. If the copy
-//! failed, everything is as it was. A task that touches the page meanwhile waits for it.
+//! (mm/migrate.c, 6.1). Migration entries replace the page's entries and the world copies its bytes
+//! ([`Effect::CopyPage`]). When the world reports the end of the copy ([`Manager::copy_done`]), the
+//! page takes its new frame: owner, flags, charge, slots in the page cache or in swap, entries. If
+//! the copy failed, the page stays where it was. A task that touches the page during the copy
+//! waits.
 //!
-//! What cannot be moved at once fails: pages locked while they are read, pages under writeback, pinned pages, dirty
-//! blocks of a file system (`PageFlags::METADATA`).
+//! A page that cannot be moved at once fails: locked (being read), under writeback, pinned, or a
+//! dirty block of a file system (`PageFlags::METADATA`).
 //!
-//! Differs from Linux: the journal holds a block from its first change until it is written, also where ext4 has
-//! let go of it in between; if one of several entries of a page was young, all are young afterwards; there
-//! is one attempt to move a page, where Linux tries up to ten times to get a lock.
+//! Differences from Linux: the journal holds a block from its first change until it is written,
+//! even where ext4 releases it in between. If one of several entries of a page was young, all are
+//! young afterwards. Each page gets one attempt; Linux tries up to ten times to get a lock.
 //!
-//! Invariant: a page on its way is [`Place::Isolated`], MIGRATING and LOCKED, has no present entry, its
-//! new frame in `next`, its run in `prev`; the new frame holds nothing but, in `private`, whether an
-//! entry was young.
+//! Invariant: a page under migration is [`Place::Isolated`], MIGRATING and LOCKED, and has no
+//! present entry; `next` is its new frame and `prev` its run. In the new frame only `private` is
+//! set: whether an entry was young.
 
 use super::migrate_scanner::isolated_stat;
 use super::run::RunId;
@@ -31,10 +32,10 @@ use crate::units::{Cpu, Pfn, SwapSlot};
 use crate::vmstat::Event;
 
 impl<O: Owners> Manager<O> {
-    /// Begins to move what a run has isolated, as far as there are frames to move it to.
+    /// Begins to move the isolated pages of a run, as long as there are target frames.
     pub(super) fn migrate_pages(&mut self, id: RunId, run: &mut CompactControl) {
         let mut pages = core::mem::take(&mut run.migratepages);
-        // As many frames as the batch has pages are looked for each time that there is none left.
+        // Each time the list of frames is empty, look for as many frames as the batch has pages.
         let wanted = pages.len() as u32;
         if !self.era.migrates_oldest_first {
             pages.reverse();
@@ -76,21 +77,20 @@ impl<O: Owners> Manager<O> {
         run.migratepages = pages;
     }
 
-    /// Whether an isolated page can be moved now. Linux waits for locks, and for writes in a synchronous
-    /// run, unless a task compacts for itself; here who cannot have the page at once goes without.
+    /// Whether an isolated page can be moved now. Linux waits for locks, and for writeback in a
+    /// synchronous run that is not direct; here a busy page is skipped.
     fn is_migratable(&self, pfn: Pfn) -> bool {
         let busy = PageFlags::LOCKED
             .with(PageFlags::WRITEBACK)
             .with(PageFlags::PINNED)
             .with(PageFlags::BATCHED);
         let page = &self.mem.pages[pfn.idx()];
-        // `buffer_migrate_folio_norefs`: the journal has a reference to each buffer that is not written yet.
+        // `buffer_migrate_folio_norefs`: the journal holds a reference to each unwritten buffer.
         let held = page.has(PageFlags::METADATA.with(PageFlags::DIRTY));
         !held && !page.flags.any(busy)
     }
 
-    /// Takes the page from its owner and asks the world to copy it. `false`: somebody has pinned it, and
-    /// nothing has changed.
+    /// Unmaps a page and asks the world to copy it. `false`: the page is pinned; nothing changed.
     fn begin_migration(&mut self, id: RunId, pfn: Pfn, frame: Pfn) -> bool {
         debug_assert_eq!(self.mem.pages[pfn.idx()].place, Place::Isolated);
         let Some(young) = self.unmap_for_migration(pfn) else { return false };
@@ -105,8 +105,7 @@ impl<O: Owners> Manager<O> {
         true
     }
 
-    /// Has the owner say that the page is on its way. Whether an entry was young; `None` if the page is
-    /// pinned.
+    /// Makes all entries migration entries. Returns whether one was young; `None`: page is pinned.
     fn unmap_for_migration(&mut self, pfn: Pfn) -> Option<bool> {
         let page = &self.mem.pages[pfn.idx()];
         let (at, mapcount) = (Slot::of(page), page.mapcount);
@@ -128,8 +127,8 @@ impl<O: Owners> Manager<O> {
         Some(unmapped.young)
     }
 
-    /// The world has copied a frame ([`Effect::CopyPage`]), or could not: the page lives in its new
-    /// frame now, or stays where it was. A frame that is not on its way is passed over.
+    /// The world reports the end of a copy ([`Effect::CopyPage`]). If `ok`, the page takes its new
+    /// frame; otherwise it stays where it was. Ignores a frame that is not under migration.
     pub fn copy_done(&mut self, from: Pfn, ok: bool, cpu: Cpu) -> Effects<'_> {
         let page = self.mem.pages.get(from.idx());
         if self.has_cpu(cpu) && page.is_some_and(|page| page.has(PageFlags::MIGRATING)) {
@@ -173,7 +172,7 @@ impl<O: Owners> Manager<O> {
         if let Some(frame) = unused {
             self.mem.free_page(cpu, frame, 0);
         }
-        // Everybody who had it has gone meanwhile.
+        // All users of the page may have gone during the copy.
         let page = &self.mem.pages[home.idx()];
         let cached = page.flags.any(PageFlags::FILE.with(PageFlags::SWAPCACHE));
         if page.mapcount == 0 && !cached {
@@ -183,7 +182,7 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// Gives the page in `from` the frame `to`: everything that says where it is.
+    /// Moves the identity of the page (owner, flags, charge, swap slot) from one frame to another.
     fn take_over(&mut self, from: Pfn, to: Pfn) {
         let old = self.mem.pages[from.idx()].clone();
         let page = &mut self.mem.pages[to.idx()];

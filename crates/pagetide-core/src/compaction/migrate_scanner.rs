@@ -1,12 +1,12 @@
-//! The migrate scanner: finds pages to move, from a zone's beginning upwards.
+//! The migrate scanner: finds movable pages, from a zone's start upwards.
 //!
 //! Linux: `isolate_migratepages`, `isolate_migratepages_block`, `fast_find_migrateblock`,
 //! `suitable_migration_source`, `update_cached_migrate` (mm/compaction.c, 6.1).
 //!
 //! Differs from Linux: there are no locks, so a contended lock never ends a batch early.
 //!
-//! Invariant: a page that was isolated is [`Place::Isolated`], on no list, and counted in
-//! `nr_isolated_*` until it is put back or has moved.
+//! Invariant: an isolated page is [`Place::Isolated`], on no list, and counted in `nr_isolated_*`
+//! until it is put back or has moved.
 
 use super::run::block_start;
 use super::zone_state::{pageblock_end, pageblock_start};
@@ -18,15 +18,14 @@ use crate::page::{Page, PageFlags, Place};
 use crate::units::{Order, Pfn, PAGEBLOCK_NR_PAGES, PAGEBLOCK_ORDER, PAGE_ALLOC_COSTLY_ORDER};
 use crate::vmstat::{Event, NodeStat};
 
-/// Entries of a free list that are looked at for a hint, less with every failure (Linux
-/// `freelist_scan_limit`).
+/// Number of entries a fast search may scan; halves with every failure (`freelist_scan_limit`).
 pub(super) const fn freelist_scan_limit(run: &CompactControl) -> u32 {
     let shift = if run.fast_search_fail < 15 { run.fast_search_fail } else { 15 };
     (COMPACT_CLUSTER_MAX >> shift) + 1
 }
 
 impl<O: Owners> Manager<O> {
-    /// Isolates pages of the next pageblock that may have some. May find none.
+    /// Isolates pages of the next suitable pageblock, if any.
     pub(super) fn isolate_migratepages(&mut self, run: &mut CompactControl) {
         let searched = run.migrate_pfn;
         let mut low = self.fast_find_migrateblock(run);
@@ -43,7 +42,7 @@ impl<O: Owners> Manager<O> {
             }
             looked_at += 1;
             if looked_at > 2 * COMPACT_CLUSTER_MAX {
-                // Nothing worth while here: a step has an end.
+                // Bounds the work of one step.
                 run.migrate_pfn = low;
                 return;
             }
@@ -66,8 +65,8 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// Whether pages of the block may be moved away for this request (Linux
-    /// `suitable_migration_source`): an asynchronous task keeps to its own kind.
+    /// Whether this request may move pages out of the block (Linux `suitable_migration_source`): an
+    /// asynchronous task uses only blocks of its own migrate type.
     fn is_migration_source(&mut self, run: &CompactControl, pfn: u32) -> bool {
         let page = self.mem.pages.get(pfn as usize);
         let is_huge =
@@ -81,8 +80,8 @@ impl<O: Owners> Manager<O> {
         self.compact_zone_of(&run.goal).block_type(Pfn(pfn)) == run.goal.mt
     }
 
-    /// The scanner has reached `end`, the end of a block. The next run begins a block later still: so
-    /// does Linux, which takes the end of the block that begins there.
+    /// Notes that the scanner has reached `end`, the end of a block. The next run starts one block
+    /// later still, as in Linux, which takes the end of the block that starts there.
     fn update_cached_migrate(&mut self, run: &CompactControl, end: u32) {
         if self.era.scans_linearly && run.ignore_skip_hint {
             return;
@@ -96,8 +95,8 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// Looks among the free lists for a block that is partly empty already, early in the zone. Where
-    /// the scanner goes on.
+    /// Searches the free lists for a partly empty block early in the zone. Returns the next
+    /// position.
     fn fast_find_migrateblock(&mut self, run: &mut CompactControl) -> u32 {
         let pfn = run.migrate_pfn;
         let Some(order) = run.goal.order else { return pfn };
@@ -107,7 +106,7 @@ impl<O: Owners> Manager<O> {
         let zone =
             &mut self.mem.nodes[run.goal.zone.node.idx()].zones[usize::from(run.goal.zone.zone)];
         let zone_start = zone.start_pfn.0;
-        // In the middle of a block: it is finished first.
+        // Finish a block that was begun.
         if pfn != zone_start && pfn != pageblock_start(pfn) {
             return pfn;
         }
@@ -115,7 +114,7 @@ impl<O: Owners> Manager<O> {
         if order <= PAGE_ALLOC_COSTLY_ORDER || (run.goal.by == Compactor::Direct && !movable) {
             return pfn;
         }
-        // From the first half of what lies between the scanners, or, once under way, its eighth.
+        // Search the first half of the range between the scanners, later only its first eighth.
         let mut distance = run.free_pfn.saturating_sub(pfn) >> 1;
         if pfn != zone_start {
             distance >>= 2;
@@ -140,7 +139,7 @@ impl<O: Owners> Manager<O> {
                 at = self.mem.pages[at.idx()].next;
             }
             if at.is_some() {
-                // The next search begins behind what this one has seen.
+                // The next search starts after the entries that this one has seen.
                 zone.rotate_free_list(&mut self.mem.pages, at_order, MigrateType::Movable, at);
             }
             at_order -= 1;
@@ -171,23 +170,23 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// Isolates up to 32 pages between two frames of one block (Linux
-    /// `isolate_migratepages_block`).
+    /// Isolates up to 32 pages of one block (Linux `isolate_migratepages_block`).
     fn isolate_migratepages_block(&mut self, run: &mut CompactControl, start: u32, end: u32) {
         if self.is_too_many_isolated(run) {
             run.contended = true;
             return;
         }
         let asynchronous = run.goal.mode == CompactMode::Async;
-        // A task that is in a hurry wants all of a block or nothing.
+        // A direct asynchronous run wants all of a block or nothing.
         let order = run.goal.order.filter(|_| asynchronous && run.is_direct());
         let mut nr_scanned = 0u32;
         let mut nr_isolated = 0u32;
         let mut low = start;
-        // All of a block is fresh, or nothing of it.
+        // A pageblock is either wholly fresh or not at all.
         let is_fresh = self.mem.pages.is_fresh(start as usize);
-        // The block's bit counts once, at its first frame. A search of the free lists has set it already,
-        // so that what it finds is passed over: 6.1 is so, since a fix of that was taken back.
+        // The skip bit is checked once, at the block's first frame. A fast search has set the bit
+        // of the block that it finds, so the block is skipped. So does Linux 6.1: a fix was
+        // reverted.
         let aligned = start.is_multiple_of(PAGEBLOCK_NR_PAGES);
         let linear = self.era.scans_linearly;
         let mut skip_updated = false;
@@ -220,12 +219,12 @@ impl<O: Owners> Manager<O> {
                 low += 1 << page.private;
                 continue;
             }
-            // Compound pages are passed over whole.
+            // Skip a compound page as a whole.
             let compound = page.order > 0 && matches!(page.place, Place::Allocated)
                 || page.has(PageFlags::HEAD);
             let span = if compound { 1 << page.order } else { 1 };
             if !compound && self.is_isolatable(page, run) {
-                // Whoever takes the first page of a block has marked it.
+                // The run that takes the first page of a block sets the block's skip bit.
                 if !core::mem::replace(&mut skip_updated, true)
                     && low.is_multiple_of(PAGEBLOCK_NR_PAGES)
                     && !run.ignore_skip_hint
@@ -254,7 +253,7 @@ impl<O: Owners> Manager<O> {
             }
         }
         low = low.min(end);
-        // Nothing here for anybody, or nothing more.
+        // The block has no pages for any run, or no more pages.
         if low == end && (nr_isolated == 0 || run.rescan) {
             let marks = if linear { !run.ignore_skip_hint } else { aligned && !skip_updated };
             if marks {
@@ -269,7 +268,7 @@ impl<O: Owners> Manager<O> {
         run.migrate_pfn = low;
     }
 
-    /// Half of what is on the lists is off them already: others migrate or reclaim.
+    /// Whether more pages are isolated than half of those on the lists.
     fn is_too_many_isolated(&self, run: &CompactControl) -> bool {
         let stats = &self.nodes[run.goal.zone.node.idx()].stats;
         let of = |stat: NodeStat| stats[stat as usize];
@@ -281,12 +280,11 @@ impl<O: Owners> Manager<O> {
         isolated > lists / 2
     }
 
-    /// Whether a page can be taken off its list to be moved.
     fn is_isolatable(&self, page: &Page, run: &CompactControl) -> bool {
         if !page.place.is_lru() || page.flags.any(PageFlags::PINNED.with(PageFlags::BATCHED)) {
             return false;
         }
-        // Who may not enter a file system cannot move its pages.
+        // Moving a file page can enter the file system, which needs `Gfp::FS`.
         if page.has(PageFlags::FILE) && !run.goal.gfp.has(Gfp::FS) {
             return false;
         }
@@ -298,7 +296,7 @@ impl<O: Owners> Manager<O> {
         if asynchronous && self.era.leaves_dirty_metadata && page.has(dirty_metadata) {
             return false;
         }
-        // Only who may wait for writes takes what is being written.
+        // Only a run that may wait for writes takes pages under writeback.
         let waits = match run.goal.mode {
             CompactMode::Async => false,
             CompactMode::SyncLight => self.era.light_runs_take_writeback,
@@ -316,14 +314,12 @@ impl<O: Owners> Manager<O> {
         run.migratepages.push(pfn);
     }
 
-    /// Puts pages back that will not be moved.
     pub(super) fn putback_migratepages(&mut self, run: &mut CompactControl) {
         while let Some(pfn) = run.migratepages.pop() {
             self.putback_isolated(pfn);
         }
     }
 
-    /// Puts one isolated page back on its list.
     pub(super) fn putback_isolated(&mut self, pfn: Pfn) {
         let page = &mut self.mem.pages[pfn.idx()];
         page.place = Place::Allocated;
@@ -333,7 +329,7 @@ impl<O: Owners> Manager<O> {
     }
 }
 
-/// Where an isolated page is counted.
+/// The counter of an isolated page.
 pub(super) const fn isolated_stat(page: &Page) -> NodeStat {
     if page.is_file_lru() {
         NodeStat::NrIsolatedFile

@@ -1,18 +1,17 @@
-//! Compaction: moving pages together so that free memory comes in large blocks.
+//! Compaction: moves pages so that free memory forms large blocks.
 //!
-//! Linux: mm/compaction.c (6.1; 4.5 in compaction_4_5.rs). Two scanners walk a zone towards each other:
-//! one from its beginning, for pages that can be moved, one from its end, for free frames to move them
-//! to. A [`CompactControl`] is the state of a run over one zone. `migrate_scanner`, `free_scanner` and
-//! `migrate` do its work; `suitable` decides whether compacting the zone can help; `defer` decides how
-//! long a zone is left alone after a failure. `direct` is the entry for the allocating task,
-//! `kcompactd` the entry for the daemon.
+//! Linux: mm/compaction.c (6.1; 4.5 in compaction_4_5.rs). Two scanners walk a zone towards each
+//! other: one from its start, for movable pages, one from its end, for free target frames.
+//! A [`CompactControl`] is the state of a run over one zone. `migrate_scanner`, `free_scanner` and
+//! `migrate` do its work. `suitable` decides whether compacting a zone can help. `defer` decides
+//! how long a zone is skipped after a failure. `direct` is the entry point of the allocating task,
+//! `kcompactd` that of the daemon.
 //!
-//! Differs from Linux: copies are made by the world, between two steps, while the pages have no
-//! entries; no lock and no reference of another CPU can make a migration fail, so fewer migrations
-//! fail.
+//! Differs from Linux: the world copies between two steps, while the pages have no entries. No lock
+//! or reference of another CPU makes a migration fail, so fewer migrations fail.
 //!
-//! Invariant: every frame that is [`Place::Isolated`](crate::page::Place::Isolated) between two steps
-//! is on a run's list of free frames, or is being migrated, or is the target of such a page.
+//! Invariant: between two steps, every [`Place::Isolated`](crate::page::Place::Isolated) frame is
+//! on a run's list of free frames, or is under migration, or is the target of a migration.
 
 mod compaction_4_5;
 pub(crate) mod defer;
@@ -38,35 +37,35 @@ use crate::units::{Order, Pfn};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-/// Pages isolated at a time (Linux `COMPACT_CLUSTER_MAX`).
+/// Maximum number of pages isolated at a time (Linux `COMPACT_CLUSTER_MAX`).
 pub(crate) const COMPACT_CLUSTER_MAX: u32 = 32;
 
-/// What may be waited for (Linux `enum migrate_mode`).
+/// What a run may wait for (Linux `enum migrate_mode`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, State)]
 pub(crate) enum CompactMode {
-    /// Nothing; gives up when somebody else wants the CPU.
+    /// Nothing; stops if another task wants the CPU.
     Async,
-    /// Locks, but no writes.
+    /// Locks, but not writeback.
     SyncLight,
-    /// Everything.
+    /// Locks and writeback.
     Sync,
 }
 
-/// How a run, or an attempt over several zones, ended (Linux `enum compact_result`, in its order: of
-/// several zones the largest counts).
+/// Result of a run, or of an attempt over several zones: the largest of their results (Linux `enum
+/// compact_result`, in its order).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, State)]
 pub(crate) enum CompactResult {
-    /// Too little free memory to move anything to.
+    /// Too few free frames as migration targets.
     Skipped,
-    /// Tried in vain not long ago.
+    /// Skipped because of recent failures.
     Deferred,
-    /// More to do.
+    /// The run must go on.
     Continue,
-    /// The whole zone was scanned, and there is no block.
+    /// The whole zone was scanned without making a block.
     Complete,
-    /// The scanners met, having begun in the middle.
+    /// The scanners met, but the run started in the middle of the zone.
     PartialSkipped,
-    /// Gave up for somebody else's sake.
+    /// Stopped in favour of other tasks.
     Contended,
     /// There is a block.
     Success,
@@ -86,38 +85,32 @@ impl CompactResult {
         }
     }
 }
-
-/// Who compacts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, State)]
 pub(crate) enum Compactor {
-    /// An allocating task.
     Direct,
-    /// kswapd, as it did up to 4.5.
+    /// kswapd, up to Linux 4.5.
     Kswapd,
     /// kcompactd, for a request.
     Kcompactd,
     /// kcompactd, to keep fragmentation low.
     Proactive,
-    /// Who wrote to `vm.compact_memory`.
+    /// A write to `vm.compact_memory`.
     Explicit,
 }
 
-/// What a run is to achieve.
 #[derive(Clone, Copy, Debug, State)]
 pub(crate) struct Goal {
-    /// The zone.
     pub zone: ZoneRef,
-    /// A free block of this order; `None`: everything moved that can be.
+    /// Order of the wanted free block; `None`: move every movable page.
     pub order: Option<Order>,
-    /// Type of the request.
+    /// Migrate type of the request.
     pub mt: MigrateType,
-    /// What the request may do.
     pub gfp: Gfp,
     pub mode: CompactMode,
     pub flags: AllocFlags,
     pub highest_zoneidx: usize,
     pub by: Compactor,
-    /// From end to end, blocks of any type, whatever the skip bits say.
+    /// Scan the zone from end to end, take blocks of any type, ignore skip bits.
     pub thorough: bool,
 }
 
@@ -125,31 +118,31 @@ pub(crate) struct Goal {
 #[derive(Clone, Debug, State)]
 pub(crate) struct CompactControl {
     pub goal: Goal,
-    /// Next frame of the migrate scanner, which goes up.
+    /// Next frame of the migrate scanner, which moves up.
     migrate_pfn: u32,
-    /// Where the free scanner goes on, downwards by pageblock.
+    /// Next frame of the free scanner, which moves down by pageblocks.
     free_pfn: u32,
-    /// Began at the zone's beginning.
+    /// The run started at the zone's start.
     whole_zone: bool,
     ignore_skip_hint: bool,
-    /// Order at which the search of the free lists goes on.
+    /// Order at which the next fast search starts.
     search_order: Order,
-    /// Searches of the free lists in a row that found nothing.
+    /// Failed fast searches in a row.
     fast_search_fail: u32,
-    /// Lowest block that a search of the free lists has jumped over.
+    /// Lowest block that a fast search has jumped over.
     fast_start: FastStart,
-    /// The pageblock under the scanner is done to its end, whatever fails.
+    /// Scan the present pageblock to its end, even after failures.
     rescan: bool,
     /// Free frames to move pages to.
     freepages: VecDeque<Pfn>,
-    /// Isolated pages, not yet on their way.
+    /// Isolated pages whose migration has not begun.
     migratepages: Vec<Pfn>,
-    /// Pages on their way: from, to.
+    /// Pages being copied: from, to.
     in_flight: Vec<(Pfn, Pfn)>,
-    /// Of the present batch.
+    /// Failed migrations of the present batch.
     nr_failed: u32,
     out_of_frames: bool,
-    /// Where the last batch began that freed something, if per-CPU lists may hold that.
+    /// Start of the last batch that may have freed pages to per-CPU lists.
     last_migrated: Option<u32>,
     batch_start: u32,
     update_cached: bool,
@@ -158,11 +151,11 @@ pub(crate) struct CompactControl {
     captured: Option<Pfn>,
     pub migrate_scanned: u64,
     pub free_scanned: u64,
-    /// Its owner is gone: it only waits for its copies.
+    /// The task has given up the run, which waits only for its copies.
     abandoned: bool,
 }
 
-/// The lowest block that the search for sources has jumped over, to come back to.
+/// The lowest block that fast searches have jumped over; the scanner returns to it once.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, State)]
 enum FastStart {
     None,
@@ -172,8 +165,6 @@ enum FastStart {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, State)]
 enum Stage {
-    /// Find something to move.
     Isolate,
-    /// A batch is being copied.
     Migrating,
 }

@@ -1,12 +1,11 @@
 //! One run over one zone, batch by batch.
 //!
-//! Linux: `compact_zone`, `compact_finished` (mm/compaction.c; 6.1, and 4.5 by [`CompactionPolicy`]). A
-//! step finds up to 32 pages and begins to migrate them; the next step goes on after their copies. The
-//! machine keeps the runs, not the task or daemon that compacts: a task may be killed between any two
-//! steps, and its run then puts all pages back.
+//! Linux: `compact_zone`, `compact_finished` (mm/compaction.c; 6.1, and 4.5 by the
+//! [era](crate::era)). A step isolates up to 32 pages and begins to migrate them; the next step
+//! continues after their copies. The machine keeps the runs, not the task or daemon that compacts:
+//! a task can be killed between any two steps, and its run then puts all pages back.
 //!
-//! Invariant: a run in the table has a zone of its own goal only; `in_flight` is empty in stage
-//! `Isolate`.
+//! Invariant: all frames of a run are in its goal's zone; `in_flight` is empty in stage `Isolate`.
 
 mod steps;
 
@@ -21,24 +20,24 @@ use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-/// Pageblocks without anything to move that one step passes over.
+/// Number of pageblocks without movable pages that one step may pass.
 const BLOCKS_A_STEP: u32 = COMPACT_CLUSTER_MAX;
 
-/// A run in the machine's table.
+/// Index of a run in the machine's table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, State)]
 pub(crate) struct RunId(pub u32);
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RunEnd {
     pub result: CompactResult,
-    /// The block that the run has kept for its task.
+    /// The free block that the run has kept for its task.
     pub captured: Option<Pfn>,
     pub migrate_scanned: u64,
     pub free_scanned: u64,
 }
 
 impl RunEnd {
-    /// The end of a run that went with its owner.
+    /// Result of a run that was abandoned or belongs to another task.
     const GIVEN_UP: RunEnd = RunEnd {
         result: CompactResult::Contended,
         captured: None,
@@ -47,7 +46,6 @@ impl RunEnd {
     };
 }
 
-/// All runs.
 #[derive(Clone, Debug, Default, State)]
 pub(crate) struct Compactions {
     runs: Vec<Option<(Asker, Box<CompactControl>)>>,
@@ -64,18 +62,19 @@ impl Compactions {
         RunId(at as u32)
     }
 
-    /// Frames on the way, and where they go.
+    /// Pages under migration, and their target frames.
     pub(crate) fn in_flight(&self) -> impl Iterator<Item = (Pfn, Pfn)> + '_ {
         self.runs.iter().flatten().flat_map(|(_, run)| run.in_flight.iter().copied())
     }
 
-    /// Frames taken out of the free lists and not in use: free ones, and first frames of captured blocks.
+    /// Frames neither free nor in use: targets, and the first frames of captured blocks.
     pub(crate) fn idle_frames(&self) -> impl Iterator<Item = Pfn> + '_ {
         let runs = self.runs.iter().flatten();
         runs.flat_map(|(_, run)| run.freepages.iter().chain(&run.captured).copied())
     }
 
-    /// A copy is over, one way or the other. A frame that is not needed goes to the run's list.
+    /// Notes the end of a copy. An `unused` target frame (failed copy) returns to the run's list;
+    /// if the run was abandoned, it is returned to the caller to be freed.
     pub(super) fn copy_ended(&mut self, id: RunId, from: Pfn, unused: Option<Pfn>) -> Option<Pfn> {
         let Some(Some((_, run))) = self.runs.get_mut(id.0 as usize) else { return unused };
         run.in_flight.retain(|&(page, _)| page != from);
@@ -143,7 +142,7 @@ pub(super) const fn scanners_met(run: &CompactControl) -> bool {
     run.free_pfn >> PAGEBLOCK_ORDER <= run.migrate_pfn >> PAGEBLOCK_ORDER
 }
 
-/// First frame behind the pageblock of `pfn`, at most the zone's end.
+/// First frame after the pageblock of `pfn`, at most the zone's end.
 pub(super) fn block_end_in(zone: &Zone, pfn: u32) -> u32 {
     u64::from(pageblock_end(pfn)).min(zone.end_pfn()) as u32
 }

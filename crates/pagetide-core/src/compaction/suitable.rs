@@ -1,7 +1,7 @@
-//! The test whether compacting a zone can help.
+//! Decides whether compacting a zone can help.
 //!
-//! Linux: `compaction_suitable`, `__compaction_suitable` (mm/compaction.c, 6.1). Pages need free
-//! frames to go to, and a zone that is merely short of memory needs reclaim instead.
+//! Linux: `compaction_suitable`, `__compaction_suitable` (mm/compaction.c, 6.1). Migration needs
+//! free target frames. A zone without enough free memory needs reclaim instead.
 
 use super::compaction_4_5::suitable_4_5;
 use super::fragmentation::fragmentation_index;
@@ -13,13 +13,13 @@ use crate::units::{Order, PAGE_ALLOC_COSTLY_ORDER};
 use crate::watermark::{zone_watermark_ok, zone_watermark_ok_free};
 use crate::zone::Zone;
 
-/// Free pages beyond a mark that a run needs to work with (Linux `compact_gap`).
+/// Free pages that a run needs above a watermark (Linux `compact_gap`).
 pub(crate) const fn compact_gap(order: Order) -> u64 {
     2 << order
 }
 
-/// Continue if a run for a block of `order` may help, else Success (there is one) or Skipped.
-/// `flags` names the mark that the block must leave standing.
+/// `Continue` if a run for a block of `order` can help, `Success` if a block is free, else
+/// `Skipped`. `flags` names the watermark that the allocation must respect.
 pub(crate) fn compaction_suitable(
     zone: &Zone,
     config: &Config,
@@ -31,7 +31,7 @@ pub(crate) fn compaction_suitable(
     suitable_with(zone, config, era, order, flags, highest_zoneidx, zone.free_pages_counted())
 }
 
-/// As [`compaction_suitable`], if `free` pages were free.
+/// Like [`compaction_suitable`], but assumes that `free` pages are free.
 pub(crate) fn suitable_with(
     zone: &Zone,
     config: &Config,

@@ -1,7 +1,7 @@
-//! A task that writes 1 to `vm.compact_memory`: compacts every zone, from end to end.
+//! A write of 1 to `vm.compact_memory`: compacts every zone from end to end.
 //!
-//! Linux: `sysctl_compaction_handler`, `compact_nodes`, `compact_node` (6.1). The writer does the work
-//! itself and returns when it is done.
+//! Linux: `sysctl_compaction_handler`, `compact_nodes`, `compact_node` (6.1). The task does the
+//! work.
 //!
 //! Invariant: a node's zones are compacted once each, lowest first.
 
@@ -16,7 +16,7 @@ use crate::outcome::Outcome;
 use crate::owners::Owners;
 use crate::units::{Asker, Cpu, NodeId};
 
-/// The write in progress.
+/// State of a write to `vm.compact_memory`.
 #[derive(Clone, Debug, Default)]
 pub struct CompactMemory {
     began: bool,
@@ -26,7 +26,7 @@ pub struct CompactMemory {
 }
 
 impl<O: Owners> Manager<O> {
-    /// The write is given up: its run goes back.
+    /// The task gives up the write: abandons its run.
     pub(crate) fn compact_memory_given_up(&mut self, state: &CompactMemory, by: Asker, cpu: Cpu) {
         if let Some(run) = state.run {
             self.run_given_up(run, by, cpu);

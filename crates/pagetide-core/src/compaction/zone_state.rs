@@ -1,4 +1,4 @@
-//! The compaction state of a zone: positions of the scanners, pageblocks to skip, and deferral.
+//! Compaction state of a zone: scanner positions, skip bits of pageblocks, and deferral.
 //!
 //! Linux: the `compact_*` fields of `struct zone` and the pageblock bit `PB_migrate_skip` (6.1).
 //!
@@ -15,21 +15,22 @@ use crate::zone::Zone;
 use alloc::vec;
 use alloc::vec::Vec;
 
-/// Compaction's memory of one zone.
+/// What compaction remembers about one zone.
 #[derive(Clone, Debug, State)]
 pub struct ZoneCompaction {
-    /// Where the migrate scanner goes on: asynchronous runs, synchronous runs.
+    /// Start of the migrate scanner: asynchronous runs, synchronous runs.
     pub(super) cached_migrate: [u32; 2],
-    /// Where the free scanner goes on.
+    /// Start of the free scanner.
     pub(super) cached_free: u32,
-    /// Lowest block worth a look when skip bits were last forgotten; 0 until then, as in Linux, so that
-    /// no run counts as one over the whole zone before.
+    /// Lowest suitable block when the skip bits were last cleared. 0 before that, as in Linux, so
+    /// that no run counts as one over the whole zone.
     pub(super) init_migrate: u32,
-    /// Highest such block for free frames; 0 until then, so that every search counts as a first one.
+    /// Highest suitable block for free frames. 0 at first, so that every search counts as a first
+    /// one.
     pub(super) init_free: u32,
-    /// Requests of `order_failed` or more since the last failure.
+    /// Requests of order `order_failed` or higher since the last failure.
     pub(super) considered: u32,
-    /// log2 of the requests to let pass.
+    /// log2 of the number of requests to defer.
     pub(super) defer_shift: u32,
     /// Lowest order that has failed.
     pub(super) order_failed: Order,
@@ -44,7 +45,7 @@ pub(super) const fn pageblock_start(pfn: u32) -> u32 {
     pfn & !(PAGEBLOCK_NR_PAGES - 1)
 }
 
-/// First frame behind the pageblock of `pfn`, which is below 2^29.
+/// First frame after the pageblock of `pfn`, which is below 2^29.
 pub(super) const fn pageblock_end(pfn: u32) -> u32 {
     pageblock_start(pfn) + PAGEBLOCK_NR_PAGES
 }
@@ -67,7 +68,7 @@ impl ZoneCompaction {
         state
     }
 
-    /// Both scanners begin at the ends again (Linux `reset_cached_positions`).
+    /// Moves both scanners to the ends of the zone (Linux `reset_cached_positions`).
     pub(super) fn reset_positions(&mut self, start: u32, end: u64) {
         self.cached_migrate = [start; 2];
         self.cached_free = pageblock_start((end.max(1) - 1) as u32).max(start);
@@ -83,13 +84,13 @@ impl ZoneCompaction {
         self.skip[word] & bit != 0
     }
 
-    /// Marks the pageblock of `pfn` as not worth a look.
+    /// Makes runs skip the pageblock of `pfn`.
     pub(super) fn set_skip(&mut self, pfn: u32) {
         let (word, bit) = self.bit(pfn);
         self.skip[word] |= bit;
     }
 
-    /// Pageblocks that are skipped.
+    /// Number of pageblocks with a skip bit.
     pub fn nr_skipped(&self) -> u32 {
         self.skip.iter().map(|word| word.count_ones()).sum()
     }
@@ -101,10 +102,10 @@ impl ZoneCompaction {
 }
 
 impl Zone {
-    /// Forgets what compaction has found not worth a look, if a task's run has been through the zone
-    /// since (Linux `__reset_isolation_suitable`). Looks at every eighth frame of a block from both ends:
-    /// a block keeps its bit if it has nothing to move and nothing free. The scanners begin at the
-    /// outermost blocks that have.
+    /// Clears skip bits if a direct run has finished since the last time (Linux
+    /// `__reset_isolation_suitable`). Checks every eighth frame of each block, from both ends of
+    /// the zone: a block keeps its bit if it has neither movable nor free pages. The scanners then
+    /// start at the outermost suitable blocks.
     pub(crate) fn reset_isolation_suitable(&mut self, pages: &PageArray, era: &Era) {
         if era.scans_linearly {
             return self.reset_isolation_suitable_4_5();
@@ -134,13 +135,13 @@ impl Zone {
             down -= PAGEBLOCK_NR_PAGES;
         }
         if lowest >= highest {
-            // Nothing was found: no distance is left between them.
+            // No suitable block was found: let the scanners start where they meet.
             self.compaction.cached_migrate = [up; 2];
             self.compaction.cached_free = down;
         }
     }
 
-    /// Whether a block can be a place to begin at; clears its bit (Linux `__reset_isolation_pfn`).
+    /// Whether a scanner can start here; clears the skip bit (Linux `__reset_isolation_pfn`).
     fn is_worth_a_look(&mut self, pages: &PageArray, pfn: u32, source: bool, target: bool) -> bool {
         if source && target && !self.compaction.is_skipped(pfn) {
             return true;
@@ -166,7 +167,7 @@ mod tests {
     use crate::node::{NodeSpec, ZoneSpec};
     use crate::page_alloc::Memory;
 
-    /// 32 pageblocks, of which the first four are the kernel's and the rest is free.
+    /// 32 pageblocks: the kernel uses the first four, the others are free.
     fn memory() -> Memory {
         let pages = 32 * u64::from(PAGEBLOCK_NR_PAGES);
         let mut spec = NodeSpec::x86_64(pages << 12, 0, 0);
@@ -187,7 +188,7 @@ mod tests {
         }
         let marked = zone.compaction.nr_skipped();
         zone.reset_isolation_suitable(pages, &Era::default());
-        assert_eq!(zone.compaction.nr_skipped(), marked, "no task's run has been through");
+        assert_eq!(zone.compaction.nr_skipped(), marked, "no direct run has finished");
         zone.compaction.blockskip_flush = true;
         zone.reset_isolation_suitable(pages, &Era::default());
         let left = zone.compaction.nr_skipped();

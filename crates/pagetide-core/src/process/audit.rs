@@ -1,4 +1,4 @@
-//! The audit of processes and files against the pages that they have.
+//! Audit of the process layer: checks processes and files against their pages.
 //!
 //! Linux: `check_mm`, `VM_BUG_ON_PAGE` on mapcounts, and invariants that Linux does not check.
 
@@ -12,7 +12,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 impl Machine {
-    /// Entries, blocks of kernel memory, page caches, tasks of groups.
+    /// Checks entries, kernel blocks, page caches, tasks of groups, and ids.
     pub(super) fn audit_processes(&self) -> Result<(), Violation> {
         self.audit_mappings()?;
         self.audit_huge_mappings()?;
@@ -24,7 +24,7 @@ impl Machine {
         self.audit_ids()
     }
 
-    /// Ids are free exactly when nothing is left of what they named; those who live are known, by age.
+    /// An id is free exactly if its object is gone; living address spaces are listed by age.
     fn audit_ids(&self) -> Result<(), Violation> {
         let owners = &self.owners;
         let gone = [
@@ -35,24 +35,22 @@ impl Machine {
         for (name, mut gone, ids) in gone {
             for id in ids.free() {
                 let was = gone.get_mut(id as usize).map(core::mem::take);
-                check!(was == Some(true), "{name}{id} is free twice, or in use");
+                check!(was == Some(true), "{name}{id} is on the free list twice, or in use");
             }
-            check!(!gone.contains(&true), "an id of a {name} that is gone is not free");
+            check!(!gone.contains(&true), "the id of a removed {name} is not free");
         }
         let ages: Vec<u64> = owners.living.iter().map(|mm| owners.mms[mm.idx()].born).collect();
-        check!(ages.is_sorted(), "address spaces are not in order of their age");
+        check!(ages.is_sorted(), "address spaces are not sorted by age");
         let living = owners.mms.iter().filter(|mm| !mm.exited).count();
-        check!(ages.len() == living, "{living} address spaces live, {} are known", ages.len());
+        check!(ages.len() == living, "{living} living address spaces, {} are listed", ages.len());
         Ok(())
     }
-
-    /// Groups know how many tasks they have.
     fn audit_tasks(&self) -> Result<(), Violation> {
         let mut tasks = vec![0u32; self.memcgs.len()];
         let dying = self.owners.mms.iter().filter(|mm| mm.oom_victim && !mm.exited).count();
         let known = self.owners.dying.iter().map(|mm| &self.owners.mms[mm.idx()]);
         let known = known.filter(|mm| mm.oom_victim && !mm.exited).count();
-        check!(dying == known, "{dying} victims of the OOM killer live, {known} are known");
+        check!(dying == known, "{dying} living OOM victims, {known} are listed");
         let alive = self.owners.mms.iter().filter(|mm| !mm.exited);
         alive.for_each(|mm| tasks[mm.memcg.idx()] += 1);
         for (id, (group, found)) in self.memcgs.iter().zip(tasks).enumerate() {
@@ -61,10 +59,10 @@ impl Machine {
         Ok(())
     }
 
-    /// The nodes of files' trees are objects in use.
+    /// The nodes of the files' trees are objects in use.
     fn audit_tree_nodes(&self) -> Result<(), Violation> {
         for (id, file) in self.owners.files.iter().enumerate() {
-            check!(file.bits_are_right(), "file{id}: the bits of its tree are not of its slots");
+            check!(file.bits_are_right(), "file{id}: tree bits and slots disagree");
             for node in file.node_objects() {
                 self.audit_in_use(node, &format!("a tree node of file{id}"))?;
             }
@@ -76,19 +74,18 @@ impl Machine {
         Ok(())
     }
 
-    /// The entries of a huge page are those of its region, all of them, in order; and no entry is for a
-    /// page behind another first page.
+    /// The 512 entries of its region map a huge page, in order; no other entry maps a tail page.
     fn audit_huge_mappings(&self) -> Result<(), Violation> {
         let mut heads = 0;
         for (head, page) in self.mem.pages.opened().filter(|(_, page)| page.has(PageFlags::HEAD)) {
             if page.mapcount == 0 {
-                // Pinned, and let go of by its owner.
+                // Pinned, and unmapped by its owner.
                 continue;
             }
             heads += 1;
             let (vma, start) = (&self.owners.vmas[page.mapping as usize], u64::from(page.index));
             check!(start.is_multiple_of(HPAGE_PMD_NR), "{head:?}: at page {start} of a mapping");
-            check!(vma.has_region(start), "{head:?}: reaches out of its mapping");
+            check!(vma.has_region(start), "{head:?}: extends beyond its mapping");
             for (pte, pfn) in vma.region(start).iter().zip(head.0..) {
                 check!(
                     pte.is_present() && pte.is_dirty() && pte.pfn() == Pfn(pfn),
@@ -96,7 +93,7 @@ impl Machine {
                 );
             }
             let table = vma.tables[self.mem.page_size.table_of(start)];
-            check!(table.is_some(), "{head:?}: no table to split with");
+            check!(table.is_some(), "{head:?}: no page table for a split");
         }
         let entries: u64 = self.owners.vmas.iter().map(|vma| self.nr_huge_entries(&vma.ptes)).sum();
         let found = heads * HPAGE_PMD_NR;
@@ -115,7 +112,6 @@ impl Machine {
         ptes.iter().filter(is_huge).count() as u64
     }
 
-    /// Page-table entries against page descriptors.
     fn audit_mappings(&self) -> Result<(), Violation> {
         let pages = &self.mem.pages;
         let mut mapcounts = vec![0u32; pages.len()];
@@ -135,7 +131,7 @@ impl Machine {
                     present += 1;
                     let pfn = pte.pfn();
                     let page = &pages[pfn.idx()];
-                    // Of a huge page the first entry counts; the others are checked with it.
+                    // The first entry of a huge page counts; the others are checked with it.
                     if page.place == Place::HugeTail {
                         continue;
                     }
@@ -147,7 +143,7 @@ impl Machine {
                     match vma.backing {
                         Backing::Anon => check!(
                             page.has(PageFlags::ANON) && page.mapping as usize == id,
-                            "vma {id} page {at}: {pfn:?} belongs to somebody else"
+                            "vma {id} page {at}: {pfn:?} has another owner"
                         ),
                         Backing::File(file) => check!(
                             self.owners.files[file.idx()].get(at as u32) == Some(pfn),
@@ -179,19 +175,17 @@ impl Machine {
         }
         Ok(())
     }
-
-    /// Blocks of kernel memory against their descriptors.
     fn audit_kernel_blocks(&self) -> Result<(), Violation> {
         for (id, mm) in self.owners.mms.iter().enumerate() {
             check!(
                 !mm.exited || mm.kernel_blocks.is_empty(),
-                "mm{id} is gone and holds kernel memory"
+                "mm{id} has ended but holds kernel memory"
             );
             for (at, pfn) in mm.kernel_blocks.iter().enumerate() {
                 let page = &self.mem.pages[pfn.idx()];
                 check!(
                     page.mapping as usize == id && page.index as usize == at,
-                    "mm{id} block {at}: {pfn:?} belongs to somebody else"
+                    "mm{id} block {at}: {pfn:?} has another owner"
                 );
                 check!(
                     page.place == Place::Allocated && page.flags == PageFlags::EMPTY,
@@ -202,7 +196,7 @@ impl Machine {
         Ok(())
     }
 
-    /// Page-cache slots and dirty tags against page descriptors.
+    /// Page-cache slots and dirty tags agree with page descriptors.
     fn audit_page_cache(&self) -> Result<(), Violation> {
         let pages = &self.mem.pages;
         let mut nr_file = 0;
@@ -229,12 +223,12 @@ impl Machine {
                 dirty += 1;
                 let marked =
                     file.get(index).is_some_and(|pfn| pages[pfn.idx()].has(PageFlags::DIRTY));
-                check!(marked, "file{id} page {index} is tagged dirty, its page is not");
+                check!(marked, "file{id} page {index} is tagged dirty, but its page is clean");
             }
             check!(dirty == file.nr_dirty, "file{id}: {} dirty, {dirty} found", file.nr_dirty);
             let queued = self.owners.writeback.nr_queued(FileId(id as u32));
             check!(queued <= 1, "file{id} is queued for writeback {queued} times");
-            check!(dirty == 0 || queued == 1, "file{id} is dirty, not queued for writeback");
+            check!(dirty == 0 || queued == 1, "file{id} is dirty, but not queued for writeback");
         }
         let by_page = pages.opened().filter(|(_, page)| page.has(PageFlags::FILE)).count() as u64;
         check!(by_page == nr_file, "{by_page} file pages, {nr_file} in page caches");
@@ -243,7 +237,7 @@ impl Machine {
                 let file = &self.owners.files[FileId(page.mapping).idx()];
                 check!(
                     file.next_dirty(page.index) == Some(page.index),
-                    "pfn{at} is dirty, untagged"
+                    "pfn{at} is dirty, but not tagged"
                 );
             }
         }

@@ -1,17 +1,19 @@
-//! Buffer heads: what a file system keeps for each page of a file that somebody has written.
+//! Buffer heads: one object per file page that was written at least once.
 //!
-//! Linux: `create_empty_buffers`, `alloc_page_buffers`, `try_to_free_buffers` (fs/buffer.c, 6.1) under ext4 with
-//! blocks of a page. write() and the first store through a mapping (`block_page_mkwrite`) give a page its buffer head
-//! before it is dirty; reading does not. It is an object of the cache `buffer_head`, 104 bytes, charged to the
-//! group that pays for the page. The page keeps it when it is clean again, and loses it when it leaves the page
-//! cache: by reclaim, invalidation or truncation.
+//! Linux: `create_empty_buffers`, `alloc_page_buffers`, `try_to_free_buffers` (fs/buffer.c, 6.1),
+//! for ext4 with page-sized blocks. write() and the first store through a mapping
+//! (`block_page_mkwrite`) give a page its buffer head before the page becomes dirty; reading does
+//! not. The object comes from the cache `buffer_head`, has 104 bytes, and is charged to the page's
+//! group. The page keeps its buffer head when it is clean again, and loses it when it leaves the
+//! page cache: by reclaim, invalidation or truncation.
 //!
-//! Differs from Linux: where no memory can be had for it there is none (`__GFP_NOFAIL`); where there is no room under
-//! a limit its group is charged beyond it, as there. A page larger than 4 KiB has one. ext4 has no journal here, so
-//! that jbd2 keeps nothing. The objects of the extent status tree, one for a run of blocks, are left out.
+//! Differences from Linux: if no memory is available, the page gets no buffer head (Linux:
+//! `__GFP_NOFAIL`). If the group is at its limit, it is charged beyond the limit, as in Linux. A
+//! page larger than 4 KiB has one buffer head. ext4 has no journal here, so jbd2 keeps nothing.
+//! Objects of the extent status tree (one for a run of blocks) are left out.
 //!
-//! Invariant: a page with [`PRIVATE`](crate::page::PageFlags::PRIVATE) is of a file, and its `private` is the place
-//! of its object in the table; no other place is in use.
+//! Invariant: a page with [`PRIVATE`](crate::page::PageFlags::PRIVATE) is a file page and its
+//! `private` is the index of its object in the table; no other index is in use.
 
 mod attach;
 
@@ -19,8 +21,6 @@ use crate::digest::State;
 use crate::slab::call::KmemAlloc;
 use crate::slab::Object;
 use alloc::vec::Vec;
-
-/// The buffer heads of all pages.
 #[derive(Clone, Debug, Default, State)]
 pub(crate) struct BufferHeads {
     table: Vec<Object>,
@@ -47,17 +47,16 @@ impl BufferHeads {
     }
 }
 
-/// A task on its way to a buffer head for the page that it is to write.
+/// State of a task that needs a buffer head for the page that it writes.
 #[derive(Clone, Debug, Default, State)]
 pub(super) struct BufferWanted {
-    /// It is being asked for.
     asked: Option<KmemAlloc>,
-    /// Page for which there is none to be had.
+    /// Page that must go without a buffer head because none can be allocated.
     without: Option<u32>,
 }
 
 impl BufferWanted {
-    /// Whether the task asks for one, and has to go on with that.
+    /// Whether an allocation is in progress and must be continued.
     pub fn is_asking(&self) -> bool {
         self.asked.is_some()
     }

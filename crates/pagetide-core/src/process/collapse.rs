@@ -1,16 +1,16 @@
-//! A region of small anonymous pages becomes a huge page.
+//! Collapse: a region of small anonymous pages becomes a huge page.
 //!
 //! Linux: mm/khugepaged.c `hpage_collapse_scan_pmd`, `alloc_charge_hpage`, `collapse_huge_page`,
-//! `__collapse_huge_page_swapin`, `__collapse_huge_page_isolate` (6.1). The region is judged, what of it is in swap
-//! is read back, a huge page is got, the region is judged again, copied, and its small pages are freed. khugepaged
-//! ([`super::khugepaged`]) keeps to its limits: few enough holes, up to `max_ptes_swap` pages in swap, and recently
-//! used pages among the others. MADV_COLLAPSE ([`super::madvise_collapse`]) has no limits; at least one page must be
-//! writable for both.
+//! `__collapse_huge_page_swapin`, `__collapse_huge_page_isolate` (6.1). The steps: check the
+//! region, read its swapped pages, allocate a huge page, check the region again, copy it, free its
+//! small pages. khugepaged ([`super::khugepaged`]) has limits: at most `max_ptes_none` holes, at
+//! most `max_ptes_swap` pages in swap, and some recently used pages. MADV_COLLAPSE
+//! ([`super::madvise_collapse`]) has no limits. Both need at least one writable page.
 //!
-//! Differences from Linux: it has the huge page before it reads from swap; here it reads first, and asks for the huge
-//! page then. For each page of a region the cost is one descriptor (`compact_scanned`).
+//! Differences from Linux: Linux allocates the huge page before it reads from swap; here the read
+//! comes first. Each page of a region costs one scanned descriptor (`compact_scanned`).
 //!
-//! Invariant: between two steps nothing is held but what the request for the huge page holds.
+//! Invariant: between two steps only the request for the huge page holds memory.
 
 use crate::ctx::Ctx;
 use crate::digest::State;
@@ -26,7 +26,7 @@ use crate::process::Machine;
 use crate::units::{NodeId, Pfn, HPAGE_PMD_NR};
 use crate::vmstat::Event;
 
-/// Who collapses (Linux `collapse_control::is_khugepaged`).
+/// What collapses (Linux `collapse_control::is_khugepaged`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, State)]
 pub(super) enum By {
     /// khugepaged, within its limits.
@@ -35,52 +35,45 @@ pub(super) enum By {
     Madvise,
 }
 
-/// Why a region does not become a huge page (Linux `enum scan_result`, as far as somebody tells them apart).
+/// Why a region does not become a huge page (a part of Linux `enum scan_result`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Failed {
-    /// It is one.
     IsHuge,
-    /// The mapping has gone, or may not have huge pages.
+    /// The mapping is gone, or may not have huge pages.
     NotAllowed,
-    /// Its pages, or their number, do not make one.
+    /// The pages of the region, or their number, do not allow a huge page.
     Unfit,
-    /// Somebody holds one of its pages; it may be otherwise soon.
+    /// A page is locked, pinned, in a batch or under migration. A later attempt may succeed.
     Busy,
-    /// One of its pages cannot be read back.
+    /// A page cannot be read from swap.
     NotRead,
-    /// There is no huge page.
+    /// No huge page can be allocated.
     NoPage,
-    /// The group has no room for one.
+    /// The group's limit does not allow a huge page.
     NoRoom,
 }
-
-/// What a region is looked at for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Look {
-    /// Whether it is worth a huge page. Some of its pages may be in swap.
+    /// Is the region worth a huge page? Some of its pages may be in swap.
     Scan,
-    /// Whether it can be copied now.
+    /// Can the region be copied now?
     Isolate,
 }
-
-/// A region on its way to a huge page.
 #[derive(Clone, Debug, State)]
 pub(super) struct Collapse {
     by: By,
     vma: VmaId,
-    /// When the mapping was born: another may have its id later.
+    /// Generation of the mapping, because another mapping may get its id later.
     born: u64,
     start: u64,
-    /// Most of its pages are on it.
+    /// The node of most of its pages.
     node: NodeId,
-    /// The page that is being read back from swap.
     swap_in: Option<Fault>,
-    /// Pages were read back.
     has_read: bool,
 }
 
 impl Machine {
-    /// A region that is worth a huge page.
+    /// Starts a collapse of a region that is worth a huge page.
     pub(super) fn begin_collapse(
         &mut self,
         vma: VmaId,
@@ -92,7 +85,7 @@ impl Machine {
         Ok(Collapse { by, vma, born, start, node, swap_in: None, has_read: false })
     }
 
-    /// Whether a region can be a huge page; the node that most of its pages are on.
+    /// Checks whether a region can become a huge page. Returns the node of most of its pages.
     fn judge_region(
         &mut self,
         vma: VmaId,
@@ -136,7 +129,7 @@ impl Machine {
                 }
                 continue;
             }
-            // In swap again, or on its way to another frame.
+            // Swapped out again, or under migration.
             if !pte.is_present() {
                 return Err(Failed::Unfit);
             }
@@ -149,7 +142,7 @@ impl Machine {
             nr_referenced += u64::from(pte.is_young() || page.has(PageFlags::REFERENCED));
             nodes[page.node().idx()] += 1;
         }
-        // What is read back by khugepaged must be worth that.
+        // khugepaged reads pages from swap only if half of the region was recently used.
         let enough = match (is_limited, nr_swapped) {
             (false, _) => 0,
             (true, 0) => 1,
@@ -163,7 +156,6 @@ impl Machine {
         Ok(NodeId(node as u8))
     }
 
-    /// One bounded step towards a huge page for a region.
     pub(super) fn collapse_step(
         &mut self,
         collapse: &mut Collapse,
@@ -195,7 +187,7 @@ impl Machine {
                 self.mem.vmstat.count(Event::ThpCollapseAllocFailed);
                 Step::Done(Err(Failed::NoPage))
             }
-            // There was a page, which counts.
+            // A page was allocated, so the event counts.
             Step::Done(Err(Lack::Room(..) | Lack::Owing | Lack::Denied)) => {
                 self.mem.vmstat.count(Event::ThpCollapseAlloc);
                 Step::Done(Err(Failed::NoRoom))
@@ -203,7 +195,7 @@ impl Machine {
             Step::Done(Ok(head)) => {
                 self.mem.vmstat.count(Event::ThpCollapseAlloc);
                 self.memcgs[memcg.idx()].events.count(Event::ThpCollapseAlloc);
-                // Much may have happened since the scan; reclaim for the page alone may be to blame.
+                // The region may have changed since the scan, for instance by reclaim.
                 let judged = self.judge_region(vma, start, by, Look::Isolate);
                 match judged {
                     Ok(_) => self.collapse(vma, start, head, &ctx),
@@ -214,7 +206,7 @@ impl Machine {
         }
     }
 
-    /// Reads back what of the region is in swap. Done: nothing is.
+    /// Reads the swapped pages of the region. `Done(Ok)`: no page is in swap.
     fn collapse_swapin(
         &mut self,
         collapse: &mut Collapse,
@@ -225,7 +217,7 @@ impl Machine {
         loop {
             let mut fault = match collapse.swap_in.take() {
                 Some(fault) => fault,
-                // What is being got is the huge page: the region was read before.
+                // The request for the huge page is in progress: the region was read before.
                 None if slow.is_some() => return Step::Done(Ok(())),
                 None => {
                     let mut ptes = self.owners.vmas[vma.idx()].region(start).iter();
@@ -248,7 +240,7 @@ impl Machine {
                     return Step::Wait(wait);
                 }
                 Step::Done(outcome) => {
-                    // What the page was sought with is over, too: somebody else may have read it.
+                    // The page's request is over too: another task may have read the page.
                     if let Some(slow) = slow.take() {
                         self.slow_given_up(&slow, ctx.asker, ctx.cpu);
                     }
@@ -262,7 +254,7 @@ impl Machine {
         }
     }
 
-    /// Copies a region into a huge page, frees what was there, and maps it.
+    /// Copies a region into a huge page, frees the small pages, and maps the huge page.
     fn collapse(&mut self, vma: VmaId, start: u64, head: Pfn, ctx: &Ctx) {
         for (at, to) in (start..start + HPAGE_PMD_NR).zip(head.0..) {
             let mapping = &mut self.owners.vmas[vma.idx()];
@@ -284,8 +276,8 @@ impl Machine {
     }
 }
 
-/// Whether a mapped page may be copied away and freed: on its list, and held by nobody else. One that is being written
-/// to swap may, and goes when that has ended.
+/// Whether a mapped page may be copied and freed: on its LRU list, and not locked, batched, pinned
+/// or under migration. A page under writeback to swap qualifies; it is freed when the write ends.
 fn is_collapsible(page: &Page) -> bool {
     let held = PageFlags::LOCKED
         .with(PageFlags::BATCHED)

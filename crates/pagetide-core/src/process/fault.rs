@@ -1,12 +1,12 @@
-//! The page fault.
+//! Page faults: the stages of the handler.
 //!
 //! Linux: mm/memory.c `handle_mm_fault`, mm/filemap.c `filemap_fault` (6.1). Anonymous memory gets
-//! a zeroed page, or its page back from swap; file memory is mapped from the page cache, with the
-//! cached neighbours mapped along (fault-around) and missing pages read (read-ahead). A fault
-//! that starts I/O lets go of the address space's lock and is tried again, which counts as a
-//! second `pgfault`, as Linux counts it.
+//! a zeroed page, or its page back from swap. File memory is mapped from the page cache together
+//! with cached neighbours (fault-around); missing pages are read (read-ahead). A fault that starts
+//! I/O drops the lock of the address space and is tried again, which counts as a second `pgfault`,
+//! as in Linux.
 //!
-//! Invariant: a stage is re-entered only with every assumption checked again, because other tasks
+//! Invariant: every stage checks all its assumptions again when it is entered, because other tasks
 //! and reclaim run between two steps.
 
 mod dirty;
@@ -35,8 +35,8 @@ use crate::process::Machine;
 use crate::units::{FileId, MemcgId, Pfn};
 use crate::vmstat::{Event, NodeStat};
 
-/// Ends the step with what a stage gave, or goes on with the next stage. Each stage returns for itself: by way of a
-/// variable of all stages what was written in parts would be copied whole, for which the processor waits.
+/// Returns the step of a stage, or continues with the next stage. Each stage returns separately: a
+/// variable shared by all stages would be copied whole after partial writes, which stalls the CPU.
 macro_rules! go_on_or_return {
     ($stage:expr) => {
         if let Some(step) = $stage {
@@ -51,61 +51,61 @@ pub struct Fault {
     vma: VmaId,
     page: u64,
     write: bool,
-    /// When the mapping was born, once the fault has begun: another may have its id later.
+    /// Generation of the mapping once the fault has begun; another mapping may get its id.
     pub(super) born: u64,
     stage: Stage,
     /// Second attempt after the lock was dropped (Linux `FAULT_FLAG_TRIED`).
     tried: bool,
     /// The lock was dropped in this attempt: end it with a retry.
     dropped_lock: bool,
-    /// The page cache was looked at in this attempt. Only the first look reads ahead, so that a page for which
-    /// there is no room then is made, or missed, and not looked for without end.
+    /// The page cache was searched in this attempt. Only the first search reads ahead. If that
+    /// could not allocate the page, the page is then created or the fault fails.
     looked: bool,
-    /// The page was read alone in this attempt: should that fail in the second, so does the fault.
+    /// This attempt reads the page alone: if that fails on the second try, the fault fails.
     read_alone: bool,
     major: bool,
-    /// The page is read back for a huge page: it is no access, and is not tried again.
+    /// The fault reads a page for a collapse: it is no access, and is not tried again.
     for_collapse: bool,
-    /// The region has no page table yet, and a huge page may fill it.
+    /// The region had no page table, and a huge page may fill it.
     huge: bool,
-    /// Pages of a swap read-ahead still to come, as page offsets or slots.
+    /// Remaining pages of a swap read-ahead, as page offsets or slots.
     swap_window: SwapWindow,
     buffer: BufferWanted,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, State)]
 enum Stage {
-    /// Look at the entry and decide.
+    /// Read the entry and decide.
     Start,
-    /// The page is on its way to another frame.
+    /// Wait for the migration of the page.
     Migration(Pfn),
-    /// Fill in a missing page of page table.
+    /// Allocate a missing page table.
     PageTable,
-    /// Get a huge page, and map it if the region is still empty.
+    /// Allocate a huge page, and map it if the region is still empty.
     Huge,
-    /// Get a zeroed page.
+    /// Allocate a zeroed page.
     Anon,
     /// Look the page up in the page cache.
     File,
-    /// Read a window of pages, then look again.
+    /// Read a window of pages, then search the page cache again.
     Readahead(Window),
-    /// Get a buffer head for a page that is to be written.
+    /// Allocate a buffer head for a page that will be written.
     BufferHead,
-    /// The entry may be written to, and the writer pauses.
+    /// The entry is writable; the writer pauses.
     Throttled,
-    /// Make the missing page ourselves.
+    /// Create the missing page and read it alone.
     FileCreate,
-    /// The page is being read.
+    /// Wait for the read of the page.
     FileLocked(Pfn),
     /// Look the slot up in the swap cache.
     Swap,
     /// Read from swap, with neighbours.
     SwapRead,
-    /// The page is being read from swap.
+    /// Wait for the read from swap.
     SwapLocked(Pfn),
 }
 
-/// Which neighbours of a swapped page to read along.
+/// Neighbours of a swapped page to read with it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, State)]
 struct SwapWindow {
     next: u64,
@@ -143,9 +143,9 @@ impl Fault {
         }
     }
 
-    /// Of a page in swap that is to be a part of a huge page (Linux: `do_swap_page` called by
-    /// `__collapse_huge_page_swapin`). Ends with the page, with [`Outcome::Minor`] if it is not in swap any more,
-    /// and with [`Outcome::NoMemory`] if its region is to be left alone for now.
+    /// A fault that reads a page from swap for a collapse (Linux: `do_swap_page` called by
+    /// `__collapse_huge_page_swapin`). Ends with the page, with [`Outcome::Minor`] if the page is
+    /// no longer in swap, or with [`Outcome::NoMemory`] if the collapse must give up the region.
     pub(super) fn swap_in(vma: VmaId, born: u64, page: u64) -> Fault {
         Fault { born, stage: Stage::Swap, for_collapse: true, ..Fault::new(vma, page, false) }
     }
@@ -155,22 +155,22 @@ impl Fault {
         self.vma
     }
 
-    /// Waiting for its page let go of the lock (Linux `VM_FAULT_RETRY`).
+    /// Whether the fault dropped the lock while it waited for the page (Linux `VM_FAULT_RETRY`).
     pub(super) fn has_let_go(&self) -> bool {
         self.tried
     }
 
-    /// The fault is over: its entry maps the page.
+    /// Ends the fault: the entry maps `pfn`.
     fn got(&self, pfn: Pfn, contents: Contents) -> Step<Outcome> {
         Step::Done(Outcome::Got(Got { frame: Frame::At(pfn), contents, major: self.major }))
     }
 
-    /// The fault is over: the page was in memory, or had to be read.
+    /// Ends the fault with a page that was in memory, or was read.
     fn got_kept(&self, pfn: Pfn) -> Step<Outcome> {
         self.got(pfn, if self.major { Contents::Read } else { Contents::Kept })
     }
 
-    /// The fault is over: its entry maps the page of zeroes.
+    /// Ends the fault: the entry maps the zero page.
     fn got_zeroes(&self) -> Step<Outcome> {
         let (frame, contents) = (Frame::Zeroes, Contents::Fresh);
         Step::Done(Outcome::Got(Got { frame, contents, major: self.major }))
@@ -187,7 +187,7 @@ impl Machine {
         loop {
             match fault.stage {
                 Stage::Start if fault.for_collapse => {
-                    // Waiting for the page let go of the lock, and it is not tried again.
+                    // The fault dropped the lock to wait for the page, and is not tried again.
                     let outcome = if fault.tried { Outcome::NoMemory } else { Outcome::Minor };
                     return Step::Done(outcome);
                 }
@@ -253,7 +253,7 @@ impl Machine {
         let vma = &mut self.owners.vmas[fault.vma.idx()];
         let pte = vma.ptes[fault.page as usize];
         if let Some(touched) = pte.touched(fault.write) {
-            // Somebody else was faster.
+            // Another task has handled the fault.
             vma.ptes[fault.page as usize] = touched;
             return Some(match touched.is_zero_page() {
                 true => fault.got_zeroes(),
@@ -290,7 +290,7 @@ impl Machine {
         None
     }
 
-    /// Waits until the page has arrived, then faults again (Linux `migration_entry_wait`).
+    /// Waits for the migration to end, then faults again (Linux `migration_entry_wait`).
     fn fault_migration(&mut self, fault: &mut Fault, pfn: Pfn) -> Option<Step<Outcome>> {
         let page = &mut self.mem.pages[pfn.idx()];
         if page.has(PageFlags::MIGRATING) {
@@ -338,7 +338,7 @@ impl Machine {
         self.fault_dispatch(fault, ctx)
     }
 
-    /// Makes the fault's entry writable again: its page has no other user.
+    /// Makes the entry writable again: the page has no other user.
     fn reuse_anon_page(&mut self, fault: &Fault, pfn: Pfn) {
         let page = &self.mem.pages[pfn.idx()];
         if page.has(PageFlags::SWAPCACHE) && !page.has(PageFlags::WRITEBACK) {
@@ -348,13 +348,13 @@ impl Machine {
         self.set_pte(fault.vma, fault.page, Pte::map(pfn, true));
     }
 
-    /// Has a frame filled with zeroes that came without.
+    /// Asks the world to zero a frame that was allocated without `__GFP_ZERO`.
     pub(crate) fn zero_page(&mut self, pfn: Pfn) {
         self.mem.work.pages_zeroed += 1;
         self.effects.push_of_contents(Effect::Zero { frame: pfn, order: 0 });
     }
 
-    /// Has a frame filled with zeroes that was asked for with them (`__GFP_ZERO`).
+    /// Asks the world to zero a frame that was allocated with `__GFP_ZERO`.
     pub(crate) fn zero_new_page(&mut self, pfn: Pfn) {
         self.mem.work.pages_allocated_zeroed += 1;
         self.effects.push_of_contents(Effect::Zero { frame: pfn, order: 0 });
@@ -365,7 +365,7 @@ impl Machine {
         self.mem.work.ptes_set += 1;
     }
 
-    /// Maps `pfn` where nothing or a swap entry was.
+    /// Maps `pfn` at an entry that was empty or a swap entry.
     fn map_page(&mut self, vma: VmaId, page: u64, pfn: Pfn, dirty: bool) {
         let mapping = &mut self.owners.vmas[vma.idx()];
         mapping.ptes[page as usize] = Pte::map(pfn, dirty);
@@ -410,8 +410,7 @@ impl Machine {
         Some(fault.got(pfn, Contents::Fresh))
     }
 
-    /// Puts a new page in the page cache, locked, and on the LRU. Returns false, and does
-    /// nothing, if the page is there already.
+    /// Puts a new page, locked, in the page cache and on the LRU. `false`: it is already cached.
     pub(crate) fn add_to_page_cache(
         &mut self,
         file: FileId,
@@ -439,10 +438,9 @@ impl Machine {
         true
     }
 
-    /// Group of an address space; of one that has ended, as long as nobody else has its id.
+    /// Group of an address space. After the address space has ended, valid until its id is reused.
     ///
-    /// # Errors
-    /// [`BadId::Mm`] if there never was such an address space.
+    /// # Errors [`BadId::Mm`] if no such address space ever existed.
     pub fn mm_memcg(&self, mm: crate::process::MmId) -> Result<MemcgId, BadId> {
         let found = self.owners.mms.get(mm.idx()).map(|mm| mm.memcg);
         found.ok_or(BadId::Mm(mm))

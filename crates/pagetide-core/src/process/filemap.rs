@@ -1,9 +1,9 @@
-//! read() and write() through the page cache, and filling it.
+//! read() and write() through the page cache.
 //!
 //! Linux: mm/filemap.c `filemap_read`, `generic_perform_write`; mm/readahead.c
-//! `page_cache_ra_unbounded` (6.1). A read goes page by page: read ahead if the page is missing
-//! or marked, wait until it is read, mark it used, copy. A write makes missing pages, copies and
-//! marks them dirty, and is held back when too much is dirty.
+//! `page_cache_ra_unbounded` (6.1). A read goes page by page: read ahead if the page is missing or
+//! has the read-ahead mark, wait for the read, mark the page accessed, copy. A write creates
+//! missing pages, copies, marks them dirty, and pauses if too many pages are dirty.
 //!
 //! Invariant: a page is [`PageFlags::LOCKED`] from its insertion until its read ends.
 
@@ -28,14 +28,14 @@ pub const BIO_MAX_PAGES: u32 = 256;
 #[derive(Clone, Debug)]
 pub struct FileRead {
     pub(super) file: FileId,
-    /// When the file was born, once the call has begun: another may have its id later.
+    /// Generation of the file, once the call has begun, because another file may get its id later.
     pub(super) born: u64,
     pub(super) pos: u64,
     end: u64,
     window: Option<Window>,
-    /// Page for whose sake a window was read: should it be missing still, it is read alone.
+    /// Page that the last window was read for. If it is still missing, it is read alone.
     read_ahead_for: Option<u32>,
-    /// Page that this call reads by itself: should that fail, the call fails.
+    /// Page that this call reads alone. If that read fails, the call fails.
     reads_alone: Option<u32>,
     waiting: Option<Pfn>,
     major: bool,
@@ -47,14 +47,14 @@ pub struct FileRead {
 #[derive(Clone, Debug)]
 pub struct FileWrite {
     pub(super) file: FileId,
-    /// When the file was born, once the call has begun: another may have its id later.
+    /// Generation of the file, once the call has begun, because another file may get its id later.
     pub(super) born: u64,
     pub(super) pos: u64,
     end: u64,
     waiting: Option<Pfn>,
-    /// Page that this call reads before it writes a part of it: should that fail, the call fails.
+    /// Page that this call reads before a partial write. If that read fails, the call fails.
     reads_alone: Option<u32>,
-    /// Size of the file before the call: what lies beyond is nowhere but in memory.
+    /// File size before the call. Data beyond it exist only in memory.
     old_size: u64,
     buffer: BufferWanted,
     entered: bool,
@@ -95,13 +95,13 @@ impl FileWrite {
         }
     }
 
-    /// Byte behind the last.
+    /// End of the range, exclusive.
     pub(super) fn end(&self) -> u64 {
         self.end
     }
 }
 
-/// Pages of a file that one step may process before it lets others run.
+/// Pages of a file that one step may process before other tasks run.
 const PAGES_PER_STEP: u32 = 32;
 
 impl Machine {
@@ -163,7 +163,7 @@ impl Machine {
             if slow.is_none() && read.read_ahead_for != Some(index) {
                 let cache = &self.owners.files[file.idx()];
                 read.window = read.readahead.ondemand(file, cache, index, false, last - index, max);
-                // A window that does not hold the page itself would be read again and again.
+                // A window without the page itself would be read forever.
                 let holds = |window: &Window| (window.next..window.end).contains(&index);
                 if read.window.as_ref().is_some_and(holds) {
                     read.major = true;
@@ -192,7 +192,7 @@ impl Machine {
             if read.reads_alone == Some(index) {
                 return Err(Step::Done(Outcome::IoError));
             }
-            // An earlier read failed, perhaps that of a whole window: try this page.
+            // An earlier read failed, perhaps that of a whole window: read this page again.
             read.major = true;
             read.reads_alone = Some(index);
             self.read_page_again(pfn);
@@ -213,7 +213,7 @@ impl Machine {
         Ok(())
     }
 
-    /// Allocates a page and puts it in the page cache, locked. `Ok(None)`: somebody else did.
+    /// Adds a new, locked page to the page cache. `Ok(None)`: another task did so first.
     fn create_page(
         &mut self,
         file: FileId,
@@ -293,7 +293,7 @@ impl Machine {
                 write.waiting = Some(pfn);
                 return Ok(());
             }
-            // An earlier read failed. What is not written over has to be read again.
+            // An earlier read failed. A partial write must read the page again.
             Some(pfn) if !whole && !self.mem.pages[pfn.idx()].has(PageFlags::UPTODATE) => {
                 if write.reads_alone == Some(index) {
                     return Err(Step::Done(Outcome::IoError));
@@ -305,7 +305,7 @@ impl Machine {
             }
             Some(pfn) => pfn,
             None => {
-                // The buffer head first: once the page is there others read it, and it must be written then.
+                // First the buffer head: once the page is cached, other tasks can read it.
                 let Ok(head) = self.buffer_head_ahead(index, &mut write.buffer, ctx) else {
                     return Ok(());
                 };
@@ -322,8 +322,7 @@ impl Machine {
                 if let Some(head) = head {
                     self.attach_buffer_head(pfn, head);
                 }
-                // A partial write of a page that exists on disk has to read it first (Linux
-                // `__block_write_begin`).
+                // A partial write reads a page that exists on disk (Linux `__block_write_begin`).
                 let cache = &self.owners.files[file.idx()];
                 let on_disk = match cache.sparse {
                     true => cache.is_written(index),
@@ -341,7 +340,7 @@ impl Machine {
                 page.set(PageFlags::UPTODATE);
                 self.mem.work.fs_requests += 1;
                 if !whole {
-                    // What is not written to reads as zeroes. Its time is in that of the copy.
+                    // The rest of the page reads as zeroes. Its time is part of the copy.
                     self.effects.push_of_contents(Effect::Zero { frame: pfn, order: 0 });
                 }
                 self.wake_page(pfn);
@@ -399,7 +398,7 @@ impl Machine {
                     continue;
                 }
             };
-            // Do not sleep on pages that nobody is reading yet.
+            // Do not sleep on pages before their reads are submitted.
             self.submit_file_read(window.file, window.run_start, index);
             window.run_start = index;
             return Some(step);
@@ -411,10 +410,10 @@ impl Machine {
     }
 
     /// Whether this step has woken kswapd. Linux offers the CPU at every allocation that may sleep
-    /// (`might_alloc`) and once a page in read() and write() (`cond_resched`), so a kswapd that is
-    /// to run does so before the task takes another page. Loops over allocations end their step
-    /// here, for the world to decide: a window run to its end would take kswapd one round more to
-    /// make up for. The first `looked_at` effects are known not to be that.
+    /// (`might_alloc`) and once a page in read() and write() (`cond_resched`), so a woken kswapd
+    /// runs before the task allocates another page. Loops over allocations therefore end their step
+    /// here and the world decides. If a whole window were read first, kswapd would need another
+    /// round to catch up. The first `looked_at` effects were checked before.
     fn has_woken_kswapd(&self, looked_at: &mut usize) -> bool {
         let is_kswapd =
             |effect: &Effect| matches!(effect, Effect::Wake(Token::Daemon(Daemon::Kswapd(_))));
@@ -432,11 +431,11 @@ impl Machine {
         }
     }
 
-    /// Starts reading pages that are all holes, or all on the disk.
+    /// Starts reading pages that are either all holes or all on disk.
     fn submit_run_read(&mut self, file: FileId, start: u32, end: u32, hole: bool) {
         if hole {
-            // The file system is entered once for the run, as for one with blocks; then it looks up
-            // every page's block, and finds a hole (Linux `ext4_mpage_readpages`).
+            // One entry into the file system per run of pages, as for pages on disk; then it looks
+            // up every page's block and finds a hole (Linux `ext4_mpage_readpages`).
             self.mem.work.fs_requests += 1;
             self.mem.work.cache_ops += end - start;
             for index in start..end {
@@ -462,7 +461,7 @@ impl Machine {
         }
     }
 
-    /// Reads a cached page whose last read failed.
+    /// Reads a cached page again after its read failed.
     pub(crate) fn read_page_again(&mut self, pfn: Pfn) {
         let page = &mut self.mem.pages[pfn.idx()];
         debug_assert!(page.has(PageFlags::FILE) && !page.has(PageFlags::LOCKED));
@@ -471,7 +470,7 @@ impl Machine {
         self.submit_file_read(file, index, index + 1);
     }
 
-    /// Takes a clean, unmapped page out of the page cache.
+    /// Removes a clean, unmapped page from the page cache.
     pub(crate) fn remove_from_page_cache(
         &mut self,
         pfn: Pfn,
@@ -504,13 +503,13 @@ mod tests {
     #[test]
     fn a_window_that_wakes_kswapd_lets_it_run_first() {
         let mut config = Config { read_ahead_pages: 32, ..Config::default() };
-        // A boost wakes kswapd between two steps.
+        // A boost would wake kswapd between two steps.
         config.watermarks.watermark_boost_factor = 0;
         let mut machine = Machine::new(&[NodeSpec::x86_64(24 << 20, 0, 0)], 1, config).unwrap();
         let mm = machine.create_mm(Machine::ROOT).unwrap();
         let file = machine.create_file(8192 * PAGE_SIZE, true).unwrap();
         let map = machine.mmap(mm, Backing::File(file), 8192, Advice::Normal, false).unwrap();
-        // Windows around these pages are whole and follow each other.
+        // The windows around these pages are complete and consecutive.
         for page in (16..8192).step_by(32) {
             let mut call = Call::fault(mm, NodeId(0), map, page, false);
             loop {

@@ -1,14 +1,14 @@
 //! Transparent huge pages of anonymous memory: eligibility and mapping.
 //!
-//! Linux: mm/huge_memory.c (6.1). The entries that map a huge page are 512 present ones for consecutive
-//! frames, so that an access is the same load and store as for small pages. Together they stand for
-//! Linux's one entry of the second level: it is referenced if one of them is, it is written because all
-//! of them are, and `mapcount` is 1. The page of page table exists as in Linux, which keeps one for a
-//! later split. The ground floor's part of a huge page is in [`crate::huge_page`].
+//! Linux: mm/huge_memory.c (6.1). 512 present entries for consecutive frames map a huge page, so an
+//! access is the same load and store as for a small page. Together they stand for the one PMD entry
+//! of Linux: it is young if one of them is, dirty because all are, and `mapcount` is 1. The page
+//! table exists, as in Linux, which keeps one for a later split. [`crate::huge_page`] has the
+//! page-level part.
 //!
-//! Differences from Linux: a read of untouched memory maps the page of zeroes of 4 KiB, where Linux
-//! may map a huge one, which a write breaks up again: reads fault once a page instead of once a region.
-//! The page of page table is taken before the huge page, not after it.
+//! Differences from Linux: a read of untouched memory maps the 4 KiB zero page. Linux may map a
+//! huge zero page, which a write splits again; so here reads fault once a page instead of once a
+//! region. The page table is allocated before the huge page, not after it.
 
 use super::page_table::{Advice, Backing, Pte, Vma, VmaId};
 use super::Machine;
@@ -18,24 +18,24 @@ use crate::owners::{Slot, Store};
 use crate::page::{PageFlags, Place};
 use crate::units::{Cpu, MemcgId, Pfn, HPAGE_PMD_NR};
 
-/// First page of the region that a page of a mapping is in.
+/// First page of the huge-page region that contains `page`.
 pub(crate) const fn region_of(page: u64) -> u64 {
     page / HPAGE_PMD_NR * HPAGE_PMD_NR
 }
 
 impl Vma {
-    /// Whether the whole region that `page` is in belongs to the mapping, as far as it has grown.
+    /// Whether the mapping, as far as it has grown, contains the whole region of `page`.
     pub(crate) fn has_region(&self, page: u64) -> bool {
         region_of(page) + HPAGE_PMD_NR <= self.grown.min(self.len())
     }
 
-    /// The advice about huge pages on the region that `page` is in, if all of it has the same.
+    /// The huge-page advice of the region of `page`, if uniform.
     pub(crate) fn advice_of_region(&self, page: u64) -> Option<Advice> {
         let start = region_of(page);
         self.parts.of(start..start + HPAGE_PMD_NR, self.advice)
     }
 
-    /// The entries of the region from `start` on.
+    /// The entries of the region that begins at `start`.
     pub(crate) fn region(&self, start: u64) -> &[Pte] {
         &self.ptes[start as usize..(start + HPAGE_PMD_NR) as usize]
     }
@@ -44,18 +44,18 @@ impl Vma {
         &mut self.ptes[start as usize..(start + HPAGE_PMD_NR) as usize]
     }
 
-    /// Whether a huge page's mapping was used since it was last asked; forgets it.
+    /// Whether a huge page was accessed since the last call; clears the young bits.
     pub(crate) fn test_clear_young_huge(&mut self, start: u64) -> bool {
         let ptes = self.region_mut(start).iter_mut();
         ptes.fold(false, |young, pte| pte.test_clear_young() | young)
     }
 
-    /// What one entry of the second level said, its 512 entries say from now on.
+    /// Turns the PMD entry into 512 page-table entries: all are young if one was.
     pub(crate) fn split_region(&mut self, start: u64) {
         let ptes = self.region_mut(start);
         if ptes.iter().any(|pte| pte.is_young()) {
             for pte in ptes {
-                // What `touched` gives for a read of what is there: the entry, young.
+                // `touched(false)` returns a present entry with its young bit set.
                 *pte = pte.touched(false).unwrap_or(*pte);
             }
         }
@@ -63,7 +63,7 @@ impl Vma {
 }
 
 impl Machine {
-    /// Whether the region of a mapping that `page` is in may be a huge page (Linux `hugepage_vma_check`).
+    /// Whether the region of `page` may be a huge page (Linux `hugepage_vma_check`).
     pub(crate) fn may_be_huge(&self, vma: &Vma, page: u64) -> bool {
         if vma.backing != Backing::Anon || self.config.thp == Thp::Never {
             return false;
@@ -75,14 +75,14 @@ impl Machine {
         }
     }
 
-    /// Whether MADV_COLLAPSE may make a huge page of that region, whatever `enabled` says (Linux
+    /// Whether MADV_COLLAPSE may make the region of `page` huge, independent of `enabled` (Linux
     /// `hugepage_vma_check` without `enforce_sysfs`).
     pub(crate) fn may_be_collapsed(vma: &Vma, page: u64) -> bool {
         let advice = vma.advice_of_region(page);
         vma.backing == Backing::Anon && advice.is_some_and(|advice| advice != Advice::NoHuge)
     }
 
-    /// What a fault may do for a huge page (Linux `vma_thp_gfp_mask`).
+    /// Allocation flags of a fault for a huge page (Linux `vma_thp_gfp_mask`).
     pub(crate) fn thp_gfp(&self, vma: VmaId, page: u64) -> Gfp {
         let madvised = self.owners.vmas[vma.idx()].advice_of_region(page) == Some(Advice::Huge);
         if self.era.asks_once_for_huge {
@@ -99,7 +99,7 @@ impl Machine {
         }
     }
 
-    /// The huge page that maps a page of a mapping, if one does.
+    /// The huge page that maps a page of a mapping, if any.
     pub(crate) fn huge_page_at(&self, vma: VmaId, page: u64) -> Option<Pfn> {
         let pte = self.owners.vmas[vma.idx()].ptes.get(region_of(page) as usize)?;
         if !pte.is_present() || pte.is_zero_page() {
@@ -108,8 +108,8 @@ impl Machine {
         Some(pte.pfn()).filter(|pfn| self.mem.pages[pfn.idx()].has(PageFlags::HEAD))
     }
 
-    /// Makes an allocated and cleared block the huge page of a region in which nothing is mapped, and
-    /// puts it on the LRU. It was allocated with its charge to `memcg`.
+    /// Maps an allocated, zeroed and charged block as the huge page of an empty region, and puts it
+    /// on the LRU. `memcg` is the charged group.
     pub(crate) fn map_huge(&mut self, vma: VmaId, start: u64, head: Pfn, memcg: MemcgId, cpu: Cpu) {
         debug_assert!(
             start.is_multiple_of(HPAGE_PMD_NR) && head.0.is_multiple_of(HPAGE_PMD_NR as u32)

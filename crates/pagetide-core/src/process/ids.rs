@@ -1,16 +1,16 @@
 //! Ids of address spaces, mappings and files, and their reuse.
 //!
-//! Linux: `get_unused_fd` and the pid allocator give the lowest number that is free; so do these
-//! tables. Reused ids do not show which of two things is older. So each entry has a number that is
-//! never reused (`born`), as Linux's lists are in order of creation.
+//! Linux: `get_unused_fd` and the pid allocator return the lowest free number; so do these tables.
+//! Reused ids do not show which object is older. So each entry has a generation number that is
+//! never reused (`born`), which gives the creation order of Linux's lists.
 //!
-//! An id is free as soon as the thing that it named is gone: an address space when it has ended, a
-//! mapping when it is unmapped, a file when it was removed, nothing maps it and its last page has left
-//! memory. Later uses of such an id are harmless: a page under I/O names its mapping, but has no entry
-//! in it; a request in progress remembers `born` of the thing that it named, and ends if that thing is
+//! An id is free as soon as its object is gone: an address space when it has ended; a mapping when
+//! it is unmapped; a file when it was removed, no mapping maps it, and its last page has left
+//! memory. Stale uses of an id are harmless: a page under I/O names its mapping but has no entry in
+//! it, and a request in progress remembers the `born` of its object and ends if that object is
 //! gone.
 //!
-//! Invariant: an id is free exactly when its entry says that it is gone.
+//! Invariant: an id is free exactly if its entry is marked as gone.
 
 use super::fault::Fault;
 use super::page_table::{Backing, Vma, VmaId};
@@ -28,10 +28,10 @@ use alloc::vec::Vec;
 use core::cmp::Reverse;
 use core::fmt;
 
-/// Pages of a file or of a mapping at most: their numbers are kept in 32 bits.
+/// Maximum number of pages of a file or mapping: page indices have 32 bits.
 pub const MAX_INDEX: u64 = u32::MAX as u64;
 
-/// Free ids of one table, and how many entries were ever made.
+/// Free ids of one table, and the number of entries ever created.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ids {
     free: BinaryHeap<Reverse<u32>>,
@@ -39,25 +39,25 @@ pub(crate) struct Ids {
 }
 
 impl Ids {
-    /// The lowest free id of a table of `len` entries, and the number of this birth.
+    /// The lowest free id of a table of `len` entries, and the new entry's generation.
     pub fn take(&mut self, len: usize) -> (u32, u64) {
         let born = self.nr_born;
         self.nr_born += 1;
         (self.free.pop().map_or(len as u32, |Reverse(id)| id), born)
     }
 
-    /// What had the id is gone.
+    /// Frees an id.
     pub fn give_back(&mut self, id: u32) {
         self.free.push(Reverse(id));
     }
 
-    /// Free ids, in no order, for the audit.
+    /// Free ids, unordered, for the audit.
     pub fn free(&self) -> impl Iterator<Item = u32> + '_ {
         self.free.iter().map(|&Reverse(id)| id)
     }
 }
 
-/// Puts an entry where its id says.
+/// Stores an entry at its id.
 pub(crate) fn put<T>(table: &mut Vec<T>, id: u32, entry: T) {
     match table.get_mut(id as usize) {
         Some(place) => *place = entry,
@@ -65,14 +65,14 @@ pub(crate) fn put<T>(table: &mut Vec<T>, id: u32, entry: T) {
     }
 }
 
-/// Why a mapping or a file was refused. Nothing has changed.
+/// Error of a call on a mapping or a file. The call has changed nothing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MapError {
-    /// There is no such address space, mapping, file or CPU.
+    /// No such address space, mapping, page, file or CPU.
     BadId(BadId),
     /// More pages than [`MAX_INDEX`] (Linux: EFBIG, ENOMEM).
     TooLarge,
-    /// Some of the pages are locked (Linux: EINVAL).
+    /// Some of the pages are locked with mlock() (Linux: EINVAL).
     Locked,
 }
 
@@ -94,22 +94,22 @@ impl fmt::Display for MapError {
 
 impl core::error::Error for MapError {}
 
-/// What a request has that has not begun instead of the age of what it names.
+/// `born` of a request that has not begun.
 pub(super) const NOT_BEGUN: u64 = u64::MAX;
 
 impl Processes {
-    /// Whether a fault's mapping is the one that it began with, if it has begun.
+    /// Whether the fault's mapping still exists, if the fault has begun.
     #[inline(always)]
     fn fault_goes_on(&self, fault: &Fault) -> Result<(), Outcome> {
         let is_same = |vma: &Vma| vma.born == fault.born;
         match fault.born == NOT_BEGUN || self.vmas.get(fault.vma().idx()).is_some_and(is_same) {
             true => Ok(()),
-            // Somebody else's now.
+            // The id belongs to another mapping now.
             false => Err(Outcome::NoMemory),
         }
     }
 
-    /// Whether a file is there and, if a request for it has begun, is the one that it began with.
+    /// Whether the file exists and is the one that the request began with.
     fn file_goes_on(&self, file: FileId, begun: &mut u64) -> Result<(), Outcome> {
         match self.born_of_file(file) {
             Ok(born) if *begun == NOT_BEGUN || *begun == born => {
@@ -128,10 +128,9 @@ impl Processes {
 }
 
 impl Machine {
-    /// Whether a request can go on: what it named when it began is there.
+    /// Checks that the object of a request still exists.
     ///
-    /// # Errors
-    /// How it ends otherwise.
+    /// # Errors The outcome of the request if not.
     #[inline(always)]
     pub(super) fn check_request(&self, request: &mut Request) -> Result<(), Outcome> {
         match request {
@@ -148,35 +147,31 @@ impl Machine {
                 Some(fault) => self.owners.fault_goes_on(fault),
                 None => Ok(()),
             },
-            // They look for themselves whether the mapping is theirs.
-            // These look for themselves whether the mapping is theirs.
+            // These requests check their mapping themselves.
             Request::Leave(_) | Request::Collapse(_) => Ok(()),
         }
     }
 
-    /// A mapping that is there.
     pub(crate) fn living_vma(&self, vma: VmaId) -> Result<&Vma, BadId> {
         self.owners.vmas.get(vma.idx()).filter(|vma| vma.alive).ok_or(BadId::Vma(vma))
     }
 
-    /// An address space that has not ended.
     pub(crate) fn living_mm(&self, mm: MmId) -> Result<&super::Mm, BadId> {
         self.owners.mms.get(mm.idx()).filter(|mm| !mm.exited).ok_or(BadId::Mm(mm))
     }
 
-    /// Pages of a file, the last perhaps partial. A mapping may have more: a touch beyond is SIGBUS.
+    /// Pages of a file, with a partial last page. A touch of a longer mapping beyond them is
+    /// SIGBUS.
     ///
-    /// # Errors
-    /// [`BadId::File`].
+    /// # Errors [`BadId::File`] if the file does not exist.
     pub fn nr_pages_of_file(&self, file: FileId) -> Result<u64, BadId> {
         self.owners.born_of_file(file)?;
         Ok(self.owners.files[file.idx()].nr_file_pages())
     }
 
-    /// Maps something into an address space; nothing is populated.
+    /// Maps a file or anonymous memory, without populating it.
     ///
-    /// # Errors
-    /// [`BadId::Mm`], [`BadId::File`], [`MapError::TooLarge`].
+    /// # Errors [`BadId::Mm`], [`BadId::File`]; [`MapError::TooLarge`] above [`MAX_INDEX`] pages.
     pub fn mmap(
         &mut self,
         mm: MmId,
@@ -204,11 +199,9 @@ impl Machine {
         Ok(id)
     }
 
-    /// Removes one mapping: its pages are unmapped, anonymous ones freed. Its id may be given to another
-    /// from now on.
+    /// Removes a mapping and frees its anonymous pages. Its id may be reused.
     ///
-    /// # Errors
-    /// [`BadId::Vma`], [`BadId::Cpu`].
+    /// # Errors [`BadId::Vma`] or [`BadId::Cpu`] if unknown.
     pub fn munmap(&mut self, vma: VmaId, cpu: Cpu) -> Result<Effects<'_>, BadId> {
         self.check_cpu(cpu)?;
         self.living_vma(vma)?;
@@ -218,11 +211,10 @@ impl Machine {
         Ok(self.hand_out())
     }
 
-    /// Ends an address space and frees what only it used. Its id may be given to another from now on; calls
-    /// of its that are in progress end at their next step.
+    /// Ends an address space and frees memory that only it used. Its id may be reused; its calls in
+    /// progress end at their next step.
     ///
-    /// # Errors
-    /// [`BadId::Mm`] if there is none or it has ended; [`BadId::Cpu`].
+    /// # Errors [`BadId::Mm`] if it does not exist or has ended; [`BadId::Cpu`].
     pub fn exit_mm(&mut self, mm: MmId, cpu: Cpu) -> Result<Effects<'_>, BadId> {
         self.check_cpu(cpu)?;
         let memcg = self.living_mm(mm)?.memcg;
@@ -247,12 +239,12 @@ impl Machine {
         Ok(self.hand_out())
     }
 
-    /// Removes a file (unlink). What maps it goes on; requests to read or write it end with an error. When
-    /// nothing maps it, its pages leave memory, dirty ones unwritten, and with the last of them its id is
-    /// free. A page that is being read, written or moved, or is pinned, leaves when that has ended.
+    /// Removes a file (unlink). Mappings keep working; read and write requests end with an error.
+    /// When no mapping is left, its pages leave memory, dirty ones unwritten, and its id is freed
+    /// with the last page. A page under read, write or migration, or a pinned page, leaves when
+    /// that has ended.
     ///
-    /// # Errors
-    /// [`BadId::File`], [`BadId::Cpu`].
+    /// # Errors [`BadId::File`] or [`BadId::Cpu`] if unknown.
     pub fn remove_file(&mut self, file: FileId, cpu: Cpu) -> Result<Effects<'_>, BadId> {
         self.check_cpu(cpu)?;
         self.owners.born_of_file(file)?;
@@ -261,8 +253,7 @@ impl Machine {
         Ok(self.hand_out())
     }
 
-    /// Takes what it can of a removed file out of memory, if nothing maps it any more (Linux
-    /// `truncate_inode_pages_final`).
+    /// Evicts idle pages of a removed, unmapped file (Linux `truncate_inode_pages_final`).
     pub(super) fn reap_file(&mut self, file: FileId, cpu: Cpu) {
         let cache = &self.owners.files[file.idx()];
         if !cache.removed || cache.gone || !cache.mappings.is_empty() {
@@ -296,7 +287,7 @@ impl Machine {
         self.owners.file_ids.give_back(file.0);
     }
 
-    /// A page of a file is not held any more: it may have been all that a removed file waited for.
+    /// Retries the removal of a page's file after the page became idle.
     pub(super) fn reap_file_of(&mut self, pfn: Pfn, cpu: Cpu) {
         let page = &self.mem.pages[pfn.idx()];
         if page.has(PageFlags::FILE) {

@@ -1,11 +1,11 @@
-//! Kernel memory that a task asks for by order: stacks, network buffers, memory of drivers.
+//! Kernel memory that a task allocates by order: stacks, network buffers, memory of drivers.
 //!
-//! Linux: `alloc_pages` and `__free_pages`, called by a module or a system call on a task's behalf. A
-//! block is held by the address space it was allocated for until it is freed or the space ends. It is
-//! on no list and cannot be moved, in a pageblock of any type. That fragments memory. Groups are not
-//! charged for it.
+//! Linux: `alloc_pages` and `__free_pages`, called by a module or a system call on behalf of a
+//! task. The address space holds a block until the block is freed or the address space ends. A
+//! block is on no list, cannot be moved, and may lie in a pageblock of any type, which fragments
+//! memory. Groups are not charged for it.
 //!
-//! Invariant: block i of `Mm::kernel_blocks` has that number in `index`, its owner in `mapping`, its
+//! Invariant: block i of `Mm::kernel_blocks` has `index` i, its owner in `mapping`, its
 //! order in `order`, and no flag.
 
 use crate::ctx::Ctx;
@@ -38,7 +38,7 @@ impl Machine {
         ctx: &Ctx,
     ) -> Step<Outcome> {
         let KernelAlloc { order, gfp } = wanted;
-        // An order that no block has is refused, not looped on (Linux warns and fails).
+        // An order above the maximum fails at once (Linux warns and fails).
         if order > MAX_PAGE_ORDER {
             return Step::Done(Outcome::NoBlock);
         }
@@ -61,8 +61,7 @@ impl Machine {
         blocks.push(pfn);
     }
 
-    /// Gives back a block that [`Outcome::Block`] told of. Says whether `mm` held it; if not, nothing
-    /// has changed.
+    /// Frees a block of [`Outcome::Block`]. `false`: `mm` does not hold it, and nothing changed.
     pub fn free_kernel_block(&mut self, mm: MmId, pfn: Pfn, cpu: Cpu) -> bool {
         let Some(page) = self.mem.pages.get(pfn.idx()) else { return false };
         let (at, order) = (page.index as usize, Order::from(page.order));
@@ -82,7 +81,7 @@ impl Machine {
         true
     }
 
-    /// Blocks of kernel memory that an address space holds.
+    /// Kernel blocks that an address space holds.
     pub fn kernel_blocks(&self, mm: MmId) -> &[Pfn] {
         self.owners.mms.get(mm.idx()).map_or(&[], |mm| &mm.kernel_blocks)
     }

@@ -1,11 +1,11 @@
-//! khugepaged: small anonymous pages become huge ones in the background.
+//! khugepaged: collapses small anonymous pages into huge pages in the background.
 //!
-//! Linux: mm/khugepaged.c `khugepaged_do_scan`, `khugepaged_scan_mm_slot`, `khugepaged_enter_vma` (6.1). A round
-//! looks at `pages_to_scan` pages, region by region through the address spaces that had a fault in a region which
-//! might be huge, and sleeps; while there is none it sleeps for good. A region that is worth it becomes a huge page
-//! ([`super::collapse`]).
+//! Linux: mm/khugepaged.c `khugepaged_do_scan`, `khugepaged_scan_mm_slot`, `khugepaged_enter_vma`
+//! (6.1). A round scans `pages_to_scan` pages and then sleeps. It goes region by region through the
+//! address spaces that had a fault in a region eligible for a huge page; without any such address
+//! space it sleeps until woken. A suitable region is collapsed ([`super::collapse`]).
 //!
-//! Invariant: between two steps the daemon holds nothing.
+//! Invariant: between two steps khugepaged holds no page.
 
 use crate::config::Thp;
 use crate::ctx::Ctx;
@@ -20,24 +20,20 @@ use crate::process::Machine;
 use crate::process::MmId;
 use crate::units::{Cpu, Nanos, HPAGE_PMD_NR, TICK};
 
-/// Mappings that a step passes over at most.
+/// Maximum number of mappings that a step skips.
 const SKIPS_A_STEP: u32 = 32;
-
-/// The daemon's state.
 #[derive(Clone, Debug, Default, State)]
 pub(crate) struct KhugepagedScan {
     at: ScanPosition,
     round: Option<Round>,
-    /// The region that is becoming a huge page.
     collapse: Option<Collapse>,
-    /// The page that it waits for.
     slow: Option<SlowRequest>,
-    /// Huge pages are off, or nobody could have any: it rests until that changes.
+    /// Huge pages are off, or no address space is registered: sleep until that changes.
     is_off: bool,
 }
 
-/// Where the scan goes on: at this page of this mapping, or at the first mapping after it. Both by age, as
-/// ids are used again.
+/// Position of the scan: this page of this mapping, or the first mapping after it. `mm` and `vma`
+/// are generations, because ids are reused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, State)]
 struct ScanPosition {
     mm: u64,
@@ -47,33 +43,28 @@ struct ScanPosition {
 
 #[derive(Clone, Copy, Debug, State)]
 struct Round {
-    /// Pages looked at, and mappings passed over.
+    /// Pages scanned, plus mappings skipped.
     progress: u64,
-    /// Times the scan was at its beginning: the second time ends the round.
+    /// Number of times the scan was at its start: the second time ends the round.
     nr_begun: u32,
-    /// An allocation failed before; once more ends the round.
+    /// An allocation failed in this round; the next failure ends it.
     failed: bool,
 }
-
-/// What the scan comes to next.
 enum Next {
     Region(VmaId, u64),
-    /// A mapping without regions, or without more of them.
+    /// A mapping without regions, or at its end.
     Skipped,
-    /// The last address space is done.
     End,
 }
 
 impl KhugepagedScan {
-    /// Nothing looked at.
     pub(crate) fn new(thp: Thp) -> KhugepagedScan {
         KhugepagedScan { is_off: !thp.is_on(), ..Default::default() }
     }
 }
 
 impl Machine {
-    /// One bounded step of khugepaged, which runs on `cpu`: one region, or a part of the allocation
-    /// for it.
+    /// One bounded step of khugepaged on `cpu`: one region, or a part of the allocation for it.
     pub(super) fn khugepaged_step(&mut self, cpu: Cpu, now: Nanos) -> Step<Rest> {
         let mut state = core::mem::take(&mut self.owners.khugepaged);
         let step = if self.config.thp == Thp::Never {
@@ -92,8 +83,6 @@ impl Machine {
         self.owners.khugepaged = state;
         step
     }
-
-    /// How long khugepaged rests before its first step.
     pub(super) fn khugepaged_first_rest(&self) -> Rest {
         match self.config.thp {
             Thp::Never => Rest::UNTIL_WOKEN,
@@ -101,7 +90,7 @@ impl Machine {
         }
     }
 
-    /// Huge pages were switched on: khugepaged goes on, if it rests because they were off.
+    /// Wakes khugepaged if it sleeps for lack of work.
     pub(super) fn wake_khugepaged(&mut self) {
         if core::mem::take(&mut self.owners.khugepaged.is_off) {
             self.effects.push(Effect::Wake(Token::Daemon(Daemon::Khugepaged)));
@@ -112,8 +101,8 @@ impl Machine {
         self.owners.living.iter().any(|mm| self.owners.mms[mm.idx()].khugepaged)
     }
 
-    /// There is a fault on a page of a region without a page table: khugepaged looks at the address space
-    /// from now on, if the region might be huge (Linux `khugepaged_enter_vma`).
+    /// Registers the address space of a fault in a region without a page table, if the region may
+    /// be huge (Linux `khugepaged_enter_vma`).
     pub(super) fn khugepaged_enter(&mut self, vma: VmaId, page: u64) {
         let mapping = &self.owners.vmas[vma.idx()];
         if self.config.thp == Thp::Never
@@ -135,13 +124,13 @@ impl Machine {
 
     fn khugepaged_work(&mut self, state: &mut KhugepagedScan, cpu: Cpu, now: Nanos) -> Step<Rest> {
         let mut round = state.round.take().unwrap_or_else(|| {
-            // Pages that wait in batches cannot be collapsed.
+            // Pages in LRU batches cannot be collapsed.
             self.lru_add_drain_all();
             let nr_begun = u32::from(state.at == ScanPosition::default());
             Round { progress: 0, nr_begun, failed: false }
         });
         if let Some(mut collapse) = state.collapse.take() {
-            // The region says which node, and its task's group pays.
+            // `collapse_step` takes the node from the region and the group from its address space.
             let node = self.mem.cpu_node(cpu);
             let ctx = Ctx { cpu, node, now, asker: MmId::NONE, memcg: ROOT };
             let waits = match self.collapse_step(&mut collapse, &mut state.slow, &ctx) {
@@ -187,12 +176,12 @@ impl Machine {
         Step::Continue
     }
 
-    /// The sleep after a round, of a tick at least.
+    /// The sleep after a round; at least one tick.
     fn end_of_round(&self) -> Rest {
         nap(self.config.khugepaged_scan_sleep_millisecs)
     }
 
-    /// Moves the position on, by one region or over one mapping.
+    /// Advances the position by one region, or past one mapping.
     fn next_region(&self, at: &mut ScanPosition) -> Next {
         let owners = &self.owners;
         loop {

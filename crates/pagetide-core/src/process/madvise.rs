@@ -1,15 +1,16 @@
-//! Advice on a mapping that acts at once, and advice that changes.
+//! madvise: MADV_COLD and MADV_PAGEOUT, and changes of a mapping's advice.
 //!
-//! Linux: `madvise_vma_behavior`, `madvise_cold_or_pageout_pte_range`, `deactivate_page`, `can_madv_lru_vma` (6.1).
-//! MADV_COLD puts pages that only this mapping maps on the inactive list; MADV_PAGEOUT reclaims them, referenced or
-//! not. What somebody else maps, or is on no list, stays as it is. The first page that is locked ends the call.
+//! Linux: `madvise_vma_behavior`, `madvise_cold_or_pageout_pte_range`, `deactivate_page`,
+//! `can_madv_lru_vma` (6.1). MADV_COLD moves pages that only this mapping maps to the inactive
+//! list; MADV_PAGEOUT reclaims them, referenced or not. Other pages, and pages on no list, are left
+//! alone. The first locked page ends the call.
 //!
-//! Differences from Linux: a mapping has one advice, but for parts with another about huge pages, where Linux
-//! splits it if only a part is advised. Pages are deactivated at once, not by way of a CPU's batch. A huge page of
-//! which only a part is advised is split as a page. Linux reclaims what a table of entries maps in one piece; here
-//! others may run after each batch.
+//! Differences from Linux: a mapping has one advice, and ranges with another advice for huge pages;
+//! Linux splits the mapping. Pages are deactivated at once, not through a CPU's batch. If only a
+//! part of a huge page is advised, the page itself is split. Linux reclaims all pages of one page
+//! table at once; here other tasks may run after each batch.
 //!
-//! Invariant: a page that is reclaimed here goes back to its list or is freed in the same step.
+//! Invariant: a page that is reclaimed here returns to its list or is freed in the same step.
 
 use super::huge_memory::region_of;
 use super::ids::NOT_BEGUN;
@@ -29,15 +30,14 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 impl Machine {
-    /// Gives another advice on a mapping.
+    /// Changes the advice of a mapping.
     ///
-    /// # Errors
-    /// [`BadId::Vma`].
+    /// # Errors [`BadId::Vma`] if the mapping does not exist.
     pub fn set_advice(&mut self, vma: VmaId, advice: Advice) -> Result<Effects<'_>, BadId> {
         self.living_vma(vma)?;
         let mapping = &mut self.owners.vmas[vma.idx()];
         (mapping.advice, mapping.parts) = (advice, Default::default());
-        // Before its first fault a mapping has nothing to collapse (Linux: no `anon_vma`).
+        // Before its first fault a mapping has no pages to collapse (Linux: no `anon_vma`).
         let has_tables = self.owners.vmas[vma.idx()].tables.iter().any(|table| table.is_some());
         if advice == Advice::Huge && has_tables {
             self.khugepaged_enter(vma, 0);
@@ -45,11 +45,11 @@ impl Machine {
         Ok(self.hand_out())
     }
 
-    /// Allows huge pages in a part of a mapping, or forbids them (MADV_HUGEPAGE, MADV_NOHUGEPAGE). One that is partly
-    /// in it is split.
+    /// Allows or forbids huge pages in a range of a mapping (MADV_HUGEPAGE, MADV_NOHUGEPAGE).
+    /// Splits huge pages at the edges of the range.
     ///
-    /// # Errors
-    /// [`BadId::Vma`], [`BadId::Page`].
+    /// # Errors [`BadId::Vma`] if it does not exist, [`BadId::Page`] if it is shorter than the
+    /// range.
     pub fn advise_huge(
         &mut self,
         vma: VmaId,
@@ -79,7 +79,7 @@ impl Machine {
         Ok(self.hand_out())
     }
 
-    /// One batch of pages, of one table of entries.
+    /// Processes one batch of pages, all of one page table.
     pub(crate) fn leave_step(&mut self, leave: &mut Leave, ctx: &Ctx) -> Step<Outcome> {
         let mapping = match self.living_vma(leave.vma) {
             Ok(mapping) if [NOT_BEGUN, mapping.born].contains(&leave.born) => mapping,
@@ -106,7 +106,7 @@ impl Machine {
             LeaveHow::Cold => self.deactivate_pages(&batch),
             LeaveHow::PageOut => {
                 leave.is_unmapped |= !batch.is_empty();
-                // Whoever reclaims them, they are no group's more than another's.
+                // MADV_PAGEOUT is not reclaim for a group, so the context has no memcg.
                 let (node, asker) = (self.mem.cpu_node(ctx.cpu), MmId::NONE);
                 self.reclaim_pages(batch, &Ctx { node, asker, memcg: MemcgId::NONE, ..*ctx });
             }
@@ -134,8 +134,8 @@ impl Machine {
         }
     }
 
-    /// A batch of the pages from `at` to `end` that are on lists and that only this mapping maps, in order, not young
-    /// and not referenced any more. A huge page is the last of its batch.
+    /// Collects a batch from `at..end`: pages on LRU lists that only this mapping maps. Clears
+    /// their young and referenced bits. A huge page ends its batch.
     fn only_mapped_here(&mut self, vma: VmaId, at: &mut u64, end: u64) -> Vec<Pfn> {
         let mut found = Vec::new();
         while *at < end && (found.len() as u64) < SWAP_CLUSTER_MAX {
@@ -147,7 +147,7 @@ impl Machine {
                     self.owners.vmas[vma.idx()].test_clear_young_huge(region);
                     (head, region + HPAGE_PMD_NR)
                 }
-                // Held by somebody, it cannot be split, and stays.
+                // A busy huge page cannot be split; leave it alone.
                 Some(head) if !self.split_huge_page(head) => {
                     *at = end;
                     break;

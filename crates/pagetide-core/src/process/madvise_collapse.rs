@@ -1,13 +1,13 @@
-//! MADV_COLLAPSE: a task makes huge pages of regions of its memory, at once and by itself.
+//! MADV_COLLAPSE: a task collapses regions of its memory into huge pages synchronously.
 //!
-//! Linux: mm/khugepaged.c `madvise_collapse`, `madvise_collapse_errno` (6.1). Every region that lies whole in the
-//! range is collapsed ([`super::collapse`]), whatever `transparent_hugepage.enabled` and khugepaged's limits say;
-//! only MADV_NOHUGEPAGE forbids it. The task compacts and reclaims for itself. A region that does not make a huge
-//! page, or that somebody holds, is passed over; where no page or no room is to be had, the call ends. It succeeds
-//! if all regions are huge pages then, those that were it before among them; otherwise its error is that of the last
-//! region that failed.
+//! Linux: mm/khugepaged.c `madvise_collapse`, `madvise_collapse_errno` (6.1). Collapses every
+//! region that lies entirely in the range ([`super::collapse`]), independent of
+//! `transparent_hugepage.enabled` and khugepaged's limits; only MADV_NOHUGEPAGE forbids it. The
+//! task itself compacts and reclaims. An unsuitable or busy region is skipped; if no huge page can
+//! be allocated or charged, the call ends. The call succeeds if every region is a huge page at the
+//! end; otherwise it returns the error of the last region that failed.
 //!
-//! Invariant: between two steps the call holds nothing but its request for a huge page.
+//! Invariant: between two steps only the request for a huge page holds memory.
 
 use super::collapse::{By, Failed};
 use super::huge_memory::region_of;
@@ -23,7 +23,6 @@ use crate::page_request::SlowRequest;
 use crate::units::HPAGE_PMD_NR;
 
 impl Failed {
-    /// What the task is told.
     fn errno(self) -> Errno {
         match self {
             Failed::NoPage => Errno::Enomem,
@@ -33,7 +32,7 @@ impl Failed {
         }
     }
 
-    /// Whether the next region may do better.
+    /// Whether the call continues with the next region.
     fn concerns_one_region(self) -> bool {
         match self {
             Failed::Unfit | Failed::Busy => true,
@@ -102,7 +101,7 @@ impl Machine {
         if call.end > len || call.next > call.end {
             return Err(Outcome::BadId(BadId::Page(call.vma)));
         }
-        // A mapping that nothing was written to has no `anon_vma`.
+        // A mapping without a write has no `anon_vma`.
         let has_tables = mapping.tables.iter().any(|table| table.is_some());
         let has_region = mapping.has_region(len.saturating_sub(HPAGE_PMD_NR));
         let may = Machine::may_be_collapsed(mapping, call.next);
@@ -110,7 +109,7 @@ impl Machine {
             return Err(Outcome::Refused(Errno::Einval));
         }
         call.born = mapping.born;
-        // Only whole regions count. Where not even a rounded one is left Linux compares with a negative number.
+        // Only whole regions count. Linux compares with a negative number if none is left.
         call.next = call.next.next_multiple_of(HPAGE_PMD_NR);
         call.end = region_of(call.end);
         if call.next > call.end {

@@ -1,14 +1,14 @@
-//! Locking the pages of a mapping, all or some of them, and pinning one.
+//! mlock: locking all or some pages of a mapping, and pinning a page.
 //!
 //! Linux: `mlock2`, `munlock`, `VM_LOCKED` (mm/mlock.c), `pin_user_pages` (mm/gup.c) (6.1). Present
-//! pages are locked at once, other pages when they are faulted in. The lock itself faults no page in,
-//! as with `MLOCK_ONFAULT`; for the effect of mlock() a caller touches every page next. Linux splits a
-//! mapping in three to lock a part of it; here a mapping knows which of its pages are locked.
+//! pages are locked at once, other pages when they are faulted in. Locking faults no page in, like
+//! `MLOCK_ONFAULT`; for mlock() a caller touches every page afterwards. Linux splits a mapping in
+//! three to lock a part of it; here a mapping stores the ranges of its locked pages.
 //!
-//! Differences from Linux: no `RLIMIT_MEMLOCK`. A huge page at the edge of a locked range is split as a
-//! page, where Linux splits its entry alone.
+//! Differences from Linux: no `RLIMIT_MEMLOCK`. A huge page at the edge of a locked range is split
+//! as a page; Linux splits only its entry.
 //!
-//! Invariant: ranges of locked pages are sorted, not empty, and do not touch each other.
+//! Invariant: the ranges of locked pages are sorted, not empty, and do not touch each other.
 
 use super::huge_memory::region_of;
 use super::page_table::{Vma, VmaId};
@@ -21,7 +21,7 @@ use crate::units::{Cpu, Pfn, HPAGE_PMD_NR};
 use alloc::vec::Vec;
 use core::ops::Range;
 
-/// Which pages of a mapping are locked.
+/// The locked pages of a mapping.
 #[derive(Clone, Debug, Default, PartialEq, Eq, State)]
 pub struct LockedPages(Vec<Range<u64>>);
 
@@ -32,7 +32,7 @@ impl LockedPages {
         !self.0.is_empty() && self.find(page).is_ok()
     }
 
-    /// Locked pages among these.
+    /// Number of locked pages in a range.
     pub fn count_in(&self, pages: Range<u64>) -> u64 {
         let part = |range: &Range<u64>| {
             range.end.min(pages.end).saturating_sub(range.start.max(pages.start))
@@ -40,13 +40,13 @@ impl LockedPages {
         self.0.iter().map(part).sum()
     }
 
-    /// The first locked page among these.
+    /// First locked page in a range.
     pub fn first_in(&self, pages: Range<u64>) -> Option<u64> {
         let range = self.0.iter().find(|range| range.end > pages.start)?;
         Some(range.start.max(pages.start)).filter(|&first| first < pages.end)
     }
 
-    /// The range that a page is in, or where one with it would be.
+    /// Index of the range that contains a page, or the index to insert one.
     #[cold]
     #[inline(never)]
     fn find(&self, page: u64) -> Result<usize, usize> {
@@ -57,7 +57,6 @@ impl LockedPages {
         }
     }
 
-    /// Locks pages, or unlocks them.
     fn set(&mut self, pages: Range<u64>, locked: bool) {
         if pages.is_empty() {
             return;
@@ -82,7 +81,7 @@ impl LockedPages {
 }
 
 impl Vma {
-    /// Whether none or all of a region's pages are locked: a huge page is not locked in part.
+    /// Whether all or none of a region's pages are locked: a huge page is not locked in part.
     pub(crate) fn is_locked_alike(&self, page: u64) -> bool {
         let start = region_of(page);
         let locked = self.locked.count_in(start..start + HPAGE_PMD_NR);
@@ -91,7 +90,7 @@ impl Vma {
 }
 
 impl Processes {
-    /// Whether a locked mapping maps the page of a slot.
+    /// Whether a mapping that maps the slot's page has locked it.
     pub(super) fn is_slot_locked(&self, at: Slot, huge: bool) -> bool {
         let page = u64::from(at.index);
         if at.store == Store::Own {
@@ -111,19 +110,19 @@ impl Processes {
 }
 
 impl Machine {
-    /// Locks `nr` pages of a mapping from `first` on. None of them is reclaimed until it is unlocked or
-    /// unmapped. Locking what is locked changes nothing: locks do not add up.
+    /// Locks `nr` pages of a mapping from `first` on. They are not reclaimed until they are
+    /// unlocked or unmapped. Locks do not nest.
     ///
-    /// # Errors
-    /// [`BadId::Vma`], [`BadId::Page`] (Linux: ENOMEM), [`BadId::Cpu`].
+    /// # Errors If one does not exist: [`BadId::Vma`], [`BadId::Page`] (Linux: ENOMEM),
+    /// [`BadId::Cpu`].
     pub fn mlock(&mut self, vma: VmaId, first: u64, nr: u64, cpu: Cpu) -> Result<(), BadId> {
         self.set_locked(vma, first, nr, true, cpu)
     }
 
     /// Unlocks `nr` pages of a mapping from `first` on, locked or not.
     ///
-    /// # Errors
-    /// [`BadId::Vma`], [`BadId::Page`] (Linux: ENOMEM), [`BadId::Cpu`].
+    /// # Errors If one does not exist: [`BadId::Vma`], [`BadId::Page`] (Linux: ENOMEM),
+    /// [`BadId::Cpu`].
     pub fn munlock(&mut self, vma: VmaId, first: u64, nr: u64, cpu: Cpu) -> Result<(), BadId> {
         self.set_locked(vma, first, nr, false, cpu)
     }
@@ -140,7 +139,7 @@ impl Machine {
         let len = self.living_vma(vma)?.len();
         let end = first.checked_add(nr).filter(|&end| end <= len);
         let end = end.ok_or(BadId::Page(vma))?;
-        // Pages in the CPU's batches get to their lists first, and from there to the right one.
+        // Pages in the CPU's batches must be on an LRU list first.
         self.lru_add_drain(cpu);
         for edge in [first, end] {
             if !edge.is_multiple_of(HPAGE_PMD_NR) {
@@ -152,7 +151,7 @@ impl Machine {
         self.owners.vmas[vma.idx()].locked.set(first..end, locked);
         let mut at = first;
         while at < end {
-            // One that somebody holds could not be split: it is locked whole or not at all.
+            // A busy huge page could not be split: it is locked whole or not at all.
             if let Some(head) = self.huge_page_at(vma, at) {
                 self.lock_as_mapped(head);
                 at = region_of(at) + HPAGE_PMD_NR;
@@ -167,7 +166,7 @@ impl Machine {
         Ok(())
     }
 
-    /// Marks a mapped page as its mappings want it, or unmarks it.
+    /// Locks or unlocks a page according to its mappings.
     fn lock_as_mapped(&mut self, pfn: Pfn) {
         if self.is_page_locked(&self.mem.pages[pfn.idx()]) {
             self.mlock_page(pfn);
@@ -176,12 +175,12 @@ impl Machine {
         }
     }
 
-    /// Pins the frame that a page of a mapping is in, for reading or for writing, and says which it is.
-    /// It stays there, mapped or not, until [`Machine::unpin`](crate::manager::Manager::unpin).
+    /// Pins the frame of a page of a mapping, for reading or writing, and returns it. The page
+    /// stays in the frame, mapped or not, until [`Machine::unpin`](crate::manager::Manager::unpin).
     ///
-    /// # Errors
-    /// [`PinError::NotPresent`] if an access would fault, or would read the page of zeroes: fault first, by
-    /// a write in the latter case (Linux's `pin_user_pages` does so itself). [`BadId::Vma`], [`BadId::Page`].
+    /// # Errors [`PinError::NotPresent`] if an access would fault, or would read the zero page:
+    /// fault first, by a write in the latter case (Linux's `pin_user_pages` does so itself).
+    /// [`BadId::Vma`] or [`BadId::Page`] if the mapping or page does not exist.
     pub fn pin(&mut self, vma: VmaId, page: u64, write: bool) -> Result<Pfn, PinError> {
         let mapping = self.living_vma(vma)?;
         let pte = *usize::try_from(page)

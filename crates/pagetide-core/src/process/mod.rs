@@ -1,11 +1,11 @@
-//! The first floor: processes and files, the owners that a simulated machine has.
+//! The process layer: address spaces and files, the owners of pages in a simulated machine.
 //!
-//! Linux: mm_struct, vm_area_struct, address_space. Address spaces with their entries, page faults,
-//! read() and write(), read-ahead, write-back, khugepaged, the out-of-memory killer and pressure stall
-//! information. [`Machine`] is both floors together.
+//! Linux: mm_struct, vm_area_struct, address_space. This layer has address spaces and their
+//! entries, page faults, read() and write(), read-ahead, writeback, khugepaged, the OOM killer and
+//! pressure stall information. [`Machine`] is the page level and the process layer together.
 //!
-//! A world calls [`Machine::touch`] for every access; if that says "fault" it makes a [`Call`] and steps it
-//! until done.
+//! The world (the environment that carries out effects) calls [`Machine::touch`] for every access.
+//! If that returns [`Touch::Fault`], the world makes a [`Call`] and steps it until done.
 //!
 //! Invariant: see [`crate::audit`].
 
@@ -60,26 +60,26 @@ use page_table::{Backing, Vma, VmaId};
 use policy::FailurePolicy;
 use writeback::Writeback;
 
-/// Both floors together: a machine with processes and files.
+/// The page level and the process layer together: a machine with processes and files.
 pub type Machine = Manager<Processes>;
 
-/// Processes and files.
+/// State of the process layer.
 #[derive(Clone, Debug, State)]
 pub struct Processes {
     pub(crate) mms: Vec<Mm>,
     pub(crate) vmas: Vec<Vma>,
     pub(crate) files: Vec<FileCache>,
-    #[state(skip)] // follow from who is gone
+    #[state(skip)] // derived from `exited`
     pub(crate) mm_ids: Ids,
     #[state(skip)] // likewise
     pub(crate) vma_ids: Ids,
     #[state(skip)] // likewise
     pub(crate) file_ids: Ids,
     /// Address spaces that have not ended, oldest first.
-    #[state(skip)] // follows from ages
+    #[state(skip)] // derived from `born`
     pub(crate) living: Vec<MmId>,
-    /// Those of them that the OOM killer has chosen: few at a time, where many ask for them.
-    #[state(skip)] // follows from who was chosen
+    /// The OOM victims among `living`. They are few, and lookups are frequent.
+    #[state(skip)] // derived from `oom_victim`
     pub(crate) dying: Vec<MmId>,
     pub(crate) failure: FailurePolicy,
     pub(crate) writeback: Writeback,
@@ -91,51 +91,49 @@ pub struct Processes {
 /// An address space.
 #[derive(Clone, Debug, State)]
 pub struct Mm {
-    /// Group that pays for its pages.
+    /// Group that pays for the pages.
     pub memcg: MemcgId,
-    /// Its mappings.
+    /// Mappings of the address space.
     pub vmas: Vec<VmaId>,
-    /// Blocks of kernel memory that it holds, first frames.
+    /// First frames of the kernel blocks that the address space holds.
     pub kernel_blocks: Vec<Pfn>,
-    /// Buffer head of a page that it is yet to make, to write to it.
+    /// Buffer head saved for a page that does not exist yet.
     pub(crate) buffer_head: Option<Object>,
-    /// Pages charged above `memory.high` that its next call pays for.
+    /// Pages charged above `memory.high` that the next call must pay for.
     pub nr_over_high: u64,
-    /// khugepaged looks at it: it has had a fault in a region that might be huge (Linux `MMF_VM_HUGEPAGE`).
+    /// Had a fault in a region that may be huge, so khugepaged scans it (Linux `MMF_VM_HUGEPAGE`).
     pub(crate) khugepaged: bool,
-    /// Its task has asked for something.
+    /// The task has made a call.
     pub(crate) begun: bool,
     /// Chosen by the OOM killer: may use reserves, and is not chosen again.
     pub oom_victim: bool,
-    /// What is added to its badness, in thousandths of the memory that it competes for; with
+    /// Added to the OOM badness, in thousandths of the memory that the tasks compete for. With
     /// [`OOM_SCORE_ADJ_MIN`] the OOM killer never chooses it.
     pub(crate) oom_score_adj: i16,
-    /// Gone.
+    /// Whether the address space has ended.
     pub exited: bool,
-    /// Which of all that ever were it is, by age.
+    /// Generation: the number of address spaces created before.
     pub(crate) born: u64,
 }
 
-/// The task is never killed for memory (Linux `OOM_SCORE_ADJ_MIN`).
+/// The OOM killer never kills the task (Linux `OOM_SCORE_ADJ_MIN`).
 pub const OOM_SCORE_ADJ_MIN: i16 = -1000;
-/// The most that can be added to a badness (Linux `OOM_SCORE_ADJ_MAX`).
+/// Maximum of `oom_score_adj` (Linux `OOM_SCORE_ADJ_MAX`).
 pub const OOM_SCORE_ADJ_MAX: i16 = 1000;
 
-/// Whether an access needs the fault handler.
+/// Whether an access needs a page fault.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Touch {
-    /// Done: the page is there.
+    /// The access is done.
     Hit,
-    /// Not there, or not writable: make a [`Call::fault`].
+    /// Not present, or not writable: make a [`Call::fault`].
     Fault,
 }
 
 impl Machine {
-    /// A machine with the given nodes and CPUs, nothing mapped, nothing cached. The nodes are counted in
-    /// pages of [`Config::page_size`].
+    /// A machine with nothing mapped or cached. `nodes` counts in pages of [`Config::page_size`].
     ///
-    /// # Errors
-    /// When the geometry is impossible: no memory, too many nodes, pages or CPUs.
+    /// # Errors If the geometry is impossible: no memory, too many nodes, pages or CPUs.
     pub fn new(nodes: &[NodeSpec], nr_cpus: u16, config: Config) -> Result<Machine, SetupError> {
         let processes = Processes {
             mms: Vec::new(),
@@ -155,10 +153,9 @@ impl Machine {
         Manager::with_owners(processes, nodes, nr_cpus, config)
     }
 
-    /// Adds an address space whose pages `memcg` pays for.
+    /// Creates an address space that is charged to `memcg`.
     ///
-    /// # Errors
-    /// [`BadId::Memcg`] if there is no such group.
+    /// # Errors [`BadId::Memcg`] if the group does not exist.
     pub fn create_mm(&mut self, memcg: MemcgId) -> Result<MmId, BadId> {
         if !self.memcg_is_online(memcg) {
             return Err(BadId::Memcg(memcg));
@@ -183,11 +180,9 @@ impl Machine {
         Ok(MmId(id))
     }
 
-    /// The address space moves to another group; what it has stays charged where it is, as in
-    /// version 2.
+    /// Moves an address space to another group. Its pages stay charged to the old one, as in v2.
     ///
-    /// # Errors
-    /// ENOENT if there is no such group, ESRCH if there never was such an address space.
+    /// # Errors ENOENT if the group does not exist, ESRCH if the address space never existed.
     pub fn move_mm(&mut self, mm: MmId, memcg: MemcgId) -> Result<Effects<'_>, Errno> {
         if !self.memcg_is_online(memcg) {
             return Err(Errno::Enoent);
@@ -203,15 +198,14 @@ impl Machine {
         Ok(self.hand_out())
     }
 
-    /// Whether an address space was given up, or never was.
+    /// Whether an address space has ended or never existed.
     pub fn is_exited(&self, mm: MmId) -> bool {
         self.living_mm(mm).is_err()
     }
 
-    /// Adds a file.
+    /// Creates a file.
     ///
-    /// # Errors
-    /// [`MapError::TooLarge`].
+    /// # Errors [`MapError::TooLarge`] above [`MAX_INDEX`] pages.
     pub fn create_file(&mut self, size: u64, sparse: bool) -> Result<FileId, MapError> {
         let page_size = self.mem.page_size;
         if page_size.pages_for(size) > MAX_INDEX {
@@ -224,21 +218,20 @@ impl Machine {
         Ok(FileId(id))
     }
 
-    /// Says that a file stands for a file system's own blocks: inode tables, directories, bitmaps. Its pages
-    /// that are dirty, or being written, do not move: the journal holds their buffers.
+    /// Marks a file as the file system's own blocks: inode tables, directories, bitmaps. Its dirty
+    /// pages and pages under writeback do not move, because the journal holds their buffers.
     ///
-    /// # Errors
-    /// [`BadId::File`].
+    /// # Errors [`BadId::File`] if the file does not exist.
     pub fn set_metadata(&mut self, file: FileId) -> Result<(), BadId> {
         self.file(file)?;
         self.owners.files[file.idx()].metadata = true;
         Ok(())
     }
 
-    /// Lengthens a file to `size` bytes, if it is shorter (Linux: `truncate` to more).
+    /// Lengthens a file to `size` bytes if it is shorter (Linux: `truncate` to more).
     ///
-    /// # Errors
-    /// [`BadId::File`], [`MapError::TooLarge`].
+    /// # Errors [`BadId::File`] if the file does not exist, [`MapError::TooLarge`] above
+    /// [`MAX_INDEX`] pages.
     pub fn extend_file(&mut self, file: FileId, size: u64) -> Result<(), MapError> {
         self.file(file)?;
         if self.mem.page_size.pages_for(size) > MAX_INDEX {
@@ -248,20 +241,18 @@ impl Machine {
         Ok(())
     }
 
-    /// A file as the page cache sees it.
+    /// The page cache of a file.
     ///
-    /// # Errors
-    /// [`BadId::File`].
+    /// # Errors [`BadId::File`] if the file does not exist.
     pub fn file(&self, file: FileId) -> Result<&FileCache, BadId> {
         let there = self.owners.files.get(file.idx()).filter(|file| !file.removed);
         there.ok_or(BadId::File(file))
     }
 
-    /// Makes an anonymous mapping one that grows as it is touched, as a heap does: a part that is not
-    /// there yet keeps the pages before it from being huge at their first touch. What is in use is there.
+    /// Makes an anonymous mapping grow as it is touched, like a heap. A region beyond its present
+    /// end gets no huge page at the first touch. Pages in use stay part of the mapping.
     ///
-    /// # Errors
-    /// [`BadId::Vma`].
+    /// # Errors [`BadId::Vma`] if the mapping does not exist.
     pub fn begin_to_grow(&mut self, vma: VmaId) -> Result<(), BadId> {
         let ptes = &self.living_vma(vma)?.ptes;
         let in_use = ptes.iter().rposition(|pte| !pte.is_empty()).map_or(0, |last| last as u64 + 1);
@@ -271,14 +262,13 @@ impl Machine {
 
     /// A mapping.
     ///
-    /// # Errors
-    /// [`BadId::Vma`].
+    /// # Errors [`BadId::Vma`] if it does not exist.
     pub fn vma(&self, vma: VmaId) -> Result<&Vma, BadId> {
         self.living_vma(vma)
     }
 
-    /// One access. The hot path: one load, one store, no effects. Where there is no such page the fault
-    /// says so.
+    /// One access: one load, one store, no effects. For an unknown mapping or page returns
+    /// [`Touch::Fault`], and the fault reports the error.
     #[inline]
     pub fn touch(&mut self, vma: VmaId, page: u64, write: bool) -> Touch {
         let Some(vma) = self.owners.vmas.get_mut(vma.idx()) else { return Touch::Fault };
@@ -292,13 +282,13 @@ impl Machine {
         }
     }
 
-    /// Whether a page of a mapping is in memory.
+    /// Whether a page of a mapping is present.
     pub fn is_resident(&self, vma: VmaId, page: u64) -> bool {
         let vma = self.owners.vmas.get(vma.idx());
         vma.and_then(|vma| vma.ptes.get(page as usize)).is_some_and(|pte| pte.is_present())
     }
 
-    /// Whether a page of a mapping is in memory, mapped or only cached, and read (mincore).
+    /// Whether a page of a mapping is in memory and up to date, mapped or only cached (mincore).
     pub fn is_in_core(&self, vma: VmaId, page: u64) -> bool {
         let Some(vma) = self.owners.vmas.get(vma.idx()) else { return false };
         let Some(&pte) = vma.ptes.get(page as usize) else { return false };
@@ -310,8 +300,8 @@ impl Machine {
         pte.is_present() || cached.is_some_and(is_read)
     }
 
-    /// Drops clean, unmapped page-cache pages of every file, and all shadows (`echo 1 > drop_caches`).
-    /// A CPU that there is not drops nothing.
+    /// Drops clean, unmapped page-cache pages of every file, and all shadows (`echo 1 >
+    /// drop_caches`). Does nothing for an unknown CPU.
     pub fn drop_pagecache(&mut self, cpu: Cpu) -> Effects<'_> {
         if self.has_cpu(cpu) {
             self.drop_clean_pagecache(cpu);

@@ -1,11 +1,12 @@
-//! The out-of-memory killer's choice.
+//! The OOM killer: choice of its victim.
 //!
-//! Linux: mm/oom_kill.c `oom_badness`, `oom_kill_process`, mm/memcontrol.c `mem_cgroup_get_oom_group` (6.1).
-//! The address space with the most resident and swapped pages and page tables dies; `oom_score_adj` adds
-//! thousandths of the memory that the tasks compete for. Ties go to the younger one. One victim at a time:
-//! while a victim is still exiting no other is chosen. If a group cannot stay below its limit, the victim
-//! is a task of this group or of a group below it. If the victim's group, or one between it and the group
-//! that is out of memory, has `memory.oom.group`, all tasks of the highest such group die with it.
+//! Linux: mm/oom_kill.c `oom_badness`, `oom_kill_process`, mm/memcontrol.c
+//! `mem_cgroup_get_oom_group` (6.1). The address space with the most resident pages, swapped pages
+//! and page tables dies; `oom_score_adj` adds thousandths of the memory that the tasks compete for.
+//! In a tie the younger one dies. While a victim exits, no other is chosen. If a group cannot stay
+//! below its limit, the victim is a task of that group or of a group below it. If a group between
+//! the victim's group and the group that is out of memory (both included) has `memory.oom.group`,
+//! all tasks of the highest such group die too.
 //!
 //! Invariant: an address space with [`OOM_SCORE_ADJ_MIN`] is never killed.
 
@@ -20,10 +21,9 @@ use crate::vmstat::Event;
 use alloc::vec::Vec;
 
 impl Machine {
-    /// Writes `/proc/PID/oom_score_adj`; what is out of bounds counts as the bound.
+    /// Writes `/proc/PID/oom_score_adj`, clamped to its bounds.
     ///
-    /// # Errors
-    /// [`BadId::Mm`]: there is no such address space.
+    /// # Errors [`BadId::Mm`] if the address space does not exist.
     pub fn set_oom_score_adj(&mut self, mm: MmId, adj: i16) -> Result<(), BadId> {
         let space = self.owners.mms.get_mut(mm.idx()).filter(|mm| !mm.exited);
         let space = space.ok_or(BadId::Mm(mm))?;
@@ -31,13 +31,13 @@ impl Machine {
         Ok(())
     }
 
-    /// Whether an address space was chosen to die (Linux `tsk_is_oom_victim`).
+    /// Whether the OOM killer has chosen an address space (Linux `tsk_is_oom_victim`).
     pub fn is_oom_victim(&self, mm: MmId) -> bool {
         self.owners.mms.get(mm.idx()).is_some_and(|mm| mm.oom_victim)
     }
 
-    /// Kills somebody of a group or below it; of anybody, for the root. Returns whether memory can be
-    /// expected: a victim was chosen or is dying.
+    /// Kills a task of the group `scope` or below it (the root: of any group). Returns whether
+    /// memory will become free: a victim was chosen or is exiting.
     pub(crate) fn oom_kill_process(&mut self, scope: MemcgId, asker: MmId) -> bool {
         let in_scope = |mm: &Mm| self.is_descendant(mm.memcg, scope);
         if self.owners.dying.iter().any(|mm| in_scope(&self.owners.mms[mm.idx()])) {
@@ -52,13 +52,13 @@ impl Machine {
             }
             let size = self.size_of_mm(mm) as i64;
             let points = size + i64::from(mm.oom_score_adj) * (total / 1000) as i64;
-            // Of several with as many points the one that began last (Linux `oom_evaluate_task`).
+            // Of several with equal points the youngest (Linux `oom_evaluate_task`).
             if size > 0 && victim.is_none_or(|(most, _)| points >= most) {
                 victim = Some((points, id));
             }
         }
-        // Who has nothing but kernel memory would be a process with a program and a stack. Of several the
-        // one that asks is meant, or the first that has ever asked for anything.
+        // An address space with nothing but kernel memory stands for a process with a program and a
+        // stack. Choose the requesting one, or the oldest that has ever made a call.
         let others = self.owners.living.iter().map(|mm| mm.idx());
         let mut asked = core::iter::once(asker.idx()).chain(others);
         let victim = victim.map(|(_, id)| id).or_else(|| {
@@ -84,7 +84,7 @@ impl Machine {
                     continue;
                 }
                 if is_dying {
-                    // Linux kills who was chosen once more with the others, which counts.
+                    // Linux kills the chosen victim a second time with its group, and counts it.
                     self.mem.vmstat.count(Event::OomKill);
                     self.memory_event(memcg, MemoryEvent::OomKill);
                 } else {
@@ -105,13 +105,13 @@ impl Machine {
         self.effects.push(Effect::OomKill(victim));
     }
 
-    /// Pages of an address space: resident, in swap, and its page tables.
+    /// Size of an address space in pages: resident, swapped, and page tables.
     fn size_of_mm(&self, mm: &Mm) -> u64 {
         let vmas = mm.vmas.iter().map(|vma| &self.owners.vmas[vma.idx()]);
         vmas.map(|vma| vma.nr_present + vma.nr_swapped + u64::from(vma.nr_tables)).sum()
     }
 
-    /// What those in scope compete for: memory and swap, up to the group's limits (Linux
+    /// Memory and swap that the tasks in scope compete for, up to the group's limits (Linux
     /// `constrained_alloc`, `mem_cgroup_get_max`).
     fn oom_total_pages(&self, scope: MemcgId) -> u64 {
         let swap = u64::from(self.swap.usable());
@@ -124,8 +124,8 @@ impl Machine {
         group.memory.max + if swaps { group.swap.max.min(swap) } else { 0 }
     }
 
-    /// The highest group with `memory.oom.group` from a victim's group up to the one that is out of memory
-    /// (Linux `mem_cgroup_get_oom_group`).
+    /// The highest group with `memory.oom.group` between a victim's group and `scope`, both
+    /// included (Linux `mem_cgroup_get_oom_group`).
     fn oom_group_of(&self, memcg: MemcgId, scope: MemcgId) -> Option<MemcgId> {
         let mut found = None;
         let mut at = memcg;

@@ -1,12 +1,12 @@
-//! The page cache: the pages of files that are in memory.
+//! The page cache: cached pages of files, and shadows of evicted ones.
 //!
-//! Linux: `struct address_space` and mm/filemap.c. One 8-byte slot a file page: a frame, or the
-//! shadow of an evicted page, or nothing. Slots are a flat array that the operating system
-//! provides lazily, so a look-up is one load.
+//! Linux: `struct address_space` and mm/filemap.c. Each file page has an 8-byte slot: a frame, the
+//! shadow of an evicted page, or nothing. Slots are a flat, lazily allocated array: a look-up is
+//! one load.
 //!
-//! Invariant: slot `i` of file `f` holds frame `p` exactly when `pages[p]` has
-//! [`PageFlags::FILE`](crate::page::PageFlags::FILE), `mapping` f and `index` i; `nr_pages`,
-//! `nr_dirty` count them.
+//! Invariant: slot `i` of file `f` holds frame `p` exactly if `pages[p]` has
+//! [`PageFlags::FILE`](crate::page::PageFlags::FILE), `mapping` f and `index` i. `nr_pages` and
+//! `nr_dirty` count such pages.
 
 use crate::digest::State;
 use crate::page_size::PageSize;
@@ -19,37 +19,37 @@ use alloc::vec::Vec;
 
 const PRESENT: u64 = 1 << 63;
 
-/// A file, as the page cache sees it.
+/// The page cache of a file.
 #[derive(Clone, Debug, State)]
 pub struct FileCache {
-    #[state(skip)] // the machine's
+    #[state(skip)] // the same for all files
     page_size: PageSize,
     #[state(sparse)]
     slots: Vec<u64>,
     /// One bit a page: dirty (Linux `PAGECACHE_TAG_DIRTY`).
     #[state(sparse)]
     dirty: Vec<u64>,
-    /// Slots in use of each node of the tree's lowest level, a bit each.
-    #[state(skip)] // follow from the slots
+    /// One word per lowest-level tree node: its slots in use.
+    #[state(skip)] // derived from `slots`
     leaves: Vec<u64>,
-    /// Of those, slots with a page.
+    /// Like `leaves`, but only slots with a page.
     #[state(skip)] // likewise
     present: Vec<u64>,
-    /// Nodes in use below each node of the level above it.
+    /// Number of `leaves` in use below each node of the second level.
     branches: Vec<u8>,
-    /// The memory of those nodes, by level.
+    /// Slab objects of the nodes, by level.
     nodes: [Vec<Object>; 2],
-    /// Nodes of the tree.
+    /// Number of tree nodes in use.
     pub nr_nodes: u64,
     /// Size in bytes.
     pub size: u64,
-    /// Only holes to begin with: reading what was never written needs no I/O.
+    /// The file begins as one hole: reading a page that was never written needs no I/O.
     pub sparse: bool,
-    /// The file system's own blocks, which its journal holds while they are dirty (Linux: the pages of the
-    /// block device, `b_count` of their buffers).
-    #[state(skip)] // what follows from it is in the pages' flags
+    /// The file is the file system's own blocks. The journal holds them while they are dirty
+    /// (Linux: pages of the block device, `b_count` of their buffers).
+    #[state(skip)] // its effect is in the flags of the pages
     pub metadata: bool,
-    /// One bit a page of a sparse file: it has been written to the disk. Ends with the last such page.
+    /// One bit per page of a sparse file: written to disk. Ends with the last such page.
     written: Vec<u64>,
     /// Pages in memory.
     pub nr_pages: u64,
@@ -63,11 +63,11 @@ pub struct FileCache {
     pub dirtied_when: u64,
     /// Mappings of the file, in order of creation (Linux `i_mmap`).
     pub mappings: Vec<VmaId>,
-    /// Removed: nobody may begin to use it.
+    /// Removed: no new request may use the file.
     pub removed: bool,
-    /// Nothing is left of it, and its id is free.
+    /// All pages have left memory, and the id is free.
     pub(crate) gone: bool,
-    /// Which of all that ever were it is, by age.
+    /// Generation: the number of files created before.
     pub(crate) born: u64,
 }
 
@@ -100,7 +100,7 @@ impl FileCache {
         }
     }
 
-    /// Pages of the file, the last perhaps partial.
+    /// Pages of the file, including a partial last page.
     #[inline]
     pub fn nr_file_pages(&self) -> u64 {
         self.slots.len() as u64
@@ -121,7 +121,6 @@ impl FileCache {
         }
     }
 
-    /// How large the machine's pages are.
     #[inline]
     pub(crate) fn page_size(&self) -> PageSize {
         self.page_size
@@ -136,7 +135,7 @@ impl FileCache {
         }
     }
 
-    /// Puts a frame in an empty slot and returns the shadow that was there.
+    /// Puts a frame in an empty slot. Returns the shadow that was there.
     pub fn insert(&mut self, index: u32, pfn: Pfn) -> Shadow {
         let slot = &mut self.slots[index as usize];
         debug_assert!(*slot & PRESENT == 0, "page {index} is cached already");
@@ -152,7 +151,7 @@ impl FileCache {
         shadow
     }
 
-    /// Takes a frame out, leaving `shadow`.
+    /// Removes a frame and stores `shadow` in its slot.
     pub fn remove(&mut self, index: u32, shadow: Shadow) {
         let slot = &mut self.slots[index as usize];
         debug_assert!(*slot & PRESENT != 0, "page {index} is not cached");
@@ -166,8 +165,8 @@ impl FileCache {
         }
     }
 
-    /// A slot that was empty is in use: its nodes are there. (Files of up to 64 pages have one
-    /// node; the levels above the second are too few to matter.)
+    /// Notes that an empty slot comes into use, and counts new nodes. Files of up to 64 pages have
+    /// one node; levels above the second have too few nodes to matter.
     fn use_slot(&mut self, index: u32) {
         let leaf = node_at(0, index);
         let was_empty = self.leaves[leaf] == 0;
@@ -180,13 +179,11 @@ impl FileCache {
             }
         }
     }
-
-    /// A slot in use is empty.
     fn leave_slot(&mut self, index: u32) {
         self.leave_slots(node_at(0, index), bit_of(index));
     }
 
-    /// These slots of a lowest node are empty; there is at least one.
+    /// Notes that `slots` of a lowest node (at least one) become empty.
     fn leave_slots(&mut self, leaf: usize, slots: u64) {
         self.leaves[leaf] &= !slots;
         if self.leaves[leaf] == 0 {
@@ -199,22 +196,20 @@ impl FileCache {
         }
     }
 
-    /// Whether the node of a level (0: that of 64 pages) above a page is in use and has no memory.
+    /// Whether the node above a page is in use and has no slab object. Level 0 nodes hold 64 pages.
     pub(crate) fn lacks_node(&self, level: usize, index: u32) -> bool {
         let at = node_at(level, index);
         let has = self.nodes[level].get(at).is_some_and(|node| node.is_some());
         self.is_in_use(level, at) && !has
     }
 
-    /// Whether anything is below a node of a level.
+    /// Whether a node of a level has anything below it.
     fn is_in_use(&self, level: usize, at: usize) -> bool {
         match level {
             0 => self.leaves.get(at).is_some_and(|&slots| slots != 0),
             _ => self.branches.get(at).is_some_and(|&nodes| nodes > 0),
         }
     }
-
-    /// Gives a node its memory.
     pub(crate) fn set_node(&mut self, level: usize, index: u32, node: Object) {
         let at = node_at(level, index);
         if self.nodes[level].len() <= at {
@@ -223,7 +218,7 @@ impl FileCache {
         self.nodes[level][at] = node;
     }
 
-    /// Takes the memory of a node that is not in use any more.
+    /// Takes the slab object of a node that is not in use.
     pub(crate) fn take_empty_node(&mut self, level: usize, index: u32) -> Object {
         let at = node_at(level, index);
         if self.is_in_use(level, at) {
@@ -233,32 +228,32 @@ impl FileCache {
         node.map_or(Object::NONE, |node| core::mem::replace(node, Object::NONE))
     }
 
-    /// Whether the lowest node above a page has slots in use and no page.
+    /// Whether the lowest node above a page has slots in use, but no page.
     #[inline]
     pub(crate) fn has_only_shadows(&self, index: u32) -> bool {
         let leaf = node_at(0, index);
         self.leaves[leaf] != 0 && self.present[leaf] == 0
     }
 
-    /// Whether the lowest node above a page has one page.
+    /// Whether the lowest node above a page has exactly one page.
     #[inline]
     pub(crate) fn has_one_page(&self, index: u32) -> bool {
         self.present[node_at(0, index)].is_power_of_two()
     }
 
-    /// The memory of the lowest node above a page, if it has any.
+    /// Slab object of the lowest node above a page, if any.
     #[inline]
     pub(crate) fn leaf_node(&self, index: u32) -> Option<Object> {
         self.nodes[0].get(node_at(0, index)).copied().filter(|node| node.is_some())
     }
 
-    /// The memory of the lowest nodes, each with its first page.
+    /// Slab objects of the lowest nodes, each with its first page.
     pub(crate) fn leaf_nodes(&self) -> impl Iterator<Item = (u32, Object)> + '_ {
         let nodes = self.nodes[0].iter().enumerate();
         nodes.filter(|(_, node)| node.is_some()).map(|(leaf, &node)| (leaf as u32 * 64, node))
     }
 
-    /// Forgets the shadows of the lowest node above a page, which has at least one.
+    /// Clears the shadows (at least one) of the lowest node above a page.
     pub(crate) fn forget_shadows_of_leaf(&mut self, index: u32) {
         let leaf = node_at(0, index);
         let shadows = self.leaves[leaf] & !self.present[leaf];
@@ -269,7 +264,7 @@ impl FileCache {
         self.leave_slots(leaf, shadows);
     }
 
-    /// Which pages of a range below one lowest node are in memory: bit `i` for page `start + i`.
+    /// Cached pages of a range below one lowest node: bit `i` is page `start + i`.
     #[inline]
     pub(crate) fn cached_of_a_node(&self, range: core::ops::Range<u32>) -> u64 {
         debug_assert!(
@@ -279,13 +274,11 @@ impl FileCache {
         let node = self.present.get(node_at(0, range.start)).copied().unwrap_or(0);
         node >> (range.start % 64) & u64::MAX >> (64 - nr)
     }
-
-    /// The memory of all nodes.
     pub(crate) fn node_objects(&self) -> impl Iterator<Item = Object> + '_ {
         self.nodes.iter().flatten().copied().filter(|node| node.is_some())
     }
 
-    /// Pages go to the disk: those of a sparse file are no holes any more.
+    /// Notes that pages go to disk: those of a sparse file are no longer holes.
     pub(crate) fn note_written(&mut self, start: u32, end: u32) {
         if self.sparse {
             let words = (end as usize).div_ceil(64);
@@ -297,13 +290,11 @@ impl FileCache {
             }
         }
     }
-
-    /// Whether a page of a sparse file was ever written to the disk.
     pub(crate) fn is_written(&self, index: u32) -> bool {
         self.written.get(index as usize / 64).is_some_and(|word| word & 1 << (index % 64) != 0)
     }
 
-    /// Whether a page is a hole, and the end of the run of pages that are like it.
+    /// Whether a page is a hole, and the end of the run of pages of the same kind.
     pub(crate) fn run_of_holes(&self, index: u32, end: u32) -> (bool, u32) {
         if !self.sparse || self.written.is_empty() {
             return (self.sparse, end);
@@ -313,20 +304,20 @@ impl FileCache {
         (hole, next.unwrap_or(end))
     }
 
-    /// Exchanges the frame of a cached page (migration).
+    /// Replaces the frame of a cached page (migration).
     pub fn replace(&mut self, index: u32, pfn: Pfn) {
         debug_assert!(self.slots[index as usize] & PRESENT != 0);
         self.slots[index as usize] = PRESENT | u64::from(pfn.0);
     }
 
-    /// First page at or after `index` that is not cached, looking at `max` pages at most.
+    /// First page at or after `index` that is not cached, within `max` pages.
     pub fn next_miss(&self, index: u32, max: u32) -> u32 {
         (index..index.saturating_add(max))
             .find(|&i| self.get(i).is_none())
             .unwrap_or(index.saturating_add(max))
     }
 
-    /// Number of cached pages in an unbroken run that ends just before `index`, up to `max`.
+    /// Length of the run of cached pages that ends just before `index`, at most `max`.
     pub fn run_before(&self, index: u32, max: u32) -> u32 {
         (0..max.min(index)).find(|&i| self.get(index - 1 - i).is_none()).unwrap_or(max.min(index))
     }
@@ -340,7 +331,7 @@ impl FileCache {
         was_clean
     }
 
-    /// Removes the dirty tag. Returns whether it was there.
+    /// Removes the dirty tag. Returns whether the page was tagged.
     pub fn clear_dirty(&mut self, index: u32) -> bool {
         let (word, bit) = (index as usize / 64, 1u64 << (index % 64));
         let was_dirty = self.dirty[word] & bit != 0;
@@ -364,8 +355,6 @@ impl FileCache {
             bits = *self.dirty.get(word)?;
         }
     }
-
-    /// Pages of which only the shadow is left.
     pub(crate) fn shadows(&self) -> Vec<u32> {
         let leaves = self.leaves.iter().zip(&self.present).enumerate();
         let of_leaf = |(leaf, (used, present)): (usize, (&u64, &u64))| {
@@ -380,7 +369,7 @@ impl FileCache {
         self.leave_slot(index);
     }
 
-    /// Nothing is left of a removed file but its entry, until another gets it.
+    /// Empties a removed file; only its entry stays until the id is reused.
     pub(crate) fn become_gone(&mut self) {
         let born = self.born;
         *self = FileCache::new(0, self.sparse, self.page_size);
@@ -396,7 +385,7 @@ impl FileCache {
         }
     }
 
-    /// Whether the bits of the lowest nodes say what the slots are, for the audit.
+    /// Whether the bits of the lowest nodes agree with the slots, for the audit.
     pub(crate) fn bits_are_right(&self) -> bool {
         let bits_of = |slots: &[u64]| {
             slots.iter().enumerate().fold((0, 0), |(used, present), (at, &slot)| {
@@ -408,7 +397,6 @@ impl FileCache {
     }
 }
 
-/// The node of a level that a page is below.
 const fn node_at(level: usize, index: u32) -> usize {
     match level {
         0 => index as usize / 64,
@@ -416,12 +404,11 @@ const fn node_at(level: usize, index: u32) -> usize {
     }
 }
 
-/// The bit of a page in the word of its lowest node.
 const fn bit_of(index: u32) -> u64 {
     1 << (index % 64)
 }
 
-/// The places of the bits that are set, lowest first.
+/// Positions of the set bits, lowest first.
 pub(crate) fn bits(mut word: u64) -> impl Iterator<Item = usize> {
     core::iter::from_fn(move || {
         let bit = word.trailing_zeros();

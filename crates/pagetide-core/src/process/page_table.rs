@@ -1,13 +1,12 @@
 //! Page-table entries and mappings: the simulated MMU.
 //!
-//! Linux: `pte_t`, `vm_area_struct`. An entry is 32 bits: present, referenced ("young") and dirty
-//! bits beside 29 bits of frame number, or a swap slot. Mappings are numbered through the machine
+//! Linux: `pte_t`, `vm_area_struct`. An entry has 32 bits: present, referenced ("young") and dirty
+//! bits with 29 bits of frame number, or a swap slot. Mappings are numbered machine-wide
 //! ([`VmaId`]), so a page finds its entry by (`mapping`, `index`) and needs no reverse-map memory.
 //!
-//! An entry that is neither present nor swapped may say that its page is on the way to another frame
-//! (Linux: a migration entry).
+//! An entry that is neither present nor swapped can be a migration entry.
 //!
-//! One bit stands for both "dirty" and "writable": an entry that may be written has been.
+//! One bit stands for both "dirty" and "writable": a writable entry has been written.
 
 use crate::digest::State;
 use crate::memcg::Within;
@@ -53,12 +52,12 @@ const DIRTY: u32 = 1 << 29;
 const PFN_MASK: u32 = DIRTY - 1;
 
 impl Pte {
-    /// Nothing mapped, nothing swapped out.
+    /// No page and no swap slot.
     pub const EMPTY: Pte = Pte(0);
-    /// The shared page of zeroes, mapped by a read of untouched anonymous memory.
+    /// Maps the shared zero page, after a read of untouched anonymous memory.
     pub const ZERO_PAGE: Pte = Pte(PRESENT | PFN_MASK);
 
-    /// An entry that maps `pfn`, referenced, and dirty when made by a write.
+    /// An entry that maps `pfn`: young, and dirty if made by a write.
     #[inline]
     pub const fn map(pfn: Pfn, dirty: bool) -> Pte {
         Pte(PRESENT | YOUNG | if dirty { DIRTY } else { 0 } | pfn.0)
@@ -70,13 +69,13 @@ impl Pte {
         Pte(slot.0 + 1)
     }
 
-    /// An entry whose page is on the way from `pfn` to another frame.
+    /// The entry of a page under migration from `pfn`.
     #[inline]
     pub const fn migration(pfn: Pfn, dirty: bool) -> Pte {
         Pte(YOUNG | if dirty { DIRTY } else { 0 } | pfn.0)
     }
 
-    /// The frame that the page is leaving, and whether it was dirty, if it is on its way.
+    /// The old frame of a page under migration, and whether the entry was dirty.
     #[inline]
     pub const fn migrating(self) -> Option<(Pfn, bool)> {
         if self.0 & (PRESENT | YOUNG) == YOUNG {
@@ -98,19 +97,19 @@ impl Pte {
         self.0 & (PRESENT | PFN_MASK) == PRESENT | PFN_MASK
     }
 
-    /// Whether nothing is known of the page.
+    /// Whether the entry is [`Pte::EMPTY`].
     #[inline]
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// Referenced since last cleared.
+    /// Whether the page was accessed since the last clearing.
     #[inline]
     pub const fn is_young(self) -> bool {
         self.0 & YOUNG != 0
     }
 
-    /// Written, and writable without a fault.
+    /// Whether the page was written, and can be written without a fault.
     #[inline]
     pub const fn is_dirty(self) -> bool {
         self.0 & DIRTY != 0
@@ -132,7 +131,7 @@ impl Pte {
         }
     }
 
-    /// Clears the referenced bit and says whether it was set.
+    /// Clears the referenced bit. Returns whether it was set.
     #[inline]
     pub const fn test_clear_young(&mut self) -> bool {
         let was = self.is_young();
@@ -140,7 +139,7 @@ impl Pte {
         was
     }
 
-    /// Takes the write permission and the dirty bit away; says whether it was dirty.
+    /// Clears the dirty bit, and with it the write permission. Returns whether it was set.
     #[inline]
     pub const fn clean(&mut self) -> bool {
         let was = self.is_dirty();
@@ -148,7 +147,7 @@ impl Pte {
         was
     }
 
-    /// The entry after an access the hardware can do alone, or `None` if it must fault.
+    /// The entry after an access, or `None` if the access must fault.
     #[inline]
     pub const fn touched(self, write: bool) -> Option<Pte> {
         if self.0 & PRESENT == 0 || (write && self.0 & DIRTY == 0) {
@@ -158,13 +157,13 @@ impl Pte {
         }
     }
 
-    /// The entry as one number.
+    /// The raw bits.
     pub const fn bits(self) -> u32 {
         self.0
     }
 }
 
-/// Advice on how a mapping will be used (madvise).
+/// Advice for a mapping (madvise).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, State)]
 pub enum Advice {
     /// Read-ahead and fault-around as configured.
@@ -174,31 +173,31 @@ pub enum Advice {
     Random,
     /// MADV_SEQUENTIAL: read-ahead at full width at once.
     Sequential,
-    /// MADV_HUGEPAGE: wants huge pages. Otherwise as `Normal`.
+    /// MADV_HUGEPAGE: allow huge pages. Otherwise as `Normal`.
     Huge,
-    /// MADV_NOHUGEPAGE: wants none, whatever the machine is told. Otherwise as `Normal`.
+    /// MADV_NOHUGEPAGE: no huge pages, whatever the sysfs setting. Otherwise as `Normal`.
     NoHuge,
 }
 
 impl Advice {
-    /// Whether references of such a mapping count for those who ask.
+    /// Whether references through such a mapping count for this kind of reclaim.
     pub(crate) fn is_heeded(self, by: &Within<'_>) -> bool {
         by.heeds(self == Advice::Sequential, self == Advice::Random)
     }
 }
 
-/// Parts of a mapping whose advice about huge pages is another than its own: sorted, not empty, and those that touch
-/// differ. Linux splits the mapping instead.
+/// Ranges of a mapping with another huge-page advice than the mapping itself: sorted, not empty,
+/// and merged if adjacent and equal. Linux splits the mapping instead.
 #[derive(Clone, Debug, Default, PartialEq, Eq, State)]
 pub struct AdvisedParts(Vec<(Range<u64>, Advice)>);
 
 impl AdvisedParts {
-    /// Whether there is none.
+    /// Whether the whole mapping has one advice.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The advice on all of these pages of a mapping with the advice `own`, if it is one.
+    /// The advice of a range of a mapping with the advice `own`, if uniform.
     pub(crate) fn of(&self, pages: Range<u64>, own: Advice) -> Option<Advice> {
         let touches =
             |part: &&(Range<u64>, Advice)| part.0.start < pages.end && pages.start < part.0.end;
@@ -211,7 +210,7 @@ impl AdvisedParts {
         }
     }
 
-    /// Advises some pages of a mapping with the advice `own`.
+    /// Sets the advice of a range of a mapping with the advice `own`.
     pub(super) fn set(&mut self, pages: Range<u64>, advice: Advice, own: Advice) {
         let mut parts = Vec::with_capacity(self.0.len() + 2);
         for (part, advice) in self.0.drain(..) {
@@ -232,35 +231,35 @@ impl AdvisedParts {
     }
 }
 
-/// What a mapping shows.
+/// What a mapping maps.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, State)]
 pub enum Backing {
     /// Anonymous memory.
     Anon,
-    /// A shared mapping of a file from page 0 on.
+    /// A shared mapping of a file, from page 0.
     File(FileId),
 }
 
 /// One mapping.
 #[derive(Clone, Debug, State)]
 pub struct Vma {
-    /// Address space it belongs to.
+    /// Address space of the mapping.
     pub mm: MmId,
-    /// What it shows.
+    /// Anonymous memory or a file.
     pub backing: Backing,
-    /// Advice.
+    /// Advice of the mapping.
     pub advice: Advice,
-    /// Where that about huge pages is another.
+    /// Ranges with another huge-page advice.
     pub parts: AdvisedParts,
     /// Executable: its referenced file pages stay active (Linux `VM_EXEC`).
     pub executable: bool,
-    /// Entries, one a page.
+    /// One entry per page.
     #[state(sparse)]
     pub ptes: Vec<Pte>,
-    /// Frame of each table of 512 entries; [`Pfn::NONE`] while no entry was ever set.
+    /// Frame of each page table (512 entries); [`Pfn::NONE`] until an entry is needed.
     pub tables: Vec<Pfn>,
-    /// Tables that there are, for who asks often.
-    #[state(skip)] // follows from the tables
+    /// Number of existing page tables, kept because it is read often.
+    #[state(skip)] // derived from `tables`
     pub(crate) nr_tables: u32,
     /// Present entries other than the zero page.
     pub nr_present: u64,
@@ -270,24 +269,24 @@ pub struct Vma {
     pub readahead: crate::process::readahead::ReadaheadState,
     /// Faults without read-ahead hits (Linux `mmap_miss`).
     pub mmap_miss: u32,
-    /// How useful reading ahead from swap has been.
+    /// History of swap read-ahead.
     pub swap_readahead: crate::process::readahead::SwapReadahead,
-    /// How many of its pages there are so far; fewer than there will be only in a heap that grows.
+    /// Number of pages so far. Less than the length only in a heap that grows.
     pub grown: u64,
-    /// Which of its pages are locked (Linux `VM_LOCKED`).
+    /// Locked pages (Linux `VM_LOCKED`).
     pub locked: LockedPages,
     /// Whether the mapping still exists.
     pub alive: bool,
-    /// Which of all that ever were it is, by age.
+    /// Generation: the number of mappings created before.
     pub(crate) born: u64,
 }
 
-/// Bytes by which a heap grows beyond what is asked for (glibc: `M_TOP_PAD`).
+/// Bytes by which a heap grows beyond each request (glibc: `M_TOP_PAD`).
 pub const HEAP_TOP_PAD: u64 = 128 << 10;
 
-/// Entries that map nothing, in zero pages that nobody has touched.
+/// Empty entries in untouched zero pages of the host.
 fn empty_ptes(nr: usize) -> Vec<Pte> {
-    // Where the host has no memory, the other way to ask says so as for any table.
+    // If the host is out of memory, `vec!` fails in the usual way.
     Pte::new_vec_zeroed(nr).unwrap_or_else(|_| vec![Pte::EMPTY; nr])
 }
 
@@ -323,7 +322,7 @@ impl Vma {
         }
     }
 
-    /// Pages of the mapping.
+    /// Number of pages of the mapping.
     pub fn len(&self) -> u64 {
         self.ptes.len() as u64
     }

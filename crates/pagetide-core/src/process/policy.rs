@@ -1,37 +1,36 @@
-//! The reaction to a shortage of memory or to a disk error: Linux's, or a milder one.
+//! What happens on a shortage of memory or a disk error: the reaction of Linux, or a milder one.
 //!
-//! Linux: mm/oom_kill.c; version 1's `memory.oom_control` can switch the killer off for a group
-//! (`oom_kill_disable`), and a task that asks for memory then waits. A failed write of a file is told
-//! to fsync() (`mapping_set_error`, errseq_t since 4.13) and the page is clean; some file systems try
-//! again instead (XFS for metadata: `/sys/fs/xfs/DEV/error/metadata`). These switches are Pagetide's
-//! own, for programs that can handle a failed request.
+//! Linux: mm/oom_kill.c. cgroup version 1's `memory.oom_control` can disable the OOM killer for a
+//! group (`oom_kill_disable`); a task that needs memory then waits. Linux reports a failed write of
+//! a file to fsync() (`mapping_set_error`, errseq_t since 4.13) and marks the page clean; some file
+//! systems retry instead (XFS for metadata: `/sys/fs/xfs/DEV/error/metadata`). The switches here
+//! are Pagetide's own, for programs that can handle a failed request.
 //!
 //! Invariant: the switches are read after a failure, never before.
 
 use super::Processes;
 use crate::digest::State;
 
-/// What happens when nothing can be reclaimed for a request.
+/// Reaction to a request for which reclaim finds nothing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, State)]
 pub enum OomPolicy {
-    /// Somebody is killed, so that the request can go on (Linux).
+    /// Kill a task, so that the request can continue (Linux).
     #[default]
     Kill,
-    /// The request fails, and nobody is killed.
+    /// Fail the request without killing a task.
     Fail,
 }
 
-/// What becomes of a file's page whose write failed.
+/// Treatment of a file page after a failed write.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, State)]
 pub enum FailedWrite {
-    /// It is clean: what was written is lost with the page (Linux).
+    /// Mark the page clean: the data is lost with the page (Linux).
     #[default]
     Drop,
-    /// It is dirty again, and is written again.
+    /// Mark the page dirty, so that it is written again.
     KeepDirty,
 }
 
-/// What was chosen.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, State)]
 pub(crate) struct FailurePolicy {
     pub oom: OomPolicy,
@@ -39,12 +38,12 @@ pub(crate) struct FailurePolicy {
 }
 
 impl Processes {
-    /// Chooses what happens when nothing can be reclaimed.
+    /// Sets the reaction to a request for which reclaim finds nothing.
     pub fn set_oom_policy(&mut self, policy: OomPolicy) {
         self.failure.oom = policy;
     }
 
-    /// Chooses what becomes of a file's page whose write failed.
+    /// Sets the treatment of a file page after a failed write.
     pub fn set_failed_write(&mut self, policy: FailedWrite) {
         self.failure.failed_write = policy;
     }

@@ -1,13 +1,14 @@
-//! Making the pages of a part of a mapping present in one call: MAP_POPULATE, mlock(), MADV_POPULATE_READ and
-//! MADV_POPULATE_WRITE; and reading those of a file ahead: MADV_WILLNEED.
+//! Populating a range of a mapping in one call: MAP_POPULATE, mlock(), MADV_POPULATE_READ and
+//! MADV_POPULATE_WRITE. Also MADV_WILLNEED, which reads pages of a mapped file ahead.
 //!
-//! Linux: `populate_vma_page_range`, `faultin_page_range`, `__mm_populate` (mm/gup.c), `madvise_willneed`
-//! (mm/madvise.c), `force_page_cache_ra` (mm/readahead.c) (6.1). The task faults on one page after another without
-//! leaving the kernel. A page that is there, or has come, counts as accessed (`FOLL_TOUCH`).
+//! Linux: `populate_vma_page_range`, `faultin_page_range`, `__mm_populate` (mm/gup.c),
+//! `madvise_willneed` (mm/madvise.c), `force_page_cache_ra` (mm/readahead.c) (6.1). The task faults
+//! on one page after the other without leaving the kernel. Each present or populated page counts as
+//! accessed (`FOLL_TOUCH`).
 //!
-//! Difference from Linux: MADV_WILLNEED on anonymous memory, which would read its pages from swap, is not here.
+//! Difference from Linux: MADV_WILLNEED on anonymous memory does not read from swap.
 //!
-//! Invariant: between two steps it holds nothing; a mapping that has gone meanwhile ends it.
+//! Invariant: between two steps the call holds no page, and it ends if its mapping is gone.
 
 use super::fault::Fault;
 use super::huge_memory::region_of;
@@ -23,12 +24,12 @@ use crate::outcome::{Frame, Outcome};
 use crate::page_request::SlowRequest;
 use crate::units::HPAGE_PMD_NR;
 
-/// Pages that are there already and that a step passes over at most.
+/// Maximum number of present pages that a step skips.
 const PASSED_A_STEP: u64 = HPAGE_PMD_NR;
-/// Pages that MADV_WILLNEED asks for at a time: 2 MiB (Linux: in `force_page_cache_ra`).
+/// Pages that MADV_WILLNEED reads at a time: 2 MiB (Linux: in `force_page_cache_ra`).
 const READ_AT_A_TIME: u32 = HPAGE_PMD_NR as u32;
-/// Bytes that it asks for at most: one request of a disk that sets no limit of its own (Linux `bdi->io_pages` by
-/// `BLK_DEF_MAX_SECTORS`, 6.1). Read-ahead is shorter.
+/// Maximum number of bytes of one MADV_WILLNEED: one request of a disk without its own limit (Linux
+/// `bdi->io_pages` by `BLK_DEF_MAX_SECTORS`, 6.1). The read-ahead window is shorter.
 const READ_AT_MOST: u64 = 1280 << 10;
 
 impl Machine {
@@ -75,7 +76,7 @@ impl Machine {
                     populate.major |= got.major;
                     *fault = None;
                     if let Frame::At(pfn) = got.frame {
-                        // Of a huge page only the entry is marked.
+                        // Linux marks only the entry of a huge page.
                         if self.huge_page_at(populate.vma, populate.next).is_none() {
                             self.mark_page_accessed(ctx.cpu, pfn);
                         }
@@ -128,7 +129,7 @@ impl Machine {
         }
         let left = populate.end.saturating_sub(populate.next).min(READ_AT_A_TIME.into());
         let (start, nr) = (populate.next as u32, left as u32);
-        // Nothing is marked: nobody reads on from here by itself.
+        // No page gets the read-ahead mark: MADV_WILLNEED starts no further read-ahead.
         *window = Window::new(file, &self.owners.files[file.idx()], start, nr, u32::MAX);
         populate.next += left;
         match window {

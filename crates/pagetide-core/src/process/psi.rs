@@ -1,4 +1,4 @@
-//! Stalls: the state changes of a task are reported to its group and to the groups above.
+//! Pressure stall information: reports state changes of a task to its group and all groups above.
 //!
 //! Linux: `psi_task_change` (kernel/sched/psi.c, 6.1).
 
@@ -8,14 +8,14 @@ use crate::psi::{Psi, TaskState};
 use crate::units::{Cpu, MemcgId, Nanos};
 
 impl Machine {
-    /// Pressure of the whole machine.
+    /// Pressure stall information of the whole machine.
     pub fn psi(&self) -> &Psi {
         &self.memcgs[ROOT.idx()].psi
     }
 
-    /// A task of a group, on this CPU, is no longer in the one state but in the other. The kernel's threads are in
-    /// the root. Who changes its CPU or its group leaves the one in its state and comes to the other. Nothing
-    /// happens if there is no such group or CPU.
+    /// Changes the state of a task of a group on a CPU. Kernel threads are in the root group. If a
+    /// task changes its CPU or group, it leaves the old one and joins the new one in two calls.
+    /// Does nothing for an unknown group or CPU.
     pub fn psi_task_change(
         &mut self,
         memcg: MemcgId,

@@ -1,13 +1,14 @@
-//! Read-ahead: which pages are read besides the page that was asked for, from files and from swap.
+//! Read-ahead: reads more pages than requested, from files and from swap.
 //!
-//! Linux: mm/readahead.c, mm/swap_state.c (6.1). Each open file keeps a window: `start`, `size`, and the last
-//! `async_size` pages of it, whose first page carries [`PageFlags::READAHEAD`](crate::page::PageFlags::READAHEAD).
-//! Touching the marked page reads the next window before it is needed. Mapped files without a hit read a window
-//! around the fault instead. Swap has no marks: each mapping counts the pages that were read ahead for it and then
-//! used, and a miss reads about as many again.
+//! Linux: mm/readahead.c, mm/swap_state.c (6.1). Each open file has a window: `start`, `size`, and
+//! its last `async_size` pages, of which the first has the mark
+//! [`PageFlags::READAHEAD`](crate::page::PageFlags::READAHEAD). Touching the marked page reads the
+//! next window before it is needed. A miss in a mapped file reads a window around the fault
+//! instead. Swap has no marks: each mapping counts hits of pages that were read ahead, and a miss
+//! reads about as many pages again.
 //!
-//! Invariant: `async_size <= size`; a [`Window`] never passes the end of its file, and a window of
-//! swap never that of the mapping or of the page of page table.
+//! Invariant: `async_size <= size`. A [`Window`] never passes the end of its file; a swap window
+//! never passes the end of the mapping or of the page table.
 
 use crate::digest::State;
 use crate::page_size::PageSize;
@@ -15,37 +16,37 @@ use crate::process::page_cache::FileCache;
 use crate::units::FileId;
 use core::ops::Range;
 
-/// What an open file remembers of its reads (Linux `struct file_ra_state`), in pages.
+/// Read-ahead state of an open file (Linux `struct file_ra_state`), in pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, State)]
 pub struct ReadaheadState {
     /// First page of the current window.
     pub start: u32,
-    /// Pages of the current window; 0 before the first.
+    /// Pages of the current window; 0 before the first one.
     pub size: u32,
-    /// Pages at its end whose first is marked.
+    /// Length of the part at the window's end of which the first page is marked.
     pub async_size: u32,
-    /// Byte offset just after the last read.
+    /// Byte offset after the last read.
     pub prev_pos: u64,
 }
 
-/// Pages about to be read into the page cache.
+/// Pages to read into the page cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, State)]
 pub struct Window {
-    /// The file.
+    /// File of the pages.
     pub file: FileId,
-    /// Next page to look at.
+    /// Next page to process.
     pub next: u32,
-    /// One past the last page.
+    /// End of the window, exclusive.
     pub end: u32,
     /// Page that gets the read-ahead mark, or `u32::MAX`.
     pub marker: u32,
-    /// First page of the run that has not been submitted yet; equal to `next` if there is none.
+    /// First page of the run that is not submitted yet; equal to `next` if the run is empty.
     pub run_start: u32,
 }
 
 impl Window {
-    /// `nr` pages from `start`, marked `lookahead` before the end, cut at the end of the file
-    /// (Linux `do_page_cache_ra`). `None` if nothing is left.
+    /// `nr` pages from `start`, cut at the end of the file, with the mark `lookahead` pages before
+    /// the end (Linux `do_page_cache_ra`). `None` if no page is left.
     pub fn new(
         id: FileId,
         file: &FileCache,
@@ -87,7 +88,7 @@ impl ReadaheadState {
         }
     }
 
-    /// Window around a mapped fault that missed (Linux `do_sync_mmap_readahead`).
+    /// Window around a page fault that missed (Linux `do_sync_mmap_readahead`).
     pub fn around(&mut self, id: FileId, file: &FileCache, index: u32, max: u32) -> Option<Window> {
         self.start = index.saturating_sub(max / 2);
         self.size = max;
@@ -95,8 +96,8 @@ impl ReadaheadState {
         Window::new(id, file, self.start, self.size, self.async_size)
     }
 
-    /// Decides what to read for `req` pages at `index` (Linux `ondemand_readahead`).
-    /// `hit_marker`: the page at `index` is cached and carried the read-ahead mark.
+    /// Chooses the window for a read of `req` pages at `index` (Linux `ondemand_readahead`).
+    /// `hit_marker`: the page at `index` is cached and had the read-ahead mark.
     pub fn ondemand(
         &mut self,
         id: FileId,
@@ -143,7 +144,7 @@ impl ReadaheadState {
             self.size = (history + req).min(max);
             self.async_size = 1;
         }
-        // The reader will hit the mark at once: read the next window together with this one.
+        // The reader will hit the mark at once: read the next window with this one.
         if index == self.start && self.size == self.async_size {
             let add = self.next_size(max);
             if self.size + add <= max {
@@ -166,34 +167,31 @@ impl ReadaheadState {
 
 // ---- swap ----
 
-/// A window by address is at most 2^5 pages, whatever `vm.page-cluster` says
-/// (Linux `SWAP_RA_ORDER_CEILING`).
+/// log2 of the largest window by address (Linux `SWAP_RA_ORDER_CEILING`).
 const SWAP_RA_ORDER_CEILING: u32 = 5;
-/// Hits a mapping can count: it has six bits for them (Linux `SWAP_RA_HITS_MAX`).
+/// Maximum hit count of a mapping: six bits (Linux `SWAP_RA_HITS_MAX`).
 const SWAP_RA_HITS_MAX: u32 = 63;
-/// Hits that are taken for granted before the first miss, so that it reads a window.
+/// Initial hit count, so that the first miss reads a window.
 pub(crate) const SWAP_RA_FIRST_HITS: u32 = 4;
 
-/// Pages to read for a miss in swap (Linux `__swapin_nr_pages`): a power of two, by the hits since
-/// the last miss. `adjacent`: the miss is next to the last place looked at. `last`: pages read then.
+/// Pages to read on a swap miss (Linux `__swapin_nr_pages`): a power of two, from the hits since
+/// the last miss. `adjacent`: the miss is next to the previous position. `last`: pages read then.
 pub(crate) fn swapin_nr_pages(adjacent: bool, hits: u32, max: u32, last: u32) -> u32 {
     let nr = match hits {
-        // Nothing used of what was read ahead: only a neighbour earns a second page.
+        // No page read ahead was used: read a second page only for an adjacent miss.
         0 => 1 + u32::from(adjacent),
         _ => (hits.min(max) + 2).next_power_of_two().max(4),
     };
-    // One bad window only halves it, even past a limit that was lowered since.
+    // One bad window only halves the number, even beyond a limit that was lowered since.
     nr.min(max).max(last / 2)
 }
 
-/// What a mapping remembers of its swap-in by address (Linux `vma->swap_readahead_info`).
+/// History of swap-in by address, per mapping (Linux `vma->swap_readahead_info`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, State)]
 pub struct SwapReadahead {
     /// Page of the last fault on a swap entry, whether it hit or missed; `None` before the first.
     last_page: Option<u64>,
-    /// Pages of the last window.
     window: u32,
-    /// Pages read ahead that were used since.
     hits: u32,
 }
 
@@ -204,14 +202,14 @@ impl Default for SwapReadahead {
 }
 
 impl SwapReadahead {
-    /// A fault found its page in the swap cache; `ahead`: read-ahead had put it there.
+    /// Counts a fault that found its page in the swap cache; `ahead`: because of read-ahead.
     pub(crate) fn hit(&mut self, page: u64, ahead: bool) {
         self.last_page = Some(page);
         self.hits = (self.hits + u32::from(ahead)).min(SWAP_RA_HITS_MAX);
     }
 
-    /// Pages to look at for a fault on `page`, which is not in the swap cache, of a mapping of
-    /// `len` pages (Linux `swap_ra_info`). `None`: that page alone.
+    /// Pages to read for a fault on `page`, which is not in the swap cache, in a mapping of `len`
+    /// pages (Linux `swap_ra_info`). `None`: only that page.
     pub(crate) fn miss(
         &mut self,
         page: u64,
@@ -232,7 +230,7 @@ impl SwapReadahead {
             return None;
         }
         let nr = u64::from(nr);
-        // Ahead of a run in either direction, else around the fault.
+        // After the fault for a forward run, before it for a backward run, else around it.
         let behind = match (forward, backward) {
             (true, _) => 0,
             (_, true) => nr - 1,
@@ -252,7 +250,7 @@ mod tests {
 
     const LEN: u64 = 10_000;
 
-    /// A task walks `pages`; what is in the last window hits. Returns the windows.
+    /// Faults on `pages` in order; pages of the last window hit. Returns the windows.
     fn windows(
         state: &mut SwapReadahead,
         pages: impl Iterator<Item = u64>,
@@ -280,7 +278,7 @@ mod tests {
         assert_eq!(swapin_nr_pages(false, 2, 8, 0), 4);
         assert_eq!(swapin_nr_pages(false, 3, 8, 0), 8);
         assert_eq!(swapin_nr_pages(false, 63, 8, 0), 8);
-        // Without hits it shrinks by half at a time.
+        // Without hits the number halves each time.
         assert_eq!(swapin_nr_pages(false, 0, 8, 8), 4);
         assert_eq!(swapin_nr_pages(true, 0, 8, 2), 2);
         // The limit was 32 when the last window was read.
@@ -289,11 +287,11 @@ mod tests {
 
     #[test]
     fn a_sequential_run_grows_its_window() {
-        // A page far away, so that nothing has hit lately.
+        // Distant pages, so that there are no recent hits.
         let mut state = SwapReadahead::default();
         assert_eq!(windows(&mut state, [5000, 7000, 8000, 9000].into_iter(), 3).len(), 4);
         assert_eq!(state, SwapReadahead { last_page: Some(9000), window: 1, hits: 0 });
-        // Alone, then by two, then what the hits are worth, all of it ahead.
+        // One page, then two, then by the hits; all after the fault.
         let run = windows(&mut state, 100..140, 5);
         let expected = [100..101, 101..103, 103..107, 107..115, 115..131, 131..163];
         assert_eq!(run, expected);
@@ -303,10 +301,10 @@ mod tests {
     fn a_window_ends_at_the_limit() {
         let mut state = SwapReadahead::default();
         let run = windows(&mut state, 0..100, 3);
-        // The first miss knows no direction; its table begins at the fault.
+        // The first miss has no direction, and its page table begins at the fault.
         assert_eq!(run[0], 0..5);
         assert!(run[1..].iter().all(|window| window.end - window.start == 8), "{run:?}");
-        // Above the ceiling of 32 pages the tunable has no effect.
+        // Above the ceiling of 32 pages `vm.page-cluster` has no effect.
         let mut state = SwapReadahead::default();
         let run = windows(&mut state, 512..1024, 10);
         assert_eq!(run.iter().map(|window| window.end - window.start).max(), Some(32));

@@ -1,4 +1,4 @@
-//! The requests that only processes make: a fault, a read(), a write(), advice on pages.
+//! Calls of a process: page fault, read(), write(), kernel memory, madvise.
 
 use super::collapse::{Collapse, Failed};
 use super::fault::Fault;
@@ -13,10 +13,10 @@ use crate::units::{FileId, NodeId, Order};
 use alloc::boxed::Box;
 use core::ops::Range;
 
-/// A request in progress, of a process.
+/// A call of a process in progress.
 pub type Call = crate::call::Call<Request>;
 
-/// What only a process asks for.
+/// Kinds of calls that only processes make.
 #[derive(Clone, Debug)]
 pub enum Request {
     /// A page fault.
@@ -25,81 +25,77 @@ pub enum Request {
     Read(FileRead),
     /// A write().
     Write(FileWrite),
-    /// A block of kernel memory.
+    /// An allocation of a kernel block.
     KernelAlloc(KernelAlloc),
-    /// Pages of a mapping, made present.
+    /// Populate a range of a mapping, or read it ahead.
     Populate(Box<Populate>),
-    /// Pages of a mapping, on their way out of memory.
+    /// MADV_COLD or MADV_PAGEOUT.
     Leave(Leave),
-    /// Regions of a mapping, made huge pages.
+    /// MADV_COLLAPSE.
     Collapse(Box<MadviseCollapse>),
 }
 
-/// A part of a mapping on its way into memory.
+/// A call that populates a range of a mapping.
 #[derive(Clone, Debug)]
 pub struct Populate {
     pub(super) vma: VmaId,
-    /// When the mapping was born, once it has begun: another may have its id later.
+    /// Generation of the mapping once the call has begun; another mapping may get its id.
     pub(super) born: u64,
     pub(super) next: u64,
     pub(super) end: u64,
     pub(super) how: PopulateHow,
-    /// Something had to be read.
     pub(super) major: bool,
 }
-
-/// How pages come.
 #[derive(Clone, Debug)]
 pub(super) enum PopulateHow {
-    /// By faults: the one under way, and whether they write.
+    /// By page faults: the one in progress, and whether they write.
     Faults(Option<Fault>, bool),
-    /// Into the page cache, without being mapped: the window under way.
+    /// By reading into the page cache: the window in progress.
     Read(Option<Window>),
 }
 
-/// Pages that are to leave memory, or to be the next that do.
+/// A call of MADV_COLD or MADV_PAGEOUT on a range.
 #[derive(Clone, Debug)]
 pub struct Leave {
     pub(super) vma: VmaId,
-    /// When the mapping was born, once it has begun: another may have its id later.
+    /// Generation of the mapping once the call has begun.
     pub(super) born: u64,
     pub(super) next: u64,
     pub(super) end: u64,
     pub(super) how: LeaveHow,
-    /// Pages of the table of entries under way were unmapped; TLBs do not know yet.
+    /// Pages of the present page table were unmapped, and the TLBs are not flushed yet.
     pub(super) is_unmapped: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum LeaveHow {
-    /// To their inactive lists.
+    /// Deactivate (MADV_COLD).
     Cold,
-    /// Out of memory.
+    /// Reclaim (MADV_PAGEOUT).
     PageOut,
 }
 
-/// A range whose regions become huge pages.
+/// A call of MADV_COLLAPSE on a range.
 #[derive(Clone, Debug)]
 pub struct MadviseCollapse {
     pub(super) vma: VmaId,
-    /// When the mapping was born, once it has begun: another may have its id later.
+    /// Generation of the mapping once the call has begun.
     pub(super) born: u64,
     pub(super) next: u64,
     pub(super) end: u64,
-    /// The region under way.
     pub(super) collapse: Option<Collapse>,
-    /// Why the last one that failed did.
+    /// Error of the last region that failed.
     pub(super) failed: Option<Failed>,
 }
 
 impl Call {
-    /// A page fault of `mm` on a page of one of its mappings, for a task that runs on `node`.
+    /// A page fault of `mm`, for a task that runs on `node`.
     pub fn fault(mm: MmId, node: NodeId, vma: VmaId, page: u64, write: bool) -> Call {
         Call::of_owner(mm, node, Request::Fault(Fault::new(vma, page, write)))
     }
 
-    /// A read() of `len` bytes at `offset`. `readahead` is the open file's state; take it back
-    /// with [`Call::readahead`] when the call is done.
+    /// A read() of `len` bytes at `offset`. `readahead` is the open file's state; get it back with
+    /// [`Call::readahead`] when the call is done.
     pub fn read(
         mm: MmId,
         node: NodeId,
@@ -111,14 +107,13 @@ impl Call {
         Call::of_owner(mm, node, Request::Read(FileRead::new(file, offset, len, readahead)))
     }
 
-    /// A write() of `len` bytes at `offset`. A world lets one write() at a time into a file (Linux: the inode's
-    /// lock).
+    /// A write() of `len` bytes at `offset`, one at a time per file (Linux: the inode's lock).
     pub fn write(mm: MmId, node: NodeId, file: FileId, offset: u64, len: u64) -> Call {
         Call::of_owner(mm, node, Request::Write(FileWrite::new(file, offset, len)))
     }
 
-    /// The file of a read() or write(), and how far in it the call has come: the next effect for bytes
-    /// ([`Effect::ReadOut`](crate::effect::Effect::ReadOut), `WriteIn`) begins there.
+    /// The file of a read() or write() and the current offset, where the next effect on contents
+    /// ([`Effect::ReadOut`](crate::effect::Effect::ReadOut), `WriteIn`) begins.
     pub fn position(&self) -> Option<(FileId, u64)> {
         match self.owners_request() {
             Some(Request::Read(read)) => Some((read.file, read.pos)),
@@ -127,8 +122,9 @@ impl Call {
         }
     }
 
-    /// A request for 2^`order` contiguous frames of kernel memory, which `mm` holds until it frees them
-    /// ([`Machine::free_kernel_block`]) or ends. Ends as [`Outcome::Block`] or [`Outcome::NoBlock`].
+    /// Allocates 2^`order` contiguous frames of kernel memory. `mm` holds them until it frees them
+    /// ([`Machine::free_kernel_block`]) or ends. Ends as [`Outcome::Block`] or
+    /// [`Outcome::NoBlock`].
     pub fn alloc_pages(mm: MmId, node: NodeId, order: Order, gfp: Gfp) -> Call {
         Call::of_owner(mm, node, Request::KernelAlloc(KernelAlloc::new(order, gfp)))
     }
@@ -141,15 +137,15 @@ impl Call {
         }
     }
 
-    /// Makes pages of a mapping of `mm` present by faults that write, or read (MADV_POPULATE_WRITE and _READ;
-    /// MAP_POPULATE and mlock() write where a private mapping may be written). Ends as [`Outcome::Minor`] or
-    /// [`Outcome::Major`], or as the first fault that fails.
+    /// Populates a range by faults that write (MADV_POPULATE_WRITE) or read (MADV_POPULATE_READ).
+    /// MAP_POPULATE and mlock() write where a private mapping is writable. Ends as
+    /// [`Outcome::Minor`], [`Outcome::Major`], or the outcome of the first fault that fails.
     pub fn populate(mm: MmId, node: NodeId, vma: VmaId, pages: Range<u64>, write: bool) -> Call {
         Call::of_part(mm, node, vma, pages, PopulateHow::Faults(None, write))
     }
 
-    /// Starts to read pages of a mapped file that are not in memory (MADV_WILLNEED). Ends as [`Outcome::Minor`],
-    /// while they are being read.
+    /// Starts reading pages of a mapped file that are not in memory (MADV_WILLNEED). Ends as
+    /// [`Outcome::Minor`] before the reads end.
     pub fn will_need(mm: MmId, node: NodeId, vma: VmaId, pages: Range<u64>) -> Call {
         Call::of_part(mm, node, vma, pages, PopulateHow::Read(None))
     }
@@ -160,14 +156,14 @@ impl Call {
         Call::of_owner(mm, node, Request::Populate(Box::new(populate)))
     }
 
-    /// Moves pages of a mapping of `mm` to their inactive lists (MADV_COLD). Ends as [`Outcome::Minor`], or as
-    /// [`Outcome::Refused`] with EINVAL at the first page that is locked.
+    /// Moves pages of a range to the inactive lists (MADV_COLD). Ends as [`Outcome::Minor`], or as
+    /// [`Outcome::Refused`] with EINVAL at the first locked page.
     pub fn cold(mm: MmId, node: NodeId, vma: VmaId, pages: Range<u64>) -> Call {
         Call::leave(mm, node, vma, pages, LeaveHow::Cold)
     }
 
-    /// Reclaims pages of a mapping of `mm`: clean ones are freed, anonymous ones are written to swap and freed by
-    /// whoever reclaims next (MADV_PAGEOUT). Ends as [`Call::cold`] does.
+    /// Reclaims pages of a range (MADV_PAGEOUT): frees clean ones; writes anonymous ones to swap,
+    /// and a later reclaim frees them. Ends like [`Call::cold`].
     pub fn page_out(mm: MmId, node: NodeId, vma: VmaId, pages: Range<u64>) -> Call {
         Call::leave(mm, node, vma, pages, LeaveHow::PageOut)
     }
@@ -178,10 +174,10 @@ impl Call {
         Call::of_owner(mm, node, Request::Leave(leave))
     }
 
-    /// Collapses the regions that lie whole in a range of a mapping of `mm` into huge pages (MADV_COLLAPSE). Ends as
-    /// [`Outcome::Minor`] if all of them are huge pages, and as [`Outcome::Refused`] with the error of the last that
-    /// is none: EAGAIN if somebody held a page of it, ENOMEM if there was no huge page, EBUSY if the group had no
-    /// room for one, EINVAL otherwise.
+    /// Collapses the regions that lie entirely in a range into huge pages (MADV_COLLAPSE). Ends as
+    /// [`Outcome::Minor`] if all of them are huge pages, otherwise as [`Outcome::Refused`] with the
+    /// error of the last region that failed: EAGAIN if a page was pinned, locked or busy, ENOMEM if
+    /// no huge page could be allocated, EBUSY if the group's limit did not allow one, else EINVAL.
     pub fn collapse(mm: MmId, node: NodeId, vma: VmaId, pages: Range<u64>) -> Call {
         let (next, end) = (pages.start, pages.end);
         let collapse =
@@ -191,7 +187,6 @@ impl Call {
 }
 
 impl Populate {
-    /// The fault under way.
     pub(super) fn fault(&self) -> Option<&Fault> {
         match &self.how {
             PopulateHow::Faults(fault, _) => fault.as_ref(),

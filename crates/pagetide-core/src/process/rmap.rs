@@ -1,11 +1,10 @@
-//! The answers of processes and files to the ground floor.
+//! Reverse mapping: what processes and files answer to the page level ([`Owners`]).
 //!
-//! Linux: mm/rmap.c (`folio_referenced`, `try_to_unmap`, `try_to_migrate`), `remove_migration_ptes`,
-//! `address_space_operations`. An anonymous page has one entry, in the mapping that it names; a file's page
-//! may have one in each mapping of the file.
+//! Linux: mm/rmap.c (`folio_referenced`, `try_to_unmap`, `try_to_migrate`); also
+//! `remove_migration_ptes`, `address_space_operations`. An anonymous page has one entry, in the
+//! mapping that it names; a file page may have one in each mapping of the file.
 //!
-//! Invariant: an entry that an answer reports as removed is gone from the table and from the mapping's
-//! counts.
+//! Invariant: an entry reported as removed is gone from the table and its mapping's counts.
 
 use super::page_table::{Pte, VmaId};
 use super::policy::OomPolicy;
@@ -24,7 +23,7 @@ use crate::shadow::Shadow;
 use crate::units::{Asker, Cpu, FileId, MemcgId, Nanos, Pfn};
 
 impl Processes {
-    /// An entry that maps a page, or might: that of the file's first mapping.
+    /// The entry that may map a page, in the file's first mapping.
     #[inline]
     fn first_pte(&self, at: Slot) -> Option<Pte> {
         let vma = match at.store {
@@ -34,7 +33,7 @@ impl Processes {
         self.vmas.get(vma)?.ptes.get(at.index as usize).copied()
     }
 
-    /// Mappings that may have an entry for a page.
+    /// Number of mappings that may have an entry for a page.
     fn nr_mappings(&self, at: Slot) -> usize {
         match at.store {
             Store::Swap => 1,
@@ -42,7 +41,7 @@ impl Processes {
         }
     }
 
-    /// One of them, and where in it the entry would be.
+    /// Mapping `number` of those, and the index of the entry.
     fn mapping_of(&self, at: Slot, number: usize) -> Option<(VmaId, usize)> {
         let vma = match at.store {
             Store::Swap => VmaId(at.owner),
@@ -53,7 +52,7 @@ impl Processes {
         mapped.then_some((vma, index))
     }
 
-    /// An anonymous page's entry becomes that of a swap slot.
+    /// Replaces an anonymous page's entry by a swap entry.
     fn swap_out(&mut self, at: Slot, to: Pte) -> Unmapped {
         let vma = &mut self.vmas[at.owner as usize];
         let pte = core::mem::replace(&mut vma.ptes[at.index as usize], to);
@@ -62,7 +61,7 @@ impl Processes {
         Unmapped { nr: 1, dirty: pte.is_dirty(), young: pte.is_young(), nr_looked_at: 1 }
     }
 
-    /// A file's page loses its `mapcount` entries.
+    /// Removes the `mapcount` entries of a file page.
     fn unmap_file(&mut self, at: Slot, mapcount: u16) -> Unmapped {
         let mut unmapped = Unmapped::default();
         let Processes { files, vmas, .. } = self;
@@ -85,7 +84,7 @@ impl Processes {
         unmapped
     }
 
-    /// The entries of a page say that it is on its way.
+    /// Replaces the entries of a page by migration entries.
     fn begin_to_move(&mut self, at: Slot, from: Pfn) -> Unmapped {
         let mut unmapped = Unmapped::default();
         for number in 0..self.nr_mappings(at) {
@@ -266,7 +265,7 @@ impl Owners for Processes {
         match daemon {
             Daemon::Flusher => machine.flusher_step(now),
             Daemon::Khugepaged => machine.khugepaged_step(cpu, now),
-            // The ground floor's own.
+            // Daemons of the page level.
             Daemon::Kswapd(_) | Daemon::Kcompactd(_) | Daemon::Kworker => {
                 Step::Done(Rest::UNTIL_WOKEN)
             }

@@ -1,20 +1,21 @@
-//! Kernel memory that the page cache takes for its own bookkeeping.
+//! Page-cache tree nodes: kernel memory for the bookkeeping of the page cache.
 //!
-//! Linux: an xarray a file, whose nodes (`struct xa_node`, 64 slots) come from the slab cache
-//! `radix_tree_node`, of reclaimable pages. A node exists as long as one of its slots holds a page or a
-//! shadow, and the group of the task that added it pays for it. Nodes are few, one for 64 pages, but
-//! their pages have another migrate type than user pages, and come from the free blocks of that type
-//! that boot left. So tree nodes decide when these run out and pageblocks begin to change their type.
+//! Linux: one xarray per file; its nodes (`struct xa_node`, 64 slots) come from the slab cache
+//! `radix_tree_node`, in reclaimable pages. A node exists as long as one of its slots holds a page
+//! or a shadow. The group of the task that added the node pays for it. Nodes are few (one for 64
+//! pages), but their pages have another migrate type than user pages and use the free blocks of
+//! that type that boot left. So tree nodes decide when these blocks run out and pageblocks begin to
+//! change their type.
 //!
-//! A node that has lost its last page and holds only shadows is on a list of its group, from which a shrinker takes
-//! it ([`crate::slab::cached`]). A node goes after a grace period (`radix_tree_node_rcu_free`).
+//! A node without pages that still has shadows is on a list of its group, and a shrinker frees it
+//! ([`crate::slab::cached`]). A node is freed after a grace period (`radix_tree_node_rcu_free`).
 //!
-//! Differs from Linux: if no memory is free at once there is no node, where Linux would reclaim; at its
-//! group's limit a node is charged beyond it, and the next page makes the room. A node without memory is on no
-//! list, and keeps its shadows.
+//! Differences from Linux: if no memory is free at once, the node gets none; Linux would reclaim.
+//! At the limit of its group a node is charged beyond the limit, and the next page reclaims for it.
+//! A node without memory is on no list and keeps its shadows.
 //!
-//! Invariant: a node of a file has an object exactly while one of its slots is in use, unless there was
-//! no memory for it. It is listed exactly while it has an object and its slots hold shadows alone.
+//! Invariant: a node has an object exactly while one of its slots is in use, unless no memory was
+//! free. It is listed exactly while it has an object and its slots hold only shadows.
 
 use crate::ctx::Ctx;
 use crate::process::Machine;
@@ -22,7 +23,7 @@ use crate::slab::Object;
 use crate::units::{Cpu, FileId};
 
 impl Machine {
-    /// A page was put into a file's tree, which had `before` nodes.
+    /// Allocates missing nodes after a page was added to a file's tree that had `before` nodes.
     #[inline]
     pub(crate) fn tree_grew(&mut self, file: FileId, index: u32, before: u64, ctx: &Ctx) {
         if self.owners.files[file.idx()].has_one_page(index) {
@@ -38,7 +39,7 @@ impl Machine {
         }
     }
 
-    /// A page or a shadow was taken out of a file's tree, which had `before` nodes.
+    /// Frees empty nodes after a page or shadow left a file's tree that had `before` nodes.
     #[inline]
     pub(crate) fn tree_shrank(&mut self, file: FileId, index: u32, before: u64, cpu: Cpu) {
         if self.owners.files[file.idx()].has_only_shadows(index) {
@@ -57,7 +58,7 @@ impl Machine {
         }
     }
 
-    /// The lowest node above a page has shadows alone (Linux `workingset_update_node`).
+    /// Lists a lowest node with only shadows (Linux `workingset_update_node`).
     fn list_leaf(&mut self, file: FileId, index: u32) {
         if let Some(node) = self.owners.files[file.idx()].leaf_node(index) {
             if !self.is_shadow_node(node) {
@@ -66,7 +67,7 @@ impl Machine {
         }
     }
 
-    /// The lowest node above a page has a page again.
+    /// Unlists a lowest node that has a page again.
     fn unlist_leaf(&mut self, file: FileId, index: u32) {
         if let Some(node) = self.owners.files[file.idx()].leaf_node(index) {
             if self.is_shadow_node(node) {
@@ -75,15 +76,15 @@ impl Machine {
         }
     }
 
-    /// Forgets the shadows of the lowest node above a page, which has nothing else; it goes, and the node above it if
-    /// that is empty now (Linux `xa_delete_node`).
+    /// Clears the shadows of the lowest node above a page, which has nothing else. Frees the node,
+    /// and the node above it if empty (Linux `xa_delete_node`).
     pub(crate) fn forget_shadows_of_node(&mut self, file: FileId, index: u32, cpu: Cpu) {
         let nodes = self.owners.files[file.idx()].nr_nodes;
         self.owners.files[file.idx()].forget_shadows_of_leaf(index);
         self.tree_shrank(file, index, nodes, cpu);
     }
 
-    /// Forgets all shadows of a file (Linux `clear_shadow_entry`, by truncation and invalidation).
+    /// Clears all shadows of a file (Linux `clear_shadow_entry`, for truncation and invalidation).
     pub(crate) fn forget_all_shadows(&mut self, file: FileId, cpu: Cpu) {
         for index in self.owners.files[file.idx()].shadows() {
             let nodes = self.owners.files[file.idx()].nr_nodes;

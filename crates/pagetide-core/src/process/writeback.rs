@@ -1,14 +1,13 @@
-//! Dirty pages: their limits, the throttling of writers, and writeback.
+//! Writeback: dirty limits, throttling of writers, and writing dirty pages.
 //!
-//! Linux: mm/page-writeback.c, fs/fs-writeback.c (6.1). Above the background threshold the
-//! writeback thread writes; above the mean of both thresholds writers are slowed down so that
-//! dirtying matches the disk, with a rate that feeds back from the measured bandwidth.
+//! Linux: mm/page-writeback.c, fs/fs-writeback.c (6.1). Above the background threshold the flusher
+//! (the writeback thread) writes. Above the mean of both thresholds writers are slowed down to the
+//! speed of the disk, by a rate with feedback from the measured bandwidth.
 //!
-//! Differences from Linux: one writeback thread for all disks; one global rate instead of one a
-//! device; the bandwidth estimate is over 200 ms windows with a 3:1 decay.
+//! Differences from Linux: one flusher for all disks; one global rate instead of one per device;
+//! bandwidth is estimated over 200 ms windows with a 3:1 decay.
 //!
-//! Invariant: `files[f].nr_dirty` pages of a file are tagged; a file with dirty pages is in
-//! `dirty_files` exactly once.
+//! Invariant: `files[f].nr_dirty` pages are tagged; a dirty file is in `dirty_files` exactly once.
 
 use crate::ctx::Ctx;
 use crate::daemon::{Daemon, Rest};
@@ -24,41 +23,40 @@ use crate::units::{Cpu, FileId, Nanos, NodeId, Pfn};
 use crate::vmstat::{Event, NodeStat};
 use alloc::collections::VecDeque;
 
-/// Bytes of one file written before the next file gets a turn.
+/// Bytes of one file to write before the next file's turn.
 const MAX_WRITEBACK_BYTES: u64 = 4 << 20;
 /// Longest pause of a writer (Linux `MAX_PAUSE`, HZ/5).
 const MAX_PAUSE: Nanos = 200_000_000;
-/// Pauses shorter than this are saved up (Linux aims at 10 ms and more).
+/// Shorter pauses are accumulated (Linux aims at 10 ms and more).
 const MIN_PAUSE: Nanos = 10_000_000;
-/// Bytes dirtied before a writer looks at the limits, as at first (Linux `DIRTY_POLL_THRESH`).
+/// Bytes that a writer may dirty between two checks of the limits (Linux `DIRTY_POLL_THRESH`).
 const DIRTY_POLL_BYTES: u64 = 128 << 10;
-/// How often bandwidth is estimated (Linux `BANDWIDTH_INTERVAL`).
+/// Interval of the bandwidth estimate (Linux `BANDWIDTH_INTERVAL`).
 const BANDWIDTH_INTERVAL: Nanos = 200_000_000;
-/// Assumed bandwidth before anything was written, bytes a second (Linux `INIT_BW`).
+/// Assumed bandwidth before the first write, in bytes per second (Linux `INIT_BW`).
 const INIT_BANDWIDTH: u64 = 100 << 20;
-/// Write requests in flight above which the writeback thread waits (`nr_requests`).
+/// Maximum number of write requests in flight before the flusher waits (`nr_requests`).
 const MAX_INFLIGHT_BIOS: u32 = 128;
-/// Write requests in flight from which on a disk counts as congested (block layer up to 5.14:
-/// 7/8 of `nr_requests`, plus 1) ...
+/// Requests in flight at which a disk is congested (up to 5.14: 7/8 of `nr_requests`, plus 1).
 const CONGESTION_ON: u32 = MAX_INFLIGHT_BIOS - MAX_INFLIGHT_BIOS / 8 + 1;
-/// ... and below which it no longer does.
+/// Write requests in flight below which a disk is no longer congested.
 const CONGESTION_OFF: u32 = MAX_INFLIGHT_BIOS - MAX_INFLIGHT_BIOS / 8 - MAX_INFLIGHT_BIOS / 16 - 1;
 
-/// State of writeback.
+/// State of dirty files and of the flusher.
 #[derive(Clone, Debug, State)]
 pub struct Writeback {
     /// Files with dirty pages, oldest first.
     dirty_files: VecDeque<FileId>,
-    /// Reclaim asked for everything to be written.
+    /// Reclaim has asked to write all dirty pages.
     wanted: bool,
-    /// The writeback thread sleeps.
+    /// The flusher sleeps.
     idle: bool,
     inflight_bios: u32,
     /// Too many writes are in flight (Linux up to 5.14: `BDI_async_congested`).
     congested: bool,
-    /// Pages a second.
+    /// Measured bandwidth, in pages per second.
     bandwidth: u64,
-    /// Pages a second that all writers together may dirty at the set point.
+    /// Pages per second that all writers together may dirty at the set point.
     dirty_ratelimit: u64,
     window_start: Nanos,
     window_written: u64,
@@ -66,14 +64,13 @@ pub struct Writeback {
     /// Pages dirtied since the last pause.
     nr_dirtied: u64,
     last_periodic: Nanos,
-    /// A pass over old files is under way.
+    /// A pass over expired files is in progress.
     periodic: bool,
-    /// Files visited in a row of which nothing could be written.
+    /// Files visited in a row without a page that could be written.
     fruitless: u32,
 }
 
 impl Writeback {
-    /// Nothing dirty, nothing known of the disks.
     pub(crate) fn new(page_size: PageSize) -> Self {
         let bandwidth = page_size.pages_in(INIT_BANDWIDTH);
         Writeback {
@@ -94,29 +91,26 @@ impl Writeback {
         }
     }
 
-    /// A file is removed: nothing of it is dirty any more.
     pub(super) fn forget_file(&mut self, file: FileId) {
         self.dirty_files.retain(|&dirty| dirty != file);
     }
 
-    /// Whether disks are too busy writing to take more.
     pub(crate) fn is_congested(&self) -> bool {
         self.congested
     }
 
-    /// A page was written.
     pub(crate) fn note_written(&mut self) {
         self.window_written += 1;
     }
 
-    /// How often a file is among the dirty ones, for the audit.
+    /// Number of times that a file is queued, for the audit.
     pub(crate) fn nr_queued(&self, file: FileId) -> usize {
         self.dirty_files.iter().filter(|&&queued| queued == file).count()
     }
 }
 
 impl Machine {
-    /// Background and hard threshold in pages (Linux `domain_dirty_limits`).
+    /// Background and hard dirty threshold, in pages (Linux `domain_dirty_limits`).
     pub fn dirty_limits(&self) -> (u64, u64) {
         let file = self.global_node_stat(NodeStat::NrInactiveFile)
             + self.global_node_stat(NodeStat::NrActiveFile);
@@ -138,13 +132,13 @@ impl Machine {
         (background, thresh)
     }
 
-    /// Marks a file page dirty, at an unknown time (mapped writes).
+    /// Marks a file page dirty at the window's start: the time of a mapped write is unknown.
     pub(crate) fn set_page_dirty(&mut self, pfn: Pfn) {
         let now = self.owners.writeback.window_start;
         self.set_page_dirty_at(pfn, now);
     }
 
-    /// Marks a page dirty; a file page is tagged for writeback.
+    /// Marks a page dirty, and tags a file page for writeback.
     pub(crate) fn set_page_dirty_at(&mut self, pfn: Pfn, now: Nanos) {
         let page = &mut self.mem.pages[pfn.idx()];
         if page.has(PageFlags::DIRTY) {
@@ -172,7 +166,7 @@ impl Machine {
         self.owners.writeback.nr_dirtied += 1;
     }
 
-    /// After a write dirtied a page: wake the writeback thread if need be, and say how long the
+    /// After a write has dirtied a page: wakes the flusher if needed, and returns the time that the
     /// writer must pause (Linux `balance_dirty_pages`).
     pub(crate) fn balance_dirty_pages_ratelimited(&mut self, ctx: &Ctx) -> Option<Nanos> {
         if self.owners.writeback.nr_dirtied < self.mem.page_size.pages_in(DIRTY_POLL_BYTES) {
@@ -225,7 +219,7 @@ impl Machine {
         let writeback = &mut self.owners.writeback;
         let per_second =
             |pages: u64| (u128::from(pages) * 1_000_000_000 / u128::from(elapsed)) as u64;
-        // Idle windows say nothing about the disk.
+        // An idle window does not show the disk's bandwidth.
         if writeback.window_written > 0 && elapsed < 8 * BANDWIDTH_INTERVAL {
             writeback.bandwidth =
                 ((writeback.bandwidth * 3 + per_second(writeback.window_written)) / 4).max(1);
@@ -251,13 +245,13 @@ impl Machine {
         }
     }
 
-    /// Reclaim met nothing but dirty pages: write everything (Linux `wakeup_flusher_threads`).
+    /// Writes everything, because reclaim found only dirty pages (Linux `wakeup_flusher_threads`).
     pub(crate) fn wakeup_flusher_threads(&mut self) {
         self.owners.writeback.wanted = true;
         self.wake_flusher();
     }
 
-    /// One bounded step of the writeback thread: at most 4 MiB of one file.
+    /// One bounded step of the flusher: at most 4 MiB of one file.
     pub(super) fn flusher_step(&mut self, now: Nanos) -> Step<Rest> {
         self.owners.writeback.idle = false;
         self.update_bandwidth(now);
@@ -286,16 +280,16 @@ impl Machine {
         let (nr_begun, is_used_up) = self.write_file_pages(file, slice);
         if self.owners.files[file.idx()].nr_dirty > 0 {
             self.owners.writeback.dirty_files.push_back(file);
-            // Old pages that the slice did not reach stay old: their file's next turn comes after the others'.
-            // What could not be written now waits until it is old again (Linux `requeue_inode`).
+            // Old pages beyond the slice stay old, for the file's next turn. Pages that could not
+            // be written wait until they expire again (Linux `requeue_inode`).
             if !is_used_up {
                 self.owners.files[file.idx()].dirtied_when = now;
             }
         } else if self.owners.writeback.dirty_files.is_empty() {
             self.owners.writeback.wanted = false;
         }
-        // Pages dirtied again while they are written have to wait; so may the thread, once it has
-        // met nothing else in any file.
+        // Pages dirtied again during their write must wait. The flusher rests if it finds no
+        // others.
         self.owners.writeback.fruitless =
             if nr_begun == 0 { self.owners.writeback.fruitless + 1 } else { 0 };
         if self.owners.writeback.fruitless as usize > self.owners.writeback.dirty_files.len() {
@@ -304,12 +298,12 @@ impl Machine {
         Step::Continue
     }
 
-    /// Time between two looks at what has become old; 0: nobody looks.
+    /// Interval of the check for expired pages; 0: no check.
     fn flush_interval(&self) -> Nanos {
         u64::from(self.config.dirty_writeback_centisecs) * 10_000_000
     }
 
-    /// How long the writeback thread rests, if nobody wakes it.
+    /// Time that the flusher sleeps unless it is woken.
     pub(super) fn flusher_timeout(&self) -> Rest {
         match self.flush_interval() {
             0 => Rest::UNTIL_WOKEN,
@@ -325,8 +319,8 @@ impl Machine {
         Step::Done(self.flusher_timeout())
     }
 
-    /// Starts writing up to `max` dirty pages of a file, in order, from where the last write of
-    /// it ended. Returns how many, and whether it stopped because of `max`.
+    /// Starts writing up to `max` dirty pages of a file, in order, from the end of its last write.
+    /// Returns the number of pages, and whether `max` was reached.
     fn write_file_pages(&mut self, file: FileId, max: u32) -> (u32, bool) {
         let mut left = max;
         let mut nr_begun = 0;
@@ -347,7 +341,7 @@ impl Machine {
                 unreachable!("a dirty page is cached")
             };
             left -= 1;
-            // A page that is on its way to another frame stays dirty, for the next round.
+            // A page under migration stays dirty until the next round.
             let busy = PageFlags::WRITEBACK.with(PageFlags::MIGRATING);
             if self.mem.pages[pfn.idx()].flags.any(busy) {
                 continue;
@@ -365,7 +359,7 @@ impl Machine {
         (nr_begun, left == 0)
     }
 
-    /// Moves a dirty file page to writeback: the entries that map it lose their write permission.
+    /// Moves a dirty file page to writeback, and write-protects the entries that map it.
     pub(crate) fn begin_file_writeback(&mut self, pfn: Pfn) {
         let page = &mut self.mem.pages[pfn.idx()];
         page.clear(PageFlags::DIRTY);
@@ -404,7 +398,7 @@ impl Machine {
         }
     }
 
-    /// An I/O request for a file ended. One that is of no file, or that nothing waits for, is passed over.
+    /// Handles the end of a file's I/O request. Ignores unknown files and requests.
     pub(super) fn file_io_done(&mut self, io: Io, ok: bool, cpu: Cpu) {
         if !self.is_in_flight(io) {
             return;
@@ -438,7 +432,7 @@ impl Machine {
         }
     }
 
-    /// Whether a page of a request is under the I/O that it asked for.
+    /// Whether a page of the request is under this kind of I/O.
     fn is_in_flight(&self, io: Io) -> bool {
         let (file, index, nr, under) = match io {
             Io::ReadFile { file, index, nr } => (file, index, nr, PageFlags::LOCKED),
@@ -453,7 +447,6 @@ impl Machine {
         })
     }
 
-    /// A page could not be written.
     fn write_failed(&mut self, pfn: Pfn) {
         let page = &mut self.mem.pages[pfn.idx()];
         page.set(PageFlags::UPTODATE);
@@ -467,13 +460,12 @@ impl Machine {
         }
     }
 
-    /// Write requests for files that the world has not finished.
+    /// Write requests for files in flight.
     pub fn nr_file_writes_in_flight(&self) -> u32 {
         self.owners.writeback.inflight_bios
     }
 
-    /// One write request less is in flight: the writeback thread may go on, and those who wait
-    /// for the congestion to end.
+    /// Removes a write request. Wakes the flusher, and tasks that wait for congestion to end.
     fn end_write_request(&mut self) {
         let before = self.owners.writeback.inflight_bios;
         self.owners.writeback.inflight_bios = before.saturating_sub(1);
@@ -489,15 +481,15 @@ impl Machine {
     }
 }
 
-/// How fast writers may go, in 1024ths of the balanced rate (Linux `pos_ratio_polynom`): 1 at the
-/// set point, 2 at the free-run line, 0 at the limit.
+/// Speed of writers in 1024ths of the balanced rate (Linux `pos_ratio_polynom`): 1 at the set
+/// point, 2 at the free-run limit, 0 at the hard limit.
 fn position_ratio(dirty: u64, freerun: u64, limit: u64) -> u64 {
     if dirty >= limit {
         return 0;
     }
     let setpoint = (freerun + limit) / 2;
     let x = ((setpoint as i64 - dirty as i64) << 10) / (limit.saturating_sub(setpoint) as i64 + 1);
-    // Beyond the free-run line the result is 2 anyhow, and the cube must not overflow.
+    // Below the free-run limit the result is 2 anyway, and the cube must not overflow.
     let x = x.min(1 << 10);
     let cubed = (((x * x) >> 10) * x) >> 10;
     ((1 << 10) + cubed).clamp(0, 2 << 10) as u64

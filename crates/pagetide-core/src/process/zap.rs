@@ -1,18 +1,18 @@
-//! Taking entries away for good: munmap, the end of an address space, MADV_DONTNEED.
+//! Removing page-table entries: munmap, exit of an address space, MADV_DONTNEED.
 //!
 //! Linux: mm/memory.c `zap_pte_range`, mm/huge_memory.c `zap_huge_pmd`, mm/madvise.c
-//! `madvise_dontneed_single_vma` (6.1). File pages take over the accessed and dirty bits of their
-//! entries; anonymous pages and swap slots are freed, huge pages whole.
+//! `madvise_dontneed_single_vma` (6.1). File pages inherit the accessed and dirty bits of their
+//! entries; anonymous pages and swap slots are freed, huge pages as a whole.
 //!
 //! Difference from Linux: if a part of a huge page is discarded, Linux splits only the mapping and
-//! leaves the page to the shrinker of deferred splits; here the page is split at once, so that the
-//! discarded part is free at once.
+//! leaves the page to the deferred-split shrinker. Here the discarded part is free at once.
 //!
-//! As in Linux (`mmu_gather`) huge pages are freed when all of a range is unmapped, after their tables: which pages
-//! the per-CPU lists keep depends on the order of frees. Small pages are freed one by one; their tables go later.
+//! As in Linux (`mmu_gather`), huge pages are freed after the whole range is unmapped, and after
+//! their page tables. The order of frees decides which pages the per-CPU lists keep. Small pages
+//! are freed one by one, and their page tables later.
 //!
-//! Invariant: a table outlives its entries, except that of a huge page, which goes with it if all
-//! entries of the table are the huge page's (pages of 4 KiB).
+//! Invariant: a page table outlives its entries. Exception: the table of a huge page is freed with
+//! it if the huge page has all entries of the table (4 KiB pages).
 
 use super::huge_memory::region_of;
 use super::ids::MapError;
@@ -25,13 +25,12 @@ use crate::vmstat::NodeStat;
 use alloc::vec::Vec;
 
 impl Machine {
-    /// Forgets what `nr` pages of a mapping from `first` on hold (MADV_DONTNEED): anonymous memory is
-    /// freed, with its swap slots, and reads as zeroes next; file pages are only unmapped. A huge page
-    /// that somebody holds and that is not discarded whole stays.
+    /// Discards `nr` pages of a mapping from `first` on (MADV_DONTNEED). Anonymous memory is freed
+    /// with its swap slots and then reads as zeroes; file pages are only unmapped. A busy huge page
+    /// that is not discarded as a whole stays.
     ///
-    /// # Errors
-    /// [`BadId::Vma`](crate::bad_id::BadId::Vma), [`BadId::Cpu`](crate::bad_id::BadId::Cpu); [`MapError::Locked`]
-    /// if one of them is locked.
+    /// # Errors [`BadId`](crate::bad_id::BadId) of the mapping or CPU; [`MapError::Locked`] if a
+    /// page is locked.
     pub fn discard(
         &mut self,
         vma: VmaId,
@@ -83,12 +82,12 @@ impl Machine {
         self.mem.work.tlb_flushes += u32::from(nr_zapped > 0);
     }
 
-    /// A huge page is no longer mapped, and its table of entries no longer needed. The caller frees the page.
+    /// Unmaps a huge page and frees its page table. The caller frees the page.
     fn zap_huge(&mut self, vma: VmaId, start: u64, head: Pfn, cpu: Cpu) {
         let mapping = &mut self.owners.vmas[vma.idx()];
         mapping.ptes[start as usize..(start + HPAGE_PMD_NR) as usize].fill(Pte::EMPTY);
         mapping.nr_present -= HPAGE_PMD_NR;
-        // A larger page's table has other regions' entries, too, and stays.
+        // With larger pages the table also has entries of other regions, and stays.
         let page_size = self.mem.page_size;
         let table = match page_size.ptrs_per_pte() == HPAGE_PMD_NR {
             true => core::mem::replace(&mut mapping.tables[page_size.table_of(start)], Pfn::NONE),
@@ -102,7 +101,7 @@ impl Machine {
         }
     }
 
-    /// Ends what an entry stood for, which is gone itself: a slot, or one mapping of a page.
+    /// Releases what a removed entry referred to: a swap slot, or one mapping of a page.
     #[inline]
     fn zap_pte(&mut self, pte: Pte, sequential: bool, cpu: Cpu) {
         if let Some(slot) = pte.swap_slot() {
@@ -126,7 +125,7 @@ impl Machine {
         }
     }
 
-    /// Whether references of a mapping say nothing of its pages (Linux 6.3 `vma_has_recency`).
+    /// Whether references say nothing about the pages (Linux 6.3 `vma_has_recency`).
     fn tells_nothing(&self, vma: VmaId) -> bool {
         match self.owners.vmas[vma.idx()].advice {
             Advice::Sequential => true,
@@ -135,22 +134,22 @@ impl Machine {
         }
     }
 
-    /// Frees huge pages that are no longer mapped (Linux `tlb_finish_mmu`).
+    /// Frees unmapped huge pages (Linux `tlb_finish_mmu`).
     pub(crate) fn free_gathered(&mut self, gathered: Vec<Pfn>, cpu: Cpu) {
         gathered.into_iter().for_each(|head| self.free_anon_page(head, cpu));
     }
 
-    /// Takes a whole mapping down. Its huge pages are added to `gathered`, for [`Self::free_gathered`].
+    /// Removes a whole mapping. Adds its huge pages to `gathered`, for [`Self::free_gathered`].
     pub(crate) fn unmap_vma(&mut self, vma: VmaId, cpu: Cpu, gathered: &mut Vec<Pfn>) {
         if !self.owners.vmas[vma.idx()].alive {
             return;
         }
         let sequential = self.tells_nothing(vma);
-        // It locks nothing any more.
+        // Unlock first, so that no page stays locked for this mapping.
         self.owners.vmas[vma.idx()].locked = Default::default();
         let mut at = 0;
         while let Some(&pte) = self.owners.vmas[vma.idx()].ptes.get(at) {
-            // The first entry of a huge page speaks for all of them.
+            // The first entry of a huge page stands for all of them.
             let huge = if at.is_multiple_of(HPAGE_PMD_NR as usize) {
                 self.huge_page_at(vma, at as u64)
             } else {

@@ -1,5 +1,5 @@
-//! Every public function with ids that name nothing, ids of what is gone, and any number: none panics, and
-//! everything adds up afterwards.
+//! Every public function with unknown ids, ids of removed objects and arbitrary numbers: no
+//! function panics, and the audit passes afterwards.
 
 
 use pagetide_core::bad_id::BadId;
@@ -29,7 +29,7 @@ fn small(config: Config) -> World {
     world
 }
 
-/// A number that may be an id: often a small one, at times none or a very large one.
+/// A number that may be an id: often small, sometimes none or very large.
 fn number() -> impl Strategy<Value = u64> {
     prop_oneof![
         6 => 0..6u64,
@@ -41,10 +41,10 @@ fn number() -> impl Strategy<Value = u64> {
     ]
 }
 
-/// Every public function that takes an id, a size or a number.
+/// Number of public functions that take an id, a size or a number.
 const NR_FUNCTIONS: u32 = 63;
 
-/// Sizes that a table is made for: not so large that making it takes the test's memory.
+/// A size for a table, small enough that creating it does not exhaust the test's memory.
 fn modest(number: u64) -> u64 {
     if number > 1 << 33 {
         u64::MAX
@@ -61,7 +61,7 @@ fn drain<E>(result: Result<Effects<'_>, E>, effects: &mut Vec<Effect>) {
     }
 }
 
-/// Objects of another machine, some of caches that this one does not have.
+/// Objects of another machine, some from caches that this machine does not have.
 fn foreign_objects() -> Vec<Object> {
     let mut world = small(Config::default());
     let mm = world.machine.create_mm(Machine::ROOT).unwrap();
@@ -210,7 +210,7 @@ fn call_function(
             let freed = machine.kmem_cache_free(cache, bogus, Cpu(u16::MAX));
             assert!(freed.is_err());
         }
-        // Whoever frees an object that the machine itself uses is believed, as by any allocator.
+        // Skip objects that the machine itself uses: like any allocator, it would free them.
         53 if objects.contains(&object) || machine.address_of(object).is_err() => {
             let home = machine.cache_of_object(object);
             if machine.kmem_cache_free(home, object, cpu).is_ok() {
@@ -289,7 +289,7 @@ proptest! {
         let thp = if huge { Thp::Always } else { Thp::Never };
         let mut world = small(Config { slab_accounting, thp, ..Config::default() });
         world.contents.is_blind = true;
-        // Something of each kind, so that small numbers name something, at first.
+        // One object of each kind, so that small numbers are valid ids at first.
         let group = world.machine.create_memcg("g".into(), Machine::ROOT).unwrap();
         for memcg in [Machine::ROOT, group, group] {
             let mm = world.machine.create_mm(memcg).unwrap();

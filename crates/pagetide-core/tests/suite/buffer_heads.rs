@@ -1,6 +1,6 @@
-//! Buffer heads: who has them, who pays, and when they go.
+//! Buffer heads: which pages have them, which group pays, and when they are freed.
 //!
-//! Linux: fs/buffer.c under ext4 without a journal (6.1): 104 bytes for each page of a file that was written.
+//! Linux: fs/buffer.c under ext4 without a journal (6.1): 104 bytes for each written file page.
 
 
 use pagetide_core::config::Config;
@@ -13,7 +13,7 @@ use pagetide_core::units::{FileId, MemcgId, NodeId, PAGE_SIZE};
 use crate::world::{World, CPU};
 
 const NODE: NodeId = NodeId(0);
-/// What a group pays for one, with the pointer to its owner.
+/// Bytes charged for one buffer head, with the pointer to its group.
 const CHARGED: u64 = 104 + 8;
 
 fn writer(max: &str) -> (World, MemcgId, MmId, FileId) {
@@ -59,13 +59,13 @@ fn a_written_page_has_one_until_it_leaves_memory() {
     let read = Call::read(mm, NODE, file, 0, 128 * PAGE_SIZE, Default::default());
     world.drive(&mut read.clone());
     let of_nodes = slab(&world, group);
-    assert_eq!(heads(&world), 0, "who reads needs none");
+    assert_eq!(heads(&world), 0, "reading needs none");
     write(&mut world, mm, file, 100);
     write(&mut world, mm, file, 100);
     assert_eq!(heads(&world), 100);
     assert_eq!(slab(&world, group), of_nodes + 100 * CHARGED);
     clean(&mut world);
-    assert_eq!(heads(&world), 100, "a clean page keeps its own");
+    assert_eq!(heads(&world), 100, "a clean page keeps its buffer head");
     world.machine.drop_pagecache(CPU).discard();
     assert_eq!((heads(&world), slab(&world, group)), (0, 0));
     world.machine.audit().unwrap();
@@ -74,7 +74,7 @@ fn a_written_page_has_one_until_it_leaves_memory() {
 #[test]
 fn a_store_through_a_mapping_gives_one_to_the_pages_group() {
     let (mut world, group, mm, file) = writer("max");
-    // The root has read the pages, and pays for what belongs to them.
+    // The root has read the pages and pays for their buffer heads.
     let other = world.machine.create_mm(ROOT).unwrap();
     world.drive(&mut Call::read(other, NODE, file, 0, 64 * PAGE_SIZE, Default::default()));
     let map = world.machine.mmap(mm, Backing::File(file), 256, Advice::Random, false).unwrap();
@@ -85,14 +85,14 @@ fn a_store_through_a_mapping_gives_one_to_the_pages_group() {
     for page in 0..10 {
         world.access(mm, map, page, true);
         world.access(mm, map, page, true);
-        // Not cached yet: the group's own.
+        // Not cached yet: charged to the group.
         world.access(mm, map, 200 + page, true);
     }
     assert_eq!(heads(&world), 20);
     let of_group = slab(&world, group) - 592;
-    assert_eq!(of_group, 10 * CHARGED, "and a node of the tree");
+    assert_eq!(of_group, 10 * CHARGED, "in addition to a tree node");
     world.machine.audit().unwrap();
-    // Truncation takes them with the pages, dirty or not.
+    // Truncation frees them with the pages, dirty or not.
     world.munmap(map);
     world.machine.remove_file(file, CPU).unwrap().discard();
     assert_eq!(heads(&world), 0);

@@ -1,8 +1,8 @@
-//! Calls of every kind, given up at every step: what they held half-way goes back.
+//! Calls of every kind, cancelled at every step: everything that they hold is released.
 //!
-//! The world is copied at each step of a call and the copy's call is cancelled there, while the original goes
-//! on. The audit then accounts for every frame, charge and slot; runs of compaction, counted sleepers,
-//! objects and blocks are looked for one by one.
+//! At each step the test copies the world and cancels the copy's call, while the original
+//! continues. The audit then accounts for every frame, charge and slot; the test itself checks
+//! compaction runs, counted sleepers, objects and blocks.
 
 
 use pagetide_core::config::{CgroupVersion, Config, Thp};
@@ -19,15 +19,15 @@ use crate::world::{World, CPU};
 const NODE: NodeId = NodeId(0);
 const MIB: u64 = (1 << 20) / PAGE_SIZE;
 
-/// What calls were doing when they were given up.
+/// What calls were doing when they were cancelled.
 #[derive(Debug, Default)]
 struct Tally {
     all: u32,
     reclaiming: u32,
     compacting: u32,
-    /// In the middle of copies.
+    /// During copies.
     copying: u32,
-    /// Asleep for writeback, and until reserves recover.
+    /// Asleep for writeback, and until the reserves recover.
     counted: [u32; 2],
 }
 
@@ -58,7 +58,7 @@ fn fill(world: &mut World, (mm, heap): (MmId, VmaId), pages: std::ops::Range<u64
     }
 }
 
-/// Gives up a copy of the call in a copy of the world.
+/// Cancels a copy of the call in a copy of the world.
 fn give_up(world: &World, call: &Call, mm: MmId, cache: Option<CacheId>, tally: &mut Tally) {
     let mut world = world.clone();
     tally.all += 1;
@@ -83,10 +83,10 @@ fn give_up(world: &World, call: &Call, mm: MmId, cache: Option<CacheId>, tally: 
     world.settle();
     world.machine.audit().unwrap();
     assert_eq!(world.machine.nr_compactions(), 0, "{call:?}");
-    // What a call has got and not told of is nobody's.
+    // Results that the call has not reported yet must be freed.
     assert!(objects(&world) <= had, "an object is lost");
     assert!(world.machine.kernel_blocks(mm).len() <= blocks, "a block is lost");
-    // Who asked is as able to ask as before.
+    // The task can still make calls.
     assert!(!world.machine.is_exited(mm));
     let heap = world.machine.mmap(mm, Backing::Anon, 1, Advice::Normal, false).unwrap();
     world.access(mm, heap, 0, true);
@@ -94,7 +94,7 @@ fn give_up(world: &World, call: &Call, mm: MmId, cache: Option<CacheId>, tally: 
     world.machine.audit().unwrap();
 }
 
-/// Steps a call to its end, and gives it up before its first step and after each but the last.
+/// Steps a call to its end, and cancels a copy before the first step and after each but the last.
 fn at_every_step(
     world: &mut World,
     call: &mut Call,
@@ -110,7 +110,7 @@ fn at_every_step(
     }
 }
 
-/// Faults on the pages of a heap one after the other until enough were given up.
+/// Faults on the pages of a heap in order until enough calls were cancelled.
 fn faults(world: &mut World, (mm, heap): (MmId, VmaId), first: u64, enough: u32) -> Tally {
     let mut tally = Tally::default();
     let mut page = first;
@@ -138,7 +138,7 @@ fn a_fault_that_waits_for_the_reserves() {
     let (mm, heap) = task(&mut world, Machine::ROOT, 64 * MIB);
     let free = world.machine.nr_free_pages();
     fill(&mut world, (mm, heap), 0..free - 200);
-    // Who may dip into the reserves has emptied them.
+    // Allocations that may use the reserves have emptied them.
     loop {
         let mut call = Call::alloc_pages(mm, NODE, 0, Gfp::ATOMIC);
         let mut effects = Vec::new();
@@ -182,7 +182,7 @@ fn a_fault_for_a_huge_page_that_compacts() {
     assert!(tally.compacting > 20 && tally.copying > 5, "{tally:?}");
 }
 
-/// Every second frame is free.
+/// A machine with every second frame free.
 fn fragmented(mib: u64, config: Config) -> World {
     let mut world = machine(mib, config);
     let (mm, heap) = task(&mut world, Machine::ROOT, mib * MIB);
@@ -268,7 +268,7 @@ fn writes_to_the_files_of_a_group() {
     assert!(tally.reclaiming > 30, "{tally:?}");
 }
 
-/// An object is there before its task has paid for being above `memory.high`, and so is a block.
+/// The task has its object or block before it has paid for being above `memory.high`.
 #[test]
 fn what_a_task_has_that_must_pay_first() {
     let mut world = machine(32, Config::default());
@@ -282,7 +282,7 @@ fn what_a_task_has_that_must_pay_first() {
     for _ in 0..200 {
         let mut call = Call::kmem_alloc(mm, NODE, cache, true, Gfp::KERNEL);
         at_every_step(&mut world, &mut call, mm, Some(cache), &mut tally);
-        // The debt of objects that a task got without a call is paid with the next one.
+        // The debt of objects allocated without a call is paid by the next call.
         let mut objects = Vec::new();
         let got = world.machine.kmem_cache_alloc_bulk(cache, mm, true, CPU, 8, &mut objects);
         let (_, effects) = got.unwrap();
@@ -298,7 +298,7 @@ fn what_a_task_has_that_must_pay_first() {
             return;
         }
     }
-    panic!("{tally:?}, {paying} while paying for others' objects");
+    panic!("{tally:?}, {paying} while paying for objects of other tasks");
 }
 
 #[test]

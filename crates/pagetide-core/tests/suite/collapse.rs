@@ -1,4 +1,4 @@
-//! MADV_COLLAPSE: what becomes a huge page, what the call answers, with the audit after every step.
+//! MADV_COLLAPSE: which regions become huge pages, and what the call returns.
 
 
 use pagetide_core::bad_id::BadId;
@@ -22,7 +22,7 @@ fn refused(errno: Errno) -> Outcome {
     Outcome::Refused(errno)
 }
 
-/// A machine that has huge pages nowhere, unless MADV_COLLAPSE makes them.
+/// A machine on which only MADV_COLLAPSE makes huge pages.
 fn world(config: Config) -> World {
     let mut machine = Machine::new(&[NodeSpec::x86_64(64 << 20, 0, 0)], 1, config).unwrap();
     machine.swapon(1 << 14, 1 << 14, false);
@@ -63,11 +63,11 @@ fn neither_sysfs_nor_khugepageds_limits_matter_to_it() {
     assert_eq!(collapse(&mut world, mm, vma, 0..HUGE), DONE);
     assert_eq!((nr_huge(&world), count(&world, Event::ThpCollapseAlloc)), (1, 1));
     assert_eq!(world.machine.vma(vma).unwrap().nr_present, HUGE + 1);
-    // The region in the middle is empty: the others become huge pages, and the call says so.
+    // The middle region is empty: the others become huge pages, and the call returns an error.
     assert_eq!(collapse(&mut world, mm, vma, 0..3 * HUGE), refused(Errno::Einval));
     assert_eq!((nr_huge(&world), count(&world, Event::ThpCollapseAlloc)), (2, 2));
     assert_eq!(count(&world, Event::ThpScanExceedNonePte), 0);
-    // Huge pages that are there count.
+    // Regions that are huge already count as success.
     assert_eq!(collapse(&mut world, mm, vma, 2 * HUGE..3 * HUGE), DONE);
     assert_eq!(count(&world, Event::ThpCollapseAlloc), 2);
 }
@@ -79,7 +79,7 @@ fn only_regions_that_lie_whole_in_the_range_count() {
     fill(&mut world, mm, vma, 0..3 * HUGE);
     assert_eq!(collapse(&mut world, mm, vma, 1..2 * HUGE + 5), DONE);
     assert_eq!(nr_huge(&world), 1);
-    assert_eq!(collapse(&mut world, mm, vma, 0..HUGE - 1), DONE, "none is no failure");
+    assert_eq!(collapse(&mut world, mm, vma, 0..HUGE - 1), DONE, "no region is no failure");
     assert_eq!(collapse(&mut world, mm, vma, 1..HUGE - 1), refused(Errno::Einval));
     assert_eq!(nr_huge(&world), 1);
 }
@@ -92,7 +92,7 @@ fn what_may_have_none_gets_none() {
     assert_eq!(collapse(&mut world, mm, vma, 0..HUGE), refused(Errno::Einval));
     world.machine.set_advice(vma, Advice::Normal).unwrap().discard();
     assert_eq!(collapse(&mut world, mm, vma, 0..HUGE), DONE);
-    // Nothing in it yet, too short, all read and nothing written, a file's.
+    // Without a present page, too short, only read, and of a file.
     let (mm, vma) = heap(&mut world, HUGE, Advice::Normal);
     assert_eq!(collapse(&mut world, mm, vma, 0..HUGE), refused(Errno::Einval));
     world.access(mm, vma, 3, false);
@@ -104,7 +104,7 @@ fn what_may_have_none_gets_none() {
     let vma = world.machine.mmap(mm, Backing::File(file), HUGE, Advice::Normal, false).unwrap();
     world.access(mm, vma, 0, false);
     assert_eq!(collapse(&mut world, mm, vma, 0..HUGE), refused(Errno::Einval));
-    // What is not there.
+    // Beyond the mapping, and an unknown mapping.
     assert_eq!(collapse(&mut world, mm, vma, 0..HUGE + 1), Outcome::BadId(BadId::Page(vma)));
     let nobody = VmaId(99);
     assert_eq!(collapse(&mut world, mm, nobody, 0..1), Outcome::BadId(BadId::Vma(nobody)));
@@ -122,7 +122,7 @@ fn pages_in_swap_are_read_back_however_many() {
     assert_eq!(collapse(&mut world, mm, vma, 0..HUGE), DONE);
     assert_eq!((nr_huge(&world), world.machine.vma(vma).unwrap().nr_swapped), (1, 0));
     assert_eq!(count(&world, Event::ThpScanExceedSwapPte), 0);
-    assert_eq!(count(&world, Event::Pgfault), HUGE, "its reads are no faults");
+    assert_eq!(count(&world, Event::Pgfault), HUGE, "reads by the collapse are no faults");
 }
 
 #[test]
@@ -153,12 +153,12 @@ fn a_group_without_room_is_told() {
     }
     assert_eq!(collapse(&mut world, mm, vma, 0..HUGE), refused(Errno::Ebusy));
     assert_eq!(nr_huge(&world), 0);
-    assert_eq!(count(&world, Event::ThpCollapseAlloc), 1, "there was a page");
+    assert_eq!(count(&world, Event::ThpCollapseAlloc), 1, "a page was allocated");
 }
 
 #[test]
 fn where_there_is_no_huge_page_it_says_so() {
-    // Without swap, so that its pages stay.
+    // Without swap, so that the pages stay in memory.
     let machine = Machine::new(&[NodeSpec::x86_64(64 << 20, 0, 0)], 1, Config::default()).unwrap();
     let mut world = World::new(machine);
     let (mm, vma) = heap(&mut world, HUGE, Advice::Normal);
@@ -185,7 +185,7 @@ fn a_mapping_that_goes_meanwhile_ends_it() {
         let outcome = over.unwrap_or_else(|| world.drive(&mut call));
         let expected = match steps {
             0 => Outcome::BadId(BadId::Vma(vma)),
-            // Both regions were done.
+            // Both regions were collapsed.
             _ if count(&world, Event::ThpCollapseAlloc) == 2 => DONE,
             _ => refused(Errno::Einval),
         };
@@ -204,19 +204,19 @@ fn advice_on_a_part_splits_the_huge_page_at_its_edge_and_keeps_others_from_comin
         world.machine.audit().unwrap();
     };
     forbid(&mut world, 0..1);
-    assert_eq!(nr_huge(&world), 1, "the first is split");
+    assert_eq!(nr_huge(&world), 1, "the first huge page is split");
     assert_eq!(collapse(&mut world, mm, vma, 0..HUGE), refused(Errno::Einval));
-    // A whole region is no edge: its huge page stays.
+    // A whole region has no edge inside: its huge page stays.
     forbid(&mut world, HUGE..2 * HUGE);
     assert_eq!(nr_huge(&world), 1);
     forbid(&mut world, 2 * HUGE + 5..2 * HUGE + 6);
     fill(&mut world, mm, vma, 2 * HUGE..3 * HUGE);
-    assert_eq!(nr_huge(&world), 1, "none comes to a region that may have none in part");
+    assert_eq!(nr_huge(&world), 1, "a partly forbidden region gets no huge page");
     for _ in 0..3 {
         world.khugepaged_round();
     }
     assert_eq!(nr_huge(&world), 1);
-    // Allowed again, part by part: khugepaged finds the regions.
+    // Allowed again in parts: khugepaged finds the regions.
     world.machine.advise_huge(vma, 0..1, true).unwrap().discard();
     world.khugepaged_round();
     assert_eq!(nr_huge(&world), 2);

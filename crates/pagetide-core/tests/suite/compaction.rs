@@ -1,4 +1,4 @@
-//! Compaction on whole machines: what it makes, what it leaves alone, what happens when it fails.
+//! Compaction on whole machines: its results, what it does not move, and failures.
 
 
 use pagetide_core::config::{
@@ -20,12 +20,12 @@ use crate::world::{World, CPU};
 
 const NODE: NodeId = NodeId(0);
 
-/// A machine whose frames are, alternately, anonymous memory and free.
+/// A machine with alternating frames of anonymous memory and free ones.
 struct Fragmented {
     world: World,
     mm: MmId,
     heap: VmaId,
-    /// Where each page of the heap was.
+    /// Number of pages of the heap.
     pages: u64,
 }
 
@@ -35,7 +35,7 @@ fn fragmented(mib: u64, config: Config) -> Fragmented {
     let mut world = World::new(machine);
     world.audit = false;
     let mm = world.machine.create_mm(Machine::ROOT).unwrap();
-    // All of what is free, up to the low marks.
+    // All free memory above the low watermarks.
     let pages = (world.machine.nr_free_pages() - 2600) / 2;
     let heap = world.machine.mmap(mm, Backing::Anon, pages, Advice::Normal, false).unwrap();
     let file = world.machine.create_file(pages * PAGE_SIZE, true).unwrap();
@@ -99,8 +99,7 @@ fn a_write_to_compact_memory_gathers_what_is_free() {
     assert!(resident);
     machine.world.drive(&mut Call::compact_memory(machine.mm, NODE));
     assert_eq!(machine.free_pages(), free, "free pages came or went");
-    // Two zones, each with what boot has scattered and a rest that is less than a block, and where the
-    // slabs are that a cache keeps.
+    // Per zone: frames that boot scattered, a rest smaller than a block, kept slabs.
     let possible = free / 512 - 5;
     machine.world.machine.mem.drain_all();
     assert!(machine.large_blocks() >= possible, "{} of {possible} blocks", machine.large_blocks());
@@ -250,12 +249,12 @@ fn of_2016(background: BackgroundCompaction) -> Config {
     }
 }
 
-/// Kswapd compacts, and is that of 6.1: the patch that brings it back.
+/// The kswapd of 6.1 with the patch that makes kswapd compact again.
 fn patched() -> Config {
     Config { background_compaction: BackgroundCompaction::Kswapd, ..Config::default() }
 }
 
-/// The seed's finding: a request that only wakes kswapd is never compacted for.
+/// The finding of the original mail: no compaction for a request that only wakes kswapd.
 #[test]
 fn a_kswapd_that_compacts_never_does_for_requests_that_only_wake_it() {
     for config in [of_2016(BackgroundCompaction::Kswapd), patched()] {
@@ -272,7 +271,7 @@ fn a_kswapd_that_compacts_never_does_for_requests_that_only_wake_it() {
     }
 }
 
-/// Nothing to reclaim is no failure: 16 of these would stop kswapd for everybody.
+/// Finding nothing to reclaim is no failure: 16 failures would stop kswapd.
 #[test]
 fn requests_for_blocks_do_not_make_kswapd_give_up() {
     let mut machine = fragmented(64, patched());
@@ -304,7 +303,7 @@ fn kcompactd_compacts_for_requests_that_only_wake_kswapd() {
     }
 }
 
-/// Compaction works on the buddy lists: what open pageblocks have is put there first.
+/// Compaction works on the buddy lists, so the free pages of open pageblocks go there first.
 #[test]
 fn what_open_pageblocks_have_is_compacted() {
     let watermarks = WatermarkInputs { pcp: PcpPolicy::Pageblocks, ..WatermarkInputs::default() };
@@ -315,7 +314,7 @@ fn what_open_pageblocks_have_is_compacted() {
     machine.world.machine.audit().unwrap();
 }
 
-/// Kernel memory in every second frame: nothing can be made of the rest.
+/// Kernel memory in every second frame: no larger block can be made.
 fn spoilt(gfp: Gfp) -> Fragmented {
     let mut machine =
         Machine::new(&[NodeSpec::x86_64(64 << 20, 0, 0)], 1, Config::default()).unwrap();
@@ -328,7 +327,7 @@ fn spoilt(gfp: Gfp) -> Fragmented {
     while let Some(pfn) = machine.block(0, gfp) {
         held.push(pfn);
     }
-    // Enough is free to compact with, and never two frames side by side.
+    // There is enough free memory to compact with, but no two adjacent free frames.
     for pfn in held.into_iter().filter(|pfn| pfn.0 % 2 == 0) {
         assert!(machine.world.machine.free_kernel_block(machine.mm, pfn, CPU));
     }
@@ -339,7 +338,7 @@ fn spoilt(gfp: Gfp) -> Fragmented {
 #[test]
 fn only_failures_of_synchronous_compaction_defer_the_next() {
     let mut machine = spoilt(Gfp::ATOMIC);
-    // A huge page that is not worth much: asynchronous, every time.
+    // An optional huge page: always asynchronous.
     let light = Gfp::TRANSHUGE.with(Gfp::NORETRY);
     let before = machine.count(Event::CompactStall);
     for _ in 0..20 {
@@ -347,7 +346,7 @@ fn only_failures_of_synchronous_compaction_defer_the_next() {
     }
     let asynchronous = machine.count(Event::CompactStall) - before;
     assert!(asynchronous >= 20, "{asynchronous}");
-    // In earnest: tries, fails, and lets 1, 3, 7 ... requests pass.
+    // Synchronous: tries, fails, and skips 1, 3, 7 ... requests.
     let before = machine.count(Event::CompactMigrateScanned);
     assert_eq!(machine.block(9, Gfp::KERNEL), None);
     let once = machine.count(Event::CompactMigrateScanned) - before;
@@ -393,7 +392,7 @@ fn a_page_on_its_way_is_not_written_meanwhile() {
         machine.world.flusher();
         machine.world.finish_copies();
         machine.world.settle();
-        // What is mapped writable is dirty: a store to it would go unnoticed otherwise.
+        // A writable entry must be dirty; otherwise a store would go unnoticed.
         for page in 0..pages {
             let pte = machine.world.machine.vma(map).unwrap().ptes[page as usize];
             let clean = pte.is_present() && {
@@ -419,7 +418,7 @@ fn khugepaged_that_is_switched_off_in_the_middle_gives_everything_back() {
         .write_control("transparent_hugepage.enabled", "always")
         .unwrap()
         .discard();
-    // khugepaged looks at who has faulted in a region large enough since.
+    // khugepaged scans address spaces that have faulted in a large enough region since.
     let more =
         machine.world.machine.mmap(machine.mm, Backing::Anon, 1024, Advice::Normal, false).unwrap();
     machine.world.access(machine.mm, more, 0, true);
@@ -450,7 +449,7 @@ fn the_scanners_never_cross() {
         effects.drain_into(&mut buffer);
         for effect in &buffer {
             if let Effect::CopyPage { from, to } = effect {
-                assert!(from < to, "{from:?} is moved down, to {to:?}");
+                assert!(from < to, "{from:?} moves down to {to:?}");
                 moved += 1;
             }
         }
@@ -517,7 +516,7 @@ fn dirty_blocks_of_a_file_system_stay_where_they_are() {
     let (held, failed) = moved(true, false);
     assert_eq!(held, 0);
     assert!(failed > 50, "{failed}");
-    assert!(moved(true, true).0 > 50, "what is written may move");
+    assert!(moved(true, true).0 > 50, "written pages may move");
 }
 
 #[test]

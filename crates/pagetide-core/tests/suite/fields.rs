@@ -1,9 +1,9 @@
-//! The fields of memory.stat, /proc/vmstat, /proc/meminfo and /proc/zoneinfo, each against what 6.1 counts in it: an
-//! operation moves the fields that its row names by so much, and no other.
+//! The fields of memory.stat, /proc/vmstat, /proc/meminfo and /proc/zoneinfo against Linux 6.1: an
+//! operation moves exactly the fields of its row, by the given amounts.
 //!
-//! Linux 6.1: `memory_stats` (mm/memcontrol.c), `vmstat_text` (mm/vmstat.c), fs/proc/meminfo.c. Not in the rows,
-//! because they follow from no single operation: free memory and what is computed from it, and the slabs in
-//! which the page cache's nodes lie.
+//! Linux 6.1: `memory_stats` (mm/memcontrol.c), `vmstat_text` (mm/vmstat.c), fs/proc/meminfo.c. The
+//! rows leave out fields that follow from no single operation: free memory and values computed from
+//! it, and the slabs of the page cache's nodes.
 
 
 use pagetide_core::config::Config;
@@ -24,8 +24,8 @@ const P: i64 = PAGE_SIZE as i64;
 /// A page in kB.
 const K: i64 = P / 1024;
 
-/// One group with a task that has a heap and a mapped file of 60 pages each. A CPU's batches have 15 pages, so
-/// that 30 or 60 leave none behind.
+/// One group with a task that has a heap and a mapped file of 60 pages each. A CPU's batch has 15
+/// pages, so 30 or 60 pages leave none in it.
 struct Scene {
     world: World,
     group: MemcgId,
@@ -44,7 +44,7 @@ impl Scene {
         let mut machine = Machine::new(&[node], 1, config).unwrap();
         machine.swapon(4096, 4096, false);
         let cache = CacheSpec {
-            name: "things".into(),
+            name: "objects".into(),
             object_size: 1000,
             reclaimable: true,
             account: true,
@@ -111,7 +111,7 @@ impl Scene {
         fields
     }
 
-    /// With one node zoneinfo says what vmstat says; zones add up.
+    /// With one node, zoneinfo has the values of vmstat; zones add up.
     fn check_zoneinfo(&self, fields: &BTreeMap<String, i64>) {
         let mut sums: BTreeMap<&str, i64> = BTreeMap::new();
         let text = self.world.machine.proc_zoneinfo();
@@ -157,7 +157,7 @@ struct Row {
     moves: &'static [(&'static str, i64)],
 }
 
-/// In this order, each on the scene that the ones before have left.
+/// Applied in this order, each to the result of the previous ones.
 const ROWS: &[Row] = &[
     Row {
         what: "60 pages of a heap are touched",
@@ -373,7 +373,7 @@ fn the_swap_cache_is_in_the_nodes_file_pages_and_not_in_a_groups() {
         scene.world.machine.write_group_control(scene.group, "memory.reclaim", "60K").unwrap();
     effects.discard();
     let mut call = Call::group_write(scene.mm, NODE, write.unwrap());
-    // The disk has not written anything yet.
+    // The disk has not finished any write yet.
     for _ in 0..1000 {
         if scene.world.inflight.len() >= 8 {
             break;
@@ -421,7 +421,7 @@ fn memory_of_the_kernel_is_its_payers() {
     }
     let after = scene.fields();
     let moved = |field: &str| after[field] - before[field];
-    // An object and the pointer to its owner; pages of slabs are the node's.
+    // An object and the pointer to its group; slab pages are counted on the node.
     assert_eq!(moved("stat.slab_reclaimable"), 10 * 1008);
     assert_eq!(moved("stat.slab"), 10 * 1008);
     assert_eq!(moved("stat.slab_unreclaimable"), 0);
@@ -431,7 +431,7 @@ fn memory_of_the_kernel_is_its_payers() {
     assert_eq!(moved("mem.SReclaimable") * 1024, slabs.bytes as i64);
     assert_eq!(moved("mem.KReclaimable"), moved("mem.SReclaimable"));
     assert_eq!(moved("mem.Slab"), moved("mem.SReclaimable") + moved("mem.SUnreclaim"));
-    // A task of the root has a page table, and no group's file knows of it.
+    // A root task has a page table, which no group's file shows.
     let of_root = scene.world.machine.memory_stat(ROOT);
     let mm = scene.world.machine.create_mm(ROOT).unwrap();
     let heap = scene.world.machine.mmap(mm, Backing::Anon, 1, Advice::Normal, false).unwrap();
@@ -444,7 +444,7 @@ fn memory_of_the_kernel_is_its_payers() {
     assert_eq!(rows(&now, "pagetables "), rows(&of_root, "pagetables "));
     assert_eq!(rows(&now, "kernel "), rows(&of_root, "kernel "));
     assert_eq!(rows(&now, "anon "), rows(&of_root, "anon ") + P);
-    // Removed, the group leaves its objects to the root.
+    // A removed group leaves its objects to the root.
     let kernel = rows(&now, "kernel ");
     scene.world.exit(scene.mm);
     scene.world.machine.remove_memcg(memcg).unwrap().discard();
@@ -454,7 +454,7 @@ fn memory_of_the_kernel_is_its_payers() {
 
 #[test]
 fn rows_of_memory_stat_stand_in_the_kernels_order() {
-    // 6.1 with cgroup v2, CONFIG_SWAP, ZSWAP and TRANSPARENT_HUGEPAGE; what is not modelled is left out.
+    // 6.1 with cgroup v2, CONFIG_SWAP, ZSWAP and TRANSPARENT_HUGEPAGE.
     const LINUX: &[&str] = &[
         "anon",
         "file",

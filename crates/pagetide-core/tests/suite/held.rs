@@ -1,4 +1,4 @@
-//! Pages that are held: pinned ones and locked ones, in a machine that is short of memory.
+//! Pinned and locked pages in a machine that is short of memory.
 
 
 use pagetide_core::bad_id::BadId;
@@ -27,7 +27,7 @@ fn map(world: &mut World, mm: MmId, pages: u64) -> VmaId {
     world.machine.mmap(mm, Backing::Anon, pages, Advice::Normal, false).unwrap()
 }
 
-/// Writes so many new pages that everything that can go has gone.
+/// Writes enough new pages to evict every evictable page.
 fn press(world: &mut World, mm: MmId) {
     let pages = 2 * MEMORY / PAGE_SIZE;
     let heap = map(world, mm, pages);
@@ -62,14 +62,14 @@ fn a_pinned_page_stays_and_its_neighbours_go() {
         assert_eq!((frame(heap), frame(shared)), (anon, cached));
     }
     let gone = (0..64).filter(|&page| !world.machine.is_resident(heap, page)).count();
-    assert!(gone > 16, "{gone} of 32 pages that nobody pins are gone");
+    assert!(gone > 16, "{gone} of 32 unpinned pages are gone");
     for &(_, anon, cached) in &pins {
         world.machine.unpin(anon, CPU).unwrap();
         world.machine.unpin(cached, CPU).unwrap();
     }
     press(&mut world, mm);
     let stay = pins.iter().filter(|&&(page, ..)| world.machine.is_resident(heap, page)).count();
-    assert!(stay < 16, "{stay} of 32 pages stay though nobody pins them any more");
+    assert!(stay < 16, "{stay} of 32 pages stay after their unpin");
 }
 
 #[test]
@@ -77,7 +77,7 @@ fn pins_are_counted_and_outlive_their_mapping() {
     let (mut world, mm) = world_of(MEMORY, Config::default());
     let heap = map(&mut world, mm, 4);
     assert_eq!(world.machine.pin(heap, 0, false), Err(PinError::NotPresent));
-    // A read maps the page of zeroes, which has no frame.
+    // A read maps the zero page, which has no frame.
     world.access(mm, heap, 0, false);
     assert_eq!(world.machine.pin(heap, 0, false), Err(PinError::NotPresent));
     world.access(mm, heap, 0, true);
@@ -89,7 +89,7 @@ fn pins_are_counted_and_outlive_their_mapping() {
     world.munmap(heap);
     world.machine.audit().unwrap();
     let user = |world: &World| world.machine.memcgs()[0].charged;
-    // The page of page table is gone, the pinned page is not.
+    // The page table is gone, the pinned page is not.
     assert_eq!(user(&world), used - 1);
     world.machine.unpin(pfn, CPU).unwrap();
     assert_eq!(user(&world), used - 2);
@@ -205,7 +205,7 @@ fn a_part_that_was_locked_of_a_pinned_huge_page_is_unevictable_when_reclaim_spli
     let (mut world, mm, heap, head) = huge_world();
     world.machine.pin_frame(head).unwrap();
     world.machine.mlock(heap, 0, 10, CPU).unwrap();
-    assert_eq!(world.machine.nr_mlock(), 0, "held, so not split, so not locked");
+    assert_eq!(world.machine.nr_mlock(), 0, "pinned, so neither split nor locked");
     world.machine.unpin(head, CPU).unwrap();
     let pages = 2 * (64 << 20) / PAGE_SIZE;
     let other = world.machine.mmap(mm, Backing::Anon, pages, Advice::NoHuge, false).unwrap();
@@ -218,7 +218,7 @@ fn a_part_that_was_locked_of_a_pinned_huge_page_is_unevictable_when_reclaim_spli
     assert!(!(10..HPAGE_PMD_NR).any(|page| world.machine.is_resident(heap, page)));
 }
 
-/// Moves every second page of a heap away from a machine's end, and says how many pages have moved.
+/// Compacts a machine with a locked heap. Returns how many of the heap's pages have moved.
 fn moved_by_compaction(allowed: &str) -> usize {
     let (mut world, mm) = world_of(MEMORY, Config::default());
     world.machine.write_control("vm.compact_unevictable_allowed", allowed).unwrap().discard();
@@ -281,7 +281,7 @@ fn a_lock_or_its_end_is_seen_by_a_page_that_is_on_its_way() {
     }
 }
 
-/// One thing that may happen to two heaps and two mappings of a file.
+/// An operation on two heaps and two mappings of a file.
 #[derive(Clone, Copy, Debug)]
 enum Op {
     Touch { vma: usize, page: u64, nr: u64, write: bool },
@@ -332,7 +332,7 @@ proptest! {
         let mut vmas = [0, 1, 2, 3].map(|at| {
             world.machine.mmap(mm, backing(at), 1024, Advice::Normal, false).unwrap()
         });
-        // Frame, and where it was when it was pinned; `None` once its mapping is gone.
+        // Pinned frame, and its page when it was pinned; `None` once the mapping is gone.
         let mut pins: Vec<(Pfn, Option<(VmaId, u64)>)> = Vec::new();
         for op in ops {
             match op {
@@ -342,7 +342,7 @@ proptest! {
                     }
                 }
                 Op::Lock { vma, page, nr, locked: true } => {
-                    // Not more than the machine can bear.
+                    // Keep the machine from running out of evictable memory.
                     let nr = nr.min(1024 - page);
                     if world.machine.nr_mlock() + nr < 1500 {
                         world.machine.mlock(vmas[vma], page, nr, CPU).unwrap();

@@ -1,4 +1,4 @@
-//! Huge pages: given to faults, refused, aged, split, collapsed, freed, with the audit after every step.
+//! Huge pages: allocation by faults, failures, ageing, splitting, collapse and free.
 
 
 use pagetide_core::config::{CompactionPolicy, Config, Thp, ThpDefrag};
@@ -73,7 +73,7 @@ fn fragment(world: &mut World, mm: MmId) {
             assert!(world.machine.free_kernel_block(mm, pfn, CPU));
         }
     }
-    // What the marks had kept from being taken.
+    // Take the blocks that the watermarks have protected.
     while take(world, 9).is_some() {}
 }
 
@@ -146,7 +146,7 @@ fn who_gets_huge_pages_is_said_by_the_machine_and_by_advice() {
 fn what_a_fault_does_for_a_huge_page_is_said_by_defrag() {
     use ThpDefrag as D;
     let work = |config: Config, advice| {
-        // No boost, so that nothing but the request wakes kswapd.
+        // No boost, so that only the request wakes kswapd.
         let watermarks = WatermarkInputs { watermark_boost_factor: 0, ..Default::default() };
         let mut world = world(64, Config { thp: Thp::Always, watermarks, ..config });
         let (mm, vma) = heap(&mut world, HUGE, advice);
@@ -207,7 +207,7 @@ fn compaction_makes_a_huge_page_of_scattered_free_ones() {
     }
 }
 
-/// A group with room for so many pages, and a task with a mapping in it.
+/// A group with a limit of `max` pages, and a task in it with one mapping.
 fn group(world: &mut World, max: u64, pages: u64, advice: Advice) -> (MemcgId, MmId, VmaId) {
     let group = world.machine.create_memcg("group".into(), Machine::ROOT).unwrap();
     let bytes = (max * PAGE_SIZE).to_string();
@@ -228,7 +228,7 @@ fn a_group_without_room_gets_small_pages() {
         assert_eq!(count(&world, Event::ThpFaultFallbackCharge), 1);
         assert_eq!(nr_huge(&world), 0);
         assert_eq!(world.machine.memcgs()[group.idx()].charged, 201);
-        // Without leave to reclaim, nothing is said of the limit.
+        // Without permission to reclaim, there is no `max` event.
         let met_limit = world.machine.memcgs()[group.idx()].memory_events[2] > 0;
         assert_eq!(met_limit, waits, "{advice:?}");
         assert_eq!(count(&world, Event::OomKill), 0);
@@ -242,7 +242,7 @@ fn a_group_is_charged_and_uncharged_for_all_512_pages() {
     world.access(mm, vma, 0, true);
     world.access(mm, vma, HUGE, true);
     assert_eq!(world.machine.memcgs()[group.idx()].charged, 2 * HUGE + 2);
-    // Each is one charge. It is cleared by who got it, and its page table, which is charged, too, came with zeroes.
+    // Each huge page is one charge. Its page table is charged too, and is allocated zeroed.
     let work = world.machine.take_work();
     let cleared = (work.pages_zeroed, work.pages_allocated_zeroed);
     assert_eq!((work.pages_charged, cleared), (2 + 2, (2 * HUGE as u32, 2)));
@@ -250,7 +250,7 @@ fn a_group_is_charged_and_uncharged_for_all_512_pages() {
     world.discard(vma, 0, HUGE).unwrap();
     world.machine.audit().unwrap();
     assert_eq!(world.machine.memcgs()[group.idx()].charged, HUGE + 1);
-    // A group that goes hands them to its parent.
+    // A removed group leaves its pages to its parent.
     world.machine.move_mm(mm, Machine::ROOT).unwrap().discard();
     world.machine.remove_memcg(group).unwrap().discard();
     world.machine.audit().unwrap();
@@ -263,7 +263,7 @@ fn a_group_is_charged_and_uncharged_for_all_512_pages() {
 #[test]
 fn an_end_frees_huge_pages_whole() {
     let mut world = world(64, always());
-    // The first end fills the sets of the CPU, as the second will.
+    // The first exit fills the CPU's per-CPU lists like the second one.
     let mut before = String::new();
     for _ in 0..2 {
         before = world.machine.proc_buddyinfo();
@@ -286,7 +286,7 @@ fn a_discard_frees_whole_huge_pages_and_splits_others() {
     for region in 0..3 {
         world.access(mm, vma, region * HUGE, true);
     }
-    // The end of the first, all of the second.
+    // The end of the first huge page, and all of the second.
     world.discard(vma, 500, 12 + HUGE).unwrap();
     world.machine.audit().unwrap();
     assert_eq!(count(&world, Event::ThpSplitPage), 1);
@@ -294,15 +294,15 @@ fn a_discard_frees_whole_huge_pages_and_splits_others() {
     assert_eq!(nr_huge(&world), 1);
     assert_eq!(stat(&world, NodeStat::NrAnonPages), 500 + HUGE);
     assert_eq!(world.machine.vma(vma).unwrap().nr_present, 500 + HUGE);
-    // The table of a huge page goes with it, that of a split one stays.
+    // The page table of a discarded huge page is freed; that of a split one stays.
     assert_eq!(stat(&world, NodeStat::NrPageTablePages), 2);
     assert!(!world.machine.is_resident(vma, 500) && world.machine.is_resident(vma, 499));
-    // Where a huge page was, another can be.
+    // The region can get a huge page again.
     world.access(mm, vma, HUGE + 1, true);
     assert_eq!(nr_huge(&world), 2);
     world.access(mm, vma, 505, true);
     assert_eq!((nr_huge(&world), stat(&world, NodeStat::NrAnonPages)), (2, 501 + 2 * HUGE));
-    // Beyond the end there is nothing.
+    // Beyond the end of the mapping nothing happens.
     world.discard(vma, 3 * HUGE - 1, u64::MAX).unwrap();
     world.discard(vma, 9 * HUGE, 1).unwrap();
     world.machine.audit().unwrap();
@@ -347,7 +347,7 @@ fn a_split_page_is_512_small_ones_in_its_place() {
     assert!(!world.machine.split_huge_page(Pfn(u32::MAX - 1)));
     assert_eq!((nr_huge(&world), stat(&world, NodeStat::NrAnonPages)), (1, 2 * HUGE));
     assert_eq!(stat(&world, NodeStat::NrInactiveAnon), 2 * HUGE);
-    // The older one, and its pages come off the tail in order.
+    // The older one; its pages leave the tail in order.
     let mut at = first;
     for nr in 1..HUGE as u32 {
         let page = &world.machine.mem.pages[at.idx()];
@@ -390,7 +390,7 @@ fn huge_pages_go_to_swap_split_and_come_back_small() {
             world.machine.audit().unwrap();
         }
     }
-    assert!(majors > 50, "{majors} came back");
+    assert!(majors > 50, "{majors} were read back");
     assert_eq!(count(&world, Event::Pgmajfault), majors);
     world.exit(mm);
     world.settle();
@@ -407,7 +407,7 @@ fn a_huge_page_in_use_stays_whole_while_others_go() {
     let (mm, vma) = heap(&mut world, 40 * HUGE, Advice::Normal);
     for page in 0..40 * HUGE {
         world.access(mm, vma, page, true);
-        // One page of it is enough. Not the first, as somebody has to go while all look alike.
+        // One accessed page keeps it whole. Start late, because some page must be evicted first.
         if page > 12 * HUGE {
             world.access(mm, vma, 12 * HUGE + 100, true);
         }
@@ -427,7 +427,7 @@ fn khugepaged_collapses_what_has_few_holes_and_is_used() {
     };
     let mut world = world(64, config);
     let (mm, vma) = heap(&mut world, 4 * HUGE, Advice::Huge);
-    // Read first, so that every region has small pages: full, with holes, with too many.
+    // Read first, so that every region has small pages: full, few holes, too many holes.
     for (region, pages) in [(0, 512), (1, 500), (2, 499)] {
         world.access(mm, vma, region * HUGE, false);
         for page in 0..pages {
@@ -448,7 +448,7 @@ fn khugepaged_collapses_what_has_few_holes_and_is_used() {
     assert!(world.machine.nr_free_pages() <= free + 1024);
     let work = world.machine.take_work();
     assert_eq!(work.bytes_copied, (512 + 500) * PAGE_SIZE as u32);
-    // Nothing is left to do.
+    // Nothing more can be collapsed.
     world.khugepaged_round();
     assert_eq!(count(&world, Event::ThpCollapseAlloc), 2);
     world.exit(mm);
@@ -507,7 +507,7 @@ fn khugepaged_passes_over_what_is_in_swap() {
     }
 }
 
-/// Four regions of small pages, touched in another order than they lie in, with so many of the pages in swap.
+/// Four regions of small pages, touched in scattered order, with `nr_swapped` pages in swap.
 fn partly_swapped(config: Config, nr_swapped: u64) -> (World, VmaId) {
     let mut world = world(64, config);
     world.disk_works = true;
@@ -516,7 +516,7 @@ fn partly_swapped(config: Config, nr_swapped: u64) -> (World, VmaId) {
     for region in 0..4 {
         world.access(mm, vma, region * HUGE, false);
     }
-    // Twice: what reclaim meets first is what nobody has used again, and the marks are gone by then.
+    // Two passes: reclaim first finds unused pages, and the referenced bits are cleared by then.
     for pass in 0..2 {
         for at in 0..4 * HUGE {
             let page = at * 1237 % (4 * HUGE);
@@ -544,7 +544,7 @@ fn bytes_of(pages: u64) -> String {
 
 #[test]
 fn khugepaged_reads_a_few_pages_back_from_swap() {
-    // Each page alone: while it waits for a window khugepaged lets go of the address space.
+    // Each page alone: khugepaged drops the lock of the address space while it waits for a window.
     let config = Config { thp: Thp::Madvise, page_cluster: 0, ..Config::default() };
     let (mut world, vma) = partly_swapped(config.clone(), 128);
     let swapped = world.machine.vma(vma).unwrap().nr_swapped;
@@ -557,7 +557,7 @@ fn khugepaged_reads_a_few_pages_back_from_swap() {
     assert!(count(&world, Event::Pswpin) >= swapped * 3 / 4);
     assert!(nr_huge(&world) >= 3);
 
-    // None may be in swap.
+    // With `max_ptes_swap` = 0 no page may be in swap.
     let config = Config { khugepaged_max_ptes_swap: 0, ..config };
     let (mut world, vma) = partly_swapped(config, 128);
     let swapped = world.machine.vma(vma).unwrap().nr_swapped;
@@ -573,7 +573,11 @@ fn khugepaged_looks_at_those_that_might_have_huge_pages() {
     let mut world = world(64, config);
     let (mm, vma) = heap(&mut world, HUGE, Advice::Normal);
     world.access(mm, vma, 0, true);
-    assert_eq!(world.khugepaged(), Some(Rest::UNTIL_WOKEN), "nobody has asked for huge pages");
+    assert_eq!(
+        world.khugepaged(),
+        Some(Rest::UNTIL_WOKEN),
+        "no task has faulted in an eligible region"
+    );
     let (mm, vma) = heap(&mut world, HUGE, Advice::Huge);
     assert_eq!(world.khugepaged(), Some(Rest::UNTIL_WOKEN), "a mapping alone has no pages");
     world.access(mm, vma, 0, false);
@@ -581,7 +585,7 @@ fn khugepaged_looks_at_those_that_might_have_huge_pages() {
     world.khugepaged_round();
     assert_eq!(count(&world, Event::ThpCollapseAlloc), 1);
     world.exit(mm);
-    assert_eq!(world.khugepaged(), Some(Rest::UNTIL_WOKEN), "it has ended");
+    assert_eq!(world.khugepaged(), Some(Rest::UNTIL_WOKEN), "the address space has ended");
 }
 
 #[derive(Clone, Debug)]
@@ -624,7 +628,7 @@ fn run_operations(operations: &[Operation], thp_defrag: ThpDefrag, max: u64, swa
     let mut machine = Machine::new(&[NodeSpec::x86_64(16 << 20, 0, 0)], 1, config).unwrap();
     machine.swapon(swap, swap, false);
     let mut world = World::new(machine);
-    // Mapping 2 is a group's.
+    // Mapping 2 belongs to a group.
     let (_, grouped, in_group) = group(&mut world, max, 5 * HUGE, Advice::Huge);
     let root = world.machine.create_mm(Machine::ROOT).unwrap();
     let owners = [root, root, grouped];
@@ -635,7 +639,7 @@ fn run_operations(operations: &[Operation], thp_defrag: ThpDefrag, max: u64, swa
     let mut vmas = [map(&mut world, root, 0), map(&mut world, root, 1), in_group];
     let file = world.machine.create_file(2500 * PAGE_SIZE, false).unwrap();
     for operation in operations {
-        // Who was killed has no mappings any more; others have their ids.
+        // A killed task has no mappings; other objects may have their ids.
         for vma in (0..3).filter(|&vma| world.machine.is_exited(owners[vma])) {
             vmas[vma] = VmaId::NONE;
         }
@@ -653,7 +657,7 @@ fn run_operations(operations: &[Operation], thp_defrag: ThpDefrag, max: u64, swa
                 }
             }
             Operation::Discard { vma, page, nr } => {
-                // Not of one that is gone.
+                // The mapping may be gone.
                 let _ = world.discard(vmas[vma], page, nr);
             }
             Operation::Split { vma, region } => {
@@ -697,7 +701,7 @@ fn run_operations(operations: &[Operation], thp_defrag: ThpDefrag, max: u64, swa
     world.finish_copies();
     world.settle();
     for mm in [root, grouped] {
-        // One that was killed has ended.
+        // A killed task has ended already.
         if !world.machine.is_exited(mm) {
             world.exit(mm);
         }

@@ -1,4 +1,4 @@
-//! Ids are used again, and a bad one is an error; what the owner may say when memory or a disk fails.
+//! Reuse of ids, errors for bad ids, and the owner's policies for failures of memory or a disk.
 
 
 use pagetide_core::bad_id::BadId;
@@ -70,7 +70,7 @@ fn tables_do_not_grow_with_what_has_been() {
     }
 }
 
-/// A fault that waits for its page to be read.
+/// A fault that waits for the read of its page.
 fn waiting_fault(world: &mut World, mm: MmId, vma: VmaId) -> Call {
     let mut call = Call::fault(mm, NODE, vma, 3, false);
     loop {
@@ -131,7 +131,7 @@ fn a_file_is_gone_when_its_io_its_pins_and_its_mappings_are() {
     assert_eq!(world.machine.file(file).err(), Some(BadId::File(file)));
     let again = world.machine.mmap(mm, Backing::File(file), 8, Advice::Normal, false);
     assert_eq!(again, Err(MapError::BadId(BadId::File(file))));
-    // What is mapped goes on, as in Linux.
+    // Mappings keep working, as in Linux.
     assert!(world.machine.is_resident(map, 0));
     let next = |world: &mut World| {
         let id = world.create_file(PAGE_SIZE, true);
@@ -169,7 +169,7 @@ fn a_removed_file_leaves_no_shadow_and_no_node_of_its_tree() {
     assert_eq!(world.machine.slab_usage(nodes).active_objs, 0);
 }
 
-/// Asks for more than there is, without swap; what became of the last request.
+/// Allocates more than all memory, without swap. Returns the outcome of the last request.
 fn out_of_memory(policy: OomPolicy, limited: bool) -> (World, Outcome, Option<Pfn>) {
     let machine = Machine::new(&[NodeSpec::x86_64(24 << 20, 0, 0)], 1, Config::default());
     let mut world = World::new(machine.unwrap());
@@ -207,7 +207,7 @@ fn a_fault_fails_and_nobody_is_killed_if_the_owner_says_so() {
         assert_eq!(outcome, Outcome::NoMemory);
         assert_eq!(world.machine.mem.vmstat.get(Event::OomKill), 0);
         assert!(!world.machine.is_exited(MmId(0)) && !world.machine.is_exited(MmId(1)));
-        // Only the group is full; blocks are nobody's charge.
+        // Only the group is full; kernel blocks are not charged to it.
         assert_eq!(block.is_some(), limited);
         world.machine.audit().unwrap();
         let (world, ..) = out_of_memory(OomPolicy::Kill, limited);
@@ -244,7 +244,7 @@ fn what_a_failed_write_had_is_kept_if_the_owner_says_so() {
         world.machine.audit().unwrap();
         assert_eq!(world.machine.file(file).unwrap().nr_dirty, 0);
         let written = world.machine.mem.vmstat.get(Event::NrWritten);
-        assert_eq!(written, 4 + kept, "what was kept is written again");
+        assert_eq!(written, 4 + kept, "pages kept dirty are written again");
     }
 }
 
@@ -279,11 +279,11 @@ fn a_mapping_that_begins_to_grow_late_has_what_is_in_use() {
     assert_eq!(world.machine.vma(heap).unwrap().grown, 1024);
 }
 
-/// A call for a block of kernel memory that has it, and pays for its group being above `memory.high`.
+/// A call for a kernel block that has its block and pays for its group being above `memory.high`.
 fn paying_for_a_block(world: &mut World, mm: MmId) -> Option<Call> {
     let mut call = Call::alloc_pages(mm, NODE, 0, Gfp::KERNEL);
     while world.machine.kernel_blocks(mm).is_empty() {
-        assert!(!matches!(world.step(&mut call), Step::Done(_)), "it does not pay");
+        assert!(!matches!(world.step(&mut call), Step::Done(_)), "the call ends without paying");
     }
     call.is_reclaiming().then_some(call)
 }
@@ -295,7 +295,7 @@ fn a_cancelled_call_gives_back_nothing_of_who_has_its_askers_id_now() {
     world.machine.write_group_control(group, "memory.high", "1M").unwrap().1.discard();
     let mm = world.machine.create_mm(group).unwrap();
     let heap = world.machine.mmap(mm, Backing::Anon, 2000, Advice::Normal, false).unwrap();
-    // A fault that is given up while it pays leaves the debt to the next call.
+    // A fault cancelled while it pays leaves the debt to the next call.
     for page in 0.. {
         let mut call = Call::fault(mm, NODE, heap, page, true);
         while !world.machine.is_resident(heap, page) {
@@ -311,7 +311,7 @@ fn a_cancelled_call_gives_back_nothing_of_who_has_its_askers_id_now() {
     world.exit(mm);
     assert_eq!(world.machine.create_mm(Machine::ROOT), Ok(mm));
     let got = world.drive(&mut Call::alloc_pages(mm, NODE, 0, Gfp::KERNEL));
-    assert_eq!(got, Outcome::Block(block), "the frame that was freed last");
+    assert_eq!(got, Outcome::Block(block), "the frame freed last");
     world.machine.cancel(call, CPU).discard();
     assert_eq!(world.machine.kernel_blocks(mm), [block]);
     world.machine.audit().unwrap();

@@ -1,4 +1,4 @@
-//! Parts of mappings made present, locked, advised: with the audit after every step.
+//! Ranges of mappings: populate, lock and advise. Audits after every step.
 
 
 use pagetide_core::bad_id::BadId;
@@ -50,7 +50,7 @@ fn a_range_is_populated_by_reads_or_by_writes() {
         assert_eq!(resident(&world, vma), 700);
         assert_eq!(world.machine.global_node_stat(NodeStat::NrAnonPages), anon);
         assert_eq!(count(&world, Event::Pgfault), 700);
-        // What is there needs no fault.
+        // Present pages need no fault.
         let mut call = Call::populate(mm, NODE, vma, 0..1000, write);
         assert_eq!(world.drive(&mut call), Outcome::Minor);
         assert_eq!(count(&world, Event::Pgfault), 1000);
@@ -109,7 +109,7 @@ fn pages_out_leave_their_entries_and_come_back() {
     assert_eq!(world.machine.vma(vma).unwrap().nr_present, 1000);
 }
 
-/// However large the range, a step takes 32 pages, and what is counted is what one step would count.
+/// A step takes at most 32 pages, and the counters are as after one large step.
 #[test]
 fn pages_go_out_in_bounded_batches() {
     let mut world = world(Config::default());
@@ -134,14 +134,14 @@ fn pages_go_out_in_bounded_batches() {
             }
             steps += 1;
         }
-        // The last of a table may be fewer.
+        // The last batch of a page table may be smaller.
         assert!((157..=170).contains(&steps), "{steps}");
     }
     assert_eq!(count(&world, Event::Pswpout), 5000);
     assert_eq!(count(&world, Event::PgscanDirect), 0);
 }
 
-/// The mapping goes, or another gets its id, in the middle.
+/// The mapping goes, or another gets its id, in the middle of the call.
 #[test]
 fn pages_of_a_mapping_that_has_gone_stay_others() {
     let mut world = world(Config::default());
@@ -168,7 +168,7 @@ fn locked_mappings_are_not_reclaimed_on_request() {
     assert_eq!(pageout(&mut world, mm, vma, 55..70), refused);
     assert_eq!(world.drive(&mut Call::cold(mm, NODE, vma, 50..51)), refused);
     assert_eq!(count(&world, Event::Pswpout), 0);
-    // What comes before the locked part is done, what comes behind it is not.
+    // Pages before the locked part are reclaimed, pages after it are not.
     assert_eq!(pageout(&mut world, mm, vma, 40..70), refused);
     assert_eq!(count(&world, Event::Pswpout), 10);
     assert_eq!(pageout(&mut world, mm, vma, 60..70), Outcome::Minor);
@@ -192,7 +192,7 @@ fn huge_pages_go_whole_or_are_split_first() {
 fn cold_pages_are_inactive() {
     let mut world = world(Config::default());
     let (mm, vma) = heap(&mut world, 64, Advice::Normal);
-    // Twice accessed in the call's way: active.
+    // Populated twice, so accessed twice: active.
     for _ in 0..2 {
         let mut call = Call::populate(mm, NODE, vma, 0..64, true);
         assert_eq!(world.drive(&mut call), Outcome::Minor);
@@ -223,7 +223,7 @@ fn advice_changes_from_then_on() {
     assert!(world.machine.set_advice(VmaId(9), Advice::Huge).is_err());
 }
 
-/// Linux: `page_add_anon_rmap` in `do_swap_page` locks what its mapping locks.
+/// Linux: `page_add_anon_rmap` in `do_swap_page` locks the page if its mapping is locked.
 #[test]
 fn a_page_that_was_locked_in_swap_is_locked_when_it_is_back() {
     let mut world = world(Config::default());

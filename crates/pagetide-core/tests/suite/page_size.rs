@@ -1,5 +1,4 @@
-//! Machines with pages of 4, 16 and 64 KiB: what counts bytes says the same on all of them, and what
-//! counts pages counts fewer.
+//! Machines with pages of 4, 16 and 64 KiB: equal values in bytes, smaller values in pages.
 
 
 use pagetide_core::config::Config;
@@ -39,7 +38,7 @@ fn meminfo_has_the_bytes_of_the_machine() {
         for (label, mib) in [("MemTotal:", 512), ("MemFree:", 512), ("SwapTotal:", 64)] {
             assert_eq!(kilobytes(&text, label), mib << 10, "{page_size:?} {label}");
         }
-        // 512 pages, as on every machine here.
+        // A huge page has 512 pages on every machine here.
         assert_eq!(kilobytes(&text, "Hugepagesize:"), page_size.kbytes_of(512));
         let swaps = machine.proc_swaps();
         assert_eq!(swaps.lines().nth(1).unwrap().split_whitespace().nth(2), Some("65536"));
@@ -72,7 +71,7 @@ fn huge_pages_want_so_many_pageblocks_whatever_they_have() {
         // DMA, DMA32 and Normal: eleven pageblocks each, of 2 and 8 MiB.
         (PageSize::Kib4, 33 * 2048),
         (PageSize::Kib16, 33 * 8192),
-        // At most a twentieth of what is above the high marks.
+        // At most a twentieth of the memory above the high watermarks.
         (PageSize::Kib64, 8192 * 1024 / 20),
     ] {
         let mut machine = machine(8192, page_size);
@@ -133,7 +132,7 @@ fn limits_of_groups_are_whole_pages() {
         let said = world.machine.read_group_control(group, "memory.limit_in_bytes", 0).unwrap();
         assert_eq!(said, format!("{}\n", i64::MAX as u64 / page * page));
 
-        // A group may have as many bytes on every machine.
+        // A limit allows the same number of bytes on every machine.
         world.machine.write_group_control(group, "memory.max", "16M").unwrap().1.discard();
         world.disk_works = true;
         world.audit = false;
@@ -225,7 +224,7 @@ fn every_empty_region_gets_a_huge_page_at_its_first_touch() {
         assert_eq!(huge(&world), 3, "{page_size:?}");
         let tables = 3 * 512 / (page_size.bytes() / 8).min(3 * 512);
         assert_eq!(world.machine.global_node_stat(NodeStat::NrPageTablePages), tables);
-        // One goes; where its table has the others' entries, it stays.
+        // One huge page is discarded. Its page table stays if it has entries of the others.
         world.machine.discard(heap, 512, 512, world::CPU).unwrap().discard();
         world.machine.audit().unwrap();
         assert_eq!(huge(&world), 2);
@@ -237,11 +236,11 @@ fn every_empty_region_gets_a_huge_page_at_its_first_touch() {
     }
 }
 
-/// Memory of every size runs short: everything is accounted for at every step (the world audits).
+/// Machines of every page size run short of memory; the world audits every step.
 #[test]
 fn reclaim_works_with_every_page_size() {
     for page_size in PageSize::ALL {
-        // As many pages, so that it takes as long.
+        // The same number of pages, so that the run time is the same.
         let mib = 8 * page_size.bytes() / 4096;
         let mut world = World::new(machine(mib, page_size));
         let swap = page_size.pages_in(2 * mib * MIB) as u32;

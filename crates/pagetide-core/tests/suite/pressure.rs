@@ -1,4 +1,4 @@
-//! Whose reclaim counts as want of memory: for pressure stall information, and for those who listen to `vmpressure`.
+//! Which reclaim counts as pressure: for PSI and for listeners of `vmpressure`.
 
 
 use pagetide_core::config::Config;
@@ -30,7 +30,7 @@ fn group(world: &mut World, controls: &[(&str, &str)]) -> MemcgId {
     memcg
 }
 
-/// A task of a group with a heap of so many pages, and so many of them touched.
+/// A task of a group with a heap of `pages` pages, of which `touched` are touched.
 fn task(world: &mut World, memcg: MemcgId, pages: u64, touched: u64) -> (MmId, VmaId) {
     let mm = world.machine.create_mm(memcg).unwrap();
     let heap = world.machine.mmap(mm, Backing::Anon, pages, Advice::Normal, false).unwrap();
@@ -40,7 +40,7 @@ fn task(world: &mut World, memcg: MemcgId, pages: u64, touched: u64) -> (MmId, V
     (mm, heap)
 }
 
-/// A write to a file of a group that has to reclaim, by somebody else.
+/// A write to a control file of a group that has to reclaim, by a task of the root.
 fn write(world: &mut World, memcg: MemcgId, file: &str, text: &str) -> Call {
     let admin = world.machine.create_mm(ROOT).unwrap();
     let (write, effects) = world.machine.write_group_control(memcg, file, text).unwrap();
@@ -48,7 +48,7 @@ fn write(world: &mut World, memcg: MemcgId, file: &str, text: &str) -> Call {
     Call::group_write(admin, NodeId(0), write.unwrap())
 }
 
-/// Steps a call to its end; whether it was ever stalled, and ever reclaiming.
+/// Steps a call to its end. Returns whether it was ever stalled, and ever reclaiming.
 fn drive_and_watch(world: &mut World, call: &mut Call) -> (bool, bool) {
     let (mut was_stalled, mut was_reclaiming) = (false, false);
     loop {
@@ -66,7 +66,7 @@ fn drive_and_watch(world: &mut World, call: &mut Call) -> (bool, bool) {
     }
 }
 
-/// Who writes to a control file does what he has asked for; who meets a limit is kept from his work.
+/// Reclaim for a write to a control file is the task's work; reclaim at a limit is a stall.
 #[test]
 fn who_meets_a_limit_is_stalled_and_who_writes_one_is_not() {
     for (file, text) in [
@@ -90,7 +90,7 @@ fn who_meets_a_limit_is_stalled_and_who_writes_one_is_not() {
     assert!(seen.contains(&(true, true)), "{seen:?}");
 }
 
-/// A worker looks at what was scanned for those who lack memory, not at what was asked for.
+/// vmpressure counts pages scanned for tasks that lack memory, not proactive reclaim.
 #[test]
 fn proactive_reclaim_is_no_pressure() {
     let works = |file: &str, text: &str| {

@@ -1,7 +1,8 @@
-//! Shadow nodes: how many a group keeps, which go first, and what is forgotten with them.
+//! Shadow nodes: how many a group keeps, and the order in which they are reclaimed.
 //!
-//! Linux: mm/workingset.c (6.1). A group of 1024 pages that reads a file of 64 times as many leaves 1024 nodes of
-//! the page cache with nothing but shadows, and keeps one for eight of its pages and up to two batches.
+//! Linux: mm/workingset.c (6.1). A group of 1024 pages that reads a file 64 times as large leaves
+//! about 1024 page-cache nodes with only shadows. It keeps one node for eight of its pages, and up
+//! to two batches.
 
 
 use pagetide_core::config::Config;
@@ -23,7 +24,7 @@ fn metric(world: &World, name: &str) -> u64 {
     world.machine.metrics().find(|(known, _)| *known == name).unwrap().1
 }
 
-/// A reader in a group, and a file without blocks.
+/// A reader in a group, and a sparse file.
 fn reader(limit: Option<u64>) -> (World, MemcgId, MmId, FileId) {
     let machine = Machine::new(&[NodeSpec::x86_64(512 << 20, 0, 0)], 1, Config::default()).unwrap();
     let mut world = World::new(machine);
@@ -51,14 +52,14 @@ fn a_group_keeps_a_node_for_eight_pages_and_loses_the_oldest() {
     read(&mut world, mm, file, 0..PAGES);
     let (nodes, lost) =
         (metric(&world, "workingset_nodes"), metric(&world, "workingset_nodereclaim"));
-    // Half of what is too much goes at a time, in batches of 128.
+    // Half of the excess is freed at a time, in batches of 128.
     assert!((LIMIT / 8..LIMIT / 8 + 272).contains(&nodes), "{nodes} nodes are kept");
     let behind = (PAGES - LIMIT) / 64;
     assert!((behind..behind + 4).contains(&(nodes + lost)), "{nodes} and {lost} of {behind}");
     let stat = world.machine.memory_stat(group);
     assert!(stat.contains(&format!("\nworkingset_nodereclaim {lost}\n")), "{stat}");
     assert!(metric(&world, "slabs_scanned") >= lost);
-    // What was evicted first is forgotten, what was evicted last is known.
+    // The first evicted pages have lost their shadows, the last ones have not.
     let refaults = |world: &World| world.machine.mem.vmstat.get(Event::WorkingsetRefaultFile);
     read(&mut world, mm, file, 0..64);
     assert_eq!(refaults(&world), 0);
@@ -76,7 +77,7 @@ fn the_parent_gets_shadow_nodes_and_invalidation_forgets_all() {
     world.drive(&mut Call::group_write(mm, NodeId(0), write.unwrap()));
     let nodes = metric(&world, "workingset_nodes");
     assert!(nodes > 100);
-    // The parent has what is left of a removed group, and its pages.
+    // The parent gets the shadow nodes and pages of a removed group.
     world.exit(mm);
     world.machine.remove_memcg(group).unwrap().discard();
     world.machine.audit().unwrap();
@@ -99,7 +100,7 @@ fn nodes_wait_for_a_grace_period_in_a_world_that_has_one() {
     let mut effects = Vec::new();
     world.machine.remove_file(file, CPU).unwrap().drain_into(&mut effects);
     let late: Vec<_> = effects.iter().filter(|it| matches!(it, Effect::FreeLate { .. })).collect();
-    // One for 64 pages and what was read ahead, and one above them.
+    // One node for 64 pages and those read ahead, and one above them.
     assert!(before > 10);
     assert_eq!((late.len() as u64, slabs(&world)), (before, before));
     for effect in late {
@@ -111,7 +112,7 @@ fn nodes_wait_for_a_grace_period_in_a_world_that_has_one() {
     world.machine.audit().unwrap();
 }
 
-/// A number that looks random, and is independent of its neighbours (splitmix64).
+/// A pseudo-random number, independent of its neighbours (splitmix64).
 fn mixed(nth: u64) -> u64 {
     let mut z = nth.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -119,8 +120,9 @@ fn mixed(nth: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// A group of 20 MiB on Debian's 6.1 (three runs with one CPU): it reads a file of 384 MiB twice, then touches pages
-/// of one of 1 GiB at random, twice as many as that has. Nodes that were shrunk, and refaults, of each part.
+/// Measured on Debian's 6.1 (three runs with one CPU): a group of 20 MiB reads a file of 384 MiB
+/// twice, then touches random pages of a file of 1 GiB, twice as many as the file has. For each
+/// part: nodes reclaimed, and refaults.
 const LINUX: [(u64, u64); 4] = [(640, 0), (1536, 0), (49_503, 12_712), (50_067, 13_321)];
 
 #[test]
@@ -140,7 +142,7 @@ fn a_small_group_forgets_as_much_as_the_kernels() {
         let before = counts(&world);
         match part {
             0 | 1 => {
-                // By 64 KiB, as a program reads.
+                // Reads of 64 KiB, as of a program.
                 let mut readahead = Default::default();
                 for at in 0..98_304 / 16 {
                     let offset = at * 16 * PAGE_SIZE;
@@ -164,5 +166,5 @@ fn a_small_group_forgets_as_much_as_the_kernels() {
     let close = |ours: u64, linux: u64| ours.abs_diff(linux) * 10 <= linux;
     let all = found.iter().zip(LINUX);
     let all = all.into_iter().all(|(ours, linux)| close(ours.0, linux.0) && close(ours.1, linux.1));
-    assert!(all, "{found:?}, but the kernel has {LINUX:?}");
+    assert!(all, "found {found:?}, Linux has {LINUX:?}");
 }

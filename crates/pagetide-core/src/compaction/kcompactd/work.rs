@@ -1,4 +1,4 @@
-//! kcompactd at work: waking it, its runs over the node's zones, and going to sleep.
+//! The work of kcompactd: waking, its runs over the zones of the node, and sleeping.
 //!
 //! Linux: `wakeup_kcompactd`, `kcompactd_do_work`, `proactive_compact_node` (mm/compaction.c, 6.1).
 
@@ -27,7 +27,7 @@ impl<O: Owners> Manager<O> {
             && self.config.compaction_proactiveness > 0
     }
 
-    /// Somebody will want a block of `order` (Linux `wakeup_kcompactd`).
+    /// Asks kcompactd for a block of `order` (Linux `wakeup_kcompactd`).
     pub(crate) fn wakeup_kcompactd(&mut self, node: NodeId, order: Order, highest_zoneidx: usize) {
         if order == 0 || self.era.no_kcompactd {
             return;
@@ -47,7 +47,7 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// Whether compaction would help any zone (Linux `kcompactd_node_suitable`).
+    /// Whether compaction would help any zone of the node (Linux `kcompactd_node_suitable`).
     fn is_kcompactd_worth_while(&self, node: NodeId) -> bool {
         let Kcompactd { max_order, highest_zoneidx, .. } = self.nodes[node.idx()].kcompactd;
         self.mem.nodes[node.idx()].zones[..=highest_zoneidx]
@@ -69,7 +69,7 @@ impl<O: Owners> Manager<O> {
             );
             return suitable == CompactResult::Continue;
         }
-        // Not content with one block: whole free pageblocks, up to the high mark.
+        // Defrag mode wants whole free pageblocks up to the high watermark, not just one block.
         let flags = AllocFlags::at(Watermark::High);
         let high = zone.wmark(Watermark::High);
         let free = zone.free_pages_in_blocks();
@@ -78,7 +78,7 @@ impl<O: Owners> Manager<O> {
         !met && zone_watermark_ok(zone, 0, gap, highest_zoneidx, flags)
     }
 
-    /// Everything is to be compacted, and nobody waits for it.
+    /// Asks all kcompactds to compact everything; no task waits for the result.
     pub(crate) fn request_compaction_of_everything(&mut self) {
         for node in 0..self.nodes.len() {
             self.nodes[node].kcompactd.explicit = true;
@@ -86,7 +86,7 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// `vm.compaction_proactiveness` was written: every daemon looks at once.
+    /// Makes every kcompactd check fragmentation, after a write to `vm.compaction_proactiveness`.
     pub(crate) fn wake_all_kcompactds(&mut self) {
         for node in 0..self.nodes.len() {
             self.nodes[node].kcompactd.proactive_trigger = true;
@@ -94,7 +94,7 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// Whether the node's kcompactd is in the middle of a zone.
+    /// Whether the node's kcompactd is compacting a zone.
     pub fn kcompactd_is_compacting(&self, node: NodeId) -> bool {
         let node = self.nodes.get(node.idx());
         node.is_some_and(|node| matches!(node.kcompactd.stage, Stage::Zone { run: Some(_), .. }))
@@ -105,7 +105,7 @@ impl<O: Owners> Manager<O> {
         self.nodes.get(node.idx()).is_none_or(|node| node.kcompactd.sleeping)
     }
 
-    /// How long each kcompactd rests before its first step, if nobody wakes it before.
+    /// Time until the first step of each kcompactd, unless it is woken earlier.
     pub(crate) fn kcompactd_first_rest(&self) -> Rest {
         match self.is_proactive() {
             true => Rest::of(CHECK_INTERVAL),
@@ -113,7 +113,6 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// One bounded step of a node's kcompactd, which runs on `cpu`.
     pub(crate) fn kcompactd_step(&mut self, node: NodeId, cpu: Cpu, now: Nanos) -> Step<Rest> {
         let ctx = Ctx { cpu, node, now, asker: Asker::NONE, memcg: MemcgId(0) };
         self.nodes[node.idx()].kcompactd.sleeping = false;
@@ -138,7 +137,7 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// Awake: what there is to do.
+    /// Chooses the work after waking up.
     fn kcompactd_begin(&mut self, ctx: &Ctx, timed_out: bool) -> Step<Rest> {
         let node = ctx.node;
         let kcompactd = &mut self.nodes[node.idx()].kcompactd;
@@ -225,7 +224,7 @@ impl<O: Owners> Manager<O> {
                     return None;
                 }
                 let by = Compactor::Kcompactd;
-                // The type of request is not known; 0 in the kernel's control is unmovable.
+                // The request's migrate type is unknown; 0 in the kernel's control is unmovable.
                 let mt = MigrateType::Unmovable;
                 Goal { order: Some(order), mt, highest_zoneidx, by, thorough: false, ..goal }
             }
@@ -250,7 +249,7 @@ impl<O: Owners> Manager<O> {
             end.result == CompactResult::Success
         };
         if !success && exhausted && !self.era.kcompactd_is_plain {
-            // Blocks may be stranded on per-CPU lists.
+            // Free pages on per-CPU lists may keep blocks from merging.
             for cpu in 0..self.mem.nr_cpus {
                 self.mem.drain_cpu_zone(Cpu(cpu), ZoneRef { node, zone: zone as u8 });
             }
@@ -269,7 +268,7 @@ impl<O: Owners> Manager<O> {
         match work {
             Work::Explicit => {}
             Work::Request { order, highest_zoneidx } => {
-                // Whatever came of it, the request is served, unless a larger one has come.
+                // The request counts as served whatever the result, unless a larger one came.
                 let kcompactd = &mut self.nodes[node.idx()].kcompactd;
                 if kcompactd.max_order <= order {
                     kcompactd.max_order = 0;
@@ -293,7 +292,7 @@ impl<O: Owners> Manager<O> {
             && self.fragmentation_score_node(node) > fragmentation_score_wmark(&self.config, false)
     }
 
-    /// The zones' scores, by size (Linux `fragmentation_score_node`).
+    /// Mean of the zones' scores, weighted by size (Linux `fragmentation_score_node`).
     pub(crate) fn fragmentation_score_node(&self, node: NodeId) -> u64 {
         let zones = &self.mem.nodes[node.idx()].zones;
         let present: u64 = zones.iter().map(|zone| zone.present).sum();

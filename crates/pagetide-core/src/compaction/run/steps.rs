@@ -1,4 +1,4 @@
-//! A run of compaction, block by block.
+//! The steps of a compaction run.
 //!
 //! Linux: `compact_zone` (mm/compaction.c, 6.1).
 
@@ -18,20 +18,19 @@ use crate::units::{Asker, Cpu, Pfn, MAX_PAGE_ORDER, PAGEBLOCK_NR_PAGES, PAGEBLOC
 use crate::zone::Zone;
 
 impl<O: Owners> Manager<O> {
-    /// Compactions of zones under way, those included that were given up and wait for copies to end.
+    /// Number of compaction runs, including abandoned ones that wait for their copies.
     pub fn nr_compactions(&self) -> usize {
         self.compactions.runs.iter().flatten().count()
     }
 
-    /// The zone of a run.
     pub(in crate::compaction) fn compact_zone_of(&mut self, goal: &Goal) -> &mut Zone {
         &mut self.mem.nodes[goal.zone.node.idx()].zones[usize::from(goal.zone.zone)]
     }
 
-    /// Begins a run if it is worth while. `Err`: it is not, and why.
+    /// Begins a run if it can help. `Err` holds the reason if not.
     pub(crate) fn compact_begin(&mut self, goal: Goal, ctx: &Ctx) -> Result<RunId, CompactResult> {
         let zone = &self.mem.nodes[goal.zone.node.idx()].zones[usize::from(goal.zone.zone)];
-        // kcompactd in defrag mode wants more than one block, and has looked for itself.
+        // kcompactd in defrag mode wants more than one block and has checked the zone itself.
         let wants_more = self.config.defrag_mode && goal.by == Compactor::Kcompactd;
         if let Some(order) = goal.order.filter(|_| !wants_more) {
             let suitable = crate::compaction::suitable::compaction_suitable(
@@ -84,12 +83,12 @@ impl<O: Owners> Manager<O> {
         Ok(self.compactions.insert(ctx.asker, run))
     }
 
-    /// One batch of a run. Done: the run is gone, and all it had is given back but a captured block.
+    /// Runs one batch. `Done`: the run is gone and has returned all frames except a captured block.
     pub(crate) fn compact_step(&mut self, id: RunId, ctx: &Ctx) -> Step<RunEnd> {
         let entry = self.compactions.runs.get_mut(id.0 as usize).and_then(Option::take);
         let Some((owner, mut run)) = entry else { return Step::Done(RunEnd::GIVEN_UP) };
         if owner != ctx.asker || run.abandoned {
-            // Its owner was killed and its place taken by another.
+            // The run's task was killed, and another run has taken its id.
             self.compactions.runs[id.0 as usize] = Some((owner, run));
             return Step::Done(RunEnd::GIVEN_UP);
         }
@@ -160,7 +159,7 @@ impl<O: Owners> Manager<O> {
         None
     }
 
-    /// A batch has been copied: what went wrong, and whether what it freed has to be gathered.
+    /// After the copies of a batch: handles failures, and drains the per-CPU lists if needed.
     fn after_migration(&mut self, run: &mut CompactControl, ctx: &Ctx) -> Option<CompactResult> {
         run.last_migrated = Some(run.batch_start);
         let failed = core::mem::take(&mut run.nr_failed) > 0;
@@ -168,7 +167,7 @@ impl<O: Owners> Manager<O> {
         if out_of_frames && !scanners_met(run) {
             return Some(CompactResult::Contended);
         }
-        // The rest of the block would be moved in vain, and nothing of it need be gathered.
+        // After a failure no block of the order can form there: skip the rest, and do not drain.
         if (failed || out_of_frames) && run.is_direct() && run.goal.mode == CompactMode::Async {
             if let Some(order) = run.goal.order {
                 run.migrate_pfn = block_start(run.migrate_pfn.max(1) - 1, order) + (1 << order);
@@ -178,8 +177,7 @@ impl<O: Owners> Manager<O> {
         self.check_drain(run, ctx)
     }
 
-    /// Once the scanner has left a block that it freed pages in, gathers them from the per-CPU lists, so
-    /// that they can merge.
+    /// Drains the per-CPU lists after the scanner has left a block, so that freed pages can merge.
     fn check_drain(&mut self, run: &mut CompactControl, ctx: &Ctx) -> Option<CompactResult> {
         let (Some(order), Some(last)) = (run.goal.order, run.last_migrated) else { return None };
         if last < block_start(run.migrate_pfn, order) {
@@ -193,7 +191,7 @@ impl<O: Owners> Manager<O> {
         self.mem.drain_cpu_zone(ctx.cpu, run.goal.zone);
         let vacated = run.last_migrated.take()?;
         let order = run.goal.order?;
-        // A small block out of a movable pageblock would pollute it.
+        // Taking a small block from a movable pageblock would mix migrate types in it.
         let polluting = order < PAGEBLOCK_ORDER;
         if self.era.no_capture || !run.is_direct() {
             return None;
@@ -216,14 +214,14 @@ impl<O: Owners> Manager<O> {
         None
     }
 
-    /// Whether the run has reached its goal, or the end (Linux `__compact_finished`).
+    /// Whether the run has reached its goal or the end of the zone (Linux `__compact_finished`).
     fn compact_finished(&mut self, run: &mut CompactControl) -> Option<CompactResult> {
         let goal = run.goal;
         if scanners_met(run) {
             let zone = self.compact_zone_of(&goal);
             let (start, end) = (zone.start_pfn.0, zone.end_pfn());
             zone.compaction.reset_positions(start, end);
-            // Of all compactors only tasks make kswapd forget what they have skipped.
+            // Only direct runs make kswapd clear the skip bits.
             if run.is_direct() {
                 zone.compaction.blockskip_flush = true;
             }
@@ -243,7 +241,7 @@ impl<O: Owners> Manager<O> {
             return (score <= low).then_some(CompactResult::Success);
         }
         let order = goal.order?;
-        // A pageblock that was begun is finished.
+        // Finish a pageblock that was begun.
         if !self.era.leaves_blocks_unfinished && !run.migrate_pfn.is_multiple_of(PAGEBLOCK_NR_PAGES)
         {
             return None;
@@ -252,7 +250,7 @@ impl<O: Owners> Manager<O> {
         let to_low_mark = self.era.compacts_to_low_mark;
         let zone = self.compact_zone_of(&goal);
         if defrag_mode {
-            // Whole free pageblocks count, up to the high mark.
+            // Defrag mode: whole free pageblocks count, up to the high watermark.
             let done = crate::watermark::zone_watermark_ok_free(
                 zone,
                 order,
@@ -295,7 +293,7 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// Gives unused free frames back; the highest of them.
+    /// Frees the unused target frames. Returns the highest one.
     fn release_freepages(mem: &mut Memory, run: &mut CompactControl, cpu: Cpu) -> Option<u32> {
         let highest = run.freepages.iter().map(|pfn| pfn.0).max();
         for pfn in run.freepages.drain(..) {
@@ -304,7 +302,7 @@ impl<O: Owners> Manager<O> {
         highest
     }
 
-    /// The owner of runs is gone: they give back what they have, or will when their copies are over.
+    /// Abandons all runs of a task. They return their frames now, or after their copies.
     pub(crate) fn abandon_compactions(&mut self, owner: Asker, cpu: Cpu) {
         for at in 0..self.compactions.runs.len() {
             let entry = self.compactions.runs[at].as_ref();
@@ -314,7 +312,7 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// Whoever has begun a run does not want it any more.
+    /// Abandons a run on behalf of the task that began it.
     pub(crate) fn run_given_up(&mut self, id: RunId, by: Asker, cpu: Cpu) {
         let entry = self.compactions.runs.get(id.0 as usize).and_then(Option::as_ref);
         if entry.is_some_and(|(owner, run)| *owner == by && !run.abandoned) {
@@ -335,7 +333,7 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// A run looks everywhere in spite of skip bits.
+    /// Makes a run ignore skip bits.
     pub(in crate::compaction) fn ignore_skip_hints(&mut self, id: RunId) {
         if let Some(Some((_, run))) = self.compactions.runs.get_mut(id.0 as usize) {
             run.ignore_skip_hint = true;

@@ -1,6 +1,6 @@
-//! Giving pages their buffer heads, and taking them back.
+//! Attaching buffer heads to pages, and releasing them.
 //!
-//! Linux: `create_empty_buffers`, `try_to_free_buffers` (fs/buffer.c), `filemap_release_folio` (6.1).
+//! Linux 6.1: `create_empty_buffers`, `try_to_free_buffers`, `filemap_release_folio`.
 
 use super::BufferWanted;
 use crate::audit::{check, Violation};
@@ -17,8 +17,8 @@ use crate::units::{Cpu, FileId, Pfn};
 use alloc::format;
 
 impl Machine {
-    /// Gives a page its buffer head, if an object is at hand. `false`: the task has to ask for one
-    /// ([`Machine::buffer_head_step`]).
+    /// Gives a page its buffer head if an object is available at once. `false`: the task must
+    /// allocate one ([`Machine::buffer_head_step`]).
     #[inline]
     pub(in crate::process) fn has_buffer_head(
         &mut self,
@@ -40,11 +40,9 @@ impl Machine {
         !wanted.is_asking()
     }
 
-    /// A buffer head for a page that is about to be made for the task's group; `None` if there is none to be
-    /// had.
+    /// A buffer head for a page that the task will create; `None` if none can be allocated.
     ///
-    /// # Errors
-    /// If the task has to ask for one ([`Machine::buffer_head_step`]).
+    /// # Errors If the task must allocate one first ([`Machine::buffer_head_step`]).
     pub(in crate::process) fn buffer_head_ahead(
         &mut self,
         index: u32,
@@ -68,26 +66,23 @@ impl Machine {
         self.owners.mms[ctx.asker.idx()].buffer_head.take()
     }
 
-    /// The page of a buffer head is not there yet. Its task keeps one: given back, its room could be the page's,
-    /// and that of the page its own, for ever.
+    /// Saves a buffer head until its page exists. If it were freed here, the page could take its
+    /// memory and the buffer head that of the page, forever.
     pub(in crate::process) fn keep_buffer_head(&mut self, head: Object, ctx: &Ctx) {
         let more = self.owners.mms[ctx.asker.idx()].buffer_head.replace(head);
         if let Some(more) = more {
             self.free_known(more, ctx.cpu);
         }
     }
-
-    /// A task ends, with what it kept.
     pub(in crate::process) fn free_kept_buffer_head(&mut self, mm: MmId, cpu: Cpu) {
         if let Some(head) = self.owners.mms[mm.idx()].buffer_head.take() {
             self.free_known(head, cpu);
         }
     }
 
-    /// One bounded step of asking for the buffer head of a file's page.
+    /// One bounded step of allocating the buffer head of a file's page.
     ///
-    /// # Errors
-    /// The step, if the task has to go on asking.
+    /// # Errors The step to return if the allocation must continue.
     pub(in crate::process) fn buffer_head_step(
         &mut self,
         file: FileId,
@@ -98,7 +93,7 @@ impl Machine {
     ) -> Result<(), Step<Outcome>> {
         let Some(mut asked) = wanted.asked.take() else { return Ok(()) };
         let cached = |machine: &Machine| machine.owners.files[file.idx()].get(index);
-        // The page's group, which pays; it may have left meanwhile, page by page.
+        // The page's group pays. Pages can leave the cache during the allocation.
         let page = cached(self).map(|pfn| self.mem.pages[pfn.idx()].memcg);
         let memcg = page.filter(|memcg| memcg.is_some()).unwrap_or(ctx.memcg);
         let payer = &Ctx { memcg, ..*ctx };
@@ -133,7 +128,7 @@ impl Machine {
         page.private = at;
     }
 
-    /// A page leaves the page cache (Linux `filemap_release_folio`).
+    /// Releases a page's buffer head (Linux `filemap_release_folio`).
     #[inline]
     pub(in crate::process) fn release_buffer_head(&mut self, pfn: Pfn, cpu: Cpu) {
         let page = &mut self.mem.pages[pfn.idx()];
@@ -143,23 +138,28 @@ impl Machine {
             self.free_known(object, cpu);
         }
     }
-
-    /// Buffer heads against pages.
     pub(in crate::process) fn audit_buffer_heads(&self) -> Result<(), Violation> {
         let heads = &self.owners.buffer_heads;
         let mut found = alloc::vec![false; heads.table.len()];
         for (Pfn(at), page) in self.mem.pages.opened() {
             if page.has(PageFlags::PRIVATE) {
-                check!(page.has(PageFlags::FILE), "pfn{at} has a buffer head and no file");
+                check!(page.has(PageFlags::FILE), "pfn{at} has a buffer head, but no file");
                 let seen =
                     found.get_mut(page.private as usize).map(|it| core::mem::replace(it, true));
-                check!(seen == Some(false), "pfn{at}: buffer head {} is another's", page.private);
+                check!(
+                    seen == Some(false),
+                    "pfn{at}: buffer head {} is in use twice",
+                    page.private
+                );
                 let object = heads.table[page.private as usize];
                 self.audit_in_use(object, &format!("the buffer head of pfn{at}"))?;
             }
         }
         for (id, mm) in self.owners.mms.iter().enumerate() {
-            check!(!mm.exited || mm.buffer_head.is_none(), "mm{id} has ended with a buffer head");
+            check!(
+                !mm.exited || mm.buffer_head.is_none(),
+                "mm{id} has ended, but keeps a buffer head"
+            );
             if let Some(object) = mm.buffer_head {
                 self.audit_in_use(object, &format!("a buffer head that mm{id} keeps"))?;
             }

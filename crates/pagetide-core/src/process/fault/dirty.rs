@@ -1,8 +1,8 @@
-//! Write faults on files: what a page needs before it is dirty, and the pause of its writer after that.
+//! Write faults on files: the buffer head before a page becomes dirty, and the pause after it.
 //!
 //! Linux: `do_page_mkwrite`, `fault_dirty_shared_page` (mm/memory.c, 6.1).
 //!
-//! Invariant: a page is dirty and mapped for writing before its writer pauses; a fault is not counted again for that.
+//! Invariant: a page is dirty and mapped writable before its writer pauses. The pause is no fault.
 
 use super::{Fault, Stage};
 use crate::ctx::Ctx;
@@ -14,7 +14,7 @@ use crate::process::Machine;
 use crate::units::NodeId;
 
 impl Machine {
-    /// Asks for the buffer head of a page, then looks at the entry again.
+    /// Allocates the buffer head of a page, then reads the entry again.
     pub(super) fn fault_buffer_head(
         &mut self,
         fault: &mut Fault,
@@ -34,7 +34,7 @@ impl Machine {
         }
     }
 
-    /// The entry may be written to, and the page is dirty: the fault is over, unless too much is dirty.
+    /// Ends the fault of a page that is now dirty and writable, unless the writer must pause first.
     pub(super) fn fault_dirtied(
         &mut self,
         fault: &mut Fault,
@@ -46,7 +46,7 @@ impl Machine {
         Some(Step::Wait(Sleep::throttled(NodeId(0), Throttle::Dirty, pause)))
     }
 
-    /// After the pause the access is made. It faults anew if the page is gone by now, or was written back.
+    /// Makes the access after the pause. Faults again if the page was unmapped or written back.
     pub(super) fn fault_throttled(
         &mut self,
         fault: &mut Fault,

@@ -1,9 +1,9 @@
-//! Faults on mapped files: the page cache, read-ahead, and the cached neighbours that are mapped along.
+//! Faults on mapped files: page cache, read-ahead and fault-around.
 //!
 //! Linux: mm/filemap.c `filemap_fault`, `filemap_map_pages`, `do_sync_mmap_readahead` (6.1).
 //!
-//! Invariant: a page is mapped only if it is up to date, and found again after every step that let go of the address
-//! space's lock.
+//! Invariant: only an up-to-date page is mapped, and the page is searched again after every step
+//! that dropped the lock of the address space.
 
 use super::{Fault, Stage};
 use crate::ctx::Ctx;
@@ -19,8 +19,7 @@ use crate::process::Machine;
 use crate::units::{FileId, Pfn};
 use crate::vmstat::Event;
 
-/// Faults without a read-ahead hit after which a mapping is read page by page
-/// (Linux `MMAP_LOTSAMISS`).
+/// Misses after which a mapping is read page by page (Linux `MMAP_LOTSAMISS`).
 const MMAP_LOTSAMISS: u32 = 100;
 
 impl Machine {
@@ -34,7 +33,7 @@ impl Machine {
         };
         let index = fault.page as u32;
         if fault.page >= self.owners.files[file.idx()].nr_file_pages() {
-            // Beyond the end of the file: SIGBUS, as by `filemap_fault`.
+            // Beyond the end of the file: SIGBUS, as in `filemap_fault`.
             return Some(Step::Done(Outcome::IoError));
         }
         if !fault.write
@@ -101,7 +100,7 @@ impl Machine {
         }
     }
 
-    /// A cached page with the read-ahead mark: time to read the next window.
+    /// The next read-ahead window, if a cached page has the read-ahead mark.
     pub(super) fn async_mmap_readahead(
         &mut self,
         fault: &mut Fault,
@@ -141,7 +140,7 @@ impl Machine {
         ctx: &Ctx,
     ) -> Option<Step<Outcome>> {
         if self.mem.pages[pfn.idx()].has(PageFlags::LOCKED) {
-            // Under read: let go of the lock, wait, try again.
+            // Under read: drop the lock, wait, try again.
             fault.dropped_lock |= !fault.tried;
             fault.stage = Stage::FileLocked(pfn);
             return None;
@@ -150,7 +149,7 @@ impl Machine {
             if fault.read_alone {
                 return Some(Step::Done(Outcome::IoError));
             }
-            // An earlier read failed, perhaps that of a whole window: try this page.
+            // An earlier read failed, perhaps that of a whole window: read this page again.
             fault.read_alone = true;
             fault.dropped_lock |= !fault.tried;
             self.read_page_again(pfn);
@@ -163,7 +162,7 @@ impl Machine {
         let vma = &mut self.owners.vmas[fault.vma.idx()];
         let pte = vma.ptes[fault.page as usize];
         if !pte.is_empty() {
-            // Somebody else was faster (Linux `finish_fault`): the access is tried again.
+            // Another task has handled the fault (Linux `finish_fault`): try the access again.
             let Some(touched) = pte.touched(fault.write) else {
                 fault.stage = Stage::Start;
                 return None;
@@ -184,7 +183,7 @@ impl Machine {
         Some(fault.got_kept(pfn))
     }
 
-    /// The lock was dropped: start over, as the architecture's handler does.
+    /// Starts the fault again after dropping the lock, as the architecture's handler does.
     pub(super) fn retry(&mut self, fault: &mut Fault) -> Option<Step<Outcome>> {
         fault.tried = true;
         fault.stage = Stage::Start;
@@ -256,13 +255,13 @@ impl Machine {
         None
     }
 
-    /// Maps the cached neighbours of a page read in a mapping (Linux `do_fault_around`,
-    /// `filemap_map_pages`). Returns whether the page itself was among them.
+    /// Maps the cached neighbours of a page on a read fault (Linux `do_fault_around`,
+    /// `filemap_map_pages`). Returns whether the page itself was mapped.
     pub(super) fn fault_around(&mut self, vma: VmaId, file: FileId, index: u32) -> bool {
         let nr = self.config.fault_around_pages;
         let len =
             self.owners.vmas[vma.idx()].len().min(self.owners.files[file.idx()].nr_file_pages());
-        // Aligned to the window, inside one page of page table.
+        // Aligned to the window, within one page table.
         let ptrs_per_pte = self.mem.page_size.ptrs_per_pte();
         let table_start = index & !(ptrs_per_pte as u32 - 1);
         let start = (index / nr * nr).max(table_start);
@@ -277,8 +276,8 @@ impl Machine {
             let cached = self.owners.files[file.idx()].cached_of_a_node(from..to);
             for bit in bits(cached) {
                 let at = from + bit as u32;
-                // A cached neighbour speaks for reading around, whether it was mapped before or not.
-                // Most are, and were read then; this spares loading their slots and descriptors.
+                // A mapped neighbour is a read-ahead hit whether it was mapped before or not. Most
+                // are mapped already, so this avoids loading their slots and descriptors.
                 if !self.owners.vmas[vma.idx()].ptes[at as usize].is_empty() {
                     nr_neighbours += 1;
                     continue;

@@ -1,8 +1,8 @@
-//! Faults that get a huge page.
+//! Page faults that allocate a huge page.
 //!
-//! Linux: mm/huge_memory.c `do_huge_pmd_anonymous_page` (6.1). The first write to a region that has no
-//! page of page table yet asks for a huge page; if the efforts that `transparent_hugepage/defrag`
-//! allows give no huge page, the fault maps a small page.
+//! Linux: mm/huge_memory.c `do_huge_pmd_anonymous_page` (6.1). The first write to a region without
+//! a page table requests a huge page. If the efforts allowed by `transparent_hugepage/defrag` do
+//! not give one, the fault maps a small page.
 //!
 //! Invariant: a huge page is mapped only where every entry of the region is still empty.
 
@@ -19,7 +19,7 @@ use crate::units::{Pfn, HPAGE_PMD_NR, HPAGE_PMD_ORDER};
 use crate::vmstat::Event;
 
 impl Machine {
-    /// Whether a fault on a region without page table asks for a huge page.
+    /// Whether a fault on a region without a page table requests a huge page.
     pub(super) fn wants_huge(&self, fault: &Fault) -> bool {
         let vma = &self.owners.vmas[fault.vma.idx()];
         fault.write
@@ -28,8 +28,8 @@ impl Machine {
             && vma.is_locked_alike(fault.page)
     }
 
-    /// Whether a fault may map a huge page into a table that is there: one of larger pages has entries
-    /// for several, where Linux has one huge page a table.
+    /// Whether a fault may map a huge page into an existing page table. With pages larger than 4
+    /// KiB a table has entries for several huge pages; in Linux it has one.
     pub(super) fn wants_huge_in_table(&self, fault: &Fault) -> bool {
         self.mem.page_size.ptrs_per_pte() > HPAGE_PMD_NR
             && self.wants_huge(fault)
@@ -47,7 +47,7 @@ impl Machine {
         slow: &mut Option<SlowRequest>,
         ctx: &Ctx,
     ) -> Option<Step<Outcome>> {
-        // Since 4.20 the near node comes first.
+        // Since Linux 4.20 the local node comes first.
         let first = if self.era.asks_once_for_huge { First::Page } else { First::NearPage };
         let request = PageRequest::huge(self.thp_gfp(fault.vma, fault.page), ctx.memcg, first);
         let pfn = match self.request_page(ctx, slow, request) {
@@ -66,7 +66,7 @@ impl Machine {
             || !vma.is_locked_alike(start)
             || !vma.region(start).iter().copied().all(Pte::is_empty)
         {
-            // Somebody else was faster, or the mapping is gone.
+            // Another task has mapped a page, or the mapping is gone.
             self.discard_charged(ctx.cpu, pfn, ctx.memcg);
             return self.begin_pte_fault(fault, ctx);
         }

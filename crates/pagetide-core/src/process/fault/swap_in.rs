@@ -1,12 +1,12 @@
-//! Faults on pages that are in swap.
+//! Faults on swapped pages.
 //!
-//! Linux: mm/memory.c `do_swap_page`, mm/swap_state.c (6.1). The page is in the swap cache, or it is
-//! read together with neighbours. Their number follows the recent hits of read-ahead. Neighbours are by
-//! address, with a history for each mapping ([`SwapReadahead`]); on a rotating disk they are by slot,
-//! with one history for the machine.
+//! Linux: mm/memory.c `do_swap_page`, mm/swap_state.c (6.1). The page is in the swap cache, or is
+//! read together with neighbours. The number follows the recent hits of read-ahead. Neighbours are
+//! chosen by address, with a history for each mapping ([`SwapReadahead`]), or on a rotating disk by
+//! slot, with one history for the machine.
 //!
-//! Invariant: a page in the swap cache is locked until its read ends; a slot whose page is mapped again
-//! belongs to the swap cache alone, or to no owner.
+//! Invariant: a page in the swap cache is locked until its read ends. A slot of a page that is
+//! mapped again belongs to the swap cache alone, or to no owner.
 //!
 //! [`SwapReadahead`]: crate::process::readahead::SwapReadahead
 
@@ -24,21 +24,21 @@ use crate::units::{Pfn, SwapSlot};
 use crate::vmstat::Event;
 use core::ops::Range;
 
-/// The history for swap that rotates, by slot.
+/// The history for rotating swap, by slot.
 impl SwapinHistory {
-    /// Read-ahead had put a page in the swap cache and a fault found it.
+    /// Counts a fault that found its page in the swap cache because of read-ahead.
     fn hit(&mut self) {
         self.hits = self.hits.saturating_add(1);
     }
 
-    /// Slots to look at for a page in `slot` that is not in the swap cache
-    /// (Linux `swapin_nr_pages`, `swap_cluster_readahead`). `None`: that one alone.
+    /// Slots to read for a page in `slot` that is not in the swap cache (Linux `swapin_nr_pages`,
+    /// `swap_cluster_readahead`). `None`: only that slot.
     fn miss(&mut self, slot: SwapSlot, usable: u32, page_cluster: u32) -> Option<Range<u64>> {
         let max = 1 << page_cluster.min(30);
         if max == 1 {
             return None;
         }
-        // A window is never of 0 pages, so 0 stands for "none yet".
+        // A window never has 0 pages, so 0 means "no window yet".
         let granted = if self.last_window == 0 { SWAP_RA_FIRST_HITS } else { 0 };
         let hits = core::mem::take(&mut self.hits) + granted;
         let slot = u64::from(slot.0);
@@ -79,11 +79,11 @@ impl Machine {
         None
     }
 
-    /// Remembers that a fault found its page in the swap cache (Linux `lookup_swap_cache`).
+    /// Counts a fault that found its page in the swap cache (Linux `lookup_swap_cache`).
     fn swap_cache_hit(&mut self, fault: &Fault, pfn: Pfn) {
         let page = &mut self.mem.pages[pfn.idx()];
-        // Linux has one bit for both: a page on its way out counts as read ahead, and is not
-        // reclaimed as soon as it is written, as it is wanted again.
+        // Linux has one bit for both: a page under write-out counts as read ahead, and is not
+        // reclaimed after the write, because it is needed again.
         let ahead = page.test_clear(PageFlags::READAHEAD) | page.test_clear(PageFlags::RECLAIM);
         if ahead {
             self.mem.vmstat.count(Event::SwapRaHit);
@@ -95,7 +95,7 @@ impl Machine {
         }
     }
 
-    /// Decides what to read with a page that is not in the swap cache (Linux `swapin_readahead`).
+    /// Chooses what to read with a page that is not in the swap cache (Linux `swapin_readahead`).
     fn choose_swap_window(&mut self, fault: &mut Fault, slot: SwapSlot) {
         let by_slot = self.config.swap_rotational;
         let page_cluster = self.config.page_cluster;
@@ -119,7 +119,7 @@ impl Machine {
         slow: &mut Option<SlowRequest>,
         ctx: &Ctx,
     ) -> Option<Step<Outcome>> {
-        // Neighbours first, as they lie; then the page itself is in the cache or is read alone.
+        // Read the window in order; then the page itself is in the cache, or is read alone.
         while fault.swap_window.next < fault.swap_window.end {
             let at = fault.swap_window.next;
             if !self.owners.vmas[fault.vma.idx()].alive {
@@ -140,14 +140,14 @@ impl Machine {
                         Ok(()) | Err(None) => {}
                     }
                 }
-                // Somebody else reads it: we wait as for any locked page.
+                // Another task reads the page: wait as for any locked page.
                 Some(_) if wanted => fault.read_alone = false,
                 _ => {}
             }
             fault.swap_window.next += 1;
         }
         if fault.swap_window.active && !fault.read_alone {
-            // What was read ahead is on its list at once, not when the batch is full.
+            // Pages read ahead go to their LRU list at once, not when the batch is full.
             self.lru_add_drain(ctx.cpu);
         }
         let slot = self.owners.vmas[fault.vma.idx()].ptes[fault.page as usize].swap_slot();
@@ -156,7 +156,7 @@ impl Machine {
             return None;
         };
         let Some(pfn) = self.swap.cached(slot) else {
-            // Read and evicted again before we looked, or not in the window: read it alone.
+            // Read and evicted again already, or not in the window: read the page alone.
             let at = if fault.swap_window.by_slot { u64::from(slot.0) } else { fault.page };
             fault.swap_window = SwapWindow { next: at, end: at + 1, ..fault.swap_window };
             return None;
@@ -178,8 +178,7 @@ impl Machine {
     ) -> Option<Step<Outcome>> {
         if self.mem.pages[pfn.idx()].has(PageFlags::LOCKED) {
             self.mem.pages[pfn.idx()].set(PageFlags::WAITERS);
-            // Waiting lets go of the address space's lock, once, unless this fault reads the one
-            // page: that read is synchronous.
+            // Waiting drops the lock once, unless this fault reads a single page synchronously.
             if !fault.read_alone && !fault.tried {
                 fault.dropped_lock = true;
             }
@@ -238,7 +237,7 @@ mod tests {
     use alloc::vec::Vec;
 
     const CPU: Cpu = Cpu(0);
-    /// Pages at the beginning that are all in swap once the mapping is filled.
+    /// Pages at the start of the mapping. All are in swap after the mapping was filled.
     const SWAPPED: u64 = 512;
 
     struct World {
@@ -248,7 +247,7 @@ mod tests {
     }
 
     impl World {
-        /// More memory written once, in order, than there is. The disk is always done at once.
+        /// Writes a mapping larger than memory once, in order, with an immediate disk.
         fn new(page_cluster: u32, rotational: bool) -> World {
             let config = Config { page_cluster, ..Config::default() };
             let mut machine = Machine::new(&[NodeSpec::x86_64(8 << 20, 0, 0)], 1, config).unwrap();
@@ -259,7 +258,10 @@ mod tests {
             for page in 0..3000 {
                 world.fault(page, true);
             }
-            assert!((0..SWAPPED).all(|page| world.cached(page).is_none()), "all in swap alone");
+            assert!(
+                (0..SWAPPED).all(|page| world.cached(page).is_none()),
+                "no page is in the swap cache"
+            );
             world
         }
 
@@ -298,7 +300,7 @@ mod tests {
             self.machine.owners.vmas[self.vma.idx()].ptes[page as usize].swap_slot().unwrap()
         }
 
-        /// Frame of a page in the swap cache; panics if it is mapped.
+        /// Frame of a page in the swap cache. Panics if the page is mapped.
         fn cached(&self, page: u64) -> Option<Pfn> {
             self.machine.swap.cached(self.slot(page))
         }
@@ -313,7 +315,7 @@ mod tests {
         let mut world = World::new(3, false);
         let pgfault = world.count(Event::Pgfault);
         let majors = world.majors(0..200);
-        // The first window is around the fault and loses what lies before the mapping.
+        // The first window is around the fault and is cut at the start of the mapping.
         assert_eq!(majors[..3], [0, 5, 13]);
         assert_eq!(majors.len(), 1 + 25);
         let read = 5 + 25 * 8;
@@ -321,8 +323,8 @@ mod tests {
         assert_eq!(world.count(Event::Pswpin), read);
         assert_eq!(world.count(Event::SwapRa), read - 26);
         assert_eq!(world.count(Event::SwapRaHit), 200 - 26);
-        // Waiting for a window drops the lock: a second fault, unless reclaim between two of its
-        // pages has left the disk the time to be done.
+        // Waiting for a window drops the lock and faults again, unless reclaim between two pages of
+        // the window gave the disk time to finish.
         let retries = world.count(Event::Pgfault) - pgfault - 200;
         assert!((1..=26).contains(&retries), "{retries}");
     }
@@ -389,7 +391,7 @@ mod tests {
             .filter(|&page| page != 100 && world.cached(page).is_some())
             .collect::<Vec<_>>();
         assert_eq!(cached, ahead);
-        // Hits count for the machine; the mapping remembers nothing.
+        // Hits count for the machine, not for the mapping.
         assert_eq!(world.majors(ahead.iter().copied()), []);
         assert_eq!(world.count(Event::SwapRaHit), ahead.len() as u64);
         assert_eq!(world.machine.owners.swapin.hits, ahead.len() as u32);
@@ -406,12 +408,16 @@ mod tests {
             history.hits += hits;
             history.miss(SwapSlot(slot), 1000, 3)
         };
-        // The first window is granted four hits and, as any with hits, is not remembered.
+        // The first window counts as four hits and, like any window with hits, is not remembered.
         assert_eq!(miss(999, 0), Some(992..1000));
-        assert_eq!(miss(1, 0), Some(0..4), "next to slot 0, but not below half of the last");
+        assert_eq!(
+            miss(1, 0),
+            Some(0..4),
+            "adjacent to slot 0, but at least half of the last window"
+        );
         assert_eq!(miss(500, 0), Some(500..502));
         assert_eq!(miss(600, 0), None);
-        assert_eq!(miss(601, 0), Some(600..602), "next to the last");
+        assert_eq!(miss(601, 0), Some(600..602), "adjacent to the last");
         assert_eq!(miss(700, 3), Some(696..704));
         assert_eq!(history.prev_offset, 601);
         assert_eq!(history.miss(SwapSlot(9), 1000, 0), None);

@@ -6,7 +6,7 @@ use crate::process::page_table::Advice;
 use crate::process::{Call, MmId};
 use crate::units::{Cpu, NodeId, PAGE_SIZE};
 
-/// A fault on a page that is read, to its end or its first wait.
+/// Steps a read fault to its end or its first wait.
 fn read(machine: &mut Machine, mm: MmId, map: VmaId, page: u64) {
     let mut call = Call::fault(mm, NodeId(0), map, page, false);
     loop {
@@ -33,7 +33,7 @@ fn neighbours_mapped_before_count_as_hits_of_reading_around() {
         }
         machine.owners.vmas[map.idx()].mmap_miss = 500;
         read(&mut machine, mm, map, wanted);
-        // The neighbours in the first attempt; they and the page itself when it is tried again.
+        // The first attempt counts the neighbours; the retry counts them and the page itself.
         let hits = (nr - 1 + nr) as u32;
         assert_eq!(machine.owners.vmas[map.idx()].mmap_miss, 500 - hits, "{wanted} of {nr}");
     }
@@ -74,7 +74,7 @@ fn a_world_without_bytes_is_asked_for_all_but_contents() {
             loop {
                 let (step, effects) = machine.step(&mut call, Cpu(0), 0);
                 asked.extend(effects);
-                // The file's page is waited for.
+                // Stop where the fault waits for the file's page.
                 if step != Step::Continue {
                     break;
                 }
@@ -84,7 +84,7 @@ fn a_world_without_bytes_is_asked_for_all_but_contents() {
     };
     let (with, without) = (asked(true), asked(false));
     let of_contents = with.iter().filter(|effect| effect.is_of_contents()).count();
-    assert_eq!(of_contents, 16 + 2, "a clear for each page of the heap, and two page tables");
+    assert_eq!(of_contents, 16 + 2, "each page of the heap and two page tables are zeroed");
     assert!(!without.is_empty(), "the file is read");
     assert!(with.iter().filter(|effect| !effect.is_of_contents()).eq(&without));
 }
@@ -108,19 +108,19 @@ fn a_fault_that_may_not_be_charged_for_fails_after_one_look() {
         }
         panic!("a fault does not end");
     };
-    // It has its page table.
+    // The page table exists now.
     assert!(matches!(fault(&mut machine, 0), Outcome::Got(got) if got.major));
     machine.discard(map, 0, 16, Cpu(0)).unwrap().discard();
     machine.write_group_control(memcg, "memory.max", "0").unwrap().1.discard();
     machine.drop_pagecache(Cpu(0)).discard();
     machine.drain_all_stock(memcg);
-    // As when somebody else has chosen it, and it does not know yet.
+    // As if the OOM killer had chosen the task just now.
     machine.owners.mms[mm.idx()].oom_victim = true;
     machine.owners.dying.push(mm);
     assert_eq!(fault(&mut machine, 0), Outcome::NoMemory);
 }
 
-/// Writes to a mapped file until the writer pauses, and nobody writes back: the pause, its page, the machine.
+/// Writes to a mapped file until the writer pauses, without writeback.
 fn dirty_until_a_pause() -> (Machine, Call, VmaId, u64) {
     let config = Config { fault_around_pages: 1, ..Config::default() };
     let mut machine = Machine::new(&[NodeSpec::x86_64(24 << 20, 0, 0)], 1, config).unwrap();
@@ -147,7 +147,7 @@ fn dirty_until_a_pause() -> (Machine, Call, VmaId, u64) {
             }
         }
     }
-    panic!("nobody pauses");
+    panic!("the writer never pauses");
 }
 
 #[test]
