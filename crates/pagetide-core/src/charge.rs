@@ -1,9 +1,9 @@
 //! Charging pages to groups: stocks, limits, and the steps of a task that meets a limit.
 //!
-//! Linux: mm/memcontrol.c `try_charge_memcg`, `consume_stock`, `refill_stock`, `drain_all_stock` (6.1).
-//! A charge takes 64 pages at a time and leaves the pages that it does not need in the CPU's stock.
-//! When a limit is met the task reclaims from the group that has it, has the stocks drained, and tries
-//! again up to 16 times. In the end the OOM killer chooses a task of the group.
+//! Linux: mm/memcontrol.c `try_charge_memcg`, `consume_stock`, `refill_stock`, `drain_all_stock`
+//! (6.1). A charge takes 64 pages at a time and leaves the unused ones in the CPU's stock. A task
+//! that meets a limit reclaims from the group of the limit, drains the stocks, and tries again up
+//! to 16 times. In the end the OOM killer chooses a task of the group.
 //!
 //! `page_request` allocates pages together with their charge.
 //!
@@ -24,15 +24,14 @@ use crate::reclaim::direct::DirectReclaim;
 use crate::units::{Asker, Cpu, MemcgId, Pfn, PAGE_ALLOC_COSTLY_ORDER, TICK};
 use alloc::vec::Vec;
 
-/// Fruitless reclaims before the group is out of memory.
+/// Reclaims in a row without progress before the group is out of memory.
 pub(crate) const MAX_RECLAIM_RETRIES: u32 = 16;
 
 /// A charge that met a limit.
 #[derive(Clone, Debug, State)]
 pub struct ChargePath {
-    /// The group whose limit it is.
+    /// The group of the limit.
     over: Position,
-    /// Pages wanted.
     nr: u64,
     gfp: Gfp,
     retries_left: u32,
@@ -41,17 +40,16 @@ pub struct ChargePath {
     oom_wait: bool,
 }
 
-/// What is in the way of a charge.
+/// Why a charge fails.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Uncharged {
-    /// The limit of this group.
     Limit(MemcgId),
-    /// What the task owes for being above `memory.high`: it pays, and charges again.
+    /// The task must first pay for being above `memory.high`, then charge again.
     Owing,
 }
 
 impl<O: Owners> Manager<O> {
-    /// Makes a page, which was allocated with its charge, that of `memcg`.
+    /// Assigns a page, which was allocated with its charge, to `memcg`.
     pub(crate) fn charge(&mut self, cpu: Cpu, pfn: Pfn, memcg: MemcgId) {
         let page = &mut self.mem.pages[pfn.idx()];
         page.memcg = memcg;
@@ -66,7 +64,6 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// Takes a page off its group's bill.
     pub(crate) fn uncharge(&mut self, cpu: Cpu, pfn: Pfn) {
         let page = &mut self.mem.pages[pfn.idx()];
         let memcg = core::mem::replace(&mut page.memcg, MemcgId::NONE);
@@ -86,7 +83,7 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// Takes a page table off its group's bill: kernel memory goes back through the stock.
+    /// Uncharges a page table from its group: kernel memory returns through the stock.
     pub(crate) fn uncharge_table(&mut self, cpu: Cpu, pfn: Pfn) {
         let memcg = core::mem::replace(&mut self.mem.pages[pfn.idx()].memcg, MemcgId::NONE);
         if memcg.is_some() {
@@ -96,7 +93,7 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// Takes pages of one group and node off its bill together (Linux `mem_cgroup_uncharge_list`).
+    /// Uncharges pages of one group and node together (Linux `mem_cgroup_uncharge_list`).
     pub(crate) fn uncharge_batch(&mut self, cpu: Cpu, pfns: &[Pfn], memcg: MemcgId) {
         let Some(&first) = pfns.first() else { return };
         for &pfn in pfns {
@@ -117,10 +114,12 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// Charges `nr` pages, from the CPU's stock if it can. The root's pages are charged to nobody.
+    /// Charges `nr` pages, from the CPU's stock if possible. Pages of the root are not charged.
     ///
     /// # Errors
-    /// What is in the way. Nobody has to pay first who may not wait (`gfp`).
+    ///
+    /// The limit or the debt in the way. A request that may not wait (`gfp`) never has to pay
+    /// first.
     #[inline]
     pub(crate) fn try_charge(
         &mut self,
@@ -163,9 +162,10 @@ impl<O: Owners> Manager<O> {
         Ok(())
     }
 
-    /// Whether a task that has just charged `batch` pages may go on with `nr` of them. If it owes too much
-    /// for being above `memory.high` all of them go into the stock, and it takes them from there when it
-    /// has paid (Linux: the end of `try_charge_memcg`, with the charge in its hands).
+    /// Whether a task that has just charged `batch` pages may continue with `nr` of them. If it
+    /// owes too much for being above `memory.high`, all of them go into the stock, and the task
+    /// takes them from there when it has paid. (Linux pays at the end of `try_charge_memcg` and
+    /// keeps the charge.)
     pub(crate) fn pay_first(
         &mut self,
         ctx: &Ctx,
@@ -173,8 +173,8 @@ impl<O: Owners> Manager<O> {
         batch: u64,
         gfp: Gfp,
     ) -> Result<(), Uncharged> {
-        // What no stock holds is paid for when the call returns: a huge page is all of a call.
-        // A daemon pays for nobody.
+        // More pages than a stock holds (a huge page) are paid for when the call returns. A daemon
+        // never pays.
         let may_pay =
             gfp.has(Gfp::DIRECT_RECLAIM) && batch <= MEMCG_CHARGE_BATCH && ctx.asker != Asker::NONE;
         if !may_pay || !self.owes_too_much() {
@@ -184,8 +184,8 @@ impl<O: Owners> Manager<O> {
         Err(Uncharged::Owing)
     }
 
-    /// Charges a group's counter and those above (Linux `page_counter_try_charge`). The root's own
-    /// pages are not counted: a task may have moved there since it met a limit.
+    /// Charges a group's counter and its ancestors' (Linux `page_counter_try_charge`). The root's
+    /// own pages are not counted: a task may have moved to the root since it met a limit.
     pub(crate) fn counter_try_charge(&mut self, memcg: MemcgId, nr: u64) -> Result<(), MemcgId> {
         if memcg == ROOT {
             return Ok(());
@@ -203,7 +203,7 @@ impl<O: Owners> Manager<O> {
         Ok(())
     }
 
-    /// Takes `nr` pages off a group's counter and those above.
+    /// Uncharges `nr` pages from a group's counter and its ancestors'.
     pub(crate) fn uncharge_counter(&mut self, memcg: MemcgId, nr: u64) {
         self.change_usage(memcg, -(nr as i64));
     }
@@ -231,8 +231,8 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// Charges the slot of a page that is about to be written to swap to a group and those above. Refused at a limit of
-    /// swap.
+    /// Charges a swap slot for a page that is about to be written to a group and its ancestors.
+    /// False at a swap limit.
     pub(crate) fn try_charge_swap(&mut self, memcg: MemcgId) -> bool {
         if self.era.counts_memory_and_swap || memcg == ROOT {
             return true;
@@ -251,7 +251,7 @@ impl<O: Owners> Manager<O> {
         true
     }
 
-    /// Charges a slot to a group and those above, whatever their limits.
+    /// Charges a slot to a group and its ancestors regardless of limits.
     fn charge_swap(&mut self, memcg: MemcgId) {
         if memcg == ROOT {
             return;
@@ -265,28 +265,28 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// The slot of a page in the swap cache was freed.
+    /// Uncharges the freed slot of a page in the swap cache.
     pub(crate) fn uncharge_cached_swap(&mut self, memcg: MemcgId) {
         if !self.era.counts_memory_and_swap {
             self.uncharge_swap(memcg);
         }
     }
 
-    /// A page has left the swap cache, and its slot stays in use (Linux `mem_cgroup_swapout`).
+    /// A page has left the swap cache; its slot stays in use (Linux `mem_cgroup_swapout`).
     pub(crate) fn page_went_to_swap(&mut self, memcg: MemcgId) {
         if self.era.counts_memory_and_swap {
             self.charge_swap(memcg);
         }
     }
 
-    /// A page is charged that comes back from a slot (Linux `mem_cgroup_swapin_uncharge_swap`).
+    /// A page read from a slot is charged (Linux `mem_cgroup_swapin_uncharge_swap`).
     pub(crate) fn page_came_from_swap(&mut self, memcg: MemcgId) {
         if self.era.counts_memory_and_swap {
             self.uncharge_swap(memcg);
         }
     }
 
-    /// Groups are of the other version from now on: slots whose pages are in memory count, or count no more.
+    /// The cgroup version has changed: charges or uncharges the slots of pages that are in memory.
     pub(crate) fn recount_cached_swap(&mut self) {
         let mut cached = Vec::new();
         self.swap.for_each_owner(|memcg, is_cached| {
@@ -302,8 +302,8 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// Whether the slots of pages that come back are given up at once: less than half of the swap area is free, or a
-    /// group has half of what it may have (Linux `mem_cgroup_swap_full`).
+    /// Whether slots are freed as soon as their pages are back in memory: less than half of the
+    /// swap area is free, or a group uses half of its swap limit (Linux `mem_cgroup_swap_full`).
     pub(crate) fn swap_is_full(&self, memcg: MemcgId) -> bool {
         if self.swap.is_half_full() {
             return true;
@@ -322,7 +322,7 @@ impl<O: Owners> Manager<O> {
         false
     }
 
-    /// Takes the charge of a slot from its group and those above.
+    /// Uncharges a slot from its group and the ancestors.
     pub(crate) fn uncharge_swap(&mut self, memcg: MemcgId) {
         if memcg == ROOT {
             return;
@@ -334,7 +334,6 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// Sets what of a group is protected, in pages.
     pub(crate) fn set_protection(&mut self, memcg: MemcgId, min: u64, low: u64) {
         let group = &mut self.memcgs[memcg.idx()];
         let before = group.memory.protected_usage();
@@ -348,7 +347,8 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// Puts charges into a CPU's stock, which is of one group and holds 64 (Linux `refill_stock`).
+    /// Puts charges into a CPU's stock, which belongs to one group and holds 64 pages (Linux
+    /// `refill_stock`).
     pub(crate) fn refill_stock(&mut self, cpu: Cpu, memcg: MemcgId, nr: u64) {
         if self.stocks[cpu.idx()].memcg != memcg {
             self.drain_stock(cpu);
@@ -360,7 +360,7 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// Takes back a charge for which there is no page: more than a stock holds goes past it.
+    /// Returns a charge for which there is no page; more than a stock holds bypasses the stock.
     pub(crate) fn cancel_charge(&mut self, cpu: Cpu, memcg: MemcgId, nr: u64) {
         if memcg == ROOT {
             return;
@@ -379,9 +379,9 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// Takes back what CPUs hold for a group and those below it.
+    /// Drains the CPUs' stocks of a group and its descendants.
     pub(crate) fn drain_all_stock(&mut self, memcg: MemcgId) {
-        // Whole pages of these go to the others.
+        // Draining object stocks moves whole pages into the page stocks, so it comes first.
         self.drain_obj_stocks(memcg);
         for cpu in 0..self.stocks.len() {
             let stock = self.stocks[cpu];
@@ -403,7 +403,7 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// Goes on for a limit that is in the way still, or again.
+    /// Continues with a limit that is in the way still, or again.
     pub(crate) fn charge_again(&mut self, path: &mut ChargePath, over: MemcgId, nr: u64, gfp: Gfp) {
         path.over = self.position_of(over);
         path.nr = nr;
@@ -415,7 +415,7 @@ impl<O: Owners> Manager<O> {
         DirectReclaim::of_group(self.position_of(over), nr, gfp)
     }
 
-    /// One bounded step. Done: whether there is room now.
+    /// One bounded step. `Done`: whether there is room now.
     pub(crate) fn charge_step(&mut self, path: &mut ChargePath, ctx: &Ctx) -> Step<bool> {
         let Some(over) = self.at_position(path.over) else { return Step::Done(true) };
         let is_victim = self.owners.is_dying(ctx.asker);
@@ -446,7 +446,8 @@ impl<O: Owners> Manager<O> {
         } else if path.gfp.has(Gfp::NORETRY) {
             return Step::Done(false);
         } else if reclaimed == 0 || path.nr > 1 << PAGE_ALLOC_COSTLY_ORDER {
-            // So close to a limit a huge page is a small chance: what was reclaimed does not count.
+            // So close to the limit a huge page has little chance: progress of reclaim does not
+            // count.
             if path.retries_left == 0 {
                 return self.memcg_out_of_memory(path, over, ctx);
             }
@@ -462,7 +463,7 @@ impl<O: Owners> Manager<O> {
         over: MemcgId,
         ctx: &Ctx,
     ) -> Step<bool> {
-        // Nobody is killed for a huge page.
+        // No task is killed for a huge page.
         if path.gfp.has(Gfp::RETRY_MAYFAIL) || path.nr > 1 << PAGE_ALLOC_COSTLY_ORDER {
             return Step::Done(false);
         }

@@ -1,9 +1,9 @@
 //! Moving pages onto, between and off the LRU lists, in per-CPU batches.
 //!
-//! Linux: mm/swap.c. Additions, activations and rotations gather in batches of 15 a CPU
+//! Linux: mm/swap.c. Additions, activations and rotations gather in batches of 15 per CPU
 //! (`PAGEVEC_SIZE`) and reach the lists when a batch is full or reclaim drains it. A page in an
-//! activate or rotate batch carries [`PageFlags::BATCHED`]: like the extra reference Linux takes,
-//! it keeps the page from being freed until the drain.
+//! activate or rotate batch has [`PageFlags::BATCHED`]: like Linux's extra reference, it keeps the
+//! page from being freed until the drain.
 //!
 //! Invariant: a page waiting to be added has [`Place::LruBatch`] and is in exactly one batch; a
 //! BATCHED page is in exactly one activate or rotate batch.
@@ -18,26 +18,25 @@ use crate::units::{Cpu, MemcgId, NodeId, Pfn};
 use crate::vmstat::{Event, NodeStat};
 
 impl<O: Owners> Manager<O> {
-    /// Adds a page that just became somebody's to the LRU, by way of the CPU's batch.
+    /// Adds a new page to the LRU, through the CPU's batch.
     pub(crate) fn folio_add_lru(&mut self, cpu: Cpu, pfn: Pfn) {
         debug_assert_eq!(self.mem.pages[pfn.idx()].place, Place::Allocated);
         self.mem.pages[pfn.idx()].place = Place::LruBatch;
         let batch = &mut self.lru_batches[cpu.idx()].add;
         batch.push(pfn);
-        // A huge page does not wait: a batch of them would hide too much memory from reclaim.
+        // A huge page does not wait: a batch of huge pages would hide too much memory from reclaim.
         if batch.len() == PAGEVEC_SIZE || self.mem.pages[pfn.idx()].has(PageFlags::HEAD) {
             self.drain_add(cpu);
         }
     }
 
-    /// Puts all of a CPU's batches on the lists (Linux `lru_add_drain_cpu`).
+    /// Moves all pages of a CPU's batches to the lists (Linux `lru_add_drain_cpu`).
     pub(crate) fn lru_add_drain(&mut self, cpu: Cpu) {
         self.drain_add(cpu);
         self.drain_rotate(cpu);
         self.drain_activate(cpu);
     }
 
-    /// Drains every CPU's batches.
     pub(crate) fn lru_add_drain_all(&mut self) {
         for cpu in 0..self.lru_batches.len() {
             self.lru_add_drain(Cpu(cpu as u16));
@@ -99,9 +98,9 @@ impl<O: Owners> Manager<O> {
         self.lru_batches[cpu.idx()].activate = batch;
     }
 
-    /// A page was used by read() or through a mapping that goes away (Linux
-    /// `folio_mark_accessed`): the first use marks it, the second activates it, unless it is unevictable:
-    /// the order of that list is nobody's business.
+    /// A page was used by read() or through a mapping that is removed (Linux
+    /// `folio_mark_accessed`): the first use marks it, the second activates it. The order of the
+    /// unevictable list does not matter, so such a page stays.
     pub(crate) fn mark_page_accessed(&mut self, cpu: Cpu, pfn: Pfn) {
         if self.plugins.pages.is_some() {
             return self.mark_accessed_by_plugin(cpu, pfn);
@@ -117,7 +116,7 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// Moves a page to its active list, by way of the CPU's batch (Linux `folio_activate`).
+    /// Moves a page to its active list, through the CPU's batch (Linux `folio_activate`).
     pub(crate) fn activate_page(&mut self, cpu: Cpu, pfn: Pfn) {
         let page = &mut self.mem.pages[pfn.idx()];
         match page.place {
@@ -136,7 +135,7 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// A page marked for reclaim was written: let it be the next to go (Linux
+    /// A page marked for reclaim was written: makes it the next to be freed (Linux
     /// `folio_rotate_reclaimable`).
     pub(crate) fn rotate_reclaimable(&mut self, cpu: Cpu, pfn: Pfn) {
         let page = &mut self.mem.pages[pfn.idx()];
@@ -155,7 +154,7 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// Puts a page on the head of its list and counts it.
+    /// Puts a page at the head of its list and counts it.
     pub(crate) fn lruvec_add(&mut self, pfn: Pfn) {
         let page = &self.mem.pages[pfn.idx()];
         let (memcg, node, zone, nr) = (page.memcg, page.node(), page.zone(), page.nr_pages());
@@ -164,7 +163,7 @@ impl<O: Owners> Manager<O> {
         self.mem.work.lru_moves += 1;
     }
 
-    /// Puts a page on the tail of its list and counts it.
+    /// Puts a page at the tail of its list and counts it.
     pub(crate) fn lruvec_add_tail(&mut self, pfn: Pfn) {
         let page = &self.mem.pages[pfn.idx()];
         let (memcg, node, zone, nr) = (page.memcg, page.node(), page.zone(), page.nr_pages());
@@ -178,14 +177,14 @@ impl<O: Owners> Manager<O> {
         let page = &self.mem.pages[pfn.idx()];
         let (memcg, node, zone, nr) = (page.memcg, page.node(), page.zone(), page.nr_pages());
         let Some(lru) = Lru::of_place(page.place) else {
-            unreachable!("{pfn:?} is on no LRU list");
+            unreachable!("{pfn:?} is not on an LRU list");
         };
         self.memcgs[memcg.idx()].lruvecs[node.idx()].remove(&mut self.mem.pages, pfn, lru);
         self.count_lru(memcg, (node, zone), lru, -(nr as i64));
         self.mem.pages[pfn.idx()].place = Place::Allocated;
     }
 
-    /// Counts pages of a zone that came to a list, or left it.
+    /// Updates the sizes for pages of a zone that were added to a list, or removed.
     #[inline]
     fn count_lru(&mut self, memcg: MemcgId, (node, zone): (NodeId, usize), lru: Lru, change: i64) {
         let state = &mut self.nodes[node.idx()];
@@ -196,7 +195,7 @@ impl<O: Owners> Manager<O> {
         self.subtree_sizes_changed(memcg, node, lru, change);
     }
 
-    /// Pages came to or left a list: groups from there up to below the root know their sums.
+    /// Updates the subtree sums of a group and its ancestors below the root.
     #[inline]
     pub(crate) fn subtree_sizes_changed(
         &mut self,
@@ -216,8 +215,8 @@ impl<O: Owners> Manager<O> {
     }
 
     fn subtree_sums_changed(&mut self, memcg: MemcgId, node: NodeId, lru: Lru, change: i64) {
-        // Of anonymous lists that are out of balance walks age the active one, whatever the priority. A page that leaves
-        // the active one may do that, too: the ratio that is wanted falls where both together lose a GiB.
+        // Walks age unbalanced anonymous lists at any priority. A page that leaves the active list
+        // can unbalance them, too: the wanted ratio falls where both lists together lose a GiB.
         let may_unbalance = match lru {
             Lru::InactiveAnon => change < 0,
             Lru::ActiveAnon => true,
@@ -237,7 +236,7 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// Takes a page that is being freed off its LRU list or out of its batch.
+    /// Removes a page that is being freed from its LRU list or batch.
     pub(crate) fn lru_forget(&mut self, pfn: Pfn) {
         if self.mem.pages[pfn.idx()].has(PageFlags::BATCHED)
             || self.mem.pages[pfn.idx()].place == Place::LruBatch
@@ -250,13 +249,13 @@ impl<O: Owners> Manager<O> {
     }
 
     /// Charges `nr` pages of reclaim cost to one kind (Linux `lru_note_cost`, 6.1): the kind that
-    /// costs more is scanned less. Costs halve when they outgrow a quarter of the lists.
+    /// costs more is scanned less. Costs are halved when they exceed a quarter of the lists.
     pub(crate) fn lru_note_cost(&mut self, memcg: MemcgId, node: NodeId, file: bool, nr: u64) {
         let mut at = memcg;
         while at.is_some() {
             let lruvec = &self.memcgs[at.idx()].lruvecs[node.idx()];
             if nr + lruvec.file_cost + lruvec.anon_cost == 0 {
-                // Most batches cost nothing, and no cost is never too much.
+                // Most batches cost nothing, and a cost of 0 is never too high.
                 at = self.parents[at.idx()];
                 continue;
             }
@@ -283,7 +282,7 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// A node statistic of a group and everything below it (Linux `lruvec_page_state`).
+    /// A node statistic of a group and its descendants (Linux `lruvec_page_state`).
     pub(crate) fn lruvec_page_state(&self, memcg: MemcgId, node: NodeId, stat: NodeStat) -> u64 {
         if memcg == ROOT {
             return self.nodes[node.idx()].stats[stat as usize];
@@ -293,8 +292,8 @@ impl<O: Owners> Manager<O> {
         self.lruvec(memcg, node).subtree[lru]
     }
 
-    /// Pages on the lists of a group and of those below it, by [`Lru`](crate::lruvec::Lru); none of a group
-    /// that is gone. O(nodes), where the sizes in memory.stat are O(pages of the machine).
+    /// Pages on the lists of a group and its descendants, by [`Lru`](crate::lruvec::Lru); 0 for a
+    /// removed group. O(nodes), while the sizes in memory.stat are O(pages of the machine).
     pub fn memcg_lru_pages(&self, memcg: MemcgId) -> [u64; NR_LRU_LISTS] {
         let mut sums = [0; NR_LRU_LISTS];
         if self.memcgs.get(memcg.idx()).is_none_or(|group| group.lruvecs.is_empty()) {

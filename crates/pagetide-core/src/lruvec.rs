@@ -1,13 +1,12 @@
 //! The LRU lists of one group on one node.
 //!
 //! Linux: `struct lruvec` (mmzone.h). Five lists; new pages enter the inactive list at the head and
-//! reclaim takes them from the tail. Sizes are kept per zone as well, because reclaim for a low zone
-//! counts only the zones it may use. Sizes are in pages: a huge page is one entry of a list and counts
-//! all its pages.
+//! reclaim takes them from the tail. Sizes are also kept per zone, because reclaim for a low zone
+//! counts only the zones it may use. Sizes are in pages: a huge page is one entry of a list and
+//! counts all its pages.
 //!
-//! Invariant: `zone_sizes[z][l]` is the sum of the pages that the entries of list `l` in zone `z`
-//! stand for, and every entry of list `l` has the matching [`Place`] and this lruvec's group and
-//! node.
+//! Invariant: `zone_sizes[z][l]` is the number of pages of the entries of list `l` in zone `z`;
+//! every entry of list `l` has the matching [`Place`] and this lruvec's group and node.
 
 use crate::digest::State;
 use crate::list::List;
@@ -16,10 +15,10 @@ use crate::page_array::PageArray;
 use crate::units::{MemcgId, Pfn};
 use crate::zone::MAX_NR_ZONES;
 
-/// What reclaim has met lately on the lists of one group: [anonymous, file].
+/// Recent reclaim results of one group's lists: [anonymous, file].
 #[derive(Clone, Copy, Debug, Default, State)]
 pub struct ReclaimStat {
-    /// Pages looked at.
+    /// Pages scanned.
     pub recent_scanned: [u64; 2],
     /// Pages found in use.
     pub recent_rotated: [u64; 2],
@@ -49,7 +48,7 @@ impl Lru {
     pub const EVICTABLE: [Lru; 4] =
         [Lru::InactiveAnon, Lru::ActiveAnon, Lru::InactiveFile, Lru::ActiveFile];
 
-    /// The list a page belongs on by its flags.
+    /// The list that a page belongs on by its flags.
     #[inline]
     pub const fn of(page: &Page) -> Lru {
         if page.has(PageFlags::MLOCKED) {
@@ -75,7 +74,7 @@ impl Lru {
         matches!(self, Lru::ActiveAnon | Lru::ActiveFile)
     }
 
-    /// The place of a page on this list.
+    /// The [`Place`] of a page on this list.
     #[inline]
     pub const fn place(self) -> Place {
         match self {
@@ -87,7 +86,7 @@ impl Lru {
         }
     }
 
-    /// The list of a place, if it is one.
+    /// The list of a [`Place`], if it is one.
     #[inline]
     pub const fn of_place(place: Place) -> Option<Lru> {
         match place {
@@ -101,7 +100,7 @@ impl Lru {
     }
 }
 
-/// The lists of one group on one node, with what reclaim remembers about them.
+/// The lists of one group on one node, with reclaim's statistics about them.
 #[derive(Clone, Debug, State)]
 pub struct Lruvec {
     /// The five lists, indexed by [`Lru`].
@@ -112,20 +111,20 @@ pub struct Lruvec {
     pub anon_cost: u64,
     /// Cost of reclaiming file pages, decayed (Linux `file_cost`).
     pub file_cost: u64,
-    /// What took the place of costs before 5.8.
+    /// Replaces the costs before 5.8.
     pub recent: ReclaimStat,
     /// Evictions and activations so far: the clock of refault distances.
     pub nonresident_age: u64,
     /// `workingset_activate_{anon,file}` when reclaim last looked.
     pub refaults: [u64; 2],
-    /// `workingset_activate_{anon,file}` of this lruvec and those below it.
+    /// `workingset_activate_{anon,file}` of this group and its descendants.
     pub workingset_activate: [u64; 2],
-    /// Pages of each list here and in the groups below. Unused in the root, whose sums are the
-    /// node's. (Linux sums on reading, up to two seconds late; here it is always right.)
+    /// Pages of each list here and below. Unused in the root, which uses the node's sums. (Linux
+    /// sums on reading, up to two seconds late; here it is always exact.)
     pub subtree: [u64; NR_LRU_LISTS],
     /// Reclaim at the group's own limit found only pages under writeback (`LRUVEC_CONGESTED`).
     pub congested: bool,
-    /// Where the next walk over this group's subtree goes on, for reclaimers that share it (Linux
+    /// Where the next walk over this group's subtree continues, for reclaimers that share it (Linux
     /// `mem_cgroup_reclaim_iter`); `NONE`: at the group itself.
     pub reclaim_position: MemcgId,
     /// Key in the soft-limit tree of the node, if the group is on it.
@@ -167,13 +166,13 @@ impl Lruvec {
     pub(crate) fn sizes_in(zones: &[[u64; NR_LRU_LISTS]]) -> [u64; 4] {
         let mut sizes = [0u64; 4];
         for zone in zones {
-            // There are fewer pages than would overflow: without a check, four at once.
+            // A sum of pages cannot overflow; without the check the loop adds four at once.
             sizes.iter_mut().zip(zone).for_each(|(size, pages)| *size = size.wrapping_add(*pages));
         }
         sizes
     }
 
-    /// Adds a page to the head of the list its flags name. Returns the list.
+    /// Adds a page at the head of the list that its flags name. Returns the list.
     #[inline]
     pub fn add(&mut self, pages: &mut PageArray, pfn: Pfn) -> Lru {
         let page = &pages[pfn.idx()];
@@ -183,7 +182,7 @@ impl Lruvec {
         lru
     }
 
-    /// Adds a page to the tail: the next to be reclaimed.
+    /// Adds a page at the tail, where it is the next to be reclaimed.
     #[inline]
     pub fn add_tail(&mut self, pages: &mut PageArray, pfn: Pfn) -> Lru {
         let page = &pages[pfn.idx()];
@@ -193,7 +192,7 @@ impl Lruvec {
         lru
     }
 
-    /// Takes a page off the list it is on. The caller gives it its new place.
+    /// Removes a page from its list. The caller sets the page's new place.
     #[inline]
     pub fn remove(&mut self, pages: &mut PageArray, pfn: Pfn, lru: Lru) {
         let page = &pages[pfn.idx()];

@@ -1,17 +1,18 @@
-//! Memory groups: a tree of groups; each has its counters and one [`Lruvec`] for each node.
+//! Memory groups (memory cgroups): a tree of groups, each with counters and one [`Lruvec`] per
+//! node.
 //!
-//! Linux: `struct mem_cgroup`, mm/memcontrol.c, kernel/cgroup/cgroup.c. Everything the core does is
+//! Linux: `struct mem_cgroup`, mm/memcontrol.c, kernel/cgroup/cgroup.c. All state of the core is
 //! keyed by group and node. Group 0 is the root; it owns all pages that no other group owns. Groups
-//! come and go while the machine runs; a removed group's pages, slots and counts go to its parent, and
-//! its id is reused.
+//! are created and removed while the machine runs; a removed group's pages, slots and counts go to
+//! its parent, and its id is reused.
 //!
-//! Difference from Linux 6.1: there a removed group lives on, without a name, until its last page is
-//! reclaimed; here its pages move to the parent at once, as in later patches, at the cost of a walk over
-//! these pages.
+//! Difference from Linux 6.1: there a removed group lives on, without a name, until its last page
+//! is reclaimed; here its pages move to the parent at once, as in later patches. This costs a walk
+//! over the pages.
 //!
-//! Invariant: links form a tree of the groups that are `online` or `dying`; a group in neither state has no
-//! pages, slots or tasks. A dying group has slabs, or dying groups below it, and no page, slot, task or
-//! stock.
+//! Invariant: links form a tree of the groups that are `online` or `dying`; a group in neither
+//! state has no pages, slots or tasks. A dying group has slabs or dying children, and no page,
+//! slot, task or stock.
 
 pub mod events;
 mod percpu;
@@ -31,11 +32,11 @@ use alloc::string::String;
 use alloc::vec::Vec;
 pub use events::MemcgEvents;
 
-/// What happened to a group, as memory.events lists it (Linux `enum memcg_memory_event`).
+/// Events of memory.events (Linux `enum memcg_memory_event`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
 pub enum MemoryEvent {
-    /// Reclaimed from although below `memory.low`.
+    /// Reclaimed from in spite of `memory.low`.
     Low = 0,
     /// Above `memory.high`: reclaimed from and throttled.
     High = 1,
@@ -43,88 +44,89 @@ pub enum MemoryEvent {
     Max = 2,
     /// Out of memory: reclaim found nothing more.
     Oom = 3,
-    /// A task of the group was killed for it.
+    /// A task of the group was OOM-killed.
     OomKill = 4,
     /// All its tasks were killed together (`memory.oom.group`).
     OomGroupKill = 5,
-    /// A page was not swapped out, for a limit of swap (memory.swap.events).
+    /// A page was not swapped out because of a swap limit (memory.swap.events).
     SwapMax = 6,
-    /// A page was not swapped out, for a limit or for lack of slots (memory.swap.events).
+    /// A page was not swapped out: swap limit or no free slot (memory.swap.events).
     SwapFail = 7,
 }
 
 /// Number of [`MemoryEvent`]s.
 pub const NR_MEMORY_EVENTS: usize = 8;
 
-/// One group.
+/// One memory group.
 #[derive(Clone, Debug, State)]
 pub struct Memcg {
-    /// Name, for reports.
+    /// Name, without the path.
     #[state(skip)] // for reports
     pub name: String,
-    /// It exists: not removed.
+    /// Not removed.
     pub online: bool,
-    /// Removed, but still held by its caches ([`crate::slab`], per_group): nobody finds it by name, but
-    /// walks meet it.
+    /// Removed, but kept alive by its caches ([`crate::slab`], per_group): no lookup by name finds
+    /// it, but walks visit it.
     pub dying: bool,
-    /// How many groups had this id before: tells a position in a walk that its group is gone.
+    /// Number of earlier groups with this id: shows that the group of a saved position is gone.
     pub(crate) generation: u32,
-    /// Parent, also in [`Manager::parents`](crate::manager::Manager); [`MemcgId::NONE`] for the root.
+    /// Parent, also in [`Manager::parents`](crate::manager::Manager). Root: [`MemcgId::NONE`].
     pub parent: MemcgId,
     pub(crate) first_child: MemcgId,
     pub(crate) last_child: MemcgId,
     pub(crate) prev_sibling: MemcgId,
     pub(crate) next_sibling: MemcgId,
-    /// Lists, one set a node.
+    /// LRU lists, by node.
     pub lruvecs: Vec<Lruvec>,
-    /// Pages charged to this group itself (children and stocks not included).
+    /// Pages charged to this group itself (without children and stocks).
     pub charged: u64,
-    /// Memory in use here and below, its limits and protections. The root's is never charged by its
-    /// own pages, as in Linux.
+    /// Memory in use here and below, its limits and protections. The root's own pages are not
+    /// charged, as in Linux.
     pub memory: PageCounter,
-    /// Swap slots charged here and below, and their limit. Version 1 charges a slot while its page is out of memory,
-    /// and has no limit.
+    /// Swap slots charged here and below, and their limit. Version 1 charges a slot only while its
+    /// page is out of memory, and has no limit.
     pub swap: PageCounter,
     /// `memory.soft_limit_in_bytes`, in pages.
     pub soft_limit: u64,
-    /// `memory.swappiness`; `None`: that of the machine (cgroup version 2).
+    /// `memory.swappiness`; `None`: the machine's (cgroup version 2).
     pub swappiness: Option<u32>,
     /// `memory.global_shrink_priority`.
     pub shrink_priority: i8,
     /// Address spaces of live tasks.
     pub nr_tasks: u32,
-    /// Counters of the group itself.
+    /// Event counters of the group itself.
     pub events: MemcgEvents,
-    /// Counters of groups below that were removed.
+    /// Event counters of removed descendants.
     pub(crate) removed_events: MemcgEvents,
-    /// `memory.events`, with those of the groups below, by [`MemoryEvent`].
+    /// `memory.events`, including descendants, by [`MemoryEvent`].
     pub memory_events: [u64; NR_MEMORY_EVENTS],
-    /// `memory.events.local`: those of the group itself.
+    /// `memory.events.local`: without descendants.
     pub memory_events_local: [u64; NR_MEMORY_EVENTS],
-    /// `memory.oom.group`: its tasks, and those of the groups below, are killed all or none.
+    /// `memory.oom.group`: the OOM killer kills all tasks of the group and its descendants, or
+    /// none.
     pub oom_group: bool,
-    /// Pressure stall information of the group's tasks and those below.
+    /// Pressure stall information of the tasks here and below.
     pub psi: Psi,
-    /// Pages scanned for its sake in the present window.
+    /// Pages scanned for this group in the present vmpressure window.
     pub(crate) vmpressure_scanned: u64,
     /// Kernel memory in use here and below: slabs and page tables.
     pub kmem: PageCounter,
     /// Pages charged to this group itself for slabs.
     pub kernel_pages: u64,
-    /// Bytes of objects charged to this group itself, unreclaimable and reclaimable, as far as stocks have
-    /// written them down.
+    /// Bytes of objects charged to this group itself, unreclaimable and reclaimable, without the
+    /// changes that stocks have not flushed yet.
     pub(crate) slab_bytes: [i64; 2],
-    /// Owner of new objects, and all owners that the group pays for.
+    /// Owner of new objects, and all owners charged to the group.
     pub(crate) objcg: u16,
     pub(crate) objcgs: Vec<u16>,
-    /// Who pays for its counters, and for how many bytes.
+    /// Owner that is charged for this group's counters, and the bytes.
     pub(crate) counters_owner: u16,
     pub(crate) counters_bytes: u32,
-    /// Caches of its own.
+    /// Its clones of caches.
     pub(crate) clones: Vec<CacheId>,
-    /// Objects that the kernel keeps for it, by node.
+    /// Unused objects cached by the kernel, by node.
     pub(crate) cached: Vec<CachedLists>,
-    /// Charges and uncharges by CPU, when somebody has a soft limit.
+    /// Charges and uncharges by CPU; counted only if a soft limit is set.
     pub(crate) cpu_events: Vec<CpuEvents>,
 }
 
@@ -132,7 +134,7 @@ pub struct Memcg {
 pub const ROOT: MemcgId = MemcgId(0);
 
 impl Memcg {
-    /// A group with empty lists on `nr_nodes` nodes.
+    /// An empty group with lists on `nr_nodes` nodes.
     pub fn new(name: String, parent: MemcgId, nr_nodes: usize) -> Memcg {
         Memcg {
             name,
@@ -172,7 +174,8 @@ impl Memcg {
         }
     }
 
-    /// Loads what a batch of reclaim looks at, line by line. Returns anything that depends on it.
+    /// Prefetches what a batch of reclaim reads, by cache line. Returns a value that depends on the
+    /// loads.
     #[inline]
     pub(crate) fn warm(&self, node: NodeId) -> u64 {
         let own = self.memory.usage ^ self.memory.peak ^ self.charged ^ self.nr_tasks as u64;
@@ -194,14 +197,14 @@ impl Memcg {
     }
 }
 
-/// A place in a walk over the tree that may outlive the group it is at.
+/// A saved place in a walk over the tree, valid even if its group is removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, State)]
 pub(crate) struct Position {
     pub id: MemcgId,
     pub generation: u32,
 }
 
-/// The groups that reclaim is for: all of them, or one and what is below it.
+/// The groups that a reclaim targets: all of them, or one with its descendants.
 #[derive(Clone, Copy, Debug)]
 pub struct Within<'m> {
     memcgs: &'m [Memcg],
@@ -214,18 +217,18 @@ impl<'m> Within<'m> {
         Within { memcgs, target, heeds_random: true }
     }
 
-    /// The same, where references of mappings with advice random do not count, as those with advice sequential
-    /// never do.
+    /// The same, ignoring references through mappings with random advice (those with sequential
+    /// advice never count).
     pub(crate) fn without_random(self) -> Within<'m> {
         Within { heeds_random: false, ..self }
     }
 
-    /// Whether references of a mapping with this advice count (Linux 6.3 `vma_has_recency`).
+    /// Whether references through a mapping with this advice count (Linux 6.3 `vma_has_recency`).
     pub(crate) fn heeds(&self, is_sequential: bool, is_random: bool) -> bool {
         !is_sequential && (self.heeds_random || !is_random)
     }
 
-    /// Whether a group is one of them; it is asked for only if that makes a difference.
+    /// Whether a group is one of them; `memcg` is called only if that matters.
     #[inline]
     pub fn contains(&self, memcg: impl FnOnce() -> MemcgId) -> bool {
         let Some(target) = self.target else { return true };

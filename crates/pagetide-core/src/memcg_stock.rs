@@ -1,8 +1,8 @@
-//! Charges that a CPU makes in advance, so that most charges need not walk up the tree.
+//! Per-CPU stock of charged pages, so that most charges need not walk up the tree.
 //!
 //! Linux: `struct memcg_stock_pcp` (mm/memcontrol.c, 6.1).
 //!
-//! Invariant: the pages in a stock are counted in the usage of its group and of those above it.
+//! Invariant: the pages in a stock are counted in the usage of its group and the ancestors.
 
 use crate::digest::State;
 use crate::units::MemcgId;
@@ -10,7 +10,7 @@ use crate::units::MemcgId;
 /// Pages charged at a time (Linux `MEMCG_CHARGE_BATCH`; 32 until 6.0).
 pub const MEMCG_CHARGE_BATCH: u64 = 64;
 
-/// Charges of a group that a CPU has in advance.
+/// Pages that a CPU has charged to a group in advance.
 #[derive(Clone, Copy, Debug, State)]
 pub(crate) struct Stock {
     pub memcg: MemcgId,
@@ -21,8 +21,9 @@ impl Stock {
     pub const EMPTY: Stock = Stock { memcg: MemcgId::NONE, nr_pages: 0 };
 }
 
-/// How many pages one CPU has charged and uncharged for a group (Linux
-/// `memcg_vmstats_percpu::nr_page_events`), and at what count the soft-limit tree is next updated.
+/// Pages that one CPU has charged and uncharged for a group (Linux
+/// `memcg_vmstats_percpu::nr_page_events`), and the count at which the soft-limit tree is next
+/// updated.
 #[derive(Clone, Copy, Debug, Default, State)]
 pub(crate) struct CpuEvents {
     pub nr_page_events: u64,

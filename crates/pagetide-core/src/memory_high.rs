@@ -1,16 +1,17 @@
-//! `memory.high`: a task whose group is above it has to reclaim and to sleep.
+//! `memory.high`: tasks of a group above it must reclaim and sleep.
 //!
-//! Linux: mm/memcontrol.c `mem_cgroup_handle_over_high`, `reclaim_high`, `calculate_high_delay` (6.1).
-//! The task remembers how much it charges while its group or a group above that is over its `high`.
-//! Before the task goes on it reclaims that much from every such group: when its call returns, or at a
-//! charge that may wait once it owes more than a batch, in the middle of a long call (`page_request`). If that is
-//! not enough it sleeps, for a time that grows with the square of the excess and is 2 s at most.
+//! Linux: mm/memcontrol.c `mem_cgroup_handle_over_high`, `reclaim_high`, `calculate_high_delay`
+//! (6.1). A task accumulates the pages that it charges while its group or an ancestor is over
+//! `high`. Before the task continues it reclaims that many pages from every such group: when its
+//! call returns or, if it owes more than a batch, at a charge that may wait in the middle of a long
+//! call (`page_request`). If that is not enough the task sleeps. The sleep grows with the square of
+//! the excess and is at most 2 s.
 //!
-//! Charges of daemons owe nothing. Linux hands the debt of an interrupt to a worker (`high_work`); no
-//! charge of ours comes from one.
+//! Charges of daemons owe nothing. Linux passes the debt of an interrupt to a worker (`high_work`);
+//! here no charge comes from an interrupt.
 //!
-//! Invariant: a task owes at most the pages that it charged since it last reclaimed for them. Each thread
-//! has the debt of its own calls.
+//! Invariant: a task owes at most the pages that it charged since it last reclaimed for them. Each
+//! thread has the debt of its own calls.
 
 use crate::charge::MAX_RECLAIM_RETRIES;
 use crate::ctx::Ctx;
@@ -24,22 +25,22 @@ use crate::owners::Owners;
 use crate::reclaim::direct::DirectReclaim;
 use crate::units::{MemcgId, SWAP_CLUSTER_MAX};
 
-/// Ticks a second of the kernel's clock, in which delays are computed.
+/// Ticks per second of the kernel's clock, the unit of delays.
 const HZ: u64 = 250;
 const TICK_NS: u64 = 1_000_000_000 / HZ;
 /// The longest sleep, in ticks (Linux `MEMCG_MAX_HIGH_DELAY_JIFFIES`).
 const MAX_DELAY: u64 = 2 * HZ;
-/// Bits of fraction in an overage (Linux `MEMCG_DELAY_PRECISION_SHIFT`).
+/// Fraction bits of an overage (Linux `MEMCG_DELAY_PRECISION_SHIFT`).
 const PRECISION_SHIFT: u32 = 20;
-/// How much a delay is scaled down (Linux `MEMCG_DELAY_SCALING_SHIFT`).
+/// Right shift that scales a delay down (Linux `MEMCG_DELAY_SCALING_SHIFT`).
 const SCALING_SHIFT: u32 = 14;
 
-/// A task's debt being paid.
+/// Payment of a task's debt in progress.
 #[derive(Clone, Debug, State)]
 pub struct OverHigh {
     memcg: Position,
     nr_pages: u64,
-    /// Group on the path to the root that is looked at next.
+    /// Next group on the path to the root.
     at: Option<Position>,
     reclaim: Option<DirectReclaim>,
     nr_reclaimed: u64,
@@ -49,7 +50,6 @@ pub struct OverHigh {
 }
 
 impl OverHigh {
-    /// Pages that are not paid for yet.
     pub(crate) fn nr_pages(&self) -> u64 {
         if self.slept {
             0
@@ -60,7 +60,8 @@ impl OverHigh {
 }
 
 impl<O: Owners> Manager<O> {
-    /// Notes what is charged while a group on the path to the root is above `memory.high`.
+    /// Adds `nr` pages to the debt for each group on the path to the root that is above
+    /// `memory.high`.
     pub(crate) fn note_over_high(&mut self, memcg: MemcgId, nr: u64) {
         let mut at = memcg;
         while at.is_some() {
@@ -73,12 +74,12 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// Whether whoever steps owes so much that it pays before its call goes on.
+    /// Whether the present call owes so much that it must pay before it continues.
     pub(crate) fn owes_too_much(&self) -> bool {
         self.nr_over_high > MEMCG_CHARGE_BATCH
     }
 
-    /// What the task of `ctx` has to pay before it goes on, if anything.
+    /// Begins the payment of the task of `ctx`, if it owes anything.
     pub(crate) fn begin_over_high(&mut self, ctx: &Ctx) -> Option<OverHigh> {
         let nr_pages =
             core::mem::take(&mut self.nr_over_high) + self.owners.take_over_high(ctx.asker);
@@ -98,7 +99,6 @@ impl<O: Owners> Manager<O> {
         })
     }
 
-    /// One bounded step of paying.
     pub(crate) fn over_high_step(&mut self, state: &mut OverHigh, ctx: &Ctx) -> Step<()> {
         if let Some(reclaim) = &mut state.reclaim {
             match self.direct_reclaim_step(reclaim, ctx) {
@@ -128,7 +128,7 @@ impl<O: Owners> Manager<O> {
             }
         }
         let delay = self.high_delay(memcg, state.nr_pages);
-        // Too little to be worth a sleep: reclaim may not have got far yet.
+        // Too little to be worth a sleep: reclaim may not have made much progress yet.
         if delay <= HZ / 100 {
             return Step::Done(());
         }
@@ -145,7 +145,7 @@ impl<O: Owners> Manager<O> {
         Step::Wait(Sleep::throttled(ctx.node, Throttle::MemoryHigh, delay * TICK_NS))
     }
 
-    /// How long a task sleeps that charged `nr_pages` above `memory.high`, in ticks.
+    /// Sleep of a task that charged `nr_pages` above `memory.high`, in ticks.
     fn high_delay(&self, memcg: MemcgId, nr_pages: u64) -> u64 {
         let mut overage = 0;
         let mut at = memcg;
@@ -159,7 +159,7 @@ impl<O: Owners> Manager<O> {
     }
 }
 
-/// The delay of an overage, a fraction of `high` with 20 bits after the point, in ticks.
+/// The delay in ticks for an overage, a fraction of `high` in fixed point with 20 fraction bits.
 fn delay_of(overage: u64, nr_pages: u64) -> u64 {
     let overage = u128::from(overage);
     let penalty = overage.saturating_mul(overage).saturating_mul(HZ.into());

@@ -1,42 +1,42 @@
 //! A hierarchical counter of pages, with a limit at every level.
 //!
-//! Linux: `struct page_counter` (mm/page_counter.c). A charge is counted in the group that makes it and
-//! in every group above, and refused if one of them would exceed its limit. A counter also has the
-//! protection from reclaim (`min`, `low`). For its parent it keeps how much of the protection is in
-//! use, so that the parent can divide its own protection among its children.
+//! Linux: `struct page_counter` (mm/page_counter.c). A charge counts in its group and in every
+//! ancestor; it is refused if one of them would exceed its limit. A counter also has the protection
+//! from reclaim (`min`, `low`). For its parent it tracks how much of the protection is in use, so
+//! that the parent can divide its own protection among its children.
 //!
-//! Invariant: a group's usage is the sum of its own pages, its children's pages, and the pages in
+//! Invariant: a group's usage is the sum of its own pages, its children's usage, and the pages in
 //! per-CPU stocks for it; `children_min_usage` is the sum of its children's `min(usage, min)`.
 
 use crate::digest::State;
 use crate::page_size::PageSize;
 
-/// More pages than any machine has: no limit (Linux `PAGE_COUNTER_MAX` with pages of 4 KiB;
-/// the same number stands for it on every machine).
+/// No limit: more pages than any machine has (Linux `PAGE_COUNTER_MAX` with pages of 4 KiB; used
+/// for every page size).
 pub const UNLIMITED: u64 = PageSize::Kib4.counter_max();
 
-/// One level of one counter, in pages.
+/// One level of a counter, in pages.
 #[derive(Clone, Debug, PartialEq, Eq, State)]
 pub struct PageCounter {
-    /// Charged here and below.
+    /// Pages charged here and below.
     pub usage: u64,
     /// The hard limit.
     pub max: u64,
-    /// Above it tasks are throttled (version 2).
+    /// Tasks above it are throttled (version 2).
     pub high: u64,
     /// Never reclaimed, as set.
     pub min: u64,
     /// Reclaimed last, as set.
     pub low: u64,
-    /// `min` as the groups above grant it, computed when reclaim comes by.
+    /// `min` as granted by the ancestors, computed during reclaim.
     pub emin: u64,
-    /// `low` as the groups above grant it.
+    /// `low` as granted by the ancestors.
     pub elow: u64,
-    /// The children's `min(usage, min)` in sum.
+    /// Sum of the children's `min(usage, min)`.
     pub children_min_usage: u64,
-    /// The children's `min(usage, low)` in sum.
+    /// Sum of the children's `min(usage, low)`.
     pub children_low_usage: u64,
-    /// The most that was ever charged (Linux `watermark`; `memory.peak`).
+    /// Highest usage so far (Linux `watermark`; `memory.peak`).
     pub peak: u64,
     /// Charges refused at this level.
     pub failcnt: u64,
@@ -61,32 +61,32 @@ impl Default for PageCounter {
 }
 
 impl PageCounter {
-    /// Pages that may still be charged.
+    /// Pages that can still be charged.
     pub const fn margin(&self) -> u64 {
         self.max.saturating_sub(self.usage)
     }
 
-    /// What of `min` and of `low` is in use: what counts against the parent's protection.
+    /// Used part of `min` and of `low`, which counts against the parent's protection.
     pub(crate) fn protected_usage(&self) -> [u64; 2] {
         self.protected_part(self.usage)
     }
 
-    /// What of `min` and of `low` so many pages use.
+    /// The parts of `min` and of `low` that `usage` pages use.
     pub(crate) fn protected_part(&self, usage: u64) -> [u64; 2] {
         [usage.min(self.min), usage.min(self.low)]
     }
 
-    /// The parent's view after a child's protected usage went from `old` to `new`.
+    /// Updates the parent after a child's protected usage changed from `old` to `new`.
     pub(crate) fn child_protection_changed(&mut self, old: [u64; 2], new: [u64; 2]) {
         self.children_min_usage = self.children_min_usage - old[0] + new[0];
         self.children_low_usage = self.children_low_usage - old[1] + new[1];
     }
 }
 
-/// What a group's setting protects under a parent that grants `parent_effective` pages in all
+/// Effective protection of a group under a parent that grants `parent_effective` pages in total
 /// (Linux `effective_protection`).
 ///
-/// `siblings_protected` is the protected usage of all children together, this one included.
+/// `siblings_protected` is the protected usage of all children together, including this one.
 pub(crate) const fn effective_protection(
     usage: u64,
     setting: u64,
@@ -95,14 +95,14 @@ pub(crate) const fn effective_protection(
 ) -> u64 {
     let protected = if usage < setting { usage } else { setting };
     if siblings_protected > parent_effective {
-        // More is claimed than the parent has: shares in proportion to use.
+        // The children claim more than the parent has: shares in proportion to use.
         return (protected as u128 * parent_effective as u128 / siblings_protected as u128) as u64;
     }
     protected
 }
 
-/// The same with the cgroup file system mounted with `memory_recursiveprot`: what the children do not claim
-/// of the parent's protection goes to them in proportion to their unprotected pages.
+/// The same with mount option `memory_recursiveprot`: the children share the unclaimed part of the
+/// parent's protection in proportion to their unprotected pages.
 pub(crate) const fn recursive_protection(
     usage: u64,
     setting: u64,

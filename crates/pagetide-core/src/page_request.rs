@@ -2,16 +2,16 @@
 //!
 //! Linux: `__alloc_pages`, and after it `charge_memcg` (faults, files), `__memcg_kmem_charge_page`
 //! (page tables), `mem_cgroup_charge` (huge pages: `__do_huge_pmd_anonymous_page`,
-//! `alloc_charge_hpage`), `account_slab` (slabs) (6.1). Here an *attempt* takes pages and a charge if
-//! both are available at once. If pages or room under a limit are missing, the following steps reclaim
-//! them, and then there is another attempt. If another task was faster, the state of the earlier
-//! attempts is kept.
+//! `alloc_charge_hpage`), `account_slab` (slabs) (6.1). Here an *attempt* takes pages and a charge
+//! if both are available at once. If pages or room under a limit are missing, the following steps
+//! reclaim them, and then comes another attempt. If another task has taken them, the state of the
+//! earlier attempts is kept.
 //!
-//! Difference from Linux: there the page is held while its charge reclaims; here a task holds neither
-//! between two steps, so that a killed task leaves nothing behind.
+//! Difference from Linux: there the page is held while its charge reclaims; here a task holds
+//! neither between two steps, so that a killed task leaves nothing behind.
 //!
-//! Invariant: between two steps a request holds neither pages nor a charge, and a failed attempt has
-//! given back all that it took.
+//! Invariant: between two steps a request holds neither pages nor a charge, and a failed attempt
+//! has returned everything that it took.
 
 use crate::charge::{ChargePath, Uncharged};
 use crate::ctx::Ctx;
@@ -26,43 +26,43 @@ use crate::slowpath::SlowPath;
 use crate::units::{Asker, Cpu, MemcgId, Order, Pfn, HPAGE_PMD_ORDER};
 use alloc::boxed::Box;
 
-/// A block of pages to ask for, and who pays for it. It is said anew at every step: the task may have
-/// moved to another group.
+/// A request for a block of pages, and the group that is charged. The caller builds it again at
+/// every step, because the task may have moved to another group.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PageRequest {
     order: Order,
     gfp: Gfp,
-    /// The root's pages are charged to nobody.
+    /// The root's pages are not charged.
     payer: MemcgId,
     first: First,
 }
 
-/// What the first attempt asks for first.
+/// What the first attempt takes first.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum First {
-    /// The charge: a CPU has those of small pages in stock.
+    /// The charge first: a CPU has charges for small pages in stock.
     Charge,
-    /// The page, from wherever it may come.
+    /// The page first, from any node.
     Page,
-    /// The page, of the near node alone and lightly (`__GFP_THISNODE | __GFP_NORETRY`). If the request may
-    /// reclaim it then asks again, as [`First::Page`]. So does a machine of one node. The reclaim of
-    /// the first attempt looks at all nodes, other than in Linux.
+    /// The page first, from the near node alone and with little effort (`__GFP_THISNODE |
+    /// __GFP_NORETRY`). If the request may reclaim, it then continues as [`First::Page`], even on a
+    /// machine of one node. Unlike in Linux, the reclaim of the first attempt looks at all nodes.
     NearPage,
 }
 
 impl PageRequest {
-    /// A page that a group pays for.
+    /// A page charged to a group.
     pub fn page(gfp: Gfp, payer: MemcgId) -> PageRequest {
         PageRequest { order: 0, gfp, payer, first: First::Charge }
     }
 
-    /// A huge page. It is charged past the stock, and nobody is killed for it: whoever asked can do
-    /// with small pages.
+    /// A huge page. It is charged past the stock, and no task is killed for it, because the
+    /// requester can use small pages.
     pub fn huge(gfp: Gfp, payer: MemcgId, first: First) -> PageRequest {
         PageRequest { order: HPAGE_PMD_ORDER, gfp, payer, first }
     }
 
-    /// A block that nobody pays for.
+    /// A block that is not charged.
     pub fn unpaid(order: Order, gfp: Gfp) -> PageRequest {
         PageRequest { order, gfp, payer: ROOT, first: First::Charge }
     }
@@ -72,15 +72,15 @@ impl PageRequest {
     }
 }
 
-/// A request that did not succeed at once: what it works for. Most calls need none, so what a reclaim has to remember
-/// lies apart: a call is small, and copied for little.
+/// State of a request that did not succeed at once. Boxed, because most calls need none: a call
+/// stays small and cheap to copy.
 #[derive(Clone, Debug, State)]
 pub enum SlowRequest {
-    /// Pages: the allocator's slow path.
+    /// Working for pages: the allocator's slow path.
     Pages(Box<SlowPath>),
-    /// Room under a group's limit.
+    /// Working for room under a group's limit.
     Room(Box<ChargePath>),
-    /// Going on: it owes too much for being above `memory.high`.
+    /// Paying for being above `memory.high`.
     Owing(Box<OverHigh>),
 }
 
@@ -102,42 +102,42 @@ impl SlowRequest {
     }
 }
 
-/// What an attempt lacks, and, once all is tried, what there is none of.
+/// What an attempt lacks and, once everything was tried, what could not be had.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Lack {
     /// A block of pages.
     Pages(Order, Gfp),
-    /// Room for so many pages under the limit of a group.
+    /// Room for this many pages under the limit of a group.
     Room(MemcgId, u64, Gfp),
-    /// That it pays what it owes for being above `memory.high`. Its charge waits in the stock.
+    /// The task must pay for being above `memory.high`; its charge waits in the stock.
     Owing,
-    /// Room that nobody may wait for, or that reclaim could not provide.
+    /// Room that the request may not wait for, or that reclaim could not provide.
     Denied,
 }
 
-/// What an attempt may build on.
+/// What the work since the last attempt has provided.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Given {
-    /// Nothing: it is the first.
+    /// Nothing: this is the first attempt.
     Nothing,
     /// The block that the last attempt lacked.
     Pages(Pfn),
-    /// The limit that the last attempt met has room now.
+    /// Room under the limit that the last attempt met.
     Room,
 }
 
-/// When a request goes on that found room and then met a limit again.
+/// When a request continues that found room and then met a limit again.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Again {
-    /// In the same step: its attempt was a look at counters.
+    /// In the same step: the attempt only looked at counters.
     SameStep,
-    /// In the next: its attempt was work.
+    /// In the next step: the attempt was work.
     NextStep,
 }
 
 impl<O: Owners> Manager<O> {
-    /// One bounded step of asking for a page with its charge: hand both to [`Manager::charge`], if it has a
-    /// payer, or to [`Manager::discard_charged`].
+    /// One bounded step of a request for a page with its charge. The caller passes both to
+    /// [`Manager::charge`], if there is a payer, or to [`Manager::discard_charged`].
     #[inline(always)]
     pub(crate) fn request_page(
         &mut self,
@@ -177,8 +177,8 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// One bounded step of any request. Attempts are made until one succeeds or what it lacks has to be
-    /// worked for. Done: what the attempt has made, or what there is none of.
+    /// One bounded step of any request. Makes attempts until one succeeds or needs work. `Done`:
+    /// the result of the attempt, or what could not be had.
     pub(crate) fn request_step<T>(
         &mut self,
         ctx: &Ctx,
@@ -223,7 +223,7 @@ impl<O: Owners> Manager<O> {
                     *slow = None;
                     return Step::Done(Err(Lack::Denied));
                 }
-                // Somebody was faster; what was tried so far counts.
+                // Another task took the room; the tries so far still count.
                 (Err(Lack::Room(over, nr, gfp)), Some(SlowRequest::Room(path))) => {
                     self.charge_again(path, over, nr, gfp);
                     if again == Again::NextStep {
@@ -235,18 +235,18 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// Whoever asked does not want it any more: what the work holds half-way goes back.
+    /// The request is abandoned: releases what its work holds.
     pub(crate) fn slow_given_up(&mut self, slow: &SlowRequest, asker: Asker, cpu: Cpu) {
         match slow {
             SlowRequest::Pages(path) => self.slowpath_given_up(path, asker, cpu),
-            // Reclaim at a group's limit holds nothing: it has no stage for soft limits.
+            // Reclaim at a group's limit holds nothing: it has no soft-limit stage.
             SlowRequest::Room(_) => {}
-            // The task pays another time.
+            // The task pays later.
             SlowRequest::Owing(paying) => self.owners.note_over_high(asker, paying.nr_pages()),
         }
     }
 
-    /// As [`Self::slow_given_up`], of one who has ended: its compactions ended with it.
+    /// As [`Self::slow_given_up`] for a task that has ended: its compactions ended with it.
     pub(crate) fn slow_orphaned(&mut self, slow: &SlowRequest) {
         match slow {
             SlowRequest::Pages(path) => self.slowpath_orphaned(path),
@@ -254,7 +254,6 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// Begins to work for what an attempt lacks.
     #[cold]
     fn work_for(&mut self, ctx: &Ctx, slow: &mut Option<SlowRequest>, lack: Lack) {
         *slow = match lack {
@@ -276,7 +275,7 @@ impl<O: Owners> Manager<O> {
         let PageRequest { order, gfp, payer, first } = request;
         let nr = request.nr_pages();
         let given = match given {
-            // A block sought for something else, which somebody else has provided meanwhile.
+            // The block was for an earlier lack, which another task has met since.
             Given::Pages(pfn) if self.mem.pages[pfn.idx()].order != order => {
                 self.mem.free_page(ctx.cpu, pfn, self.mem.pages[pfn.idx()].order);
                 Given::Nothing
@@ -286,7 +285,7 @@ impl<O: Owners> Manager<O> {
         let near = match (given, first) {
             (Given::Pages(pfn), _) => return self.charge_for(ctx, request, pfn),
             (Given::Room, _) => {
-                // The room is for this page alone: no batch is charged for the stock.
+                // There is room for this page alone: no batch is charged for the stock.
                 let charged = self.counter_try_charge(payer, nr);
                 charged.map_err(|over| Lack::Room(over, nr, gfp))?;
                 self.note_over_high(payer, nr);
@@ -312,7 +311,7 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// A page for a charge, which goes back if there is none.
+    /// Allocates the page for a charge; cancels the charge if there is none.
     #[inline(always)]
     fn page_for_charge(&mut self, ctx: &Ctx, request: PageRequest) -> Result<Pfn, Lack> {
         let PageRequest { order, gfp, payer, first: _ } = request;
@@ -325,11 +324,11 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// A charge for a page, which goes back if there is no room for it.
+    /// Charges a page; frees the page if there is no room.
     fn charge_for(&mut self, ctx: &Ctx, request: PageRequest, pfn: Pfn) -> Result<Pfn, Lack> {
         let PageRequest { order, gfp, payer, first: _ } = request;
         let nr = request.nr_pages();
-        // It has the page by now: it pays later.
+        // The page is allocated already, so this charge may not wait: the task pays later.
         let Err(lack) = self.try_charge(ctx, payer, nr, Gfp::NOWAIT) else { return Ok(pfn) };
         self.mem.free_page(ctx.cpu, pfn, order);
         match lack {
@@ -340,7 +339,6 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// Gives back a page and its charge that turned out not to be needed.
     pub(crate) fn discard_charged(&mut self, cpu: Cpu, pfn: Pfn, memcg: MemcgId) {
         let order = self.mem.pages[pfn.idx()].order;
         self.cancel_charge(cpu, memcg, 1 << order);
@@ -360,7 +358,7 @@ mod tests {
     use crate::process::MmId;
     use crate::units::{NodeId, HPAGE_PMD_NR};
 
-    /// A machine with a group that may have so many pages, and a task in it.
+    /// A machine with a group limited to `max` pages, and a task in it.
     fn machine(max: u64) -> (Machine, Ctx) {
         let mut machine =
             Machine::new(&[NodeSpec::x86_64(32 << 20, 0, 0)], 1, Config::default()).unwrap();
@@ -409,7 +407,7 @@ mod tests {
         let step = machine.request_page(&ctx, &mut slow, hard);
         assert_eq!(step, Step::Continue);
         assert!(events(&machine) > 0 && slow.is_some());
-        // The page is not held meanwhile.
+        // The page is not held while the charge waits.
         machine.mem.drain_all();
         assert_eq!((machine.nr_free_pages(), usage(&machine, &ctx)), (free, 0));
     }
@@ -423,7 +421,7 @@ mod tests {
             let mut call = Call::alloc_pages(mm, NodeId(0), 3, gfp);
             loop {
                 steps += 1;
-                assert!(steps < 10_000, "it asks for ever");
+                assert!(steps < 10_000, "the request never ends");
                 let (step, effects) = machine.step(&mut call, Cpu(0), 0);
                 effects.discard();
                 if let Step::Done(outcome) = step {

@@ -1,16 +1,17 @@
-//! Policies from outside the core: from which groups memory is reclaimed, and how pages age.
+//! Policies from outside the core (plug-ins): from which groups to reclaim, and how pages age.
 //!
-//! Linux has no such hooks. Two public traits: a [`GroupPolicy`] changes the plan for a group that a walk has
-//! reached; a [`PagePolicy`] decides about new, referenced and old pages. Both policies get facts (copies, or
-//! views to read), never the machine. Each question contains the answer of the built-in rules. A policy is
-//! registered under a name ([`Plugins`]) and put in force before the machine is used
-//! ([`crate::manager::Manager::use_plugins`]); each machine has a copy of its own.
+//! Linux has no such hooks. Two public traits: a [`GroupPolicy`] changes the plan for a group that
+//! a walk has reached; a [`PagePolicy`] decides about new, referenced and old pages. Both get facts
+//! (copies, or read-only views), never the machine. Each question contains the answer of the
+//! built-in rules. A policy is registered under a name ([`Plugins`]) and set before the machine is
+//! used ([`crate::manager::Manager::use_plugins`]); each machine has its own copy.
 //!
-//! An impossible answer is corrected and counted ([`Wrong`]): no policy can break an invariant of the
-//! machine. A policy that protects too much memory is overruled: if a whole descent of reclaim has freed
-//! nothing, the next descent does not ask the policy.
+//! An impossible answer is corrected and counted ([`Wrong`]): no policy can break an invariant of
+//! the machine. A policy that protects too much memory is overruled: if a whole descent of reclaim
+//! has freed nothing, the next descent does not ask the policy.
 //!
-//! Invariant: a machine without plug-ins decides, counts and hashes as if this module were not there.
+//! Invariant: a machine without plug-ins decides, counts and hashes as if this module did not
+//! exist.
 
 mod group;
 mod page;
@@ -27,26 +28,27 @@ use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-/// What was wrong with a policy's answers, and what was done instead.
+/// Kinds of wrong answers, with the correction applied.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(usize)]
 pub enum Wrong {
-    /// A priority outside [`PLAN_PRIORITIES`]; the nearest one was taken.
+    /// A priority outside [`PLAN_PRIORITIES`]; replaced by the nearest one.
     PriorityOutOfRange = 0,
-    /// More protected than the group uses; all of its usage was. The root has no usage of its own.
+    /// More protected than the group's usage; replaced by the usage (the root has none).
     ProtectsTooMuch = 1,
-    /// Less protected than `memory.min` and `memory.low` grant; these were.
+    /// Less protected than `memory.min` and `memory.low` grant; replaced by these.
     ProtectsTooLittle = 2,
-    /// One walk after the other; after [`WALKS_MAX`] there was none.
+    /// Another walk requested after [`WALKS_MAX`]; refused.
     WalksForEver = 3,
-    /// No share for either kind, or one above the whole; the built-in balance was taken.
+    /// A balance with no share, or with a share above the whole; replaced by the built-in one.
     BalanceOfNothing = 4,
-    /// What it spared was all there was: a descent freed nothing, and the next did not ask.
+    /// A descent freed nothing because the policy spared everything; the next one ignored the
+    /// policy.
     Overruled = 5,
 }
 
 impl Wrong {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [Wrong; 6] = [
         Wrong::PriorityOutOfRange,
         Wrong::ProtectsTooMuch,
@@ -56,7 +58,7 @@ impl Wrong {
         Wrong::Overruled,
     ];
 
-    /// The name it is counted under.
+    /// The name under which it is counted.
     pub const fn name(self) -> &'static str {
         match self {
             Wrong::PriorityOutOfRange => "plugin_priority_out_of_range",
@@ -68,7 +70,7 @@ impl Wrong {
         }
     }
 
-    /// Whether it may be the fault of a policy of this kind, `groups` or `pages`.
+    /// Whether a policy of this kind, `groups` or `pages`, can cause it.
     pub fn is_of(self, kind: &str) -> bool {
         match self {
             Wrong::PriorityOutOfRange
@@ -80,20 +82,19 @@ impl Wrong {
         }
     }
 
-    /// One clause about it, for a report.
+    /// One clause for a report.
     pub const fn text(self) -> &'static str {
         match self {
-            Wrong::PriorityOutOfRange => "a priority outside 0..=24; the nearest one was taken",
-            Wrong::ProtectsTooMuch => "more protected than the group uses; its usage was",
-            Wrong::ProtectsTooLittle => "less protected than memory.min and memory.low; these were",
-            Wrong::WalksForEver => "another walk after the fourth; there was none",
-            Wrong::BalanceOfNothing => "a balance that cannot be; the built-in one was taken",
-            Wrong::Overruled => "all that was left was spared; the next descent did not ask",
+            Wrong::PriorityOutOfRange => "a priority outside 0..=24; the nearest was used",
+            Wrong::ProtectsTooMuch => "more protected than the group uses; its usage was used",
+            Wrong::ProtectsTooLittle => "less protected than memory.min and memory.low; these hold",
+            Wrong::WalksForEver => "another walk after the fourth; it was refused",
+            Wrong::BalanceOfNothing => "an impossible balance; the built-in one was used",
+            Wrong::Overruled => "all remaining memory was spared; the next descent did not ask",
         }
     }
 }
 
-/// The plug-ins of one machine.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct InForce {
     pub groups: Option<Named<dyn CloneGroup>>,
@@ -101,7 +102,6 @@ pub(crate) struct InForce {
     wrong: [u64; Wrong::ALL.len()],
 }
 
-/// A policy and the name it was registered under.
 #[derive(Debug)]
 pub(crate) struct Named<P: ?Sized> {
     pub name: String,
@@ -118,14 +118,14 @@ impl InForce {
         self.wrong[wrong as usize] += 1;
     }
 
-    /// What was wrong, and how often.
+    /// The wrong answers and their counts.
     pub fn wrong(&self) -> Vec<(Wrong, u64)> {
         let counts = Wrong::ALL.into_iter().zip(self.wrong);
         counts.filter(|&(_, times)| times > 0).collect()
     }
 }
 
-/// Names and states; without plug-ins nothing. What was wrong decides nothing.
+/// Hashes names and states. Counts of wrong answers affect no decision, so they are left out.
 impl State for InForce {
     fn digest(&self, digest: &mut Digest) {
         let InForce { groups, pages, wrong: _ } = self;

@@ -1,8 +1,9 @@
 //! The slow path of an allocation, as an explicit state.
 //!
-//! Linux: `__alloc_pages_slowpath` (6.1; older ones in slowpath/old.rs). Wake kswapd, try at the min
-//! mark, compact lightly, reclaim, compact, try again, drain, and in the end kill a task. Every stage
-//! may stop and sleep; the state is part of the task's [`Call`](crate::call::Call).
+//! Linux: `__alloc_pages_slowpath` (6.1; older ones in slowpath/old.rs). Wakes kswapd, tries at the
+//! min watermark, compacts lightly, reclaims, compacts, tries again, drains, and finally kills a
+//! task. Every stage may stop and sleep; the state is part of the task's
+//! [`Call`](crate::call::Call).
 
 mod old;
 
@@ -20,34 +21,33 @@ use crate::reclaim::direct::DirectReclaim;
 use crate::units::{Asker, Cpu, NodeId, Order, Pfn, PAGEBLOCK_ORDER, PAGE_ALLOC_COSTLY_ORDER};
 use alloc::boxed::Box;
 
-/// Fruitless reclaims in a row before memory is declared exhausted.
+/// Reclaims in a row without progress before memory is declared exhausted.
 const MAX_RECLAIM_RETRIES: u32 = 16;
 
-/// Compactions in a row that made progress for others only (Linux `MAX_COMPACT_RETRIES`).
+/// Compactions in a row of which other tasks took the result (Linux `MAX_COMPACT_RETRIES`).
 const MAX_COMPACT_RETRIES: u32 = 16;
 
 #[derive(Clone, Debug, State)]
 enum Stage {
-    /// Wake kswapd and try at the min mark.
+    /// Wake kswapd and try at the min watermark.
     Start,
     /// The reserves were too low to reclaim; waited for kswapd.
     Throttled,
-    /// Reclaiming: `reclaim` says how far.
+    /// Reclaiming: the state is in `reclaim`.
     Reclaim,
-    /// Compacting.
     Compact(Box<DirectCompaction>, AfterCompaction),
-    /// Somebody is being killed; try again after a tick.
+    /// The OOM killer is at work; try again after a tick.
     OomWait,
 }
 
-/// What comes if compaction has made no block.
+/// What follows a compaction that made no block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, State)]
 enum AfterCompaction {
     /// Reclaim: this was the light attempt before it.
     Reclaim,
-    /// Judging whether to go on; reclaim before it has made progress or not.
+    /// Decide whether to continue. `progress`: whether the reclaim before it freed pages.
     Judge { progress: bool },
-    /// Nothing: this was the last attempt.
+    /// Fail: this was the last attempt.
     Fail,
 }
 
@@ -65,7 +65,7 @@ pub struct SlowPath {
     compact_result: CompactResult,
     /// The light compaction before the first reclaim is still to come.
     compact_first: bool,
-    /// No step was made.
+    /// No step was made yet.
     is_new: bool,
 }
 
@@ -96,12 +96,10 @@ impl SlowPath {
         matches!(self.stage, Stage::Compact(..))
     }
 
-    /// How large a block is asked for.
     pub(crate) fn order(&self) -> Order {
         self.order
     }
 
-    /// What the request may do.
     pub(crate) fn gfp(&self) -> Gfp {
         self.gfp
     }
@@ -110,8 +108,9 @@ impl SlowPath {
         self.order > PAGE_ALLOC_COSTLY_ORDER
     }
 
-    /// The light compaction has made no block. Whether the request gives up: for huge pages, neither a
-    /// zone that was tried in vain lately nor one that needs much reclaim is worth a fault's time.
+    /// The light compaction made no block. Whether the request gives up: a huge page is not worth a
+    /// fault's time if compaction of the zone was deferred after failures, or skipped because it
+    /// needs much reclaim first.
     fn light_compaction_failed(&mut self, result: CompactResult) -> bool {
         if !self.is_costly() || !self.gfp.has(Gfp::NORETRY) {
             return false;
@@ -122,7 +121,7 @@ impl SlowPath {
 }
 
 impl<O: Owners> Manager<O> {
-    /// Whoever asked does not want the block any more: what its reclaim and its compaction hold goes back.
+    /// The request is abandoned: releases what its reclaim and its compaction hold.
     pub(crate) fn slowpath_given_up(&mut self, state: &SlowPath, asker: Asker, cpu: Cpu) {
         self.slowpath_orphaned(state);
         match &state.stage {
@@ -135,12 +134,12 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// Whoever asked has ended, and its compaction with it: what its reclaim holds goes back.
+    /// The task has ended, and its compaction with it: releases what its reclaim holds.
     pub(crate) fn slowpath_orphaned(&mut self, state: &SlowPath) {
         self.direct_reclaim_given_up(&state.reclaim);
     }
 
-    /// One bounded step. Done: the block, or `None` if there is none to be had.
+    /// One bounded step. `Done`: the block, or `None` if there is none.
     pub(crate) fn slowpath_step(&mut self, state: &mut SlowPath, ctx: &Ctx) -> Step<Option<Pfn>> {
         match &mut state.stage {
             Stage::Start | Stage::OomWait => self.slowpath_start(state, ctx),
@@ -172,13 +171,13 @@ impl<O: Owners> Manager<O> {
             return Step::Done(Some(pfn));
         }
         if self.owners.is_dying(ctx.asker) {
-            // A dying task may dip into the reserves to get out of the way.
+            // A dying task may use the reserves, so that it can exit.
             let flags = AllocFlags { watermark: Watermark::None, ..state.flags };
             return Step::Done(self.try_freelists(state, flags, ctx));
         }
         if !state.gfp.has(Gfp::DIRECT_RECLAIM) {
             if core::mem::take(&mut state.flags.nofragment) && self.config.defrag_mode {
-                // Nothing else can be done for it.
+                // Nothing else helps this request.
                 return Step::Done(self.try_freelists(state, state.flags, ctx));
             }
             return Step::Done(None);
@@ -192,7 +191,7 @@ impl<O: Owners> Manager<O> {
     }
 
     /// Whether a light compaction comes before reclaim: for costly orders, and for small blocks of
-    /// kernel memory, whose kind gets hard to gather.
+    /// kernel memory, because free blocks of that migrate type are hard to form.
     fn compacts_before_reclaim(&self, state: &SlowPath) -> bool {
         let movable = state.gfp.migrate_type() == MigrateType::Movable;
         let any = !movable || self.era.compacts_before_every_reclaim;
@@ -252,7 +251,7 @@ impl<O: Owners> Manager<O> {
             if let Some(pfn) = self.try_freelists(state, state.flags, ctx) {
                 return Step::Done(Some(pfn));
             }
-            // Freed pages may sit in per-CPU sets, or in the reserve for high orders.
+            // Freed pages may be in per-CPU lists, or in the reserve for high orders.
             if !self.era.leaves_cpu_lists {
                 self.unreserve_highatomic(state.gfp, ctx, Force::No);
                 self.lru_add_drain_all();
@@ -302,7 +301,7 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// Neither reclaim nor compaction has brought it: again, somebody's death, or no block.
+    /// Neither reclaim nor compaction made the block: retries, kills a task, or fails.
     fn judge(&mut self, state: &mut SlowPath, progress: bool, ctx: &Ctx) -> Step<Option<Pfn>> {
         if state.gfp.has(Gfp::NORETRY) {
             return self.give_up(state, ctx);
@@ -321,13 +320,13 @@ impl<O: Owners> Manager<O> {
             return Step::Continue;
         }
         if core::mem::take(&mut state.flags.nofragment) {
-            // Mixing kinds comes before killing (Linux 6.15).
+            // Mixing migrate types comes before killing (Linux 6.15).
             return Step::Continue;
         }
         self.may_oom(state, costly, ctx)
     }
 
-    /// No block, unless foreign pageblocks were spared so far.
+    /// Fails, unless foreign pageblocks were avoided so far: then retries with them.
     fn give_up(&mut self, state: &mut SlowPath, ctx: &Ctx) -> Step<Option<Pfn>> {
         if core::mem::take(&mut state.flags.nofragment) {
             return Step::Done(self.try_freelists(state, state.flags, ctx));
@@ -341,7 +340,7 @@ impl<O: Owners> Manager<O> {
             return false;
         }
         match state.compact_result {
-            // There was a block, and somebody else was faster.
+            // There was a block, and another task took it.
             CompactResult::Success => {
                 state.compaction_retries += 1;
                 let most = MAX_COMPACT_RETRIES / if state.is_costly() { 4 } else { 1 };
@@ -352,7 +351,7 @@ impl<O: Owners> Manager<O> {
             CompactResult::Skipped => {
                 return self.is_compaction_worth_reclaim(state.order, state.gfp, ctx);
             }
-            // Nothing was found, or not everywhere: harder.
+            // Nothing was found, or the scan was not complete: try harder.
             CompactResult::Complete
             | CompactResult::Deferred
             | CompactResult::Contended
@@ -405,12 +404,12 @@ impl<O: Owners> Manager<O> {
     }
 
     fn may_oom(&mut self, state: &mut SlowPath, costly: bool, ctx: &Ctx) -> Step<Option<Pfn>> {
-        // Somebody may have freed memory in parallel: one last try, at the high mark.
+        // Memory may have been freed in parallel: one last try, at the high watermark.
         let flags = AllocFlags { watermark: Watermark::High, ..state.flags };
         if let Some(pfn) = self.try_freelists(state, flags, ctx) {
             return Step::Done(Some(pfn));
         }
-        // A huge request, or one that can do without, is nobody's death.
+        // No task is killed for a huge request, or for one that can do without.
         if costly || state.gfp.has(Gfp::RETRY_MAYFAIL) || !O::out_of_memory(self, ROOT, ctx.asker) {
             return Step::Done(None);
         }

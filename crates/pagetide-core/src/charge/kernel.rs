@@ -1,12 +1,12 @@
-//! Charging groups for kernel memory: pages of slabs, and page tables.
+//! Charging groups for kernel memory: slab pages and page tables.
 //!
-//! Linux: `obj_cgroup_charge_pages`, `memcg_account_kmem` (6.1), `__memcg_kmem_charge` (5.5). Such
-//! pages count in a group's memory and once more in its kernel memory (`memory.kmem.usage_in_bytes`,
-//! `kernel` in memory.stat), which has a limit of its own in version 1. A charge that meets this limit
+//! Linux: `obj_cgroup_charge_pages`, `memcg_account_kmem` (6.1), `__memcg_kmem_charge` (5.5). These
+//! pages count in a group's memory and also in its kernel memory (`memory.kmem.usage_in_bytes`,
+//! `kernel` in memory.stat), which has its own limit in version 1. A charge that meets this limit
 //! reclaims nothing.
 //!
-//! Invariant: `kernel_pages` of a group are the pages charged to it for slabs. Its kernel counter has
-//! these, its page tables, and both of the groups below.
+//! Invariant: `kernel_pages` of a group are the pages charged to it for slabs. Its kernel counter
+//! has these pages, its page tables, and the counters of its children.
 
 use super::Uncharged;
 use crate::ctx::Ctx;
@@ -18,10 +18,7 @@ use crate::slab::allocate::SlabLack;
 use crate::units::{Cpu, MemcgId};
 
 impl<O: Owners> Manager<O> {
-    /// Charges a group for pages of slabs.
-    ///
-    /// # Errors
-    /// What there is no room for.
+    /// Charges a group for slab pages. The error names what is missing.
     pub(crate) fn charge_kernel_pages(
         &mut self,
         ctx: &Ctx,
@@ -41,7 +38,8 @@ impl<O: Owners> Manager<O> {
         Ok(())
     }
 
-    /// Puts pages into the CPU's stock whatever the limits say, for who cannot wait (Linux `__GFP_NOFAIL`).
+    /// Puts pages into the CPU's stock regardless of limits, for callers that cannot wait (Linux
+    /// `__GFP_NOFAIL`).
     pub(crate) fn force_charge(&mut self, cpu: Cpu, memcg: MemcgId, nr: u64) {
         if memcg != ROOT {
             self.change_usage(memcg, nr as i64);
@@ -49,7 +47,7 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// Charges a group for pages of slabs whatever the limits say.
+    /// Charges a group for slab pages regardless of limits.
     pub(crate) fn force_charge_kernel_pages(&mut self, memcg: MemcgId, nr: u64) {
         if memcg != ROOT {
             self.change_usage(memcg, nr as i64);
@@ -57,7 +55,7 @@ impl<O: Owners> Manager<O> {
         self.account_kernel_pages(memcg, nr as i64);
     }
 
-    /// Takes pages of slabs off a group's bill, not through a stock.
+    /// Uncharges slab pages from a group, bypassing the stock.
     pub(crate) fn uncharge_kernel_pages(&mut self, memcg: MemcgId, nr: u64) {
         self.account_kernel_pages(memcg, -(nr as i64));
         if memcg != ROOT {
@@ -65,7 +63,7 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// Counts pages of slabs that a group pays for (Linux `memcg_account_kmem`).
+    /// Counts slab pages charged to a group (Linux `memcg_account_kmem`).
     pub(crate) fn account_kernel_pages(&mut self, memcg: MemcgId, change: i64) {
         let pages = &mut self.memcgs[memcg.idx()].kernel_pages;
         debug_assert!(*pages as i64 + change >= 0, "{memcg:?} has {pages} pages of slabs");
@@ -73,9 +71,8 @@ impl<O: Owners> Manager<O> {
         self.change_kmem(memcg, change);
     }
 
-    /// Changes the counter of kernel memory of a group and of those above.
     pub(crate) fn change_kmem(&mut self, memcg: MemcgId, change: i64) {
-        // The root's own pages are counted nowhere.
+        // The root's own pages are not counted.
         let mut at = if memcg == ROOT { MemcgId::NONE } else { memcg };
         while at.is_some() {
             let group = &mut self.memcgs[at.idx()];
@@ -86,7 +83,7 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// The group on the path to the root whose limit of kernel memory is in the way.
+    /// The group on the path to the root with a kernel-memory limit that leaves no room.
     fn over_kernel_limit(&self, memcg: MemcgId, nr: u64) -> Option<MemcgId> {
         let mut at = if memcg == ROOT { MemcgId::NONE } else { memcg };
         while at.is_some() {

@@ -1,9 +1,9 @@
-//! The events that are counted for each group.
+//! Event counters of a group.
 //!
-//! Linux: `memcg_vm_event_stat`, `struct memcg_vmstats` (mm/memcontrol.c, 6.1). A group counts some of the
-//! machine's events, under the same names. [`COUNTED`] is the only list of these events: memory.stat,
-//! records, digests and the comparison with a kernel follow it. A new counter is a line in that list, and a
-//! call of [`MemcgEvents::add`] in the place where the event happens.
+//! Linux: `memcg_vm_event_stat`, `struct memcg_vmstats` (mm/memcontrol.c, 6.1). A group counts some
+//! of the machine's events, under the same names. [`COUNTED`] is the only list of these events:
+//! memory.stat, records, digests and the comparison with a kernel follow it. A new counter needs a
+//! line in that list and a call of [`MemcgEvents::add`] where the event happens.
 //!
 //! Invariant: [`COUNTED`] has each event once.
 
@@ -11,7 +11,7 @@ use crate::digest::State;
 use crate::vmstat::Event;
 use alloc::vec::Vec;
 
-/// Events that are counted for groups, in the order of memory.stat.
+/// Events counted for groups, in the order of memory.stat.
 pub const COUNTED: &[Event] = &[
     Event::WorkingsetRefaultAnon,
     Event::WorkingsetRefaultFile,
@@ -33,13 +33,13 @@ pub const COUNTED: &[Event] = &[
     Event::ThpCollapseAlloc,
 ];
 
-/// Sums over reclaimers, which memory.stat has in front of their parts.
+/// Sums over reclaimers; memory.stat prints each before its parts.
 const SUMS: [(&str, [Event; 2]); 2] = [
     ("pgscan", [Event::PgscanKswapd, Event::PgscanDirect]),
     ("pgsteal", [Event::PgstealKswapd, Event::PgstealDirect]),
 ];
 
-/// Place of each event among those of [`COUNTED`] (Linux `memcg_events_index`).
+/// Index of each event in [`COUNTED`] (Linux `memcg_events_index`).
 const PLACES: [Option<u8>; Event::COUNT] = {
     let mut places = [None; Event::COUNT];
     let mut at = 0;
@@ -53,7 +53,7 @@ const PLACES: [Option<u8>; Event::COUNT] = {
 const fn place(event: Event) -> usize {
     match PLACES[event as usize] {
         Some(place) => place as usize,
-        None => panic!("the event is not among those that groups count"),
+        None => panic!("groups do not count this event"),
     }
 }
 
@@ -64,7 +64,7 @@ pub struct MemcgEvents {
 }
 
 impl MemcgEvents {
-    /// Counts `n` events, of a kind in [`COUNTED`].
+    /// Counts `n` events of a kind in [`COUNTED`].
     #[inline]
     pub(crate) fn add(&mut self, event: Event, n: u64) {
         self.counts[place(event)] += n;
@@ -75,19 +75,19 @@ impl MemcgEvents {
         self.add(event, 1);
     }
 
-    /// How many there were; none of what is not in [`COUNTED`].
+    /// Number of events; 0 for events that are not in [`COUNTED`].
     pub fn get(&self, event: Event) -> u64 {
         PLACES[event as usize].map_or(0, |place| self.counts[usize::from(place)])
     }
 
-    /// Adds another group's counts.
+    /// Adds the counts of another group.
     pub fn add_all(&mut self, other: &MemcgEvents) {
         for (count, other) in self.counts.iter_mut().zip(other.counts) {
             *count += other;
         }
     }
 
-    /// Name and count of each, as memory.stat has them, with its sums over reclaimers.
+    /// Name and count of each event as in memory.stat, with the sums over reclaimers.
     pub fn rows(&self) -> Vec<(&'static str, u64)> {
         let first = SUMS.map(|(_, [first, _])| first);
         let mut rows = Vec::with_capacity(COUNTED.len() + SUMS.len());

@@ -1,8 +1,8 @@
-//! The tree of groups: making and removing them, walking over them, and passing the pages of a removed
-//! group to its parent.
+//! The tree of groups: creation, removal, walks, and the move of a removed group's pages to its
+//! parent.
 //!
-//! Linux: `mem_cgroup_css_alloc`, `mem_cgroup_css_offline` (mm/memcontrol.c), `css_next_descendant_pre`
-//! (kernel/cgroup/cgroup.c, 6.1).
+//! Linux: `mem_cgroup_css_alloc`, `mem_cgroup_css_offline` (mm/memcontrol.c),
+//! `css_next_descendant_pre` (kernel/cgroup/cgroup.c, 6.1).
 
 use super::{Memcg, MemcgEvents, MemoryEvent, Position, Within, ROOT};
 use crate::config::SlabAccounting;
@@ -19,8 +19,9 @@ impl<O: Owners> Manager<O> {
     /// Adds a group under `parent` (mkdir).
     ///
     /// # Errors
-    /// ENOENT if there is no such parent, ENOSPC if there are 65534 groups already, or 65535 that have or
-    /// had objects which are still there.
+    ///
+    /// ENOENT if the parent does not exist; ENOSPC if there are 65534 groups already, or 65535
+    /// groups that have objects or had objects which still exist.
     pub fn create_memcg(&mut self, name: String, parent: MemcgId) -> Result<MemcgId, Errno> {
         if !self.memcg_is_online(parent) {
             return Err(Errno::Enoent);
@@ -63,10 +64,11 @@ impl<O: Owners> Manager<O> {
         Ok(id)
     }
 
-    /// Removes a group (rmdir). What it holds goes to its parent.
+    /// Removes a group (rmdir). Its pages, slots and counts go to its parent.
     ///
     /// # Errors
-    /// EBUSY if it has tasks or groups of its own, or is the root; ENOENT if there is none.
+    ///
+    /// EBUSY if it has tasks or children, or is the root; ENOENT if it does not exist.
     pub fn remove_memcg(&mut self, id: MemcgId) -> Result<Effects<'_>, Errno> {
         if !self.memcg_is_online(id) {
             return Err(Errno::Enoent);
@@ -82,7 +84,7 @@ impl<O: Owners> Manager<O> {
         self.lru_add_drain_all();
         self.reparent_lists(id, parent);
         self.reparent_tables(id, parent);
-        // Of slots whose pages are in memory the counter may know nothing.
+        // The counter may not include slots of pages that are in memory.
         if self.memcgs[id.idx()].swap.usage > 0
             || self.era.counts_memory_and_swap && self.swap.used() > 0
         {
@@ -99,8 +101,8 @@ impl<O: Owners> Manager<O> {
         Ok(self.hand_out())
     }
 
-    /// Objects and their charges go to the parent, unless caches of the group's own keep them; then they
-    /// keep the group as well. What went is off the group's counters.
+    /// Moves objects and their charges to the parent, unless the group's own caches hold them; the
+    /// caches then keep the group, too. Returns what was uncharged from the group's counters.
     fn reparent_kernel_memory(&mut self, id: MemcgId, parent: MemcgId) {
         self.reparent_cached(id, parent);
         let keeps = match self.slabs.accounting {
@@ -122,7 +124,7 @@ impl<O: Owners> Manager<O> {
             let pages = core::mem::take(&mut self.memcgs[id.idx()].kernel_pages);
             self.memcgs[parent.idx()].kernel_pages += pages;
         }
-        // What dying groups below it have stays where it is.
+        // Memory of dying children stays where it is.
         let kept = self.memcgs[id.idx()].kernel_pages
             + self.children(id).map(|child| child.memory.usage).sum::<u64>();
         let group = &mut self.memcgs[id.idx()];
@@ -130,7 +132,7 @@ impl<O: Owners> Manager<O> {
         let kmem = core::mem::replace(&mut group.kmem.usage, kept) - kept;
         let swap = core::mem::take(&mut group.swap.usage);
         if parent == ROOT {
-            // The root's own pages and slots are charged to nobody.
+            // The root's own pages and slots are not charged.
             let root = &mut self.memcgs[ROOT.idx()];
             root.memory.usage -= memory;
             root.kmem.usage -= kmem;
@@ -138,7 +140,6 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// The groups right below one.
     fn children(&self, id: MemcgId) -> impl Iterator<Item = &Memcg> {
         let first = self.memcgs[id.idx()].first_child;
         core::iter::successors(self.memcgs.get(first.idx()), |child| {
@@ -146,7 +147,7 @@ impl<O: Owners> Manager<O> {
         })
     }
 
-    /// A removed group that nothing holds any more is gone: its id may be used again.
+    /// Releases the id of a removed group that nothing holds.
     pub(crate) fn release_memcg_if_unused(&mut self, id: MemcgId) {
         let group = &self.memcgs[id.idx()];
         if !group.dying || !group.clones.is_empty() || group.first_child.is_some() {
@@ -184,7 +185,7 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// Hands the pages on a group's lists to its parent, as the parent's next to be reclaimed.
+    /// Moves the pages on a group's lists to the tails of its parent's lists.
     fn reparent_lists(&mut self, id: MemcgId, parent: MemcgId) {
         for node in 0..self.nodes.len() {
             for lru in Lru::EVICTABLE.into_iter().chain([Lru::Unevictable]) {
@@ -198,8 +199,8 @@ impl<O: Owners> Manager<O> {
                     lruvec.remove(pages, pfn, lru);
                     pages[pfn.idx()].memcg = parent;
                     let nr = pages[pfn.idx()].nr_pages();
-                    // The parent's sum over its subtree has them already; a group that its caches
-                    // hold is met in walks and must not count them still.
+                    // The parent's subtree sum already includes them; a group that its caches hold
+                    // is visited by walks and must not count them.
                     lruvec.subtree[lru as usize] -= nr;
                     self.memcgs[parent.idx()].lruvecs[node].add_tail(pages, pfn);
                     self.memcgs[id.idx()].charged -= nr;
@@ -207,7 +208,7 @@ impl<O: Owners> Manager<O> {
                 }
             }
         }
-        // Pages that compaction has off their lists belong to whoever they will come back to.
+        // Pages isolated by compaction will return to the parent's lists.
         for (pfn, _) in self.compactions.in_flight() {
             let page = &mut self.mem.pages[pfn.idx()];
             if page.memcg == id {
@@ -218,7 +219,7 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// Page tables of a task that moved away stay charged where they were made.
+    /// Page tables of tasks that moved away stay charged here until the group is removed.
     fn reparent_tables(&mut self, id: MemcgId, parent: MemcgId) {
         if self.memcgs[id.idx()].charged == 0 {
             return;
@@ -234,17 +235,17 @@ impl<O: Owners> Manager<O> {
         });
     }
 
-    /// Whether there is such a group.
+    /// Whether the group exists and was not removed.
     pub fn memcg_is_online(&self, id: MemcgId) -> bool {
         self.memcgs.get(id.idx()).is_some_and(|memcg| memcg.online)
     }
 
-    /// Ids of the groups that are there, in the order of a walk over the tree, the root first.
+    /// Ids of all groups in walk order, the root first.
     pub fn memcg_ids(&self) -> impl Iterator<Item = MemcgId> + '_ {
         core::iter::successors(Some(ROOT), |&id| self.next_memcg(ROOT, id))
     }
 
-    /// The group after `at` in a walk over `root` and what is below it, parents first (Linux
+    /// The group after `at` in a walk over `root` and its descendants, parents first (Linux
     /// `css_next_descendant_pre`).
     pub(crate) fn next_memcg(&self, root: MemcgId, at: MemcgId) -> Option<MemcgId> {
         let child = self.memcgs[at.idx()].first_child;
@@ -262,12 +263,12 @@ impl<O: Owners> Manager<O> {
         None
     }
 
-    /// Whether `memcg` is `ancestor` or below it.
+    /// Whether `memcg` is `ancestor` or its descendant.
     pub(crate) fn is_descendant(&self, memcg: MemcgId, ancestor: MemcgId) -> bool {
         Within::new(&self.memcgs, Some(ancestor)).contains(|| memcg)
     }
 
-    /// Groups below one, and removed groups below it that still exist (cgroup.stat).
+    /// Descendants of a group, and removed descendants that still exist (cgroup.stat).
     pub fn nr_descendants(&self, memcg: MemcgId) -> (u64, u64) {
         let (mut living, mut dying) = (0, 0);
         let mut at = Some(memcg).filter(|id| id.idx() < self.memcgs.len());
@@ -280,25 +281,24 @@ impl<O: Owners> Manager<O> {
         (living, dying)
     }
 
-    /// A position at a group that is there now.
     pub(crate) fn position_of(&self, id: MemcgId) -> Position {
         Position { id, generation: self.memcgs[id.idx()].generation }
     }
 
-    /// The group of a position, unless it was removed meanwhile.
+    /// The group of a position, unless it was removed.
     pub(crate) fn at_position(&self, position: Position) -> Option<MemcgId> {
         let group = &self.memcgs[position.id.idx()];
         (group.online && group.generation == position.generation).then_some(position.id)
     }
 
-    /// The same for a walk, which meets removed groups as long as their caches hold them.
+    /// The same for a walk, which visits removed groups as long as their caches hold them.
     pub(crate) fn at_position_in_walk(&self, position: Position) -> Option<MemcgId> {
         let group = &self.memcgs[position.id.idx()];
         let exists = group.online || group.dying;
         (exists && group.generation == position.generation).then_some(position.id)
     }
 
-    /// Walks that remember their place start anew if they remember a group that goes (Linux
+    /// Resets saved walk positions at a group that is removed (Linux
     /// `invalidate_reclaim_iterators`).
     fn forget_positions(&mut self, id: MemcgId) {
         let mut at = id;
@@ -318,7 +318,8 @@ impl<O: Owners> Manager<O> {
         self.memcgs[memcg.idx()].swappiness.unwrap_or(self.config.swappiness)
     }
 
-    /// Slots that a group may still take (Linux `mem_cgroup_get_nr_swap_pages`). Version 1 has no limit of swap alone.
+    /// Slots that a group may still use (Linux `mem_cgroup_get_nr_swap_pages`). Version 1 has no
+    /// limit of swap alone.
     pub(crate) fn memcg_swap_left(&self, memcg: MemcgId) -> u64 {
         let mut left = u64::from(self.swap.free());
         if self.era.counts_memory_and_swap {
@@ -332,7 +333,7 @@ impl<O: Owners> Manager<O> {
         left
     }
 
-    /// Counts an event of memory.events in a group and those above.
+    /// Counts an event of memory.events in a group and its ancestors.
     pub(crate) fn memory_event(&mut self, memcg: MemcgId, event: MemoryEvent) {
         self.memcgs[memcg.idx()].memory_events_local[event as usize] += 1;
         let mut at = memcg;
@@ -342,7 +343,7 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// Counters of a group and everything below it, removed groups included (memory.stat).
+    /// Counters of a group and its descendants, removed groups included (memory.stat).
     pub fn memcg_events(&self, memcg: MemcgId) -> MemcgEvents {
         let mut sum = MemcgEvents::default();
         let mut at = Some(memcg).filter(|id| id.idx() < self.memcgs.len());
@@ -354,7 +355,6 @@ impl<O: Owners> Manager<O> {
         sum
     }
 
-    /// Sizes of a group's lists on a node.
     pub(crate) fn lruvec(&self, memcg: MemcgId, node: NodeId) -> &Lruvec {
         &self.memcgs[memcg.idx()].lruvecs[node.idx()]
     }

@@ -1,7 +1,8 @@
-//! A policy that decides from which groups memory is reclaimed, and the facts for its decision.
+//! Group policies: from which groups reclaim takes memory, and the facts for the decision.
 //!
-//! Linux has no such hook: the rules stand in `shrink_node_memcgs` (mm/vmscan.c), or were patches to it. A
-//! walk over the groups of a node asks the policy once for each group that it reaches, parents first.
+//! Linux has no such hook: its rules are in `shrink_node_memcgs` (mm/vmscan.c), or were patches to
+//! it. A walk over the groups of a node asks the policy once for each group that it reaches,
+//! parents first.
 //!
 //! Invariant: a policy reads the machine; it changes only its plan and its own state.
 
@@ -18,54 +19,54 @@ use crate::vmstat::Event;
 use core::fmt;
 use core::ops::RangeInclusive;
 
-/// Priorities that a plan may have.
+/// Valid priorities of a plan.
 pub const PLAN_PRIORITIES: RangeInclusive<i8> = 0..=24;
 
-/// Walks over a node's groups that one pass makes for a policy's sake.
+/// Most walks over a node's groups in one pass.
 pub const WALKS_MAX: u32 = 4;
 
-/// A policy of who is reclaimed from.
+/// A policy that decides from which groups to reclaim.
 pub trait GroupPolicy: fmt::Debug + Send + Sync {
-    /// Changes the plan for one group. It has what the built-in rules say. Not called for a group that they
-    /// skip, nor in a machine that has only the root.
+    /// Changes the plan for one group. On entry it is the plan of the built-in rules. Not called
+    /// for a group that they skip, nor in a machine that has only the root.
     fn plan(&mut self, visit: &Visit<'_>, plan: &mut Plan);
 
-    /// Whether, after this walk, everybody is to be visited once more, before the priority falls. There are at
-    /// most [`WALKS_MAX`] walks in all.
+    /// Whether to visit all groups once more after this walk, before the priority falls. There are
+    /// at most [`WALKS_MAX`] walks in total.
     fn another_walk(&mut self, _walk: &Walk) -> bool {
         false
     }
 
-    /// Mixes in all state that a later answer can depend on. A policy without state has nothing to do.
+    /// Hashes all state that a later answer can depend on. A policy without state hashes nothing.
     fn digest(&self, digest: &mut Digest);
 }
 
-/// What to do with a group.
+/// What reclaim does with a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// Leave it alone this time.
+    /// Skip the group this time.
     pub skip: bool,
-    /// Look at `list >> priority` pages of each list.
+    /// Scan `list >> priority` pages of each list.
     pub priority: i8,
-    /// Pages of the group's usage that pressure does not count.
+    /// Pages of the group's usage that are protected from pressure.
     pub protected: u64,
 }
 
-/// A group that a walk has come to.
+/// A group that a walk has reached.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Visit<'m> {
     /// The group.
     pub group: GroupView<'m>,
-    /// The group that reclaim is about: the root, if the machine is short.
+    /// The group that is short of memory: the root if the machine is.
     pub target: GroupView<'m>,
-    /// Whether `target` met a limit of its own; otherwise the machine is short.
+    /// Whether `target` met its own limit; otherwise the machine is short.
     pub is_for_limit: bool,
-    /// Who reclaims.
+    /// The reclaimer.
     pub reclaimer: Reclaimer,
-    /// The reclaimer's own priority: 12 is gentle, 0 is everything.
+    /// The reclaimer's own priority: 12 is gentle, 0 scans everything.
     pub priority: i8,
-    /// Number of the walk over the groups within this pass over the node, from 0.
+    /// Number of the walk within this pass over the node, from 0.
     pub walk: u32,
     /// Pages wanted.
     pub nr_to_reclaim: u64,
@@ -77,9 +78,9 @@ pub struct Visit<'m> {
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Walk {
-    /// Its number within the pass over the node, from 0.
+    /// Number of the walk within the pass over the node, from 0.
     pub number: u32,
-    /// Pages that it looked at.
+    /// Pages scanned by the walk.
     pub scanned: u64,
     /// Pages wanted.
     pub nr_to_reclaim: u64,
@@ -130,17 +131,17 @@ impl<'m> GroupView<'m> {
         self.id
     }
 
-    /// A number that no other group ever has: ids are used again.
+    /// A number that no other group ever has (ids are reused).
     pub fn key(self) -> u64 {
         u64::from(self.group().generation) << 16 | u64::from(self.id.0)
     }
 
-    /// Its name, without its parents'.
+    /// Its name, without the path.
     pub fn name(self) -> &'m str {
         &self.group().name
     }
 
-    /// The group above; the root has none.
+    /// The parent; the root has none.
     pub fn parent(self) -> Option<GroupView<'m>> {
         let parent = self.group().parent;
         parent.is_some().then(|| self.of.view(parent))
@@ -151,27 +152,27 @@ impl<'m> GroupView<'m> {
         self.id == ROOT
     }
 
-    /// The group itself and those above it, up to the root.
+    /// The group and its ancestors, up to the root.
     pub fn path(self) -> impl Iterator<Item = GroupView<'m>> {
         core::iter::successors(Some(self), |at| at.parent())
     }
 
-    /// The node whose lists are reclaimed.
+    /// The node being reclaimed.
     pub fn node(self) -> NodeId {
         self.of.node
     }
 
-    /// Memory in use, groups below included. The root is not charged for its own pages.
+    /// Memory in use, descendants included. The root's own pages are not charged.
     pub fn usage(self) -> u64 {
         self.group().memory.usage
     }
 
-    /// `memory.max`, if it is limited.
+    /// `memory.max`; `None`: unlimited.
     pub fn max(self) -> Option<u64> {
         limit(self.group().memory.max)
     }
 
-    /// `memory.high`, if it is limited.
+    /// `memory.high`; `None`: unlimited.
     pub fn high(self) -> Option<u64> {
         limit(self.group().memory.high)
     }
@@ -186,12 +187,12 @@ impl<'m> GroupView<'m> {
         self.group().memory.low
     }
 
-    /// What `memory.min` and `memory.low` come to in this reclaim, after what the groups above grant.
+    /// Effective `memory.min` and `memory.low` in this reclaim, as the ancestors grant them.
     pub fn protection(self) -> (u64, u64) {
         (self.group().memory.emin, self.group().memory.elow)
     }
 
-    /// `memory.soft_limit_in_bytes`, if it is limited.
+    /// `memory.soft_limit_in_bytes`; `None`: unlimited.
     pub fn soft_limit(self) -> Option<u64> {
         limit(self.group().soft_limit)
     }
@@ -216,13 +217,13 @@ impl<'m> GroupView<'m> {
         }
     }
 
-    /// Swap slots charged, groups below included (`memory.swap.current`): those in use, in version 1 without those
-    /// whose page is in memory.
+    /// Swap slots charged, descendants included (`memory.swap.current`): all in use; in version 1
+    /// without those of pages that are in memory.
     pub fn swap_usage(self) -> u64 {
         self.group().swap.usage
     }
 
-    /// Swappiness that counts for it.
+    /// Effective swappiness.
     pub fn swappiness(self) -> u32 {
         self.group().swappiness.unwrap_or(self.of.config.swappiness)
     }
@@ -232,12 +233,12 @@ impl<'m> GroupView<'m> {
         self.group().nr_tasks
     }
 
-    /// Pages on one of its own lists on this node.
+    /// Pages on one of the group's own lists on this node.
     pub fn list(self, lru: Lru) -> u64 {
         self.lruvec().size(lru)
     }
 
-    /// Pages on a list here and in the groups below, on this node.
+    /// Pages on a list of the group and its descendants, on this node.
     pub fn list_below(self, lru: Lru) -> u64 {
         if self.is_root() {
             return self.of.nodes[self.of.node.idx()].stats[lru as usize];
@@ -249,27 +250,27 @@ impl<'m> GroupView<'m> {
         self.group().events.get(event)
     }
 
-    /// Page faults of its own tasks so far.
+    /// Page faults of the group's own tasks so far.
     pub fn faults(self) -> u64 {
         self.count(Event::Pgfault)
     }
 
-    /// Faults of its own tasks that had to read.
+    /// Faults of the group's own tasks that had to read.
     pub fn major_faults(self) -> u64 {
         self.count(Event::Pgmajfault)
     }
 
-    /// Its own pages that came back after they had been reclaimed, anonymous and file.
+    /// The group's own pages that were reclaimed and came back: anonymous, file.
     pub fn refaults(self) -> [u64; 2] {
         [Event::WorkingsetRefaultAnon, Event::WorkingsetRefaultFile].map(|event| self.count(event))
     }
 
-    /// Its own pages that reclaim has looked at.
+    /// The group's own pages that reclaim has scanned.
     pub fn scanned(self) -> u64 {
         self.count(Event::PgscanKswapd) + self.count(Event::PgscanDirect)
     }
 
-    /// Its own pages that reclaim has freed.
+    /// The group's own pages that reclaim has freed.
     pub fn reclaimed(self) -> u64 {
         self.count(Event::PgstealKswapd) + self.count(Event::PgstealDirect)
     }

@@ -1,13 +1,13 @@
-//! A policy that decides how pages age, and the facts for its decision.
+//! Page policies: how pages age, and the facts for the decision.
 //!
-//! Linux: `folio_check_references`, `shrink_active_list`, `folio_mark_accessed`, `workingset_refault`,
-//! `inactive_is_low` and `get_scan_count` (6.1) each answer one of these questions. Here each question
-//! contains the kernel's answer as `linux` (with an older variant of policy `lru`, the answer of that
-//! kernel). A policy that has no opinion on a question returns that answer; the default methods of the trait
-//! do so.
+//! Linux: `folio_check_references`, `shrink_active_list`, `folio_mark_accessed`,
+//! `workingset_refault`, `inactive_is_low` and `get_scan_count` (6.1) each answer one of these
+//! questions. Each question contains the kernel's answer as `linux` (with an older variant of
+//! policy `lru`, the answer of that kernel). A policy without an opinion returns that answer, as
+//! the default methods of the trait do.
 //!
-//! An access through a mapping does not ask the policy: the processor sets a bit, and reclaim finds the bit
-//! later.
+//! An access through a mapping does not ask the policy: the processor sets a bit, and reclaim finds
+//! the bit later.
 //!
 //! Invariant: a policy reads the machine; it changes only the mark of a page and its own state.
 
@@ -16,57 +16,57 @@ use crate::digest::Digest;
 use crate::units::Pfn;
 use core::fmt;
 
-/// A policy of how pages age.
+/// A policy that decides how pages age.
 pub trait PagePolicy: fmt::Debug + Send + Sync {
-    /// A page has come to memory: where does it begin? `page.refault` says whether it was there before. Its mark
-    /// is 0.
+    /// The list of a new page in memory. `page.refault` says whether it was in memory before. Its
+    /// mark is 0.
     fn on_new(&mut self, _page: &mut PageView<'_>, linux: Start) -> Start {
         linux
     }
 
-    /// A page was read or written by a system call, or its mapping went away after an access: is it activated?
-    /// One that is active already, or unevictable, stays what it is.
+    /// Whether to activate a page that a system call read or wrote, or that was accessed through a
+    /// mapping removed now. A page that is active or unevictable does not change.
     fn on_referenced(&mut self, _page: &mut PageView<'_>, linux: bool) -> bool {
         linux
     }
 
-    /// A page has come to the end of its inactive list: what becomes of it?
+    /// What to do with a page at the end of its inactive list.
     fn judge(&mut self, _page: &mut PageView<'_>, linux: Judged) -> Judged {
         linux
     }
 
-    /// A page has come to the end of its active list: does it stay active? Otherwise it begins again as an
-    /// inactive one.
+    /// Whether a page at the end of its active list stays active. Otherwise it goes to the head of
+    /// the inactive list.
     fn stays_active(&mut self, _page: &mut PageView<'_>, linux: bool) -> bool {
         linux
     }
 
-    /// Whether the inactive list of a kind has become so short that its active list is to be looked at.
+    /// Whether the inactive list of a kind is so short that reclaim scans its active list.
     fn inactive_is_low(&self, _sizes: &ListSizes, linux: bool) -> bool {
         linux
     }
 
-    /// How anonymous memory and page cache share the pressure on one group. Not asked when nothing could be
-    /// swapped.
+    /// How anonymous memory and page cache share the pressure on one group. Not asked if nothing
+    /// can be swapped.
     fn balance(&mut self, _pressure: &Pressure<'_>, linux: Balance) -> Balance {
         linux
     }
 
-    /// Mixes in all state that a later answer can depend on, marks excepted. A policy without state of its own
-    /// has nothing to do.
+    /// Hashes all state that a later answer can depend on, except marks. A policy without state
+    /// hashes nothing.
     fn digest(&self, digest: &mut Digest);
 }
 
-/// Facts about a page. A huge page is one page here.
+/// Facts about a page. A huge page counts as one page here.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct PageView<'m> {
-    /// The policy's own number for this page, kept with it until it leaves memory. It begins as 0, moves with the
-    /// page, and is part of the machine's digest.
+    /// The policy's own number for this page, kept until the page leaves memory. It is 0 at first,
+    /// moves with the page, and is part of the machine's digest.
     pub mark: u8,
-    /// Where it is.
+    /// Its frame.
     pub frame: Pfn,
-    /// The group that pays for it.
+    /// The group that is charged for it.
     pub group: GroupView<'m>,
     /// Page cache; otherwise anonymous memory.
     pub is_file: bool,
@@ -74,50 +74,51 @@ pub struct PageView<'m> {
     pub is_active: bool,
     /// 1, or 512 of a huge page.
     pub nr_pages: u64,
-    /// Mappings of it.
+    /// Number of mappings.
     pub mapcount: u16,
-    /// Mappings through which it was used since reclaim last looked. Known to [`PagePolicy::judge`] and
-    /// [`PagePolicy::stays_active`].
+    /// Mappings through which it was used since reclaim last looked. Set for [`PagePolicy::judge`]
+    /// and [`PagePolicy::stays_active`].
     pub nr_references: u32,
-    /// One of these may be executed from.
+    /// One of these mappings is executable.
     pub executable: bool,
-    /// It had been found referenced before (Linux `PG_referenced`).
+    /// An earlier scan found it referenced (Linux `PG_referenced`).
     pub referenced: bool,
-    /// To be written before it can go.
+    /// Must be written before it can be freed.
     pub dirty: bool,
     /// It was active when it was deactivated or reclaimed (Linux `PG_workingset`).
     pub workingset: bool,
-    /// It was reclaimed and has come back. Known to [`PagePolicy::on_new`].
+    /// Set if it was reclaimed and has come back. For [`PagePolicy::on_new`].
     pub refault: Option<Refault>,
 }
 
-/// What a shadow tells of a page that came back (Linux mm/workingset.c).
+/// Data from the shadow entry of a page that came back (Linux mm/workingset.c).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Refault {
     /// Pages that were reclaimed or activated while it was gone.
     pub distance: u64,
-    /// Pages that it competes with: it would have stayed, had all of them been its kind's inactive list.
+    /// Pages that it competes with. With a distance of at most this it would have stayed if all of
+    /// them were its kind's inactive list.
     pub workingset_size: u64,
-    /// It was active when it went.
+    /// It was active when it was reclaimed.
     pub workingset: bool,
 }
 
-/// Where a page begins.
+/// First list of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
-    /// At the head of its inactive list.
+    /// Head of the inactive list.
     Inactive,
-    /// At the head of its active list.
+    /// Head of the active list.
     Active,
 }
 
-/// What becomes of a page at the end of its inactive list (Linux `enum folio_references`).
+/// What happens to a page at the end of its inactive list (Linux `enum folio_references`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Judged {
-    /// It goes: freed, or written first.
+    /// Reclaimed: freed, or written first.
     Reclaim,
-    /// It goes if it need not be written.
+    /// Reclaimed if it need not be written.
     ReclaimClean,
     /// Back to the head of the inactive list.
     Keep,
@@ -125,7 +126,8 @@ pub enum Judged {
     Activate,
 }
 
-/// Lists of one kind: of a group and those below it on one node, of the root the node's.
+/// Sizes of the lists of one kind on one node: of a group and its descendants, or the node's for
+/// the root.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct ListSizes {
@@ -137,48 +139,48 @@ pub struct ListSizes {
     pub active: u64,
 }
 
-/// What the balance is decided by.
+/// Inputs of the balance decision.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Pressure<'m> {
-    /// The group whose lists are to be reclaimed.
+    /// The group being reclaimed.
     pub group: GroupView<'m>,
-    /// Priority of its plan.
+    /// Priority of the group's plan.
     pub priority: i8,
-    /// Swappiness that counts for it.
+    /// Effective swappiness.
     pub swappiness: u32,
-    /// Cost of reclaiming anonymous pages lately, decayed (Linux `anon_cost`).
+    /// Recent cost of reclaiming anonymous pages, decayed (Linux `anon_cost`).
     pub anon_cost: u64,
-    /// Cost of reclaiming file pages lately, decayed.
+    /// Recent cost of reclaiming file pages, decayed.
     pub file_cost: u64,
-    /// There is cold page cache enough (Linux `cache_trim_mode`).
+    /// Enough cold page cache (Linux `cache_trim_mode`).
     pub cache_trim_mode: bool,
-    /// There is hardly any page cache left (Linux `file_is_tiny`).
+    /// Hardly any page cache left (Linux `file_is_tiny`).
     pub file_is_tiny: bool,
 }
 
-/// How the pressure is shared.
+/// How anonymous memory and page cache share the pressure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Balance {
-    /// Both kinds feel all of it.
+    /// Both kinds get all of it.
     Equal,
-    /// Each kind feels this share of it.
+    /// Each kind gets a share.
     Fract {
-        /// Of anonymous memory.
+        /// Share of anonymous memory.
         anon: u64,
-        /// Of page cache.
+        /// Share of page cache.
         file: u64,
         /// The whole.
         denominator: u64,
     },
-    /// Anonymous memory feels all of it.
+    /// Only anonymous memory is scanned.
     Anon,
-    /// Page cache feels all of it.
+    /// Only page cache is scanned.
     File,
 }
 
 impl Balance {
-    /// The shares of anonymous memory and page cache: parts, and what they are parts of.
+    /// Shares of anonymous memory and page cache, each as (numerator, denominator).
     fn shares(self) -> [(u64, u64); 2] {
         match self {
             Balance::Equal => [(1, 1), (1, 1)],
@@ -190,7 +192,7 @@ impl Balance {
         }
     }
 
-    /// Whether one of the kinds feels less than by the other balance.
+    /// Whether one of the kinds gets less than with `other`.
     pub(crate) fn spares(self, other: Balance) -> bool {
         let product = |a: u64, b: u64| u128::from(a) * u128::from(b);
         let is_less =
@@ -198,7 +200,7 @@ impl Balance {
         self.shares().into_iter().zip(other.shares()).any(is_less)
     }
 
-    /// Whether scan targets can be computed by it.
+    /// Whether scan targets can be computed from it.
     pub(crate) fn is_possible(self) -> bool {
         match self {
             Balance::Equal | Balance::Anon | Balance::File => true,

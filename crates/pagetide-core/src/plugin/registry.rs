@@ -1,9 +1,9 @@
-//! The registered plug-ins by name, and the choice of those that a machine gets.
+//! Registry of plug-ins by name, and the choice of plug-ins for a machine.
 //!
-//! Linux has no such thing. A registered plug-in is a prototype; each machine gets a copy, in the state that
-//! the prototype had when it was registered.
+//! Linux has no such thing. A registered plug-in is a prototype; each machine gets a copy, in the
+//! state that the prototype had when it was registered.
 //!
-//! Invariant: a name stands for one policy of its kind, and a scenario can write every name.
+//! Invariant: names are unique per kind, and a scenario can write every name.
 
 use super::group::GroupPolicy;
 use super::page::PagePolicy;
@@ -13,12 +13,12 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
-/// The name of having no plug-in.
+/// The name that means "no plug-in".
 const NONE: &str = "linux";
-/// Longest name.
+/// Longest name, in bytes.
 const NAME_MAX: usize = 64;
 
-/// A group policy of which there can be copies.
+/// A cloneable group policy.
 pub trait CloneGroup: GroupPolicy {
     /// A copy in the same state.
     fn boxed(&self) -> Box<dyn CloneGroup>;
@@ -36,7 +36,7 @@ impl Clone for Named<dyn CloneGroup> {
     }
 }
 
-/// A page policy of which there can be copies.
+/// A cloneable page policy.
 pub trait ClonePage: PagePolicy {
     /// A copy in the same state.
     fn boxed(&self) -> Box<dyn ClonePage>;
@@ -57,18 +57,18 @@ impl Clone for Named<dyn ClonePage> {
 /// Why a policy cannot be registered.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Refused {
-    /// There is one of the name and kind.
+    /// The name is taken for this kind.
     Twice {
         /// `groups` or `pages`.
         kind: &'static str,
         /// The name.
         name: String,
     },
-    /// Not a name: letters, digits and hyphens, at most 64, and not `linux`.
+    /// Not a valid name: letters, digits and hyphens, at most 64, and not `linux`.
     BadName {
         /// `groups` or `pages`.
         kind: &'static str,
-        /// What was given.
+        /// The text given.
         name: String,
     },
 }
@@ -90,7 +90,7 @@ impl fmt::Display for Refused {
 
 impl core::error::Error for Refused {}
 
-/// No plug-in of the name.
+/// No plug-in has this name.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NoSuchPolicy {
     /// `groups` or `pages`.
@@ -107,13 +107,13 @@ impl fmt::Display for NoSuchPolicy {
 
 impl core::error::Error for NoSuchPolicy {}
 
-/// Policies by name.
+/// Registered policies, by name.
 ///
 /// ```
 /// use pagetide_core::digest::Digest;
 /// use pagetide_core::plugin::{GroupPolicy, Plan, Plugins, Visit};
 ///
-/// /// Spares a group that no fault has been counted for.
+/// /// Skips a group without page faults.
 /// #[derive(Clone, Debug)]
 /// struct SpareIdle;
 ///
@@ -136,7 +136,7 @@ pub struct Plugins {
     refused: Option<Refused>,
 }
 
-/// What a machine is to have: at most one policy of each kind.
+/// The policies chosen for a machine: at most one of each kind.
 #[derive(Clone, Debug, Default)]
 pub struct Chosen {
     pub(super) groups: Option<Named<dyn CloneGroup>>,
@@ -144,12 +144,12 @@ pub struct Chosen {
 }
 
 impl Plugins {
-    /// None.
+    /// An empty registry.
     pub fn new() -> Plugins {
         Plugins::default()
     }
 
-    /// Registers a group policy. A name that cannot be, or is taken, is told by [`Plugins::check`].
+    /// Registers a group policy. [`Plugins::check`] reports an invalid or taken name.
     #[must_use]
     pub fn groups<P: GroupPolicy + Clone + 'static>(mut self, name: &str, policy: P) -> Plugins {
         if self.accepts("groups", name, self.groups.iter().any(|known| known.name == name)) {
@@ -182,15 +182,16 @@ impl Plugins {
         false
     }
 
-    /// Whether every policy could be registered.
+    /// Reports the first registration that failed.
     ///
     /// # Errors
-    /// The first that could not.
+    ///
+    /// Its name was taken or is not a valid name.
     pub fn check(&self) -> Result<(), Refused> {
         self.refused.clone().map_or(Ok(()), Err)
     }
 
-    /// Names of the group policies, in the order of their registration.
+    /// Names of the group policies, in registration order.
     pub fn group_names(&self) -> impl Iterator<Item = &str> {
         self.groups.iter().map(|known| known.name.as_str())
     }
@@ -200,10 +201,11 @@ impl Plugins {
         self.pages.iter().map(|known| known.name.as_str())
     }
 
-    /// Copies of the policies of these names; `None` and `linux` are none.
+    /// Copies of the policies with these names; `None` and `linux` mean no policy.
     ///
     /// # Errors
-    /// A name that nobody registered.
+    ///
+    /// The name is not registered.
     pub fn choose(
         &self,
         groups: Option<&str>,

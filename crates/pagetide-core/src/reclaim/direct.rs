@@ -1,10 +1,10 @@
-//! Direct reclaim: an allocating task frees its own 32 pages, of the machine or of its group.
+//! Direct reclaim: a task that allocates frees 32 pages itself, of the machine or of its group.
 //!
-//! Linux: `try_to_free_pages`, `try_to_free_mem_cgroup_pages`, `do_try_to_free_pages` (6.1). Priority
-//! falls from 12 to 0 inclusive; each round shrinks every eligible node once and ends as soon as 32
-//! pages were freed. A descent that has freed nothing is repeated with fewer exceptions: first it scans
-//! active lists, too, then groups below `memory.low`, then groups with a shrink priority, then the groups
-//! and pages that a plug-in spares.
+//! Linux: `try_to_free_pages`, `try_to_free_mem_cgroup_pages`, `do_try_to_free_pages` (6.1).
+//! Priority falls from 12 to 0 inclusive. Each round shrinks every eligible node once; reclaim ends
+//! with the round that reaches 32 freed pages. A descent that has freed nothing is repeated with
+//! fewer exceptions: first it also scans active lists, then groups below `memory.low`, then groups
+//! with a shrink priority, then the groups and pages that a plug-in spares.
 //!
 //! Invariant: a finished reclaim has `done` set and its result in `sc.nr_reclaimed`.
 
@@ -29,13 +29,13 @@ use crate::watermark::zone_watermark_ok;
 #[derive(Clone, Debug, State)]
 pub struct DirectReclaim {
     sc: ScanControl,
-    /// The group it is for; `None`: the machine.
+    /// The group to reclaim from; `None`: the machine.
     target: Option<Position>,
     /// Position in the node order of the current round.
     at: usize,
     pass: Option<ShrinkNode>,
     round_scanned: u64,
-    /// Its first batch is over: the log of events has its beginning.
+    /// The first batch has run, so the event log has the begin event.
     began: bool,
 }
 
@@ -51,7 +51,7 @@ impl DirectReclaim {
         }
     }
 
-    /// Reclaim of `nr` pages from a group and those below it (Linux
+    /// Reclaim of `nr` pages from a group and its descendants (Linux
     /// `try_to_free_mem_cgroup_pages`).
     pub(crate) fn of_group(target: Position, nr: u64, gfp: Gfp) -> DirectReclaim {
         let mut reclaim = DirectReclaim::new(0, gfp);
@@ -70,7 +70,6 @@ impl DirectReclaim {
 }
 
 impl<O: Owners> Manager<O> {
-    /// Counts the entry into direct reclaim.
     pub(crate) fn direct_reclaim_begin(&mut self, gfp: Gfp) {
         let event = [
             Event::AllocstallDma,
@@ -82,7 +81,7 @@ impl<O: Owners> Manager<O> {
         self.mem.vmstat.count(Event::MmVmscanDirectReclaimBegin);
     }
 
-    /// Whoever reclaims does not go on: what its pass holds goes back.
+    /// The reclaimer stops early: releases what its pass holds.
     pub(crate) fn direct_reclaim_given_up(&mut self, state: &DirectReclaim) {
         if let Some(pass) = &state.pass {
             self.shrink_node_given_up(pass);
@@ -114,7 +113,7 @@ impl<O: Owners> Manager<O> {
 
     fn direct_reclaim_batch(&mut self, state: &mut DirectReclaim, ctx: &Ctx) -> Step<u64> {
         let node_order = |at: usize, machine: &Manager<O>| -> Option<NodeId> {
-            // The own node first, then the others by number.
+            // The task's own node first, then the others by number.
             (0..machine.nodes.len())
                 .map(|i| NodeId(((ctx.node.idx() + i) % machine.nodes.len()) as u8))
                 .filter(|node| {
@@ -162,11 +161,11 @@ impl<O: Owners> Manager<O> {
             return Step::Done(sc.nr_reclaimed);
         }
         if sc.compaction_ready {
-            // Compaction will do: that is progress.
+            // Compaction can make the block: that is progress.
             self.snapshot_all_refaults(sc.target);
             return Step::Done(sc.nr_reclaimed.max(1));
         }
-        // Only who is short of the machine's memory sleeps for that.
+        // Only a shortage of the machine makes the task sleep here.
         let stuck = !sc.is_for_group() && sc.priority == 1 && sc.nr_reclaimed == 0;
         sc.priority -= 1;
         if sc.priority < 0 {
@@ -188,8 +187,8 @@ impl<O: Owners> Manager<O> {
         Step::Continue
     }
 
-    /// Whether every zone of the node that the request may use has what compaction needs, so that
-    /// reclaim need not go on there (Linux `compaction_ready`). One such zone ends reclaim with this
+    /// Whether every zone of the node that the request may use is ready for compaction, so that
+    /// reclaim can stop there (Linux `compaction_ready`). One such zone ends reclaim with this
     /// round.
     fn is_compaction_ready(&self, node: NodeId, sc: &mut ScanControl) -> bool {
         if sc.order <= PAGE_ALLOC_COSTLY_ORDER || sc.is_for_group() {
@@ -227,18 +226,18 @@ impl<O: Owners> Manager<O> {
         all
     }
 
-    /// A whole descent has freed nothing: allows the next one something that was spared so far.
-    /// Returns whether there was anything.
+    /// After a descent that freed nothing: drops one exception for the next descent. False if none
+    /// remains.
     fn spares_less(&mut self, sc: &mut ScanControl) -> bool {
         if self.era.shares_walks && !sc.full_walk {
-            // Others may have shared the walk in such a way that we saw only empty groups.
+            // Walks are shared: this task may have seen only empty groups.
             sc.full_walk = true;
         } else if sc.skipped_deactivate {
-            // Active lists.
             sc.force_deactivate = true;
             sc.skipped_deactivate = false;
         } else if sc.spares_no_group() {
-            // Before `memory.low`, as those groups have no protection. Who was spared for that is found again.
+            // Before `memory.low`: these groups have no protection. The next descent finds the
+            // `memory.low` groups again.
             sc.force_deactivate = false;
             sc.memcg_low_skipped = false;
         } else if sc.memcg_low_skipped {
@@ -254,8 +253,8 @@ impl<O: Owners> Manager<O> {
         true
     }
 
-    /// Whether the reserves allow tasks to reclaim for themselves (Linux
-    /// `allow_direct_reclaim`): more than half of the min marks is free.
+    /// Whether tasks may reclaim without waiting for kswapd (Linux `allow_direct_reclaim`): more
+    /// than half of the sum of the min watermarks is free.
     pub(crate) fn allow_direct_reclaim(&mut self, node: NodeId) -> bool {
         if self.nodes[node.idx()].kswapd.failures >= super::kswapd::MAX_RECLAIM_RETRIES {
             return true;
@@ -278,7 +277,6 @@ impl<O: Owners> Manager<O> {
         false
     }
 
-    /// Pages of a zone that reclaim could free (Linux `zone_reclaimable_pages`).
     pub(crate) fn zone_reclaimable_pages(&self, node: NodeId, zone: usize) -> u64 {
         let sizes = &self.nodes[node.idx()].zone_lru[zone];
         let file = sizes[2] + sizes[3];
@@ -289,7 +287,7 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// A task must wait until kswapd has refilled the reserves (Linux
+    /// Whether the task must wait until kswapd has refilled the reserves (Linux
     /// `throttle_direct_reclaim`).
     pub(crate) fn throttle_direct_reclaim(&mut self, gfp: Gfp, ctx: &Ctx) -> Option<Sleep> {
         if self.allow_direct_reclaim(ctx.node) {
@@ -337,7 +335,7 @@ mod tests {
         assert_eq!(on_tree(&machine), 0, "the stage holds it");
         machine.direct_reclaim_given_up(&reclaim);
         assert_eq!(on_tree(&machine), 1);
-        // Giving up a pass that holds nothing changes nothing.
+        // A pass that holds nothing: no change.
         machine.direct_reclaim_given_up(&reclaim);
         assert_eq!(on_tree(&machine), 1);
         machine.hand_out().discard();

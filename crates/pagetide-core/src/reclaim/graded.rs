@@ -1,23 +1,23 @@
-//! Graded soft limits: pressure that grows with the excess.
+//! Graded soft limits: pressure grows with the excess over the limit.
 //!
-//! Pagetide's own (`soft_limit = "graded"`), written against the trait of plug-ins. The hierarchical policy
-//! knows two cases: the walk's own priority, or priority 0. Here the priority of a group falls with the share
-//! of its usage that is above its soft limit. A group with 5 % of its usage above the limit is treated almost
-//! like others; a group with nearly all of its usage above it is scanned as hard as by the patch of 2012.
+//! Pagetide's own policy (`soft_limit = "graded"`), written against the plug-in trait. The
+//! hierarchical policy knows two cases: the walk's priority, or priority 0. Here the priority of a
+//! group falls with the share of its usage that is above its soft limit. A group with 5 % of its
+//! usage above the limit is treated almost like others; a group with nearly all of its usage above
+//! it is scanned as hard as by the patch of 2012.
 //!
-//! Invariant: a group whose whole usage is above its limit has priority 0; a group at its limit has the
-//! walk's own.
+//! Invariant: a group with its whole usage above the limit has priority 0; a group at its limit has
+//! the walk's priority.
 
 use crate::digest::Digest;
 use crate::plugin::{GroupPolicy, Plan, Visit};
 
-/// The policy.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Graded;
 
 impl GroupPolicy for Graded {
     fn plan(&mut self, visit: &Visit<'_>, plan: &mut Plan) {
-        // The worst group on the path decides for those below it.
+        // The worst group on the path decides for its descendants.
         let mut eased = 0;
         for group in visit.group.path().take_while(|group| group.id() != visit.target.id()) {
             let usage = group.usage().max(1);

@@ -1,16 +1,16 @@
-//! The groups to reclaim from, and the priority for each: one decision, made by rules one after the other.
+//! Group policies: which groups a walk reclaims from, and at which priority.
 //!
-//! Every walk over the groups of a node asks for a plan for each group: skip the group, or scan it at a
-//! priority with a part of it protected. Rules that need the manager ([`GroupRule`]) are part of the core; a
-//! rule that decides by facts alone is a [`GroupPolicy`](crate::plugin::GroupPolicy), in the core (`graded`)
-//! or outside. The rule of a plug-in comes last. After a walk the rules are asked whether another walk is
-//! needed. docs/add-a-policy.md adds one, step by step.
+//! A walk over the groups of a node asks for a plan for each group: skip the group, or scan it at a
+//! priority with a part of it protected. Rules that need the manager ([`GroupRule`]) are part of
+//! the core. A rule that needs only facts is a [`GroupPolicy`](crate::plugin::GroupPolicy), in the
+//! core (`graded`) or outside. The plug-in's rule comes last. After a walk the rules are asked
+//! whether another walk is needed. docs/add-a-policy.md adds a rule, step by step.
 //!
-//! Linux has no such hook: its rules are in `shrink_node_memcgs` (mm/vmscan.c), or were patches to it.
-//! Calls of built-in rules are static: a rule that is off costs a comparison.
+//! Linux has no such hook: its rules are in `shrink_node_memcgs` (mm/vmscan.c), or were patches to
+//! it. Calls of built-in rules are static: a rule that is off costs a comparison.
 //!
-//! Invariant: the reclaimer's own priority (`sc.priority`) is never changed by a plan, so there is
-//! nothing to restore at the end of a walk.
+//! Invariant: a plan never changes the reclaimer's own priority (`sc.priority`), so the end of a
+//! walk has nothing to restore.
 
 use super::graded::Graded;
 use super::plan::{GroupAt, WalkEnded};
@@ -25,7 +25,7 @@ use crate::owners::Owners;
 use crate::plugin::{GroupPolicy, Groups, Plan, Visit, Walk, Wrong, PLAN_PRIORITIES, WALKS_MAX};
 use crate::units::{NodeId, DEF_PRIORITY};
 
-/// A rule about who is reclaimed from that reads or writes the reclaimer's memory.
+/// A rule that reads or writes the reclaimer's state.
 pub(crate) trait GroupRule {
     /// Changes the plan for one group. Not called for a group that is skipped already.
     fn plan<O: Owners>(
@@ -36,7 +36,6 @@ pub(crate) trait GroupRule {
     );
 }
 
-/// The facts about a group that a walk has come to.
 fn visit_of<'m>(groups: Groups<'m>, at: GroupAt, sc: &ScanControl) -> Visit<'m> {
     Visit {
         group: groups.view(at.memcg),
@@ -51,7 +50,6 @@ fn visit_of<'m>(groups: Groups<'m>, at: GroupAt, sc: &ScanControl) -> Visit<'m> 
 }
 
 impl<O: Owners> Manager<O> {
-    /// The groups, as facts.
     pub(crate) fn groups(&self, node: NodeId) -> Groups<'_> {
         let Manager { memcgs, nodes, mem, config, .. } = self;
         Groups { memcgs, nodes, mem, config, node }
@@ -60,18 +58,17 @@ impl<O: Owners> Manager<O> {
     #[inline]
     pub(crate) fn plan_group(&mut self, at: GroupAt, sc: &mut ScanControl) -> Plan {
         let mut plan = Plan { skip: false, priority: sc.priority, protected: 0 };
-        // A machine without groups, and without a priority of its own, has nothing to decide.
+        // Without groups and without a priority of the root there is nothing to decide.
         let root = &self.memcgs[ROOT.idx()];
         if at.memcg == ROOT && root.first_child.is_none() && root.shrink_priority == DEF_PRIORITY {
             return plan;
         }
-        // Groups below need what this one is granted, whether it is skipped or not. (The
-        // posted patch gates before that, and leaves it stale.)
+        // Children need this group's protection even if this group is skipped. (The posted patch
+        // gates before that, and leaves the values stale.)
         if !self.era.gates_before_protection {
             self.calculate_protection(sc.target.unwrap_or(ROOT), at.memcg);
         }
-        // The posted shrink priority comes first, before protection is even computed, as its patch had
-        // it.
+        // The posted shrink priority comes first, before protection is computed, as in its patch.
         ShrinkPriority::plan(self, at, sc, &mut plan);
         if plan.skip {
             return plan;
@@ -90,7 +87,6 @@ impl<O: Owners> Manager<O> {
         plan
     }
 
-    /// Whether another walk must follow.
     pub(crate) fn another_walk(&mut self, ended: WalkEnded, sc: &mut ScanControl) -> bool {
         if self.is_second_pass_due(ended, sc) {
             return true;
@@ -112,7 +108,7 @@ impl<O: Owners> Manager<O> {
         again
     }
 
-    /// The plug-in's word on a plan, put right where it cannot be.
+    /// Asks the plug-in to change a plan, and corrects impossible values.
     #[cold]
     #[inline(never)]
     fn ask_group_plugin(&mut self, at: GroupAt, sc: &mut ScanControl, plan: &mut Plan) {

@@ -1,10 +1,10 @@
-//! Taking a batch of pages off a list, and putting back the pages that stay.
+//! Isolation: takes a batch of pages off a list, and puts back the pages that stay.
 //!
-//! Linux: `isolate_lru_folios`, `move_folios_to_lru` (mm/vmscan.c, 6.1). All counts are of pages: one huge
-//! page fills a batch.
+//! Linux: `isolate_lru_folios`, `move_folios_to_lru` (mm/vmscan.c, 6.1). All counts are in pages:
+//! one huge page fills a batch.
 //!
-//! Invariant: an isolated page is on no list, is counted on none, and goes back or is freed in the same
-//! step.
+//! Invariant: an isolated page is on no list and in no list's count; it returns or is freed in the
+//! same step.
 
 use super::ScanControl;
 use crate::lruvec::Lru;
@@ -16,22 +16,20 @@ use crate::units::{MemcgId, NodeId, Pfn};
 use crate::vmstat::Event;
 use alloc::vec::Vec;
 
-/// What was taken off a list, in pages.
+/// Result of an isolation, in pages.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Isolated {
-    /// Looked at.
     pub nr_scanned: u64,
-    /// Taken.
     pub nr_taken: u64,
 }
 
-/// Frames of a zone whose pages are looked for by frame.
+/// Zones of at most this many frames are searched by frame.
 const SMALL_ZONE: u32 = 4096;
 
 impl<O: Owners> Manager<O> {
-    /// Takes pages of usable zones off the tail, oldest first, until it has at least `nr`; a huge page is
-    /// one entry and counts all it has. Gives the number looked at, those of too high zones included,
-    /// and the number taken (Linux `isolate_lru_folios`).
+    /// Takes pages of usable zones off the tail, oldest first, until it has at least `nr`. A huge
+    /// page is one entry and counts all its pages. `nr_scanned` includes pages of zones that are
+    /// too high (Linux `isolate_lru_folios`).
     pub(super) fn isolate_lru_pages(
         &mut self,
         lru: Lru,
@@ -84,9 +82,9 @@ impl<O: Owners> Manager<O> {
         isolated
     }
 
-    /// Takes up to `nr` pages of one zone off a list. Before 4.8 every zone had lists of its own. A
-    /// small zone's pages are taken in the order of their frames, going on where the last call stopped:
-    /// they are too few to look for in the node's list.
+    /// Takes up to `nr` pages of one zone off a list. (Before 4.8 every zone had its own lists.) A
+    /// small zone has too few pages to search the node's list for them: its frames are searched in
+    /// order, from where the last call stopped.
     fn isolate_pages_of_zone(
         &mut self,
         lru: Lru,
@@ -105,7 +103,7 @@ impl<O: Owners> Manager<O> {
         let mut nr_taken = 0;
         let mut at = lruvec.lists[lru as usize].tail;
         while spanned > SMALL_ZONE && nr_taken < nr && at.is_some() {
-            // Most of the list: oldest first, past the others.
+            // A large zone: most of the list is in it. Oldest first; pages of other zones stay.
             let pfn = at;
             let page = &pages[pfn.idx()];
             at = page.prev;
@@ -122,7 +120,7 @@ impl<O: Owners> Manager<O> {
             }
             let at = (cursor + step) % spanned;
             let pfn = Pfn(start + at);
-            // Of a block that nobody has used no page is on a list.
+            // A block that was never used has no page on a list.
             let Some(page) = pages.get(pfn.idx()) else { continue };
             if page.place == lru.place() && page.memcg == memcg {
                 nr_taken += page.nr_pages();
@@ -140,8 +138,7 @@ impl<O: Owners> Manager<O> {
         Isolated { nr_scanned: nr_taken, nr_taken }
     }
 
-    /// Puts isolated pages that stay on the list their flags name, oldest first (Linux
-    /// `move_folios_to_lru`).
+    /// Puts an isolated page back on the list that its flags name (Linux `move_folios_to_lru`).
     pub(super) fn putback_page(&mut self, pfn: Pfn) {
         if self.is_planted(Defect::ForgottenPage) {
             return;

@@ -1,9 +1,10 @@
-//! kswapd: the daemon that keeps a node between its marks.
+//! kswapd: the daemon that keeps the free memory of a node between its watermarks.
 //!
-//! Linux: `kswapd`, `balance_pgdat`, `kswapd_try_to_sleep`, `wakeup_kswapd` (6.1). Woken when an
-//! allocation finds every zone below its low mark, it reclaims until one zone is above its high mark,
-//! naps 100 ms, and goes to full sleep if no allocation woke it meanwhile. A zone whose marks are
-//! boosted because fallbacks polluted its pageblocks is worked on mildly until the boost is gone.
+//! Linux: `kswapd`, `balance_pgdat`, `kswapd_try_to_sleep`, `wakeup_kswapd` (6.1). An allocation
+//! that finds every zone below its low watermark wakes kswapd. kswapd reclaims until one zone is
+//! above its high watermark, naps 100 ms, and goes to full sleep if no allocation woke it during
+//! the nap. A zone with watermarks that are boosted (because fallbacks polluted its pageblocks) is
+//! reclaimed mildly until the boost is gone.
 //!
 //! Invariant: `sleeping` is set exactly while the world must not step the daemon.
 
@@ -20,25 +21,25 @@ use crate::zone::MAX_NR_ZONES;
 use alloc::boxed::Box;
 use core::ops::{Deref, DerefMut};
 
-/// Fruitless descents after which kswapd gives up (Linux 6.1).
+/// Descents in a row without progress after which kswapd gives up (Linux 6.1).
 pub const MAX_RECLAIM_RETRIES: u32 = 16;
 /// The short nap before the full sleep (Linux: HZ/10).
 const NAP: Nanos = 100_000_000;
 
 #[derive(Clone, Debug, State)]
 enum Stage {
-    /// Decide whether to sleep.
+    /// Deciding whether to sleep.
     TrySleep,
-    /// In the short nap.
+    /// Napping before the full sleep.
     Nap { until: Nanos },
     /// Asleep until woken.
     Sleep,
-    /// Take the request and begin.
+    /// Taking the request.
     Begin,
-    /// Top of a round.
+    /// At the top of a round.
     Round,
-    /// In the middle of a node pass. Boxed: the stage is moved at every step, and with many groups most
-    /// steps do nothing else.
+    /// In a node pass. Boxed: every step moves the stage, and with many groups most steps do little
+    /// else.
     Shrink(Box<ShrinkNode>),
     /// Compacting at the end of a round.
     Compact(CompactZones),
@@ -46,17 +47,17 @@ enum Stage {
     Balance(Box<Balance>),
 }
 
-/// What a node's kswapd remembers besides.
+/// State that only kswapd of Linux 2.6.37 has.
 #[derive(Clone, Copy, Debug, Default, State)]
 pub(super) struct Descent {
     /// Pages reclaimed before the present descent began.
     pub reclaimed_before: u64,
 }
 
-/// What a kswapd scans by. A step of a pass takes it in hand, as the machine is borrowed beside it, and puts it back:
-/// boxed, for it is large, and with many groups a step is a page or two.
+/// Scan control of a kswapd. A step takes it out, because the machine is borrowed at the same time,
+/// and puts it back. Boxed: it is large, and with many groups a step handles a page or two.
 ///
-/// Invariant: between two steps it is in its place.
+/// Invariant: it is present between two steps.
 #[derive(Clone, Debug)]
 pub(super) struct KswapdScan(Option<Box<ScanControl>>);
 
@@ -65,9 +66,8 @@ impl KswapdScan {
         KswapdScan(Some(Box::new(sc)))
     }
 
-    /// Takes it in hand.
     pub(super) fn take(&mut self) -> Box<ScanControl> {
-        self.0.take().expect("one step at a time has it in hand")
+        self.0.take().expect("present between two steps")
     }
 
     pub(super) fn put_back(&mut self, sc: Box<ScanControl>) {
@@ -79,13 +79,13 @@ impl Deref for KswapdScan {
     type Target = ScanControl;
 
     fn deref(&self) -> &ScanControl {
-        self.0.as_deref().expect("no step has it in hand")
+        self.0.as_deref().expect("present between two steps")
     }
 }
 
 impl DerefMut for KswapdScan {
     fn deref_mut(&mut self) -> &mut ScanControl {
-        self.0.as_deref_mut().expect("no step has it in hand")
+        self.0.as_deref_mut().expect("present between two steps")
     }
 }
 
@@ -99,18 +99,18 @@ impl State for KswapdScan {
 #[derive(Clone, Debug, State)]
 pub struct Kswapd {
     stage: Stage,
-    /// Highest order asked for.
+    /// Highest order requested.
     pub order: Order,
-    /// Highest zone asked for; `None`: nobody asked.
+    /// Highest zone requested; `None`: no request.
     pub highest_zoneidx: Option<usize>,
     /// Descents in a row that freed nothing.
     pub failures: u32,
-    /// In its nap or asleep.
+    /// Napping or asleep.
     pub sleeping: bool,
     pub(super) alloc_order: Order,
     reclaim_order: Order,
     pub(super) zoneidx: usize,
-    /// Highest zone of the request, for kcompactd: not what kswapd made of it.
+    /// Highest zone of the request as made, for kcompactd; kswapd may have lowered its own copy.
     request_zoneidx: usize,
     pub(super) sc: KswapdScan,
     boosts: [u64; MAX_NR_ZONES],
@@ -119,14 +119,12 @@ pub struct Kswapd {
     raise_priority: bool,
     /// The round is for a block that no zone has, and kswapd compacts.
     needs_compaction: bool,
-    /// What older kernels remember besides.
+    /// State of older kernels.
     pub(super) of_2_6_37: Descent,
-    /// See above.
     pub(super) of_4_5: Zones,
 }
 
 impl Kswapd {
-    /// A daemon that sleeps.
     pub(crate) fn new() -> Kswapd {
         Kswapd {
             stage: Stage::Sleep,

@@ -1,10 +1,11 @@
-//! The parts of Linux 2.6.37's kswapd that are another algorithm than today's.
+//! kswapd of Linux 2.6.37: the parts that differ from 6.1.
 //!
-//! Linux: `sleeping_prematurely`, the end of a round of `balance_pgdat` (mm/vmscan.c). Every zone must
-//! reach its high mark. A descent begins again at priority 12 as soon as it has freed 32 pages; below
-//! priority 10 each round ends with a nap for congested disks.
+//! Linux: `sleeping_prematurely`, the end of a round of `balance_pgdat` (mm/vmscan.c). Every zone
+//! must reach its high watermark. A descent restarts at priority 12 as soon as it has freed 32
+//! pages; below priority 10 each round ends with a nap for congested disks.
 //!
-//! Differs from Linux: LRU lists belong to nodes, as since 4.8, so a round is one pass over the node.
+//! Differs from Linux: LRU lists belong to nodes (as since 4.8), so a round is one pass over the
+//! node.
 //!
 //! Invariant: called only where the [era](crate::era) says so.
 
@@ -17,9 +18,9 @@ use crate::plugin::Wrong;
 use crate::units::{NodeId, Order, DEF_PRIORITY, SWAP_CLUSTER_MAX};
 
 impl<O: Owners> Manager<O> {
-    /// Whether every zone up to `highest_zoneidx` is above its high mark. Classzone 0: what a low zone
-    /// keeps from higher requests does not count against it. A zone without anything to reclaim is
-    /// passed over (`all_unreclaimable`).
+    /// Whether every zone up to `highest_zoneidx` is above its high watermark. Classzone 0: the
+    /// pages that a low zone reserves against higher requests do not count. Zones with nothing to
+    /// reclaim are skipped (`all_unreclaimable`).
     pub(super) fn pgdat_balanced_2_6_37(
         &self,
         node: NodeId,
@@ -35,10 +36,10 @@ impl<O: Owners> Manager<O> {
             })
     }
 
-    /// After a node pass: whether to go on, and a wait.
+    /// After a node pass: whether to continue, and a wait.
     pub(super) fn kswapd_round_end_2_6_37(&mut self, ctx: &Ctx) -> (bool, Option<Sleep>) {
         let node = ctx.node;
-        // Below a min mark there is no time to wait.
+        // Below a min watermark there is no time to wait.
         let under_min = self.mem.nodes[node.idx()]
             .zones
             .iter()

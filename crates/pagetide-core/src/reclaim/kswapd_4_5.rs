@@ -1,23 +1,24 @@
-//! kswapd as it was in Linux 4.5 and 4.6: zone by zone, and, before kcompactd, a compactor.
+//! kswapd of Linux 4.5 and 4.6: works zone by zone and, before kcompactd, compacts.
 //!
-//! Linux: `balance_pgdat`, `kswapd_shrink_zone`, `zone_balanced`, `pgdat_balanced` (mm/vmscan.c) before
-//! and after Vlastimil Babka's "mm, kswapd: replace kswapd compaction with waking up kcompactd" of
-//! March 2016. [`BackgroundCompaction`](crate::config::BackgroundCompaction) chooses between the two.
+//! Linux: `balance_pgdat`, `kswapd_shrink_zone`, `zone_balanced`, `pgdat_balanced` (mm/vmscan.c)
+//! before and after Vlastimil Babka's "mm, kswapd: replace kswapd compaction with waking up
+//! kcompactd" of March 2016. [`BackgroundCompaction`](crate::config::BackgroundCompaction) chooses
+//! between the two.
 //!
-//! Before (`kswapd`): a zone is balanced when it has its high mark *at the order asked for*. A round
-//! reclaims from the zones that are not balanced, at order 0 where compaction could do the rest. At its
-//! end it compacts the node if it has reclaimed more pages than it attempted. For requests that only
-//! wake kswapd this never happens: an attempt on zone DMA reclaims nothing; the other zones have enough
-//! pages of order 0, so there is no attempt on them; 0 pages are not more than were attempted. kswapd
-//! then goes down all priorities without effect, again and again. The patch fixes this flaw; this
-//! policy keeps it.
+//! Before (`kswapd`): a zone is balanced when it has its high watermark *at the order requested*. A
+//! round reclaims from the zones that are not balanced, at order 0 where compaction could do the
+//! rest. At its end it compacts the node if it has reclaimed more pages than it attempted. For
+//! requests that only wake kswapd this never happens: an attempt on zone DMA reclaims nothing; the
+//! other zones have enough pages of order 0, so there is no attempt on them; 0 pages are not more
+//! than were attempted. kswapd then goes down all priorities without effect, again and again. The
+//! patch fixes this flaw; this policy keeps it.
 //!
-//! After (`kcompactd` and the others): kswapd is woken for the order, balances for single pages, and
+//! After (`kcompactd` and the others): kswapd is woken for the order, balances for order 0, and
 //! leaves compaction to kcompactd.
 //!
-//! Differs from Linux: LRU lists belong to nodes, as since 4.8; the lists of a zone are the node's
-//! lists without the pages of other zones. A zone counts as unreclaimable after it was scanned six
-//! times over without success.
+//! Differs from Linux: LRU lists belong to nodes (as since 4.8); the lists of a zone are the node's
+//! lists without the pages of other zones. A zone counts as unreclaimable after six full scans
+//! without success.
 
 mod balance;
 
@@ -26,27 +27,26 @@ use super::shrink_node::ShrinkNode;
 use crate::digest::State;
 use crate::zone::MAX_NR_ZONES;
 
-/// What a node's kswapd remembers besides.
+/// State that only kswapd of Linux 4.5 has.
 #[derive(Clone, Copy, Debug, Default, State)]
 pub(super) struct Zones {
-    /// Pages of each zone scanned since something was last reclaimed from it.
+    /// Pages of each zone scanned since the last page was reclaimed from it.
     pub pages_scanned: [u64; MAX_NR_ZONES],
-    /// kswapd is compacting.
     pub compacting: bool,
 }
 
-/// Where a descent is.
+/// State of a descent.
 #[derive(Clone, Debug, State)]
 pub(super) struct Balance {
-    /// Highest zone that is not balanced; what kswapd sleeps by.
+    /// Highest zone that was not balanced; kswapd decides by it whether to sleep.
     end_zone: usize,
     at: Place,
     nr_attempted: u64,
     needs_compaction: bool,
     raise_priority: bool,
-    /// Of the zone being shrunk.
+    /// Pages reclaimed before the present zone.
     reclaimed_before: u64,
-    /// In the rounds of this descent that are over.
+    /// Pages reclaimed in the finished rounds of this descent.
     reclaimed: u64,
 }
 
@@ -56,11 +56,10 @@ enum Place {
     Top,
     /// The next zone of the round.
     Zone(usize),
-    /// In the middle of a zone.
+    /// Shrinking a zone.
     Shrink(usize, ShrinkNode),
-    /// All zones were seen to.
+    /// All zones are done.
     AfterZones,
-    /// Compacting.
     Compact(CompactZones),
     /// End of the round.
     End,
@@ -81,7 +80,6 @@ impl Balance {
 }
 
 impl Balance {
-    /// The zone that kswapd sleeps by.
     pub(super) fn end_zoneidx(&self) -> usize {
         self.end_zone
     }

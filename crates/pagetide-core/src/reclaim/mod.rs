@@ -1,11 +1,11 @@
-//! Reclaim: taking pages back.
+//! Page reclaim (mm/vmscan.c).
 //!
-//! Linux: mm/vmscan.c (6.1, classic two-list LRU). [`ScanControl`] has the goal and the results of one
-//! reclaimer; `scan_count` decides how many pages of each list to scan; `shrink_node` walks the groups
-//! of a node list by list, 32 pages at a time; `shrink_list` judges pages. `direct` and `kswapd` are
-//! the two reclaimers.
+//! Linux: 6.1, the classic two-list LRU. [`ScanControl`] has the goal and the results of one
+//! reclaimer; `scan_count` decides how many pages of each list to scan; `shrink_node` walks the
+//! groups of a node list by list, 32 pages at a time; `shrink_list` decides about each page. The
+//! two reclaimers are `direct` and `kswapd`.
 //!
-//! Everything here is a resumable state: one step looks at one batch of
+//! All state is resumable: one step scans one batch of
 //! [`SWAP_CLUSTER_MAX`](crate::units::SWAP_CLUSTER_MAX) pages.
 
 pub mod direct;
@@ -36,12 +36,12 @@ use crate::gfp::Gfp;
 use crate::memcg::ROOT;
 use crate::units::{MemcgId, Order, DEF_PRIORITY};
 
-/// Who reclaims.
+/// The kind of reclaimer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, State)]
 pub enum Reclaimer {
-    /// The node's daemon.
+    /// The daemon of the node.
     Kswapd,
-    /// An allocating task.
+    /// A task that allocates.
     Direct,
 }
 
@@ -50,7 +50,7 @@ pub const DEACTIVATE_ANON: u8 = 1;
 /// May deactivate file pages (Linux `DEACTIVATE_FILE`).
 pub const DEACTIVATE_FILE: u8 = 2;
 
-/// Pages of the current node pass by what was found (Linux `sc->nr`).
+/// Pages of the current node pass, by state (Linux `sc->nr`).
 #[derive(Clone, Copy, Debug, Default, State)]
 pub struct NodeTally {
     /// Dirty or under writeback.
@@ -61,7 +61,7 @@ pub struct NodeTally {
     pub congested: u64,
     /// Under writeback.
     pub writeback: u64,
-    /// Under writeback, marked, on a node that is all writeback: kswapd should wait.
+    /// Under writeback and marked, on a node where all pages are: kswapd should wait.
     pub immediate: u64,
     /// File pages isolated.
     pub file_taken: u64,
@@ -69,26 +69,27 @@ pub struct NodeTally {
     pub taken: u64,
 }
 
-/// One reclaimer's wishes and results (Linux `struct scan_control`).
+/// Goal and results of one reclaimer (Linux `struct scan_control`).
 #[derive(Clone, Copy, Debug, State)]
 pub struct ScanControl {
-    /// Who reclaims.
+    /// The reclaimer.
     pub reclaimer: Reclaimer,
     /// The group that is short of memory; `None`: the machine.
     pub target: Option<MemcgId>,
     /// Pages wanted.
     pub nr_to_reclaim: u64,
-    /// What the allocation may do.
+    /// Flags of the allocation.
     pub gfp: Gfp,
     /// Order wanted.
     pub order: Order,
-    /// A pass looks at `list >> priority` pages.
+    /// A pass scans `list >> priority` pages.
     pub priority: i8,
     /// Highest zone that helps.
     pub reclaim_idx: usize,
-    /// Only pages of this zone: the soft-limit trees' stage as it was when zones had lists.
+    /// Only pages of this zone: the soft-limit tree's stage before 4.8, when zones had their own
+    /// lists.
     pub only_zone: Option<usize>,
-    /// Nobody lacks memory: a write to memory.reclaim has asked for it.
+    /// For a write to memory.reclaim: no shortage.
     pub proactive: bool,
     /// May write pages.
     pub may_writepage: bool,
@@ -96,54 +97,54 @@ pub struct ScanControl {
     pub may_unmap: bool,
     /// May swap.
     pub may_swap: bool,
-    /// Kinds whose active list may be aged.
+    /// Kinds with an active list that may be aged.
     pub may_deactivate: u8,
     /// Deactivate whatever the lists look like.
     pub force_deactivate: bool,
-    /// An active list was passed over.
+    /// An active list was skipped.
     pub skipped_deactivate: bool,
     /// Enough cold page cache: leave anonymous memory alone.
     pub cache_trim_mode: bool,
     /// Hardly any page cache left: take anonymous memory.
     pub file_is_tiny: bool,
-    /// Nothing else is left: take from groups below their `memory.low`.
+    /// Last resort: take from groups below their `memory.low`.
     pub memcg_low_reclaim: bool,
-    /// A group was spared for its `memory.low`.
+    /// A group was skipped for its `memory.low`.
     pub memcg_low_skipped: bool,
-    /// Nothing else is left: take from groups whatever their shrink priority.
+    /// Last resort: ignore shrink priorities.
     pub ignore_shrink_priority: bool,
-    /// A group was spared for its shrink priority.
+    /// A group was skipped for its shrink priority.
     pub shrink_priority_spared: bool,
-    /// Nothing else is left: soft limits pass over nobody.
+    /// Last resort: no group is skipped for soft limits.
     pub ignore_soft_limit: bool,
-    /// A first pass, that of groups over their soft limits, was enough, and passed over others.
+    /// A first pass (groups over their soft limit only) was enough, and skipped other groups.
     pub soft_limit_skipped: bool,
-    /// The first pass that goes on has passed over others.
+    /// The first pass in progress has skipped groups.
     pub soft_limit_passed_over: bool,
-    /// A policy from outside has spared something that the built-in rules would not.
+    /// A plug-in has spared a group or page that the built-in rules would not.
     pub plugin_spared: bool,
-    /// Nothing else is left: policies from outside are not asked.
+    /// Last resort: plug-ins are not asked.
     pub overrules_plugins: bool,
-    /// Take pages whether they were referenced or not: somebody names them.
+    /// Ignore references: the caller names the pages (MADV_PAGEOUT).
     pub ignores_references: bool,
     /// Visit every group, even where walks are shared.
     pub full_walk: bool,
-    /// A zone has what compaction needs: reclaim ends with the round.
+    /// A zone is ready for compaction: reclaim ends with the round.
     pub compaction_ready: bool,
     /// Cost of reclaiming anonymous memory so far.
     pub anon_cost: u64,
     /// Cost of reclaiming page cache so far.
     pub file_cost: u64,
-    /// Pages looked at.
+    /// Pages scanned.
     pub nr_scanned: u64,
     /// Pages freed.
     pub nr_reclaimed: u64,
-    /// Findings of the current node pass.
+    /// Page states of the current node pass.
     pub tally: NodeTally,
 }
 
 impl ScanControl {
-    /// A pass that may do everything, at the mildest priority.
+    /// A scan control that may do everything, at the mildest priority.
     pub fn new(reclaimer: Reclaimer, nr_to_reclaim: u64, gfp: Gfp, order: Order) -> ScanControl {
         ScanControl {
             reclaimer,
@@ -183,7 +184,7 @@ impl ScanControl {
         }
     }
 
-    /// Whether the whole machine is short: nobody's limit, or the root's.
+    /// Whether the shortage is the machine's: no target, or the root.
     pub fn is_global(&self) -> bool {
         self.target.is_none_or(|target| target == ROOT)
     }
@@ -193,8 +194,8 @@ impl ScanControl {
         self.target.is_some()
     }
 
-    /// A whole descent has freed nothing: if groups were spared by a policy that does not protect them, begins
-    /// another that spares nobody for it, and says so.
+    /// After a descent that freed nothing: if a policy without protection skipped groups, restarts
+    /// at `DEF_PRIORITY` without that exception and returns true.
     pub(crate) fn spares_no_group(&mut self) -> bool {
         if core::mem::take(&mut self.soft_limit_skipped) {
             self.ignore_soft_limit = true;
@@ -207,7 +208,7 @@ impl ScanControl {
         true
     }
 
-    /// The same for what a policy from outside has spared.
+    /// The same for plug-ins.
     pub(crate) fn overrules_plugins_now(&mut self) -> bool {
         let again = core::mem::take(&mut self.plugin_spared);
         if again {
@@ -217,12 +218,12 @@ impl ScanControl {
         again
     }
 
-    /// Whether somebody was passed over who will not be if nothing else helps.
+    /// Whether a group or page was spared that a last resort would take.
     pub(crate) fn spares_anybody(&self) -> bool {
         self.soft_limit_skipped || self.shrink_priority_spared || self.plugin_spared
     }
 
-    /// Whether kswapd reclaims.
+    /// Whether the reclaimer is kswapd.
     pub fn is_kswapd(&self) -> bool {
         self.reclaimer == Reclaimer::Kswapd
     }

@@ -1,12 +1,12 @@
-//! How reclaim balanced page cache and anonymous memory before 5.8.
+//! Balance of page cache and anonymous memory before 5.8.
 //!
 //! Linux: `get_scan_count` and `struct zone_reclaim_stat` of 3.3 and of 5.4 (policy `lru`). A kind
-//! whose pages turn out to be in use (rotated) is scanned less. Each group's lists have recent counts
-//! of pages scanned and rotated, which are halved when they exceed a quarter of the lists. 5.4 adds
-//! three shortcuts: it scans only anonymous memory when there is very little page cache, only page
-//! cache while there is enough cold page cache, and all lists at priority 0.
+//! with many pages in use (rotated) is scanned less. Each group's lists have recent counts of pages
+//! scanned and rotated, which are halved when they exceed a quarter of the lists. 5.4 adds three
+//! shortcuts: it scans only anonymous memory when there is very little page cache, only page cache
+//! while there is enough cold page cache, and all lists at priority 0.
 //!
-//! Invariant: used only if the policy says so; today's costs are not kept then.
+//! Invariant: used only with these policies; the costs of 6.1 are not kept then.
 
 use super::ScanControl;
 use crate::config::LruPolicy;
@@ -19,7 +19,7 @@ use crate::units::{MemcgId, NodeId};
 use crate::vmstat::NodeStat;
 
 impl<O: Owners> Manager<O> {
-    /// Pages of a kind were looked at, and some of them found in use.
+    /// Records scanned and rotated pages of a kind.
     pub(crate) fn note_recent(
         &mut self,
         memcg: MemcgId,
@@ -35,7 +35,7 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// How anonymous memory and page cache of one group share the pressure.
+    /// How anonymous memory and page cache of a group share the pressure.
     pub(crate) fn old_balance(
         &mut self,
         memcg: MemcgId,
@@ -86,7 +86,7 @@ impl<O: Owners> Manager<O> {
         Balance::Fract { anon, file, denominator: anon + file + 1 }
     }
 
-    /// Less page cache than kswapd has to keep free: it could not balance the node with all of it.
+    /// Whether the node could not be balanced even if all its page cache were freed.
     fn is_page_cache_tiny(&self, node: NodeId) -> bool {
         let zones = || self.mem.nodes[node.idx()].zones.iter().filter(|zone| zone.is_populated());
         let free: u64 = zones().map(|zone| zone.free_pages()).sum();
@@ -96,8 +96,8 @@ impl<O: Owners> Manager<O> {
         file + free <= high
     }
 
-    /// Whether a group's active list is to be challenged (Linux `inactive_list_is_low`; 5.4: also
-    /// when pages that were evicted have come back since reclaim last looked).
+    /// Whether to age a group's active list (Linux `inactive_list_is_low`; 5.4: also when evicted
+    /// pages have returned since reclaim last looked).
     pub(crate) fn is_to_be_aged(&self, memcg: MemcgId, node: NodeId, file: bool) -> bool {
         let lruvec = self.lruvec(memcg, node);
         let kind = usize::from(file);

@@ -1,10 +1,10 @@
-//! Asking the page policy from outside, where there is one.
+//! Calls of the page-policy plug-in, if there is one.
 //!
-//! Linux has no such hook. The built-in answer is found first, in the file that owns the question, and goes with
-//! it; here the facts are gathered, the plug-in is asked, and its answer is made fit. Nothing of this runs in a
-//! machine without a plug-in, nor in an access through a mapping.
+//! Linux has no such hook. The file that owns a decision passes its built-in answer. This file
+//! gathers the facts, asks the plug-in, and corrects the answer. A machine without a plug-in runs
+//! nothing of this, nor does an access through a mapping.
 //!
-//! Invariant: a page's mark changes only here, and where the page does.
+//! Invariant: only this file changes a page's plug-in mark, except when the page itself changes.
 
 use super::ScanControl;
 use crate::manager::Manager;
@@ -17,7 +17,6 @@ use crate::plugin::{
 use crate::units::{Cpu, MemcgId, NodeId, Pfn};
 use crate::vmstat::NodeStat;
 
-/// What was found out about a page for the question.
 #[derive(Clone, Copy, Default)]
 struct Found {
     /// Mappings through which it was used; whether one of them is executable.
@@ -27,7 +26,7 @@ struct Found {
 }
 
 impl<O: Owners> Manager<O> {
-    /// Asks the plug-in about a page, and keeps the mark that it gives it.
+    /// Asks the plug-in about a page, and stores the mark that the plug-in gives it.
     fn ask_about<A>(
         &mut self,
         pfn: Pfn,
@@ -60,7 +59,7 @@ impl<O: Owners> Manager<O> {
         Some(answer)
     }
 
-    /// Where a page begins that has come to memory, if a plug-in has a say.
+    /// Lets a plug-in choose the list of a new page.
     #[inline]
     pub(crate) fn place_new_page(&mut self, pfn: Pfn) {
         if self.plugins.pages.is_some() {
@@ -79,7 +78,7 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// Whether a page that has come to memory begins active; without a plug-in what the built-in rule says.
+    /// Whether a new page starts on the active list; without a plug-in, the built-in answer.
     #[inline]
     pub(crate) fn begins_active(
         &mut self,
@@ -102,7 +101,7 @@ impl<O: Owners> Manager<O> {
         start.unwrap_or(linux) == Start::Active
     }
 
-    /// A page was used by a system call, or through a mapping that goes away ([`crate::lru`]).
+    /// A page was used by a system call, or through a mapping that is removed ([`crate::lru`]).
     #[cold]
     #[inline(never)]
     pub(crate) fn mark_accessed_by_plugin(&mut self, cpu: Cpu, pfn: Pfn) {
@@ -123,7 +122,7 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// What becomes of a page at the end of its inactive list, and whether that spares it.
+    /// What happens to a page at the end of its inactive list, and whether the answer spares it.
     #[cold]
     #[inline(never)]
     pub(super) fn judge_by_plugin(
@@ -157,7 +156,7 @@ impl<O: Owners> Manager<O> {
         stays.unwrap_or(linux)
     }
 
-    /// Whether a group's inactive list is too short for its active one.
+    /// Whether a group's inactive list is too short compared with its active list.
     #[inline]
     pub(crate) fn inactive_is_low(&self, memcg: MemcgId, node: NodeId, file: bool) -> bool {
         let (inactive, active) = if file {
@@ -177,8 +176,8 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// How a group's kinds share the pressure; what cannot be is the built-in answer. A balance that takes
-    /// pressure from one of the kinds spares it.
+    /// How the kinds of a group share the pressure. An impossible answer is replaced by the
+    /// built-in one. An answer that takes pressure from a kind counts as sparing it.
     #[cold]
     #[inline(never)]
     pub(super) fn balance_by_plugin(

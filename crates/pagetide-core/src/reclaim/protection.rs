@@ -1,10 +1,10 @@
-//! `memory.min` and `memory.low`: memory that is protected from reclaim.
+//! `memory.min` and `memory.low`: memory protected from reclaim.
 //!
 //! Linux: `mem_cgroup_calculate_protection`, `shrink_node_memcgs`, `get_scan_count` (6.1). Reclaim
-//! never takes pages from a group that uses no more than its effective `min`. It skips a group within
-//! its effective `low` until a whole descent has freed nothing. In a group above that only the
-//! unprotected part of the pages counts for the scan, so the pressure grows gradually. Effective values
-//! come from the parent's, so they are computed as the walk goes down.
+//! never takes pages from a group that uses no more than its effective `min`. It skips a group
+//! within its effective `low` until a whole descent has freed nothing. In a group above that, only
+//! the unprotected part counts for the scan, so the pressure grows gradually. Effective values
+//! depend on the parent's, so the walk computes them on its way down.
 //!
 //! Invariant: a group is not protected from reclaim for its own limit.
 
@@ -19,7 +19,6 @@ use crate::page_counter::{effective_protection, recursive_protection};
 use crate::plugin::Plan;
 use crate::units::MemcgId;
 
-/// The policy.
 pub(crate) struct Protection;
 
 impl GroupRule for Protection {
@@ -54,7 +53,7 @@ impl GroupRule for Protection {
             machine.memory_event(visit.memcg, MemoryEvent::Low);
         }
         plan.protected = if !sc.memcg_low_reclaim && low > min {
-            // Should nothing else be left, `low` will have to give.
+            // If all else fails, `low` gives way.
             sc.memcg_low_skipped = true;
             low
         } else {
@@ -99,7 +98,7 @@ impl<O: Owners> Manager<O> {
         counter.emin = emin;
         counter.elow = elow;
         if was_protected && [min, low, emin, elow] == [0; 4] && !is_below_protected {
-            // Until now it was set apart for it.
+            // The walk order treats this group as special because of the old value.
             self.quiet.forget();
         }
     }

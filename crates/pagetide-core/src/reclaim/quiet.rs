@@ -1,16 +1,18 @@
-//! Groups in which a walk will find nothing to do, known before it gets there.
+//! Idle groups: groups in which a walk has nothing to do, known before the walk reaches them.
 //!
-//! Linux has no such thing: `shrink_node_memcgs` (mm/vmscan.c, 6.1) looks at every group. Where groups are many and
-//! small most visits end there, because at a mild priority `list >> priority` is 0. Here each group has one byte a node:
-//! the least priority at which a visit is sure to find nothing. The bytes stand in the order of the walk, so that a walk
-//! passes groups as fast as it can read bytes. It counts them as visited all the same.
+//! Linux has no such thing: `shrink_node_memcgs` (mm/vmscan.c, 6.1) looks at every group. With many
+//! small groups most visits end there, because at a mild priority `list >> priority` is 0. Here
+//! each group has one byte per node: the least priority at which a visit is sure to find nothing.
+//! The bytes are in walk order, so a walk skips groups as fast as it reads bytes. Skipped groups
+//! still count as visited.
 //!
-//! A byte may be too large, which costs a look at the group; it must never be too small. So whatever can give a visit
-//! something to do raises it at once (more pages than a margin, an anonymous list that is to be aged, kept objects, a
-//! setting), and only a visit that has found nothing lowers it.
+//! A byte that is too large costs one look at the group; a byte must never be too small. Everything
+//! that can give a visit work raises it at once (more new pages than a margin, an anonymous list
+//! that needs aging, unused cached objects, a setting). Only a visit that found nothing lowers it.
 //!
-//! Invariant: unless the order is out of date, a visit to a group at its byte's priority or a higher one changes
-//! nothing but the count of visits; the audit compares. No decision depends on what is here.
+//! Invariant: unless the order is out of date, a visit to a group at its byte's priority or a
+//! higher one changes only the count of visits; the audit checks this. No decision depends on these
+//! bytes.
 
 mod pass;
 mod warm;
@@ -19,10 +21,10 @@ use crate::config::{ShrinkPriorityPolicy, SoftLimitPolicy};
 use crate::units::{MemcgId, NodeId};
 use alloc::vec::Vec;
 
-/// No priority is as mild as this: the group must be looked at.
+/// Higher than any priority: the group must be visited.
 const NEVER: u8 = u64::BITS as u8 - 1;
 
-/// What says which of a group's settings count.
+/// Policies that decide which of a group's settings matter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Rules {
     soft_limit: SoftLimitPolicy,
@@ -30,16 +32,16 @@ struct Rules {
     can_age_anon: bool,
 }
 
-/// How long a group's byte holds, whichever of its lists pages come to and leave.
+/// How much may change before a group's byte is invalid.
 #[derive(Clone, Copy, Debug, Default)]
 struct Margin {
-    /// Pages that may come before a list is large enough to be scanned.
+    /// Pages that may arrive before one of the lists is large enough to be scanned.
     arrivals: u32,
     /// Pages that may leave before there are too many shadow nodes.
     departures: u32,
 }
 
-/// What a walk needs to know of the groups on a node before it looks, by place.
+/// Idle state of the groups on a node, by place in the walk order.
 #[derive(Clone, Debug, Default)]
 struct Quiet {
     /// The least priority at which a visit finds nothing.
@@ -59,38 +61,38 @@ impl Quiet {
     }
 }
 
-/// All groups in the order of a walk, and where there is nothing to do.
+/// All groups in walk order, with their idle state.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct QuietGroups {
-    /// By which rules the order was written down; `None`: groups came, went or got other settings since.
+    /// Rules at the time when the order was built; `None`: groups were created, removed or changed
+    /// since.
     rules: Option<Rules>,
-    /// Groups looked at since the order went out of date.
+    /// Groups visited since the order went out of date.
     looked_at: usize,
     /// The groups, parents first.
     order: Vec<MemcgId>,
     /// Place of each group in the order, by id.
     places: Vec<u32>,
-    /// The place behind a group and all below it, by place.
+    /// First place after a group's subtree, by place.
     ends: Vec<u32>,
-    /// Whether a setting of the group, or of one above, can change what a walk does with it, by place.
+    /// Whether a setting of the group or of an ancestor can change its plan, by place.
     set_apart: Vec<bool>,
     nodes: Vec<Quiet>,
-    /// Up to which place what a walk will look at was loaded.
+    /// Data of groups before this place was prefetched.
     warmed: u32,
 }
 
 impl QuietGroups {
-    /// Nothing known yet.
     pub fn new(nr_nodes: usize) -> QuietGroups {
         QuietGroups { nodes: alloc::vec![Quiet::default(); nr_nodes], ..QuietGroups::default() }
     }
 
-    /// A group came or went, or has another setting.
+    /// A group was created, removed or changed: the order is out of date.
     pub fn forget(&mut self) {
         self.rules = None;
     }
 
-    /// Pages have come to the lists of a group.
+    /// Pages were added to the lists of a group.
     #[inline]
     pub fn pages_came(&mut self, memcg: MemcgId, node: NodeId, nr: u64) {
         if self.rules.is_some() {
@@ -99,7 +101,7 @@ impl QuietGroups {
         }
     }
 
-    /// Pages have left the lists of a group, or it has shadow nodes that need so many more.
+    /// Pages left the lists of a group, or it has new shadow nodes (worth `nr` pages).
     #[inline]
     pub fn pages_left(&mut self, memcg: MemcgId, node: NodeId, nr: u64) {
         if self.rules.is_some() {
@@ -108,7 +110,7 @@ impl QuietGroups {
         }
     }
 
-    /// A visit to a group may find something, whatever the priority.
+    /// A visit to a group may find work at any priority.
     #[inline]
     pub fn must_be_looked_at(&mut self, memcg: MemcgId, node: NodeId) {
         if self.rules.is_some() {
@@ -118,7 +120,7 @@ impl QuietGroups {
     }
 }
 
-/// The least priority at which nothing of a list is scanned.
+/// The least priority at which no page of a list is scanned.
 #[inline]
 const fn first_to_leave_alone(size: u64) -> u8 {
     let bits = (u64::BITS - size.leading_zeros()) as u8;
@@ -129,18 +131,18 @@ const fn first_to_leave_alone(size: u64) -> u8 {
     }
 }
 
-/// Pages that a list of so many may get until it is scanned at that priority.
+/// Pages that may be added to a list of `size` pages before it is scanned at priority `from`.
 const fn arrivals_until(from: u8, size: u64) -> u64 {
     ((1 << from) - 1u64).saturating_sub(size)
 }
 
-/// How many entries in a row are at most `priority`, from the first on.
+/// Length of the prefix of entries that are at most `priority`.
 #[inline]
 fn quiet_in_a_row(from: &[u8], priority: u8) -> usize {
     const AT_ONCE: usize = 16;
     let mut passed = 0;
     for some in from.chunks(AT_ONCE) {
-        // Without an exit: compared side by side.
+        // No early exit, so that the comparison vectorizes.
         if some.iter().fold(false, |any, &from| any | (from > priority)) {
             return passed + some.iter().take_while(|&&from| from <= priority).count();
         }
@@ -158,7 +160,7 @@ mod tests {
     use crate::node::NodeSpec;
     use crate::process::Machine;
 
-    /// The ratio of the lists that is wanted falls from 3 to 1 where they lose their last GiB.
+    /// The wanted ratio of the lists falls from 3 to 1 when they drop below 1 GiB.
     #[test]
     fn an_active_page_that_leaves_may_put_lists_out_of_balance() {
         let mut machine =

@@ -1,7 +1,8 @@
-//! Reclaiming pages that somebody names, wherever they are on their lists.
+//! Reclaim of pages that a caller names, wherever they are on their lists.
 //!
-//! Linux: `reclaim_pages`, `reclaim_folio_list` (mm/vmscan.c, 6.1), for MADV_PAGEOUT. The pages are judged as those
-//! of any batch, but nobody asks whether they were referenced, and no scan and no page stolen is counted.
+//! Linux: `reclaim_pages`, `reclaim_folio_list` (mm/vmscan.c, 6.1), for MADV_PAGEOUT. The pages are
+//! handled like any batch, but references are ignored, and neither scanned nor stolen pages are
+//! counted.
 //!
 //! Invariant: each of the pages is on a list again, or freed, when the call returns.
 
@@ -17,7 +18,7 @@ use crate::vmstat::Event;
 use alloc::vec::Vec;
 
 impl<O: Owners> Manager<O> {
-    /// Reclaims pages, which are on LRU lists and in no CPU's batch. The caller flushes TLBs.
+    /// Reclaims pages that are on LRU lists and in no CPU's batch. The caller flushes TLBs.
     pub(crate) fn reclaim_pages(&mut self, pages: Vec<Pfn>, ctx: &Ctx) {
         let mut sc = ScanControl::new(Reclaimer::Direct, 0, Gfp::KERNEL, 0);
         sc.ignores_references = true;

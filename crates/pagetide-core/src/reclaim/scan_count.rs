@@ -1,9 +1,10 @@
-//! The number of pages that a pass scans of each list: page cache compared with anonymous memory.
+//! Number of pages to scan on each list: page cache against anonymous memory.
 //!
-//! Linux: `prepare_scan_count` and `get_scan_count` (6.1). Cold page cache goes first while there is
-//! plenty; otherwise both kinds are scanned in proportion to swappiness and inversely to the cost of
-//! reclaiming them so far. Groups differ in swappiness, in swap left to them, and in the priority and
-//! protection that policies gave them. All arithmetic is integer, in the kernel's order.
+//! Linux: `prepare_scan_count` and `get_scan_count` (6.1). Cold page cache is scanned first while
+//! there is plenty; otherwise both kinds are scanned in proportion to swappiness and inversely to
+//! the cost of reclaiming them so far. Groups differ in swappiness, in remaining swap, and in the
+//! priority and protection that policies gave them. All arithmetic is integer, in the kernel's
+//! order.
 
 use super::{ScanControl, DEACTIVATE_ANON, DEACTIVATE_FILE};
 use crate::lruvec::{Lru, Lruvec};
@@ -14,24 +15,24 @@ use crate::plugin::{Balance, Plan};
 use crate::units::{int_sqrt, MemcgId, NodeId, SWAP_CLUSTER_MAX};
 use crate::vmstat::NodeStat;
 
-/// What to scan of the evictable lists, in the order of [`Lru::EVICTABLE`].
+/// Pages to scan of the evictable lists, in the order of [`Lru::EVICTABLE`].
 pub type ScanCounts = [u64; 4];
 
 impl<O: Owners> Manager<O> {
-    /// Whether an inactive list is too small for its active one (Linux `inactive_is_low`): the
-    /// ratio grows with the square root of ten times the size in GiB.
+    /// Whether an inactive list is too small for its active one (Linux `inactive_is_low`). The
+    /// wanted ratio grows with the square root of ten times the size in GiB.
     pub(crate) fn inactive_is_short(&self, inactive: u64, active: u64) -> bool {
         let gb = (inactive + active) >> (30 - self.mem.page_size.shift());
         let ratio = if gb > 0 { int_sqrt(10 * gb) } else { 1 };
         inactive * ratio < active
     }
 
-    /// Anonymous memory can be aged: there is somewhere to put it.
+    /// Whether anonymous memory can be aged: there is swap.
     pub(crate) fn can_age_anon_pages(&self) -> bool {
         self.swap.exists()
     }
 
-    /// Looks at the node once before its groups are walked.
+    /// Inspects the node once before its groups are walked.
     pub(crate) fn prepare_scan_count(&mut self, node: NodeId, sc: &mut ScanControl) {
         let target = sc.target.unwrap_or(ROOT);
         let lruvec = self.lruvec(target, node);
@@ -41,7 +42,7 @@ impl<O: Owners> Manager<O> {
         if sc.force_deactivate {
             sc.may_deactivate = DEACTIVATE_ANON | DEACTIVATE_FILE;
         } else {
-            // New activations by refault: the active list is stale, let it be challenged.
+            // Refaults have activated pages: the active list is stale, so age it.
             let challenge = |file: bool| {
                 activated[usize::from(file)] != seen[usize::from(file)]
                     || self.inactive_is_low(target, node, file)
@@ -77,14 +78,14 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// Remembers the refault activations, so that the next pass can tell new ones.
+    /// Saves the counts of refault activations, so that the next pass can tell new ones.
     pub(crate) fn snapshot_refaults(&mut self, target: Option<MemcgId>, node: NodeId) {
         let target = target.unwrap_or(ROOT);
         if !self.memcg_is_online(target) {
             return;
         }
         let lruvec = &mut self.memcgs[target.idx()].lruvecs[node.idx()];
-        // The root's flag is the node's, and cleared when kswapd has balanced it.
+        // The root's flag is the node's; kswapd clears it when the node is balanced.
         lruvec.congested = false;
         lruvec.refaults = lruvec.workingset_activate;
     }
@@ -137,11 +138,11 @@ impl<O: Owners> Manager<O> {
             size >> plan.priority
         });
         let balance = if self.era.balances_by_rotation {
-            // Ages what it remembers, whether or not there is anything to scan.
+            // Ages the recent counts, even if there is nothing to scan.
             self.old_balance(memcg, node, sc, plan)
         } else if scans == [0; 4] {
-            // With many groups most visits end here: at a mild priority a small group has nothing to
-            // share out, and how it would be shared takes a walk up the tree to know.
+            // With many groups most visits end here: at a mild priority a small group has nothing
+            // to scan. The balance would need a walk up the tree.
             return scans;
         } else {
             self.balance(memcg, sc, plan)

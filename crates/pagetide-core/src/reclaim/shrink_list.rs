@@ -1,13 +1,13 @@
-//! Judging pages: a batch off the tail of a list, page by page.
+//! Shrinking a list: takes a batch off its tail and decides about each page.
 //!
 //! Linux: `shrink_folio_list`, `shrink_inactive_list`, `shrink_active_list` (6.1). A page that was
-//! referenced once stays. A page that was referenced twice, or by two mappings, or that is executable,
-//! is activated. Dirty file pages are left to the writeback thread, anonymous pages go to swap; a page
-//! that is clean and unmapped is freed and leaves a shadow.
+//! referenced once stays. A page that was referenced twice, or by two mappings, or that is
+//! executable, is activated. Dirty file pages are left to the writeback thread. Anonymous pages go
+//! to swap. A clean, unmapped page is freed and leaves a shadow.
 //!
-//! A batch is atomic: nothing else runs between isolation and putback, so `nr_isolated_*` is 0
-//! between steps and too-many-isolated throttling cannot occur (Linux needs it because its
-//! batches overlap).
+//! A batch is atomic: nothing else runs between isolation and putback. So `nr_isolated_*` is 0
+//! between steps and too-many-isolated throttling cannot occur (Linux needs it because its batches
+//! overlap).
 
 use super::isolate::Isolated;
 use super::{ScanControl, DEACTIVATE_ANON, DEACTIVATE_FILE};
@@ -27,7 +27,7 @@ use crate::units::{MemcgId, NodeId, Pfn, SwapSlot, HPAGE_PMD_NR, SWAP_CLUSTER_MA
 use crate::vmstat::{Event, NodeStat};
 use alloc::vec::Vec;
 
-/// What became of a batch (Linux `struct reclaim_stat`).
+/// Counts of a batch (Linux `struct reclaim_stat`).
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ReclaimStat {
     dirty: u64,
@@ -38,18 +38,17 @@ pub(super) struct ReclaimStat {
     pageout: u64,
     pub(super) activate: u64,
     ref_keep: u64,
-    /// A plug-in kept what the built-in rules would have taken.
+    /// A plug-in kept a page that the built-in rules would have taken.
     plugin_spared: bool,
 }
 
-/// What happens to a page.
 enum Verdict {
     Freed,
     Keep,
     Activate,
 }
 
-/// Pages of a batch from which on the next batch is likely to be of the same list.
+/// Batch size from which on the next batch is likely to be of the same list.
 const AHEAD: u64 = SWAP_CLUSTER_MAX / 2;
 
 impl<O: Owners> Manager<O> {
@@ -80,12 +79,11 @@ impl<O: Owners> Manager<O> {
         self.shrink_inactive_list(lru, nr, memcg, node, sc, ctx)
     }
 
-    /// Loads what judging a batch will need from memory: the entries of its pages and, of those
-    /// about to go, the page-cache slots. The loads do not depend on each other, so the processor
-    /// does them side by side; one at a time, while pages are judged, they were half of the cost
-    /// of reclaim. Changes nothing.
+    /// Prefetches what a batch needs: the entries of its pages and, for pages that are about to be
+    /// freed, the page-cache slots. The loads are independent, so the processor overlaps them; one
+    /// at a time they were half of the cost of reclaim. Changes no state.
     fn warm_batch(&self, taken: &[Pfn]) {
-        // Of one page there is nothing to do side by side.
+        // A single page has nothing to overlap with.
         if taken.len() < 2 {
             return;
         }
@@ -104,9 +102,9 @@ impl<O: Owners> Manager<O> {
         core::hint::black_box(loaded);
     }
 
-    /// Loads the descriptor of a page that the next batch may take, and gives the page behind it. A list can only be
-    /// followed page by page; with a step for each page that is judged, nobody waits for it (Linux
-    /// `prefetchw_prev_lru_folio`). Changes nothing.
+    /// Prefetches the descriptor of a page that the next batch may take, and returns the page after
+    /// it. A list can only be followed page by page; one step per judged page hides the latency
+    /// (Linux `prefetchw_prev_lru_folio`). Changes no state.
     #[inline(always)]
     fn warm_ahead(&self, ahead: Pfn) -> Pfn {
         match ahead.is_some() {
@@ -131,7 +129,7 @@ impl<O: Owners> Manager<O> {
             self.isolate_lru_pages(lru, nr, memcg, node, sc, &mut taken);
         let event = if sc.is_kswapd() { Event::PgscanKswapd } else { Event::PgscanDirect };
         self.memcgs[memcg.idx()].events.add(event, nr_scanned);
-        // What is reclaimed for a group's sake is not pressure of the machine.
+        // Reclaim for a group is no pressure of the machine.
         if !sc.is_for_group() {
             self.mem.vmstat.add(event, nr_scanned);
         }
@@ -144,14 +142,14 @@ impl<O: Owners> Manager<O> {
         let mut freed = core::mem::take(&mut self.scratch_free);
         self.warm_batch(&taken);
         let list = &self.memcgs[memcg.idx()].lruvecs[node.idx()].lists[lru as usize];
-        // After a small batch, of a small list, comes another group's.
+        // A small batch is of a small list: the next batch is another group's.
         let mut ahead = if nr_taken < AHEAD { Pfn::NONE } else { list.tail };
         let unmapped_before = self.mem.work.rmap_walks;
         for &pfn in &taken {
             ahead = self.warm_ahead(ahead);
             let was_huge = self.mem.pages[pfn.idx()].has(PageFlags::HEAD);
             self.judge_page(pfn, file, sc, &mut stat, &mut freed, ctx);
-            // A huge page that was split for swap: the others are judged with the first.
+            // This huge page was split for swap: the other pages are judged with the first.
             if was_huge && !self.mem.pages[pfn.idx()].has(PageFlags::HEAD) {
                 for tail in pfn.0 + 1..pfn.0 + HPAGE_PMD_NR as u32 {
                     self.judge_page(Pfn(tail), file, sc, &mut stat, &mut freed, ctx);
@@ -218,7 +216,7 @@ impl<O: Owners> Manager<O> {
         nr_reclaimed
     }
 
-    /// One page of a batch, to its end: freed, or back on a list.
+    /// Processes one page of a batch: freed, or back on a list.
     #[inline]
     pub(super) fn judge_page(
         &mut self,
@@ -231,14 +229,15 @@ impl<O: Owners> Manager<O> {
     ) {
         let verdict = self.shrink_page(pfn, file, sc, stat, ctx);
         let page = &self.mem.pages[pfn.idx()];
-        // Of a huge page that was just split this is the first page alone.
+        // If a huge page was just split, this is only its first page.
         let nr = page.nr_pages();
         sc.nr_scanned += nr;
         match verdict {
             Verdict::Freed => freed.push(pfn),
             Verdict::Keep => self.putback_page(pfn),
             Verdict::Activate => {
-                // A page that stays gives its swap slot up when swap runs short, or if it cannot be swapped.
+                // A page that stays releases its swap slot if swap is short or if the page cannot
+                // be swapped.
                 if page.has(PageFlags::SWAPCACHE)
                     && page.mapcount > 0
                     && !page.has(PageFlags::WRITEBACK)
@@ -257,7 +256,8 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// Takes a swap slot for a page, and gives it back if its group may not have one more (Linux `folio_alloc_swap`).
+    /// Takes a swap slot for a page; releases it if the group is at its swap limit (Linux
+    /// `folio_alloc_swap`).
     fn swap_alloc(&mut self, pfn: Pfn) -> Option<SwapSlot> {
         let memcg = self.mem.pages[pfn.idx()].memcg;
         let slot = self.swap.alloc(pfn, memcg);
@@ -346,13 +346,13 @@ impl<O: Owners> Manager<O> {
             if !sc.gfp.has(Gfp::IO) {
                 return Verdict::Keep;
             }
-            // What is held, by a batch for one, cannot be split.
+            // A page with another reference (such as a batch) cannot be split.
             if self.mem.pages[pfn.idx()].has(PageFlags::HEAD) {
                 if self.mem.pages[pfn.idx()].has(PageFlags::BATCHED) || !self.split_huge_page(pfn) {
                     return Verdict::Activate;
                 }
                 self.mem.vmstat.count(Event::ThpSwpoutFallback);
-                // It was locked in part, and this is of that part.
+                // The huge page was locked in part, and this page is of that part.
                 if self.mem.pages[pfn.idx()].has(PageFlags::MLOCKED) {
                     return Verdict::Activate;
                 }
@@ -364,14 +364,14 @@ impl<O: Owners> Manager<O> {
         }
         if self.mem.pages[pfn.idx()].mapcount > 0 {
             self.try_to_unmap(pfn);
-            // Pinned by who uses it.
+            // Pinned by a user.
             if self.mem.pages[pfn.idx()].mapcount > 0 {
                 return Verdict::Activate;
             }
         }
         if self.mem.pages[pfn.idx()].has(PageFlags::DIRTY) {
             if file && !self.may_write_file_page(pfn, sc) {
-                // The writeback thread will get there; let the page go as soon as it has.
+                // The writeback thread will write it; free the page as soon as it has.
                 self.mem.vmstat.count(Event::NrVmscanImmediateReclaim);
                 self.mem.pages[pfn.idx()].set(PageFlags::RECLAIM);
                 return Verdict::Activate;
@@ -387,7 +387,7 @@ impl<O: Owners> Manager<O> {
             stat.pageout += 1;
             return Verdict::Keep;
         }
-        // A page held by another CPU's batch has one reference too many to be freed.
+        // A page in another CPU's batch has one reference too many to be freed.
         if self.mem.pages[pfn.idx()].has(PageFlags::BATCHED) {
             return Verdict::Keep;
         }
@@ -401,8 +401,8 @@ impl<O: Owners> Manager<O> {
         Verdict::Freed
     }
 
-    /// Whether reclaim itself may write a dirty file page: only kswapd may, for a page it has met
-    /// before, on a node whose tail is all dirty.
+    /// Whether reclaim itself may write a dirty file page: only kswapd may, for a page that it has
+    /// met before, on a node with only dirty pages at the tail.
     fn may_write_file_page(&self, pfn: Pfn, sc: &ScanControl) -> bool {
         let page = &self.mem.pages[pfn.idx()];
         self.writes_files(sc)
@@ -433,7 +433,7 @@ impl<O: Owners> Manager<O> {
 
     /// Counts and clears the references of a page's entries. Returns how many entries were
     /// referenced, and whether one of them is executable (Linux `folio_referenced`). Reclaim for a
-    /// group heeds only references from within it.
+    /// group counts only references from within it.
     fn page_referenced(&mut self, pfn: Pfn, sc: &ScanControl) -> (u32, bool) {
         let page = &self.mem.pages[pfn.idx()];
         if page.mapcount == 0 {
@@ -450,7 +450,7 @@ impl<O: Owners> Manager<O> {
         (nr, executable)
     }
 
-    /// Linux `folio_check_references`, and what a plug-in makes of it.
+    /// Linux `folio_check_references`, with the plug-in's answer applied.
     #[inline]
     fn check_references(&mut self, pfn: Pfn, sc: &ScanControl, stat: &mut ReclaimStat) -> Judged {
         if sc.ignores_references {
@@ -507,7 +507,7 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// Takes every entry of a page away; an anonymous page's becomes a swap entry.
+    /// Removes every entry of a page; for an anonymous page a swap entry replaces it.
     fn try_to_unmap(&mut self, pfn: Pfn) {
         let page = &self.mem.pages[pfn.idx()];
         let (at, mapcount, slot) = (Slot::of(page), page.mapcount, SwapSlot(page.private));
@@ -532,8 +532,9 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// Moves pages from an active list to its inactive one; only referenced executable file
-    /// pages stay (Linux `shrink_active_list`). Whether a plug-in kept what the built-in rule would not.
+    /// Moves pages from an active list to its inactive one; only referenced executable file pages
+    /// stay (Linux `shrink_active_list`). Returns whether a plug-in kept a page that the built-in
+    /// rule would not.
     pub(crate) fn shrink_active_list(
         &mut self,
         lru: Lru,
@@ -555,7 +556,7 @@ impl<O: Owners> Manager<O> {
         let mut nr_referenced = 0;
         let mut plugin_spared = false;
         let list = &self.memcgs[memcg.idx()].lruvecs[node.idx()].lists[lru as usize];
-        // After a small batch, of a small list, comes another group's.
+        // A small batch is of a small list: the next batch is another group's.
         let mut ahead = if nr_taken < AHEAD { Pfn::NONE } else { list.tail };
         for &pfn in &taken {
             ahead = self.warm_ahead(ahead);

@@ -1,16 +1,16 @@
-//! Shrinking a node: every group's lists, in batches.
+//! Shrinking a node: scans the lists of its groups in batches.
 //!
-//! Linux: `shrink_node`, `shrink_node_memcgs`, `shrink_lruvec` (6.1). The groups at and below the one
-//! that is short of memory (the root, if the machine is) are visited parents first; the group policies
-//! decide about each group ([`super::group_policy`]). Each list is scanned by 32 pages in turn until
-//! its target is used up; once enough pages were freed, the kind with fewer pages left to scan stops
-//! and the other kind is scaled to the same share.
+//! Linux: `shrink_node`, `shrink_node_memcgs`, `shrink_lruvec` (6.1). The walk visits the group
+//! that is short of memory (the root, if the machine is) and its descendants, parents first. The
+//! group policies decide about each group ([`super::group_policy`]). Each list is scanned by 32
+//! pages in turn until its target is used up. Once enough pages were freed, the kind with fewer
+//! pages left to scan stops and the other kind is scaled to the same share.
 //!
-//! Every walk visits all groups (Linux 5.4 to 6.7). By policy, tasks that reclaim for themselves begin
-//! where the last such task stopped, and stop when they have freed enough (since 6.8). A walk whose
-//! current group was removed ends.
+//! Every walk visits all groups (Linux 5.4 to 6.7). By policy, direct reclaim starts where the last
+//! direct reclaimer stopped, and stops when it has freed enough (since 6.8). A walk ends if its
+//! current group is removed.
 //!
-//! Invariant: [`ShrinkNode`] holds everything between two batches; a step is one batch.
+//! Invariant: [`ShrinkNode`] holds the whole state between two batches; a step is one batch.
 
 mod walk;
 
@@ -23,44 +23,43 @@ use crate::slab::shrinker::ShrinkSlab;
 use crate::units::NodeId;
 use alloc::boxed::Box;
 
-/// Groups that a step visits at most, if none of them has anything to scan.
+/// Most groups that one step visits if none of them has pages to scan.
 const VISITS_A_STEP: u32 = 32;
 
-/// A node pass in progress.
+/// A pass over a node in progress.
 #[derive(Clone, Debug, State)]
 pub struct ShrinkNode {
     node: NodeId,
     stage: Stage,
     /// Number of the walk over the tree, from 0.
     walk: u32,
-    /// Pages looked at when the walk began.
+    /// Pages scanned before the walk.
     walk_scanned: u64,
-    /// Pages looked at and freed when the pass began.
+    /// Pages scanned and freed before the pass.
     scanned_before: u64,
     reclaimed_before: u64,
-    /// Pages that slabs gave back meanwhile, not told of yet (Linux `reclaim_state`).
+    /// Pages freed from slabs that are not yet added to the scan control (Linux `reclaim_state`).
     reclaimed_slab: u64,
 }
 
 #[derive(Clone, Debug, State)]
 enum Stage {
-    /// Nothing done yet.
     New,
-    /// The soft-limit trees' own stage.
+    /// In the soft-limit tree's stage.
     Soft(Box<SoftReclaim>),
     /// Begin a walk.
     Walk,
-    /// At a group, whose lists are not looked at yet.
+    /// At a group, before its lists.
     At(Position),
-    /// A group's lists in progress.
+    /// Scanning a group's lists.
     Shrink(Position, ShrinkLruvec),
-    /// The objects kept for a group in progress.
+    /// Shrinking a group's cached objects.
     Slab(Position, ShrinkSlab),
     /// Done with a group.
     After(Position),
 }
 
-/// One group's lists in progress.
+/// Scan of one group's lists in progress.
 #[derive(Clone, Debug, State)]
 pub(crate) struct ShrinkLruvec {
     nr: [u64; 4],
@@ -72,13 +71,12 @@ pub(crate) struct ShrinkLruvec {
     proportional: bool,
     /// List of the next batch.
     at: usize,
-    /// Priority of the group's plan, for the log of events.
-    #[state(skip)] // in the targets already
+    /// Priority of the group's plan, for the event log.
+    #[state(skip)] // follows from the targets
     priority: i8,
 }
 
 impl ShrinkLruvec {
-    /// Lists of which so much is to be looked at.
     pub fn new(nr: [u64; 4], nr_to_reclaim: u64, proportional: bool, plan: Plan) -> ShrinkLruvec {
         let (nr_reclaimed, at, priority) = (0, 0, plan.priority);
         ShrinkLruvec { nr, targets: nr, nr_reclaimed, nr_to_reclaim, proportional, at, priority }
@@ -89,14 +87,14 @@ impl ShrinkLruvec {
 pub enum NodeStep {
     /// More to do.
     Continue,
-    /// More to do, after this.
+    /// More to do, after this sleep.
     Wait(Sleep),
-    /// Finished; sleep first if it says so.
+    /// Finished, perhaps after a sleep.
     Done(Option<Sleep>),
 }
 
 impl ShrinkNode {
-    /// A pass over `node`.
+    /// A pass over `node` from its start.
     pub fn new(node: NodeId) -> ShrinkNode {
         ShrinkNode {
             node,
@@ -109,7 +107,7 @@ impl ShrinkNode {
         }
     }
 
-    /// The node.
+    /// The node of the pass.
     pub fn node(&self) -> NodeId {
         self.node
     }

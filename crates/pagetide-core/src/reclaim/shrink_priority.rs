@@ -1,13 +1,14 @@
-//! `memory.global_shrink_priority`: groups that global reclaim scans later and less than others.
+//! `memory.global_shrink_priority`: global reclaim scans some groups later and less than others.
 //!
 //! Hui Zhu's patch of 18 December 2019 (never merged). A group with value g takes no part in global
 //! reclaim while its priority is above g; from then on it is scanned as if the priority were 12 - g
-//! higher. Reclaim for a group's own limit ignores the value. Three forms ([`ShrinkPriorityPolicy`]):
-//! *posted* is the patch. *guarded* adds a guarantee of progress, which the patch lacks: if a whole
-//! descent has freed nothing and a group was spared, no group is spared until the reclaimer is done.
-//! *hierarchical* is guarded, and the value of a group is at most the least value of its ancestors.
+//! higher. Reclaim for a group's own limit ignores the value. Three forms
+//! ([`ShrinkPriorityPolicy`]): *posted* is the patch. *guarded* adds a guarantee of progress, which
+//! the patch lacks: if a whole descent has freed nothing and a group was skipped, no group is
+//! skipped until the reclaimer is done. *hierarchical* is guarded, and the value of a group is at
+//! most the least value of its ancestors.
 //!
-//! Invariant: with any form but *posted*, memory is not declared exhausted while a group was spared.
+//! Invariant: except with *posted*, memory is not declared exhausted while a group was skipped.
 
 use super::group_policy::GroupRule;
 use super::plan::GroupAt;
@@ -18,7 +19,6 @@ use crate::owners::Owners;
 use crate::plugin::Plan;
 use crate::units::{MemcgId, DEF_PRIORITY};
 
-/// The policy.
 pub(crate) struct ShrinkPriority;
 
 impl GroupRule for ShrinkPriority {
@@ -47,8 +47,8 @@ impl GroupRule for ShrinkPriority {
 }
 
 impl<O: Owners> Manager<O> {
-    /// At which priority the objects of a group are shrunk, which is not passed over: the patch lowers it
-    /// with that of the lists. Soft limits change that of the lists alone.
+    /// The priority for the objects of a group that is not skipped: the patch lowers it together
+    /// with the lists' priority. Soft limits change only the lists' priority.
     pub(crate) fn slab_priority(&self, memcg: MemcgId, sc: &ScanControl) -> i8 {
         if !sc.is_global() || sc.ignore_shrink_priority {
             return sc.priority;
@@ -56,7 +56,7 @@ impl<O: Owners> Manager<O> {
         sc.priority + (DEF_PRIORITY - self.shrink_priority(memcg))
     }
 
-    /// The value that counts for a group.
+    /// The effective value of a group.
     pub(crate) fn shrink_priority(&self, memcg: MemcgId) -> i8 {
         let own = self.memcgs[memcg.idx()].shrink_priority;
         match self.config.shrink_priority {

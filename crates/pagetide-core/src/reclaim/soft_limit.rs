@@ -1,18 +1,19 @@
-//! Soft limits as a part of the one walk over the groups.
+//! Soft limits within the one walk over the groups.
 //!
-//! Two policies ([`SoftLimitPolicy`]). *Hierarchical* is Johannes Weiner's patch of 10 January 2012: a
-//! group that is over its soft limit, or below one that is, is scanned at priority 0, all other groups
-//! at the walk's own. *Two-pass* is Michal Hocko's rework of 2013: the first walk visits only groups
-//! over their limit; if it looked at no page, a second walk visits all groups. What that lacks is added here:
-//! a descent that freed nothing while groups were passed over is repeated without the first walk. (The older
-//! *tree* is a stage of its own, before the walk: [`super::soft_limit_tree`].)
+//! Two policies ([`SoftLimitPolicy`]). *Hierarchical* is Johannes Weiner's patch of 10 January
+//! 2012: a group that is over its soft limit, or has such an ancestor, is scanned at priority 0,
+//! all other groups at the walk's priority. *Two-pass* is Michal Hocko's rework of 2013: the first
+//! walk visits only groups over their limit; if it scanned no page, a second walk visits all
+//! groups. Pagetide adds to two-pass: a descent that freed nothing while groups were skipped is
+//! repeated without the first walk. (The older *tree* is a separate stage before the walk:
+//! [`super::soft_limit_tree`].)
 //!
-//! Options answer the questions of reviewers: whether the group whose limit caused the reclaim counts
-//! as an ancestor (`soft_limit_root`), whether soft limits may delay a task that reclaims for itself
+//! Options cover the questions of reviewers: whether the group that hit its limit counts as an
+//! ancestor (`soft_limit_root`), whether soft limits may delay direct reclaim
 //! (`soft_limit_direct`), and the meaning of the limit on one of several nodes (`soft_limit_node`).
 //!
-//! Invariant: a group is treated differently only if it or a group on its path has a soft limit. Memory is not
-//! declared exhausted while a group was passed over.
+//! Invariant: a group is treated differently only if it or a group on its path has a soft limit.
+//! Memory is not declared exhausted while a group was skipped.
 
 use super::group_policy::GroupRule;
 use super::plan::{GroupAt, WalkEnded};
@@ -24,7 +25,6 @@ use crate::owners::Owners;
 use crate::plugin::Plan;
 use crate::units::{MemcgId, NodeId};
 
-/// The policy.
 pub(crate) struct SoftLimit;
 
 impl GroupRule for SoftLimit {
@@ -56,7 +56,7 @@ impl GroupRule for SoftLimit {
 }
 
 impl<O: Owners> Manager<O> {
-    /// Whether the first of two passes has ended, and looked at nothing.
+    /// Whether the first of two passes has ended without a page scanned.
     pub(super) fn is_second_pass_due(&self, walk: WalkEnded, sc: &mut ScanControl) -> bool {
         if self.config.soft_limit != SoftLimitPolicy::TwoPass
             || walk.number > 0
@@ -71,7 +71,7 @@ impl<O: Owners> Manager<O> {
         walk.scanned == 0
     }
 
-    /// The priority for groups over their soft limit; `None`: this reclaimer does not heed it.
+    /// The priority for groups over their soft limit; `None`: this reclaimer ignores soft limits.
     pub(crate) fn soft_limit_priority(&self, sc: &ScanControl) -> Option<i8> {
         if sc.is_kswapd() {
             return Some(0);
@@ -83,7 +83,7 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// Whether a group, or one above it up to where reclaim began, is over its soft limit.
+    /// Whether a group, or an ancestor up to where reclaim began, is over its soft limit.
     pub(crate) fn is_over_soft_limit(
         &self,
         memcg: MemcgId,
@@ -126,8 +126,7 @@ mod tests {
     use crate::reclaim::Reclaimer;
     use crate::units::DEF_PRIORITY;
 
-    /// What a first walk over `memcg`, and over the one group that is over its limit, passes over. `scanned`: in
-    /// the latter.
+    /// Whether the first walk skips `memcg`. `scanned`: pages that the walk scanned elsewhere.
     fn first_walk(
         machine: &mut Machine,
         memcg: MemcgId,
@@ -151,7 +150,7 @@ mod tests {
         let mut machine = Machine::new(&nodes, 1, config).unwrap();
         let memcg = machine.create_memcg("within its limit".into(), ROOT).unwrap();
         let mut sc = ScanControl::new(Reclaimer::Direct, 32, Gfp::KERNEL, 0);
-        // Nothing to scan in the others: a second walk, and nobody was spared.
+        // Nothing to scan in other groups: a second walk follows, and no group was spared.
         assert!(first_walk(&mut machine, memcg, 0, &mut sc));
         assert!(!sc.spares_anybody() && !sc.spares_no_group());
         assert!(first_walk(&mut machine, memcg, 5, &mut sc));
@@ -162,7 +161,7 @@ mod tests {
         assert!(!sc.spares_anybody() && !sc.spares_no_group());
     }
 
-    /// "4 G soft, 2 G node: 4 G group -> 2 G; 5 G -> 1.6 G; 16 G -> 512 M", a thousandth of it.
+    /// "4 G soft, 2 G node: 4 G group -> 2 G; 5 G -> 1.6 G; 16 G -> 512 M", scaled to 1/1000.
     #[test]
     fn local_limits_are_those_of_the_author_s_examples() {
         let nodes = [NodeSpec::x86_64(64 << 20, 0, 0), NodeSpec::remote(2 << 20, 0, 0)];
@@ -172,7 +171,7 @@ mod tests {
         let node = NodeId(1);
         let managed: u64 = machine.mem.nodes[1].zones.iter().map(|zone| zone.managed).sum();
         machine.memcgs[memcg.idx()].soft_limit = 2 * managed;
-        // A group of so many tenths of the node, and its limit there in twentieths.
+        // Usage in tenths of the node, and the limit there in twentieths.
         for (usage, local) in [(20, 20), (25, 16), (80, 5)] {
             machine.memcgs[memcg.idx()].memory.usage = usage * managed / 10;
             let limit = 2 * managed * managed / (usage * managed / 10);

@@ -1,9 +1,9 @@
 //! Reclaim that writes file pages and naps for disks, as up to Linux 3.1.
 //!
-//! Linux: `shrink_page_list`, `may_write_to_queue`, `wait_iff_congested`, `congestion_wait` (2.6.37,
-//! and 2.6.35). A reclaimer writes dirty pages; a task does so only to a disk that is not congested. A
-//! page under writeback is skipped. Lists whose dirty pages all wait for a congested disk make tasks
-//! nap.
+//! Linux: `shrink_page_list`, `may_write_to_queue`, `wait_iff_congested`, `congestion_wait`
+//! (2.6.37, and 2.6.35). A reclaimer writes dirty pages; a task does so only if the disk is not
+//! congested. Pages under writeback are skipped. A task naps when all dirty pages of a list wait
+//! for a congested disk.
 //!
 //! Invariant: under Linux 6.1 this file writes no page, skips no page and makes no task nap.
 
@@ -14,7 +14,7 @@ use crate::owners::Owners;
 use crate::units::NodeId;
 
 impl<O: Owners> Manager<O> {
-    /// Whether this reclaimer is of a kernel that writes any dirty file page.
+    /// Whether this reclaimer writes any dirty file page (old kernels).
     #[inline]
     pub(super) fn writes_files(&self, sc: &ScanControl) -> bool {
         if sc.is_kswapd() {
@@ -30,7 +30,7 @@ impl<O: Owners> Manager<O> {
         sc.is_kswapd() || !self.owners.is_write_congested()
     }
 
-    /// Whether a direct reclaimer that got little sleeps until a disk has less to do.
+    /// Whether a direct reclaimer that freed little sleeps until the disks are less busy.
     pub(crate) fn waits_for_congestion(&self, node: NodeId) -> bool {
         match self.era.congestion_nap {
             CongestionNap::Never => false,

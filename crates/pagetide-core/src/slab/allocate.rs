@@ -1,12 +1,12 @@
-//! The way to an object and back: the CPU's slab, pages, charges.
+//! Allocating and freeing objects: the CPU's slab, pages, charges.
 //!
 //! Linux: `slab_alloc_node`, `new_slab`, `allocate_slab`, `memcg_slab_pre_alloc_hook`,
 //! `memcg_slab_post_alloc_hook`, `memcg_slab_free_hook`, `discard_slab` (6.1).
-//! [`Manager::kmem_cache_alloc`] is the path that every allocation tries first: it takes neither pages
-//! nor charges. The other paths may take both, but do not reclaim; only a [`Call`](crate::call::Call)
-//! does.
+//! [`Manager::kmem_cache_alloc`] is the fast path that every allocation tries first: it takes
+//! neither pages nor charges. The other paths may take both, but do not reclaim; only a
+//! [`Call`](crate::call::Call) reclaims.
 //!
-//! Invariant: an allocation without an object leaves no charge.
+//! Invariant: an allocation that returns no object leaves no charge.
 
 use super::objcg::NO_OWNER;
 use super::{Object, SlabError};
@@ -21,22 +21,21 @@ use crate::page::{PageFlags, Place};
 use crate::units::{CacheId, Cpu, MemcgId, NodeId, Order, Pfn};
 use crate::vmstat::NodeStat;
 
-/// What an allocation lacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SlabLack {
     /// A block for a slab of this cache.
     Pages(CacheId, Order),
-    /// Room for so many pages under the limit of a group.
+    /// Room for this many pages under the limit of a group.
     Charge(MemcgId, u64),
-    /// That the task pays for being above `memory.high`.
+    /// The task must first pay for being above `memory.high`.
     Owing,
     /// Nothing that reclaim could provide: a limit of kernel memory.
     Denied,
 }
 
 impl<O: Owners> Manager<O> {
-    /// An object, if the CPU has one at hand and, for one that `memcg` is to pay for, enough charged in
-    /// advance. Otherwise make a [`Call::kmem_alloc`](crate::call::Call::kmem_alloc).
+    /// Allocates an object if the CPU has a free one and, for one charged to `memcg`, enough bytes
+    /// in stock. Otherwise make a [`Call::kmem_alloc`](crate::call::Call::kmem_alloc).
     #[inline(always)]
     pub fn kmem_cache_alloc(
         &mut self,
@@ -78,7 +77,7 @@ impl<O: Owners> Manager<O> {
         Some(Object { cache, number })
     }
 
-    /// An object that nobody pays for, of a word that the CPU has borrowed for somebody.
+    /// An uncharged object from a word for which the CPU has a loan.
     #[cold]
     fn alloc_for_nobody(&mut self, cache: CacheId, cpu: Cpu) -> Object {
         self.slabs.settle(cpu);
@@ -86,7 +85,7 @@ impl<O: Owners> Manager<O> {
         number.map_or(Object::NONE, |number| Object { cache, number })
     }
 
-    /// An object that a group is to pay for, where groups do not pay by object, or where a loan is to end or to
+    /// An object charged to a group, if accounting is not per object or if a loan must end or can
     /// begin.
     #[inline(never)]
     fn alloc_otherwise(&mut self, cache: CacheId, memcg: MemcgId, cpu: Cpu) -> Object {
@@ -120,7 +119,8 @@ impl<O: Owners> Manager<O> {
         Some(Object { cache, number })
     }
 
-    /// An object, accounted otherwise than by object: of the group's clone, if that is there.
+    /// An object without an owner; with per-group accounting it comes from the group's clone, if
+    /// that exists.
     fn alloc_not_owned(&mut self, cache: CacheId, memcg: MemcgId, cpu: Cpu) -> Option<Object> {
         if !self.has_cpu(cpu) {
             return None;
@@ -139,6 +139,7 @@ impl<O: Owners> Manager<O> {
     /// Frees an object. `cache` is the one that it was allocated from, not a group's clone of it.
     ///
     /// # Errors
+    ///
     /// [`SlabError::UnknownCache`], [`SlabError::WrongCache`], [`SlabError::NotAnObject`],
     /// [`SlabError::DoubleFree`], [`SlabError::IsCached`]: nothing has changed.
     #[inline(always)]
@@ -167,7 +168,7 @@ impl<O: Owners> Manager<O> {
         self.kmem_cache_free_slow(cache, object, cpu)
     }
 
-    /// What is not of a word of this CPU: another slab's, or a mistake.
+    /// The object is not in this CPU's word: it is of another slab, or an error.
     #[cold]
     fn kmem_cache_free_slow(
         &mut self,
@@ -191,14 +192,14 @@ impl<O: Owners> Manager<O> {
         if it.is_cached(number) {
             return Err(SlabError::IsCached);
         }
-        // Its owner may not be written down yet.
+        // A loan may not have recorded its owner yet.
         if self.slabs.nr_loans > 0 {
             if let Some(user) = it.user_of(number) {
                 self.slabs.settle(user);
             }
         }
         let it = &mut self.slabs.caches[home.idx()];
-        // Before the slab is looked at: memory has both sooner than one after the other.
+        // Read before the slab, so that both loads overlap.
         let owner = it.owners.get(number as usize).copied().unwrap_or(NO_OWNER);
         it.free_slow(number, cpu, &mut self.slabs.discarded)?;
         if owner != NO_OWNER {
@@ -212,8 +213,8 @@ impl<O: Owners> Manager<O> {
         Ok(())
     }
 
-    /// An object that its user cannot do without, now: charged beyond the group's limit if need be, and to no group
-    /// if pages are short (Linux `__GFP_NOFAIL`).
+    /// An object for a user that cannot do without: charged beyond the group's limit if necessary,
+    /// and to no group if pages are short (Linux `__GFP_NOFAIL`).
     pub(crate) fn kmem_alloc_beyond(&mut self, cache: CacheId, ctx: &Ctx) -> Option<Object> {
         let gfp = Gfp::NOWAIT;
         let mut paid = self.kmem_alloc_now(cache, true, gfp, ctx);
@@ -224,7 +225,7 @@ impl<O: Owners> Manager<O> {
         paid.or_else(|_| self.kmem_alloc_now(cache, true, gfp, &Ctx { memcg: ROOT, ..*ctx })).ok()
     }
 
-    /// An object, with a new slab or a charge if need be, as far as that goes without reclaim.
+    /// An object, with a new slab or a charge if necessary, without reclaim.
     pub(crate) fn kmem_alloc_now(
         &mut self,
         cache: CacheId,
@@ -243,7 +244,7 @@ impl<O: Owners> Manager<O> {
                 match self.clone_of(cache, ctx.memcg) {
                     Some(clone) => self.alloc_object(clone, gfp, ctx),
                     None => {
-                        // Until there is a clone nobody pays.
+                        // Objects are not charged until the clone exists.
                         self.request_clone(cache, ctx.memcg);
                         self.alloc_object(cache, gfp, ctx)
                     }
@@ -255,7 +256,7 @@ impl<O: Owners> Manager<O> {
                 self.obj_charge(ctx, owner, size, reclaimable, gfp)?;
                 match self.alloc_object(cache, gfp, ctx) {
                     Ok(object) => {
-                        // Without room for its owner an object belongs to nobody.
+                        // An object is not charged if there is no memory to record its owner.
                         if !self.set_owner(object, owner, ctx) {
                             self.obj_uncharge(ctx.cpu, owner, size, reclaimable);
                         }
@@ -270,7 +271,6 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// An object of this very cache.
     pub(super) fn alloc_object(
         &mut self,
         cache: CacheId,
@@ -298,8 +298,8 @@ impl<O: Owners> Manager<O> {
         Ok(Object { cache, number })
     }
 
-    /// Pages for a slab, without reclaim: of the order that the cache wants, if such a block is free,
-    /// or else of the order that will do.
+    /// Pages for a slab, without reclaim: of the cache's preferred order if such a block is free,
+    /// otherwise of the minimum order.
     fn slab_pages(
         &mut self,
         order: Order,
@@ -311,7 +311,7 @@ impl<O: Owners> Manager<O> {
             return Some((pfn, order));
         }
         if order > min_order {
-            // Nobody is woken, let alone reclaims, for the sake of density.
+            // The preferred order only saves memory: it wakes no daemon and reclaims nothing.
             let flags = AllocFlags::slow(gfp);
             let pfn = self.mem.get_page_from_freelist(ctx.cpu, ctx.node, order, gfp, flags);
             if let Some(pfn) = pfn {
@@ -323,10 +323,8 @@ impl<O: Owners> Manager<O> {
         None
     }
 
-    /// Gives a cache a block, which its group, if it is a clone, pays for.
-    ///
-    /// # Errors
-    /// What there is no room for; the block is free again then.
+    /// Adds a block to a cache as a slab; for a clone its group is charged. On error the block is
+    /// freed; the error names what is missing.
     pub(crate) fn add_slab(
         &mut self,
         cache: CacheId,
@@ -341,14 +339,14 @@ impl<O: Owners> Manager<O> {
             return Err(SlabLack::Denied);
         }
         if memcg.is_some() {
-            // It has the pages by now: it pays later.
+            // The pages are allocated already: this charge may not wait, the task pays later.
             if let Err(lack) = self.charge_kernel_pages(ctx, memcg, nr, Gfp::NOWAIT) {
                 self.mem.free_page(ctx.cpu, pfn, order);
                 return Err(lack);
             }
         }
         let node = self.mem.pages[pfn.idx()].node();
-        // Whoever slept for the block may be on another CPU now, or somebody was faster.
+        // The task may have slept and moved to another CPU, or this CPU has a new active slab.
         self.slabs.settle(ctx.cpu);
         let it = &mut self.slabs.caches[cache.idx()];
         it.deactivate(ctx.cpu, &mut self.slabs.discarded);
@@ -364,8 +362,8 @@ impl<O: Owners> Manager<O> {
         Ok(())
     }
 
-    /// Gives back the pages of slabs that `cache` has given up. Owner vectors are objects, too: freeing
-    /// one may empty a slab of another cache.
+    /// Returns the pages of slabs that `cache` has discarded. Owner vectors are objects, too:
+    /// freeing one may empty a slab of another cache.
     pub(crate) fn return_discarded(&mut self, cpu: Cpu, cache: CacheId) {
         let mut home = cache;
         let mut vectors = core::mem::take(&mut self.slabs.spare);
@@ -379,7 +377,7 @@ impl<O: Owners> Manager<O> {
             let Some(vector) = vectors.pop() else { break };
             home = vector.cache;
             let it = &mut self.slabs.caches[home.idx()];
-            it.free(vector.number, cpu, &mut self.slabs.discarded).expect("it was allocated");
+            it.free(vector.number, cpu, &mut self.slabs.discarded).expect("an owner vector in use");
         }
         self.slabs.spare = vectors;
         self.destroy_if_empty(cache, cpu);
@@ -402,7 +400,7 @@ impl<O: Owners> Manager<O> {
         self.mem.free_page(cpu, pfn, order);
     }
 
-    /// Writes down who owns an object. Says if there was memory to do so.
+    /// Records the owner of an object. `false`: there was no memory for it.
     pub(super) fn set_owner(&mut self, object: Object, owner: u16, ctx: &Ctx) -> bool {
         let it = &mut self.slabs.caches[object.cache.idx()];
         if it.owners.is_empty() {
@@ -438,8 +436,7 @@ impl<O: Owners> Manager<O> {
         true
     }
 
-    /// The group that an object belongs to: the one that was charged, the one that the clone is of, or
-    /// the root.
+    /// The group of an object: the one that is charged, the group of the clone, or the root.
     pub fn memcg_of_object(&self, object: Object) -> MemcgId {
         let Some(it) = self.slabs.caches.get(object.cache.idx()) else { return ROOT };
         if it.memcg.is_some() {
@@ -448,10 +445,11 @@ impl<O: Owners> Manager<O> {
         it.owner_of(object.number).map_or(ROOT, |owner| self.slabs.objcgs.memcg_of(owner))
     }
 
-    /// Where the bytes of an object are: its frame, and the offset of its first byte from there. An object
-    /// of a slab of several frames may reach into the next one. (Linux: the pointer itself.)
+    /// Where the bytes of an object are: its frame, and the offset of its first byte. An object of
+    /// a slab of several frames may extend into the next one. (Linux: the pointer itself.)
     ///
     /// # Errors
+    ///
     /// [`BadId::Object`] if it is not an object in use.
     pub fn address_of(&self, object: Object) -> Result<(Pfn, u32), BadId> {
         let it = self.slabs.caches.get(object.cache.idx());
@@ -469,13 +467,12 @@ impl<O: Owners> Manager<O> {
         self.slabs.caches.get(object.cache.idx()).map_or(CacheId::NONE, |cache| cache.root)
     }
 
-    /// Node of the slab that an object is in.
     pub(crate) fn node_of_object(&self, object: Object) -> NodeId {
         let it = &self.slabs.caches[object.cache.idx()];
         it.slabs[it.place_of(object.number).0].node
     }
 
-    /// Gives up the empty slabs of a cache and of its clones (Linux: a write to
+    /// Discards the empty slabs of a cache and of its clones (Linux: a write to
     /// /sys/kernel/slab/CACHE/shrink).
     pub fn shrink_cache(&mut self, cache: CacheId, cpu: Cpu) {
         if !self.has_cpu(cpu) {
@@ -492,7 +489,7 @@ impl<O: Owners> Manager<O> {
     }
 }
 
-/// Where the pages of a cache count.
+/// The node statistic that counts the pages of a cache.
 pub(crate) fn slab_stat(reclaimable: bool) -> NodeStat {
     match reclaimable {
         true => NodeStat::NrSlabReclaimable,

@@ -1,14 +1,14 @@
-//! Objects that existed before the first task.
+//! Objects allocated at boot, before the first task.
 //!
-//! Linux: the objects that booting leaves, mostly names and inodes of /sys and of the first file
-//! system. Their number is known, not their places in the slabs; new objects fill the holes in these
-//! slabs.
+//! Linux: the objects that booting leaves, mostly dentries and inodes of /sys and of the first file
+//! system. Their number is known, not their places in the slabs; new objects fill the holes in
+//! these slabs.
 //!
-//! Their slabs take the place of frames that the machine's description holds for the kernel
-//! ([`free_lists`](crate::boot::free_lists)), so that free pages stay free. An object of boot is
-//! charged to no group and is not freed. Holes are spread evenly.
+//! Their slabs use frames that the machine's description reserves for the kernel
+//! ([`free_lists`](crate::boot::free_lists)), so the number of free pages does not change. An
+//! object of boot is not charged and not freed. Holes are spread evenly.
 //!
-//! Invariant: free pages, and all frames that are not held for the kernel, are as before.
+//! Invariant: free pages, and all frames that are not reserved for the kernel, are unchanged.
 
 use super::allocate::slab_stat;
 use super::KmemCache;
@@ -19,9 +19,9 @@ use crate::units::{CacheId, Cpu, Order, Pfn};
 use alloc::vec::Vec;
 
 impl<O: Owners> Manager<O> {
-    /// Gives a cache so many slabs, `active` of whose objects are in use; all others are free, and the
-    /// cache was shrunk since. To be called before anything is allocated. Fewer, if the kernel does not
-    /// hold enough frames side by side: returns how many slabs there are now.
+    /// Adds `slabs` slabs to a cache, with `active` objects in use and the others free, in the
+    /// state after a shrink of the cache. Call it before any allocation. Returns the number of
+    /// slabs, which is less than `slabs` if the kernel's reserve lacks contiguous frames.
     pub fn populate_cache(&mut self, cache: CacheId, slabs: u64, active: u64) -> u64 {
         let Some(order) = self.kmem_cache(cache).map(|it| it.order) else { return 0 };
         let cpu = Cpu(0);
@@ -64,7 +64,7 @@ impl<O: Owners> Manager<O> {
         self.slabs.caches[cache.idx()].nr_slabs.into()
     }
 
-    /// Up to `wanted` aligned blocks of frames that are neither free nor anybody's, lowest first.
+    /// Up to `wanted` aligned blocks of frames that are neither free nor in use, lowest first.
     fn frames_held_by_kernel(&self, order: Order, wanted: u64) -> Vec<Pfn> {
         let pages = &self.mem.pages;
         let is_held = |pfn: usize| {

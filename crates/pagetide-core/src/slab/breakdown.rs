@@ -1,9 +1,9 @@
-//! The slab memory of each group and of each cache.
+//! Slab memory of each group and of each cache.
 //!
 //! Linux has no such file; tools/cgroup/memcg_slabinfo.py and slabtop(1) are similar.
 //!
-//! Memory of removed groups has rows of its own, below the nearest group that exists: objects that were
-//! charged to them, and clones that still wait for their last object.
+//! Memory of removed groups has its own rows, below the nearest group that exists: objects that
+//! were charged to them, and clones that still have objects.
 //!
 //! Invariant: every object in use is in exactly one row of either table.
 
@@ -17,28 +17,28 @@ use crate::owners::Owners;
 use crate::units::{CacheId, MemcgId};
 use alloc::vec::Vec;
 
-/// Slabs of a group itself, or of groups below it that are gone. Sizes are in bytes.
+/// Slabs of a group itself, or of its removed descendants. Sizes are in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GroupSlabs {
-    /// The group; one that is there.
+    /// The group; it exists.
     pub memcg: MemcgId,
-    /// What is left of groups that were removed, not what it has itself.
+    /// The row of removed groups, not of the group itself.
     pub removed: bool,
-    /// Kernel memory charged to the group and those below.
+    /// Kernel memory charged to the group and its descendants.
     pub kmem: u64,
-    /// Bytes of objects that shrinkers can free, or of the slabs of its own caches of them.
+    /// Bytes of reclaimable objects, or of the slabs of its reclaimable clones.
     pub reclaimable: u64,
-    /// The same, of those that they cannot free.
+    /// The same for unreclaimable objects.
     pub unreclaimable: u64,
     /// Objects in use.
     pub objects: u64,
-    /// Caches of its own.
+    /// Its clones of caches.
     pub clones: u64,
-    /// Names that the kernel keeps.
+    /// Cached dentries.
     pub dentries: u64,
-    /// Inodes that the kernel keeps.
+    /// Cached inodes.
     pub inodes: u64,
-    /// Groups that are gone but for their caches.
+    /// Removed groups that only their caches keep alive.
     pub dying_groups: u64,
 }
 
@@ -66,15 +66,14 @@ impl GroupSlabs {
         }
     }
 
-    /// Whether there is nothing to tell.
     fn is_empty(&self) -> bool {
         *self == GroupSlabs::new(self.memcg, self.removed)
     }
 }
 
 impl<O: Owners> Manager<O> {
-    /// The slabs of each group, in the order of a walk over the tree; what removed groups left follows the
-    /// group that has it now. The root's are those that nobody pays for. O(objects).
+    /// The slabs of each group, in walk order; the row of its removed descendants follows a group.
+    /// The root's slabs are those that are not charged. O(objects).
     pub fn slabs_by_group(&self) -> Vec<GroupSlabs> {
         let both = |id| [GroupSlabs::new(id, false), GroupSlabs::new(id, true)];
         let mut rows: Vec<[GroupSlabs; 2]> =
@@ -114,7 +113,7 @@ impl<O: Owners> Manager<O> {
             let (memcg, gone) = self.nearest_online(id);
             let row = &mut rows[memcg.idx()][usize::from(gone)];
             row.dying_groups += u64::from(gone);
-            // A group's counter has those below it.
+            // A group's counter includes its descendants.
             if !gone || self.memcgs[group.parent.idx()].online {
                 row.kmem += self.mem.page_size.bytes_of(group.kmem.usage);
             }
@@ -127,7 +126,7 @@ impl<O: Owners> Manager<O> {
         there.flat_map(|id| rows[id.idx()]).filter(|row| !row.removed || !row.is_empty()).collect()
     }
 
-    /// The nearest group that is there, from `memcg` upwards, and whether that is another.
+    /// The nearest existing group from `memcg` upwards, and whether that is another one.
     fn nearest_online(&self, memcg: MemcgId) -> (MemcgId, bool) {
         let mut at = memcg;
         while !self.memcgs[at.idx()].online {
@@ -136,7 +135,7 @@ impl<O: Owners> Manager<O> {
         (at, at != memcg)
     }
 
-    /// Every cache, its clones included: the one with the largest slabs first, then by name.
+    /// Every cache with its clones, by size of the slabs (largest first), then by name.
     pub fn slabs_by_cache(&self) -> Vec<(CacheId, SlabUsage)> {
         let usages = self.usages_by_root();
         let mut rows: Vec<(CacheId, SlabUsage)> =

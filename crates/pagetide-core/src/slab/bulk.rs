@@ -1,10 +1,10 @@
-//! Many objects at once, charged and uncharged in one go.
+//! Bulk allocation and freeing of objects, with one charge and one uncharge.
 //!
-//! Linux: `kmem_cache_alloc_bulk`, `kmem_cache_free_bulk` (mm/slub.c), `memcg_slab_pre_alloc_hook` with
-//! a count (6.1). There objects are charged together and uncharged one by one; here they are uncharged
-//! together, too, as long as consecutive objects belong to the same owner.
+//! Linux: `kmem_cache_alloc_bulk`, `kmem_cache_free_bulk` (mm/slub.c), `memcg_slab_pre_alloc_hook`
+//! with a count (6.1). There objects are charged together and uncharged one by one; here they are
+//! also uncharged together, as long as consecutive objects belong to the same owner.
 //!
-//! Invariant: exactly the objects that were handed out are charged.
+//! Invariant: exactly the objects that were allocated are charged.
 
 use super::objcg::NO_OWNER;
 use super::{Object, SlabError};
@@ -20,12 +20,12 @@ use crate::units::{Asker, CacheId, Cpu};
 use alloc::vec::Vec;
 
 impl<O: Owners> Manager<O> {
-    /// Allocates up to `nr` objects for `asker` and adds them to `objects`, as far as that goes without reclaim
-    /// and with what the group may be charged for all of them. Returns how many, and what that asks of the
-    /// world.
+    /// Allocates up to `nr` objects for `asker` and appends them to `objects`, without reclaim and
+    /// within the group's limit. Returns how many, and the effects for the world.
     ///
     /// # Errors
-    /// [`SlabError::UnknownCache`]: there is no such cache, or it is a group's own. [`SlabError::UnknownCpu`].
+    ///
+    /// [`SlabError::UnknownCache`]: no such cache, or a group's clone. [`SlabError::UnknownCpu`].
     pub fn kmem_cache_alloc_bulk(
         &mut self,
         cache: CacheId,
@@ -37,7 +37,7 @@ impl<O: Owners> Manager<O> {
     ) -> Result<(usize, Effects<'_>), SlabError> {
         let got = self.alloc_bulk(cache, asker, account, cpu, nr, objects)?;
         let nr_over_high = core::mem::take(&mut self.nr_over_high);
-        // No call of its own: the next pays.
+        // This is no call: the task's next call pays.
         self.owners.note_over_high(asker, nr_over_high);
         Ok((got, self.hand_out()))
     }
@@ -65,7 +65,7 @@ impl<O: Owners> Manager<O> {
         if !owned {
             return Ok(self.alloc_unowned(cache, account, &ctx, nr, objects));
         }
-        // Not more at a time than a batch of pages, as one charge.
+        // At most a batch of pages per charge.
         let chunk = (MEMCG_CHARGE_BATCH * self.slabs.page_size / size).max(1) as usize;
         let mut got = 0;
         while got < nr {
@@ -79,7 +79,7 @@ impl<O: Owners> Manager<O> {
         Ok(got)
     }
 
-    /// Objects that nobody is charged for, or whose slabs are charged.
+    /// Objects that are not charged, or of a clone, where the slabs are charged.
     fn alloc_unowned(
         &mut self,
         cache: CacheId,
@@ -97,7 +97,7 @@ impl<O: Owners> Manager<O> {
         nr
     }
 
-    /// Objects that are charged together, all or none, in so far as there is memory for them.
+    /// Objects charged together, all or none, as far as there is memory for them.
     fn alloc_owned(
         &mut self,
         cache: CacheId,
@@ -133,8 +133,9 @@ impl<O: Owners> Manager<O> {
     /// Frees objects of a cache.
     ///
     /// # Errors
-    /// Number and error of the first that is refused ([`Manager::kmem_cache_free`]). Those before it are
-    /// free, it and those behind it are as they were.
+    ///
+    /// Index and error of the first object that is refused ([`Manager::kmem_cache_free`]). Earlier
+    /// objects are freed; this one and later ones are unchanged.
     pub fn kmem_cache_free_bulk(
         &mut self,
         cache: CacheId,
@@ -176,7 +177,7 @@ impl<O: Owners> Manager<O> {
         result
     }
 
-    /// Takes the owner off an object whose bytes are uncharged later.
+    /// Removes the owner of an object; its bytes are uncharged later.
     fn disown(&mut self, object: Object) -> u16 {
         let it = self.slabs.caches.get_mut(object.cache.idx());
         it.and_then(|it| it.take_owner(object.number)).unwrap_or(NO_OWNER)

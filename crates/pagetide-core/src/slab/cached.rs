@@ -1,15 +1,17 @@
-//! Unused objects that the kernel keeps: names, inodes, and nodes of the page cache that hold only shadows.
+//! Cached objects: unused dentries and inodes, and page-cache nodes that hold only shadows.
 //!
-//! Linux: the lists of unused dentries and inodes of a super block and of shadow nodes (`list_lru`, fs/dcache.c,
-//! fs/inode.c, mm/workingset.c), one for each group and node. An object whose last user is gone goes to the end of
-//! its list; an object that was used since then is skipped once. An inode is held by its name and joins its
-//! own list when the name is gone. A shadow node has an owner, who takes it off when a page comes back to it.
+//! Linux: the lists of unused dentries and inodes of a super block and of shadow nodes (`list_lru`,
+//! fs/dcache.c, fs/inode.c, mm/workingset.c), one per group and node. An object goes to the tail of
+//! its list when its last user is gone; an object that was used since then is skipped once. An
+//! inode is held by its dentry and joins its own list when the dentry is freed. A shadow node has
+//! an owner, which takes it off when a page comes back to it.
 //!
-//! Differs from Linux: one super block; an object joins the list when its last user is gone, not at the
-//! second such time.
+//! Differs from Linux: one super block; an object joins the list when its last user is gone, not at
+//! the second such time.
 //!
-//! Invariant: an object is on the list of the group that owns it (`memcg_of_object`; of the
-//! nearest that still exists) and of its node, and its cache's `entries` names its entry.
+//! Invariant: an object is on the list of its node and of the group that owns it
+//! (`memcg_of_object`; or of its nearest existing ancestor), and its cache's `entries` has the
+//! index of its entry.
 
 mod keep;
 mod shadow_nodes;
@@ -22,35 +24,34 @@ use alloc::vec::Vec;
 
 const NONE: u32 = u32::MAX;
 
-/// Kinds of objects that are kept.
+/// Kinds of cached objects.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, State)]
 #[repr(usize)]
 pub enum CachedKind {
-    /// A name in a directory.
+    /// A directory entry.
     Dentry = 0,
-    /// What a name stands for.
+    /// An inode.
     Inode = 1,
 }
 
-/// Lists of a group on a node: one of each kind, and that of shadow nodes.
+/// Lists of a group on a node: one of each kind, and the shadow nodes.
 pub(crate) const NR_LISTS: usize = 3;
-/// The list of shadow nodes, behind those of the kinds.
+/// Index of the list of shadow nodes, after those of the kinds.
 pub(crate) const SHADOW_NODES: usize = 2;
 
-/// Who shrinks the lists, in the order in which they are asked (Linux `struct shrinker`).
+/// The shrinkers of the lists, in the order in which reclaim calls them (Linux `struct shrinker`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, State)]
 #[repr(usize)]
 pub(crate) enum Shrinker {
     /// `workingset_shadow_shrinker`.
     ShadowNodes = 0,
-    /// That of the super block: names and inodes.
+    /// The super block's: dentries and inodes.
     SuperBlock = 1,
 }
 
-/// Number of shrinkers.
 const NR_SHRINKERS: usize = 2;
 
-/// A kept object, as long as it is kept.
+/// Handle of a cached object, valid while it is cached.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CachedId {
     entry: u32,
@@ -60,20 +61,20 @@ pub struct CachedId {
 #[derive(Clone, Debug, State)]
 struct Entry {
     object: Object,
-    /// Kept by this one, to be kept on its own afterwards.
+    /// Object held by this one; it is cached separately when this one is freed.
     holds: Object,
     prev: u32,
     next: u32,
     generation: u32,
-    /// Which list it is on: a [`CachedKind`], or [`SHADOW_NODES`].
+    /// Its list: a [`CachedKind`], or [`SHADOW_NODES`].
     list: usize,
-    /// Of a shadow node: tree and number of its first slot there.
+    /// For a shadow node: tree and index of its first slot.
     place: (u32, u32),
-    /// Used since it was last looked at.
+    /// Used since the shrinker last looked.
     referenced: bool,
 }
 
-/// A list of kept objects (Linux `struct list_lru_one`).
+/// A list of cached objects (Linux `struct list_lru_one`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, State)]
 pub(crate) struct CachedList {
     head: u32,
@@ -87,16 +88,15 @@ impl Default for CachedList {
     }
 }
 
-/// The kept objects of one group on one node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, State)]
 pub(crate) struct CachedLists {
     pub lists: [CachedList; NR_LISTS],
-    /// Objects that each [`Shrinker`] should have looked at and did not, being too few for a batch.
+    /// Scans that each [`Shrinker`] has deferred because they were less than a batch.
     pub deferred: [u64; NR_SHRINKERS],
 }
 
 impl CachedLists {
-    /// Names and inodes.
+    /// Number of cached dentries and inodes.
     pub fn nr_unused(&self) -> u64 {
         self.lists[..SHADOW_NODES].iter().map(|list| list.len).sum()
     }
@@ -106,7 +106,6 @@ impl CachedLists {
     }
 }
 
-/// Entries of all kept objects.
 #[derive(Clone, Debug, Default, State)]
 pub(crate) struct CachedObjects {
     entries: Vec<Entry>,
@@ -154,7 +153,7 @@ impl CachedObjects {
         list.len -= 1;
     }
 
-    /// Puts all of `from` behind `to`, in the time of one (Linux `list_splice`).
+    /// Appends all of `from` to `to`, in constant time (Linux `list_splice`).
     fn splice(&mut self, from: &mut CachedList, to: &mut CachedList) {
         let moved = core::mem::take(from);
         if moved.head == NONE {
@@ -171,7 +170,7 @@ impl CachedObjects {
         to.len += moved.len;
     }
 
-    /// Objects of a list, in its order. A loop in the links ends it.
+    /// Objects of a list, in order. A loop in the links ends the iteration.
     pub fn objects(&self, list: &CachedList) -> impl Iterator<Item = (Object, Object)> + '_ {
         let first = Some(list.head).filter(|&at| at != NONE);
         core::iter::successors(first, |&at| {

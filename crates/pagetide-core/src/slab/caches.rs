@@ -1,4 +1,4 @@
-//! Making, tuning and removing caches.
+//! Creating, tuning and removing caches.
 //!
 //! Linux: mm/slab_common.c (6.1).
 
@@ -11,7 +11,6 @@ use crate::owners::Owners;
 use crate::units::{CacheId, Cpu};
 
 impl Slabs {
-    /// All caches, with the groups' clones.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (CacheId, &KmemCache)> {
         let caches = self.caches.iter().enumerate();
         caches.filter(|(_, cache)| !cache.name.is_empty()).map(|(id, c)| (CacheId(id as u32), c))
@@ -19,7 +18,7 @@ impl Slabs {
 }
 
 impl<O: Owners> Manager<O> {
-    /// Whether there is no object yet, no cache but the kernel's own, and no group.
+    /// Whether there are no objects, no caches other than the kernel's own, and no groups.
     pub(crate) fn slabs_are_as_at_boot(&self) -> bool {
         let none = Slabs::new(&self.config, self.slabs.nr_cpus, self.slabs.nr_nodes);
         self.memcgs.len() == 1
@@ -27,7 +26,6 @@ impl<O: Owners> Manager<O> {
             && self.slabs.caches.iter().all(|cache| cache.slabs.is_empty())
     }
 
-    /// Begins anew, as the configuration says.
     pub(crate) fn reset_slabs(&mut self) {
         self.slabs = Slabs::new(&self.config, self.slabs.nr_cpus, self.slabs.nr_nodes);
     }
@@ -45,22 +43,22 @@ impl<O: Owners> Manager<O> {
         Ok(self.slabs.insert_root(KmemCache::new(spec, shape, nr_cpus, nr_nodes)))
     }
 
-    /// The cache of a name, groups' clones aside.
+    /// The cache with this name; clones are ignored.
     pub fn find_cache(&self, name: &str) -> Option<CacheId> {
         self.slabs.roots().find(|id| self.slabs.caches[id.idx()].name == name)
     }
 
-    /// Whether there is such a cache, and it is nobody's clone.
+    /// Whether the cache exists and is not a clone.
     pub(crate) fn is_root_cache(&self, cache: CacheId) -> bool {
         self.kmem_cache(cache).is_some_and(|it| it.root == cache)
     }
 
-    /// A cache.
+    /// The cache with this id, if it exists.
     pub fn kmem_cache(&self, cache: CacheId) -> Option<&KmemCache> {
         self.slabs.caches.get(cache.idx()).filter(|cache| !cache.name.is_empty())
     }
 
-    /// All caches, with the groups' clones.
+    /// All caches, clones included.
     pub fn kmem_caches(&self) -> impl Iterator<Item = (CacheId, &KmemCache)> {
         self.slabs.iter()
     }
@@ -68,9 +66,10 @@ impl<O: Owners> Manager<O> {
     /// Tunes a cache.
     ///
     /// # Errors
-    /// ENOENT if there is no such cache; EINVAL if the order is too small for an object or larger than
-    /// any block, or if the policy has no chains; EBUSY if the cache has slabs of another order. Nothing
-    /// has changed then.
+    ///
+    /// ENOENT if the cache does not exist; EINVAL if the order is too small for an object or larger
+    /// than any block, or if the policy has no chains; EBUSY if the cache has slabs of another
+    /// order. Nothing has changed then.
     pub fn tune_cache(&mut self, cache: CacheId, tuning: CacheTuning) -> Result<(), Errno> {
         self.slabs.settle_all();
         let (policy, owner_bytes) = (self.slabs.policy, self.slabs.owner_bytes());

@@ -1,8 +1,8 @@
-//! An allocation of an object that may sleep.
+//! An object allocation that may sleep.
 //!
-//! Linux: `kmem_cache_alloc` with `GFP_KERNEL`. The task takes a slab of the cache's preferred order if
-//! there is memory for one. For a slab of the smallest order that holds an object it reclaims, also for
-//! its group's limit.
+//! Linux: `kmem_cache_alloc` with `GFP_KERNEL`. The task takes a slab of the cache's preferred
+//! order if one is free. For a slab of the minimum order it reclaims; it also reclaims for its
+//! group's limit.
 //!
 //! Invariant: between two steps the task holds neither pages nor a charge.
 
@@ -18,13 +18,13 @@ use crate::owners::Owners;
 use crate::page_request::{Again, Given, Lack, SlowRequest};
 use crate::units::{CacheId, Order, Pfn};
 
-/// An allocation of an object in progress.
+/// An object allocation in progress.
 #[derive(Clone, Copy, Debug, State)]
 pub struct KmemAlloc {
     cache: CacheId,
     account: bool,
     gfp: Gfp,
-    /// What a slab is being sought for: the cache or a group's clone of it.
+    /// The cache (or clone) that a slab is wanted for, and the slab's order.
     seeking: Option<(CacheId, Order)>,
 }
 
@@ -58,7 +58,6 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// One attempt at an object, without reclaim.
     pub(crate) fn attempt_object(
         &mut self,
         wanted: &mut KmemAlloc,
@@ -84,10 +83,11 @@ impl<O: Owners> Manager<O> {
         })
     }
 
-    /// Gives the pages sought to their cache, or back: a clone may have gone with its group meanwhile.
+    /// Adds the allocated pages to their cache. Frees them if the cache is gone: a clone may have
+    /// been removed.
     fn use_pages(&mut self, wanted: &mut KmemAlloc, pfn: Pfn, ctx: &Ctx) -> Result<(), SlabLack> {
         let Some((cache, order)) = wanted.seeking.take() else {
-            // They were sought for something else, which somebody else has provided meanwhile.
+            // The pages were for an earlier lack, which another task has met since.
             self.mem.free_page(ctx.cpu, pfn, self.mem.pages[pfn.idx()].order);
             return Ok(());
         };

@@ -1,11 +1,11 @@
-//! A CPU's part of a cache, and the allocation of an object from it alone.
+//! A CPU's part of a cache, and allocation from it.
 //!
-//! Linux: `struct kmem_cache_cpu` with its fast paths `slab_alloc_node` and `do_slab_free` (mm/slub.c,
-//! 6.1). Linux's CPU has a list of free objects; here it has up to 64 objects of the active slab, as
-//! bits.
+//! Linux: `struct kmem_cache_cpu` with its fast paths `slab_alloc_node` and `do_slab_free`
+//! (mm/slub.c, 6.1). Linux's CPU has a list of free objects; here it has up to 64 objects of the
+//! active slab, as bits.
 //!
-//! Invariant: `returnable` are the objects of the word that exist, except objects that the kernel keeps
-//! and objects that another CPU has freed, whose bits are in the slab's own words.
+//! Invariant: `returnable` are the objects of the word that exist, except cached objects and
+//! objects that another CPU has freed, which have their bits in the slab's own words.
 
 use crate::digest::State;
 
@@ -14,22 +14,22 @@ use super::objcg::NO_OWNER;
 use crate::memcg::ROOT;
 use crate::units::MemcgId;
 
-/// What a CPU has of a cache: a cache line.
+/// A CPU's part of a cache: one cache line.
 #[derive(Clone, Debug, State)]
 #[repr(align(64))]
 pub(crate) struct CpuSlab {
     /// Free objects that the CPU has taken out of its active slab.
     pub word: u64,
-    /// Objects of that word that the CPU may take back without a further question: they exist, the kernel
-    /// does not keep them, and no other CPU has freed them.
+    /// Objects of that word that the CPU may free without further checks: they exist, are not
+    /// cached, and no other CPU has freed them.
     pub returnable: u64,
-    /// Objects of that word that were free and may be handed out to the payer, without more, while the CPU has
-    /// a loan ([`super::loan`]).
-    #[state(skip)] // state is what is settled
+    /// Objects of that word that were free when the CPU's loan began; the payer may get them
+    /// without further checks ([`super::loan`]).
+    #[state(skip)] // hashed as settled
     pub payable: u64,
     /// Number of the first object of that word.
     pub base: u32,
-    /// The group that pays for payable objects; the root without a loan.
+    /// The group that is charged for payable objects; the root without a loan.
     #[state(skip)]
     pub payer: MemcgId,
     /// That group's owner.
@@ -37,12 +37,11 @@ pub(crate) struct CpuSlab {
     pub owner: u16,
     /// The active slab's objects may have owners.
     pub has_owners: bool,
-    /// The active slab.
     pub slot: u32,
-    /// Its chain of partial slabs, the last first.
+    /// Its chain of partial slabs, newest first.
     pub partial: u32,
     pub nr_partial: u32,
-    /// Free objects on the chain, as they were counted when their slabs came (policy of 5.5).
+    /// Free objects on the chain, counted when their slabs were added (policy of 5.5).
     pub partial_objects: u32,
 }
 
@@ -61,19 +60,19 @@ impl CpuSlab {
         partial_objects: 0,
     };
 
-    /// The next object of the word, if it has one: the path without a list.
+    /// Allocates the next object of the word, if there is one.
     #[inline(always)]
     pub fn hand_out(&mut self) -> Option<u32> {
         if self.word == 0 {
             return None;
         }
-        // A word ends before the last number.
+        // A word never includes `u32::MAX`, so the sum does not wrap.
         let number = self.base.wrapping_add(self.word.trailing_zeros());
         self.word &= self.word - 1;
         Some(number)
     }
 
-    /// The next object of the word, if the payer may have it without more.
+    /// Allocates the next object of the word that the payer may have without further checks.
     #[inline(always)]
     pub fn hand_out_payable(&mut self) -> Option<u32> {
         let bit = self.word & self.word.wrapping_neg();
@@ -85,12 +84,13 @@ impl CpuSlab {
         Some(number)
     }
 
-    /// Makes an object of the word free. Gives its bit if it has; otherwise the object is of another word, or
-    /// there is something wrong with it.
+    /// Frees an object of the word. Returns its bit; `None` if the object is of another word or
+    /// invalid.
     #[inline(always)]
     pub fn take_back(&mut self, number: u32) -> Option<u64> {
         let index = number.wrapping_sub(self.base);
-        // The base of no word is never near: what is not of a word has no bit in `returnable`.
+        // Without a word `base` is `u32::MAX`, and `returnable` has no bit for objects of other
+        // words.
         if index >= u64::BITS || (self.returnable & !self.word) >> index & 1 == 0 {
             return None;
         }
@@ -100,7 +100,7 @@ impl CpuSlab {
     }
 }
 
-/// The lowest `count` bits, or all.
+/// The lowest `count` bits, at most 64.
 pub(crate) const fn low_bits(count: u32) -> u64 {
     if count >= 64 {
         u64::MAX
@@ -109,7 +109,7 @@ pub(crate) const fn low_bits(count: u32) -> u64 {
     }
 }
 
-/// Objects of the word from `base` on that the kernel keeps, by their `entries`.
+/// Cached objects of the word from `base` on, found by their `entries`.
 pub(crate) fn kept_bits(entries: &[u32], base: u32, word_shift: u32) -> u64 {
     let entries = entries.get(base as usize..).unwrap_or(&[]);
     let word = entries.iter().take(1 << word_shift).enumerate();

@@ -1,17 +1,18 @@
-//! One cache: slabs of equal objects, and the slab from which each CPU allocates.
+//! A slab cache: slabs of equal objects, and the active slab of each CPU.
 //!
-//! Linux: `struct kmem_cache`, `kmem_cache_cpu`, `kmem_cache_node` (mm/slub.c, 6.1). A CPU allocates
-//! from one *active* slab without looking at the node. Full slabs are on no list. A full slab that gets
-//! a free object goes to the chain of partial slabs of the CPU that freed it, a chain that has become
-//! too long goes to the node's list, and an empty slab goes back to the page allocator if the node's
-//! list is long enough without it.
+//! Linux: `struct kmem_cache`, `kmem_cache_cpu`, `kmem_cache_node` (mm/slub.c, 6.1). A CPU
+//! allocates from one *active* slab without looking at the node. Full slabs are on no list. A full
+//! slab that gets a free object goes to the chain of partial slabs of the CPU that freed it. A
+//! chain that is too long moves to the node's list. An empty slab returns to the page allocator if
+//! the node's list is long enough without it.
 //!
-//! Differs from Linux: free objects are bits, not links through the objects, so that the lowest free
-//! one is handed out first, a second free of the same object is seen, and no line of a dead object is
-//! written. A CPU takes up to 64 bits of its active slab at a time into its own word.
+//! Differs from Linux: free objects are bits, not links through the objects. So the lowest free
+//! object is allocated first, a double free is detected, and no line of a free object is written. A
+//! CPU takes up to 64 bits of its active slab at a time into its own word.
 //!
-//! Invariant: an object is free exactly if its bit is set, in its slab's words or in the word of the
-//! CPU whose active slab it is; a slab's `free` counts the former. A slab is in exactly one [`Seat`].
+//! Invariant: an object is free exactly if its bit is set, in its slab's words or in the word of
+//! the CPU that has the slab as active slab; a slab's `free` counts the former. A slab is in
+//! exactly one [`Seat`].
 
 use super::cpu_slab::{kept_bits, low_bits, CpuSlab};
 use super::objcg::NO_OWNER;
@@ -23,21 +24,20 @@ use crate::units::{CacheId, Cpu, MemcgId, NodeId, Order, Pfn};
 use alloc::string::String;
 use alloc::vec::Vec;
 
-/// No slab.
 pub(crate) const NO_SLAB: u32 = u32::MAX;
 
-/// Where a slab is.
+/// Where a slab is linked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, State)]
 pub(crate) enum Seat {
-    /// It does not exist: the slot may be used again.
+    /// The slot has no slab and may be reused.
     Gone,
-    /// A CPU allocates from it.
+    /// The active slab of a CPU.
     Active(Cpu),
     /// On a CPU's chain.
     CpuPartial,
     /// On its node's list.
     Partial,
-    /// On no list, for it has no free object.
+    /// On no list: it has no free object.
     Full,
 }
 
@@ -48,57 +48,58 @@ pub(crate) struct Slab {
     pub seat: Seat,
     /// Free objects in its own words.
     pub free: u16,
-    /// Objects that fit.
+    /// Number of objects.
     pub objects: u16,
     pub order: Order,
     pub node: NodeId,
-    /// Its objects may have owners: there is room to write them down.
+    /// There is memory to record the owners of its objects.
     pub has_owners: bool,
-    /// Class of fullness on the node's list, if that goes by it.
+    /// Class of fullness on the node's list, if the list is sorted by it.
     pub bucket: u8,
-    /// Neighbours on a list. On a CPU's chain, which is linked one way, `prev` is the number of free
-    /// objects that it had, as they were counted when this slab had come.
+    /// Neighbours on a list. A CPU's chain is linked one way; there `prev` is the number of free
+    /// objects on the chain when this slab was added.
     pub prev: u32,
     pub next: u32,
-    /// Where the owners of its objects are kept, if that takes memory of its own.
+    /// Vector of its objects' owners, if that takes memory of its own.
     pub owner_vector: Object,
 }
 
-/// What somebody wants of a cache.
+/// Parameters of a new cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CacheSpec {
-    /// As in /proc/slabinfo.
+    /// Name in /proc/slabinfo.
     pub name: String,
     /// Bytes of an object.
     pub object_size: u32,
     /// Shrinkers can free its objects: its pages are of the reclaimable migrate type.
     pub reclaimable: bool,
-    /// Every object is charged to a group, whatever the request says (Linux `SLAB_ACCOUNT`).
+    /// Every object is charged to a group, regardless of the request (Linux `SLAB_ACCOUNT`).
     pub account: bool,
 }
 
-/// A cache of equal objects. What every allocation and every free look at is in the first cache line.
+/// A cache of equal objects. The first cache line has the fields that every allocation and free
+/// reads.
 #[derive(Clone, Debug, State)]
 #[repr(C, align(64))]
 pub struct KmemCache {
     pub(crate) cpus: Vec<CpuSlab>,
-    /// Owner of each object, by number; empty while none has one.
+    /// Owner of each object, by number; empty while no object has one.
     pub(crate) owners: Vec<u16>,
-    /// The cache it is a group's clone of; its own id, if it is none.
+    /// The cache of which this is a clone; its own id if it is none.
     pub(crate) root: CacheId,
-    /// Bytes that a group is charged for an object.
+    /// Bytes charged per object.
     pub(crate) charge_size: u32,
     /// See [`CacheSpec::account`].
     pub account: bool,
     /// See [`CacheSpec::reclaimable`].
     pub reclaimable: bool,
-    /// log2 of the objects that a slab may have: what separates slot and index in a number.
+    /// log2 of the objects that a slab may have: splits a number into slot and index.
     pub(crate) shift: u32,
-    /// The same, of the objects in a word of bits.
+    /// log2 of the objects in a word of bits.
     pub(crate) word_shift: u32,
     #[state(sparse)]
     pub(crate) free_bits: Vec<u64>,
-    /// Entry of each object that the kernel keeps, by number; as long as need be.
+    /// Entry of each cached object, by number; only as long as necessary.
     pub(crate) entries: Vec<u32>,
     pub(crate) slabs: Vec<Slab>,
     pub(crate) nodes: Vec<NodePartial>,
@@ -106,36 +107,36 @@ pub struct KmemCache {
     pub(crate) free_slots: Vec<u32>,
     /// Bytes from one object to the next.
     pub size: u32,
-    /// Bytes of an object, as asked for.
+    /// Bytes of an object, as requested.
     pub object_size: u32,
     /// Order of its slabs.
     pub order: Order,
-    /// Order that holds one object, for when there is no block of the other.
+    /// Order that holds one object, used if there is no block of `order`.
     pub min_order: Order,
-    /// Slabs that a node keeps, though empty.
+    /// Empty slabs that a node keeps.
     pub min_partial: u32,
-    /// Objects that may wait on a CPU's chain, by which [`Self::cpu_partial_slabs`] is found.
+    /// Objects that a CPU's chain may hold; determines [`Self::cpu_partial_slabs`].
     pub cpu_partial: u32,
-    /// Slabs on a CPU's chain at most.
+    /// Most slabs on a CPU's chain.
     pub cpu_partial_slabs: u32,
-    /// Its name.
+    /// The name in /proc/slabinfo.
     #[state(skip)] // for reports
     pub name: String,
-    /// Slabs that exist.
+    /// Number of slabs.
     pub nr_slabs: u32,
-    /// Their pages.
+    /// Pages of the slabs.
     pub nr_pages: u64,
-    /// Objects that fit in them.
+    /// Objects that fit in the slabs.
     pub nr_objects: u64,
-    /// The clones it has, by group; [`CacheId::NONE`] for none yet.
+    /// Its clones, by group; [`CacheId::NONE`] for none yet.
     pub(crate) clones: Vec<CacheId>,
-    /// Whose clone it is.
+    /// The group of a clone.
     pub(crate) memcg: MemcgId,
-    /// Its place among the clones of that group.
+    /// Index among the clones of that group.
     pub(crate) memcg_at: u32,
-    /// Its group is gone: it keeps nothing and goes with its last slab.
+    /// The clone's group is gone: it keeps no empty slab and is removed with its last slab.
     pub(crate) dying: bool,
-    /// Memory of the clone itself.
+    /// Objects that hold the clone's own memory.
     pub(crate) self_objects: Vec<Object>,
     pub(crate) policy: SlubPolicy,
     #[state(skip)] // the machine's
@@ -190,7 +191,7 @@ impl KmemCache {
         cache
     }
 
-    /// Sets how many objects may wait on a CPU's chain.
+    /// Sets how many objects a CPU's chain may hold.
     pub(crate) fn set_cpu_partial(&mut self, objects: u32) {
         self.cpu_partial = objects;
         let per_slab = u64::from(self.objects_per_slab());
@@ -198,7 +199,7 @@ impl KmemCache {
         self.cpu_partial_slabs = u32::try_from(slabs).unwrap_or(u32::MAX);
     }
 
-    /// Sets the order of the slabs to come. There must be none yet.
+    /// Sets the order of new slabs. There must be none yet.
     pub(crate) fn set_order(&mut self, order: Order) {
         debug_assert!(self.slabs.is_empty() || order == self.order);
         self.order = order;
@@ -207,7 +208,6 @@ impl KmemCache {
         self.set_cpu_partial(self.cpu_partial);
     }
 
-    /// Bytes of a page.
     pub(crate) fn page_size(&self) -> u64 {
         self.page_size
     }
@@ -217,13 +217,12 @@ impl KmemCache {
         ((self.page_size << self.order) / u64::from(self.size)) as u32
     }
 
-    /// Whether the kernel keeps an object ([`super::cached`]).
     #[inline]
     pub(crate) fn is_cached(&self, number: u32) -> bool {
         self.entries.get(number as usize).is_some_and(|&entry| entry != u32::MAX)
     }
 
-    /// Makes the cache none: its id may be used again. It must have no slab.
+    /// Removes the cache, so that its id may be reused. It must have no slab.
     pub(crate) fn retire(&mut self) {
         debug_assert_eq!(self.nr_slabs, 0);
         *self = KmemCache {
@@ -244,26 +243,25 @@ impl KmemCache {
         };
     }
 
-    /// The slot and the index of an object's number.
+    /// The slot and index of an object's number.
     #[inline]
     pub(crate) fn place_of(&self, number: u32) -> (usize, u32) {
         ((number >> self.shift) as usize, number & ((1 << self.shift) - 1))
     }
 
-    /// Words of bits that each slot has.
     #[inline]
     fn words_per_slot(&self) -> usize {
         1 << (self.shift - self.word_shift)
     }
 
-    /// The next object of the CPU's own word, if it has one.
+    /// The next object of the CPU's own word, if there is one.
     #[inline]
     pub(crate) fn alloc_fast(&mut self, cpu: Cpu) -> Option<u32> {
         self.cpus[cpu.idx()].hand_out()
     }
 
-    /// The next object, from the active slab, the CPU's chain or a node's list, in this order. `None`:
-    /// only a new slab has one ([`Self::install`]). (Linux `___slab_alloc`.)
+    /// The next object, from the active slab, the CPU's chain or a node's list, in this order.
+    /// `None`: a new slab is needed ([`Self::install`]). (Linux `___slab_alloc`.)
     #[cold]
     pub(crate) fn alloc_slow(&mut self, cpu: Cpu, node: NodeId) -> Option<u32> {
         loop {
@@ -275,8 +273,8 @@ impl KmemCache {
         }
     }
 
-    /// Takes the next word with a free object out of the CPU's active slab. Says if there is one; if
-    /// not the CPU has no slab any more.
+    /// Takes the next word with a free object out of the CPU's active slab. `false`: there is none,
+    /// and the CPU has no active slab any more.
     fn take_word(&mut self, cpu: Cpu) -> bool {
         let mine = &mut self.cpus[cpu.idx()];
         debug_assert_eq!(mine.word, 0);
@@ -329,7 +327,7 @@ impl KmemCache {
             self.fill_chain(cpu, home, u32::from(self.slabs[slot as usize].free));
             return Some(slot);
         }
-        // Another node's, if it has more than it wants to keep.
+        // Another node's slab, if that node has more than it wants to keep.
         for other in 1..self.nodes.len() {
             let at = (home + other) % self.nodes.len();
             if self.nodes[at].len() > self.min_partial {
@@ -341,8 +339,8 @@ impl KmemCache {
         None
     }
 
-    /// Moves slabs of a node's list to the CPU's chain, up to half of its budget; `objects` are had
-    /// already (Linux `get_partial_node`).
+    /// Moves slabs of a node's list to the CPU's chain, up to half of its budget, of which
+    /// `objects` are used already (Linux `get_partial_node`).
     fn fill_chain(&mut self, cpu: Cpu, node: usize, mut objects: u32) {
         let mut slabs = 0;
         loop {
@@ -382,19 +380,18 @@ impl KmemCache {
         mine.has_owners = self.slabs[slot as usize].has_owners;
     }
 
-    /// Takes the owner off an object, if it has one.
     #[inline(always)]
     pub(crate) fn take_owner(&mut self, number: u32) -> Option<u16> {
         let owner = core::mem::replace(self.owners.get_mut(number as usize)?, NO_OWNER);
         (owner != NO_OWNER).then_some(owner)
     }
 
-    /// The CPU that allocates from the slab of an object, if one does.
+    /// The CPU that has the object's slab as active slab.
     pub(crate) fn user_of(&self, number: u32) -> Option<Cpu> {
         seat_cpu(self.slabs.get(self.place_of(number).0)?.seat)
     }
 
-    /// The owner of an object in use, also of one that a CPU has a loan for.
+    /// The owner of an object in use, including one that is only recorded by a loan.
     pub(crate) fn owner_of(&self, number: u32) -> Option<u16> {
         if let Some(cpu) = self.user_of(number) {
             let its = &self.cpus[cpu.idx()];
@@ -406,13 +403,13 @@ impl KmemCache {
         self.owners.get(number as usize).copied().filter(|&owner| owner != NO_OWNER)
     }
 
-    /// Whether numbers are left for the objects of another slab.
+    /// Whether there are object numbers left for another slab.
     pub(crate) fn has_room(&self) -> bool {
         !self.free_slots.is_empty()
             || (self.slabs.len() as u64 + 1) << self.shift <= u32::MAX.into()
     }
 
-    /// Adds a slab, from which the CPU then allocates.
+    /// Adds a slab and makes it the CPU's active slab.
     pub(crate) fn install(&mut self, cpu: Cpu, pfn: Pfn, order: Order, node: NodeId) -> u32 {
         let slot = match self.free_slots.pop() {
             Some(slot) => slot,
@@ -455,9 +452,10 @@ impl KmemCache {
         slot
     }
 
-    /// Makes an object free. Slabs that the cache gives up are put into `discarded`.
+    /// Frees an object. Slabs that the cache gives up are added to `discarded`.
     ///
     /// # Errors
+    ///
     /// [`SlabError::NotAnObject`], [`SlabError::DoubleFree`]: nothing has changed.
     #[inline]
     pub(crate) fn free(
@@ -472,7 +470,8 @@ impl KmemCache {
         self.free_slow(number, cpu, discarded)
     }
 
-    /// The CPU that has the word of an object in use, if one has, may take it back, or may not.
+    /// Sets whether the CPU with the word of an object in use, if any, may free it on the fast
+    /// path.
     pub(crate) fn set_returnable(&mut self, number: u32, may: bool) {
         let (slot, _) = self.place_of(number);
         let Some(cpu) = seat_cpu(self.slabs[slot].seat) else { return };
@@ -484,11 +483,11 @@ impl KmemCache {
         }
     }
 
-    /// Whether there is such an object, handed out.
+    /// Checks that the object exists and is allocated.
     pub(crate) fn check_in_use(&self, number: u32) -> Result<(), SlabError> {
         let (slot, index) = self.place_of(number);
         let slab = self.slabs.get(slot).ok_or(SlabError::NotAnObject)?;
-        // A slab that is gone had objects, and each was freed.
+        // All objects of a removed slab were freed.
         if slab.seat == Seat::Gone {
             return Err(SlabError::DoubleFree);
         }
@@ -526,7 +525,7 @@ impl KmemCache {
             return Err(SlabError::NotAnObject);
         };
         let bit = 1u64 << (number & ((1 << self.word_shift) - 1));
-        // Somebody's word may have the object, and all else that `check_in_use` looks at is here.
+        // Only an active slab needs `check_in_use`, because a CPU's word may hold the object.
         let is_plain = matches!(slab.seat, Seat::Full | Seat::Partial | Seat::CpuPartial);
         if !is_plain || index >= u32::from(slab.objects) || *word & bit != 0 {
             self.check_in_use(number)?;
@@ -550,8 +549,8 @@ impl KmemCache {
         Ok(())
     }
 
-    /// A slab that was full joins the CPU's chain; one that is too long goes to the node (Linux
-    /// `put_cpu_partial`).
+    /// A slab that was full joins the CPU's chain; a chain that is too long moves to the node
+    /// (Linux `put_cpu_partial`).
     fn put_cpu_partial(&mut self, cpu: Cpu, slot: u32, discarded: &mut Vec<Discard>) {
         let mine = &self.cpus[cpu.idx()];
         let is_full = match self.policy {
@@ -564,8 +563,8 @@ impl KmemCache {
         self.push_chain(cpu, slot);
     }
 
-    /// A slab goes to its node's list, or back to the page allocator if it is empty and the list is
-    /// long enough.
+    /// Puts a slab on its node's list, or returns it to the page allocator if it is empty and the
+    /// list is long enough.
     fn put_node_partial(&mut self, slot: u32, discarded: &mut Vec<Discard>) {
         let slab = &self.slabs[slot as usize];
         let node = slab.node.idx();
@@ -576,7 +575,7 @@ impl KmemCache {
         }
     }
 
-    /// Puts a CPU's chain on the nodes' lists (Linux `__unfreeze_partials`).
+    /// Moves a CPU's chain to the nodes' lists (Linux `__unfreeze_partials`).
     fn flush_chain(&mut self, cpu: Cpu, discarded: &mut Vec<Discard>) {
         let mine = &mut self.cpus[cpu.idx()];
         let mut slot = core::mem::replace(&mut mine.partial, NO_SLAB);
@@ -610,13 +609,13 @@ impl KmemCache {
         }
     }
 
-    /// Takes from a CPU all that it has of the cache (Linux `flush_cpu_slab`).
+    /// Takes everything of the cache from a CPU (Linux `flush_cpu_slab`).
     pub(crate) fn flush_cpu(&mut self, cpu: Cpu, discarded: &mut Vec<Discard>) {
         self.deactivate(cpu, discarded);
         self.flush_chain(cpu, discarded);
     }
 
-    /// Gives up all empty slabs, and puts the fullest of the others first (Linux
+    /// Discards all empty slabs, and sorts the others by fullness, fullest first (Linux
     /// `kmem_cache_shrink`).
     pub(crate) fn shrink(&mut self, discarded: &mut Vec<Discard>) {
         for cpu in 0..self.cpus.len() {
@@ -653,7 +652,6 @@ impl KmemCache {
     }
 }
 
-/// What a cache's slabs look like.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shape {
     pub size: u32,

@@ -1,14 +1,15 @@
-//! Objects that a CPU hands out to one group without a look at the group's stock.
+//! Loans: a CPU allocates objects to one group without checking the group's stock.
 //!
-//! Linux has no such thing: there each object takes its bytes from the stock and gives them back
-//! (`obj_cgroup_charge`, `obj_cgroup_uncharge`). Here a CPU to which an object of a group has just come back
-//! *borrows* the stock when the group wants the next one: it marks as many free objects of its word as the stock
-//! can pay for. A marked object that is in use is one that the group pays for; its bytes and its owner are written
-//! down when somebody else needs the stock or the word. Until then an object that comes or goes costs a bit.
+//! Linux has no such thing: there each object takes its bytes from the stock and returns them
+//! (`obj_cgroup_charge`, `obj_cgroup_uncharge`). Here a CPU that has just freed an object of a
+//! group *borrows* the stock when the group wants the next object: it marks as many free objects of
+//! its word as the stock can pay for. A marked object in use is charged to the group; its bytes and
+//! its owner are recorded when the stock or the word is needed otherwise (the loan is *settled*).
+//! Until then an allocation or a free only changes a bit.
 //!
-//! Invariant: a CPU has at most one loan, of a word whose marked objects were free and without an owner when it
-//! began; the stock can pay for all of them, and has room for its bytes if all come back. So no decision
-//! depends on whether there is a loan: what is settled is what it would have been, object by object.
+//! Invariant: a CPU has at most one loan, of one word. The marked objects were free and without an
+//! owner when the loan began. The stock can pay for all of them, and has room for its bytes if all
+//! are freed. So no decision depends on a loan: settled state equals the state without loans.
 
 use super::objcg::ObjStock;
 use super::Slabs;
@@ -16,20 +17,19 @@ use crate::memcg::ROOT;
 use crate::units::{CacheId, Cpu, MemcgId};
 use alloc::borrow::Cow;
 
-/// What a CPU has borrowed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Loan {
-    /// The cache whose word is marked; none without a loan.
+    /// The cache of the marked word; none without a loan.
     pub cache: CacheId,
-    /// The cache and the owner of the object that has come back to the CPU's word, since a loan was
-    /// last begun or ended.
+    /// Cache and owner of an object that was freed to the CPU's word since a loan last began or
+    /// ended.
     came_back: (CacheId, u16),
 }
 
 impl Loan {
     pub const NONE: Loan = Loan { cache: CacheId::NONE, came_back: (CacheId::NONE, 0) };
 
-    /// Whether there is a loan to end before an owner's object is taken out of the stock, or one can begin.
+    /// Whether a loan must end before an object of `owner` is taken from the stock, or can begin.
     #[inline(always)]
     pub fn concerns(&self, cache: CacheId, owner: u16) -> bool {
         self.cache.is_some() || self.came_back == (cache, owner)
@@ -37,7 +37,7 @@ impl Loan {
 }
 
 impl Slabs {
-    /// Ends the loan of a CPU, if it has one: stock and owners are as if there had never been one.
+    /// Ends the loan of a CPU, if it has one: records bytes and owners.
     #[inline(always)]
     pub fn settle(&mut self, cpu: Cpu) {
         if self.loans.get(cpu.idx()).is_some_and(|loan| loan.cache.is_some()) {
@@ -61,7 +61,7 @@ impl Slabs {
         }
     }
 
-    /// What the loan of a CPU has used, if it has one: whose, how many bytes, and whether of reclaimable objects.
+    /// The used part of a CPU's loan: owner, bytes, and whether the objects are reclaimable.
     fn lent(&self, cpu: Cpu) -> Option<(u16, u32, bool)> {
         let loan = self.loans.get(cpu.idx()).filter(|loan| loan.cache.is_some())?;
         let it = &self.caches[loan.cache.idx()];
@@ -70,7 +70,7 @@ impl Slabs {
         Some((mine.owner, used * it.charge_size, it.reclaimable))
     }
 
-    /// All stocks that are in use, as they are without loans.
+    /// All stocks in use, as if loans were settled.
     pub fn settled_stocks(&self) -> impl Iterator<Item = (Cpu, ObjStock)> + '_ {
         self.objcgs.stocks().map(|(cpu, stock)| {
             let mut stock = *stock;
@@ -83,14 +83,13 @@ impl Slabs {
         })
     }
 
-    /// Ends all loans.
     pub fn settle_all(&mut self) {
         for cpu in 0..self.loans.len() {
             self.settle(Cpu(cpu as u16));
         }
     }
 
-    /// The slabs without a loan, for whoever reads all owners.
+    /// A settled copy (or the slabs themselves if there is no loan), for readers of all owners.
     pub fn settled(&self) -> Cow<'_, Slabs> {
         if self.nr_loans == 0 {
             return Cow::Borrowed(self);
@@ -100,7 +99,7 @@ impl Slabs {
         Cow::Owned(slabs)
     }
 
-    /// An object of an owner has come back to the CPU's word.
+    /// An object of an owner was freed to the CPU's word.
     #[inline(always)]
     pub fn note_return(&mut self, cpu: Cpu, cache: CacheId, owner: u16) {
         if let Some(loan) = self.loans.get_mut(cpu.idx()) {
@@ -108,9 +107,9 @@ impl Slabs {
         }
     }
 
-    /// A group is about to pay for an object out of the CPU's stock, which has enough. Begins a loan if an object
-    /// of it has come back, and the CPU has a free one at hand; says if it has. Who only allocates would not gain
-    /// by it.
+    /// A group is about to pay for an object from the CPU's stock, which has enough. Begins a loan,
+    /// if an object of the group was freed before and the CPU's word has a free object. Returns
+    /// whether it did. Without frees a loan gains nothing.
     pub fn borrow(&mut self, cpu: Cpu, cache: CacheId, payer: MemcgId, owner: u16) -> bool {
         let loan = &mut self.loans[cpu.idx()];
         debug_assert!(loan.cache.is_none());
@@ -120,7 +119,7 @@ impl Slabs {
         let it = &mut self.caches[cache.idx()];
         let mine = &mut it.cpus[cpu.idx()];
         let nr_bytes = self.objcgs.stock_of(cpu, owner).nr_bytes();
-        // A stock above a page gives pages back with the next object that comes back.
+        // A stock above a page returns pages with the next free.
         if u64::from(nr_bytes) > self.page_size {
             return false;
         }
@@ -135,7 +134,7 @@ impl Slabs {
     }
 }
 
-/// The lowest `count` bits of those that are set.
+/// The lowest `count` set bits of `bits`.
 fn lowest_of(bits: u64, count: u32) -> u64 {
     if count >= u64::BITS {
         return bits;

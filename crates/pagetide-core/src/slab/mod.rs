@@ -1,17 +1,16 @@
-//! Small objects: caches of slabs, and the charging of objects to groups.
+//! Slab allocation: caches of small objects, and the charging of objects to groups.
 //!
 //! Linux: mm/slub.c, mm/slab_common.c and the slab part of mm/memcontrol.c. [`kmem_cache`] is one
 //! cache, [`cpu_slab`] a CPU's part of it, [`order`] computes the size of its slabs, [`partial`]
-//! chooses the slab that is refilled next; [`allocate`] allocates an object, with pages and charges,
-//! [`call`] the same for a task that may sleep; [`objcg`] charges groups by object (since 5.9), [`loan`]
-//! for objects that come and go one after the other;
-//! [`per_group`] gives each group caches of its own (until 5.8); [`cached`] and [`shrinker`] are the
-//! objects that the kernel keeps for later and frees under pressure; [`slabinfo`] prints, [`breakdown`]
-//! divides slab memory by group and cache, [`at_boot`] has the objects that existed before the first
-//! task.
+//! chooses the slab that is refilled next. [`allocate`] allocates an object, with pages and
+//! charges; [`call`] does the same for a task that may sleep. [`objcg`] charges groups by object
+//! (since 5.9), [`loan`] speeds up alternating allocations and frees. [`per_group`] gives each
+//! group its own caches (until 5.8). [`cached`] and [`shrinker`] are the unused objects that the
+//! kernel caches and frees under pressure. [`slabinfo`] prints, [`breakdown`] divides slab memory
+//! by group and cache, and [`at_boot`] has the objects that exist before the first task.
 //!
-//! Invariant: a frame of a slab has [`PageFlags::SLAB`](crate::page::PageFlags::SLAB), its `mapping` is the cache
-//! and its `index` the slot.
+//! Invariant: a frame of a slab has [`PageFlags::SLAB`](crate::page::PageFlags::SLAB), its
+//! `mapping` is the cache and its `index` the slot.
 
 pub(crate) mod allocate;
 pub mod at_boot;
@@ -44,12 +43,12 @@ use kmem_cache::Shape;
 pub use kmem_cache::{CacheSpec, KmemCache};
 use objcg::ObjCgroups;
 
-/// An object that a cache has handed out.
+/// An object allocated from a cache.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, State)]
 pub struct Object {
-    /// The cache that has its slab: a group's clone, if that is where it came from.
+    /// The cache that has its slab; it may be a group's clone.
     pub(crate) cache: CacheId,
-    /// Slot of its slab, and its index there.
+    /// Slot of its slab, and index in the slab.
     pub(crate) number: u32,
 }
 
@@ -57,13 +56,13 @@ impl Object {
     /// The absent value.
     pub const NONE: Object = Object { cache: CacheId::NONE, number: u32::MAX };
 
-    /// Whether this is an object.
+    /// Whether this is not [`Object::NONE`].
     #[inline]
     pub const fn is_some(self) -> bool {
         self.cache.is_some()
     }
 
-    /// `None` for the absent value, which a function returns in a register.
+    /// `None` for the absent value. (A function returns [`Object`] in a register, an `Option` not.)
     #[inline(always)]
     pub(crate) const fn into_option(self) -> Option<Object> {
         if self.is_some() {
@@ -74,10 +73,10 @@ impl Object {
     }
 }
 
-/// Why a cache refuses. Nothing has changed then.
+/// Why a cache refuses a request. Nothing has changed then.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SlabError {
-    /// There is no such cache.
+    /// The cache does not exist.
     UnknownCache,
     /// The object belongs to another cache.
     WrongCache,
@@ -85,15 +84,15 @@ pub enum SlabError {
     NotAnObject,
     /// The object is free.
     DoubleFree,
-    /// The kernel has it: it was left to it with [`Manager::cache_object`].
+    /// The object is cached ([`Manager::cache_object`]).
     IsCached,
-    /// No block of pages is large enough for one.
+    /// No block of pages is large enough for an object.
     TooLarge,
-    /// An object has at least one byte.
+    /// Objects must have at least one byte.
     NoSize,
-    /// There is a cache of that name.
+    /// A cache with this name exists.
     DuplicateName,
-    /// There is no such CPU.
+    /// The CPU does not exist.
     UnknownCpu,
 }
 
@@ -104,10 +103,10 @@ impl core::fmt::Display for SlabError {
             SlabError::WrongCache => "the object belongs to another cache",
             SlabError::NotAnObject => "the cache has no such object",
             SlabError::DoubleFree => "the object is free already",
-            SlabError::IsCached => "the object was left to the kernel, which frees it",
-            SlabError::TooLarge => "no block of pages is large enough for such an object",
-            SlabError::NoSize => "an object has at least one byte",
-            SlabError::DuplicateName => "there is a cache of that name",
+            SlabError::IsCached => "the object is cached: the kernel frees it",
+            SlabError::TooLarge => "no block of pages is large enough for an object of this size",
+            SlabError::NoSize => "an object needs at least one byte",
+            SlabError::DuplicateName => "a cache with this name exists",
             SlabError::UnknownCpu => "there is no such CPU",
         })
     }
@@ -121,60 +120,59 @@ pub(crate) struct Discard {
     pub owner_vector: Object,
 }
 
-/// Sizes of `kmalloc`, but for those above a page.
+/// Object sizes of the `kmalloc` caches, up to two pages of 4 KiB.
 const KMALLOC_SIZES: [u32; 13] = [8, 16, 32, 64, 96, 128, 192, 256, 512, 1024, 2048, 4096, 8192];
 
-/// The three kinds of `kmalloc`: plain, charged to groups, reclaimable. Plain ones come first.
+/// The three kinds of `kmalloc` caches: plain, charged to groups, reclaimable. Plain ones come
+/// first.
 const KMALLOC_KINDS: [(&str, bool, bool); 3] =
     [("kmalloc-", false, false), ("kmalloc-cg-", true, false), ("kmalloc-rcl-", false, true)];
 
-/// What a worker is to do.
 #[derive(Clone, Copy, Debug, State)]
 pub(crate) enum DeferredWork {
-    /// Make a group's clone of a cache.
+    /// Create a group's clone of a cache.
     Create { root: CacheId, group: Position },
-    /// Empty a clone whose group is gone.
+    /// Empty a clone of a removed group.
     Shrink { clone: CacheId },
 }
 
-/// All caches of a machine.
 #[derive(Clone, Debug, State)]
 pub(crate) struct Slabs {
     pub caches: Vec<KmemCache>,
-    /// Caches that are nobody's clone, in the order of their creation.
+    /// Caches that are not clones, in creation order.
     roots: Vec<CacheId>,
     /// Ids without a cache.
     free_ids: Vec<u32>,
     /// Ids of plain kmalloc caches, by size.
     kmalloc: Vec<CacheId>,
-    /// Nodes of page-cache trees.
+    /// Cache of page-cache tree nodes.
     pub tree_node: CacheId,
-    /// What a file system knows of a written page.
+    /// Cache of buffer heads (file-system data about a dirty page).
     pub buffer_head: CacheId,
-    /// What a group's clone takes for itself: the cache, and its part for each node.
+    /// Caches for a clone's own memory: the cache, and its part for each node.
     pub clone_parts: [CacheId; 2],
-    /// Who pays, as chosen at boot; off if the kernel does not account its memory at all.
+    /// Accounting chosen at boot; off if the kernel does not account its memory.
     pub accounting: SlabAccounting,
     pub owners: SlabOwners,
     pub objcgs: ObjCgroups,
-    /// What each CPU has borrowed of its stock.
-    #[state(skip)] // state is what is settled
+    /// Loan of each CPU.
+    #[state(skip)] // hashed as settled
     pub loans: Vec<loan::Loan>,
-    /// CPUs that have.
-    #[state(skip)] // state is what is settled
+    /// Number of CPUs with a loan.
+    #[state(skip)] // hashed as settled
     pub nr_loans: u32,
     pub cached: cached::CachedObjects,
-    /// Clones to be made and to be emptied.
+    /// Clones to create or to empty.
     pub deferred: VecDeque<DeferredWork>,
     /// Slabs given up in the present operation, not yet returned.
     #[state(skip)] // empty between two steps
     pub discarded: Vec<Discard>,
-    /// Owner vectors on their way back: a buffer.
+    /// Buffer for owner vectors that are being freed.
     #[state(skip)] // a buffer
     pub spare: Vec<Object>,
-    /// Whether what RCU frees is for the world to free ([`Manager::free_late`]).
+    /// Whether the world frees what RCU would free ([`Manager::free_late`]).
     pub frees_late: bool,
-    /// Pages that caches have returned since boot, for reclaim to see what its shrinkers brought.
+    /// Pages that caches have returned since boot; reclaim reads it to credit its shrinkers.
     pub pages_returned: u64,
     policy: SlubPolicy,
     nr_cpus: u16,
@@ -231,8 +229,8 @@ impl Slabs {
         let mut add = |name: &str, object_size, reclaimable, account| {
             slabs.add(CacheSpec { name: name.into(), object_size, reclaimable, account })
         };
-        // A node of 576 bytes, and the pointer to the next free one, which cannot share the space of
-        // an object that has a constructor.
+        // A node of 576 bytes plus a free pointer: objects with a constructor do not share its
+        // space.
         let tree_node = add("radix_tree_node", 584, true, true);
         let buffer_head = add("buffer_head", 104, true, false);
         let clone_parts =
@@ -257,7 +255,7 @@ impl Slabs {
         Ok(Shape { size, order, min_order, policy: self.policy, page_size: self.page_size })
     }
 
-    /// Adds a cache that is known to be possible.
+    /// Adds a cache with a spec that is known to be valid.
     fn add(&mut self, spec: CacheSpec) -> CacheId {
         let shape = self.shape(spec.object_size).expect("the kernel's own caches are small");
         self.insert_root(KmemCache::new(spec, shape, self.nr_cpus, self.nr_nodes))
@@ -269,7 +267,7 @@ impl Slabs {
         id
     }
 
-    /// Adds a cache, as its own root.
+    /// Adds a cache as its own root.
     fn insert(&mut self, mut cache: KmemCache) -> CacheId {
         cache.charge_size = cache.size + self.owner_bytes();
         let id = self.free_ids.pop().unwrap_or(self.caches.len() as u32);
@@ -281,7 +279,7 @@ impl Slabs {
         CacheId(id)
     }
 
-    /// Bytes that remember the owner of one object.
+    /// Bytes per object for recording its owner.
     pub fn owner_bytes(&self) -> u32 {
         match self.owners {
             SlabOwners::Pointers => 8,
@@ -289,12 +287,12 @@ impl Slabs {
         }
     }
 
-    /// The cache from which `kmalloc` serves so many bytes.
+    /// The cache from which `kmalloc` allocates `bytes` bytes.
     pub fn kmalloc_cache(&self, bytes: u64) -> Option<CacheId> {
         self.kmalloc.iter().copied().find(|id| u64::from(self.caches[id.idx()].size) >= bytes)
     }
 
-    /// Caches that are nobody's clone, in the order of their creation.
+    /// Caches that are not clones, in creation order.
     pub fn roots(&self) -> impl Iterator<Item = CacheId> + '_ {
         self.roots.iter().copied()
     }
@@ -307,13 +305,13 @@ impl KmemCache {
     }
 }
 
-/// What can be tuned of a cache (Linux: /sys/kernel/slab/CACHE/). `None` leaves it as it is.
+/// Tunables of a cache (Linux: /sys/kernel/slab/CACHE/). `None`: unchanged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CacheTuning {
     /// log2 of the pages of a slab. Only while the cache has none.
     pub order: Option<Order>,
-    /// Slabs that a node keeps though empty.
+    /// Empty slabs that a node keeps.
     pub min_partial: Option<u32>,
-    /// Objects that may wait on a CPU's chain; 0 does without chains.
+    /// Objects that a CPU's chain may hold; 0: no chains.
     pub cpu_partial: Option<u32>,
 }

@@ -1,17 +1,18 @@
-//! Charging groups for objects: owners, bytes charged in advance, and the removal of a group.
+//! Object cgroups: owners of objects, per-CPU stocks of charged bytes, and reparenting.
 //!
 //! Linux: `struct obj_cgroup`, `obj_cgroup_charge`, `refill_obj_stock`, `drain_obj_stock`,
-//! `memcg_reparent_objcgs` (mm/memcontrol.c, 6.1; since 5.9). An object remembers an *owner*, which
-//! points to a group. Pages are charged, rounded up, and the bytes left over stay in the CPU's stock
-//! for the next object of the same owner. When a group is removed, its owners point to its parent; no
+//! `memcg_reparent_objcgs` (mm/memcontrol.c, 6.1; since 5.9). An object has an *owner*, which
+//! points to a group. Whole pages are charged, and the remaining bytes stay in the CPU's stock for
+//! the next object of the same owner. When a group is removed, its owners point to its parent; no
 //! object is touched.
 //!
 //! Differs from Linux: owners are 16-bit ids; instead of a reference count an owner has the sum of
 //! charged bytes, which is 0 exactly when it has no object; a CPU may have more than one stock
 //! ([`Config::objcg_stock`](crate::config::Config::objcg_stock), 1 as in Linux).
 //!
-//! Invariant: bytes of objects, of stocks and of remainders, of all owners, are the pages charged for
-//! objects, times the page size, once loans are settled ([`super::loan`]). An owner that is not `online` lives as long as a byte or a stock needs it.
+//! Invariant: the bytes of all objects, stocks and remainders equal the pages charged for objects
+//! times the page size, once loans are settled ([`super::loan`]). An owner that is not `online`
+//! exists while it has bytes or a stock.
 
 mod charge;
 
@@ -19,25 +20,24 @@ use crate::digest::{Digest, State};
 use crate::units::{Cpu, MemcgId};
 use alloc::vec::Vec;
 
-/// Nobody.
 pub(crate) const NO_OWNER: u16 = u16::MAX;
 
-/// Stocks that a CPU may have.
 const MAX_SLOTS: usize = 64;
 
-/// What a CPU has charged in advance for one owner (Linux `struct memcg_stock_pcp`, its object part).
+/// Bytes that a CPU has charged in advance for one owner (object part of Linux's `struct
+/// memcg_stock_pcp`).
 ///
-/// An object that comes or goes moves bytes between what is in stock and what the owner's objects have grown
-/// by: their sum stays, so that only one of both is written.
+/// An allocation or a free moves bytes between the stock and the growth of the owner's objects.
+/// Their sum does not change, so only one of the two is written.
 #[derive(Clone, Copy, Debug)]
-#[repr(align(32))] // half a cache line, so that none lies in two
+#[repr(align(32))] // half a cache line, so that no stock spans two
 pub(crate) struct ObjStock {
     pub objcg: u16,
     /// Bytes charged and not used.
     nr_bytes: u32,
-    /// Those, and the growth of all objects of the owner that is not written down yet.
+    /// `nr_bytes` plus the growth of the owner's objects that is not flushed yet.
     sum: i64,
-    /// The part of that growth which is of reclaimable objects.
+    /// The part of that growth for reclaimable objects.
     reclaimable: i64,
 }
 
@@ -48,28 +48,27 @@ impl ObjStock {
         ObjStock { objcg, nr_bytes, sum: nr_bytes as i64, reclaimable: 0 }
     }
 
-    /// Bytes charged and not used.
     #[inline(always)]
     pub fn nr_bytes(&self) -> u32 {
         self.nr_bytes
     }
 
-    /// Bytes come into the stock or leave it, not those of an object.
+    /// Changes the bytes in stock without an allocation or a free.
     pub fn set_nr_bytes(&mut self, nr_bytes: u32) {
         self.sum += i64::from(nr_bytes) - i64::from(self.nr_bytes);
         self.nr_bytes = nr_bytes;
     }
 
-    /// By how much the owner's objects, unreclaimable and reclaimable, have grown; not written down yet.
+    /// Growth of the owner's unreclaimable and reclaimable objects that is not flushed yet.
     pub fn slab_bytes(&self) -> [i64; 2] {
         let all = self.sum.wrapping_sub(self.nr_bytes.into());
         [all.wrapping_sub(self.reclaimable), self.reclaimable]
     }
 
-    // Checks for overflow would cost as much as the sums: an object has less than 2^27 bytes, a stock less
-    // than a page more, and no machine has 2^63.
+    // Overflow checks would cost as much as the sums. They cannot overflow: an object has less than
+    // 2^27 bytes, a stock less than a page more, and no machine has 2^63 bytes.
 
-    /// Pays for objects; there must be enough.
+    /// Pays for objects; the stock must have enough.
     #[inline(always)]
     pub fn take(&mut self, bytes: u32, reclaimable: bool) {
         self.nr_bytes = self.nr_bytes.wrapping_sub(bytes);
@@ -78,7 +77,7 @@ impl ObjStock {
         }
     }
 
-    /// The owner's objects have grown, by bytes that were not in stock.
+    /// The owner's objects have grown by bytes that were not in stock.
     pub fn grow(&mut self, bytes: i64, reclaimable: bool) {
         self.sum = self.sum.wrapping_add(bytes);
         if reclaimable {
@@ -86,7 +85,8 @@ impl ObjStock {
         }
     }
 
-    /// Takes the bytes of an object back if there will not be more than `most`. Says if it has.
+    /// Returns an object's bytes to the stock unless it would exceed `most`. Returns whether it
+    /// did.
     #[inline(always)]
     fn put(&mut self, bytes: u32, reclaimable: bool, most: u32) -> bool {
         let nr_bytes = self.nr_bytes.wrapping_add(bytes);
@@ -102,7 +102,7 @@ impl ObjStock {
 }
 
 impl State for ObjStock {
-    // What it stands for, and not how that is kept.
+    // Hashes the values, not their encoding.
     fn digest(&self, digest: &mut Digest) {
         self.objcg.digest(digest);
         self.nr_bytes.digest(digest);
@@ -110,32 +110,30 @@ impl State for ObjStock {
     }
 }
 
-/// One owner.
 #[derive(Clone, Copy, Debug, State)]
 pub(crate) struct ObjCgroup {
-    /// Who pays.
+    /// The group that is charged.
     pub memcg: MemcgId,
-    /// Objects are still allocated for it.
+    /// New objects may still be allocated for it.
     pub online: bool,
-    /// There is such an owner.
+    /// The id is in use.
     pub exists: bool,
-    /// Bytes below a page that stocks have left behind.
+    /// Bytes below a page that drained stocks have left.
     pub nr_charged_bytes: u32,
-    /// Bytes of its objects, but for what stocks have not written down.
+    /// Bytes of its objects, without what stocks have not flushed.
     pub bytes: i64,
-    /// Position in its group's list.
+    /// Index in its group's list.
     pub at: u32,
 }
 
-/// All owners.
 #[derive(Clone, Debug, State)]
 pub(crate) struct ObjCgroups {
     table: Vec<ObjCgroup>,
     free: Vec<u16>,
-    /// Room for [`MAX_SLOTS`] a CPU, most of it unused: a place is found without a multiplication.
+    /// [`MAX_SLOTS`] per CPU, most of them unused, so that an index needs no multiplication.
     stocks: Vec<ObjStock>,
     nr_cpus: u16,
-    /// Stocks of a CPU, a power of two, less one.
+    /// Stocks per CPU (a power of two) minus one.
     mask: u16,
 }
 
@@ -151,13 +149,12 @@ impl ObjCgroups {
         }
     }
 
-    /// The stock of a CPU that an owner may have.
+    /// The stock of a CPU that an owner uses.
     #[inline(always)]
     pub fn stock_of(&mut self, cpu: Cpu, objcg: u16) -> &mut ObjStock {
         &mut self.stocks[cpu.idx() * MAX_SLOTS + usize::from(objcg & self.mask)]
     }
 
-    /// Whether a CPU has bytes in stock for an owner.
     fn has_stock(&mut self, objcg: u16) -> bool {
         (0..self.nr_cpus).any(|cpu| self.stock_of(Cpu(cpu), objcg).objcg == objcg)
     }
@@ -166,12 +163,11 @@ impl ObjCgroups {
         self.table[usize::from(objcg)].memcg
     }
 
-    /// Whether another owner can be made.
+    /// Whether another owner can be created.
     pub fn has_room(&self) -> bool {
         !self.free.is_empty() || self.table.len() < usize::from(NO_OWNER)
     }
 
-    /// A new owner.
     fn create(&mut self, memcg: MemcgId, at: u32) -> u16 {
         let owner =
             ObjCgroup { memcg, online: true, exists: true, nr_charged_bytes: 0, bytes: 0, at };
@@ -187,25 +183,24 @@ impl ObjCgroups {
         }
     }
 
-    /// Bytes that a CPU has just charged as an object are a group's counters: no slab has them.
+    /// Bytes just charged as an object are a group's counters: they are in no slab.
     pub fn counters_came(&mut self, cpu: Cpu, objcg: u16, bytes: u32) {
         self.stock_of(cpu, objcg).grow(-i64::from(bytes), false);
         self.table[usize::from(objcg)].bytes += i64::from(bytes);
     }
 
-    /// Bytes that a CPU has just uncharged as an object were such counters.
+    /// Bytes just uncharged as an object were a group's counters.
     pub fn counters_gone(&mut self, cpu: Cpu, objcg: u16, bytes: u32) {
         self.stock_of(cpu, objcg).grow(bytes.into(), false);
         self.table[usize::from(objcg)].bytes -= i64::from(bytes);
     }
 
-    /// All owners.
     pub fn iter(&self) -> impl Iterator<Item = (u16, &ObjCgroup)> {
         let all = self.table.iter().enumerate().map(|(id, owner)| (id as u16, owner));
         all.filter(|(_, owner)| owner.exists)
     }
 
-    /// All stocks that are in use, with their CPUs.
+    /// All stocks in use, with their CPUs.
     pub fn stocks(&self) -> impl Iterator<Item = (Cpu, &ObjStock)> {
         let all = self.stocks.iter().enumerate();
         all.filter(|(_, stock)| stock.objcg != NO_OWNER)

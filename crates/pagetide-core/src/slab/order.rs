@@ -1,20 +1,20 @@
-//! The size of a cache's slabs.
+//! Order of a cache's slabs, and the lengths of its partial lists.
 //!
 //! Linux: `calculate_order`, `slab_order`, `set_cpu_partial`, `set_min_partial` (mm/slub.c, 6.1). A
-//! slab holds a number of objects that suits the number of CPUs, and wastes little memory at its end.
-//! No cache gets blocks above order 3 only to waste less.
+//! slab has enough objects for the number of CPUs, and wastes little memory at its end. No cache
+//! uses blocks above order 3 only to waste less.
 //!
-//! Invariant: a slab of the order found holds at least one object and at most [`MAX_OBJECTS`].
+//! Invariant: a slab of the computed order holds at least one object and at most [`MAX_OBJECTS`].
 
 use crate::units::{Order, MAX_PAGE_ORDER, PAGE_ALLOC_COSTLY_ORDER};
 
 /// Largest order that is chosen for density (Linux `slub_max_order`).
 const MAX_ORDER: Order = PAGE_ALLOC_COSTLY_ORDER;
-/// Objects in a slab at most (Linux `MAX_OBJS_PER_PAGE`).
+/// Most objects in a slab (Linux `MAX_OBJS_PER_PAGE`).
 pub const MAX_OBJECTS: u64 = 32767;
 
-/// Order of the slabs of objects that take `size` bytes each, in pages of `page_size` bytes, on a
-/// machine of so many CPUs. `None`: no block is large enough for one.
+/// Order of slabs with objects of `size` bytes and pages of `page_size` bytes, on a machine with
+/// `nr_cpus` CPUs. `None`: no block is large enough for one object.
 pub fn calculate_order(size: u64, nr_cpus: u16, page_size: u64) -> Option<Order> {
     let wanted = 4 * (u64::from(u16::BITS - nr_cpus.leading_zeros()) + 1);
     let mut min_objects = wanted.min((page_size << MAX_ORDER) / size);
@@ -31,8 +31,8 @@ pub fn calculate_order(size: u64, nr_cpus: u16, page_size: u64) -> Option<Order>
         .or_else(|| slab_order(size, 1, MAX_PAGE_ORDER, 1, page_size))
 }
 
-/// The smallest order up to `max` that holds `min_objects` and leaves at most one part in `fraction`
-/// of the slab unused.
+/// The smallest order up to `max` that holds `min_objects` and wastes at most one part in
+/// `fraction` of the slab.
 fn slab_order(
     size: u64,
     min_objects: u64,
@@ -47,12 +47,12 @@ fn slab_order(
     })
 }
 
-/// The smallest order whose block holds so many bytes (Linux `get_order`), if there is one.
+/// The smallest order that holds `bytes` bytes (Linux `get_order`), if there is one.
 pub fn smallest_order(bytes: u64, page_size: u64) -> Option<Order> {
     (0..=MAX_PAGE_ORDER).find(|&order| page_size << order >= bytes)
 }
 
-/// Objects that may wait on a CPU's chain of partial slabs (Linux 6.1 `slub_set_cpu_partial`).
+/// Objects that a CPU's chain of partial slabs may hold (Linux 6.1 `slub_set_cpu_partial`).
 pub const fn cpu_partial_objects(size: u64, page_size: u64) -> u32 {
     if size >= page_size {
         6
@@ -65,7 +65,7 @@ pub const fn cpu_partial_objects(size: u64, page_size: u64) -> u32 {
     }
 }
 
-/// The same, as it was up to 5.15.
+/// The same up to 5.15.
 pub const fn cpu_partial_objects_5_5(size: u64, page_size: u64) -> u32 {
     if size >= page_size {
         2
@@ -78,7 +78,7 @@ pub const fn cpu_partial_objects_5_5(size: u64, page_size: u64) -> u32 {
     }
 }
 
-/// Slabs that a node keeps on its partial list even when they are empty (Linux `set_min_partial`).
+/// Empty slabs that a node keeps on its partial list (Linux `set_min_partial`).
 pub const fn min_partial(size: u64) -> u32 {
     let wanted = size.ilog2() / 2;
     if wanted < 5 {
@@ -96,10 +96,10 @@ mod tests {
 
     #[test]
     fn slabs_are_as_large_as_the_number_of_cpus_wants() {
-        // What /proc/slabinfo shows of radix_tree_node: 14 objects of 8 kB on few CPUs, 28 of 16 kB on more.
+        // radix_tree_node in /proc/slabinfo: 14 objects in 8 kB on few CPUs, 28 in 16 kB on more.
         let order = |cpus| calculate_order(584, cpus, 4096).unwrap();
         assert_eq!([1, 2, 3, 4, 8, 16].map(order), [1, 1, 1, 2, 2, 2]);
-        // On 80 CPUs with pages of 64 KiB one page holds the 32 objects that are wanted.
+        // On 80 CPUs with pages of 64 KiB one page holds the wanted 32 objects.
         assert_eq!(calculate_order(584, 80, 65536), Some(0));
         assert_eq!(calculate_order(192, 2, 4096), Some(0));
         assert_eq!(calculate_order(8192, 2, 4096), Some(3));

@@ -1,18 +1,17 @@
-//! The slabs of one node that have free objects, and which of them is used next.
+//! The partial slabs of a node (slabs with free objects), and the order of their use.
 //!
-//! Linux: `kmem_cache_node::partial`, a list that is used from its head and grows at its tail. The slab
-//! that is refilled first decides how much memory a cache holds after a burst: in the order of a queue
-//! every slab gets some objects, so no slab becomes empty. Two other orders are Pagetide's: the fullest
-//! first, and the lowest address first (as jemalloc does).
+//! Linux: `kmem_cache_node::partial`, a list used from its head that grows at its tail. The slab
+//! that is refilled first decides how much memory a cache holds after a burst: in queue order every
+//! slab gets some objects, so no slab becomes empty. Pagetide adds two other orders: fullest first,
+//! and lowest address first (as jemalloc does).
 //!
-//! Invariant: exactly the slabs with [`Seat::Partial`] of the node are here, each once.
+//! Invariant: exactly the slabs of the node with [`Seat::Partial`] are here, each once.
 
 use super::kmem_cache::{Seat, Slab, NO_SLAB};
 use crate::config::SlubPolicy;
 use crate::digest::State;
 use alloc::vec::Vec;
 
-/// Classes of fullness: eighths.
 const BUCKETS: usize = 8;
 
 #[derive(Clone, Copy, Debug, State)]
@@ -49,22 +48,21 @@ impl List {
 
 #[derive(Clone, Debug, State)]
 enum Kept {
-    /// In the order of their coming.
+    /// In order of arrival.
     Queue(List),
-    /// By fullness, the fullest in the first list.
+    /// By fullness, fullest first.
     Fullness([List; BUCKETS]),
-    /// A bit a slot; no slot below `lowest` words is here.
+    /// One bit per slot; all words below `lowest` are 0.
     Address { bits: Vec<u64>, lowest: usize },
 }
 
-/// Partial slabs of a node.
 #[derive(Clone, Debug, State)]
 pub(crate) struct NodePartial {
     kept: Kept,
     len: u32,
 }
 
-/// Class of a slab that has free objects: 0 is the fullest.
+/// Fullness class of a slab with free objects: 0 is the fullest.
 fn bucket_of(slab: &Slab) -> usize {
     (usize::from(slab.free) - 1) * BUCKETS / usize::from(slab.objects)
 }
@@ -79,12 +77,11 @@ impl NodePartial {
         NodePartial { kept, len: 0 }
     }
 
-    /// Slabs here.
     pub fn len(&self) -> u32 {
         self.len
     }
 
-    /// The slab to be used next.
+    /// The slab to use next.
     pub fn first(&mut self) -> Option<u32> {
         if self.len == 0 {
             return None;
@@ -103,7 +100,7 @@ impl NodePartial {
         }
     }
 
-    /// Adds a slab that has free objects, as the last of its kind.
+    /// Adds a slab with free objects, as the last of its class.
     pub fn add(&mut self, slabs: &mut [Slab], slot: u32) {
         self.len += 1;
         let slab = &mut slabs[slot as usize];
@@ -126,7 +123,6 @@ impl NodePartial {
         }
     }
 
-    /// Takes a slab out.
     pub fn remove(&mut self, slabs: &mut [Slab], slot: u32) {
         self.len -= 1;
         let bucket = usize::from(slabs[slot as usize].bucket);
@@ -137,7 +133,7 @@ impl NodePartial {
         }
     }
 
-    /// A slab that is here has one more free object.
+    /// Moves a slab that has one more free object to its class.
     #[inline]
     pub fn refile(&mut self, slabs: &mut [Slab], slot: u32) {
         if let Kept::Fullness(lists) = &mut self.kept {
@@ -151,7 +147,7 @@ impl NodePartial {
         }
     }
 
-    /// All slabs in the order in which they would be used; none is left.
+    /// Removes all slabs and returns them in their order of use.
     pub fn take_all(&mut self, slabs: &mut [Slab]) -> Vec<u32> {
         let mut slots = Vec::with_capacity(self.len as usize);
         while let Some(slot) = self.first() {
@@ -161,7 +157,7 @@ impl NodePartial {
         slots
     }
 
-    /// Slots of the slabs here.
+    /// Slots of the slabs, in no particular order.
     pub fn slots(&self, slabs: &[Slab]) -> Vec<u32> {
         match &self.kept {
             Kept::Queue(list) => chain(list.head, slabs),
@@ -175,7 +171,7 @@ impl NodePartial {
     }
 }
 
-/// Slots from `slot` on. A loop in the links ends it.
+/// Slots of a chain from `slot` on. A loop in the links ends it.
 pub(crate) fn chain(slot: u32, slabs: &[Slab]) -> Vec<u32> {
     core::iter::successors(Some(slot).filter(|&slot| slot != NO_SLAB), |&slot| {
         Some(slabs[slot as usize].next).filter(|&next| next != NO_SLAB)

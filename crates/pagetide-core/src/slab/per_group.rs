@@ -1,15 +1,14 @@
-//! Caches of a group's own: the accounting of slab memory before the accounting by object.
+//! Per-group caches (clones): the accounting of slab memory until 5.8.
 //!
 //! Linux: `memcg_kmem_get_cache`, `memcg_create_kmem_cache`, `memcg_deactivate_kmem_caches`
-//! (mm/slab_common.c and mm/memcontrol.c, 5.5). The first object that a group wants of a cache comes
-//! from the cache itself and is charged to no group. Meanwhile a worker makes the group's *clone*, a
-//! complete cache, whose pages are charged to the group as a whole. When the group is removed its
-//! clones keep no empty slab, and disappear with their last object. Since 5.3 they belong to the parent
-//! until then; before 5.3 they kept the group in memory.
+//! (mm/slab_common.c and mm/memcontrol.c, 5.5). The first object that a group allocates from a
+//! cache comes from the cache itself and is not charged. A worker then creates the group's *clone*,
+//! a complete cache with pages that are charged to the group as a whole. When the group is removed
+//! its clones keep no empty slab, and disappear with their last object. Since 5.3 they belong to
+//! the parent until then; before 5.3 they kept the group in memory.
 //!
-//! Invariant: `clones` of a root cache names, for each group, its clone, none, or that one is being
-//! made; a clone is in its group's list. A group that is `dying` has clones, or has a group below it
-//! with clones.
+//! Invariant: for each group `clones` of a root cache has its clone, none, or [`PENDING`]; a clone
+//! is in its group's list. A group that is `dying` has clones or a descendant with clones.
 
 use super::{CacheSpec, DeferredWork, KmemCache, Object, Shape};
 use crate::config::SlabAccounting;
@@ -23,17 +22,15 @@ use crate::owners::Owners;
 use crate::units::{Asker, CacheId, Cpu, MemcgId, Nanos};
 use alloc::format;
 
-/// A clone that is being made.
 const PENDING: CacheId = CacheId(u32::MAX - 1);
 
 impl<O: Owners> Manager<O> {
-    /// A group's clone of a cache, if it is there.
     pub(crate) fn clone_of(&self, root: CacheId, memcg: MemcgId) -> Option<CacheId> {
         let clone = *self.slabs.caches[root.idx()].clones.get(memcg.idx())?;
         (clone.is_some() && clone != PENDING).then_some(clone)
     }
 
-    /// Asks the worker for a group's clone, once.
+    /// Asks the worker once for a group's clone.
     pub(crate) fn request_clone(&mut self, root: CacheId, memcg: MemcgId) {
         let clones = &mut self.slabs.caches[root.idx()].clones;
         if clones.len() <= memcg.idx() {
@@ -51,7 +48,7 @@ impl<O: Owners> Manager<O> {
         self.effects.push(Effect::Wake(Token::Daemon(Daemon::Kworker)));
     }
 
-    /// Does one piece of work that was put off: a clone is made, or emptied. Done: there is no more.
+    /// Does one item of deferred work: creates or empties a clone. `Done`: none is left.
     pub(crate) fn kworker_step(&mut self, cpu: Cpu, now: Nanos) -> Step<Rest> {
         match self.slabs.deferred.pop_front() {
             None => Step::Done(Rest::UNTIL_WOKEN),
@@ -61,7 +58,7 @@ impl<O: Owners> Manager<O> {
                         self.create_clone(root, group, cpu, now);
                     }
                     DeferredWork::Shrink { clone } => {
-                        // It may have gone by itself, and its id be used again.
+                        // The clone may have been removed, and its id reused.
                         let it = &mut self.slabs.caches[clone.idx()];
                         if it.dying {
                             it.shrink(&mut self.slabs.discarded);
@@ -76,7 +73,7 @@ impl<O: Owners> Manager<O> {
 
     fn create_clone(&mut self, root: CacheId, group: Position, cpu: Cpu, now: Nanos) {
         self.mem.work.caches_created += 1;
-        // A group that was removed meanwhile has taken its request back.
+        // The group may have been removed since its request.
         let Some(memcg) = self.at_position(group).filter(|&id| self.memcg_is_online(id)) else {
             return;
         };
@@ -90,7 +87,7 @@ impl<O: Owners> Manager<O> {
             match self.kmem_alloc_now(part, false, Gfp::NOWAIT, &ctx) {
                 Ok(object) => parts.push(object),
                 Err(_) => {
-                    // The next object that finds no clone asks again.
+                    // The next object that finds no clone requests it again.
                     self.free_parts(parts, cpu);
                     self.slabs.caches[root.idx()].clones[memcg.idx()] = CacheId::NONE;
                     return;
@@ -132,8 +129,8 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// A group goes: no clone is used any more, and each keeps only slabs with objects. With re-parenting
-    /// they belong to the parent from now on.
+    /// A group is removed: its clones are not used any more, and keep only slabs with objects. With
+    /// reparenting they belong to the parent from now on.
     pub(crate) fn deactivate_clones(&mut self, memcg: MemcgId, parent: MemcgId) {
         for root in self.slabs.roots().collect::<alloc::vec::Vec<_>>() {
             if let Some(clone) = self.slabs.caches[root.idx()].clones.get_mut(memcg.idx()) {
@@ -162,7 +159,7 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// A clone whose group is gone goes with its last slab, and perhaps the group with it.
+    /// Removes a dying clone without slabs, and perhaps its group.
     pub(crate) fn destroy_if_empty(&mut self, clone: CacheId, cpu: Cpu) {
         let it = &mut self.slabs.caches[clone.idx()];
         if !it.dying || it.nr_slabs > 0 {

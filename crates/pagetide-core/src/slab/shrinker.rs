@@ -1,12 +1,12 @@
-//! Reclaim of kept objects, in proportion to the pressure on pages.
+//! Shrinkers: reclaim of cached objects in proportion to the pressure on pages.
 //!
 //! Linux: `shrink_slab`, `do_shrink_slab` (mm/vmscan.c, 6.1), `super_cache_count` and
-//! `super_cache_scan` (fs/super.c), `scan_shadow_nodes` (mm/workingset.c). Each time reclaim has looked at a group's
-//! lists it looks at the group's kept objects. Of the shadow nodes that are too many it scans half, in batches of
-//! 128: they cost nobody I/O. Then it scans 4 / 2^priority of names and inodes, halved, in batches of 1024. A rest
-//! that is less than a batch is put off.
+//! `super_cache_scan` (fs/super.c), `scan_shadow_nodes` (mm/workingset.c). After each scan of a
+//! group's lists reclaim scans the group's cached objects: half of the excess shadow nodes, in
+//! batches of 128 (they cost no I/O), then 4 / 2^priority of the dentries and inodes, halved, in
+//! batches of 1024. A remainder of less than a batch is deferred.
 //!
-//! Invariant: a step looks at one batch of one shrinker.
+//! Invariant: a step scans one batch of one shrinker.
 
 mod shrink;
 
@@ -14,11 +14,11 @@ use super::cached::Shrinker;
 use crate::digest::State;
 use crate::units::{MemcgId, NodeId};
 
-/// How much a name or an inode is worth: looked at by `4 / seeks` parts (Linux `DEFAULT_SEEKS`).
+/// Cost of recreating a dentry or an inode: a scan takes `4 / seeks` parts (Linux `DEFAULT_SEEKS`).
 const SEEKS: u64 = 2;
 
 impl Shrinker {
-    /// Objects looked at in one go (Linux `SHRINK_BATCH`, `alloc_super`).
+    /// Objects scanned at a time (Linux `SHRINK_BATCH`, `alloc_super`).
     const fn batch(self) -> u64 {
         match self {
             Shrinker::ShadowNodes => 128,
@@ -26,7 +26,7 @@ impl Shrinker {
         }
     }
 
-    /// The function of the kernel that looks at them.
+    /// The kernel function that scans the objects.
     const fn name(self) -> &'static str {
         match self {
             Shrinker::ShadowNodes => "scan_shadow_nodes",
@@ -34,7 +34,6 @@ impl Shrinker {
         }
     }
 
-    /// Who is asked next.
     const fn next(self) -> Option<Shrinker> {
         match self {
             Shrinker::ShadowNodes => Some(Shrinker::SuperBlock),
@@ -43,7 +42,7 @@ impl Shrinker {
     }
 }
 
-/// A group's kept objects, being shrunk.
+/// Shrinking a group's cached objects, in progress.
 #[derive(Clone, Copy, Debug, State)]
 pub(crate) struct ShrinkSlab {
     shrinker: Shrinker,
@@ -51,14 +50,14 @@ pub(crate) struct ShrinkSlab {
     node: NodeId,
     priority: i8,
     freeable: u64,
-    /// Still to be looked at.
+    /// Objects still to be scanned.
     total_scan: u64,
-    /// What was put off before, and what this time adds.
+    /// Deferred objects plus those of this scan.
     owed: u64,
-    /// What was put off before.
+    /// Objects deferred before.
     deferred: u64,
     scanned: u64,
-    /// Objects freed, by all shrinkers so far and by the ones before.
+    /// Objects freed by all shrinkers so far, the present one included.
     pub freed: u64,
     freed_before: u64,
 }

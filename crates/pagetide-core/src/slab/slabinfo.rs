@@ -1,12 +1,12 @@
-//! /proc/slabinfo, and the part of it that belongs to a group.
+//! /proc/slabinfo, and a group's part of it.
 //!
-//! Linux: `slab_show`, `get_slabinfo` (mm/slab_common.c, mm/slub.c, 6.1; version 2.1 of the format). A
-//! group's memory.kmem.slabinfo has the rows of its own caches, under the names of the caches from
-//! which they were cloned; without such caches it is empty, as it is since 5.9.
+//! Linux: `slab_show`, `get_slabinfo` (mm/slab_common.c, mm/slub.c, 6.1; version 2.1 of the
+//! format). A group's memory.kmem.slabinfo has the rows of its clones, under the names of their
+//! root caches; without clones it is empty, as it is since 5.9.
 //!
-//! Differs from Linux: Linux counts every object of a CPU's slab as active, because it does not track
-//! them; here only the objects in use count ([`SlabUsage::counted_active_objs`] is the kernel's number,
-//! to compare with it).
+//! Differs from Linux: Linux counts every object of a CPU's slab as active, because it does not
+//! track them; here only the objects in use count ([`SlabUsage::counted_active_objs`] is the
+//! kernel's number, for comparison).
 
 use super::kmem_cache::Seat;
 use super::KmemCache;
@@ -16,14 +16,14 @@ use crate::units::{CacheId, MemcgId};
 use alloc::string::String;
 use core::fmt::Write;
 
-/// What a cache and its clones have.
+/// Usage of a cache and its clones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SlabUsage {
     /// Objects in use.
     pub active_objs: u64,
-    /// The same as Linux counts it: with the free ones of slabs that CPUs have at hand.
+    /// The same as Linux counts it: free objects of CPUs' slabs included.
     pub counted_active_objs: u64,
-    /// Objects that fit in its slabs.
+    /// Objects that fit in the slabs.
     pub num_objs: u64,
     /// Slabs with objects in use.
     pub active_slabs: u64,
@@ -66,7 +66,7 @@ const HEADER: &str = "slabinfo - version: 2.1\n\
     : tunables <limit> <batchcount> <sharedfactor> \
     : slabdata <active_slabs> <num_slabs> <sharedavail>\n";
 
-/// Adds the row of a cache; its tunables are those of another allocator.
+/// Adds the row of a cache. The tunables belong to the SLAB allocator and are 0.
 fn put_row(out: &mut String, name: &str, it: &KmemCache, usage: SlabUsage) {
     let SlabUsage { active_objs, num_objs, active_slabs, num_slabs, .. } = usage;
     let (size, per_slab, pages) = (it.size, it.objects_per_slab(), 1 << it.order);
@@ -80,15 +80,15 @@ fn put_row(out: &mut String, name: &str, it: &KmemCache, usage: SlabUsage) {
 }
 
 impl KmemCache {
-    /// Objects that are handed out, those of CPUs' words not among them.
+    /// Allocated objects; free objects in CPUs' words do not count.
     pub fn nr_in_use(&self) -> u64 {
         let in_slabs: u64 = self.slabs.iter().map(|slab| u64::from(slab.free)).sum();
         let in_words: u64 = self.cpus.iter().map(|cpu| u64::from(cpu.word.count_ones())).sum();
         self.nr_objects - in_slabs - in_words
     }
 
-    /// Objects that Linux's slabinfo calls active: all but the free ones on nodes' lists, for it does not
-    /// look into slabs that a CPU has.
+    /// Objects that Linux's slabinfo calls active: all except the free ones on nodes' lists,
+    /// because Linux does not look into CPUs' slabs.
     pub fn nr_counted_in_use(&self) -> u64 {
         let listed = self.slabs.iter().filter(|slab| slab.seat == Seat::Partial);
         self.nr_objects - listed.map(|slab| u64::from(slab.free)).sum::<u64>()
@@ -115,7 +115,7 @@ impl KmemCache {
 }
 
 impl<O: Owners> Manager<O> {
-    /// What a cache has, its clones included.
+    /// Usage of a cache, clones included.
     pub fn slab_usage(&self, cache: CacheId) -> SlabUsage {
         let mut usage = SlabUsage::default();
         for (_, it) in self.kmem_caches().filter(|(_, it)| it.root == cache) {
@@ -124,7 +124,7 @@ impl<O: Owners> Manager<O> {
         usage
     }
 
-    /// What all caches have.
+    /// Usage of all caches.
     pub fn total_slab_usage(&self) -> SlabUsage {
         let mut usage = SlabUsage::default();
         for (_, it) in self.kmem_caches() {
@@ -156,7 +156,6 @@ impl<O: Owners> Manager<O> {
         out
     }
 
-    /// Usage by the id of the root cache.
     pub(super) fn usages_by_root(&self) -> alloc::vec::Vec<SlabUsage> {
         let mut usages = alloc::vec![SlabUsage::default(); self.slabs.caches.len()];
         for (_, it) in self.kmem_caches() {

@@ -1,4 +1,4 @@
-//! Caches, owners, clones and kept objects on a small machine, with the audit after every step.
+//! Caches, owners, clones and cached objects on a small machine, with the audit after every step.
 
 mod held;
 mod kept;
@@ -41,7 +41,7 @@ fn spec(name: &str, object_size: u32) -> CacheSpec {
     CacheSpec { name: name.into(), object_size, reclaimable: false, account: true }
 }
 
-/// An object for a task, with whatever that takes.
+/// Allocates an object for a task, with all steps that this takes.
 fn alloc_on(machine: &mut Machine, mm: MmId, cache: CacheId, cpu: Cpu) -> Option<Object> {
     let memcg = machine.owners.mms[mm.idx()].memcg;
     if let Some(object) = machine.kmem_cache_alloc(cache, memcg, false, cpu) {
@@ -57,7 +57,7 @@ fn alloc_on(machine: &mut Machine, mm: MmId, cache: CacheId, cpu: Cpu) -> Option
             Step::Continue | Step::Wait(_) => {}
         }
     }
-    panic!("an allocation does not end");
+    panic!("the allocation never ends");
 }
 
 fn alloc(machine: &mut Machine, mm: MmId, cache: CacheId) -> Object {
@@ -109,7 +109,7 @@ fn an_object_is_handed_out_once_and_taken_back_once() {
         (CacheId(9999), objects[0], SlabError::UnknownCache),
         (cache, Object { cache: CacheId(9999), number: 0 }, SlabError::UnknownCache),
         (cache, Object { cache, number: 1 << 30 }, SlabError::NotAnObject),
-        // 39 objects to a slab: there is no 40th.
+        // 39 objects per slab: number 39 is too high.
         (cache, Object { cache, number: 39 }, SlabError::NotAnObject),
         (cache, Object::NONE, SlabError::UnknownCache),
     ];
@@ -138,7 +138,7 @@ fn an_object_freed_by_another_cpu_cannot_be_freed_again_by_the_first() {
     for cpu in [CPU, OTHER] {
         assert_eq!(machine.kmem_cache_free(cache, object, cpu), Err(SlabError::DoubleFree));
     }
-    // It comes back once the first CPU has used up what it had.
+    // It returns once the first CPU has used up its word.
     let next: Vec<Object> = (0..64).map(|_| alloc(&mut machine, mm, cache)).collect();
     assert_eq!(next.iter().filter(|&&it| it == object).count(), 1);
     machine.audit().unwrap();
@@ -196,7 +196,8 @@ fn a_node_keeps_min_partial_empty_slabs() {
     for object in objects {
         free(&mut machine, cache, object);
     }
-    // ilog2(512) / 2 = 4 is raised to 5. The fifth goes as it becomes empty; one is the CPU's.
+    // ilog2(512) / 2 = 4 is raised to 5. The fifth is discarded when it becomes empty; one is the
+    // CPU's.
     assert_eq!(machine.slab_usage(cache).num_slabs, 4 + 1);
     machine.audit().unwrap();
 }
@@ -209,7 +210,7 @@ fn a_cpu_keeps_a_chain_of_partial_slabs() {
         let mm = machine.create_mm(ROOT).unwrap();
         let objects: Vec<Object> = (0..16 * 64).map(|_| alloc(&mut machine, mm, cache)).collect();
         let mut longest = 0;
-        // One object of each slab.
+        // Free one object of each slab.
         for object in objects.into_iter().step_by(16) {
             free(&mut machine, cache, object);
             longest = longest.max(machine.slabs.caches[cache.idx()].cpus[0].nr_partial);
@@ -217,7 +218,7 @@ fn a_cpu_keeps_a_chain_of_partial_slabs() {
         }
         longest
     };
-    // 52 objects are 2 x 52 / 16 = 7 slabs since 5.16; before, 13 free objects, one a slab.
+    // 52 objects are 2 x 52 / 16 = 7 slabs since 5.16; before, 13 free objects, one per slab.
     assert_eq!(chain(SlubPolicy::Linux61), 7);
     assert_eq!(chain(SlubPolicy::Linux55), 14);
     assert_eq!(chain(SlubPolicy::Fullest), 0);
@@ -246,7 +247,7 @@ fn bytes_of_objects_and_stocks_are_the_pages_charged() {
     let (memcg, mm) = group(&mut machine, "g");
     let objects: Vec<Object> = (0..100).map(|_| alloc(&mut machine, mm, cache)).collect();
     machine.audit().unwrap();
-    // 100 x (96 + 8) bytes are 2.5 pages; those that are charged for nothing yet are in the stock.
+    // 100 x (96 + 8) bytes are 2.5 pages; the rest of the third page is in the stock.
     assert_eq!(machine.memcgs[memcg.idx()].kernel_pages, 3);
     assert_eq!(machine.memcgs[memcg.idx()].kmem.usage, 3);
     let stat = |machine: &Machine, name| {
@@ -275,7 +276,7 @@ fn a_stock_adopts_what_its_owner_left_and_gives_back_whole_pages() {
         machine.slabs.objcgs.iter().map(|(_, owner)| owner.nr_charged_bytes).collect::<Vec<_>>()
     };
     assert_eq!(left(&machine), [0, 0]);
-    // The second owner sends the first one's 4096 - 1032 bytes away.
+    // The second owner drains the first one's 4096 - 1032 bytes.
     let b = alloc(&mut machine, second, cache);
     assert_eq!(left(&machine), [3064, 0]);
     // And back: they are used before another page is charged.
@@ -307,7 +308,7 @@ fn round_robin_over_owners_drains_one_stock_and_not_many() {
     assert_eq!(
         drains(ObjcgStock::One),
         159,
-        "every allocation but the first meets somebody else's bytes"
+        "every allocation except the first finds another owner's bytes"
     );
     assert_eq!(drains(ObjcgStock::Eight), 0);
 }
@@ -341,7 +342,7 @@ fn the_limit_of_kernel_memory_denies_without_reclaim() {
     let (memcg, mm) = group(&mut machine, "g");
     machine.write_group_control(memcg, "memory.kmem.limit_in_bytes", "8K").unwrap().1.discard();
     let got = (0..10).filter(|_| alloc_on(&mut machine, mm, cache, CPU).is_some()).count();
-    assert_eq!(got, 3, "of 2056 bytes each in two pages");
+    assert_eq!(got, 3, "2056 bytes each in two pages");
     assert_eq!(machine.memcgs[memcg.idx()].kmem.failcnt, 7);
     assert_eq!(machine.memcgs[memcg.idx()].memory.failcnt, 0);
     let busy = machine.write_group_control(memcg, "memory.kmem.limit_in_bytes", "4K");
@@ -371,7 +372,7 @@ fn the_root_owns_all_survivors() {
         free(&mut machine, cache, object);
         machine.audit().unwrap();
     }
-    // A CPU's stock remembers the last owner; then it is forgotten.
+    // A CPU's stock refers to the last owner until it is drained.
     machine.drain_obj_stocks(ROOT);
     machine.audit().unwrap();
     assert_eq!(machine.slabs.objcgs.iter().count(), 0);
@@ -451,10 +452,10 @@ fn a_clone_outlives_its_group_and_holds_it_or_not() {
             free(&mut machine, cache, object);
             machine.audit().unwrap();
         }
-        assert_eq!(machine.kmem_caches().count(), caches - 1, "the clone is gone");
+        assert_eq!(machine.kmem_caches().count(), caches - 1, "the clone was removed");
         assert_eq!(machine.memcg_ids().count(), 1);
         let again = machine.create_memcg("again".into(), ROOT).unwrap();
-        assert_eq!(again, memcg, "its id is used again");
+        assert_eq!(again, memcg, "its id is reused");
         machine.audit().unwrap();
     }
 }
@@ -476,7 +477,7 @@ fn a_parent_with_dying_children_dies_after_them() {
     machine.remove_memcg(outer).unwrap().discard();
     machine.audit().unwrap();
     work_off(&mut machine);
-    assert_eq!(machine.memcg_ids().count(), 3, "both are there, and have no name");
+    assert_eq!(machine.memcg_ids().count(), 3, "both exist, without a name");
     assert_eq!(machine.remove_memcg(outer).err(), Some(Errno::Enoent));
     free(&mut machine, cache, early);
     free(&mut machine, cache, late);
@@ -517,7 +518,7 @@ fn owners_take_memory_of_their_own_or_the_end_of_the_slab() {
         assert_eq!(machine.slab_usage(cache).num_slabs, 16);
         slab_pages(&machine)
     };
-    // 128 objects of 32 bytes fill a page: their pointers are 1 KiB more, their ids 256 bytes.
+    // 128 objects of 32 bytes fill a page: their pointers take 1 KiB, their ids 256 bytes.
     assert_eq!(pages(SlabOwners::Pointers, 32), 16 + 4);
     assert_eq!(pages(SlabOwners::Ids, 32), 16 + 1);
     // 13 objects of 304 bytes leave 144 bytes, which is enough for 13 ids.
@@ -579,12 +580,13 @@ fn every_object_is_in_one_row() {
         let row = of(&machine, goes, false).unwrap();
         let has_clones = !matches!(accounting, SlabAccounting::Off | SlabAccounting::PerObject);
         assert_eq!(row.clones, u64::from(has_clones));
-        // The first came from the cache itself, before there was a clone, and is nobody's.
+        // The first object came from the cache itself, before there was a clone, and is not
+        // charged.
         let kept = if accounting == SlabAccounting::Off { 0 } else { 30 - u64::from(has_clones) };
         assert_eq!(row.dentries, kept, "{accounting:?}");
         let (objects, kmem) = (row.objects, row.kmem);
         assert_eq!(kmem > 0, accounting != SlabAccounting::Off);
-        assert_eq!(of(&machine, ROOT, true), None, "nobody was removed");
+        assert_eq!(of(&machine, ROOT, true), None, "no group was removed");
         leave(&mut machine, goes, going);
         work_off(&mut machine);
         machine.audit().unwrap();
@@ -595,7 +597,7 @@ fn every_object_is_in_one_row() {
             assert_eq!(left, None);
             continue;
         }
-        // They are the root's now, told apart from its own.
+        // They are the root's now, in a row of their own.
         let left = left.unwrap();
         assert_eq!((left.objects, left.clones), (objects, u64::from(has_clones)));
         let holds = accounting == SlabAccounting::PerGroupCaches;
@@ -635,7 +637,7 @@ fn many_at_once_are_charged_in_one_go() {
     let none = alloc_bulk(&mut machine, CacheId(9999), mm, 9, &mut objects);
     assert_eq!((none, objects.len()), (Err(SlabError::UnknownCache), 150));
     assert_eq!(machine.digest(), before);
-    // The same twice: the first ten are gone, the others are as they were.
+    // An object occurs twice: the first ten objects are freed, the others are unchanged.
     let mut twice = objects[..10].to_vec();
     twice.extend([objects[3], objects[20]]);
     let refused = machine.kmem_cache_free_bulk(cache, &twice, CPU);

@@ -1,7 +1,7 @@
-//! The parts of older kernels' slow path that are another algorithm than today's.
+//! The slow path of older kernels, where the algorithm differs from 6.1.
 //!
-//! Linux 4.5, orders above 0: a light compaction before every reclaim; after a reclaim that has freed
-//! pages all of it again; for requests that may fail one more compaction, and then the end. Up to 4.6:
+//! Linux 4.5, orders above 0: a light compaction precedes every reclaim. After a reclaim that freed
+//! pages the cycle repeats; requests that may fail compact once more and then end. Up to 4.6:
 //! reclaim follows reclaim without a try at the free lists, after a nap if disks are busy.
 //!
 //! Invariant: called only where the [era](crate::era) says so.
@@ -21,7 +21,7 @@ use crate::units::Pfn;
 const REBALANCE_NAP: u64 = 20_000_000;
 
 impl SlowPath {
-    /// 4.5: the light compaction has made no block. Whether the request gives up: huge pages do where
+    /// 4.5: the light compaction made no block. Whether the request gives up: huge pages do if
     /// compaction was deferred or contended, and do not compact harder.
     pub(super) fn light_compaction_failed_4_5(&mut self, result: CompactResult) -> bool {
         if !self.gfp.has(Gfp::TRANSHUGE.with(Gfp::NORETRY)) {
@@ -33,7 +33,7 @@ impl SlowPath {
 }
 
 impl<O: Owners> Manager<O> {
-    /// 4.5: reclaim for a block has not brought one.
+    /// 4.5: after a reclaim that made no block.
     pub(super) fn after_reclaim_4_5(
         &mut self,
         state: &mut SlowPath,
@@ -42,7 +42,7 @@ impl<O: Owners> Manager<O> {
     ) -> Step<Option<Pfn>> {
         let goes_on = !state.is_costly() && !state.gfp.has(Gfp::NORETRY);
         if goes_on && progress {
-            // Once more from the top, with its light compaction.
+            // Repeats the cycle, with its light compaction.
             state.compact_first = true;
             return Step::Continue;
         }
@@ -53,7 +53,7 @@ impl<O: Owners> Manager<O> {
         Step::Continue
     }
 
-    /// Up to 4.6: reclaim again, after a wait of up to 20 ms for disks to write something.
+    /// Up to 4.6: reclaims again, after a wait of up to 20 ms for disks to write.
     pub(super) fn rebalance(&mut self, state: &mut SlowPath, ctx: &Ctx) -> Step<Option<Pfn>> {
         self.begin_reclaim(state);
         if self.waits_for_congestion(ctx.node) {
@@ -63,7 +63,7 @@ impl<O: Owners> Manager<O> {
         Step::Continue
     }
 
-    /// 4.5: what a fault may do for a huge page (Linux `alloc_hugepage_gfpmask`).
+    /// 4.5: flags of a fault for a huge page (Linux `alloc_hugepage_gfpmask`).
     pub(crate) fn thp_gfp_4_5(&self, madvised: bool) -> Gfp {
         let works = match self.config.thp_defrag {
             ThpDefrag::Always => true,

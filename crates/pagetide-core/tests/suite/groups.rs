@@ -1,5 +1,5 @@
-//! Memory groups: stories about limits, protection, soft limits and shrink priority. (Random operations on them are in
-//! random_groups.rs.)
+//! Memory groups: scenarios with limits, protection, soft limits and shrink priority.
+//! (random_groups.rs has random operations.)
 
 
 use pagetide_core::config::{CgroupVersion, Config};
@@ -48,7 +48,7 @@ fn group(world: &mut World, parent: MemcgId, controls: &[(&str, &str)]) -> Memcg
     memcg
 }
 
-/// A task of a group with a heap of so many pages, none of them touched.
+/// A task of a group with a heap of `pages` untouched pages.
 fn task(world: &mut World, memcg: MemcgId, pages: u64) -> (MmId, VmaId) {
     let mm = world.machine.create_mm(memcg).unwrap();
     (mm, world.machine.mmap(mm, Backing::Anon, pages, Advice::Normal, false).unwrap())
@@ -77,7 +77,7 @@ fn event(world: &World, memcg: MemcgId, event: MemoryEvent) -> u64 {
     world.machine.memcgs()[memcg.idx()].memory_events[event as usize]
 }
 
-/// With two CPUs and a node: 219 words on each CPU, and 8 bytes for each 4 of one CPU.
+/// With two CPUs and one node: 219 words on each CPU, and 8 bytes for each 4 of one CPU.
 #[test]
 fn a_group_pays_for_the_counters_of_the_groups_in_it() {
     const EACH: u64 = 219 * 8 * 2 + 219 * 8 * 2;
@@ -99,7 +99,7 @@ fn a_group_pays_for_the_counters_of_the_groups_in_it() {
     assert_eq!((percpu(&world, middle), percpu(&world, outer)), (100 * EACH, 101 * EACH));
     let kernel = |world: &World| world.machine.memcgs()[middle.idx()].kmem.usage * PAGE_SIZE;
     assert!((100 * EACH..100 * EACH + 2 * PAGE_SIZE).contains(&kernel(&world)));
-    // A limit does not keep groups from being made.
+    // A limit does not prevent the creation of groups.
     let mm = world.machine.create_mm(ROOT).unwrap();
     write(&mut world, mm, outer, "memory.max", "100K");
     let last = make(&mut world, middle);
@@ -109,14 +109,14 @@ fn a_group_pays_for_the_counters_of_the_groups_in_it() {
         world.machine.audit().unwrap();
     }
     assert_eq!(percpu(&world, middle), 0);
-    assert!(kernel(&world) <= 2 * PAGE_SIZE, "what a CPU has in stock");
-    // With the group its counters are off its parent's bill.
+    assert!(kernel(&world) <= 2 * PAGE_SIZE, "at most a CPU's stock");
+    // The counters are uncharged from the parent together with the group.
     world.machine.remove_memcg(middle).unwrap().discard();
     world.machine.audit().unwrap();
     assert_eq!(percpu(&world, ROOT), 0);
 }
 
-/// Counters of so many CPUs are more pages than a stock holds.
+/// The counters of this many CPUs are more pages than a stock holds.
 #[test]
 fn a_full_group_pays_for_the_counters_of_many_cpus() {
     const EACH: u64 = 219 * 8 * 200 + 219 * 8 * 2;
@@ -135,7 +135,7 @@ fn a_full_group_pays_for_the_counters_of_many_cpus() {
     world.machine.remove_memcg(inner).unwrap().discard();
     world.machine.audit().unwrap();
     assert_eq!(percpu(&world), 0);
-    assert!(world.machine.memcgs()[outer.idx()].memory.usage <= 65, "what a CPU has in stock");
+    assert!(world.machine.memcgs()[outer.idx()].memory.usage <= 65, "at most a CPU's stock");
 }
 
 #[test]
@@ -159,7 +159,7 @@ fn a_group_stays_below_its_limit_and_the_machine_has_no_part_in_it() {
     assert!(it.swap.usage >= 8 * MIB);
 }
 
-/// A machine with groups of a version, and with so many slots of swap.
+/// A machine with groups of one version, and with `swap` slots.
 fn world_of_version(cgroup: CgroupVersion, swap: u64) -> World {
     world_with_swap(64, 2, Config { cgroup, page_cluster: 0, ..Config::default() }, swap)
 }
@@ -172,8 +172,8 @@ fn read_all(world: &mut World, (mm, heap): (MmId, VmaId), pages: u64) {
     world.machine.audit().unwrap();
 }
 
-/// A group of 8 MiB in another one writes 16 MiB and reads them once. Slots that the group pays for then, and pages that
-/// are out of memory.
+/// A group of 8 MiB within another group writes 16 MiB and reads them once. Returns the slots
+/// charged to the group then, and its pages that are not in memory.
 fn slots_after_reading(
     cgroup: CgroupVersion,
     above: &[(&str, &str)],
@@ -191,7 +191,7 @@ fn slots_after_reading(
     let out = 16 * MIB - resident(&world, heap, 16 * MIB);
     let slots = world.machine.memcgs()[memcg.idx()].swap.usage;
     assert!(out > 7 * MIB);
-    // What is in use is counted anew when groups become those of the other version.
+    // A change of the version recounts the slots in use.
     let name = if cgroup == CgroupVersion::V1 { "v1" } else { "v2" };
     for version in ["v1", "v2", name] {
         world.machine.set_policy("cgroup", version).unwrap().discard();
@@ -208,7 +208,7 @@ fn slots_after_reading(
 fn a_page_that_is_only_read_keeps_its_slot_which_version_1_does_not_count() {
     let (slots, _) = slots_after_reading(CgroupVersion::V2, &[], &[]);
     assert_eq!(slots, 16 * MIB);
-    // Each page once, whether in memory or in swap.
+    // Each page once, either in memory or in swap.
     let (slots, out) = slots_after_reading(CgroupVersion::V1, &[], &[]);
     assert!(slots <= out && out - slots < 64, "{slots} slots of {out} pages");
 }
@@ -222,7 +222,7 @@ fn a_group_with_half_of_its_swap_in_use_gives_slots_up() {
     }
 }
 
-/// Linux does not ask for it there.
+/// Linux does not check it there.
 #[test]
 fn in_version_1_the_limit_of_swap_limits_nothing() {
     let (slots, _) = slots_after_reading(CgroupVersion::V1, &[], &[("memory.swap.max", "1M")]);
@@ -256,7 +256,7 @@ fn a_locked_page_gives_its_slot_up() {
     let slots = |world: &World| world.machine.memcgs()[memcg.idx()].swap.usage;
     let before = (slots(&world), out(&world));
     assert!(before.1 > 7 * MIB);
-    // The first half is what is out: half of that is locked before it is read back.
+    // The first half is swapped out: half of that is locked before it is read back.
     let locked = before.1 / 2;
     assert_eq!(resident(&world, heap, locked), 0);
     world.machine.mlock(heap.1, 0, locked, CPU).unwrap();
@@ -264,8 +264,8 @@ fn a_locked_page_gives_its_slot_up() {
     assert_eq!((slots(&world), out(&world)), (before.0 - locked, 0));
 }
 
-/// A task writes 16 MiB in a group of 8 MiB, which then may have all there is, reads them, and leaves the group to
-/// others.
+/// A task writes 16 MiB in a group of 8 MiB, reads them after the limit is lifted, and moves out of
+/// the group.
 #[test]
 fn slots_of_pages_in_memory_outlive_their_group() {
     for cgroup in [CgroupVersion::V1, CgroupVersion::V2] {
@@ -284,7 +284,7 @@ fn slots_of_pages_in_memory_outlive_their_group() {
         world.machine.remove_memcg(memcg).unwrap().discard();
         world.machine.audit().unwrap();
         assert_eq!(slots(&world, parent), counted);
-        // They go with what they belong to, and are off the parent's bill.
+        // The slots are freed with their pages and uncharged from the parent.
         world.exit(heap.0);
         world.settle();
         world.machine.audit().unwrap();
@@ -349,7 +349,7 @@ fn above_memory_high_tasks_reclaim_and_then_sleep() {
     let heap = task(&mut world, memcg, 16 * MIB);
     let start = world.now;
     fill(&mut world, heap, 10 * MIB);
-    // Nothing can be reclaimed, so the task was held up instead; it was not killed.
+    // Nothing can be reclaimed, so the task was throttled; it was not killed.
     assert!(world.now - start > 500_000_000, "{} ns", world.now - start);
     assert!(event(&world, memcg, MemoryEvent::High) > 0);
     assert_eq!(event(&world, memcg, MemoryEvent::OomKill), 0);
@@ -373,12 +373,12 @@ fn memory_high_is_enforced_inside_a_long_call() {
         }
     }
     assert_eq!(event(&world, memcg, MemoryEvent::Max), 0);
-    // It pays once it owes two batches, of 64 pages each.
+    // It pays once it owes two batches of 64 pages.
     let high = event(&world, memcg, MemoryEvent::High);
     assert!((28 * MIB / 512..28 * MIB / 64).contains(&high), "{high} times");
     assert!(most < 6 * MIB, "{most} pages");
     let usage = world.machine.memcgs()[memcg.idx()].memory.usage;
-    assert!(usage > 3 * MIB, "and it keeps what it may have: {usage} pages");
+    assert!(usage > 3 * MIB, "the group keeps its allowance: {usage} pages");
     world.machine.audit().unwrap();
 }
 
@@ -398,20 +398,22 @@ fn an_oom_group_dies_together_and_spares_who_is_to_be_spared() {
         .collect();
     world.machine.set_oom_score_adj(tasks[2].0, -1000).unwrap();
     world.machine.set_oom_score_adj(tasks[3].0, -1000).unwrap();
-    // The largest of all, but spared; so the largest of the pod, which takes the other along.
+    // The largest task is exempt; so the largest of the pod is killed, and the rest of the pod with
+    // it.
     fill(&mut world, tasks[3], 3 * MIB);
     fill(&mut world, tasks[1], MIB);
     let mut page = 0;
     while !world.machine.is_exited(tasks[0].0) {
         world.access(tasks[0].0, tasks[0].1, page, true);
         page += 1;
-        assert!(page < 16 * MIB, "nobody was killed");
+        assert!(page < 16 * MIB, "no task was killed");
     }
     world.settle();
     let exited: Vec<bool> = tasks.iter().map(|task| world.machine.is_exited(task.0)).collect();
     assert_eq!(exited, [true, true, false, false, false]);
     assert_eq!(event(&world, pod, MemoryEvent::OomGroupKill), 1);
-    // Two, and the first of them once more: Linux counts it with the others of its group.
+    // Two tasks, and the first of them once more: Linux counts it again with the others of its
+    // group.
     assert_eq!(event(&world, pod, MemoryEvent::OomKill), 3);
     assert_eq!(event(&world, beside, MemoryEvent::OomKill), 0);
     // The limit was the parent's, and so is the event; the kills were in the pod.
@@ -431,14 +433,14 @@ fn a_badness_can_be_added_to() {
     let memcg = group(&mut world, ROOT, &[("memory.max", "8M"), ("memory.swap.max", "0")]);
     let (large, small) = (task(&mut world, memcg, 16 * MIB), task(&mut world, memcg, 16 * MIB));
     fill(&mut world, large, 4 * MIB);
-    // Nine tenths of the limit: more than the other is larger by.
+    // Nine tenths of the limit: more than the difference in size.
     world.machine.set_oom_score_adj(small.0, 900).unwrap();
     fill(&mut world, small, MIB);
     let mut page = 0;
     while !world.machine.is_exited(small.0) {
         assert_ne!(world.access(large.0, large.1, page, true), Some(Outcome::NoMemory));
         page += 1;
-        assert!(page < 16 * MIB, "nobody was killed");
+        assert!(page < 16 * MIB, "no task was killed");
     }
     assert!(!world.machine.is_exited(large.0));
 }
@@ -450,7 +452,7 @@ fn lowering_a_limit_reclaims_or_fails_and_leaves_the_old_value() {
     let memcg = group(&mut world, ROOT, &[]);
     let heap = task(&mut world, memcg, 16 * MIB);
     fill(&mut world, heap, 16 * MIB);
-    // One descent may find only pages that are being written; whoever asks again gets there.
+    // One descent may find only pages under writeback; a second write succeeds.
     let lower = |world: &mut World| {
         let outcome = write(world, heap.0, memcg, "memory.limit_in_bytes", "8M");
         world.settle();
@@ -459,12 +461,12 @@ fn lowering_a_limit_reclaims_or_fails_and_leaves_the_old_value() {
     assert!((0..10).any(|_| lower(&mut world) == Outcome::Minor));
     assert!(world.machine.memcg_usage(memcg) <= 8 * MIB);
     assert_eq!(world.machine.memcgs()[memcg.idx()].memory.max, 8 * MIB);
-    // Anonymous memory is not to be swapped: nothing can go, and version 1 says so.
+    // Swapping is off, so no anonymous page can be freed, and version 1 reports it.
     write(&mut world, heap.0, memcg, "memory.swappiness", "0");
     let outcome = write(&mut world, heap.0, memcg, "memory.limit_in_bytes", "1M");
     assert_eq!(outcome, Outcome::Refused(Errno::Ebusy));
     assert_eq!(world.machine.memcgs()[memcg.idx()].memory.max, 8 * MIB);
-    // Version 2 takes the limit at once, and kills for it.
+    // Version 2 sets the limit at once, and kills for it.
     write(&mut world, heap.0, memcg, "memory.max", "1M");
     assert!(world.machine.is_exited(heap.0));
     world.settle();
@@ -487,7 +489,7 @@ fn memory_reclaim_takes_what_it_is_told_and_no_more_than_there_is() {
     world.machine.audit().unwrap();
 }
 
-/// Two tasks that together need one and a half times the machine.
+/// Two tasks that together need one and a half times the machine's memory.
 fn two_rivals(controls: [&[(&str, &str)]; 2], policies: &[(&str, &str)]) -> (World, [u64; 2]) {
     let mut world = world(64);
     for (name, value) in policies {
@@ -574,7 +576,7 @@ fn guarded_shrink_priorities_end_before_memory_does() {
     }
 }
 
-/// kswapd gives in by itself, whichever it is.
+/// Every kswapd gives up sparing by itself.
 #[test]
 fn every_kswapd_ends_what_a_policy_spares() {
     for kswapd in ["linux-6.1", "linux-4.5", "linux-2.6.37"] {
@@ -589,7 +591,8 @@ fn every_kswapd_ends_what_a_policy_spares() {
     }
 }
 
-/// Who is spared for its shrink priority has no protection: its turn comes before `memory.low` is broken.
+/// A group spared for its shrink priority has no protection: it is reclaimed before `memory.low` is
+/// broken.
 #[test]
 fn guarded_shrink_priorities_end_before_memory_low_does() {
     let spec = NodeSpec::x86_64(64 << 20, 0, 0);
@@ -609,7 +612,7 @@ fn guarded_shrink_priorities_end_before_memory_low_does() {
         }
         task
     });
-    // Nothing but these files can be reclaimed: there is no swap.
+    // Only these file pages can be reclaimed: there is no swap.
     let heap = task(&mut world, ROOT, 34 * MIB);
     fill(&mut world, heap, 34 * MIB);
     assert!(resident(&world, files[1], 16 * MIB) < 12 * MIB);
@@ -650,7 +653,8 @@ fn every_soft_limit_policy_takes_from_who_is_over() {
 
 #[test]
 fn the_group_whose_limit_raised_the_pressure_counts_only_as_posted() {
-    // A is over its soft limit and meets its hard one; its child B is below its own, C above.
+    // A is over its soft limit and meets its hard limit; its child B is below its own soft limit, C
+    // above.
     let difference = |root: &str| {
         let mut world = world(64);
         world.machine.set_policy("soft_limit", "hierarchical").unwrap().discard();
@@ -696,14 +700,14 @@ fn a_soft_limit_can_be_that_of_a_node() {
         let before = steals(&world);
         for page in 0..100 * MIB {
             world.access(hungry.0, hungry.1, page, true);
-            // The wide group uses what it has.
+            // The wide group uses its memory.
             world.access(mm, heap, page % (48 * MIB), false);
         }
         world.settle();
         world.machine.audit().unwrap();
         steals(&world) - before
     };
-    // 48 MiB are 8 too many, but on no node more than 40 x 64 / 48.
+    // 48 MiB are 8 too many, but no node has more than 40 x 64 / 48.
     let (local, global) = (stolen("local"), stolen("global"));
     assert!(global > 2 * local && global > MIB, "{global} pages by usage, {local} by node");
 }
@@ -745,7 +749,7 @@ fn the_root_has_a_shrink_priority_and_no_soft_limit() {
         (world.machine.mem.vmstat.get(Event::Pswpout), world.machine.is_exited(heap.0))
     };
     let spared = swapped(&[("memory.global_shrink_priority", "-1")], false);
-    assert_eq!(spared, (0, true), "the root is spared although there is no other group");
+    assert_eq!(spared, (0, true), "the root is spared although no other group exists");
     let plain = swapped(&[], true);
     assert_eq!(swapped(&[("memory.soft_limit_in_bytes", "0")], true), plain);
 }
@@ -772,7 +776,7 @@ fn a_page_of_a_full_group_without_tasks_kills_nobody() {
         assert!(!matches!(step, Step::Done(_)), "{step:?}");
         world.now += 4_000_000;
     }
-    // Once there is room again the fault goes on.
+    // Once there is room again the fault completes.
     write(&mut world, mm, full, "memory.max", "max");
     let outcome = world.drive(&mut fault);
     assert!(matches!(outcome, Outcome::Got(got) if got.major), "{outcome:?}");
@@ -824,7 +828,7 @@ fn groups_come_and_go_and_leave_nothing() {
     world.machine.audit().unwrap();
     assert_eq!(world.machine.memcgs().len(), 3, "ids are used again");
     assert_eq!(world.machine.memcg_usage(keeper), 0);
-    // What is left is what per-CPU lists hold.
+    // The rest is in per-CPU lists.
     assert!(free - world.machine.nr_free_pages() < 512);
 }
 
@@ -841,7 +845,7 @@ fn a_removed_group_leaves_its_pages_to_its_parent() {
     }
     let heap = world.machine.mmap(mm, Backing::Anon, 4 * MIB, Advice::Normal, false).unwrap();
     fill(&mut world, (mm, heap), 4 * MIB);
-    // It moves away: pages, page tables and slots stay where they were charged.
+    // The task moves away: pages, page tables and slots stay where they were charged.
     world.machine.move_mm(mm, parent).unwrap().discard();
     world.settle();
     let usage = world.machine.memcg_usage(parent);
@@ -849,7 +853,7 @@ fn a_removed_group_leaves_its_pages_to_its_parent() {
     assert!(slots > 0);
     world.machine.remove_memcg(child).unwrap().discard();
     world.machine.audit().unwrap();
-    // Stocks are given back; nothing else changes for the parent.
+    // Stocks are drained; nothing else changes for the parent.
     assert!(usage - world.machine.memcg_usage(parent) <= 128);
     assert_eq!(world.machine.memcgs()[parent.idx()].swap.usage, slots);
     assert!(

@@ -1,4 +1,4 @@
-//! Stories and random operations on a whole machine, with the audit after every step.
+//! Scenarios and random operations on a whole machine, with the audit after every step.
 
 
 use pagetide_core::config::{
@@ -57,7 +57,7 @@ fn anonymous_memory_beyond_ram_goes_to_swap_and_comes_back() {
 
 #[test]
 fn a_sequential_mapped_read_faults_as_linux_counts() {
-    // Read-ahead of 32 pages: one retried fault a window besides one fault a page.
+    // Read-ahead of 32 pages: one fault per page plus one retried fault per window.
     let config = Config { fault_around_pages: 1, ..Config::default() };
     let mut world = small(config);
     world.audit = false;
@@ -68,7 +68,7 @@ fn a_sequential_mapped_read_faults_as_linux_counts() {
         world.access(mm, map, page, false);
     }
     world.machine.audit().unwrap();
-    // The first window is read around the fault, its mark at 24; the others begin at theirs.
+    // The first window is read around the fault, with its mark at 24; the others start at theirs.
     assert_eq!(world.machine.mem.vmstat.get(Event::Pgfault), 2048 + 1 + 2048 / 32);
     assert_eq!(world.machine.mem.vmstat.get(Event::Pgmajfault), 1);
 }
@@ -102,7 +102,7 @@ fn a_failed_swap_read_is_an_error_and_the_page_can_be_tried_again() {
     world.machine.audit().unwrap();
 }
 
-/// A world whose second request fails, with the first one done.
+/// A world in which the second disk request fails and the first has completed.
 fn second_request_fails() -> (World, MmId, pagetide_core::units::FileId) {
     let mut world = small(Config::default());
     let mm = world.machine.create_mm(Machine::ROOT).unwrap();
@@ -226,7 +226,7 @@ fn run_operations(operations: &[Operation], config: Config, fail_every: u64, plu
     for operation in operations {
         match *operation {
             Operation::Access { vma, page, write } => {
-                // A run of pages, so that a few operations fill the machine.
+                // A range of pages, so that a few operations fill the machine.
                 for page in (page..3000).take(60) {
                     if let Some(id) = vmas[vma].filter(|_| !world.machine_is_dead(mm[vma % 2])) {
                         world.access(mm[vma % 2], id, page, write);
@@ -344,7 +344,7 @@ proptest! {
         run_operations(&operations, config, fail_every, Chosen::default());
     }
 
-    /// The same, with policies from outside that answer anything.
+    /// The same with plug-ins that give strange answers.
     #[test]
     fn strange_policies_keep_every_invariant(
         operations in proptest::collection::vec(operation(), 1..200),

@@ -1,5 +1,5 @@
-//! Policies from outside the core: that they are asked, that they are put right and overruled where they must
-//! be, and that a machine whose plug-in says what the built-in rules say is the machine without one.
+//! Plug-ins: they are asked, corrected and overruled where necessary; and a plug-in that repeats
+//! the built-in answers changes nothing.
 
 
 use pagetide_core::config::{Config, LruPolicy};
@@ -39,8 +39,8 @@ fn task(world: &mut World, memcg: MemcgId, pages: u64) -> (MmId, VmaId) {
     (mm, world.machine.mmap(mm, Backing::Anon, pages, Advice::Normal, false).unwrap())
 }
 
-/// Two groups that together want one and a half times the machine, and a file that is read. Ends with an
-/// audit. Gives the pages that each of the two has left.
+/// Two groups that together need one and a half times the machine's memory, and a file that is
+/// read. Ends with an audit. Returns the pages that each of the two has left.
 fn rivals(world: &mut World, controls: [&[(&str, &str)]; 2]) -> [u64; 2] {
     let groups = controls.map(|controls| {
         let memcg = world.machine.create_memcg("g".into(), ROOT).unwrap();
@@ -79,7 +79,7 @@ fn wrong(world: &World, wrong: Wrong) -> u64 {
     world.machine.plugin_errors().iter().find(|(it, _)| *it == wrong).map_or(0, |(_, times)| *times)
 }
 
-/// Says what the built-in rules say, and counts in its state how often it was asked.
+/// Repeats the built-in answers, and counts the questions in its state.
 #[derive(Clone, Debug, Default)]
 struct Echo(u64);
 
@@ -164,7 +164,7 @@ fn names_are_refused_at_registration_and_unknown_ones_when_chosen() {
     assert_eq!(
         message(twice),
         "two policies of pages are registered as \"a\"",
-        "the first is told"
+        "check reports the first"
     );
     for name in ["", "linux", "a b", "ä", &"x".repeat(65)] {
         assert!(
@@ -237,7 +237,6 @@ fn out_of_memory_comes_at_last_where_a_policy_spares_and_nothing_else_is_left() 
     world.machine.audit().unwrap();
 }
 
-/// Plans that cannot be.
 #[derive(Clone, Debug)]
 struct Impossible(Plan);
 
@@ -276,7 +275,6 @@ fn memory_min_holds_whatever_a_policy_plans() {
     assert!(wrong(&world, Wrong::ProtectsTooLittle) > 0);
 }
 
-/// A balance that cannot be.
 #[derive(Clone, Debug)]
 struct Unbalanced(u64, u64, u64);
 
@@ -300,7 +298,6 @@ fn a_balance_that_cannot_be_is_the_built_in_one() {
     }
 }
 
-/// All pressure goes to one kind.
 #[derive(Clone, Debug)]
 struct OneSided(Balance);
 
@@ -312,7 +309,8 @@ impl PagePolicy for OneSided {
     fn digest(&self, _: &mut Digest) {}
 }
 
-/// There is swap, and anonymous memory only: a policy that presses page cache alone kills nobody.
+/// With swap and only anonymous memory: no task is killed by a policy that presses page cache
+/// alone.
 #[test]
 fn a_balance_that_spares_all_there_is_is_overruled() {
     let plugins = Plugins::new().pages("file", OneSided(Balance::File));
@@ -321,13 +319,13 @@ fn a_balance_that_spares_all_there_is_is_overruled() {
     for page in 0..90 * MIB {
         world.access(mm, heap, page, true);
     }
-    assert!(!world.machine.is_exited(mm), "killed beside free swap");
+    assert!(!world.machine.is_exited(mm), "killed in spite of free swap");
     assert!(wrong(&world, Wrong::Overruled) > 0);
     world.settle();
     world.machine.audit().unwrap();
 }
 
-/// Marks pages by what they were asked about, and keeps those that were activated for it.
+/// Marks pages by the questions asked, and keeps those that were activated for it.
 #[derive(Clone, Debug)]
 struct Marks;
 
@@ -361,7 +359,7 @@ fn a_mark_stays_with_its_page_until_that_leaves_memory() {
     let plugins = Plugins::new().pages("marks", Marks);
     let mut world = world(&plugins, None, Some("marks"));
     rivals(&mut world, [&[], &[]]);
-    // It moves with the page.
+    // The mark moves with the page.
     let memcg = world.machine.create_memcg("moved".into(), ROOT).unwrap();
     let (mm, heap) = task(&mut world, memcg, 4 * MIB);
     for page in 0..4 * MIB {
@@ -379,14 +377,14 @@ fn a_mark_stays_with_its_page_until_that_leaves_memory() {
     world.finish_copies();
     assert!(world.machine.mem.vmstat.get(Event::PgmigrateSuccess) > migrated);
     assert!(!marks(&world).is_empty() && marks(&world).iter().all(|&mark| mark == 1));
-    // It is state.
+    // The mark is state.
     let digest = world.machine.digest();
     let frame = world.machine.mem.pages.opened().find(|(_, page)| page.mark == 1).unwrap().0;
     world.machine.mem.pages[frame.idx()].mark = 3;
     assert_ne!(world.machine.digest(), digest);
 }
 
-/// Everything that comes begins active; nothing else is different.
+/// New pages start active; nothing else differs.
 #[derive(Clone, Debug)]
 struct AllActive;
 

@@ -1,9 +1,10 @@
-//! Walks that pass groups in which there is nothing to do, against walks that look at each group.
+//! Walks that skip idle groups, against walks that visit each group.
 //!
-//! A policy of groups that says nothing must be asked about each group, so that its machine passes none. All else must
-//! be the same on both machines after every operation: the digest, the counts of work, the events, the number of steps.
+//! A machine with a group policy must ask it about each group, so it skips none, even if the policy
+//! changes nothing. After every operation both machines must agree in everything else: the digest,
+//! the counts of work, the events, the number of steps.
 //!
-//! Invariant: the audit compares what is known of quiet groups with the groups.
+//! Invariant: the audit compares the idle state with the groups.
 
 
 use pagetide_core::config::Config;
@@ -22,7 +23,7 @@ use pagetide_core::work::Work;
 use proptest::prelude::*;
 use crate::world::{World, CPU};
 
-/// Says nothing, of each group.
+/// A policy that changes nothing.
 #[derive(Clone, Debug)]
 struct Looks;
 
@@ -101,7 +102,6 @@ const POLICIES: [(&str, &str); 16] = [
     ("lru", "linux-6.1"),
 ];
 
-/// A machine, and all that was done on it.
 struct Side {
     world: World,
     groups: Vec<MemcgId>,
@@ -110,7 +110,7 @@ struct Side {
     dentry: CacheId,
     work: Work,
     events: Vec<TraceEvent>,
-    /// What is in force while nothing else is.
+    /// The plug-ins while no other is set.
     plugins: Chosen,
 }
 
@@ -249,7 +249,7 @@ impl Side {
         self.world.machine.take_events(&mut self.events);
     }
 
-    /// All that must be the same.
+    /// Everything that must be equal on both machines.
     fn state(&mut self) -> (u64, u64, Work, Vec<TraceEvent>) {
         let mut machine = self.world.machine.clone();
         machine.use_plugins(Chosen::default());
@@ -285,7 +285,7 @@ proptest! {
     }
 }
 
-/// Many small groups, as in the bench: most visits are passed, and all is as if none were.
+/// Many small groups, as in the bench: most visits are skipped, without any effect on the result.
 #[test]
 fn many_small_groups_are_as_if_each_were_looked_at() {
     for has_swap in [false, true] {

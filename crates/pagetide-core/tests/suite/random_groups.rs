@@ -1,5 +1,5 @@
-//! Random operations on a tree of memory groups under every policy, with the audit after each. (Stories about groups
-//! are in groups.rs.)
+//! Random operations on a tree of memory groups under every policy, with the audit after each.
+//! (groups.rs has scenarios.)
 
 
 use pagetide_core::config::Config;
@@ -76,7 +76,7 @@ const POLICIES: [(&str, &str); 17] = [
     ("fallback", "linux-6.12"),
 ];
 
-/// memory.stat of each group against a look at every frame.
+/// Compares memory.stat of each group with a scan of all frames.
 fn sizes_are_those_of_the_pages(machine: &Machine) {
     let groups = (1..machine.memcgs().len()).map(|id| MemcgId(id as u16));
     for group in groups {
@@ -100,7 +100,7 @@ fn sizes_are_those_of_the_pages(machine: &Machine) {
         ];
         let sizes = machine.memory_stat_sizes(group);
         for (name, found) in naive {
-            // A group that is gone has none.
+            // A removed group has no row.
             if let Some((_, size)) = sizes.iter().find(|(row, _)| *row == name) {
                 assert_eq!(*size, found, "{group:?} {name}");
             }
@@ -108,8 +108,8 @@ fn sizes_are_those_of_the_pages(machine: &Machine) {
     }
 }
 
-/// Whatever is done with groups, everything adds up, nothing is charged to the dead, and every
-/// call ends or can be given up.
+/// After any sequence of operations all counts add up, no removed group is charged, and every call
+/// ends or can be abandoned.
 fn run_groups(ops: Vec<Op>, plugins: Chosen, patience: u32) {
     let spec = NodeSpec::x86_64(8 << 20, 0, 0);
     let mut machine = Machine::new(&[spec], 2, Config::default()).unwrap();
@@ -149,7 +149,7 @@ fn run_groups(ops: Vec<Op>, plugins: Chosen, patience: u32) {
             }
             Op::Touch(at, page, write) if !tasks.is_empty() => {
                 let (mm, heap, map) = tasks[usize::from(at) % tasks.len()];
-                // A run of pages, so that limits are met.
+                // A range of pages, so that limits are met.
                 for page in (u64::from(page)..).take(40) {
                     if world.machine.is_exited(mm) {
                         break;
@@ -214,7 +214,7 @@ fn run_groups(ops: Vec<Op>, plugins: Chosen, patience: u32) {
         let _ = world.machine.remove_memcg(memcg).map(Effects::discard);
     }
     while let Some(&memcg) = groups[1..].iter().find(|&&at| world.machine.memcg_is_online(at)) {
-        // Children first, whatever their ids.
+        // Children first, in any order of ids.
         let ids: Vec<MemcgId> = world.machine.memcg_ids().collect();
         let _ = memcg;
         for &memcg in ids[1..].iter().rev() {
@@ -239,13 +239,13 @@ proptest! {
         kind in 0..strange::KINDS,
         seed in any::<u64>(),
     ) {
-        // Who answers anything makes a reclaim long: one page a descent, four walks a priority.
+        // Strange answers make a reclaim long: one page per descent, four walks per priority.
         run_groups(ops, strange::chosen(kind, seed), 1_000_000);
     }
 }
 
-/// A fault on a page whose slot is paid for by a full group, in which nobody has begun: nobody can be killed, and the
-/// fault is tried again for ever, as in Linux.
+/// A fault on a page with a slot charged to a full group with no running task: no task can be
+/// killed, and the fault retries for ever, as in Linux.
 #[test]
 fn a_full_group_whose_only_task_has_not_begun_starves_others() {
     use Op::{Create, Move, Spawn, Touch, Write};

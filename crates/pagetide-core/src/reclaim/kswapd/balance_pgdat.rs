@@ -1,6 +1,7 @@
-//! kswapd at work: waking it, its rounds over the node, and going to sleep.
+//! Steps of kswapd: waking it, its rounds over the node, and going to sleep.
 //!
-//! Linux: `wakeup_kswapd`, `balance_pgdat`, `kswapd_try_to_sleep`, `prepare_kswapd_sleep` (mm/vmscan.c, 6.1).
+//! Linux: `wakeup_kswapd`, `balance_pgdat`, `kswapd_try_to_sleep`, `prepare_kswapd_sleep`
+//! (mm/vmscan.c, 6.1).
 
 use super::{Descent, Stage, MAX_RECLAIM_RETRIES, NAP};
 use crate::ctx::Ctx;
@@ -25,18 +26,15 @@ use crate::watermark::zone_watermark_ok_free;
 use crate::zone::{Zone, MAX_NR_ZONES};
 use alloc::boxed::Box;
 
-/// What a round begins with.
+/// What a round starts with.
 enum Round {
-    /// A pass over the node.
     Shrink,
-    /// Nothing to reclaim.
     Nothing,
-    /// The node is balanced.
     Over,
 }
 
 impl<O: Owners> Manager<O> {
-    /// Somebody is short of memory on this node (Linux `wakeup_kswapd`).
+    /// An allocation found too little memory on this node (Linux `wakeup_kswapd`).
     pub(crate) fn wakeup_kswapd(
         &mut self,
         node: NodeId,
@@ -59,7 +57,7 @@ impl<O: Owners> Manager<O> {
             self.pgdat_balanced(node, order, highest_zoneidx)
         };
         if hopeless || (balanced && !self.pgdat_watermark_boosted(node, highest_zoneidx)) {
-            // A node that is too fragmented for a caller who cannot compact for himself.
+            // The node is fragmented, and the caller cannot compact itself.
             if !can_direct_reclaim && !self.era.wakers_spare_kcompactd {
                 self.wakeup_kcompactd(node, order, highest_zoneidx);
             }
@@ -83,7 +81,7 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// Whether any zone up to `highest_zoneidx` is above its high mark.
+    /// Whether any zone up to `highest_zoneidx` is above its high watermark.
     pub(crate) fn pgdat_balanced(
         &self,
         node: NodeId,
@@ -104,7 +102,8 @@ impl<O: Owners> Manager<O> {
             || populated.any(|zone| self.has_high_mark(zone, order, highest_zoneidx))
     }
 
-    /// Whether a zone is above its high mark. Defrag mode counts whole free pageblocks (Linux 6.15).
+    /// Whether a zone is above its high watermark. Defrag mode counts whole free pageblocks (Linux
+    /// 6.15).
     pub(in crate::reclaim) fn has_high_mark(
         &self,
         zone: &Zone,
@@ -139,8 +138,9 @@ impl<O: Owners> Manager<O> {
 
     fn kswapd_work(&mut self, ctx: &Ctx) -> Step<Rest> {
         let node = ctx.node;
-        // The stage is taken out so that the machine can be borrowed beside it. All else but
-        // the scan of a pass stays: who asks for something meanwhile writes it where it belongs.
+        // The stage is taken out so that the machine can be borrowed at the same time. All other
+        // state stays in place except the scan control during a pass, so that new requests can
+        // update it.
         let mut stage =
             core::mem::replace(&mut self.nodes[node.idx()].kswapd.stage, Stage::TrySleep);
         let result = loop {
@@ -218,7 +218,7 @@ impl<O: Owners> Manager<O> {
         result.1
     }
 
-    /// What follows a round: another one, or the end of the descent.
+    /// After a round: another round, or the end of the descent.
     fn kswapd_next(&mut self, node: NodeId, more: bool) -> Stage {
         if more {
             return Stage::Round;
@@ -227,7 +227,7 @@ impl<O: Owners> Manager<O> {
         Stage::TrySleep
     }
 
-    /// Ready to sleep: balanced, or hopeless. Lifts the reserve throttle either way.
+    /// Whether kswapd may sleep: balanced, or hopeless. Ends the reserve throttle in both cases.
     fn prepare_kswapd_sleep(&mut self, node: NodeId) -> bool {
         if self.nodes[node.idx()].nr_reserve_throttled > 0 {
             self.wake_throttled(node, Throttle::Reserves);
@@ -289,7 +289,8 @@ impl<O: Owners> Manager<O> {
         None
     }
 
-    /// CPUs keep fewer pages to themselves while kswapd is awake (Linux `set_pgdat_percpu_threshold`).
+    /// CPUs keep fewer pages in their lists while kswapd is awake (Linux
+    /// `set_pgdat_percpu_threshold`).
     fn set_percpu_threshold(&mut self, node: NodeId, awake: bool) {
         let unit = self.mem.stat_unit();
         for zone in &mut self.mem.nodes[node.idx()].zones {
@@ -298,7 +299,7 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// Lets compaction look everywhere again where a task's run has ended (Linux
+    /// Clears compaction's skip hints where a task's run has completed (Linux
     /// `reset_isolation_suitable`).
     fn reset_isolation_suitable(&mut self, node: NodeId) {
         let Memory { pages, nodes, .. } = &mut self.mem;
@@ -309,7 +310,7 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// Takes the request and sets up the descent (the head of `balance_pgdat`).
+    /// Takes the request and sets up the descent (first part of `balance_pgdat`).
     fn kswapd_begin(&mut self, node: NodeId) {
         self.mem.vmstat.count(Event::MmVmscanKswapdWake);
         self.mem.vmstat.count(Event::Pageoutrun);
@@ -338,7 +339,6 @@ impl<O: Owners> Manager<O> {
         kswapd.of_2_6_37 = Descent::default();
     }
 
-    /// Top of a round.
     fn kswapd_round(&mut self, ctx: &Ctx) -> Round {
         let node = ctx.node;
         let kswapd = &self.nodes[node.idx()].kswapd;
@@ -346,7 +346,7 @@ impl<O: Owners> Manager<O> {
         let laptop = self.config.laptop_mode != 0;
         let kswapd = &mut self.nodes[node.idx()].kswapd;
         if !balanced && kswapd.nr_boost_reclaim > 0 {
-            // A real shortage: forget the boost and start again in earnest.
+            // A real shortage: drops the boost and restarts at full priority.
             kswapd.nr_boost_reclaim = 0;
             kswapd.sc.priority = DEF_PRIORITY;
         }
@@ -378,7 +378,7 @@ impl<O: Owners> Manager<O> {
             let has_block = self.node_has_block(node, order, zoneidx, zoneidx);
             self.nodes[node.idx()].kswapd.needs_compaction = !has_block;
             if !self.aim_at_zones_without_pages(node) {
-                // Enough "was scanned".
+                // As if enough had been scanned: priority stays.
                 self.nodes[node.idx()].kswapd.raise_priority = false;
                 return Round::Nothing;
             }
@@ -400,7 +400,7 @@ impl<O: Owners> Manager<O> {
         let mut next = Some(ROOT);
         while let Some(memcg) = next {
             next = self.next_memcg(ROOT, memcg);
-            // The patch of 2019 gates ageing as it gates reclaim.
+            // The patch of 2019 limits ageing in the same way as reclaim.
             if !sc.ignore_shrink_priority && self.shrink_priority(memcg) < sc.priority {
                 continue;
             }
@@ -411,7 +411,7 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// After a node pass: what comes next, and a wait.
+    /// After a node pass: the next stage, and a wait.
     fn kswapd_round_end(&mut self, ctx: &Ctx) -> (Stage, Option<Sleep>) {
         let node = ctx.node;
         if self.nodes[node.idx()].nr_reserve_throttled > 0 && self.allow_direct_reclaim(node) {
@@ -439,13 +439,13 @@ impl<O: Owners> Manager<O> {
         (self.kswapd_next(node, more), None)
     }
 
-    /// The end of a round: lowers the priority or stops. Returns whether to go on.
+    /// The end of a round: lowers the priority or stops. Returns whether to continue.
     fn kswapd_lower_priority(&mut self, node: NodeId) -> bool {
         let kswapd = &mut self.nodes[node.idx()].kswapd;
         let sc = &mut kswapd.sc;
         let reclaimed = sc.nr_reclaimed - kswapd.round_reclaimed;
         if kswapd.nr_boost_reclaim > 0 && reclaimed == 0 {
-            // Not hopeless as long as somebody was passed over.
+            // Not hopeless as long as a group was spared.
             let is_vain = sc.nr_reclaimed == 0 && !sc.spares_anybody();
             if is_vain && !self.is_no_failure(node) {
                 self.nodes[node.idx()].kswapd.failures += 1;
@@ -471,8 +471,8 @@ impl<O: Owners> Manager<O> {
         false
     }
 
-    /// Nothing reclaimed is no failure if there was nothing to reclaim: a kswapd that compacts leaves a node
-    /// alone that has pages and no block.
+    /// A descent without progress is no failure if there was nothing to reclaim: a kswapd that
+    /// compacts leaves a node alone that has enough pages but no block.
     fn is_no_failure(&self, node: NodeId) -> bool {
         let kswapd = &self.nodes[node.idx()].kswapd;
         self.era.kswapd_compacts
@@ -480,7 +480,7 @@ impl<O: Owners> Manager<O> {
             && self.pgdat_balanced(node, 0, kswapd.zoneidx)
     }
 
-    /// The end of a descent. Satisfied at the order asked for, it goes by the newest request.
+    /// The end of a descent. If it satisfied its order, kswapd continues with the newest request.
     fn kswapd_end(&mut self, node: NodeId) {
         self.kswapd_end_balance(node);
         let kswapd = &mut self.nodes[node.idx()].kswapd;
@@ -491,7 +491,7 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// The tail of `balance_pgdat`: take the boost off that was worked off.
+    /// Last part of `balance_pgdat`: removes the boost that was worked off.
     pub(in crate::reclaim) fn kswapd_end_balance(&mut self, node: NodeId) {
         let kswapd = &mut self.nodes[node.idx()].kswapd;
         let boosted = kswapd.boosts.iter().any(|&boost| boost > 0);

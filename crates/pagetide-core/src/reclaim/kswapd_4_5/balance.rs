@@ -1,4 +1,4 @@
-//! kswapd of 4.5 at work: zone by zone, and compacting in the middle of it.
+//! The descent of kswapd in 4.5: zone by zone, with compaction inside.
 //!
 //! Linux: `balance_pgdat`, `kswapd_shrink_zone` (mm/vmscan.c, 4.5).
 
@@ -17,7 +17,7 @@ use crate::watermark::zone_watermark_ok;
 use crate::zone::{Zone, MAX_NR_ZONES};
 
 impl<O: Owners> Manager<O> {
-    /// Whether a zone needs nothing of kswapd. `highorder`: for the waker, who wants a block.
+    /// Whether a zone needs no work of kswapd. `highorder`: asked for a waker that wants a block.
     fn zone_balanced(
         &self,
         zone: &Zone,
@@ -39,7 +39,7 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// Whether a request that found no memory may leave kswapd asleep: no zone needs it.
+    /// Whether an allocation that failed may leave kswapd asleep: no zone needs work.
     pub(in crate::reclaim) fn node_balanced_for_waker(
         &self,
         node: NodeId,
@@ -52,8 +52,8 @@ impl<O: Owners> Manager<O> {
             .all(|zone| self.zone_balanced(zone, order, true, 0, 0))
     }
 
-    /// Whether kswapd may sleep: every zone is balanced, or, for blocks, a quarter of the node's memory.
-    /// Each zone is held against requests that could use no higher one.
+    /// Whether kswapd may sleep: every zone is balanced or, for order > 0, zones with a quarter of
+    /// the node's memory. Each zone is checked for requests that can use no higher zone.
     pub(in crate::reclaim) fn pgdat_balanced_4_5(
         &self,
         node: NodeId,
@@ -76,13 +76,12 @@ impl<O: Owners> Manager<O> {
         balanced >= managed / 4
     }
 
-    /// Whether a zone is worth scanning again.
     fn zone_reclaimable(&self, node: NodeId, zone: usize) -> bool {
         self.nodes[node.idx()].kswapd.of_4_5.pages_scanned[zone]
             < self.zone_reclaimable_pages(node, zone) * 6
     }
 
-    /// One step of a descent. Done: it is over.
+    /// One step of a descent. `Done`: it is over.
     pub(in crate::reclaim) fn balance_pgdat_4_5(
         &mut self,
         state: &mut Balance,
@@ -133,10 +132,10 @@ impl<O: Owners> Manager<O> {
                 let sc = &mut self.nodes[node.idx()].kswapd.sc;
                 let order = sc.order;
                 if compacts && order > 0 && sc.nr_reclaimed >= 2 << order {
-                    // Fragmented for good, perhaps: single pages will have to do.
+                    // Perhaps permanently fragmented: settle for order 0.
                     sc.order = 0;
                 }
-                // The comparison that is never true if there was nothing to reclaim.
+                // This comparison is never true if there was nothing to reclaim.
                 let compacts = state.needs_compaction && sc.nr_reclaimed > state.nr_attempted;
                 let order = sc.order;
                 state.at = Place::End;
@@ -162,7 +161,7 @@ impl<O: Owners> Manager<O> {
                 }
                 let sc = &mut self.nodes[node.idx()].kswapd.sc;
                 if sc.priority < 1 {
-                    // Who was spared by a policy that 4.5 did not have is spared no longer.
+                    // Last try: no exemption by policies that 4.5 did not have.
                     if state.reclaimed > 0 {
                         return Step::Done(());
                     } else if sc.spares_no_group() {
@@ -206,7 +205,7 @@ impl<O: Owners> Manager<O> {
         true
     }
 
-    /// Whether a zone is to be shrunk (Linux `kswapd_shrink_zone`, its head).
+    /// Whether to shrink a zone (Linux `kswapd_shrink_zone`, first part).
     fn begin_zone(&mut self, state: &mut Balance, node: NodeId, index: usize) -> bool {
         let zone = &self.mem.nodes[node.idx()].zones[index];
         let Kswapd { sc, .. } = &self.nodes[node.idx()].kswapd;
@@ -228,7 +227,7 @@ impl<O: Owners> Manager<O> {
         sc.only_zone = Some(index);
         state.reclaimed_before = sc.nr_reclaimed;
         if balanced {
-            // Enough "was scanned".
+            // As if enough had been scanned: priority stays.
             state.raise_priority = false;
         }
         !balanced
@@ -249,8 +248,8 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// The end of a descent. It sleeps by what it has balanced, unless somebody wants a larger block by
-    /// now: whether that is so.
+    /// Ends a descent. kswapd sleeps by the zones that it has balanced, unless a larger order was
+    /// requested meanwhile; returns whether that is so.
     pub(in crate::reclaim) fn kswapd_end_4_5(&mut self, node: NodeId, end_zone: usize) -> bool {
         self.kswapd_end_balance(node);
         let kswapd = &mut self.nodes[node.idx()].kswapd;

@@ -33,17 +33,17 @@ fn exhaust(machine: &mut Machine, gfp: Gfp, zone: usize) {
 
 #[test]
 fn a_quarter_of_a_node_is_enough_for_blocks_and_all_of_it_is_wanted_for_pages() {
-    // DMA has a quarter of 64 MiB less the little that boot keeps, and a sixteenth of 256.
+    // DMA has a quarter of 64 MiB (less what boot keeps) and a sixteenth of 256 MiB.
     for (mib, enough) in [(56, true), (256, false)] {
         let mut machine = machine(KswapdPolicy::Linux45, mib);
         exhaust(&mut machine, Gfp::KERNEL.with(Gfp::DMA32), 1);
-        // Without pages to reclaim a zone counts as balanced.
+        // A zone without pages to reclaim counts as balanced, so give one some.
         machine.nodes[0].zone_lru[1][2] = 1000;
         machine.nodes[0].kswapd.of_4_5.pages_scanned = [0; MAX_NR_ZONES];
         assert!(!machine.pgdat_balanced_4_5(NODE, 0, 1), "{mib} MiB");
         let dma_only = machine.mem.nodes[0].zones[0].free_pages() > 1000;
         assert_eq!(machine.pgdat_balanced_4_5(NODE, 3, 1), enough && dma_only, "{mib} MiB");
-        // Since 4.8 one zone is enough for either.
+        // Since 4.8 one balanced zone is enough for both.
         machine.set_policy("kswapd", "linux-6.1").unwrap().discard();
         assert_eq!(machine.pgdat_balanced(NODE, 0, 1), dma_only, "{mib} MiB");
     }
@@ -56,7 +56,7 @@ fn kswapd_descends_to_priority_1_and_a_task_to_0() {
     machine.take_work();
     let mut reclaim = DirectReclaim::new(0, Gfp::KERNEL);
     while !matches!(machine.direct_reclaim_step(&mut reclaim, &CTX), Step::Done(_)) {}
-    // The root's lists are visited once a round, of priorities 12 to 0.
+    // The root's lists are visited once a round, at priorities 12 to 0.
     assert_eq!(machine.take_work().lruvecs_visited, 13);
     machine.wakeup_kswapd(NODE, 0, 2, true);
     machine.hand_out().discard();

@@ -1,4 +1,4 @@
-//! kswapd at compacting: what a round aims at, and its runs over the node's zones.
+//! The goal of a round of a kswapd that compacts, and its runs over the node's zones.
 //!
 //! Linux: `compact_pgdat` (mm/compaction.c, until 4.5).
 
@@ -21,7 +21,7 @@ impl<O: Owners> Manager<O> {
         self.nodes.get(node.idx()).is_some_and(|node| node.kswapd.of_4_5.compacting)
     }
 
-    /// There is a block, or compaction could make one.
+    /// Whether the zone has a block, or compaction could make one.
     pub(in crate::reclaim) fn is_compactable(
         &self,
         zone: &Zone,
@@ -39,7 +39,7 @@ impl<O: Owners> Manager<O> {
         ) != CompactResult::Skipped
     }
 
-    /// Whether some zone up to `end` has a block, with the low mark left.
+    /// Whether some zone up to `end` has a block above its low watermark.
     pub(in crate::reclaim) fn node_has_block(
         &self,
         node: NodeId,
@@ -53,8 +53,8 @@ impl<O: Owners> Manager<O> {
         )
     }
 
-    /// What a round of 6.1's kswapd does if it compacts: it sets the goal by the zones where compaction has
-    /// not enough pages to work with. False: there is none, so the round has nothing to reclaim.
+    /// Sets the goal of a round (6.1's kswapd when it compacts) from the zones with too few pages
+    /// for compaction. `false`: there are none, so the round has nothing to reclaim.
     pub(in crate::reclaim) fn aim_at_zones_without_pages(&mut self, node: NodeId) -> bool {
         let kswapd = &self.nodes[node.idx()].kswapd;
         let (order, zoneidx) = (kswapd.sc.order, kswapd.zoneidx);
@@ -80,7 +80,6 @@ impl<O: Owners> Manager<O> {
         zone_watermark_ok_free(zone, order, mark, classzone, flags, free)
     }
 
-    /// Begins to compact the node's zones.
     pub(in crate::reclaim) fn kswapd_begins_to_compact(
         &mut self,
         node: NodeId,
@@ -100,7 +99,7 @@ impl<O: Owners> Manager<O> {
         let node = ctx.node;
         let CompactZones { order, zone, run } = at;
         let order = *order;
-        // 4.5 asked for the low mark as a request sees it that may use no other zone than the lowest.
+        // 4.5 checks the low watermark for a request that may use only the lowest zone.
         let by_zone = self.era.kswapd_by_zone;
         if let Some(id) = *run {
             match self.compact_step(id, ctx) {

@@ -1,6 +1,6 @@
-//! Passing groups in which there is nothing to do, and finding out which those are.
+//! Skipping of idle groups, and the updates that find out which groups are idle.
 //!
-//! Linux: nothing; see the parent.
+//! Linux: nothing; see the parent module.
 
 use super::{arrivals_until, first_to_leave_alone, quiet_in_a_row, Margin, Rules, NEVER};
 use crate::config::{ShrinkPriorityPolicy, SoftLimitPolicy};
@@ -22,10 +22,11 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// A walk begins: writes its order down, if that pays.
+    /// A walk begins: rebuilds the order if that pays.
     pub(in crate::reclaim) fn walk_begins(&mut self) {
         self.quiet.warmed = 0;
-        // To write it down takes as long as a walk: no more often than so many groups were looked at without.
+        // Rebuilding costs as much as a walk: only after as many groups were visited without the
+        // order.
         let is_due = self.quiet.rules.is_none() && self.quiet.looked_at >= self.memcgs.len();
         let has_changed = self.quiet.rules.is_some_and(|rules| rules != self.rules_of_walks());
         if is_due || has_changed {
@@ -48,7 +49,7 @@ impl<O: Owners> Manager<O> {
             let above = parent.is_some() && quiet.set_apart[quiet.places[parent.idx()] as usize];
             quiet.set_apart.push(above || self.is_set_apart(id, rules));
         }
-        // From the last group back: what is below a group is known before it.
+        // Backwards: the end of a subtree is known before its parent.
         quiet.ends.clear();
         quiet.ends.extend(1..=nr as u32);
         for place in (1..nr).rev() {
@@ -67,7 +68,7 @@ impl<O: Owners> Manager<O> {
         self.quiet = quiet;
     }
 
-    /// Whether a setting of a group can change what a walk does with it and with those below.
+    /// Whether a setting of a group can change the plan for it and its descendants.
     fn is_set_apart(&self, memcg: MemcgId, rules: Rules) -> bool {
         let group = &self.memcgs[memcg.idx()];
         let counter = &group.memory;
@@ -83,10 +84,10 @@ impl<O: Owners> Manager<O> {
             || heeds_shrink_priority && group.shrink_priority != DEF_PRIORITY
     }
 
-    /// Whether walks of this kind may pass groups at all.
+    /// Whether walks of this kind may skip groups at all.
     fn may_pass(&self, sc: &ScanControl) -> bool {
-        // Old kernels age what they remember of a group at each visit. The first of two passes takes note of whom
-        // it passes over. Policies from outside are asked about each group.
+        // Old kernels age their counts of a group at each visit. The first of two passes records
+        // which groups it skips. Plug-ins are asked about each group.
         self.quiet.rules == Some(self.rules_of_walks())
             && sc.priority >= 0
             && !self.era.balances_by_rotation
@@ -95,8 +96,8 @@ impl<O: Owners> Manager<O> {
             && self.plugins.pages.is_none()
     }
 
-    /// How many groups from `memcg` on, at most `most`, a walk over `root` may count as visited without a look, and
-    /// the last of them.
+    /// How many groups from `memcg` on (at most `most`) a walk over `root` may count as visited
+    /// without a look, and the last of them.
     #[inline]
     pub(in crate::reclaim) fn pass_quiet(
         &self,
@@ -119,8 +120,8 @@ impl<O: Owners> Manager<O> {
         Some((passed as u32, quiet.order[last]))
     }
 
-    /// Whether no setting of the group or of one above can change the plan for it: there are none, and nobody from
-    /// outside is asked.
+    /// Whether nothing can change the plan of the group: no setting of it or of an ancestor, and no
+    /// plug-in.
     #[inline]
     pub(in crate::reclaim) fn has_no_rules(&self, memcg: MemcgId, sc: &ScanControl) -> bool {
         self.may_pass(sc) && !self.quiet.set_apart[self.quiet.places[memcg.idx()] as usize]
@@ -131,7 +132,7 @@ impl<O: Owners> Manager<O> {
         self.quiet.looked_at += 1;
     }
 
-    /// A visit has found nothing to do: from which priority on that will be so again.
+    /// A visit has found nothing: records from which priority on that stays so.
     pub(in crate::reclaim) fn found_nothing(&mut self, memcg: MemcgId, node: NodeId) {
         if self.quiet.rules.is_none() || self.plugins.pages.is_some() {
             return;
@@ -147,8 +148,9 @@ impl<O: Owners> Manager<O> {
         };
     }
 
-    /// The size of the largest list of a group that is left alone as long as its lists are too small to be scanned,
-    /// and the pages that may leave before it is not.
+    /// For a group that is idle while its lists are too small to be scanned: the size of its
+    /// largest list, and the pages that may leave before the group is not idle. `None`: always
+    /// visit.
     fn quiet_lists(&self, memcg: MemcgId, node: NodeId) -> Option<(u64, u64)> {
         let group = &self.memcgs[memcg.idx()];
         let place = self.quiet.places[memcg.idx()] as usize;
@@ -157,7 +159,7 @@ impl<O: Owners> Manager<O> {
         let sizes = Lru::EVICTABLE.map(|lru| lruvec.size(lru));
         let listed = sizes.iter().sum::<u64>() + lruvec.size(Lru::Unevictable);
         let departures = listed.checked_sub(kept.nr_shadow_nodes() * PAGES_A_SHADOW_NODE)?;
-        // The root is always looked at: it has no quick way out.
+        // The root has no quick way out, so it is always visited.
         let must_look = memcg == ROOT
             || self.quiet.set_apart[place]
             || kept.nr_unused() > 0
@@ -166,14 +168,14 @@ impl<O: Owners> Manager<O> {
         (!must_look).then_some((largest, departures))
     }
 
-    /// The order is that of a walk, and no byte is too small. Says which.
+    /// Checks that the order is the walk order and that no byte is too small.
     pub(crate) fn audit_quiet(&self) -> Result<(), alloc::string::String> {
         let quiet = &self.quiet;
         if quiet.rules != Some(self.rules_of_walks()) || self.plugins.pages.is_some() {
             return Ok(());
         }
         if !self.memcg_ids().eq(quiet.order.iter().copied()) {
-            return Err("the order is not that of a walk".into());
+            return Err("the order of idle groups is not the walk order".into());
         }
         for (place, &id) in quiet.order.iter().enumerate() {
             let mut below = quiet.order[place..].iter();
@@ -186,7 +188,7 @@ impl<O: Owners> Manager<O> {
             let above = parent.is_some() && quiet.set_apart[quiet.places[parent.idx()] as usize];
             let set_apart = above || self.is_set_apart(id, self.rules_of_walks());
             if set_apart && !quiet.set_apart[place] {
-                return Err(alloc::format!("{id:?} has settings that walks would pass"));
+                return Err(alloc::format!("{id:?} has settings that walks would skip"));
             }
             for (node, at) in quiet.nodes.iter().enumerate() {
                 let (from, margin) = (at.from[place], at.margins[place]);
@@ -201,7 +203,7 @@ impl<O: Owners> Manager<O> {
                 });
                 if !holds {
                     return Err(alloc::format!(
-                        "{id:?} node{node}: quiet from {from}, {margin:?}, not {found:?}"
+                        "{id:?} node{node}: idle from {from}, {margin:?}, not {found:?}"
                     ));
                 }
             }
@@ -210,7 +212,7 @@ impl<O: Owners> Manager<O> {
     }
 }
 
-/// A margin as it is kept: it may be smaller than it is.
+/// Margins saturate: a smaller margin is safe.
 fn as_margin(pages: u64) -> u32 {
     u32::try_from(pages).unwrap_or(u32::MAX)
 }

@@ -1,11 +1,12 @@
-//! Loading what a walk will look at in the next groups.
+//! Prefetch for the next groups of a walk.
 //!
-//! Linux: nothing; `prefetchw_prev_lru_folio` (mm/vmscan.c, 6.1) is of the kind, within one list. Where groups are
-//! many a walk takes a page or two of each list, so that nearly every load waits for memory: the oldest page, the page
-//! before it, the entry that maps it. Those of one page depend on each other, those of different groups do not. So the
-//! loads of several groups are made side by side, before the first of these groups is shrunk.
+//! Linux: nothing; `prefetchw_prev_lru_folio` (mm/vmscan.c, 6.1) does this within one list. With
+//! many groups a walk takes a page or two of each list, so that nearly every load waits for memory:
+//! the oldest page, the page before it, the entry that maps it. The loads for one page depend on
+//! each other; those for different groups do not. So the data of several groups is loaded in
+//! parallel, before the first of these groups is shrunk.
 //!
-//! Invariant: changes nothing.
+//! Invariant: changes no state.
 
 use crate::lruvec::Lru;
 use crate::manager::Manager;
@@ -13,17 +14,16 @@ use crate::owners::{Owners, Slot};
 use crate::reclaim::ScanControl;
 use crate::units::{MemcgId, NodeId, Pfn};
 
-/// Groups whose loads are made side by side: more than a processor can have under way, few enough that nothing is out
-/// of its cache again when its turn comes.
+/// Groups prefetched together: more than a processor can have in flight, few enough that they are
+/// still in its cache when they are shrunk.
 const AT_ONCE: usize = 8;
-/// Places behind a group that are searched for others to look at.
+/// Places searched after a group for others to visit.
 const FAR: usize = 128;
-/// Lists that a group is scanned on.
 const LISTS: usize = Lru::EVICTABLE.len();
 
 impl<O: Owners> Manager<O> {
-    /// A walk over `root` looks at `memcg`: loads what it will need of this group and of the next ones, unless that was
-    /// done with an earlier one.
+    /// A walk over `root` visits `memcg`: prefetches the data of this group and of the next ones,
+    /// unless an earlier call has done so.
     #[inline]
     pub(in crate::reclaim) fn warm_groups(
         &mut self,
@@ -57,7 +57,8 @@ impl<O: Owners> Manager<O> {
             return;
         }
         let mut loaded = 0;
-        // What is taken off lists, and beside what pages of an active list are put.
+        // `tails`: pages to be taken off lists. `heads`: neighbours of deactivated pages on the
+        // inactive lists.
         let mut tails = [Pfn::NONE; AT_ONCE * LISTS];
         let mut heads = [Pfn::NONE; AT_ONCE * LISTS];
         let ends = tails.chunks_mut(LISTS).zip(heads.chunks_mut(LISTS));

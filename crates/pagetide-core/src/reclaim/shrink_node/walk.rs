@@ -1,6 +1,8 @@
-//! A pass over a node at work: the walk over its groups, the lists of each, and the waits of reclaim.
+//! Steps of a pass over a node: the walk over the groups, the lists of each, and the waits of
+//! reclaim.
 //!
-//! Linux: `shrink_node`, `shrink_node_memcgs`, `shrink_lruvec`, `reclaim_throttle` (mm/vmscan.c, 6.1).
+//! Linux: `shrink_node`, `shrink_node_memcgs`, `shrink_lruvec`, `reclaim_throttle` (mm/vmscan.c,
+//! 6.1).
 
 use super::{NodeStep, ShrinkLruvec, ShrinkNode, Stage, VISITS_A_STEP};
 use crate::compaction::suitable::{compact_gap, compaction_suitable};
@@ -25,8 +27,8 @@ use crate::vmstat::{Event, NodeStat};
 use alloc::boxed::Box;
 
 impl<O: Owners> Manager<O> {
-    /// One step of a pass. A pass for a block of high order goes on with the node while that promises to
-    /// give compaction what it needs.
+    /// One step of a pass. For a block of high order the pass repeats while compaction needs more
+    /// pages and the node can give them.
     pub(crate) fn shrink_node_step(
         &mut self,
         pass: &mut ShrinkNode,
@@ -48,9 +50,8 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// Whether the node has more of what a block of high order needs (Linux
-    /// `should_continue_reclaim`): pages were reclaimed, no zone can be compacted yet, and the inactive
-    /// lists are long enough.
+    /// Whether to continue for a block of high order (Linux `should_continue_reclaim`): pages were
+    /// reclaimed, no zone can be compacted yet, and the inactive lists are long enough.
     fn should_continue_reclaim(&self, pass: &ShrinkNode, sc: &ScanControl) -> bool {
         let for_compaction =
             sc.order > PAGE_ALLOC_COSTLY_ORDER || sc.order > 0 && sc.priority < DEF_PRIORITY - 2;
@@ -86,7 +87,7 @@ impl<O: Owners> Manager<O> {
         !ready && inactive > gap
     }
 
-    /// The pass is given up: a group that its first stage holds goes back to where it is looked for.
+    /// The pass is abandoned: a group that its soft-limit stage holds returns to the tree.
     pub(crate) fn shrink_node_given_up(&mut self, pass: &ShrinkNode) {
         match &pass.stage {
             Stage::Soft(soft) => self.soft_reclaim_given_up(soft),
@@ -138,7 +139,7 @@ impl<O: Owners> Manager<O> {
                     if visits == VISITS_A_STEP {
                         return NodeStep::Continue;
                     }
-                    // Who has enough already leaves after one.
+                    // A reclaimer with enough pages leaves after one group.
                     let leaves = self.walks_in_part(sc) && sc.nr_reclaimed >= sc.nr_to_reclaim;
                     let most = if leaves { 1 } else { VISITS_A_STEP - visits };
                     let root = sc.target.unwrap_or(ROOT);
@@ -202,7 +203,7 @@ impl<O: Owners> Manager<O> {
                     }
                 }
                 Stage::Shrink(at, lruvec) => {
-                    // A group that goes takes its lists to its parent.
+                    // A removed group passes its lists to its parent.
                     let Some(memcg) = self.at_position_in_walk(*at) else {
                         sc.nr_reclaimed += lruvec.nr_reclaimed;
                         return NodeStep::Done(self.shrink_node_end(pass, sc));
@@ -222,7 +223,7 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// After the soft-limit stage: the regular pass.
+    /// Starts the regular pass, after the soft-limit stage.
     fn shrink_node_begin(&mut self, pass: &mut ShrinkNode, sc: &mut ScanControl) {
         pass.reclaimed_before = sc.nr_reclaimed;
         pass.scanned_before = sc.nr_scanned;
@@ -234,7 +235,7 @@ impl<O: Owners> Manager<O> {
     }
 
     /// Reclaim for a group of version 1 waits for a page that it meets a second time under
-    /// writeback, as dirtiers of such groups are not throttled otherwise. (kswapd: for any writes.)
+    /// writeback, because dirtiers of such groups are not throttled. (kswapd: for any writes.)
     fn legacy_wait(&mut self, sc: &ScanControl, node: NodeId) -> NodeStep {
         match self.legacy_wait.take() {
             None => NodeStep::Continue,
@@ -267,7 +268,7 @@ impl<O: Owners> Manager<O> {
         Some(root)
     }
 
-    /// Goes on from a group to the next, or ends the pass.
+    /// Goes on to the next group, or ends the pass.
     fn next_of_walk(
         &mut self,
         pass: &mut ShrinkNode,
@@ -304,7 +305,6 @@ impl<O: Owners> Manager<O> {
         self.can_age_anon_pages() && self.inactive_is_low(memcg, node, false)
     }
 
-    /// One batch of one group. Returns whether the group is finished.
     pub(crate) fn shrink_lruvec_step(
         &mut self,
         state: &mut ShrinkLruvec,
@@ -323,7 +323,7 @@ impl<O: Owners> Manager<O> {
                 && state.nr[ACTIVE_FILE] == 0
                 && state.nr[INACTIVE_FILE] == 0
             {
-                // Also without inactive pages to scan, keep the anonymous lists in balance.
+                // Keep the anonymous lists in balance, even without inactive pages to scan.
                 if self.must_age_anon(memcg, node) {
                     self.shrink_active_list(
                         Lru::ActiveAnon,
@@ -361,8 +361,8 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// Enough was freed: stop the kind with less left to scan and scale the other, so that both
-    /// have been scanned to the same share of their targets.
+    /// Enough was freed: stops the kind with less left to scan and scales the other, so that both
+    /// are scanned to the same share of their targets.
     fn balance_targets(&mut self, state: &mut ShrinkLruvec) {
         let nr_anon = state.nr[0] + state.nr[1];
         let nr_file = state.nr[2] + state.nr[3];
@@ -382,7 +382,7 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// After all groups: node flags, and whether the reclaimer should sleep.
+    /// After all groups: sets node flags, and decides whether the reclaimer should sleep.
     fn shrink_node_end(&mut self, pass: &ShrinkNode, sc: &ScanControl) -> Option<Sleep> {
         self.vmpressure(sc, sc.nr_scanned.saturating_sub(pass.scanned_before));
         let tally = &sc.tally;

@@ -1,7 +1,7 @@
-//! The reclaim stage of soft limits, and the moments at which a group joins a tree.
+//! The reclaim stage of soft limits, and the updates of the trees.
 //!
-//! Linux: `mem_cgroup_soft_limit_reclaim`, `memcg_check_events`, `mem_cgroup_update_tree` (mm/memcontrol.c,
-//! 6.1).
+//! Linux: `mem_cgroup_soft_limit_reclaim`, `memcg_check_events`, `mem_cgroup_update_tree`
+//! (mm/memcontrol.c, 6.1).
 
 use crate::config::SoftLimitPolicy;
 use crate::ctx::Ctx;
@@ -14,21 +14,21 @@ use crate::reclaim::soft_limit_tree::SoftReclaim;
 use crate::reclaim::{Reclaimer, ScanControl};
 use crate::units::{Cpu, MemcgId, NodeId, SWAP_CLUSTER_MAX};
 
-/// Charges and uncharges of a group on a CPU between two looks at thresholds.
+/// Charges and uncharges of a group on a CPU between two checks of thresholds.
 const THRESHOLDS_EVENTS_TARGET: u64 = 128;
 
-/// ... and between two updates of the tree.
+/// The same between two updates of the tree.
 const SOFTLIMIT_EVENTS_TARGET: u64 = 1024;
 
 /// Groups tried without result before the stage gives up.
 const MAX_SOFT_LIMIT_RECLAIM_LOOPS: u32 = 2;
 
-/// Turns through one group's subtree.
+/// Most rounds over one group's subtree.
 const MAX_RECLAIM_LOOPS: u32 = 100;
 
 impl<O: Owners> Manager<O> {
-    /// Counts charges of a group on a CPU; every 1024 its place in the tree is brought up to date
-    /// (Linux `memcg_check_events`).
+    /// Counts charges of a group on a CPU; every 1024 charges updates its place in the tree (Linux
+    /// `memcg_check_events`).
     pub(crate) fn soft_limit_event(&mut self, cpu: Cpu, memcg: MemcgId, node: NodeId, nr: u64) {
         if self.config.soft_limit != SoftLimitPolicy::Tree {
             return;
@@ -49,7 +49,7 @@ impl<O: Owners> Manager<O> {
             return;
         }
         events.soft_limit_target = count + SOFTLIMIT_EVENTS_TARGET;
-        // The root has no soft limit, whatever is written there.
+        // The root has no soft limit, whatever value is set there.
         let mut at = memcg;
         while at != ROOT {
             let excess = self.memcgs[at.idx()].soft_limit_excess();
@@ -62,17 +62,18 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// A soft limit was set: charges are counted from here on.
+    /// A soft limit was set: counts charges from here on.
     pub(crate) fn use_soft_limits(&mut self) {
         self.soft_limit_trees.in_use = true;
     }
 
-    /// A task was killed, perhaps while it held the worst group off the tree: puts back who is missing.
+    /// A task was killed, perhaps while it held the worst group off the tree: puts missing groups
+    /// back.
     pub(crate) fn restore_soft_limits(&mut self) {
         if !self.soft_limit_trees.in_use || self.config.soft_limit != SoftLimitPolicy::Tree {
             return;
         }
-        // A group that was removed is on no tree, though caches of its own may hold it.
+        // A removed group is on no tree, even if its caches keep it alive.
         let ids = (1..self.memcgs.len()).map(|id| MemcgId(id as u16));
         let there: alloc::vec::Vec<_> = ids.filter(|&id| self.memcg_is_online(id)).collect();
         for id in there {
@@ -85,7 +86,7 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// A stage is given up in the middle: the groups that it holds off the tree go back.
+    /// A stage is abandoned: the groups that it holds off the tree go back.
     pub(crate) fn soft_reclaim_given_up(&mut self, state: &SoftReclaim) {
         for held in [state.top.map(|(top, _)| top), state.next].into_iter().flatten() {
             let Some(memcg) = self.at_position(held).filter(|&id| self.memcg_is_online(id)) else {
@@ -98,7 +99,6 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// A group is about to go.
     pub(crate) fn forget_soft_limit(&mut self, memcg: MemcgId) {
         for node in 0..self.nodes.len() {
             self.take_off_tree(memcg, NodeId(node as u8));
@@ -112,8 +112,9 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// Who is on the tree already stays where it is, as in Linux (`__mem_cgroup_insert_exceeded`): charges may
-    /// have brought back the group that a reclaimer had taken off.
+    /// A group that is on the tree already keeps its key, as in Linux
+    /// (`__mem_cgroup_insert_exceeded`): charges may have put back the group that a reclaimer took
+    /// off.
     fn put_on_tree(&mut self, memcg: MemcgId, node: NodeId, excess: u64) {
         let is_on = self.memcgs[memcg.idx()].lruvecs[node.idx()].soft_limit_key.is_some();
         if excess == 0 || is_on {
@@ -126,7 +127,7 @@ impl<O: Owners> Manager<O> {
         self.memcgs[memcg.idx()].lruvecs[node.idx()].soft_limit_key = Some(key);
     }
 
-    /// Takes the group with the largest key off the tree, if it still is over its limit.
+    /// Takes the group with the largest key off the tree, if it is still over its limit.
     fn largest_soft_limit(&mut self, node: NodeId) -> Option<MemcgId> {
         loop {
             let (_, &memcg) = self.soft_limit_trees.trees[node.idx()].last_key_value()?;
@@ -137,8 +138,8 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// The stage that precedes a pass over a node, if there is anything for it to do. High orders
-    /// and reclaim at a group's own limit have none.
+    /// The stage before a pass over a node, if it has work. None for high orders and for reclaim at
+    /// a group's own limit.
     pub(crate) fn begin_soft_reclaim(&self, node: NodeId, sc: &ScanControl) -> Option<SoftReclaim> {
         let wanted = self.config.soft_limit == SoftLimitPolicy::Tree
             && sc.target.is_none()
@@ -174,7 +175,7 @@ impl<O: Owners> Manager<O> {
         })
     }
 
-    /// Zones with memory but the node's largest, whose lists stand for the node's: as bits.
+    /// Bitmap of the zones with memory except the largest, for which the node's lists stand.
     fn small_zones(&self, node: NodeId) -> u8 {
         let zones = &self.mem.nodes[node.idx()].zones;
         let largest = zones.iter().map(|zone| zone.managed).max().unwrap_or(0);
@@ -191,7 +192,7 @@ impl<O: Owners> Manager<O> {
         if state.sc.only_zone.is_none() {
             return true;
         }
-        // On to the next zone: the whole search again.
+        // The next zone starts the whole search again.
         let zones = state.zones_left;
         state.sc.only_zone = (zones != 0).then(|| zones.trailing_zeros() as usize);
         state.zones_left &= zones.saturating_sub(1);
@@ -254,8 +255,7 @@ impl<O: Owners> Manager<O> {
         // Each member counts as short of memory itself.
         sc.target = Some(victim);
         sc.nr_scanned = 0;
-        // Since 5.8 this stage does not look whether lists are to be aged, and never ages them; what
-        // the older policies age they decide list by list.
+        // Since 5.8 this stage never ages lists; the older policies decide list by list.
         sc.may_deactivate = 0;
         if let Some((top, excess)) = state.top {
             self.mem.events.record(TraceEvent::MmVmscanMemcgSoftlimitReclaimBegin {
@@ -273,7 +273,7 @@ impl<O: Owners> Manager<O> {
         state.victim = Some((self.position_of(victim), lruvec));
     }
 
-    /// Goes on to the next member of the subtree. Returns whether the group on top is done with.
+    /// Goes on to the next member of the subtree. Returns whether the group on top is done.
     fn soft_reclaim_victim_ended(&mut self, state: &mut SoftReclaim, victim: MemcgId) -> bool {
         let Some((top, excess)) = state.top else { return true };
         let Some(top) = self.at_position(top) else { return true };
@@ -283,7 +283,7 @@ impl<O: Owners> Manager<O> {
         let next = self.next_memcg(top, victim);
         if next.is_none() {
             state.turns += 1;
-            // The first turn is followed by a second whatever it gave.
+            // A second round follows the first whatever it freed.
             let enough =
                 state.total == 0 || state.total >= excess >> 2 || state.turns > MAX_RECLAIM_LOOPS;
             if state.turns >= 2 && enough {
@@ -294,11 +294,11 @@ impl<O: Owners> Manager<O> {
         false
     }
 
-    /// Puts the group back with what its excess is now. Returns whether the stage is over.
+    /// Puts the group back with its present excess. Returns whether the stage is over.
     fn soft_reclaim_of_top_ended(&mut self, state: &mut SoftReclaim) -> bool {
         let Some((top, _)) = state.top.take() else { return true };
         state.zone_reclaimed += state.total;
-        // A group that gave nothing makes way for the next one, for this once.
+        // A group that freed nothing makes way for the next one, once.
         let next = if state.total == 0 { self.largest_soft_limit(state.node) } else { None };
         state.next = next.map(|next| self.position_of(next));
         if let Some(top) = self.at_position(top) {
@@ -312,7 +312,7 @@ impl<O: Owners> Manager<O> {
         }
         let over = next.is_none() || state.tried > MAX_SOFT_LIMIT_RECLAIM_LOOPS;
         if over {
-            // The one that was taken off for the next try goes back.
+            // The group taken off for the next try goes back.
             if let Some(next) = next {
                 let excess = self.memcgs[next.idx()].soft_limit_excess();
                 self.put_on_tree(next, state.node, excess);
@@ -346,7 +346,7 @@ mod tests {
         let mut stage = machine.begin_soft_reclaim(node, &sc).unwrap();
         assert!(!machine.soft_reclaim_step(&mut stage, &ctx));
         assert_eq!(machine.soft_limit_trees.of_node(0).count(), 0, "taken off to be worked on");
-        // The group has nothing to give, is tried again and again, and put back by each try.
+        // The group has nothing to free: it is tried again and again, and each try puts it back.
         machine.put_on_tree(memcg, node, 9);
         while !machine.soft_reclaim_step(&mut stage, &ctx) {}
         let on_tree: Vec<_> = machine.soft_limit_trees.of_node(0).map(|(key, _)| key).collect();

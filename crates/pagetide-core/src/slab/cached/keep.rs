@@ -1,4 +1,4 @@
-//! Putting objects onto the lists of unused ones, using them again, and freeing them.
+//! Adding objects to the lists of cached objects, using them again, and freeing them.
 //!
 //! Linux: `dput`, `iput`, `list_lru_add`, `list_lru_del` (6.1).
 
@@ -10,12 +10,13 @@ use crate::slab::{Object, SlabError};
 use crate::units::{CacheId, Cpu, MemcgId, NodeId};
 
 impl<O: Owners> Manager<O> {
-    /// Leaves an object to the kernel, which frees it when memory is short and `holds` after it: a name
-    /// that nobody has open any more, and its inode.
+    /// Caches an unused object, such as a closed dentry with its inode (`holds`). The kernel frees
+    /// it when memory is short, and `holds` after it.
     ///
     /// # Errors
-    /// [`SlabError::NotAnObject`], [`SlabError::DoubleFree`], [`SlabError::UnknownCache`] if one of them is
-    /// not an object in use; [`SlabError::IsCached`] if one is kept already.
+    ///
+    /// [`SlabError::NotAnObject`], [`SlabError::DoubleFree`], [`SlabError::UnknownCache`] if one of
+    /// them is not an object in use; [`SlabError::IsCached`] if one is cached already.
     pub fn cache_object(
         &mut self,
         object: Object,
@@ -33,7 +34,7 @@ impl<O: Owners> Manager<O> {
         Ok(CachedId { entry: at, generation: self.slabs.cached.entries[at as usize].generation })
     }
 
-    /// Puts an object at the end of a list of its group and node. Returns its entry.
+    /// Puts an object at the tail of a list of its group and node. Returns its entry.
     pub(super) fn keep(
         &mut self,
         object: Object,
@@ -56,13 +57,13 @@ impl<O: Owners> Manager<O> {
         at
     }
 
-    /// Whether a kept object is still there.
+    /// Whether a cached object still exists.
     pub fn is_kept(&self, id: CachedId) -> bool {
         let entry = self.slabs.cached.entries.get(id.entry as usize);
         entry.is_some_and(|entry| entry.generation == id.generation && entry.object.is_some())
     }
 
-    /// Uses a kept object, which stays kept. Says if it is still there.
+    /// Marks a cached object as used; it stays cached. Returns whether it still exists.
     pub fn use_cached(&mut self, id: CachedId) -> bool {
         let is_there = self.is_kept(id);
         if is_there {
@@ -71,7 +72,7 @@ impl<O: Owners> Manager<O> {
         is_there
     }
 
-    /// Takes a kept object, and what it holds, back from the kernel, if it is still there.
+    /// Takes a cached object, and the object that it holds, out of the cache if it still exists.
     pub fn uncache(&mut self, id: CachedId) -> Option<(Object, Option<Object>)> {
         if !self.is_kept(id) {
             return None;
@@ -80,7 +81,7 @@ impl<O: Owners> Manager<O> {
         Some((object, Some(holds).filter(|holds| holds.is_some())))
     }
 
-    /// Whether an object is in use and not kept.
+    /// Checks that an object is in use and not cached.
     fn check_object(&self, object: Object) -> Result<(), SlabError> {
         let it = self.slabs.caches.get(object.cache.idx()).ok_or(SlabError::UnknownCache)?;
         it.check_in_use(object.number)?;
@@ -100,7 +101,7 @@ impl<O: Owners> Manager<O> {
         it.set_returnable(object.number, false);
     }
 
-    /// Takes an entry off its list and forgets it.
+    /// Takes an entry off its list and frees the entry.
     pub(super) fn take_entry(&mut self, at: u32) -> (Object, Object) {
         let Entry { object, holds, list, .. } = self.slabs.cached.entries[at as usize];
         let (memcg, node) = self.list_of(object);
@@ -116,17 +117,17 @@ impl<O: Owners> Manager<O> {
         (object, holds)
     }
 
-    /// The group and node whose list an object is on.
+    /// The group and node of the list that an object is on.
     pub(crate) fn list_of(&self, object: Object) -> (MemcgId, NodeId) {
         let mut memcg = self.memcg_of_object(object);
-        // The lists of a group that is gone are its parent's, even if its caches are not.
+        // Lists of a removed group belong to its parent, even if its caches remain.
         while self.memcgs[memcg.idx()].dying {
             memcg = self.memcgs[memcg.idx()].parent;
         }
         (memcg, self.node_of_object(object))
     }
 
-    /// The kept objects of a group that goes are its parent's.
+    /// Moves the cached objects of a removed group to its parent.
     pub(crate) fn reparent_cached(&mut self, memcg: MemcgId, parent: MemcgId) {
         for node in 0..self.nodes.len() {
             let mut from = core::mem::take(&mut self.memcgs[memcg.idx()].cached[node]);
@@ -138,8 +139,8 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// Looks at up to `nr` objects of a list, oldest first: those used since go to its end, the others
-    /// are freed. Returns how many were looked at and how many freed.
+    /// Scans up to `nr` objects of a list, oldest first: used objects go to the tail, the others
+    /// are freed. Returns how many were scanned and how many freed.
     pub(crate) fn prune_cached(
         &mut self,
         memcg: MemcgId,
@@ -174,14 +175,14 @@ impl<O: Owners> Manager<O> {
         (seen, freed)
     }
 
-    /// From now on what shrinkers free, and nodes of the page cache, stay allocated, and charged, until the world
-    /// frees them, which [`Effect::FreeLate`] asks for (Linux: they go by `call_rcu`). Reclaim that finds nothing
-    /// else then makes no progress, and a group at its limit may run out of memory.
+    /// From now on objects freed by shrinkers, and page-cache nodes, stay allocated and charged
+    /// until the world frees them on [`Effect::FreeLate`] (Linux: `call_rcu`). Reclaim that finds
+    /// nothing else then makes no progress, and a group at its limit may run out of memory.
     pub fn free_late(&mut self) {
         self.slabs.frees_late = true;
     }
 
-    /// Frees an object that somebody may still be looking at.
+    /// Frees an object that may still have readers (RCU).
     pub(crate) fn free_by_rcu(&mut self, object: Object, cpu: Cpu) {
         match self.slabs.frees_late {
             true => self.effects.push(Effect::FreeLate { object, cpu }),
@@ -189,20 +190,20 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// Frees an object that is known to be one.
+    /// Frees an object that is known to exist.
     pub(crate) fn free_known(&mut self, object: Object, cpu: Cpu) {
         let root = self.cache_of_object(object);
         let freed = self.kmem_cache_free(root, object, cpu);
         debug_assert_eq!(freed, Ok(()), "{object:?}");
     }
 
-    /// Objects of a kind that are kept for a group itself.
+    /// Number of cached objects of a kind in a group itself.
     pub fn nr_cached(&self, memcg: MemcgId, kind: CachedKind) -> u64 {
         let lists = self.memcgs.get(memcg.idx()).into_iter().flat_map(|memcg| &memcg.cached);
         lists.map(|lists| lists.lists[kind as usize].len).sum()
     }
 
-    /// The kind of objects that a cache of this name has, by the names that Linux gives them.
+    /// The kind of a cache's objects, by Linux's name for the cache.
     pub fn cached_kind(&self, cache: CacheId) -> Option<CachedKind> {
         let it = self.kmem_cache(cache)?;
         match it.name.as_str() {

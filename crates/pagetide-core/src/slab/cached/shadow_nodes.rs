@@ -1,13 +1,14 @@
-//! The list of nodes of the page cache that hold nothing but shadows, and how many of them are too many.
+//! The list of shadow nodes (page-cache nodes that hold only shadows), and how many are too many.
 //!
-//! Linux: `workingset_update_node`, `count_shadow_nodes`, `shadow_lru_isolate` (mm/workingset.c, 6.1). A node is on
-//! the list of the group that pays for it, oldest first, as long as it has shadows and no page. A group needs no more
-//! shadows than it can have pages; nodes may be thinly used, so it keeps one node for eight pages. Whose nodes go
-//! loses their shadows.
+//! Linux: `workingset_update_node`, `count_shadow_nodes`, `shadow_lru_isolate` (mm/workingset.c,
+//! 6.1). A node is on the list of the group that is charged for it, oldest first, while it has
+//! shadows and no page. A group needs no more shadows than it can have pages. Nodes may be sparsely
+//! used, so a group keeps one node per eight pages. A node that is freed loses its shadows.
 //!
-//! Differs from Linux: with several nodes a group's slab memory counts on each of them as an equal share.
+//! Differs from Linux: with several nodes a group's slab memory counts on each of them as an equal
+//! share.
 //!
-//! Invariant: who has a tree lists a node exactly while it has memory and holds only shadows.
+//! Invariant: the owner of a tree lists a node exactly while it has memory and holds only shadows.
 
 use super::{NONE, SHADOW_NODES};
 use crate::manager::Manager;
@@ -16,26 +17,25 @@ use crate::slab::Object;
 use crate::units::{Cpu, MemcgId, NodeId};
 use crate::vmstat::Event;
 
-/// Pages for which one shadow node is kept, as a shift: a node has 64 slots, an eighth of them may be in use
-/// (Linux `XA_CHUNK_SHIFT - 3`).
+/// Pages per shadow node, as a shift: a node has 64 slots, of which an eighth may be in use (Linux
+/// `XA_CHUNK_SHIFT - 3`).
 const PAGES_SHIFT: u32 = 6 - 3;
-/// The same as a number.
 pub(crate) const PAGES_A_SHADOW_NODE: u64 = 1 << PAGES_SHIFT;
 
 impl<O: Owners> Manager<O> {
-    /// A node has lost its last page and still has shadows. `tree` and `index` say where it is.
+    /// Lists a node that has lost its last page and still has shadows. `tree` and `index` are its
+    /// place.
     pub(crate) fn list_shadow_node(&mut self, node: Object, tree: u32, index: u32) {
-        debug_assert!(!self.is_shadow_node(node), "{node:?} is listed already");
+        debug_assert!(!self.is_shadow_node(node), "{node:?} is already listed");
         self.keep(node, Object::NONE, SHADOW_NODES, (tree, index));
     }
 
-    /// A node has got a page, or has nothing any more.
+    /// Unlists a node that has a page again, or is empty.
     pub(crate) fn unlist_shadow_node(&mut self, node: Object) {
         let entry = self.slabs.caches[node.cache.idx()].entries[node.number as usize];
         self.take_entry(entry);
     }
 
-    /// Whether a node is on a list.
     pub(crate) fn is_shadow_node(&self, node: Object) -> bool {
         self.slabs.caches[node.cache.idx()].is_cached(node.number)
     }
@@ -46,13 +46,13 @@ impl<O: Owners> Manager<O> {
         lists.map(|lists| lists.nr_shadow_nodes()).sum()
     }
 
-    /// Shadow nodes that a group has too many.
+    /// Shadow nodes of a group beyond what it needs.
     pub(crate) fn count_shadow_nodes(&self, memcg: MemcgId, node: NodeId) -> u64 {
         let group = &self.memcgs[memcg.idx()];
         let Some(lists) = group.cached.get(node.idx()).filter(|it| it.nr_shadow_nodes() > 0) else {
             return 0;
         };
-        // Seldom too many: not even if each entry of a list were one page, and there were no slabs.
+        // Quick check, without large entries and slabs: mostly there are not too many.
         let entries: u64 = group.lruvecs[node.idx()].lists.iter().map(|list| list.len).sum();
         if lists.nr_shadow_nodes() <= entries >> PAGES_SHIFT {
             return 0;
@@ -64,7 +64,8 @@ impl<O: Owners> Manager<O> {
         lists.nr_shadow_nodes().saturating_sub((listed + slabs) >> PAGES_SHIFT)
     }
 
-    /// Has the owners forget the shadows of up to `nr` nodes, oldest first. Returns how many went.
+    /// Makes the owners drop the shadows of up to `nr` nodes, oldest first. Returns how many nodes
+    /// were freed.
     pub(crate) fn scan_shadow_nodes(
         &mut self,
         memcg: MemcgId,

@@ -1,4 +1,4 @@
-//! Charging groups for objects, and the owners of a removed group.
+//! Charging groups for objects, and reparenting the owners of a removed group.
 //!
 //! Linux: `obj_cgroup_charge`, `refill_obj_stock`, `drain_obj_stock`, `memcg_reparent_objcgs`
 //! (mm/memcontrol.c, 6.1).
@@ -13,7 +13,7 @@ use crate::slab::allocate::SlabLack;
 use crate::units::{Cpu, MemcgId};
 
 impl<O: Owners> Manager<O> {
-    /// Makes a group's owner. There must be room for one.
+    /// Creates a group's owner. There must be room for one.
     pub(crate) fn create_objcg(&mut self, memcg: MemcgId) {
         let group = &mut self.memcgs[memcg.idx()];
         let id = self.slabs.objcgs.create(memcg, group.objcgs.len() as u32);
@@ -21,10 +21,8 @@ impl<O: Owners> Manager<O> {
         group.objcgs.push(id);
     }
 
-    /// Charges bytes for an object of an owner (Linux `obj_cgroup_charge`).
-    ///
-    /// # Errors
-    /// What there is no room for.
+    /// Charges bytes for an object of an owner (Linux `obj_cgroup_charge`). The error names what is
+    /// missing.
     pub(crate) fn obj_charge(
         &mut self,
         ctx: &Ctx,
@@ -48,7 +46,8 @@ impl<O: Owners> Manager<O> {
         Ok(())
     }
 
-    /// Charges them whatever the limits say, and not by way of the stock of pages: they may be more than it holds.
+    /// Charges bytes regardless of limits. Bypasses the stock of pages, which may be too small for
+    /// them.
     pub(crate) fn obj_force_charge(&mut self, cpu: Cpu, objcg: u16, bytes: u32, reclaimable: bool) {
         self.slabs.settle(cpu);
         let page_size = self.slabs.page_size as u32;
@@ -59,8 +58,8 @@ impl<O: Owners> Manager<O> {
         self.slabs.objcgs.stock_of(cpu, objcg).grow(bytes.into(), reclaimable);
     }
 
-    /// An object of an owner is gone (Linux `obj_cgroup_uncharge`). A loan does not matter if the stock has room
-    /// beside what is borrowed.
+    /// Uncharges an object of an owner (Linux `obj_cgroup_uncharge`). A loan need not end if the
+    /// stock has room in addition to the borrowed bytes.
     #[inline(always)]
     pub(crate) fn obj_uncharge(&mut self, cpu: Cpu, objcg: u16, bytes: u32, reclaimable: bool) {
         let page_size = self.slabs.page_size as u32;
@@ -82,8 +81,8 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// Puts bytes into the stock, which another owner may have to leave. A new owner brings what it has
-    /// left behind. More than a page goes back, if `may_uncharge` or the owner is new.
+    /// Puts bytes into the stock; another owner's bytes are drained first. A new owner adds its
+    /// remainder. Whole pages are uncharged if `may_uncharge` is set or the owner is new.
     #[cold]
     fn refill_obj_stock(&mut self, cpu: Cpu, objcg: u16, bytes: u32, may_uncharge: bool) {
         let mut may_uncharge = may_uncharge;
@@ -105,7 +104,7 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// Pages charged for objects go back through the stock of pages.
+    /// Uncharges pages of objects through the stock of pages.
     fn uncharge_object_pages(&mut self, cpu: Cpu, objcg: u16, nr: u64) {
         let memcg = self.slabs.objcgs.memcg_of(objcg);
         self.account_kernel_pages(memcg, -(nr as i64));
@@ -138,7 +137,7 @@ impl<O: Owners> Manager<O> {
         self.release_objcg_if_unused(cpu, stock.objcg);
     }
 
-    /// Empties the stocks of all owners that belong to a group or to one below it.
+    /// Empties the stocks of all owners of a group and its descendants.
     pub(crate) fn drain_obj_stocks(&mut self, memcg: MemcgId) {
         for at in 0..self.slabs.objcgs.stocks.len() {
             let objcg = self.slabs.objcgs.stocks[at].objcg;
@@ -148,7 +147,7 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// An owner whose group is gone goes with its last object (Linux `obj_cgroup_release`).
+    /// Removes an owner without a group when its last object is gone (Linux `obj_cgroup_release`).
     fn release_objcg_if_unused(&mut self, cpu: Cpu, objcg: u16) {
         let owner = self.slabs.objcgs.table[usize::from(objcg)];
         if owner.online || owner.bytes != 0 {
@@ -172,14 +171,14 @@ impl<O: Owners> Manager<O> {
         self.slabs.objcgs.free.push(objcg);
     }
 
-    /// Hands a group's owners, and with them its objects, to its parent. In the number of owners, not of
-    /// objects (Linux `memcg_reparent_objcgs`). Its stocks must be empty.
+    /// Moves a group's owners, and so its objects, to its parent, in O(owners) (Linux
+    /// `memcg_reparent_objcgs`). Its stocks must be empty.
     pub(crate) fn reparent_objcgs(&mut self, memcg: MemcgId, parent: MemcgId) {
         let group = &mut self.memcgs[memcg.idx()];
         let owners = core::mem::take(&mut group.objcgs);
         let own = core::mem::replace(&mut group.objcg, NO_OWNER);
         let bytes = core::mem::take(&mut group.slab_bytes);
-        // First, for an owner without objects gives back the pages of its remainders below.
+        // Before the loop, in which owners without objects return the pages of their remainders.
         let pages = core::mem::take(&mut group.kernel_pages);
         self.memcgs[parent.idx()].kernel_pages += pages;
         for (sum, bytes) in self.memcgs[parent.idx()].slab_bytes.iter_mut().zip(bytes) {

@@ -1,4 +1,4 @@
-//! Shrinking kept objects of one group on one node, batch by batch.
+//! Shrinking the cached objects of one group on one node, batch by batch.
 //!
 //! Linux: `do_shrink_slab`, `shrink_slab_memcg` (mm/vmscan.c, 6.1).
 
@@ -12,7 +12,7 @@ use crate::units::{Cpu, MemcgId, NodeId};
 use crate::vmstat::Event;
 
 impl<O: Owners> Manager<O> {
-    /// Begins to shrink what a group keeps on a node, if it keeps anything.
+    /// Begins to shrink the cached objects of a group on a node, if there are any.
     pub(crate) fn begin_shrink_slab(
         &mut self,
         memcg: MemcgId,
@@ -23,7 +23,7 @@ impl<O: Owners> Manager<O> {
         first.or_else(|| self.begin_shrinker(Shrinker::SuperBlock, memcg, node, priority))
     }
 
-    /// Begins with one shrinker, if it has anything to do.
+    /// Begins with one shrinker, if it has work.
     fn begin_shrinker(
         &mut self,
         shrinker: Shrinker,
@@ -31,7 +31,7 @@ impl<O: Owners> Manager<O> {
         node: NodeId,
         priority: i8,
     ) -> Option<ShrinkSlab> {
-        // A group that is gone has none.
+        // A removed group has none.
         let lists = self.memcgs[memcg.idx()].cached.get(node.idx())?;
         let freeable = match shrinker {
             Shrinker::ShadowNodes => self.count_shadow_nodes(memcg, node),
@@ -42,7 +42,7 @@ impl<O: Owners> Manager<O> {
         if freeable == 0 {
             return None;
         }
-        // It stays there until the end: who is killed on the way has put off nothing and lost nothing.
+        // Updated only at the end, so a task killed in between does not change it.
         let deferred = lists.deferred[shrinker as usize];
         let shift = priority.clamp(0, 63) as u32;
         let delta = match shrinker {
@@ -77,7 +77,7 @@ impl<O: Owners> Manager<O> {
         })
     }
 
-    /// Looks at one batch. Says if that was the last, of the last shrinker.
+    /// Scans one batch. Returns whether it was the last one of the last shrinker.
     pub(crate) fn shrink_slab_step(&mut self, state: &mut ShrinkSlab, cpu: Cpu) -> bool {
         let left = state.total_scan;
         let batch = state.shrinker.batch();
@@ -120,21 +120,20 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// Shares a batch between names and inodes.
     fn super_cache_scan(&mut self, memcg: MemcgId, node: NodeId, nr: u64, cpu: Cpu) -> u64 {
         let lists = &self.memcgs[memcg.idx()].cached[node.idx()].lists;
         let [dentries, inodes] = [lists[0].len, lists[1].len];
         let total = (dentries + inodes).max(1);
         let mut freed = 0;
         for (kind, len) in [(CachedKind::Dentry, dentries), (CachedKind::Inode, inodes)] {
-            // One more, so that few are not passed over for ever.
+            // One more, so that short lists are scanned, too.
             freed += self.prune_cached(memcg, node, kind, nr * len / total + 1, cpu).1;
         }
         freed
     }
 
-    /// Frees kept objects of all groups until there is hardly one to be had (`echo 2 > drop_caches`). A
-    /// CPU that there is not drops nothing.
+    /// Frees the cached objects of all groups until hardly one can be freed (`echo 2 >
+    /// drop_caches`). An unknown CPU drops nothing.
     pub fn drop_slab(&mut self, cpu: Cpu) -> Effects<'_> {
         if self.has_cpu(cpu) {
             self.drop_kept_objects(cpu);

@@ -1,4 +1,4 @@
-//! Removed groups that their own caches keep in memory: they have slabs and no other memory.
+//! Removed groups that only their own caches keep in memory: they have slabs and no other memory.
 
 use super::*;
 use crate::process::page_table::{Advice, Backing};
@@ -15,7 +15,7 @@ fn a_removed_group_is_on_no_soft_limit_tree_whatever_holds_it() {
     leave(&mut machine, memcg, mm);
     work_off(&mut machine);
     assert!(machine.memcgs[memcg.idx()].dying);
-    // As when somebody is killed for want of memory.
+    // As after an OOM kill.
     machine.restore_soft_limits();
     machine.audit().unwrap();
     for object in objects {
@@ -46,7 +46,7 @@ fn a_removed_group_counts_no_pages_whatever_holds_it() {
     alloc(&mut machine, mm, cache);
     work_off(&mut machine);
     let object = alloc(&mut machine, mm, cache);
-    // The page cache outlives the task, and goes to the root.
+    // The page cache outlives the task and goes to the root.
     leave(&mut machine, memcg, mm);
     assert!(machine.memcgs[memcg.idx()].dying);
     let here = machine.lruvec_page_state(memcg, NodeId(0), NodeStat::NrInactiveFile);

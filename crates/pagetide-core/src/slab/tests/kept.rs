@@ -1,4 +1,4 @@
-//! Objects that the kernel keeps, and the shrinker that frees them.
+//! Cached objects, and the shrinker that frees them.
 
 use super::*;
 
@@ -28,10 +28,10 @@ fn kept_objects_are_freed_under_pressure_unless_used() {
     while !machine.shrink_slab_step(&mut state, CPU) {
         machine.audit().unwrap();
     }
-    // 3000 >> 1, times 4 / 2: all; 2 batches of 1024, the rest is put off.
+    // 3000 >> 1, times 4 / 2: all; 2 batches of 1024, the rest is deferred.
     assert_eq!(machine.mem.vmstat.get(Event::SlabsScanned), 2048);
     assert_eq!(machine.memcgs[memcg.idx()].cached[0].deferred[1], 3000 - 2048);
-    assert!(machine.use_cached(kept[0]), "it was used, and is passed over once");
+    assert!(machine.use_cached(kept[0]), "a used object is skipped once");
     assert!(!machine.use_cached(kept[1]));
     assert!(machine.nr_cached(memcg, CachedKind::Inode) > 0, "inodes wait on a list of their own");
     assert!(slab_pages(&machine) < before);
@@ -117,7 +117,7 @@ fn a_shrinker_says_what_it_does() {
             total_scan: left,
         }
     );
-    // What was put off is told the next time.
+    // The event of the next scan has the deferred objects.
     let next = machine.begin_shrink_slab(memcg, nid, 12);
     assert_eq!(next.is_some(), machine.nr_cached(memcg, CachedKind::Dentry) > 0);
     machine.take_events(&mut events);

@@ -1,22 +1,22 @@
-//! What a CPU borrows of a stock: nobody can tell.
+//! Loans: a machine with loans behaves like one without.
 
 use super::*;
 use crate::slab::loan::Loan;
 use proptest::prelude::*;
 
-/// What happens to two machines, one of which never has a loan.
+/// Operations on two machines, one of which never has a loan.
 #[derive(Clone, Debug)]
 enum Op {
-    /// An object of a cache for one of the groups, or the root.
+    /// Allocates from a cache for one of the groups, or the root.
     Alloc(usize, usize, u16),
-    /// So many pairs that come and go.
+    /// Pairs of an allocation and a free.
     Pairs(usize, usize, u16, u8),
-    /// The object that is so many before the last.
+    /// Frees the n-th object from the end.
     Free(usize, u16),
     FreeBulk(usize, u16),
     Shrink(usize),
     Drain,
-    /// The group goes, and a new one comes.
+    /// Removes the group and creates a new one.
     Leave(usize),
 }
 
@@ -34,7 +34,6 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
     proptest::collection::vec(op, 1..120)
 }
 
-/// A machine, its caches, and who asks for objects.
 struct Side {
     machine: Machine,
     caches: [CacheId; 3],
@@ -118,7 +117,7 @@ impl Side {
                 let (memcg, mm) = self.tasks[who];
                 leave(&mut self.machine, memcg, mm);
                 self.tasks[who] = group(&mut self.machine, "next");
-                // Its objects are nobody's: those that are asked about are the new group's.
+                // The removed group's live objects now belong to the root.
             }
         }
         self.machine.audit().unwrap();
@@ -156,7 +155,7 @@ fn a_pair_that_comes_and_goes_leaves_the_stock_alone() {
     let lent = side.machine.slabs.caches[side.caches[0].idx()].cpus[0].payable;
     assert!(lent.count_ones() > 1);
     let mine = side.alloc(0, 0, 0);
-    // Somebody else needs the word, and then another group the stock.
+    // The word is needed by the root, then the stock by another group.
     let nobodys = side.alloc(2, 0, 0);
     assert!(side.machine.slabs.loans[0].cache.is_none());
     side.machine.audit().unwrap();

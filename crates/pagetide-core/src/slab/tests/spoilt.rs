@@ -4,7 +4,7 @@ use super::*;
 use crate::process::Machine;
 use crate::slab::kmem_cache::Seat;
 
-/// What the audit says of a machine in use after somebody has spoilt something.
+/// The audit's message about a machine after `spoil` has corrupted it.
 fn found(spoil: impl Fn(&mut Machine, CacheId, Object)) -> std::string::String {
     let mut machine = machine(Config::default());
     let cache = machine.create_cache(spec("thing", 96)).unwrap();
@@ -14,9 +14,9 @@ fn found(spoil: impl Fn(&mut Machine, CacheId, Object)) -> std::string::String {
         free(&mut machine, cache, object);
     }
     machine.audit().unwrap();
-    // In the first slab, of which no CPU allocates any more.
+    // In the first slab, from which no CPU allocates any more.
     spoil(&mut machine, cache, objects[1]);
-    machine.audit().expect_err("it is not found").0
+    machine.audit().expect_err("the audit misses it").0
 }
 
 #[test]
@@ -55,7 +55,7 @@ fn the_audit_finds_what_is_spoilt() {
             at(machine, cache).owners[object.number as usize] = NO_OWNER;
         }),
         ("an owner that is none", &|machine, cache, object| {
-            // As many bytes as before, and those of one more.
+            // The bytes of the group as before, plus one more object's.
             at(machine, cache).owners[object.number as usize] = 7;
             let size = at(machine, cache).charge_size;
             machine.slabs.objcgs.stock_of(CPU, 0).grow(-i64::from(size), false);

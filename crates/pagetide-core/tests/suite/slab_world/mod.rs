@@ -1,8 +1,8 @@
-//! Operations on caches and groups, and a naive model of what they must do. Property tests and the fuzz
-//! target `slab-ops` run the same ones.
+//! Operations on caches and groups, and a naive model of their results. Property tests and the fuzz
+//! target `slab-ops` share them.
 //!
-//! Invariant: the machine's audit passes after every operation; each cache has as many objects in use as
-//! the model knows, each of them with the owner that the model expects.
+//! Invariant: the machine's audit passes after every operation; each cache has as many objects in
+//! use as the model, each of them with the owner that the model expects.
 
 use pagetide_core::config::{Config, SlabAccounting};
 use pagetide_core::control::Errno;
@@ -23,10 +23,10 @@ use pagetide_core::zone::ZONE_NORMAL;
 const NR_CPUS: u16 = 2;
 const NR_NODES: u8 = 2;
 
-/// Sizes of objects: many to a slab, some, one, and one to several pages.
+/// Sizes of objects: many per slab, some, one, and one on several pages.
 const SIZES: [u32; 8] = [8, 32, 104, 192, 600, 1024, 4096, 9000];
 
-/// One operation. Whatever is chosen by number is chosen among what there is.
+/// One operation. A number selects among the existing items, modulo their count.
 #[derive(Clone, Copy, Debug)]
 pub enum Op {
     CreateCache { size: u8, reclaimable: bool, account: bool },
@@ -49,7 +49,7 @@ pub enum Op {
 }
 
 impl Op {
-    /// Every four bytes are an operation.
+    /// Four bytes encode an operation.
     pub fn from_bytes([what, a, b, c]: [u8; 4]) -> Op {
         let cpu = c & 1;
         let some = |bit: u8, value: u8| (c >> bit & 1 == 1).then_some(value);
@@ -83,7 +83,6 @@ impl Op {
     }
 }
 
-/// A group, or one that was.
 struct Group {
     id: MemcgId,
     parent: usize,
@@ -91,17 +90,15 @@ struct Group {
     online: bool,
 }
 
-/// An object in use.
 #[derive(Clone, Copy)]
 struct Live {
     object: Object,
-    /// Number of its cache.
+    /// Index of its cache.
     cache: usize,
-    /// Number of the group that pays.
+    /// Index of the group that is charged.
     payer: usize,
 }
 
-/// Objects left to the kernel.
 struct Kept {
     id: CachedId,
     live: Live,
@@ -115,7 +112,7 @@ pub struct SlabWorld {
     groups: Vec<Group>,
     live: Vec<Live>,
     kept: Vec<Kept>,
-    /// The highest id that a cache has had.
+    /// The highest cache id so far.
     highest: u32,
     now: u64,
 }
@@ -146,7 +143,7 @@ impl SlabWorld {
         world
     }
 
-    /// Performs an operation and compares everything with the model.
+    /// Performs an operation and compares the machine with the model.
     pub fn step(&mut self, op: Op) {
         match op {
             Op::CreateCache { size, reclaimable, account } => {
@@ -249,7 +246,7 @@ impl SlabWorld {
         step
     }
 
-    /// Gives everything back: nothing may be left.
+    /// Frees everything and checks that nothing is left.
     pub fn finish(mut self) {
         self.forget_pruned();
         while !self.kept.is_empty() {
@@ -266,17 +263,17 @@ impl SlabWorld {
             }
         }
         while self.kworker(Cpu(0)) == Step::Continue {}
-        self.machine.audit().expect("all is given back");
+        self.machine.audit().expect("everything was freed");
         let ids: Vec<CacheId> = self.machine.kmem_caches().map(|(id, _)| id).collect();
-        // Owners' vectors and the memory of clones are objects of the kernel's own caches.
+        // Owner vectors and the memory of clones are objects of the kernel's own caches.
         for &id in ids.iter().chain(&ids) {
             self.machine.shrink_cache(id, Cpu(1));
         }
-        self.machine.audit().expect("all is given back");
+        self.machine.audit().expect("everything was freed");
         assert_eq!(self.machine.total_slab_usage(), Default::default());
         assert!(self.machine.kmem_caches().all(|(_, cache)| cache.nr_slabs == 0));
         assert_eq!(self.machine.memcg_ids().count(), 1, "no group is left");
-        // Stocks remember owners that are gone, and a page each at most.
+        // Stocks refer to owners that are gone, and hold at most a page each.
         let stocks = match self.accounting {
             SlabAccounting::PerObject => {
                 u64::from(NR_CPUS) * u64::from(self.machine.config.objcg_stock.slots())
@@ -286,10 +283,10 @@ impl SlabWorld {
         assert!(self.machine.memcgs()[0].kernel_pages <= stocks);
         if groups > 1 {
             self.machine.create_memcg("again".into(), ROOT).expect("there is room");
-            assert_eq!(self.machine.memcgs().len(), groups, "an id is used again");
+            assert_eq!(self.machine.memcgs().len(), groups, "a group id is reused");
         }
         let cache = self.machine.create_cache(spec(32, false, true)).expect("it is possible");
-        assert!(cache.0 <= self.highest + 1, "ids of caches that are gone are used again");
+        assert!(cache.0 <= self.highest + 1, "ids of removed caches are reused");
     }
 
     fn audit(&self, op: Op) {
@@ -298,7 +295,6 @@ impl SlabWorld {
         }
     }
 
-    /// The machine and the model agree.
     fn compare(&self, op: Op) {
         let kept = self.kept.iter().flat_map(|kept| [Some(kept.live), kept.holds]).flatten();
         let all: Vec<Live> = self.live.iter().copied().chain(kept).collect();
@@ -317,7 +313,8 @@ impl SlabWorld {
         }
     }
 
-    /// Who owns what a group paid for: if it is gone, the nearest above that is not; or itself, for ever.
+    /// Owner of objects that `payer` was charged for: the nearest existing group; with
+    /// `PerGroupCaches` always `payer`.
     fn owner(&self, payer: usize) -> usize {
         let mut at = payer;
         while self.accounting != SlabAccounting::PerGroupCaches && !self.groups[at].online {
@@ -326,7 +323,6 @@ impl SlabWorld {
         at
     }
 
-    /// Number of an existing group.
     fn online(&self, nth: u8) -> usize {
         let online: Vec<usize> =
             (0..self.groups.len()).filter(|&at| self.groups[at].online).collect();
@@ -353,7 +349,7 @@ impl SlabWorld {
         let mm = self.machine.create_mm(id).unwrap();
         assert!(
             !self.groups.iter().any(|group| group.online && group.id == id),
-            "{id:?} is given out twice"
+            "{id:?} is used twice"
         );
         self.groups.push(Group { id, parent, mm, online: true });
     }
@@ -370,7 +366,7 @@ impl SlabWorld {
             assert_eq!(self.machine.remove_memcg(id).err(), Some(Errno::Ebusy), "it has a task");
             self.machine.exit_mm(self.groups[group].mm, Cpu(0)).unwrap().discard();
         }
-        self.machine.remove_memcg(id).expect("it is empty").discard();
+        self.machine.remove_memcg(id).expect("the group is empty").discard();
         self.groups[group].online = false;
     }
 
@@ -385,9 +381,10 @@ impl SlabWorld {
         };
         assert!(
             !self.live.iter().any(|live| live.object == object),
-            "{object:?} was handed out twice"
+            "{object:?} was allocated twice"
         );
-        // Nobody pays as long as the group has no clone, or if there was no memory for owners.
+        // Not charged as long as the group has no clone, or if there was no memory to record the
+        // owner.
         let owner = self.machine.memcg_of_object(object);
         let payer = if owner == memcg { group } else { 0 };
         assert!(owner == memcg || owner == ROOT, "{object:?} is {owner:?}'s, not {memcg:?}'s");
@@ -417,7 +414,7 @@ impl SlabWorld {
                 match effect {
                     Effect::OomKill(mm) => self.machine.exit_mm(mm, cpu).unwrap().discard(),
                     Effect::Submit(_) | Effect::CopyPage { .. } => {
-                        panic!("there are no user pages: {effect:?}")
+                        panic!("no user pages in this world: {effect:?}")
                     }
                     _ => {}
                 }
@@ -433,11 +430,11 @@ impl SlabWorld {
                 Step::Done(outcome) => panic!("an allocation ends as {outcome:?}"),
             }
         }
-        panic!("an allocation does not end");
+        panic!("the allocation never ends");
     }
 
     fn take_live(&mut self, nth: u8) -> Option<Live> {
-        // Objects are more than a byte can count.
+        // There are more objects than a byte can count.
         let at = usize::from(nth) * 37;
         (!self.live.is_empty()).then(|| self.live.swap_remove(at % self.live.len()))
     }
@@ -459,7 +456,7 @@ impl SlabWorld {
             let kept = self.machine.cache_object(live.object, None, CachedKind::Inode);
             assert_eq!(kept, Err(SlabError::DoubleFree));
         } else {
-            // It was the last of a clone whose group is gone.
+            // It was the last object of a clone of a removed group.
             assert!(self.machine.kmem_cache_free(cache, live.object, again).is_err());
         }
     }
@@ -484,8 +481,8 @@ impl SlabWorld {
         self.live.extend([Some(live), holds].into_iter().flatten());
     }
 
-    /// What the kernel has freed in the meantime. Whatever a freed object held is the kernel's still, under
-    /// a name that nobody knows: `drop_slab` frees it, too.
+    /// Forgets objects that the kernel has freed. An object that a freed one held is still cached,
+    /// with an unknown handle: `drop_slab` frees it, too.
     fn forget_pruned(&mut self) {
         let machine = &self.machine;
         let before = self.kept.len();
@@ -509,8 +506,8 @@ impl SlabWorld {
         let text = if control != "memory.max" && text == "max" { "-1".into() } else { text };
         let memcg = self.groups[group].id;
         let write = self.machine.write_group_control(memcg, control, &text);
-        // What is over a limit already would be reclaimed by a call; a limit of kernel memory below what is
-        // in use is refused.
+        // A call would reclaim down to the limit; a limit of kernel memory below the usage is
+        // refused.
         let may_fail = group == 0 || control != "memory.max";
         match write {
             Ok((_, effects)) => effects.discard(),
