@@ -1,11 +1,11 @@
-//! Compaction of the worst case, and blocks of order 9 from a fresh zone.
+//! Compaction in the worst case, and blocks of order 9 from a fresh zone.
 //!
-//! `worst_case`: 16 GiB of which every second page is free, compacted from end to end as a write to
-//! `vm.compact_memory` does, copies included as calls (there are no bytes). A throughput of pages
-//! scanned by both scanners; the setup is cloned outside of the clock. Printed beside it: how many
-//! blocks of order 9 can be had afterwards, of those that the free pages would make.
+//! `worst_case`: 16 GiB with every second page free, compacted from end to end like a write to
+//! `vm.compact_memory`, with copies as calls (there are no bytes). The result is a throughput of
+//! pages scanned by both scanners; cloning the setup is not timed. Also prints how many blocks of
+//! order 9 are available afterwards, out of those that the free pages could form.
 //!
-//! `order_9_pair`: a block taken and given back.
+//! `order_9_pair`: allocates and frees a block.
 //!
 //! Time is CPU time of the thread.
 
@@ -29,7 +29,7 @@ type Criterion = criterion::Criterion<CpuTime>;
 const CPU: Cpu = Cpu(0);
 const NODE: NodeId = NodeId(0);
 
-/// A machine of `gib` GiB whose frames are in use and free by turns.
+/// A machine of `gib` GiB with frames alternately in use and free.
 fn fragmented(gib: u64) -> (Machine, MmId) {
     let node = NodeSpec::x86_64(gib << 30, 0, 0);
     let mut machine = Machine::new(&[node], 1, Config::default()).expect("the machine is valid");
@@ -56,7 +56,7 @@ fn fragmented(gib: u64) -> (Machine, MmId) {
     (machine, mm)
 }
 
-/// Writes 1 to `vm.compact_memory`. Pages that the scanners have looked at.
+/// Writes 1 to `vm.compact_memory`. Returns the pages scanned.
 fn compact(machine: &mut Machine, mm: MmId) -> u64 {
     let mut call = Call::compact_memory(mm, NODE);
     let mut effects = Vec::new();

@@ -1,11 +1,10 @@
-//! What groups cost: reclaim over few and many of them, charging, creation, and a resident touch.
+//! Cost of groups: reclaim over few and many groups, charging, creation, touches.
 //!
-//! Groups stand in chains of ten, each with a task, and together they want twice the memory there is.
-//! The number of groups is all that changes from one line to the next. Tasks take turns of 64 faults,
-//! as many as one charge of a CPU's stock is good for, so that a line does not measure the stock.
+//! Groups form chains of ten, each with a task, and together they need twice the memory of the
+//! machine. Only the number of groups changes from line to line. Tasks take turns of 64 faults, as
+//! many as one charge of a CPU's stock covers, so that a line does not measure the stock.
 //!
-//! Invariant: a line counts pages that reclaim freed, whoever asked for them.
-
+//! Invariant: a line counts all pages freed by reclaim, for any task.
 
 use criterion::measurement::WallTime;
 use criterion::{criterion_group, BatchSize, Criterion};
@@ -38,13 +37,13 @@ enum By {
     Direct,
 }
 
-/// A machine that is full, and tasks that want more.
+/// A full machine with tasks that need more memory.
 struct Crowd {
     driver: Driver,
     tasks: Vec<(MmId, VmaId)>,
     pages: u64,
     turn: usize,
-    /// Page of each mapping where the tasks' turns have got to.
+    /// Page of each mapping that the next turn starts with.
     from: u64,
     at: u64,
     kind: Kind,
@@ -75,7 +74,7 @@ impl Crowd {
         let pages = total / groups as u64;
         let mut tasks = Vec::new();
         while tasks.len() < groups {
-            // One group: the root, as in a machine that has none.
+            // One group means the root, as in a machine without groups.
             let members = match groups {
                 1 => vec![Machine::ROOT],
                 _ => chain(&mut driver.executor.manager, DEPTH),
@@ -96,7 +95,7 @@ impl Crowd {
         crowd
     }
 
-    /// The next access of the task whose turn it is.
+    /// The next access of the current task.
     fn access(&mut self) {
         let (mm, map) = self.tasks[self.turn];
         self.driver.mm = mm;
@@ -117,7 +116,7 @@ impl Crowd {
         count(Event::PgstealKswapd) + count(Event::PgstealDirect)
     }
 
-    /// Goes on until so many pages have been reclaimed. Returns how many it was.
+    /// Runs until this many pages have been reclaimed. Returns the exact number.
     fn reclaim(&mut self, pages: u64) -> u64 {
         let before = self.reclaimed();
         let mut begin = cpu_time();
@@ -138,7 +137,7 @@ impl Crowd {
     }
 }
 
-/// Time a reclaimed page: kswapd's own, or that of the faults of tasks that reclaim for themselves.
+/// Time per reclaimed page: kswapd's own, or the time of faults that reclaim directly.
 fn reclaim(criterion: &mut Criterion<CpuTime>) {
     for (mebibytes, by, kind, name) in [
         (1024, By::Kswapd, Kind::File, "1_GiB/kswapd/file"),
@@ -149,7 +148,7 @@ fn reclaim(criterion: &mut Criterion<CpuTime>) {
     ] {
         let mut group = criterion.benchmark_group(format!("reclaimed_page/{name}"));
         for groups in COUNTS {
-            // Built when it is asked for: a filter should not have to wait for the others.
+            // Built on first use: a filtered run does not wait for the others.
             let mut crowd = None;
             group.bench_function(format!("{groups}"), |bencher| {
                 let crowd =
@@ -180,7 +179,7 @@ fn charge(criterion: &mut Criterion<CpuTime>) {
     group.finish();
 }
 
-/// A group that comes and goes, among a thousand that stay.
+/// A group that is created and removed among a thousand others.
 fn create(criterion: &mut Criterion<CpuTime>) {
     let mut group = criterion.benchmark_group("create_and_remove_by_depth");
     for depth in [1, DEPTH] {
@@ -196,7 +195,7 @@ fn create(criterion: &mut Criterion<CpuTime>) {
                 |name| {
                     let memcg =
                         driver.executor.manager.create_memcg(name, parent).expect("there is room");
-                    driver.executor.manager.remove_memcg(memcg).expect("nobody is in it").discard();
+                    driver.executor.manager.remove_memcg(memcg).expect("it has no task").discard();
                 },
                 BatchSize::SmallInput,
             );
@@ -205,7 +204,7 @@ fn create(criterion: &mut Criterion<CpuTime>) {
     group.finish();
 }
 
-/// Touches of pages that are there, as in the bench `machine`, by a task of a group.
+/// Touches of resident pages, as in the bench `machine`, by a task of a group.
 fn touch(criterion: &mut Criterion<CpuTime>) {
     let mut group = criterion.benchmark_group("resident_touch_by_depth");
     for depth in [0, DEPTH] {
@@ -229,9 +228,9 @@ fn touch(criterion: &mut Criterion<CpuTime>) {
     group.finish();
 }
 
-/// What the same reclaim costs in the simulation: counts of work, and the cost model's price.
+/// The simulated cost of the same reclaim: counts of work, and the cost model's time.
 fn simulated() {
-    println!("kswapd in virtual time, for each reclaimed page");
+    println!("kswapd in virtual time, per reclaimed page");
     for (mebibytes, kind, name) in [
         (1024, Kind::File, "1 GiB, file"),
         (1024, Kind::Anonymous, "1 GiB, anonymous"),
@@ -263,7 +262,7 @@ criterion_group! {
 }
 
 fn main() {
-    // `--simulated`: only the counts, which need no clock.
+    // `--simulated`: only the counts, without a clock.
     if std::env::args().any(|argument| argument == "--simulated") {
         simulated();
         return;

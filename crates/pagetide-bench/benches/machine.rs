@@ -1,6 +1,4 @@
-//! The hot paths of the whole machine: a resident touch, and a fault that takes its memory from
-//! another page.
-
+//! The hot paths of the whole machine: a touch of a resident page, and a fault with reclaim.
 
 use criterion::{criterion_group, criterion_main, Criterion};
 use pagetide_bench::clock::CpuTime;
@@ -9,7 +7,7 @@ use pagetide_core::config::Config;
 use pagetide_core::process::page_table::Advice;
 use std::hint::black_box;
 
-/// Touches of pages that are there, in an order that no prefetcher knows.
+/// Touches of resident pages, in an order that defeats prefetchers.
 fn touch(criterion: &mut Criterion<CpuTime>) {
     let mut group = criterion.benchmark_group("resident_touch");
     for (name, pages) in [("fits_the_cache", 2_048u64), ("1_GiB", 262_144)] {
@@ -29,7 +27,7 @@ fn touch(criterion: &mut Criterion<CpuTime>) {
     group.finish();
 }
 
-/// One fault in a machine that is full: every page taken is reclaimed from another.
+/// Faults in a full machine: every allocated page is reclaimed from another one.
 fn fault_with_reclaim(criterion: &mut Criterion<CpuTime>) {
     let mut group = criterion.benchmark_group("fault_with_reclaim");
     let memory = 256 << 20;
@@ -44,7 +42,7 @@ fn fault_with_reclaim(criterion: &mut Criterion<CpuTime>) {
         let mut at = 0;
         group.bench_function(name, |bencher| {
             bencher.iter(|| {
-                // The next page that is not mapped, so that every iteration faults.
+                // The next unmapped page, so that every iteration faults.
                 while !driver.access(map, at, false) {
                     at = (at + 1) % pages;
                 }
@@ -70,8 +68,8 @@ fn fault_with_reclaim(criterion: &mut Criterion<CpuTime>) {
     group.finish();
 }
 
-/// The same faults on machines from 1 GiB to 64 GiB whose memory beyond 256 MiB is never used:
-/// what is left of the size is the cost of the tables.
+/// The same faults on machines from 1 GiB to 64 GiB that use only 256 MiB of their memory: the
+/// remaining effect of the size is the cost of the tables.
 fn flat(criterion: &mut Criterion<CpuTime>) {
     let mut group = criterion.benchmark_group("first_touch_by_machine_size");
     for gib in [1u64, 8, 64] {

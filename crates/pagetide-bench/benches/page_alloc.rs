@@ -1,12 +1,12 @@
-//! Single pages from our allocator and from two crates that hand out frames, in one run.
+//! Single pages from our allocator and from two crates that allocate frames, in one run.
 //!
-//! Ours does more for each page: watermark test, per-CPU list by migrate type, zone and counters,
-//! descriptor cleared. The peers keep a set of free frame numbers: a B-tree a power of two
+//! Ours does more for each page: watermark check, per-CPU list by migrate type, zone and counters,
+//! cleared descriptor. The peers keep a set of free frame numbers: a B-tree per power of two
 //! (`buddy_system_allocator`), a tree of bitmaps (`bitmap-allocator`).
 //!
-//! `hot_pair` takes a page and gives it back. `bulk` takes 500 000 pages and gives them back in
-//! the order they came; `bulk_random` gives them back shuffled. Bulk times are for a page, get and
-//! put together. Time is CPU time of the thread.
+//! `hot_pair` allocates and frees a page. `bulk` allocates 500 000 pages and frees them in
+//! allocation order; `bulk_random` frees them shuffled. Bulk times are per page, allocation and
+//! free together. Time is CPU time of the thread.
 
 use bitmap_allocator::{BitAlloc, BitAlloc1M};
 use buddy_system_allocator::FrameAllocator;
@@ -26,15 +26,15 @@ type Criterion = criterion::Criterion<CpuTime>;
 const FRAMES: usize = 1 << 20;
 /// Pages in use at once in the bulk benches.
 const BULK: usize = 500_000;
-/// Policies of our single pages.
+/// Policies for our single pages.
 const OURS: [(&str, PcpPolicy); 2] =
     [("pagetide", PcpPolicy::Linux61), ("pagetide, pageblocks", PcpPolicy::Pageblocks)];
 
-/// What the benches need of an allocator.
+/// Interface of an allocator under test.
 trait Frames {
     fn get(&mut self) -> usize;
     fn put(&mut self, frame: usize);
-    /// Called now and then.
+    /// Called from time to time.
     fn rest(&mut self) {}
 }
 

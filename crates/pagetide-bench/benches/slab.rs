@@ -1,13 +1,13 @@
-//! Objects of slab caches, beside objects of the same size from mimalloc and jemalloc, in one run.
+//! Objects of slab caches, next to objects of the same size from mimalloc and jemalloc, in one run.
 //!
-//! Ours is asked as a world asks: `Machine::kmem_cache_alloc`, and a call when that has nothing. A peer
-//! returns an address and trusts whoever frees it; ours returns a number, refuses a second free or the
-//! wrong cache, and writes down whose the object is.
+//! Ours is used as by a world: `Machine::kmem_cache_alloc`, and a call when that finds no free
+//! object. A peer returns an address and trusts its caller; ours returns a number, refuses a double
+//! free or the wrong cache, and records the owner of the object.
 //!
-//! `slab_hot_pair` takes an object and gives it back. `slab_lifo` takes 10 000 and gives them back, the last
-//! first; `slab_random` takes 1 000 000 and gives them back shuffled: times are for an object, both ways.
-//! `slab_round_robin` is the hot pair for 16 groups in turn, with one stock a CPU as in Linux and with 16.
-//! Time is CPU time of the thread.
+//! `slab_hot_pair` allocates and frees an object. `slab_lifo` allocates 10 000 and frees them, last
+//! first; `slab_random` allocates 1 000 000 and frees them shuffled: times are per object, both
+//! ways. `slab_round_robin` is the hot pair for 16 groups in turn, with one stock per CPU as in
+//! Linux and with 16. Time is CPU time of the thread.
 
 use criterion::{criterion_group, criterion_main, Throughput};
 use mimalloc::MiMalloc;
@@ -29,19 +29,19 @@ const LIFO: usize = 10_000;
 const RANDOM: usize = 1_000_000;
 /// Groups that take turns.
 const GROUPS: usize = 16;
-/// Memory of the machine: 1 000 000 objects of 1 KiB and some.
+/// Memory of the machine: enough for 1 000 000 objects of 1 KiB.
 const MEMORY: u64 = 2 << 30;
 
-/// What the benches need of an allocator of objects of one size.
+/// Interface of an allocator of objects of one size.
 trait Objects {
     type Object: Copy;
     fn get(&mut self) -> Self::Object;
     fn put(&mut self, object: Self::Object);
-    /// Called now and then.
+    /// Called from time to time.
     fn rest(&mut self) {}
 }
 
-/// A cache of ours, and whoever pays for its objects.
+/// One of our caches, and the payer of its objects.
 struct Ours {
     kernel: Kernel,
     payer: Payer,
@@ -66,7 +66,7 @@ impl Objects for Ours {
     }
 }
 
-/// A cache of ours whose objects are for each of its groups in turn.
+/// One of our caches that allocates for each of its groups in turn.
 struct RoundRobin {
     ours: Ours,
     groups: [Payer; GROUPS],
@@ -108,7 +108,7 @@ impl<A: GlobalAlloc> Objects for Peer<A> {
 
     #[inline(always)]
     fn put(&mut self, object: *mut u8) {
-        // SAFETY: the benches give back once what they got here.
+        // SAFETY: the benches free each object once, with the allocator that returned it.
         unsafe { self.allocator.dealloc(object, self.layout) }
     }
 }
@@ -118,14 +118,14 @@ fn peer<A: GlobalAlloc>(allocator: A, size: u32) -> Peer<A> {
     Peer { allocator, layout }
 }
 
-/// A cache whose objects nobody pays for.
+/// A cache with objects charged to no group.
 fn root(size: u32, slub: SlubPolicy) -> Ours {
     let mut kernel = Kernel::new(MEMORY, size, Config { slub, ..Config::default() });
     let payer = kernel.task(ROOT);
     Ours { kernel, payer, cpu: Cpu(0) }
 }
 
-/// A cache whose objects a group pays for.
+/// A cache with objects charged to a group.
 fn group(size: u32, slab_owners: SlabOwners, slub: SlubPolicy) -> Ours {
     let mut kernel = Kernel::new(MEMORY, size, Config { slab_owners, slub, ..Config::default() });
     let payer = kernel.group();
@@ -160,7 +160,7 @@ fn pair(c: &mut Criterion, group: &str, name: &str, mut objects: impl Objects) {
     });
 }
 
-/// Takes as many objects as `order` has numbers, and gives them back in that order.
+/// Allocates as many objects as `order` has numbers, and frees them in that order.
 fn bulk(c: &mut Criterion, group: &str, name: &str, order: &[usize], mut objects: impl Objects) {
     let mut group = c.benchmark_group(group);
     group.sample_size(10).throughput(Throughput::Elements(order.len() as u64));

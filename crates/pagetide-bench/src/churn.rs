@@ -1,8 +1,8 @@
-//! How much memory a cache holds for its objects after a burst, and when others have come and gone.
+//! The memory that a cache holds for its objects after a burst, and after churn.
 //!
-//! Objects are allocated, nine in ten are freed at random, and then, a hundred times, a tenth of those in
-//! use is freed at random and as many are allocated. What a cache keeps depends on which slab it fills
-//! first. (Also a test: crates/pagetide-core/tests/slab_held.rs.)
+//! Objects are allocated and nine in ten are freed at random. Then, a hundred times, a tenth of
+//! those in use is freed at random and as many are allocated. The slab that a cache fills first
+//! decides how much it keeps. (Also a test: crates/pagetide-core/tests/slab_held.rs.)
 //!
 //! Invariant: after the burst a tenth of the objects is in use at the end of every round.
 
@@ -15,16 +15,16 @@ use pagetide_core::units::Cpu;
 const ROUNDS: usize = 100;
 const CPU: Cpu = Cpu(0);
 
-/// Bytes of slabs for a byte of live objects.
+/// Bytes of slabs per byte of live objects.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Held {
-    /// When most have been freed.
+    /// After most objects were freed.
     pub burst: f64,
     /// After the last round.
     pub churned: f64,
 }
 
-/// Numbers of the generator of our workloads.
+/// Generator of our workloads.
 struct Random(u64);
 
 impl Random {
@@ -35,7 +35,7 @@ impl Random {
     }
 }
 
-/// What a cache of `count` objects of `size` bytes holds, on a machine of `memory` bytes.
+/// Memory held for `count` objects of `size` bytes, on a machine of `memory` bytes.
 pub fn held(memory: u64, size: u32, count: usize, slub: SlubPolicy) -> Held {
     let mut kernel = Kernel::new(memory, size, Config { slub, ..Config::default() });
     let payer = kernel.task(ROOT);

@@ -1,6 +1,6 @@
-//! What a run has used: CPU time of this thread, resident memory of this process.
+//! Resources used by a run: CPU time of this thread, resident memory of this process.
 //!
-//! Benches count CPU time and not wall time, because their machine may be busy with other work.
+//! Benches count CPU time, not wall time, because their machine may be busy with other work.
 
 use criterion::measurement::{Measurement, ValueFormatter, WallTime};
 use rustix::time::{clock_gettime, ClockId};
@@ -12,14 +12,14 @@ pub fn cpu_time() -> Duration {
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
-/// CPU time that `work` takes.
+/// CPU time of `work`.
 pub fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
     let begin = cpu_time();
     let result = work();
     (result, cpu_time() - begin)
 }
 
-/// Bytes of this process in memory (`VmRSS`). 0 where /proc does not say.
+/// Resident bytes of this process (`VmRSS`); 0 if /proc does not have it.
 pub fn resident_bytes() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));

@@ -1,7 +1,7 @@
-//! The smallest world around a machine: one task (in turn for several address spaces) on one CPU and the
-//! daemons on another, without bytes.
+//! The smallest world around a machine: one task (in turn for several address spaces) on one CPU
+//! and the daemons on another, without bytes.
 //!
-//! I/O ends at once. While a daemon is awake it makes a step for each of the task's.
+//! I/O ends at once. Each daemon that is awake makes one step per step of the task.
 
 use crate::no_bytes::NoBytes;
 use pagetide_core::config::Config;
@@ -18,17 +18,17 @@ const TASK_CPU: Cpu = Cpu(0);
 const DAEMON_CPU: Cpu = Cpu(1);
 const NODE: NodeId = NodeId(0);
 
-/// A machine with one address space to begin with, and what runs it.
+/// A machine with one address space, and its executor.
 pub struct Driver {
     /// Runs the machine, which is its manager.
     pub executor: Executor<Processes, NoBytes>,
     /// The address space that maps and faults.
     pub mm: MmId,
-    /// What the daemons have done so far.
+    /// Work of the daemons so far.
     pub daemon_work: Work,
 }
 
-/// A machine of `bytes` in one zone, so that nothing is kept from anybody.
+/// A machine of `bytes` in one zone, so that no memory is reserved from other zones.
 pub fn one_zone(bytes: u64) -> NodeSpec {
     let mut spec = NodeSpec::default();
     spec.zones[pagetide_core::zone::ZONE_NORMAL] = ZoneSpec::all_free(bytes / PAGE_SIZE);
@@ -43,23 +43,20 @@ impl Driver {
     pub fn new(node: NodeSpec, config: Config) -> Driver {
         let mut machine = Machine::new(&[node], 2, config).expect("the machine is valid");
         machine.without_bytes();
-        let mm = machine.create_mm(Machine::ROOT).expect("the root is there");
+        let mm = machine.create_mm(Machine::ROOT).expect("the root exists");
         let executor = Executor::new(machine, NoBytes::default(), DAEMON_CPU);
         Driver { executor, mm, daemon_work: Work::default() }
     }
 
-    /// Maps anonymous memory.
     pub fn map_anon(&mut self, pages: u64) -> VmaId {
         self.executor.manager.mmap(self.mm, Backing::Anon, pages, Advice::Normal, false).unwrap()
     }
 
-    /// Maps a new sparse file.
     pub fn map_sparse_file(&mut self, pages: u64, advice: Advice) -> VmaId {
         let file = self.executor.manager.create_file(pages * PAGE_SIZE, true).unwrap();
         self.executor.manager.mmap(self.mm, Backing::File(file), pages, advice, false).unwrap()
     }
 
-    /// Unmaps a mapping.
     pub fn unmap(&mut self, vma: VmaId) {
         self.executor.ask(|machine, todo| {
             machine.munmap(vma, TASK_CPU).expect("it is mapped").drain_into(todo);
@@ -74,7 +71,7 @@ impl Driver {
         faults
     }
 
-    /// One access of the task. Says whether it faulted.
+    /// One access of the task. Returns whether it faulted.
     #[inline]
     pub fn access(&mut self, vma: VmaId, page: u64, write: bool) -> bool {
         match self.executor.manager.touch(vma, page, write) {
@@ -89,7 +86,7 @@ impl Driver {
     /// Runs a fault to its end.
     ///
     /// # Panics
-    /// If it fails: there is no I/O error and memory enough.
+    /// If it fails: there are no I/O errors and enough memory.
     #[inline(never)]
     pub fn fault(&mut self, vma: VmaId, page: u64, write: bool) {
         let outcome =
@@ -98,12 +95,12 @@ impl Driver {
         self.executor.manager.take_work();
     }
 
-    /// Whether somebody has woken kswapd and it has not balanced the node yet.
+    /// Whether kswapd was woken and has not balanced the node yet.
     pub fn kswapd_is_awake(&self) -> bool {
         self.executor.is_awake(Daemon::Kswapd(NODE))
     }
 
-    /// Runs the daemons until they rest, so that their time can be told from the tasks'.
+    /// Runs the daemons until they rest, so that their time can be separated from the tasks'.
     pub fn balance(&mut self) {
         self.executor.manager.take_work();
         self.executor.run_daemons();

@@ -1,4 +1,4 @@
-//! What the benches share: a world without time, streams of requests, and clocks.
+//! Shared code of the benches: a world without time, streams of requests, and clocks.
 //!
 //! Benches themselves are in `benches/` (criterion) and `src/bin/` (long runs and peers).
 //! docs/benchmarks.md has the commands and results.

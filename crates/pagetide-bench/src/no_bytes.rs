@@ -1,15 +1,15 @@
-//! A world without bytes, whose stores are done before they are asked.
+//! A world without bytes, with I/O that ends at once.
 //!
-//! Invariant: each look at the clock moves it, so that nothing waits for ever.
+//! Invariant: each read of the clock advances it, so that no wait is endless.
 
 use pagetide_core::effect::{Effect, Io};
 use pagetide_core::executor::World;
 use pagetide_core::units::{Asker, Nanos};
 
-/// Virtual nanoseconds from one look at the clock to the next.
+/// Virtual nanoseconds between two reads of the clock.
 const TICK: Nanos = 1_000;
 
-/// A world without bytes, whose stores are done before they are asked.
+/// -
 #[derive(Debug, Default)]
 pub struct NoBytes {
     now: Nanos,
@@ -35,6 +35,6 @@ impl World for NoBytes {
     }
 
     fn kill(&mut self, asker: Asker) {
-        panic!("the machine is too small for the bench: {asker:?} is to end");
+        panic!("the machine is too small for the bench: {asker:?} would be killed");
     }
 }

@@ -1,9 +1,9 @@
-//! A machine with one cache of small objects, asked as a world would ask it.
+//! A machine with one cache of small objects, used like by a world.
 //!
-//! Linux: whoever calls `kmem_cache_alloc` with `GFP_KERNEL`. The path that needs nothing is tried first; a
-//! call takes pages and charges.
+//! Linux: the callers of `kmem_cache_alloc` with `GFP_KERNEL`. The fast path is tried first; a call
+//! takes pages and charges them.
 //!
-//! Invariant: the machine is large enough, so that an object is always to be had.
+//! Invariant: the machine is large enough for every allocation to succeed.
 
 use crate::no_bytes::NoBytes;
 use pagetide_core::config::Config;
@@ -23,7 +23,6 @@ pub struct Payer {
     memcg: MemcgId,
 }
 
-/// A machine of one node and one CPU.
 pub struct Kernel {
     /// Runs the machine, which is its manager.
     pub executor: Executor<Processes, NoBytes>,
@@ -31,7 +30,7 @@ pub struct Kernel {
 }
 
 impl Kernel {
-    /// A machine with so many bytes, and a cache of objects of `size` bytes, charged to whoever wants them.
+    /// A machine of `memory` bytes, and a cache of objects of `size` bytes, charged to the payers.
     pub fn new(memory: u64, size: u32, config: Config) -> Kernel {
         let nodes = [NodeSpec::x86_64(memory, 0, 0)];
         let mut machine = Machine::new(&nodes, 1, config).expect("the machine is valid");
@@ -53,7 +52,7 @@ impl Kernel {
         Payer { mm: self.executor.manager.create_mm(memcg).unwrap(), memcg }
     }
 
-    /// An object, for which the group of `payer` pays.
+    /// Allocates an object, charged to the group of `payer`.
     #[inline(always)]
     pub fn alloc(&mut self, payer: Payer, cpu: Cpu) -> Object {
         match self.executor.manager.kmem_cache_alloc(self.cache, payer.memcg, false, cpu) {
@@ -72,7 +71,6 @@ impl Kernel {
         }
     }
 
-    /// Gives an object back.
     #[inline(always)]
     pub fn free(&mut self, object: Object, cpu: Cpu) {
         self.executor.manager.kmem_cache_free(self.cache, object, cpu).expect("it was allocated");

@@ -1,4 +1,4 @@
-//! Streams of requests: drawn as the simulator draws them, and as an oracleGeneral file.
+//! Streams of requests, drawn as the simulator draws them, and as an oracleGeneral file.
 //!
 //! A record is libCacheSim's `oracleGeneral`: little-endian u32 time, u64 object, u32 size, i64
 //! time of the next access (unknown here: -1), 24 bytes without padding.
@@ -26,12 +26,11 @@ pub fn accesses(setup: &Setup, seed: u64, mut access: impl FnMut(u64)) {
 }
 
 fn program(setup: &Setup, seed: u64) -> Program {
-    // As `pagetide_sim::run::build` seeds its tasks.
+    // Seeded like the tasks in `pagetide_sim::run::build`.
     let seed = sub_seed(seed, &format!("task {}", setup.tasks[0].name));
     Program::new(setup, 0, seed).expect("the setup is valid")
 }
 
-/// Writes one record.
 pub fn write_record(out: &mut impl Write, time: u32, object: u64) -> io::Result<()> {
     let mut record = [0; RECORD];
     record[..4].copy_from_slice(&time.to_le_bytes());

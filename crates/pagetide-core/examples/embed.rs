@@ -1,5 +1,5 @@
-//! Groups, limits and swap for memory inside a process: 64 MiB for two tenants of 48 MiB each, and a swap
-//! file. Safe Rust. A page that is there is pinned with one atomic operation, without the manager's lock.
+//! Groups, limits and swap for memory inside a process: 64 MiB for two tenants of 48 MiB each, and
+//! a swap file. Safe Rust. A present page is pinned with one atomic operation, without a lock.
 
 use pagetide_core::config::Config;
 use pagetide_core::effect::{Effect, Effects, Io};
@@ -15,8 +15,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-const WORDS: usize = 512; // of 8 bytes, a page
-const PAGES: u32 = 48 << 20 >> 12; // of a tenant
+const WORDS: usize = 512; // per page, 8 bytes each
+const PAGES: u32 = 48 << 20 >> 12; // per tenant
 
 /// The world: bytes in an arena, a swap file, a clock.
 struct Memory {
@@ -85,9 +85,9 @@ struct Tenant {
 }
 
 impl Pool {
-    /// Runs `f` on a page's bytes. `None`: no memory, its bytes could not be read from swap, or the tenant is
-    /// gone. Whoever misses has the lock until its page is there; to share it while a call sleeps, call
-    /// `Executor::step` and let go of the lock between two steps.
+    /// Runs `f` on a page's bytes. `None`: no memory, its bytes could not be read from swap, or the
+    /// tenant was removed. A thread that misses holds the lock until its page is present; to share
+    /// the lock while a call sleeps, call `Executor::step` and release the lock between two steps.
     fn with<T>(
         &self,
         of: &Tenant,
@@ -114,13 +114,13 @@ impl Pool {
             let memcg = manager.create_memcg(group.into(), Manager::<Slots>::ROOT).expect("room");
             let written = manager.write_group_control(memcg, control.0, control.1);
             written.expect("a known control").1.drain_into(todo);
-            manager.create_tenant(memcg, PAGES.into()).expect("the group is there")
+            manager.create_tenant(memcg, PAGES.into()).expect("the group exists")
         });
         Tenant { id, cpu, entries }
     }
 }
 
-/// A tenant's work: write to all pages in turn, and find again what was written. Returns how long a hit took.
+/// A tenant's work: writes to all pages, then checks their contents. Returns the time of a hit.
 fn work(pool: &Pool, tenant: &Tenant) -> Duration {
     let tag = |lap: u64, at: u32| lap << 40 | u64::from(tenant.id.asker().0) << 32 | u64::from(at);
     for lap in 1..=3 {
@@ -133,12 +133,13 @@ fn work(pool: &Pool, tenant: &Tenant) -> Duration {
     }
     let began = Instant::now();
     for _ in 0..1000 {
-        pool.with(tenant, PAGES - 1, false, |words| words[0].load(Relaxed)).expect("it was there");
+        pool.with(tenant, PAGES - 1, false, |words| words[0].load(Relaxed))
+            .expect("the page exists");
     }
     began.elapsed() / 1000
 }
 
-/// Two tenants, a thread each.
+/// Two tenants, one thread each.
 pub fn main() {
     let mut node = NodeSpec::default();
     node.zones[ZONE_NORMAL] = ZoneSpec::all_free(64 << 20 >> 12);
@@ -160,7 +161,7 @@ pub fn main() {
         }
     });
     let mut executor = pool.executor.into_inner().expect("no thread panicked");
-    executor.manager.audit().expect("all that was handed out is accounted for");
+    executor.manager.audit().expect("the audit passes");
     for (id, tenant) in [("web", &web), ("batch", &batch)] {
         let there = tenant.entries.iter().filter(|entry| entry.is_present()).count();
         println!("{id}: {there} of {PAGES} pages in memory, the others in swap");

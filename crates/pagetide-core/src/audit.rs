@@ -1,8 +1,7 @@
-//! The audit: every cross-structure invariant, checked in one walk over all state.
+//! The audit: checks every invariant between structures in one walk over all state.
 //!
-//! Linux: `VM_BUG_ON`, page_owner, and checks that `CONFIG_DEBUG_VM` does not have. Tests call it after
-//! every step. It allocates and takes time in proportion to the machine; no other code may depend on
-//! it.
+//! Linux: `VM_BUG_ON`, page_owner, and checks that `CONFIG_DEBUG_VM` does not have. For tests only:
+//! the audit allocates, and takes time in proportion to the machine.
 
 mod groups;
 mod held;
@@ -27,13 +26,13 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 impl<O: Owners> Manager<O> {
-    /// Checks everything. O(frames + entries + cached pages).
+    /// Checks all invariants. O(frames + entries + cached pages).
     ///
     /// # Errors
-    /// The first violation found, with the frame or table concerned.
+    /// The first violation, with its frame or table.
     pub fn audit(&self) -> Result<(), Violation> {
         self.mem.audit().map_err(|error| Violation(format!("{error}")))?;
-        check!(self.era == Era::of(&self.config), "the era is another configuration's");
+        check!(self.era == Era::of(&self.config), "the era does not follow from the configuration");
         self.audit_door()?;
         self.audit_lists()?;
         O::audit(self)?;
@@ -46,11 +45,11 @@ impl<O: Owners> Manager<O> {
         self.audit_quiet().map_err(Violation)
     }
 
-    /// Between two calls the world knows of all that was asked of it, and a queue counts no fewer sleepers
-    /// than there are daemons in it. (How many calls there are only the world knows.)
+    /// Between two calls no effect is waiting, and a throttle queue counts at least the daemons
+    /// that sleep in it. (Only the world knows the number of sleeping calls.)
     fn audit_door(&self) -> Result<(), Violation> {
-        check!(self.effects.nr_owed() == 0, "{:?} and the world was not told", self.effects);
-        check!(self.mem.wakeups.is_empty(), "{:?} are not passed on", self.mem.wakeups);
+        check!(self.effects.nr_owed() == 0, "{:?} not delivered to the world", self.effects);
+        check!(self.mem.wakeups.is_empty(), "{:?} not passed on", self.mem.wakeups);
         for node in (0..self.nr_nodes()).map(|node| NodeId(node as u8)) {
             for reason in [Throttle::Writeback, Throttle::Reserves] {
                 let counted = self.nr_throttled(node, reason);
@@ -64,7 +63,7 @@ impl<O: Owners> Manager<O> {
         Ok(())
     }
 
-    /// LRU lists: links, lengths, places, owners; batches.
+    /// LRU lists and batches: links, lengths, places, owners.
     fn audit_lists(&self) -> Result<(), Violation> {
         let pages = &self.mem.pages;
         let mut seen = vec![false; pages.len()];
@@ -87,7 +86,7 @@ impl<O: Owners> Manager<O> {
                         );
                         check!(
                             page.memcg == MemcgId(id as u16) && page.node() == NodeId(node as u8),
-                            "{pfn:?} is on a foreign lruvec"
+                            "{pfn:?} is on the lruvec of another group or node"
                         );
                         check!(Lru::of(page) == lru, "{pfn:?} on {lru:?}, flags {:?}", page.flags);
                         zones[page.zone()] += page.nr_pages();
@@ -124,7 +123,7 @@ impl<O: Owners> Manager<O> {
             check!(listed == seen[at as usize], "pfn{at} is {:?} but on no such list", page.place);
             check!(
                 (page.place == Place::Isolated) == isolated[at as usize],
-                "pfn{at} is {:?}, and compaction knows otherwise",
+                "pfn{at} is {:?}, which does not match the lists of compaction",
                 page.place
             );
             let user = page.flags.any(PageFlags::ANON.with(PageFlags::FILE));
@@ -136,7 +135,7 @@ impl<O: Owners> Manager<O> {
         Ok(())
     }
 
-    /// Which frames compaction has, free ones and pages on their way.
+    /// Frames in use by compaction: isolated free frames and pages being moved.
     fn audit_compaction(&self) -> Result<Vec<bool>, Violation> {
         let pages = &self.mem.pages;
         let mut isolated = vec![false; pages.len()];
@@ -144,20 +143,23 @@ impl<O: Owners> Manager<O> {
         for pfn in self.compactions.idle_frames() {
             check!(!take(pfn), "{pfn:?} is on two runs' lists");
             let page = &pages[pfn.idx()];
-            check!(page.flags == PageFlags::EMPTY, "{pfn:?} is to be filled and is {page:?}");
+            check!(page.flags == PageFlags::EMPTY, "{pfn:?} is a migration target and is {page:?}");
         }
         for (from, to) in self.compactions.in_flight() {
-            check!(!take(from) && !take(to), "{from:?} or {to:?} is on its way twice");
+            check!(!take(from) && !take(to), "{from:?} or {to:?} is being moved twice");
             let (page, frame) = (&pages[from.idx()], &pages[to.idx()]);
             let moving = PageFlags::MIGRATING.with(PageFlags::LOCKED);
-            check!(page.has(moving) && page.next == to, "{from:?} is on its way and {page:?}");
-            check!(page.mapcount == 0, "{from:?} is on its way and mapped");
-            check!(frame.flags == PageFlags::EMPTY, "{to:?} is to be filled and is {frame:?}");
-            check!(page.zone() == frame.zone(), "{from:?} leaves its zone for {to:?}");
+            check!(page.has(moving) && page.next == to, "{from:?} is being moved and is {page:?}");
+            check!(page.mapcount == 0, "{from:?} is being moved and is mapped");
+            check!(
+                frame.flags == PageFlags::EMPTY,
+                "{to:?} is a migration target and is {frame:?}"
+            );
+            check!(page.zone() == frame.zone(), "{from:?} is being moved to another zone: {to:?}");
         }
         let moving = pages.opened().filter(|(_, page)| page.has(PageFlags::MIGRATING)).count();
         let known = self.compactions.in_flight().count();
-        check!(moving == known, "{moving} pages are marked as on their way, {known} are");
+        check!(moving == known, "{moving} pages are marked as being moved, {known} are");
         Ok(isolated)
     }
 
@@ -173,7 +175,7 @@ impl<O: Owners> Manager<O> {
             }
         });
         if let Some((slot, pfn)) = wrong {
-            return Err(Violation(format!("{slot:?}: {pfn:?} does not know it")));
+            return Err(Violation(format!("{slot:?}: {pfn:?} does not name this slot")));
         }
         let cache = self.mem.pages.opened().filter(|(_, page)| page.has(PageFlags::SWAPCACHE));
         let by_page = cache.count() as u32;
@@ -223,7 +225,7 @@ impl<O: Owners> Manager<O> {
             stats[page.node().idx()][NodeStat::NrPageTablePages as usize] += 1;
             unpaid = unpaid.or(page.memcg.is_none().then_some(table));
         });
-        check!(unpaid.is_none(), "{unpaid:?}: a page table that nobody pays for");
+        check!(unpaid.is_none(), "{unpaid:?}: a page table charged to no group");
         self.count_slab_pages(&mut stats);
         for (id, memcg) in self.memcgs.iter().enumerate() {
             check!(

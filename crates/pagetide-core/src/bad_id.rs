@@ -1,9 +1,9 @@
-//! Ids that name nothing, as an error value.
+//! Invalid ids, as an error value.
 //!
 //! Linux: EBADF, ESRCH, EFAULT, EINVAL, one for each kind of caller. Ids are indices into tables; a
 //! call with a wrong id gets an error that names the id, and changes nothing.
 //!
-//! Invariant: no public function of a manager indexes a table with an id that it did not check.
+//! Invariant: no public function of a manager indexes a table with an unchecked id.
 
 use crate::manager::Manager;
 use crate::owners::Owners;
@@ -11,24 +11,24 @@ use crate::slab::Object;
 use crate::units::{Asker, CacheId, Cpu, FileId, MemcgId, NodeId, Pfn, VmaId};
 use core::fmt;
 
-/// An id that names nothing, or nothing any more.
+/// An id that names nothing, or something that no longer exists.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum BadId {
-    /// No address space, or one that has ended.
+    /// No such address space, or it has ended.
     Mm(Asker),
-    /// No mapping, or one that is gone.
+    /// No such mapping, or it was unmapped.
     Vma(VmaId),
     /// The mapping has no such page.
     Page(VmaId),
-    /// No file, or one that was removed.
+    /// No such file, or it was removed.
     File(FileId),
-    /// No group, or one that was removed.
+    /// No such group, or it was removed.
     Memcg(MemcgId),
-    /// No cache of slabs.
+    /// No such slab cache.
     Cache(CacheId),
     /// Not an object in use.
     Object(Object),
-    /// No frame of this machine, or none of the kind that is meant.
+    /// No such frame, or a frame of another kind.
     Frame(Pfn),
     /// No such node.
     Node(NodeId),
@@ -36,7 +36,7 @@ pub enum BadId {
     Cpu(Cpu),
 }
 
-const _: () = assert!(size_of::<BadId>() <= 12, "a call's outcome has room for it");
+const _: () = assert!(size_of::<BadId>() <= 12, "Outcome must stay small");
 
 impl fmt::Display for BadId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -58,13 +58,11 @@ impl fmt::Display for BadId {
 impl core::error::Error for BadId {}
 
 impl<O: Owners> Manager<O> {
-    /// Whether the machine has such a CPU.
     #[inline]
     pub(crate) fn has_cpu(&self, cpu: Cpu) -> bool {
         cpu.idx() < self.stocks.len()
     }
 
-    /// Whether the machine has such a node.
     #[inline]
     pub(crate) fn has_node(&self, node: NodeId) -> bool {
         node.idx() < self.nodes.len()

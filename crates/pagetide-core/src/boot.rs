@@ -1,11 +1,10 @@
-//! Bringing up memory: lays out nodes and zones, frees the managed pages, and holds the pages that are
-//! not free.
+//! Machine start: places nodes and zones, frees managed pages, allocates the kernel's pages.
 //!
 //! Linux: `free_area_init`, `memblock_free_all` (mm/page_alloc.c, mm/memblock.c, 6.1) and all
 //! allocations of the kernel before the first program runs.
 //!
-//! Invariant: after [`Memory::new`] each zone has exactly `free` pages on its buddy lists, in ascending
-//! order of address, and none anywhere else. The pages that the kernel holds are at the low end, in
+//! Invariant: after [`Memory::new`] each zone has exactly `free` pages on its buddy lists, in
+//! ascending address order, and none on other lists. The kernel's pages are at the low end, in
 //! unmovable pageblocks, unless the free lists themselves are known ([`free_lists`]).
 
 pub mod free_lists;
@@ -44,14 +43,14 @@ pub enum SetupError {
     LowZone(NodeId),
     /// Zone `zone` of the node is larger than the range x86-64 gives it.
     ZoneTooLarge(NodeId, usize),
-    /// Of zone `zone`, more is managed than present, more free than managed, more arrives late than
-    /// is managed, or the free lists hold another number of pages than are free.
+    /// Zone `zone` has more managed than present pages, more free or more late than managed pages,
+    /// or its free lists do not contain `free` pages.
     ZoneCounts(NodeId, usize),
     /// The free blocks of zone `zone` do not fit into its pageblocks.
     FreeLists(NodeId, usize),
-    /// More frames, holes included, than a frame number can say.
+    /// More frames, holes included, than a frame number can address.
     TooManyPages(u64),
-    /// The host has no memory for the page array of so many frames.
+    /// The host has no memory for the page array.
     PageArray(u64),
 }
 
@@ -86,25 +85,25 @@ impl fmt::Display for SetupError {
 
 impl core::error::Error for SetupError {}
 
-/// Smallest zone, in pageblocks, of which boot has made one reclaimable.
+/// Smallest zone, in pageblocks, in which boot makes one pageblock reclaimable.
 const RECLAIMABLE_FROM_PAGEBLOCKS: u32 = 16;
 
-/// Where a zone lies, in frames.
+/// Position of a zone, in frames.
 #[derive(Clone, Copy, Default)]
 struct Span {
     start: u64,
     len: u64,
-    /// First managed frame; managed frames follow each other.
+    /// First managed frame; managed frames are contiguous.
     managed: u64,
 }
 
 impl Memory {
-    /// A machine with these nodes, marks set to the kernel's own (see [`watermark::boot`]).
+    /// A machine with these nodes and the kernel's default watermarks (see [`watermark::boot`]).
     pub fn new(specs: &[NodeSpec], nr_cpus: u16) -> Result<Memory, SetupError> {
         Memory::of_pages(specs, nr_cpus, PageSize::default())
     }
 
-    /// [`Memory::new`] with pages of this size; `specs` counts in them.
+    /// [`Memory::new`] with pages of this size; `specs` counts in these pages.
     pub fn of_pages(
         specs: &[NodeSpec],
         nr_cpus: u16,
@@ -127,7 +126,7 @@ impl Memory {
             }
             nodes.push(Node {
                 id,
-                zones: zones.map(|zone| zone.expect("each was looked at")),
+                zones: zones.map(|zone| zone.expect("the loop sets every zone")),
                 nr_cpus: nr_local_cpus(i, specs.len(), nr_cpus),
                 totalreserve_pages: 0,
             });
@@ -192,10 +191,10 @@ fn check(specs: &[NodeSpec], nr_cpus: u16, page_size: PageSize) -> Result<(), Se
     Ok(())
 }
 
-/// Gives each zone its frames. Zones DMA and DMA32 reach up to 16 MiB and 4 GiB if a higher zone
-/// follows; a zone that has less memory than that has its hole at the start (DMA: below 1 MiB)
-/// or at the end (DMA32: the PCI hole). Other zones follow each other without holes. Starts are
-/// aligned to the largest block, so that no block and no pageblock belongs to two zones.
+/// Assigns frames to each zone. Zones DMA and DMA32 reach up to 16 MiB and 4 GiB if a higher zone
+/// follows; if such a zone has less memory, its hole is at the start (DMA: below 1 MiB) or at the
+/// end (DMA32: the PCI hole). Other zones are contiguous and have no holes. Starts are aligned to
+/// the largest block, so that no block and no pageblock belongs to two zones.
 fn lay_out(specs: &[NodeSpec], page_size: PageSize) -> (Vec<[Span; MAX_NR_ZONES]>, u64) {
     let align = 1u64 << MAX_PAGE_ORDER;
     let mut at = 0u64;
@@ -223,8 +222,9 @@ fn lay_out(specs: &[NodeSpec], page_size: PageSize) -> (Vec<[Span; MAX_NR_ZONES]
     (spans, at)
 }
 
-/// The frames that each zone of a node manages, as a machine of this node alone has them. In any machine they lie as
-/// here within their pageblocks and pairs of pageblocks. `None` if no machine can have such a node.
+/// The managed frames of each zone of a node, as in a machine with only this node. In any machine
+/// their offsets within pageblocks and pairs of pageblocks are the same. `None` if no machine can
+/// have such a node.
 pub fn managed_frames(spec: &NodeSpec, page_size: PageSize) -> Option<[Range<u32>; MAX_NR_ZONES]> {
     let specs = [*spec];
     check(&specs, 1, page_size).ok()?;
@@ -240,7 +240,7 @@ fn page_array(spans: &[[Span; MAX_NR_ZONES]], nr_pages: u64) -> Result<PageArray
     let mut at = 0;
     for (i, node) in spans.iter().enumerate() {
         for (z, span) in node.iter().enumerate().filter(|(_, span)| span.len > 0) {
-            // Frames between two zones belong to none; they are reserved like a hole of this one.
+            // Frames between two zones are reserved, like a hole of this zone.
             let end = span.start + span.len;
             pages.lay(at..end, z as u8, NodeId(i as u8));
             at = end;
@@ -249,19 +249,18 @@ fn page_array(spans: &[[Span; MAX_NR_ZONES]], nr_pages: u64) -> Result<PageArray
     Ok(pages)
 }
 
-/// Pages in 128 MiB, by which the thresholds of the zones' counters grow.
+/// Pages in 128 MiB, the unit of the thresholds of the zones' counters.
 const fn stat_unit(page_size: PageSize) -> u64 {
     page_size.pages_in(128 << 20)
 }
 
 impl Memory {
-    /// As above, of this machine.
     pub(crate) const fn stat_unit(&self) -> u64 {
         stat_unit(self.page_size)
     }
 }
 
-/// `None` if its free blocks do not fit into its pageblocks.
+/// Returns `None` if the free blocks do not fit into the zone's pageblocks.
 fn boot_zone(
     pages: &mut PageArray,
     node: NodeId,
@@ -288,7 +287,7 @@ fn free_range(zone: &mut Zone, pages: &mut PageArray, mut at: u32, end: u32) {
     while at < end {
         let fits = (end - at).ilog2();
         let mut order = at.trailing_zeros().min(fits).min(MAX_PAGE_ORDER.into()) as Order;
-        // No block over pageblocks of two types.
+        // A block must not span pageblocks of two types.
         if order > PAGEBLOCK_ORDER {
             let next = Pfn(at + PAGEBLOCK_NR_PAGES);
             if zone.block_type(Pfn(at)) != zone.block_type(next) {
@@ -301,7 +300,7 @@ fn free_range(zone: &mut Zone, pages: &mut PageArray, mut at: u32, end: u32) {
     }
 }
 
-/// Frees one block to the tail of its list: one of the largest order as it is, if nobody has used it.
+/// Frees one block to the tail of its list; a fresh block of the largest order stays unopened.
 fn free_at_boot(zone: &mut Zone, pages: &mut PageArray, pfn: Pfn, order: Order, mt: MigrateType) {
     if order < MAX_PAGE_ORDER || !zone.free_fresh(pages, pfn, mt) {
         pages.open(pfn);
@@ -310,10 +309,10 @@ fn free_at_boot(zone: &mut Zone, pages: &mut PageArray, pfn: Pfn, order: Order, 
     }
 }
 
-/// Gives the kernel the first `nr` managed pages of a zone and returns where they end. Their
-/// pageblocks are unmovable; what is left of the last one is free for more of the kind. A zone of
-/// some size also has a pageblock of reclaimable pages, as boot leaves one (Debian's 6.1 with 256
-/// MiB and 512 MiB has 500 to 900 free pages of that type before the first program runs).
+/// Allocates the first `nr` managed pages of a zone for the kernel and returns their end. Their
+/// pageblocks are unmovable; the rest of the last one is free for unmovable requests. A large
+/// enough zone also gets a reclaimable pageblock (Debian's 6.1 with 256 MiB and 512 MiB has 500 to
+/// 900 free pages of that type before the first program runs).
 fn hold(zone: &mut Zone, pages: &mut PageArray, start: u32, end: u32, nr: u64) -> u32 {
     let size = PAGEBLOCK_NR_PAGES;
     let held_end = start + nr as u32;
@@ -331,7 +330,7 @@ fn hold(zone: &mut Zone, pages: &mut PageArray, start: u32, end: u32, nr: u64) -
     held_end
 }
 
-/// The node a CPU is on: CPUs are dealt to the nodes in blocks of equal size.
+/// The node of a CPU: nodes get contiguous ranges of CPUs of equal size.
 pub(crate) fn cpu_node(cpu: u16, nr_nodes: usize, nr_cpus: u16) -> NodeId {
     NodeId((usize::from(cpu) * nr_nodes / usize::from(nr_cpus.max(1))).min(nr_nodes - 1) as u8)
 }

@@ -1,16 +1,16 @@
-//! The buddy lists of a zone: taking blocks apart and merging them again.
+//! The buddy lists of a zone: splits blocks and merges them again.
 //!
 //! Linux: `struct free_area`, `__free_one_page`, `__rmqueue_smallest`, `expand`,
-//! `move_freepages_block`, `__isolate_free_page` (mm/page_alloc.c, 6.1). A free block of order n
-//! is 2^n frames aligned to 2^n; its buddy is the block whose number differs in bit n.
+//! `move_freepages_block`, `__isolate_free_page` (mm/page_alloc.c, 6.1). A free block of order n is
+//! 2^n frames aligned to 2^n; the number of its buddy differs in bit n.
 //!
-//! Invariant: the head of a free block has [`Place::Buddy`], its order in `private` and the
-//! migrate type of its list in `index`; every other frame of the block has [`Place::BuddyTail`], and
-//! keeps it when the block is handed out.
-//! A merge turns one head into a tail and a split does the reverse, so this costs one store each
-//! and nothing is ever stale. Linux keeps no list type (its lists need no head to remove from)
-//! and leaves tails unmarked. Two free buddies of one order do not coexist, except at pageblock
-//! order and above when one of the pageblocks is HighAtomic or Isolate and the other is not.
+//! Invariant: the head of a free block has [`Place::Buddy`], its order in `private` and the migrate
+//! type of its list in `index`; every other frame of the block has [`Place::BuddyTail`], and keeps
+//! it when the block is allocated. A merge turns one head into a tail and a split does the reverse,
+//! so each costs one store and no descriptor is ever stale. Linux keeps no list type (its lists
+//! need no head to remove from) and leaves tails unmarked. Two free buddies of one order do not
+//! coexist, except at pageblock order and above if exactly one of the pageblocks is HighAtomic or
+//! Isolate.
 
 use crate::gfp::{AllocFlags, MigrateType, Watermark};
 use crate::list::List;
@@ -25,13 +25,12 @@ const _: () = assert!(MAX_PAGE_ORDER == PAGEBLOCK_ORDER + 1, "a block has at mos
 /// Which end of its list a freed block goes to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Placement {
-    /// The tail if the block will likely merge soon, so that it is left alone; else the head.
+    /// The tail if the block will probably merge soon, so that it is not allocated; else the head.
     Likely,
     /// The tail, for memory freed first at boot (Linux `FPI_TO_TAIL`).
     Tail,
 }
 
-/// Clears a descriptor for a frame that is being freed.
 #[inline]
 pub(crate) fn clear_page(page: &mut Page, place: Place) {
     page.prev = Pfn::NONE;
@@ -46,7 +45,7 @@ pub(crate) fn clear_page(page: &mut Page, place: Place) {
     page.order = 0;
 }
 
-/// Clears the descriptors behind the first of a block being freed.
+/// Clears the descriptors behind the first frame of a block being freed.
 #[inline]
 pub(crate) fn clear_tails(pages: &mut PageArray, pfn: Pfn, order: Order) {
     if order > 0 {
@@ -57,8 +56,8 @@ pub(crate) fn clear_tails(pages: &mut PageArray, pfn: Pfn, order: Order) {
     }
 }
 
-/// Marks a block that has just left a free list as handed out. The frames behind the first stay as they
-/// are: a block costs the same whatever its order.
+/// Marks a block that has just left a free list as allocated. The frames behind the first are not
+/// changed, so the cost does not depend on the order.
 #[inline]
 pub(crate) fn mark_allocated(pages: &mut PageArray, pfn: Pfn, order: Order) {
     let page = &mut pages[pfn.idx()];
@@ -93,8 +92,8 @@ impl Zone {
         page.index = mt as u32;
     }
 
-    /// Puts a block of the largest order that nobody has used yet on the tail of a list, and its descriptors are not
-    /// looked at. False, and nothing done, if somebody has.
+    /// Adds a fresh block of the largest order at the tail of a list, without reading its
+    /// descriptors. Returns false and changes nothing if the block is not fresh.
     pub(crate) fn free_fresh(&mut self, pages: &mut PageArray, pfn: Pfn, mt: MigrateType) -> bool {
         let area = &mut self.free_area[usize::from(MAX_PAGE_ORDER)];
         let is_fresh = area.lists[mt.idx()].push_tail_fresh(pages, pfn, mt as u8);
@@ -144,7 +143,7 @@ impl Zone {
         self.merge_block(pages, pfn, order, mt, placement);
     }
 
-    /// Frees, as [`Self::free_block`], a block of `parts` equal parts that were freed one after the other.
+    /// Like [`Self::free_block`], for `parts` equal parts that were freed one after the other.
     pub(crate) fn free_parts(
         &mut self,
         pages: &mut PageArray,
@@ -161,7 +160,7 @@ impl Zone {
         self.merge_block(pages, pfn, order, mt, Placement::Likely);
     }
 
-    /// Puts a block, which counts as free, on the lists of type `mt`, merged as far as it goes.
+    /// Adds a block, already counted as free, to the lists of type `mt`, merged as far as possible.
     pub(crate) fn merge_block(
         &mut self,
         pages: &mut PageArray,
@@ -198,9 +197,9 @@ impl Zone {
         }
     }
 
-    /// Frees a block whose descriptors have been cleared into the lists of its pageblock's type.
-    /// Two pageblocks whose kinds must stay apart are freed one by one, as Linux does since 6.10;
-    /// 6.1 put both on the list of the first.
+    /// Frees a block with cleared descriptors into the lists of its pageblock's type. Two
+    /// pageblocks of types that must not mix are freed one by one, as in Linux since 6.10; 6.1 put
+    /// both on the list of the first.
     pub(crate) fn free_direct(&mut self, pages: &mut PageArray, pfn: Pfn, order: Order) {
         let mt = self.block_type(pfn);
         let second = Pfn(pfn.0 + PAGEBLOCK_NR_PAGES);
@@ -213,14 +212,14 @@ impl Zone {
         }
     }
 
-    /// Kinds kept apart for good (reserved, isolated) stay apart across pageblocks.
+    /// Types that never mix (reserved, isolated) do not merge across pageblocks.
     fn blocks_may_merge(&self, mt: MigrateType, buddy: Pfn) -> bool {
         let buddy_mt = self.block_type(buddy);
         mt == buddy_mt || mt.is_mergeable() && buddy_mt.is_mergeable()
     }
 
-    /// Whether the buddy of the next larger block is free: then our own buddy, still in use, may
-    /// well be freed soon and complete an even larger block (Linux `buddy_merge_likely`).
+    /// Whether the buddy of the next larger block is free: then this block's buddy, still in use,
+    /// may be freed soon and complete an even larger block (Linux `buddy_merge_likely`).
     #[inline]
     fn merge_is_likely(&self, pages: &PageArray, pfn: u32, order: Order) -> bool {
         if order >= MAX_PAGE_ORDER - 1 {
@@ -249,8 +248,8 @@ impl Zone {
         Some(pfn)
     }
 
-    /// Puts the frames of the block `first` of order `from` behind its first `taken` frames back
-    /// on the lists, in the largest blocks that fit.
+    /// Puts the frames behind the first `taken` frames of block `first` of order `from` back on the
+    /// lists, in the largest blocks possible.
     fn put_back(
         &mut self,
         pages: &mut PageArray,
@@ -267,9 +266,9 @@ impl Zone {
         }
     }
 
-    /// Takes a block of `order` from the lists of type `mt`, splitting the smallest that is large
-    /// enough (Linux `__rmqueue_smallest`). The head keeps [`Place::Buddy`]: the caller says what
-    /// it becomes.
+    /// Takes a block of `order` from the lists of type `mt`, splitting the smallest large enough
+    /// one (Linux `__rmqueue_smallest`). The head keeps [`Place::Buddy`]: the caller sets its new
+    /// place.
     pub(crate) fn take_smallest(
         &mut self,
         pages: &mut PageArray,
@@ -283,8 +282,8 @@ impl Zone {
         Some(pfn)
     }
 
-    /// Takes a block of `order` of the first free block of order `from`, the rest of which stays on the lists of
-    /// its type (Linux `del_page_from_free_list`, `expand`).
+    /// Takes a block of `order` from the first free block of order `from`; the rest stays on the
+    /// lists of its type (Linux `del_page_from_free_list`, `expand`).
     pub(crate) fn take_of_block(
         &mut self,
         pages: &mut PageArray,
@@ -298,11 +297,11 @@ impl Zone {
         Some(pfn)
     }
 
-    /// Takes up to `count` blocks of `order` that lie next to each other: as many as the smallest
-    /// suitable free block holds. Gives the first frame and the number.
+    /// Takes up to `count` contiguous blocks of `order`: at most those of the smallest suitable
+    /// free block. Returns the first frame and the number.
     ///
-    /// Same result as calling [`Zone::take_smallest`] as often: when it has to split a block, the
-    /// lists below are empty, so the next calls take the pieces of that block in address order.
+    /// The result is that of repeated calls of [`Zone::take_smallest`]: when it must split a block,
+    /// the lists below are empty, so the next calls take the parts of that block in address order.
     pub(crate) fn take_run(
         &mut self,
         pages: &mut PageArray,
@@ -349,7 +348,7 @@ impl Zone {
         }
     }
 
-    /// Frees a free block once more, to merge it with what it could not merge with before.
+    /// Frees a free block again, to merge it with blocks that could not merge before.
     pub(crate) fn merge_again(&mut self, pages: &mut PageArray, pfn: Pfn) {
         pages.open(pfn);
         let order = pages[pfn.idx()].private as Order;
@@ -358,9 +357,9 @@ impl Zone {
         self.free_block(pages, pfn, order, mt, Placement::Likely);
     }
 
-    /// Moves all free blocks inside the pageblock of `pfn` to the lists of `mt` and says how many
-    /// pages moved and how many pages of the pageblock look movable (Linux
-    /// `move_freepages_block`). Nothing moves if the zone has only part of the pageblock.
+    /// Moves all free blocks in the pageblock of `pfn` to the lists of `mt`. Returns how many pages
+    /// moved and how many pages of the pageblock look movable (Linux `move_freepages_block`). Moves
+    /// nothing if the zone has only part of the pageblock.
     pub(crate) fn move_pageblock(
         &mut self,
         pages: &mut PageArray,
@@ -380,7 +379,7 @@ impl Zone {
                 moved.free += nr;
                 at += nr;
             } else {
-                // What sits on an LRU list could be migrated away.
+                // Pages on an LRU list can be migrated away.
                 moved.movable += u32::from(page.place.is_lru());
                 at += 1;
             }
@@ -388,7 +387,7 @@ impl Zone {
         moved
     }
 
-    /// What [`Self::move_pageblock`] would find.
+    /// The result that [`Self::move_pageblock`] would return.
     pub(crate) fn count_pageblock(&self, pages: &PageArray, pfn: Pfn) -> MovedBlock {
         let mut found = MovedBlock::default();
         let Some(first) = self.whole_block(pfn) else {
@@ -407,8 +406,8 @@ impl Zone {
         found
     }
 
-    /// Whether a free block of exactly `order` suits a request of type `mt`, its own or to be stolen
-    /// with its pageblock.
+    /// Whether a free block of exactly `order` suits a request of type `mt`, by a claim if
+    /// necessary.
     pub(crate) fn block_suits(&self, order: Order, mt: MigrateType) -> bool {
         let lists = &self.free_area[usize::from(order)].lists;
         !lists[mt.idx()].is_empty()
@@ -424,7 +423,7 @@ impl Zone {
     }
 
     /// Moves the blocks from the head of a list to `last`, inclusive, to its tail (Linux
-    /// `move_freelist_tail`). Of an order below the largest: no search of compaction looks for more.
+    /// `move_freelist_tail`). The order is below the largest: compaction searches no larger one.
     pub(crate) fn rotate_free_list(
         &mut self,
         pages: &mut PageArray,
@@ -443,7 +442,7 @@ impl Zone {
     }
 
     /// Moves the blocks from the tail of a list to `last`, inclusive, to its head (Linux
-    /// `move_freelist_head`). Of an order below the largest, too.
+    /// `move_freelist_head`). The order is below the largest, too.
     pub(crate) fn rotate_free_list_back(
         &mut self,
         pages: &mut PageArray,
@@ -461,11 +460,11 @@ impl Zone {
         }
     }
 
-    /// Takes the block of 2^`order` at `pfn` if all of it is free, for who has just emptied it. Its
-    /// first frame becomes [`Place::Isolated`].
+    /// Takes the block of 2^`order` frames at `pfn` if all of it is free, for the compaction that
+    /// has just emptied it. Its first frame becomes [`Place::Isolated`].
     pub(crate) fn capture_block(&mut self, pages: &mut PageArray, pfn: Pfn, order: Order) -> bool {
         pages.open(pfn);
-        // The head of the free block that begins here or holds it.
+        // The head of the free block that starts at the block or contains it.
         let head = (order..=MAX_PAGE_ORDER).find_map(|from| {
             let head = pfn.0 & !((1 << from) - 1);
             (self.spans(head) && self.is_free_block(pages, head, from)).then_some((head, from))
@@ -476,7 +475,7 @@ impl Zone {
             self.add_block(pages, Pfn(head), from, mt);
             return false;
         }
-        // What lies around the wanted part goes back, in halves.
+        // The surrounding parts go back, in halves.
         let mut at = head;
         for half in (order..from).rev() {
             let upper = at + (1 << half);
@@ -494,10 +493,10 @@ impl Zone {
         true
     }
 
-    /// Takes the free block with head `pfn` out of the allocator, for compaction to fill
-    /// (Linux `__isolate_free_page`). Gives its order; the frames become [`Place::Isolated`].
+    /// Takes the free block with head `pfn` out of the allocator, as a target of compaction (Linux
+    /// `__isolate_free_page`). Returns its order; the frames become [`Place::Isolated`].
     ///
-    /// `None` if `pfn` heads no free block, or if the zone would fall to its min mark.
+    /// `None` if `pfn` heads no free block, or if the zone would fall to its min watermark.
     pub fn isolate_free_block(&mut self, pages: &mut PageArray, pfn: Pfn) -> Option<Order> {
         pages.open(pfn);
         let page = pages.get(pfn.idx())?;
@@ -518,7 +517,7 @@ impl Zone {
             clear_page(page, Place::Isolated);
         }
         if order >= PAGEBLOCK_ORDER - 1 {
-            // At least half a pageblock is about to hold movable pages.
+            // At least half a pageblock will hold movable pages.
             let mut at = pfn.0;
             while at < pfn.0 + (1 << order) {
                 if self.block_type(Pfn(at)).is_mergeable() {
@@ -531,11 +530,11 @@ impl Zone {
     }
 }
 
-/// What [`Zone::move_pageblock`] found.
+/// Result of [`Zone::move_pageblock`].
 #[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
 pub(crate) struct MovedBlock {
     /// Free pages moved.
     pub free: u32,
-    /// Pages in use that could be migrated away.
+    /// Pages in use that can be migrated away.
     pub movable: u32,
 }

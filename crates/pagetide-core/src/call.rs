@@ -1,11 +1,11 @@
-//! Requests to the memory manager as resumable state: kernel memory, objects, a write to a control
-//! file, and the requests of the owners of pages (a process asks for a fault, a read(), a write()).
+//! Requests to the memory manager as resumable state: kernel memory, slab objects, writes to
+//! control files, and the requests of owners of pages (a process: fault, read(), write()).
 //!
-//! Linux runs these on the task's stack and sleeps in the middle. Here the state in the middle is a
-//! value: a [`Call`] is stepped until it is done. Every step does a bounded amount of work, so a world
-//! may stop, sleep or switch between any two steps. A page allocation that has to reclaim, for the
-//! machine or for a group's limit, is part of the call's state, and so is the reclaim that its task
-//! owes for being above `memory.high`.
+//! Linux runs a request on the task's stack and sleeps in the middle. Here the intermediate state
+//! is a value: a [`Call`] is stepped until it is done. Each step does a bounded amount of work, so
+//! a world may stop, sleep or switch tasks between any two steps. A call also contains the state of
+//! a page allocation that must reclaim, for the machine or for a group's limit, and of the reclaim
+//! that the task must do because its group is above `memory.high`.
 
 use crate::bad_id::BadId;
 use crate::compaction::CompactMemory;
@@ -25,12 +25,12 @@ use crate::units::{Asker, CacheId, Cpu, Nanos, NodeId};
 use alloc::boxed::Box;
 use core::fmt::Debug;
 
-/// Owners whose askers ask for more than memory of the kernel's: pages of theirs.
+/// Owners that accept requests of their own, in addition to requests for kernel memory.
 pub trait Asks: Owners {
-    /// What they may ask for.
+    /// A request of these owners.
     type Request: Clone + Debug;
 
-    /// One bounded step of it.
+    /// Runs one bounded step of a request.
     fn request_step(
         manager: &mut Manager<Self>,
         request: &mut Self::Request,
@@ -39,23 +39,23 @@ pub trait Asks: Owners {
     ) -> Step<Outcome>;
 }
 
-/// What a call has that has not begun instead of its asker's tenure.
+/// `Call::tenure` before the first step.
 const NOT_BEGUN: u64 = u64::MAX;
 
 /// A request in progress.
 #[derive(Clone, Debug)]
 pub struct Call<R> {
     pub(crate) kind: Kind<R>,
-    /// The request for a page that did not succeed at once.
+    /// The page allocation that did not succeed at once.
     pub(crate) slow: Option<SlowRequest>,
-    /// The call itself is done; its task pays for being above `memory.high` before it goes on.
+    /// Set when the call itself is done and its task must still reclaim for `memory.high`.
     over_high: Option<(Outcome, Box<OverHigh>)>,
     /// Pages charged above `memory.high` that are not paid for yet.
     nr_over_high: u64,
-    /// The queue that it is counted in while it sleeps.
+    /// Throttle queue whose sleeper count includes this call.
     counted: CountedIn,
     asker: Asker,
-    /// The asker's, since the first step: another may have its name later ([`Owners::tenure`]).
+    /// Generation of the requester since the first step ([`Owners::tenure`]): ids are reused.
     tenure: u64,
     node: NodeId,
 }
@@ -69,12 +69,12 @@ pub(crate) enum Kind<R> {
 }
 
 impl<R> Call<R> {
-    /// What only these owners' askers ask for.
+    /// A request of the owner's kind.
     pub fn of_owner(asker: Asker, node: NodeId, request: R) -> Call<R> {
         Call::new(Kind::Owner(request), asker, node)
     }
 
-    /// The request of the owner's kind, if it is one.
+    /// The owner's request; `None` for another kind of call.
     pub fn owners_request(&self) -> Option<&R> {
         match &self.kind {
             Kind::Owner(request) => Some(request),
@@ -82,16 +82,15 @@ impl<R> Call<R> {
         }
     }
 
-    /// A write to a group's control file that has to reclaim: what
-    /// [`Manager::write_group_control`] gave.
+    /// The rest of a write to a group's control file ([`Manager::write_group_control`]).
     pub fn group_write(asker: Asker, node: NodeId, write: GroupWrite) -> Call<R> {
         Call::new(Kind::GroupWrite(Box::new(write)), asker, node)
     }
 
-    /// A request for an object of `cache` on behalf of `asker`, whose group is to pay for it if `account` says
-    /// so or the cache does. Ends as [`Outcome::Object`],
-    /// [`Outcome::NoObject`] or [`Outcome::NoCache`]. Whoever gets it frees
-    /// it ([`Manager::kmem_cache_free`]); it does not end with `asker`.
+    /// Allocates an object of `cache` for `asker`. The asker's group is charged if `account` is set
+    /// or the cache is accounted. Ends as [`Outcome::Object`], [`Outcome::NoObject`] or
+    /// [`Outcome::NoCache`]. The receiver must free the object ([`Manager::kmem_cache_free`]); the
+    /// end of `asker` does not free it.
     pub fn kmem_alloc(
         asker: Asker,
         node: NodeId,
@@ -102,7 +101,7 @@ impl<R> Call<R> {
         Call::new(Kind::KmemAlloc(KmemAlloc::new(cache, account, gfp)), asker, node)
     }
 
-    /// A write of 1 to `vm.compact_memory`: all that can be moved is, before the call is done.
+    /// A write of 1 to `vm.compact_memory`: compacts all zones before the call ends.
     pub fn compact_memory(asker: Asker, node: NodeId) -> Call<R> {
         Call::new(Kind::CompactMemory(CompactMemory::default()), asker, node)
     }
@@ -120,8 +119,7 @@ impl<R> Call<R> {
         }
     }
 
-    /// How a call ends whose asker has ended before it: what it had is given back or, if the asker held it,
-    /// gone.
+    /// Outcome of a call whose requester ended first; the call has no resources any more.
     #[cold]
     fn orphaned(&self) -> Outcome {
         match (&self.over_high, &self.kind) {
@@ -135,25 +133,25 @@ impl<R> Call<R> {
         }
     }
 
-    /// Whether the call is inside direct reclaim at the moment.
+    /// Whether the call is in direct reclaim.
     pub fn is_reclaiming(&self) -> bool {
         self.is_held_up() || self.reclaims_by_request()
     }
 
-    /// Whether the call reclaims at the moment, or pays, because it lacks memory (Linux `psi_memstall_enter`).
+    /// Whether the call reclaims or pays because memory is short (Linux `psi_memstall_enter`).
     fn is_held_up(&self) -> bool {
         self.slow.as_ref().is_some_and(SlowRequest::is_reclaiming) || self.over_high.is_some()
     }
 
-    /// Whether the call is a write to a control file that reclaims: its writer does what he has asked for.
+    /// Whether the call is a write to a control file that reclaims, which is not a stall.
     fn reclaims_by_request(&self) -> bool {
         matches!(self.kind, Kind::GroupWrite(_)) && self.over_high.is_none()
     }
 
-    /// Whether the call's task is stalled on memory: it reclaims because it lacks some, is throttled for that, or waits
-    /// for a page that was in the working set (Linux 6.1: `psi_memstall_enter` is in `__perform_reclaim`,
-    /// `try_charge_memcg` and `reclaim_high`, and neither in `try_to_free_mem_cgroup_pages` nor in what writes to
-    /// control files call).
+    /// Whether the call's task is stalled on memory: it reclaims because memory is short, is
+    /// throttled for that reason, or waits for a page that was in the working set. Linux 6.1 calls
+    /// `psi_memstall_enter` in `__perform_reclaim`, `try_charge_memcg` and `reclaim_high`, but not
+    /// in `try_to_free_mem_cgroup_pages`, nor where a write to a control file reclaims.
     pub fn is_stalled<O: Owners>(&self, machine: &Manager<O>, waiting: Option<Sleep>) -> bool {
         if self.reclaims_by_request() {
             return false;
@@ -165,7 +163,7 @@ impl<R> Call<R> {
         }
     }
 
-    /// Whether the call is compacting for its task at the moment.
+    /// Whether the call is in direct compaction.
     pub fn is_compacting(&self) -> bool {
         self.slow.as_ref().is_some_and(SlowRequest::is_compacting)
             || matches!(self.kind, Kind::CompactMemory(_))
@@ -182,7 +180,8 @@ impl<R> Call<R> {
         }
     }
 
-    /// Whether the call is counted among those who sleep in a node's queue ([`Manager::nr_throttled`]).
+    /// Whether the sleepers of a node's throttle queue include this call
+    /// ([`Manager::nr_throttled`]).
     pub fn is_counted_in(&self, node: NodeId, reason: Throttle) -> bool {
         self.counted == Some((node, reason))
     }
@@ -200,8 +199,8 @@ impl<O: Asks> Manager<O> {
         (step, self.hand_out())
     }
 
-    /// Gives up a call that is not done, or was not asked for its outcome: what it holds half-way goes back,
-    /// and nobody has to end for it. What it has finished stays, as the pages that a read() has brought.
+    /// Gives up a call that is not done, or whose outcome was not read. Unfinished work is undone
+    /// and no task is killed for it; finished work stays, such as pages that a read() has brought.
     pub fn cancel(&mut self, call: Call<O::Request>, cpu: Cpu) -> Effects<'_> {
         self.call_given_up(call, cpu);
         self.hand_out()
@@ -238,7 +237,7 @@ impl<O: Asks> Manager<O> {
                 None if call.tenure == NOT_BEGUN => {
                     return Step::Done(Outcome::BadId(BadId::Mm(call.asker)));
                 }
-                // What it had under way went with its asker.
+                // The state of the unfinished work went with the requester.
                 Some(_) | None => {
                     if let Some(slow) = call.slow.take() {
                         self.slow_orphaned(&slow);
@@ -276,14 +275,14 @@ impl<O: Asks> Manager<O> {
         }
     }
 
-    /// What [`Manager::cancel`] does, without its effects.
+    /// [`Manager::cancel`] without returning its effects.
     pub(crate) fn call_given_up(&mut self, call: Call<O::Request>, cpu: Cpu) {
         let Call { kind, slow, over_high, nr_over_high, counted, asker, tenure, node: _ } = call;
         self.leave_queue(counted);
-        // Freed pages go to some CPU's lists.
+        // Freed pages go to the lists of some CPU.
         let cpu = if self.has_cpu(cpu) { cpu } else { Cpu(0) };
         if self.owners.tenure(asker) != Some(tenure) {
-            // What its asker held went with the asker, whose name may be another's by now.
+            // The requester's resources went with it, and its id may belong to another one now.
             if let Some(slow) = slow {
                 self.slow_orphaned(&slow);
             }
@@ -295,11 +294,11 @@ impl<O: Asks> Manager<O> {
         if let Some(slow) = slow {
             self.slow_given_up(&slow, asker, cpu);
         }
-        // The task pays another time.
+        // The task pays in a later call.
         self.owners.note_over_high(asker, nr_over_high);
         match kind {
             Kind::CompactMemory(state) => self.compact_memory_given_up(&state, asker, cpu),
-            // These hold nothing of their own between two steps.
+            // These hold no resources between two steps.
             Kind::Owner(_) | Kind::GroupWrite(_) | Kind::KmemAlloc(_) => {}
         }
         let Some((outcome, paying)) = over_high else { return };

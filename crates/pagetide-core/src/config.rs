@@ -1,20 +1,20 @@
-//! Every policy and every control file of the machine, declared once: name, what it takes, default, meaning.
+//! The policies and control files of the machine, each declared once.
 //!
-//! Linux: the `vm_table` of kernel/sysctl.c and the files of debugfs and sysfs that belong to memory. Of each
-//! policy a kernel release has one variant, except for transparent huge pages. This file generates [`Config`]
-//! with its defaults and its digest, the enums, [`Policy`], [`PolicyChoice`] and [`Sysctl`], the keys and
-//! checks of scenario files, their schema and the tables of docs/scenario.md. If a write does more than set
-//! its field, the rest is in `control/handlers.rs`. The files of the core ask the era (`era.rs`) for the
-//! effect of a policy.
+//! Linux: the `vm_table` of kernel/sysctl.c, and the memory files of debugfs and sysfs. A kernel
+//! release has one variant of each policy, except for transparent huge pages. This file generates
+//! [`Config`] with its defaults and its digest, the enums, [`Policy`], [`PolicyChoice`] and
+//! [`Sysctl`], the keys and checks of scenario files, their schema and the tables of
+//! docs/scenario.md. `control/handlers.rs` has the writes that do more than set a field. The rest
+//! of the core reads the effect of a policy from the era (`era.rs`).
 //!
-//! A sysctl is `Name = "kernel's name", what it takes, unit, since => field: type = default`; `special`: its
-//! write does more than set the field. A policy is `Name = "key", flags => field: type = default`, and a
-//! variant `Name = number, "name"`, where `linux` says that Linux 6.1 does it. `boot`: the policy is chosen
-//! before there are groups and objects. `implied`: the policy is not a key of a scenario's `[policy]`; it
-//! follows from other keys of the scenario.
+//! A sysctl is `Name = "kernel's name", form, unit, since => field: type = default`; `special`: a
+//! write does more than set the field. A policy is `Name = "key", flags => field: type = default`,
+//! and a variant is `Name = number, "name"`; `linux`: Linux 6.1 does it. `boot`: the policy is
+//! chosen before groups and objects exist. `implied`: the policy is not a key of a scenario's
+//! `[policy]`, but follows from other keys.
 //!
-//! Invariant: the numbers of variants and the order of fields stay as they are, because the digest of a
-//! machine contains both. A new field at the end of its theme changes the digest of every machine.
+//! Invariant: the numbers of variants and the order of fields do not change, because the digest of
+//! a machine contains both. A new field, at the end of its section, changes every digest.
 
 mod declare;
 mod form;
@@ -44,7 +44,7 @@ const MAX_PTES: u64 = HPAGE_PMD_NR - 1;
 tunables! {
     with page_size;
 
-    // Control files that are computed from, or act on, more than a field.
+    // Control files that depend on more than one field, or act.
     files {
         /// Free memory that only urgent allocations may use; the min watermarks.
         MinFreeKbytes = "vm.min_free_kbytes", from(0), "kB", Linux("2.6"),
@@ -55,37 +55,36 @@ tunables! {
         /// How far fragmentation may raise the watermarks for a while; 0 is off.
         WatermarkBoostFactor = "vm.watermark_boost_factor", from(0), "1/10000 of the high mark", Linux("5.0"),
             default "15000";
-        /// The min mark of the whole machine (policy apart).
+        /// The min watermark of the whole machine (policy apart).
         WmarkMinKbytes = "vm.wmark_min_kbytes", from(0), "kB", Patch("January 2011"),
             default "as vm.min_free_kbytes";
-        /// The low mark of the whole machine: below it kswapd is woken (policy apart).
+        /// The low watermark of the whole machine: below it kswapd is woken (policy apart).
         WmarkLowKbytes = "vm.wmark_low_kbytes", from(0), "kB", Patch("January 2011"),
             default "1.25 min";
-        /// The high mark of the whole machine: at it kswapd sleeps (policy apart).
+        /// The high watermark of the whole machine: kswapd stops there (policy apart).
         WmarkHighKbytes = "vm.wmark_high_kbytes", from(0), "kB", Patch("January 2011"),
             default "1.5 min";
-        /// Raises the low and high marks and leaves min alone (Rik van Riel's patch of 2011).
+        /// Raises the low and high watermarks, not min (Rik van Riel's patch of 2011).
         ExtraFreeKbytes = "vm.extra_free_kbytes", from(0), "kB", Patch("2011"), default "0";
-        /// How much of a lower zone is kept from requests that could use a higher one.
+        /// Share of a lower zone that is reserved from requests that could use a higher zone.
         LowmemReserveRatio = "vm.lowmem_reserve_ratio", Form::Zones, "", Linux("2.6"),
             default "256 256 32 0";
-        /// 1 drops clean page cache, 2 kept inodes and directory entries, 3 both (workload write-control
-        /// only).
+        /// 1 drops clean page cache, 2 unused inodes and directory entries, 3 both (workload
+        /// write-control only).
         DropCaches = "vm.drop_caches", Form::Action { max: 4 }, "", Linux("2.6.16"),
             default "none, it is written only";
         /// Compacts all zones at once (workload write-control only).
         CompactMemory = "vm.compact_memory", Form::Action { max: 1 }, "", Linux("2.6.35"),
             default "none, it is written only";
-        /// Brings the counters of /proc/vmstat up to date, which they are here (workload write-control
-        /// only).
+        /// Updates the counters of /proc/vmstat, always exact here (workload write-control only).
         StatRefresh = "vm.stat_refresh", Form::Anything, "", Linux("4.7"),
             default "none, it is written only";
-        /// Which anonymous memory gets huge pages. Any of them raises vm.min_free_kbytes, unless it was
-        /// written.
+        /// Which anonymous memory gets huge pages. All values except never raise
+        /// vm.min_free_kbytes, unless it was written.
         ThpEnabled = "transparent_hugepage.enabled", Form::Policy(Policy::Thp), "", Linux("2.6.38"),
             default "never";
-        /// What a fault does when no huge page is free: reclaim and compact, leave that to the daemons
-        /// (defer), or nothing.
+        /// What a fault does when no huge page is free: reclaim and compact, wake the daemons,
+        /// nothing.
         ThpDefrag = "transparent_hugepage.defrag", Form::Policy(Policy::ThpDefrag), "",
             Linux("2.6.38; defer since 4.6, defer+madvise since 4.11"), default "madvise";
     }
@@ -99,27 +98,28 @@ tunables! {
             /// vm.watermark_scale_factor.
             ScaleFactor = 1, "scale-factor", linux;
             /// The patch of January 2011: vm.wmark_min_kbytes, vm.wmark_low_kbytes and
-            /// vm.wmark_high_kbytes each set their mark; until one is written, as derived.
+            /// vm.wmark_high_kbytes each set their watermark; until one is written, as derived.
             Apart = 2, "apart";
         }
-        /// Where a CPU has single free pages from; how large its lists are, and how fast they drain.
+        /// How large per-CPU lists are, how fast they drain, and where they get single pages.
         PerCpuLists = "per_cpu_lists" => pcp: PcpPolicy = Linux61 {
-            /// Since Linux 5.14: the low mark shared out among the CPUs, less during reclaim; drains
-            /// double while a CPU only frees.
+            /// Since Linux 5.14: the CPUs share the low watermark, less during reclaim; the drained
+            /// batch doubles while a CPU only frees.
             Linux61 = 0, "linux-6.1", linux;
             /// Before 5.14: six batches of at most 31 pages, drained a batch at a time.
             Linux2637 = 1, "linux-2.6.37";
-            /// Not in Linux, after LLFree: single frames come from open pageblocks, which have a bit for each frame, the
-            /// lowest first, so that what is in use stays in few pageblocks and huge pages find free ones. A bit counts
-            /// as free, and in /proc/buddyinfo as a block of order 0. Larger blocks are as with `linux-6.1`.
+            /// Not in Linux, after LLFree: single frames come from open pageblocks with one bit per
+            /// frame, lowest first, so that frames in use stay in few pageblocks and other
+            /// pageblocks remain free for huge pages. A bit counts as free, and as a block of order
+            /// 0 in /proc/buddyinfo. Larger blocks are as with `linux-6.1`.
             Pageblocks = 2, "pageblocks";
         }
-        /// What a request takes of a pageblock of another migrate type that it does not claim.
+        /// What a request takes from a foreign pageblock that it does not claim.
         Fallback = "fallback" => fallback: FallbackPolicy = Linux61 {
             /// The whole free block: the rest of it goes to the lists of the request's type.
             Linux61 = 0, "linux-6.1", linux;
-            /// Since Linux 6.10: what it needs. The rest stays on the lists of the pageblock's type, and the next
-            /// request falls back again.
+            /// Since Linux 6.10: only the pages it needs. The rest stays on the lists of the
+            /// pageblock's type, and the next request falls back again.
             Linux612 = 1, "linux-6.12";
         }
     }
@@ -127,13 +127,13 @@ tunables! {
     // Reclaim, writeback and groups.
     theme {
         sysctls {
-            /// Cost of swapping against that of reading files: 100 is equal.
+            /// Cost of swapping relative to reading files; 100: equal.
             Swappiness = "vm.swappiness", within(0, 200), "", Linux("2.6; up to 100 until 5.7")
                 => swappiness: u32 = 60;
             /// Swap read-ahead: 0 reads one page.
             PageCluster = "vm.page-cluster", within(0, 31), "log2 of pages",
                 Linux("2.2; bounds in later kernels than 6.1") => page_cluster: u32 = 3;
-            /// Cached pages around a file fault that are mapped with it; one page is off.
+            /// Cached pages around a file fault that are mapped with it; one page: off.
             FaultAroundBytes = "vm.fault_around_bytes", Form::Debugfs, "bytes",
                 Linux("3.15, in Linux a debugfs file")
                 => fault_around_pages: u32 = page_size.pages_in(64 << 10) as u32,
@@ -146,18 +146,18 @@ tunables! {
             /// Share of dirty memory at which writers are throttled.
             DirtyRatio = "vm.dirty_ratio", within(0, 100), "per cent", Linux("2.6")
                 => dirty_ratio: u32 = 20, special DirtyRatio;
-            /// Share of dirty memory at which write-back begins.
+            /// Share of dirty memory at which background writeback starts.
             DirtyBackgroundRatio = "vm.dirty_background_ratio", within(0, 100), "per cent", Linux("2.6")
                 => dirty_background_ratio: u32 = 10, special DirtyBackgroundRatio;
-            /// Dirty memory at which writers are throttled, instead of the ratio; from two pages on.
+            /// Dirty memory at which writers are throttled, instead of the ratio; from two pages.
             DirtyBytes = "vm.dirty_bytes", Form::Bytes { min_pages: 2 }, "bytes", Linux("2.6.29")
                 => dirty_bytes: u64 = 0, special DirtyBytes, words "0 (the ratio counts)";
-            /// Dirty memory at which write-back begins, instead of the ratio.
+            /// Dirty memory at which background writeback starts, instead of the ratio.
             DirtyBackgroundBytes = "vm.dirty_background_bytes", within(1, ULONG_MAX), "bytes",
                 Linux("2.6.29")
                 => dirty_background_bytes: u64 = 0, special DirtyBackgroundBytes,
                 words "0 (the ratio counts)";
-            /// Time between two rounds of the flusher; 0 is off, and a negative one is the large
+            /// Time between two rounds of the flusher; 0 is off, and a negative value is the large
             /// unsigned number with the same bits.
             DirtyWritebackCentisecs = "vm.dirty_writeback_centisecs", within(INT_MIN, INT_MAX), "1/100 s",
                 Linux("2.6") => dirty_writeback_centisecs: u32 = 500, special DirtyWritebackCentisecs;
@@ -167,68 +167,69 @@ tunables! {
             /// Delays write-back to let a disk rest; 0 is off.
             LaptopMode = "vm.laptop_mode", within(-SECONDS_MAX, SECONDS_MAX), "s", Linux("2.6")
                 => laptop_mode: i32 = 0;
-            /// How hard kept inodes and directory entries are reclaimed, against page cache; 0 is never.
+            /// How hard unused inodes and dentries are reclaimed, relative to page cache; 0 is
+            /// never.
             VfsCachePressure = "vm.vfs_cache_pressure", from(0), "per cent", Linux("2.6")
                 => vfs_cache_pressure: u32 = 100;
         }
         state {
-            /// Whether swap lies on a rotating disk: read-ahead by slot, not by address.
+            /// Swap is on a rotating disk: read-ahead by slot, not by address.
             swap_rotational: bool = false;
         }
         policies {
             /// How kswapd balances a node.
             Kswapd = "kswapd" => kswapd: KswapdPolicy = Linux61 {
-                /// One goal a node (the sum of the high marks), with boost and failure count; done when
-                /// any zone is balanced.
+                /// One goal per node (the sum of the high watermarks), with boost and failure
+                /// count; done when any zone is balanced.
                 Linux61 = 0, "linux-6.1", linux;
-                /// Linux 4.5 and 4.6: zone by zone, at the order asked for, each up to its high mark; a
-                /// node is balanced for an order above 0 when a quarter of it is. Writeback is not
-                /// throttled in the block layer, which came with 4.10.
+                /// Linux 4.5 and 4.6: zone by zone at the requested order, each up to its high
+                /// watermark; for orders above 0 a node is balanced when a quarter of it is. The
+                /// block layer does not throttle writeback, which came with 4.10.
                 Linux45 = 2, "linux-4.5";
-                /// Linux 2.6.37, the time of the tunable-watermarks patch: every zone to its high mark,
-                /// descents of at least 32 pages, naps at congestion below priority 10; and no
-                /// throttling of writeback either.
+                /// Linux 2.6.37, the time of the tunable-watermarks patch: every zone to its high
+                /// watermark, descents of at least 32 pages, naps at congestion below priority 10;
+                /// no throttling of writeback either.
                 Linux2637 = 1, "linux-2.6.37";
             }
             /// How an allocating task reclaims for itself.
             DirectReclaim = "direct_reclaim" => direct_reclaim: DirectReclaimPolicy = Linux61 {
-                /// Never writes file pages, sleeps only when throttled: when kswapd cannot keep up.
+                /// Never writes file pages; sleeps only if throttled, when kswapd cannot keep up.
                 Linux61 = 0, "linux-6.1", linux;
-                /// Writes dirty file pages itself; below priority 10 it naps if a disk is congested and
-                /// the lists have shown it.
+                /// Writes dirty file pages itself; below priority 10 it naps if a disk is congested
+                /// and the scanned pages have shown it.
                 Linux2637 = 1, "linux-2.6.37";
-                /// As 2.6.37, but every nap is slept whether or not a disk is congested, and per-CPU
-                /// lists are not drained (they are since 2.6.36).
+                /// As 2.6.37, but it naps even if no disk is congested, and per-CPU lists are not
+                /// drained (they are since 2.6.36).
                 Linux2635 = 2, "linux-2.6.35";
             }
             /// How pages age, and how page cache and anonymous memory share the pressure.
             Lru = "lru" => lru: LruPolicy = Linux61 {
-                /// New anonymous pages are inactive, their refaults are judged as those of page cache
-                /// are, costs decide the balance.
+                /// New anonymous pages are inactive, anonymous refaults are judged like those of
+                /// page cache, and costs decide the balance.
                 Linux61 = 0, "linux-6.1", linux;
-                /// Linux 3.15 to 5.7: new anonymous pages are active and go back there at the first
-                /// reference; only page cache has refaults; what was scanned and rotated decides, and
-                /// cold page cache goes first.
+                /// Linux 3.15 to 5.7: new anonymous pages are active and return there at the first
+                /// reference; only page cache has refaults; scanned and rotated pages decide the
+                /// balance, and cold page cache goes first.
                 Linux54 = 1, "linux-5.4";
-                /// Before: no refaults, no preference for cold page cache.
+                /// Up to 3.14: no refaults, no preference for cold page cache.
                 Linux33 = 2, "linux-3.3";
-                /// Linux 6.12 (since 6.3): as 6.1, but references of mappings with advice random do not count.
+                /// Linux 6.12 (since 6.3): as 6.1, but references with advice random do not count.
                 Linux612 = 3, "linux-6.12";
             }
-            /// How global reclaim heeds soft limits (memory.soft_limit_in_bytes).
+            /// How global reclaim respects soft limits (memory.soft_limit_in_bytes).
             SoftLimit = "soft_limit" => soft_limit: SoftLimitPolicy = Tree {
-                /// Since Linux 2.6.31, cgroup version 1: trees of groups by excess, a reclaim stage of
-                /// their own before the regular one.
+                /// Since Linux 2.6.31, cgroup version 1: trees of groups by excess, with a reclaim
+                /// stage of their own before the regular one.
                 Tree = 1, "tree", linux;
-                /// The patch of January 2012: a group over its soft limit, or below one, is scanned at
-                /// priority 0 in the one regular walk.
+                /// The patch of January 2012: a group over its soft limit, or below one, is scanned
+                /// at priority 0 in the one regular walk.
                 Hierarchical = 2, "hierarchical";
-                /// The rework of 2013: only groups over their limit first, everybody only if that scanned
-                /// nothing.
+                /// The rework of 2013: first only groups over their limit; all groups only if the
+                /// first pass scanned nothing.
                 TwoPass = 3, "two-pass";
                 /// Pagetide's: the priority falls with the relative excess.
                 Graded = 4, "graded";
-                /// Soft limits are not heeded.
+                /// Soft limits have no effect.
                 Off = 0, "off";
             }
             /// Whether the group whose limit raised the pressure counts as over its soft limit.
@@ -240,55 +241,54 @@ tunables! {
             }
             /// How tasks that reclaim for themselves press groups over their soft limits.
             SoftLimitDirect = "soft_limit_direct" => soft_limit_direct: SoftLimitDirect = Full {
-                /// As kswapd does.
+                /// Like kswapd.
                 Full = 0, "full", linux;
                 /// Only two priorities harder than the others.
                 Bounded = 1, "bounded";
-                /// Not at all: only kswapd heeds soft limits.
+                /// Not at all: only kswapd respects soft limits.
                 Ignored = 2, "ignored";
             }
-            /// What a soft limit is on one node.
+            /// How a soft limit applies on one node.
             SoftLimitNode = "soft_limit_node" => soft_limit_node: SoftLimitNode = Global {
                 /// The whole limit against the group's whole size.
                 Global = 0, "global", linux;
-                /// Its share: soft limit x node's size / group's size, as the author of the patch
-                /// proposed.
+                /// Its share: soft limit x node's size / group's size, as the patch's author said.
                 Local = 1, "local";
             }
-            /// What memory.global_shrink_priority does.
+            /// The effect of memory.global_shrink_priority.
             ShrinkPriority = "shrink_priority" => shrink_priority: ShrinkPriorityPolicy = Guarded {
-                /// The patch of December 2019, but negative values are refused, and a descent that freed
-                /// nothing is repeated without it.
+                /// The patch of December 2019, but negative values are refused, and a descent that
+                /// freed nothing is repeated without it.
                 Guarded = 2, "guarded", linux;
                 /// The patch as it was posted.
                 Posted = 1, "posted";
-                /// Guarded, and a group's value is the least on its path to the root.
+                /// Guarded, and a group's value is the minimum on its path to the root.
                 Hierarchical = 3, "hierarchical";
-                /// Nothing.
+                /// No effect.
                 Off = 0, "off";
             }
             /// How a reclaimer walks the groups.
             GroupWalk = "group_walk" => group_walk: GroupWalkPolicy = Whole {
                 /// Linux 5.4 to 6.7: every reclaimer visits every group.
                 Whole = 0, "whole", linux;
-                /// Since 6.8: tasks that reclaim for themselves share a remembered position and stop when
-                /// they have enough; kswapd visits every group.
+                /// Since 6.8: tasks that reclaim for themselves share a remembered position and
+                /// stop when they have enough; kswapd visits every group.
                 Shared = 1, "shared";
             }
             /// What counts as a page fault.
             Faults = "faults" => faults: FaultPolicy = Linux61 {
-                /// Every attempt: a fault that reads a page drops its lock and is tried again.
+                /// Every attempt: a fault that reads a page drops its lock and is retried.
                 Linux61 = 0, "linux-6.1", linux;
-                /// Linux 6.12 (since 6.4): a fault, however often it is tried.
+                /// Linux 6.12 (since 6.4): each fault once, however often it is retried.
                 Linux612 = 1, "linux-6.12";
             }
-            /// Version of the cgroup interface, which decides a few things that reclaim does.
+            /// Version of the cgroup interface, which changes a few decisions of reclaim.
             Cgroup = "cgroup", implied => cgroup: CgroupVersion = V2 {
-                /// Reclaim for a group does not wait for pages under writeback. A slot of the swap area counts as
-                /// long as it is in use.
+                /// Reclaim for a group does not wait for writeback. A swap slot counts while in
+                /// use.
                 V2 = 1, "v2", linux;
-                /// It waits for them. A slot counts while its page is out of memory, and `memory.swap.max` limits
-                /// nothing.
+                /// It waits for them. A swap slot counts while its page is not in memory, and
+                /// `memory.swap.max` limits nothing.
                 V1 = 0, "v1", linux;
             }
         }
@@ -297,60 +297,61 @@ tunables! {
     // Compaction and huge pages.
     theme {
         sysctls {
-            /// Fragmentation index up to which a failure is taken for a lack of memory, which compaction
-            /// cannot help.
+            /// Fragmentation index up to which a failure means lack of memory: no compaction.
             ExtfragThreshold = "vm.extfrag_threshold", within(0, 1000), "1/1000", Linux("2.6.35")
                 => extfrag_threshold: u32 = 500;
             /// Whether compaction moves unevictable pages.
             CompactUnevictableAllowed = "vm.compact_unevictable_allowed", within(0, 1), "", Linux("4.2")
                 => compact_unevictable_allowed: bool = true, words "1";
-            /// How eagerly kcompactd compacts before anybody asks; 0 is never.
+            /// How eagerly kcompactd compacts without a request; 0 is never.
             CompactionProactiveness = "vm.compaction_proactiveness", within(0, 100), "", Linux("5.9")
                 => compaction_proactiveness: u32 = 20, special CompactionProactiveness;
-            /// Whether requests rather reclaim and compact than mix kinds in a pageblock.
+            /// Whether requests reclaim and compact rather than mix migrate types in a pageblock.
             DefragMode = "vm.defrag_mode", within(0, 1), "", Linux("6.15")
                 => defrag_mode: bool = false, special DefragMode, words "0";
         }
         state {}
         policies {
-            /// Who makes blocks of high order in the background.
+            /// Which daemon makes blocks of high order in the background.
             BackgroundCompaction = "background_compaction"
                 => background_compaction: BackgroundCompaction = KcompactdEarly {
-                /// kcompactd, woken before kswapd's nap, so that requests that keep coming cannot starve it
-                /// (since Linux 4.6).
+                /// kcompactd, woken before kswapd's nap, so that requests cannot starve it (since
+                /// 4.6).
                 KcompactdEarly = 3, "kcompactd-early", linux;
-                /// kcompactd, woken when kswapd goes to sleep for good: the patch of March 2016.
+                /// kcompactd, woken when kswapd goes to full sleep: the patch of March 2016.
                 Kcompactd = 2, "kcompactd";
-                /// kswapd, in the middle of its rounds, as up to Linux 4.5 (with kswapd linux-4.5, or linux-6.1 with its patch).
+                /// kswapd, in its rounds, as up to Linux 4.5 (with kswapd linux-4.5, or linux-6.1
+                /// with its patch).
                 Kswapd = 1, "kswapd";
-                /// Nobody.
+                /// None.
                 Off = 0, "off";
             }
-            /// How compaction is judged worth while, how it scans, and when an allocation resorts to it.
+            /// When compaction is worthwhile, how it scans, and when an allocation uses it.
             Compaction = "compaction" => compaction: CompactionPolicy = Linux61 {
                 /// Linux 6.1.
                 Linux61 = 0, "linux-6.1", linux;
-                /// Linux 4.5: asynchronous before every reclaim, synchronous after it, done only if the
-                /// low mark is met as well.
+                /// Linux 4.5: asynchronous before every reclaim, synchronous after it; successful
+                /// only if the low watermark is met as well.
                 Linux45 = 1, "linux-4.5";
             }
-            /// Whether a task that compacts for itself takes the block it has made before it is free.
+            /// Whether a compacting task captures the block it has made before the block is free.
             CompactionCapture = "compaction_capture" => compaction_capture: CompactionCapture = On {
-                /// It does (since Linux 5.1).
+                /// It captures the block (since Linux 5.1).
                 On = 0, "on", linux;
-                /// It competes for it with everybody.
+                /// It competes for the block with other tasks.
                 Off = 1, "off";
             }
             /// When anonymous memory gets huge pages (transparent_hugepage/enabled).
             Thp = "thp" => thp: Thp = Never {
-                /// Wherever it can.
+                /// Wherever possible.
                 Always = 0, "always", linux;
                 /// Where madvise asked for it (advice = huge).
                 Madvise = 1, "madvise", linux;
-                /// Nowhere. Linux has no default of its own; distributions choose always or madvise.
+                /// Nowhere. Linux has no default of its own; distributions choose always or
+                /// madvise.
                 Never = 2, "never", linux;
             }
-            /// What a fault does for a huge page that is not there (transparent_hugepage/defrag).
+            /// What a fault does if no huge page is free (transparent_hugepage/defrag).
             ThpDefrag = "thp_defrag" => thp_defrag: ThpDefrag = Madvise {
                 /// Reclaims and compacts, once.
                 Always = 0, "always", linux;
@@ -366,13 +367,13 @@ tunables! {
         }
     }
 
-    // khugepaged, and memory of the kernel's own.
+    // khugepaged, and kernel memory.
     theme {
         sysctls {
             /// Whether khugepaged reclaims and compacts.
             KhugepagedDefrag = "transparent_hugepage.khugepaged.defrag", sysfs(0, 1), "", Linux("2.6.38")
                 => khugepaged_defrag: bool = true, words "1";
-            /// How much khugepaged looks at in a round.
+            /// Pages that khugepaged scans in a round.
             KhugepagedPagesToScan = "transparent_hugepage.khugepaged.pages_to_scan", sysfs(1, UINT_MAX),
                 "pages", Linux("2.6.38") => khugepaged_pages_to_scan: u32 = 4096;
             /// Time between two rounds.
@@ -381,63 +382,62 @@ tunables! {
             /// How long khugepaged waits after it found no huge page.
             KhugepagedAllocSleepMillisecs = "transparent_hugepage.khugepaged.alloc_sleep_millisecs",
                 sysfs(0, UINT_MAX), "ms", Linux("2.6.38") => khugepaged_alloc_sleep_millisecs: u32 = 60000;
-            /// So many of the 512 pages may be missing for khugepaged to make a huge one.
+            /// Number of the 512 pages that may be missing when khugepaged makes a huge page.
             KhugepagedMaxPtesNone = "transparent_hugepage.khugepaged.max_ptes_none", sysfs(0, MAX_PTES),
                 "pages", Linux("2.6.38") => khugepaged_max_ptes_none: u32 = 511;
-            /// So many of them may be in swap.
+            /// Number of the 512 pages that may be in swap.
             KhugepagedMaxPtesSwap = "transparent_hugepage.khugepaged.max_ptes_swap", sysfs(0, MAX_PTES),
                 "pages", Linux("4.8") => khugepaged_max_ptes_swap: u32 = 64;
         }
         state {}
         policies {
-            /// Whether groups pay for kernel memory at all (boot option cgroup.memory=nokmem).
+            /// Whether groups pay for kernel memory (boot option cgroup.memory=nokmem).
             KmemAccounting = "kmem_accounting", boot, implied => kmem_accounting: KmemAccounting = On {
-                /// They do.
+                /// They pay.
                 On = 1, "on", linux;
-                /// They do not.
+                /// They do not pay.
                 Off = 0, "off", linux;
             }
-            /// What of a parent's protection its children have (mount option memory_recursiveprot).
+            /// What children get of a parent's protection (mount option memory_recursiveprot).
             MemoryProtection = "memory_protection", boot, implied => memory_protection: MemoryProtection = OwnOnly {
-                /// What they claim themselves.
+                /// The part that they claim themselves.
                 OwnOnly = 0, "own", linux;
-                /// What they claim, and a share of what nobody claims.
+                /// The part that they claim, and a share of the unclaimed rest.
                 Recursive = 1, "recursive", linux;
             }
-            /// Who pays for small objects of the kernel.
+            /// Which group pays for small kernel objects.
             SlabAccounting = "slab_accounting", boot => slab_accounting: SlabAccounting = PerObject {
-                /// Caches are shared, and every object has an owner: the series of 2020 (since Linux 5.9).
+                /// Caches are shared, every object has an owner: the series of 2020 (since Linux
+                /// 5.9).
                 PerObject = 3, "per-object", linux;
-                /// Each group has clones of the caches, whose pages it pays for whole, and which hold it
-                /// when it is gone, until their last object is (Linux 3.8 to 5.2).
+                /// Each group has clones of the caches and pays for their whole pages; the clones
+                /// keep a removed group alive until their last object is freed (Linux 3.8 to 5.2).
                 PerGroupCaches = 1, "per-group-caches";
-                /// The same, and its parent takes them over (5.3 to 5.8).
+                /// The same, but the parent takes over the clones of a removed group (5.3 to 5.8).
                 PerGroupCachesReparent = 2, "per-group-caches-reparent";
-                /// Nobody (before Linux 3.8).
+                /// None (before Linux 3.8).
                 Off = 0, "off";
             }
             /// Which slab of a cache is used next.
             Slub = "slub", boot => slub: SlubPolicy = Linux61 {
-                /// A CPU's own, its chain of partial slabs (limited by slabs), then the node's queue.
+                /// A CPU's own, its chain of partial slabs (limited by slabs), the node's queue.
                 Linux61 = 0, "linux-6.1", linux;
-                /// The chain is limited by the free objects that were counted when its slabs came (up to
-                /// Linux 5.15).
+                /// The chain is limited by free objects, counted when a slab is added (up to 5.15).
                 Linux55 = 1, "linux-5.5";
-                /// No chains; the fullest partial slab of the node, so that the others run empty
+                /// No chains; the node's fullest partial slab, so that others become empty
                 /// (Pagetide's).
                 Fullest = 2, "fullest";
-                /// No chains; the partial slab with the lowest slot, which is used again first, too
-                /// (Pagetide's).
+                /// No chains; the partial slab with the lowest slot, also for reuse (Pagetide's).
                 Lowest = 3, "lowest";
             }
             /// How an object remembers its owner.
             SlabOwners = "slab_owners", boot => slab_owners: SlabOwners = Pointers {
-                /// By a pointer of 8 bytes, in a vector of the slab's that is an object itself (Linux).
+                /// By a pointer of 8 bytes, in a vector per slab that is an object itself (Linux).
                 Pointers = 0, "pointers", linux;
-                /// By an id of 2 bytes, at the end of the slab where there is room (Pagetide's).
+                /// By an id of 2 bytes, at the end of the slab if there is space (Pagetide's).
                 Ids = 1, "ids";
             }
-            /// Owners for which a CPU has bytes in advance.
+            /// Number of owners for which a CPU has precharged bytes.
             ObjcgStock = "objcg_stock", boot => objcg_stock: ObjcgStock = One {
                 /// One, as Linux.
                 One = 1, "1", linux;
@@ -455,7 +455,7 @@ tunables! {
 }
 
 impl Thp {
-    /// Whether anything may get huge pages: khugepaged is there then (Linux `hugepage_flags_enabled`).
+    /// Whether khugepaged runs: some memory may get huge pages (Linux `hugepage_flags_enabled`).
     pub const fn is_on(self) -> bool {
         match self {
             Thp::Always | Thp::Madvise => true,
@@ -465,7 +465,7 @@ impl Thp {
 }
 
 impl ObjcgStock {
-    /// Owners for which a CPU has bytes in advance.
+    /// Number of owners for which a CPU has precharged bytes.
     pub const fn slots(self) -> u32 {
         self as u32
     }

@@ -1,19 +1,20 @@
-//! Control files: text written to a knob by its kernel name, checked as the kernel checks it.
+//! Control files: texts written to files with the kernel's names and the kernel's checks.
 //!
-//! Linux: the `vm_table` of kernel/sysctl.c and the handlers it names (mm/page_alloc.c, mm/page-writeback.c,
+//! Linux: the `vm_table` of kernel/sysctl.c and its handlers (mm/page_alloc.c, mm/page-writeback.c,
 //! mm/compaction.c, fs/drop_caches.c), `fault_around_bytes` (mm/memory.c, debugfs), `read_ahead_kb`
-//! (block/blk-sysfs.c, one for all disks here) and the files of transparent huge pages (mm/huge_memory.c,
-//! mm/khugepaged.c, sysfs). The three `vm.wmark_*_kbytes` are Satoru Moriya's patch of January 2011,
-//! `vm.extra_free_kbytes` is Rik van Riel's. All are declared in [`crate::config`]; the files of caches have
-//! a cache in their names (control/cache.rs). The kernel has no files for policies; [`Manager::choose`]
-//! chooses them.
+//! (block/blk-sysfs.c; one for all disks here) and the files of transparent huge pages
+//! (mm/huge_memory.c, mm/khugepaged.c, sysfs). The three `vm.wmark_*_kbytes` are Satoru Moriya's
+//! patch of January 2011, `vm.extra_free_kbytes` is Rik van Riel's. [`crate::config`] declares
+//! them. Files of caches have a cache in their names (control/cache.rs). The kernel has no files
+//! for policies; [`Manager::choose`] chooses them.
 //!
-//! A text is read once, into a [`ControlWrite`]. Files that are more than a plain field are in
-//! control/handlers.rs.
+//! A text is parsed once, into a [`ControlWrite`]. control/handlers.rs has the files that are more
+//! than a field.
 //!
-//! Differences from Linux, all of them stricter: control/parse.rs describes two in the reading of numbers;
-//! `vm.page-cluster` is at most 31, which later kernels check and 6.1 does not; `vm.lowmem_reserve_ratio`
-//! reports a bad number and changes nothing, where Linux keeps the numbers before it and reports success.
+//! Differences from Linux, all stricter: two in the parsing of numbers (control/parse.rs);
+//! `vm.page-cluster` is at most 31, which later kernels check and 6.1 does not;
+//! `vm.lowmem_reserve_ratio` reports a bad number and changes nothing, where Linux keeps the
+//! numbers before it and reports success.
 //!
 //! Invariant: a refused write changes nothing, and min <= low <= high holds after every write.
 
@@ -44,7 +45,6 @@ use alloc::vec::Vec;
 use cache::{is_of_cache, CacheWrite};
 use marks::MarksWrite;
 
-/// One change that a list of writes makes.
 #[derive(Clone, Copy, Debug)]
 enum Change {
     Write(Sysctl, Value),
@@ -52,7 +52,7 @@ enum Change {
     Cache(CacheId, CacheWrite),
 }
 
-/// Checks every write and gathers those to the three marks where the last of them stands.
+/// Checks every write. Writes to the three watermarks become one, in the place of the last.
 fn plan<O: Owners>(
     machine: &Manager<O>,
     writes: &[ControlWrite],
@@ -87,7 +87,7 @@ fn u64_of(value: i128) -> u64 {
     u64::try_from(value.max(0)).unwrap_or(u64::MAX)
 }
 
-/// Makes a write that moves the marks. Says whether `sysctl` does.
+/// Makes a write that affects the watermarks. Returns whether `sysctl` does.
 fn write_inputs(inputs: &mut WatermarkInputs, sysctl: Sysctl, value: i128) -> bool {
     match sysctl.special() {
         Some(Special::MinFreeKbytes) => inputs.write_min_free_kbytes(u64_of(value)),
@@ -99,14 +99,14 @@ fn write_inputs(inputs: &mut WatermarkInputs, sysctl: Sysctl, value: i128) -> bo
 }
 
 impl<O: Owners> Manager<O> {
-    /// Names of all control files but those of caches, in the order of the documentation.
+    /// Names of all control files except those of caches, in the order of the documentation.
     pub fn control_names() -> impl Iterator<Item = &'static str> {
         Sysctl::ALL.iter().map(|sysctl| sysctl.name())
     }
 
     /// Writes `text` to a control file, as `echo text >/proc/sys/...` does.
     ///
-    /// What it costs (freed pages) comes with the next [`Manager::take_work`].
+    /// The next [`Manager::take_work`] contains its cost (freed pages).
     ///
     /// ```
     /// # use pagetide_core::{config::Config, control::Errno, node::NodeSpec, process::Machine};
@@ -124,20 +124,20 @@ impl<O: Owners> Manager<O> {
     /// ```
     ///
     /// # Errors
-    /// The kernel's errno and a sentence. Nothing has changed then.
+    /// The kernel's errno and a message. Nothing has changed.
     pub fn write_control(&mut self, name: &str, text: &str) -> Result<Effects<'_>, ControlError> {
         self.write_controls(&[(name, text)])
     }
 
     /// Writes a list of control files in order, all of them or none.
     ///
-    /// The writes to `vm.wmark_min_kbytes`, `vm.wmark_low_kbytes` and `vm.wmark_high_kbytes` in
-    /// one list are one write of all three, made where the last of them stands. Only the result
-    /// must be in order, so marks can be moved past each other in any order of writing. A write
-    /// to `vm.min_free_kbytes` after them computes all three again, as it does on its own.
+    /// The writes to `vm.wmark_min_kbytes`, `vm.wmark_low_kbytes` and `vm.wmark_high_kbytes` in one
+    /// list are one write of all three, made in the place of the last. Only the result must be in
+    /// order, so the writes may come in any order. A later write to `vm.min_free_kbytes` recomputes
+    /// all three, as it does on its own.
     ///
     /// # Errors
-    /// The first write that is refused, or the three marks if they come out of order.
+    /// The first refused write, or the three watermarks if the result is out of order.
     pub fn write_controls<N, T>(&mut self, writes: &[(N, T)]) -> Result<Effects<'_>, ControlError>
     where
         N: AsRef<str>,
@@ -148,7 +148,7 @@ impl<O: Owners> Manager<O> {
         self.apply_writes(&writes?)
     }
 
-    /// Reads a text. That of a cache's file must name a cache that there is.
+    /// Parses a text. The name of a cache's file must contain an existing cache.
     fn read_write(&self, name: &str, text: &str) -> Result<ControlWrite, ControlError> {
         if is_of_cache(name) {
             self.find_cache_control(name)?;
@@ -159,8 +159,8 @@ impl<O: Owners> Manager<O> {
     /// Makes a list of writes in order, all of them or none, as [`Manager::write_controls`] does.
     ///
     /// # Errors
-    /// The first write that is refused: for a cache that there is not, by a policy, or the three marks if
-    /// they come out of order.
+    /// The first refused write (unknown cache, or refused by a policy), or the three watermarks if
+    /// the result is out of order.
     pub fn apply_writes(&mut self, writes: &[ControlWrite]) -> Result<Effects<'_>, ControlError> {
         let changes = plan(self, writes)?;
         self.check_marks(&changes)?;
@@ -177,8 +177,8 @@ impl<O: Owners> Manager<O> {
         Ok(self.hand_out())
     }
 
-    /// Only the marks depend on what was written before them: makes the writes that move them, on
-    /// copies.
+    /// Makes the writes that affect the watermarks on copies: these checks depend on earlier
+    /// writes.
     fn check_marks(&self, changes: &[Change]) -> Result<(), ControlError> {
         if !changes.iter().any(|change| matches!(change, Change::Marks(_))) {
             return Ok(());
@@ -208,10 +208,10 @@ impl<O: Owners> Manager<O> {
         Ok(())
     }
 
-    /// Reads a control file: its text as read(2) would return it, with the newline.
+    /// Reads a control file: its text as read(2) returns it, with the newline.
     ///
     /// # Errors
-    /// ENOENT if there is none of this name, EACCES if it can only be written.
+    /// ENOENT for an unknown name, EACCES for a write-only file.
     pub fn read_control(&self, name: &str) -> Result<String, ControlError> {
         if is_of_cache(name) {
             return self.read_cache_control(name);

@@ -1,21 +1,20 @@
 //! The context of a step: its task, CPU, node and time.
 //!
-//! Linux: `current`, `smp_processor_id()`, `numa_node_id()`, `jiffies`. Here these are arguments of
-//! every step.
+//! Linux: `current`, `smp_processor_id()`, `numa_node_id()`, `jiffies`; here arguments of a step.
 
 use crate::units::{Asker, Cpu, MemcgId, Nanos, NodeId};
 
-/// Who asks.
+/// Who runs a step, where and when.
 #[derive(Clone, Copy, Debug)]
 pub struct Ctx {
     /// The CPU that the step runs on.
     pub cpu: Cpu,
-    /// The node that memory is to come from.
+    /// The preferred node for memory.
     pub node: NodeId,
-    /// The time.
+    /// The time of the step.
     pub now: Nanos,
-    /// Who asks; [`Asker::NONE`] for a daemon.
+    /// The requester; [`Asker::NONE`] for a daemon.
     pub asker: Asker,
-    /// The group that pays.
+    /// The group that is charged.
     pub memcg: MemcgId,
 }

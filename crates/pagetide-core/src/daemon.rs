@@ -1,36 +1,36 @@
-//! The daemons: work that no task asks for, and the one function that steps them.
+//! The daemons: background work that no task requests.
 //!
-//! Linux: the kernel threads kswapd, kcompactd, khugepaged, the writeback thread and a workqueue's. A
-//! world runs them as it runs tasks: it steps a daemon that is awake until the daemon rests ([`Rest`]),
-//! and again when the rest is over or an effect has woken the daemon ([`Token::Daemon`]). Two of them
-//! work on files and huge pages, which the owners of pages know; the owners do that work
+//! Linux: the kernel threads kswapd, kcompactd, khugepaged, the writeback thread and a worker. A
+//! world runs them like tasks: it steps a daemon until the daemon rests ([`Rest`]), and again when
+//! the rest is over or an effect has woken the daemon ([`Token::Daemon`]). The flusher and
+//! khugepaged work on files and mappings, which only the owners know; the owners do that work
 //! ([`Owners::daemon_step`]).
 //!
-//! Invariant: a daemon that rests is woken by the token of its own, one that sleeps in the middle of its work
-//! by the token of that sleep.
+//! Invariant: the daemon's own token wakes a daemon that rests; a daemon that sleeps in the middle
+//! of its work is woken by the token of that sleep.
 
 mod step;
 
 use crate::effect::Throttle;
 use crate::units::{Nanos, NodeId};
 
-/// A daemon.
+/// A daemon of the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Daemon {
-    /// Keeps a node between its marks.
+    /// Keeps a node between its watermarks.
     Kswapd(NodeId),
-    /// Writes dirty pages of the owners' own stores.
+    /// Writes dirty pages to the owners' stores.
     Flusher,
-    /// Makes blocks of high order on a node.
+    /// Compacts a node in the background.
     Kcompactd(NodeId),
-    /// Makes the owners' pages huge.
+    /// Collapses the owners' pages into huge pages.
     Khugepaged,
-    /// Does what was put off.
+    /// Does deferred work.
     Kworker,
 }
 
 impl Daemon {
-    /// Its place in [`Daemon::all`] of so many nodes.
+    /// Index of this daemon in [`Daemon::all`] for `nr_nodes` nodes.
     pub fn idx(self, nr_nodes: usize) -> usize {
         match self {
             Daemon::Kswapd(node) => node.idx(),
@@ -41,7 +41,7 @@ impl Daemon {
         }
     }
 
-    /// The daemon at a place in [`Daemon::all`] of so many nodes.
+    /// The daemon at an index of [`Daemon::all`] for `nr_nodes` nodes.
     pub fn at(at: usize, nr_nodes: usize) -> Daemon {
         match at {
             at if at < nr_nodes => Daemon::Kswapd(NodeId(at as u8)),
@@ -52,16 +52,16 @@ impl Daemon {
         }
     }
 
-    /// All daemons of a machine with so many nodes, in one order for ever.
+    /// All daemons of a machine with `nr_nodes` nodes, always in the same order.
     pub fn all(nr_nodes: usize) -> impl Iterator<Item = Daemon> {
         (0..2 * nr_nodes + 3).map(move |at| Daemon::at(at, nr_nodes))
     }
 }
 
-/// A daemon has nothing to do: step it again when it is woken, or after so long.
+/// A daemon has nothing to do: step it again when it is woken, or after `timeout`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rest {
-    /// The longest rest; [`Nanos::MAX`]: until it is woken.
+    /// Length of the rest; [`Nanos::MAX`]: until the daemon is woken.
     pub timeout: Nanos,
 }
 
@@ -69,7 +69,7 @@ impl Rest {
     /// A rest that only a wake-up ends.
     pub const UNTIL_WOKEN: Rest = Rest { timeout: Nanos::MAX };
 
-    /// A rest of so long, unless it is woken before.
+    /// A rest of `timeout`, unless the daemon is woken earlier.
     pub const fn of(timeout: Nanos) -> Rest {
         Rest { timeout }
     }
@@ -80,5 +80,5 @@ impl Rest {
     }
 }
 
-/// The queue that a sleeper is counted in, if it is one whose sleepers are.
+/// The throttle queue whose sleeper count includes this sleeper, if any.
 pub(crate) type CountedIn = Option<(NodeId, Throttle)>;

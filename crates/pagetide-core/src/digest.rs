@@ -1,11 +1,11 @@
 //! A running hash of state, for determinism tests.
 //!
-//! Linux has no such thing. Every value is mixed in as a `u64`, so the result depends neither on the
-//! width of `usize` nor on byte order. The mix is FNV-1a's multiply with a rotation in front, a whole
-//! word at a time; it is no protection against deliberate collisions.
+//! Linux has no such thing. Every value is mixed in as a `u64`, so the result depends neither on
+//! the width of `usize` nor on byte order. The mix is FNV-1a's multiply after a rotation, one word
+//! at a time; it does not resist deliberate collisions.
 //!
-//! Invariant: the same values in the same order give the same digest, in any version of this
-//! crate that does not say otherwise in its change log.
+//! Invariant: the same values in the same order give the same digest, in every version of this
+//! crate unless its change log says otherwise.
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
@@ -14,7 +14,7 @@ use alloc::vec::Vec;
 use core::ops::Range;
 pub use pagetide_derive::State;
 
-/// Collects values; [`Digest::finish`] gives their hash.
+/// Collects values; [`Digest::finish`] returns their hash.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Digest {
     state: u64,
@@ -30,7 +30,7 @@ impl Digest {
     const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
     const PRIME: u64 = 0x0000_0100_0000_01b3;
 
-    /// Nothing mixed in yet.
+    /// An empty digest.
     pub const fn new() -> Digest {
         Digest { state: Self::OFFSET }
     }
@@ -71,12 +71,12 @@ impl Digest {
     }
 }
 
-/// State: what can change what the machine does next, or what it reports.
+/// State: every value that can change the machine's next decisions or its reports.
 ///
-/// `#[derive(State)]` writes this for a type whose fields are state; one that is not says so with
-/// `#[state(skip)]` (crate `pagetide-derive`).
+/// `#[derive(State)]` implements this for a type whose fields are state; `#[state(skip)]` excludes
+/// a field (crate `pagetide-derive`).
 pub trait State {
-    /// Mixes all of it in.
+    /// Mixes in the whole value.
     fn digest(&self, digest: &mut Digest);
 }
 
@@ -167,7 +167,7 @@ impl<K: State, V: State> State for BTreeMap<K, V> {
     }
 }
 
-/// Mixes in a table that is mostly empty: its length, and the entries that are not the default.
+/// Mixes in a table that is mostly empty: its length, and the entries that differ from the default.
 pub fn sparse<T: State + Default + PartialEq>(table: &[T], digest: &mut Digest) {
     digest.write_u64(table.len() as u64);
     let empty = T::default();
@@ -203,7 +203,7 @@ mod tests {
         digest.finish()
     }
 
-    /// One of each shape that the derive reads.
+    /// One type of each shape that the derive supports.
     #[derive(State)]
     struct Shapes {
         number: u32,

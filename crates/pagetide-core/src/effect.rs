@@ -1,11 +1,11 @@
-//! The effects that a world carries out for the core: I/O, copies, wake-ups, kills.
+//! Effects: what the world must do for the core, such as I/O, copies, wake-ups and kills.
 //!
 //! The core never performs them. Every function that may produce effects returns [`Effects`], which
-//! borrows the machine: the machine accepts no other call until they are drained. Undrained effects
-//! that are dropped are lost, and the next function that returns effects panics. The drop itself does
-//! not panic, because it may be a part of unwinding.
+//! borrows the machine, so the machine accepts no other call until they are drained. Dropping
+//! undrained effects loses them, and the next function that returns effects panics. The drop itself
+//! does not panic, because it may be part of unwinding.
 //!
-//! A call or a daemon that sleeps waits for a [`Token`]; [`Effect::Wake`] of that token ends the sleep.
+//! A sleeping call or daemon waits for a [`Token`]; [`Effect::Wake`] of that token ends the sleep.
 //!
 //! Invariant: between two calls no effect is waiting.
 
@@ -19,7 +19,7 @@ use alloc::vec::Vec;
 /// [`Manager::io_done`](crate::process::Machine::io_done).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Io {
-    /// Read `nr` pages of a file from page `index` on. They are locked in the page cache.
+    /// Read `nr` pages of a file from page `index`. The pages are locked in the page cache.
     ReadFile {
         /// The file.
         file: FileId,
@@ -28,7 +28,7 @@ pub enum Io {
         /// Number of pages.
         nr: u32,
     },
-    /// Write `nr` pages of a file from page `index` on. They are under writeback.
+    /// Write `nr` pages of a file from page `index`. The pages are under writeback.
     WriteFile {
         /// The file.
         file: FileId,
@@ -39,81 +39,83 @@ pub enum Io {
     },
     /// Read the page of `slot` into frame `pfn`.
     SwapIn {
-        /// Where it is.
+        /// The slot to read.
         slot: SwapSlot,
-        /// Where it goes.
+        /// The frame to fill.
         pfn: Pfn,
     },
     /// Write frame `pfn` to `slot`.
     SwapOut {
-        /// Where it goes.
+        /// The slot to write.
         slot: SwapSlot,
-        /// Where it is.
+        /// The frame with the data.
         pfn: Pfn,
     },
 }
 
-/// Something the world must do.
+/// An action that the world must carry out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// Start this I/O.
     Submit(Io),
-    /// Copy the bytes of one frame to another, then say how it went with
-    /// [`Manager::copy_done`](crate::process::Machine::copy_done). Nobody can reach `from` meanwhile.
+    /// Copy the bytes of one frame to another, then report the result with
+    /// [`Manager::copy_done`](crate::process::Machine::copy_done). Until then no task can access
+    /// `from`.
     CopyPage {
-        /// Where the page is.
+        /// The source frame.
         from: Pfn,
-        /// Where it goes.
+        /// The destination frame.
         to: Pfn,
     },
-    /// Fill 2^`order` frames with zeroes, at once. An effect for contents, as the three below: it is carried out
-    /// in its turn, before the machine is called again, and cannot fail. A world that has said that it has no
-    /// bytes is not asked ([`Manager::without_bytes`](crate::process::Machine::without_bytes)).
+    /// Fill 2^`order` frames with zeroes. This and the next three effects change contents only: the
+    /// world carries them out at once, in order, before it calls the machine again, and they cannot
+    /// fail. A world without bytes does not get them
+    /// ([`Manager::without_bytes`](crate::process::Machine::without_bytes)).
     Zero {
         /// The first frame.
         frame: Pfn,
-        /// So many, as a power of two.
+        /// log2 of the number of frames.
         order: u8,
     },
-    /// Copy a small page into its part of a huge page, at once: `from` may be free already.
+    /// Copy a small page into its part of a huge page, at once: `from` may already be free.
     CollapsePage {
-        /// Where the page was.
+        /// Old frame of the page.
         from: Pfn,
-        /// Where it is now.
+        /// New frame of the page.
         to: Pfn,
     },
-    /// A read() has come to this piece of its bytes: copy it to the caller, at once.
+    /// Copy this part of a read() from the frame to the caller, at once.
     ReadOut {
-        /// The frame that holds it.
+        /// The frame with the data.
         frame: Pfn,
-        /// Where in the frame it begins, in bytes.
+        /// Start of the data in the frame, in bytes.
         offset: u32,
         /// Bytes.
         len: u32,
     },
-    /// A write() has come to this piece of its bytes: copy it from the caller, at once.
+    /// Copy this part of a write() from the caller to the frame, at once.
     WriteIn {
-        /// The frame that gets it.
+        /// The frame that receives the data.
         frame: Pfn,
-        /// Where in the frame it begins, in bytes.
+        /// Start of the data in the frame, in bytes.
         offset: u32,
         /// Bytes.
         len: u32,
     },
-    /// Wake everybody who sleeps on this.
+    /// Wake everything that sleeps on this token.
     Wake(Token),
-    /// An object that RCU frees has been given up: free it, with
-    /// [`Manager::kmem_cache_free`](crate::process::Machine::kmem_cache_free), once no CPU can be looking at it
-    /// (Linux `call_rcu`). Asked only of a world that wants it
-    /// ([`Manager::free_late`](crate::process::Machine::free_late)).
+    /// Free an object that RCU frees, with
+    /// [`Manager::kmem_cache_free`](crate::process::Machine::kmem_cache_free), as soon as no CPU
+    /// can still read it (Linux `call_rcu`). Requested only if the world asked for it
+    /// ([`Machine::free_late`](crate::process::Machine::free_late)).
     FreeLate {
-        /// The object; it stays allocated, and charged, until then.
+        /// The object; it stays allocated and charged until then.
         object: Object,
-        /// The CPU that put it off.
+        /// The CPU that deferred the free.
         cpu: Cpu,
     },
-    /// A worker of the CPU that steps has something short to do: it runs at once, and then the CPU chooses anew who
-    /// runs (Linux `schedule_work`). For worlds that simulate a scheduler.
+    /// A worker of the stepping CPU has short work: it runs at once, then the scheduler picks a
+    /// task again (Linux `schedule_work`). For worlds that simulate a scheduler.
     ScheduleWork,
     /// Memory ran out: kill the owner of this address space, cancel its call, then call
     /// [`Machine::exit_mm`](crate::process::Machine::exit_mm).
@@ -121,7 +123,7 @@ pub enum Effect {
 }
 
 impl Effect {
-    /// Whether it is about bytes alone, so that a world without bytes has nothing to do.
+    /// Whether the effect concerns bytes only, so that a world without bytes can ignore it.
     #[inline]
     pub const fn is_of_contents(&self) -> bool {
         matches!(
@@ -139,46 +141,46 @@ impl Effect {
 pub enum Throttle {
     /// Too many pages under writeback: up to 100 ms, ended by writes that complete.
     Writeback,
-    /// Too many pages isolated: up to 20 ms.
+    /// Too many isolated pages: up to 20 ms.
     Isolated,
     /// Reclaim made no progress: up to one tick.
     NoProgress,
     /// The node is congested: up to one tick.
     Congested,
-    /// Reserves below half: until kswapd lifts it (Linux `pfmemalloc_wait`).
+    /// Reserves below half: until kswapd has refilled them (Linux `pfmemalloc_wait`).
     Reserves,
     /// Linux 2.6.37's `congestion_wait`: up to 100 ms, ended when a disk stops being congested.
     CongestionWait,
-    /// The writeback thread has as many requests in flight as the queue takes.
+    /// The writeback thread has filled the disk's request queue.
     Requests,
     /// A dirtier waits for writeback (`balance_dirty_pages`).
     Dirty,
-    /// A task of a group above `memory.high` pays for it, up to 2 s.
+    /// The task's group is above `memory.high`: up to 2 s.
     MemoryHigh,
 }
 
-/// What somebody sleeps on, and is woken by.
+/// The event that a sleeper waits for; a wake-up names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Token {
-    /// A page: its I/O, or its way to another frame, ends.
+    /// A page: until its I/O or its migration ends.
     Page(Pfn),
     /// The queue of a node for a reason.
     Throttled(NodeId, Throttle),
-    /// A daemon that rests ([`Rest`](crate::daemon::Rest)). Its state knows already why it is woken.
+    /// A daemon that rests ([`Rest`](crate::daemon::Rest)). Its own state has the reason.
     Daemon(Daemon),
 }
 
 /// The sleep of a call or a daemon in the middle of its work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sleep {
-    /// Until [`Effect::Wake`] of this token,
+    /// The sleep ends with [`Effect::Wake`] of this token,
     pub token: Token,
-    /// or so many nanoseconds; [`Nanos::MAX`]: for as long as it takes.
+    /// or after this time; [`Nanos::MAX`]: no timeout.
     pub timeout: Nanos,
 }
 
 impl Sleep {
-    /// Until a page is there.
+    /// Until the page's I/O or migration ends.
     pub const fn on_page(pfn: Pfn) -> Sleep {
         Sleep { token: Token::Page(pfn), timeout: Nanos::MAX }
     }
@@ -192,22 +194,21 @@ impl Sleep {
 /// Result of one bounded step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step<T> {
-    /// More to do: call again.
+    /// More to do: step again.
     Continue,
-    /// Call again after this.
+    /// Step again after this sleep.
     Wait(Sleep),
     /// Finished.
     Done(T),
 }
 
-/// Effects that the present call has asked for so far.
+/// Effects that the current call has requested so far.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct EffectQueue {
     queue: Vec<Effect>,
     /// Effects of earlier calls that were dropped undrained.
     nr_dropped: usize,
-    /// The world has said that it has no bytes, and is not asked to move any
-    /// ([`Manager::without_bytes`](crate::process::Machine::without_bytes)).
+    /// The world has no bytes ([`Manager::without_bytes`](crate::process::Machine::without_bytes)).
     without_bytes: bool,
 }
 
@@ -221,7 +222,7 @@ impl EffectQueue {
         self.queue.push(effect);
     }
 
-    /// As [`Self::push`], of an effect for which [`Effect::is_of_contents`] holds.
+    /// [`Self::push`] for an effect with [`Effect::is_of_contents`].
     #[inline]
     pub fn push_of_contents(&mut self, effect: Effect) {
         debug_assert!(effect.is_of_contents(), "{effect:?}");
@@ -230,12 +231,12 @@ impl EffectQueue {
         }
     }
 
-    /// Effects of contents are no longer for anybody.
+    /// Drops effects on contents from now on.
     pub fn forgo_contents(&mut self) {
         self.without_bytes = true;
     }
 
-    /// Forgets the newest: a planted defect ([`crate::planted`]).
+    /// Drops the newest effect: a planted defect ([`crate::planted`]).
     pub fn pop(&mut self) {
         self.queue.pop();
     }
@@ -244,15 +245,15 @@ impl EffectQueue {
         self.queue.iter()
     }
 
-    /// How many the world has not been given, or has not carried out.
+    /// Number of effects that the world has not carried out.
     pub fn nr_owed(&self) -> usize {
         self.queue.len() + self.nr_dropped
     }
 
-    /// Gives the world what the call has asked for.
+    /// Returns the effects of the call to the world.
     ///
     /// # Panics
-    /// If effects of an earlier call were dropped undrained: what they were to bring about is lost.
+    /// If effects of an earlier call were dropped undrained.
     #[inline]
     pub fn hand_out(&mut self) -> Effects<'_> {
         let lost = self.nr_dropped;
@@ -261,8 +262,8 @@ impl EffectQueue {
     }
 }
 
-/// The effects of one call, in order. Must be drained before the machine can be used again.
-#[must_use = "effects are things the world has to do"]
+/// The effects of one call, in order. Drain them before the next call of the machine.
+#[must_use = "the world must carry out these effects"]
 #[derive(Debug)]
 pub struct Effects<'m> {
     effects: &'m mut EffectQueue,
@@ -273,7 +274,7 @@ impl Effects<'_> {
     /// Moves all effects to the end of `buffer`.
     #[inline]
     pub fn drain_into(mut self, buffer: &mut Vec<Effect>) {
-        // Most steps ask for nothing.
+        // Most steps have no effects.
         if self.is_empty() {
             return;
         }
@@ -281,12 +282,12 @@ impl Effects<'_> {
         self.at = self.effects.queue.len();
     }
 
-    /// Forgets all effects. For tests and benches in which no world exists.
+    /// Drops all effects. For tests and benches without a world.
     pub fn discard(mut self) {
         self.at = self.effects.queue.len();
     }
 
-    /// Whether there are none left.
+    /// Whether all effects were taken.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.at == self.effects.queue.len()

@@ -1,16 +1,17 @@
-//! The differences of other kernels from Linux 6.1: one field for each place in today's code that asks.
+//! The differences of other kernels from Linux 6.1, one field for each decision that differs.
 //!
-//! Linux has no such thing. A policy ([`crate::config`]) names a kernel; an era lists the differences
-//! of that kernel. Today's files ask the era, never the policy. An algorithm that differs as a whole is
-//! a function in a file of its own: `reclaim/{kswapd_2_6_37,kswapd_4_5,write_2_6_37,old_balance}.rs`,
-//! `slowpath/old.rs`, `compaction/compaction_4_5.rs`.
+//! Linux has no such table. A policy ([`crate::config`]) names a kernel; the era lists how that
+//! kernel differs. Code of the core reads the era, never the policy. An algorithm that differs as a
+//! whole is a function in its own file:
+//! `reclaim/{kswapd_2_6_37,kswapd_4_5,write_2_6_37,old_balance}.rs`, `slowpath/old.rs`,
+//! `compaction/compaction_4_5.rs`.
 //!
-//! Every field names a behaviour that Linux 6.1 does *not* have: for Linux 6.1 each is false, or the
-//! first of its variants. "4.5" and the like stand for the kernel that the policy describes; where the
-//! release of the change is known, it is named.
+//! Every field names a behaviour that Linux 6.1 does *not* have: for Linux 6.1 each is false, or
+//! the first variant. In parentheses: the kernel of the policy, such as "4.5", or the release of
+//! the change where it is known.
 //!
-//! Invariant: a machine's era is [`Era::of`] its configuration. It is computed when the machine is made
-//! and when a policy is set; the audit compares.
+//! Invariant: a machine's era is [`Era::of`] its configuration. It is computed when the machine is
+//! made and when a policy changes; the audit compares the two.
 
 use crate::config::{
     BackgroundCompaction, CgroupVersion, CompactionCapture, CompactionPolicy, Config,
@@ -18,135 +19,134 @@ use crate::config::{
     ShrinkPriorityPolicy,
 };
 
-/// When a task that reclaims with little success sleeps until a disk has less to do.
+/// When a task whose reclaim makes little progress sleeps until a disk has less to write.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) enum CongestionNap {
-    /// Never. It sleeps for a tick where the same pages come round again (Linux 6.1).
+    /// Never. The task sleeps for a tick if it meets the same pages again (Linux 6.1).
     #[default]
     Never,
-    /// If a disk is congested and the lists have shown it (`wait_iff_congested`, 2.6.37).
+    /// If a disk is congested and the scanned pages have shown it (`wait_iff_congested`, 2.6.37).
     IfCongested,
     /// Always (`congestion_wait`, up to 2.6.35).
     Always,
 }
 
-/// The answers. [`Era::default`] is Linux 6.1.
+/// The differences. [`Era::default`] is Linux 6.1.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Era {
     // ---- kswapd ----
-    /// kswapd balances zone after zone, each up to its own mark (4.5). Linux 6.1 (since 4.8): the
-    /// node, with one goal.
+    /// kswapd balances zone by zone (4.5). Linux 6.1 (since 4.8): the whole node, with one goal.
     pub kswapd_by_zone: bool,
-    /// A node is balanced when each of its zones is (2.6.37). Linux 6.1: when one is.
+    /// A node is balanced when all its zones are (2.6.37). Linux 6.1: when one zone is.
     pub kswapd_wants_every_zone: bool,
-    /// A round of kswapd has no goal, and the descent starts again after 32 freed pages (2.6.37).
-    /// Linux 6.1: the goal is the sum of the high marks, and the descent goes on.
+    /// A round of kswapd has no goal, and its descent restarts after 32 freed pages (2.6.37). Linux
+    /// 6.1: the goal is the sum of the high watermarks, and the descent continues.
     pub kswapd_restarts: bool,
     /// kswapd compacts at the end of its rounds (up to 4.5). Linux 6.1: kcompactd does.
     pub kswapd_compacts: bool,
-    /// There is no kcompactd (up to 4.5). Linux 6.1: one a node.
+    /// There is no kcompactd (up to 4.5). Linux 6.1: one per node.
     pub no_kcompactd: bool,
-    /// kcompactd is woken when kswapd goes to sleep for good (the patch of March 2016). Linux 6.1
-    /// (since 4.6): before kswapd's nap.
+    /// kcompactd is woken when kswapd goes to full sleep (the patch of March 2016). Linux 6.1
+    /// (since 4.6): before kswapd's short nap.
     pub kcompactd_after_nap: bool,
-    /// A request that cannot compact for itself, on a balanced node, wakes nobody (2.6.37, 4.5). Linux
-    /// 6.1: it wakes kcompactd.
+    /// A request that cannot compact for itself wakes no daemon if the node is balanced (2.6.37,
+    /// 4.5). Linux 6.1: it wakes kcompactd.
     pub wakers_spare_kcompactd: bool,
 
     // ---- reclaim ----
-    /// kswapd writes any dirty file page it meets, and passes over pages under writeback (2.6.37).
-    /// Linux 6.1 (since 3.2): it writes only pages met twice, on a node whose tail is all dirty.
+    /// kswapd writes any dirty file page and skips pages under writeback (2.6.37). Linux 6.1 (since
+    /// 3.2): it writes only pages met twice, on a node where the tail of the lists is all dirty.
     pub kswapd_writes_files: bool,
-    /// The same of a task that reclaims for itself (2.6.37, 2.6.35). Linux 6.1 (since 3.2): it writes no
-    /// file page.
+    /// A task in direct reclaim does the same (2.6.37, 2.6.35). Linux 6.1 (since 3.2): it never
+    /// does.
     pub tasks_write_files: bool,
-    /// Sleep of a task whose reclaim frees little.
+    /// When a task sleeps because its reclaim frees little.
     pub congestion_nap: CongestionNap,
-    /// Pages just freed stay on per-CPU lists while their reclaimer finds none (up to 2.6.35). Linux
-    /// 6.1: the lists are drained.
+    /// Freed pages stay on per-CPU lists when the reclaimer then finds no block (up to 2.6.35).
+    /// Linux 6.1: the lists are drained.
     pub leaves_cpu_lists: bool,
-    /// A task that must go on reclaims again before it looks at the free lists (up to 4.6). Linux 6.1:
-    /// it looks first.
+    /// A task that must continue reclaims before it checks the free lists (up to 4.6). Linux 6.1:
+    /// after.
     pub reclaims_again_at_once: bool,
-    /// Tasks share their walk over the groups and leave it when they have enough (since 6.8). Linux
-    /// 6.1: each visits every group.
+    /// Tasks share a walk over the groups and leave it when they have enough (since 6.8). Linux
+    /// 6.1: each task visits every group.
     pub shares_walks: bool,
-    /// Reclaim for a group waits for the write of a page that it meets twice: nothing else slows the
-    /// group's writers down (cgroup version 1; Linux `writeback_throttling_sane`). Version 2 slows them.
+    /// Reclaim for a group waits for the write of a page that it meets twice, because nothing else
+    /// slows down the group's writers (cgroup version 1; Linux `writeback_throttling_sane`).
+    /// Version 2 throttles the writers.
     pub group_reclaim_awaits_writes: bool,
-    /// A group pays for a swap slot only while the slot's page is out of memory, for memory and swap have one counter
-    /// (cgroup version 1; Linux `do_memsw_account`). Version 2: as long as the slot is in use.
+    /// A group pays for a swap slot only while its page is not in memory: memory and swap share a
+    /// counter (cgroup version 1; Linux `do_memsw_account`). Version 2: while the slot is in use.
     pub counts_memory_and_swap: bool,
-    /// The soft-limit stage goes zone by zone (2.6.37). Linux 6.1: once a node.
+    /// The soft-limit stage works zone by zone (2.6.37). Linux 6.1: once per node.
     pub soft_limits_by_zone: bool,
-    /// A group's shrink priority is heeded before its protection is computed (the posted patch of
-    /// 2019). Linux 6.1 has no shrink priority; all other forms compute the protection first.
+    /// A group's shrink priority applies before its protection is computed (the patch posted in
+    /// 2019). Linux 6.1 has no shrink priority; all other variants compute the protection first.
     pub gates_before_protection: bool,
 
     // ---- ageing ----
-    /// Anonymous pages that are new, back from swap, or referenced once count as in use (up to 5.8).
-    /// Linux 6.1: they begin inactive, and the second reference activates.
+    /// New and swapped-in anonymous pages start active, and one reference activates (up to 5.8).
+    /// Linux 6.1: they start inactive, and the second reference activates.
     pub activates_new_anon: bool,
-    /// Whether active lists are challenged is asked of each group's own lists (5.4). Linux 6.1: once a
-    /// pass, of the lists of the group that reclaim is about.
+    /// Whether to deactivate active pages is decided from each group's own lists (5.4). Linux 6.1:
+    /// once per pass, from the lists of the target group.
     pub ages_by_own_lists: bool,
-    /// Page cache and anonymous memory share pressure by what was found in use (up to 5.7). Linux 6.1:
-    /// by what reclaiming them has cost.
+    /// Page cache and anonymous memory share pressure by the rate of rotated pages (up to 5.7).
+    /// Linux 6.1: by the cost of reclaim.
     pub balances_by_rotation: bool,
     /// Evicted anonymous pages leave no shadow (up to 5.8). Linux 6.1: they do.
     pub forgets_anon: bool,
     /// Evicted pages of files leave no shadow (up to 3.14). Linux 6.1: they do.
     pub forgets_files: bool,
-    /// References of mappings with advice random do not count (since 6.3). Linux 6.1: only those of mappings
-    /// with advice sequential do not.
+    /// References through mappings with advice random do not count (since 6.3). Linux 6.1: only
+    /// those with advice sequential do not count.
     pub forgets_random: bool,
-    /// A fault that has dropped the lock and is tried again counts once (since 6.4). Linux 6.1: each attempt.
+    /// A fault that drops the lock and retries counts once (since 6.4). Linux 6.1: each attempt.
     pub counts_faults_once: bool,
 
     // ---- blocks of high order ----
-    /// A light compaction precedes every reclaim (4.5). Linux 6.1: for costly orders and for the
-    /// kernel's own blocks, once.
+    /// A light compaction precedes every reclaim (4.5). Linux 6.1: once, and only for costly orders
+    /// and for blocks that are not movable.
     pub compacts_before_every_reclaim: bool,
-    /// An allocation whose reclaim has freed something starts over; one more compaction ends it (4.5).
-    /// Linux 6.1: compaction follows reclaim, at rising priorities.
+    /// After a reclaim that freed pages the allocation starts over; one more compaction ends it
+    /// (4.5). Linux 6.1: compaction follows reclaim, at rising priorities.
     pub starts_over_after_reclaim: bool,
-    /// A fault asks for a huge page once, and leaves kswapd asleep (4.5). Linux 6.1: first near by, and
-    /// `thp_defrag` says who is woken.
+    /// A fault tries once for a huge page and does not wake kswapd (4.5). Linux 6.1: it tries the
+    /// local node first, and `thp_defrag` decides which daemons are woken.
     pub asks_once_for_huge: bool,
-    /// Reclaim for a block ends when it has freed what compaction needs (up to 5.3). Linux 6.1: when a
-    /// zone has it.
+    /// Reclaim for a block ends when it has freed the pages that compaction needs (up to 5.3).
+    /// Linux 6.1: when a zone has them.
     pub reclaims_to_gap: bool,
-    /// Whether compaction is worth while, and whether it has succeeded, is judged by the low mark, for
-    /// each order alike (4.5). Linux 6.1: by the request's mark, and by what the run says.
+    /// The low watermark decides whether compaction is worthwhile and whether it has succeeded, for
+    /// all orders alike (4.5). Linux 6.1: the request's watermark and the result of the run decide.
     pub compacts_to_low_mark: bool,
-    /// The scanners go frame by frame, heed skip bits of whole blocks, and begin at the zone's ends (4.5).
-    /// Linux 6.1 (since 5.1): they search the free lists for a place, take strides, mark blocks early.
+    /// The scanners go frame by frame, obey skip bits of whole blocks, and start at the zone's ends
+    /// (4.5). Linux 6.1 (since 5.1): they search the free lists, stride and set skip bits early.
     pub scans_linearly: bool,
-    /// A run may end in the middle of a pageblock (4.5). Linux 6.1: the block is finished.
+    /// A run may end in the middle of a pageblock (4.5). Linux 6.1: it finishes the block.
     pub leaves_blocks_unfinished: bool,
-    /// Pages are moved in the order in which they were isolated (4.5). Linux 6.1: the newest first.
+    /// Pages move in the order of isolation (4.5). Linux 6.1: the most recently isolated first.
     pub migrates_oldest_first: bool,
-    /// A run that may wait a little takes pages under writeback (4.5). Linux 6.1: only one that may wait
-    /// for all.
+    /// A run that may wait a little takes pages under writeback (4.5). Linux 6.1: only a fully
+    /// synchronous run takes them.
     pub light_runs_take_writeback: bool,
-    /// A run that may not wait leaves the file system's dirty blocks on their lists (until 5.0: block devices had
-    /// no `migratepage`). Linux 6.1: it takes them, and fails if the journal holds them.
+    /// An asynchronous run leaves dirty file-system blocks on their lists (until 5.0: block devices
+    /// had no `migratepage`). Linux 6.1: it isolates them, and fails if the journal holds them.
     pub leaves_dirty_metadata: bool,
-    /// The block that a task has made is anybody's (up to 5.0, or switched off). Linux 6.1: the task
-    /// takes it from under the scanner.
+    /// Any task may take the block that a compacting task has made (up to 5.0, or switched off).
+    /// Linux 6.1: the compacting task captures the block.
     pub no_capture: bool,
-    /// An allocation that found compaction deferred in every zone has not tried (4.5). Linux 6.1: it counts
-    /// as a stall, and looks at the free lists.
+    /// An allocation that found compaction deferred in every zone is not a stall (4.5). Linux 6.1:
+    /// it counts as a stall and checks the free lists.
     pub deferred_is_no_stall: bool,
-    /// kcompactd scans whatever the skip bits say, and drains no per-CPU list (4.5). Linux 6.1: it heeds
-    /// them, and drains after a failure.
+    /// kcompactd ignores skip bits and drains no per-CPU list (4.5). Linux 6.1: it obeys skip bits,
+    /// and drains after a failure.
     pub kcompactd_is_plain: bool,
     /// kcompactd compacts on request only (up to 5.8). Linux 6.1: also when memory is fragmented.
     pub no_proactive_compaction: bool,
 }
 
 impl Era {
-    /// What the policies of a configuration stand for.
     pub(crate) fn of(config: &Config) -> Era {
         let kswapd_2_6_37 = config.kswapd == KswapdPolicy::Linux2637;
         let old_direct = config.direct_reclaim != DirectReclaimPolicy::Linux61;
@@ -247,6 +247,6 @@ mod tests {
             machine.audit().unwrap();
         }
         machine.config.lru = LruPolicy::Linux61;
-        assert!(machine.audit().is_err(), "the era is another configuration's");
+        assert!(machine.audit().is_err(), "the era does not follow from the configuration");
     }
 }

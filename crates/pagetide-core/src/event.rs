@@ -1,35 +1,34 @@
-//! Events: the single steps of reclaim, for a user who wants to know why a counter changed.
+//! Events: the single steps of reclaim, which explain why a counter changed.
 //!
-//! Linux: include/trace/events/vmscan.h and oom.h. An event has its tracepoint's name, and its fields
-//! their names. A tracepoint of the kernel does not say which group it is about; here `memcg` does.
-//! docs/events.md lists the other differences.
+//! Linux: include/trace/events/vmscan.h and oom.h. Events and their fields have the names of the
+//! kernel's tracepoints. The kernel's tracepoints do not name the group; here the field `memcg`
+//! does. docs/events.md lists the other differences.
 //!
-//! The log is off unless [`Manager::record_events`] turns it on; then it grows until
-//! [`Manager::take_events`] empties it, which a world does after each step: an event has neither its
-//! time nor its thread, and the world adds both.
+//! The log is off unless [`Manager::record_events`] turns it on. A world empties it after each step
+//! ([`Manager::take_events`]) and adds time and thread to each event.
 //!
-//! Invariant: nothing in the core reads the log, so recording changes no decision and no digest. While
-//! it is off, an event costs one branch.
+//! Invariant: the core never reads the log, so recording changes no decision and no digest. While
+//! the log is off, an event costs one branch.
 
 use crate::effect::Throttle;
 use crate::gfp::{Gfp, MigrateType};
 use crate::units::{Asker, MemcgId, NodeId, Order};
 use alloc::vec::Vec;
 
-/// The value of a field, for whoever prints events.
+/// The value of an event's field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Field {
-    /// A number that is not negative; the field's name says of what.
+    /// A number that is not negative; the field's name gives its unit.
     Number(u64),
     /// A scan priority: a pass looks at `list >> priority` pages.
     Priority(i8),
-    /// Yes or no.
+    /// A flag.
     Flag(bool),
-    /// A name of the kernel's.
+    /// A name of the kernel.
     Name(&'static str),
-    /// What an allocation may do; [`Gfp`]'s `Display` has the kernel's names.
+    /// Rights of an allocation; [`Gfp`]'s `Display` prints the kernel's names.
     Gfp(Gfp),
-    /// A group. It may have been removed since.
+    /// A group. It may have been removed since the event.
     Group(MemcgId),
     /// An address space.
     Mm(Asker),
@@ -60,7 +59,7 @@ fields_from! {
     Throttle => |reason| Field::Name(reason_name(reason));
 }
 
-/// A reason as the kernel prints it; the one of 2.6.37 by the name of its function.
+/// A throttle reason as the kernel prints it, or else the name of its function.
 const fn reason_name(reason: Throttle) -> &'static str {
     match reason {
         Throttle::Writeback => "VMSCAN_THROTTLE_WRITEBACK",
@@ -79,14 +78,14 @@ macro_rules! trace_events {
     ($($(#[$doc:meta])* $variant:ident = $name:literal {
         $($(#[$field_doc:meta])* $field:ident: $type:ty,)*
     })+) => {
-        /// Something that happened, with the numbers of its tracepoint.
+        /// An event, with the numbers of its tracepoint.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum TraceEvent {
             $($(#[$doc])* $variant { $($(#[$field_doc])* $field: $type,)* },)+
         }
 
         impl TraceEvent {
-            /// Names of all events there are.
+            /// Names of all events.
             pub const NAMES: &'static [&'static str] = &[$($name,)+];
 
             /// Name of the tracepoint.
@@ -96,7 +95,7 @@ macro_rules! trace_events {
                 }
             }
 
-            /// Shows every field, with its name, in the order of the documentation.
+            /// Calls `show` for every field and its name, in the order of the documentation.
             pub fn each_field(&self, mut show: impl FnMut(&'static str, Field)) {
                 match *self {
                     $(TraceEvent::$variant { $($field,)* } => {
@@ -113,81 +112,81 @@ trace_events! {
     MmVmscanWakeupKswapd = "mm_vmscan_wakeup_kswapd" {
         /// The node.
         nid: NodeId,
-        /// Highest zone that helps.
+        /// Highest zone to balance.
         zid: u8,
         /// Order wanted.
         order: Order,
     }
-    /// kswapd begins to balance.
+    /// kswapd starts to balance.
     MmVmscanKswapdWake = "mm_vmscan_kswapd_wake" {
         /// The node.
         nid: NodeId,
-        /// Highest zone that helps.
+        /// Highest zone to balance.
         zid: u8,
         /// Order wanted.
         order: Order,
     }
-    /// kswapd goes to sleep until it is woken; its naps of 100 ms are not reported.
+    /// kswapd goes to full sleep; naps of 100 ms are not reported.
     MmVmscanKswapdSleep = "mm_vmscan_kswapd_sleep" {
         /// The node.
         nid: NodeId,
     }
-    /// A task begins to reclaim for its own allocation, because the machine is short.
+    /// A task starts direct reclaim, because the machine is short of memory.
     MmVmscanDirectReclaimBegin = "mm_vmscan_direct_reclaim_begin" {
         /// Order wanted.
         order: Order,
-        /// What the allocation may do.
+        /// Rights of the allocation.
         gfp_flags: Gfp,
     }
-    /// ... and ends.
+    /// Direct reclaim ends.
     MmVmscanDirectReclaimEnd = "mm_vmscan_direct_reclaim_end" {
         /// Pages freed.
         nr_reclaimed: u64,
     }
-    /// A task begins to reclaim from a group and those below it, for the group's own limit,
+    /// A task starts to reclaim from a group and its descendants, for the group's limit,
     /// `memory.high`, or a write to its `memory.reclaim`.
     MmVmscanMemcgReclaimBegin = "mm_vmscan_memcg_reclaim_begin" {
         /// The group.
         memcg: MemcgId,
         /// Order wanted.
         order: Order,
-        /// What the allocation may do.
+        /// Rights of the allocation.
         gfp_flags: Gfp,
     }
-    /// ... and ends.
+    /// Reclaim from a group ends.
     MmVmscanMemcgReclaimEnd = "mm_vmscan_memcg_reclaim_end" {
         /// The group.
         memcg: MemcgId,
         /// Pages freed.
         nr_reclaimed: u64,
     }
-    /// The stage of the soft-limit trees begins to scan a group.
+    /// The soft-limit stage starts to scan a group.
     MmVmscanMemcgSoftlimitReclaimBegin = "mm_vmscan_memcg_softlimit_reclaim_begin" {
         /// The group that is scanned.
         memcg: MemcgId,
-        /// The group on top of the tree, whose excess is the reason: that group, or one above it.
+        /// The group from the soft-limit tree: the scanned group or one of its ancestors.
         top: MemcgId,
-        /// Pages by which `top` was over its soft limit when it came to be worked on.
+        /// Pages by which `top` was over its soft limit when it was taken from the tree.
         excess: u64,
         /// Order wanted.
         order: Order,
-        /// What the allocation may do.
+        /// Rights of the allocation.
         gfp_flags: Gfp,
     }
-    /// ... and ends.
+    /// The soft-limit stage ends its scan of a group.
     MmVmscanMemcgSoftlimitReclaimEnd = "mm_vmscan_memcg_softlimit_reclaim_end" {
         /// The group that was scanned.
         memcg: MemcgId,
         /// Pages freed.
         nr_reclaimed: u64,
     }
-    /// A batch of an inactive list was judged.
+    /// A batch of an inactive list was scanned.
     MmVmscanLruShrinkInactive = "mm_vmscan_lru_shrink_inactive" {
         /// The node.
         nid: NodeId,
-        /// The group whose list it is.
+        /// The group of the list.
         memcg: MemcgId,
-        /// Pages looked at, those of too high zones included.
+        /// Pages scanned, those of too high zones included.
         nr_scanned: u32,
         /// Pages taken off the list.
         nr_taken: u32,
@@ -199,22 +198,22 @@ trace_events! {
         nr_writeback: u32,
         /// Pages under writeback that reclaim had met before.
         nr_congested: u32,
-        /// ... on a node that is all writeback, which makes kswapd wait.
+        /// Such pages on a node where the tail is all under writeback; they make kswapd wait.
         nr_immediate: u32,
         /// Pages moved to the active list.
         nr_activate: u32,
-        /// Pages kept for one reference.
+        /// Pages kept because of one reference.
         nr_ref_keep: u32,
         /// Priority of the scan of this group, which a policy may have changed.
         priority: i8,
-        /// Page cache, or else anonymous memory.
+        /// Page cache (true) or anonymous memory (false).
         file: bool,
     }
-    /// A batch of an active list was judged.
+    /// A batch of an active list was scanned.
     MmVmscanLruShrinkActive = "mm_vmscan_lru_shrink_active" {
         /// The node.
         nid: NodeId,
-        /// The group whose list it is.
+        /// The group of the list.
         memcg: MemcgId,
         /// Pages taken off the list.
         nr_taken: u32,
@@ -226,10 +225,10 @@ trace_events! {
         nr_referenced: u32,
         /// Priority of the scan of this group, which a policy may have changed.
         priority: i8,
-        /// Page cache, or else anonymous memory.
+        /// Page cache (true) or anonymous memory (false).
         file: bool,
     }
-    /// A request takes pages of a pageblock of another migrate type (0 unmovable, 1 movable, 2 reclaimable).
+    /// A request takes pages of another migrate type (0 unmovable, 1 movable, 2 reclaimable).
     MmPageAllocExtfrag = "mm_page_alloc_extfrag" {
         /// First frame of the free block.
         pfn: u64,
@@ -243,128 +242,128 @@ trace_events! {
         alloc_migratetype: MigrateType,
         /// Type of the free block.
         fallback_migratetype: MigrateType,
-        /// The block is smaller than a pageblock, so that kinds mix in it.
+        /// The block is smaller than a pageblock, so the pageblock now has mixed types.
         fragmenting: bool,
-        /// The pageblock is of the type wanted now.
+        /// The pageblock now has the wanted type.
         change_ownership: bool,
     }
-    /// Such a mix raises the watermarks of its zone for a while.
+    /// A fallback raises the watermarks of its zone for a while.
     BoostWatermark = "boost_watermark" {
         /// The node.
         nid: NodeId,
         /// The zone.
         zid: u8,
-        /// Pages by which they are raised now.
+        /// Pages by which the watermarks are raised now.
         watermark_boost: u64,
     }
-    /// Compaction of a zone begins.
+    /// Compaction of a zone starts.
     MmCompactionBegin = "mm_compaction_begin" {
         /// First frame of the zone.
         zone_start: u64,
-        /// Where the scanner for pages to move begins.
+        /// Position of the scanner for pages to move.
         migrate_pfn: u64,
-        /// Where the scanner for free pages begins.
+        /// Position of the scanner for free pages.
         free_pfn: u64,
         /// One past the last frame of the zone.
         zone_end: u64,
-        /// It waits for pages that are locked.
+        /// The run waits for locked pages.
         sync: bool,
     }
-    /// ... and ends.
+    /// Compaction of a zone ends.
     MmCompactionEnd = "mm_compaction_end" {
         /// First frame of the zone.
         zone_start: u64,
-        /// Where the scanner for pages to move has come to.
+        /// Position of the scanner for pages to move.
         migrate_pfn: u64,
-        /// Where the scanner for free pages has come to.
+        /// Position of the scanner for free pages.
         free_pfn: u64,
         /// One past the last frame of the zone.
         zone_end: u64,
-        /// It waits for pages that are locked.
+        /// The run waits for locked pages.
         sync: bool,
-        /// What has come of it.
+        /// Result of the run.
         status: &'static str,
     }
-    /// A task that writes has dirtied more than its share, and pauses.
+    /// A writer has dirtied more than its share and pauses.
     BalanceDirtyPages = "balance_dirty_pages" {
-        /// Pages that may be dirty or under writeback before every writer stops.
+        /// Dirty pages and pages under writeback at which every writer stops.
         limit: u64,
-        /// Pages around which writers are held.
+        /// Target number of such pages.
         setpoint: u64,
         /// Pages that are dirty or under writeback.
         dirty: u64,
-        /// What one writer may dirty at the setpoint, in kB a second.
+        /// Rate of one writer at the setpoint, in kB/s.
         dirty_ratelimit: u64,
-        /// What it may dirty now.
+        /// Rate of this writer now, in kB/s.
         task_ratelimit: u64,
         /// Pages dirtied since the last pause.
         dirtied: u64,
         /// Length of the pause in milliseconds.
         pause: u64,
     }
-    /// A shrinker of kept objects begins with a group, which has some.
+    /// A shrinker starts on a group that has objects for it.
     MmShrinkSlabStart = "mm_shrink_slab_start" {
-        /// The function that looks at objects.
+        /// The shrinker's scan function.
         shrink: &'static str,
         /// The node.
         nid: NodeId,
-        /// The group whose objects they are.
+        /// The group of the objects.
         memcg: MemcgId,
-        /// Objects put off by earlier calls.
+        /// Objects deferred by earlier calls.
         nr_objects_to_shrink: u64,
-        /// Objects that could be freed, as `vm.vfs_cache_pressure` makes them.
+        /// Freeable objects, scaled by `vm.vfs_cache_pressure`.
         cache_items: u64,
         /// Objects that this call adds for its priority.
         delta: u64,
-        /// Objects to be looked at now.
+        /// Objects to scan now.
         total_scan: u64,
         /// Priority of the reclaim; 0 for `vm.drop_caches`.
         priority: i8,
     }
-    /// ... and ends.
+    /// A shrinker ends its work on a group.
     MmShrinkSlabEnd = "mm_shrink_slab_end" {
-        /// The function that looks at objects.
+        /// The shrinker's scan function.
         shrink: &'static str,
         /// The node.
         nid: NodeId,
         /// The group.
         memcg: MemcgId,
-        /// Objects put off when it began.
+        /// Objects deferred when the call started.
         unused_scan: u64,
-        /// Objects put off now.
+        /// Objects deferred now.
         new_scan: u64,
         /// Objects freed.
         retval: u64,
-        /// Objects that were to be looked at now and were not.
+        /// Objects that remained to be scanned.
         total_scan: u64,
     }
-    /// A reclaimer is put to sleep.
+    /// A reclaimer goes to sleep.
     MmVmscanThrottled = "mm_vmscan_throttled" {
         /// The node.
         nid: NodeId,
-        /// It sleeps no longer than so many microseconds.
+        /// Longest sleep in microseconds.
         usec_timeout: u64,
-        /// Why.
+        /// Reason of the sleep.
         reason: Throttle,
     }
-    /// The out-of-memory killer has chosen.
+    /// The out-of-memory killer has chosen a victim.
     MarkVictim = "mark_victim" {
         /// The victim.
         victim: Asker,
         /// Its group.
         memcg: MemcgId,
-        /// The group that ran out of memory; the root: the machine did.
+        /// The group that ran out of memory; the root: the machine.
         oom_memcg: MemcgId,
     }
 }
 
-/// The events since somebody took them.
+/// The events since they were last taken.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct EventLog {
     enabled: bool,
     buffer: Vec<TraceEvent>,
-    /// Priority at which the group at hand is scanned. Its plan may differ from the reclaimer's own,
-    /// and is not known where lists are shrunk.
+    /// Priority of the scan of the current group. A plan may set another one than the reclaimer's,
+    /// and the functions that shrink lists do not know it.
     pub priority: i8,
 }
 
@@ -380,7 +379,7 @@ impl EventLog {
         events.append(&mut self.buffer);
     }
 
-    /// Notes an event, if anybody wants to know.
+    /// Records an event if the log is on.
     #[inline]
     pub fn record(&mut self, event: TraceEvent) {
         if self.enabled {

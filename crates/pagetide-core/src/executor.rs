@@ -1,14 +1,14 @@
-//! One executor of the protocol between the manager and its world.
+//! An executor: runs calls and daemons of a manager and carries out their effects.
 //!
-//! Linux has no such thing: its tasks run. Here a call and the daemons are stepped until each of them
-//! is done, rests or sleeps, and the effects of a step are carried out by a [`World`]: a clock, stores
-//! and bytes. Benches, test worlds and embedders share it. The simulator has a scheduler instead,
-//! because its tasks compete for CPUs.
+//! Linux needs none, because its tasks run. Here the executor steps a call and the daemons until
+//! each of them is done, rests or sleeps, and a [`World`] (a clock, stores and bytes) carries out
+//! the effects of each step. Benches, test worlds and embedders use it. The simulator has a
+//! scheduler instead, because its tasks compete for CPUs.
 //!
-//! One call is run at a time. While it runs every daemon that is awake makes a step for each of the
-//! call's, as if it ran beside it; while the call sleeps the daemons go on alone.
+//! One call runs at a time. Each daemon that is awake makes one step for each step of the call, as
+//! if it ran in parallel; while the call sleeps, the daemons run alone.
 //!
-//! Invariant: between two calls of the executor's functions no effect is waiting to be carried out.
+//! Invariant: between two calls of the executor's functions no effect is waiting.
 
 use crate::call::{Asks, Call};
 use crate::daemon::Daemon;
@@ -18,54 +18,55 @@ use crate::outcome::Outcome;
 use crate::units::{Asker, Cpu, Nanos, Pfn};
 use alloc::vec::Vec;
 
-/// A clock, stores and bytes: what the manager does not have.
+/// A clock, stores and bytes: the parts that the manager does not have.
 pub trait World {
-    /// The time. It never goes back.
+    /// The current time. It never goes back.
     fn now(&mut self) -> Nanos;
 
-    /// Starts an I/O. `Some`: it has ended already, well or not. `None`: [`World::ended`] will tell.
+    /// Starts an I/O. `Some`: it has already ended, with or without success. `None`:
+    /// [`World::ended`] reports its end later.
     fn submit(&mut self, io: Io) -> Option<bool>;
 
-    /// The next I/O of those that were started that has ended, and whether well. If there is none yet, waits
-    /// for it, or lets time pass, for `patience` at most.
+    /// The next started I/O that has ended, and whether it succeeded. If none has ended yet, waits
+    /// for one, or lets time pass, for at most `patience`.
     fn ended(&mut self, patience: Nanos) -> Option<(Io, bool)>;
 
-    /// Moves bytes: [`Effect::Zero`], [`Effect::CollapsePage`], [`Effect::CopyPage`], [`Effect::ReadOut`] or
-    /// [`Effect::WriteIn`]. Only a [`Effect::CopyPage`] may fail, by `false`. A world that has no bytes can say so
-    /// ([`Manager::without_bytes`]), and is then asked for [`Effect::CopyPage`] alone.
+    /// Moves bytes: [`Effect::Zero`], [`Effect::CollapsePage`], [`Effect::CopyPage`],
+    /// [`Effect::ReadOut`] or [`Effect::WriteIn`]. Returns false on failure, which only
+    /// [`Effect::CopyPage`] may report. After [`Manager::without_bytes`], called for
+    /// [`Effect::CopyPage`] only.
     fn move_bytes(&mut self, effect: Effect) -> bool;
 
-    /// Somebody is to end, as memory ran out: the world sees to it after the present call.
+    /// Memory ran out: the world must end this requester after the current call.
     fn kill(&mut self, _asker: Asker) {}
 }
 
-/// How a daemon is at the moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Is {
-    /// To be stepped.
+    /// Must be stepped.
     Awake,
-    /// Resting or sleeping, until somebody wakes this token or it is so late.
+    /// Rests or sleeps until a wake-up of this token or this time.
     Asleep(Token, Nanos),
 }
 
-/// A manager, its world, and who is awake.
+/// A manager, its world, and the run state of the daemons.
 #[derive(Debug)]
 pub struct Executor<O: Asks, W> {
-    /// The manager. What is asked of it directly has its effects carried out by [`Executor::ask`].
+    /// The manager. Use [`Executor::ask`] for direct calls, so that their effects are carried out.
     pub manager: Manager<O>,
     /// The world.
     pub world: W,
-    /// The daemons do nothing of their own accord while this is set; see [`Executor::run_daemons`].
+    /// While set, daemons do not run by themselves; see [`Executor::run_daemons`].
     pub daemons_held: bool,
     daemons: Vec<(Daemon, Is)>,
     daemon_cpu: Cpu,
-    /// No daemon is awake before this, or ends its sleep or rest.
+    /// No daemon is awake, or ends its sleep or rest, before this time.
     daemons_due: Nanos,
-    /// What the call that is run sleeps on, and whether that was woken.
+    /// Token that the running call sleeps on, and whether it was woken.
     awaited: Option<Token>,
     is_woken: bool,
     todo: Vec<Effect>,
-    /// What the end of I/O asks for while effects are carried out.
+    /// Effects of I/O that ends while effects are carried out.
     more: Vec<Effect>,
 }
 
@@ -91,16 +92,16 @@ impl<O: Asks, W: World> Executor<O, W> {
         }
     }
 
-    /// Asks the manager for something that is not a call; what that asks of the world is to be put at the
-    /// end of the vector ([`Effects::drain_into`](crate::effect::Effects::drain_into)).
+    /// Calls a function of the manager that is not a [`Call`]. `ask` must append the effects to the
+    /// vector ([`Effects::drain_into`](crate::effect::Effects::drain_into)).
     pub fn ask<T>(&mut self, ask: impl FnOnce(&mut Manager<O>, &mut Vec<Effect>) -> T) -> T {
         let answer = ask(&mut self.manager, &mut self.todo);
         self.carry_out();
         answer
     }
 
-    /// Runs a call to its end. Not for owners who have somebody killed when memory runs out
-    /// ([`World::kill`]) and wait for that: the call would wait, too, for as long as it is run.
+    /// Runs a call to its end. Not for owners that kill a requester when memory runs out
+    /// ([`World::kill`]) and wait for its end: the call would wait forever.
     pub fn run(&mut self, call: &mut Call<O::Request>, cpu: Cpu) -> Outcome {
         loop {
             match self.step(call, cpu) {
@@ -114,13 +115,13 @@ impl<O: Asks, W: World> Executor<O, W> {
         }
     }
 
-    /// One step of a call, and one of each daemon that is awake. Who shares the executor by a lock may let
-    /// go of it between two steps.
+    /// One step of a call, and one of each daemon that is awake. An embedder that shares the
+    /// executor under a lock may release the lock between two steps.
     pub fn step(&mut self, call: &mut Call<O::Request>, cpu: Cpu) -> Step<Outcome> {
         let now = self.world.now();
         let (step, effects) = self.manager.step(call, cpu, now);
         effects.drain_into(&mut self.todo);
-        // Who goes to sleep may be woken by what this very step has asked for.
+        // The effects of this step may wake the sleeping call.
         self.await_token(match step {
             Step::Wait(sleep) => Some(sleep.token),
             Step::Continue | Step::Done(_) => None,
@@ -132,7 +133,7 @@ impl<O: Asks, W: World> Executor<O, W> {
         step
     }
 
-    /// Steps the daemons that are awake until none is, and takes note of the I/O that has ended.
+    /// Steps the daemons until none is awake, and processes the I/O that has ended.
     pub fn run_daemons(&mut self) {
         loop {
             while let Some((io, ok)) = self.world.ended(0) {
@@ -149,11 +150,12 @@ impl<O: Asks, W: World> Executor<O, W> {
         self.daemons.contains(&(daemon, Is::Awake))
     }
 
-    /// Sleeps until a token is woken or it is so late. Call it after [`Executor::step`] has said so.
+    /// Sleeps until a token is woken or until a time, after [`Executor::step`] has returned a
+    /// sleep.
     pub fn sleep(&mut self, token: Token, until: Nanos) {
         if self.awaited != Some(token) {
-            // Another call has been run since, and the token may have been woken meanwhile. A sleep that has an
-            // end is slept; of others the next step says whether they are over.
+            // Another call has run since, and the token may have been woken. Sleep only if the
+            // sleep has a timeout; otherwise the next step of the call checks whether it is over.
             if until == Nanos::MAX {
                 return;
             }
@@ -181,7 +183,7 @@ impl<O: Asks, W: World> Executor<O, W> {
         self.is_woken = false;
     }
 
-    /// When the first of the daemons' rests is over.
+    /// Earliest end of a daemon's rest or sleep.
     fn next_wakeup(&self) -> Nanos {
         let until = self.daemons.iter().map(|&(_, is)| match is {
             Is::Awake => 0,
@@ -190,7 +192,7 @@ impl<O: Asks, W: World> Executor<O, W> {
         until.min().unwrap_or(Nanos::MAX)
     }
 
-    /// One step of each daemon that is awake. Whether there was one.
+    /// One step of each daemon that is awake. Returns whether there was one.
     fn step_daemons(&mut self) -> bool {
         let now = self.world.now();
         if now < self.daemons_due {
@@ -205,7 +207,7 @@ impl<O: Asks, W: World> Executor<O, W> {
             any = true;
             let (step, effects) = self.manager.step_daemon(daemon, self.daemon_cpu, now);
             effects.drain_into(&mut self.todo);
-            // Before its effects are carried out: they may wake it.
+            // Stored before the effects are carried out: they may wake this daemon.
             self.daemons[at].1 = match step {
                 Step::Continue => Is::Awake,
                 Step::Wait(sleep) => Is::Asleep(sleep.token, now.saturating_add(sleep.timeout)),
@@ -225,14 +227,14 @@ impl<O: Asks, W: World> Executor<O, W> {
         self.carry_out();
     }
 
-    /// Carries out all that was asked for, and what that asks for.
+    /// Carries out all effects, and the effects that follow from them.
     fn carry_out(&mut self) {
         while !self.todo.is_empty() {
             let mut todo = core::mem::take(&mut self.todo);
             for effect in todo.drain(..) {
                 self.carry_out_one(effect);
             }
-            // The larger buffer is kept.
+            // Keeps the larger buffer.
             self.todo = core::mem::replace(&mut self.more, todo);
         }
     }
@@ -257,10 +259,10 @@ impl<O: Asks, W: World> Executor<O, W> {
                 self.world.move_bytes(effect);
             }
             Effect::Wake(token) => self.wake(token),
-            // Whoever schedules threads here is not us.
+            // The executor schedules no threads.
             Effect::ScheduleWork => {}
             Effect::FreeLate { object, cpu } => {
-                // Nobody else looks at an object between two effects.
+                // No CPU reads an object between two effects.
                 let cache = self.manager.cache_of_object(object);
                 let freed = self.manager.kmem_cache_free(cache, object, cpu);
                 debug_assert_eq!(freed, Ok(()), "a shrinker gives up what is in use");
@@ -280,7 +282,7 @@ impl<O: Asks, W: World> Executor<O, W> {
     }
 }
 
-/// The frame that a page was found in, or made in; `None` for anything else than a page.
+/// The frame of the page that a call returned; `None` for any other outcome.
 pub fn frame_of(outcome: Outcome) -> Option<Pfn> {
     match outcome {
         Outcome::Got(got) => match got.frame {

@@ -1,18 +1,18 @@
-//! Pageblocks: allocation when a migrate type has no free block of its own.
+//! Fallback: allocation when a migrate type has no free block of its own.
 //!
 //! Linux: `__rmqueue`, `__rmqueue_fallback`, `steal_suitable_fallback`, `boost_watermark`,
-//! `reserve_highatomic_pageblock`, `unreserve_highatomic_pageblock` (mm/page_alloc.c, 6.1).
-//! A request first uses free blocks of its own migrate type. When there are none it takes a block
-//! of another type, the largest there is, and claims the whole pageblock if at least half of it
-//! is free or of a compatible kind. Each such mix of kinds in one pageblock raises the zone's
-//! watermarks for a while (the boost), so that kswapd makes room and the next mix is avoided.
+//! `reserve_highatomic_pageblock`, `unreserve_highatomic_pageblock` (mm/page_alloc.c, 6.1). A
+//! request first uses free blocks of its own migrate type. If there are none it takes the largest
+//! block of another type, and claims the whole pageblock if at least half of it is free or of a
+//! compatible type. Each pageblock with mixed types raises the zone's watermarks for a while (the
+//! boost), so that kswapd frees memory and the next mix is avoided.
 //!
-//! Since 6.10 (policy `fallback`) a free list holds only blocks of pageblocks of its type. A request that does
-//! not claim the pageblock takes what it needs of the block and leaves the rest on its list: each page is a
-//! fallback of its own, and boosts.
+//! Since 6.10 (policy `fallback`) a free list holds only blocks of pageblocks of its type. A
+//! request that does not claim the pageblock takes the pages it needs and leaves the rest on its
+//! list: each such request falls back again, and boosts.
 //!
-//! Invariant: only blocks of the three ordinary types are taken by fallback, so the high-atomic
-//! reserve shrinks by `unreserve` alone and `nr_reserved_highatomic` stays exact.
+//! Invariant: fallback takes only blocks of the three ordinary types, so the high-atomic reserve
+//! shrinks only in `unreserve` and `nr_reserved_highatomic` stays exact.
 
 use crate::buddy::MovedBlock;
 use crate::config::FallbackPolicy;
@@ -25,23 +25,21 @@ use crate::zone::Zone;
 
 /// A free block of a foreign type that a request may take.
 struct Candidate {
-    /// Order of the block.
     order: Order,
     /// Type of the list it is on.
     mt: MigrateType,
-    /// Whether the request may claim the rest of the pageblock too.
+    /// Whether the request may claim the rest of the pageblock.
     whole_block: bool,
 }
 
-/// What a fallback has come to.
 pub(crate) enum Fallen {
-    /// Free blocks are on the request's own lists now.
+    /// The request's own lists now have free blocks.
     OnLists,
-    /// This block is the request's.
+    /// The request got this block.
     Taken(Pfn),
 }
 
-/// Who counts and notes fallbacks.
+/// Counters and event log for fallbacks.
 pub(crate) struct Notes<'a> {
     pub(crate) vmstat: &'a mut Vmstat,
     pub(crate) events: &'a mut EventLog,
@@ -49,7 +47,7 @@ pub(crate) struct Notes<'a> {
 
 /// Whether a request of type `mt` that falls back to a block of `order` may claim the whole
 /// pageblock. Movable requests claim only for large blocks: they leave nothing permanent behind,
-/// while unmovable pages spread over many pageblocks spoil all of them.
+/// while unmovable pages in many pageblocks spoil all of these.
 pub(crate) const fn may_steal(order: Order, mt: MigrateType) -> bool {
     order >= PAGEBLOCK_ORDER / 2 || matches!(mt, MigrateType::Unmovable | MigrateType::Reclaimable)
 }
@@ -79,8 +77,8 @@ impl Zone {
         }
     }
 
-    /// Moves a free block of a foreign type of at least `order` to the lists of `mt`, or takes what is wanted
-    /// of it (Linux `__rmqueue_fallback`). `None` if there is none.
+    /// Moves a free block of at least `order` and of a foreign type to the lists of `mt`, or takes
+    /// only the needed part of it (Linux `__rmqueue_fallback`). `None` if there is no such block.
     pub(crate) fn steal(
         &mut self,
         pages: &mut PageArray,
@@ -113,7 +111,7 @@ impl Zone {
         Some(fallen)
     }
 
-    /// Counts and notes that a request of an order and type falls back to a block of another.
+    /// Counts and records that a request falls back to a block of another type.
     pub(crate) fn note_fallback(
         &self,
         notes: &mut Notes<'_>,
@@ -134,8 +132,8 @@ impl Zone {
         });
     }
 
-    /// Claims the pageblock of the candidate for `mt`, or takes a block of `order` of the candidate and leaves
-    /// the rest where it was (Linux `steal_suitable_fallback` since 6.10).
+    /// Claims the candidate's pageblock for `mt`, or takes a block of `order` from the candidate
+    /// and leaves the rest on its list (Linux `steal_suitable_fallback` since 6.10).
     fn claim_or_take(
         &mut self,
         pages: &mut PageArray,
@@ -170,8 +168,8 @@ impl Zone {
         self.take_of_block(pages, candidate.order, candidate.mt, order).map(Fallen::Taken)
     }
 
-    /// The block to take: from the largest order down. A movable request that may not claim the
-    /// pageblock takes the smallest block instead, since it splits what it takes.
+    /// The block to take: searched from the largest order down. A movable request that may not
+    /// claim the pageblock takes the smallest block instead, because it splits the block.
     fn find_fallback(&self, order: Order, mt: MigrateType, flags: AllocFlags) -> Option<Candidate> {
         let min_order = if flags.nofragment { order.max(PAGEBLOCK_ORDER) } else { order };
         let largest =
@@ -188,7 +186,7 @@ impl Zone {
         Some(Candidate { order, mt: *from, whole_block: may_steal(order, mt) })
     }
 
-    /// Moves the block, or as much of its pageblock as is fair, to the lists of `mt`
+    /// Moves the block, or, if allowed, the free blocks of its pageblock, to the lists of `mt`
     /// (Linux `steal_suitable_fallback`).
     fn steal_block(
         &mut self,
@@ -228,8 +226,8 @@ impl Zone {
         }
     }
 
-    /// Raises the watermarks by one pageblock, up to the cap, and says whether it did
-    /// (Linux `boost_watermark`). Zones below four pageblocks are left alone.
+    /// Raises the watermarks by one pageblock, up to the limit, and returns whether it did (Linux
+    /// `boost_watermark`). Zones below four pageblocks are not boosted.
     pub(crate) fn boost_watermark(&mut self) -> bool {
         let block = u64::from(PAGEBLOCK_NR_PAGES);
         if self.watermark_boost_factor == 0 || block * 4 > self.managed {
@@ -244,9 +242,9 @@ impl Zone {
         true
     }
 
-    /// Reserves the pageblock of `pfn` for atomic requests of order > 0, up to one block more
-    /// than 1 % of the zone (Linux `reserve_highatomic_pageblock`). A pageblock that the zone has
-    /// only in part is never reserved; Linux would count it without moving its pages.
+    /// Reserves the pageblock of `pfn` for atomic requests of order > 0, up to one block more than
+    /// 1 % of the zone (Linux `reserve_highatomic_pageblock`). Never reserves a partial pageblock;
+    /// Linux would count it without moving its pages.
     pub(crate) fn reserve_highatomic(&mut self, pages: &mut PageArray, pfn: Pfn) {
         let block = u64::from(PAGEBLOCK_NR_PAGES);
         if self.nr_reserved_highatomic >= self.managed / 100 + block {
@@ -260,9 +258,9 @@ impl Zone {
         self.move_pageblock(pages, pfn, MigrateType::HighAtomic);
     }
 
-    /// Gives one reserved pageblock that has a free page to type `mt` and says whether pages
-    /// became available (Linux `unreserve_highatomic_pageblock`, one zone of it). Unless forced,
-    /// the last reserved block stays.
+    /// Converts one reserved pageblock with a free page to type `mt`, and returns whether pages
+    /// became available (Linux `unreserve_highatomic_pageblock`, for one zone). Keeps the last one
+    /// unless forced.
     pub(crate) fn unreserve_highatomic(
         &mut self,
         pages: &mut PageArray,
@@ -278,8 +276,7 @@ impl Zone {
         let Some(pfn) = head else {
             return false;
         };
-        // One pageblock at a time, even where two have merged; Linux moves the pages of both and
-        // the type of one.
+        // One pageblock, even if two have merged; Linux moves both's pages and changes one's type.
         self.split_to_pageblock(pages, pfn);
         if self.block_type(pfn) == MigrateType::HighAtomic {
             self.nr_reserved_highatomic = self.nr_reserved_highatomic.saturating_sub(block);
@@ -287,7 +284,7 @@ impl Zone {
         self.set_block_type(pfn, mt);
         let moved = self.move_pageblock(pages, pfn, mt).free;
         if moved == PAGEBLOCK_NR_PAGES {
-            // Nothing keeps it apart from its neighbour any more. Linux leaves the two unmerged.
+            // The pageblock may now merge with its neighbour. Linux leaves the two unmerged.
             self.merge_again(pages, pfn);
         }
         moved > 0
@@ -299,13 +296,13 @@ impl Zone {
 pub enum Force {
     /// One pageblock stays reserved.
     No,
-    /// Memory is really short: all may go.
+    /// Memory is very short: all pageblocks may be given up.
     Yes,
 }
 
-/// Pages in use in a pageblock just raided that suit type `mt`. For a movable request these are
-/// the movable ones. A kernel request in a movable pageblock counts all others; between the two
-/// kernel kinds nothing can be told apart, so nothing counts.
+/// Pages in use in a newly claimed pageblock that suit type `mt`. For a movable request these are
+/// the movable pages. A kernel request in a movable pageblock counts all others; between the two
+/// kernel types pages cannot be distinguished, so none counts.
 const fn compatible_pages(moved: MovedBlock, mt: MigrateType, old_mt: MigrateType) -> u32 {
     if matches!(mt, MigrateType::Movable) {
         moved.movable

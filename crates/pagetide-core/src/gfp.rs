@@ -1,17 +1,17 @@
-//! The rights of a request: request flags, access to reserves, migrate types.
+//! The rights of an allocation: request flags, access to reserves, migrate types.
 //!
 //! Linux: `gfp_t`, `ALLOC_*` and `enum migratetype` (include/linux/gfp_types.h, mm/internal.h,
-//! include/linux/mmzone.h, 6.1). The caller passes a [`Gfp`]; the allocator derives [`AllocFlags`] from
-//! it for one attempt; [`MigrateType`] names the pageblocks that suit.
+//! include/linux/mmzone.h, 6.1). The caller passes a [`Gfp`]; the allocator derives [`AllocFlags`]
+//! from it for each attempt; [`MigrateType`] names the suitable pageblocks.
 //!
-//! Invariant: which zones and which pageblocks a request may use follows from its [`Gfp`] alone.
-//! A combination of zone bits that Linux forbids gets the lowest zone named.
+//! Invariant: the [`Gfp`] alone determines the zones and pageblocks that a request may use. A
+//! combination of zone bits that Linux forbids gets the lowest zone named.
 
 use crate::digest::State;
 use crate::zone::{ZONE_DMA, ZONE_DMA32, ZONE_MOVABLE, ZONE_NORMAL};
 use core::fmt;
 
-/// Request flags (Linux `gfp_t`): zones allowed, mobility, what may be waited for.
+/// Request flags (Linux `gfp_t`): zones, mobility, and permission to wait.
 #[derive(Clone, Copy, PartialEq, Eq, Default, State)]
 #[repr(transparent)]
 pub struct Gfp(u32);
@@ -49,11 +49,11 @@ gfp_flags! {
     IO = 6;
     /// May call into file systems (`__GFP_FS`).
     FS = 7;
-    /// May reclaim itself, that is, sleep (`__GFP_DIRECT_RECLAIM`).
+    /// May reclaim directly, and therefore sleep (`__GFP_DIRECT_RECLAIM`).
     DIRECT_RECLAIM = 8;
     /// May wake kswapd (`__GFP_KSWAPD_RECLAIM`).
     KSWAPD_RECLAIM = 9;
-    /// Failure is not worth a message (`__GFP_NOWARN`).
+    /// Failure prints no message (`__GFP_NOWARN`).
     NOWARN = 10;
     /// Gives up after one light attempt (`__GFP_NORETRY`).
     NORETRY = 11;
@@ -63,11 +63,11 @@ gfp_flags! {
     NOFAIL = 13;
     /// Frees memory soon: no watermark applies (`__GFP_MEMALLOC`).
     MEMALLOC = 14;
-    /// Must not use the reserves whatever the context (`__GFP_NOMEMALLOC`).
+    /// Must not use the reserves in any context (`__GFP_NOMEMALLOC`).
     NOMEMALLOC = 15;
     /// Wants cleared memory (`__GFP_ZERO`).
     ZERO = 16;
-    /// From the asking CPU's node or not at all (`__GFP_THISNODE`).
+    /// From the requesting CPU's node only (`__GFP_THISNODE`).
     THISNODE = 17;
 }
 
@@ -90,7 +90,7 @@ impl Gfp {
     pub const USER: Gfp = Gfp::KERNEL;
     /// A user page: any zone, movable (`GFP_HIGHUSER_MOVABLE`).
     pub const HIGHUSER_MOVABLE: Gfp = Gfp::USER.with(Gfp::HIGHMEM).with(Gfp::MOVABLE);
-    /// A huge page, if there is one (`GFP_TRANSHUGE_LIGHT`).
+    /// A huge page if one is free (`GFP_TRANSHUGE_LIGHT`).
     pub const TRANSHUGE_LIGHT: Gfp =
         Gfp::HIGHUSER_MOVABLE.with(Gfp::NOMEMALLOC).with(Gfp::NOWARN).without(Gfp::RECLAIM);
     /// A huge page that is worth some work (`GFP_TRANSHUGE`).
@@ -114,8 +114,8 @@ impl Gfp {
         Gfp(self.0 & !other.0)
     }
 
-    /// Index of the highest zone allowed (Linux `gfp_zone`). Only a request that is both
-    /// movable and high may use zone Movable.
+    /// Index of the highest zone allowed (Linux `gfp_zone`). Only a request with both HIGHMEM and
+    /// MOVABLE may use zone Movable.
     #[inline]
     pub const fn highest_zone(self) -> usize {
         if self.has(Gfp::DMA) {
@@ -129,7 +129,7 @@ impl Gfp {
         }
     }
 
-    /// Kind of pageblock the memory belongs in (Linux `gfp_migratetype`).
+    /// Migrate type of the request (Linux `gfp_migratetype`).
     #[inline]
     pub const fn migrate_type(self) -> MigrateType {
         if self.has(Gfp::MOVABLE) {
@@ -142,38 +142,38 @@ impl Gfp {
     }
 }
 
-/// Which mark an attempt has to respect (Linux `ALLOC_WMARK_*`, `ALLOC_NO_WATERMARKS`).
+/// The watermark that an attempt must respect (Linux `ALLOC_WMARK_*`, `ALLOC_NO_WATERMARKS`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, State)]
 pub enum Watermark {
-    /// Below it only reserve holders allocate; everybody else reclaims.
+    /// Below it only requests with rights to the reserves succeed; all others reclaim.
     Min,
     /// Below it kswapd is woken.
     Low,
     /// At it kswapd stops.
     High,
-    /// No mark: the request frees memory soon.
+    /// No watermark: the request frees memory soon.
     None,
 }
 
 /// Rights and restrictions of one allocation attempt (Linux `ALLOC_*`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, State)]
 pub struct AllocFlags {
-    /// The mark to respect.
+    /// The watermark to respect.
     pub watermark: Watermark,
-    /// Half of the mark may be used (`ALLOC_HIGH`, later `ALLOC_MIN_RESERVE`).
+    /// May use half of the watermark (`ALLOC_HIGH`, later `ALLOC_MIN_RESERVE`).
     pub high: bool,
-    /// A quarter of the rest and the high-atomic reserve may be used (`ALLOC_HARDER`).
+    /// May use a quarter of the rest and the high-atomic reserve (`ALLOC_HARDER`).
     pub harder: bool,
-    /// An OOM victim: half of the rest may be used (`ALLOC_OOM`).
+    /// An OOM victim: may use half of the rest (`ALLOC_OOM`).
     pub oom: bool,
-    /// Do not mix kinds inside a pageblock while another zone is free (`ALLOC_NOFRAGMENT`).
+    /// Must not mix types in a pageblock while another zone is free (`ALLOC_NOFRAGMENT`).
     pub nofragment: bool,
-    /// kswapd may be woken on behalf of the request (`ALLOC_KSWAPD`).
+    /// May wake kswapd (`ALLOC_KSWAPD`).
     pub kswapd: bool,
 }
 
 impl AllocFlags {
-    /// Respects `watermark`, has no rights and no restrictions.
+    /// Respects `watermark`; no rights and no restrictions.
     #[inline]
     pub const fn at(watermark: Watermark) -> AllocFlags {
         AllocFlags {
@@ -186,15 +186,15 @@ impl AllocFlags {
         }
     }
 
-    /// Flags of the first attempt: the low mark, no reserves.
+    /// Flags of the first attempt: the low watermark, no reserves.
     #[inline]
     pub const fn fast(gfp: Gfp) -> AllocFlags {
         AllocFlags { kswapd: gfp.has(Gfp::KSWAPD_RECLAIM), ..AllocFlags::at(Watermark::Low) }
     }
 
-    /// Flags of the slow path (Linux `gfp_to_alloc_flags`): the min mark and what the request
-    /// is entitled to. A request is atomic when it is high and cannot reclaim; Linux 6.1 has a
-    /// flag of its own for that, which `GFP_ATOMIC` alone sets.
+    /// Flags of the slow path (Linux `gfp_to_alloc_flags`): the min watermark and the request's
+    /// rights. A request is atomic if it is high and cannot reclaim; Linux 6.1 has a separate flag
+    /// for that, which only `GFP_ATOMIC` sets.
     #[inline]
     pub const fn slow(gfp: Gfp) -> AllocFlags {
         let high = gfp.has(Gfp::HIGH);
@@ -206,14 +206,14 @@ impl AllocFlags {
         }
     }
 
-    /// Whether the high-atomic reserve counts as usable.
+    /// Whether the request may use the high-atomic reserve.
     #[inline]
     pub const fn may_use_highatomic(&self) -> bool {
         self.harder || self.oom
     }
 }
 
-/// Kind of a pageblock, and of the free lists (Linux `enum migratetype`).
+/// Type of a pageblock, and of the free lists (Linux `enum migratetype`).
 ///
 /// CMA is not modelled; it would come before `Isolate`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, State)]
@@ -227,14 +227,14 @@ pub enum MigrateType {
     Reclaimable,
     /// Reserve for atomic requests of order > 0.
     HighAtomic,
-    /// Being emptied: its free pages are neither counted as free nor handed out.
+    /// Being emptied: its free pages are neither counted as free nor allocated.
     Isolate,
 }
 
 impl MigrateType {
     /// Number of migrate types.
     pub const COUNT: usize = 5;
-    /// Number of types that per-CPU lists carry (Linux `MIGRATE_PCPTYPES`): the first ones.
+    /// Number of types with per-CPU lists (Linux `MIGRATE_PCPTYPES`): the first ones.
     pub const PCP_COUNT: usize = 3;
     /// All types in the order of their lists.
     pub const ALL: [MigrateType; MigrateType::COUNT] = [
@@ -245,13 +245,13 @@ impl MigrateType {
         MigrateType::Isolate,
     ];
 
-    /// As an index into arrays of lists.
+    /// Index into arrays of lists.
     #[inline]
     pub const fn idx(self) -> usize {
         self as usize
     }
 
-    /// The type whose index is `raw`, as stored in a page descriptor.
+    /// The type with index `raw`, as stored in a page descriptor.
     #[inline]
     pub(crate) const fn from_raw(raw: u32) -> MigrateType {
         match raw {
@@ -270,7 +270,7 @@ impl MigrateType {
         (self as usize) < MigrateType::PCP_COUNT
     }
 
-    /// Where a request of this type looks next when its own lists are empty, best first.
+    /// Types to fall back to when its own lists are empty, best first.
     #[inline]
     pub const fn fallbacks(self) -> &'static [MigrateType] {
         use MigrateType::{HighAtomic, Isolate, Movable, Reclaimable, Unmovable};
@@ -294,7 +294,7 @@ impl MigrateType {
     }
 }
 
-/// Names by which the kernel prints sets of flags, larger sets first.
+/// The kernel's names for sets of flags, larger sets first.
 const GFP_NAMES: [(Gfp, &str); 25] = [
     (Gfp::HIGHUSER_MOVABLE, "GFP_HIGHUSER_MOVABLE"),
     (Gfp::KERNEL, "GFP_KERNEL"),
@@ -324,7 +324,7 @@ const GFP_NAMES: [(Gfp, &str); 25] = [
 ];
 
 impl fmt::Display for Gfp {
-    /// As the kernel prints flags: `GFP_KERNEL|__GFP_ZERO`.
+    /// Prints the flags like the kernel: `GFP_KERNEL|__GFP_ZERO`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut left = *self;
         let mut separator = "";
@@ -351,7 +351,7 @@ mod tests {
         assert_eq!(Gfp::HIGHUSER_MOVABLE.highest_zone(), ZONE_MOVABLE);
         assert_eq!(Gfp::KERNEL.with(Gfp::DMA).highest_zone(), ZONE_DMA);
         assert_eq!(Gfp::USER.with(Gfp::DMA32).highest_zone(), ZONE_DMA32);
-        // Movable alone is not enough for zone Movable: the kernel must be able to address it.
+        // MOVABLE alone does not allow zone Movable: the kernel must be able to address the memory.
         assert_eq!(Gfp::KERNEL.with(Gfp::MOVABLE).highest_zone(), ZONE_NORMAL);
         assert_eq!(Gfp::KERNEL.migrate_type(), MigrateType::Unmovable);
         assert_eq!(Gfp::HIGHUSER_MOVABLE.migrate_type(), MigrateType::Movable);

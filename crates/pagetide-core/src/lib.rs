@@ -1,7 +1,8 @@
 //! Pagetide's memory manager: the Linux reclaim design as a deterministic state machine.
 //!
 //! The core does no I/O, reads no clock, starts no thread and touches no page bytes. A *world* (the
-//! simulator, a page pool) reports events to it and carries out its effects:
+//! program around the core: a simulator, a page pool) reports events to it and carries out its
+//! effects:
 //!
 //! ```
 //! use pagetide_core::config::Config;
@@ -35,9 +36,9 @@
 //! assert_eq!(step, Step::Done(rest), "nothing is dirty");
 //! ```
 //!
-//! Two floors: [`manager`] (frames, groups, reclaim, compaction, slabs) is generic over the users of
-//! the frames ([`owners`]); [`process`] and [`slots`] are two kinds of users. ARCHITECTURE.md has the
-//! reading order.
+//! Two layers: the page level ([`manager`]: frames, groups, reclaim, compaction, slabs) is generic
+//! over the users of the frames ([`owners`]); [`process`] and [`slots`] are two kinds of users.
+//! ARCHITECTURE.md has the reading order.
 #![no_std]
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]

@@ -1,7 +1,8 @@
-//! Index-linked lists threaded through the page array.
+//! Lists of frames, linked through the page array.
 //!
 //! Linux: `list_head`. A list is a head, a tail and a length; the links are frame numbers inside
-//! [`Page`](crate::page::Page), so lists cost nothing to move, need no unsafe code and have a stable order.
+//! [`Page`](crate::page::Page), so lists cost nothing to move, need no unsafe code and have a
+//! stable order.
 //!
 //! Invariant: a frame is on at most one list, its `place` names which kind, and `len` is the
 //! number of frames reachable from `head`.
@@ -76,8 +77,8 @@ impl List {
         self.len += 1;
     }
 
-    /// Adds a block that is as boot has left it at the tail, without opening it ([`PageArray::link_fresh`]). False, and
-    /// nothing done, if it is not.
+    /// Adds a fresh block at the tail, without opening it ([`PageArray::link_fresh`]). Returns
+    /// false and changes nothing if the block is not fresh.
     pub(crate) fn push_tail_fresh(&mut self, pages: &mut PageArray, pfn: Pfn, mt: u8) -> bool {
         if !pages.link_fresh(pfn, mt, self.tail) {
             return false;
@@ -90,7 +91,7 @@ impl List {
         true
     }
 
-    /// Adds `pfn` beside `at`, which is on the list, on the side of the head.
+    /// Inserts `pfn` before `at` (towards the head), which is on the list.
     pub fn insert_before(&mut self, pages: &mut PageArray, at: Pfn, pfn: Pfn, place: Place) {
         let prev = core::mem::replace(&mut pages[at.idx()].prev, pfn);
         let page = &mut pages[pfn.idx()];
@@ -106,7 +107,7 @@ impl List {
         self.len += 1;
     }
 
-    /// Takes `pfn` off the list. The caller gives the frame its new place.
+    /// Removes `pfn` from the list. The caller sets the frame's new place.
     #[inline]
     pub fn remove(&mut self, pages: &mut PageArray, pfn: Pfn) {
         debug_assert!(self.len > 0, "{pfn:?} removed from an empty list");
@@ -129,7 +130,7 @@ impl List {
         self.len -= 1;
     }
 
-    /// Takes the oldest frame.
+    /// Removes the oldest frame.
     #[inline]
     pub fn pop_tail(&mut self, pages: &mut PageArray) -> Option<Pfn> {
         if self.tail.is_none() {
@@ -140,7 +141,7 @@ impl List {
         Some(pfn)
     }
 
-    /// Takes the newest frame.
+    /// Removes the newest frame.
     #[inline]
     pub fn pop_head(&mut self, pages: &mut PageArray) -> Option<Pfn> {
         if self.head.is_none() {

@@ -1,10 +1,9 @@
-//! The manager: owner of the ground floor's tables, and the door to it.
+//! The manager: frames, groups, lists, slabs and daemons of one machine, and their API.
 //!
-//! Linux has no such thing; its tables are global. Frames, groups, lists, slabs and daemons are here;
-//! the users of the frames are behind one trait ([`Owners`]). A world asks with a [`Call`], steps it
-//! until it is done or cancels it, and steps the daemons the same way ([`Manager::step_daemon`]). Every
-//! function that may have effects returns its result together with [`Effects`], which must be drained
-//! first.
+//! Linux keeps these tables in global variables. The users of the frames are behind one trait
+//! ([`Owners`]). A world steps a [`Call`] until it is done or cancels it, and steps the daemons in
+//! the same way ([`Manager::step_daemon`]). Every function that may have effects returns its result
+//! together with [`Effects`]; the world must drain them before its next call.
 //!
 //! Invariant: see [`crate::audit`].
 
@@ -38,40 +37,41 @@ use alloc::vec::Vec;
 /// The memory manager, for one kind of owners.
 #[derive(Clone, Debug)]
 pub struct Manager<O> {
-    /// Those who use the frames.
+    /// Users of the frames.
     pub owners: O,
     /// Frames, zones, counters.
     pub mem: Memory,
     /// Tunables and policies.
     pub config: Config,
-    /// What the policies stand for.
+    /// Differences of the configured kernel from Linux 6.1; follows from `config`.
     pub(crate) era: Era,
     pub(crate) nodes: Vec<NodeState>,
     pub(crate) memcgs: Vec<Memcg>,
-    /// [`Memcg::parent`] of each group. Who climbs by this table knows the way without the groups, so that these are loaded
-    /// side by side.
+    /// Parent of each group, by id ([`Memcg::parent`]). Walks to the root read this table, so loads
+    /// of the groups need not wait for each other.
     pub(crate) parents: Vec<MemcgId>,
-    /// Ids of removed groups, to be used again.
+    /// Ids of removed groups, for reuse.
     pub(crate) free_memcgs: Vec<MemcgId>,
-    /// Groups in which walks will find nothing.
+    /// Idle groups: a walk would find nothing in them.
     pub(crate) quiet: QuietGroups,
-    /// Charges in advance, by CPU.
+    /// Pages charged in advance, by CPU.
     pub(crate) stocks: Vec<Stock>,
     pub(crate) soft_limit_trees: SoftLimitTrees,
-    /// A page whose write reclaim for a group of version 1 must await.
+    /// Page under writeback that reclaim for a cgroup v1 group must wait for.
     pub(crate) legacy_wait: Option<Pfn>,
     pub(crate) slabs: Slabs,
     pub(crate) swap: SwapArea,
     pub(crate) lru_batches: Vec<LruBatches>,
     pub(crate) compactions: Compactions,
     pub(crate) pins: Pins,
-    /// Policies from outside.
+    /// Policies registered from outside the core.
     pub(crate) plugins: InForce,
-    /// What whoever steps owes for being above `memory.high`. Between two steps its call has that.
+    /// Pages above `memory.high` that the running call must still pay for; saved in the `Call`
+    /// between steps.
     pub(crate) nr_over_high: u64,
-    /// Somebody else wants the CPU that steps next.
+    /// Another task wants the CPU of the next step.
     pub(crate) need_resched: bool,
-    /// The queues that daemons are counted in, by place among the daemons.
+    /// Throttle queue whose sleeper count includes the daemon, by [`Daemon::idx`].
     pub(crate) daemon_sleeps: Vec<CountedIn>,
     /// A defect for tests to find.
     #[cfg(debug_assertions)]
@@ -86,11 +86,11 @@ impl<O: Owners> Manager<O> {
     /// The root group.
     pub const ROOT: MemcgId = ROOT;
 
-    /// A machine with the given nodes and CPUs, nothing mapped, nothing cached. The nodes are counted in
-    /// pages of [`Config::page_size`].
+    /// A machine with the given nodes and CPUs, without mappings and page cache. The nodes are
+    /// given in pages of [`Config::page_size`].
     ///
     /// # Errors
-    /// When the geometry is impossible: no memory, too many nodes, pages or CPUs.
+    /// The geometry is impossible: no memory, or too many nodes, pages or CPUs.
     pub fn with_owners(
         owners: O,
         nodes: &[NodeSpec],
@@ -138,35 +138,33 @@ impl<O: Owners> Manager<O> {
         })
     }
 
-    /// Puts policies from outside in force, instead of those there were. Pages that are there already have
-    /// the marks that the former policy gave them.
+    /// Replaces the policies from outside the core. Existing pages keep their marks.
     pub fn use_plugins(&mut self, chosen: Chosen) {
         self.plugins = InForce::of(chosen);
     }
 
-    /// What was wrong with the answers of policies from outside, and how often.
+    /// Invalid answers of policies from outside the core, each with its count.
     pub fn plugin_errors(&self) -> Vec<(Wrong, u64)> {
         self.plugins.wrong()
     }
 
-    /// Writes `vm.defrag_mode`.
     pub(crate) fn set_defrag_mode(&mut self, on: bool) {
         self.config.defrag_mode = on;
         self.mem.defrag_mode = on;
     }
 
-    /// How large its pages are.
+    /// Size of a page.
     #[inline]
     pub fn page_size(&self) -> PageSize {
         self.mem.page_size
     }
 
-    /// The groups, by id; those that were removed are not `online`.
+    /// The groups, by id; removed groups are not `online`.
     pub fn memcgs(&self) -> &[Memcg] {
         &self.memcgs
     }
 
-    /// Sets up swap of `pages` slots that pretends to be full at `limit`.
+    /// Sets up a swap area of `pages` slots that reports itself full at `limit` used slots.
     pub fn swapon(&mut self, pages: u32, limit: u32, rotational: bool) {
         assert!(self.swap.used() == 0, "swap is in use");
         self.swap = SwapArea::new(pages, limit);
@@ -179,7 +177,7 @@ impl<O: Owners> Manager<O> {
         &self.swap
     }
 
-    /// Statistic of a node, in pages. A node that there is not has none.
+    /// Statistic of a node, in pages; 0 for an unknown node.
     pub fn node_stat(&self, node: NodeId, stat: NodeStat) -> u64 {
         self.nodes.get(node.idx()).map_or(0, |node| node.stats[stat as usize])
     }
@@ -199,9 +197,9 @@ impl<O: Owners> Manager<O> {
         self.mem.nodes.iter().flat_map(|node| node.zones.iter()).map(|zone| zone.free_pages()).sum()
     }
 
-    /// `cpu` adds to the zones' counters what it has kept to itself: it goes idle, or a second has passed
-    /// (Linux `quiet_vmstat`, `vmstat_update`). Watermarks are tested against these counters. A CPU that there is
-    /// not adds nothing.
+    /// Adds the differences that `cpu` has kept to itself to the zones' counters, which watermark
+    /// checks read. To be called when the CPU goes idle and once a second (Linux `quiet_vmstat`,
+    /// `vmstat_update`). Does nothing for an unknown CPU.
     pub fn refresh_cpu_vm_stats(&mut self, cpu: Cpu) {
         if self.has_cpu(cpu) {
             let zones = self.mem.nodes.iter_mut().flat_map(|node| &mut node.zones);
@@ -209,19 +207,18 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// All CPUs do (`vm.stat_refresh`).
+    /// [`Self::refresh_cpu_vm_stats`] for all CPUs (`vm.stat_refresh`).
     pub(crate) fn refresh_vm_stats(&mut self) {
         let zones = self.mem.nodes.iter_mut().flat_map(|node| &mut node.zones);
         zones.for_each(|zone| zone.stat.refresh_all());
     }
 
-    /// Says whether somebody else wants the CPU that steps next: asynchronous compaction gives up then.
-    /// Nothing else heeds it.
+    /// Says whether another task wants the CPU. Only asynchronous compaction obeys: it gives up.
     pub fn set_need_resched(&mut self, wanted: bool) {
         self.need_resched = wanted;
     }
 
-    /// The end of every call that may have effects: what it has asked of the world.
+    /// Ends every call that may have effects: returns the effects to the world.
     #[inline]
     pub(crate) fn hand_out(&mut self) -> Effects<'_> {
         self.finish_wakeups();
@@ -237,50 +234,48 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// Counts of the work done since the last call of this function.
+    /// Returns the work counted since the last call of this function.
     #[inline]
     pub fn take_work(&mut self) -> Work {
         self.mem.work.take()
     }
 
-    /// Adds to a node statistic of the page's node.
     #[inline]
     pub(crate) fn stat_inc(&mut self, pfn: Pfn, stat: NodeStat) {
         let node = self.mem.pages[pfn.idx()].node();
         self.nodes[node.idx()].stats[stat as usize] += 1;
     }
 
-    /// Takes from a node statistic of the page's node.
     #[inline]
     pub(crate) fn stat_dec(&mut self, pfn: Pfn, stat: NodeStat) {
         let node = self.mem.pages[pfn.idx()].node();
         self.nodes[node.idx()].stats[stat as usize] -= 1;
     }
 
-    /// Wakes whoever waits for the page.
+    /// Wakes all tasks that wait for the page.
     pub(crate) fn wake_page(&mut self, pfn: Pfn) {
         if self.mem.pages[pfn.idx()].test_clear(PageFlags::WAITERS) {
             self.effects.push(Effect::Wake(Token::Page(pfn)));
         }
     }
 
-    /// Wakes the tasks that sleep on a node for a reason.
     pub(crate) fn wake_throttled(&mut self, node: NodeId, reason: Throttle) {
         self.effects.push(Effect::Wake(Token::Throttled(node, reason)));
     }
 
-    /// From now on effects of contents ([`Effect::is_of_contents`]) are not asked for: the world has no bytes. A
-    /// copy ([`Effect::CopyPage`]) still is, as the page cannot be mapped until it is done. No decision changes.
+    /// Declares that the world has no bytes: the manager requests no more effects on contents
+    /// ([`Effect::is_of_contents`]). [`Effect::CopyPage`] remains, because the page cannot be
+    /// mapped until the copy is done. No decision changes.
     pub fn without_bytes(&mut self) {
         self.effects.forgo_contents();
     }
 
-    /// Turns the log of events on, or off and empty.
+    /// Turns the event log on, or turns it off and empties it.
     pub fn record_events(&mut self, enabled: bool) {
         self.mem.events = EventLog::new(enabled);
     }
 
-    /// Moves what was recorded since the last call to the end of `events`.
+    /// Moves the events recorded since the last call to the end of `events`.
     #[inline]
     pub fn take_events(&mut self, events: &mut Vec<TraceEvent>) {
         self.mem.events.take(events);

@@ -1,15 +1,16 @@
-//! Locked pages: they are on the unevictable list as long as a locked mapping maps them.
+//! Locked pages: a page is on the unevictable list while a locked mapping maps it.
 //!
-//! Linux: mm/mlock.c (`mlock_folio`, `munlock_page`), `PG_mlocked`, `NR_MLOCK` (6.1). The owners know
-//! the locked mappings ([`Owners::is_locked`]). A page is marked when one of these maps it, and
-//! unmarked when none maps it any more.
+//! Linux: mm/mlock.c (`mlock_folio`, `munlock_page`), `PG_mlocked`, `NR_MLOCK` (6.1). The owners
+//! know the locked mappings ([`Owners::is_locked`]). A page is marked when a locked mapping maps
+//! it, and unmarked when none does any more.
 //!
-//! Differences from Linux: pages move at once, not by way of a CPU's batch. The owners count the locked
-//! mappings of a page; Linux keeps a count in the page, which may be too low. So reclaim finds no
-//! locked page unmarked, with one exception: Linux does not lock a huge page of which only a part is
-//! locked, and Pagetide does not either; when the huge page is split, its locked pages are marked.
+//! Differences from Linux: pages move at once, not through a CPU's batch. The owners count the
+//! locked mappings of a page; Linux keeps a count in the page, which may be too low. So reclaim
+//! finds no unmarked locked page, with one exception: Linux does not lock a huge page that is only
+//! partly locked, and neither does Pagetide; a split of the huge page marks its locked pages.
 //!
 //! Invariant: a mapped page is MLOCKED exactly when [`Owners::is_locked`] says so, and `nr_mlock`
+//! counts these pages by node and zone.
 //! counts these pages by node and zone.
 
 use crate::manager::Manager;
@@ -24,7 +25,7 @@ impl<O: Owners> Manager<O> {
         self.nodes.iter().flat_map(|node| node.nr_mlock).sum()
     }
 
-    /// A locked mapping maps the page (Linux `mlock_folio`).
+    /// Marks a page that a locked mapping maps (Linux `mlock_folio`).
     #[cold]
     pub(crate) fn mlock_page(&mut self, pfn: Pfn) {
         let page = &mut self.mem.pages[pfn.idx()];
@@ -35,7 +36,7 @@ impl<O: Owners> Manager<O> {
         let (nr, on_list) = (page.nr_pages(), page.place.is_lru());
         self.count_mlock(pfn, nr as i64);
         self.mem.vmstat.add(Event::UnevictablePgsMlocked, nr);
-        // What is off its list comes to the right one later.
+        // A page off its list is put on the right list later.
         if on_list {
             self.lruvec_remove(pfn);
             self.lruvec_add(pfn);
@@ -43,7 +44,7 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// No locked mapping maps the page any more (Linux `munlock_page`).
+    /// Unmarks a page that no locked mapping maps any more (Linux `munlock_page`).
     pub(crate) fn munlock_page(&mut self, pfn: Pfn) {
         let page = &mut self.mem.pages[pfn.idx()];
         if !page.test_clear(PageFlags::MLOCKED) {
@@ -52,7 +53,7 @@ impl<O: Owners> Manager<O> {
         let (nr, place) = (page.nr_pages(), page.place);
         self.count_mlock(pfn, -(nr as i64));
         if place == Place::Isolated {
-            // Somebody else has it off its list, and puts it on the right one.
+            // The page is isolated; it will be put back on the right list.
             self.mem.vmstat.add(Event::UnevictablePgsStranded, nr);
             return;
         }
@@ -64,7 +65,7 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// An entry of the page is gone: it stays locked only if a locked mapping has another one.
+    /// Unmarks a page that lost an entry, unless a locked mapping has another one.
     pub(crate) fn munlock_if_unlocked(&mut self, pfn: Pfn) {
         let page = &self.mem.pages[pfn.idx()];
         if page.has(PageFlags::MLOCKED) && !self.is_page_locked(page) {
@@ -72,12 +73,11 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// Whether a locked mapping maps the page.
     pub(crate) fn is_page_locked(&self, page: &Page) -> bool {
         page.mapcount > 0 && self.owners.is_locked(Slot::of(page), page.has(PageFlags::HEAD))
     }
 
-    /// A huge page of which only a part was locked is split now: that part is.
+    /// Marks the locked pages of a huge page that was partly locked and is now split.
     pub(crate) fn mlock_split_pages(&mut self, head: Pfn) {
         for pfn in (head.0..head.0 + HPAGE_PMD_NR as u32).map(Pfn) {
             if self.is_page_locked(&self.mem.pages[pfn.idx()]) {
@@ -86,7 +86,7 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// A page came to the unevictable list: it is no longer active (Linux `lru_add_fn`).
+    /// Clears the active state of a page that was put on the unevictable list (Linux `lru_add_fn`).
     #[cold]
     pub(crate) fn note_culled(&mut self, pfn: Pfn) {
         let page = &mut self.mem.pages[pfn.idx()];
@@ -97,7 +97,7 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// A page is freed that is still marked (Linux `__page_cache_release`).
+    /// Clears the mark of a page that is freed (Linux `__page_cache_release`).
     pub(crate) fn clear_mlocked(&mut self, pfn: Pfn) {
         let page = &mut self.mem.pages[pfn.idx()];
         if page.test_clear(PageFlags::MLOCKED) {

@@ -1,8 +1,8 @@
-//! A NUMA node, and how memory is described to the allocator.
+//! A NUMA node, and the description of memory for the allocator.
 //!
-//! Linux: `pg_data_t`, `struct zonelist` (include/linux/mmzone.h, 6.1). A node has four zones, some of
-//! them empty. A zonelist is the order in which a request that starts on a node tries the zones: the
-//! highest zone it may use first, its own node's zones before any other node's.
+//! Linux: `pg_data_t`, `struct zonelist` (include/linux/mmzone.h, 6.1). A node has four zones, some
+//! of them empty. A zonelist is the order in which a request that starts on a node tries the zones:
+//! the highest zone it may use first, its own node's zones before any other node's.
 //!
 //! Invariant: `zones[i].index == i`, and `zones[i].node` is the node's id.
 
@@ -19,7 +19,7 @@ pub const MAX_NODES: usize = 64;
 const DMA_END: u64 = 16 << 20;
 /// Where zone DMA32 ends, in bytes.
 const DMA32_END: u64 = 4 << 30;
-/// Bytes that x86-64 keeps for itself, the lowest.
+/// Bytes at the lowest addresses that x86-64 keeps for itself.
 const LOW_MIB: u64 = 1 << 20;
 
 /// First frame above zone DMA (16 MiB).
@@ -32,8 +32,8 @@ pub const fn dma32_end_pfn(page_size: PageSize) -> u64 {
     page_size.pages_in(DMA32_END)
 }
 
-/// Largest zone DMA32 above a zone DMA of `dma` pages. Zones begin where a largest block may: with
-/// pages of 64 KiB that is every 64 MiB, more than zone DMA has.
+/// Largest zone DMA32 above a zone DMA of `dma` pages. Zones start where a largest block may start:
+/// with pages of 64 KiB that is every 64 MiB, more than zone DMA has.
 pub const fn dma32_pages_max(dma: u64, page_size: PageSize) -> u64 {
     let below = if dma > 0 { dma_end_pfn(page_size) } else { 0 };
     dma32_end_pfn(page_size) - below.next_multiple_of(1 << MAX_PAGE_ORDER)
@@ -46,11 +46,11 @@ pub struct Node {
     pub id: NodeId,
     /// DMA, DMA32, Normal, Movable.
     pub zones: [Zone; MAX_NR_ZONES],
-    /// CPUs that share out the node's low mark for their per-CPU sets: those on the node, or all
-    /// of them if it has none.
+    /// CPUs that share the node's low watermark for their per-CPU sets: its own, or all if it has
+    /// none.
     pub nr_cpus: u16,
-    /// Pages that ordinary use should leave alone: high marks and reserves. Dirty limits are
-    /// computed from what is left.
+    /// Pages that ordinary use should not take: high watermarks and reserves. Dirty limits are
+    /// computed from the remaining pages.
     pub totalreserve_pages: u64,
 }
 
@@ -76,38 +76,38 @@ impl Node {
     }
 }
 
-/// What a zone consists of, in pages.
+/// Sizes of a zone, in pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ZoneSpec {
     /// Pages that exist.
     pub present: u64,
-    /// Pages given to the allocator; the rest is kept by firmware, kernel image and page array.
+    /// Pages given to the allocator; firmware, kernel image and page array keep the rest.
     pub managed: u64,
-    /// Pages free when the machine starts; the kernel holds the rest of `managed` for good.
+    /// Pages free at machine start; the kernel holds the rest of `managed` for good.
     pub free: u64,
     /// Pages of `managed` that boot freed only after it had set the watermarks: initial RAM disk
-    /// and init sections. 0 is a fair default; the kernel's own `min_free_kbytes`, marks and
-    /// reserves come out a little smaller with it.
+    /// and init sections. 0 is a good default; the kernel's own `min_free_kbytes`, watermarks and
+    /// reserves are a little smaller than with it.
     pub late: u64,
-    /// What the free lists hold when the machine starts, [`free`](ZoneSpec::free) pages in all;
-    /// `None`: the largest blocks that are possible.
+    /// Contents of the free lists at machine start, [`free`](ZoneSpec::free) pages in total;
+    /// `None`: the largest blocks possible.
     pub free_lists: Option<FreeLists>,
 }
 
 impl ZoneSpec {
-    /// A zone of which everything is managed and free.
+    /// A zone with all pages managed and free.
     pub const fn all_free(pages: u64) -> ZoneSpec {
         ZoneSpec { present: pages, managed: pages, free: pages, late: 0, free_lists: None }
     }
 
-    /// A zone that lacks `reserved` of its pages; the rest is free.
+    /// A zone in which `reserved` pages are not managed; the rest is free.
     pub const fn with_reserved(present: u64, reserved: u64) -> ZoneSpec {
         let managed = present.saturating_sub(reserved);
         ZoneSpec { present, managed, free: managed, late: 0, free_lists: None }
     }
 }
 
-/// What a node consists of.
+/// Sizes of a node's zones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NodeSpec {
     /// DMA, DMA32, Normal, Movable. Only node 0 may have the first two.
@@ -115,9 +115,9 @@ pub struct NodeSpec {
 }
 
 impl NodeSpec {
-    /// Node 0 of an x86-64 machine with `bytes` of memory in pages of 4 KiB: DMA to 16 MiB, DMA32 to 4 GiB, the
-    /// rest Normal, and of the top `movable` bytes in zone Movable. `reserved` bytes are not
-    /// managed: the lowest MiB, then memory of the last zones first. Everything else is free.
+    /// Node 0 of an x86-64 machine with `bytes` of memory in pages of 4 KiB: DMA to 16 MiB, DMA32
+    /// to 4 GiB, the rest Normal; the top `movable` bytes are zone Movable. `reserved` bytes are
+    /// not managed: the lowest MiB, then memory of the last zones first. Everything else is free.
     pub fn x86_64(bytes: u64, reserved: u64, movable: u64) -> NodeSpec {
         NodeSpec::x86_64_of_pages(bytes, reserved, movable, PageSize::Kib4)
     }
@@ -143,7 +143,7 @@ impl NodeSpec {
         spec
     }
 
-    /// A node other than 0, in pages of 4 KiB: all Normal, but the top `movable` bytes in zone Movable.
+    /// A node other than 0, in pages of 4 KiB: all Normal, except the top `movable` bytes.
     pub fn remote(bytes: u64, reserved: u64, movable: u64) -> NodeSpec {
         NodeSpec::remote_of_pages(bytes, reserved, movable, PageSize::Kib4)
     }
@@ -164,8 +164,8 @@ impl NodeSpec {
         spec
     }
 
-    /// Takes `pages` off the managed ones: up to 1 MiB of zone DMA, then the kernel's zones from
-    /// the last, then zone Movable.
+    /// Removes `pages` from the managed pages: up to 1 MiB of zone DMA, then zones of the kernel
+    /// from the last, then zone Movable.
     fn reserve(&mut self, pages: u64, page_size: PageSize) {
         let mut left = pages;
         let order = [(ZONE_DMA, page_size.pages_in(LOW_MIB))]
@@ -181,7 +181,7 @@ impl NodeSpec {
     }
 }
 
-/// A place in a zonelist.
+/// An entry of a zonelist.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, State)]
 pub struct ZoneRef {
     /// The node.
@@ -190,23 +190,23 @@ pub struct ZoneRef {
     pub zone: u8,
 }
 
-/// Where a request that starts on one node and may use zones up to some index looks for memory.
+/// Zones for requests that start on one node and may use zones up to some index.
 #[derive(Clone, Debug, Default)]
 pub struct Zonelist {
     /// Populated zones, best first.
     pub zones: Vec<ZoneRef>,
     /// The first of them.
     pub preferred: Option<ZoneRef>,
-    /// Whether a first attempt avoids mixing kinds: the preferred zone is Normal and there is a
-    /// DMA32 to go to instead (Linux `alloc_flags_nofragment`).
+    /// Whether a first attempt avoids mixing types: the preferred zone is Normal and there is a
+    /// DMA32 to use instead (Linux `alloc_flags_nofragment`).
     pub nofragment: bool,
 }
 
-/// The zonelists of one node, by the highest zone index allowed.
+/// The zonelists of one node, by highest zone index.
 pub type Zonelists = [Zonelist; MAX_NR_ZONES];
 
-/// Builds the zonelists of every node (Linux `build_all_zonelists`). Nodes are all equally far
-/// apart, so after its own a node asks those with higher numbers and then the lower ones.
+/// Builds the zonelists of every node (Linux `build_all_zonelists`). All nodes are equally distant:
+/// after the node itself come the nodes with higher numbers, then those with lower numbers.
 pub fn build_zonelists(nodes: &[Node]) -> Vec<Zonelists> {
     (0..nodes.len())
         .map(|own| {
@@ -261,7 +261,7 @@ mod tests {
             let spec = NodeSpec::x86_64_of_pages(8192 * MIB, 100 * MIB, 1024 * MIB, page_size);
             let [dma, dma32, _, movable] = spec.zones.map(|zone| page_size.bytes_of(zone.present));
             assert_eq!((dma, movable), (16 * MIB, 1024 * MIB));
-            // Zones begin at a multiple of the largest block.
+            // Zones start at a multiple of the largest block.
             let begins = if page_size == PageSize::Kib64 { 64 * MIB } else { 16 * MIB };
             assert_eq!(dma32, 4096 * MIB - begins);
             let sum = |of: fn(&ZoneSpec) -> u64| -> u64 {

@@ -1,15 +1,15 @@
-//! The users of frames: the one trait by which the ground floor calls upwards.
+//! The users of frames: the one trait through which the page level calls upwards.
 //!
-//! Linux: the reverse map (mm/rmap.c), `address_space_operations` and `struct task_struct` seen from
-//! mm/vmscan.c. The ground floor (frames, groups, lists, reclaim, compaction, slabs) knows two numbers
-//! of a page: its owner and its place in that owner ([`Slot`]). It does not know what an owner is. A
-//! simulated machine's owners are processes and files ([`crate::process`]); a page pool's are tables of
-//! atomics ([`crate::slots`]).
+//! Linux: the reverse map (mm/rmap.c), `address_space_operations` and `struct task_struct` as seen
+//! from mm/vmscan.c. The page level (frames, groups, lists, reclaim, compaction, slabs) knows two
+//! numbers of a page: its owner and its index in that owner ([`Slot`]). It does not know what an
+//! owner is. In a simulated machine the owners are processes and files ([`crate::process`]); in a
+//! page pool they are tables of atomics ([`crate::slots`]).
 //!
-//! Calls are static: a manager has one type of owners, so a question costs one function call.
+//! Calls are static: a manager has one type of owners, so a query costs one function call.
 //!
-//! Invariant: owners change no page, list or counter of the ground floor from the methods that take
-//! `self`; the names of methods that take the whole manager say which change they make.
+//! Invariant: methods that take `self` change no page, list or counter of the page level; methods
+//! that take the whole manager are named after the change they make.
 
 use crate::audit::violation::Violation;
 use crate::daemon::{Daemon, Rest};
@@ -22,28 +22,28 @@ use crate::page::{Page, PageFlags};
 use crate::shadow::Shadow;
 use crate::units::{Asker, Cpu, MemcgId, Nanos, Pfn, SwapSlot};
 
-/// Where a page belongs: its owner, and its place there (`Page::{mapping, index}`).
+/// The owner of a page and the page's index in it (`Page::{mapping, index}`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slot {
-    /// The owner, numbered by [`Slot::store`].
+    /// The owner, in the numbering of [`Slot::store`].
     pub owner: u32,
     /// Page of the owner, from 0.
     pub index: u32,
-    /// Where the owner's pages go when memory is short.
+    /// Destination of the owner's pages when memory is short.
     pub store: Store,
 }
 
-/// Where an owner's pages go when memory is short.
+/// Destination of an owner's pages when memory is short.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Store {
     /// The swap area: anonymous memory.
     Swap,
-    /// A store of the owner's own: a file.
+    /// The owner's own store: a file.
     Own,
 }
 
 impl Slot {
-    /// Where a page of user memory belongs.
+    /// The owner and index of a page of user memory.
     #[inline]
     pub const fn of(page: &Page) -> Slot {
         let store = if page.has(PageFlags::ANON) { Store::Swap } else { Store::Own };
@@ -51,130 +51,126 @@ impl Slot {
     }
 }
 
-/// Answer to "was it used since I last asked?" (Linux `folio_referenced`).
+/// References to a page since the previous query (Linux `folio_referenced`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct References {
     /// Entries that were used.
     pub nr: u32,
-    /// One of them may be executed from.
+    /// One of them is executable.
     pub executable: bool,
-    /// Entries that had to be looked at.
+    /// Entries that had to be read.
     pub nr_looked_at: u32,
 }
 
-/// Where a page goes that is taken from its owner.
+/// Destination of a page that is unmapped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gone {
-    /// Into this slot of the swap area: what its entry says from now on.
+    /// Into this swap slot, which the entry names from now on.
     Swapped(SwapSlot),
-    /// Out of the entries only: the owner's own store has it, or will.
+    /// Nowhere: only the entries go; the owner's store has the data or will have it.
     Unmapped,
-    /// From this frame to another one; [`Owners::moved`] ends it.
+    /// From this frame to another one; [`Owners::moved`] completes the move.
     Moving(Pfn),
 }
 
-/// What became of a page's entries.
+/// Result of unmapping a page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Unmapped {
-    /// Entries that were taken away. Fewer than there are: the page is pinned, and stays.
+    /// Entries that were removed. If fewer than the page has, the page is pinned and stays.
     pub nr: u16,
-    /// One of them had been written through.
+    /// The page was written through one of them.
     pub dirty: bool,
-    /// One of them had been used since the last question.
+    /// One of them was used since the previous query.
     pub young: bool,
-    /// Entries that had to be looked at.
+    /// Entries that had to be read.
     pub nr_looked_at: u32,
 }
 
-/// What the owners add to the files of /proc.
+/// Contribution of the owners to the files of /proc.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OwnersReport {
-    /// Pages of swap-backed memory that were promised, there or not (`Committed_AS`).
+    /// Committed pages of swap-backed memory, present or not (`Committed_AS`).
     pub nr_committed: u64,
-    /// Pages that may be dirty before they are written in the background, and before writers wait
+    /// Dirty pages at which background writeback starts, and at which writers are throttled
     /// (`nr_dirty_background_threshold`, `nr_dirty_threshold`).
     pub dirty_limits: (u64, u64),
 }
 
-/// Those who use frames, and answer for them.
+/// Users of frames.
 pub trait Owners: State + Sized {
     // ---- the entries of one page ----
 
-    /// Loads what [`Owners::referenced`] will look at. Returns anything that depends on it.
+    /// Prefetches the data that [`Owners::referenced`] reads. The result depends on the loads.
     #[inline]
     fn prefetch(&self, _at: Slot) -> u32 {
         0
     }
 
-    /// Loads what the page's eviction will look at, if it is likely to come to that.
+    /// Prefetches the data that the page's eviction will read, if eviction is likely.
     #[inline]
     fn prefetch_eviction(&self, _at: Slot, _is_mapped: bool) -> u32 {
         0
     }
 
-    /// Which of the page's entries were used since last asked; forgets it. Only users `within` a group
-    /// count. `huge`: the slot is the first of a huge page. `mapcount` entries map the page.
+    /// Counts and clears the references through the page's `mapcount` entries since the previous
+    /// query. Only users `within` a group count. `huge`: the slot is the first of a huge page.
     fn referenced(&mut self, at: Slot, mapcount: u16, huge: bool, within: Within) -> References;
 
-    /// Takes the page from its owner: no entry maps it afterwards, or it is pinned.
+    /// Removes the page's entries. If any entry remains afterwards, the page is pinned.
     fn unmap(&mut self, at: Slot, mapcount: u16, to: Gone) -> Unmapped;
 
-    /// A page that was [`Gone::Moving`] has arrived: it lives in `to` now, which is `from` if it could not
-    /// be moved. Returns the entries that map it.
+    /// Completes a move ([`Gone::Moving`]): the page is now in `to`, which equals `from` if the
+    /// move failed. Returns the number of entries that map the page.
     fn moved(&mut self, at: Slot, from: Pfn, to: Pfn, young: bool) -> u16;
 
-    /// A huge page becomes 512 small ones in place.
+    /// Splits a huge page into 512 small ones in place.
     fn split(&mut self, _at: Slot) {}
 
-    /// Whether a locked mapping maps the page, which has entries. `huge`: all of the huge page whose first
-    /// the slot is.
+    /// Whether a locked mapping maps the page. The page has entries. `huge`: the query concerns the
+    /// whole huge page that starts at the slot.
     fn is_locked(&self, _at: Slot, _huge: bool) -> bool {
         false
     }
 
-    /// Whether the disks of the owners' own stores are too busy writing to take more (up to 5.14).
+    /// Whether the owners' disks are too busy to take more writes (up to 5.14).
     fn is_write_congested(&self) -> bool {
         false
     }
 
-    /// A page was written, to swap or to an own store.
+    /// Reports that a page was written, to swap or to the owner's store.
     fn note_written(&mut self) {}
 
-    /// Calls `f` for every frame that the owners hold for themselves: tables of entries.
+    /// Calls `f` for every frame that the owners use for page tables.
     fn for_each_own_frame(&self, _f: &mut dyn FnMut(Pfn)) {}
 
-    // ---- those who ask ----
-
-    /// A number that is somebody's as long as the name is; another who gets the name has another. `None`:
-    /// there is nobody of that name (any more).
+    /// Generation of a requester: a later requester with the same id has another generation.
+    /// `None`: unknown id, or the requester has ended.
     fn tenure(&self, _asker: Asker) -> Option<u64> {
         Some(0)
     }
 
-    /// Somebody asks; returns the group that pays.
+    /// Records a request of `asker`. Returns the group to charge.
     fn asks(&mut self, asker: Asker) -> MemcgId;
 
-    /// The group that pays for what somebody asks for. `None`: there is nobody of that name (any more).
+    /// The group to charge for requests of `asker`. `None`: unknown id, or the requester has ended.
     fn payer(&self, asker: Asker) -> Option<MemcgId>;
 
-    /// Whether somebody is about to go, and may dip into the reserves to do so (Linux
-    /// `tsk_is_oom_victim`).
+    /// Whether the requester is about to end and may use the reserves (Linux `tsk_is_oom_victim`).
     fn is_dying(&self, _asker: Asker) -> bool {
         false
     }
 
-    /// Somebody has given up a call before it paid for `nr` pages above `memory.high`.
+    /// Adds `nr` pages above `memory.high` that a cancelled call has not paid for.
     fn note_over_high(&mut self, _asker: Asker, _nr: u64) {}
 
-    /// What somebody owes for such calls; it is paid now.
+    /// Returns and clears the pages above `memory.high` that the requester must still pay for.
     fn take_over_high(&mut self, _asker: Asker) -> u64 {
         0
     }
 
     // ---- with the whole manager ----
 
-    /// One bounded step of a daemon that works for these owners: [`Daemon::Flusher`],
-    /// [`Daemon::Khugepaged`]. Without a word of the owners' it has nothing to do.
+    /// One bounded step of [`Daemon::Flusher`] or [`Daemon::Khugepaged`]; by default no work.
     fn daemon_step(
         _manager: &mut Manager<Self>,
         _daemon: Daemon,
@@ -184,61 +180,59 @@ pub trait Owners: State + Sized {
         Step::Done(Rest::UNTIL_WOKEN)
     }
 
-    /// How long such a daemon rests before its first step.
+    /// Rest of such a daemon before its first step.
     fn daemon_rest(_manager: &Manager<Self>, _daemon: Daemon) -> Rest {
         Rest::UNTIL_WOKEN
     }
 
-    /// Huge pages were switched on.
+    /// Reports that huge pages were switched on.
     fn huge_pages_on(_manager: &mut Manager<Self>) {}
 
-    /// A call that was given up had ended like this, and nobody has been told: what its asker was to have
-    /// goes back.
+    /// Gives back the result of a call that was cancelled after its end.
     fn take_back(_manager: &mut Manager<Self>, _asker: Asker, _outcome: Outcome, _cpu: Cpu) {}
 
-    /// Nothing can be reclaimed for a group, or for anybody if it is the root: end somebody
-    /// ([`crate::effect::Effect::OomKill`]), or let the request fail. Returns whether memory can be
-    /// expected. Without a word of the owners' requests fail.
+    /// Nothing can be reclaimed for a group (the root: for the machine). Kills a task
+    /// ([`crate::effect::Effect::OomKill`]) or lets the request fail. Returns whether memory will
+    /// be freed. By default the request fails.
     fn out_of_memory(_manager: &mut Manager<Self>, _scope: MemcgId, _asker: Asker) -> bool {
         false
     }
 
-    // The next six are asked of owners that have stores of their own.
+    // The next six matter only to owners with stores of their own.
 
-    /// A page of an own store has been written to.
+    /// Reports that a page of an own store was written to.
     fn dirtied(_manager: &mut Manager<Self>, _pfn: Pfn) {}
 
-    /// Write a dirty page of an own store, so that it can go.
+    /// Writes a dirty page of an own store, so that it can be reclaimed.
     fn write_page(_manager: &mut Manager<Self>, _pfn: Pfn) {}
 
-    /// A clean page of an own store goes; its place keeps the shadow.
+    /// Evicts a clean page of an own store and leaves its shadow in the page's slot.
     fn evict(_manager: &mut Manager<Self>, _pfn: Pfn, _shadow: Shadow, _cpu: Cpu) {}
 
-    /// Forget the shadows of a tree node that has nothing else, and give the node up. `owner` and `index` are what
-    /// the node was listed with.
+    /// Frees a tree node with shadows only. `owner` and `index` are those with which it was listed.
     fn forget_shadows(_manager: &mut Manager<Self>, _owner: u32, _index: u32, _cpu: Cpu) {}
 
-    /// Nobody but its owner holds a page of an own store any more: neither a pin nor a move.
+    /// Reports that only the owner still holds a page of an own store: no pin and no migration.
     fn file_page_idle(_manager: &mut Manager<Self>, _pfn: Pfn, _cpu: Cpu) {}
 
-    /// An I/O of an own store has ended.
+    /// Reports the end of an I/O of an own store.
     fn io_done(_manager: &mut Manager<Self>, _io: Io, _ok: bool, _cpu: Cpu) {}
 
-    /// Time has passed, and I/O has ended.
+    /// Reports that time has passed and I/O has ended.
     fn tick(_manager: &mut Manager<Self>, _now: Nanos) {}
 
-    /// Reclaim met nothing but dirty pages: write everything.
+    /// Starts writeback of all dirty pages, because reclaim met only dirty pages.
     fn wake_writeback(_manager: &mut Manager<Self>) {}
 
-    /// Give up clean pages that nobody maps (`vm.drop_caches`).
+    /// Drops clean unmapped pages (`vm.drop_caches`).
     fn drop_caches(_manager: &mut Manager<Self>, _cpu: Cpu) {}
 
-    /// What the owners add to the files of /proc.
+    /// Contribution of the owners to the files of /proc.
     fn report(_manager: &Manager<Self>) -> OwnersReport {
         OwnersReport::default()
     }
 
-    /// Checks the owners against the ground floor.
+    /// Checks the owners against the page level.
     ///
     /// # Errors
     /// The first violation found.

@@ -1,32 +1,31 @@
-//! The descriptor of a page frame: 32 bytes for each.
+//! The descriptor of a page frame, 32 bytes.
 //!
-//! Linux: `struct page`. A descriptor has the one *place* of the frame (a free list, a
-//! per-CPU set, one LRU list, isolated, ...), its owner and its links. Linux spends 64 bytes; here
-//! links are 32-bit frame numbers and the reverse map is computed from `mapping` and `index`.
+//! Linux: `struct page`. A descriptor holds the *place* of the frame (a free list, a per-CPU set,
+//! one LRU list, isolated, ...), its owner and its links. Linux spends 64 bytes; here links are
+//! 32-bit frame numbers, and the reverse map is computed from `mapping` and `index`.
 //!
-//! Invariant: a frame is in exactly one [`Place`], and the links are meaningful only while that
-//! place is a list.
+//! Invariant: a frame is in exactly one [`Place`]; its links have a meaning only if that is a list.
 
 use crate::digest::State;
 use crate::units::{MemcgId, NodeId, Pfn, HPAGE_PMD_NR};
 use zerocopy::FromZeros;
 
-/// Where a frame is. Each frame is in exactly one place.
+/// Place of a frame. Each frame is in exactly one place.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, State, FromZeros)]
 #[repr(u8)]
 pub enum Place {
-    /// Not managed: a hole, or memory the kernel image and boot allocations keep for good.
+    /// Not managed: a hole, or memory that the kernel image and boot allocations keep for good.
     Reserved,
     /// Head of a free block on a buddy free list; `private` is its order.
     Buddy,
-    /// Behind the first frame of a block, free or handed out; all that is to know of it is there. Also a free frame
-    /// that is a bit of an open pageblock.
+    /// A frame behind the first of a block, free or allocated; the first frame's descriptor
+    /// describes the block. Also a free frame that is a bit of an open pageblock.
     BuddyTail,
     /// On a per-CPU free list; `private` is its migrate type.
     Pcp,
-    /// Handed out, on no list: kernel memory, or a user page between two lists.
+    /// Allocated and on no list: kernel memory, or a user page between two lists.
     Allocated,
-    /// Waiting in a CPU's batch to be added to the LRU (Linux: `lru_pvecs` / folio batch).
+    /// In a CPU's batch, to be added to the LRU (Linux: `lru_pvecs` / folio batch).
     LruBatch,
     /// Inactive anonymous list.
     InactiveAnon,
@@ -38,15 +37,15 @@ pub enum Place {
     ActiveFile,
     /// Unevictable (mlocked) list.
     Unevictable,
-    /// Taken off its LRU list by reclaim or compaction, to be put back or freed; or taken out of the
-    /// free lists by compaction, to be filled.
+    /// Taken off its LRU list by reclaim or compaction, to be put back or freed; or taken off the
+    /// free lists by compaction, as a migration target.
     Isolated,
-    /// Behind the first page of a huge page, whose place is that of the whole.
+    /// A frame behind the first of a huge page; the first frame's place is that of the whole page.
     HugeTail,
 }
 
 impl Place {
-    /// Whether the frame is the allocator's own, or nobody's.
+    /// Whether the frame is free or reserved.
     #[inline]
     pub(crate) const fn is_unused(self) -> bool {
         matches!(self, Place::Reserved | Place::Buddy | Place::BuddyTail | Place::Pcp)
@@ -87,21 +86,21 @@ macro_rules! page_flags {
 }
 
 page_flags! {
-    /// Seen referenced once (`PG_referenced`).
+    /// Referenced once (`PG_referenced`).
     REFERENCED = 0;
     /// Belongs on an active list (`PG_active`).
     ACTIVE = 1;
-    /// Content newer than its backing store (`PG_dirty`).
+    /// Contents newer than in the backing store (`PG_dirty`).
     DIRTY = 2;
     /// Being written (`PG_writeback`).
     WRITEBACK = 3;
-    /// To be reclaimed as soon as its write ends (`PG_reclaim`).
+    /// Reclaim it as soon as its write ends (`PG_reclaim`).
     RECLAIM = 4;
     /// Anonymous memory, backed by swap (`PG_swapbacked`).
     ANON = 5;
     /// Has a swap slot in `private` (`PG_swapcache`).
     SWAPCACHE = 6;
-    /// Content is valid (`PG_uptodate`).
+    /// Contents are valid (`PG_uptodate`).
     UPTODATE = 7;
     /// Was part of the working set when deactivated or evicted (`PG_workingset`).
     WORKINGSET = 8;
@@ -109,25 +108,25 @@ page_flags! {
     READAHEAD = 9;
     /// Locked: under read I/O (`PG_locked`).
     LOCKED = 10;
-    /// A locked mapping maps it: it must not be evicted (`PG_mlocked`).
+    /// A locked mapping maps the page, so it must not be evicted (`PG_mlocked`).
     MLOCKED = 11;
-    /// Pinned: may be neither unmapped nor moved. How often, [`crate::pin`] knows.
+    /// Pinned: must be neither unmapped nor moved. [`crate::pin`] has the pin counts.
     PINNED = 12;
-    /// Page-cache page in the page cache of file `mapping`.
+    /// In the page cache of file `mapping`.
     FILE = 13;
-    /// Held by a CPU's activate or rotate batch: may not be freed until that is drained.
+    /// Held by a CPU's activate or rotate batch: must not be freed until the batch is drained.
     BATCHED = 14;
-    /// Somebody waits for the page to be unlocked or written (`PG_waiters`).
+    /// A task waits for the page's lock or write (`PG_waiters`).
     WAITERS = 15;
-    /// First page of a huge page, which stands for all of it (`PG_head`).
+    /// First page of a huge page; its descriptor describes the whole (`PG_head`).
     HEAD = 16;
-    /// Being moved to another frame: its entries say so, and nobody may use it until that is over.
+    /// Being moved: its entries are migration entries, and no task may use the page.
     MIGRATING = 17;
     /// First page of a slab; `mapping` is its cache (`PG_slab`).
     SLAB = 18;
-    /// Has a buffer head, which `private` names (`PG_private`).
+    /// Has a buffer head, numbered by `private` (`PG_private`).
     PRIVATE = 19;
-    /// Block of a file system's own: while it is dirty the journal holds its buffers, and it does not move.
+    /// Metadata block of a file system: while dirty, the journal holds its buffers; it cannot move.
     METADATA = 20;
 }
 
@@ -154,7 +153,7 @@ impl PageFlags {
     }
 }
 
-/// One frame's descriptor.
+/// The descriptor of one frame.
 #[derive(Clone, Debug, State, FromZeros)]
 #[repr(C)]
 pub struct Page {
@@ -164,31 +163,31 @@ pub struct Page {
     pub next: Pfn,
     /// Owner: the address space ([`PageFlags::ANON`]) or the file ([`PageFlags::FILE`]).
     pub mapping: u32,
-    /// Page offset inside the owner.
+    /// Page index inside the owner.
     pub index: u32,
-    /// Order of a free block, migrate type on a per-CPU list, swap slot in the swap cache, buffer head of a page of a
-    /// file.
+    /// Order of a free block, migrate type on a per-CPU list, swap slot in the swap cache, or
+    /// buffer head of a file page.
     pub private: u32,
     /// Number of page-table entries that map the frame.
     pub mapcount: u16,
-    /// Group that is charged for the frame.
+    /// Group charged for the frame.
     pub memcg: MemcgId,
     /// State bits.
     pub flags: PageFlags,
     /// Where the frame is.
     pub place: Place,
-    /// Order of the block that was handed out and begins here.
+    /// Order of the allocated block that starts here.
     pub order: u8,
     /// Zone index in the low 2 bits, node in the rest.
     zone_node: u8,
-    /// A page policy's own number for the page ([`crate::plugin`]); 0 without one.
+    /// The page policy's mark for the page ([`crate::plugin`]); 0 without a policy.
     pub mark: u8,
 }
 
 const _: () = assert!(size_of::<Page>() <= 32, "a frame costs at most 32 bytes");
 
 impl Page {
-    /// A frame of the given zone and node that nobody manages yet.
+    /// A frame of the given zone and node that is not managed yet.
     pub const fn reserved(zone: u8, node: NodeId) -> Page {
         Page {
             prev: Pfn::NONE,
@@ -236,7 +235,7 @@ impl Page {
         self.flags.0 &= !flags.0;
     }
 
-    /// Clears `flag` and says whether it was set.
+    /// Clears `flag` and returns whether it was set.
     #[inline]
     pub const fn test_clear(&mut self, flag: PageFlags) -> bool {
         let was = self.flags.has(flag);
@@ -244,8 +243,7 @@ impl Page {
         was
     }
 
-    /// Pages that the descriptor stands for: those of a huge page, if it is the first of one (Linux
-    /// `folio_nr_pages`).
+    /// Pages described: all of a huge page if this is its first frame (Linux `folio_nr_pages`).
     #[inline]
     pub const fn nr_pages(&self) -> u64 {
         if self.has(PageFlags::HEAD) {
@@ -255,7 +253,7 @@ impl Page {
         }
     }
 
-    /// Whether the page sits on a file LRU list when it is on one.
+    /// Whether the page belongs on a file LRU list.
     #[inline]
     pub const fn is_file_lru(&self) -> bool {
         !self.has(PageFlags::ANON)

@@ -1,12 +1,12 @@
-//! The page allocator's fast path: one walk over a zonelist, and giving pages back.
+//! The page allocator's fast path: one walk over a zonelist to allocate, and the freeing of pages.
 //!
-//! Linux: `get_page_from_freelist`, `rmqueue`, `free_unref_page`, `drain_all_pages` (mm/page_alloc.c,
-//! 6.1). A request takes a block from the first zone that would stay above its mark: orders 0 to 3
-//! through the CPU's own list, the rest from the buddy lists. If every zone would fall below its mark,
-//! the slow path goes on (`slowpath`).
+//! Linux: `get_page_from_freelist`, `rmqueue`, `free_unref_page`, `drain_all_pages`
+//! (mm/page_alloc.c, 6.1). A request takes a block from the first zone that stays above its
+//! watermark: orders 0 to 3 through the CPU's own list, other orders from the buddy lists. If every
+//! zone would fall below its watermark, the slow path continues (`slowpath`).
 //!
-//! Invariant: the first frame of a block handed out is [`Place::Allocated`], on no list, with an
-//! empty descriptor (no owner, group, flag or mapping); a block given back must be on no list.
+//! Invariant: the first frame of an allocated block is [`Place::Allocated`], on no list, with an
+//! empty descriptor (no owner, group, flag or mapping); a freed block must be on no list.
 //! `pgalloc_*` and `pgfree` count pages as they leave or enter the allocator; Linux 6.1 counts
 //! blocks on the per-CPU path, which is the same for order 0.
 
@@ -31,8 +31,8 @@ use alloc::vec::Vec;
 /// Frames, zones and free lists of the whole machine.
 #[derive(Clone, Debug, State)]
 pub struct Memory {
-    /// How large a page is. Never changes.
-    #[state(skip)] // as the number of pages, it is not state
+    /// Size of a page. Never changes.
+    #[state(skip)] // not state, like the number of pages
     pub page_size: PageSize,
     /// All frames.
     pub pages: PageArray,
@@ -40,25 +40,24 @@ pub struct Memory {
     pub nodes: Vec<Node>,
     /// Events counted since boot.
     pub vmstat: Vmstat,
-    /// The events that somebody wants to know.
     #[state(skip)] // for observation only
     pub(crate) events: EventLog,
-    /// Work done since the world last took it.
+    /// Work since the world last took it.
     pub work: Work,
-    /// Number of CPUs; a [`Cpu`] argument is below it.
+    /// Number of CPUs; every [`Cpu`] argument is below it.
     pub nr_cpus: u16,
-    /// Where requests look, by node.
+    /// Zonelists, by node.
     #[state(skip)] // follow from the nodes
     pub zonelists: Vec<Zonelists>,
-    /// kswapd wake-ups asked for by the fast path and not yet taken, in order, each one once.
+    /// kswapd wake-ups requested by the fast path and not yet taken, in order, each one once.
     pub(crate) wakeups: Vec<Wakeup>,
     #[state(skip)] // a guess without effect
     pub(crate) last_freed: LastFreed,
-    /// `vm.defrag_mode`: see [`crate::config::Config::defrag_mode`], which this follows.
+    /// `vm.defrag_mode`, a copy of [`crate::config::Config::defrag_mode`].
     pub(crate) defrag_mode: bool,
 }
 
-/// Where the last single page went: a guess for the next one, without effect on any result.
+/// List of the most recently freed single page: a guess for the next one, without other effect.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LastFreed {
     at: ZoneRef,
@@ -67,7 +66,7 @@ pub(crate) struct LastFreed {
 }
 
 impl LastFreed {
-    /// A guess as good as any before the first page is freed.
+    /// An initial guess before the first page is freed.
     pub(crate) const fn guess() -> LastFreed {
         let mt = MigrateType::Movable;
         let at = ZoneRef { node: NodeId(0), zone: ZONE_NORMAL as u8 };
@@ -82,15 +81,15 @@ pub struct Wakeup {
     pub node: NodeId,
     /// Order to balance for.
     pub order: Order,
-    /// Highest zone to balance. A boosted zone names itself, so that kswapd passes over pages of
-    /// higher zones (`pgskip_*`).
+    /// Highest zone to balance. A boosted zone names itself: kswapd skips higher zones
+    /// (`pgskip_*`).
     pub highest_zoneidx: usize,
 }
 
 const PGALLOC: [Event; MAX_NR_ZONES] =
     [Event::PgallocDma, Event::PgallocDma32, Event::PgallocNormal, Event::PgallocMovable];
 
-/// One attempt, worked out once.
+/// An allocation attempt with its precomputed parameters.
 #[derive(Clone, Copy)]
 struct Attempt {
     cpu: Cpu,
@@ -102,8 +101,8 @@ struct Attempt {
 }
 
 impl Memory {
-    /// First attempt of every allocation, at the low mark (Linux `__alloc_pages` before its slow
-    /// path). `None` means that the slow path has to decide.
+    /// First attempt of every allocation, at the low watermark (Linux `__alloc_pages` before its
+    /// slow path). `None` means that the slow path must decide.
     #[inline]
     pub fn alloc_fast(&mut self, cpu: Cpu, node: NodeId, order: Order, gfp: Gfp) -> Option<Pfn> {
         if order == 0 {
@@ -115,9 +114,8 @@ impl Memory {
         self.alloc_walk(cpu, node, order, gfp)
     }
 
-    /// What [`Memory::alloc_walk`] does for a single page when the preferred zone is above its
-    /// mark, the CPU has a page ready and kswapd need not be told anything. Otherwise changes
-    /// nothing.
+    /// Shortcut of [`Memory::alloc_walk`] for a single page if the preferred zone is above its
+    /// watermark, the CPU has a page and kswapd needs no wake-up. Otherwise changes nothing.
     #[inline(always)]
     fn alloc_hot(&mut self, cpu: Cpu, node: NodeId, gfp: Gfp) -> Option<Pfn> {
         let highest_zoneidx = gfp.highest_zone();
@@ -153,9 +151,9 @@ impl Memory {
         self.get_page_from_freelist(cpu, node, order, gfp, flags)
     }
 
-    /// Takes a block from the first zone in `node`'s zonelist that stays above the mark of
-    /// `flags`. With `nofragment`, tries once more without it before it gives up, and at once
-    /// when the next zone is on another node: near memory is worth more than tidy pageblocks.
+    /// Takes a block from the first zone in `node`'s zonelist that stays above the watermark of
+    /// `flags`. With `nofragment`, retries without it before giving up, and already when the next
+    /// zone is on another node: local memory is worth more than unmixed pageblocks.
     pub fn get_page_from_freelist(
         &mut self,
         cpu: Cpu,
@@ -172,7 +170,7 @@ impl Memory {
         let attempt = Attempt { cpu, order, gfp, highest_zoneidx, mt, flags };
         self.walk_zonelist(node, &attempt).or_else(|| {
             let flags = AllocFlags { nofragment: false, ..flags };
-            // Defrag mode mixes kinds only when its slow path says so (Linux 6.15).
+            // In defrag mode only the slow path allows mixed types (Linux 6.15).
             let retry = attempt.flags.nofragment && !self.defrag_mode;
             retry.then(|| self.walk_zonelist(node, &Attempt { flags, ..attempt })).flatten()
         })
@@ -198,8 +196,7 @@ impl Memory {
         None
     }
 
-    /// The watermark test and the taking, for one zone; once more if it has closed its open pageblocks for the sake
-    /// of this request.
+    /// Checks the watermark and takes a block, for one zone; retries after closing open pageblocks.
     fn try_zone(&mut self, at: ZoneRef, attempt: &Attempt) -> Option<Pfn> {
         let taken = self.has_mark(at, attempt).then(|| self.rmqueue(at, attempt)).flatten();
         if taken.is_none() && self.close_blocks(at, attempt) && self.has_mark(at, attempt) {
@@ -222,8 +219,8 @@ impl Memory {
             )
     }
 
-    /// Puts what is free in a zone's open pageblocks on the buddy lists if the zone lacks nothing but a block of the
-    /// order of a request. A whole pageblock is never among it. Says if there was any.
+    /// Moves the free frames of a zone's open pageblocks (never a whole one) to the buddy lists if
+    /// the zone only lacks a block of the requested order. Returns whether there were any.
     fn close_blocks(&mut self, at: ZoneRef, attempt: &Attempt) -> bool {
         let zone = &self.nodes[at.node.idx()].zones[usize::from(at.zone)];
         let may_help = zone.open.is_on() && (1..PAGEBLOCK_ORDER).contains(&attempt.order);
@@ -234,8 +231,8 @@ impl Memory {
         zone.close_blocks(&mut self.pages, None)
     }
 
-    /// Takes a block from a zone that has passed its test (Linux `rmqueue`), and tells kswapd of
-    /// a boost that the taking, or an earlier one, caused.
+    /// Takes a block from a zone that passed its watermark check (Linux `rmqueue`), and reports a
+    /// boost, caused by this allocation or an earlier one, to kswapd.
     fn rmqueue(&mut self, at: ZoneRef, attempt: &Attempt) -> Option<Pfn> {
         let order = attempt.order;
         let Memory { pages, nodes, vmstat, events, work, .. } = self;
@@ -278,8 +275,8 @@ impl Memory {
         }
     }
 
-    /// Gives a block back: orders 0 to 3 and huge pages to the CPU's list, others to the buddy lists
-    /// (Linux `free_the_page`). `order` must be that of the allocation.
+    /// Frees a block: orders 0 to 3 and huge pages to the CPU's list, others to the buddy lists
+    /// (Linux `free_the_page`). `order` must be the order of the allocation.
     #[inline]
     pub fn free_page(&mut self, cpu: Cpu, pfn: Pfn, order: Order) {
         if order > 0 || !self.free_hot(cpu, pfn) {
@@ -287,9 +284,9 @@ impl Memory {
         }
     }
 
-    /// What [`Memory::free_block`] does for a single page of the same zone and kind as the last
-    /// one when the CPU's list has room. Otherwise changes nothing and says so. To look where the
-    /// last page went costs a test; to work out where this one goes costs a chain of loads.
+    /// Shortcut of [`Memory::free_block`] for a single page of the same zone and type as the last
+    /// one, if the CPU's list has space. Otherwise changes nothing and returns false. Comparing
+    /// with the last page costs one test; computing the list costs a chain of loads.
     #[inline(always)]
     fn free_hot(&mut self, cpu: Cpu, pfn: Pfn) -> bool {
         let LastFreed { at, mt, list } = self.last_freed;
@@ -351,14 +348,14 @@ impl Memory {
         }
     }
 
-    /// Gives single pages back, in order (Linux `free_unref_page_list`).
+    /// Frees single pages, in order (Linux `free_unref_page_list`).
     pub fn free_batch(&mut self, cpu: Cpu, pfns: &[Pfn]) {
         for &pfn in pfns {
             self.free_page(cpu, pfn, 0);
         }
     }
 
-    /// Gives back all pages on one CPU's lists (Linux `drain_local_pages`).
+    /// Drains one CPU's lists (Linux `drain_local_pages`).
     pub fn drain_cpu(&mut self, cpu: Cpu) {
         let Memory { pages, nodes, work, .. } = self;
         for zone in nodes.iter_mut().flat_map(|node| &mut node.zones) {
@@ -366,14 +363,14 @@ impl Memory {
         }
     }
 
-    /// Gives back the pages of one zone on one CPU's lists.
+    /// Drains one CPU's lists of one zone.
     pub(crate) fn drain_cpu_zone(&mut self, cpu: Cpu, at: ZoneRef) {
         let Memory { pages, nodes, work, .. } = self;
         let zone = &mut nodes[at.node.idx()].zones[usize::from(at.zone)];
         work.buddy_ops += zone.pcp_drain(pages, cpu);
     }
 
-    /// Hands a block out that compaction has kept for its task.
+    /// Allocates a block that compaction has captured for its task.
     pub(crate) fn hand_out_captured(&mut self, pfn: Pfn, order: Order) {
         let zone = self.pages[pfn.idx()].zone();
         mark_allocated(&mut self.pages, pfn, order);
@@ -381,16 +378,16 @@ impl Memory {
         self.work.pages_allocated += 1 << order;
     }
 
-    /// Gives back all pages on all CPUs' lists (Linux `drain_all_pages`).
+    /// Drains the lists of all CPUs (Linux `drain_all_pages`).
     pub fn drain_all(&mut self) {
         for cpu in 0..self.nr_cpus {
             self.drain_cpu(Cpu(cpu));
         }
     }
 
-    /// Gives one pageblock reserved for atomic requests to type `mt`, from the first zone that
-    /// `node`'s requests up to `highest_zoneidx` may use and that has one to give. Says whether
-    /// pages became available.
+    /// Converts one pageblock reserved for atomic requests to type `mt`, in the first zone that
+    /// requests of `node` up to `highest_zoneidx` may use and that has such a pageblock. Returns
+    /// whether pages became available.
     pub fn unreserve_highatomic(
         &mut self,
         node: NodeId,
@@ -405,31 +402,31 @@ impl Memory {
         })
     }
 
-    /// Computes all marks again, as after a write to one of the sysctls. Clears every boost.
+    /// Recomputes all watermarks, as after a write to one of the sysctls. Clears every boost.
     pub fn setup_watermarks(&mut self, inputs: &WatermarkInputs) {
         watermark::setup(&mut self.nodes, inputs, self.page_size);
     }
 
-    /// The node a CPU is on.
+    /// The node of a CPU.
     pub fn cpu_node(&self, cpu: Cpu) -> NodeId {
         cpu_node(cpu.0, self.nodes.len(), self.nr_cpus)
     }
 
-    /// The zone a frame belongs to.
+    /// The zone of a frame.
     #[inline]
     pub fn zone_of(&self, pfn: Pfn) -> &Zone {
         let page = &self.pages[pfn.idx()];
         &self.nodes[page.node().idx()].zones[page.zone()]
     }
 
-    /// Free pages of all nodes; per-CPU lists are not counted (`nr_free_pages`, `MemFree`).
+    /// Free pages of all nodes, without per-CPU lists (`nr_free_pages`, `MemFree`).
     pub fn free_pages(&self) -> u64 {
         self.nodes.iter().map(Node::free_pages).sum()
     }
 }
 
-/// Takes a block straight from the buddy lists (Linux `rmqueue_buddy`). Atomic requests of order
-/// > 0 use their reserve first; of order 0, and OOM victims, only when nothing else is left.
+/// Takes a block directly from the buddy lists (Linux `rmqueue_buddy`). Atomic requests of order >
+/// 0 use their reserve first; those of order 0 and OOM victims use it last.
 #[cold]
 fn rmqueue_buddy(
     zone: &mut Zone,

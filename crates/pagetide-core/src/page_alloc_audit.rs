@@ -1,11 +1,11 @@
-//! Walks all state of the page allocator and checks its sums.
+//! The audit of the page allocator: walks all its state and checks its sums.
 //!
 //! Linux: the `VM_BUG_ON` checks and `check_pages`, but over all memory at once. Takes time in
-//! the number of frames; tests call it after every step.
+//! proportion to the number of frames; tests call it after every step.
 //!
-//! Invariant checked: every free frame is on exactly one list, or inside exactly one block on a
-//! list, and says so; lists are linked both ways and as long as they claim; blocks are aligned
-//! and merged; the bits of open pageblocks are as many as counted; the counts of zones and per-CPU
+//! Checked invariant: every free frame is on exactly one list, or in exactly one block on a list,
+//! and its place says so; lists are linked both ways and have the stored length; blocks are aligned
+//! and merged; open pageblocks have the counted number of bits; the counts of zones and per-CPU
 //! sets are the sums of their lists.
 
 use crate::gfp::MigrateType;
@@ -19,37 +19,35 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::fmt;
 
-/// What [`Memory::audit`] found wrong first.
+/// The first error that [`Memory::audit`] found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum AuditError {
-    /// A list's links do not lead from head to tail in `len` steps; the frame where it shows.
+    /// A list's links do not lead from head to tail in `len` steps; the frame where this was found.
     BrokenList(Pfn),
-    /// A block on a list lies outside the list's zone, or is not aligned to its order.
+    /// A block on a list is outside the list's zone, or not aligned to its order.
     Misplaced(Pfn, Order),
     /// A frame is part of two free blocks.
     TwoPlaces(Pfn),
-    /// A frame on a free list, or inside a free block, says it is somewhere else.
+    /// A frame on a free list, or in a free block, has another place.
     WrongPlace(Pfn, Place),
-    /// A frame says it is free but no list has it.
+    /// A frame's place is free, but no list contains it.
     Lost(Pfn, Place),
-    /// The head of a block does not say the order or the migrate type of its list, or its
-    /// pageblock is of a type that does not belong there.
+    /// The head of a block has another order or migrate type than its list, or its pageblock has a
+    /// type that does not belong on the list.
     WrongLabel(Pfn),
     /// A block and its buddy are both free and should have merged.
     Unmerged(Pfn, Order),
     /// A free area's `nr_free` is not the sum of its lists; the frame is the zone's first.
     AreaCount(Pfn, Order),
-    /// A zone's count of free pages is not the sum of its lists: (zone's first frame, counted,
-    /// found).
+    /// A zone's count of free pages is not the sum of its lists: (first frame, counted, found).
     FreeCount(Pfn, u64, u64),
     /// A per-CPU set's count is not the sum of its lists: (zone's first frame, counted, found).
     PcpCount(Pfn, u64, u64),
-    /// The free frames of the open pageblock with this first frame are not as it counts them.
+    /// The open pageblock with this first frame miscounts its free frames.
     OpenBlock(Pfn),
-    /// The high-atomic reserve is not what its pageblocks hold: (zone's first frame, counted,
-    /// found).
+    /// The high-atomic count differs from the zone's pageblocks: (first frame, counted, found).
     HighAtomicCount(Pfn, u64, u64),
-    /// The marks of the zone with this first frame are not in order.
+    /// The watermarks of the zone with this first frame are out of order.
     Watermarks(Pfn),
 }
 
@@ -57,9 +55,9 @@ impl fmt::Display for AuditError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         use AuditError as E;
         match self {
-            E::BrokenList(pfn) => write!(f, "{pfn:?}: its free list is not linked as it says"),
+            E::BrokenList(pfn) => write!(f, "{pfn:?}: broken links of its free list"),
             E::Misplaced(pfn, order) => {
-                write!(f, "{pfn:?}: a free block of order {order} cannot lie here")
+                write!(f, "{pfn:?}: a free block of order {order} cannot be here")
             }
             E::TwoPlaces(pfn) => write!(f, "{pfn:?}: in two free blocks"),
             E::WrongPlace(pfn, place) => write!(f, "{pfn:?}: free, but its place is {place:?}"),
@@ -88,7 +86,7 @@ impl fmt::Display for AuditError {
 
 impl core::error::Error for AuditError {}
 
-/// The walk: which frames have been seen inside a free block.
+/// The walk: frames already seen in a free block.
 struct Walk<'m> {
     memory: &'m Memory,
     seen: Vec<bool>,
@@ -162,7 +160,7 @@ impl Walk<'_> {
         words.flat_map(|word| word.frames()).try_for_each(|pfn| self.single(zone, pfn))
     }
 
-    /// Follows the bits of open pageblocks; says how many there are.
+    /// Follows the bits of open pageblocks; returns their number.
     fn open_blocks(&mut self, zone: &Zone) -> Result<u64, AuditError> {
         let mut all = 0;
         for (block, words, counted) in zone.open.all() {
@@ -177,14 +175,14 @@ impl Walk<'_> {
                 self.single(zone, Pfn(first.0 + at))?;
                 nr += 1;
             }
-            // A block that is free as a whole goes back at once.
+            // A wholly free block returns to the buddy lists at once.
             let is_right = nr == u32::from(counted) && nr < PAGEBLOCK_NR_PAGES;
             if !is_right || zone.open.is_partial(block) != (nr > 0) {
                 return Err(AuditError::OpenBlock(first));
             }
             all += u64::from(nr);
         }
-        // Nothing else is marked as having bits.
+        // No other block is marked as having bits.
         let with_bits = zone.open.all().filter(|(_, _, counted)| *counted > 0).count();
         if zone.open.nr_partial() != with_bits || zone.open.nr_bits() != all {
             return Err(AuditError::OpenBlock(zone.start_pfn));
@@ -192,7 +190,7 @@ impl Walk<'_> {
         Ok(all)
     }
 
-    /// A free frame that is a bit.
+    /// Checks a free frame that is a bit.
     fn single(&mut self, zone: &Zone, pfn: Pfn) -> Result<(), AuditError> {
         self.check_span(zone, pfn, 0)?;
         match self.memory.pages.peek(pfn.idx()).place {
@@ -262,7 +260,7 @@ impl Walk<'_> {
         if page.private != u32::from(order) || page.index != mt as u32 {
             return Err(AuditError::WrongLabel(pfn));
         }
-        // Kinds that do not mix are on lists of their own, and only they.
+        // Types that do not mix are on their own lists only.
         let last = Pfn(pfn.0 + (1 << order) - 1);
         let block_types = [zone.block_type(pfn), zone.block_type(last)];
         if block_types
@@ -288,7 +286,7 @@ impl Walk<'_> {
     }
 
     fn no_frame_lost(&mut self) -> Result<(), AuditError> {
-        // Blocks that are in use cover what is behind their first frames.
+        // The head of an allocated block covers the frames behind it.
         for (Pfn(at), page) in self.memory.pages.opened() {
             let is_free = matches!(page.place, Place::Buddy | Place::BuddyTail | Place::Pcp);
             for tail in at + 1..at + (1 << page.order) {
@@ -303,7 +301,7 @@ impl Walk<'_> {
                 return Err(AuditError::Lost(pfn, page.place));
             }
         }
-        // A fresh block is free as a whole, or nobody's: its head stands for it.
+        // A fresh block is wholly free or unmanaged: its head represents it.
         if let Some(pfn) = self.memory.pages.fresh_free().find(|pfn| !self.seen[pfn.idx()]) {
             return Err(AuditError::Lost(pfn, Place::Buddy));
         }

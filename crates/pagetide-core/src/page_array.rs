@@ -1,15 +1,17 @@
-//! All frames of the machine, of which those that nobody has used yet take no memory of the host.
+//! The descriptors of all frames; frames that were never used take no memory of the host.
 //!
-//! Linux initialises `mem_map` in parallel and late (`deferred_init_memmap`) because it is large. Here most blocks of
-//! the largest order stay as boot has left them for as long as a run lasts: such a block is *fresh*. What boot has
-//! made of it is in a small table by block, and its descriptors are zero pages that nobody has touched. It is
-//! *opened*, that is its descriptors are written, before any of them changes, and never becomes fresh again.
+//! Linux initialises `mem_map` in parallel and late (`deferred_init_memmap`) because it is large.
+//! Here most blocks of the largest order stay as boot left them: such a block is *fresh*. A small
+//! table by block holds its boot state, and its descriptors are untouched zero pages. A block is
+//! *opened* (its descriptors are written) before any of them changes, and never becomes fresh
+//! again.
 //!
-//! A fresh block that is free is on its list all the same: the links are in the table. Lists follow the links of
-//! descriptors, so whoever takes a block off a list, or puts one beside it, opens the neighbours first.
+//! A fresh block that is free is on its free list; its links are in the table. Lists follow the
+//! links of descriptors, so removing a block, or linking one next to it, opens the neighbours
+//! first.
 //!
-//! Invariant: no descriptor of a fresh block is read or written except through [`PageArray::peek`] (and
-//! [`PageArray::load`], whose value nobody uses); an index says so in builds with assertions.
+//! Invariant: no descriptor of a fresh block is read or written except through [`PageArray::peek`]
+//! (and [`PageArray::load`], which only prefetches); indexing asserts this in debug builds.
 
 use crate::digest::{Digest, State};
 use crate::page::{Page, Place};
@@ -21,20 +23,20 @@ use zerocopy::FromZeros;
 /// Frames in a block of the largest order.
 const BLOCK: usize = 1 << MAX_PAGE_ORDER;
 
-/// What boot has made of all frames of a block.
+/// Boot state of all frames of a block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Content {
-    /// Their descriptors say.
+    /// The descriptors are valid.
     Opened,
-    /// Nobody manages them.
+    /// Not managed.
     Reserved,
-    /// The kernel holds each by itself.
+    /// The kernel holds each frame, as blocks of order 0.
     Held,
-    /// One free block on the list of this type (a [`MigrateType`](crate::gfp::MigrateType)), between these two.
+    /// One free block on the list of this type (`MigrateType`), between these two blocks.
     Free { mt: u8, prev: Pfn, next: Pfn },
 }
 
-/// What is known of a block beside its descriptors.
+/// State of a block outside its descriptors.
 #[derive(Clone, Copy, Debug)]
 struct Block {
     content: Content,
@@ -50,7 +52,7 @@ pub struct PageArray {
 }
 
 impl PageArray {
-    /// So many frames that nobody manages. `None` if the host has no memory for them.
+    /// `nr_pages` unmanaged frames. `None` if the host has no memory for them.
     pub(crate) fn new(nr_pages: u64) -> Option<PageArray> {
         let pages = Page::new_vec_zeroed(usize::try_from(nr_pages).ok()?).ok()?;
         let block = Block { content: Content::Reserved, zone: 0, node: NodeId(0) };
@@ -73,7 +75,8 @@ impl PageArray {
         self.pages.is_empty()
     }
 
-    /// The descriptor of a frame; `None` if there is no such frame, or its block is fresh: then nobody uses it.
+    /// The descriptor of a frame; `None` if the frame does not exist, or its block is fresh
+    /// (unused).
     #[inline]
     pub fn get(&self, at: usize) -> Option<&Page> {
         if self.is_fresh(at) {
@@ -82,26 +85,26 @@ impl PageArray {
         self.pages.get(at)
     }
 
-    /// Whether the block of the frame is as boot has left it, and its descriptors were never written.
+    /// Whether the block of the frame is as boot left it, with descriptors that were never written.
     #[inline]
     pub fn is_fresh(&self, at: usize) -> bool {
         self.blocks.get(at / BLOCK).is_some_and(|block| block.content != Content::Opened)
     }
 
-    /// The frames whose descriptors are written, and these; lowest first.
+    /// The frames with written descriptors, each with its descriptor; lowest first.
     #[inline]
     pub fn opened(&self) -> Opened<'_> {
         Opened { array: self, block: 0, at: 0, rest: [].iter() }
     }
 
-    /// First frames of the fresh blocks that are free; lowest first.
+    /// First frames of the fresh free blocks; lowest first.
     pub(crate) fn fresh_free(&self) -> impl Iterator<Item = Pfn> + '_ {
         let blocks = self.blocks.iter().enumerate();
         let free = blocks.filter(|(_, block)| matches!(block.content, Content::Free { .. }));
         free.map(|(at, _)| Pfn((at * BLOCK) as u32))
     }
 
-    /// The blocks in which the kernel may hold a frame, by their frames; lowest first.
+    /// Frame ranges of the blocks in which the kernel may hold a frame; lowest first.
     pub(crate) fn with_held(&self) -> impl Iterator<Item = Range<usize>> + '_ {
         let may_have = |content| matches!(content, Content::Opened | Content::Held);
         let blocks = self.blocks.iter().enumerate();
@@ -109,7 +112,7 @@ impl PageArray {
         blocks.map(|(at, _)| at * BLOCK..((at + 1) * BLOCK).min(self.len()))
     }
 
-    /// The descriptor of a frame as it is, or would be if its block were opened.
+    /// The descriptor of a frame, or the one it would have if its block were opened.
     #[inline]
     pub fn peek(&self, at: usize) -> Page {
         let block = &self.blocks[at / BLOCK];
@@ -120,14 +123,13 @@ impl PageArray {
         }
     }
 
-    /// Loads the descriptor of a frame, if there is one, so that it is in the processor's cache. What it gives says
-    /// nothing: the block may be fresh.
+    /// Prefetches the descriptor of a frame. The result has no meaning: the block may be fresh.
     #[inline]
     pub(crate) fn load(&self, at: usize) -> u32 {
         self.pages.get(at).map_or(0, |page| page.private)
     }
 
-    /// Writes the descriptors of the block of a frame, if nobody has. A frame that does not exist is passed over.
+    /// Writes the descriptors of a frame's block, unless written. Ignores unknown frames.
     #[inline]
     pub(crate) fn open(&mut self, pfn: Pfn) {
         if self.is_fresh(pfn.idx()) {
@@ -135,7 +137,7 @@ impl PageArray {
         }
     }
 
-    /// Opens a block of the largest order and those beside it on its list, which is about to lose it.
+    /// Opens a block of the largest order and its neighbours on its list, before it is unlinked.
     pub(crate) fn open_between(&mut self, pfn: Pfn) {
         self.open(pfn);
         let page = &self[pfn.idx()];
@@ -156,12 +158,12 @@ impl PageArray {
         }
     }
 
-    /// Gives the frames `from..to` to a zone. They begin behind all that were given before.
+    /// Assigns the frames `from..to` to a zone. They must follow all frames assigned before.
     pub(crate) fn lay(&mut self, frames: Range<u64>, zone: u8, node: NodeId) {
         let (from, to) = (frames.start as usize, frames.end as usize);
         let first_whole = from.next_multiple_of(BLOCK).min(to);
         if from < first_whole {
-            // The block is shared with the zone before.
+            // The block is shared with the previous zone.
             self.open(Pfn(from as u32));
             self.pages[from..first_whole].fill(Page::reserved(zone, node));
         }
@@ -171,7 +173,7 @@ impl PageArray {
         }
     }
 
-    /// Lets the kernel hold frames that nobody has managed, each by itself; `mark` does so with one that is opened.
+    /// Allocates unmanaged frames for the kernel, each as order 0; `mark` does it for opened ones.
     pub(crate) fn hold(&mut self, frames: Range<u32>, mark: impl Fn(&mut PageArray, Pfn)) {
         let (mut at, end) = (frames.start as usize, frames.end as usize);
         while at < end {
@@ -188,8 +190,8 @@ impl PageArray {
         }
     }
 
-    /// Links a fresh block of the largest order behind the last one of a list of free blocks of a type, without opening
-    /// it. False, and nothing done, if it is not fresh, or not all there.
+    /// Links a fresh block of the largest order behind the last one of a free list, without opening
+    /// it. Returns false and changes nothing if the block is not fresh or not complete.
     pub(crate) fn link_fresh(&mut self, pfn: Pfn, mt: u8, last: Pfn) -> bool {
         let first = pfn.idx();
         if !self.is_fresh(first) || first + BLOCK > self.len() {
@@ -206,13 +208,12 @@ impl PageArray {
     }
 }
 
-/// A walk over the frames whose descriptors are written ([`PageArray::opened`]).
+/// Iterator over the frames with written descriptors ([`PageArray::opened`]).
 #[derive(Clone, Debug)]
 pub struct Opened<'a> {
     array: &'a PageArray,
-    /// The block behind the one that is walked over.
+    /// The next block.
     block: usize,
-    /// The next frame.
     at: u32,
     rest: core::slice::Iter<'a, Page>,
 }
@@ -240,7 +241,6 @@ impl<'a> Iterator for Opened<'a> {
 }
 
 impl Block {
-    /// The descriptor of a frame of a fresh block.
     fn page(&self, at: usize) -> Page {
         let mut page = Page::reserved(self.zone, self.node);
         match self.content {
@@ -259,11 +259,11 @@ impl Block {
     }
 }
 
-/// A copy of what was opened; the rest is as fresh in the copy as here.
+/// Copies opened blocks; fresh blocks stay fresh in the copy.
 impl Clone for PageArray {
     fn clone(&self) -> PageArray {
         let Ok(mut pages) = Page::new_vec_zeroed(self.len()) else {
-            // The host has no memory: it says so as for any other table.
+            // Without memory on the host, the clone fails like that of any other table.
             return PageArray { pages: self.pages.clone(), blocks: self.blocks.clone() };
         };
         let blocks = self.blocks.iter().zip(pages.chunks_mut(BLOCK).zip(self.pages.chunks(BLOCK)));
@@ -279,7 +279,7 @@ impl Index<usize> for PageArray {
 
     #[inline]
     fn index(&self, at: usize) -> &Page {
-        debug_assert!(!self.is_fresh(at), "pfn{at} is read and its block was never opened");
+        debug_assert!(!self.is_fresh(at), "pfn{at} is read but its block was never opened");
         &self.pages[at]
     }
 }
@@ -287,7 +287,7 @@ impl Index<usize> for PageArray {
 impl IndexMut<usize> for PageArray {
     #[inline]
     fn index_mut(&mut self, at: usize) -> &mut Page {
-        debug_assert!(!self.is_fresh(at), "pfn{at} is written and its block was never opened");
+        debug_assert!(!self.is_fresh(at), "pfn{at} is written but its block was never opened");
         &mut self.pages[at]
     }
 }
@@ -310,7 +310,7 @@ impl IndexMut<Range<usize>> for PageArray {
     }
 }
 
-/// A fresh block is what boot has made of it. O(frames of opened blocks + blocks).
+/// Hashes the boot state of fresh blocks. O(frames of opened blocks + blocks).
 impl State for PageArray {
     fn digest(&self, digest: &mut Digest) {
         digest.write_u64(self.len() as u64);
@@ -345,7 +345,8 @@ mod tests {
 
     const CPU: Cpu = Cpu(0);
 
-    /// Two nodes; of the first zone the kernel holds more than a block, and no zone ends with a block.
+    /// Two nodes; the kernel holds more than a block of the first zone; no zone ends at a block's
+    /// end.
     fn specs() -> [NodeSpec; 2] {
         let mut specs = [NodeSpec::x86_64(48 << 20, 0, 9 << 20), NodeSpec::remote(30 << 20, 0, 0)];
         let dma: &mut ZoneSpec = &mut specs[0].zones[0];
@@ -353,7 +354,7 @@ mod tests {
         specs
     }
 
-    /// A machine, and one all of whose blocks were opened at once.
+    /// A machine, and the same machine with all blocks opened at the start.
     fn twins() -> [Memory; 2] {
         let lazy = Memory::new(&specs(), 1).unwrap();
         let mut eager = lazy.clone();
@@ -361,7 +362,7 @@ mod tests {
         [lazy, eager]
     }
 
-    /// What can be seen of the frames, the lists and the counts of a machine.
+    /// Hash of all visible frames, lists and counts of a machine.
     fn seen(memory: &Memory) -> u64 {
         memory.audit().unwrap();
         let mut digest = Digest::new();
@@ -373,13 +374,13 @@ mod tests {
 
     #[derive(Clone, Debug)]
     enum Op {
-        /// Order, whether for a program, on which node.
+        /// Order, whether for a program, node.
         Take(Order, bool, u8),
-        /// One of those taken.
+        /// Frees one of the allocated blocks.
         Give(usize),
-        /// The free block that begins at this share of the frames, for compaction.
+        /// Isolates the free block at this fraction of the frames, for compaction.
         Isolate(u16),
-        /// A block of this order at this share of the frames.
+        /// Captures a block of this order at this fraction of the frames.
         Capture(u16, Order),
         Drain,
     }
@@ -450,7 +451,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(24))]
 
-        /// Whether a block was opened early or late changes nothing that can be seen.
+        /// Opening a block early or late changes nothing visible.
         #[test]
         fn fresh_blocks_are_as_if_opened(ops in prop::collection::vec(op(), 1..200)) {
             let mut machines = twins();

@@ -1,12 +1,11 @@
-//! How many bytes a page has: the one place where pages become bytes, and bytes pages.
+//! The size of a page, and all conversions between pages and bytes.
 //!
-//! Linux: `PAGE_SHIFT` and `PAGE_SIZE`, which are chosen when the kernel is built (arm64 has 4, 16 and
-//! 64 KiB, ppc64 4 and 64 KiB); here, when the machine is. Orders, pageblocks and huge pages keep their
-//! number of pages, so their size in bytes grows with the page (docs/fidelity.md has the values of real
-//! machines). A table of entries is one page.
+//! Linux: `PAGE_SHIFT` and `PAGE_SIZE`, chosen when the kernel is built (arm64 has 4, 16 and 64
+//! KiB, ppc64 4 and 64 KiB); here, when the machine is created. Orders, pageblocks and huge pages
+//! keep their number of pages, so their size in bytes grows with the page (docs/fidelity.md has the
+//! values of real machines). A page table is one page.
 //!
-//! Invariant: a machine's page size never changes, and is [`Memory::page_size`] wherever a machine
-//! is at hand.
+//! Invariant: a machine's page size never changes, and is [`Memory::page_size`].
 //!
 //! [`Memory::page_size`]: crate::page_alloc::Memory::page_size
 
@@ -26,7 +25,7 @@ pub enum PageSize {
 }
 
 impl PageSize {
-    /// All of them, smallest first.
+    /// All sizes, smallest first.
     pub const ALL: [PageSize; 3] = [PageSize::Kib4, PageSize::Kib16, PageSize::Kib64];
 
     /// log2 of the page's bytes (Linux `PAGE_SHIFT`).
@@ -47,42 +46,42 @@ impl PageSize {
         1 << self.shift()
     }
 
-    /// The size with so many bytes, if there is one.
+    /// The size with this many bytes, if it exists.
     pub fn from_bytes(bytes: u64) -> Option<PageSize> {
         Self::ALL.into_iter().find(|size| size.bytes() == bytes)
     }
 
-    /// Pages that hold `bytes`: a part of a page is a page.
+    /// Pages that hold `bytes`, rounded up.
     #[inline]
     pub const fn pages_for(self, bytes: u64) -> u64 {
         bytes.div_ceil(self.bytes())
     }
 
-    /// Whole pages in `bytes`: a part of a page is none.
+    /// Whole pages in `bytes`, rounded down.
     #[inline]
     pub const fn pages_in(self, bytes: u64) -> u64 {
         bytes >> self.shift()
     }
 
-    /// Bytes of so many pages; all there are, if that is more than 64 bits say.
+    /// Bytes of this many pages; saturates.
     #[inline]
     pub const fn bytes_of(self, pages: u64) -> u64 {
         pages.saturating_mul(self.bytes())
     }
 
-    /// kB of so many pages.
+    /// kB of this many pages.
     #[inline]
     pub const fn kbytes_of(self, pages: u64) -> u64 {
         pages << self.kb_shift()
     }
 
-    /// Whole pages in so many kB.
+    /// Whole pages in this many kB, rounded down.
     #[inline]
     pub const fn pages_in_kbytes(self, kbytes: u64) -> u64 {
         kbytes >> self.kb_shift()
     }
 
-    /// The page of a file that holds the byte at `pos`.
+    /// The page of a file that contains the byte at `pos`.
     #[inline]
     pub const fn index_of(self, pos: u64) -> u32 {
         (pos >> self.shift()) as u32
@@ -94,14 +93,13 @@ impl PageSize {
         1 << (self.shift() - 3)
     }
 
-    /// The table of a mapping that has the entry of its page `page`.
+    /// The page table of a mapping that contains the entry of its page `page`.
     #[inline]
     pub const fn table_of(self, page: u64) -> usize {
         (page >> (self.shift() - 3)) as usize
     }
 
-    /// Most pages that a limit of a group can say: 2^63 bytes, less a page (Linux
-    /// `PAGE_COUNTER_MAX`).
+    /// Maximum of a group's limit in pages: 2^63 bytes, minus a page (Linux `PAGE_COUNTER_MAX`).
     #[inline]
     pub const fn counter_max(self) -> u64 {
         i64::MAX as u64 >> self.shift()

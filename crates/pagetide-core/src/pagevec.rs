@@ -1,4 +1,4 @@
-//! One CPU's batches of pages on their way to a list.
+//! One CPU's batches of pages to be added to or moved between LRU lists.
 //!
 //! Linux: `struct pagevec`, `lru_pvecs` (mm/swap.c, 6.1).
 
@@ -21,7 +21,7 @@ pub struct LruBatches {
 }
 
 impl LruBatches {
-    /// Empty batches with room for a full one.
+    /// Empty batches with capacity for a full one.
     pub fn new() -> LruBatches {
         LruBatches {
             add: Vec::with_capacity(PAGEVEC_SIZE),

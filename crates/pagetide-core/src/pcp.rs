@@ -2,18 +2,18 @@
 //!
 //! Linux: `struct per_cpu_pages`, `rmqueue_pcplist`, `free_unref_page_commit`,
 //! `free_pcppages_bulk`, `zone_batchsize`, `zone_highsize` (mm/page_alloc.c, 6.1). Each CPU keeps
-//! freed pages of orders 0 to 3 in lists by order and migrate type, and blocks of pageblock order in
-//! one list (`NR_PCP_THP`): the last one freed is handed out first, an empty list is refilled with a
-//! batch from the buddy lists, and a set that has grown to `high` pages gives the oldest ones back.
-//! Frees without allocations between them give back ever more at a time.
+//! freed pages of orders 0 to 3 in lists by order and migrate type, and blocks of pageblock order
+//! in one list (`NR_PCP_THP`). The last freed page is allocated first, an empty list is refilled
+//! with a batch from the buddy lists, and a set that has grown to `high` pages returns the oldest
+//! ones. Frees without allocations between them return ever more pages at a time.
 //!
-//! A list is an array of frame numbers and not threaded through the page array: taking or giving
-//! a page then touches no other page's descriptor, which halves the cost of the pair. Giving back
-//! the oldest shifts the rest down, once a batch.
+//! A list is an array of frame numbers, not linked through the page array: taking or freeing a page
+//! then touches no other page's descriptor, which halves the cost of the pair. Returning the oldest
+//! pages shifts the rest down, once per batch.
 //!
 //! Invariant: `count` is the number of pages on the lists. The head of a block on a list has
-//! [`Place::Pcp`], empty links and in `private` the migrate type it goes back to; the other frames
-//! of a larger block have [`Place::BuddyTail`].
+//! [`Place::Pcp`], empty links and in `private` the migrate type to which it returns; the other
+//! frames of a larger block have [`Place::BuddyTail`].
 
 mod pageblocks;
 
@@ -35,7 +35,7 @@ use alloc::vec::Vec;
 /// Lists of orders 0 to 3, by migrate type (Linux `NR_LOWORDER_PCP_LISTS`).
 const NR_LOWORDER_PCP_LISTS: usize =
     (PAGE_ALLOC_COSTLY_ORDER as usize + 1) * MigrateType::PCP_COUNT;
-/// Lists of one set: those, and that of huge pages, of whatever type.
+/// Lists of one set: those, and one for huge pages of any type.
 pub const NR_PCP_LISTS: usize = NR_LOWORDER_PCP_LISTS + 1;
 
 /// One CPU's free pages of one zone.
@@ -43,22 +43,22 @@ pub const NR_PCP_LISTS: usize = NR_LOWORDER_PCP_LISTS + 1;
 pub struct Pcp {
     /// Pages on all lists.
     pub count: u32,
-    /// Number of pages at which some go back to the buddy lists.
+    /// Number of pages at which some return to the buddy lists.
     pub high: u32,
     /// Pages moved at a time.
     pub batch: u32,
     /// Doublings of the batch on frees; halved by each allocation.
     pub free_factor: u8,
-    /// How it is sized.
+    /// The policy that sizes the set.
     pub policy: PcpPolicy,
-    /// Single frames at hand, by type, where they come from open pageblocks.
+    /// Single frames taken from open pageblocks, by type.
     pub(crate) words: [Word; MigrateType::PCP_COUNT],
     /// Heads of blocks, oldest first.
     pub(crate) lists: [Vec<Pfn>; NR_PCP_LISTS],
 }
 
 impl Pcp {
-    /// An empty set that keeps nothing, as before boot has sized it.
+    /// An empty set that keeps no pages, as before boot has sized it.
     pub(crate) fn new() -> Pcp {
         Pcp {
             count: 0,
@@ -76,8 +76,7 @@ impl Pcp {
         self.count + self.words.iter().map(Word::nr_free).sum::<u32>()
     }
 
-    /// Index of the list for blocks of `order` and type `mt`. Types that have no list of their
-    /// own share the movable one.
+    /// List of blocks of `order` and type `mt`. Types without a list share the movable one.
     #[inline]
     pub(crate) const fn list_index(order: Order, mt: MigrateType) -> usize {
         if order > PAGE_ALLOC_COSTLY_ORDER {
@@ -97,15 +96,14 @@ impl Pcp {
         }
     }
 
-    /// Whether blocks of `order` are kept (Linux `pcp_allowed_order`, of a kernel that is built with
-    /// transparent huge pages).
+    /// Whether the set keeps blocks of `order` (Linux `pcp_allowed_order`, with huge pages).
     #[inline]
     pub(crate) const fn keeps(&self, order: Order) -> bool {
         order <= PAGE_ALLOC_COSTLY_ORDER
             || order == PAGEBLOCK_ORDER && !matches!(self.policy, PcpPolicy::Linux2637)
     }
 
-    /// Largest `count` for now; nothing is kept when `free_high` (Linux `nr_pcp_high`).
+    /// The current limit of `count`; 0 for `free_high` (Linux `nr_pcp_high`).
     #[inline]
     pub(crate) const fn high_now(&self, reclaim_active: bool, free_high: bool) -> u32 {
         if matches!(self.policy, PcpPolicy::Linux2637) {
@@ -124,7 +122,7 @@ impl Pcp {
         }
     }
 
-    /// How many pages to give back after a free has filled the set (Linux `nr_pcp_free`).
+    /// Number of pages to return when a free has filled the set (Linux `nr_pcp_free`).
     fn pages_to_free(&mut self, high: u32, free_high: bool) -> u32 {
         if self.policy == PcpPolicy::Linux2637 {
             return self.batch;
@@ -144,8 +142,7 @@ impl Pcp {
         scaled.min(most).max(self.batch.into()) as u32
     }
 
-    /// Blocks fetched when the list of `order` is empty. A batch of one marks a set too small to
-    /// keep anything.
+    /// Blocks to refill the list of `order` with. A batch of one: the set is too small for pages.
     const fn refill_blocks(&self, order: Order) -> u32 {
         if self.batch <= 1 {
             return self.batch;
@@ -159,9 +156,9 @@ impl Pcp {
     }
 }
 
-/// Pages moved at a time between a zone and its per-CPU sets (Linux `zone_batchsize`): a quarter
-/// of a thousandth of the zone, at most a quarter of 1 MiB, then one less than a power of two so
-/// that sets do not stay in step with power-of-two strides of pages.
+/// Pages moved at a time between a zone and its per-CPU sets (Linux `zone_batchsize`): a quarter of
+/// a thousandth of the zone, at most a quarter of 1 MiB, then one less than a power of two, so that
+/// sets do not align with power-of-two strides of pages.
 pub const fn zone_batchsize(managed: u64, page_size: PageSize) -> u32 {
     let mib = page_size.pages_in(1 << 20);
     let thousandth = managed >> 10;
@@ -176,8 +173,8 @@ pub const fn zone_batchsize(managed: u64, page_size: PageSize) -> u32 {
     }
 }
 
-/// Pages a per-CPU set may hold (Linux `zone_highsize`): the low watermark shared out among the
-/// CPUs, so that full sets alone do not wake kswapd, but at least four batches.
+/// Pages that a per-CPU set may hold (Linux `zone_highsize`): the CPUs share the low watermark, so
+/// that full sets alone do not wake kswapd, but each gets at least four batches.
 pub fn zone_highsize(watermark_low: u64, batch: u32, nr_cpus: u16) -> u32 {
     let share = watermark_low / u64::from(nr_cpus.max(1));
     let share = u32::try_from(share).unwrap_or(u32::MAX);
@@ -215,9 +212,9 @@ impl Zone {
         }
     }
 
-    /// Takes a block from the CPU's set, refilling it if the list is empty (Linux
-    /// `rmqueue_pcplist` without its accounting). The head keeps [`Place::Pcp`]. Also gives the
-    /// number of buddy operations, one a block refilled.
+    /// Takes a block from the CPU's set, and refills the list if it is empty (Linux
+    /// `rmqueue_pcplist` without its accounting). The head keeps [`Place::Pcp`]. Also returns the
+    /// number of buddy operations, one per refilled block.
     pub(crate) fn pcp_take(
         &mut self,
         pages: &mut PageArray,
@@ -241,8 +238,7 @@ impl Zone {
         (pfn, buddy_ops)
     }
 
-    /// Fetches a batch for an empty list: runs of neighbouring blocks, so that they are handed
-    /// out in address order.
+    /// Fetches a batch for an empty list, as runs of neighbours, for use in address order.
     fn pcp_refill(
         &mut self,
         pages: &mut PageArray,
@@ -275,7 +271,7 @@ impl Zone {
             }
         }
         self.stat.add(-(i64::from(got) << order));
-        // The first block fetched is the first to go.
+        // The first fetched block is allocated first.
         list.reverse();
         let pcp = &mut self.pcps[cpu.idx()];
         pcp.lists[Pcp::list_index(order, mt)] = list;
@@ -283,8 +279,8 @@ impl Zone {
         got
     }
 
-    /// Takes neighbouring blocks off the buddy lists and onto a per-CPU list, up to `count`. Says how many; the
-    /// zone's counter does not know of them yet.
+    /// Moves up to `count` neighbouring blocks from the buddy lists to a per-CPU list. Returns
+    /// their number; the zone's counter is not yet updated.
     fn take_run_to(
         &mut self,
         pages: &mut PageArray,
@@ -304,8 +300,8 @@ impl Zone {
         nr
     }
 
-    /// Gives a block that is being freed to the CPU's set (Linux `free_unref_page_commit`) and
-    /// says how many blocks went on to the buddy lists.
+    /// Frees a block to the CPU's set (Linux `free_unref_page_commit`) and returns how many blocks
+    /// went on to the buddy lists.
     #[inline]
     pub(crate) fn pcp_give(
         &mut self,
@@ -322,7 +318,7 @@ impl Zone {
         let pcp = &mut self.pcps[cpu.idx()];
         pcp.lists[index].push(pfn);
         pcp.count += 1 << order;
-        // Larger blocks held back are fragmentation, whole pageblocks are not: under a burst of frees, keep none.
+        // Kept larger blocks are fragmentation, whole pageblocks are not: keep none in a burst.
         let free_high = order > 0 && order <= PAGE_ALLOC_COSTLY_ORDER && pcp.free_factor > 0;
         let high = pcp.high_now(self.reclaim_active, free_high);
         if pcp.count < high {
@@ -332,9 +328,8 @@ impl Zone {
         self.pcp_shrink(pages, cpu, nr, index)
     }
 
-    /// Gives at least `nr` pages (or all) of the CPU's set back to the buddy lists, oldest first,
-    /// from list `index` and then from the others in turn (Linux `free_pcppages_bulk`). Says how
-    /// many blocks that were.
+    /// Returns at least `nr` pages (or all) of the CPU's set to the buddy lists, oldest first,
+    /// starting with list `index` (Linux `free_pcppages_bulk`). Returns the number of blocks.
     #[inline(never)]
     fn pcp_shrink(&mut self, pages: &mut PageArray, cpu: Cpu, nr: u32, index: usize) -> u32 {
         let mut left = nr.min(self.pcps[cpu.idx()].count);
@@ -359,11 +354,11 @@ impl Zone {
         blocks
     }
 
-    /// Gives blocks of `order` from a per-CPU list back to the buddy lists, in turn.
+    /// Returns blocks of `order` from a per-CPU list to the buddy lists, in turn.
     ///
-    /// Blocks that together are one larger block, in address order, are merged beforehand: freed
-    /// one by one they would end as the same block in the same place, since none of them can
-    /// merge with anything outside before all of them are free.
+    /// Blocks that form one larger block, in address order, are merged beforehand: freed one by one
+    /// they would end as the same block in the same place, because none of them can merge with
+    /// blocks outside before all of them are free.
     pub(crate) fn free_oldest(&mut self, pages: &mut PageArray, blocks: &[Pfn], order: Order) {
         warm_neighbours(pages, blocks, order);
         let mut rest = blocks;
@@ -382,10 +377,10 @@ impl Zone {
         }
     }
 
-    /// Type of the lists a block goes back to: the one it was freed or fetched as. A pageblock
-    /// that has since been reserved, isolated or released has the last word; Linux looks at it
-    /// again only while some pageblock is isolated, and can so lose track of its reserve. Since 6.10 it is the
-    /// pageblock's in any case.
+    /// Type of the lists to which a block returns: the type with which it was freed or fetched,
+    /// unless its pageblock has since been reserved, isolated or released. Linux checks the
+    /// pageblock only while some pageblock is isolated, and can so lose track of its reserve. Since
+    /// 6.10 the pageblock's type always decides.
     #[inline]
     fn pcp_return_type(&self, mt: MigrateType, pfn: Pfn) -> MigrateType {
         let block_mt = self.block_type(pfn);
@@ -397,7 +392,7 @@ impl Zone {
         }
     }
 
-    /// Gives all pages of the CPU's set back (Linux `drain_pages_zone`). Says how many blocks.
+    /// Returns all pages of the CPU's set (Linux `drain_pages_zone`). Returns the number of blocks.
     pub(crate) fn pcp_drain(&mut self, pages: &mut PageArray, cpu: Cpu) -> u32 {
         let mut blocks = self.pcp_shrink(pages, cpu, u32::MAX, 0);
         if self.open.is_on() {
@@ -407,9 +402,10 @@ impl Zone {
     }
 }
 
-/// Loads what decides how far each block merges: side by side, for one by one each load would be waited for. A page's own
-/// buddy has its descriptor in the same cache line, so it is the buddy of the next larger block. Of a larger block that is
-/// the second step, and the first is waited for as before; nearly all blocks are pages. Changes nothing.
+/// Prefetches the data that decides how far each block merges, for all blocks at once, because one
+/// by one each load would stall. A page's own buddy shares its cache line, so the buddy of the next
+/// larger block is loaded. For larger blocks that is the second step, and the first still stalls;
+/// nearly all blocks are single pages. Changes nothing.
 fn warm_neighbours(pages: &PageArray, blocks: &[Pfn], order: Order) {
     let mut loaded = 0;
     for pfn in blocks {
@@ -419,8 +415,8 @@ fn warm_neighbours(pages: &PageArray, blocks: &[Pfn], order: Order) {
     core::hint::black_box(loaded);
 }
 
-/// Order of the largest block, at most a pageblock, that the first entries of `blocks` form: each
-/// of `order` and of the same type, each following the one before.
+/// Order of the largest block, at most a pageblock, that the first entries of `blocks` form. Each
+/// entry has `order` and the same type, and follows the previous one.
 fn whole_run(pages: &PageArray, blocks: &[Pfn], order: Order) -> Order {
     let first = blocks[0];
     let private = pages[first.idx()].private;
@@ -433,14 +429,14 @@ fn whole_run(pages: &PageArray, blocks: &[Pfn], order: Order) -> Order {
     order + run.ilog2() as Order
 }
 
-/// What to take from a per-CPU set.
+/// A request to a per-CPU set.
 #[derive(Clone, Copy)]
 pub(crate) struct PcpRequest {
-    /// Order of the block, one that the set keeps.
+    /// Order of the block; the set keeps blocks of this order.
     pub order: Order,
     /// One of the three ordinary types.
     pub mt: MigrateType,
-    /// Rights of the attempt.
+    /// Flags of the attempt.
     pub flags: AllocFlags,
 }
 

@@ -1,6 +1,6 @@
-//! The state of reclaim and compaction for a node, beside its zones.
+//! The state of reclaim and compaction for a node, in addition to its zones.
 //!
-//! Linux: the fields of `pg_data_t` (include/linux/mmzone.h) that mm/vmscan.c and mm/compaction.c use.
+//! Linux: the fields of `pg_data_t` (include/linux/mmzone.h) used by mm/vmscan.c, mm/compaction.c.
 
 use crate::compaction::kcompactd::Kcompactd;
 use crate::digest::State;
@@ -9,7 +9,7 @@ use crate::reclaim::kswapd::Kswapd;
 use crate::vmstat::NodeStat;
 use crate::zone::MAX_NR_ZONES;
 
-/// What reclaim and writeback know of a node.
+/// State of reclaim and writeback for a node.
 #[derive(Clone, Debug, State)]
 pub struct NodeState {
     /// Counters, indexed by [`NodeStat`].
@@ -22,15 +22,15 @@ pub struct NodeState {
     pub kswapd: Kswapd,
     /// kcompactd's state.
     pub kcompactd: Kcompactd,
-    /// The tail of the lists is all dirty: kswapd may write (Linux `PGDAT_DIRTY`).
+    /// The tail of the lists is all dirty: kswapd may write file pages (Linux `PGDAT_DIRTY`).
     pub dirty: bool,
     /// The tail is all under writeback: kswapd should wait (Linux `PGDAT_WRITEBACK`).
     pub writeback: bool,
     /// Direct reclaimers should wait (Linux `LRUVEC_CONGESTED` of the root).
     pub congested: bool,
-    /// Tasks sleeping for writeback, and pages written since the first of them fell asleep.
+    /// Tasks that sleep for writeback.
     pub nr_writeback_throttled: u32,
-    /// See above.
+    /// Pages written since the first of them fell asleep.
     pub nr_written_while_throttled: u64,
     /// Tasks sleeping until reserves recover.
     pub nr_reserve_throttled: u32,

@@ -1,17 +1,17 @@
-//! Pins: a user of a frame's bytes keeps the frame in its place.
+//! Pins: a pinned frame keeps its page and its address.
 //!
-//! Linux: `pin_user_pages`, `unpin_user_page`, `FOLL_PIN` (mm/gup.c, 6.1). A pin is a count. Linux adds
-//! it to the page's reference count, as 1024 for a small page; here it is in a table beside the page
-//! array, and [`PageFlags::PINNED`] says whether there is one. A huge page has one count for all its
-//! pins; a pin holds the whole page.
+//! Linux: `pin_user_pages`, `unpin_user_page`, `FOLL_PIN` (mm/gup.c, 6.1). Pins are counted. Linux
+//! adds them to the page's reference count, as 1024 for a small page; here a table next to the page
+//! array has the counts, and [`PageFlags::PINNED`] tells whether there are any. A huge page has one
+//! count for all its pins; a pin holds the whole page.
 //!
-//! While there is a pin the frame is neither unmapped by reclaim, moved, split nor freed. Its owner may
-//! let go of it (munmap): the page then stays until the last pin goes, as in Linux, and is freed with it.
+//! A pinned frame is neither unmapped by reclaim, moved, split nor freed. Its owner may drop it
+//! (munmap): as in Linux the page then stays until its last pin ends, and is freed with it.
 //!
-//! Difference from Linux: a pinned page of a file stays mapped, where Linux unmaps it and then cannot free
-//! it; there is no `FOLL_LONGTERM`, which moves pages out of zone Movable first.
+//! Differences from Linux: a pinned page of a file stays mapped, where Linux unmaps it and then
+//! cannot free it; there is no `FOLL_LONGTERM`, which moves pages out of zone Movable first.
 //!
-//! Invariant: PINNED frames are those in the table, with counts above 0, and are user memory.
+//! Invariant: exactly the PINNED frames are in the table, with counts above 0, and are user memory.
 
 use crate::bad_id::BadId;
 use crate::digest::State;
@@ -23,7 +23,7 @@ use crate::vmstat::Event;
 use alloc::collections::BTreeMap;
 use core::fmt;
 
-/// How often each frame is pinned, first frames of huge pages for all of theirs.
+/// Number of pins of each frame; for a huge page, of its first frame.
 #[derive(Clone, Debug, Default, State)]
 pub(crate) struct Pins {
     counts: BTreeMap<Pfn, u64>,
@@ -36,14 +36,14 @@ impl Pins {
     }
 }
 
-/// Why a pin was refused, or could not be taken away. Nothing has changed.
+/// Why a frame was not pinned or unpinned. Nothing has changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PinError {
-    /// There is no such mapping, page of it, frame or CPU; or the frame is not user memory.
+    /// Unknown mapping, page, frame or CPU; or the frame is not user memory.
     BadId(BadId),
-    /// Nothing is mapped there that the access could use: fault first.
+    /// No page is mapped there with sufficient rights: fault first.
     NotPresent,
-    /// The frame has no pin that could go.
+    /// The frame has no pin.
     NotPinned(Pfn),
 }
 
@@ -64,11 +64,11 @@ impl fmt::Display for PinError {
 }
 
 impl<O: Owners> Manager<O> {
-    /// Pins a frame of user memory once more: one that is mapped, or a page of a file.
+    /// Adds a pin to a frame of user memory that is mapped or is a page of a file.
     ///
     /// # Errors
-    /// [`BadId::Frame`] if there is no such frame or it is not user memory; [`PinError::NotPresent`] if it is
-    /// on its way to another frame, or anonymous and mapped nowhere.
+    /// [`BadId::Frame`] if the frame does not exist or is not user memory; [`PinError::NotPresent`]
+    /// if it is being moved, or is anonymous and not mapped.
     pub fn pin_frame(&mut self, pfn: Pfn) -> Result<(), PinError> {
         let head = self.pinned_as(pfn)?;
         if self.mem.pages.is_fresh(head.idx()) {
@@ -88,10 +88,10 @@ impl<O: Owners> Manager<O> {
         Ok(())
     }
 
-    /// Takes one pin away. With the last one goes a page that its owner has let go of.
+    /// Removes one pin. The last unpin frees a page that its owner has dropped.
     ///
     /// # Errors
-    /// [`PinError::NotPinned`] if there is none; [`BadId::Frame`], [`BadId::Cpu`].
+    /// [`PinError::NotPinned`] without a pin; [`BadId::Frame`], [`BadId::Cpu`].
     pub fn unpin(&mut self, pfn: Pfn, cpu: Cpu) -> Result<(), PinError> {
         self.check_cpu(cpu)?;
         let head = self.pinned_as(pfn)?;
@@ -114,13 +114,13 @@ impl<O: Owners> Manager<O> {
         Ok(())
     }
 
-    /// How often a frame is pinned.
+    /// Number of pins of a frame.
     pub fn pin_count(&self, pfn: Pfn) -> u64 {
         let head = self.pinned_as(pfn).ok();
         head.and_then(|head| self.pins.counts.get(&head)).copied().unwrap_or(0)
     }
 
-    /// The frame that has the pins of a frame: itself, or the first of its huge page.
+    /// The frame with the pin count of a frame: itself, or the first of its huge page.
     fn pinned_as(&self, pfn: Pfn) -> Result<Pfn, BadId> {
         if pfn.idx() >= self.mem.pages.len() {
             return Err(BadId::Frame(pfn));

@@ -1,19 +1,18 @@
 //! Defects planted on purpose, to see whether tests find them. Compiled only with debug
 //! assertions; without them the answer is a constant.
 //!
-//! Linux has lib/fault-inject.c for errors that the code must survive. These defects are errors that
-//! tests must find.
+//! Linux has lib/fault-inject.c for errors that code must survive. Tests must find these defects.
 
 use crate::manager::Manager;
 
 /// A defect.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Defect {
-    /// A page that reclaim has looked at is not put back on its list.
+    /// A scanned page is not put back on its list.
     ForgottenPage,
-    /// A page moves to another frame without its bytes.
+    /// A page moves to another frame without a copy of its bytes.
     SkippedCopy,
-    /// A page that is freed stays on its group's bill.
+    /// A freed page stays charged to its group.
     LeakedCharge,
 }
 
@@ -23,14 +22,13 @@ pub enum Defect {
 pub struct Planted {
     /// The defect.
     pub defect: Defect,
-    /// Once in so many times that it could show.
+    /// The defect shows at every n-th occasion.
     pub every: u32,
-    /// Times so far.
+    /// Occasions so far.
     pub nr: u32,
 }
 
 impl<O> Manager<O> {
-    /// Whether a defect shows now.
     #[inline(always)]
     pub(crate) fn is_planted(&mut self, defect: Defect) -> bool {
         #[cfg(debug_assertions)]

@@ -1,17 +1,17 @@
-//! The machine's state as the text of the kernel's own files, so that existing parsers read it.
+//! The machine's state in the format of the kernel's own files, for existing parsers.
 //!
-//! Linux 6.1: `vmstat_show` and `zoneinfo_show` (mm/vmstat.c), `meminfo_proc_show` (fs/proc/meminfo.c),
-//! `swap_show` (mm/swapfile.c), `psi_show` (kernel/sched/psi.c), `memory_stat_format`
-//! (mm/memcontrol.c). This file has vmstat, swaps and pressure; `zones` has zoneinfo, buddyinfo and
-//! pagetypeinfo; `extfrag` has the two indices of debugfs; `meminfo` and `memory_stat` have the files
-//! of the same names.
+//! Linux 6.1: `vmstat_show` and `zoneinfo_show` (mm/vmstat.c), `meminfo_proc_show`
+//! (fs/proc/meminfo.c), `swap_show` (mm/swapfile.c), `psi_show` (kernel/sched/psi.c),
+//! `memory_stat_format` (mm/memcontrol.c). This file has vmstat, swaps and pressure; `zones` has
+//! zoneinfo, buddyinfo and pagetypeinfo; `extfrag` has the two indices of debugfs; `meminfo` and
+//! `memory_stat` have the files of the same names.
 //!
-//! Differences from Linux: counters of mechanisms that are not modelled are left out of vmstat and zoneinfo, and
-//! stand as 0 in meminfo, where parsers expect a fixed set (memory.stat has both kinds). Counters of our own follow
-//! the kernel's in vmstat. Pressure averages are always 0.00; the totals are exact.
+//! Differences from Linux: counters that are not modelled are left out of vmstat and zoneinfo, and
+//! are 0 in meminfo, where parsers expect a fixed set (memory.stat has both kinds). Pagetide's own
+//! counters follow the kernel's in vmstat. Pressure averages are always 0.00; the totals are exact.
 //!
-//! Every file costs time in proportion to its length, except that zoneinfo (while pages are dirty) and
-//! memory.stat (of other groups than the root) walk all frames.
+//! Every file costs time in proportion to its length, except that zoneinfo (while pages are dirty)
+//! and memory.stat (of groups other than the root) walk all frames.
 
 mod extfrag;
 mod meminfo;
@@ -38,8 +38,8 @@ use put;
 /// A counter's name and its value.
 type Row = (&'static str, u64);
 
-/// /proc/vmstat of Linux 6.1 on x86-64, in its order: zones, nodes, writeback, events. Names that
-/// are counted nowhere yet hold their place.
+/// /proc/vmstat of Linux 6.1 on x86-64, in its order: zones, nodes, writeback, events. Includes the
+/// names of counters that are not modelled.
 const VMSTAT_ORDER: &[&str] = &[
     "nr_free_pages",
     "nr_zone_inactive_anon",
@@ -200,19 +200,19 @@ const VMSTAT_ORDER: &[&str] = &[
     "swap_ra_hit",
 ];
 
-/// Place of a counter in the kernel's vmstat; `None` for those of our own.
+/// Position of a counter in the kernel's vmstat; `None` for Pagetide's own.
 fn kernel_position(name: &str) -> Option<usize> {
     VMSTAT_ORDER.iter().position(|&known| known == name)
 }
 
-/// Whether a counter stands in the per-node block of zoneinfo.
+/// Whether a counter is in the per-node block of zoneinfo.
 fn is_node_counter(name: &str) -> bool {
     let position = kernel_position(name);
     position >= kernel_position("nr_inactive_anon")
         && position.is_some_and(|at| Some(at) < kernel_position("nr_dirty_threshold"))
 }
 
-/// Brings rows into the kernel's order; our own follow in the order given.
+/// Sorts rows into the kernel's order; Pagetide's own follow in the given order.
 fn sort_rows(rows: &mut [Row]) {
     rows.sort_by_key(|(name, _)| kernel_position(name).unwrap_or(usize::MAX));
 }
@@ -233,11 +233,11 @@ const FREE_BLOCKS: [&str; NR_PAGE_ORDERS] = [
 ];
 
 impl<O: Owners> Manager<O> {
-    /// Every counter under its name: those of [`Manager::proc_vmstat`] in the same order. Sizes
-    /// are in pages, `pgpgin` and `pgpgout` in kB.
+    /// Every counter with its name, in the order of [`Manager::proc_vmstat`]. Sizes are in pages,
+    /// `pgpgin` and `pgpgout` in kB.
     ///
-    /// Names the kernel does not have: `allocstall` (the sum over zones) and tracepoints. The patch of 2011
-    /// calls `mm_vmscan_kswapd_wake` (times kswapd began to balance) `kswapd_wakeup`.
+    /// The kernel does not have the names of tracepoints and `allocstall` (the sum over zones). The
+    /// patch of 2011 calls `mm_vmscan_kswapd_wake` (kswapd started to balance) `kswapd_wakeup`.
     pub fn metrics(&self) -> impl Iterator<Item = (&'static str, u64)> {
         let zones = [
             ("nr_zone_inactive_anon", NodeStat::NrInactiveAnon),
@@ -265,15 +265,15 @@ impl<O: Owners> Manager<O> {
         rows.into_iter()
     }
 
-    /// What is so now, unlike what happened so far: free pages and the node statistics, by their
-    /// names in /proc/vmstat, in pages, and [`Manager::free_blocks`].
+    /// Present levels, as opposed to events: free pages and the node statistics, with their names
+    /// in /proc/vmstat, in pages, and [`Manager::free_blocks`].
     pub fn levels(&self) -> Vec<(&'static str, u64)> {
         let stats = NodeStat::ALL.map(|stat| (stat.name(), self.global_node_stat(stat)));
         let pages = core::iter::once(("nr_free_pages", self.nr_free_pages()));
         pages.chain(stats).chain(self.free_blocks()).collect()
     }
 
-    /// Free blocks of each order, all zones together, as /proc/buddyinfo has them.
+    /// Free blocks of each order, summed over all zones, as in /proc/buddyinfo.
     pub fn free_blocks(&self) -> [(&'static str, u64); NR_PAGE_ORDERS] {
         let mut blocks = FREE_BLOCKS.map(|name| (name, 0));
         for zone in self.mem.nodes.iter().flat_map(|node| &node.zones) {
@@ -303,7 +303,7 @@ impl<O: Owners> Manager<O> {
         self.global_node_stat(NodeStat::NrDirty) + self.global_node_stat(NodeStat::NrWriteback)
     }
 
-    /// /proc/swaps. The one area is called /dev/swap; its size is what may be used of it.
+    /// /proc/swaps. The one area is called /dev/swap; its size is its usable part.
     pub fn proc_swaps(&self) -> String {
         let mut out = String::from("Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n");
         if self.swap.exists() {
@@ -317,12 +317,12 @@ impl<O: Owners> Manager<O> {
         out
     }
 
-    /// /proc/pressure/memory at time `now`: totals in microseconds. Averages are not kept.
+    /// /proc/pressure/memory at time `now`: totals in microseconds; no averages.
     pub fn proc_pressure_memory(&self, now: Nanos) -> String {
         self.psi_text(ROOT, now)
     }
 
-    /// Pressure of a group, as memory.pressure has it.
+    /// Pressure of a group, as in memory.pressure.
     pub(crate) fn psi_text(&self, memcg: MemcgId, now: Nanos) -> String {
         let mut psi = self.memcgs[memcg.idx()].psi.clone();
         psi.flush(now);

@@ -1,13 +1,13 @@
-//! Owners for programs that embed the manager: tables of entries that threads share with it.
+//! Owners for programs that embed the manager: page tables that threads share with the manager.
 //!
 //! Linux: an address space of anonymous memory, seen from user space: page-table entries,
-//! `get_user_pages`, `FOLL_PIN`. A tenant has a table with an [`Entry`] a page, which is one atomic
-//! word. A thread *pins* a page that is there with one atomic operation and without any lock; the
-//! manager, which is behind a lock, takes only pages that no thread has pinned. A page that is not
-//! there is asked for with [`Call::get`].
+//! `get_user_pages`, `FOLL_PIN`. A tenant has a table with one [`Entry`] per page, an atomic word.
+//! A thread *pins* a present page with one atomic operation; the manager, which is behind a lock,
+//! takes only pages without pins. [`Call::get`] requests a page that is not present.
 //!
-//! Invariant: a present entry's frame names the entry back (`Page::{mapping, index}`) and has a `mapcount`
-//! of 1. A thread that has a pin got it while the page was present, and it stays so until the pin ends.
+//! Invariant: a present entry's frame names the entry (`Page::{mapping, index}`) and has a
+//! `mapcount` of
+//! 1. A thread pins a page only while it is present, and the page stays present until the pin ends.
 
 use crate::audit::violation::{check, Violation};
 use crate::bad_id::BadId;
@@ -31,7 +31,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU64, Ordering};
 
-/// A request in progress, of a tenant.
+/// A request of a tenant in progress.
 pub type Call = crate::call::Call<Get>;
 
 const PRESENT: u64 = 1 << 63;
@@ -39,7 +39,7 @@ const YOUNG: u64 = 1 << 62;
 const DIRTY: u64 = 1 << 61;
 const MOVING: u64 = 1 << 60;
 const SWAPPED: u64 = 1 << 59;
-/// Its page is there and no thread may have it yet: it is being zeroed, or its tenant removed.
+/// In a frame, but held back from threads: the page is being zeroed, or its tenant removed.
 const HELD: u64 = 1 << 58;
 const PIN: u64 = 1 << 32;
 const PINS: u64 = (1 << 24) - 1;
@@ -51,8 +51,8 @@ const fn pins(word: u64) -> u64 {
 
 /// One page of a tenant, as its threads and the manager see it.
 ///
-/// Bits: 0-31 the frame, or the slot of swap; 32-55 pins; 58 not for threads yet; 59 in swap; 60 on its way to another frame; 61
-/// written, and writable without asking; 62 used since last asked; 63 there.
+/// Bits: 0-31 frame or swap slot; 32-55 pins; 58 held back from threads; 59 in swap; 60 being
+/// moved; 61 written, and writable without a request; 62 used since the last query; 63 present.
 #[derive(Debug, Default)]
 pub struct Entry(AtomicU64);
 
@@ -63,9 +63,9 @@ impl digest::State for Entry {
 }
 
 impl Entry {
-    /// Pins the page if it is there (and has been written to, if it is to be written): its frame, which stays
-    /// the page's until [`Entry::unpin`]. One atomic operation, a second one if nobody has used the page
-    /// since reclaim last looked. `None`: ask for it ([`Call::get`]).
+    /// Pins the page if it is present (for a write: and was written before). Returns its frame,
+    /// which stays the page's frame until [`Entry::unpin`]. Takes one atomic operation, or two for
+    /// the first use since reclaim last checked. `None`: request the page ([`Call::get`]).
     #[inline]
     pub fn pin(&self, write: bool) -> Option<Pfn> {
         let was = self.0.fetch_add(PIN, Ordering::Acquire);
@@ -80,36 +80,36 @@ impl Entry {
         Some(Pfn((was & WHERE) as u32))
     }
 
-    /// Ends a pin; what was written to the page before is written. Without a pin it does nothing.
+    /// Ends a pin. All earlier writes to the page count. Does nothing without a pin.
     #[inline]
     pub fn unpin(&self) {
         let one_less = |was: u64| (pins(was) > 0).then(|| was - PIN);
         let was = self.0.fetch_update(Ordering::Release, Ordering::Relaxed, one_less);
-        debug_assert!(was.is_ok(), "nobody has the page pinned");
+        debug_assert!(was.is_ok(), "the page is not pinned");
     }
 
-    /// Whether the page is in memory, at this moment.
+    /// Whether the page is in memory at this moment.
     pub fn is_present(&self) -> bool {
         self.0.load(Ordering::Acquire) & PRESENT != 0
     }
 
-    /// Whether somebody has the page pinned.
+    /// Whether a thread has pinned the page.
     pub fn is_pinned(&self) -> bool {
         pins(self.0.load(Ordering::Acquire)) > 0
     }
 
-    /// Changes everything but the pins. `None` leaves the entry as it is. Gives what was there.
+    /// Changes everything except the pins; `None` leaves the entry unchanged. Returns the old word.
     fn change(&self, f: impl Fn(u64) -> Option<u64>) -> Result<u64, u64> {
         let keeping_pins = |was: u64| f(was).map(|new| new & !(PINS * PIN) | was & (PINS * PIN));
         self.0.fetch_update(Ordering::AcqRel, Ordering::Acquire, keeping_pins)
     }
 
-    /// A page that is held becomes one that threads may have.
+    /// Makes a held page available to threads.
     fn publish(&self) {
         let _ = self.change(|was| (was & HELD != 0).then_some(was & !HELD | PRESENT));
     }
 
-    /// Keeps threads from a page that none has pinned. Says whether none has.
+    /// Keeps threads from using an unpinned page. Returns false if the page is pinned.
     fn hold(&self) -> bool {
         let held = self.change(|was| match was & PRESENT != 0 {
             true => (pins(was) == 0).then_some(was & !PRESENT | HELD),
@@ -118,7 +118,7 @@ impl Entry {
         held.is_ok()
     }
 
-    /// Makes the entry that of a frame, pinned once.
+    /// Maps a frame, pinned once.
     fn map_pinned(&self, pfn: Pfn, write: bool) {
         let dirty = if write { DIRTY } else { 0 };
         self.0.fetch_add(PIN, Ordering::AcqRel);
@@ -138,22 +138,21 @@ impl Entry {
     }
 }
 
-/// What an entry says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// Nothing was ever there.
+    /// The page never had contents.
     Empty,
     /// The page is in a frame.
     There { pfn: Pfn, dirty: bool },
     /// The page is in swap.
     InSwap(SwapSlot),
-    /// The page leaves this frame.
+    /// The page is being moved away from this frame.
     Moving(Pfn),
-    /// The page is in a frame, and no thread may have it yet.
+    /// The page is in a frame, but threads must not use it yet.
     Held(Pfn),
 }
 
-/// A tenant. Its number is used again when it is gone; this names it and no other.
+/// A tenant. Its number is reused after its removal; a `TenantId` is unique.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TenantId {
     asker: Asker,
@@ -161,24 +160,24 @@ pub struct TenantId {
 }
 
 impl TenantId {
-    /// Who asks, in calls for anything else than a page ([`Call::compact_memory`]).
+    /// The requester, for calls for anything but a page ([`Call::compact_memory`]).
     pub const fn asker(self) -> Asker {
         self.asker
     }
 }
 
-/// Why a tenant cannot be made or removed.
+/// Why a tenant cannot be created or removed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TenantError {
-    /// There is no such group.
+    /// Unknown group.
     NoGroup,
-    /// There is no such tenant.
+    /// Unknown tenant.
     NoTenant,
     /// More pages than an owner can have (2^32 - 1).
     TooLarge,
-    /// Somebody has a page of its pinned.
+    /// A page of the tenant is pinned.
     Pinned,
-    /// There is no such CPU.
+    /// Unknown CPU.
     NoCpu,
 }
 
@@ -206,7 +205,7 @@ struct Tenant {
 #[derive(Debug, Default, digest::State)]
 pub struct Slots {
     tenants: Vec<Option<Tenant>>,
-    /// Tenants so far.
+    /// Tenants created so far.
     births: u64,
 }
 
@@ -225,7 +224,7 @@ impl Slots {
     }
 }
 
-/// A page of a tenant's, to be brought and pinned.
+/// A request to bring a page of a tenant into memory and pin it.
 #[derive(Clone, Debug)]
 pub struct Get {
     tenant: TenantId,
@@ -237,9 +236,9 @@ pub struct Get {
 }
 
 impl Call {
-    /// A page of a tenant, for a thread that runs on `node`, to be written or only read. Ends as
-    /// [`Outcome::Got`], the page pinned once ([`Entry::unpin`] ends that), or as [`Outcome::NoMemory`],
-    /// nobody being killed for it, [`Outcome::IoError`], or [`Outcome::BadId`].
+    /// Requests a page of a tenant for a thread on `node`, for writing or only for reading. Ends as
+    /// [`Outcome::Got`] with the page pinned once ([`Entry::unpin`] ends the pin), as
+    /// [`Outcome::NoMemory`] (no tenant is killed), [`Outcome::IoError`], or [`Outcome::BadId`].
     pub fn get(tenant: TenantId, node: NodeId, index: u32, write: bool) -> Call {
         let get = Get { tenant, index, write, begun: false, major: false, fresh: false };
         Call::of_owner(tenant.asker, node, get)
@@ -247,7 +246,7 @@ impl Call {
 }
 
 impl Manager<Slots> {
-    /// Adds a tenant with so many pages, which a group pays for. Its entries are for its threads to share.
+    /// Adds a tenant with this many pages, charged to a group. Its threads share its entries.
     ///
     /// # Errors
     /// [`TenantError::NoGroup`], [`TenantError::TooLarge`].
@@ -274,10 +273,10 @@ impl Manager<Slots> {
         Ok((TenantId { asker: Asker(at as u32), born }, entries))
     }
 
-    /// Removes a tenant: its pages and slots of swap are free, and its number is used again.
+    /// Removes a tenant: frees its pages and swap slots, and makes its number reusable.
     ///
     /// # Errors
-    /// [`TenantError::NoTenant`], [`TenantError::NoCpu`]; [`TenantError::Pinned`], and nothing has changed.
+    /// [`TenantError::NoTenant`], [`TenantError::NoCpu`], [`TenantError::Pinned`].
     pub fn remove_tenant(&mut self, id: TenantId, cpu: Cpu) -> Result<Effects<'_>, TenantError> {
         if !self.has_cpu(cpu) {
             return Err(TenantError::NoCpu);
@@ -286,7 +285,7 @@ impl Manager<Slots> {
         let tenant = tenant.ok_or(TenantError::NoTenant)?;
         let memcg = tenant.memcg;
         let entries = tenant.entries.clone();
-        // From here on no thread gets a page of its.
+        // From here on no thread can pin a page of this tenant.
         if !entries.iter().all(Entry::hold) {
             entries.iter().for_each(Entry::publish);
             return Err(TenantError::Pinned);
@@ -318,7 +317,7 @@ impl Manager<Slots> {
         slow: &mut Option<SlowRequest>,
         ctx: &Ctx,
     ) -> Step<Outcome> {
-        // Its number may be another's by now.
+        // The number may belong to another tenant now.
         if self.owners.tenure(ctx.asker) != Some(get.tenant.born) {
             return Step::Done(Outcome::BadId(BadId::Mm(ctx.asker)));
         }
@@ -339,14 +338,14 @@ impl Manager<Slots> {
                         self.reuse_page(at, pfn);
                         continue;
                     }
-                    // What is there stays while we look: only the manager takes it away.
+                    // A present page stays present during this call: only the manager takes it away.
                     entry.pin(get.write).map(|pfn| self.got(get, pfn, Contents::Kept))
                 }
                 State::Moving(pfn) => {
                     self.mem.pages[pfn.idx()].set(PageFlags::WAITERS);
                     Some(Step::Wait(Sleep::on_page(pfn)))
                 }
-                // Whatever zeroes it was carried out before this step.
+                // The effect that zeroes the page was carried out before this step.
                 State::Held(_) => {
                     entry.publish();
                     None
@@ -369,7 +368,7 @@ impl Manager<Slots> {
         Step::Done(Outcome::Got(Got { frame: Frame::At(pfn), contents, major: get.major }))
     }
 
-    /// The page is about to be written: what is in swap of it is stale.
+    /// The page will be written: its copy in swap is stale.
     fn reuse_page(&mut self, at: Slot, pfn: Pfn) {
         let page = &self.mem.pages[pfn.idx()];
         if page.has(PageFlags::SWAPCACHE) && !page.has(PageFlags::WRITEBACK) {
@@ -401,7 +400,7 @@ impl Manager<Slots> {
             Some(entry) if entry.load() == State::Empty => {
                 let _ = entry.change(|_| Some(held));
             }
-            // Somebody was faster.
+            // Another thread was faster.
             _ => {
                 self.discard_charged(ctx.cpu, pfn, ctx.memcg);
                 return None;
@@ -414,7 +413,7 @@ impl Manager<Slots> {
         self.mem.work.ptes_set += 1;
         self.folio_add_lru(ctx.cpu, pfn);
         get.fresh = true;
-        // The world zeroes it before the next step, which publishes it.
+        // The world zeroes the page before the next step, which publishes it.
         Some(Step::Continue)
     }
 
@@ -429,7 +428,7 @@ impl Manager<Slots> {
         self.mem.work.cache_ops += 1;
         let Some(pfn) = self.swap.cached(slot) else {
             if get.major {
-                // Read for this request, and gone again, or the read has failed.
+                // The page was read for this request and evicted again, or the read failed.
                 get.major = false;
             }
             return match self.read_swap_page(slot, true, slow, ctx) {
@@ -470,7 +469,7 @@ impl Asks for Slots {
         let step = manager.get_step(get, slow, ctx);
         if let (Step::Done(_), Some(slow)) = (step, slow.take_if(|_| matches!(step, Step::Done(_))))
         {
-            // Somebody else has brought the page meanwhile.
+            // Another request has brought the page in the meantime.
             manager.slow_given_up(&slow, ctx.asker, ctx.cpu);
         }
         step
@@ -509,7 +508,7 @@ impl Owners for Slots {
             Some(match to {
                 Gone::Swapped(slot) => SWAPPED | u64::from(slot.0),
                 Gone::Moving(from) => MOVING | was & DIRTY | u64::from(from.0),
-                // There is no other store.
+                // Tenants have no store except swap.
                 Gone::Unmapped => return None,
             })
         });

@@ -1,19 +1,19 @@
-//! One number for the whole state of a machine: equal states give equal numbers.
+//! One hash of the whole state of a machine: equal states have equal hashes.
 //!
-//! Linux has no such thing. All state that can change the machine's next decisions or its reports is
-//! mixed in: frames, zones and counters, lists, page tables, page caches, swap, writeback, the daemons,
-//! tunables, plug-ins. Not mixed in: names, buffers, the log of events, and calls in progress, which belong
-//! to the world.
+//! Linux has no such thing. All state that can change the machine's next decisions or its reports
+//! is mixed in: frames, zones, counters, lists, page tables, page caches, swap, writeback, daemons,
+//! tunables, plug-ins. Left out: names, buffers, the event log, and calls, which belong to the
+//! world.
 //!
-//! What is state, a type says where it is declared ([`State`]). The machine is generic, and says it
-//! here: a pattern names every field, so that a new one does not compile before it is hashed.
+//! A type declares its state where it is defined ([`State`]). The machine is generic and does it
+//! here: a pattern names every field, so that a new field does not compile until it is hashed.
 
 use crate::digest::{Digest, State};
 use crate::manager::Manager;
 use crate::owners::Owners;
 
 impl<O: Owners> Manager<O> {
-    /// Hash of all state. O(frames that were ever used + page-table entries + pages of files).
+    /// Hash of all state. O(frames ever used + page-table entries + pages of files).
     pub fn digest(&self) -> u64 {
         let Manager {
             owners,
@@ -33,16 +33,16 @@ impl<O: Owners> Manager<O> {
             compactions,
             pins,
             plugins,
-            need_resched: _, // said anew before each step
+            need_resched: _, // set before each step
             daemon_sleeps,
             #[cfg(debug_assertions)]
                 planted: _,
             effects,
             scratch: _,
             scratch_free: _,
-            // Nothing between two steps.
+            // Always zero between two steps.
             nr_over_high: _,
-            parents: _, // the groups have them, too
+            parents: _, // also in the groups
         } = self;
         let slabs = slabs.settled();
         let mut digest = Digest::new();
@@ -92,7 +92,7 @@ mod tests {
         machine
     }
 
-    /// Writes pages in order; the world is a disk that is always done at once.
+    /// Writes pages in order; in this world every I/O ends at once.
     fn run(machine: &mut Machine, mm: MmId, vma: VmaId, pages: u64) {
         let mut now = 0;
         for page in 0..pages {
@@ -158,7 +158,7 @@ mod tests {
         changed(&machine, "a mapping");
         run(&mut machine, mm, vma, 1);
         changed(&machine, "a fault");
-        // Fresh pages are young already.
+        // Fresh pages are already young.
         let mut pte = machine.owners.vmas[vma.idx()].ptes[0];
         assert!(pte.test_clear_young());
         machine.owners.vmas[vma.idx()].ptes[0] = pte;

@@ -1,7 +1,7 @@
-//! Quantities and indices as types: page frame numbers, ids of tables, virtual time.
+//! Quantities and indices as types: page frame numbers, ids, virtual time.
 //!
-//! Linux: `pfn`, `nid`, `memcg id`, `swp_entry_t`. Every id here is an index into exactly one table;
-//! `NONE` (all ones) is the absent value, so an optional id costs no extra bytes. The names of sizes
+//! Linux: `pfn`, `nid`, `memcg id`, `swp_entry_t`. Every id is an index into exactly one table;
+//! `NONE` (all ones) is the absent value, so an optional id costs no extra bytes. Names of sizes
 //! say pages or bytes; times are integer nanoseconds ([`Nanos`]).
 
 use crate::digest::State;
@@ -9,21 +9,20 @@ use crate::page_size::PageSize;
 use core::fmt;
 use zerocopy::FromZeros;
 
-/// Virtual or real time in nanoseconds. The core never reads a clock: time arrives as an argument.
+/// Virtual or real time in nanoseconds. The core never reads a clock: time is an argument.
 pub type Nanos = u64;
 
-/// One timer tick of the kernel (250 HZ as distributions configure it), for what is given in ticks.
+/// One timer tick of the kernel (250 HZ as in distributions).
 pub const TICK: Nanos = 4_000_000;
 
 /// log2 of the number of pages in a block. Linux: allocation order, 0..=[`MAX_PAGE_ORDER`].
 pub type Order = u8;
 
-/// Bytes in a page of 4 KiB: what a machine has unless it is told otherwise. How many a machine's
-/// pages have, [`PageSize`] knows.
+/// Bytes in a page of 4 KiB, the default. [`PageSize`] has the other sizes.
 pub const PAGE_SIZE: u64 = PageSize::Kib4.bytes();
 /// Zones of a node (Linux `MAX_NR_ZONES`).
 pub const MAX_NR_ZONES: usize = 4;
-/// Largest block the buddy allocator hands out, inclusive (Linux `MAX_PAGE_ORDER`).
+/// Largest order of the buddy allocator, inclusive (Linux `MAX_PAGE_ORDER`).
 pub const MAX_PAGE_ORDER: Order = 10;
 /// Number of orders (Linux `NR_PAGE_ORDERS`).
 pub const NR_PAGE_ORDERS: usize = MAX_PAGE_ORDER as usize + 1;
@@ -31,7 +30,7 @@ pub const NR_PAGE_ORDERS: usize = MAX_PAGE_ORDER as usize + 1;
 pub const PAGEBLOCK_ORDER: Order = 9;
 /// Pages in a pageblock.
 pub const PAGEBLOCK_NR_PAGES: u32 = 1 << PAGEBLOCK_ORDER;
-/// Order of a huge page: what one entry of the second level maps (Linux `HPAGE_PMD_ORDER`).
+/// Order of a huge page: one entry of the second level maps it (Linux `HPAGE_PMD_ORDER`).
 pub const HPAGE_PMD_ORDER: Order = PAGEBLOCK_ORDER;
 /// Pages in a huge page (Linux `HPAGE_PMD_NR`).
 pub const HPAGE_PMD_NR: u64 = 1 << HPAGE_PMD_ORDER;
@@ -39,7 +38,7 @@ pub const HPAGE_PMD_NR: u64 = 1 << HPAGE_PMD_ORDER;
 pub const PAGE_ALLOC_COSTLY_ORDER: Order = 3;
 /// Pages that reclaim takes off a list at a time.
 pub const SWAP_CLUSTER_MAX: u64 = 32;
-/// First and mildest scan priority: a pass looks at `list >> 12` pages.
+/// First and mildest scan priority: a pass scans `list >> 12` pages.
 pub const DEF_PRIORITY: i8 = 12;
 
 macro_rules! id {
@@ -65,7 +64,7 @@ macro_rules! id {
                 self.0 == <$repr>::MAX
             }
 
-            /// As an index into its table.
+            /// Index into its table.
             #[inline]
             pub const fn idx(self) -> usize {
                 self.0 as usize
@@ -97,12 +96,12 @@ id!(
     MemcgId, u16, "memcg"
 );
 id!(
-    /// Who asks for memory, as its owners number them: an address space of a simulated machine (Linux
-    /// `mm_struct`), a tenant of a pool.
+    /// A requester of memory, numbered by the owners: an address space of a simulated machine
+    /// (Linux `mm_struct`), or a tenant of a pool.
     Asker, u32, "mm"
 );
 id!(
-    /// File whose pages the page cache holds (Linux `address_space` of an inode).
+    /// File in the page cache (Linux `address_space` of an inode).
     FileId, u32, "file"
 );
 id!(

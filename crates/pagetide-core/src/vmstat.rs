@@ -26,7 +26,7 @@ macro_rules! counters {
                 NAMES[self as usize]
             }
 
-            /// What it counts, in a sentence.
+            /// Its documentation, one sentence.
             pub const fn about(self) -> &'static str {
                 const ABOUT: [&str; $enum::COUNT] = [$($about),*];
                 ABOUT[self as usize].trim_ascii()
@@ -36,7 +36,7 @@ macro_rules! counters {
 }
 
 counters! {
-    /// Things that happened, counted since boot.
+    /// Events counted since boot.
     Event {
         /// Kilobytes read from disks.
         Pgpgin = "pgpgin",
@@ -114,7 +114,7 @@ counters! {
         DropPagecache = "drop_pagecache",
         /// Writes to `vm.drop_caches` that dropped slab objects.
         DropSlab = "drop_slab",
-        /// Tasks killed for want of memory.
+        /// Tasks killed because memory ran out.
         OomKill = "oom_kill",
         /// Pages moved to another frame.
         PgmigrateSuccess = "pgmigrate_success",
@@ -122,43 +122,43 @@ counters! {
         PgmigrateFail = "pgmigrate_fail",
         /// Huge pages moved to another frame.
         ThpMigrationSuccess = "thp_migration_success",
-        /// Pages that compaction looked at for something to move.
+        /// Pages that compaction scanned for pages to move.
         CompactMigrateScanned = "compact_migrate_scanned",
-        /// Pages that compaction looked at for a place to move it to.
+        /// Pages that compaction scanned for free targets.
         CompactFreeScanned = "compact_free_scanned",
-        /// Pages that compaction took off their lists, of either kind.
+        /// Pages that compaction isolated, to move or as targets.
         CompactIsolated = "compact_isolated",
         /// Allocations that compacted for themselves.
         CompactStall = "compact_stall",
-        /// Such allocations that got nothing for it.
+        /// Such allocations that got no block.
         CompactFail = "compact_fail",
         /// Such allocations that got their block.
         CompactSuccess = "compact_success",
         /// Times kcompactd went to work for a request; proactive work is not counted.
         CompactDaemonWake = "compact_daemon_wake",
-        /// Its part of `compact_migrate_scanned`.
+        /// The part of `compact_migrate_scanned` by kcompactd.
         CompactDaemonMigrateScanned = "compact_daemon_migrate_scanned",
-        /// Its part of `compact_free_scanned`.
+        /// The part of `compact_free_scanned` by kcompactd.
         CompactDaemonFreeScanned = "compact_daemon_free_scanned",
         /// Huge pages given to faults.
         ThpFaultAlloc = "thp_fault_alloc",
         /// Faults that wanted a huge page and got a small one.
         ThpFaultFallback = "thp_fault_fallback",
-        /// Those of them that failed for their group's limit.
+        /// Such fallbacks because of a group's limit.
         ThpFaultFallbackCharge = "thp_fault_fallback_charge",
         /// Huge pages made of small ones, by khugepaged or by a task (MADV_COLLAPSE).
         ThpCollapseAlloc = "thp_collapse_alloc",
-        /// Times that there was no huge page to collapse into.
+        /// Times that no huge page was free for a collapse.
         ThpCollapseAllocFailed = "thp_collapse_alloc_failed",
         /// Huge pages split into small ones.
         ThpSplitPage = "thp_split_page",
         /// Huge mappings split into entries of small pages.
         ThpSplitPmd = "thp_split_pmd",
-        /// Regions that khugepaged let be, as too many of their pages were missing.
+        /// Regions that khugepaged skipped because too many pages were missing.
         ThpScanExceedNonePte = "thp_scan_exceed_none_pte",
-        /// Regions that khugepaged let be, as too many of their pages were in swap.
+        /// Regions that khugepaged skipped because too many pages were in swap.
         ThpScanExceedSwapPte = "thp_scan_exceed_swap_pte",
-        /// Huge pages that reclaim split, as swap had no room for one in a piece.
+        /// Huge pages that reclaim split because swap had no contiguous space.
         ThpSwpoutFallback = "thp_swpout_fallback",
         /// Pages of a swap read-ahead that were then used.
         SwapRaHit = "swap_ra_hit",
@@ -188,15 +188,15 @@ counters! {
         WorkingsetNodereclaim = "workingset_nodereclaim",
         /// kswapd began to balance (tracepoint).
         MmVmscanKswapdWake = "mm_vmscan_kswapd_wake",
-        /// kswapd went to sleep for good (tracepoint).
+        /// kswapd went to full sleep (tracepoint).
         MmVmscanKswapdSleep = "mm_vmscan_kswapd_sleep",
-        /// Somebody woke kswapd (tracepoint).
+        /// An allocation woke kswapd (tracepoint).
         MmVmscanWakeupKswapd = "mm_vmscan_wakeup_kswapd",
         /// Direct reclaim began (tracepoint).
         MmVmscanDirectReclaimBegin = "mm_vmscan_direct_reclaim_begin",
         /// Tasks put to sleep by reclaim (tracepoint).
         MmVmscanThrottled = "mm_vmscan_throttled",
-        /// Compactions by kswapd itself, before there was kcompactd (Pagetide's).
+        /// Compactions by kswapd itself, before kcompactd existed (Pagetide's).
         CompactKswapd = "compact_kswapd",
         /// Free block of a foreign migrate type taken (tracepoint).
         MmPageAllocExtfrag = "mm_page_alloc_extfrag",
@@ -206,7 +206,7 @@ counters! {
         NrFollPinReleased = "nr_foll_pin_released",
         /// Pages put on the unevictable list.
         UnevictablePgsCulled = "unevictable_pgs_culled",
-        /// Pages taken off it to be evictable again.
+        /// Pages taken off the unevictable list because they are evictable again.
         UnevictablePgsRescued = "unevictable_pgs_rescued",
         /// Pages locked.
         UnevictablePgsMlocked = "unevictable_pgs_mlocked",
@@ -214,13 +214,13 @@ counters! {
         UnevictablePgsMunlocked = "unevictable_pgs_munlocked",
         /// Pages freed while they were locked.
         UnevictablePgsCleared = "unevictable_pgs_cleared",
-        /// Pages unlocked while somebody had them off the list.
+        /// Pages unlocked while they were isolated.
         UnevictablePgsStranded = "unevictable_pgs_stranded",
     }
 }
 
 counters! {
-    /// What is so on a node, or in one group on a node, in pages.
+    /// Levels of a node, or of one group on a node, in pages.
     NodeStat {
         /// Inactive anonymous list.
         NrInactiveAnon = "nr_inactive_anon",

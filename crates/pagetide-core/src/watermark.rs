@@ -1,12 +1,12 @@
-//! Watermarks: how they are computed, and the test of a zone against one.
+//! Watermarks: their computation, and the check of a zone against one.
 //!
 //! Linux: `__zone_watermark_ok`, `zone_watermark_fast`, `calculate_min_free_kbytes`,
 //! `__setup_per_zone_wmarks`, `setup_per_zone_lowmem_reserve`, `calculate_totalreserve_pages`
 //! (mm/page_alloc.c, 6.1), `set_recommended_min_free_kbytes` (mm/khugepaged.c). One input,
-//! `min_free_kbytes`, is shared out among the zones by size; the [`WatermarkPolicy`] decides the
-//! distance of low and high from min; the kernel and its patches have had three.
+//! `min_free_kbytes`, is divided among the zones by size; the [`WatermarkPolicy`] (three variants
+//! in the kernel and its patches) decides the distance of low and high from min.
 //!
-//! Invariant: min <= low <= high in every zone, and computing the marks again clears the boost.
+//! Invariant: min <= low <= high in every zone, and recomputing the watermarks clears the boost.
 
 pub use crate::config::{
     default_min_free_kbytes, WatermarkInputs, WatermarkPolicy, WmarkKbytes, MIN_FREE_KBYTES_MAX,
@@ -19,9 +19,9 @@ use crate::page_size::PageSize;
 use crate::units::{Order, MAX_PAGE_ORDER, PAGEBLOCK_NR_PAGES};
 use crate::zone::{Zone, MAX_NR_ZONES, ZONE_NORMAL};
 
-/// `min_free_kbytes` that Linux wants at least when transparent huge pages are on: two pageblocks
-/// a populated zone and one for each pair of migrate types and zone, at most 5 % of the memory
-/// for kernel buffers (`lowmem_pages`).
+/// Minimum of `min_free_kbytes` that Linux wants with transparent huge pages: two pageblocks per
+/// populated zone and one for each pair of migrate types and zone, at most 5 % of the memory for
+/// kernel buffers (`lowmem_pages`).
 pub const fn thp_min_free_kbytes(
     nr_populated_zones: u64,
     lowmem_pages: u64,
@@ -33,10 +33,10 @@ pub const fn thp_min_free_kbytes(
     page_size.kbytes_of(if pages < cap { pages } else { cap })
 }
 
-/// Transparent huge pages go on or off: `min_free_kbytes` is raised to what they want, or is the
-/// default again, and the marks follow (Linux 6.1 `set_recommended_min_free_kbytes`, called by
-/// `start_stop_khugepaged`). What an administrator wrote stays, even if it is less; Linux raises it,
-/// and does so again at every write to `enabled`.
+/// Transparent huge pages are switched on or off: `min_free_kbytes` is raised to their minimum, or
+/// returns to the default, and the watermarks follow (Linux 6.1 `set_recommended_min_free_kbytes`,
+/// called by `start_stop_khugepaged`). A value written by an administrator stays, even if it is
+/// smaller; Linux raises it, at every write to `enabled`.
 pub fn switch_thp(
     nodes: &mut [Node],
     inputs: &mut WatermarkInputs,
@@ -57,8 +57,8 @@ pub fn switch_thp(
     setup(nodes, inputs, page_size);
 }
 
-/// Pages that kernel buffers may use: above the high mark, in zones up to Normal
-/// (Linux `nr_free_buffer_pages`, seen from any node).
+/// Pages that kernel buffers may use: above the high watermark, in zones up to Normal (Linux
+/// `nr_free_buffer_pages`, from any node).
 pub fn nr_free_buffer_pages(nodes: &[Node]) -> u64 {
     lowmem_zones(nodes).map(|z| z.managed.saturating_sub(z.wmark(Watermark::High))).sum()
 }
@@ -67,15 +67,15 @@ fn lowmem_zones(nodes: &[Node]) -> impl Iterator<Item = &Zone> {
     nodes.iter().flat_map(|node| &node.zones[..=ZONE_NORMAL])
 }
 
-/// Memory for kernel buffers in kB: what the default `min_free_kbytes` grows with.
+/// Memory for kernel buffers in kB, the input of the default `min_free_kbytes`.
 pub fn lowmem_kbytes(nodes: &[Node], page_size: PageSize) -> u64 {
     page_size.kbytes_of(nr_free_buffer_pages(nodes))
 }
 
-/// How many of a zone's managed pages count.
+/// Which of a zone's managed pages count.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Managed {
-    /// Those that boot had when it first set the marks.
+    /// Those that existed when boot first set the watermarks.
     AtBoot,
     /// All.
     Now,
@@ -90,8 +90,8 @@ impl Managed {
     }
 }
 
-/// First computation of `min_free_kbytes` and all marks and reserves, as during boot
-/// (Linux `init_per_zone_wmark_min`): memory that arrives late ([`Zone::late`]) is not counted.
+/// First computation of `min_free_kbytes`, watermarks and reserves, as during boot (Linux
+/// `init_per_zone_wmark_min`): late memory ([`Zone::late`]) is not counted.
 pub fn boot(nodes: &mut [Node], inputs: &mut WatermarkInputs, page_size: PageSize) {
     let pages: u64 = lowmem_zones(nodes).map(|zone| Managed::AtBoot.of(zone)).sum();
     inputs.calculate_min_free_kbytes(page_size.kbytes_of(pages));
@@ -99,14 +99,13 @@ pub fn boot(nodes: &mut [Node], inputs: &mut WatermarkInputs, page_size: PageSiz
     setup_reserves(nodes, inputs, Managed::AtBoot);
 }
 
-/// Computes the marks of all zones and with them the sizes of the per-CPU sets, as after a write
-/// to one of the sysctls (Linux `setup_per_zone_wmarks`). Clears every boost.
+/// Computes the watermarks of all zones and the sizes of the per-CPU sets, as after a write to one
+/// of the sysctls (Linux `setup_per_zone_wmarks`). Clears every boost.
 pub fn setup(nodes: &mut [Node], inputs: &WatermarkInputs, page_size: PageSize) {
     setup_marks(nodes, inputs, Managed::Now, page_size);
 }
 
-/// Computes every `lowmem_reserve` (Linux `setup_per_zone_lowmem_reserve`), as after a write to
-/// `vm.lowmem_reserve_ratio`.
+/// Computes every `lowmem_reserve` (Linux `setup_per_zone_lowmem_reserve`).
 pub fn setup_lowmem_reserve(nodes: &mut [Node], inputs: &WatermarkInputs) {
     setup_reserves(nodes, inputs, Managed::Now);
 }
@@ -180,7 +179,7 @@ fn setup_reserves(nodes: &mut [Node], inputs: &WatermarkInputs, managed: Managed
     update_totalreserve(nodes);
 }
 
-/// Recomputes the pages of each node that ordinary use should leave alone: the high mark and the
+/// Recomputes the pages of each node that ordinary use should not take: the high watermark and the
 /// largest reserve of each zone (Linux `calculate_totalreserve_pages`).
 fn update_totalreserve(nodes: &mut [Node]) {
     for node in nodes {
@@ -195,9 +194,9 @@ fn update_totalreserve(nodes: &mut [Node]) {
     }
 }
 
-/// Whether a request for 2^`order` pages would leave the zone above `mark` (pages): free pages
-/// must be *more* than mark and reserve, and for order > 0 a block must actually exist
-/// (Linux `__zone_watermark_ok`).
+/// Whether a request for 2^`order` pages leaves the zone above `mark` (pages): free pages must be
+/// *more* than watermark plus reserve, and a block of `order` must exist (Linux
+/// `__zone_watermark_ok`).
 pub fn zone_watermark_ok(
     zone: &Zone,
     order: Order,
@@ -208,8 +207,7 @@ pub fn zone_watermark_ok(
     zone_watermark_ok_free(zone, order, mark, highest_zoneidx, flags, zone.free_pages_counted())
 }
 
-/// [`zone_watermark_ok`] for an assumed number of free pages: reclaim asks what would be if it
-/// freed everything it could.
+/// [`zone_watermark_ok`] for an assumed number of free pages, such as after a complete reclaim.
 pub fn zone_watermark_ok_free(
     zone: &Zone,
     order: Order,
@@ -240,9 +238,9 @@ pub fn zone_watermark_ok_free(
     free_pages > needed && (order == 0 || zone.has_free_block(order, flags.may_use_highatomic()))
 }
 
-/// The test of an allocation attempt, cheap when an order-0 request passes
-/// (Linux `zone_watermark_fast`). An atomic order-0 request tested against the min mark may
-/// ignore the boost, which is there to wake kswapd and not to fail anybody.
+/// The check of an allocation attempt, cheap if an order-0 request passes (Linux
+/// `zone_watermark_fast`). An atomic order-0 request checked against the min watermark may ignore
+/// the boost: the boost must wake kswapd, not fail requests.
 #[inline]
 pub fn zone_watermark_fast(
     zone: &Zone,

@@ -1,12 +1,12 @@
-//! The work of a step, in counts. A world turns counts into time; the core knows no durations.
+//! The work of a step, in counts. A world converts counts to time; the core knows no durations.
 //!
-//! The simulator multiplies these with its one cost model; an embedder ignores them.
+//! The simulator's cost model multiplies these counts; an embedder ignores them.
 
 use crate::digest::State;
 
 macro_rules! work {
     ($($(#[$meta:meta])* $field:ident,)*) => {
-        /// Countable work done inside the core since the last [`Work::take`].
+        /// Counted work of the core since the last [`Work::take`].
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, State)]
         pub struct Work {
             $($(#[$meta])* pub $field: u32,)*
@@ -19,7 +19,7 @@ macro_rules! work {
                 core::mem::take(self)
             }
 
-            /// The counts of all fields in their order: as an array they are looked at side by side.
+            /// The counts of all fields in their order, as an array for vector instructions.
             #[inline]
             pub fn counts(&self) -> [u32; Work::FIELDS] {
                 [$(self.$field),*]
@@ -28,7 +28,7 @@ macro_rules! work {
             /// Whether nothing was counted.
             #[inline]
             pub fn is_nothing(&self) -> bool {
-                // Four side by side.
+                // Four counts per operation.
                 let counts = self.counts();
                 let (fours, rest) = counts.as_chunks::<4>();
                 let mut all = [0; 4];
@@ -43,12 +43,12 @@ macro_rules! work {
                 $(self.$field += other.$field;)*
             }
 
-            /// Name and count of every field, for cost models and tests.
+            /// Name and count of every field.
             pub fn fields(&self) -> [(&'static str, u32); Work::FIELDS] {
                 [$((stringify!($field), self.$field),)*]
             }
 
-            /// How many kinds of work there are.
+            /// Number of fields.
             pub const FIELDS: usize = [$(stringify!($field)),*].len();
         }
     };
@@ -65,9 +65,9 @@ work! {
     pages_freed,
     /// Blocks moved between the buddy lists and a per-CPU set, under the zone lock.
     buddy_ops,
-    /// Pages that were to come with zeroes (`__GFP_ZERO`).
+    /// Pages requested with zeroes (`__GFP_ZERO`).
     pages_allocated_zeroed,
-    /// Pages that were cleared by who got them: holes of files, huge pages.
+    /// Pages zeroed by their receiver: holes of files, huge pages.
     pages_zeroed,
     /// Bytes copied between user memory and page cache.
     bytes_copied,
@@ -75,43 +75,43 @@ work! {
     ptes_set,
     /// Page-cache or swap-cache look-ups and insertions.
     cache_ops,
-    /// Pages that reclaim looked at.
+    /// Pages that reclaim scanned.
     pages_scanned,
-    /// Pages that reclaim passed over, as their zone was too high.
+    /// Pages that reclaim skipped because their zone was too high.
     pages_skipped,
     /// Reverse-map walks (reference check or unmap of one page-table entry).
     rmap_walks,
     /// Pages moved between LRU lists.
     lru_moves,
-    /// Pages that came back, of which it was decided whether they had been evicted too early.
+    /// Returning pages checked for a refault.
     refaults,
     /// Group walks: lruvecs visited by reclaim.
     lruvecs_visited,
     /// I/O requests submitted.
     bios,
-    /// Pages in them.
+    /// Pages in the I/O requests.
     bio_pages,
-    /// Batches of page-table entries taken away that other CPUs may have cached.
+    /// Batches of removed page-table entries that other CPUs may have cached.
     tlb_flushes,
     /// System calls entered.
     syscalls,
-    /// Descriptors that compaction's scanners looked at, in the order of their frames.
+    /// Descriptors scanned by compaction, in frame order.
     compact_scanned,
-    /// Pages moved, or tried to, besides their entries and their bytes.
+    /// Pages migrated, or tried, without their entries and bytes.
     pages_migrated,
-    /// Slabs that a CPU took to allocate from, besides their pages.
+    /// Slabs that a CPU took to allocate from, without their pages.
     slab_refills,
-    /// Stocks of bytes that another owner had to leave.
+    /// Stocks of bytes drained for another owner.
     objcg_drains,
     /// Caches made for a group.
     caches_created,
-    /// Kept objects that a shrinker looked at.
+    /// Cached objects scanned by a shrinker.
     objects_scanned,
-    /// Kept objects that were freed for somebody else's sake.
+    /// Cached objects freed by a shrinker.
     objects_pruned,
     /// Read requests a file system built for its disk.
     fs_reads,
-    /// What a file system did without its disk: runs of holes filled, pages newly written.
+    /// Work of a file system without its disk: runs of holes filled, pages newly written.
     fs_requests,
     /// File pages that went from dirty to under writeback.
     writebacks,

@@ -1,8 +1,8 @@
 //! A zone: a range of frames with its own free lists, watermarks and per-CPU sets.
 //!
-//! Linux: `struct zone`, `struct free_area` and the pageblock bits (include/linux/mmzone.h, 6.1). The
-//! file holds the record and its accessors. The operations on it are in [`crate::buddy`] (split and
-//! merge), [`crate::fallback`] (foreign pageblocks), [`crate::pcp`] (per-CPU lists) and
+//! Linux: `struct zone`, `struct free_area` and the pageblock bits (include/linux/mmzone.h, 6.1).
+//! The file holds the record and its accessors. The operations on it are in [`crate::buddy`] (split
+//! and merge), [`crate::fallback`] (foreign pageblocks), [`crate::pcp`] (per-CPU lists) and
 //! [`crate::watermark`] (marks).
 //!
 //! Invariant: `nr_free_pages` is the number of pages on the buddy lists, except those of type
@@ -55,49 +55,47 @@ pub struct Zone {
     pub spanned: u64,
     /// Frames that exist.
     pub present: u64,
-    /// Frames the allocator has or has handed out.
+    /// Frames that are free in the allocator or allocated.
     pub managed: u64,
-    /// Part of `managed` that arrived after boot had set the watermarks (the initial RAM disk
-    /// and the kernel's init sections): boot-time figures do not count it.
+    /// Pages of `managed` added after boot had set the watermarks (initial RAM disk and the
+    /// kernel's init sections): boot-time figures do not count them.
     pub late: u64,
     /// Free blocks by order.
     pub free_area: [FreeArea; NR_PAGE_ORDERS],
     pub(crate) nr_free_pages: u64,
-    /// The counter of free pages that watermarks are tested against.
+    /// The counter of free pages for watermark checks.
     pub(crate) stat: ZoneStat,
-    /// Reserve mark in pages, boost not included.
+    /// Min watermark in pages, without boost.
     pub watermark_min: u64,
-    /// Wake mark in pages, boost not included.
+    /// Low watermark in pages, without boost.
     pub watermark_low: u64,
-    /// Sleep mark in pages, boost not included.
+    /// High watermark in pages, without boost.
     pub watermark_high: u64,
-    /// Pages added to all three marks until kswapd has worked them off.
+    /// Pages added to all three watermarks until kswapd has reclaimed them.
     pub watermark_boost: u64,
-    /// Largest boost in 1/10000 of the high mark; 0 turns boosting off.
+    /// Largest boost in 1/10000 of the high watermark; 0 turns boosting off.
     pub watermark_boost_factor: u32,
-    /// What a request takes of a pageblock of another type.
+    /// What a request takes from a pageblock of another type.
     pub fallback: FallbackPolicy,
-    /// Pages kept from requests whose highest zone is the index.
+    /// Pages reserved from requests with this highest zone index.
     pub lowmem_reserve: [u64; MAX_NR_ZONES],
     /// Pages in pageblocks reserved for atomic requests of order > 0.
     pub nr_reserved_highatomic: u64,
     pub(crate) pageblocks: Vec<MigrateType>,
-    /// What compaction remembers.
+    /// State of compaction.
     pub compaction: ZoneCompaction,
     /// Per-CPU free lists, one for each CPU of the machine.
     pub pcps: Vec<Pcp>,
-    /// Pageblocks whose single frames are bits.
+    /// Pageblocks with single frames as bits.
     pub(crate) open: OpenBlocks,
-    /// A fallback has just boosted the marks and kswapd has not been told yet
-    /// (Linux `ZONE_BOOSTED_WATERMARK`).
+    /// A fallback has boosted the watermarks; kswapd is not yet woken (`ZONE_BOOSTED_WATERMARK`).
     pub boosted: bool,
-    /// kswapd or a direct reclaimer is at work: per-CPU lists are kept short
-    /// (Linux `ZONE_RECLAIM_ACTIVE`).
+    /// Reclaim is active: per-CPU lists are kept short (Linux `ZONE_RECLAIM_ACTIVE`).
     pub reclaim_active: bool,
 }
 
 impl Zone {
-    /// A zone without any free page. All its pageblocks are movable, as Linux starts them.
+    /// A zone without free pages. All its pageblocks are movable, as in Linux at the start.
     pub(crate) fn new(
         index: usize,
         node: NodeId,
@@ -141,34 +139,34 @@ impl Zone {
         ZONE_NAMES.get(self.index).copied().unwrap_or("?")
     }
 
-    /// Pages on the buddy lists, and bits of open pageblocks (Linux `zone_page_state_snapshot` of
-    /// `NR_FREE_PAGES`). Per-CPU lists are not counted.
+    /// Pages on the buddy lists and bits of open pageblocks (Linux `zone_page_state_snapshot` of
+    /// `NR_FREE_PAGES`), without per-CPU lists.
     #[inline]
     pub const fn free_pages(&self) -> u64 {
         self.nr_free_pages
     }
 
-    /// [`Self::free_pages`] as the zone's counter has it, which lags (Linux `zone_page_state`).
+    /// [`Self::free_pages`] by the zone's lagging counter (Linux `zone_page_state`).
     #[inline]
     pub const fn free_pages_counted(&self) -> u64 {
         self.stat.counted()
     }
 
-    /// `nr` pages more on the buddy lists.
+    /// Counts `nr` more pages on the buddy lists.
     #[inline]
     pub(crate) fn add_free(&mut self, nr: u64) {
         self.nr_free_pages += nr;
         self.stat.add(nr as i64);
     }
 
-    /// `nr` pages fewer on the buddy lists.
+    /// Counts `nr` fewer pages on the buddy lists.
     #[inline]
     pub(crate) fn remove_free(&mut self, nr: u64) {
         self.nr_free_pages -= nr;
         self.stat.add(-(nr as i64));
     }
 
-    /// What the thresholds of the counter depend on; boosts are left out.
+    /// Inputs of the counter's thresholds; without boosts.
     pub(crate) const fn stat_marks(&self) -> Marks {
         Marks {
             managed: self.managed,
@@ -178,7 +176,7 @@ impl Zone {
         }
     }
 
-    /// Pages that CPUs have at hand.
+    /// Pages on per-CPU lists.
     pub fn pcp_pages(&self) -> u64 {
         self.pcps.iter().map(|pcp| u64::from(pcp.nr_pages())).sum()
     }
@@ -189,7 +187,7 @@ impl Zone {
         self.managed > 0
     }
 
-    /// A mark in pages, boost included; 0 for [`Watermark::None`].
+    /// A watermark in pages, boost included; 0 for [`Watermark::None`].
     #[inline]
     pub const fn wmark(&self, watermark: Watermark) -> u64 {
         match watermark {
@@ -200,13 +198,13 @@ impl Zone {
         }
     }
 
-    /// First frame after the zone.
+    /// One past the last frame of the zone.
     #[inline]
     pub const fn end_pfn(&self) -> u64 {
         self.start_pfn.0 as u64 + self.spanned
     }
 
-    /// Whether the frame lies in the zone's span.
+    /// Whether the frame is in the zone's span.
     #[inline]
     pub const fn spans(&self, pfn: u32) -> bool {
         (pfn.wrapping_sub(self.start_pfn.0) as u64) < self.spanned
@@ -217,7 +215,7 @@ impl Zone {
         ((pfn.0 >> PAGEBLOCK_ORDER).wrapping_sub(self.start_pfn.0 >> PAGEBLOCK_ORDER)) as usize
     }
 
-    /// Migrate type of the pageblock of `pfn`, which must lie in the zone.
+    /// Migrate type of the pageblock of `pfn`, which must be in the zone.
     #[inline]
     pub fn block_type(&self, pfn: Pfn) -> MigrateType {
         self.pageblocks[self.block_index(pfn)]
@@ -228,15 +226,15 @@ impl Zone {
         self.pageblocks[at] = mt;
     }
 
-    /// First frame of the pageblock of `pfn`, if the zone has the whole block. The first and the
-    /// last block of a zone may be shared with a neighbour; Linux moves no pages in those.
+    /// First frame of the pageblock of `pfn`, if the zone has the whole block. A zone may share its
+    /// first and last block with a neighbour; Linux moves no pages in those.
     pub(crate) fn whole_block(&self, pfn: Pfn) -> Option<Pfn> {
         let first = pfn.0 & !(PAGEBLOCK_NR_PAGES - 1);
         let last = first | (PAGEBLOCK_NR_PAGES - 1);
         (self.spans(first) && self.spans(last)).then_some(Pfn(first))
     }
 
-    /// Free blocks of each order, as a line of /proc/buddyinfo. The bits of open pageblocks are blocks of order 0.
+    /// Free blocks of each order, as in /proc/buddyinfo. Bits of open pageblocks count as order 0.
     pub fn buddyinfo(&self) -> [u64; NR_PAGE_ORDERS] {
         let mut blocks = core::array::from_fn(|order| self.free_area[order].nr_free);
         if self.open.is_on() {
@@ -246,13 +244,13 @@ impl Zone {
         blocks
     }
 
-    /// Free blocks of each order on the lists of one type, as a line of /proc/pagetypeinfo.
+    /// Free blocks of each order on the lists of one type, as in /proc/pagetypeinfo.
     pub fn pagetypeinfo(&self, mt: MigrateType) -> [u64; NR_PAGE_ORDERS] {
         core::array::from_fn(|order| self.free_area[order].lists[mt.idx()].len)
     }
 
-    /// Number of pageblocks of each type, by [`MigrateType::idx`], as the last table of
-    /// /proc/pagetypeinfo. A block that the zone has only in part counts too.
+    /// Number of pageblocks of each type, by [`MigrateType::idx`], as in the last table of
+    /// /proc/pagetypeinfo. Partial pageblocks count too.
     pub fn block_counts(&self) -> [u64; MigrateType::COUNT] {
         let mut counts = [0; MigrateType::COUNT];
         for mt in &self.pageblocks {
@@ -261,8 +259,8 @@ impl Zone {
         counts
     }
 
-    /// Whether a block of at least `order` is free on a list that an ordinary request, or one
-    /// with rights to the high-atomic reserve, may use.
+    /// Whether a block of at least `order` is free on a list for ordinary requests, or, with rights
+    /// to it, on the high-atomic list.
     #[inline]
     pub fn has_free_block(&self, order: Order, may_use_highatomic: bool) -> bool {
         let last =

@@ -1,17 +1,17 @@
-//! A zone's counter of free pages, and what each CPU has not added to it yet.
+//! A zone's counter of free pages, and each CPU's difference that is not yet added to it.
 //!
-//! Linux: `vm_stat[NR_FREE_PAGES]` of a zone and `per_cpu_zonestats` (mm/vmstat.c, 6.1). A CPU keeps a
-//! difference of its own and adds it to the counter when it exceeds a threshold. Tests against watermarks
-//! read the counter, which lags: a zone may pass for balanced, or not, by a few pages. kswapd reads the
-//! exact sum where the lag of all CPUs together could hide that the min mark is reached (the drift mark),
-//! and thresholds are smaller while kswapd is awake in such zones.
+//! Linux: `vm_stat[NR_FREE_PAGES]` of a zone and `per_cpu_zonestats` (mm/vmstat.c, 6.1). A CPU
+//! keeps its own difference and adds it to the counter when it exceeds a threshold. Watermark
+//! checks read the counter, which lags: their result may be wrong by a few pages. kswapd reads the
+//! exact sum where the lag of all CPUs together could hide that free pages fell to the min
+//! watermark (the drift mark), and thresholds are smaller while kswapd is awake in such zones.
 //!
-//! A CPU adds its difference when it goes idle (`quiet_vmstat`) and once a second (`vmstat_update`); the
-//! world says when ([`crate::manager::Manager::refresh_cpu_vm_stats`]). Other counters are exact here: no
-//! decision rests on so few pages of them.
+//! A CPU adds its difference when it goes idle (`quiet_vmstat`) and once a second
+//! (`vmstat_update`); the world says when ([`crate::manager::Manager::refresh_cpu_vm_stats`]).
+//! Other counters are exact here, because no decision depends on so few pages of them.
 //!
-//! Invariant: the counter and all differences are together the zone's free pages, and no difference exceeds
-//! the threshold that was in force when it was last changed.
+//! Invariant: the counter plus all differences is the zone's number of free pages, and no
+//! difference exceeds the threshold that was in force when it last changed.
 
 use crate::digest::State;
 use crate::units::Cpu;
@@ -21,19 +21,19 @@ use alloc::vec::Vec;
 /// Largest threshold in pages.
 const STAT_THRESHOLD_MAX: u64 = 125;
 
-/// The counter.
+/// The counter and the differences.
 #[derive(Clone, Debug, State)]
 pub(crate) struct ZoneStat {
     counted: i64,
     diffs: Vec<i64>,
     threshold: i64,
-    /// Below so many counted pages the exact sum is read; 0: never (Linux `percpu_drift_mark`).
+    /// The exact sum is read when fewer pages are counted; 0: never (Linux `percpu_drift_mark`).
     drift_mark: u64,
-    /// The CPU that allocates or frees. Blocks that compaction moves count on the CPU that was here last.
+    /// The CPU that allocates or frees. Blocks moved by compaction count on the previous CPU.
     pub(crate) this_cpu: Cpu,
 }
 
-/// What thresholds depend on.
+/// Inputs of the thresholds.
 #[derive(Clone, Copy)]
 pub(crate) struct Marks {
     pub managed: u64,
@@ -42,7 +42,7 @@ pub(crate) struct Marks {
     pub high: u64,
 }
 
-/// log2 of the next larger power of two; 0 of 0 (Linux `fls`).
+/// log2 of the next larger power of two; `fls(0)` is 0 (Linux `fls`).
 const fn fls(of: u64) -> u64 {
     (u64::BITS - of.leading_zeros()) as u64
 }
@@ -68,7 +68,7 @@ impl ZoneStat {
         }
     }
 
-    /// What kswapd tests its mark against, of `exact` free pages (Linux `zone_watermark_ok_safe`).
+    /// The number that kswapd compares, given `exact` free pages (Linux `zone_watermark_ok_safe`).
     #[inline]
     pub(crate) const fn safe(&self, exact: u64) -> u64 {
         let counted = self.counted();
@@ -91,7 +91,7 @@ impl ZoneStat {
 
     pub(crate) fn add_each(&mut self, pages: i64, times: u32) {
         let mut times = times;
-        // One at a time, also what a lower threshold has left.
+        // One at a time; also removes what a lower threshold has left over.
         while times > 0 && (times == 1 || self.diffs[self.this_cpu.idx()].abs() > self.threshold) {
             self.add(pages);
             times -= 1;
@@ -101,7 +101,7 @@ impl ZoneStat {
         }
         let diff = &mut self.diffs[self.this_cpu.idx()];
         let mut left = i64::from(times);
-        // The first addition that exceeds the threshold, and then every so many.
+        // The first addition that exceeds the threshold, then one in every so many.
         let first = (self.threshold - *diff) / pages + 1;
         if left >= first {
             self.counted += *diff + pages * first;
@@ -114,18 +114,18 @@ impl ZoneStat {
         *diff += pages * left;
     }
 
-    /// Adds what a CPU has not added yet (Linux `refresh_cpu_vm_stats`).
+    /// Adds a CPU's difference to the counter (Linux `refresh_cpu_vm_stats`).
     pub(crate) fn refresh(&mut self, cpu: Cpu) {
         self.counted += core::mem::take(&mut self.diffs[cpu.idx()]);
     }
 
-    /// Adds what no CPU has added yet.
+    /// Adds the differences of all CPUs to the counter.
     pub(crate) fn refresh_all(&mut self) {
         self.counted += self.diffs.iter_mut().map(core::mem::take).sum::<i64>();
     }
 
-    /// Works thresholds out when the machine starts (Linux `refresh_zone_stat_thresholds`). `unit` is the
-    /// number of pages in 128 MiB.
+    /// Computes the thresholds at machine start (Linux `refresh_zone_stat_thresholds`). `unit` is
+    /// the number of pages in 128 MiB.
     pub(crate) fn set_thresholds(&mut self, marks: Marks, unit: u64) {
         let nr_cpus = self.diffs.len() as u64;
         let normal = normal_threshold(marks.managed, nr_cpus, unit);
@@ -135,8 +135,8 @@ impl ZoneStat {
         self.drift_mark = if max_drift > tolerated { marks.high + max_drift } else { 0 };
     }
 
-    /// kswapd goes to sleep for good, or is awake again (Linux `set_pgdat_percpu_threshold`). What a CPU
-    /// has beyond the new threshold it adds with its next page.
+    /// Adjusts the thresholds when kswapd goes to full sleep or wakes up (Linux
+    /// `set_pgdat_percpu_threshold`). A CPU adds any excess with its next page.
     pub(crate) fn set_pressure(&mut self, awake: bool, marks: Marks, unit: u64) {
         if self.drift_mark == 0 {
             return;
@@ -148,13 +148,13 @@ impl ZoneStat {
         } as i64;
     }
 
-    /// The pages that the counter and the differences have together.
+    /// The counter plus all differences.
     pub(crate) fn sum(&self) -> i64 {
         self.counted + self.diffs.iter().sum::<i64>()
     }
 }
 
-/// Pages that a CPU keeps to itself while there is no pressure (Linux `calculate_normal_threshold`).
+/// Largest difference of a CPU without memory pressure (Linux `calculate_normal_threshold`).
 fn normal_threshold(managed: u64, nr_cpus: u64, unit: u64) -> u64 {
     (2 * fls(nr_cpus) * (1 + fls(managed / unit))).min(STAT_THRESHOLD_MAX)
 }

@@ -1,15 +1,14 @@
-//! `#[derive(State)]`: a type of the core declares once which of its fields are state.
+//! `#[derive(State)]`: a type of the core declares in one place which of its fields are state.
 //!
-//! Linux has no such thing. The derive writes `digest::State` of `pagetide-core`: every field goes into the
-//! digest in the order of the declaration; for an enum, the number of the variant goes first. A field that is
-//! not hashed as a whole has an attribute in its declaration, with the reason beside it:
+//! Linux has no such thing. The derive implements `digest::State` of `pagetide-core`: every field
+//! goes into the digest in the order of the declaration; for an enum, the number of the variant
+//! comes first. A field that is not hashed as a whole has an attribute, with the reason next to it:
 //!
 //! * `#[state(skip)]`: not hashed;
-//! * `#[state(sparse)]`: a long table, of which only entries other than the default are hashed, with their
-//!   places.
+//! * `#[state(sparse)]`: a long table; only entries other than the default, with their positions.
 //!
-//! Invariant: a field without an attribute is hashed, so a new field cannot be forgotten. The derive refuses
-//! types with generic parameters: these types implement `State` by hand.
+//! Invariant: a field without an attribute is hashed, so a new field cannot be forgotten. The
+//! derive refuses types with generic parameters, which implement `State` by hand.
 
 #![warn(missing_docs)]
 
@@ -19,7 +18,7 @@ use std::iter::Peekable;
 
 type Tokens = Peekable<proc_macro::token_stream::IntoIter>;
 
-/// What is done with a field.
+/// How a field is hashed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Hashed,
@@ -27,13 +26,13 @@ enum Kind {
     Sparse,
 }
 
-/// A field: its name in a pattern, and what is done with it.
+/// A field: its name in a pattern, and how it is hashed.
 struct Field {
     name: String,
     kind: Kind,
 }
 
-/// The fields of a struct or a variant; of a tuple they are called `f0`, `f1`, ...
+/// The fields of a struct or a variant; fields of a tuple are called `f0`, `f1`, ...
 struct Fields {
     is_tuple: bool,
     fields: Vec<Field>,
@@ -44,7 +43,7 @@ struct Fields {
 pub fn derive_state(input: TokenStream) -> TokenStream {
     let text =
         implementation(input).unwrap_or_else(|problem| format!("compile_error!({problem:?});"));
-    text.parse().expect("what the derive writes is Rust")
+    text.parse().expect("the generated code is valid Rust")
 }
 
 fn implementation(input: TokenStream) -> Result<String, String> {
@@ -64,7 +63,7 @@ fn implementation(input: TokenStream) -> Result<String, String> {
     match kind.as_str() {
         "struct" => arm(&mut arms, &name, None, &fields(&body)?),
         "enum" => variants(&mut arms, &name, body.stream())?,
-        _ => return Err("State is of structs and enums".into()),
+        _ => return Err("State can be derived for structs and enums only".into()),
     }
     Ok(format!(
         "impl crate::digest::State for {name} {{
@@ -136,7 +135,7 @@ fn fields(body: &Group) -> Result<Fields, String> {
     }
 }
 
-/// Passes attributes; says what `#[state(...)]` among them wants.
+/// Skips attributes; returns the meaning of `#[state(...)]` if it is among them.
 fn attributes(tokens: &mut Tokens) -> Result<Kind, String> {
     let mut kind = Kind::Hashed;
     while tokens
@@ -157,7 +156,7 @@ fn attributes(tokens: &mut Tokens) -> Result<Kind, String> {
     Ok(kind)
 }
 
-/// Passes `pub` and `pub(...)`.
+/// Skips `pub` and `pub(...)`.
 fn visibility(tokens: &mut Tokens) {
     if tokens.next_if(|token| token.to_string() == "pub").is_some() {
         let is_scope = |token: &TokenTree| {
@@ -168,7 +167,7 @@ fn visibility(tokens: &mut Tokens) {
     }
 }
 
-/// Passes everything up to the comma that is in no type's angle brackets, and that comma.
+/// Skips everything up to and including the next comma outside of angle brackets.
 fn skip_to_comma(tokens: &mut Tokens) {
     let (mut depth, mut last) = (0, ' ');
     for token in tokens.by_ref() {

@@ -1,4 +1,4 @@
-//! Prints how much memory caches hold for a million objects, and what the names of their owners take.
+//! Prints the memory that caches hold for a million objects, and the memory for owners' ids.
 
 use pagetide_bench::churn::held;
 use pagetide_bench::objects::Kernel;
@@ -8,7 +8,7 @@ use pagetide_core::units::Cpu;
 const COUNT: usize = 1_000_000;
 const MEMORY: u64 = 2 << 30;
 
-/// Bytes that owners take, for a byte of objects.
+/// Bytes for owners per byte of objects.
 fn owner_share(size: u32, slab_owners: SlabOwners) -> f64 {
     let mut kernel = Kernel::new(MEMORY, size, Config { slab_owners, ..Config::default() });
     let payer = kernel.group();
@@ -22,7 +22,7 @@ fn owner_share(size: u32, slab_owners: SlabOwners) -> f64 {
 
 fn main() {
     println!(
-        "bytes of slabs for a byte of live objects, of {COUNT}: nine in ten freed, and churned"
+        "bytes of slabs per byte of live objects, {COUNT} objects: nine in ten freed, and churned"
     );
     for (name, slub) in [
         ("linux-6.1", SlubPolicy::Linux61),
@@ -37,7 +37,7 @@ fn main() {
         }
         println!();
     }
-    println!("bytes of owners for a byte of objects");
+    println!("bytes of owners per byte of objects");
     for (name, owners) in [("pointers", SlabOwners::Pointers), ("ids", SlabOwners::Ids)] {
         print!("{name:10}");
         for size in [32, 192, 1024] {

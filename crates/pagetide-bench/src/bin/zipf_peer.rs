@@ -2,21 +2,22 @@
 //!
 //! ```text
 //! zipf_peer generate FILE REQUESTS            the stream as an oracleGeneral trace
-//! zipf_peer run FILE REQUESTS PERCENT         one round of `core`, `draw` and `world`, as JSON lines
-//! zipf_peer run FILE REQUESTS PERCENT FORM    one round of a form
+//! zipf_peer run FILE REQUESTS PERCENT         one round of `core`, `draw` and `world`, as JSON
+//! lines zipf_peer run FILE REQUESTS PERCENT FORM    one round of a form
 //! ```
 //!
-//! One million pages, Zipf(1.0), a machine on which PERCENT of them fit. Forms:
+//! One million pages, Zipf(1.0), a machine with memory for PERCENT of them. Forms:
 //!
 //! * `world`: the whole simulation, `pagetide_sim`: a task draws the stream and reads a mapped
 //!   sparse file with MADV_RANDOM; CPUs, scheduler, kswapd, event queue and cost model run.
-//! * `draw`: the draws alone, to be taken off `world`.
+//! * `draw`: the draws alone, to be subtracted from `world`.
 //! * `core`: the memory manager and kswapd in a world without time (`driver`); the stream comes
 //!   from the trace in memory.
-//! * `swap`: as `core`, but the stream writes to anonymous memory, and what does not fit is swapped out.
-//! * `touch`: the core alone; anonymous memory of 4096 pages is mapped, touched page by page and unmapped, as often as
-//!   that makes REQUESTS. It needs no trace.
-//! * `world-touch`: the whole simulation; a task touches REQUESTS pages of anonymous memory once. It needs no trace.
+//! * `swap`: like `core`, but the stream writes to anonymous memory, and excess pages are swapped
+//!   out.
+//! * `touch`: the core alone; anonymous memory of 4096 pages is mapped, touched page by page and
+//!   unmapped, until REQUESTS pages were touched. It needs no trace.
+//! * `world-touch`: the whole simulation; a task touches REQUESTS anonymous pages. Needs no trace.
 
 use pagetide_bench::clock::timed;
 use pagetide_bench::driver::{one_zone, Driver};
@@ -59,7 +60,7 @@ fn generate(file: &str, requests: u64) -> Result<(), Box<dyn Error>> {
     let mut result = Ok(());
     stream::accesses(&setup(requests, 1), SEED, |page| {
         if result.is_ok() {
-            // A thousand requests a second; libcachesim wants times that never fall.
+            // A thousand requests per second; libcachesim needs times that never decrease.
             result = stream::write_record(&mut out, time / 1000, page);
         }
         time += 1;
@@ -87,8 +88,8 @@ fn report(form: &str, requests: u64, time: Duration, rest: &str) {
     println!(r#"{{"form":"{form}","requests":{requests},"seconds":{seconds:.4}{rest}}}"#);
 }
 
-/// Pages of a zone in which `percent` of [`PAGES`] stay in memory: those, the page tables of the
-/// mapping, and what lies free between the marks.
+/// Pages of a zone in which `percent` of [`PAGES`] stay in memory: those pages, the page tables of
+/// the mapping, and the free pages between the watermarks.
 fn zone_pages(percent: u64) -> u64 {
     let tables = PAGES.div_ceil(512);
     let free = if percent >= 10 { 620 } else { 340 };
@@ -182,7 +183,7 @@ fn setup(requests: u64, percent: u64) -> Setup {
     valid(&machine.push("machine.disk", disk).push("file", file).push("task", task))
 }
 
-/// One task that touches so many pages of anonymous memory, on a machine with twice as many.
+/// One task that touches this many pages of anonymous memory, on a machine with twice as many.
 fn touching(pages: u64) -> Setup {
     let machine = Builder::new().set("machine.cpus", 2);
     let machine = machine.set("machine.memory", format!("{} pages", 2 * pages));

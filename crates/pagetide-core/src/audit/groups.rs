@@ -1,6 +1,6 @@
 //! The audit of memory groups: the tree, its counters, its sums.
 //!
-//! Linux: what `page_counter_uncharge` warns of, and invariants that Linux does not check.
+//! Linux: the warning of `page_counter_uncharge`, and invariants that Linux does not check.
 
 use super::{check, Violation};
 use crate::lruvec::{Lru, NR_LRU_LISTS};
@@ -12,16 +12,16 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 impl<O: Owners> Manager<O> {
-    /// Links, counters against pages, slots and stocks, and list sizes summed over subtrees.
+    /// Checks links, lists summed over subtrees, and counters against pages, swap slots and stocks.
     pub(super) fn audit_groups(&self) -> Result<(), Violation> {
         let ids: Vec<MemcgId> = self.memcg_ids().collect();
         let online = self.memcgs.iter().filter(|memcg| memcg.online || memcg.dying).count();
-        check!(ids.len() == online, "{online} groups are there, a walk finds {}", ids.len());
+        check!(ids.len() == online, "{online} groups exist, a walk finds {}", ids.len());
         let gone = self.memcgs.len() - online;
         check!(self.free_memcgs.len() == gone, "{gone} ids are free, not {:?}", self.free_memcgs);
 
         let parents = self.memcgs.iter().map(|memcg| &memcg.parent);
-        check!(self.parents.iter().eq(parents), "the table of parents is not what the groups say");
+        check!(self.parents.iter().eq(parents), "the table of parents does not match the groups");
 
         let mut stocked = vec![0u64; self.memcgs.len()];
         for stock in self.stocks.iter().filter(|stock| stock.memcg.is_some()) {
@@ -34,9 +34,9 @@ impl<O: Owners> Manager<O> {
             Some(slots) if self.memcgs[owner.idx()].online => *slots += u64::from(pays(is_cached)),
             _ => strays += 1,
         });
-        check!(strays == 0, "{strays} swap slots in use of groups that are not there");
+        check!(strays == 0, "{strays} swap slots in use by groups that do not exist");
 
-        // Children come after their parents in a walk, so backwards they are complete.
+        // A walk visits parents first, so in reverse order the children's sums are complete.
         let mut memory = vec![0u64; self.memcgs.len()];
         let mut swap = vec![0u64; self.memcgs.len()];
         let mut protected = vec![[0u64; 2]; self.memcgs.len()];
@@ -44,7 +44,7 @@ impl<O: Owners> Manager<O> {
         for &id in ids.iter().rev() {
             let (at, group) = (id.idx(), &self.memcgs[id.idx()]);
             if id == ROOT {
-                check!(stocked[at] == 0, "a stock of the root");
+                check!(stocked[at] == 0, "the root has a stock");
             } else {
                 memory[at] += group.charged + group.kernel_pages + stocked[at];
                 swap[at] += slots[at];
@@ -90,7 +90,7 @@ impl<O: Owners> Manager<O> {
             }
         }
         for (at, group) in self.memcgs.iter().enumerate().filter(|(_, group)| !group.online) {
-            // A dying group has slabs, and nothing else.
+            // A dying group has slab pages only.
             let usage = if group.dying { 0 } else { group.memory.usage };
             let holds = [group.charged, usage, group.swap.usage, stocked[at]];
             check!(
@@ -106,7 +106,7 @@ impl<O: Owners> Manager<O> {
         self.audit_soft_limits()
     }
 
-    /// Groups on a node's tree know their key, and nobody else has one.
+    /// A group's key matches its position on a node's tree; groups on no tree have no key.
     fn audit_soft_limits(&self) -> Result<(), Violation> {
         for node in 0..self.nodes.len() {
             let mut on_tree = 0;

@@ -1,6 +1,6 @@
-//! The audit of pages that are held: pinned ones and locked ones.
+//! The audit of pinned pages and locked pages.
 //!
-//! Linux: there is no such check; `unevictable_pgs_stranded` counts pages that were missed.
+//! Linux: no such check; `unevictable_pgs_stranded` counts locked pages that were missed.
 
 use super::{check, Violation};
 use crate::manager::Manager;
@@ -12,7 +12,7 @@ use crate::zone::MAX_NR_ZONES;
 use alloc::vec;
 
 impl<O: Owners> Manager<O> {
-    /// Pins against flags; marks of locked pages against the mappings that lock them, and their counts.
+    /// Checks pins against flags, and locked pages and their counts against locked mappings.
     pub(super) fn audit_held_pages(&self) -> Result<(), Violation> {
         let pages = &self.mem.pages;
         let mut nr_pins = 0;
@@ -20,8 +20,8 @@ impl<O: Owners> Manager<O> {
             let page = &pages[pfn.idx()];
             let user = page.flags.any(PageFlags::ANON.with(PageFlags::FILE));
             check!(count > 0 && user, "{pfn:?}: {count} pins of {page:?}");
-            check!(page.has(PageFlags::PINNED), "{pfn:?}: {count} pins and no mark");
-            check!(!page.has(PageFlags::MIGRATING), "{pfn:?} is pinned and on its way");
+            check!(page.has(PageFlags::PINNED), "{pfn:?}: {count} pins, but not marked");
+            check!(!page.has(PageFlags::MIGRATING), "{pfn:?} is pinned and being moved");
             nr_pins += count;
         }
         let marked = pages.opened().filter(|(_, page)| page.has(PageFlags::PINNED)).count();

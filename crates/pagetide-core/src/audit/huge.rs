@@ -1,4 +1,4 @@
-//! The audit of huge pages: their first frames, the frames behind them, and the entries that map them.
+//! The audit of huge pages: their first frames, the other frames, and the entries that map them.
 //!
 //! Linux: the checks of compound pages by `VM_BUG_ON_PAGE`.
 
@@ -9,8 +9,8 @@ use crate::page::{PageFlags, Place};
 use crate::units::{MemcgId, Pfn, HPAGE_PMD_NR, HPAGE_PMD_ORDER};
 
 impl<O: Owners> Manager<O> {
-    /// Every first page has its 511, which are nobody else's; its entries are those of its region, all
-    /// of them, in order; and no entry is for a page behind another first page.
+    /// Checks that every first frame has 511 followers of its own, that its entries are all entries
+    /// of its region, in order, and that no entry names a follower of another huge page.
     pub(super) fn audit_huge_pages(&self) -> Result<(), Violation> {
         let (mut heads, mut tails) = (0, 0);
         for (pfn, page) in self.mem.pages.opened() {
@@ -29,16 +29,16 @@ impl<O: Owners> Manager<O> {
         let page = &self.mem.pages[head.idx()];
         check!(
             page.order == HPAGE_PMD_ORDER && head.0.trailing_zeros() >= HPAGE_PMD_ORDER.into(),
-            "{head:?}: not a huge page's first: {page:?}"
+            "{head:?}: not the first frame of a huge page: {page:?}"
         );
         let never = PageFlags::FILE.with(PageFlags::SWAPCACHE).with(PageFlags::WRITEBACK);
         check!(
             page.has(PageFlags::ANON) && !page.flags.any(never),
-            "{head:?}: no anonymous memory: {page:?}"
+            "{head:?}: not anonymous memory: {page:?}"
         );
         let let_go = page.mapcount == 0 && page.has(PageFlags::PINNED);
         check!(page.mapcount == 1 || let_go, "{head:?}: mapped {} times", page.mapcount);
-        check!(page.memcg.is_some(), "{head:?}: a huge page that nobody pays for");
+        check!(page.memcg.is_some(), "{head:?}: a huge page charged to no group");
         for behind in head.0 + 1..head.0 + HPAGE_PMD_NR as u32 {
             let tail = &self.mem.pages[behind as usize];
             check!(

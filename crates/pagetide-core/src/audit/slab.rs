@@ -1,7 +1,6 @@
-//! The audit of slabs: every object in one state, every byte paid for by one owner.
+//! The audit of slabs: every object has one state, and every byte is charged to one owner.
 //!
-//! Linux: the checks of `slub_debug=FZPU` and `kmem_cache_sanity_check`, and invariants that Linux does
-//! not check.
+//! Linux: the checks of `slub_debug=FZPU` and `kmem_cache_sanity_check`; the others are ours.
 
 use super::{check, Violation};
 use crate::config::SlabAccounting;
@@ -20,9 +19,9 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 impl<O: Owners> Manager<O> {
-    /// Caches, owners, kept objects, clones. O(objects).
+    /// Checks caches, owners, cached objects and clones. O(objects).
     pub(super) fn audit_slabs(&self) -> Result<(), Violation> {
-        check!(self.slabs.discarded.is_empty(), "slabs were given up and are not returned");
+        check!(self.slabs.discarded.is_empty(), "discarded slabs were not freed");
         let mut nr_slab_frames = 0;
         for (id, cache) in self.kmem_caches() {
             self.audit_cache(id, cache)?;
@@ -40,7 +39,6 @@ impl<O: Owners> Manager<O> {
         Ok(())
     }
 
-    /// One cache: its slabs, where they are, their free objects.
     fn audit_cache(&self, id: CacheId, cache: &KmemCache) -> Result<(), Violation> {
         let (mut slabs, mut pages, mut objects) = (0u32, 0u64, 0u64);
         let mut listed = vec![0u32; cache.slabs.len()];
@@ -67,7 +65,7 @@ impl<O: Owners> Manager<O> {
             self.audit_loan(id, cache, cpu, mine)?;
             if mine.slot == NO_SLAB {
                 let empty = mine.word == 0 && mine.returnable == 0;
-                check!(empty, "{id:?} CPU {cpu} has objects of no slab");
+                check!(empty, "{id:?} CPU {cpu} has objects without a slab");
                 continue;
             }
             listed[mine.slot as usize] += 1;
@@ -75,21 +73,27 @@ impl<O: Owners> Manager<O> {
             let seat = slab.seat;
             let expected = Seat::Active(crate::units::Cpu(cpu as u16));
             check!(seat == expected, "{id:?} CPU {cpu} allocates from a slab that is {seat:?}");
-            check!(mine.has_owners == slab.has_owners, "{id:?} CPU {cpu}: owners or not?");
+            check!(
+                mine.has_owners == slab.has_owners,
+                "{id:?} CPU {cpu} and its slab differ about owners"
+            );
             if mine.base != u32::MAX {
                 check!(cache.place_of(mine.base).0 == mine.slot as usize, "{id:?}: foreign word");
                 let bits = cache.free_bits[(mine.base >> cache.word_shift) as usize];
                 check!(bits & mine.word == 0, "{id:?} CPU {cpu}: an object is free twice");
                 let first = cache.place_of(mine.base).1;
                 let exist = low_bits(u32::from(slab.objects).saturating_sub(first));
-                check!(mine.word & !exist == 0, "{id:?} CPU {cpu}: an object that is none");
+                check!(
+                    mine.word & !exist == 0,
+                    "{id:?} CPU {cpu}: an object beyond the end of the slab"
+                );
                 let kept = kept_bits(&cache.entries, mine.base, cache.word_shift);
                 let expected = exist & !kept & !bits;
                 let found = mine.returnable;
                 check!(found == expected, "{id:?} CPU {cpu} may take back {found:b}, {expected:b}");
             } else {
                 let empty = mine.word == 0 && mine.returnable == 0;
-                check!(empty, "{id:?} CPU {cpu} has objects of no word");
+                check!(empty, "{id:?} CPU {cpu} has objects without a word");
             }
         }
         let words = 1usize << (cache.shift - cache.word_shift);
@@ -106,7 +110,10 @@ impl<O: Owners> Manager<O> {
             let places = listed[slot];
             match slab.seat {
                 Seat::Gone => {
-                    check!(places == 0 && free == 0, "{id:?} slab {slot} is gone and listed");
+                    check!(
+                        places == 0 && free == 0,
+                        "{id:?} slab {slot} was freed but is on a list"
+                    );
                     continue;
                 }
                 Seat::Full => check!(
@@ -142,7 +149,7 @@ impl<O: Owners> Manager<O> {
         Ok(())
     }
 
-    /// What a CPU has borrowed: marked objects have no owner yet, and the stock can pay for them.
+    /// Checks bytes borrowed by a CPU: marked objects have no owner yet, and the stock covers them.
     fn audit_loan(
         &self,
         id: CacheId,
@@ -152,13 +159,19 @@ impl<O: Owners> Manager<O> {
     ) -> Result<(), Violation> {
         let has_loan = self.slabs.loans[cpu].cache == id;
         let is_marked = (mine.payable != 0, mine.payer != ROOT);
-        check!(is_marked == (has_loan, has_loan), "{id:?} CPU {cpu}: a loan or not? {is_marked:?}");
+        check!(
+            is_marked == (has_loan, has_loan),
+            "{id:?} CPU {cpu}: marked as a loan: {is_marked:?}"
+        );
         let unwritten = (0..u64::BITS).filter(|bit| mine.payable >> bit & 1 == 1);
         let owned = |bit: u32| {
             let number = mine.base.saturating_add(bit) as usize;
             cache.owners.get(number).is_none_or(|&owner| owner != NO_OWNER)
         };
-        check!(!unwritten.clone().any(owned), "{id:?} CPU {cpu}: a loan for what is owned");
+        check!(
+            !unwritten.clone().any(owned),
+            "{id:?} CPU {cpu}: a loan for an object with an owner"
+        );
         let bytes = unwritten.count() as u32 * cache.charge_size;
         let stock = self
             .slabs
@@ -177,7 +190,7 @@ impl<O: Owners> Manager<O> {
         Ok(())
     }
 
-    /// Bytes of objects, stocks and remainders are the pages that are charged.
+    /// Checks that bytes of objects, stocks and remainders add up to the charged pages.
     fn audit_owners(&self) -> Result<(), Violation> {
         let page_size = self.slabs.page_size;
         let slabs = self.slabs.settled();
@@ -191,7 +204,7 @@ impl<O: Owners> Manager<O> {
                 check!(state.is_ok(), "{id:?} object {number} is owned and not in use: {state:?}");
                 let (slot, _) = cache.place_of(number as u32);
                 let slab = &cache.slabs[slot];
-                check!(slab.has_owners, "{id:?} slab {slot} has no room for owners");
+                check!(slab.has_owners, "{id:?} slab {slot} has no vector of owners");
                 bytes[usize::from(owner)] += i64::from(cache.charge_size);
             }
         }
@@ -201,7 +214,7 @@ impl<O: Owners> Manager<O> {
         let mut pages = vec![0u64; self.memcgs.len()];
         let mut total = vec![0u64; self.memcgs.len()];
         let mut unwritten = vec![0i64; usize::from(NO_OWNER)];
-        // What is too little for the next object stays, and the rest of a page joins it.
+        // A remainder too small for the next object stays, and joins the rest of a page.
         let sizes = self.kmem_caches().map(|(_, cache)| u64::from(cache.charge_size));
         let most = sizes.max().unwrap_or(0).max(page_size) + page_size;
         for (cpu, stock) in slabs.objcgs.stocks() {
@@ -230,7 +243,7 @@ impl<O: Owners> Manager<O> {
             total[owner.memcg.idx()] += bytes[at] as u64 + u64::from(owner.nr_charged_bytes);
             bytes[at] = 0;
         }
-        check!(bytes.iter().all(|&bytes| bytes == 0), "objects have an owner that is none");
+        check!(bytes.iter().all(|&bytes| bytes == 0), "objects have an owner that does not exist");
         for (_, cache) in self.kmem_caches().filter(|(_, cache)| cache.memcg.is_some()) {
             pages[cache.memcg.idx()] += cache.nr_pages;
         }
@@ -246,7 +259,7 @@ impl<O: Owners> Manager<O> {
         Ok(())
     }
 
-    /// Kept objects, on the lists of those who own them.
+    /// Checks cached objects against the lists of their groups and nodes.
     fn audit_cached(&self) -> Result<(), Violation> {
         let mut kept = 0usize;
         for (at, group) in self.memcgs.iter().enumerate() {
@@ -258,10 +271,13 @@ impl<O: Owners> Manager<O> {
                         self.audit_in_use(object, "a kept object")?;
                         let place = self.list_of(object);
                         let here = (MemcgId(at as u16), NodeId(node as u8));
-                        check!(place == here, "{object:?} is kept for {here:?}, not {place:?}");
+                        check!(place == here, "{object:?} is cached on {here:?}, not on {place:?}");
                         for object in [object, holds].into_iter().filter(|it| it.is_some()) {
                             let cache = &self.slabs.caches[object.cache.idx()];
-                            check!(cache.is_cached(object.number), "{object:?} is kept unmarked");
+                            check!(
+                                cache.is_cached(object.number),
+                                "{object:?} is cached but not marked"
+                            );
                             kept += 1;
                         }
                     }
@@ -273,11 +289,10 @@ impl<O: Owners> Manager<O> {
             .kmem_caches()
             .map(|(_, cache)| cache.entries.iter().filter(|&&entry| entry != u32::MAX).count())
             .sum();
-        check!(marked == kept, "{marked} objects are marked as kept, {kept} are");
+        check!(marked == kept, "{marked} objects are marked as cached, {kept} are");
         Ok(())
     }
 
-    /// Groups' own caches.
     fn audit_clones(&self) -> Result<(), Violation> {
         for (at, group) in self.memcgs.iter().enumerate() {
             for clone in &group.clones {
@@ -305,7 +320,6 @@ impl<O: Owners> Manager<O> {
         Ok(())
     }
 
-    /// Adds the pages of slabs to the counts of each node.
     pub(super) fn count_slab_pages(&self, stats: &mut [[u64; NodeStat::COUNT]]) {
         for (_, cache) in self.kmem_caches() {
             let stat = crate::slab::allocate::slab_stat(cache.reclaimable) as usize;
@@ -316,7 +330,7 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// Kernel memory of each group, with that of those below it.
+    /// Checks the kernel memory of each group, descendants included.
     pub(super) fn audit_kmem(&self, ids: &[MemcgId], tables: &[u64]) -> Result<(), Violation> {
         let mut kmem = vec![0u64; self.memcgs.len()];
         for &id in ids.iter().rev() {

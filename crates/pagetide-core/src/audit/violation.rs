@@ -1,8 +1,8 @@
-//! The violations that an audit reports.
+//! The violation that an audit reports.
 
 use alloc::string::String;
 
-/// The first violated invariant, in words.
+/// The first violated invariant, as a sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation(pub String);
 
@@ -14,7 +14,7 @@ impl core::fmt::Display for Violation {
 
 impl core::error::Error for Violation {}
 
-/// Ends an audit with a [`Violation`], unless something holds.
+/// Ends an audit with a [`Violation`] unless a condition holds.
 macro_rules! check {
     ($condition:expr, $($message:tt)+) => {
         if !$condition {

@@ -1,15 +1,14 @@
-//! A zone whose free lists are known when the machine starts.
+//! A zone with known free lists at machine start.
 //!
-//! Linux: the free blocks that boot left, as /proc/pagetypeinfo shows them. The number of free blocks
-//! of each type and size decides when a type has no block left and takes one of another type, and so
-//! when a watermark is boosted. On an empty machine of the same size that would be at another time.
+//! Linux: the free blocks that boot left, as /proc/pagetypeinfo shows them. Their numbers by type
+//! and size decide when a type runs out of blocks and takes one of another type, and so when a
+//! watermark is boosted. An empty machine of the same size would do that at another time.
 //!
-//! Only numbers are known, not addresses: blocks are laid out from the top of the zone down, whole
-//! pageblocks first, then smaller blocks in pageblocks of their type, no two of them buddies. The
-//! kernel holds the rest.
+//! Only counts are known, not addresses: blocks are placed from the top of the zone downwards,
+//! whole pageblocks first, then smaller blocks in pageblocks of their type; no two are buddies.
 //!
-//! Invariant: afterwards `pagetypeinfo` gives the numbers of free blocks that were asked for. A type has at least the
-//! pageblocks that its blocks need, and more only while the zone has some.
+//! Invariant: afterwards `pagetypeinfo` shows the requested numbers of free blocks. A type has at
+//! least the pageblocks that its blocks need, and more only while the zone has spare pageblocks.
 
 mod parts;
 mod whole;
@@ -24,20 +23,19 @@ use core::ops::Range;
 use parts::{Count, Edge};
 use whole::Whole;
 
-/// The types that boot uses, in the order of /proc/pagetypeinfo.
+/// The migrate types that boot uses, in the order of /proc/pagetypeinfo.
 pub const TYPES: [MigrateType; 3] =
     [MigrateType::Unmovable, MigrateType::Movable, MigrateType::Reclaimable];
 
 /// Free blocks of a zone when the machine starts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FreeLists {
-    /// Free blocks of each of [`TYPES`], of each order.
+    /// Number of free blocks for each of [`TYPES`] and each order.
     pub blocks: [[u32; NR_PAGE_ORDERS]; 3],
-    /// Pageblocks of each of [`TYPES`].
+    /// Number of pageblocks of each of [`TYPES`].
     pub pageblocks: [u32; 3],
 }
 
-/// A block to be free.
 #[derive(Clone, Copy)]
 struct Chunk {
     pfn: u32,
@@ -48,29 +46,29 @@ struct Chunk {
 /// Why free blocks do not fit into a zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Misfit {
-    /// Blocks of a pageblock or two, of all types together: there is room for `room` of this order. Pageblocks that
-    /// are buddies would merge, and a pair of them is aligned.
+    /// The blocks of one or two pageblocks, of all types together: only `room` of this order fit.
+    /// Free pageblocks that are buddies would merge, and a pair of them is aligned.
     Whole {
         /// The order: 9 or 10.
         order: Order,
-        /// Blocks of it.
+        /// Requested blocks.
         asked: u64,
-        /// Blocks that there is room for.
+        /// Blocks that fit.
         room: u64,
     },
-    /// Smaller blocks: those of all types together need more pageblocks than the others leave. No two types share a
-    /// pageblock, and no two blocks may be buddies.
+    /// The smaller blocks of all types together need more pageblocks than remain. No two types
+    /// share a pageblock, and no two blocks may be buddies.
     Parts {
         /// The type that needs most, as an index of [`TYPES`].
         most: usize,
-        /// Pageblocks that they need besides those that the zone has in part.
+        /// Pageblocks needed in addition to the partial ones of the zone.
         needed: u64,
-        /// Pageblocks that are left.
+        /// Pageblocks that remain.
         room: u64,
     },
 }
 
-/// Where everything goes: free blocks, and the types of pageblocks by their first frame.
+/// Position of every free block, and the types of pageblocks by their first frame.
 struct Plan {
     chunks: Vec<Chunk>,
     typed: Vec<(u32, MigrateType)>,
@@ -89,19 +87,19 @@ impl FreeLists {
         self.blocks.iter().map(of_type).sum()
     }
 
-    /// Pageblocks of each of [`TYPES`] that the blocks need in a zone that manages these frames (see
-    /// [`managed_frames`](super::managed_frames)), whatever [`pageblocks`](Self::pageblocks) says. The machine has so
-    /// many where `pageblocks` says fewer.
+    /// Pageblocks of each of [`TYPES`] that the blocks need in a zone with these managed frames
+    /// (see [`managed_frames`](super::managed_frames)). Ignores [`pageblocks`](Self::pageblocks);
+    /// the machine uses the larger of the two numbers.
     ///
     /// # Errors
-    /// If the blocks do not fit.
+    /// The blocks do not fit.
     pub fn fits(&self, frames: Range<u32>) -> Result<[u64; 3], Misfit> {
         let (whole, _, count) = self.shares(frames.start, frames.end)?;
         let taken = pageblocks_by_type(&whole.typed);
         Ok(core::array::from_fn(|of| taken[of] + count.pageblocks()[of]))
     }
 
-    /// Where blocks of whole pageblocks go, the edges, and what the smaller blocks need.
+    /// Positions of the blocks of whole pageblocks, the edges, and the needs of the smaller blocks.
     fn shares(&self, start: u32, end: u32) -> Result<(Whole, Vec<Edge>, Count), Misfit> {
         let whole = Whole::place(self, start, end)?;
         let edges = parts::edges(start, end);
@@ -110,13 +108,13 @@ impl FreeLists {
         Ok((whole, edges, count))
     }
 
-    /// Where everything goes within the frames `start..end`; `None` when it does not fit.
+    /// Positions of all blocks within the frames `start..end`; `None` if they do not fit.
     fn plan(&self, start: u32, end: u32) -> Option<Plan> {
         let (whole, mut edges, count) = self.shares(start, end).ok()?;
         let Whole { mut chunks, mut typed, mut vacant } = whole;
         parts::place(self, count.owners, &mut edges, &mut vacant, &mut chunks, &mut typed)?;
-        // What is left is held; its types make up the numbers, as far as it goes: the pageblocks of memory that is
-        // not managed have types, too.
+        // The kernel holds the rest. Its pageblocks make up the requested numbers as far as
+        // possible: pageblocks of unmanaged memory have types, too.
         let used = pageblocks_by_type(&typed);
         for (index, mt) in TYPES.iter().enumerate() {
             for _ in used[index]..self.pageblocks[index].into() {
@@ -130,8 +128,9 @@ impl FreeLists {
         Some(Plan { chunks, typed })
     }
 
-    /// Gives `zone`, whose managed frames `start..end` are neither free nor handed out, these free
-    /// blocks; everything else is held by the kernel. False, and nothing done, if they do not fit.
+    /// Places these free blocks in `zone`, of which the managed frames `start..end` are neither
+    /// free nor allocated; the kernel holds the rest. Returns false and changes nothing if the
+    /// blocks do not fit.
     pub(crate) fn build(
         &self,
         zone: &mut Zone,
@@ -218,7 +217,7 @@ mod tests {
         zone_dma(lists);
     }
 
-    /// A zone DMA with these lists, beside another zone.
+    /// A zone DMA with these lists, next to another zone.
     fn zone_dma(lists: FreeLists) -> Memory {
         let mut spec = NodeSpec::default();
         let free = lists.pages();
@@ -246,7 +245,7 @@ mod tests {
 
     #[test]
     fn a_part_of_a_pageblock_can_be_free_as_a_whole() {
-        // All that the zone manages is free.
+        // The whole zone is free.
         let movable = of_orders(&[(9, 1), (10, 3)]);
         let blocks = [of_orders(&[(8, 1)]), movable, [0; NR_PAGE_ORDERS]];
         let lists = FreeLists { blocks, pageblocks: [1, 7, 0] };
@@ -256,12 +255,12 @@ mod tests {
         let zone = &memory.nodes[0].zones[ZONE_DMA];
         assert_eq!(zone.block_type(Pfn(256)), MigrateType::Unmovable);
         assert_eq!(zone.block_type(Pfn(512)), MigrateType::Movable);
-        // With a pageblock to spare, the numbers of pageblocks still are as asked.
+        // With one spare pageblock, the numbers of pageblocks are still as requested.
         let blocks = [of_orders(&[(8, 1)]), of_orders(&[(10, 3)]), [0; NR_PAGE_ORDERS]];
         let lists = FreeLists { blocks, pageblocks: [1, 7, 0] };
         assert_eq!(lists.fits(256..4096), Ok([1, 6, 0]));
         zone_dma(lists);
-        // The halves of one that was split would merge.
+        // The halves of a split block would merge.
         let blocks = [of_orders(&[(7, 2)]), movable, [0; NR_PAGE_ORDERS]];
         let lists = FreeLists { blocks, pageblocks: [1, 7, 0] };
         let misfit = Misfit::Parts { most: 0, needed: 1, room: 0 };
@@ -270,13 +269,13 @@ mod tests {
 
     #[test]
     fn an_edge_goes_to_the_type_that_has_a_use_for_it() {
-        // Eight frames and two pageblocks: the first type has no use for eight.
+        // Eight frames and two pageblocks: the first type cannot use the eight frames.
         let blocks = [of_orders(&[(4, 1)]), of_orders(&[(8, 1)]), of_orders(&[(3, 1)])];
         let lists = FreeLists { blocks, pageblocks: [1, 1, 1] };
         assert_eq!(lists.fits(1016..2048), Ok([1, 1, 1]));
         assert!(lists.plan(1016, 2048).is_some());
         assert!(lists.plan(1016, 1536).is_none());
-        // A single pageblock must not break the only pair.
+        // A single pageblock must not break up the only pair.
         let blocks = [of_orders(&[(9, 1)]), of_orders(&[(10, 1)]), [0; NR_PAGE_ORDERS]];
         let lists = FreeLists { blocks, pageblocks: [1, 2, 0] };
         assert_eq!(lists.fits(512..2048), Ok([1, 2, 0]));
@@ -284,7 +283,7 @@ mod tests {
         assert_eq!(lists.fits(1024..2048), Err(misfit));
     }
 
-    /// A sequence of numbers without a pattern.
+    /// A pseudo-random sequence of numbers.
     fn numbers(mut state: u32) -> impl FnMut(u32) -> u32 {
         move |below| {
             state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);

@@ -1,8 +1,8 @@
-//! The macros behind [`crate::config`]: what one declaration of a tunable becomes.
+//! The macros behind [`crate::config`]: the code generated from the declaration of a tunable.
 //!
-//! Linux: the initialisers of `struct ctl_table`, from which one table serves names, modes and bounds.
+//! Linux: the initialisers of `struct ctl_table`, one table for names, modes and bounds.
 //!
-//! Invariant: every list, table and check of policies and control files is generated from their declarations.
+//! Invariant: every list, table and check of policies and control files is generated here.
 
 /// `true` if the first word is among the others.
 macro_rules! flag {
@@ -17,7 +17,7 @@ macro_rules! flag {
 }
 pub(super) use flag;
 
-/// What may be left out of a declaration.
+/// Optional part of a declaration.
 macro_rules! optional {
     () => {
         None
@@ -28,7 +28,7 @@ macro_rules! optional {
 }
 pub(super) use optional;
 
-/// A default as a document has it.
+/// A default as documents print it.
 macro_rules! default_words {
     ($default:expr) => {
         stringify!($default)
@@ -39,7 +39,7 @@ macro_rules! default_words {
 }
 pub(super) use default_words;
 
-/// A policy's type: its variants with their names and what they stand for.
+/// A policy's type: its variants with names and documentation.
 macro_rules! policy_type {
     (
         $(#[doc = $policy_doc:literal])+
@@ -66,7 +66,7 @@ macro_rules! policy_type {
         }
 
         impl $type {
-            /// Those there are, in the order of the documentation.
+            /// All variants, in the order of the documentation.
             pub const ALL: &'static [$type] = &[$($type::$variant),+];
             const CHOICES: &'static [PolicyChoice] = &[$(PolicyChoice::$policy($type::$variant)),+];
 
@@ -75,12 +75,12 @@ macro_rules! policy_type {
                 match self { $( $type::$variant => $name, )+ }
             }
 
-            /// What it stands for.
+            /// Its documentation.
             pub const fn doc(self) -> &'static str {
                 match self { $( $type::$variant => concat!($($doc),+).trim_ascii(), )+ }
             }
 
-            /// Whether Linux 6.1 does it, by itself or because it is told to.
+            /// Whether Linux 6.1 does it, by default or when configured to.
             pub const fn is_linux(self) -> bool {
                 match self { $( $type::$variant => flag!(linux; $($linux)?), )+ }
             }
@@ -106,7 +106,7 @@ macro_rules! policy_type {
 }
 pub(super) use policy_type;
 
-/// All tunables: see [`crate::config`] for what is written and what comes of it.
+/// All tunables; [`crate::config`] describes the syntax and the result.
 macro_rules! tunables {
     (
         with $page_size:ident;
@@ -153,7 +153,7 @@ macro_rules! tunables {
         }
 
         impl Policy {
-            /// All of them, in the order of the documentation.
+            /// All policies, in the order of the documentation.
             pub const ALL: &'static [Policy] = &[$(Policy::$mark,)* $($(Policy::$policy,)*)*];
 
             /// Its key in a scenario.
@@ -161,7 +161,7 @@ macro_rules! tunables {
                 match self { $(Policy::$mark => $mark_key,)* $($(Policy::$policy => $key,)*)* }
             }
 
-            /// What it decides.
+            /// Its documentation.
             pub const fn doc(self) -> &'static str {
                 match self {
                     $( Policy::$mark => concat!($($mark_doc),+).trim_ascii(), )*
@@ -169,7 +169,7 @@ macro_rules! tunables {
                 }
             }
 
-            /// It is chosen before there are groups and objects.
+            /// Whether it must be chosen before groups and objects exist.
             pub const fn is_chosen_at_boot(self) -> bool {
                 match self {
                     $( Policy::$mark => false, )*
@@ -177,7 +177,7 @@ macro_rules! tunables {
                 }
             }
 
-            /// It is no key of a scenario's `[policy]`: the rest of the scenario says it.
+            /// Whether it is no key of a scenario's `[policy]`, but follows from other keys.
             pub const fn is_implied(self) -> bool {
                 match self {
                     $( Policy::$mark => false, )*
@@ -185,7 +185,7 @@ macro_rules! tunables {
                 }
             }
 
-            /// What can be chosen, in the order of the documentation.
+            /// Its variants, in the order of the documentation.
             pub const fn variants(self) -> &'static [PolicyChoice] {
                 match self {
                     $( Policy::$mark => $mark_type::CHOICES, )*
@@ -193,7 +193,7 @@ macro_rules! tunables {
                 }
             }
 
-            /// What is in force unless something else is chosen: Linux 6.1's.
+            /// The variant in force by default: Linux 6.1's.
             pub const fn default_variant(self) -> PolicyChoice {
                 match self {
                     $( Policy::$mark => PolicyChoice::$mark($mark_type::$mark_default), )*
@@ -202,7 +202,7 @@ macro_rules! tunables {
             }
         }
 
-        /// A policy and its variant.
+        /// A policy together with its variant.
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         pub enum PolicyChoice {
             $( $(#[doc = $mark_doc])+ $mark($mark_type), )*
@@ -226,7 +226,7 @@ macro_rules! tunables {
                 }
             }
 
-            /// What the variant stands for.
+            /// The variant's documentation.
             pub const fn doc(self) -> &'static str {
                 match self {
                     $( PolicyChoice::$mark(variant) => variant.doc(), )*
@@ -234,7 +234,7 @@ macro_rules! tunables {
                 }
             }
 
-            /// Whether Linux 6.1 does it, by itself or because it is told to.
+            /// Whether Linux 6.1 does it, by default or when configured to.
             pub const fn is_linux(self) -> bool {
                 match self {
                     $( PolicyChoice::$mark(variant) => variant.is_linux(), )*
@@ -243,7 +243,7 @@ macro_rules! tunables {
             }
         }
 
-        /// A control file of the machine; those of caches have a cache in their names.
+        /// A control file of the machine. Control files of caches contain a cache's name instead.
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
         pub enum Sysctl {
             $( $(#[doc = $file_doc])+ $file, )*
@@ -251,7 +251,7 @@ macro_rules! tunables {
         }
 
         impl Sysctl {
-            /// All of them, in the order of the documentation.
+            /// All control files, in the order of the documentation.
             pub const ALL: &'static [Sysctl] = &[$(Sysctl::$file,)* $($(Sysctl::$sysctl,)*)*];
 
             const FILES: &'static [ControlFile] = &[
@@ -273,17 +273,17 @@ macro_rules! tunables {
                 }, )*)*
             ];
 
-            /// Its name, what it takes, and what it stands for.
+            /// Its name, form and documentation.
             pub const fn file(self) -> &'static ControlFile {
                 &Self::FILES[self as usize]
             }
 
-            /// The kernel's name for it.
+            /// The kernel's name for the file.
             pub const fn name(self) -> &'static str {
                 self.file().name
             }
 
-            /// What its reads and writes do beyond a field; `None`: the field is all of it.
+            /// Special effect of its reads and writes; `None`: they only read or set the field.
             pub(crate) const fn special(self) -> Option<Special> {
                 match self {
                     $( Sysctl::$file => Some(Special::$file), )*
@@ -292,20 +292,19 @@ macro_rules! tunables {
             }
         }
 
-        /// Control files whose reads and writes are more than a field.
+        /// Control files with reads and writes that do more than access a field.
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         pub(crate) enum Special {
             $( $file, )*
             $($($( $special, )?)*)*
         }
 
-        /// Everything that can be tuned.
+        /// All tunables of a machine.
         #[derive(Clone, Debug, PartialEq, Eq)]
         pub struct Config {
-            /// How large a page is: chosen when a machine is made ([`Config::of_pages`]), and not changed
-            /// then.
+            /// Size of a page, chosen when a machine is made ([`Config::of_pages`]).
             pub page_size: PageSize,
-            /// Marks, boost, reserve, and how the per-CPU lists are sized.
+            /// Watermarks, boost, reserves, and sizes of the per-CPU lists.
             pub watermarks: WatermarkInputs,
             $(
                 $( $(#[doc = $doc])+ pub $field: $type, )*
@@ -315,8 +314,7 @@ macro_rules! tunables {
         }
 
         impl Config {
-            /// What a machine with pages of this size begins with: what is said in bytes is as many pages
-            /// as that makes.
+            /// Defaults of a machine with pages of this size; bytes are converted to pages.
             pub fn of_pages($page_size: PageSize) -> Config {
                 Config {
                     page_size: $page_size,
@@ -329,7 +327,7 @@ macro_rules! tunables {
                 }
             }
 
-            /// The variant of a policy.
+            /// The variant of a policy in force.
             pub const fn policy(&self, policy: Policy) -> PolicyChoice {
                 match policy {
                     $( Policy::$mark => PolicyChoice::$mark(self.watermarks.$mark_field), )*
@@ -337,7 +335,7 @@ macro_rules! tunables {
                 }
             }
 
-            /// Chooses a variant. A machine that runs is asked by [`Manager::choose`], which does the rest.
+            /// Chooses a variant. For a running machine use [`Manager::choose`].
             ///
             /// [`Manager::choose`]: crate::manager::Manager::choose
             pub const fn choose(&mut self, choice: PolicyChoice) {
@@ -347,7 +345,7 @@ macro_rules! tunables {
                 }
             }
 
-            /// The number in a control file's field; `None`: it has none.
+            /// The number in a control file's field; `None`: it has no field.
             pub(crate) fn number(&self, sysctl: Sysctl) -> Option<i128> {
                 match sysctl {
                     $( Sysctl::$file => None, )*
@@ -355,7 +353,7 @@ macro_rules! tunables {
                 }
             }
 
-            /// Sets the field of a control file, if it has one, to a number that was checked.
+            /// Sets the field of a control file, if any, to a checked number.
             pub(crate) fn set_number(&mut self, sysctl: Sysctl, number: i128) {
                 match sysctl {
                     $( Sysctl::$file => {} )*
@@ -364,7 +362,7 @@ macro_rules! tunables {
             }
         }
 
-        /// Everything but the page size; that, as the number of pages, is not state.
+        /// Everything except the page size, which is not state, like the number of pages.
         impl State for Config {
             fn digest(&self, digest: &mut Digest) {
                 $(

@@ -1,10 +1,10 @@
-//! The form of the texts that a control file accepts, and the value that was written into it.
+//! The form of the texts that a control file accepts, and the value that was written to it.
 //!
-//! Linux: `proc_dointvec_minmax` and its like (kernel/sysctl.c), the stores of sysfs, `simple_attr_write`
-//! (fs/libfs.c). The reader of a file decides which spellings of a number the file accepts
-//! (`control/parse.rs`).
+//! Linux: `proc_dointvec_minmax` and the like (kernel/sysctl.c), the store functions of sysfs,
+//! `simple_attr_write` (fs/libfs.c). The file's parser decides which spellings of a number the file
+//! accepts (`control/parse.rs`).
 //!
-//! Invariant: a [`Value`] is within the bounds of the form it was read by.
+//! Invariant: a [`Value`] is within the bounds of the form it was parsed with.
 
 use super::{Policy, PolicyChoice, Sysctl};
 use crate::page_size::PageSize;
@@ -14,55 +14,54 @@ use alloc::string::String;
 use core::fmt;
 
 pub(super) const INT_MIN: i128 = i32::MIN as i128;
-/// The largest `int`.
 pub(crate) const INT_MAX: i128 = i32::MAX as i128;
 pub(super) const ULONG_MAX: i128 = u64::MAX as i128;
 pub(super) const UINT_MAX: u64 = u32::MAX as u64;
-/// `proc_dointvec_jiffies` stores seconds in jiffies, 250 a second.
+/// `proc_dointvec_jiffies` stores seconds in jiffies, 250 per second.
 pub(super) const SECONDS_MAX: i128 = INT_MAX / 250;
 
-/// What a control file takes, and which of the kernel's readers reads it.
+/// The texts that a control file accepts, and the kernel's parser for them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Form {
     /// One integer (`proc_dointvec_minmax`, `proc_doulongvec_minmax`).
     Integer {
-        /// The least.
+        /// Minimum.
         min: i128,
-        /// The greatest.
+        /// Maximum.
         max: i128,
     },
-    /// One integer, at least so many pages in bytes.
+    /// One integer in bytes, at least this number of pages.
     Bytes {
-        /// The least.
+        /// Minimum.
         min_pages: u64,
     },
-    /// An integer for each zone; those left out keep their value.
+    /// One integer per zone; omitted zones keep their value.
     Zones,
     /// One decimal number without blanks (`queue_var_store`, `kstrtouint`).
     Sysfs {
-        /// The least.
+        /// Minimum.
         min: u64,
-        /// The greatest.
+        /// Maximum.
         max: u64,
     },
-    /// One number without blanks, decimal or with a prefix (`simple_attr_write`): bytes of at most as
-    /// many pages as a table of entries maps, and any remainder.
+    /// One number without blanks, decimal or with a prefix (`simple_attr_write`): bytes, rounded
+    /// down to pages, at most what one page table maps.
     Debugfs,
-    /// The name of one of a policy's variants (`sysfs_streq`); it reads as all of them, the one in force in
-    /// brackets.
+    /// The name of a policy's variant (`sysfs_streq`). The file reads as all names, with the
+    /// variant in force in brackets.
     Policy(Policy),
-    /// A number from 1 on, which asks for something to be done now (`proc_dointvec_minmax`).
+    /// A number from 1 on that triggers an action (`proc_dointvec_minmax`).
     Action {
-        /// The greatest.
+        /// Maximum.
         max: i128,
     },
-    /// Whatever is written asks for something to be done now.
+    /// Any text triggers an action.
     Anything,
-    /// One number, with a sign or a prefix, that may have blanks around it (`kstrtoll` of a stripped text).
+    /// One number with optional sign, prefix and blanks around (`kstrtoll` of a stripped text).
     Signed {
-        /// The least.
+        /// Minimum.
         min: i64,
-        /// The greatest.
+        /// Maximum.
         max: i64,
     },
     /// Bytes with an optional suffix k, m, g, t, p or e (`memparse` of a stripped text).
@@ -70,21 +69,21 @@ pub enum Form {
         /// The word that stands for "no limit".
         unlimited: &'static str,
     },
-    /// Bytes with an optional suffix, and perhaps ` swappiness=N` (0 to 200) after them: so much is to be
-    /// reclaimed now (`memory_reclaim`).
+    /// Bytes to reclaim with optional suffix and ` swappiness=N` (0 to 200) (`memory_reclaim`).
     Reclaim,
-    /// A quota of CPU time in microseconds or `max`, and perhaps a period (`cpu_period_quota_parse`).
+    /// A quota of CPU time in microseconds, or `max`, and an optional period
+    /// (`cpu_period_quota_parse`).
     Bandwidth,
-    /// Nothing: it can only be read.
+    /// The file is read-only.
     ReadOnly,
 }
 
-/// Which kernel has a control file.
+/// The kernel that has a control file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Origin {
-    /// Linux, since this release, and what has changed.
+    /// Linux since this release, with later changes.
     Linux(&'static str),
-    /// None: a patch of this date has it, which was not merged.
+    /// An unmerged patch of this date.
     Patch(&'static str),
 }
 
@@ -97,20 +96,20 @@ impl fmt::Display for Origin {
     }
 }
 
-/// A control file: what there is to say of it.
+/// A control file: its name, form and documentation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ControlFile {
-    /// The kernel's name for it; of a file of a cache, the last part.
+    /// The kernel's name for it; for a cache's file, the last part.
     pub name: &'static str,
-    /// What it takes.
+    /// The accepted texts.
     pub form: Form,
-    /// What its number counts; empty for a plain one.
+    /// Unit of its number; empty for a plain number.
     pub unit: &'static str,
-    /// Which kernel has it.
+    /// The kernel that has it.
     pub since: Origin,
-    /// Its value on a new machine, in words.
+    /// Its value on a new machine, as text.
     pub default: &'static str,
-    /// What it does.
+    /// Its effect.
     pub doc: &'static str,
 }
 
@@ -127,7 +126,7 @@ pub(super) const fn sysfs(min: u64, max: u64) -> Form {
 }
 
 impl Form {
-    /// The least and the greatest number that it takes; `None`: it takes no single number.
+    /// Minimum and maximum of its number; `None`: it takes no single number.
     pub const fn bounds(self, page_size: PageSize) -> Option<(i128, i128)> {
         Some(match self {
             Form::Integer { min, max } => (min, max),
@@ -149,12 +148,12 @@ impl Form {
         })
     }
 
-    /// A write asks for something to be done now: it makes no sense before anything runs.
+    /// Whether a write triggers an action, so that it makes no sense before the machine runs.
     pub const fn is_action(self) -> bool {
         matches!(self, Form::Action { .. } | Form::Anything | Form::Reclaim)
     }
 
-    /// What it takes, to complete "it takes ".
+    /// Completes "it takes ".
     pub(crate) fn accepts(self, page_size: PageSize) -> String {
         match (self, self.bounds(page_size)) {
             (_, Some((min, max))) if min == max => format!("{min}"),
@@ -170,10 +169,10 @@ impl Form {
             (Form::Policy(policy), _) => policy.listed(),
             (Form::Size { unlimited }, _) => format!("a size such as 300M, or {unlimited}"),
             (Form::Reclaim, _) => {
-                String::from("a size such as 64M, and perhaps swappiness=0 to 200")
+                String::from("a size such as 64M, optionally with swappiness=0 to 200")
             }
             (Form::Bandwidth, _) => String::from(
-                "max or microseconds from 1000 on, and perhaps a period from 1000 to 1000000",
+                "max or microseconds (at least 1000), optionally with a period from 1000 to 1000000",
             ),
             (Form::ReadOnly, _) => String::from("nothing"),
             _ => String::from("any text"),
@@ -181,12 +180,12 @@ impl Form {
     }
 }
 
-/// What a control file is to hold: the meaning of a text that it takes.
+/// The value of a text written to a control file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Value {
     /// A number.
     Number(i128),
-    /// Numbers of the first zones, so many of them.
+    /// Numbers for the first zones, and their count.
     Zones([i32; MAX_NR_ZONES], usize),
     /// A variant of the file's policy.
     Choice(PolicyChoice),
@@ -194,21 +193,21 @@ pub enum Value {
     Anything,
     /// Bytes.
     Size(u64),
-    /// No limit, by the word for it.
+    /// No limit; the word is the file's word for it.
     Unlimited(&'static str),
-    /// So many bytes are to be reclaimed, at this swappiness if there is one.
+    /// Bytes to reclaim, and an optional swappiness.
     Reclaim(u64, Option<u32>),
-    /// CPU time in each period, in microseconds.
+    /// CPU time per period, in microseconds.
     Bandwidth {
-        /// So much; `None`: no limit.
+        /// The quota; `None`: no limit.
         quota: Option<u64>,
-        /// The period, unless it is left as it is.
+        /// The period; `None`: unchanged.
         period: Option<u64>,
     },
 }
 
 impl Value {
-    /// The number; 0 for what is none.
+    /// The number; 0 for other values.
     pub(crate) const fn number(self) -> i128 {
         match self {
             Value::Number(number) => number,
@@ -225,7 +224,7 @@ impl Value {
     }
 }
 
-/// A number of bytes with the largest suffix that leaves a whole number.
+/// Prints a number of bytes with the largest suffix that leaves an integer.
 fn write_size(bytes: u64, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     const SUFFIXES: [(&str, u32); 4] = [("T", 40), ("G", 30), ("M", 20), ("K", 10)];
     let whole = |&(_, shift): &(&str, u32)| bytes > 0 && bytes.trailing_zeros() >= shift;
@@ -233,7 +232,7 @@ fn write_size(bytes: u64, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     write!(f, "{}{suffix}", bytes >> shift)
 }
 
-/// The text to write, as the kernel takes it.
+/// Prints the text to write, as the kernel accepts it.
 impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -263,7 +262,7 @@ impl fmt::Display for Value {
     }
 }
 
-/// What a number of a control file is kept in.
+/// Type of a control file's field.
 pub(super) trait Field: Copy {
     fn of_number(number: i128) -> Self;
     fn number(self) -> i128;
@@ -290,7 +289,7 @@ fields! {
 }
 
 impl Sysctl {
-    /// The control file of this name.
+    /// The control file with this name.
     pub fn find(name: &str) -> Option<Sysctl> {
         Sysctl::ALL.iter().copied().find(|sysctl| sysctl.name() == name)
     }

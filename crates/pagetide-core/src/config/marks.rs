@@ -1,9 +1,9 @@
-//! The values that the watermarks are computed from, and the marks that are set one by one.
+//! The inputs of the watermarks, and the separately set watermarks of a 2011 patch.
 //!
-//! Linux: the variables behind `min_free_kbytes` and its neighbours (mm/page_alloc.c), and
-//! `calculate_min_free_kbytes`. The computation is in [`crate::watermark`].
+//! Linux: the variables behind `min_free_kbytes` and related sysctls (mm/page_alloc.c), and
+//! `calculate_min_free_kbytes`. [`crate::watermark`] has the computation.
 //!
-//! Invariant: the three separate marks never decrease from min to high.
+//! Invariant: the three separate watermarks satisfy min <= low <= high.
 
 use super::{FallbackPolicy, PcpPolicy, WatermarkPolicy};
 use crate::digest::State;
@@ -21,8 +21,7 @@ pub struct WmarkKbytes {
 }
 
 impl WmarkKbytes {
-    /// What the three are while only `vm.min_free_kbytes` is set. None is more than can be written
-    /// to its knob, an `int`.
+    /// The three values while only `vm.min_free_kbytes` is set, each limited to an `int`.
     pub const fn derived(min_free_kbytes: u64) -> WmarkKbytes {
         const fn at_most_int(kbytes: u64) -> u64 {
             if kbytes > i32::MAX as u64 {
@@ -41,12 +40,12 @@ impl WmarkKbytes {
     }
 }
 
-/// What the marks are computed from: the sysctls of that name.
+/// The inputs of the watermarks: the sysctls of the same names.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, State)]
 pub struct WatermarkInputs {
     /// Reserve of the whole machine in kB, the basis of all min marks.
     pub min_free_kbytes: u64,
-    /// What an administrator wrote to it, if anything; a smaller default does not replace it.
+    /// The value that an administrator wrote, if any; a smaller default does not replace it.
     pub user_min_free_kbytes: Option<u64>,
     /// Distance of low from min and of high from low, in 1/10000 of the zone (10).
     pub watermark_scale_factor: u32,
@@ -54,24 +53,23 @@ pub struct WatermarkInputs {
     pub watermark_boost_factor: u32,
     /// Out of tree (Rik van Riel, 2011): kB by which low and high are raised (0).
     pub extra_free_kbytes: u64,
-    /// The three separate marks, once one of them was written.
+    /// The three separate watermarks, once one of them was written.
     pub wmark_kbytes: Option<WmarkKbytes>,
-    /// Zone i is protected from requests that could use higher zones by their size divided by
-    /// this; 0 is no protection.
+    /// Zone i is protected from requests for higher zones by their size divided by this; 0: off.
     pub lowmem_reserve_ratio: [u32; MAX_NR_ZONES],
     /// Upper clamp of the default `min_free_kbytes`, in kB.
     pub min_free_kbytes_max: u64,
-    /// How low and high follow.
+    /// How low and high follow from min.
     pub policy: WatermarkPolicy,
-    /// How the per-CPU sets are sized, which follows from the marks.
+    /// How the per-CPU sets are sized, which depends on the watermarks.
     pub pcp: PcpPolicy,
-    /// What a request takes of a pageblock of another type.
+    /// What a request takes from a pageblock of another type.
     pub fallback: FallbackPolicy,
 }
 
 /// Upper clamp of the default `min_free_kbytes` since Linux 5.8, in kB.
 pub const MIN_FREE_KBYTES_MAX: u64 = 262_144;
-/// The same before 5.8, in kB.
+/// The same before Linux 5.8, in kB.
 pub const MIN_FREE_KBYTES_MAX_OLD: u64 = 65_536;
 /// Lower clamp, in kB.
 pub const MIN_FREE_KBYTES_MIN: u64 = 128;
@@ -95,8 +93,8 @@ impl Default for WatermarkInputs {
 }
 
 impl WatermarkInputs {
-    /// Recomputes `min_free_kbytes` for a machine with that much memory for kernel buffers
-    /// (Linux `calculate_min_free_kbytes`). A larger value written by the user stays.
+    /// Recomputes `min_free_kbytes` for a machine with this much memory for kernel buffers (Linux
+    /// `calculate_min_free_kbytes`). A larger value written by the user stays.
     pub fn calculate_min_free_kbytes(&mut self, lowmem_kbytes: u64) {
         let default = min_free_kbytes_unclamped(lowmem_kbytes);
         self.min_free_kbytes = match self.user_min_free_kbytes {
@@ -106,20 +104,20 @@ impl WatermarkInputs {
         };
     }
 
-    /// The three marks in kB under [`WatermarkPolicy::Apart`].
+    /// The three watermarks in kB under [`WatermarkPolicy::Apart`].
     pub fn wmark_kbytes(&self) -> WmarkKbytes {
         self.wmark_kbytes.unwrap_or(WmarkKbytes::derived(self.min_free_kbytes))
     }
 
-    /// Writes `vm.min_free_kbytes`: under [`WatermarkPolicy::Apart`] all three marks follow again.
+    /// Writes `vm.min_free_kbytes`; under [`WatermarkPolicy::Apart`] all three follow again.
     pub const fn write_min_free_kbytes(&mut self, kbytes: u64) {
         self.min_free_kbytes = kbytes;
         self.user_min_free_kbytes = Some(kbytes);
         self.wmark_kbytes = None;
     }
 
-    /// Writes one or more of the three separate marks; `min_free_kbytes` follows min.
-    /// Says whether the write was accepted: min <= low <= high must hold, else nothing changes.
+    /// Writes one or more of the three separate watermarks; `min_free_kbytes` follows min. Returns
+    /// false and changes nothing unless min <= low <= high.
     #[must_use]
     pub const fn write_wmark_kbytes(&mut self, marks: WmarkKbytes) -> bool {
         if !marks.is_ordered() {
@@ -136,8 +134,8 @@ const fn min_free_kbytes_unclamped(lowmem_kbytes: u64) -> u64 {
     int_sqrt(lowmem_kbytes.saturating_mul(16))
 }
 
-/// Default `min_free_kbytes` of a machine with that much memory for kernel buffers (kB), clamped
-/// to 128 and `max` ([`MIN_FREE_KBYTES_MAX`] or [`MIN_FREE_KBYTES_MAX_OLD`]).
+/// Default `min_free_kbytes` of a machine with this much memory for kernel buffers (kB), clamped to
+/// 128 and `max` ([`MIN_FREE_KBYTES_MAX`] or [`MIN_FREE_KBYTES_MAX_OLD`]).
 ///
 /// ```
 /// use pagetide_core::watermark::{default_min_free_kbytes, MIN_FREE_KBYTES_MAX};

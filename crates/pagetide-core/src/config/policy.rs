@@ -1,7 +1,7 @@
-//! Policies by name: a policy chooses one of several mechanisms that the core has.
+//! Policies by name: a policy chooses one of several mechanisms of the core.
 //!
-//! A kernel release has one mechanism for each policy; a comparison needs several in one program. The names
-//! are those of scenario files. [`crate::config`] declares the policies and their variants.
+//! A kernel release has one mechanism for each policy; a comparison needs several in one program.
+//! The names are those of scenario files. [`crate::config`] declares the policies.
 //!
 //! Invariant: a policy's variants have different names.
 
@@ -12,22 +12,22 @@ use core::fmt;
 /// The type of a policy's variants.
 pub trait PolicyVariant: Copy + Into<PolicyChoice> {
     const POLICY: Policy;
-    /// The variant that is chosen; `None`: of another policy.
+    /// The chosen variant; `None` if the choice belongs to another policy.
     fn of(choice: PolicyChoice) -> Option<Self>;
 }
 
 impl Policy {
-    /// The policy of this name.
+    /// The policy with this name.
     pub fn find(name: &str) -> Option<Policy> {
         Policy::ALL.iter().copied().find(|policy| policy.name() == name)
     }
 
-    /// The variant of this name.
+    /// The variant with this name.
     pub fn choice(self, name: &str) -> Option<PolicyChoice> {
         self.variants().iter().copied().find(|choice| choice.name() == name)
     }
 
-    /// The names of the variants: `always, madvise or never`.
+    /// The names of the variants as text: `always, madvise or never`.
     pub fn listed(self) -> String {
         let mut list = String::new();
         for (at, choice) in self.variants().iter().enumerate() {
@@ -43,13 +43,13 @@ impl Policy {
 }
 
 impl PolicyChoice {
-    /// Whether it is in force unless something else is chosen.
+    /// Whether it is in force by default.
     pub fn is_default(self) -> bool {
         self == self.policy().default_variant()
     }
 }
 
-/// The variant's name.
+/// Prints the variant's name.
 impl fmt::Display for PolicyChoice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())

@@ -1,15 +1,15 @@
-//! Policies by kernel: what a release does where it differs from Linux 6.1.
+//! Policies by kernel: how a release differs from Linux 6.1.
 //!
-//! Linux has no such thing. A set names the variants of the policies ([`crate::config`]) that together stand for
-//! a release; what it does not name is as in Linux 6.1. `[policy] kernel` of a scenario chooses one, and
-//! `pagetide verify` the one of the kernel that it compares with.
+//! A set names the variants of the policies ([`crate::config`]) that together describe a release;
+//! all other policies are as in Linux 6.1. `[policy] kernel` of a scenario chooses a set, and
+//! `pagetide verify` chooses the set of the kernel that it compares with.
 //!
-//! Invariant: a set names at most one variant of a policy, and none that is the default.
+//! Invariant: a set names at most one variant of a policy, and no default variant.
 
 use super::{FallbackPolicy, FaultPolicy, GroupWalkPolicy, LruPolicy, PolicyChoice};
 use core::fmt;
 
-/// A release whose policies are known.
+/// A release with known policies.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub enum PolicySet {
     /// Linux 6.1: every policy's default.
@@ -20,7 +20,7 @@ pub enum PolicySet {
 }
 
 impl PolicySet {
-    /// All, from the oldest.
+    /// All sets, oldest first.
     pub const ALL: [PolicySet; 2] = [PolicySet::Linux61, PolicySet::Linux612];
 
     /// Its name in a scenario.
@@ -31,12 +31,12 @@ impl PolicySet {
         }
     }
 
-    /// The set of this name.
+    /// The set with this name.
     pub fn find(name: &str) -> Option<PolicySet> {
         PolicySet::ALL.into_iter().find(|set| set.name() == name)
     }
 
-    /// What it stands for.
+    /// Its documentation.
     pub const fn doc(self) -> &'static str {
         match self {
             PolicySet::Linux61 => "Every policy's default.",
@@ -60,7 +60,7 @@ impl PolicySet {
         }
     }
 
-    /// The newest that is not newer than a release such as `6.12.95+deb12-cloud-amd64`, or the oldest.
+    /// The newest set not newer than a release such as `6.12.95+deb12-cloud-amd64`, or the oldest.
     pub fn of_release(release: &str) -> PolicySet {
         let mut numbers = release
             .split(|c: char| !c.is_ascii_digit())
@@ -73,7 +73,7 @@ impl PolicySet {
     }
 }
 
-/// The set's name.
+/// Prints the set's name.
 impl fmt::Display for PolicySet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())

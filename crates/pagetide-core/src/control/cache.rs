@@ -1,11 +1,11 @@
 //! The control files of a cache of kernel objects: `slab.CACHE.FILE`.
 //!
-//! Linux: /sys/kernel/slab/CACHE/FILE, the `slab_attribute`s of mm/slub.c (6.1). Three can be written.
-//! A write to a cache goes to the groups' clones of it as well, as it did while there were clones
+//! Linux: /sys/kernel/slab/CACHE/FILE, the `slab_attribute`s of mm/slub.c (6.1). Three are
+//! writable. A write to a cache also goes to the groups' clones of it, as in kernels with clones
 //! (until 5.8); clones of a removed group keep their values.
 //!
-//! Differs from Linux: `min_partial` is a 32-bit number; `objects` counts the objects in use of a CPU's
-//! slab, where the kernel counts all objects of it.
+//! Differences from Linux: `min_partial` is a 32-bit number; `objects` counts the objects in use on
+//! a CPU's slab, where the kernel counts all objects of that slab.
 //!
 //! Invariant: a refused write changes nothing.
 
@@ -23,7 +23,6 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt::Write;
 
-/// What all of these names begin with.
 const PREFIX: &str = "slab.";
 
 macro_rules! cache_controls {
@@ -38,7 +37,7 @@ macro_rules! cache_controls {
         }
 
         impl CacheControl {
-            /// All of them, in the order of the documentation.
+            /// All files, in the order of the documentation.
             pub const ALL: &'static [CacheControl] = &[$(CacheControl::$variant),*];
             const FILES: &'static [ControlFile] = &[$( ControlFile {
                 name: $name,
@@ -56,39 +55,38 @@ macro_rules! cache_controls {
 const NUMBER: Form = Form::Sysfs { min: 0, max: u32::MAX as u64 };
 
 cache_controls! {
-    /// Slabs that a node keeps though they are empty.
+    /// Empty slabs that a node keeps.
     MinPartial = "min_partial", NUMBER, "slabs", default "log2 of the object's size, halved, 5 to 10";
-    /// Free objects that may wait on a CPU's chain of slabs; 0 does without (policy slub = fullest
-    /// and lowest: 0 only).
+    /// Limit of free objects on a CPU's chain of slabs (policy slub = fullest and lowest: only 0).
     CpuPartial = "cpu_partial", NUMBER, "objects", default "6 to 120, by the object's size";
-    /// Gives empty slabs back (workload write-control only).
+    /// Frees empty slabs (workload write-control only).
     Shrink = "shrink", Form::Action { max: 1 }, "", default "none, it is written only";
     /// log2 of the pages of a slab.
     Order = "order", Form::ReadOnly, "", default "by the object's size";
-    /// Objects that a slab has room for.
+    /// Capacity of a slab.
     ObjsPerSlab = "objs_per_slab", Form::ReadOnly, "objects", default "by the object's size";
-    /// Slabs, and how many each node has.
+    /// Slabs, in total and per node.
     Slabs = "slabs", Form::ReadOnly, "slabs", default "0";
     /// Objects in use.
     Objects = "objects", Form::ReadOnly, "objects", default "0";
-    /// Slabs on nodes' lists.
+    /// Slabs on the nodes' lists.
     Partial = "partial", Form::ReadOnly, "slabs", default "0";
     /// Slabs of CPUs.
     CpuSlabs = "cpu_slabs", Form::ReadOnly, "slabs", default "0";
 }
 
 impl CacheControl {
-    /// Those that can be written.
+    /// The writable files.
     pub fn written() -> impl Iterator<Item = CacheControl> {
         Self::ALL.iter().copied().filter(|control| control.file().form != Form::ReadOnly)
     }
 
-    /// Its name, what it takes, and what it stands for.
+    /// Its name, form and documentation.
     pub const fn file(self) -> &'static ControlFile {
         &Self::FILES[self as usize]
     }
 
-    /// The file of this name.
+    /// The file with this name.
     pub fn find(name: &str) -> Option<CacheControl> {
         Self::ALL.iter().copied().find(|control| control.file().name == name)
     }
@@ -97,7 +95,8 @@ impl CacheControl {
     pub(super) fn of_name(name: &str) -> Result<(&str, CacheControl), ControlError> {
         let refuse = |message| ControlError::new(Errno::Enoent, name, message);
         let Some((cache, file)) = cache_and_file(name) else {
-            let message = format!("{} names no file of a cache: slab.CACHE.FILE", quoted(name));
+            let message =
+                format!("{} is not the name of a cache's file: slab.CACHE.FILE", quoted(name));
             return Err(refuse(message));
         };
         let Some(control) = CacheControl::find(file) else {
@@ -109,7 +108,6 @@ impl CacheControl {
         Ok((cache, control))
     }
 
-    /// Reads the number of a text for the file `name`.
     pub(super) fn read(self, name: &str, text: &str) -> Result<u32, ControlError> {
         let refuse = |what: &str, takes: &str| {
             let message = format!("{} {what} for {name}; it takes {takes}", quoted(text));
@@ -120,9 +118,9 @@ impl CacheControl {
                 let message = format!("{name} can only be read");
                 Err(ControlError::new(Errno::Eacces, name, message))
             }
-            // Whatever follows the digit is not looked at.
+            // Text after the digit is ignored.
             Form::Action { .. } if text.starts_with('1') => Ok(1),
-            Form::Action { .. } => Err(refuse("is no order", "1")),
+            Form::Action { .. } => Err(refuse("is not a valid command", "1")),
             form => {
                 let page_size = PageSize::default();
                 let number = form.read(text, page_size).map_err(|refusal| match refusal {
@@ -138,27 +136,25 @@ impl CacheControl {
     }
 }
 
-/// A write that has passed the checks of its file.
+/// A write that was checked.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum CacheWrite {
     Tune(CacheTuning),
     Shrink,
 }
 
-/// Whether a name is that of a file of some cache.
 pub(super) fn is_of_cache(name: &str) -> bool {
     name.starts_with(PREFIX)
 }
 
-/// The cache and the file of a name like `slab.dentry.min_partial`. `None`: it is no such name.
+/// The cache and the file of a name like `slab.dentry.min_partial`; `None` for any other name.
 pub fn cache_and_file(name: &str) -> Option<(&str, &str)> {
     name.strip_prefix(PREFIX)?.rsplit_once('.')
 }
 
-/// Sums over a node each.
 type ByNode = Vec<u64>;
 
-/// The distance of two names, in letters to be added, left out or exchanged (Levenshtein).
+/// Levenshtein distance of two names.
 fn distance(one: &str, other: &str) -> usize {
     let other: Vec<char> = other.chars().collect();
     let mut row: Vec<usize> = (0..=other.len()).collect();
@@ -174,7 +170,7 @@ fn distance(one: &str, other: &str) -> usize {
 }
 
 impl<O: Owners> Manager<O> {
-    /// The cache whose name is nearest to one that there is not, if it is near.
+    /// The cache with the most similar name, if one is similar.
     pub fn similar_cache(&self, name: &str) -> Option<&str> {
         const NAME_MAX: usize = 64;
         if name.len() > NAME_MAX {
@@ -186,7 +182,7 @@ impl<O: Owners> Manager<O> {
         measured.min().filter(|&(distance, _)| distance <= near).map(|(_, known)| known)
     }
 
-    /// Names of the files that every cache has, the last part of `slab.CACHE.FILE`.
+    /// Names of the files of every cache, the last part of `slab.CACHE.FILE`.
     pub fn cache_control_names() -> impl Iterator<Item = &'static str> {
         CacheControl::ALL.iter().map(|control| control.file().name)
     }
@@ -211,7 +207,6 @@ impl<O: Owners> Manager<O> {
         })
     }
 
-    /// Checks a write to a file of a cache.
     pub(super) fn check_cache_write(
         &self,
         cache: &str,
@@ -253,7 +248,6 @@ impl<O: Owners> Manager<O> {
         Ok((id, write))
     }
 
-    /// Makes a write that was checked.
     pub(super) fn apply_cache_write(
         &mut self,
         id: CacheId,
@@ -269,7 +263,7 @@ impl<O: Owners> Manager<O> {
         let all = self.kmem_caches().filter(|(_, it)| it.root == id && !it.dying);
         let all: Vec<CacheId> = all.map(|(id, _)| id).collect();
         for id in all {
-            // It was checked, and a clone is as its cache is.
+            // The cache was checked, and a clone has the same bounds.
             self.tune_cache(id, tuning).map_err(|errno| {
                 let name = &self.slabs.caches[id.idx()].name;
                 ControlError::new(errno, name, format!("cache {} refused it", quoted(name)))
@@ -278,7 +272,7 @@ impl<O: Owners> Manager<O> {
         Ok(())
     }
 
-    /// Reads a file of a cache, of its groups' clones as well where it counts.
+    /// Reads a file of a cache; counts include the groups' clones.
     pub(super) fn read_cache_control(&self, name: &str) -> Result<String, ControlError> {
         let (id, control) = self.find_cache_control(name)?;
         let it = &self.slabs.caches[id.idx()];
@@ -301,7 +295,7 @@ impl<O: Owners> Manager<O> {
         })
     }
 
-    /// What the memory of a cache is tuned to, for the message about a tuning that was refused.
+    /// Minimum and maximum of the cache's tunable order, for the message about a refused write.
     pub fn order_bounds(&self, cache: CacheId) -> Option<(u8, u8)> {
         let it = self.kmem_cache(cache)?;
         let orders = it.min_order..=crate::units::MAX_PAGE_ORDER;
@@ -313,7 +307,7 @@ impl<O: Owners> Manager<O> {
     }
 }
 
-/// Adds what a cache has of what the file counts.
+/// Adds a cache's count to the sums.
 fn count(it: &KmemCache, control: CacheControl, sums: &mut ByNode) {
     for (slot, slab) in it.slabs.iter().enumerate() {
         let held = |slot: usize| {
@@ -339,7 +333,7 @@ fn count(it: &KmemCache, control: CacheControl, sums: &mut ByNode) {
     }
 }
 
-/// The sum, and what each node has of it.
+/// Prints the sum and the part of each node.
 fn by_node(sums: &ByNode) -> String {
     let mut text = format!("{}", sums.iter().sum::<u64>());
     for (node, sum) in sums.iter().enumerate().filter(|(_, &sum)| sum > 0) {

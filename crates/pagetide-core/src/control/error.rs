@@ -12,30 +12,30 @@ pub enum Errno {
     Enoent,
     /// The file cannot be read, or cannot be written.
     Eacces,
-    /// Not now: what the write asks for cannot be reached.
+    /// Not possible now: the requested state cannot be reached.
     Ebusy,
-    /// Not a value the file takes.
+    /// The file does not accept this value.
     Einval,
     /// Too large for the type of the file.
     Erange,
-    /// Less was done than asked for; trying again may help.
+    /// Less was done than requested; a retry may help.
     Eagain,
-    /// No room for more of the kind.
+    /// The table for this kind is full.
     Enospc,
-    /// There is one of this name already.
+    /// The name already exists.
     Eexist,
     /// No such process.
     Esrch,
     /// A file too large.
     Efbig,
-    /// No memory of the kind asked for.
+    /// No memory of the requested kind.
     Enomem,
-    /// A page that cannot be brought to an address.
+    /// A page cannot be made present at an address.
     Efault,
 }
 
 impl Errno {
-    /// The number on Linux.
+    /// Its number in Linux.
     pub const fn code(self) -> i32 {
         match self {
             Errno::Enoent => 2,
@@ -53,7 +53,7 @@ impl Errno {
         }
     }
 
-    /// The symbol in errno.h.
+    /// Its symbol in errno.h.
     pub const fn name(self) -> &'static str {
         match self {
             Errno::Enoent => "ENOENT",
@@ -81,11 +81,11 @@ impl fmt::Display for Errno {
 /// A control file or a policy refused a text; nothing has changed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ControlError {
-    /// What write(2) or read(2) would have returned.
+    /// The error that write(2) or read(2) returns in Linux.
     pub errno: Errno,
     /// The control file or policy, as the caller named it.
     pub name: String,
-    /// A sentence with the name, the offending text and what is accepted.
+    /// A message with the name, the offending text and the accepted values.
     pub message: String,
 }
 
@@ -94,9 +94,9 @@ impl ControlError {
         ControlError { errno, name: name.into(), message }
     }
 
-    /// A value that is not of the kind that the file holds.
+    /// The value is of another kind than the file's values.
     pub(super) fn not_of(name: &str, text: &str) -> ControlError {
-        let message = format!("{} is not what {name} holds", quoted(text));
+        let message = format!("{} is not a value for {name}", quoted(text));
         ControlError::new(Errno::Einval, name, message)
     }
 }
@@ -109,7 +109,7 @@ impl fmt::Display for ControlError {
 
 impl core::error::Error for ControlError {}
 
-/// The user's text for a message: one line, in backquotes, cut after 40 characters.
+/// Quotes the user's text for a message: one line, in backquotes, cut after 40 characters.
 pub(super) fn quoted(text: &str) -> String {
     const MAX: usize = 40;
     let shown: String = text.trim().chars().take(MAX).flat_map(char::escape_debug).collect();

@@ -1,8 +1,8 @@
-//! The control files of a group: `memory.max` and its neighbours.
+//! The control files of a group, such as `memory.max`.
 //!
-//! Linux: mm/memcontrol.c (6.1), `memory_files` (cgroup version 2) and `mem_cgroup_legacy_files` (version 1);
-//! `memory.global_shrink_priority` is Hui Zhu's patch of December 2019. The files are declared here; the
-//! effect of a write is in control/group/write.rs.
+//! Linux: mm/memcontrol.c (6.1), `memory_files` (cgroup version 2) and `mem_cgroup_legacy_files`
+//! (version 1); `memory.global_shrink_priority` is Hui Zhu's patch of December 2019. The files are
+//! declared here; the effect of a write is in control/group/write.rs.
 //!
 //! Differences from Linux, all stricter: a size without digits is refused, where Linux reads 0; a
 //! negative shrink priority is refused unless the policy is `posted`.
@@ -34,14 +34,14 @@ macro_rules! group_controls {
         $variant:ident = $name:literal, $form:expr, $unit:literal, $version:ident, $since:expr,
             default $default:literal;
     )*) => {
-        /// A file of a group that can be written.
+        /// A writable file of a group.
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
         pub enum GroupControl {
             $( $(#[doc = $doc])+ $variant, )*
         }
 
         impl GroupControl {
-            /// All of them, in the order of the documentation.
+            /// All files, in the order of the documentation.
             pub const ALL: &'static [GroupControl] = &[$(GroupControl::$variant),*];
             const FILES: &'static [ControlFile] = &[$( ControlFile {
                 name: $name,
@@ -52,7 +52,7 @@ macro_rules! group_controls {
                 doc: concat!($($doc),+).trim_ascii(),
             } ),*];
 
-            /// The version of the cgroup interface that has it.
+            /// The cgroup version that has the file.
             pub const fn version(self) -> CgroupVersion {
                 match self { $(GroupControl::$variant => $version,)* }
             }
@@ -65,52 +65,50 @@ const MINUS_ONE: Form = Form::Size { unlimited: "-1" };
 /// -128 is for policy shrink_priority = posted only.
 const SHRINK_PRIORITY: Form = Form::Signed { min: i8::MIN as i64, max: DEF_PRIORITY as i64 };
 
-/// What an 8-bit number holds.
+/// Bounds of an 8-bit number.
 const SIGNED_8: Form = Form::Signed { min: i8::MIN as i64, max: i8::MAX as i64 };
 
 group_controls! {
     /// Memory that is never reclaimed from the group.
     Min = "memory.min", MAX, "bytes", V2, Linux("4.18"), default "0";
-    /// Memory that is reclaimed only if nothing else is left.
+    /// Memory that is reclaimed only if nothing else can be reclaimed.
     Low = "memory.low", MAX, "bytes", V2, Linux("4.5"), default "0";
-    /// Above it the group's tasks are throttled and reclaimed from.
+    /// Above it the group's tasks are throttled and must reclaim.
     High = "memory.high", MAX, "bytes", V2, Linux("4.5"), default "max";
     /// The limit.
     Max = "memory.max", MAX, "bytes", V2, Linux("4.5"), default "max";
-    /// The limit of swap (version 2; it does not go with a file of version 1).
+    /// The limit of swap (version 2; a scenario must not combine it with files of version 1).
     SwapMax = "memory.swap.max", MAX, "bytes", V2, Linux("4.5"), default "max";
-    /// Whether the OOM killer kills the tasks of the group, and of those in it, all together. A task with
-    /// `oom_score_adj = -1000` is spared.
+    /// Whether the OOM killer kills all tasks of the group and its descendants together. A task
+    /// with `oom_score_adj = -1000` is spared.
     OomGroup = "memory.oom.group", Form::Signed { min: 0, max: 1 }, "", V2, Linux("4.19"), default "0";
     /// The limit (version 1).
     LimitInBytes = "memory.limit_in_bytes", MINUS_ONE, "bytes", V1, Linux("2.6.25"), default "-1";
-    /// The limit of kernel memory (version 1; later kernels refuse the write). EBUSY if there is more
-    /// already.
+    /// The limit of kernel memory (version 1; refused by later kernels). EBUSY if more is in use.
     KmemLimitInBytes = "memory.kmem.limit_in_bytes", MINUS_ONE, "bytes", V1, Linux("3.8 to 5.15"),
         default "-1";
     /// Groups above their soft limit are reclaimed from first (version 1).
     SoftLimitInBytes = "memory.soft_limit_in_bytes", MINUS_ONE, "bytes", V1, Linux("2.6.31"),
         default "-1";
-    /// As vm.swappiness (version 1).
+    /// Like vm.swappiness (version 1).
     Swappiness = "memory.swappiness", Form::Signed { min: 0, max: 200 }, "", V1, Linux("2.6.29"),
         default "the parent's";
-    /// Global reclaim leaves the group alone at priorities above it. Below 0 with policy shrink_priority =
-    /// posted only.
+    /// Global reclaim skips the group above this priority. Negative: shrink_priority = posted only.
     GlobalShrinkPriority = "memory.global_shrink_priority", SHRINK_PRIORITY, "reclaim priority", V1,
         Patch("December 2019"), default "12";
-    /// The group's share of CPU time beside its siblings.
+    /// The group's share of CPU time, relative to its siblings.
     CpuWeight = "cpu.weight", Form::Signed { min: 1, max: 10_000 }, "", V2, Linux("4.15"), default "100";
     /// CPU time that the group may use in each period, and the period.
     CpuMax = "cpu.max", Form::Bandwidth, "us", V2, Linux("4.15"), default "max 100000";
-    /// Reclaims so much from the group at once (workload write-control only).
+    /// Reclaims this amount from the group at once (workload write-control only).
     Reclaim = "memory.reclaim", Form::Reclaim, "bytes", V2, Linux("5.19; swappiness since 6.9"),
         default "none, it is written only";
-    /// Reclaims all there is (version 1; workload write-control only).
+    /// Reclaims everything from the group (version 1; workload write-control only).
     ForceEmpty = "memory.force_empty", Form::Anything, "", V1, Linux("2.6.25"),
         default "none, it is written only";
 }
 
-/// Files of a group that can only be read.
+/// Read-only files of a group.
 const READ_ONLY: [&str; 17] = [
     "memory.kmem.slabinfo",
     "memory.kmem.usage_in_bytes",
@@ -132,7 +130,7 @@ const READ_ONLY: [&str; 17] = [
 ];
 
 impl GroupControl {
-    /// Its name, what it takes, and what it stands for.
+    /// Its name, form and documentation.
     pub const fn file(self) -> &'static ControlFile {
         &Self::FILES[self as usize]
     }
@@ -142,12 +140,11 @@ impl GroupControl {
         self.file().name
     }
 
-    /// The file of this name.
+    /// The file with this name.
     pub fn find(name: &str) -> Option<GroupControl> {
         Self::ALL.iter().copied().find(|control| control.name() == name)
     }
 
-    /// The root group has it, too.
     const fn is_on_root(self) -> bool {
         !matches!(
             self,
@@ -162,16 +159,16 @@ impl GroupControl {
         )
     }
 
-    /// It is of the CPU controller: a write changes nothing in the core, and the world carries it out.
+    /// Whether the file belongs to the CPU controller: the core checks writes, the world applies
+    /// them.
     pub const fn is_of_cpu(self) -> bool {
         matches!(self, GroupControl::CpuWeight | GroupControl::CpuMax)
     }
 
-    /// Reads a text as the kernel would. What a policy or what is in use has against it is found by the
-    /// write.
+    /// Parses a text as the kernel does. The write itself checks policies and usage.
     fn read(self, text: &str, page_size: PageSize) -> Result<Value, ControlError> {
         if self == GroupControl::GlobalShrinkPriority {
-            // `kstrtos8` comes before the bounds.
+            // The kernel applies `kstrtos8` before the bounds.
             if let Err(Refusal::TooLarge | Refusal::OutOfRange) = SIGNED_8.read(text, page_size) {
                 return Err(self.refuse(Errno::Erange, text, "does not fit in 8 bits"));
             }
@@ -197,7 +194,6 @@ impl GroupControl {
     }
 }
 
-/// The file of this name that can be written.
 fn find(name: &str) -> Result<GroupControl, ControlError> {
     GroupControl::find(name).ok_or_else(|| {
         if READ_ONLY.contains(&name) {
@@ -208,16 +204,16 @@ fn find(name: &str) -> Result<GroupControl, ControlError> {
     })
 }
 
-/// A write to a file of a group, read and checked.
+/// A write to a file of a group, parsed and checked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct GroupControlWrite {
     /// The file.
     pub control: GroupControl,
-    /// What it is to hold.
+    /// The value to write.
     pub value: Value,
 }
 
-/// The text to write, as the kernel takes it.
+/// Prints the text to write, as the kernel accepts it.
 impl fmt::Display for GroupControlWrite {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.value.fmt(f)
@@ -225,10 +221,7 @@ impl fmt::Display for GroupControlWrite {
 }
 
 impl GroupControlWrite {
-    /// Reads a text as the kernel would.
-    ///
-    /// # Errors
-    /// The kernel's errno and a sentence.
+    /// Parses a text as the kernel does.
     pub fn read(name: &str, text: &str) -> Result<GroupControlWrite, ControlError> {
         let control = find(name)?;
         // No file of a group has bounds in pages.
@@ -236,10 +229,10 @@ impl GroupControlWrite {
         Ok(GroupControlWrite { control, value })
     }
 
-    /// Whether the file takes the value, which may have been made by hand: its text must read as itself.
+    /// Checks a value that may not come from a text: the value's text must parse to the same value.
     ///
     /// # Errors
-    /// EINVAL, or what the file says to the text.
+    /// EINVAL, or the error for the value's text.
     pub fn check(&self) -> Result<(), ControlError> {
         let (name, text) = (self.control.name(), self.to_string());
         if GroupControlWrite::read(name, &text)? == *self {
@@ -249,7 +242,7 @@ impl GroupControlWrite {
     }
 }
 
-/// memory.events, of whichever scope.
+/// Prints memory.events or memory.events.local.
 fn events_text(events: &[u64; NR_MEMORY_EVENTS]) -> String {
     let [low, high, max, oom, oom_kill, oom_group_kill, ..] = events;
     format!(
@@ -259,7 +252,7 @@ fn events_text(events: &[u64; NR_MEMORY_EVENTS]) -> String {
 }
 
 impl<O: Owners> Manager<O> {
-    /// ENOENT if there is no such group, or the root has no such file.
+    /// ENOENT if the group does not exist, or the root has no such file.
     fn check_group_control(
         &self,
         memcg: MemcgId,
@@ -278,14 +271,14 @@ impl<O: Owners> Manager<O> {
         if self.memcg_is_online(memcg) {
             return Ok(());
         }
-        let message = format!("there is no such group to {verb} {} of", quoted(name));
+        let message = format!("unknown group: cannot {verb} {}", quoted(name));
         Err(ControlError::new(Errno::Enoent, name, message))
     }
 
-    /// Reads a control file of a group, as read(2) would.
+    /// Reads a control file of a group, as read(2) returns it.
     ///
     /// # Errors
-    /// ENOENT if there is no such group or file, EACCES if it can only be written.
+    /// ENOENT for an unknown group or file, EACCES for a write-only file.
     pub fn read_group_control(
         &self,
         memcg: MemcgId,
@@ -299,7 +292,7 @@ impl<O: Owners> Manager<O> {
             UNLIMITED => format!("{unlimited}\n"),
             pages => format!("{}\n", page_size.bytes_of(pages)),
         };
-        // Version 1 has a number for everything.
+        // Version 1 prints a number for every limit.
         let legacy =
             |pages: u64| format!("{}\n", page_size.bytes_of(pages.min(page_size.counter_max())));
         Ok(match name {
@@ -344,7 +337,9 @@ impl<O: Owners> Manager<O> {
                     GroupControl::Swappiness => format!("{}\n", self.memcg_swappiness(memcg)),
                     GroupControl::GlobalShrinkPriority => format!("{}\n", group.shrink_priority),
                     GroupControl::CpuWeight | GroupControl::CpuMax => {
-                        let message = format!("{name} is kept by who has the CPUs");
+                        let message = format!(
+                            "{name} belongs to the CPU controller: the core does not have it"
+                        );
                         return Err(ControlError::new(Errno::Enoent, name, message));
                     }
                     GroupControl::Reclaim | GroupControl::ForceEmpty => {
@@ -356,7 +351,7 @@ impl<O: Owners> Manager<O> {
         })
     }
 
-    /// Pages in use by a group and those below it. The root's are what everybody has.
+    /// Pages used by a group and its descendants; for the root, those of the whole machine.
     pub fn memcg_usage(&self, memcg: MemcgId) -> u64 {
         let Some(group) = self.memcgs.get(memcg.idx()) else { return 0 };
         match memcg {

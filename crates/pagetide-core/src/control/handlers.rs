@@ -1,12 +1,11 @@
-//! Control files that are more than a field: the effects of their writes, and the texts that reads
-//! return.
+//! Control files that are more than a field: the effects of writes, and the texts of reads.
 //!
 //! Linux: the handlers that sysctls name instead of `proc_dointvec_minmax` (6.1):
 //! `watermark_boost_factor` of mm/page_alloc.c, the dirty limits of mm/page-writeback.c,
 //! `compaction_proactiveness_sysctl_handler` (mm/compaction.c), `drop_caches_sysctl_handler`
 //! (fs/drop_caches.c), and `enabled_store` (mm/huge_memory.c).
 //!
-//! Invariant: a value has passed the checks of its file.
+//! Invariant: a value passed to a handler was checked by its file.
 
 use super::error::{ControlError, Errno};
 use super::{u32_of, u64_of, write_inputs};
@@ -46,7 +45,7 @@ impl<O: Owners> Manager<O> {
                 write_inputs(&mut self.config.watermarks, sysctl, number);
                 self.mem.setup_watermarks(&self.config.watermarks);
             }
-            // Gathered into a `Change::Marks`.
+            // Handled as `Change::Marks`.
             Special::WmarkMinKbytes | Special::WmarkLowKbytes | Special::WmarkHighKbytes => {}
             Special::WatermarkBoostFactor => self.set_watermark_boost_factor(u32_of(number)),
             Special::LowmemReserveRatio => self.set_lowmem_reserve_ratio(value),
@@ -125,7 +124,7 @@ impl<O: Owners> Manager<O> {
         Ok(format!("{value}\n"))
     }
 
-    /// All variants of a policy, the one in force in brackets, with the newline.
+    /// Lists all variants of a policy, with the one in force in brackets, and a newline.
     fn bracketed(&self, policy: Policy) -> String {
         let mut text = String::new();
         for (at, &choice) in policy.variants().iter().enumerate() {
@@ -138,7 +137,7 @@ impl<O: Owners> Manager<O> {
         text + "\n"
     }
 
-    /// Zones whose numbers were left out keep theirs.
+    /// Zones without a number keep their values.
     fn set_lowmem_reserve_ratio(&mut self, value: Value) {
         let Value::Zones(given, count) = value else { return };
         let inputs = &mut self.config.watermarks;
@@ -148,7 +147,7 @@ impl<O: Owners> Manager<O> {
         watermark::setup_lowmem_reserve(&mut self.mem.nodes, inputs);
     }
 
-    /// The factor is looked at when a zone is boosted: marks, and a boost that is there, stay.
+    /// Boosts read the factor when they happen: watermarks and an existing boost do not change.
     pub(super) fn set_watermark_boost_factor(&mut self, factor: u32) {
         self.config.watermarks.watermark_boost_factor = factor;
         for zone in self.mem.nodes.iter_mut().flat_map(|node| &mut node.zones) {
@@ -157,7 +156,7 @@ impl<O: Owners> Manager<O> {
     }
 
     /// Switches the limit in bytes off, but only if the ratio changes (`dirty_ratio_handler`; the
-    /// background limits do it always).
+    /// background limits always switch off the other unit).
     pub(super) fn set_dirty_ratio(&mut self, ratio: u32) {
         if self.config.dirty_ratio != ratio {
             self.config.dirty_ratio = ratio;
@@ -172,19 +171,19 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// A new interval takes effect at once: Linux writes everything now and counts from here.
+    /// A new interval takes effect at once: Linux writes everything now and starts a new interval.
     pub(super) fn set_dirty_writeback_centisecs(&mut self, interval: i32) {
         let interval = interval as u32;
         let old = core::mem::replace(&mut self.config.dirty_writeback_centisecs, interval);
-        // With nothing to write and a timer that runs, the next round sees the new interval.
+        // If nothing is dirty and a timer runs, the next round reads the new interval.
         let needs_waking = old == 0 || self.global_node_stat(NodeStat::NrDirty) > 0;
         if interval != 0 && interval != old && needs_waking {
             O::wake_writeback(self);
         }
     }
 
-    /// `echo N >/proc/sys/vm/drop_caches`: 1 drops page cache, 2 the names and inodes that the
-    /// kernel keeps, 4 is to be silent about it.
+    /// `echo N >/proc/sys/vm/drop_caches`: 1 drops page cache, 2 cached dentries and inodes, 4
+    /// suppresses the kernel's log message.
     pub(super) fn drop_caches(&mut self, what: u32) {
         if what & 1 != 0 {
             O::drop_caches(self, Cpu(0));
@@ -196,7 +195,7 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// A share above 0 has every node looked at now, not at the next of kcompactd's rounds.
+    /// A value above 0 makes kcompactd check every node now, not in its next round.
     pub(super) fn set_compaction_proactiveness(&mut self, share: u32) {
         self.config.compaction_proactiveness = share;
         if share > 0 {
@@ -204,7 +203,7 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// Also what the policy `thp` does. Huge pages need a larger reserve, which comes and goes with
+    /// Also sets the policy `thp`. Huge pages need a larger reserve, which is set and reset with
     /// them (`start_stop_khugepaged`).
     pub(super) fn set_thp(&mut self, thp: Thp) {
         let was_on = self.config.thp.is_on();

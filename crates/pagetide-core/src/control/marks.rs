@@ -1,7 +1,7 @@
-//! The three marks of the tunable-watermarks patch, written one by one or together.
+//! The three watermarks of the tunable-watermarks patch, written one by one or together.
 //!
-//! The patch does not define the result of marks in the wrong order; here such a write is refused.
-//! Until one of the marks is written, a read returns the marks that `vm.min_free_kbytes` would give.
+//! The patch does not define the result of watermarks in the wrong order; here such a write is
+//! refused. Until one of them is written, they read as `vm.min_free_kbytes` implies.
 
 use super::error::{ControlError, Errno};
 use crate::config::{Sysctl, INT_MAX};
@@ -9,7 +9,7 @@ use crate::watermark::{WatermarkInputs, WatermarkPolicy, WmarkKbytes};
 use alloc::format;
 use alloc::string::String;
 
-/// The marks that a list of writes names.
+/// The watermarks in a list of writes.
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct MarksWrite {
     min: Option<u64>,
@@ -18,7 +18,7 @@ pub(super) struct MarksWrite {
 }
 
 impl MarksWrite {
-    /// The field that a control file writes, if it is one of the three.
+    /// The field of a control file, if it is one of the three.
     pub(super) fn field(&mut self, control: Sysctl) -> Option<&mut Option<u64>> {
         match control {
             Sysctl::WmarkMinKbytes => Some(&mut self.min),
@@ -28,7 +28,7 @@ impl MarksWrite {
         }
     }
 
-    /// All three after the write.
+    /// All three values after the write.
     fn over(self, old: WmarkKbytes) -> WmarkKbytes {
         WmarkKbytes {
             min: self.min.unwrap_or(old.min),

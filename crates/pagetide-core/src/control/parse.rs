@@ -1,15 +1,14 @@
-//! Reads numbers and words the way the kernel reads them. No other file of the core does.
+//! Parses numbers and words like the kernel. No other file of the core parses text.
 //!
-//! Linux 6.1 has these readers that matter here. Sysctls go through `proc_get_long`
-//! (kernel/sysctl.c): blanks around the numbers, an optional minus, decimal or with the prefix 0x
-//! or 0, each number ended by a blank, a tab, a newline or the end. Files in sysfs and debugfs go
-//! through `kstrtoull` (lib/kstrtox.c): an optional plus, no blanks, at most one newline; words are compared
-//! by `sysfs_streq` (lib/string.c). Files of groups are stripped of blanks, and then read by `memparse`
-//! (lib/cmdline.c), if they hold sizes, or by `kstrtoull` and `kstrtos8`.
+//! Linux 6.1 has these parsers. Sysctls use `proc_get_long` (kernel/sysctl.c): blanks around the
+//! numbers, an optional minus, decimal or with the prefix 0x or 0, each number ended by a blank, a
+//! tab, a newline or the end. Files in sysfs and debugfs use `kstrtoull` (lib/kstrtox.c): an
+//! optional plus, no blanks, at most one newline; words are compared by `sysfs_streq`
+//! (lib/string.c). Texts for files of groups are stripped of blanks, then parsed by `memparse`
+//! (lib/cmdline.c) for sizes, otherwise by `kstrtoull` and `kstrtos8`.
 //!
-//! Two differences, both stricter. A write with more numbers than the file holds is refused;
-//! Linux takes the first ones and reports a short write. A write of nothing is refused; Linux
-//! accepts it and does nothing.
+//! Two differences, both stricter. A write with more numbers than the file has is refused; Linux
+//! takes the first ones and reports a short write. An empty write is refused; Linux ignores it.
 
 use crate::config::{Form, Value};
 use crate::page_size::PageSize;
@@ -18,45 +17,42 @@ use crate::units::MAX_NR_ZONES;
 /// Longest number in characters, sign and prefix included (Linux `TMPBUFLEN` - 2).
 const MAX_NUMBER_LEN: usize = 20;
 
-/// Why a text is not what a control file takes.
+/// Why a control file refuses a text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Refusal {
-    /// Not a number, or something else around it.
+    /// Not a number, or other text around it.
     NotANumber,
-    /// A number too large for any integer type of the kernel's.
+    /// Too large for any integer type of the kernel.
     TooLarge,
-    /// More numbers than the file holds.
+    /// More numbers than the file has.
     TooMany,
-    /// A number below the least or above the greatest.
+    /// Below the minimum or above the maximum.
     OutOfRange,
-    /// None of the words that it takes.
+    /// None of the accepted words.
     NoWord,
-    /// Not a number of bytes.
+    /// Not a size in bytes.
     NoSize,
-    /// Something after the size that is not understood.
+    /// Unknown text after the size.
     UnknownKey,
 }
 
 impl Refusal {
-    /// What is wrong with the text.
     pub(super) const fn what(self) -> &'static str {
         match self {
             Refusal::NotANumber => "is not a number",
             Refusal::TooLarge => "is too large a number",
-            Refusal::TooMany => "is too many numbers",
+            Refusal::TooMany => "has too many numbers",
             Refusal::OutOfRange => "is out of range",
-            Refusal::NoWord => "is no word",
+            Refusal::NoWord => "is not a valid value",
             Refusal::NoSize => "is not a size",
-            Refusal::UnknownKey => "has a key that is not known",
+            Refusal::UnknownKey => "has an unknown key",
         }
     }
 }
 
-/// A number as written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Literal {
     value: u64,
-    /// Characters it took.
     len: usize,
 }
 
@@ -118,7 +114,7 @@ fn sysctl_number(text: &[u8]) -> Result<(i128, &[u8]), Refusal> {
     Ok((if sign == 1 { -value } else { value }, rest))
 }
 
-/// The numbers of a sysctl: at least one, at most `numbers.len()`. Says how many there are.
+/// Parses the numbers of a sysctl: at least one, at most `numbers.len()`. Returns their count.
 pub(super) fn sysctl(text: &str, numbers: &mut [i128]) -> Result<usize, Refusal> {
     let mut rest = skip_spaces(text.as_bytes());
     let mut count = 0;
@@ -134,7 +130,7 @@ pub(super) fn sysctl(text: &str, numbers: &mut [i128]) -> Result<usize, Refusal>
     Ok(count)
 }
 
-/// The number of a file in sysfs or debugfs (Linux `kstrtoull`); `base` 0 goes by the prefix.
+/// Parses the number of a file in sysfs or debugfs (Linux `kstrtoull`); `base` 0: by the prefix.
 pub(super) fn kstrtoull(text: &str, base: u32) -> Result<u64, Refusal> {
     let text = text.as_bytes();
     let text = text.strip_prefix(b"+").unwrap_or(text);
@@ -145,7 +141,7 @@ pub(super) fn kstrtoull(text: &str, base: u32) -> Result<u64, Refusal> {
     }
 }
 
-/// A number with a sign of a stripped text (Linux `kstrtoll`), by its prefix.
+/// Parses a signed number of a stripped text (Linux `kstrtoll`), in the base of its prefix.
 fn kstrtoll(text: &str) -> Result<i128, Refusal> {
     match text.strip_prefix('-') {
         Some(digits) if digits.starts_with('+') => Err(Refusal::NotANumber),
@@ -154,15 +150,15 @@ fn kstrtoll(text: &str) -> Result<i128, Refusal> {
     }
 }
 
-/// The one number of a text that a sysctl takes, whatever its bounds.
+/// The one number of a text that a sysctl accepts, regardless of bounds.
 pub fn kernel_number(text: &str) -> Option<i128> {
     let mut number = [0];
     sysctl(text, &mut number).ok().map(|_| number[0])
 }
 
-/// A size as `memparse` reads it: a number, decimal or with a prefix, and a suffix.
+/// Parses a size like `memparse`: a number, decimal or with a prefix, and a suffix.
 fn memparse(text: &str) -> Result<u64, Refusal> {
-    // What does not fit in 64 bits is more than any limit.
+    // A number above 64 bits exceeds any limit.
     let (base, prefix) = radix(text.as_bytes());
     let digits_end = |c: char| !c.is_digit(base);
     let end = text[prefix..].find(digits_end).map_or(text.len(), |end| prefix + end);
@@ -184,7 +180,7 @@ fn memparse(text: &str) -> Result<u64, Refusal> {
     Ok(number.saturating_mul(1 << shift))
 }
 
-/// Bytes, and perhaps one swappiness (Linux 6.9 `memory_reclaim`).
+/// Bytes, and an optional swappiness (Linux 6.9 `memory_reclaim`).
 fn reclaim(text: &str) -> Result<Value, Refusal> {
     let mut words = text.split_ascii_whitespace();
     let bytes = memparse(words.next().unwrap_or_default())?;
@@ -199,7 +195,7 @@ fn reclaim(text: &str) -> Result<Value, Refusal> {
     Ok(Value::Reclaim(bytes, swappiness))
 }
 
-/// A quota and perhaps a period, in microseconds (`cpu_period_quota_parse`, `tg_set_cfs_bandwidth`).
+/// A quota and an optional period in us (`cpu_period_quota_parse`, `tg_set_cfs_bandwidth`).
 fn bandwidth(text: &str) -> Result<Value, Refusal> {
     let mut words = text.split_ascii_whitespace();
     let number = |word: &str| kstrtoull(word, 10).map_err(|_| Refusal::NotANumber);
@@ -218,17 +214,17 @@ fn bandwidth(text: &str) -> Result<Value, Refusal> {
     }
 }
 
-/// Least quota and period (`min_cfs_quota_period`, `min_cfs_quota`), greatest period, and a quota that does not
-/// overflow when it is taken as nanoseconds (`max_cfs_runtime`).
+/// Minimum of quota and period (`min_cfs_quota_period`, `min_cfs_quota`), maximum of the period,
+/// and the largest quota that does not overflow in nanoseconds (`max_cfs_runtime`).
 const BANDWIDTH_MIN_US: u64 = 1_000;
 const PERIOD_MAX_US: u64 = 1_000_000;
 const BANDWIDTH_MAX_US: u64 = (1 << 44) / 1_000;
 
 impl Form {
-    /// Reads and checks a text, on a machine with pages of this size.
+    /// Parses and checks a text, on a machine with pages of this size.
     ///
     /// # Errors
-    /// Why the kernel would not take it.
+    /// Why the kernel refuses the text.
     pub fn read(self, text: &str, page_size: PageSize) -> Result<Value, Refusal> {
         let mut numbers = [0; MAX_NR_ZONES];
         let number = match self {
@@ -305,7 +301,7 @@ mod tests {
         ] {
             assert_eq!(one(text), Err(Refusal::NotANumber), "{text:?}");
         }
-        // 20 characters are the most, and 64 bits.
+        // At most 20 characters and 64 bits.
         assert_eq!(one("18446744073709551616"), Err(Refusal::TooLarge));
         assert_eq!(one("000000000000000000060"), Err(Refusal::TooLarge));
         assert_eq!(one("60 60"), Err(Refusal::TooMany));
@@ -394,7 +390,7 @@ mod tests {
         }
     }
 
-    /// A value as text is the same value.
+    /// A value printed and parsed is the same value.
     #[test]
     fn what_is_printed_is_read_as_it_was() {
         for (form, text, printed) in [

@@ -1,9 +1,9 @@
-//! Policies on a machine that runs: the checks and the steps that put another variant in force.
+//! Policies of a running machine: checks a choice, and puts another variant in force.
 //!
 //! A kernel release has one mechanism for each policy; a comparison needs several in one program.
 //! [`crate::config`] declares the policies.
 //!
-//! Invariant: a refused choice changes nothing, and the machine's era is that of its configuration.
+//! Invariant: a refused choice changes nothing; the era always follows from the configuration.
 
 use super::error::{quoted, ControlError, Errno};
 use crate::config::{Policy, PolicyChoice};
@@ -18,18 +18,18 @@ fn find(name: &str) -> Result<Policy, ControlError> {
     Policy::find(name).ok_or_else(|| {
         let names: Vec<&str> = Policy::ALL.iter().map(|policy| policy.name()).collect();
         let message =
-            format!("there is no policy {}; there are {}", quoted(name), names.join(", "));
+            format!("there is no policy {}; the policies are {}", quoted(name), names.join(", "));
         ControlError::new(Errno::Enoent, name, message)
     })
 }
 
 impl<O: Owners> Manager<O> {
-    /// Puts a policy in force, by its name and its variant's. A new policy for watermarks or for the per-CPU
-    /// lists computes them again.
+    /// Puts a policy in force, by the names of policy and variant. A new policy for watermarks or
+    /// per-CPU lists recomputes these.
     ///
     /// # Errors
-    /// ENOENT for an unknown policy, EINVAL for an unknown variant, EBUSY for one that is chosen at boot
-    /// if there are groups or objects. Nothing has changed then.
+    /// ENOENT for an unknown policy, EINVAL for an unknown variant, EBUSY if the policy is chosen
+    /// at boot and there are groups or objects. Nothing has changed.
     pub fn set_policy(&mut self, name: &str, value: &str) -> Result<Effects<'_>, ControlError> {
         let policy = find(name)?;
         let Some(choice) = policy.choice(value) else {
@@ -45,7 +45,7 @@ impl<O: Owners> Manager<O> {
     /// Puts a variant of a policy in force: [`Manager::set_policy`] without its names.
     ///
     /// # Errors
-    /// EBUSY for one that is chosen at boot if there are groups or objects. Nothing has changed then.
+    /// EBUSY if the policy is chosen at boot and there are groups or objects. Nothing has changed.
     pub fn choose(&mut self, choice: impl Into<PolicyChoice>) -> Result<Effects<'_>, ControlError> {
         self.put_in_force(choice.into())?;
         Ok(self.hand_out())
@@ -67,7 +67,7 @@ impl<O: Owners> Manager<O> {
                 if !self.slabs_are_as_at_boot() {
                     let name = policy.name();
                     let message =
-                        format!("policy {name} is chosen at boot: before groups and objects");
+                        format!("policy {name} must be chosen before there are groups and objects");
                     return Err(ControlError::new(Errno::Ebusy, name, message));
                 }
                 self.config.choose(choice);
@@ -82,7 +82,7 @@ impl<O: Owners> Manager<O> {
         Ok(())
     }
 
-    /// The variant of a policy that is in force.
+    /// The variant of a policy in force.
     ///
     /// # Errors
     /// ENOENT for an unknown policy.

@@ -44,7 +44,7 @@ fn zone_marks(machine: &Machine) -> (u64, u64, u64) {
     })
 }
 
-/// Name, a few texts it takes with what it then reads, texts it refuses.
+/// Name; accepted texts with the text then read; refused texts.
 type Case<'a> = (&'a str, &'a [(&'a str, &'a str)], &'a [&'a str]);
 
 #[test]
@@ -178,7 +178,7 @@ fn every_file_takes_its_range_and_nothing_else() {
     machine.audit().unwrap();
 }
 
-/// Of every file, from its declaration: the bounds, what is beyond them, and the default.
+/// For every file, from its declaration: the bounds, values beyond them, and the default.
 #[test]
 fn every_file_is_as_it_is_declared() {
     for &sysctl in Sysctl::ALL {
@@ -186,7 +186,7 @@ fn every_file_is_as_it_is_declared() {
         assert!(doc.ends_with('.') && !default.is_empty(), "{name}");
         let write = |number: i128| {
             let mut machine = machine();
-            // The marks bound each other: high first, that there is room below it.
+            // The watermarks bound each other: high first, to leave space below it.
             machine.write_control("vm.wmark_high_kbytes", "2147483647").unwrap().discard();
             machine.write_control("vm.wmark_low_kbytes", "2147483647").unwrap().discard();
             let written = machine.write_control(name, &number.to_string()).map(Effects::discard);
@@ -282,7 +282,7 @@ fn the_figures_of_the_patch() {
     assert_eq!(marks(&machine), ["5752", "7190", "8628"]);
     assert_eq!(machine.policy("watermarks"), Ok("derived"));
 
-    // Case 1 of the patch, in the order of its table: low alone would pass the old high mark.
+    // Case 1 of the patch, in the order of its table: low alone would exceed the old high.
     let low = ("vm.wmark_low_kbytes", "16384");
     let high = ("vm.wmark_high_kbytes", "20480");
     let error = machine.write_control(low.0, low.1).unwrap_err();
@@ -295,7 +295,7 @@ fn the_figures_of_the_patch() {
     machine.write_controls(&[low, high]).unwrap().discard();
     assert_eq!(marks(&machine), ["5752", "16384", "20480"]);
     assert_eq!(machine.policy("watermarks"), Ok("apart"));
-    // Pages of the whole machine, less what rounding in each of two zones loses.
+    // Pages of the whole machine, minus the rounding in each of two zones.
     let (min, low, high) = zone_marks(&machine);
     assert!(min.abs_diff(1438) <= 2 && low.abs_diff(4096) <= 2 && high.abs_diff(5120) <= 2);
 
@@ -304,7 +304,7 @@ fn the_figures_of_the_patch() {
     machine.write_control("vm.wmark_low_kbytes", "32768").unwrap().discard();
     assert_eq!(marks(&machine), ["5752", "32768", "40960"]);
 
-    // Min is coupled both ways.
+    // min_free_kbytes and wmark_min follow each other.
     machine.write_control("vm.wmark_min_kbytes", "8192").unwrap().discard();
     assert_eq!(read(&machine, "vm.min_free_kbytes"), "8192");
     assert_eq!(marks(&machine), ["8192", "32768", "40960"]);
@@ -331,7 +331,7 @@ fn marks_never_come_out_of_order() {
         assert_eq!((error.errno, error.name.as_str()), (Errno::Einval, name), "{text}");
         assert_eq!(machine.digest(), digest);
     }
-    // At the very edges.
+    // Exactly at the bounds.
     machine.write_control("vm.wmark_min_kbytes", "7190").unwrap().discard();
     machine.write_control("vm.wmark_high_kbytes", "7190").unwrap().discard();
     assert_eq!(marks(&machine), ["7190", "7190", "7190"]);
@@ -347,13 +347,13 @@ fn a_list_is_written_whole_or_not_at_all() {
     for list in [
         // The last one is bad.
         [("vm.swappiness", "10"), ("vm.wmark_high_kbytes", "20480"), ("vm.dirty_ratio", "200")],
-        // As a triple they are out of order.
+        // The three watermarks are out of order.
         [
             ("vm.swappiness", "10"),
             ("vm.wmark_low_kbytes", "20480"),
             ("vm.wmark_high_kbytes", "16384"),
         ],
-        // The write in the middle moves the marks under the others.
+        // The write in the middle moves the watermarks under the others.
         [
             ("vm.wmark_low_kbytes", "16384"),
             ("vm.min_free_kbytes", "65536"),
@@ -363,7 +363,7 @@ fn a_list_is_written_whole_or_not_at_all() {
         assert_eq!(machine.write_controls(&list).unwrap_err().errno, Errno::Einval);
         assert_eq!(machine.digest(), digest);
     }
-    // In order of the file, the marks where the last of them stands.
+    // In the order of the file, with the watermarks written in the place of the last of them.
     let list: Vec<(String, String)> = [
         ("vm.wmark_low_kbytes", "16384"),
         ("vm.min_free_kbytes", "8192"),
@@ -377,7 +377,7 @@ fn a_list_is_written_whole_or_not_at_all() {
     assert_eq!(marks(&machine), ["8192", "16384", "20480"]);
     assert_eq!(read(&machine, "vm.swappiness"), "20");
     machine.write_controls::<&str, &str>(&[]).unwrap().discard();
-    // A later min_free_kbytes has the last word.
+    // A later min_free_kbytes overrides them.
     machine
         .write_controls(&[("vm.wmark_high_kbytes", "30000"), ("vm.min_free_kbytes", "5752")])
         .unwrap()
@@ -400,7 +400,7 @@ fn watermark_files_reach_the_zones() {
     assert_eq!(after.watermark_low, before.watermark_low + extra);
     assert_eq!(after.watermark_high, before.watermark_high + extra);
 
-    // The boost factor leaves a boost alone; new marks clear it.
+    // The boost factor does not change a boost; new watermarks clear it.
     machine.mem.nodes[0].zones[ZONE_DMA32].watermark_boost = 512;
     machine.write_control("vm.watermark_boost_factor", "0").unwrap().discard();
     assert_eq!(zone(&machine).watermark_boost, 512);
@@ -423,7 +423,7 @@ fn dirty_limits_in_bytes_and_per_cent_exclude_each_other() {
     };
     machine.write_control("vm.dirty_bytes", "1048576").unwrap().discard();
     assert_eq!(pair(&machine, ""), ["0", "1048576"]);
-    // The same ratio again changes nothing, not even the other unit.
+    // The same ratio again changes nothing, and does not switch the unit.
     machine.write_control("vm.dirty_ratio", "0").unwrap().discard();
     assert_eq!(pair(&machine, ""), ["0", "1048576"]);
     machine.write_control("vm.dirty_ratio", "30").unwrap().discard();
@@ -513,18 +513,17 @@ fn a_bad_word_is_told_the_good_ones() {
     let mut refused = |name| machine.write_control(name, "sometimes").unwrap_err().to_string();
     assert_eq!(
         refused("transparent_hugepage.enabled"),
-        "EINVAL: `sometimes` is no word for transparent_hugepage.enabled; it takes always, madvise \
-         or never"
+        "EINVAL: `sometimes` is not a valid value for transparent_hugepage.enabled; it takes \
+         always, madvise or never"
     );
     assert_eq!(
         refused("transparent_hugepage.defrag"),
-        "EINVAL: `sometimes` is no word for transparent_hugepage.defrag; it takes always, defer, \
-         defer+madvise, madvise or never"
+        "EINVAL: `sometimes` is not a valid value for transparent_hugepage.defrag; it takes \
+         always, defer, defer+madvise, madvise or never"
     );
 }
 
-/// 512 MiB in two zones: 22 pageblocks are wanted, 45056 kB, but no more than a twentieth of what is
-/// above the high marks.
+/// 512 MiB in two zones: 22 pageblocks are wanted (45056 kB), at most 5 % of memory above high.
 #[test]
 fn huge_pages_come_and_go_with_a_reserve() {
     let enabled = "transparent_hugepage.enabled";
@@ -537,17 +536,16 @@ fn huge_pages_come_and_go_with_a_reserve() {
     assert!(raised < 45_056 && raised > 4 * before);
     assert_eq!(reserve(&machine), raised);
     assert!(zone_marks(&machine).1 > low);
-    // Between the two there is nothing to do; Linux computes again and finds the reserve large
-    // enough.
+    // A second write has no effect; Linux computes again and finds the reserve large enough.
     let marks = zone_marks(&machine);
     machine.set_policy("thp", "always").unwrap().discard();
     assert_eq!((reserve(&machine), zone_marks(&machine)), (raised, marks));
     machine.set_policy("thp", "never").unwrap().discard();
-    // Linux takes the high marks off what the default grows with, and they were high.
+    // Linux subtracts the (then high) high watermarks from the input of the default.
     assert!(reserve(&machine) <= before && reserve(&machine) * 10 > before * 9);
     let defaults = reserve(&machine);
 
-    // The policy does what the control file does.
+    // The policy has the same effect as the control file.
     machine.set_policy("thp", "always").unwrap().discard();
     assert_eq!(read(&machine, enabled), "[always] madvise never");
     assert!(reserve(&machine) > 4 * defaults);
@@ -586,7 +584,7 @@ fn marks_are_checked_against_the_reserve_of_huge_pages() {
     let huge = ("transparent_hugepage.enabled", "always");
     let high = ("vm.wmark_high_kbytes", "8000");
     let low = ("vm.wmark_low_kbytes", "6000");
-    // Alone they are in order, but not above the reserve that comes before them.
+    // Alone they are in order, but not above the reserve set before them.
     assert_eq!(machine.write_controls(&[huge, low, high]).unwrap_err().errno, Errno::Einval);
     assert_eq!(machine.digest(), digest);
     machine.write_controls(&[low, high, huge]).unwrap().discard();
@@ -624,12 +622,12 @@ fn a_policy_computes_the_marks_again() {
     assert!(zone_marks(&machine) > derived);
     machine.set_policy("watermarks", "derived").unwrap().discard();
     assert_eq!(zone_marks(&machine), derived);
-    // Until one of them is written, marks apart are the derived ones.
+    // Until one of them is written, separate watermarks are the derived ones.
     machine.set_policy("watermarks", "apart").unwrap().discard();
     assert_eq!(zone_marks(&machine), derived);
 }
 
-/// Found by the property below: a mark derived from a huge reserve was more than its knob takes.
+/// Found by the property below: a huge reserve gave a watermark above its sysctl's maximum.
 #[test]
 fn what_is_derived_can_be_written_back() {
     let node = NodeSpec::x86_64(4 << 20, 0, 1 << 20);
@@ -647,7 +645,7 @@ proptest::proptest! {
         ..proptest::test_runner::Config::with_cases(64)
     })]
 
-    /// Any writes in any order: no panic, refusals change nothing, marks stay in order.
+    /// Any writes in any order: no panic, refusals change nothing, watermarks stay in order.
     #[test]
     fn any_writes_keep_the_marks_in_order(
         writes in proptest::collection::vec(
@@ -673,7 +671,7 @@ proptest::proptest! {
             machine.dirty_limits();
             if let Ok(text) = machine.read_control(name) {
                 let again = machine.write_control(name, &text).map(Effects::discard).is_ok();
-                // A limit that is off reads 0, which cannot be written, nor can all words at once.
+                // A limit that is off reads 0, which cannot be written; nor can a list of words.
                 let is_taken = again || text == "0\n" || text.contains('[');
                 proptest::prop_assert!(is_taken, "{} {:?}", name, text);
             }
@@ -682,7 +680,7 @@ proptest::proptest! {
     }
 }
 
-/// Values that no text made: of another file, beyond the bounds, for other pages.
+/// Values that do not come from a text: for another file, out of bounds, for other pages.
 #[test]
 fn values_made_by_hand_are_checked_as_texts_are() {
     use crate::config::{PolicyChoice, SlubPolicy, Value};

@@ -1,9 +1,8 @@
-//! A write to a control file of the machine, read and checked.
+//! A write to a control file of the machine, parsed and checked.
 //!
-//! Linux: the parsing and the checks of `proc_dointvec_minmax` and its like, before a handler gets
-//! the value.
+//! Linux: the parsing and checks of `proc_dointvec_minmax` and the like, before the handler.
 //!
-//! Invariant: the text of a write ([`ControlWrite`]'s `Display`) reads as the same write again.
+//! Invariant: the text of a write ([`ControlWrite`]'s `Display`) parses to the same write.
 
 use super::cache::{is_of_cache, CacheControl};
 use super::error::{quoted, ControlError, Errno};
@@ -15,10 +14,10 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use core::fmt;
 
-/// What is to be written where.
+/// A checked write.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ControlWrite {
-    /// To a control file with a name of its own.
+    /// To a control file of the machine.
     Sysctl(Sysctl, Value),
     /// To a file of a cache.
     Cache {
@@ -31,7 +30,7 @@ pub enum ControlWrite {
     },
 }
 
-/// The text to write, as the kernel takes it.
+/// Prints the text to write, as the kernel accepts it.
 impl fmt::Display for ControlWrite {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -52,11 +51,7 @@ impl ControlWrite {
         }
     }
 
-    /// Reads a text as the kernel would, on a machine with pages of this size. Whether a cache is there is
-    /// the machine's to know.
-    ///
-    /// # Errors
-    /// The kernel's errno and a sentence.
+    /// Parses a text as the kernel does, for pages of this size. Ignores whether a cache exists.
     pub fn read(name: &str, text: &str, page_size: PageSize) -> Result<ControlWrite, ControlError> {
         if is_of_cache(name) {
             let (cache, control) = CacheControl::of_name(name)?;
@@ -70,8 +65,8 @@ impl ControlWrite {
         }
     }
 
-    /// Whether the file takes the value on a machine with such pages: a value that was made by hand, or read
-    /// for other pages, may be none of its own. Its text must read as itself.
+    /// Checks the value for a machine with such pages: a value that does not come from a text, or
+    /// was parsed for other pages, may be invalid. Its text must parse to the same value.
     pub(super) fn check(&self, page_size: PageSize) -> Result<(), ControlError> {
         let (name, text) = (self.name(), self.to_string());
         if ControlWrite::read(&name, &text, page_size)? == *self {
@@ -81,12 +76,11 @@ impl ControlWrite {
     }
 }
 
-/// The control file of this name.
 pub(super) fn find_sysctl(name: &str) -> Result<Sysctl, ControlError> {
     if let Some(sysctl) = Sysctl::find(name) {
         return Ok(sysctl);
     }
-    // Forgives the directory, and a dash for an underscore.
+    // Ignores the directory, and accepts a dash for an underscore.
     let last =
         |name: &str| String::from(name.rsplit(['.', '/']).next().unwrap_or(name)).replace('_', "-");
     let close = Sysctl::ALL.iter().find(|sysctl| last(sysctl.name()) == last(name));

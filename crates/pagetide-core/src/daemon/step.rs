@@ -1,6 +1,6 @@
-//! One step of any daemon, and the counts of daemons that sleep in a queue.
+//! One step of any daemon, and the counts of sleepers in throttle queues.
 //!
-//! Linux: `kthread_run`, and the counts that `reclaim_throttle` keeps around `schedule_timeout` (6.1).
+//! Linux: `kthread_run`, and the counts in `reclaim_throttle` around `schedule_timeout` (6.1).
 
 use super::{CountedIn, Daemon, Rest};
 use crate::effect::{Effects, Sleep, Step, Throttle, Token};
@@ -9,8 +9,8 @@ use crate::owners::Owners;
 use crate::units::{Cpu, Nanos, NodeId};
 
 impl<O: Owners> Manager<O> {
-    /// The machine's daemons, in the order of [`Daemon::all`], and how long each of them rests before its
-    /// first step. A world asks once, when it begins.
+    /// The machine's daemons in the order of [`Daemon::all`], each with its rest before the first
+    /// step. A world reads this once, at the start.
     pub fn daemons(&self) -> impl Iterator<Item = (Daemon, Rest)> + '_ {
         Daemon::all(self.nr_nodes()).map(|daemon| {
             let rest = match daemon {
@@ -22,9 +22,8 @@ impl<O: Owners> Manager<O> {
         })
     }
 
-    /// One bounded step of a daemon, which runs on `cpu`. A daemon must not be stepped while it rests or
-    /// sleeps, except when its time is over. That of a node that there is not rests until it is woken, and so
-    /// does every one on a CPU that there is not.
+    /// Runs one bounded step of a daemon on `cpu`. Do not step a daemon that rests or sleeps before
+    /// its timeout. Unknown node or CPU: does nothing and returns [`Rest::UNTIL_WOKEN`].
     pub fn step_daemon(
         &mut self,
         daemon: Daemon,
@@ -43,11 +42,11 @@ impl<O: Owners> Manager<O> {
             Daemon::Kworker => self.kworker_step(cpu, now),
             Daemon::Flusher | Daemon::Khugepaged => O::daemon_step(self, daemon, cpu, now),
         };
-        // What a daemon charges to a group above `memory.high` nobody pays for.
+        // No task pays for charges of a daemon above `memory.high`.
         self.nr_over_high = 0;
         match step {
-            // What most steps end with. A step is written in parts; to copy it is to read it whole, and a processor waits
-            // for what it reads wider than it was written.
+            // The common result is built here. A copy of `step` would read the whole value just
+            // after it was written in parts, which stalls the processor.
             Step::Continue => return (Step::Continue, self.hand_out()),
             Step::Wait(sleep) => self.daemon_sleeps[at] = self.enter_queue(sleep),
             Step::Done(_) => {}
@@ -55,7 +54,6 @@ impl<O: Owners> Manager<O> {
         (step, self.hand_out())
     }
 
-    /// Whether the machine has such a daemon.
     fn has_daemon(&self, daemon: Daemon) -> bool {
         match daemon {
             Daemon::Kswapd(node) | Daemon::Kcompactd(node) => self.has_node(node),
@@ -63,8 +61,8 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// Whoever sleeps in one of the two queues whose sleepers are counted is from now on, until it is
-    /// stepped again (Linux counts in `reclaim_throttle`, before and after `schedule_timeout`).
+    /// Counts a sleeper of one of the two counted queues until it is stepped again (Linux counts in
+    /// `reclaim_throttle`, before and after `schedule_timeout`).
     #[inline]
     pub(crate) fn enter_queue(&mut self, sleep: Sleep) -> CountedIn {
         let Token::Throttled(node, reason) = sleep.token else { return None };
@@ -88,7 +86,7 @@ impl<O: Owners> Manager<O> {
         Some((node, reason))
     }
 
-    /// A sleeper goes on, or is given up.
+    /// Removes a sleeper from the count of its queue, because it runs again or is given up.
     #[inline]
     pub(crate) fn leave_queue(&mut self, counted: CountedIn) {
         let Some((node, reason)) = counted else { return };
@@ -99,13 +97,13 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// Daemons that are counted in a node's queue.
+    /// Number of daemons that sleep in a node's queue.
     pub fn nr_daemons_throttled(&self, node: NodeId, reason: Throttle) -> u32 {
         self.daemon_sleeps.iter().filter(|&&at| at == Some((node, reason))).count() as u32
     }
 
-    /// Who is counted in a node's queue, calls and daemons: of [`Throttle::Writeback`] and
-    /// [`Throttle::Reserves`]; sleepers for other reasons are not counted.
+    /// Number of calls and daemons that sleep in a node's queue of [`Throttle::Writeback`] or
+    /// [`Throttle::Reserves`]. Other reasons are not counted.
     pub fn nr_throttled(&self, node: NodeId, reason: Throttle) -> u32 {
         let Some(state) = self.nodes.get(node.idx()) else { return 0 };
         match reason {

@@ -1,9 +1,9 @@
-//! Many single pages at once.
+//! Allocation of many single pages at once.
 //!
 //! Linux: `__alloc_pages_bulk` (mm/page_alloc.c, 6.1), for callers that want an array of pages and
 //! accept fewer: one watermark test, then one walk down the CPU's list.
 //!
-//! Invariant: the zone stays above its low mark even after all pages asked for are gone.
+//! Invariant: the zone stays above its low watermark even without all requested pages.
 
 use super::{Memory, PGALLOC};
 use crate::buddy::mark_allocated;
@@ -16,9 +16,9 @@ use crate::watermark::zone_watermark_fast;
 use alloc::vec::Vec;
 
 impl Memory {
-    /// Takes up to `nr` single pages from one local zone that keeps its low mark even after all
-    /// of them, and appends them to `out` (Linux `__alloc_pages_bulk`). Where no zone can, takes
-    /// one page if [`Memory::alloc_fast`] gives one. Says how many pages were taken.
+    /// Takes up to `nr` single pages from one local zone that stays above its low watermark without
+    /// them, and appends them to `out` (Linux `__alloc_pages_bulk`). If no zone qualifies, takes
+    /// one page if [`Memory::alloc_fast`] returns one. Returns the number of pages taken.
     pub fn alloc_bulk(
         &mut self,
         cpu: Cpu,
@@ -66,7 +66,7 @@ impl Memory {
         out: &mut Vec<Pfn>,
         nr: usize,
     ) -> usize {
-        // As in Linux, a batch neither avoids mixing kinds nor wakes kswapd when it does.
+        // As in Linux, a batch may mix types and wakes no kswapd for it.
         let flags = AllocFlags::at(Watermark::Low);
         let Memory { pages, nodes, vmstat, events, work, .. } = self;
         let zone = &mut nodes[at.node.idx()].zones[usize::from(at.zone)];

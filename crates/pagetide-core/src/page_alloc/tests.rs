@@ -1,5 +1,4 @@
-//! The allocator as a whole: its shortcuts change no result, and the effects of a request on
-//! pageblocks, watermarks and reserves.
+//! The allocator as a whole: shortcuts, pageblocks, watermarks and reserves.
 
 use super::*;
 use crate::buddy::clear_tails;
@@ -15,7 +14,7 @@ const CPU: Cpu = Cpu(0);
 const NODE: NodeId = NodeId(0);
 const USER: Gfp = Gfp::HIGHUSER_MOVABLE;
 
-/// One CPU and one node with zone Normal of so many pages.
+/// One CPU and one node with a zone Normal of this many pages.
 fn normal(pages: u64) -> Memory {
     let mut spec = NodeSpec::default();
     spec.zones[ZONE_NORMAL] = ZoneSpec::all_free(pages);
@@ -32,7 +31,7 @@ fn digest(memory: &Memory) -> u64 {
     digest.finish()
 }
 
-/// Takes all pages with a request of this kind, whatever the watermarks.
+/// Takes all pages with such a request, ignoring watermarks.
 fn take_all(memory: &mut Memory, gfp: Gfp) -> Vec<Pfn> {
     let flags = AllocFlags::at(Watermark::None);
     core::iter::from_fn(|| memory.get_page_from_freelist(CPU, NODE, 0, gfp, flags)).collect()
@@ -64,7 +63,7 @@ fn the_kernel_takes_the_low_end_of_a_zone() {
     assert_eq!((dma.free_pages(), dma32.free_pages()), (3808, 43_434));
     assert_eq!(memory.pages.peek(255).place, Place::Reserved);
     assert_eq!(memory.pages.peek(4096 + 9592).place, Place::Reserved);
-    // 8372 pages fill 16.4 pageblocks; the kernel claims no more than the blocks it touches.
+    // 8372 pages fill 16.4 pageblocks; the kernel claims only the blocks that it touches.
     let kernel = dma32.block_counts()[MigrateType::Unmovable.idx()];
     assert!((17..=19).contains(&kernel), "{kernel}");
     let pages = (0..memory.pages.len()).map(|at| memory.pages.peek(at));
@@ -73,7 +72,7 @@ fn the_kernel_takes_the_low_end_of_a_zone() {
     assert_eq!(held, 32 + 8372);
 }
 
-/// Two huge pages a refill; orders between 3 and 9 have no list.
+/// A refill is two huge pages; orders between 3 and 9 have no list.
 #[test]
 fn per_cpu_lists_keep_huge_pages() {
     let mut memory = normal(1 << 20);
@@ -104,7 +103,7 @@ fn a_zone_at_its_mark_gives_way_to_the_next() {
             break;
         }
     }
-    // The last refill may go below the mark: the test is made before it.
+    // The last refill may go below the watermark: the check is made before it.
     let batch = u64::from(memory.nodes[0].zones[ZONE_DMA32].pcps[0].batch);
     let free = memory.nodes[0].zones[ZONE_DMA32].free_pages();
     assert!(free <= low + 2 && free + batch > low - 2, "{free} {low}");
@@ -120,7 +119,7 @@ fn a_zone_at_its_mark_gives_way_to_the_next() {
 fn the_first_mix_of_kinds_boosts_the_marks_and_wakes_kswapd_for_that_zone() {
     let mut memory = normal(16 * 1024);
     let user = take_all(&mut memory, USER);
-    // Every second frame: no free block is large enough for the kernel to have one of its own.
+    // Every second frame: no free block is large enough for the kernel to claim a pageblock.
     user.iter().step_by(2).for_each(|&pfn| memory.free_page(CPU, pfn, 0));
     memory.drain_all();
     let high = zone(&mut memory).watermark_high;
@@ -130,7 +129,7 @@ fn the_first_mix_of_kinds_boosts_the_marks_and_wakes_kswapd_for_that_zone() {
     assert_eq!(zone(&mut memory).wmark(Watermark::High), high + 512);
     let wakeup = Wakeup { node: NODE, order: 0, highest_zoneidx: ZONE_NORMAL };
     assert_eq!(memory.wakeups, [wakeup]);
-    // Half of the pageblock was free: it is the kernel's now, and so are its free pages.
+    // Half of the pageblock was free: the kernel now has it and its free pages.
     assert_eq!(zone(&mut memory).block_counts()[MigrateType::Unmovable.idx()], 1);
     memory.audit().unwrap();
     memory.setup_watermarks(&WatermarkInputs::default());
@@ -166,7 +165,7 @@ fn a_block_that_will_likely_merge_goes_to_the_tail() {
     assert_eq!(free(20, 0), [Pfn(20), Pfn(16)]);
     // Frame 0's buddy is in use, but frames 2 and 3 are free and would join the two.
     assert_eq!(free(0, 0), [Pfn(20), Pfn(16), Pfn(0)]);
-    // There is nothing larger to join for a block of order 9.
+    // A block of order 9 cannot merge into a larger one.
     free(3072, 10);
     assert_eq!(free(512, 9), [Pfn(512)]);
     assert_eq!(free(2048, 9), [Pfn(2048), Pfn(512)]);
@@ -177,7 +176,7 @@ fn pages_on_per_cpu_lists_follow_their_pageblock() {
     let mut memory = normal(64 * 1024);
     let user = memory.alloc_fast(CPU, NODE, 0, USER).unwrap();
     memory.free_page(CPU, user, 0);
-    // The rest of the batch is at hand as movable when its pageblock is reserved.
+    // The rest of the batch is on the movable list when its pageblock is reserved.
     let Memory { pages, nodes, .. } = &mut memory;
     nodes[0].zones[ZONE_NORMAL].reserve_highatomic(pages, user);
     memory.drain_all();
@@ -193,7 +192,7 @@ fn boosts_end_at_the_cap_and_can_be_switched_off() {
         memory.setup_watermarks(&WatermarkInputs { watermark_boost_factor: factor, ..inputs });
         assert_eq!(zone(&mut memory).watermark_high, 384);
         let user = take_all(&mut memory, USER);
-        // One free page in each pageblock: too little to claim any, so each request mixes anew.
+        // One free page in each pageblock is too little to claim any, so each request mixes types.
         let free: Vec<Pfn> = user.iter().copied().filter(|pfn| pfn.0 % 512 == 9).collect();
         memory.free_batch(CPU, &free);
         memory.drain_all();
@@ -216,7 +215,7 @@ fn an_atomic_request_of_larger_order_reserves_its_pageblock() {
     let pfn = get(&mut memory, 2);
     assert_eq!(zone(&mut memory).nr_reserved_highatomic, 512);
     assert_eq!(zone(&mut memory).block_type(pfn), MigrateType::HighAtomic);
-    // The reserve serves the next one, and its pages come back to it.
+    // The reserve serves the next request, and its pages return to the reserve.
     let next = get(&mut memory, 4);
     assert_eq!(next.0 >> 9, pfn.0 >> 9);
     memory.free_page(CPU, next, 4);
@@ -228,7 +227,7 @@ fn an_atomic_request_of_larger_order_reserves_its_pageblock() {
     assert!(memory.unreserve_highatomic(NODE, ZONE_NORMAL, movable, Force::Yes));
     assert_eq!(zone(&mut memory).nr_reserved_highatomic, 0);
     memory.audit().unwrap();
-    // Nothing keeps the pageblock apart any more, so it has merged with its neighbour.
+    // The pageblock may now merge, and has merged with its neighbour.
     assert_eq!(zone(&mut memory).buddyinfo()[10], 8);
 }
 
@@ -273,7 +272,7 @@ fn compaction_can_take_a_free_block_out_but_not_the_reserve() {
 
 #[test]
 fn near_memory_is_preferred_to_tidy_pageblocks() {
-    // Two nodes; node 0 is full of user pages but for every second one.
+    // Two nodes; node 0 is full of user pages except every second one.
     let mut spec = NodeSpec::default();
     spec.zones[ZONE_DMA32] = ZoneSpec::all_free(4096);
     let mut near = spec;
@@ -332,7 +331,7 @@ fn a_double_free_is_caught() {
     memory.free_page(CPU, pfn, 0);
 }
 
-/// Takes and gives pages in an order that `choices` decide; `hot` uses the shortcuts.
+/// Allocates and frees pages in an order given by `choices`; `hot` uses the shortcuts.
 fn churn(choices: &[(u8, u16)], hot: bool) -> (u64, Memory) {
     let mut spec = NodeSpec::default();
     spec.zones[ZONE_DMA] = ZoneSpec::all_free(4096);
@@ -370,7 +369,7 @@ proptest! {
         ..ProptestConfig::default()
     })]
 
-    /// The hot paths do what the general ones do, to the last counter.
+    /// The hot paths have the same results as the general ones, including all counters.
     #[test]
     fn hot_paths_change_nothing(
         choices in prop::collection::vec((0..8u8, prop_oneof![1..9u16, 1..900u16]), 1..30),
@@ -381,8 +380,7 @@ proptest! {
         memory.audit().unwrap();
     }
 
-    /// Fetching a batch as runs gives the pages that single requests would get, in their order,
-    /// and leaves the same lists behind.
+    /// Fetching a batch as runs has the same result as single requests, lists included.
     #[test]
     fn runs_are_single_requests(
         choices in prop::collection::vec((0..8u8, 1..900u16), 1..20),
@@ -428,7 +426,7 @@ proptest! {
         let mut all = take_all(&mut a, USER);
         all.sort();
         let mut b = a.clone();
-        // Runs of neighbours with gaps between them, some of them turned round.
+        // Runs of neighbours with gaps between them, some of them reversed.
         let mut at = start;
         let mut freed: Vec<Pfn> = vec![];
         for (nth, skip) in skips.iter().enumerate() {
@@ -464,7 +462,7 @@ proptest! {
     }
 }
 
-/// A zone whose single pages come from open pageblocks.
+/// A zone with single pages from open pageblocks.
 fn with_pageblocks(pages: u64) -> Memory {
     let mut memory = normal(pages);
     memory.setup_watermarks(&WatermarkInputs {
@@ -474,7 +472,7 @@ fn with_pageblocks(pages: u64) -> Memory {
     memory
 }
 
-/// Blocks of the order of a pageblock that are free.
+/// Number of free blocks of pageblock order.
 fn free_pageblocks(memory: &mut Memory) -> u64 {
     let [.., nine, ten] = zone(memory).buddyinfo();
     nine + 2 * ten
@@ -483,7 +481,7 @@ fn free_pageblocks(memory: &mut Memory) -> u64 {
 #[test]
 fn what_is_in_use_stays_in_few_pageblocks() {
     let free = [normal(64 * 1024), with_pageblocks(64 * 1024)].map(|mut memory| {
-        // One of twenty pages stays; then any of those goes, and another comes.
+        // One of twenty pages stays; then random pages of those are freed and others allocated.
         let (mut pages, freed): (Vec<_>, Vec<_>) =
             take_all(&mut memory, USER).into_iter().partition(|pfn| pfn.0 % 20 == 0);
         freed.iter().for_each(|&pfn| memory.free_page(CPU, pfn, 0));
@@ -509,7 +507,7 @@ fn a_larger_request_closes_open_pageblocks() {
     free.for_each(|&pfn| memory.free_page(CPU, pfn, 0));
     assert_eq!(zone(&mut memory).free_pages(), 8 * 16);
     let buddyinfo = zone(&mut memory).buddyinfo();
-    assert_eq!((buddyinfo[0], buddyinfo[1..].iter().sum::<u64>()), (8 * 16, 0), "they are bits");
+    assert_eq!((buddyinfo[0], buddyinfo[1..].iter().sum::<u64>()), (8 * 16, 0), "all are bits");
     memory.audit().unwrap();
     let flags = AllocFlags::at(Watermark::None);
     assert_eq!(memory.get_page_from_freelist(CPU, NODE, 9, USER, flags), None);
@@ -518,7 +516,7 @@ fn a_larger_request_closes_open_pageblocks() {
     assert_eq!(pfn.0 % 512, 0);
     memory.audit().unwrap();
     let three = zone(&mut memory).buddyinfo()[3] + zone(&mut memory).pcp_pages() / 8;
-    assert_eq!(three, 15, "all that was free in them is on the lists");
+    assert_eq!(three, 15, "all their free frames are on the lists");
 }
 
 #[test]

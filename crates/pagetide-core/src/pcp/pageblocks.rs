@@ -1,19 +1,21 @@
-//! Single frames of open pageblocks, a bit for each: policy `per_cpu_lists = "pageblocks"`.
+//! Single frames from open pageblocks, one bit each: policy `per_cpu_lists = "pageblocks"`.
 //!
-//! Linux has no such thing; LLFree (USENIX ATC 2023) keeps a bit for each frame of a block. A pageblock that is free
-//! as a whole is *opened*: it leaves the buddy lists, and each CPU takes up to 64 of its frames at a time, a *word*. A
-//! frame that comes back sets its bit; no other frame is looked at. A block that is free again goes back to the buddy
-//! lists as a whole. A request for more than one frame that finds nothing on a zone's lists *closes* the blocks of its
-//! type, or all: what is free in them goes to the buddy lists, in the largest pieces. So does a compaction, which works
-//! on those lists, and a kswapd that wants such blocks. Blocks and words with the lowest addresses come first, so that
-//! what is in use stays together.
+//! Linux has no such thing; LLFree (USENIX ATC 2023) keeps a bit for each frame of a block. A
+//! wholly free pageblock is *opened*: it leaves the buddy lists, and each CPU takes up to 64 of its
+//! frames at a time, a *word*. A freed frame sets its bit; no other frame is read. A block that is
+//! wholly free again returns to the buddy lists. A request for more than one frame that finds
+//! nothing on a zone's lists *closes* the blocks of its type, or all: their free frames go to the
+//! buddy lists, in the largest blocks possible. Compaction, which works on those lists, and a
+//! kswapd that needs such blocks do the same. Blocks and words with the lowest addresses are used
+//! first, so that frames in use stay together.
 //!
-//! What it costs is assumed: a word, a block that goes back and each piece of a closed one as one operation on the buddy
-//! lists, a bit nothing.
+//! The cost is an assumption: a word, a returned block and each part of a closed block count as one
+//! operation on the buddy lists, a bit as none.
 //!
-//! Invariant: a free frame of an open block is a bit of the block or of one CPU's word, and its descriptor is that of
-//! a frame behind the head of a block. Bits of blocks are free pages of the zone; those of words, like the pages on
-//! per-CPU lists, are not. A block is open only if it is the zone's as a whole.
+//! Invariant: a free frame of an open block is a bit of the block or of one CPU's word, and its
+//! descriptor is that of a frame behind the head of a block. Bits of blocks are free pages of the
+//! zone; bits of words, like the pages on per-CPU lists, are not. A block is open only if it is
+//! wholly in the zone.
 
 use super::{Pcp, PcpRequest};
 use crate::buddy::{clear_page, Placement};
@@ -27,12 +29,11 @@ use crate::zone::Zone;
 use alloc::vec;
 use alloc::vec::Vec;
 
-/// Words of a pageblock.
 const WORDS: usize = PAGEBLOCK_NR_PAGES as usize / 64;
-/// Types that blocks are opened for.
+/// Migrate types for which blocks are opened.
 const TYPES: usize = MigrateType::PCP_COUNT;
 
-/// Free frames that a CPU has taken out of an open block, by type of the request.
+/// Free frames that a CPU has taken from an open block, by type of the request.
 #[derive(Clone, Debug, State)]
 pub(crate) struct Word {
     free: u64,
@@ -44,7 +45,7 @@ impl Word {
     /// No word: no frame is near its base.
     pub(super) const NONE: Word = Word { free: 0, base: Pfn(u32::MAX - 64) };
 
-    /// The lowest frame, if there is one.
+    /// Takes the lowest frame, if any.
     #[inline(always)]
     pub(crate) fn take(&mut self) -> Option<Pfn> {
         if self.free == 0 {
@@ -66,7 +67,6 @@ impl Word {
         at < 64
     }
 
-    /// Free frames.
     pub(super) const fn nr_free(&self) -> u32 {
         self.free.count_ones()
     }
@@ -80,33 +80,32 @@ impl Word {
 /// The open pageblocks of a zone; all tables are empty under another policy.
 #[derive(Clone, Debug, Default, State)]
 pub(crate) struct OpenBlocks {
-    /// Type that each pageblock is open for, and one more; 0 if it is not open.
+    /// Type for which each pageblock is open, plus one; 0: not open.
     #[state(sparse)]
     kinds: Vec<u8>,
-    /// Bits of each.
+    /// Free frames of each block.
     #[state(sparse)]
     nr_free: Vec<u16>,
-    /// Free frames of each: its words.
+    /// Bits of the free frames of each block: its words.
     #[state(sparse)]
     free: Vec<u64>,
-    /// Open blocks with bits, a bit for each block, by type.
+    /// Open blocks with free frames, one bit per block, by type.
     partial: [Vec<u64>; TYPES],
     /// No word of `partial` before this one has a bit.
     #[state(skip)] // where to look first
     lowest: [usize; TYPES],
-    /// Pieces of closed blocks that went to the buddy lists, not yet told as work.
+    /// Parts of closed blocks that went to the buddy lists and are not yet counted as work.
     #[state(skip)] // work
     merges: u32,
 }
 
 impl OpenBlocks {
-    /// Whether the policy is in force.
     #[inline(always)]
     pub(crate) fn is_on(&self) -> bool {
         !self.kinds.is_empty()
     }
 
-    /// Puts the policy in force for a zone of so many pageblocks.
+    /// Puts the policy in force for a zone of this many pageblocks.
     pub(super) fn turn_on(&mut self, nr_blocks: usize) {
         if !self.is_on() {
             self.kinds = vec![0; nr_blocks];
@@ -116,7 +115,7 @@ impl OpenBlocks {
         }
     }
 
-    /// Operations on the buddy lists since this was last asked.
+    /// Returns and clears the operations on the buddy lists.
     #[inline(always)]
     pub(crate) fn take_merges(&mut self) -> u32 {
         core::mem::take(&mut self.merges)
@@ -130,7 +129,7 @@ impl OpenBlocks {
         &self.free[block * WORDS..(block + 1) * WORDS]
     }
 
-    /// The first block of a type that has a bit.
+    /// The first block of a type with a free frame.
     fn first(&mut self, list: usize) -> Option<usize> {
         let words = &self.partial[list];
         let from = self.lowest[list];
@@ -140,8 +139,8 @@ impl OpenBlocks {
         found.map(|_| at * 64 + words[at].trailing_zeros() as usize)
     }
 
-    /// Takes bits out of the first word of a block that has one, at most so many: where the frames of that word begin
-    /// in the block, and the bits.
+    /// Takes at most `most` bits from the first nonempty word of a block. Returns the word's first
+    /// frame in the block, and the bits.
     fn take_word(&mut self, block: usize, most: u32) -> (u32, u64) {
         let words = &mut self.free[block * WORDS..(block + 1) * WORDS];
         let at = words.iter().position(|&word| word != 0).expect("the block has a bit");
@@ -154,7 +153,7 @@ impl OpenBlocks {
         (at as u32 * 64, bits)
     }
 
-    /// A block has lost so many bits.
+    /// Subtracts taken bits from a block's count.
     fn lose(&mut self, block: usize, nr: u32) {
         self.nr_free[block] -= nr as u16;
         if self.nr_free[block] == 0 {
@@ -163,7 +162,7 @@ impl OpenBlocks {
         }
     }
 
-    /// Bits come to an open block. Says if all its frames are free.
+    /// Adds freed bits to an open block. Returns whether all its frames are free.
     #[inline(always)]
     fn gain(&mut self, block: usize, word: usize, bits: u64) -> bool {
         let place = &mut self.free[block * WORDS + word];
@@ -182,7 +181,7 @@ impl OpenBlocks {
         is_free
     }
 
-    /// A block is open no more. Gives its type and its words.
+    /// Removes a block from the open blocks. Returns its type and its words.
     fn close(&mut self, block: usize) -> (MigrateType, [u64; WORDS]) {
         let words = self.words(block).try_into().expect("they are as many");
         let nr = self.nr_free[block];
@@ -194,23 +193,23 @@ impl OpenBlocks {
         (MigrateType::from_raw(u32::from(kind) - 1), words)
     }
 
-    /// Open blocks with the free frames of each, and their sum as it is counted; for the audit.
+    /// Open blocks with their words and the counted sum; for the audit.
     pub(crate) fn all(&self) -> impl Iterator<Item = (usize, &[u64], u16)> + '_ {
         let open = (0..self.kinds.len()).filter(|&block| self.is_open(block));
         open.map(|block| (block, self.words(block), self.nr_free[block]))
     }
 
-    /// Blocks that are marked as having bits, of all types; for the audit.
+    /// Number of blocks marked as having free frames, of all types; for the audit.
     pub(crate) fn nr_partial(&self) -> usize {
         self.partial.iter().flatten().map(|word| word.count_ones() as usize).sum()
     }
 
-    /// Bits in all words, those of closed blocks included; for the audit.
+    /// Bits in all words, closed blocks included; for the audit.
     pub(crate) fn nr_bits(&self) -> u64 {
         self.free.iter().map(|word| u64::from(word.count_ones())).sum()
     }
 
-    /// Whether a block is one of those that have bits; for the audit.
+    /// Whether a block is marked as having free frames; for the audit.
     pub(crate) fn is_partial(&self, block: usize) -> bool {
         let word = |list: usize| self.partial[list][block / 64] >> (block % 64) & 1 == 1;
         (0..TYPES).any(|list| usize::from(self.kinds[block]) == list + 1 && word(list))
@@ -223,8 +222,8 @@ impl Zone {
         Pfn(((self.start_pfn.0 >> PAGEBLOCK_ORDER) + block as u32) << PAGEBLOCK_ORDER)
     }
 
-    /// Takes a frame for a CPU: of its word, of its list, of another word of an open block, of a block to be opened,
-    /// of other types. As [`Zone::pcp_take`], also gives the number of buddy operations; a word counts as one.
+    /// Takes a frame for a CPU: from its word, its list, another word of an open block, a newly
+    /// opened block, or other types. Returns it with the number of buddy operations; a word is one.
     pub(super) fn take_single(
         &mut self,
         pages: &mut PageArray,
@@ -247,7 +246,8 @@ impl Zone {
             }
             buddy_ops += 1;
             if let Some(block) = self.open.first(list) {
-                // Of a small zone as little as its lists would hold: a batch is one less than a power of two.
+                // In a small zone take no more frames than its lists would hold: a batch is 2^n -
+                // 1.
                 let batch = self.pcps[cpu.idx()].batch;
                 let most = if batch > 1 { batch + 1 } else { 1 };
                 let (first, free) = self.open.take_word(block, most);
@@ -256,7 +256,7 @@ impl Zone {
                 self.remove_free(free.count_ones().into());
                 continue;
             }
-            // What is no whole block is used up before a block is opened.
+            // Use up blocks smaller than a pageblock before opening a block.
             if self.smallest_block(0, mt).is_some_and(|order| order < PAGEBLOCK_ORDER) {
                 let pcp = &mut self.pcps[cpu.idx()];
                 let want = pcp.refill_blocks(0);
@@ -284,7 +284,7 @@ impl Zone {
         }
     }
 
-    /// Opens a pageblock of the lists of a type, if one is free as a whole.
+    /// Opens a pageblock from the lists of a type, if one is wholly free.
     fn open_block(&mut self, pages: &mut PageArray, mt: MigrateType) -> bool {
         let Some(pfn) = self.take_smallest(pages, PAGEBLOCK_ORDER, mt) else { return false };
         let head = &mut pages[pfn.idx()];
@@ -298,7 +298,7 @@ impl Zone {
         true
     }
 
-    /// A frame of an open block of another type, when there is nothing else.
+    /// Takes a frame from an open block of another type, as a last resort.
     fn take_foreign(
         &mut self,
         notes: &mut Notes<'_>,
@@ -320,10 +320,11 @@ impl Zone {
         Some(pfn)
     }
 
-    /// Takes a frame that is being freed back into the CPU's word or its open block. False, and nothing done, if its
-    /// block is not open. That it is in use is known by its bit: to read its
-    /// descriptor, which is only written here, would be to wait for it. A frame in another CPU's word, or one that this
-    /// CPU has in a word and another has put back into the block, is not told from one in use.
+    /// Returns a freed frame to the CPU's word or to its open block. Returns false and changes
+    /// nothing if its block is not open. The bit tells whether the frame is in use: reading the
+    /// descriptor, which is only written here, would wait for memory. A frame in another CPU's
+    /// word, or one that this CPU has in a word and another CPU has returned to the block, cannot
+    /// be distinguished from a frame in use.
     #[inline(always)]
     pub(crate) fn give_single(&mut self, pages: &mut PageArray, cpu: Cpu, pfn: Pfn) -> bool {
         let block = self.block_index(pfn);
@@ -345,8 +346,8 @@ impl Zone {
         true
     }
 
-    /// Puts what a CPU's words have back into their blocks, or on the buddy lists if a block has been closed. Says how
-    /// many words that were.
+    /// Returns a CPU's words to their blocks or, if closed, to the buddy lists. Returns their
+    /// number.
     pub(super) fn return_words(&mut self, pages: &mut PageArray, cpu: Cpu) -> u32 {
         let mut nr = 0;
         self.stat.this_cpu = cpu;
@@ -369,7 +370,7 @@ impl Zone {
         nr
     }
 
-    /// Closes all blocks of a type, or of all, that have a free frame. Says if there was one.
+    /// Closes all blocks of one or all types that have a free frame. Returns whether there was one.
     #[cold]
     pub(crate) fn close_blocks(&mut self, pages: &mut PageArray, mt: Option<MigrateType>) -> bool {
         let all = 0..TYPES;
@@ -384,7 +385,7 @@ impl Zone {
         any
     }
 
-    /// Closes all blocks, also those without a free frame, for who works on the buddy lists.
+    /// Closes all blocks, also those without a free frame, for users of the buddy lists.
     pub(crate) fn close_all_blocks(&mut self, pages: &mut PageArray) {
         for block in 0..self.open.kinds.len() {
             if self.open.is_open(block) {
@@ -393,7 +394,7 @@ impl Zone {
         }
     }
 
-    /// The free frames of a block, which are counted as free already, go to the buddy lists.
+    /// Moves the free frames of a block, already counted as free, to the buddy lists.
     #[cold]
     fn close_block(&mut self, pages: &mut PageArray, block: usize) {
         let (mt, words) = self.open.close(block);
@@ -402,7 +403,7 @@ impl Zone {
         self.merge_frames(pages, first, &words, mt);
     }
 
-    /// Puts frames on the buddy lists in the largest blocks that they form. They count as free already.
+    /// Adds frames, already counted as free, to the buddy lists in the largest blocks they form.
     fn merge_frames(&mut self, pages: &mut PageArray, first: Pfn, words: &[u64], mt: MigrateType) {
         let nr = words.len() as u32 * 64;
         let mut at = 0;
@@ -419,7 +420,7 @@ impl Zone {
     }
 }
 
-/// Whether all of `nr` bits from `at` on are set; `nr` is a power of two, and `at` a multiple of it.
+/// Whether all `nr` bits from `at` are set; `nr` is a power of two, and `at` a multiple of it.
 fn has_all(words: &[u64], at: u32, nr: u32) -> bool {
     let word = at as usize / 64;
     match nr {

@@ -1,7 +1,7 @@
 //! extfrag_index and unusable_index of /sys/kernel/debug/extfrag (Linux: mm/vmstat.c, 6.1).
 //!
-//! A line for each zone that has memory, a number for each order. The kernel prints an index between -1
-//! and 0 as ` 0.-500`, and so does Pagetide.
+//! One line per zone with memory, one number per order. The kernel prints an index between -1 and 0
+//! as ` 0.-500`, and so does Pagetide.
 
 use super::put;
 use super::zones::put_zone_head;
@@ -19,7 +19,7 @@ impl<O: Owners> Manager<O> {
         self.index_text(2, fragmentation_index)
     }
 
-    /// unusable_index: the share of free memory that is of no use to a request of each order.
+    /// unusable_index: the fraction of free memory that a request of each order cannot use.
     pub fn debugfs_unusable_index(&self) -> String {
         self.index_text(1, unusable_index)
     }

@@ -1,7 +1,7 @@
 //! /proc/meminfo (Linux: fs/proc/meminfo.c, `si_mem_available`, `vm_commit_limit`, 6.1).
 //!
-//! The kernel's lines in its order and width, as a 6.1 for x86-64 has them, without those that describe
-//! hardware (`DirectMap*`, `HardwareCorrupted`). Values that are not modelled are 0.
+//! The kernel's lines in its order and width, as a 6.1 for x86-64 has them, without those that
+//! describe hardware (`DirectMap*`, `HardwareCorrupted`). Values that are not modelled are 0.
 
 use super::put;
 use crate::gfp::Watermark;
@@ -13,7 +13,7 @@ use crate::zone::Zone;
 use alloc::string::String;
 use core::fmt::Write;
 
-/// Size of the x86-64 vmalloc area in kB, which the kernel prints whatever is used of it.
+/// Size of the x86-64 vmalloc area in kB, which the kernel always prints.
 const VMALLOC_TOTAL_KB: u64 = 34_359_738_367;
 
 /// Appends a line: the label padded to 16 characters, the number to 8.
@@ -35,7 +35,7 @@ impl<O: Owners> Manager<O> {
         out
     }
 
-    /// The lines about pages that reclaim deals with.
+    /// The lines about pages that reclaim handles.
     fn put_meminfo_user(&self, out: &mut String) {
         let stat = |stat| self.global_node_stat(stat);
         let swapcached = stat(NodeStat::NrSwapcached);
@@ -72,7 +72,7 @@ impl<O: Owners> Manager<O> {
         pages("Shmem:", 0);
     }
 
-    /// The lines about the kernel's own memory and about commitments.
+    /// The lines about kernel memory and about commitments.
     fn put_meminfo_kernel(&self, out: &mut String) {
         let page_size = self.mem.page_size;
         let mut pages = |label: &str, pages| put_kb(out, label, page_size.kbytes_of(pages));
@@ -102,9 +102,9 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// Pages that a new program could get without swapping (Linux `si_mem_available`): free
-    /// memory above the reserves, and of page cache and of slabs that can be shrunk all but half or the
-    /// low mark.
+    /// Pages that a new program could get without swapping (Linux `si_mem_available`): free memory
+    /// above the reserves, plus page cache and reclaimable slabs, each minus the smaller of its
+    /// half and the low watermark.
     fn mem_available(&self) -> u64 {
         let zones = || self.mem.nodes.iter().flat_map(|node| &node.zones);
         let low: u64 = zones().map(|zone: &Zone| zone.wmark(Watermark::Low)).sum();

@@ -1,5 +1,5 @@
-//! Layout: strict readers written after real kernels' output, run on ours and, where this host
-//! has the file, on the host's own.
+//! Formats: strict parsers written from real kernels' output, applied to Pagetide's output and, if
+//! this host has the file, to the host's own.
 
 use super::*;
 use crate::config::Config;
@@ -15,7 +15,7 @@ use alloc::collections::BTreeMap;
 use alloc::string::ToString;
 use alloc::{format, vec};
 
-/// The host's own file, if the host is a Linux 6 that shows it.
+/// The host's own file, if the host runs Linux 6 and has it.
 fn host(name: &str) -> Option<String> {
     let version = std::fs::read_to_string("/proc/version").ok()?;
     let text = std::fs::read_to_string(format!("/proc/{name}")).ok()?;
@@ -44,8 +44,7 @@ fn drive(machine: &mut Machine, mut call: Call) {
     }
 }
 
-/// A small machine under pressure: anonymous memory partly in swap, clean and dirty page cache,
-/// two groups.
+/// A small machine under pressure: swapped anonymous memory, clean and dirty cache, two groups.
 fn used_machine() -> Machine {
     let mut machine =
         Machine::new(&[NodeSpec::x86_64(32 << 20, 0, 0)], 2, Config::default()).unwrap();
@@ -85,7 +84,7 @@ fn read_pairs(text: &str) -> Vec<(&str, u64)> {
         .collect()
 }
 
-/// Asserts that `names` stand in the order of `reference`, those it has.
+/// Asserts that the `names` that are in `reference` have the same order there.
 fn assert_same_order<'a>(names: impl Iterator<Item = &'a str>, reference: &[&str]) {
     let places: Vec<(usize, &str)> = names
         .filter_map(|name| Some((reference.iter().position(|&known| known == name)?, name)))
@@ -112,13 +111,13 @@ fn vmstat_has_the_kernels_names_in_the_kernels_order() {
     for event in Event::ALL {
         assert!(unique.contains_key(event.name()), "{} is missing", event.name());
     }
-    // Values: what the machine says, in pages.
+    // Values from the machine, in pages.
     assert_eq!(unique["nr_free_pages"], machine.nr_free_pages());
     assert_eq!(unique["nr_dirty"], unique["nr_zone_write_pending"]);
     assert_eq!(unique["nr_zone_inactive_anon"], unique["nr_inactive_anon"]);
     assert!(unique["allocstall"] > 0 || unique["mm_vmscan_kswapd_wake"] > 0);
     assert!(unique["pswpout"] > 0 && unique["nr_dirty_threshold"] > 0);
-    // The host's kernel may be newer; what both have stands in the same order.
+    // The host's kernel may be newer; the common names have the same order.
     if let Some(host) = host("vmstat") {
         let host: Vec<&str> = read_pairs(&host).into_iter().map(|(name, _)| name).collect();
         assert_same_order(names[..end].iter().copied(), &host);
@@ -146,7 +145,7 @@ struct ZoneInfo {
     pages: BTreeMap<String, u64>,
     protection: Vec<u64>,
     stats: Vec<(String, u64)>,
-    /// count, high, batch of each CPU.
+    /// count, high and batch of each CPU.
     pagesets: Vec<[u64; 3]>,
     start_pfn: Option<u64>,
 }
@@ -161,7 +160,7 @@ fn field(line: &str, indent: usize) -> Option<(&str, u64)> {
     Some((label.trim_end(), value.parse().ok()?))
 }
 
-/// Reads zoneinfo the way the kernel lays it out and panics on anything else.
+/// Parses zoneinfo in the kernel's format, and panics on anything else.
 fn read_zoneinfo(text: &str) -> Vec<ZoneInfo> {
     let mut zones: Vec<ZoneInfo> = vec![];
     let mut in_node_stats = false;
@@ -246,7 +245,7 @@ fn zoneinfo_reads_as_the_kernels() {
     assert!(node_stats.contains_key("workingset_refault_anon"));
     assert!(!node_stats.contains_key("pgfault") && !node_stats.contains_key("nr_free_pages"));
     assert!(zones[1..].iter().all(|zone| zone.node_stats.is_empty()));
-    // Zones add up to the node.
+    // The zones' values add up to the node's.
     for name in ["inactive_anon", "active_anon", "inactive_file", "active_file"] {
         let zone_name = format!("nr_zone_{name}");
         let stats = zones.iter().flat_map(|zone| &zone.stats);
@@ -324,7 +323,7 @@ fn buddyinfo_counts_every_free_page() {
     let told: Vec<_> =
         told.map(|(node, name, blocks)| (node.0.into(), name.into(), blocks.to_vec())).collect();
     assert_eq!(told, zones);
-    // The first line to the letter.
+    // The first line, exactly.
     let first = text.lines().next().unwrap();
     assert!(first.starts_with("Node 0, zone      DMA "), "{first:?}");
     assert_eq!(first.len(), "Node 0, zone      DMA ".len() + 11 * 7);
@@ -365,8 +364,8 @@ fn pagetypeinfo_agrees_with_buddyinfo() {
     assert!(lines.next().unwrap().starts_with("Node 0, zone      DMA "));
 }
 
-/// A machine whose zone DMA32 was left by boot with 100 pages, 60 pairs and 10 blocks of four, and
-/// its zone DMA with one block of order 9 and one of order 10.
+/// A machine with these free blocks after boot: 100 pages, 60 pairs and 10 blocks of four in zone
+/// DMA32, one block of order 9 and one of order 10 in zone DMA.
 fn fragmented_machine() -> Machine {
     use crate::boot::free_lists::FreeLists;
     use crate::node::ZoneSpec;
@@ -381,7 +380,7 @@ fn fragmented_machine() -> Machine {
     Machine::new(&[spec], 1, Config::default()).unwrap()
 }
 
-/// By hand in compaction/fragmentation.rs.
+/// compaction/fragmentation.rs computes these values by hand.
 #[test]
 fn the_indices_of_debugfs_to_the_letter() {
     let machine = fragmented_machine();
@@ -420,7 +419,7 @@ fn long_free_lists_are_cut_as_the_kernel_cuts_them() {
     assert!(text.contains("type      Movable >100000 "), "{text}");
 }
 
-/// Lines of meminfo as (name, value, whether in kB).
+/// Lines of meminfo: name, value, whether in kB.
 fn read_meminfo(text: &str) -> Vec<(&str, u64, bool)> {
     text.lines()
         .map(|line| {
@@ -463,8 +462,8 @@ fn meminfo_reads_as_the_kernels() {
     }
 }
 
-/// Names of the host's meminfo. Its lines are checked like ours, but for `HardwareCorrupted`,
-/// whose name is too long for the columns.
+/// Names of the host's meminfo. Its lines are checked like ours, except `HardwareCorrupted`: its
+/// name is too long for the columns.
 fn host_lines_of_meminfo(text: &str) -> Vec<&str> {
     let lines = text.lines().filter(|line| !line.starts_with("HardwareCorrupted"));
     lines.map(|line| read_meminfo(line)[0].0).collect()
@@ -498,7 +497,7 @@ fn pressure_totals_are_brought_up_to_now() {
     machine.psi_task_change(ROOT, Cpu(0), change, 1_000_000);
     let line = |kind, total| format!("{kind} avg10=0.00 avg60=0.00 avg300=0.00 total={total}\n");
     assert_eq!(machine.proc_pressure_memory(9_000_999), line("some", 8000) + &line("full", 8000));
-    // Looking changes nothing, and time does not run backwards.
+    // Reading changes nothing, and time does not go backwards.
     assert_eq!(machine.proc_pressure_memory(0), line("some", 0) + &line("full", 0));
     if let Some(host) = host("pressure/memory") {
         for (line, kind) in host.lines().zip(["some", "full"]) {
@@ -520,7 +519,7 @@ fn memory_stat_sums_a_group_and_those_below_it() {
     };
     let (root, group, child) = (stat(0), stat(1), stat(2));
     assert_eq!(root["anon"], machine.global_node_stat(NodeStat::NrAnonPages) * PAGE_SIZE);
-    // All anonymous memory is the groups'; the page cache that was read is the root's.
+    // The groups have all anonymous memory; the root has the page cache that was read.
     assert_eq!(root["anon"], group["anon"]);
     assert_eq!(root["pagetables"], group["pagetables"]);
     assert!(root["file"] > group["file"] && group["anon"] > child["anon"]);

@@ -1,9 +1,8 @@
 //! /proc/zoneinfo, /proc/buddyinfo and /proc/pagetypeinfo (Linux: mm/vmstat.c, 6.1).
 //!
 //! zoneinfo has all zones, empty zones without counters; the other two files have the zones with
-//! memory. `vm stats threshold` is 0: our counters are exact at all times. Counters that are kept for
-//! the whole machine only (`workingset_refault_*`, `nr_dirtied`, ...) stand in the per-node block when
-//! there is one node.
+//! memory. `vm stats threshold` is 0: all counters are exact here. Counters of the whole machine
+//! (`workingset_refault_*`, `nr_dirtied`, ...) are in the per-node block if there is one node.
 
 use super::{is_node_counter, put, Row};
 use crate::gfp::{MigrateType, Watermark};
@@ -20,10 +19,10 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::fmt::Write;
 
-/// Free blocks of one list that pagetypeinfo counts before it gives up.
+/// Free blocks of one list at which pagetypeinfo stops counting.
 const FREECOUNT_MAX: u64 = 100_000;
 
-/// Whether the kernel would say so: the zone may consist of reserved pages alone.
+/// Whether the kernel considers the zone populated; it may have reserved pages only.
 fn is_populated(zone: &Zone) -> bool {
     zone.present > 0
 }
@@ -120,7 +119,7 @@ impl<O: Owners> Manager<O> {
         out
     }
 
-    /// What /proc/buddyinfo says, line by line: the node, the zone's name, its free blocks of each order.
+    /// The rows of /proc/buddyinfo: node, name of the zone, free blocks of each order.
     pub fn free_blocks_of_zones(&self) -> Vec<(NodeId, &'static str, [u64; NR_PAGE_ORDERS])> {
         self.present_zones().map(|zone| (zone.node, zone.name(), zone.buddyinfo())).collect()
     }

@@ -1,4 +1,4 @@
-//! The figures that the computation has to reproduce, and the special cases of the test against a mark.
+//! The figures that the computation must reproduce, and the special cases of the check.
 
 use super::*;
 use crate::units::{NodeId, Pfn};
@@ -59,19 +59,19 @@ fn booted(dma32: u64, late: u64) -> (Node, WatermarkInputs) {
     (node, inputs)
 }
 
-/// Debian's 6.1 kernel in a 256 MiB machine. Its marks are those of the memory it had when it set
-/// them: about 2600 pages of initial RAM disk and init code, freed later, are missing.
+/// Debian's 6.1 kernel in a 256 MiB machine. Its watermarks follow from the memory at the time it
+/// set them, without about 2600 pages of initial RAM disk and init code that are freed later.
 #[test]
 fn the_256_mib_machine_of_truth() {
     let (node, _) = booted(51_806, 2600);
     assert_eq!(marks(&node.zones[ZONE_DMA]), (33, 41, 49));
     assert_eq!(marks(&node.zones[ZONE_DMA32]), (426, 532, 638));
-    // 192, not 51806 / 256 = 202: the runs stop taking from DMA at 225 = 33 + 192 free pages.
+    // 192, not 51806 / 256 = 202: recordings stop using DMA at 225 = 33 + 192 free pages.
     assert_eq!(node.zones[ZONE_DMA].lowmem_reserve, [0, 192, 192, 192]);
 }
 
-/// The number of late pages is not free to choose: marks and reserves of both machines of truth
-/// fit the same hundred values and no others. (470 = 27 + 443 pages are left in DMA at 512 MiB.)
+/// The number of late pages cannot be chosen freely: watermarks and reserves of both recorded
+/// machines fit the same hundred values only. (470 = 27 + 443 pages remain in DMA at 512 MiB.)
 #[test]
 fn both_machines_of_truth_free_the_same_memory_late() {
     let fits = |late: &u64| {
@@ -94,15 +94,16 @@ fn the_512_mib_machine_of_truth() {
     let mut nodes = [node];
     assert_eq!(marks(&nodes[0].zones[ZONE_DMA]), (22, 27, 32));
     assert_eq!(marks(&nodes[0].zones[ZONE_DMA32]), (662, 827, 992));
-    // The sysctl computes anew from what is there now, with the reserve found at boot.
+    // The sysctl recomputes from the present memory, with the reserve found at boot.
     inputs.watermark_scale_factor = 200;
     setup(&mut nodes, &inputs, PageSize::Kib4);
     assert_eq!(marks(&nodes[0].zones[ZONE_DMA32]), (663, 2987, 5311));
 }
 
-/// A figure reported for a 64 GB Kubernetes node at scale factor 10: low 125.54 MiB, high 187.32 MiB.
-/// It fits zone Normal of a node with transparent huge pages on (reserve 67584 kB, three zones)
-/// that manages 15 816 500 of 16 372 200 pages, the rest being DMA and about 2.1 GiB of DMA32.
+/// A figure reported for a 64 GB Kubernetes node at scale factor 10: low 125.54 MiB, high 187.32
+/// MiB. It fits zone Normal of a node with transparent huge pages on (reserve 67584 kB, three
+/// zones) that manages 15 816 500 of 16 372 200 pages, the rest being DMA and about 2.1 GiB of
+/// DMA32.
 #[test]
 fn the_64_gb_kubernetes_node() {
     let (dma, dma32, normal) = (3840, 551_860, 15_816_500);

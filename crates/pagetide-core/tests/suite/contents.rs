@@ -1,10 +1,10 @@
-//! The effects suffice to keep every page's bytes: storms in the world with bytes.
+//! Effects alone keep every page's bytes correct: storms in the world with bytes.
 
 
 use pagetide_core::vmstat::Event;
 use crate::storm::Storm;
 
-/// What the storms have to meet, or they prove nothing.
+/// Events that the storms must meet to prove anything.
 const MET: [Event; 9] = [
     Event::Pswpout,
     Event::Pswpin,
@@ -17,7 +17,7 @@ const MET: [Event; 9] = [
     Event::ThpSplitPage,
 ];
 
-/// Seeds from here on; `STORM_SEED` and `STORM_SEEDS` choose others and more.
+/// The seeds of this run; `STORM_SEED` and `STORM_SEEDS` choose others.
 fn seeds(nr: u64) -> std::ops::Range<u64> {
     let of = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
     let first = of("STORM_SEED").unwrap_or(0);
@@ -36,8 +36,8 @@ fn whoever_reads_gets_what_was_last_written() {
         println!("seed {seed}: {line:?}");
         met.iter_mut().zip(line).for_each(|(all, nr)| *all += nr);
     }
-    println!("{nr_checked} loads and pieces; {met:?}");
-    assert!(nr_checked > 100_000, "{nr_checked} loads and pieces");
+    println!("{nr_checked} loads and reads; {met:?}");
+    assert!(nr_checked > 100_000, "{nr_checked} loads and reads");
     for (event, nr) in MET.iter().zip(met) {
         assert!(nr > 10, "storms have met {event:?} {nr} times");
     }

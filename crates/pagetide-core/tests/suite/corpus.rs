@@ -1,4 +1,4 @@
-//! Runs the fuzz function of slabs over the stored corpus, on stable, with every test run.
+//! Runs the fuzz function of slabs over the stored corpus, on stable Rust, with every test run.
 
 #[path = "../../../../fuzz/slab_functions.rs"]
 mod slab_functions;

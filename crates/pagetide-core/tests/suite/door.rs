@@ -1,4 +1,4 @@
-//! The protocol between the core and its world: effects cannot be lost unnoticed, and daemons have one door.
+//! The protocol between core and world: effects cannot be lost unnoticed.
 
 
 use pagetide_core::config::{Config, Thp};
@@ -68,7 +68,7 @@ fn a_world_that_panics_with_effects_in_hand_unwinds() {
         panic!("the disk is gone");
     }));
     assert_eq!(message(world.unwrap_err()), "the disk is gone");
-    // Who goes on all the same is told that something was lost.
+    // A world that continues gets a panic about the lost effects.
     let next = catch_unwind(AssertUnwindSafe(|| machine.step(&mut call, CPU, 0).1.discard()));
     assert!(message(next.unwrap_err()).contains("dropped undrained"));
 }
@@ -86,7 +86,7 @@ fn every_daemon_has_a_place_and_the_place_the_daemon() {
     }
 }
 
-/// What a world is told when it begins, and that stepping a daemon with nothing to do says the same.
+/// The initial rests of the daemons equal the rests that idle daemons return.
 #[test]
 fn daemons_begin_with_a_rest() {
     let mut machine = machine();

@@ -1,4 +1,4 @@
-//! The example for embedders runs to its end: its own assertions are the test.
+//! Runs the example for embedders; its own assertions are the test.
 
 #[path = "../../examples/embed.rs"]
 mod embed;

@@ -1,13 +1,13 @@
-//! The floors of the core, checked in its sources: who imports whom.
+//! The layers of the core, checked in its sources: which files import which.
 //!
-//! An import of `crate::a::b::Item` is an arrow from the file that has it to the file that defines the item;
-//! what a file re-exports (`pub use`) is followed to where it is. Tests are left out.
+//! An import of `crate::a::b::Item` is an edge from the importing file to the file that defines the
+//! item; a re-export (`pub use`) is followed to the definition. Tests are left out.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Files that one concept may take to need each other.
+/// Largest number of files that may import each other in a cycle.
 const LARGEST_CIRCLE: usize = 13;
 
 /// Source texts by module path (`reclaim::kswapd`), without comments and tests.
@@ -42,7 +42,7 @@ fn sources() -> BTreeMap<String, String> {
     sources
 }
 
-/// The paths that a use tree names: `a::{b, c::d}` gives `a::b` and `a::c::d`.
+/// The paths of a use tree: `a::{b, c::d}` gives `a::b` and `a::c::d`.
 fn paths(tree: &str, prefix: &str, out: &mut Vec<String>) {
     let tree = tree.trim();
     if let Some((head, tail)) = tree.split_once('{') {
@@ -65,7 +65,7 @@ fn paths(tree: &str, prefix: &str, out: &mut Vec<String>) {
     }
 }
 
-/// A path as it is seen from the top of the crate; `None` for other crates.
+/// A path from the top of the crate; `None` for other crates.
 fn absolute(path: &str, module: &str, sources: &BTreeMap<String, String>) -> Option<String> {
     if let Some(rest) = path.strip_prefix("crate::") {
         return Some(rest.to_string());
@@ -87,7 +87,7 @@ fn absolute(path: &str, module: &str, sources: &BTreeMap<String, String>) -> Opt
     Some(at.join("::"))
 }
 
-/// Splits `use` items off a source: those that are re-exports, those that are not, and what is left.
+/// Splits `use` items off a source: re-exports, other imports, and the rest.
 fn uses(code: &str) -> (Vec<String>, Vec<String>, String) {
     let (mut public, mut private, mut left) = (Vec::new(), Vec::new(), String::new());
     let mut rest = code;
@@ -146,7 +146,7 @@ fn imports() -> BTreeMap<String, BTreeSet<String>> {
     imports
 }
 
-/// All that can be reached from a file by imports.
+/// All files reachable from a file by imports.
 fn reached(imports: &BTreeMap<String, BTreeSet<String>>, from: &str) -> BTreeSet<String> {
     let mut reached = BTreeSet::new();
     let mut todo = vec![from.to_string()];

@@ -1,9 +1,9 @@
-//! A thousand groups, ten levels deep: what reclaim does for each page that it frees, in counts.
+//! A thousand groups, ten levels deep: the work of reclaim per freed page, in counts.
 //!
-//! Counts and not time, so that a busy machine cannot fail it. docs/benchmarks.md has the times.
+//! Counts instead of time, which a busy machine would change. docs/benchmarks.md has the times.
 //!
-//! Invariant: scans per page at most double when ten groups become a thousand; visits grow, because every
-//! walk visits everybody, but stay below a bound that is a record of what was measured.
+//! Invariant: scans per page at most double from ten groups to a thousand; visits grow, because
+//! every walk visits every group, but stay below a measured bound.
 
 
 use pagetide_core::config::Config;
@@ -18,17 +18,17 @@ use crate::world::World;
 
 const MEMORY: u64 = 128 << 20;
 const DEPTH: usize = 10;
-/// Faults of a task before it is another one's turn.
+/// Faults of a task before the next task's turn.
 const TURN: u64 = 64;
 
-/// Counts for a reclaimed page, in thousandths.
+/// Counts per reclaimed page, in thousandths.
 #[derive(Debug)]
 struct PerPage {
     visited: u64,
     scanned: u64,
 }
 
-/// Groups in chains of ten want twice the memory there is.
+/// Groups in chains of ten that need twice the memory of the machine.
 fn reclaim(groups: usize, file: bool) -> PerPage {
     let spec = NodeSpec::x86_64(MEMORY, 0, 0);
     let mut machine = Machine::new(&[spec], 2, Config::default()).unwrap();
@@ -82,7 +82,7 @@ fn reclaim(groups: usize, file: bool) -> PerPage {
 fn a_thousand_groups_are_not_scanned_in_vain() {
     let (few, many) = (reclaim(10, true), reclaim(1000, true));
     assert!(many.scanned <= 2 * few.scanned, "{few:?}, {many:?}");
-    // Measured, not derived: 51 when this was written. Every walk visits everybody, as in Linux, and
-    // groups this small have nothing to scan before the priority is about 5.
+    // Measured: 51 when this was written. Every walk visits every group, as in Linux, and groups
+    // this small have nothing to scan before the priority is about 5.
     assert!(many.visited <= 80_000, "{few:?}, {many:?}");
 }

@@ -8,7 +8,7 @@ use crate::storm::Storm;
 const NR_OPERATIONS: u32 = 3000;
 const NR_SEEDS: u64 = 200;
 
-/// What a storm of a seed stumbles over.
+/// The failure of a seed's storm, if any.
 fn found(seed: u64, defect: Option<Defect>) -> Option<String> {
     let storm = || {
         let mut storm = Storm::new(seed);
@@ -17,10 +17,10 @@ fn found(seed: u64, defect: Option<Defect>) -> Option<String> {
     };
     let panic = catch_unwind(AssertUnwindSafe(storm)).err()?;
     let text = panic.downcast_ref::<String>().cloned();
-    Some(text.unwrap_or_else(|| "a panic without words".into()))
+    Some(text.unwrap_or_else(|| "a panic without a message".into()))
 }
 
-/// The seeds that a defect takes to be found.
+/// Number of seeds until a defect is found.
 fn nr_seeds(defect: Defect) -> u64 {
     let first = (0..NR_SEEDS).find_map(|seed| found(seed, Some(defect)).map(|text| (seed, text)));
     let (seed, text) = first.unwrap_or_else(|| panic!("{defect:?} is not found"));

@@ -1,4 +1,4 @@
-//! Random sequences of allocations and frees against a model that only knows which frame is whose.
+//! Random allocations and frees against a model that knows only the user of each frame.
 
 use pagetide_core::config::PcpPolicy;
 use pagetide_core::digest::{Digest, State};
@@ -87,7 +87,7 @@ fn policies() -> impl Strategy<Value = PcpPolicy> {
     prop::sample::select(PcpPolicy::ALL.to_vec())
 }
 
-/// The allocator and what is known to be in use.
+/// The allocator and the blocks in use.
 struct World {
     memory: Memory,
     inputs: WatermarkInputs,
@@ -105,7 +105,7 @@ impl World {
         let pages = || (0..memory.pages.len()).map(|at| memory.pages.peek(at));
         let mut in_use: Vec<bool> =
             pages().map(|page| !matches!(page.place, Place::Buddy | Place::BuddyTail)).collect();
-        // What boot has taken for good.
+        // Frames that boot keeps for good.
         for (at, page) in pages().enumerate() {
             if page.place == Place::Allocated {
                 in_use[at..at + (1 << page.order)].fill(true);
@@ -172,7 +172,7 @@ impl World {
         assert_eq!(pfn.0 & ((1 << order) - 1), 0, "{pfn:?} is not aligned to order {order}");
         for at in pfn.0..pfn.0 + (1 << order) {
             let used = std::mem::replace(&mut self.in_use[at as usize], true);
-            assert!(!used, "frame {at} was handed out twice");
+            assert!(!used, "frame {at} was allocated twice");
             let page = &self.memory.pages[at as usize];
             let first = at == pfn.0;
             assert_eq!(page.place, if first { Place::Allocated } else { Place::BuddyTail });
@@ -183,14 +183,14 @@ impl World {
             assert!(page.prev.is_none() && page.next.is_none());
             assert!(page.zone() <= gfp.highest_zone());
         }
-        // What users leave in a descriptor must not come back with the next allocation.
+        // Leftovers of users in a descriptor must not appear in the next allocation.
         let page = &mut self.memory.pages[pfn.idx()];
         (page.private, page.mapping, page.index, page.memcg) = (77, 78, 79, MemcgId(80));
         page.set(PageFlags::DIRTY.with(PageFlags::ANON));
         self.live.push((pfn, order));
     }
 
-    /// The fast path refuses only if no zone passes its test at the low mark.
+    /// The fast path fails only if no zone passes its check at the low watermark.
     fn check_refusal(&self, node: NodeId, order: Order, gfp: Gfp) {
         let flags = AllocFlags::fast(gfp);
         let highest = gfp.highest_zone();
@@ -227,7 +227,7 @@ proptest! {
         ..ProptestConfig::default()
     })]
 
-    /// Blocks never overlap, are aligned and clean; no page is lost; refusals are justified.
+    /// Blocks never overlap, are aligned and clean; no page is lost; failures are justified.
     #[test]
     fn any_sequence_is_sound(
         specs in machines(),
@@ -238,7 +238,6 @@ proptest! {
         ops.iter().for_each(|op| world.step(op));
     }
 
-    /// When everything has been given back, every block has merged again.
     #[test]
     fn freeing_everything_restores_the_largest_blocks(
         specs in machines(),
@@ -248,7 +247,7 @@ proptest! {
         let mut world = World::new(&specs, pcp);
         let before: Vec<_> = world.zones().iter().map(|zone| zone.buddyinfo()).collect();
         ops.iter().for_each(|op| world.step(op));
-        // Reserved pageblocks keep apart; they go back while the pages around are still in use.
+        // Reserved pageblocks do not merge; they are released while pages around them are in use.
         for node in 0..specs.len() as u8 {
             let mt = MigrateType::Movable;
             let memory = &mut world.memory;
@@ -262,11 +261,10 @@ proptest! {
         world.memory.drain_all();
         world.check();
         let after: Vec<_> = world.zones().iter().map(|zone| zone.buddyinfo()).collect();
-        // A reserved pageblock without a single free page cannot be found and stays reserved.
+        // A reserved pageblock without a free page cannot be found and stays reserved.
         prop_assert!(stuck || before == after, "{before:?} {after:?}");
     }
 
-    /// The same operations give the same state to the last bit.
     #[test]
     fn runs_are_deterministic(
         specs in machines(),

@@ -1,5 +1,5 @@
-//! Random operations on slab caches and groups, under every way to account for objects, to use slabs and
-//! to remember owners, against a model that only knows which object is whose.
+//! Random operations on slab caches and groups, with every policy for accounting objects, using
+//! slabs and storing owners, against a model that knows only the owner of each object.
 
 
 use pagetide_core::config::{Config, ObjcgStock, SlabAccounting, SlabOwners, SlubPolicy};
@@ -24,8 +24,8 @@ proptest! {
         ..ProptestConfig::default()
     })]
 
-    /// The audit passes after every operation, every object is where and whose it should be, mistakes are
-    /// refused, and when all is given back nothing is left.
+    /// The audit passes after every operation, every object has the right cache and owner, mistakes
+    /// are refused, and after all frees no memory remains in use.
     #[test]
     fn any_sequence_is_sound(
         ops in prop::collection::vec(any::<[u8; 4]>().prop_map(Op::from_bytes), 1..60),

@@ -1,4 +1,4 @@
-//! What holds for every set of watermark inputs and every zone tested against a mark.
+//! Properties of all watermark inputs and of all zones checked against a watermark.
 
 use pagetide_core::gfp::{AllocFlags, Gfp, Watermark};
 use pagetide_core::node::{NodeSpec, ZoneSpec};
@@ -48,7 +48,7 @@ fn flags() -> impl Strategy<Value = AllocFlags> {
     })
 }
 
-/// A zone with holes in it: every `keep`th of the pages taken is kept.
+/// A zone with holes: every `keep`th page of the allocated ones is kept.
 fn zone(taken: usize, keep: usize) -> Zone {
     let mut spec = NodeSpec::default();
     spec.zones[ZONE_NORMAL] = ZoneSpec::all_free(4096);
@@ -67,7 +67,7 @@ fn zone(taken: usize, keep: usize) -> Zone {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// min <= low <= high, and the min marks never add up to more than the reserve asked for.
+    /// min <= low <= high, and the min watermarks never exceed the requested reserve in total.
     #[test]
     fn marks_are_ordered_and_share_out_the_reserve(
         inputs in inputs(),
@@ -82,18 +82,17 @@ proptest! {
         }
         let asked = inputs.min_free_kbytes / 4;
         prop_assert!(sum <= asked);
-        // Each zone rounds down: the sum lacks less than a page a zone.
+        // Each zone rounds down: the sum is short by less than one page per zone.
         prop_assert!(total == 0 || asked - sum < managed.len() as u64);
     }
 
-    /// More memory never means a smaller default reserve.
     #[test]
     fn the_default_reserve_grows_with_memory(a in any::<u64>(), b in any::<u64>()) {
         let of = |kbytes| default_min_free_kbytes(kbytes, MIN_FREE_KBYTES_MAX);
         prop_assert!(of(a.min(b)) <= of(a.max(b)));
     }
 
-    /// Passing is monotone in free pages, and antitone in mark, order and reserve.
+    /// Passing is monotone in free pages, and antitone in watermark, order and reserve.
     #[test]
     fn the_test_is_monotone(
         taken in 0..4000usize,
@@ -121,13 +120,13 @@ proptest! {
             let plain_ok = zone_watermark_ok_free(&zone, order, mark, 3, plain, free);
             prop_assert!(enough || !plain_ok);
         }
-        // A right never hurts.
+        // A right never makes a check fail.
         let more = AllocFlags { high: true, harder: true, oom: true, ..flags };
         let with = zone_watermark_ok_free(&zone, order, mark, 3, more, free);
         prop_assert!(with || !ok(free, mark, order, 3));
     }
 
-    /// The quick test of the allocator says the same as the full one.
+    /// The allocator's quick check has the same result as the full one.
     #[test]
     fn the_quick_test_agrees(
         taken in 0..4000usize,

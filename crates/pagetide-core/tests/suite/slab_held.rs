@@ -1,4 +1,4 @@
-//! Memory that a cache holds when objects come and go: the order in which slabs are used decides.
+//! Memory that a cache holds after churn: the order of using slabs decides.
 
 #[path = "../../../pagetide-bench/src/churn.rs"]
 mod churn;

@@ -1,5 +1,5 @@
-//! Tenants of an embedder: whatever happens, a page holds what was last written to it, a fresh one is zero,
-//! a pinned one stays where it is, and the audit agrees after every operation.
+//! Tenants of an embedder: a page always has its last written contents, a fresh page is zero, a
+//! pinned page stays in place, and the audit passes after every operation.
 
 use pagetide_core::bad_id::BadId;
 use pagetide_core::config::Config;
@@ -17,7 +17,7 @@ use std::sync::Arc;
 const NODE: NodeId = NodeId(0);
 const PAGES: u32 = 1500;
 
-/// One word stands for a frame's bytes, and one for a slot's. I/O takes its time and may fail.
+/// One word stands for the contents of a frame or a slot. I/O takes time and may fail.
 struct Bytes {
     now: u64,
     frames: Vec<u64>,
@@ -78,7 +78,7 @@ impl World for Bytes {
                 }
                 self.frames[to.idx()] = self.frames[from.idx()];
             }
-            other => panic!("tenants have no {other:?}"),
+            other => panic!("tenants do not use {other:?}"),
         }
         true
     }
@@ -87,7 +87,7 @@ impl World for Bytes {
 struct Tenant {
     id: TenantId,
     entries: Arc<[Entry]>,
-    /// What was last written to each page.
+    /// The last value written to each page.
     written: Vec<u64>,
     pinned: Vec<(u32, Pfn)>,
 }
@@ -127,7 +127,7 @@ impl Pool {
         self.tenants.push(Tenant { id, entries, written, pinned: Vec::new() });
     }
 
-    /// One access, by the lock-free way if the page is there. The pin is kept if `keeps`.
+    /// One access, by the lock-free path if the page is present. The pin stays if `keeps`.
     fn access(&mut self, at: usize, page: u32, write: bool, keeps: bool, cpu: Cpu) {
         let tenant = &mut self.tenants[at];
         let frame = match tenant.entries[page as usize].pin(write) {
@@ -136,13 +136,16 @@ impl Pool {
                 let mut call = Call::get(tenant.id, NODE, page, write);
                 let outcome = self.executor.run(&mut call, cpu);
                 let Some(frame) = frame_of(outcome) else {
-                    // Everything may be pinned, or a read has failed.
+                    // All frames may be pinned, or a read may have failed.
                     assert!(matches!(outcome, Outcome::NoMemory | Outcome::IoError), "{outcome:?}");
                     return;
                 };
                 let Outcome::Got(got) = outcome else { unreachable!() };
                 let fresh = got.contents == Contents::Fresh;
-                assert!(!fresh || tenant.written[page as usize] == 0, "a page came back as fresh");
+                assert!(
+                    !fresh || tenant.written[page as usize] == 0,
+                    "an old page was returned as fresh"
+                );
                 frame
             }
         };
@@ -163,7 +166,7 @@ impl Pool {
         let at = a as usize % self.tenants.len();
         let cpu = Cpu((b % 2) as u16);
         match kind {
-            // A run of pages, as loops have them.
+            // A run of pages, as in loops.
             0..=69 => {
                 let first = b % PAGES;
                 let write = !kind.is_multiple_of(3);
@@ -175,7 +178,7 @@ impl Pool {
             76..=81 => {
                 let tenant = &mut self.tenants[at];
                 for (page, frame) in std::mem::take(&mut tenant.pinned) {
-                    // Nobody has moved it, or written to it.
+                    // The page was neither moved nor written.
                     assert_eq!(tenant.entries[page as usize].pin(false), Some(frame));
                     tenant.entries[page as usize].unpin();
                     tenant.entries[page as usize].unpin();
@@ -261,7 +264,7 @@ fn what_there_is_not_is_refused() {
     assert_eq!(manager.remove_tenant(gone, Cpu(0)).err(), Some(TenantError::NoTenant));
     assert_eq!(manager.create_tenant(MemcgId(9), 1).err(), Some(TenantError::NoGroup));
     assert_eq!(manager.create_tenant(MemcgId(0), 1 << 32).err(), Some(TenantError::TooLarge));
-    // Whoever still has the old name is not given the new tenant's page.
+    // The old id does not reach the new tenant's page.
     let outcome = pool.executor.run(&mut Call::get(gone, NODE, 0, true), Cpu(0));
     assert_eq!(outcome, Outcome::BadId(BadId::Mm(gone.asker())));
     let outcome = pool.executor.run(&mut Call::get(pool.tenants[0].id, NODE, PAGES, true), Cpu(0));
@@ -279,13 +282,13 @@ fn a_request_that_finds_everything_pinned_fails_and_nobody_is_killed() {
         pinned += pool.tenants[at].pinned.len();
     }
     assert!(pinned < 4096, "{pinned} of 4096 frames are pinned");
-    assert!(pinned > 3000, "only {pinned} of 4096 frames could be had");
+    assert!(pinned > 3000, "only {pinned} of 4096 frames could be pinned");
     pool.operation(76, 0, 0);
     pool.access(1, PAGES - 1, true, false, Cpu(0));
     assert_ne!(pool.tenants[1].written[PAGES as usize - 1], 0, "what was freed is used again");
 }
 
-/// A tenant's number is used again, and whoever comes next sees nothing of what was there.
+/// A tenant's number is reused, and the next tenant sees none of the old contents.
 #[test]
 fn numbers_are_used_again() {
     let mut pool = Pool::new(2);
@@ -296,7 +299,7 @@ fn numbers_are_used_again() {
     (0..PAGES).for_each(|page| pool.access(2, page, false, false, Cpu(1)));
 }
 
-/// Until the world has zeroed a fresh page no thread gets at what its frame held before.
+/// Until the world has zeroed a fresh page no thread can read the old contents of its frame.
 #[test]
 fn a_fresh_page_is_nobodys_before_it_is_zeroed() {
     let mut pool = Pool::new(1);
@@ -312,7 +315,7 @@ fn a_fresh_page_is_nobodys_before_it_is_zeroed() {
     assert!(entry[0].pin(true).is_some());
 }
 
-/// A tenant goes while a thread pins: the thread has the page, or the tenant is gone, not both.
+/// A tenant is removed while a thread pins: either the thread has the page, or the tenant is gone.
 #[test]
 fn a_tenant_is_not_removed_under_a_pin() {
     let mut pool = Pool::new(1);
@@ -344,11 +347,11 @@ fn a_tenant_is_not_removed_under_a_pin() {
     }
 }
 
-/// Who shares the executor by a lock steps again when another has run its call meanwhile.
+/// A sleeper that shares the executor under a lock steps again if another thread ran its call.
 #[test]
 fn a_wake_up_between_two_steps_is_not_lost() {
     let mut pool = Pool::new(1);
     let gone = pool.executor.world.now();
     pool.executor.sleep(pagetide_core::effect::Token::Page(Pfn(0)), u64::MAX);
-    assert!(pool.executor.world.now() < gone + 1_000_000, "nobody was asleep on that");
+    assert!(pool.executor.world.now() < gone + 1_000_000, "no call sleeps on that page");
 }

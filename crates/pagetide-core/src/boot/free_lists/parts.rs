@@ -1,14 +1,14 @@
-//! Free blocks smaller than a pageblock: which pageblocks each type needs for them, and where they go.
+//! Free blocks smaller than a pageblock: the pageblocks that each type needs, and the positions.
 //!
-//! A block is cut out of a slot, the larger ones first. What is left of the slot may hold smaller blocks, but the
-//! other half of a block must not become free as a whole, or the two would merge. So a block of order n takes 2^(n+1)
-//! pages of the slots that are larger than it, whichever of them it is cut from, and leaves 2^n to smaller ones: how
-//! many pageblocks are needed can be counted without placing a block.
+//! Blocks are cut out of slots, larger blocks first. The rest of a slot may hold smaller blocks,
+//! but the buddy of a block must not become free as a whole, or the two would merge. So a block of
+//! order n takes 2^(n+1) pages from the larger slots, whichever slot it is cut from, and leaves 2^n
+//! for smaller blocks: the number of pageblocks can be counted without placing a block.
 //!
-//! An edge, a pageblock that the zone has only in part, has slots that can be free as a whole: the buddy of such a
-//! slot has frames that are not the zone's, and is never free.
+//! An edge, a pageblock that is only partly in the zone, has slots that can be free as a whole: the
+//! buddy of such a slot has frames outside the zone and is never free.
 //!
-//! Invariant: [`count`] says how many pageblocks [`place`] uses.
+//! Invariant: [`count`] returns the number of pageblocks that [`place`] uses.
 
 use super::{Chunk, FreeLists, Misfit, TYPES};
 use crate::gfp::MigrateType;
@@ -22,21 +22,17 @@ const ORDERS: usize = PAGEBLOCK_ORDER as usize;
 /// Frames of a pageblock that the zone has only in part.
 pub(super) type Edge = (u32, u32);
 
-/// Which types, by [`TYPES`], have the edges, in their order.
+/// The type that uses each edge, as an index of [`TYPES`], in the order of the edges.
 pub(super) type Owners = [Option<usize>; 2];
 
-/// What each type needs.
 #[derive(Clone, Copy)]
 pub(super) struct Count {
     pub(super) owners: Owners,
-    /// Whole pageblocks.
     whole: [u64; 3],
-    /// Edges.
     edges: [u64; 3],
 }
 
 impl Count {
-    /// Pageblocks, edges included.
     pub(super) fn pageblocks(&self) -> [u64; 3] {
         core::array::from_fn(|of| self.whole[of] + self.edges[of])
     }
@@ -57,7 +53,7 @@ pub(super) fn edges(start: u32, end: u32) -> Vec<Edge> {
     edges
 }
 
-/// The frames of an edge in aligned parts as large as possible: first frame and order.
+/// Splits the frames of an edge into aligned parts as large as possible: first frame and order.
 fn aligned((mut at, end): Edge) -> impl Iterator<Item = (u32, Order)> {
     core::iter::from_fn(move || {
         let order = at.trailing_zeros().min(end.checked_sub(at)?.checked_ilog2()?);
@@ -71,8 +67,9 @@ fn small(lists: &FreeLists, of: usize) -> &[u32] {
     &lists.blocks[of][..ORDERS]
 }
 
-/// What the types need of `room` pageblocks and of the edges; of several ways the first that needs no more pageblocks
-/// of a type than `lists` has, if there is one. `taken` has the pageblocks of larger blocks.
+/// The needs of the types, with `room` pageblocks and the edges available. Of several solutions,
+/// returns the first that needs no more pageblocks of a type than `lists` has, if there is one.
+/// `taken` has the pageblocks of larger blocks.
 pub(super) fn count(
     lists: &FreeLists,
     edges: &[Edge],
@@ -101,7 +98,7 @@ pub(super) fn count(
 fn count_for(lists: &FreeLists, edges: &[Edge], owners: Owners) -> Count {
     let mut count = Count { owners, whole: [0; 3], edges: [0; 3] };
     for of in 0..TYPES.len() {
-        // Pages of slots larger than `order`, and the number of the edges' slots that are not.
+        // Pages of slots larger than `order`, and the number of edge slots that are not larger.
         let mut larger = 0u64;
         let mut slots = [0u64; ORDERS];
         for (edge, _) in edges.iter().zip(owners).filter(|(_, owner)| *owner == Some(of)) {
@@ -113,7 +110,7 @@ fn count_for(lists: &FreeLists, edges: &[Edge], owners: Owners) -> Count {
             let exact = asked.min(slots[order]);
             slots[order] -= exact;
             let cut = asked - exact;
-            // Of a larger slot each block takes twice its size.
+            // From a larger slot each block takes twice its size.
             let wanted = (cut << (order + 1)).saturating_sub(larger >> (order + 1) << (order + 1));
             let pageblocks = wanted.div_ceil(u64::from(PAGEBLOCK_NR_PAGES));
             count.whole[of] += pageblocks;
@@ -125,12 +122,11 @@ fn count_for(lists: &FreeLists, edges: &[Edge], owners: Owners) -> Count {
     count
 }
 
-/// A part of a pageblock.
 #[derive(Clone, Copy)]
 struct Slot {
     pfn: u32,
     order: Order,
-    /// It may become free as a whole.
+    /// Whether the slot may become free as a whole.
     is_whole: bool,
 }
 
@@ -138,7 +134,7 @@ struct Slot {
 #[derive(Default)]
 struct Slots {
     all: Vec<Slot>,
-    /// Largest order of a block in it, its order, its index.
+    /// By the largest order of a block that fits, its order, its index.
     by_room: BTreeSet<(Order, Order, usize)>,
 }
 
@@ -153,7 +149,7 @@ impl Slots {
         self.all.push(slot);
     }
 
-    /// Takes the smallest slot with room for a block of `order`, so that large ones stay whole.
+    /// Takes the smallest slot that fits a block of `order`, so that large slots stay whole.
     fn take(&mut self, order: Order) -> Option<Slot> {
         let key = *self.by_room.range((order, 0, 0)..).next()?;
         self.by_room.remove(&key);
@@ -169,8 +165,8 @@ impl Slots {
     }
 }
 
-/// Places the blocks, in pageblocks from the top of `vacant`; what is left of `edges` nobody has. `None` when there
-/// are too few, which [`count`] knows before.
+/// Places the blocks, in pageblocks from the top of `vacant`; no block uses the rest of `edges`.
+/// `None` if there are too few, which [`count`] excludes.
 pub(super) fn place(
     lists: &FreeLists,
     owners: Owners,
@@ -199,7 +195,7 @@ pub(super) fn place(
                         Slot { pfn, order: PAGEBLOCK_ORDER, is_whole: false }
                     }
                 };
-                // Of two halves one is split on, the other may hold something else, not all.
+                // One of two halves is split further; the other may hold only smaller blocks.
                 while slot.order > order {
                     slot.order -= 1;
                     slot.is_whole = false;

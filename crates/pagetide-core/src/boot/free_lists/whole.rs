@@ -1,9 +1,9 @@
-//! Free blocks of a pageblock and of two: where they go in a zone.
+//! Free blocks of one pageblock and of two: their positions in a zone.
 //!
-//! Linux: blocks of `pageblock_order` and of `MAX_PAGE_ORDER`. Each type takes the highest that are left, as boot frees
-//! memory from the low end and the kernel takes it from there.
+//! Linux: blocks of `pageblock_order` and of `MAX_PAGE_ORDER`. Each type takes the highest
+//! remaining pageblocks, because boot frees memory from the low end and the kernel allocates there.
 //!
-//! Invariant: no two free pageblocks are buddies, whatever their types: they would merge.
+//! Invariant: no two free pageblocks are buddies, of whatever types: they would merge.
 
 use super::{Chunk, FreeLists, Misfit, TYPES};
 use crate::gfp::MigrateType;
@@ -11,25 +11,23 @@ use crate::units::{Order, MAX_PAGE_ORDER, PAGEBLOCK_NR_PAGES, PAGEBLOCK_ORDER};
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
-/// Frames from the first of a pageblock to that of the next.
 const SIZE: u32 = PAGEBLOCK_NR_PAGES;
 
-/// Where the blocks go.
 #[derive(Default)]
 pub(super) struct Whole {
     pub(super) chunks: Vec<Chunk>,
-    /// Pageblocks that they fill, by their first frame.
+    /// Pageblocks filled by the blocks, by first frame.
     pub(super) typed: Vec<(u32, MigrateType)>,
-    /// Pageblocks that are left, lowest first.
+    /// Pageblocks that remain, lowest first.
     pub(super) vacant: Vec<u32>,
 }
 
 impl Whole {
-    /// Places all of them in the pageblocks that `start..end` has as a whole.
+    /// Places all blocks in the whole pageblocks of `start..end`.
     pub(super) fn place(lists: &FreeLists, start: u32, end: u32) -> Result<Whole, Misfit> {
         let orders = [MAX_PAGE_ORDER, PAGEBLOCK_ORDER];
         let by_type = [0, 1, 2].into_iter().flat_map(|of| orders.map(|order| (of, order)));
-        // A type's single pageblocks may break the pairs that another type needs.
+        // Single pageblocks of one type may break pairs that another type needs.
         let pairs_first = orders.into_iter().flat_map(|order| [0, 1, 2].map(|of| (of, order)));
         Whole::in_turn(lists, start, end, by_type)
             .or_else(|_| Whole::in_turn(lists, start, end, pairs_first))
@@ -66,7 +64,7 @@ impl Whole {
         Ok(whole)
     }
 
-    /// The highest `most` aligned pairs.
+    /// Takes the highest `most` aligned pairs.
     fn take_pairs(&mut self, most: u64) -> Vec<u32> {
         let is_pair = |below: &[u32], at: u32| {
             below.last() == Some(&(at ^ SIZE)) && (at ^ SIZE).is_multiple_of(2 * SIZE)
@@ -85,7 +83,7 @@ impl Whole {
         pairs
     }
 
-    /// The highest `most` pageblocks that are no buddies of each other or of `singles`, to which they go.
+    /// Takes the highest `most` pageblocks without buddies among each other and in `singles`.
     fn take_singles(&mut self, most: u64, singles: &mut BTreeSet<u32>) -> Vec<u32> {
         let mut found = Vec::new();
         let mut kept = Vec::new();

@@ -1,5 +1,4 @@
-//! The files of a cache: accepted writes, refused writes with their errno, and proof that a refused write
-//! changes nothing.
+//! The files of a cache: accepted and refused writes; a refused write changes nothing.
 
 use super::*;
 use crate::config::{Config, SlabAccounting};

@@ -1,5 +1,4 @@
-//! The files of a group: accepted writes, refused writes with their errno, and proof that a refused write
-//! changes nothing.
+//! The files of a group: accepted and refused writes; a refused write changes nothing.
 
 use super::*;
 use crate::config::Config;
@@ -117,7 +116,7 @@ fn swappiness_is_inherited_once_somebody_has_set_it() {
     assert_eq!(machine.read_group_control(child, "memory.swappiness", 0).unwrap(), "7\n");
 }
 
-/// The core has no CPUs: it reads and checks what is written, and changes nothing.
+/// The core has no CPUs: it parses and checks the text, and changes nothing.
 #[test]
 fn files_of_the_cpu_controller_are_read_and_left_to_the_world() {
     let (mut machine, memcg) = machine();

@@ -1,8 +1,8 @@
-//! The effect of a write to a group's control file, and the reclaim that the writer may have to wait for.
+//! Writes to a group's control files, and the reclaim that a writer may have to wait for.
 //!
-//! Linux: the `_write` functions of mm/memcontrol.c (6.1). Some writes reclaim memory, for example if the
-//! group uses more than the new limit allows. Reclaim takes time: [`Manager::write_group_control`] then
-//! returns a [`GroupWrite`], which is stepped like a [`Call`](crate::call::Call).
+//! Linux: the `_write` functions of mm/memcontrol.c (6.1). Some writes reclaim memory, for example
+//! if the group uses more than its new limit. Reclaim takes time: [`Manager::write_group_control`]
+//! then returns a [`GroupWrite`], which is stepped like a [`Call`](crate::call::Call).
 //!
 //! Invariant: a refused write changes nothing.
 
@@ -22,7 +22,7 @@ use crate::reclaim::direct::DirectReclaim;
 use crate::units::{MemcgId, TICK};
 use alloc::string::ToString;
 
-/// What a write has asked for that reclaim must still bring about.
+/// The rest of a write that still has to reclaim.
 #[derive(Clone, Debug)]
 pub struct GroupWrite {
     memcg: Position,
@@ -30,31 +30,30 @@ pub struct GroupWrite {
     reclaim: Option<DirectReclaim>,
     retries_left: u32,
     drained: bool,
-    /// Pages reclaimed so far.
     nr_reclaimed: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// `memory.max`: the limit holds already; reclaim, then kill.
+    /// `memory.max`: the limit is already in force; reclaims, then kills.
     Max,
-    /// `memory.high`: reclaim as long as it helps.
+    /// `memory.high`: reclaims as long as it makes progress.
     High,
-    /// `memory.limit_in_bytes`: the limit takes effect once it is met.
+    /// `memory.limit_in_bytes`: the limit takes effect once usage is below it.
     Limit(u64),
-    /// `memory.reclaim`: so many pages.
+    /// `memory.reclaim`: reclaims this many pages.
     Reclaim { pages: u64, swappiness: Option<u32> },
-    /// `memory.force_empty`: everything.
+    /// `memory.force_empty`: reclaims everything.
     ForceEmpty,
 }
 
 impl<O: Owners> Manager<O> {
-    /// Writes a text to a control file of a group. If more is in use than the text allows, the caller
-    /// gets what is left to do.
+    /// Writes a text to a control file of a group. If the group uses more than the text allows,
+    /// returns the rest of the write.
     ///
     /// # Errors
-    /// ENOENT if there is no such group or file, EACCES if it can only be read, EINVAL or ERANGE for a
-    /// text that it does not take. Nothing has changed then.
+    /// ENOENT for an unknown group or file, EACCES for a read-only file, EINVAL or ERANGE for a
+    /// text that the file does not accept. Nothing has changed.
     pub fn write_group_control(
         &mut self,
         memcg: MemcgId,
@@ -65,11 +64,11 @@ impl<O: Owners> Manager<O> {
         self.apply_group_write(memcg, GroupControlWrite::read(name, text)?)
     }
 
-    /// [`Manager::write_group_control`] of what a text stands for.
+    /// [`Manager::write_group_control`] with a parsed value.
     ///
     /// # Errors
-    /// ENOENT if there is no such group or the root has no such file, EINVAL or EBUSY for a value that the
-    /// group or a policy does not allow. Nothing has changed then.
+    /// ENOENT for an unknown group or if the root has no such file, EINVAL or EBUSY for a value
+    /// that the group or a policy does not allow. Nothing has changed.
     pub fn apply_group_write(
         &mut self,
         memcg: MemcgId,
@@ -127,11 +126,11 @@ impl<O: Owners> Manager<O> {
                 return Ok(None);
             }
             GroupControl::LimitInBytes | GroupControl::KmemLimitInBytes if memcg == ROOT => {
-                return refuse(Errno::Einval, "is no limit of the root");
+                return refuse(Errno::Einval, "is refused: the root group has no limit");
             }
             GroupControl::LimitInBytes => Kind::Limit(pages),
             GroupControl::KmemLimitInBytes if group.kmem.usage > pages => {
-                return refuse(Errno::Ebusy, "is less than is in use");
+                return refuse(Errno::Ebusy, "is less than the current usage");
             }
             GroupControl::KmemLimitInBytes => {
                 group.kmem.max = pages;
@@ -171,7 +170,7 @@ impl<O: Owners> Manager<O> {
                 Kind::Reclaim { pages: self.mem.page_size.pages_in(value.bytes()), swappiness }
             }
             GroupControl::ForceEmpty if memcg == ROOT => {
-                return refuse(Errno::Einval, "does not empty the root");
+                return refuse(Errno::Einval, "is refused: the root group cannot be emptied");
             }
             GroupControl::ForceEmpty => Kind::ForceEmpty,
         };
@@ -186,14 +185,14 @@ impl<O: Owners> Manager<O> {
         Ok(self.group_write_is_due(&write, memcg).then_some(write))
     }
 
-    /// Whether there is something to reclaim for a write, or a limit to be set.
+    /// Whether the write must still reclaim or set a limit.
     fn group_write_is_due(&mut self, write: &GroupWrite, memcg: MemcgId) -> bool {
         let counter = &mut self.memcgs[memcg.idx()].memory;
         match write.kind {
             Kind::Max => counter.usage > counter.max,
             Kind::High => counter.usage > counter.high,
             Kind::Limit(pages) => {
-                // Raising it, or lowering it to what is free, needs nothing.
+                // A limit that is raised, or is above the usage, needs no reclaim.
                 if counter.usage <= pages {
                     counter.max = pages;
                 }
@@ -204,7 +203,6 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// One bounded step of a write that reclaims.
     pub(crate) fn group_write_step(&mut self, write: &mut GroupWrite, ctx: &Ctx) -> Step<Outcome> {
         let Some(memcg) = self.at_position(write.memcg) else {
             return Step::Done(Outcome::Refused(Errno::Enoent));
@@ -254,7 +252,7 @@ impl<O: Owners> Manager<O> {
         Step::Continue
     }
 
-    /// Reclaim has given nothing. `Some`: what becomes of the write.
+    /// Reclaim has made no progress. `Some`: the result of the write.
     fn group_write_in_vain(
         &mut self,
         write: &mut GroupWrite,
@@ -282,7 +280,7 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// Does something while a group and those below it have another swappiness.
+    /// Calls a function while a group and its descendants have another swappiness.
     fn with_swappiness<T>(
         &mut self,
         memcg: MemcgId,

@@ -1,7 +1,8 @@
-//! Random sequences in the world with bytes: tasks on several CPUs, each in the middle of a call of its own.
+//! Storms: random operations in the world with bytes, by tasks on several CPUs.
 //!
-//! A storm is a function of its seed: machine, policies, faults of the disk, operations. One write() at a time is
-//! in a file (Linux: the inode's lock). After any step everybody's bytes are where the machine says.
+//! A storm is a function of its seed: machine, policies, disk errors, operations. A file has one
+//! write() at a time (Linux: the inode's lock). After any step all contents are where the machine
+//! says.
 
 use crate::world::World;
 use pagetide_core::config::{
@@ -21,7 +22,7 @@ const NR_TENANTS: usize = 3;
 const HEAP: u64 = 1500;
 const FILE: u64 = 700;
 
-/// What a call is for.
+/// The purpose of a call.
 #[derive(Clone, Copy)]
 enum Aim {
     Access { vma: VmaId, page: u64, write: bool },
@@ -30,7 +31,7 @@ enum Aim {
     Other,
 }
 
-/// A call in the middle of which a task is.
+/// A call in progress of a task.
 struct Job {
     call: Call,
     aim: Aim,
@@ -42,7 +43,7 @@ struct Job {
 struct Task {
     tenant: usize,
     job: Option<Job>,
-    /// Accesses to come: mapping, pages, whether they write.
+    /// Accesses still to do: mapping, next page, number, whether they write.
     run: Option<(VmaId, u64, u64, bool)>,
 }
 
@@ -62,7 +63,7 @@ pub struct Storm {
 }
 
 impl Storm {
-    /// A machine under pressure all the time.
+    /// A machine under constant memory pressure.
     pub fn new(seed: u64) -> Storm {
         let config = Config::default();
         let machine = Machine::new(&[NodeSpec::x86_64(4 << 20, 0, 0)], 1, config).unwrap();
@@ -122,7 +123,7 @@ impl Storm {
         self.world.machine.mmap(mm, backing, pages, advice, false).unwrap()
     }
 
-    /// So many operations, then the end of everything.
+    /// Runs this many operations, then ends everything.
     pub fn rage(mut self, nr_operations: u32) -> Storm {
         let storm = &mut self;
         for nr in 0..nr_operations {
@@ -172,7 +173,7 @@ impl Storm {
         self.bury();
     }
 
-    /// Ends those whom the machine has chosen, and puts others in their place.
+    /// Ends the tasks chosen by the OOM killer, and starts others instead.
     fn bury(&mut self) {
         for mm in std::mem::take(&mut self.world.killed) {
             if let Some(at) = self.tenants.iter().position(|tenant| tenant.mm == mm) {
@@ -185,7 +186,7 @@ impl Storm {
         for task in 0..NR_TASKS {
             if self.tasks[task].tenant == at {
                 self.tasks[task].run = None;
-                // A task that is killed gives its call up.
+                // A killed task gives up its call.
                 if let Some(job) = self.tasks[task].job.take() {
                     let cpu = self.world.cpu();
                     let mut effects = Vec::new();
@@ -203,7 +204,7 @@ impl Storm {
         self.tenants[at] = self.tenant(group);
     }
 
-    /// A task goes on with its call, or with what it does otherwise.
+    /// A task continues its call, or starts another operation.
     fn task_step(&mut self, at: usize) {
         let Some(mut job) = self.tasks[at].job.take() else { return self.begin(at) };
         if let Some(sleep) = job.sleep.take() {
@@ -229,7 +230,7 @@ impl Storm {
     fn done(&mut self, at: usize, aim: Aim, outcome: Outcome, paid: bool) {
         match (aim, outcome) {
             (Aim::Access { vma, page, write }, Outcome::Got(got)) => {
-                // The mapping may be gone.
+                // The mapping may have been removed.
                 if self.world.machine.vma(vma).is_err() {
                     return;
                 }
@@ -245,7 +246,7 @@ impl Storm {
                 self.tenants[tenant].blocks.push(pfn);
             }
             (Aim::Access { .. }, Outcome::IoError) => {
-                assert!(self.world.fail_every > 0, "an error that nobody has made");
+                assert!(self.world.fail_every > 0, "an error without a planned failure");
                 self.tasks[at].run = None;
             }
             _ => {}
@@ -376,7 +377,7 @@ impl Storm {
         }
     }
 
-    /// Every call ends, every byte is read back, everybody goes, and nothing is left.
+    /// Ends every call, reads every byte, ends all tasks, and checks that no memory remains in use.
     fn finish(&mut self) {
         for nr in 0.. {
             assert!(nr < 1_000_000, "calls do not end: livelock");

@@ -1,4 +1,4 @@
-//! Policies that nobody should write: what a plug-in may answer, a machine must survive.
+//! Unreasonable policies: the machine must survive any answer of a plug-in.
 
 use pagetide_core::digest::Digest;
 use pagetide_core::plugin::{
@@ -8,7 +8,7 @@ use pagetide_core::plugin::{
 use std::cell::Cell;
 use std::sync::Mutex;
 
-/// Any answer, by a generator.
+/// Answers at random.
 #[derive(Debug)]
 pub struct Wild(Mutex<Cell<u64>>);
 
@@ -95,7 +95,7 @@ impl PagePolicy for Wild {
     }
 }
 
-/// Spares everybody and everything, for ever.
+/// Spares all groups and pages, always.
 #[derive(Clone, Debug)]
 pub struct Miser;
 
@@ -127,7 +127,7 @@ impl PagePolicy for Miser {
     fn digest(&self, _: &mut Digest) {}
 }
 
-/// None, one, the other or both: by number, of as many kinds as [`KINDS`].
+/// No policy, one kind, the other, or both, by number; there are [`KINDS`].
 #[allow(dead_code)] // each test file uses its part
 pub fn chosen(kind: usize, seed: u64) -> Chosen {
     let plugins = Plugins::new()
@@ -146,6 +146,6 @@ pub fn chosen(kind: usize, seed: u64) -> Chosen {
     plugins.choose(groups, pages).unwrap()
 }
 
-/// Pairs of strange policies.
+/// Pairs of unreasonable policies.
 #[allow(dead_code)] // each test file uses its part
 pub const KINDS: usize = 6;

@@ -1,10 +1,10 @@
-//! What frames, swap slots and disks hold, beside what they ought to hold.
+//! The contents of frames, swap slots and disks, next to the contents they should have.
 //!
-//! A page is four numbers, one for each quarter; a number stands for the bytes that were last written there.
-//! Effects move numbers. Stores and write() put new ones both where the machine says and into a model that
-//! knows nothing of frames: address space and page, file and page. What is read must be what the model has.
+//! A page is four numbers, one per quarter; a number stands for the last bytes written there.
+//! Effects move numbers. Stores and write() put new numbers both where the machine says and into a
+//! model by address space and page, or file and page. Every read must return the model's numbers.
 //!
-//! Invariant: no two writes have the same number, so that nobody's bytes are taken for another's.
+//! Invariant: no two writes have the same number, so that contents of different owners differ.
 
 use pagetide_core::effect::{Effect, Io};
 use pagetide_core::page::{Page, PageFlags};
@@ -18,16 +18,16 @@ pub type Bytes = [u64; 4];
 
 const ZEROES: Bytes = [0; 4];
 
-/// What a file's page ought to hold.
+/// The expected contents of a file's page.
 #[derive(Clone, Copy)]
 struct FilePage {
     last: Bytes,
-    /// What the disk has, if a write of the page failed: Linux drops the dirty state then, so that the last
-    /// write is lost when the page leaves memory (`io_done`).
+    /// The disk's contents, if a write of the page failed: Linux then clears the dirty state, so
+    /// that the last write is lost when the page leaves memory (`io_done`).
     lost_to: Option<Bytes>,
 }
 
-/// I/O under way: its frames, and what they held when it began, if the disk was quick to take it.
+/// An I/O in progress: its frames and, if the disk took the data at once, their contents.
 #[derive(Clone)]
 pub struct Transfer {
     frames: Vec<Pfn>,
@@ -40,17 +40,17 @@ pub struct Contents {
     frames: Vec<Bytes>,
     slots: BTreeMap<u32, Bytes>,
     disk: BTreeMap<(u32, u32), Bytes>,
-    /// The size that a file began with, and whether it was of holes.
+    /// Initial size of each file, and whether it was sparse.
     files: BTreeMap<u32, (u64, bool)>,
     anon: BTreeMap<(u32, u64), Bytes>,
     cached: BTreeMap<(u32, u32), FilePage>,
-    /// Blocks of kernel memory: order, and what the kernel has written to each frame.
+    /// Blocks of kernel memory: order, and the number that the kernel has written to each frame.
     blocks: BTreeMap<u32, (u8, u64)>,
     page_bytes: u64,
     nr_writes: u64,
-    /// Loads and pieces that were found to hold what they should.
+    /// Loads and parts of read() with correct contents.
     pub nr_checked: u64,
-    /// The test reports I/O that never was: frames hold anything, and nothing is compared.
+    /// The test reports I/O that never happened: contents are not compared.
     pub is_blind: bool,
 }
 
@@ -59,12 +59,12 @@ impl Contents {
     pub fn new(machine: &Machine) -> Contents {
         let mut contents =
             Contents { page_bytes: machine.page_size().bytes(), ..Default::default() };
-        // What firmware has left is not zeroes.
+        // Firmware does not leave zeroes.
         contents.frames = (0..machine.mem.pages.len()).map(|_| contents.garbage()).collect();
         contents
     }
 
-    /// A number that nothing else has.
+    /// A unique number.
     fn fresh(&mut self) -> u64 {
         self.nr_writes += 1;
         self.nr_writes
@@ -75,14 +75,14 @@ impl Contents {
         [number; 4]
     }
 
-    /// What a file held before anybody wrote to it; asked before it can grow.
+    /// Records the contents of a file before its first write; must be called before the file grows.
     pub fn know_file(&mut self, machine: &Machine, file: FileId) {
         if let Ok(now) = machine.file(file) {
             self.files.entry(file.0).or_insert((now.size, now.sparse));
         }
     }
 
-    /// A file is made, perhaps under the id of one that is gone.
+    /// A file is created, perhaps with the id of a removed file.
     pub fn forget_file(&mut self, file: FileId) {
         self.files.remove(&file.0);
         self.disk.retain(|&(at, _), _| at != file.0);
@@ -115,7 +115,7 @@ impl Contents {
 
     // ---- effects ----
 
-    /// Carries out an effect that has to be at once. `position`: the file of the call, and how far it had come.
+    /// Carries out an immediate effect. `position`: the call's file and position in it.
     pub fn perform(&mut self, effect: &Effect, position: &mut Option<(FileId, u64)>) {
         match *effect {
             Effect::Zero { frame, order } => {
@@ -135,17 +135,17 @@ impl Contents {
         }
     }
 
-    /// The page that a piece of a call belongs to; the call has come to its end.
+    /// The page of a part of a call; advances the position of the call.
     fn piece(&self, position: &mut Option<(FileId, u64)>, offset: u32, len: u32) -> (u32, u32) {
-        let (file, pos) = position.as_mut().expect("a piece of a read() or write()");
-        assert_eq!(*pos % self.page_bytes, u64::from(offset), "pieces come in order");
+        let (file, pos) = position.as_mut().expect("a part of a read() or write()");
+        assert_eq!(*pos % self.page_bytes, u64::from(offset), "parts are in order");
         assert!(len > 0 && u64::from(offset + len) <= self.page_bytes);
         let index = (*pos / self.page_bytes) as u32;
         *pos += u64::from(len);
         (file.0, index)
     }
 
-    /// The bytes of a page of a file are these. Says what was expected.
+    /// Compares the contents of a file's page with the expected ones. `by` names the operation.
     fn check_file(&mut self, file: u32, index: u32, found: Bytes, by: &str) {
         let page = self.of_file(file, index);
         self.nr_checked += 1;
@@ -181,7 +181,7 @@ impl Contents {
         }
         for at in 0..4 {
             if !is_apart(at) {
-                // A quarter written in part holds a mixture.
+                // A partly written quarter holds a mixture.
                 let old = if is_whole(at) { 0 } else { page.last[at as usize] };
                 page.last[at as usize] = old.rotate_left(7).wrapping_mul(31) ^ number;
             }
@@ -190,7 +190,7 @@ impl Contents {
         self.cached.insert((file, index), FilePage { last: page.last, lost_to: None });
     }
 
-    /// I/O begins. `early`: the disk has its bytes at once, else when it ends.
+    /// Starts an I/O. `early`: the disk takes its data at once, else at the end.
     pub fn begin(&mut self, machine: &Machine, io: Io, early: bool) -> Transfer {
         if let Io::ReadFile { file, .. } | Io::WriteFile { file, .. } = io {
             self.know_file(machine, file);
@@ -219,7 +219,7 @@ impl Contents {
         frames.iter().map(|pfn| self.frames[pfn.idx()]).collect()
     }
 
-    /// I/O ends, before the machine hears of it. A request that fails leaves anything where it went.
+    /// Ends an I/O, before the machine knows. A failed one leaves garbage at its destination.
     pub fn end(&mut self, io: Io, transfer: Transfer, ok: bool) {
         let Transfer { frames, taken } = transfer;
         let written = taken.unwrap_or_else(|| self.held(&frames));
@@ -249,11 +249,11 @@ impl Contents {
     fn end_file_write(&mut self, file: u32, index: u32, new: Bytes, ok: bool) {
         let mut page = self.of_file(file, index);
         if ok {
-            // Dirty again, by a fault whose store has not come: what was lost is lost.
+            // Dirty again, by a fault before its store: the lost data is lost.
             page.last = page.lost_to.take().filter(|&lost| lost == new).unwrap_or(page.last);
             self.disk.insert((file, index), new);
         } else {
-            // Half of it got there.
+            // The write was partly done.
             let old = self.on_disk(file, index);
             let torn = [new[0], new[1], old[2], old[3]];
             self.disk.insert((file, index), torn);
@@ -262,7 +262,7 @@ impl Contents {
         self.cached.insert((file, index), page);
     }
 
-    /// A copy begins; what it copies, if it is quick.
+    /// Starts a copy; returns its data if it is copied at once.
     pub fn begin_copy(&self, from: Pfn, early: bool) -> Option<Bytes> {
         early.then(|| self.frames[from.idx()])
     }
@@ -274,7 +274,7 @@ impl Contents {
 
     // ---- programs ----
 
-    /// A load by a program, or a store. Its entry allows it.
+    /// A load or a store by a program. The page-table entry allows it.
     pub fn access(&mut self, machine: &Machine, vma: VmaId, page: u64, write: bool) {
         let mapping = machine.vma(vma).unwrap();
         let pte = mapping.ptes[page as usize];
@@ -317,29 +317,29 @@ impl Contents {
         }
     }
 
-    /// A program has given up pages: those that are gone read as zeroes. `None`: the whole mapping.
+    /// A program has discarded pages: absent pages read as zeroes. `None`: the whole mapping.
     pub fn forget(&mut self, machine: &Machine, vma: VmaId, pages: Option<(u64, u64)>) {
         let (first, end) = pages.unwrap_or((0, u64::MAX));
-        // Of a mapping that is gone all pages are.
+        // A removed mapping has no pages.
         let ptes = machine.vma(vma).map_or(&[][..], |vma| &vma.ptes);
         let gone = |page: u64| ptes.get(page as usize).is_none_or(|pte| pte.is_empty());
         self.anon
             .retain(|&(at, page), _| at != vma.0 || !(first..end).contains(&page) || !gone(page));
     }
 
-    /// Somebody has ended: what had no frame or slot but for mappings that are gone is nobody's.
+    /// An address space has ended: drops contents that only its mappings had.
     pub fn forget_dead(&mut self, machine: &Machine) {
         self.anon.retain(|&(at, _), _| machine.vma(VmaId(at)).is_ok());
     }
 
-    /// The kernel has got a block, and writes to it.
+    /// The kernel allocates a block, and writes to it.
     pub fn hold_block(&mut self, pfn: Pfn, order: u8) {
         let number = self.fresh();
         self.frames[pfn.idx()..pfn.idx() + (1 << order)].fill([number; 4]);
         self.blocks.insert(pfn.0, (order, number));
     }
 
-    /// The kernel gives a block back: nobody has written to it.
+    /// The kernel frees a block: its contents must be unchanged.
     pub fn free_block(&mut self, pfn: Pfn) {
         if let Some((order, number)) = self.blocks.remove(&pfn.0) {
             for at in pfn.idx()..pfn.idx() + (1 << order) {
@@ -348,15 +348,15 @@ impl Contents {
         }
     }
 
-    // ---- everything at once ----
+    // ---- all contents ----
 
-    /// Everything is where the machine says, as it ought to be. Changes nothing.
+    /// Checks all contents and their positions against the model. Changes nothing.
     pub fn verify(&self, machine: &Machine, vmas: &[VmaId]) {
         for &vma in vmas {
-            // One that is gone has no pages.
+            // A removed mapping has no pages.
             let Ok(mapping) = machine.vma(vma) else { continue };
             for table in mapping.tables.iter().filter(|table| table.is_some()) {
-                // Its entries are the machine's; the frame is nobody else's.
+                // The entry is the machine's, and the frame has no other user.
                 assert!(
                     self.frames[table.idx()] == ZEROES,
                     "table {table:?} of {vma:?} was overwritten"
@@ -390,7 +390,7 @@ impl Contents {
         }
     }
 
-    /// The bytes of a page of anonymous memory, wherever they are. `None`: on their way from swap.
+    /// The contents of a page of anonymous memory, wherever it is. `None`: being read from swap.
     fn anywhere(&self, machine: &Machine, pte: Pte) -> Option<Bytes> {
         if pte.is_empty() {
             return Some(ZEROES);
@@ -412,7 +412,7 @@ impl Contents {
     }
 }
 
-/// The frame of a file's page, if it is in memory. Of a file that was removed, whoever maps it still has pages.
+/// The frame of a file's page, if it is in memory. Mappings of a removed file still have pages.
 fn frame_of(machine: &Machine, file: FileId, index: u32) -> Option<Pfn> {
     if let Ok(cache) = machine.file(file) {
         return cache.get(index);

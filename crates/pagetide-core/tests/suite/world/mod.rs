@@ -1,5 +1,5 @@
-//! A minimal world for tests: I/O and copies that end in any order, when the test says so, an audit after
-//! every step, and bytes ([`contents`]): whoever reads gets what was last written.
+//! A minimal world for tests: I/O and copies end in any order, on request of the test; an audit
+//! after every step; and bytes ([`contents`]), so that reads are compared with the last write.
 
 #[allow(dead_code)] // each test file uses its part
 pub mod contents;
@@ -20,7 +20,7 @@ use pagetide_core::units::{Cpu, FileId, NodeId, Pfn};
 pub const CPU: Cpu = Cpu(0);
 const NODE: NodeId = NodeId(0);
 
-/// A copy that was asked for and is not reported yet.
+/// A copy that was requested and is not reported yet.
 #[derive(Clone)]
 pub struct Copying {
     from: Pfn,
@@ -33,38 +33,38 @@ pub struct World {
     pub machine: Machine,
     pub contents: Contents,
     pub now: u64,
-    /// CPUs that calls and daemons run on, in turn as it comes.
+    /// CPUs for calls and daemons, chosen at random.
     pub nr_cpus: u16,
     pub inflight: Vec<(Io, Transfer)>,
-    /// Copies under way.
+    /// Copies in progress.
     pub copies: Vec<Copying>,
     /// Copies wait until the test reports them.
     pub holds_copies: bool,
-    /// Every n-th copy fails; 0: none does.
+    /// Every n-th copy fails; 0: none.
     pub fail_copies: u64,
     nr_copies: u64,
     pub kcompactd_awake: bool,
     pub kswapd_awake: bool,
     pub flusher_awake: bool,
     pub killed: Vec<MmId>,
-    /// Every n-th request fails; 0: none does.
+    /// Every n-th request fails; 0: none.
     pub fail_every: u64,
     nr_io: u64,
-    /// A call may go on for ever, as a fault does in Linux on a page whose slot another group pays for that
-    /// has neither room nor anybody to kill (`pagefault_out_of_memory` retries): it is given up then, if there
-    /// is such a group.
+    /// A call may run forever, like a fault in Linux on a page that needs a swap slot of another
+    /// group at its limit without a task to kill (`pagefault_out_of_memory` retries): such a call
+    /// is given up if there is such a group.
     pub may_starve: bool,
-    /// Steps after which it is looked for whether there is.
+    /// Steps after which the test checks for such a group.
     pub patience: u32,
-    /// Audit after every step (slow), or only when asked.
+    /// Audit after every step (slow), or only on request.
     pub audit: bool,
-    /// The disk works while a call does, and not only while it waits.
+    /// The disk works in parallel with calls, not only while they wait.
     pub disk_works: bool,
-    /// Requests that it then ends a step.
+    /// Requests that the disk then ends per step.
     pub disk_speed: u32,
-    /// A generator for the order in which I/O ends.
+    /// State of the random generator.
     pub random: u64,
-    /// How often a worker was asked for.
+    /// How often a worker was scheduled.
     pub nr_works: u64,
 }
 
@@ -111,7 +111,7 @@ impl World {
         }
     }
 
-    /// A CPU to run the next step on.
+    /// A CPU for the next step.
     pub fn cpu(&mut self) -> Cpu {
         match self.nr_cpus {
             1 => CPU,
@@ -123,7 +123,7 @@ impl World {
         self.carry_out_of(effects, None);
     }
 
-    /// Carries out the effects of a call, which had come so far in a file.
+    /// Carries out the effects of a call that has reached `position` in a file.
     fn carry_out_of(&mut self, effects: Vec<Effect>, mut position: Option<(FileId, u64)>) {
         for effect in effects {
             match effect {
@@ -155,7 +155,7 @@ impl World {
         }
     }
 
-    /// Reports all copies, in any order.
+    /// Reports all copies, in random order.
     pub fn finish_copies(&mut self) {
         while !self.copies.is_empty() {
             let at = self.draw(self.copies.len() as u64) as usize;
@@ -170,7 +170,7 @@ impl World {
         }
     }
 
-    /// One step of a daemon, with its effects.
+    /// One step of a daemon, and its effects.
     fn step_daemon(&mut self, daemon: Daemon) -> Step<Rest> {
         let mut effects = Vec::new();
         let cpu = self.cpu();
@@ -180,7 +180,7 @@ impl World {
         step
     }
 
-    /// One step of kcompactd, if somebody has woken it.
+    /// One step of kcompactd, if it was woken.
     pub fn kcompactd_step(&mut self) {
         if self.kcompactd_awake {
             let step = self.step_daemon(Daemon::Kcompactd(NODE));
@@ -191,14 +191,13 @@ impl World {
         }
     }
 
-    /// Time passes for who is throttled.
+    /// Lets time pass for a throttled sleeper.
     pub fn sleep(&mut self, sleep: Sleep) {
         if let Token::Throttled(..) = sleep.token {
             self.now += sleep.timeout.min(100_000_000);
         }
     }
 
-    /// Runs kcompactd until it sleeps.
     pub fn kcompactd(&mut self) {
         self.kcompactd_awake = false;
         loop {
@@ -247,7 +246,7 @@ impl World {
         self.carry_out(buffer);
     }
 
-    /// Runs kswapd until it sleeps for good.
+    /// Runs kswapd until it goes to full sleep.
     pub fn kswapd_to_sleep(&mut self) {
         for _ in 0..100_000 {
             if !self.kswapd_awake {
@@ -258,7 +257,7 @@ impl World {
         panic!("kswapd never sleeps");
     }
 
-    /// One step of khugepaged; what it does next, if it is idle.
+    /// One step of khugepaged; its rest, if it is idle.
     pub fn khugepaged(&mut self) -> Option<Rest> {
         self.now += 1000;
         match self.step_daemon(Daemon::Khugepaged) {
@@ -278,7 +277,7 @@ impl World {
         }
     }
 
-    /// Steps of khugepaged until it is idle.
+    /// Steps khugepaged until it is idle.
     pub fn khugepaged_round(&mut self) -> Rest {
         for _ in 0..1_000_000 {
             if let Some(idle) = self.khugepaged() {
@@ -304,7 +303,7 @@ impl World {
         self.carry_out(buffer);
     }
 
-    /// One step of a call, with its effects.
+    /// One step of a call, and its effects.
     pub fn step(&mut self, call: &mut Call) -> Step<Outcome> {
         self.now += 1000;
         let position = call.position();
@@ -336,8 +335,8 @@ impl World {
         panic!("a call does not end: livelock");
     }
 
-    /// Whether a group is at its limit, pays for slots, and was out of memory with nobody to kill: it has no task,
-    /// or none that has begun.
+    /// Whether a group is at its limit, pays for slots, and ran out of memory without a task to
+    /// kill: it has no task, or none that has started.
     fn is_anybody_stuck(&self) -> bool {
         self.machine.memcg_ids().any(|id| {
             let group = &self.machine.memcgs()[id.idx()];
@@ -351,7 +350,7 @@ impl World {
         })
     }
 
-    /// One step of a call, and what happens until the next one.
+    /// One step of a call, and the events before the next step.
     pub fn drive_once(&mut self, call: &mut Call) -> Option<Outcome> {
         match self.step(call) {
             Step::Continue if self.disk_works => {
@@ -378,21 +377,21 @@ impl World {
         None
     }
 
-    /// Touches a page, faulting if need be. What it yields is told as minor and major.
+    /// Accesses a page, with a fault if necessary. Returns its outcome as minor or major.
     pub fn access(&mut self, mm: MmId, vma: VmaId, page: u64, write: bool) -> Option<Outcome> {
         if self.touch(vma, page, write) {
             return None;
         }
         let outcome = self.drive(&mut Call::fault(mm, NODE, vma, page, write));
         let Outcome::Got(got) = outcome else { return Some(outcome) };
-        // Who has paid for being above `memory.high` may find that it is gone again.
+        // After reclaim for `memory.high` the page may be gone again.
         if self.machine.vma(vma).is_ok() && self.touch(vma, page, write) {
             self.check_got(got, vma, page);
         }
         Some(if got.major { Outcome::Major } else { Outcome::Minor })
     }
 
-    /// An access without a fault, with its load or store. Says whether that is enough.
+    /// An access without a fault, with its load or store. Returns whether no fault is needed.
     pub fn touch(&mut self, vma: VmaId, page: u64, write: bool) -> bool {
         let hit = self.machine.touch(vma, page, write) == Touch::Hit;
         if hit {
@@ -401,7 +400,7 @@ impl World {
         hit
     }
 
-    /// A fault told of the frame that the entry says.
+    /// The fault returned the frame of the page-table entry.
     pub fn check_got(&self, got: Got, vma: VmaId, page: u64) {
         let mapping = self.machine.vma(vma).unwrap();
         let pte = mapping.ptes[page as usize];
@@ -427,7 +426,6 @@ impl World {
         self.contents.forget(&self.machine, vma, None);
     }
 
-    /// A process ends.
     pub fn exit(&mut self, mm: MmId) {
         let cpu = self.cpu();
         let mut effects = Vec::new();
@@ -436,7 +434,6 @@ impl World {
         self.carry_out(effects);
     }
 
-    /// open() of a new file.
     pub fn create_file(&mut self, size: u64, sparse: bool) -> FileId {
         let file = self.machine.create_file(size, sparse).unwrap();
         self.contents.forget_file(file);
