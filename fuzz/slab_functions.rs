@@ -3,7 +3,7 @@
 //!
 //! No sequence of operations may break the audit or disagree with the model.
 
-#[path = "../crates/pagetide-core/tests/slab_world/mod.rs"]
+#[path = "../crates/pagetide-core/tests/suite/slab_world/mod.rs"]
 mod slab_world;
 
 use pagetide_core::config::{Config, ObjcgStock, SlabAccounting, SlabOwners, SlubPolicy};

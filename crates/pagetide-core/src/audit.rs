@@ -26,11 +26,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 impl<O: Owners> Manager<O> {
-    /// Checks all invariants. O(frames + entries + cached pages).
-    ///
-    /// # Errors
-    /// The first violation, with its frame or table.
-    pub fn audit(&self) -> Result<(), Violation> {
+    pub(crate) fn do_audit(&self) -> Result<(), Violation> {
         self.mem.audit().map_err(|error| Violation(format!("{error}")))?;
         check!(self.era == Era::of(&self.config), "the era does not follow from the configuration");
         self.audit_door()?;

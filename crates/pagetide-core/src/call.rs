@@ -188,8 +188,7 @@ impl<R> Call<R> {
 }
 
 impl<O: Asks> Manager<O> {
-    /// Runs one bounded step of a task's call.
-    pub fn step(
+    pub(crate) fn do_step(
         &mut self,
         call: &mut Call<O::Request>,
         cpu: Cpu,
@@ -199,9 +198,7 @@ impl<O: Asks> Manager<O> {
         (step, self.hand_out())
     }
 
-    /// Gives up a call that is not done, or whose outcome was not read. Unfinished work is undone
-    /// and no task is killed for it; finished work stays, such as pages that a read() has brought.
-    pub fn cancel(&mut self, call: Call<O::Request>, cpu: Cpu) -> Effects<'_> {
+    pub(crate) fn do_cancel(&mut self, call: Call<O::Request>, cpu: Cpu) -> Effects<'_> {
         self.call_given_up(call, cpu);
         self.hand_out()
     }

@@ -145,7 +145,7 @@ impl<O: Owners> Manager<O> {
     {
         let read = |(name, text): &(N, T)| self.read_write(name.as_ref(), text.as_ref());
         let writes: Result<Vec<ControlWrite>, ControlError> = writes.iter().map(read).collect();
-        self.apply_writes(&writes?)
+        self.do_apply_writes(&writes?)
     }
 
     /// Parses a text. The name of a cache's file must contain an existing cache.
@@ -156,12 +156,10 @@ impl<O: Owners> Manager<O> {
         ControlWrite::read(name, text, self.mem.page_size)
     }
 
-    /// Makes a list of writes in order, all of them or none, as [`Manager::write_controls`] does.
-    ///
-    /// # Errors
-    /// The first refused write (unknown cache, or refused by a policy), or the three watermarks if
-    /// the result is out of order.
-    pub fn apply_writes(&mut self, writes: &[ControlWrite]) -> Result<Effects<'_>, ControlError> {
+    pub(crate) fn do_apply_writes(
+        &mut self,
+        writes: &[ControlWrite],
+    ) -> Result<Effects<'_>, ControlError> {
         let changes = plan(self, writes)?;
         self.check_marks(&changes)?;
         for change in changes {

@@ -10,9 +10,10 @@
 //!
 //! Invariant: between two calls of the executor's functions no effect is waiting.
 
-use crate::call::{Asks, Call};
+use crate::call::Call;
 use crate::daemon::Daemon;
 use crate::effect::{Effect, Io, Step, Token};
+use crate::entry_points::EntryPoints;
 use crate::manager::Manager;
 use crate::outcome::Outcome;
 use crate::units::{Asker, Cpu, Nanos, Pfn};
@@ -51,7 +52,7 @@ enum Is {
 
 /// A manager, its world, and the run state of the daemons.
 #[derive(Debug)]
-pub struct Executor<O: Asks, W> {
+pub struct Executor<O: EntryPoints, W> {
     /// The manager. Use [`Executor::ask`] for direct calls, so that their effects are carried out.
     pub manager: Manager<O>,
     /// The world.
@@ -70,7 +71,7 @@ pub struct Executor<O: Asks, W> {
     more: Vec<Effect>,
 }
 
-impl<O: Asks, W: World> Executor<O, W> {
+impl<O: EntryPoints, W: World> Executor<O, W> {
     /// An executor whose daemons run on `daemon_cpu`.
     pub fn new(manager: Manager<O>, mut world: W, daemon_cpu: Cpu) -> Executor<O, W> {
         let now = world.now();

@@ -60,6 +60,7 @@ pub mod ctx;
 pub mod daemon;
 pub mod digest;
 pub mod effect;
+pub mod entry_points;
 mod era;
 pub mod event;
 pub mod executor;

@@ -13,8 +13,7 @@ use crate::units::{Cpu, Nanos, Pfn, SwapSlot, SWAP_CLUSTER_MAX};
 use crate::vmstat::{Event, NodeStat};
 
 impl<O: Owners> Manager<O> {
-    /// The world reports the end of an I/O request. Ignores unknown requests and CPUs.
-    pub fn io_done(&mut self, io: Io, ok: bool, cpu: Cpu, now: Nanos) -> Effects<'_> {
+    pub(crate) fn do_io_done(&mut self, io: Io, ok: bool, cpu: Cpu, now: Nanos) -> Effects<'_> {
         if !self.has_cpu(cpu) {
             return self.hand_out();
         }

@@ -13,8 +13,7 @@ use crate::manager::Manager;
 use crate::owners::Owners;
 
 impl<O: Owners> Manager<O> {
-    /// Hash of all state. O(frames ever used + page-table entries + pages of files).
-    pub fn digest(&self) -> u64 {
+    pub(crate) fn do_digest(&self) -> u64 {
         let Manager {
             owners,
             mem,

@@ -127,9 +127,7 @@ impl<O: Owners> Manager<O> {
         Some(unmapped.young)
     }
 
-    /// The world reports the end of a copy ([`Effect::CopyPage`]). If `ok`, the page takes its new
-    /// frame; otherwise it stays where it was. Ignores a frame that is not under migration.
-    pub fn copy_done(&mut self, from: Pfn, ok: bool, cpu: Cpu) -> Effects<'_> {
+    pub(crate) fn do_copy_done(&mut self, from: Pfn, ok: bool, cpu: Cpu) -> Effects<'_> {
         let page = self.mem.pages.get(from.idx());
         if self.has_cpu(cpu) && page.is_some_and(|page| page.has(PageFlags::MIGRATING)) {
             self.end_migration(from, ok, cpu);

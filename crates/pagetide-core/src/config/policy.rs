@@ -11,6 +11,7 @@ use core::fmt;
 
 /// The type of a policy's variants.
 pub trait PolicyVariant: Copy + Into<PolicyChoice> {
+    /// The policy that the type is a variant of.
     const POLICY: Policy;
     /// The chosen variant; `None` if the choice belongs to another policy.
     fn of(choice: PolicyChoice) -> Option<Self>;

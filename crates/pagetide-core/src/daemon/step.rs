@@ -22,9 +22,7 @@ impl<O: Owners> Manager<O> {
         })
     }
 
-    /// Runs one bounded step of a daemon on `cpu`. Do not step a daemon that rests or sleeps before
-    /// its timeout. Unknown node or CPU: does nothing and returns [`Rest::UNTIL_WOKEN`].
-    pub fn step_daemon(
+    pub(crate) fn do_step_daemon(
         &mut self,
         daemon: Daemon,
         cpu: Cpu,

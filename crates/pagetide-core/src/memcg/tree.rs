@@ -64,12 +64,7 @@ impl<O: Owners> Manager<O> {
         Ok(id)
     }
 
-    /// Removes a group (rmdir). Its pages, slots and counts go to its parent.
-    ///
-    /// # Errors
-    ///
-    /// EBUSY if it has tasks or children, or is the root; ENOENT if it does not exist.
-    pub fn remove_memcg(&mut self, id: MemcgId) -> Result<Effects<'_>, Errno> {
+    pub(crate) fn do_remove_memcg(&mut self, id: MemcgId) -> Result<Effects<'_>, Errno> {
         if !self.memcg_is_online(id) {
             return Err(Errno::Enoent);
         }

@@ -61,15 +61,10 @@ impl<O: Owners> Manager<O> {
         text: &str,
     ) -> Result<(Option<GroupWrite>, Effects<'_>), ControlError> {
         self.check_group(memcg, name, "write")?;
-        self.apply_group_write(memcg, GroupControlWrite::read(name, text)?)
+        self.do_apply_group_write(memcg, GroupControlWrite::read(name, text)?)
     }
 
-    /// [`Manager::write_group_control`] with a parsed value.
-    ///
-    /// # Errors
-    /// ENOENT for an unknown group or if the root has no such file, EINVAL or EBUSY for a value
-    /// that the group or a policy does not allow. Nothing has changed.
-    pub fn apply_group_write(
+    pub(crate) fn do_apply_group_write(
         &mut self,
         memcg: MemcgId,
         write: GroupControlWrite,
