@@ -1,11 +1,11 @@
-//! Scenarios that a program makes, without a file.
+//! Builds scenarios in a program, without a file.
 //!
-//! A [`Builder`] has the keys of a scenario file (docs/scenario.md) and values of Rust. What it builds is
-//! checked by the same rules as a file, all mistakes at once, each with the key it is at
+//! A [`Builder`] takes the keys of a scenario file (docs/scenario.md) with Rust values. The loader
+//! checks the result like a file: it reports all mistakes at once, each with its key
 //! ([`crate::diagnostic::Diagnostic::key`]).
 //!
-//! Invariant: a [`Scenario`] comes from the loader, from a file or from here; so every [`crate::model::Setup`]
-//! was checked.
+//! Invariant: every [`Scenario`] comes from the loader, from a file or from a builder; so every
+//! [`crate::model::Setup`] has been checked.
 //!
 //! ```
 //! use pagetide_scenario::build::Builder;
@@ -29,22 +29,23 @@ use toml::{Table, Value};
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Builder {
     table: Table,
-    /// What could not be put in: key and why.
+    /// Keys that could not be set, with the reason.
     refused: Vec<(String, String)>,
 }
 
 impl Builder {
-    /// A table without keys.
+    /// An empty table.
     pub fn new() -> Builder {
         Builder::default()
     }
 
-    /// A table that is there already.
+    /// A builder that starts from an existing table.
     pub fn of(table: Table) -> Builder {
         Builder { table, refused: Vec::new() }
     }
 
-    /// Sets a key; dots lead into inner tables, which are made on the way. The last value counts.
+    /// Sets a key. Dots name inner tables, created if needed. A later value replaces an earlier
+    /// one.
     #[must_use]
     pub fn set(mut self, key: &str, value: impl Into<Value>) -> Builder {
         self.put(key, value.into());
@@ -61,10 +62,10 @@ impl Builder {
                 let list = inner.entry(last).or_insert_with(|| Value::Array(Vec::new()));
                 match list {
                     Value::Array(list) => list.push(Value::Table(table)),
-                    _ => self.refuse(key, "it is no array"),
+                    _ => self.refuse(key, "it is not an array"),
                 }
             }
-            None => self.refuse(key, "a part of it is no table"),
+            None => self.refuse(key, "a part of the path is not a table"),
         }
         self
     }
@@ -74,7 +75,7 @@ impl Builder {
             Some((inner, last)) => {
                 inner.insert(last, value);
             }
-            None => self.refuse(key, "a part of it is no table"),
+            None => self.refuse(key, "a part of the path is not a table"),
         }
     }
 
@@ -82,7 +83,7 @@ impl Builder {
         self.refused.push((key.to_owned(), why.to_owned()));
     }
 
-    /// The innermost table of a path, and the last part of it.
+    /// The innermost table of a path, and the last part of the path.
     fn place(&mut self, key: &str) -> Option<(&mut Table, String)> {
         let mut parts: Vec<&str> = key.split('.').collect();
         let last = parts.pop()?;
@@ -94,7 +95,8 @@ impl Builder {
         Some((table, last.to_owned()))
     }
 
-    /// The scenario, called `name` if no key `name` says otherwise. Paths in it start at the working directory.
+    /// Builds the scenario. It is called `name` unless the key `name` is set. Relative paths in it
+    /// start at the working directory.
     ///
     /// # Errors
     /// All mistakes, as [`crate::load::load`] reports them for a file with these values.
@@ -102,10 +104,10 @@ impl Builder {
         self.build_with(name, Path::new(""), &Overrides::default())
     }
 
-    /// As [`Builder::build`], with the changes of a command line, and the directory where paths start.
+    /// Like [`Builder::build`], with command-line changes and the base directory of paths.
     ///
     /// # Errors
-    /// As [`Builder::build`].
+    /// See [`Builder::build`].
     pub fn build_with(
         &self,
         name: &str,
@@ -129,17 +131,17 @@ impl Builder {
         }
     }
 
-    /// The setup of a scenario with one variant: a machine and what runs on it.
+    /// Builds the setup of a scenario with one variant: a machine and its tasks.
     ///
     /// # Errors
-    /// As [`Builder::build`], and when there is not exactly one variant.
+    /// The mistakes of [`Builder::build`], or a scenario with several variants.
     pub fn setup(&self) -> Result<Setup, Diagnostics> {
         let name = "setup";
         let mut variants = self.build(name)?.variants;
         match (variants.pop(), variants.len()) {
             (Some(variant), 0) => Ok(variant.setup),
             (_, more) => {
-                let message = format!("a setup has one variant, here are {}", more + 1);
+                let message = format!("a setup has one variant, but the scenario has {}", more + 1);
                 Err(Diagnostics::new(vec![Diagnostic::of_file(name.into(), message, None)], 0))
             }
         }

@@ -1,24 +1,24 @@
-//! The operations that have a price, and the prices that a scenario states (`[machine.costs]`).
+//! Operations with a cost, and the costs that a scenario sets (`[machine.costs]`).
 //!
-//! A world that simulates turns counts of these operations into time. It has a table of its own
-//! (`pagetide-sim`, `cost`) and takes from here what is stated instead. Linux has no name for them: they are what
-//! `pagetide verify --record` measures them in a guest.
+//! The simulator turns counts of these operations into time. It has its own table of costs
+//! (`pagetide-sim`, `cost`); a cost set here replaces an entry of that table. Linux has no names
+//! for the operations; `pagetide verify --record` measures their costs in a guest.
 //!
-//! Invariant: a price is nanoseconds for one operation, and linear: n of them cost n times as much. One that is
-//! stated is at most a second, so that no sum of them in a run is too large to count.
+//! Invariant: a cost is nanoseconds for one operation, and n operations cost n times as much. A
+//! cost in a scenario is at most 1 s, so that no sum of costs in a run overflows.
 
 use crate::load::decode::Time;
 use crate::load::span::{At, Sink};
 
-/// Most that an operation can cost, nanoseconds.
+/// Largest cost of an operation, in nanoseconds.
 const PRICE_MAX: u64 = 1_000_000_000;
 
-/// A price as it is written, if it is one.
+/// Checks a cost; reports one that is too large.
 fn price(time: &At<Time>, sink: &mut Sink) -> Option<u64> {
     let Time(ns) = time.value;
     if ns > PRICE_MAX {
-        let hint = "a price is the CPU time of one operation, such as \"500ns\"";
-        sink.hinted(time.span, "one operation costs more than 1s", hint);
+        let hint = "write the CPU time of one operation, such as \"500ns\"";
+        sink.hinted(time.span, "the cost of one operation is more than 1s", hint);
         return None;
     }
     Some(ns)
@@ -27,16 +27,16 @@ fn price(time: &At<Time>, sink: &mut Sink) -> Option<u64> {
 /// Declares the operations: the type that names them, and the table `[machine.costs]`.
 macro_rules! prices {
     ($($(#[doc = $doc:literal])+ $name:ident $key:ident,)*) => {
-        /// An operation that has a price.
+        /// An operation that has a cost.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Price {
             $($(#[doc = $doc])+ $name,)*
         }
 
         impl Price {
-            /// All of them, in the order of the key documentation.
+            /// All operations, in the order of the documentation of the keys.
             pub const ALL: [Price; Price::COUNT] = [$(Price::$name),*];
-            /// How many there are.
+            /// Number of operations.
             pub const COUNT: usize = [$(stringify!($key)),*].len();
 
             /// The key in `[machine.costs]`.
@@ -46,7 +46,7 @@ macro_rules! prices {
                 }
             }
 
-            /// What is done for the price.
+            /// Description of the operation.
             pub fn doc(self) -> String {
                 let lines: &[&str] = match self {
                     $(Price::$name => &[$($doc),+],)*
@@ -55,13 +55,13 @@ macro_rules! prices {
             }
         }
 
-        /// `[machine.costs]` as it is written.
+        /// `[machine.costs]` as written.
         pub(crate) mod raw {
             use crate::load::decode::{table, Time};
             use crate::load::span::At;
 
             table! {
-                /// What operations cost on this machine; those that are left out have the simulator's own prices.
+                /// Costs of operations on this machine; the simulator has defaults for all of them.
                 Costs {
                     $($(#[doc = $doc])+ $key: At<Time>,)*
                 }
@@ -69,7 +69,7 @@ macro_rules! prices {
         }
 
         impl raw::Costs {
-            /// What is stated, if it is at most [`PRICE_MAX`].
+            /// The costs that are set, without those above [`PRICE_MAX`], which are reported.
             pub(crate) fn check(&self, sink: &mut Sink) -> Costs {
                 let mut costs = Costs::default();
                 $(
@@ -84,85 +84,85 @@ macro_rules! prices {
 }
 
 prices! {
-    /// A page fault entered and left: exception, look-up of the mapping, walk of the page table.
+    /// Enter and leave a page fault: exception, lookup of the mapping, walk of the page table.
     Fault fault,
-    /// A page taken from a per-CPU list.
+    /// Take a page from a per-CPU list.
     PageAlloc page_alloc,
-    /// A page charged to a group, and later taken off its bill.
+    /// Charge a page to a group, and uncharge it later.
     PageCharge page_charge,
-    /// A page given back to a per-CPU list.
+    /// Free a page to a per-CPU list.
     PageFree page_free,
-    /// A block moved between the buddy lists and a per-CPU list.
+    /// Move a block between the buddy lists and a per-CPU list.
     BuddyOp buddy_op,
-    /// Clearing 4 KiB.
+    /// Clear 4 KiB.
     PageZero page_zero,
-    /// Copying 4 KiB between page cache and user memory.
+    /// Copy 4 KiB between page cache and user memory.
     PageCopy page_copy,
-    /// A page-table entry written, with the page's map count.
+    /// Write a page-table entry, and update the map count of the page.
     Pte pte,
-    /// A look-up in, an insertion into or a removal from the page cache or the swap cache.
+    /// Look up, insert or remove an entry of the page cache or the swap cache.
     CacheOp cache_op,
-    /// A page looked at by reclaim.
+    /// Scan a page in reclaim.
     PageScan page_scan,
-    /// A page passed over by reclaim, as its zone is too high.
+    /// Skip a page in reclaim because its zone is too high.
     PageSkip page_skip,
-    /// A walk of the reverse map to one page-table entry.
+    /// Walk the reverse map to one page-table entry.
     RmapWalk rmap_walk,
-    /// A page moved between LRU lists, as a part of a batch.
+    /// Move a page between LRU lists as part of a batch.
     LruMove lru_move,
-    /// A page that comes back weighed against the lists: was it evicted too early?
+    /// Test a refaulting page against the sizes of the lists: was it evicted too early?
     Refault refault,
-    /// The lists of a group visited by reclaim.
+    /// Visit the lists of a group in reclaim.
     LruvecVisit lruvec_visit,
-    /// A request put to a disk: block layer and driver.
+    /// Submit a request to a disk: block layer and driver.
     Bio bio,
-    /// A page of such a request: its place in it, and what is done for it when the disk has answered.
+    /// A page of a disk request: add it to the request, and complete it after the answer.
     BioPage bio_page,
-    /// A batch of page-table entries flushed on the CPU that took them away.
+    /// Flush a batch of page-table entries from the TLB of the CPU that removed them.
     TlbFlush tlb_flush,
-    /// What other CPUs add to such a flush; nothing on a machine with one CPU.
+    /// Additional cost of a TLB flush for other CPUs; none on a machine with one CPU.
     TlbShootdown tlb_shootdown,
-    /// A system call entered, dispatched and left.
+    /// Enter, dispatch and leave a system call.
     Syscall syscall,
-    /// A page looked at by a scanner of compaction.
+    /// Scan a page in compaction.
     CompactScan compact_scan,
-    /// A page moved by compaction, besides its entries and its bytes.
+    /// Migrate a page in compaction, without its page-table entries and the copy of its bytes.
     PageMigrate page_migrate,
-    /// An object of the kernel allocated or freed on the CPU's own slab.
+    /// Allocate or free a kernel object on the CPU's own slab.
     Object object,
-    /// Charging an object to a group.
+    /// Charge an object to a group.
     ObjectCharge object_charge,
-    /// A slab taken to allocate from, besides its pages.
+    /// Take another slab to allocate from, without its pages.
     SlabRefill slab_refill,
-    /// A stock of bytes given up for another owner.
+    /// Drain a CPU's stock of charged bytes for another owner.
     ObjcgDrain objcg_drain,
-    /// A cache made for a group.
+    /// Create a slab cache for a group.
     CacheCreate cache_create,
-    /// A kept object looked at by a shrinker.
+    /// Scan a cached object in a shrinker.
     ObjectScan object_scan,
-    /// A kept object freed by a shrinker, besides its slab.
+    /// Free a cached object in a shrinker, without its slab.
     ObjectPrune object_prune,
-    /// The file system's share of a read request.
+    /// Part of the file system in a read request.
     FsRead fs_read,
-    /// The file system's share of a run of holes, or of a page newly written.
+    /// Part of the file system in a run of holes, or in a newly written page.
     FsRequest fs_request,
-    /// A page of a file put under writeback: its tags, its blocks.
+    /// Start writeback of a file page: its tags and blocks.
     Writeback writeback,
-    /// Interrupt and completion of a request.
+    /// Interrupt and completion of a disk request.
     IoCompletion io_completion,
-    /// Switching a CPU from one process to another.
+    /// Switch a CPU from one process to another.
     ContextSwitch context_switch,
-    /// The waker's share of a wake-up.
+    /// Part of the waker in a wake-up.
     Wakeup wakeup,
-    /// From the wake-up to the first instruction on an idle CPU.
+    /// Time from the wake-up to the first instruction on an idle CPU.
     IdleExit idle_exit,
-    /// Touching a page that is mapped, as one of many independent touches.
+    /// Touch a mapped page, as one of many independent touches.
     Hit hit,
-    /// The user's instructions around one access.
+    /// User instructions for one access.
     UserAccess user_access,
 }
 
-/// The prices that are stated, in nanoseconds.
+/// The costs that a scenario sets, in nanoseconds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Costs {
     prices: [Option<u64>; Price::COUNT],
@@ -175,37 +175,37 @@ impl Default for Costs {
 }
 
 impl Costs {
-    /// The price of an operation, if it is stated.
+    /// The cost of an operation, if it is set.
     pub fn get(&self, price: Price) -> Option<u64> {
         self.prices[price as usize]
     }
 
-    /// States a price.
     pub fn set(&mut self, price: Price, ns: u64) {
         self.prices[price as usize] = Some(ns);
     }
 
-    /// What is stated, in the order of [`Price::ALL`].
+    /// The costs that are set, in the order of [`Price::ALL`].
     pub fn iter(&self) -> impl Iterator<Item = (Price, u64)> + '_ {
         Price::ALL.into_iter().filter_map(|price| Some((price, self.get(price)?)))
     }
 
-    /// Whether nothing is stated: the simulator's own table.
+    /// Whether no cost is set: the simulator uses its own table.
     pub fn is_default(&self) -> bool {
         self.prices.iter().all(Option::is_none)
     }
 }
 
-/// How long a program takes to make each of its operations, nanoseconds by task and phase (their numbers), where that
-/// is known: of a program that performs them on a real kernel. It is the program's own and no price of the kernel's.
+/// CPU time that a program needs to generate one operation, in nanoseconds by task and phase
+/// (indices), if known: for a program that performs the operations on a real kernel. It belongs to
+/// the program; it is not a cost of the kernel.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProgramTimes {
-    /// (task, phase, nanoseconds an operation).
+    /// (task, phase, nanoseconds per operation).
     pub of_phases: Vec<(usize, usize, u64)>,
 }
 
 impl ProgramTimes {
-    /// Nanoseconds an operation; 0 where it is not known.
+    /// Nanoseconds per operation; 0 if unknown.
     pub fn of(&self, task: usize, phase: usize) -> u64 {
         let found = self.of_phases.iter().find(|of| (of.0, of.1) == (task, phase));
         found.map_or(0, |of| of.2)

@@ -1,5 +1,5 @@
-//! The language of criteria: `METRIC OP VALUE`, several joined by `and`. `pagetide find` asks for one, and
-//! `[[expect]]` of a scenario states some.
+//! The language of criteria: `METRIC OP VALUE`, several joined by `and`. `pagetide find` takes one,
+//! and `[[expect]]` tables of a scenario contain them.
 //!
 //! ```text
 //! allocstall == 0
@@ -11,13 +11,13 @@
 //! web.fill.batch.memory.high == max
 //! ```
 //!
-//! A value has the unit that a scenario would give it. `before` is the value of the same metric in the scenario as
-//! it stands, in the run with the same seed. Metrics may be added, subtracted and multiplied by a number, on either
-//! side, and quantities added to them. `max` is what a control file says that sets no limit. `within A of B` means
-//! that the left side differs from B by at most A, or by that share of B.
-//!
-//! A run that lacks a metric does not meet a criterion on it; neither does a run whose value is that of a task
-//! that was killed or cut ([`Sample`]).
+//! A value has a unit as in a scenario. `before` is the value of the same metric in the unchanged
+//! scenario, in the run with the same seed. Metrics may be added, subtracted and multiplied by a
+//! number, on both sides, and quantities may be added to them. `max` is the value of a control file
+//! without a limit. `within A of B` means that the left side differs from B by at most A, or by at
+//! most that share of B.
+//! A run that lacks a metric does not meet a criterion on it. Neither does a run in which the task
+//! of the metric was killed or cut ([`Metric::ended`]).
 
 mod parse;
 #[cfg(test)]
@@ -30,27 +30,26 @@ use crate::record::{Metric, Unit};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Something wrong with what was asked, with advice.
+/// A mistake in a criterion or another request, with a hint.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Mistake {
     /// One sentence.
     pub message: String,
-    /// What to do about it.
+    /// How to mend it.
     pub hint: String,
 }
 
 impl Mistake {
-    /// A mistake with advice.
     pub fn new(message: impl Into<String>, hint: impl Into<String>) -> Mistake {
         Mistake { message: message.into(), hint: hint.into() }
     }
 }
 
-/// The values of one run.
+/// The metrics of one run.
 pub type Sample = BTreeMap<String, Metric>;
 
-/// What is wanted of a run.
+/// A condition on runs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Criterion {
     /// All of them must hold.
@@ -60,40 +59,36 @@ pub struct Criterion {
 /// One comparison.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Term {
-    /// What is compared.
     pub left: Sum,
-    /// How it is compared.
     pub relation: Relation,
     pub with: With,
 }
 
-/// Metrics times factors, added up, one at least; and quantities beside them.
+/// A sum of metrics with factors, at least one, and of quantities.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sum {
     metrics: Vec<(f64, String)>,
-    /// With their signs.
+    /// Quantities with their signs.
     quantities: Vec<(f64, Quantity)>,
 }
 
-/// What a metric is compared with.
+/// The right side of a comparison.
 #[derive(Clone, Debug, PartialEq)]
 pub enum With {
     Value(Quantity),
-    /// The value before, times this.
+    /// Value of the same metric in the unchanged scenario, times this factor.
     Before(f64),
     /// Other metrics of the same run.
     Sum(Sum),
 }
 
-/// How two values are compared.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Relation {
     Is(Operator),
-    /// They differ by at most this, or by this share of the second.
+    /// Both sides differ by at most this quantity, or by this share of the right side.
     Within(Quantity),
 }
 
-/// A comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operator {
     Less,
@@ -105,7 +100,7 @@ pub enum Operator {
 }
 
 impl Operator {
-    /// Longer texts first: `<=` begins with `<`.
+    /// Longer texts first: `<=` starts with `<`.
     const ALL: [(&'static str, Operator); 7] = [
         ("<=", Operator::AtMost),
         (">=", Operator::AtLeast),
@@ -179,25 +174,25 @@ impl fmt::Display for Criterion {
 }
 
 impl Criterion {
-    /// Reads a criterion; sizes may be said in pages of `page_size`.
+    /// Parses a criterion; sizes may be in pages of `page_size`.
     ///
     /// # Errors
-    /// It is not of this language.
+    /// The text is not a criterion.
     pub fn parse(text: &str, page_size: PageSize) -> Result<Criterion, Mistake> {
         parse::criterion(text, page_size)
     }
 
-    /// Whether a run meets it. `before` is the run of the scenario as it stands, with the same seed.
+    /// Whether a run meets it. `before`: the run of the unchanged scenario with the same seed.
     pub fn holds(&self, run: &Sample, before: Option<&Sample>) -> bool {
         self.terms.iter().all(|term| term.holds(run, before))
     }
 
-    /// The metrics that it asks about, in its order; one may be there twice.
+    /// The metrics of the criterion, in its order; a metric may occur twice.
     pub fn metrics(&self) -> impl Iterator<Item = &String> {
         self.terms.iter().flat_map(Term::metrics)
     }
 
-    /// Gives its metrics other names.
+    /// Renames the metrics.
     pub(crate) fn rename(&mut self, name: impl Fn(&str) -> String) {
         for term in &mut self.terms {
             let right = match &mut term.with {
@@ -212,7 +207,7 @@ impl Criterion {
         }
     }
 
-    /// Whether some of it is relative to the scenario as it stands.
+    /// Whether some term uses `before`.
     pub fn is_relative(&self) -> bool {
         self.terms.iter().any(|term| matches!(term.with, With::Before(_)))
     }
@@ -220,16 +215,16 @@ impl Criterion {
     /// Checks names and units against the metrics of a run.
     ///
     /// # Errors
-    /// A metric that the run does not have, or quantities of different kinds.
+    /// The run lacks a metric, or the criterion compares quantities of different kinds.
     pub fn check(&self, run: &Sample) -> Result<(), Mistake> {
         self.metrics().try_for_each(|metric| check_name(metric, run))?;
         self.check_units(|metric| run.get(metric).map(|metric| metric.unit))
     }
 
-    /// Checks that only quantities of one kind are compared, where the units of the metrics are known.
+    /// Checks that each term compares quantities of one kind, as far as the units are known.
     ///
     /// # Errors
-    /// They are not.
+    /// The criterion compares quantities of different kinds.
     pub fn check_units(&self, unit_of: impl Fn(&str) -> Option<Unit>) -> Result<(), Mistake> {
         for term in &self.terms {
             let first = &term.left.metrics[0].1;
@@ -265,19 +260,19 @@ impl Criterion {
         Ok(())
     }
 
-    /// What the reader should know of the metrics it is made of.
+    /// Warnings about metrics that depend on few events.
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
         for metric in self.metrics() {
             if metric.ends_with("_max") || metric.ends_with(".max") {
                 warnings.push(format!(
-                    "{metric} is a maximum: one event decides it, and longer runs have larger ones\n\
-                     hint: a percentile up to p99 gives a threshold that repeats"
+                    "{metric} is a maximum: one event decides it, and it grows with the length of the run\n\
+                     hint: use a percentile up to p99 for a repeatable threshold"
                 ));
             } else if metric.ends_with("_p999") || metric.ends_with("_p9999") {
                 warnings.push(format!(
-                    "{metric} is decided by one event in a thousand or fewer\n\
-                     hint: a percentile up to p99 gives a threshold that repeats"
+                    "{metric} depends on one event in a thousand or fewer\n\
+                     hint: use a percentile up to p99 for a repeatable threshold"
                 ));
             }
         }
@@ -285,10 +280,10 @@ impl Criterion {
     }
 }
 
-/// Whether the run has the metric.
+/// Checks that the run has the metric.
 ///
 /// # Errors
-/// It has not; the nearest names are offered.
+/// The run lacks it; the hint names the nearest metrics.
 pub fn check_name(name: &str, run: &Sample) -> Result<(), Mistake> {
     if run.contains_key(name) {
         return Ok(());
@@ -303,7 +298,7 @@ pub fn check_name(name: &str, run: &Sample) -> Result<(), Mistake> {
 }
 
 impl Sum {
-    /// The value in a run that has all of it, measured; and its unit.
+    /// The value and its unit, if the run has all metrics of the sum and all are complete.
     fn value(&self, run: &Sample) -> Option<(f64, Unit)> {
         let mut sum = 0.0;
         let mut unit = None;
@@ -330,12 +325,12 @@ impl Term {
         self.left.metrics.iter().chain(right).map(|(_, metric)| metric)
     }
 
-    /// The left side in a run, if that run has it.
+    /// The value of the left side in a run, if the run has it.
     pub fn left_value(&self, run: &Sample) -> Option<(f64, Unit)> {
         self.left.value(run)
     }
 
-    /// Whether a run meets it, as [`Criterion::holds`].
+    /// Whether a run meets the term, like [`Criterion::holds`].
     pub fn holds(&self, run: &Sample, before: Option<&Sample>) -> bool {
         let Some((left, unit)) = self.left.value(run) else { return false };
         let right = match &self.with {
@@ -357,12 +352,12 @@ impl Term {
     }
 }
 
-/// The value is that of a task that came to its own end, in a run that did.
+/// Whether the task of the metric, and the run, ended normally.
 pub fn is_whole(metric: &Metric) -> bool {
     metric.ended.is_none() && metric.value.is_finite()
 }
 
-/// The quantity as a value of a metric of this unit; `None`: it is of another kind.
+/// Converts a quantity to the unit of a metric; `None`: it is of another kind.
 pub fn in_unit(quantity: Quantity, unit: Unit) -> Option<f64> {
     let plain = match quantity {
         Quantity::Integer(integer) => Some(integer as f64),
@@ -393,7 +388,7 @@ fn counts(unit: Unit) -> &'static str {
         Unit::Bytes | Unit::Kilobytes => "a size",
         Unit::Seconds => "a time",
         Unit::BytesPerSecond => "a rate",
-        Unit::PerSecond => "a number a second",
+        Unit::PerSecond => "a number per second",
         Unit::Percent => "a share in per cent",
         Unit::Ratio => "a ratio",
     }

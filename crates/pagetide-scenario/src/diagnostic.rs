@@ -1,60 +1,57 @@
-//! What is wrong with a scenario, for people: file, line, column, the offending text, a hint.
+//! Mistakes in a scenario, for people: file, line, column, the offending text, a hint.
 
 use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
 use serde::Serialize;
 use std::fmt;
 use std::ops::Range;
 
-/// One mistake.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Diagnostic {
-    /// Where: the path of the scenario file as given, or the option of the command line.
+    /// The path of the scenario file as given, or the option of the command line.
     pub path: String,
-    /// Line, counted from 1; 0 when the whole file is meant.
+    /// Line, counted from 1; 0 for the whole file.
     pub line: usize,
-    /// Column in characters, counted from 1; 0 when the whole file is meant.
+    /// Column in characters, counted from 1; 0 for the whole file.
     pub column: usize,
-    /// Bytes of the source.
+    /// Byte range in the source.
     pub span: Range<usize>,
     /// The offending text, up to the end of its first line.
     pub text: String,
-    /// The key of the scenario that it is at, as `--set` names it: `task.main.size`; of a mistake in `--set`
-    /// that one's. None of what is not in the scenario.
+    /// Path of the key with the mistake, as in `--set`: `task.main.size`. For a mistake in `--set`,
+    /// its key. `None` if the mistake is not in the scenario.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
-    /// What is wrong, in a sentence.
+    /// The mistake in one sentence.
     pub message: String,
-    /// What to do about it.
+    /// How to mend it.
     pub hint: Option<String>,
-    /// A second place that matters, for example where a name was given first.
+    /// A second position that matters, for example the first definition of a name.
     pub also: Option<Also>,
     /// The line, for rendering.
     #[serde(skip)]
     source_line: SourceLine,
 }
 
-/// A second place.
+/// A second position.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Also {
     /// Line, counted from 1.
     pub line: usize,
     /// Column in characters, counted from 1.
     pub column: usize,
-    /// What is there.
     pub label: String,
-    /// The line, for rendering.
     #[serde(skip)]
     source_line: SourceLine,
 }
 
-/// A line of a source with a stretch of it marked.
+/// A line of a source with a marked range.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct SourceLine {
     text: String,
     mark: Range<usize>,
 }
 
-/// A text that mistakes are in.
+/// A text with mistakes.
 #[derive(Clone, Debug)]
 pub(crate) struct Source {
     pub(crate) path: String,
@@ -62,7 +59,7 @@ pub(crate) struct Source {
 }
 
 impl Diagnostic {
-    /// A mistake in `source` at the bytes `span`.
+    /// A mistake in `source` at the byte range `span`.
     pub(crate) fn new(
         source: &Source,
         span: Range<usize>,
@@ -84,7 +81,7 @@ impl Diagnostic {
         }
     }
 
-    /// A mistake that has no place in a text, for example that there is none.
+    /// A mistake that has no position in a text, for example a missing file.
     pub(crate) fn of_file(path: String, message: String, hint: Option<String>) -> Self {
         Self {
             path,
@@ -140,7 +137,7 @@ fn snippet<'a>(
         .annotation(kind.span(source_line.mark.clone()).label(label))
 }
 
-/// The text without characters that would disturb a terminal.
+/// Removes characters that would disturb a terminal.
 fn printable(text: &str) -> String {
     text.chars().map(|c| if c.is_control() && c != '\n' { '\u{fffd}' } else { c }).collect()
 }
@@ -175,7 +172,7 @@ fn floor_char_boundary(text: &str, index: usize) -> usize {
     index
 }
 
-/// All mistakes found in one go, in the order of the text; never empty.
+/// All mistakes found in one pass, in the order of the text; never empty.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Diagnostics {
     list: Vec<Diagnostic>,
@@ -188,17 +185,16 @@ impl Diagnostics {
         Self { list, omitted }
     }
 
-    /// The mistakes.
     pub fn iter(&self) -> impl Iterator<Item = &Diagnostic> {
         self.list.iter()
     }
 
-    /// How many mistakes there are, those too many to list included.
+    /// Number of mistakes, including those that are not listed.
     pub fn count(&self) -> usize {
         self.list.len() + self.omitted
     }
 
-    /// As text with a line of source for each mistake; `styled` with colours for a terminal.
+    /// Renders the mistakes with a line of source for each.
     pub fn render(&self, style: Style) -> String {
         const WIDTH: usize = 100;
         let renderer = match style {
@@ -221,12 +217,10 @@ impl Diagnostics {
     }
 }
 
-/// How diagnostics are rendered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
-    /// Plain text.
     Plain,
-    /// With the colours of a terminal.
+    /// With terminal colours.
     Coloured,
 }
 

@@ -1,28 +1,28 @@
-//! The kernel's caches of objects: which of them a record has, and what boot has left in them.
+//! The kernel's slab caches: which caches a record reports, and which objects boot left in them.
 //!
-//! Linux: /proc/slabinfo. Names and pipes are made of objects of eight caches; with accounting there are
-//! the vectors besides that say whose each object is. Both worlds report the same caches under the
-//! same keys. Invariant: which caches are reported depends on the setup alone, not on what a run did.
+//! Linux: /proc/slabinfo. File names and pipes use objects of eight caches; with accounting there
+//! are also the vectors of object owners (`obj_cgroups`). Both worlds report the same caches under
+//! the same keys. Invariant: the reported caches depend only on the setup, not on the run.
 
-/// Caches of the objects that names and pipes are made of, beside those of kmalloc(). A machine has them as
-/// soon as a task makes either.
+/// Caches for the objects of file names and pipes, without those of kmalloc(). The machine has them
+/// if a task makes file names or pipes.
 pub const OBJECTS: [&str; 6] =
     ["dentry", "inode_cache", "shmem_inode_cache", "filp", "lsm_inode_cache", "lsm_file_cache"];
-/// And those of what a pipe has by size: with accounting the first, else the second.
+/// Caches for the variable-size part of a pipe: the first with accounting, the second without.
 const OF_PIPES: [[&str; 2]; 2] =
     [["kmalloc-cg-192", "kmalloc-192"], ["kmalloc-cg-1k", "kmalloc-1k"]];
-/// Where the kernel keeps whose each object of a slab is: a vector a slab, an object of these caches.
+/// Caches that hold the vectors of object owners, one vector for each slab.
 const OWNERS: [&str; 4] = ["kmalloc-64", "kmalloc-96", "kmalloc-128", "kmalloc-192"];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReportedCache {
     /// As in /proc/slabinfo.
     pub name: &'static str,
-    /// It has objects of names and pipes, not only vectors: it counts in `slab_utilisation`.
+    /// Holds objects of file names or pipes, so it counts in `slab_utilisation`.
     pub is_of_things: bool,
 }
 
-/// The caches that are reported of a kernel that accounts its memory to groups, or does not.
+/// The caches to report for a kernel with or without accounting of kernel memory.
 pub fn reported_caches(kmem_accounting: bool) -> Vec<ReportedCache> {
     let of_pipes =
         OF_PIPES.map(|[accounted, plain]| if kmem_accounting { accounted } else { plain });
@@ -33,7 +33,7 @@ pub fn reported_caches(kmem_accounting: bool) -> Vec<ReportedCache> {
     of_things.chain(owners).collect()
 }
 
-/// What boot has left in a cache.
+/// Objects of a cache that boot left behind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BootCache {
     /// As in /proc/slabinfo.
@@ -43,28 +43,28 @@ pub struct BootCache {
     pub slabs: u64,
 }
 
-/// What boot has left in all caches. All of it is the root group's, and held by frames that are not
+/// Objects that boot left in all caches. All belong to the root group, and their frames are not
 /// free when the run starts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BootObjects {
-    /// Caches of which that is known.
+    /// The caches with known contents.
     pub caches: Vec<BootCache>,
-    /// Pages of all slabs that shrinkers can free, those caches' among them.
+    /// Pages of all slabs that shrinkers can free, including those of `caches`.
     pub reclaimable_pages: u64,
-    /// Pages of all others.
+    /// Pages of all other slabs.
     pub unreclaimable_pages: u64,
 }
 
-/// How long system calls take, in nanoseconds; `None` leaves that to the world.
+/// Times of system calls in nanoseconds; `None` lets the world decide.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CallTimes {
-    /// On a file: to open it, to close it, to remove it.
+    /// A call on a file: open, close or unlink.
     pub file: Option<u64>,
-    /// On a name in vain.
+    /// A call on a missing name.
     pub missing: Option<u64>,
-    /// On a pipe: to open both ends, to close one.
+    /// A call on a pipe: open both ends, or close one.
     pub pipe: Option<u64>,
-    /// Not on a thing: what a task does between two phases, to report the first of them.
+    /// Work of a task between two phases, to report the first of them.
     pub report: Option<u64>,
 }
 

@@ -1,5 +1,4 @@
-//! What to run and what came out: scenario files, workloads as streams of operations, run records
-//! and timelines.
+//! Input and output of a simulation: scenario files, workloads, run records and timelines.
 
 pub mod build;
 pub mod costs;

@@ -1,6 +1,6 @@
-//! The names that a scenario may use for kinds of things: one table each, with what they stand for.
-//! The loader checks against them, and the schema is made from them. Policies and control files are the
-//! core's ([`pagetide_core::config`]).
+//! The closed sets of names in a scenario: one table each, with the meaning of every name. The
+//! loader checks names against them, and the schema is generated from them. Policies and control
+//! files are in the core ([`pagetide_core::config`]).
 
 mod caches;
 
@@ -10,17 +10,16 @@ pub use pagetide_core::control::{cache_and_file, CacheControl};
 use crate::op::Advice;
 use pagetide_core::zone::{ZONE_DMA, ZONE_DMA32, ZONE_MOVABLE, ZONE_NORMAL};
 
-/// A closed set of names.
 pub trait Named: Copy + Sized + 'static {
-    /// What one of them is called in a message, for example `disk model`.
+    /// What messages call a name of this set, for example `disk model`.
     const WHAT: &'static str;
-    /// All of them, in the order of the documentation.
+    /// All names, in the order of the documentation.
     const ALL: &'static [Self];
-    /// Its name in a scenario.
+    /// Name in a scenario.
     fn name(self) -> &'static str;
-    /// What it stands for.
+    /// Description of the name.
     fn doc(self) -> &'static str;
-    /// The one called `name`.
+    /// The value called `name`.
     fn from_name(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|one| one.name() == name)
     }
@@ -75,23 +74,23 @@ names! {
     "kind of name" NameKind {
         /// An empty file on the memory file system (tmpfs).
         File = "file",
-        /// Nothing: it is looked for on the first disk, which has no such file.
+        /// A name that does not exist: it is looked up on the first disk, which has no such file.
         Missing = "missing",
     }
 }
 
 names! {
-    /// Which of things stay.
+    /// Which files or pipes stay.
     "pick" PickKind {
-        /// Those that lie evenly: with 1 in 8 the first, the ninth and so on.
+        /// Every Nth: with 1 in 8 the first, the ninth and so on.
         Evenly = "evenly",
-        /// Any: each is drawn.
+        /// Random ones: each is drawn.
         Random = "random",
     }
 }
 
 names! {
-    /// Which page comes next.
+    /// Order of the pages.
     "order" OrderKind {
         /// Page 0, 1, 2, and so on.
         Sequential = "sequential",
@@ -105,11 +104,11 @@ names! {
 }
 
 names! {
-    /// Advice on a mapping.
+    /// Advice on a mapping of a file.
     "advice" AdviceKind {
         /// Read-ahead and fault-around as configured.
         Normal = "normal",
-        /// MADV_RANDOM: one page a fault.
+        /// MADV_RANDOM: a fault reads one page.
         Random = "random",
         /// MADV_SEQUENTIAL.
         Sequential = "sequential",
@@ -119,17 +118,17 @@ names! {
 names! {
     /// Advice on anonymous memory.
     "advice" HugeAdviceKind {
-        /// As policy thp says.
+        /// Huge pages as policy thp allows.
         Normal = "normal",
         /// MADV_HUGEPAGE: huge pages, if policy thp allows any.
         Huge = "huge",
-        /// MADV_NOHUGEPAGE: none.
+        /// MADV_NOHUGEPAGE: no huge pages.
         NoHuge = "no-huge",
     }
 }
 
 names! {
-    /// What `madvise` is asked for.
+    /// Advice values of `madvise`.
     "advice" MadviseKind {
         /// MADV_NORMAL.
         Normal = "normal",
@@ -141,37 +140,37 @@ names! {
         Huge = "huge",
         /// MADV_NOHUGEPAGE.
         NoHuge = "no-huge",
-        /// MADV_POPULATE_READ: each page is made present by a read.
+        /// MADV_POPULATE_READ: makes each page present by a read.
         PopulateRead = "populate-read",
-        /// MADV_POPULATE_WRITE: each page is made present by a write, as MAP_POPULATE does.
+        /// MADV_POPULATE_WRITE: makes each page present by a write, like MAP_POPULATE.
         PopulateWrite = "populate-write",
-        /// MADV_WILLNEED: pages of a file are read.
+        /// MADV_WILLNEED: reads the pages of a file.
         WillNeed = "will-need",
-        /// MADV_COLD: pages become the next to be reclaimed.
+        /// MADV_COLD: makes the pages the next to be reclaimed.
         Cold = "cold",
-        /// MADV_PAGEOUT: pages are reclaimed now.
+        /// MADV_PAGEOUT: reclaims the pages now.
         PageOut = "page-out",
-        /// MADV_COLLAPSE: regions become huge pages now.
+        /// MADV_COLLAPSE: makes huge pages of the regions now.
         Collapse = "collapse",
     }
 }
 
 names! {
-    /// What groups in a group have.
+    /// Which controller child groups have.
     "subtree_control" SubtreeControl {
-        /// Counters and limits of their own.
+        /// A memory controller: counters and limits of their own.
         Memory = "memory",
-        /// No memory controller: the group pays for them.
+        /// No memory controller: this group is charged for them.
         None = "none",
     }
 }
 
 names! {
-    /// What `lock` does.
+    /// Operations of `lock`.
     "how" LockKind {
         /// mlock(): locks the pages and makes them present.
         Lock = "lock",
-        /// mlock2(MLOCK_ONFAULT): locks those that are present, and the others when they come.
+        /// mlock2(MLOCK_ONFAULT): locks present pages now, the others when they fault in.
         OnFault = "on-fault",
         /// munlock().
         Unlock = "unlock",
@@ -179,7 +178,7 @@ names! {
 }
 
 impl MadviseKind {
-    /// The advice that the mapping keeps, if it is such.
+    /// The advice that a mapping keeps, if this is such an advice.
     pub fn of_mapping(self) -> Option<Advice> {
         match self {
             MadviseKind::Normal => Some(Advice::Normal),
@@ -196,7 +195,7 @@ impl MadviseKind {
         }
     }
 
-    /// Whether it is on a whole mapping only.
+    /// Whether the advice applies to a whole mapping only.
     pub fn is_on_whole(self) -> bool {
         matches!(self, MadviseKind::Normal | MadviseKind::Random | MadviseKind::Sequential)
     }
@@ -223,7 +222,7 @@ impl From<HugeAdviceKind> for Advice {
 }
 
 names! {
-    /// What an attempt at a block of high order may do.
+    /// What the allocation of a block of high order may do.
     "request" HighOrderRequest {
         /// GFP_KERNEL | __GFP_HIGH: sleep, reclaim, compact.
         Direct = "direct",
@@ -241,27 +240,27 @@ names! {
         Atomic = "atomic",
         /// GFP_NOWAIT: wake kswapd.
         Nowait = "nowait",
-        /// GFP_KERNEL | __GFP_RECLAIMABLE: as kernel, among memory that a shrinker frees.
+        /// GFP_KERNEL | __GFP_RECLAIMABLE: like kernel, but in memory that a shrinker frees.
         Reclaimable = "reclaimable",
     }
 }
 
 names! {
-    /// When requests arrive.
+    /// Distribution of the arrivals of requests.
     "kind of arrivals" ArrivalKind {
-        /// At random: times between two are exponentially distributed, as of many independent users.
+        /// At random: exponentially distributed intervals, as from many independent users.
         Poisson = "poisson",
-        /// At even distances.
+        /// At equal intervals.
         Even = "even",
     }
 }
 
 names! {
-    /// How CPU times differ from one request to the next.
+    /// Distribution of the CPU times of requests.
     "distribution" CpuDistribution {
-        /// All are the same.
+        /// All are equal.
         Fixed = "fixed",
-        /// Exponentially distributed, with `cpu` as their mean.
+        /// Exponentially distributed with the mean `cpu`.
         Exponential = "exponential",
     }
 }
@@ -281,7 +280,7 @@ names! {
 }
 
 impl ZoneName {
-    /// Its index among the zones of a node.
+    /// Index among the zones of a node.
     pub const fn index(self) -> usize {
         match self {
             ZoneName::Dma => ZONE_DMA,

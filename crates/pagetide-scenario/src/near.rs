@@ -1,9 +1,9 @@
-//! Names that are nearly right, and patterns that stand for many.
+//! Approximate name search for hints, and patterns with `*`.
 
 /// Longer names are not compared.
 const NAME_MAX: usize = 128;
 
-/// The known name that was probably meant. Upper and lower case, `-`, `.` and `_` count as the same.
+/// The known name that was probably meant. Ignores case, and treats `-`, `.` and `_` as equal.
 ///
 /// ```
 /// use pagetide_scenario::near::nearest;
@@ -15,8 +15,7 @@ pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
     near.map(|(_, candidate)| candidate)
 }
 
-/// At most `most` known names that may have been meant, the nearest first; after those that are only misspelt
-/// come those that `name` is a part of.
+/// Up to `most` similar names, nearest first: misspelled ones, then those that contain `name`.
 ///
 /// ```
 /// use pagetide_scenario::near::nearest_few;
@@ -31,16 +30,16 @@ pub fn nearest_few<'a>(
     near(name, known).into_iter().take(most).map(|(_, candidate)| candidate).collect()
 }
 
-/// How a known name is near.
+/// How a known name resembles the given one.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
-    /// So many letters are wrong.
+    /// Edit distance.
     Misspelt(usize),
-    /// It has more at one end or both.
+    /// The known name contains the given one.
     Part,
 }
 
-/// The names that are near, the nearest first, each once, and else in the order in which they are known.
+/// The similar names, each once: nearest first, then in the order of `known`.
 fn near<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<(Kind, &'a str)> {
     let mut found: Vec<(Kind, &str)> = Vec::new();
     if name.len() > NAME_MAX {
@@ -59,7 +58,7 @@ fn near<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<(Kind, 
             1
         } else {
             let whole = strsim::osa_distance(&wanted, &other);
-            // The same, misspelt: `swapiness`.
+            // The last part of the name, misspelled: `swapiness`.
             match candidate.rsplit_once('.') {
                 Some((_, last)) if wanted.len() > 3 => {
                     whole.min(strsim::osa_distance(&wanted, &plain(last)) + 1)
@@ -77,7 +76,7 @@ fn near<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<(Kind, 
     found
 }
 
-/// Shell-like match where `*` stands for any characters.
+/// Shell-like match; `*` stands for any sequence of characters.
 ///
 /// ```
 /// use pagetide_scenario::near::matches;
@@ -89,7 +88,7 @@ pub fn matches(pattern: &str, text: &str) -> bool {
     let first = parts.next().unwrap_or_default();
     let Some(mut rest) = text.strip_prefix(first) else { return false };
     let Some(last) = parts.next_back() else { return rest.is_empty() };
-    // Each part where it comes first: what follows has the most room then.
+    // Match each part at its first occurrence: that leaves the most text for the next parts.
     for part in parts {
         let Some(at) = rest.find(part) else { return false };
         rest = &rest[at + part.len()..];

@@ -1,23 +1,23 @@
-//! Object mixes: which kernel objects a piece of real work makes, and how long each lives.
+//! Object mixes: the kernel objects that a unit of real work allocates, and their lifetimes.
 //!
-//! Linux calls the objects slab objects; scripts/record_objects recorded the mixes from its kmem tracepoints.
-//! docs/scenario.md ("kernel-objects") defines the file. All numbers are integers: allocations in
-//! thousandths, shares in ten-thousandths.
+//! Linux calls them slab objects; scripts/record_objects recorded the mixes from its kmem
+//! tracepoints. docs/scenario.md ("kernel-objects") defines the file. All numbers are integers:
+//! allocations in thousandths, shares in ten-thousandths.
 //!
-//! Invariant: the shares of a row add up to [`SHARES`], rows of one cache agree about it, and a unit
-//! makes at most [`UNIT_ALLOCS_MAX`] allocations.
+//! Invariant: the shares of a row add up to [`SHARES`], the rows of one cache agree on its size and
+//! kind, and a unit makes at most [`UNIT_ALLOCS_MAX`] allocations.
 
-/// All of a row's objects.
+/// Sum of the shares of a row.
 pub const SHARES: u16 = 10_000;
-/// The longest age, in further allocations by the unit, of objects of the first three classes.
+/// Largest age of objects of the first three classes, in further allocations by the unit.
 pub const WITHIN: [u16; 3] = [16, 256, 4096];
-/// Allocations of a unit at most.
+/// Largest number of allocations of a unit.
 pub const UNIT_ALLOCS_MAX: u64 = 1 << 20;
 
-/// A cache of kernel objects, a kmem_cache.
+/// A kmem_cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KernelCache {
-    /// Its name, as /proc/slabinfo spells it.
+    /// Name as in /proc/slabinfo.
     pub name: String,
     /// Bytes of an object, padding included.
     pub object_size: u32,
@@ -25,48 +25,46 @@ pub struct KernelCache {
     pub reclaimable: bool,
 }
 
-/// What a unit of work allocates.
+/// The allocations of a unit of work.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ObjectMix {
-    /// What was recorded, on which kernel, how and when.
+    /// What was recorded: program, kernel, method and date.
     pub recorded: String,
     pub unit: String,
-    /// What the beginning is, if the mix has one.
+    /// Definition of the start-up part, if the mix has one.
     pub start: Option<String>,
-    /// The objects of a unit.
     pub rows: Vec<ObjectRow>,
-    /// The objects of the beginning; empty: there is none.
+    /// The objects of the start-up part; empty if there is none.
     pub start_rows: Vec<ObjectRow>,
 }
 
-/// Objects of one cache that are charged alike.
+/// Objects of one cache with the same accounting.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ObjectRow {
     pub cache: KernelCache,
-    /// Charged to the group of whoever allocates them.
+    /// Whether they are charged to the group of the allocating task.
     pub account: bool,
-    /// Allocations a unit in the mean, in thousandths.
+    /// Mean number of allocations per unit, in thousandths.
     pub allocs_thousandths: u64,
-    /// How long they live.
     pub lifetimes: Lifetimes,
 }
 
 /// Shares of a row's objects by lifetime, in ten-thousandths.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lifetimes {
-    /// Freed within so many further allocations by the unit as [`WITHIN`] says, and not sooner than the
-    /// class before.
+    /// Freed within as many further allocations by the unit as [`WITHIN`] says, but not within the
+    /// limit of the class before.
     pub within: [u16; 3],
-    /// Freed when the unit ends, if not within.
+    /// Freed when the unit ends, if not within the limits above.
     pub unit: u16,
-    /// Left to the kernel when the unit ends: nobody uses them, shrinkers may free them.
+    /// Left to the kernel when the unit ends: no task uses them, shrinkers may free them.
     pub cached: u16,
-    /// Used beyond the unit.
+    /// In use beyond the end of the unit.
     pub kept: u16,
 }
 
 impl ObjectMix {
-    /// Whether a group pays for objects of the cache of this name.
+    /// Whether objects of the cache with this name are charged to a group.
     pub fn charges(&self, name: &str) -> bool {
         let mut rows = self.rows.iter().chain(&self.start_rows);
         rows.any(|row| row.account && row.cache.name == name)

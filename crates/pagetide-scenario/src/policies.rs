@@ -1,7 +1,7 @@
-//! The variants of policies that a setup names.
+//! The variants of policies in a setup.
 //!
-//! Invariant: at most one of each policy; they are in the order of the policies' names. What was named by itself
-//! stays, whichever kernel is followed.
+//! Invariant: at most one variant of each policy, sorted by the names of the policies. Choosing a
+//! kernel does not replace a variant that was chosen by itself.
 
 use pagetide_core::config::{Policy, PolicyChoice, PolicySet, PolicyVariant};
 
@@ -14,7 +14,7 @@ pub struct Policies {
 }
 
 impl Policies {
-    /// Names a variant, instead of another one of its policy.
+    /// Chooses a variant; replaces another variant of its policy.
     pub fn choose(&mut self, choice: impl Into<PolicyChoice>) {
         let choice = choice.into();
         if !self.named.contains(&choice.policy()) {
@@ -31,7 +31,7 @@ impl Policies {
         }
     }
 
-    /// Names a kernel: its variants take the place of defaults, not of what was named otherwise.
+    /// Chooses a kernel: its variants replace defaults, not explicitly chosen variants.
     pub fn follow(&mut self, kernel: PolicySet) {
         self.kernel = Some(kernel);
         for &choice in kernel.choices() {
@@ -43,33 +43,32 @@ impl Policies {
         }
     }
 
-    /// The kernel, if one is named.
+    /// The chosen kernel, if any.
     pub fn kernel(&self) -> Option<PolicySet> {
         self.kernel
     }
 
-    /// Whether a variant is what the kernel does by itself: that of Linux 6.1, or of the one that is named.
+    /// Whether a variant is the behaviour of Linux 6.1 or of the chosen kernel.
     pub fn is_linux(&self, choice: PolicyChoice) -> bool {
         choice.is_linux() || self.kernel.is_some_and(|kernel| kernel.choices().contains(&choice))
     }
 
-    /// The variant of `policy`, if one is named.
+    /// The variant of `policy`, if it is set.
     pub fn get(&self, policy: Policy) -> Option<PolicyChoice> {
         self.iter().find(|choice| choice.policy() == policy)
     }
 
-    /// The variant of the policy that has this type, if one is named.
+    /// The variant of the policy with this type, if it is set.
     pub fn of<P: PolicyVariant>(&self) -> Option<P> {
         self.get(P::POLICY).and_then(P::of)
     }
 
-    /// All that are named.
     pub fn iter(&self) -> impl Iterator<Item = PolicyChoice> + '_ {
         self.choices.iter().copied()
     }
 }
 
-/// What a setup has if nobody names anything else.
+/// The defaults of a setup.
 impl FromIterator<PolicyChoice> for Policies {
     fn from_iter<I: IntoIterator<Item = PolicyChoice>>(choices: I) -> Policies {
         let mut policies = Policies::default();

@@ -1,14 +1,15 @@
-//! Pseudo-random numbers of our own, so that results survive library updates and machines.
+//! Pseudo-random generators whose numbers do not change with library versions or machines.
 //!
 //! Two generators, both small enough to write down in any language:
 //!
-//! * [`Lcg`]: the generator of the hot/cold working set; the real-kernel reference data were made
-//!   with it, so its constants and its order of draws are part of the workload's definition.
-//! * [`SplitMix64`]: everything else (Steele, Lea, Flood: "Fast splittable pseudorandom number
+//! * [`Lcg`]: the generator of the hot/cold working set. The reference data of real kernels were
+//!   made with it, so its constants and the order of its draws are part of the workload's
+//!   definition.
+//! * [`SplitMix64`]: for everything else (Steele, Lea, Flood: "Fast splittable pseudorandom number
 //!   generators", 2014). One word of state, no bad seeds.
 //!
-//! Bounded draws are integer-only. Seeds for the parts of a run are derived by name with
-//! [`sub_seed`], so that a draw added to one part does not shift the others.
+//! Bounded draws use integers only. [`sub_seed`] derives the seeds of the parts of a run by name,
+//! so that a new draw in one part does not shift the others.
 
 /// `x <- x * 6364136223846793005 + 1442695040888963407 mod 2^64`; a draw is the new `x >> 33`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,7 +18,6 @@ pub struct Lcg {
 }
 
 impl Lcg {
-    /// Starts with `x = seed`.
     pub const fn new(seed: u64) -> Self {
         Self { x: seed }
     }
@@ -48,7 +48,6 @@ pub struct SplitMix64 {
 }
 
 impl SplitMix64 {
-    /// Starts with `state = seed`.
     pub const fn new(seed: u64) -> Self {
         Self { state: seed }
     }
@@ -60,8 +59,8 @@ impl SplitMix64 {
         mix64(self.state)
     }
 
-    /// A number below `bound`: the high word of `draw * bound`. One draw always; the bias is below
-    /// `bound / 2^64`. A `bound` of 0 gives 0.
+    /// A number below `bound`: the high word of `draw * bound`. It takes exactly one draw; the bias
+    /// is below `bound / 2^64`. A `bound` of 0 gives 0.
     #[inline]
     pub fn below(&mut self, bound: u64) -> u64 {
         mul_high(self.next_u64(), bound)

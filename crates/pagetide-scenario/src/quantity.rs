@@ -1,14 +1,13 @@
-//! Quantities outside of a scenario file, written as in one: `10ms`, `1GiB`, `5 %`, `500MiB/s`, `120`, `0.5`.
+//! Quantities outside scenario files, in the same syntax: `10ms`, `1GiB`, `5 %`, `120`, `0.5`.
 //!
-//! A key of a scenario knows what it takes; a criterion or a range of a search does not. So the kind of the
-//! quantity follows from its unit here, and whoever asked for it compares the kinds.
+//! A key of a scenario accepts one kind of quantity; a criterion or the range of a search accepts
+//! any kind. Here the unit decides the kind, and the caller compares the kinds.
 
 use crate::load::units;
 use crate::metric::declared::NO_LIMIT;
 use crate::model::PageSize;
 use std::fmt;
 
-/// A quantity with its kind.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Quantity {
     /// A whole number without a unit.
@@ -22,21 +21,20 @@ pub enum Quantity {
     BytesPerSecond(u64),
 }
 
-/// Why a text is no quantity.
+/// Why a text is not a quantity.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct QuantityError {
-    /// What is wrong.
     pub message: String,
-    /// What to write instead.
+    /// How to mend it.
     pub hint: String,
 }
 
 impl Quantity {
-    /// Reads a text; sizes may be said in pages of `page_size`.
+    /// Parses a quantity; sizes may be in pages of `page_size`.
     ///
     /// # Errors
-    /// The text has an unknown unit, or is no number.
+    /// The text has an unknown unit or is not a number.
     pub fn read(text: &str, page_size: PageSize) -> Result<Quantity, QuantityError> {
         let text = text.trim();
         if let Ok(integer) = text.replace('_', "").parse::<i128>() {
@@ -51,7 +49,7 @@ impl Quantity {
             let is_number = number.bytes().all(|b| b.is_ascii_digit() || b == b'.');
             return match number.parse().ok().filter(|_| is_number) {
                 Some(percent) => Ok(Quantity::Percent(percent)),
-                None => Err(error("not a share", "shares are written like \"5 %\"")),
+                None => Err(error("not a percentage", "shares are written like \"5 %\"")),
             };
         }
         if text.ends_with("/s") {
@@ -66,13 +64,13 @@ impl Quantity {
             if text.starts_with(|c: char| c.is_ascii_digit()) {
                 error(size.message, size.hint)
             } else {
-                let hint = "quantities are written like 120, 0.5, 10ms, 64MiB, 5 % or 500MiB/s";
-                error(format!("`{}` is no quantity", clip(text)), hint)
+                let hint = "write a quantity like 120, 0.5, 10ms, 64MiB, 5 % or 500MiB/s";
+                error(format!("`{}` is not a quantity", clip(text)), hint)
             }
         })
     }
 
-    /// What it is, with its article.
+    /// The kind with its article, for messages.
     pub const fn kind(self) -> &'static str {
         match self {
             Quantity::Integer(_) => "an integer",
@@ -93,8 +91,8 @@ fn clip(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).take(40).collect()
 }
 
-/// As a scenario would write it: in the largest unit that leaves a whole number. Sizes are in the kernel's
-/// form (`64M`), which keys of a scenario and control files both take.
+/// In the syntax of scenario files, in the largest unit that leaves a whole number. Sizes are in
+/// the kernel's form (`64M`), which scenario keys and control files both accept.
 impl fmt::Display for Quantity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const SIZES: [(&str, u64); 4] =
@@ -158,7 +156,7 @@ mod tests {
     fn what_is_no_quantity_says_why() {
         let refused = |text: &str| Quantity::read(text, PageSize::Kib4).unwrap_err();
         assert!(refused("2GB").hint.contains("2GiB"));
-        assert!(refused("fast").message.contains("`fast` is no quantity"));
+        assert!(refused("fast").message.contains("`fast` is not a quantity"));
         for text in ["", "%", "x %", "1..2", "e5", "/s", "\u{1b}[1m", "--1", "inf", "NaN"] {
             let _ = refused(text);
         }

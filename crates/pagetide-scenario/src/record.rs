@@ -1,46 +1,44 @@
-//! What a run leaves behind: one record, the same from every world.
+//! Records: the result of a run, in the same form from every world.
 
 use crate::timeline::Timeline;
 use pagetide_core::page_size::PageSize;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// A measured value.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Metric {
     pub value: f64,
     pub unit: Unit,
-    /// Why it is the value of work that was not done to its end, and no measurement. `None`: the work was done.
+    /// Why the work is incomplete and the value is not a measurement. `None`: it was completed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<Ended>,
 }
 
 impl Metric {
-    /// The value of work that was done to its end.
+    /// The value of completed work.
     pub fn new(value: f64, unit: Unit) -> Metric {
         Metric { value, unit, ended: None }
     }
 }
 
-/// What ended work before it was done. Of several reasons the first in this order counts.
+/// Why work ended before it was done. If there are several reasons, the first in this order counts.
 ///
-/// A background task that is stopped because the others have ended was not ended so: that is its end.
+/// A background task that is stopped because the others have ended is complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ended {
-    /// The OOM killer ended the task, or one of those that the value is a sum of.
+    /// The OOM killer killed the task, or one of the tasks that the value sums up.
     OomKilled,
-    /// A fault of the task could not be read from its disk: SIGBUS.
+    /// A page that the task faulted on could not be read from its disk: SIGBUS.
     IoError,
-    /// The time limit ended the run.
+    /// The run reached its time limit.
     Cut,
 }
 
 impl Ended {
-    /// All reasons.
     pub const ALL: [Ended; 3] = [Ended::OomKilled, Ended::IoError, Ended::Cut];
 
-    /// The word that records, JSON and CSV have.
+    /// The word in records, JSON and CSV.
     pub const fn word(self) -> &'static str {
         match self {
             Ended::OomKilled => "oom-killed",
@@ -49,13 +47,12 @@ impl Ended {
         }
     }
 
-    /// Of two values that are put together: why the sum is no measurement, if it is none.
+    /// The reason why a value made of two values is incomplete, if it is.
     pub fn first(one: Option<Ended>, other: Option<Ended>) -> Option<Ended> {
         one.into_iter().chain(other).min()
     }
 }
 
-/// Unit of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Unit {
@@ -68,11 +65,9 @@ pub enum Unit {
     Kilobytes,
     Seconds,
     BytesPerSecond,
-    /// So many a second.
+    /// A number per second.
     PerSecond,
-    /// Per cent.
     Percent,
-    /// A plain ratio.
     Ratio,
 }
 
@@ -87,48 +82,45 @@ fn is_default_page_size(bytes: &u64) -> bool {
 /// The result of one run of one variant with one seed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunRecord {
-    /// Scenario name.
     pub scenario: String,
-    /// Variant name.
     pub variant: String,
-    /// Seed of this run.
     pub seed: u64,
     /// Version of Pagetide.
     pub version: String,
-    /// Bytes in a page of the machine: what [`Unit::Pages`] counts. Records that do not say are of
-    /// machines with 4 KiB.
+    /// Bytes in a page of the machine: the size of [`Unit::Pages`]. Records without this field are
+    /// of machines with 4 KiB.
     #[serde(default = "default_page_size", skip_serializing_if = "is_default_page_size")]
     pub page_size: u64,
     /// Text of a metric's key ([`crate::metric::Names`]) -> value.
     pub metrics: BTreeMap<String, Metric>,
     /// Digest of all state at the end: equal inputs give equal digests.
     pub digest: u64,
-    /// Virtual time at the end, nanoseconds.
+    /// Virtual time at the end, in nanoseconds.
     pub elapsed_ns: u64,
-    /// Things the reader should know, for example that the time limit cut the run.
+    /// Notes for the reader, for example that the time limit cut the run.
     pub notes: Vec<String>,
-    /// Final /proc-like files, (name, text), in the kernel's layout; empty unless asked for.
+    /// Final /proc-like files, (name, text), in the kernel's format; empty unless requested.
     pub files: Vec<(String, String)>,
-    /// Who had how much memory when, if that was asked for.
+    /// The timeline, if requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeline: Option<Timeline>,
-    /// Distributions of latencies, if they were asked for.
+    /// Distributions of latencies, if requested.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub latencies: Vec<Latencies>,
 }
 
-/// How often something took how long.
+/// A distribution of latencies.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Latencies {
-    /// The metrics' common name, without the percentile: `TASK.alloc_latency`, `TASK.latency`.
+    /// Name of its metrics without the percentile: `TASK.alloc_latency`, `TASK.latency`.
     pub of: String,
-    /// The most that a bucket holds, in nanoseconds, and how many are in it, in rising order. A bucket is at
-    /// most 1 % wide, and is the same in every run.
+    /// Upper limit of each bucket in nanoseconds, and the number of values in it, in rising order.
+    /// A bucket is at most 1 % wide, and its limits are the same in every run.
     pub buckets: Vec<(u64, u64)>,
 }
 
 impl Latencies {
-    /// Adds what another run has of the same.
+    /// Adds the same distribution of another run.
     pub fn add(&mut self, other: &Latencies) {
         let mut sums: BTreeMap<u64, u64> = self.buckets.iter().copied().collect();
         for &(bound, count) in &other.buckets {

@@ -1,7 +1,7 @@
 //! The JSON Schema of scenario files, for editors and for programs that write scenarios.
 //!
-//! It is made from the tables that the loader reads, so the two cannot drift apart. A schema
-//! cannot say everything that the loader checks: names that must exist, sums, orders of marks.
+//! The schema is generated from the tables that the loader reads, so that the two agree. It cannot
+//! express every check of the loader: references to names, sums, the order of watermarks.
 
 use crate::load::raw::Scenario;
 use crate::load::raw::{policy_keys, KERNEL_KEY, PLUGIN_KEYS};
@@ -14,7 +14,7 @@ use schemars::transform::{transform_subschemas, Transform};
 use schemars::{json_schema, Schema};
 use serde_json::{json, Map, Value};
 
-/// The JSON Schema (draft 2020-12) of a scenario file, for a program that registers these policies.
+/// The JSON Schema (draft 2020-12) of a scenario file for a program with these registered policies.
 pub fn schema(plugins: &PluginNames) -> Value {
     let generator = SchemaSettings::draft2020_12().into_generator();
     let mut schema = generator.into_root_schema_for::<Scenario>();
@@ -35,7 +35,7 @@ pub fn schema(plugins: &PluginNames) -> Value {
     schema
 }
 
-/// TOML has no null: a key that is not set is absent.
+/// Removes nulls: TOML has none, an unset key is absent.
 struct NoNulls;
 
 impl Transform for NoNulls {
@@ -65,13 +65,13 @@ impl Transform for NoNulls {
     }
 }
 
-/// Those that can be set before anything runs.
+/// The control files that can be set before anything runs.
 fn lasting(files: impl Iterator<Item = &'static ControlFile>) -> Vec<&'static ControlFile> {
     files.filter(|file| !file.form.is_action()).collect()
 }
 
-/// A table that takes the lasting control files of the machine and of caches, flat or nested by the parts
-/// of their names.
+/// A table of the control files of the machine and of caches that can be set before anything runs,
+/// flat or nested by the parts of their names.
 pub(crate) fn sysctls() -> Schema {
     let of_caches = lasting(CacheControl::written().map(CacheControl::file));
     let flat: Map<String, Value> = of_caches
@@ -100,7 +100,6 @@ pub(crate) fn sysctls() -> Schema {
     })
 }
 
-/// The table of policies.
 pub(crate) fn policies() -> Schema {
     let properties: Map<String, Value> = policy_keys()
         .map(|policy| {
@@ -118,13 +117,13 @@ pub(crate) fn policies() -> Schema {
         .collect();
     json_schema!({
         "type": "object",
-        "description": "Which of the built behaviours to use. docs/scenario.md says what each stands for.",
+        "description": "Which built-in behaviours to use. docs/scenario.md says what each one stands for.",
         "properties": properties,
         "additionalProperties": false,
     })
 }
 
-/// What `[policy] kernel` takes.
+/// Schema of `[policy] kernel`.
 fn kernels() -> Value {
     let one = |set: PolicySet| json!({ "const": set.name(), "description": set.doc() });
     let all = PolicySet::ALL.map(one);
@@ -132,7 +131,7 @@ fn kernels() -> Value {
     json!({ "type": "string", "description": description, "oneOf": all })
 }
 
-/// `schema`, extended with the control files of groups that can be set before anything runs.
+/// Adds to `schema` the control files of groups that can be set before anything runs.
 pub(crate) fn with_group_controls(mut schema: Schema) -> Schema {
     let object = schema.ensure_object();
     if let Some(Value::Object(properties)) = object.get_mut("properties") {
@@ -142,7 +141,7 @@ pub(crate) fn with_group_controls(mut schema: Schema) -> Schema {
     schema
 }
 
-/// Properties for the names in full, and for the tables that their parts make.
+/// Properties of control files, by full name and nested by the parts of the name.
 fn file_properties(files: &[&ControlFile]) -> Map<String, Value> {
     let mut properties = Map::new();
     for file in files {
@@ -169,7 +168,7 @@ fn file_schema(file: &ControlFile) -> Value {
     let ControlFile { form, unit, since, default, doc, .. } = file;
     let unit = if unit.is_empty() { String::new() } else { format!(", {unit}") };
     let description = format!("{doc} Default: {default}{unit}. Since: {since}.");
-    // Two bounds move with the machine's page size, of which the schema knows nothing: the widest.
+    // Two bounds depend on the machine's page size, which a schema does not know: use the widest.
     let bound = |number: i128| match (i64::try_from(number), u64::try_from(number)) {
         (Ok(number), _) => json!(number),
         (_, Ok(number)) => json!(number),
@@ -203,7 +202,7 @@ fn file_schema(file: &ControlFile) -> Value {
     }
 }
 
-/// Closes a schema that was put together from parts: no keys but theirs.
+/// Closes a schema that was combined from parts: no other keys are allowed.
 pub(crate) fn closed(mut schema: Schema, description: &str) -> Schema {
     let object = schema.ensure_object();
     object.remove("additionalProperties");
@@ -262,7 +261,7 @@ mod tests {
         assert!(group["memory.swap.max"].is_object());
         assert!(group["name"].is_object());
         assert_eq!(group["at_start"]["type"], json!("boolean"));
-        // What asks for something at once is no key of a group, but a task may write it.
+        // A file that triggers an action is not a key of a group, but a task may write it.
         assert!(group["memory.reclaim"].is_null());
         assert!(group["memory"]["properties"]["reclaim"].is_null());
         let controls = schema["$defs"]["Task"].to_string();

@@ -1,10 +1,10 @@
-//! Policies that a running kernel can be told: which of its files chooses the variant.
+//! Policies that can be switched in a running kernel, and the files that do it.
 //!
-//! Linux has files for transparent huge pages. The others are those of the patches in `kernels/linux-6.1`, of which
-//! each brings a switch, so that one kernel serves both sides of a comparison.
+//! Linux has such files for transparent huge pages. The patches in `kernels/linux-6.1` add the
+//! others, so that one kernel serves both sides of a comparison.
 //!
-//! Invariant: a policy has at most one switch, and a variant of Linux's own that needs no file written has no text
-//! or the text of a kernel that has just booted.
+//! Invariant: a policy has at most one switch. A variant that is Linux's own behaviour and needs no
+//! write either has no text or has the text of a freshly booted kernel.
 
 use crate::model::Setup;
 use pagetide_core::config::{
@@ -16,27 +16,26 @@ use pagetide_core::control::GroupControl;
 /// A switch of a kernel.
 #[derive(Clone, Copy, Debug)]
 pub struct Switch {
-    /// The policy that it chooses the variant of.
+    /// The policy whose variant it chooses.
     pub policy: Policy,
-    /// Files that the kernel must have, by the names of control files. The variant is written to the first.
+    /// Files that the kernel must have (names of control files). The variant is written to the
+    /// first.
     pub files: &'static [&'static str],
-    /// Variants that it chooses, each with the text that does so; `None`: the files are enough, and nothing has to be
-    /// written to them.
+    /// Variants that it chooses, each with the text to write; `None`: the kernel needs the files,
+    /// but nothing is written.
     pub texts: &'static [(PolicyChoice, Option<&'static str>)],
-    /// Whether it is written for every scenario, as distributions choose a variant of their own.
+    /// Whether it is written for every scenario, because distributions choose their own default.
     pub always: bool,
-    /// A file of groups that the switch gives its meaning.
+    /// A file of groups that this switch activates.
     pub of_groups: Option<GroupControl>,
 }
 
-/// A variant that is needed, with its switch.
+/// A variant that a setup needs, with its switch.
 #[derive(Clone, Copy, Debug)]
 pub struct Needed {
-    /// The variant.
     pub choice: PolicyChoice,
-    /// What chooses it.
     pub switch: &'static Switch,
-    /// What is written to the first of its files, if anything is.
+    /// The text to write to the first of the switch's files, if any.
     pub text: Option<&'static str>,
 }
 
@@ -44,12 +43,11 @@ const fn text(choice: PolicyChoice, text: &'static str) -> (PolicyChoice, Option
     (choice, Some(text))
 }
 
-/// A variant of transparent huge pages, which the kernel calls as we do.
+/// A variant of transparent huge pages; the kernel has the same name for it.
 const fn own_name(choice: PolicyChoice) -> (PolicyChoice, Option<&'static str>) {
     (choice, Some(choice.name()))
 }
 
-/// All of them.
 pub static SWITCHES: &[Switch] = &[
     Switch {
         policy: Policy::Thp,
@@ -78,7 +76,7 @@ pub static SWITCHES: &[Switch] = &[
     Switch {
         policy: Policy::Watermarks,
         files: &["vm.wmark_min_kbytes", "vm.wmark_low_kbytes", "vm.wmark_high_kbytes"],
-        // The marks are apart as soon as one of them is written.
+        // The watermarks are set apart when one of them is written.
         texts: &[(PolicyChoice::Watermarks(WatermarkPolicy::Apart), None)],
         always: false,
         of_groups: None,
@@ -118,13 +116,13 @@ pub static SWITCHES: &[Switch] = &[
 ];
 
 impl Switch {
-    /// The switch that a policy has.
+    /// The switch of a policy.
     pub fn of(policy: Policy) -> Option<&'static Switch> {
         SWITCHES.iter().find(|switch| switch.policy == policy)
     }
 
-    /// What a setup needs of it: the variant that is in force, if the switch chooses it and the kernel does not do
-    /// the same by itself.
+    /// The variant of this switch that a setup needs: its current variant, if the switch can choose
+    /// it and it is not the kernel's own behaviour.
     fn needed(&'static self, setup: &Setup) -> Option<Needed> {
         let choice = setup.policies.get(self.policy).unwrap_or(self.policy.default_variant());
         let &(_, text) = self.texts.iter().find(|(known, _)| *known == choice)?;
@@ -134,18 +132,18 @@ impl Switch {
         is_needed.then_some(Needed { choice, switch: self, text })
     }
 
-    /// The first of its files that is not among `files`.
+    /// The first of its files that is not in `files`.
     pub fn missing(&self, files: &[String]) -> Option<&'static str> {
         self.files.iter().copied().find(|file| !files.iter().any(|known| known == file))
     }
 }
 
-/// What a setup needs of the switches of a kernel.
+/// The switch settings that a setup needs.
 pub fn needed(setup: &Setup) -> impl Iterator<Item = Needed> + '_ {
     SWITCHES.iter().filter_map(|switch| switch.needed(setup))
 }
 
-/// The files of the switches that no released kernel has.
+/// The files of switches that no released kernel has.
 pub fn of_patches() -> impl Iterator<Item = &'static str> {
     let patched = SWITCHES.iter().filter(|switch| !switch.always);
     patched.flat_map(|switch| switch.files.iter().copied())
@@ -175,7 +173,7 @@ mod tests {
         {
             assert_eq!(policy(own), [], "{own}");
         }
-        // What no switch chooses is for others to say.
+        // Variants that no switch can choose are not its business.
         for other in
             ["soft_limit='graded'", "shrink_priority='hierarchical'", "watermarks='derived'"]
         {

@@ -1,37 +1,35 @@
-//! Who had how much memory when, what reclaim did to them, and how fragmented the rest was: samples of
-//! one run.
+//! Timelines: samples of one run with the memory of each group, the work of reclaim on it, and the
+//! fragmentation of free memory.
 //!
-//! Linux: what a loop that prints memory.current, memory.stat and memory.pressure of every group now and
-//! then would show, and /proc/meminfo, /proc/vmstat, /proc/zoneinfo and unusable_index beside it.
+//! Linux: a loop that prints memory.current, memory.stat and memory.pressure of every group would
+//! show this, together with /proc/meminfo, /proc/vmstat, /proc/zoneinfo and unusable_index.
 //!
-//! Invariant: a sample's counts are those since the sample before, so that they sum up to the run's;
-//! its levels, and the rows of /proc, are those at its end, the least and the most that were seen since the
-//! one before. Two neighbours merge into one without losing an extreme or a count.
+//! Invariant: the counts of a sample are those since the previous sample, so their sum is the count
+//! of the run. Its levels and its rows of /proc are those at its end; a minimum and a maximum cover
+//! the time since the previous sample. Merging two neighbours loses no extreme and no count.
 
 mod counts;
 
 pub use counts::{Compaction, Counts};
 use serde::{Deserialize, Serialize};
 
-/// The samples of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Timeline {
-    /// Whose the rows are: the machine's, by the empty name, then every group's, by its path
-    /// (`/parent/child`).
+    /// Owners of the rows: the machine (an empty name), then every group by path (`/parent/child`).
     pub groups: Vec<String>,
     /// Memory of the machine, in pages.
     pub machine_pages: u64,
-    /// High watermarks of all zones at the end, in pages.
+    /// Sum of the high watermarks of all zones at the end, in pages.
     pub high_marks_pages: u64,
-    /// How many nodes there are.
+    /// Number of nodes.
     pub nr_nodes: usize,
-    /// Tasks with services, by their names.
+    /// Names of the tasks with services.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub services: Vec<String>,
-    /// Zones that have memory, as /proc/zoneinfo orders them.
+    /// Zones with memory, in the order of /proc/zoneinfo.
     #[serde(default)]
     pub zones: Vec<ZoneName>,
-    /// Programs, by the names of their tasks; threads belong to their program.
+    /// Names of the tasks that are programs; threads belong to their program.
     #[serde(default)]
     pub tasks: Vec<String>,
     /// Names of the rows of /proc/vmstat.
@@ -40,22 +38,22 @@ pub struct Timeline {
     /// Names of the rows of /proc/meminfo.
     #[serde(default)]
     pub meminfo: Vec<String>,
-    /// Oldest first, at equal distances but for the last.
+    /// Oldest first, at equal intervals except for the last.
     pub samples: Vec<Sample>,
 }
 
-/// All there was at one time.
+/// The state at one time.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sample {
     /// Virtual time at its end, in nanoseconds.
     pub end_ns: u64,
-    /// By [`Timeline::groups`]; `None`: the group was not there.
+    /// By [`Timeline::groups`]; `None`: the group did not exist.
     pub rows: Vec<Option<Row>>,
     /// By number of the node.
     pub nodes: Vec<NodeRow>,
-    /// What compaction did since the sample before.
+    /// Work of compaction since the previous sample.
     pub compaction: Compaction,
-    /// By [`Timeline::services`]: what became of requests since the sample before.
+    /// By [`Timeline::services`]: requests since the previous sample.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub services: Vec<ServiceRow>,
     /// By [`Timeline::zones`].
@@ -64,7 +62,7 @@ pub struct Sample {
     /// By [`Timeline::tasks`].
     #[serde(default)]
     pub tasks: Vec<TaskRow>,
-    /// By [`Timeline::vmstat`], as the file has them at the end: levels, and counts since boot.
+    /// By [`Timeline::vmstat`], as the file shows them at the end: levels, and counts since boot.
     #[serde(default)]
     pub vmstat: Vec<u64>,
     /// By [`Timeline::meminfo`], at the end, in kB.
@@ -72,7 +70,6 @@ pub struct Sample {
     pub meminfo: Vec<u64>,
 }
 
-/// A zone of a node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ZoneName {
     /// Number of the node.
@@ -81,25 +78,25 @@ pub struct ZoneName {
     pub zone: String,
 }
 
-/// The free memory of a zone at one time, and the marks it is held against.
+/// Free memory and watermarks of a zone at one time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ZoneRow {
     /// Free pages at the end.
     pub free_pages: u64,
-    /// The least seen since the sample before.
+    /// Minimum since the previous sample.
     pub free_min_pages: u64,
-    /// The most seen since the sample before.
+    /// Maximum since the previous sample.
     pub free_max_pages: u64,
-    /// The marks at the end, in pages, with the boost that is in force.
+    /// The min watermark at the end, in pages, with the current boost; so are the next two.
     pub min_pages: u64,
     /// kswapd is woken below it.
     pub low_pages: u64,
-    /// kswapd goes to sleep above it.
+    /// kswapd sleeps above it.
     pub high_pages: u64,
 }
 
 impl ZoneRow {
-    /// This row and the one that follows it, as one.
+    /// Merges this row with the row of the next sample.
     pub fn merged(&self, later: &ZoneRow) -> ZoneRow {
         ZoneRow {
             free_min_pages: self.free_min_pages.min(later.free_min_pages),
@@ -109,14 +106,14 @@ impl ZoneRow {
     }
 }
 
-/// What want of memory has cost a program since the sample before. A wait counts where it ends.
+/// Cost of memory shortage for a program since the previous sample. A wait counts when it ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskRow {
-    /// Nanoseconds that its threads waited together, by [`TaskRow::STALLS`].
+    /// Nanoseconds that its threads waited, summed, by [`TaskRow::STALLS`].
     pub stalled_ns: [u64; 4],
     /// Faults that had to read.
     pub pgmajfault: u64,
-    /// Pages given to it, and to the kernel on its behalf.
+    /// Pages allocated by the program and by the kernel on its behalf.
     pub allocated_pages: u64,
 }
 
@@ -125,7 +122,7 @@ impl TaskRow {
     pub const STALLS: [&'static str; 4] =
         ["stall_refault", "stall_reclaim", "stall_throttled", "stall_dirty"];
 
-    /// What was added since `earlier`.
+    /// The increase since `earlier`.
     pub fn since(&self, earlier: &TaskRow) -> TaskRow {
         let of = |at: usize| self.stalled_ns[at].saturating_sub(earlier.stalled_ns[at]);
         TaskRow {
@@ -135,7 +132,6 @@ impl TaskRow {
         }
     }
 
-    /// Both together.
     pub fn plus(&self, other: &TaskRow) -> TaskRow {
         let of = |at: usize| self.stalled_ns[at].saturating_add(other.stalled_ns[at]);
         TaskRow {
@@ -146,23 +142,23 @@ impl TaskRow {
     }
 }
 
-/// Requests of a service in a stretch of time, by the time of their end.
+/// Requests of a service in an interval, by the time of their end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServiceRow {
-    /// Requests that were served.
+    /// Completed requests.
     pub requests: u64,
-    /// Those of them that were late.
+    /// Completed requests that were late.
     pub late: u64,
     /// Requests that found the queue full.
     pub dropped: u64,
-    /// All latencies together, in nanoseconds.
+    /// Sum of all latencies, in nanoseconds.
     pub latency_sum_ns: u64,
-    /// The longest of them.
+    /// Largest latency, in nanoseconds.
     pub latency_max_ns: u64,
 }
 
 impl ServiceRow {
-    /// One request.
+    /// A single completed request.
     pub fn served(latency_ns: u64, is_late: bool) -> ServiceRow {
         ServiceRow {
             requests: 1,
@@ -173,7 +169,6 @@ impl ServiceRow {
         }
     }
 
-    /// Both together.
     pub fn merged(&self, other: &ServiceRow) -> ServiceRow {
         ServiceRow {
             requests: self.requests + other.requests,
@@ -184,29 +179,29 @@ impl ServiceRow {
         }
     }
 
-    /// The mean latency; 0 of no requests.
+    /// The mean latency; 0 without requests.
     pub fn latency_mean_ns(&self) -> u64 {
         self.latency_sum_ns.checked_div(self.requests).unwrap_or(0)
     }
 }
 
-/// The free memory of one node at one time, all zones together.
+/// Free memory of one node at one time, all zones together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeRow {
     /// Free pages at the end.
     pub free_pages: u64,
-    /// Free blocks of order 9 and more at the end.
+    /// Free blocks of order 9 and above at the end.
     pub large_blocks: u64,
-    /// Of 1000 free pages, those in blocks of order 8 and less at the end.
+    /// Free pages in blocks of order 8 and below at the end, per 1000 free pages.
     pub unusable_index: u32,
-    /// The least seen since the sample before.
+    /// Minimum since the previous sample.
     pub unusable_index_min: u32,
-    /// The most seen since the sample before.
+    /// Maximum since the previous sample.
     pub unusable_index_max: u32,
 }
 
 impl NodeRow {
-    /// This row and the one that follows it, as one.
+    /// Merges this row with the row of the next sample.
     pub fn merged(&self, later: &NodeRow) -> NodeRow {
         NodeRow {
             free_pages: later.free_pages,
@@ -218,39 +213,39 @@ impl NodeRow {
     }
 }
 
-/// One group at one time, with those below it.
+/// A group with its descendants at one time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Row {
-    /// Pages in use at the end. The machine's: all that are not free.
+    /// Pages in use at the end. For the machine: all pages that are not free.
     pub usage_pages: u64,
-    /// The least seen since the sample before.
+    /// Minimum since the previous sample.
     pub usage_min_pages: u64,
-    /// The most seen since the sample before.
+    /// Maximum since the previous sample.
     pub usage_max_pages: u64,
-    /// What happened since the sample before.
+    /// Events since the previous sample.
     pub counts: Counts,
-    /// Pages on the lists of anonymous memory at the end.
+    /// Pages on the anonymous lists at the end.
     #[serde(default)]
     pub anon_pages: u64,
-    /// Pages on the lists of page cache at the end.
+    /// Pages on the page cache lists at the end.
     #[serde(default)]
     pub file_pages: u64,
-    /// Those of them that are on inactive lists.
+    /// Pages on the inactive page cache list at the end.
     #[serde(default)]
     pub inactive_file_pages: u64,
     /// Pages in swap at the end.
     #[serde(default)]
     pub swap_pages: u64,
-    /// Time in which a task of it waited for memory, since the sample before (PSI, some).
+    /// Time since the previous sample in which some task of it waited for memory (PSI, some).
     #[serde(default)]
     pub some_ns: u64,
-    /// ... and no other ran (PSI, full).
+    /// ... and no other task ran (PSI, full).
     #[serde(default)]
     pub full_ns: u64,
 }
 
 impl Row {
-    /// This row and the one that follows it, as one.
+    /// Merges this row with the row of the next sample.
     pub fn merged(&self, later: &Row) -> Row {
         Row {
             usage_min_pages: self.usage_min_pages.min(later.usage_min_pages),
@@ -262,7 +257,7 @@ impl Row {
         }
     }
 
-    /// Of two rows, either of which may be missing: [`Row::merged`], or the one there is.
+    /// [`Row::merged`] of two rows; if one is missing, the other.
     pub fn merged_if_there(earlier: Option<Row>, later: Option<Row>) -> Option<Row> {
         match (earlier, later) {
             (Some(earlier), Some(later)) => Some(earlier.merged(&later)),
@@ -272,7 +267,7 @@ impl Row {
 }
 
 impl Sample {
-    /// Takes the sample that follows this one into it.
+    /// Merges the next sample into this one.
     pub fn merge(&mut self, later: Sample) {
         self.end_ns = later.end_ns;
         for (row, later) in self.rows.iter_mut().zip(later.rows) {

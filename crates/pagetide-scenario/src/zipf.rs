@@ -1,12 +1,12 @@
 //! Zipf-distributed ranks in integer arithmetic, with a small table for any number of ranks.
 //!
-//! Rank `k` of `1..=n` has weight `k^-s`. Ranks are put into buckets over which the weight hardly
+//! Rank `k` of `1..=n` has weight `k^-s`. Ranks are grouped into buckets in which the weight hardly
 //! changes: every rank below 128 alone, and each further octave `[2^j, 2^(j+1))` in 64 buckets of
 //! equal width. A draw picks a bucket by its upper bound (width times the weight of its first
 //! rank), then a rank within it, and keeps the rank with probability `(first / k)^s`, which is at
-//! least `(64/65)^s`; else it starts over. So the distribution is the exact one up to the
-//! precision of the weights (about 32 bits), and the table has at most 2048 entries of 24 bytes
-//! whatever `n` is: a draw stays in the first-level cache and costs a few nanoseconds.
+//! least `(64/65)^s`; otherwise it starts again. So the distribution is exact up to the precision
+//! of the weights (about 32 bits). The table has at most 2048 entries of 24 bytes for any `n`: a
+//! draw stays in the first-level cache and takes a few nanoseconds.
 //!
 //! docs/scenario.md, "Order zipf", defines the draws so that another program can repeat them.
 
@@ -26,7 +26,7 @@ const ONE: u64 = 1 << 63;
 /// log2 of the number of entries of the guide into the bucket table.
 const GUIDE_SHIFT: u32 = 12;
 
-/// A table from which ranks are drawn.
+/// A table for drawing ranks.
 #[derive(Clone, Debug)]
 pub struct Zipf {
     buckets: Vec<Bucket>,
@@ -51,8 +51,8 @@ struct Bucket {
 }
 
 impl Zipf {
-    /// Ranks `1..=ranks` with exponent `exponent_hundredths / 100`. `None` when either is zero or
-    /// beyond its limit.
+    /// Ranks `1..=ranks` with exponent `exponent_hundredths / 100`. `None`: zero or above the
+    /// limit.
     pub fn new(ranks: u64, exponent_hundredths: u32) -> Option<Self> {
         if ranks == 0 || ranks > ZIPF_RANKS_MAX {
             return None;
@@ -80,7 +80,7 @@ impl Zipf {
             first += width;
         }
         let sum: u128 = weights.iter().sum();
-        // Room for the product with a 64-bit draw, and no carry anywhere: the sum fits 60 bits.
+        // Leaves space for the product with a 64-bit draw without a carry: the sum fits in 60 bits.
         let down = (128 - sum.leading_zeros()).saturating_sub(60);
         let mut total = 0;
         for (bucket, weight) in buckets.iter_mut().zip(&weights) {
@@ -122,7 +122,7 @@ impl Zipf {
     }
 }
 
-/// `(small / large)^(exponent_hundredths / 100)`, 2^63 standing for 1, rounded down.
+/// `(small / large)^(exponent_hundredths / 100)` in units of 2^-63, rounded down.
 fn power_of_ratio(small: u64, large: u64, exponent_hundredths: u64) -> u64 {
     debug_assert!(0 < small);
     debug_assert!(small <= large);
@@ -144,7 +144,7 @@ fn power_of_ratio(small: u64, large: u64, exponent_hundredths: u64) -> u64 {
 pub(crate) fn log2(value: u64) -> u64 {
     let whole = value.ilog2();
     let mut log = u64::from(whole) << LOG_SHIFT;
-    // The mantissa, 2^63 standing for 1.
+    // The mantissa, in units of 2^-63.
     let mut mantissa = value << (63 - whole);
     for bit in 1..=LOG_SHIFT {
         let square = u128::from(mantissa) * u128::from(mantissa);
@@ -158,7 +158,7 @@ pub(crate) fn log2(value: u64) -> u64 {
     log
 }
 
-/// `ROOTS[i]` is 2^-(2^-(i+1)), 2^63 standing for 1: each is the square root of the one before.
+/// `ROOTS[i]` is 2^-(2^-(i+1)) in units of 2^-63: each is the square root of the one before.
 const ROOTS: [u64; LOG_SHIFT as usize] = {
     let mut roots = [0; LOG_SHIFT as usize];
     let mut square = (ONE as u128) / 2;
@@ -196,7 +196,7 @@ mod tests {
         let zipf = Zipf::new(1_000_000, 100).unwrap();
         let mut prng = SplitMix64::new(1);
         let ranks: Vec<u64> = (0..8).map(|_| zipf.draw(&mut prng)).collect();
-        // Repeated by a separate program written from docs/scenario.md, like all pinned draws.
+        // A separate program written from docs/scenario.md gives the same values.
         assert_eq!(ranks, [1979, 659_000, 343, 171_055, 35, 193, 398, 300]);
         let zipf = Zipf::new(1 << 31, 75).unwrap();
         let mut prng = SplitMix64::new(5);

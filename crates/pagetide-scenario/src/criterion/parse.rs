@@ -1,11 +1,12 @@
-//! Reading a criterion: the text of each term is taken apart at its relation.
+//! Parses criteria: splits each term at its relation.
 
 use super::{Criterion, Mistake, Operator, Relation, Sum, Term, With};
 use crate::metric::declared::NO_LIMIT;
 use crate::model::PageSize;
 use crate::quantity::Quantity;
 
-const FORM: &str = "a criterion is METRIC OP VALUE, for example 'allocstall == 0', 'web.latency_p99 <= 1.1 * before' \
+const FORM: &str =
+    "write METRIC OP VALUE, for example 'allocstall == 0', 'web.latency_p99 <= 1.1 * before' \
                     or 'web.memory.current within 5 % of 30M'; several are joined by `and`";
 
 pub(super) fn criterion(text: &str, page_size: PageSize) -> Result<Criterion, Mistake> {
@@ -19,7 +20,7 @@ pub(super) fn criterion(text: &str, page_size: PageSize) -> Result<Criterion, Mi
 
 /// `text` has single blanks only.
 fn term(text: &str, page_size: PageSize) -> Result<Term, Mistake> {
-    let refused = || Mistake::new(format!("`{text}` is no criterion"), FORM);
+    let refused = || Mistake::new(format!("`{text}` is not a criterion"), FORM);
     let (left, relation, with) = match text.split_once(" within ") {
         Some((left, rest)) => {
             let (tolerance, with) = rest.split_once(" of ").ok_or_else(refused)?;
@@ -30,10 +31,11 @@ fn term(text: &str, page_size: PageSize) -> Result<Term, Mistake> {
             let find = |(sign, operator): &(&'static str, Operator)| {
                 text.find(sign).map(|at| (at, *sign, *operator))
             };
-            // The first sign in the text; of two at the same place the longer one, which the list has first.
+            // Find the first operator in the text; of two at the same position the longer one,
+            // which the list has first.
             let found = Operator::ALL.iter().filter_map(find).min_by_key(|(at, _, _)| *at);
             let Some((at, sign, operator)) = found else {
-                return Err(Mistake::new(format!("`{text}` compares nothing"), FORM));
+                return Err(Mistake::new(format!("`{text}` has no comparison"), FORM));
             };
             (&text[..at], Relation::Is(operator), &text[at + sign.len()..])
         }
@@ -46,9 +48,9 @@ fn term(text: &str, page_size: PageSize) -> Result<Term, Mistake> {
     Ok(Term { left, relation, with: right(with, text, page_size)? })
 }
 
-/// What stands on the right side.
+/// The right side of a term.
 fn right(with: &str, text: &str, page_size: PageSize) -> Result<With, Mistake> {
-    let no_value = |hint: &str| Mistake::new(format!("`{with}` is no value"), hint.to_owned());
+    let no_value = |hint: &str| Mistake::new(format!("`{with}` is not a value"), hint.to_owned());
     if let Some(factor) = with.strip_suffix("before").filter(|rest| !rest.ends_with(is_of_name)) {
         let factor = factor.trim_end();
         if factor.is_empty() {
@@ -72,7 +74,7 @@ fn right(with: &str, text: &str, page_size: PageSize) -> Result<With, Mistake> {
     {
         return sum(with, page_size)
             .map(With::Sum)
-            .ok_or_else(|| Mistake::new(format!("`{text}` is no criterion"), FORM));
+            .ok_or_else(|| Mistake::new(format!("`{text}` is not a criterion"), FORM));
     }
     quantity(with, text, page_size).map(With::Value)
 }
@@ -86,7 +88,8 @@ fn quantity(part: &str, text: &str, page_size: PageSize) -> Result<Quantity, Mis
         .map_err(|error| Mistake::new(format!("`{text}`: {error}"), error.hint))
 }
 
-/// Metrics with their factors, and quantities; the signs between them are words of their own: names may have a `-`.
+/// Metrics with factors, and quantities. Blanks must surround a sign, because names may contain
+/// `-`.
 fn sum(text: &str, page_size: PageSize) -> Option<Sum> {
     let mut sum = Sum { metrics: Vec::new(), quantities: Vec::new() };
     let mut words: Vec<&str> = Vec::new();

@@ -1,8 +1,8 @@
 //! Variants of the command line: `--add-variant NAME:KEY=VALUE[,KEY=VALUE...]`.
 //!
-//! Such a variant is put into the tree of the scenario as a `[[variant]]` with a `set`, before anything is
-//! checked. So whatever holds for a variant of the file (names, paths, values, the place of a mistake) holds
-//! for it as well. A scenario without variants keeps itself as the first one, called `default`.
+//! The loader inserts such a variant into the tree as a `[[variant]]` with a `set`, before any
+//! check, so all checks of the file's variants apply to it. A scenario without variants becomes the
+//! first variant, called `default`.
 
 use super::loader::Loader;
 use super::span::{Sink, Span};
@@ -15,7 +15,7 @@ use std::str::FromStr;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AddedVariant {
     pub name: String,
-    /// What it changes: paths as in a variant's `set`, and their values.
+    /// Changes: paths as in a variant's `set`, and their values.
     pub sets: Vec<(String, String)>,
 }
 
@@ -32,8 +32,7 @@ impl fmt::Display for AddedVariant {
 impl FromStr for AddedVariant {
     type Err = String;
 
-    /// Reads `NAME:KEY=VALUE,KEY=VALUE`. A comma within a value stays in the value, unless what follows it
-    /// looks like `KEY=`.
+    /// Parses `NAME:KEY=VALUE,KEY=VALUE`. A comma not followed by `KEY=` belongs to the value.
     fn from_str(text: &str) -> Result<AddedVariant, String> {
         const FORM: &str = "give NAME:KEY=VALUE, for example calm:vm.swappiness=10";
         let (name, changes) = text.split_once(':').ok_or(FORM)?;
@@ -77,7 +76,7 @@ impl Loader {
         }
         if added.len() > ADDED_MAX {
             let span = self.option("--add-variant", "");
-            sink.error(span, format!("more than {ADDED_MAX} options"));
+            sink.error(span, format!("more than {ADDED_MAX} `--add-variant` options"));
             return;
         }
         let new: Vec<Node> = added.iter().map(|variant| self.node_of(variant)).collect();
@@ -91,12 +90,12 @@ impl Loader {
                 let node = Node { span, value: Value::Array(variants) };
                 root.set(Entry { key: "variant".into(), key_span: span, node });
             }
-            // Not a list of tables: the reader of the file's variants will say so.
+            // Not an array of tables: the decoder of `[[variant]]` reports it.
             Some(_) => {}
         }
     }
 
-    /// The variant as `[[variant]]` would have it.
+    /// The tree of `variant`, as if it were a `[[variant]]`.
     fn node_of(&mut self, variant: &AddedVariant) -> Node {
         let whole = self.option("--add-variant", &variant.to_string());
         let offset = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
@@ -173,7 +172,7 @@ mod tests {
             ("calm:vm.swappiness=201", "it takes 0 to 200"),
             ("calm:task.u.nice=1", "there is no task `u`"),
             ("calm:repeats=2", "cannot differ between variants"),
-            ("default:vm.swappiness=1", "is named twice"),
+            ("default:vm.swappiness=1", "is defined twice"),
             ("a b:vm.swappiness=1", "--add-variant:1:1"),
         ] {
             let refused = names(SCENARIO, &[added]).unwrap_err();

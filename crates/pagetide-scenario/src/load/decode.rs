@@ -1,4 +1,4 @@
-//! From tree to typed values, collecting every mistake on the way. Tables are in `table`.
+//! Decodes tree values into typed values, and collects every mistake. For tables see `table`.
 
 use super::span::{clip, list_names, At, Sink, Span};
 pub(crate) use super::table::{decode_table, fill, need, table, unknown_key, Keyed};
@@ -14,13 +14,12 @@ use pagetide_core::page_size::PageSize;
 use schemars::{json_schema, JsonSchema, Schema, SchemaGenerator};
 use std::borrow::Cow;
 
-/// A type that a value of the tree can be read as.
 pub(crate) trait Decode: Sized {
-    /// Reads it; `None` after a mistake was reported.
+    /// Returns `None` after it has reported a mistake.
     fn decode(node: &Node, sink: &mut Sink) -> Option<Self>;
 }
 
-/// Reports that a value is of the wrong type.
+/// Reports a value of the wrong type.
 pub(crate) fn expected(node: &Node, what: &str, hint: &str, sink: &mut Sink) {
     let message = format!("expected {what}, found {}", node.value.kind());
     if hint.is_empty() {
@@ -51,7 +50,7 @@ impl<T: JsonSchema> JsonSchema for At<T> {
     }
 }
 
-/// An array of tables or of values. What cannot be read is left out.
+/// An array of tables or of values. One bad element makes the whole array `None`.
 impl<T: Decode> Decode for Vec<T> {
     fn decode(node: &Node, sink: &mut Sink) -> Option<Self> {
         let Value::Array(nodes) = &node.value else {
@@ -91,11 +90,10 @@ impl Decode for bool {
     }
 }
 
-/// A name that can be part of a metric's key.
+/// A name that can be part of a metric key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Name(pub(crate) String);
 
-/// Longest name.
 const NAME_MAX: usize = 64;
 
 fn is_name(text: &str) -> bool {
@@ -107,20 +105,20 @@ impl Decode for Name {
     fn decode(node: &Node, sink: &mut Sink) -> Option<Self> {
         let name = String::decode(node, sink)?;
         if !is_name(&name) {
-            let hint = format!("use letters, digits, `-` and `_`, at most {NAME_MAX}");
-            sink.hinted(node.span, format!("`{}` cannot be a name", clip(&name)), hint);
+            let hint = format!("use 1 to {NAME_MAX} letters, digits, `-` and `_`");
+            sink.hinted(node.span, format!("`{}` is not a valid name", clip(&name)), hint);
             return None;
         }
         Some(Name(name))
     }
 }
 
-/// The name of a group, or of one of several copies: `NAME.0`.
+/// The name of a group, or of one copy of a group: `NAME.0`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Target(pub(crate) String);
 
 impl Target {
-    /// The name, and what stands for the copy.
+    /// The name of the group, and the number of the copy if there is one.
     pub(crate) fn parts(&self) -> (&str, Option<&str>) {
         match self.0.split_once('.') {
             Some((name, copy)) => (name, Some(copy)),
@@ -137,7 +135,7 @@ impl Decode for Target {
         let (name, copy) = target.parts();
         if !is_name(name) || copy.is_some_and(|copy| copy.is_empty() || !is_number(copy)) {
             let hint = "write the name of a group, or of one of its copies: \"batch.0\"";
-            let message = format!("`{}` cannot be the name of a group", clip(&target.0));
+            let message = format!("`{}` is not a valid group name", clip(&target.0));
             sink.hinted(node.span, message, hint);
             return None;
         }
@@ -169,7 +167,7 @@ impl JsonSchema for Name {
     }
 }
 
-/// A title: the name of a scenario or of a variant, which may have dots and the like.
+/// The name of a scenario or of a variant. It may contain dots and other signs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Label(pub(crate) String);
 
@@ -177,16 +175,14 @@ impl Decode for Label {
     fn decode(node: &Node, sink: &mut Sink) -> Option<Self> {
         let label = String::decode(node, sink)?;
         if !is_label(&label) {
-            let hint =
-                format!("use letters, digits and any of - _ . + = : / %, at most {NAME_MAX}");
-            sink.hinted(node.span, format!("`{}` cannot be a name", clip(&label)), hint);
+            let hint = format!("use 1 to {NAME_MAX} letters, digits or any of - _ . + = : / %");
+            sink.hinted(node.span, format!("`{}` is not a valid name", clip(&label)), hint);
             return None;
         }
         Some(Label(label))
     }
 }
 
-/// Whether a text can name a scenario or a variant.
 pub(crate) fn is_label(text: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.+=:/%".contains(c);
     !text.is_empty() && text.len() <= NAME_MAX && text.chars().all(is_plain)
@@ -212,7 +208,7 @@ macro_rules! int_is {
     ($($number:ty),+) => {$(
         impl<const MIN: i64, const MAX: i64> From<Int<MIN, MAX>> for $number {
             fn from(int: Int<MIN, MAX>) -> $number {
-                int.0.try_into().expect("the bounds of a key fit what is made of it")
+                int.0.try_into().expect("the bounds of a key fit the target type")
             }
         }
     )+};
@@ -237,7 +233,7 @@ impl<const MIN: i64, const MAX: i64> Decode for Int<MIN, MAX> {
                     _ => format!("from {MIN} to {MAX}"),
                 };
                 let message = format!("{value} is out of range");
-                sink.hinted(node.span, message, format!("this is an integer, {bounds}"));
+                sink.hinted(node.span, message, format!("write an integer, {bounds}"));
                 None
             }
         }
@@ -296,21 +292,21 @@ quantity! {
     "^[0-9]+(\\.[0-9]+)? *(B|[KkMmGgTt]|[KMGT]iB|p|pages?)?$", None
 }
 quantity! {
-    /// Nanoseconds. A plain 0 is accepted, other plain integers lack a unit.
+    /// Nanoseconds. A plain 0 is accepted; any other plain integer is reported as lacking a unit.
     Time, "a time", units::parse_time, units::TIME_FORMS,
     "^[0-9]+(\\.[0-9]+)? *(ns|us|ms|s|min|h)$", Some(0)
 }
 quantity! {
-    /// Bytes a second.
+    /// Bytes per second.
     Rate, "a rate", units::parse_rate, units::RATE_FORMS,
     "^[0-9]+(\\.[0-9]+)? *(B|[KkMmGgTt]|[KMGT]iB|p|pages?)?/s$", Some(0)
 }
 quantity! {
-    /// Per cent, from 0 to 100. A plain 0 is accepted, other plain integers lack a unit.
+    /// Per cent, from 0 to 100. A plain 0 is accepted; other plain integers lack a unit.
     Percent, "a share", units::parse_percent, units::PERCENT_FORMS, "^[0-9]{1,3} *%$", Some(0)
 }
 
-/// A share: per cent, or so many of so many.
+/// A share: per cent, or `N in M`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Share {
     pub(crate) part: u32,
@@ -372,7 +368,7 @@ fn quantity(
                 Ok(value) if value <= plain_max => return Some(value),
                 Ok(_) => format!("{what} needs a unit"),
                 Err(_) if *value < 0 => format!("{what} cannot be negative"),
-                Err(_) => format!("{what} cannot be as large"),
+                Err(_) => format!("{what} cannot be that large"),
             };
             sink.hinted(node.span, message, forms);
             None
@@ -399,8 +395,9 @@ impl Decode for Hundredths {
         match parsed {
             Some(value) if (1..=limit).contains(&value) => Some(Hundredths(value)),
             _ => {
-                let hint = "a number from 0.01 to 10 with at most two decimals, for example 1.0";
-                sink.hinted(node.span, "not an exponent", hint);
+                let hint =
+                    "write a number from 0.01 to 10 with at most two decimals, for example 1.0";
+                sink.hinted(node.span, "not a valid exponent", hint);
                 None
             }
         }
@@ -419,11 +416,11 @@ impl JsonSchema for Hundredths {
     }
 }
 
-/// So many a second, in thousandths.
+/// A rate per second, in thousandths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PerSecond(pub(crate) u64);
 
-/// The most a second.
+/// Highest rate.
 const PER_SECOND_MAX: u64 = 10_000_000;
 
 impl Decode for PerSecond {
@@ -437,10 +434,10 @@ impl Decode for PerSecond {
             Some(value) if (1..=PER_SECOND_MAX * 1000).contains(&value) => Some(PerSecond(value)),
             _ => {
                 let hint = format!(
-                    "a plain number a second, from 0.001 to {PER_SECOND_MAX} with at most three \
+                    "write requests per second: a number from 0.001 to {PER_SECOND_MAX} with at most three \
                      decimals, for example 500"
                 );
-                sink.hinted(node.span, "not a rate of requests", hint);
+                sink.hinted(node.span, "not a valid rate of requests", hint);
                 None
             }
         }
@@ -459,7 +456,7 @@ impl JsonSchema for PerSecond {
     }
 }
 
-/// Reads one of a closed set of names.
+/// Reads one name of a closed set.
 pub(crate) fn decode_named<T: Named>(node: &Node, sink: &mut Sink) -> Option<T> {
     let text = String::decode(node, sink)?;
     let found = T::from_name(&text);
@@ -469,7 +466,7 @@ pub(crate) fn decode_named<T: Named>(node: &Node, sink: &mut Sink) -> Option<T> 
     found
 }
 
-/// Reports a name that is none of a closed set.
+/// Reports a name that is not in a closed set.
 pub(crate) fn unknown_name<'a>(
     what: &str,
     text: &str,
@@ -477,7 +474,7 @@ pub(crate) fn unknown_name<'a>(
     names: impl Iterator<Item = &'a str> + Clone,
     sink: &mut Sink,
 ) {
-    // Of two versions that are not there and there, nobody has mistyped one.
+    // A name that differs only in its version number is another version, not a typing mistake.
     let stem =
         |name: &str| name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.').to_owned();
     let near = sink.suggest(text, names.clone()).filter(|near| stem(near) != stem(text));

@@ -1,14 +1,11 @@
-//! The state of loading: the text of the file, the arguments of the command line, and the problems
-//! in both.
+//! The loader's state: the source texts (file and command line), and the problems found in them.
 
 use super::span::{Problem, Sink, Span, PROBLEMS_MAX};
 use super::tree::{self, Node};
 use crate::diagnostic::{Diagnostic, Diagnostics, Source};
 
-/// Largest scenario file, in bytes.
 pub const SCENARIO_BYTES_MAX: u64 = 256 << 10;
 
-/// The state of loading: sources that problems are in, and the problems.
 pub(super) struct Loader {
     pub(super) sources: Vec<Source>,
     pub(super) problems: Vec<Problem>,
@@ -21,7 +18,7 @@ impl Loader {
         Self { sources: vec![source], problems: Vec::new(), omitted: 0 }
     }
 
-    /// Adds an argument of the command line as a source; gives all of its text.
+    /// Adds an argument of the command line as a source; returns the span of its whole text.
     pub(super) fn option(&mut self, name: &str, text: &str) -> Span {
         let source = u16::try_from(self.sources.len()).expect("sources are bounded");
         self.sources.push(Source { path: name.to_owned(), text: text.to_owned() });
@@ -39,7 +36,7 @@ impl Loader {
         self.problems.dedup();
         self.omitted += self.problems.len().saturating_sub(PROBLEMS_MAX);
         self.problems.truncate(PROBLEMS_MAX);
-        // What is no TOML has no keys.
+        // If the text is not TOML, the problems have no keys.
         let root = tree::parse(&self.sources[0].text, 0, &mut Sink::default());
         let list = self.problems.iter().map(|problem| self.diagnostic(problem, root.as_ref()));
         let list = list.collect();
@@ -56,7 +53,7 @@ impl Loader {
             _ => root.map(|root| root.key_of(problem.span)).filter(|key| !key.is_empty()),
         };
         match &problem.also {
-            // Only a place in the same source can be shown beside it.
+            // The report can show a second place only if it is in the same source.
             Some((span, label)) if span.source == problem.span.source => {
                 diagnostic.with_also(source, range(*span), label.clone())
             }

@@ -1,11 +1,9 @@
-//! Scenario files: TOML text becomes a checked [`Scenario`], or the list of all mistakes in the
-//! text.
+//! Loads scenario files: TOML text becomes a checked [`Scenario`], or a list of all mistakes.
 //!
-//! The way of a scenario: `tree` (TOML with places) -> changes of the variants and of the command
-//! line, made on the tree -> `raw` (typed tables, one declaration each) -> `check` (the model).
-//! Each variant goes this way by itself, so a change is checked as if it were in the file. Every
-//! step reports its mistakes to a `span::Sink` and goes on. A mistake that all variants have is
-//! reported once.
+//! Steps: `tree` (TOML with source positions) -> changes of variants and of the command line,
+//! applied to the tree -> `raw` (typed tables, one declaration each) -> `check` (the model). Every
+//! variant goes through all steps, so a change is checked as if it were in the file. Every step
+//! reports its mistakes to a `span::Sink` and goes on. A mistake of all variants is reported once.
 
 mod added;
 pub(crate) mod check;
@@ -34,52 +32,49 @@ use std::io::Read;
 use std::path::Path;
 use variants::{Column, Plan};
 
-/// Changes on the command line at most.
 const SETS_MAX: usize = 1000;
-/// Runs of each variant unless the scenario says otherwise.
 const DEFAULT_REPEATS: u32 = 5;
-/// First seed unless the scenario says otherwise.
 const DEFAULT_SEED: u64 = 1;
 
-/// What the command line changes.
+/// Changes made on the command line, and the environment of the loader.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Overrides {
-    /// `--set KEY=VALUE`: paths as in a variant's `set`. They win over the variants.
+    /// `--set KEY=VALUE`: paths as in a variant's `set`. They override the variants.
     pub sets: Vec<(String, String)>,
-    /// `--variant NAME`: only these, in this order; all when empty.
+    /// `--variant NAME`: only these variants, in this order; all if empty.
     pub variants: Vec<String>,
     /// `--repeats N`.
     pub repeats: Option<u32>,
     /// `--seed N`.
     pub seed: Option<u64>,
-    /// `--add-variant NAME:KEY=VALUE,...`: after those of the file.
+    /// `--add-variant NAME:KEY=VALUE,...`: added after the variants of the file.
     pub added: Vec<AddedVariant>,
-    /// Not from the command line: the policies that the program registers.
+    /// Not from the command line: policies that the program registers.
     pub plugins: PluginNames,
-    /// Not from the command line: files that lie elsewhere than the scenario says.
+    /// Not from the command line: files that are not where the scenario says.
     pub files: NamedFiles,
 }
 
-/// The name of having no other policy than the built-in ones.
+/// The name that stands for the built-in policy.
 pub(crate) const BUILT_IN: &str = "linux";
 
-/// Names that `groups` and `pages` of `[policy]` may have besides `linux`.
+/// Names that `groups` and `pages` of `[policy]` accept in addition to `linux`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PluginNames {
-    /// Policies of who is reclaimed from.
+    /// Policies that choose the groups to reclaim from.
     pub groups: Vec<String>,
-    /// Policies of how pages age.
+    /// Policies that age pages.
     pub pages: Vec<String>,
-    /// Whoever loads will not run the simulator: any name will do.
+    /// Accept any name: the caller does not run the simulator.
     pub any: bool,
 }
 
-/// The parts of a path as in `--set`: what is between the dots; a part may be quoted.
+/// The parts of a path as in `--set`, split at dots; a part may be quoted.
 pub fn path_parts(path: &str) -> Vec<String> {
     tree::Path { text: path, span: Span::default() }.parts()
 }
 
-/// Loads a scenario file. Paths in it start at its directory.
+/// Loads a scenario file. Relative paths in it start at its directory.
 ///
 /// # Errors
 /// All mistakes in the file and in `overrides`.
@@ -100,21 +95,22 @@ fn read(path: &Path) -> Result<String, (String, Option<String>)> {
     String::from_utf8(bytes).map_err(|error| {
         let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
         let line = valid.iter().filter(|byte| **byte == b'\n').count() + 1;
-        let message = format!("not UTF-8 text: byte {} (line {line})", valid.len());
+        let message =
+            format!("not UTF-8 text: invalid byte at offset {} (line {line})", valid.len());
         (message, Some("is this a scenario file?".into()))
     })
 }
 
-/// Bytes of a size as scenario files write it, such as `64MiB`.
+/// Parses a size as written in scenario files, such as `64MiB`; returns bytes.
 ///
 /// # Errors
-/// What is wrong with the text, and what to write.
+/// The message and the hint, if the text is not a size.
 pub fn size(text: &str) -> Result<u64, (String, String)> {
     units::parse_size(text, PageSize::default()).map_err(|error| (error.message, error.hint))
 }
 
-/// Loads a scenario from `text`. `name` is what messages call it, and its stem is the scenario's
-/// name by default; paths in it start at `base_dir`.
+/// Loads a scenario from `text`. Messages call it `name`; its stem is the default name of the
+/// scenario. Relative paths in it start at `base_dir`.
 ///
 /// # Errors
 /// All mistakes in the text and in `overrides`.
@@ -135,7 +131,8 @@ impl Loader {
     fn load(&mut self, text: &str, base_dir: &Path, overrides: &Overrides) -> Option<Scenario> {
         let mut sink = Sink::default();
         if text.len() as u64 > SCENARIO_BYTES_MAX {
-            let message = format!("larger than {SCENARIO_BYTES_MAX} bytes: not a scenario");
+            let message =
+                format!("the text is larger than {SCENARIO_BYTES_MAX} bytes: not a scenario");
             sink.error(Span::default(), message);
             self.absorb(sink);
             return None;
@@ -150,7 +147,7 @@ impl Loader {
         let chosen = self.choose(&plan, &overrides.variants, &mut sink);
         if overrides.repeats == Some(0) {
             let span = self.option("--repeats", "0");
-            sink.hinted(span, "no runs at all", "give 1 or more");
+            sink.hinted(span, "0 repeats: there would be no runs", "give 1 or more");
         }
         let mut columns = self.check_columns(&plan, base_dir, overrides, &mut sink);
         let scenario = columns.first().map(|first| {
@@ -192,11 +189,11 @@ impl Loader {
         Some(scenario)
     }
 
-    /// The arguments of `--set`, each a source of its own.
+    /// Reads the arguments of `--set`; each becomes a source.
     fn read_sets(&mut self, sets: &[(String, String)], sink: &mut Sink) -> Vec<variants::Set> {
         if sets.len() > SETS_MAX {
             let span = self.option("--set", "");
-            sink.error(span, format!("more than {SETS_MAX} options"));
+            sink.error(span, format!("more than {SETS_MAX} `--set` options"));
             return Vec::new();
         }
         let mut read = Vec::with_capacity(sets.len());
@@ -211,7 +208,7 @@ impl Loader {
         read
     }
 
-    /// The variants to keep, in the order asked for.
+    /// Indices of the selected variants, in the order of the command line.
     fn choose(&mut self, plan: &Plan, wanted: &[String], sink: &mut Sink) -> Vec<usize> {
         if wanted.is_empty() {
             return (0..plan.columns.len()).collect();
@@ -225,7 +222,7 @@ impl Loader {
                 None => {
                     let hint = match sink.suggest(name, names()) {
                         Some(near) => format!("did you mean `{near}`?"),
-                        None => format!("there is {}", span::list_names(names())),
+                        None => format!("known: {}", span::list_names(names())),
                     };
                     let span = self.option("--variant", name);
                     let message = format!("there is no variant `{}`", span::clip(name));
@@ -236,7 +233,7 @@ impl Loader {
         chosen
     }
 
-    /// Reads and checks every variant. What is wrong with all of them is told once.
+    /// Reads and checks every variant. A mistake that all variants share is reported once.
     fn check_columns(
         &mut self,
         plan: &Plan,
@@ -277,7 +274,7 @@ impl Loader {
         columns
     }
 
-    /// The scenario's name: given, or the stem of the file's.
+    /// The scenario's name: the key `name`, or the stem of the file name.
     fn scenario_name(&self, raw: &raw::Scenario, sink: &mut Sink) -> String {
         if let Some(name) = &raw.name {
             return name.value.0.clone();
@@ -287,7 +284,7 @@ impl Loader {
             Some(stem) if decode::is_label(stem) => stem.to_owned(),
             _ if raw.bad.contains(&"name") => String::new(),
             _ => {
-                let hint = "add name = \"my-scenario\": the file's name cannot serve";
+                let hint = "add name = \"my-scenario\": the file's name is not a valid name";
                 sink.hinted(Span::default(), "the scenario has no name", hint);
                 String::new()
             }
@@ -295,9 +292,9 @@ impl Loader {
     }
 }
 
-/// A variant that was read.
+/// A decoded and checked variant.
 struct Checked {
-    /// Its number in the plan.
+    /// Index of its column in the plan.
     index: usize,
     raw: raw::Scenario,
     setup: crate::model::Setup,

@@ -1,13 +1,13 @@
 //! The files that a scenario names by path: traces and object mixes.
 //!
-//! Invariant: a file is looked for where the scenario says, unless somebody has said that it lies elsewhere, as a
-//! worker on another computer does who was given a copy.
+//! Invariant: a file is read from the path in the scenario, unless a replacement path is given for
+//! it. A worker on another computer gives such paths for its copies of the files.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Where files lie, and which were looked for.
+/// Replacement paths, and the paths used so far.
 #[derive(Clone, Debug, Default)]
 pub struct NamedFiles {
     elsewhere: BTreeMap<PathBuf, PathBuf>,
@@ -15,18 +15,17 @@ pub struct NamedFiles {
 }
 
 impl NamedFiles {
-    /// Files that lie elsewhere: the path that the scenario gives, with the directory where its paths start, and
-    /// where the file is.
+    /// Replacement paths: (the scenario's path joined to its base directory) -> (the file).
     pub fn elsewhere(files: BTreeMap<PathBuf, PathBuf>) -> NamedFiles {
         NamedFiles { elsewhere: files, named: Arc::default() }
     }
 
-    /// The paths that scenarios have named since this was made, wherever the files lie.
+    /// All paths that scenarios have named so far, replaced or not.
     pub fn named(&self) -> BTreeSet<PathBuf> {
         self.named.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Where the file of a path is.
+    /// The path to read `path` from.
     pub(crate) fn find(&self, base: &Path, path: &str) -> PathBuf {
         let full = base.join(path);
         let there = self.elsewhere.get(&full).unwrap_or(&full).clone();
@@ -35,7 +34,7 @@ impl NamedFiles {
     }
 }
 
-/// What was looked for is no part of it.
+/// Compares the replacement paths only; the record of used paths does not matter.
 impl PartialEq for NamedFiles {
     fn eq(&self, other: &NamedFiles) -> bool {
         self.elsewhere == other.elsewhere

@@ -1,33 +1,32 @@
-//! Places in texts: the scenario file, and the arguments of the command line.
+//! Positions in the source texts: the scenario file, and the arguments of the command line.
 
 use super::{NamedFiles, PluginNames};
 use pagetide_core::page_size::PageSize;
 use std::collections::BTreeSet;
 
-/// A stretch of bytes of one source.
+/// A byte range of one source.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Span {
-    /// Which source: 0 is the scenario file.
+    /// Index of the source; 0 is the scenario file.
     pub(crate) source: u16,
     pub(crate) start: u32,
     pub(crate) end: u32,
 }
 
 impl Span {
-    /// Whether `inner` is in it.
     pub(crate) fn holds(self, inner: Span) -> bool {
         self.source == inner.source && self.start <= inner.start && inner.end <= self.end
     }
 }
 
-/// A value and where it was written.
+/// A value and its position.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct At<T> {
     pub(crate) value: T,
     pub(crate) span: Span,
 }
 
-/// What has a place and a value.
+/// A value with a position.
 pub(crate) trait Placed {
     type Value;
 }
@@ -36,30 +35,28 @@ impl<T> Placed for At<T> {
     type Value = T;
 }
 
-/// Something wrong at a place.
+/// A mistake at a position.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Problem {
     pub(crate) span: Span,
     pub(crate) message: String,
     pub(crate) hint: Option<String>,
-    /// A second place that matters, and what is there.
+    /// A second position that matters, and its label.
     pub(crate) also: Option<(Span, String)>,
 }
 
-/// Collects problems, up to a limit: a file with more is not one that somebody wrote.
+/// Collects problems up to [`PROBLEMS_MAX`]; it only counts the rest.
 #[derive(Debug, Default)]
 pub(crate) struct Sink {
-    /// What `pages` means where problems are looked for: the machine's, known before all else is read.
+    /// The machine's page size, which gives `pages` its value. Known before anything else is read.
     pub(crate) page_size: PageSize,
-    /// Policies that there are besides the built-in ones.
+    /// Names of registered policies.
     pub(crate) plugins: PluginNames,
-    /// Where files lie.
     pub(crate) files: NamedFiles,
     problems: Vec<Problem>,
     omitted: usize,
 }
 
-/// Problems reported at most.
 pub(crate) const PROBLEMS_MAX: usize = 100;
 
 impl Sink {
@@ -93,7 +90,7 @@ impl Sink {
         (self.problems, self.omitted)
     }
 
-    /// The known name that was probably meant. Costs nothing once the sink is full.
+    /// The known name that was probably meant. Does no work once the sink is full.
     pub(crate) fn suggest<'a>(
         &self,
         name: &str,
@@ -106,7 +103,7 @@ impl Sink {
     }
 }
 
-/// `a`, `b` and `c`: a list of names for a hint, cut when it is long.
+/// `a`, `b` and `c`: names for a hint, cut if there are many.
 pub(crate) fn list_names<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     const NAMES_MAX: usize = 12;
     let mut seen = BTreeSet::new();
@@ -127,7 +124,7 @@ pub(crate) fn list_names<'a>(names: impl IntoIterator<Item = &'a str>) -> String
     }
 }
 
-/// A text short enough for a message, without control characters.
+/// Shortens a text for a message and removes control characters.
 pub(crate) fn clip(text: &str) -> String {
     const TEXT_MAX: usize = 60;
     let mut clipped: String =

@@ -1,7 +1,7 @@
 //! Tables of the format: their keys, the defaults of the keys, and the keys that are required.
 //!
-//! [`table!`] declares a table once: its fields are the keys that are accepted, its documentation is the
-//! schema's.
+//! [`table!`] declares a table once: its fields are the accepted keys, and their doc comments are
+//! the descriptions in the schema.
 
 use super::decode::expected;
 use super::span::{clip, Sink, Span};
@@ -9,20 +9,19 @@ use super::tree::{Entry, Node, Value};
 
 /// A table with known keys.
 pub(crate) trait Keyed: Default {
-    /// The keys.
     const KEYS: &'static [&'static str];
-    /// Takes an entry; false if the key is not one of [`Self::KEYS`].
+    /// Decodes an entry; false if its key is not one of [`Self::KEYS`].
     fn take(&mut self, entry: &Entry, sink: &mut Sink) -> bool;
-    /// Says where the table is.
+    /// Sets the position of the table.
     fn place(&mut self, span: Span);
 }
 
-/// Declares a table of the format: a struct of optional fields that know their places.
+/// Declares a table of the format: a struct of optional fields with their positions.
 ///
-/// A key may have a default (`key: At<T> = value`): a method of the key's name gives the value without its
-/// place. A table that says what it is called (`Keys of "workload touch"`) may have keys that must be
-/// there (`key: At<T> => required "example"`): a method of the key's name gives it, or reports that it
-/// is missing.
+/// A key may have a default (`key: At<T> = value`); the method of the key's name then returns the
+/// value without its position. A table with a display name (`Keys of "workload touch"`) may have
+/// required keys (`key: At<T> => required "example"`); the method of the key's name then returns
+/// the value, or reports that it is missing.
 macro_rules! table {
     (
         $(#[doc = $doc:literal])+
@@ -39,7 +38,7 @@ macro_rules! table {
         #[derive(Clone, Debug, Default, schemars::JsonSchema)]
         #[schemars(deny_unknown_fields)]
         pub(crate) struct $name {
-            /// Where the table is.
+            /// Position of the table.
             #[schemars(skip)]
             pub(crate) at: $crate::load::span::Span,
             /// Keys whose values could not be read.
@@ -93,7 +92,7 @@ macro_rules! table {
     };
 }
 
-/// The method of a key with a default, or of one that must be there.
+/// The method of a key with a default, or of a required key.
 macro_rules! key_method {
     ($field:ident : $type:ty) => {};
     ($field:ident : $type:ty = $default:expr) => {
@@ -112,7 +111,7 @@ macro_rules! key_method {
 pub(crate) use key_method;
 pub(crate) use table;
 
-/// Reports a key that no table takes here.
+/// Reports a key that no table accepts here.
 pub(crate) fn unknown_key<'a>(
     entry: &Entry,
     known: impl Iterator<Item = &'a str> + Clone,
@@ -126,7 +125,7 @@ pub(crate) fn unknown_key<'a>(
     sink.hinted(entry.key_span, message, hint);
 }
 
-/// Reads a table all of whose keys are known.
+/// Decodes a table that has no other keys than `T`'s.
 pub(crate) fn decode_table<T: Keyed>(node: &Node, sink: &mut Sink) -> Option<T> {
     let Value::Table(table) = &node.value else {
         expected(node, "a table", "", sink);
@@ -142,8 +141,8 @@ pub(crate) fn decode_table<T: Keyed>(node: &Node, sink: &mut Sink) -> Option<T> 
     Some(decoded)
 }
 
-/// Reads the keys of a workload, which stand among those of the table around it (`outer`), at `at`.
-/// `is_known`: whether any workload takes a key.
+/// Decodes the keys of a workload from `entries`. Their table, at `at`, also has the keys `outer`.
+/// `is_known`: whether any workload accepts a key.
 pub(crate) fn fill<T: Keyed>(
     at: Span,
     workload: &str,
@@ -163,14 +162,14 @@ pub(crate) fn fill<T: Keyed>(
             unknown_key(entry, keys, sink);
             continue;
         }
-        let message = format!("workload {workload} takes no `{}`", entry.key);
+        let message = format!("workload {workload} has no key `{}`", entry.key);
         let hint = format!("its keys are {}", T::KEYS.join(", "));
         sink.hinted(entry.key_span, message, hint);
     }
     table
 }
 
-/// A value that must be there. Reports its absence at `at`, unless it is there and unreadable.
+/// A required value. Reports its absence at `at`, unless it is present and was invalid (`bad`).
 pub(crate) fn need<'t, T>(
     value: &'t Option<T>,
     key: &'static str,

@@ -1,12 +1,11 @@
-//! The parse tree of a scenario: TOML values that know where they were written, which variants
-//! and `--set` options change before it is read as a scenario.
+//! The parse tree of a scenario: TOML values with their positions. Variants and `--set` options
+//! change the tree before it is decoded.
 
 use super::span::{clip, list_names, Problem, Sink, Span};
 use std::collections::BTreeMap;
 use toml::de::{DeTable, DeValue};
 use toml::Spanned;
 
-/// A value.
 #[derive(Clone, Debug)]
 pub(crate) struct Node {
     pub(crate) span: Span,
@@ -16,7 +15,7 @@ pub(crate) struct Node {
 #[derive(Clone, Debug)]
 pub(crate) enum Value {
     Text(String),
-    /// Clamped to 128 bits.
+    /// Clamped to the range of 128 bits.
     Integer(i128),
     /// As written, without underscores.
     Float(String),
@@ -40,7 +39,7 @@ pub(crate) struct Entry {
 }
 
 impl Value {
-    /// What it is, with its article.
+    /// The type with its article, for messages.
     pub(crate) fn kind(&self) -> &'static str {
         match self {
             Value::Text(_) => "a string",
@@ -69,7 +68,7 @@ impl Node {
         }
     }
 
-    /// The path to the innermost value within that `span` is in: `task.main.size`. Empty for the whole.
+    /// Path to the innermost value that contains `span`: `task.main.size`. Empty for the document.
     pub(crate) fn key_of(&self, span: Span) -> String {
         let found = match &self.value {
             Value::Table(table) => {
@@ -92,7 +91,7 @@ impl Node {
         }
     }
 
-    /// Whether `span` is in this value. Tables between those of an array are not in the array.
+    /// Whether `span` is inside this value. Text between the tables of an array is outside.
     fn holds(&self, span: Span) -> bool {
         match &self.value {
             Value::Array(nodes) => self.span == span || nodes.iter().any(|node| node.holds(span)),
@@ -105,7 +104,7 @@ impl Node {
         }
     }
 
-    /// First and last byte of the values within, for telling whether a place is inside.
+    /// First to last byte of the values inside; used to test whether a position is inside.
     pub(crate) fn extent(&self) -> Span {
         let mut extent = self.span;
         let mut widen = |span: Span| {
@@ -140,7 +139,7 @@ impl Table {
         Some(self.entries.remove(index).node)
     }
 
-    /// Replaces the value of a key where it stands, or appends it.
+    /// Replaces the value of an existing key in place, or appends the entry.
     pub(crate) fn set(&mut self, new: Entry) {
         match self.entries.iter_mut().find(|entry| entry.key == new.key) {
             Some(entry) => *entry = new,
@@ -148,7 +147,7 @@ impl Table {
         }
     }
 
-    /// Turns `[a.b] c = 1` within this table into `"a.b.c" = 1`.
+    /// Turns `[a.b] c = 1` inside this table into `"a.b.c" = 1`.
     pub(crate) fn flatten(&mut self, sink: &mut Sink) {
         let mut flat = Flat::default();
         for entry in std::mem::take(&mut self.entries) {
@@ -186,7 +185,7 @@ fn flatten_into(flat: &mut Flat, prefix: String, entry: Entry, sink: &mut Sink) 
     flat.entries.push(Entry { key, key_span, node });
 }
 
-/// Parses a document. `None` when it is too broken to go on.
+/// Parses a document. `None` if it is too broken to continue.
 pub(crate) fn parse(text: &str, source: u16, sink: &mut Sink) -> Option<Node> {
     let (table, errors) = DeTable::parse_recoverable(text);
     let mut is_sound = true;
@@ -202,7 +201,7 @@ pub(crate) fn parse(text: &str, source: u16, sink: &mut Sink) -> Option<Node> {
         } else {
             None
         };
-        // One broken bracket makes everything after it an error: only the first tells something.
+        // After one broken bracket everything is an error: only the first error is useful.
         if is_sound {
             let message = format!("not TOML: {}", error.message());
             sink.push(Problem { span: to_span(span, source), message, hint, also: None });
@@ -213,7 +212,7 @@ pub(crate) fn parse(text: &str, source: u16, sink: &mut Sink) -> Option<Node> {
         .then(|| Node { span: to_span(0..0, source), value: table_value(table.get_ref(), source) })
 }
 
-/// Parses the VALUE of `KEY=VALUE`: as TOML, or as a string when it is not.
+/// Parses the VALUE of `KEY=VALUE`: as TOML, or as a string if it is not TOML.
 pub(crate) fn parse_value(text: &str, span: Span) -> Node {
     let value = match DeValue::parse(text) {
         Ok(value) => convert(value.get_ref(), span.source),
@@ -225,7 +224,7 @@ pub(crate) fn parse_value(text: &str, span: Span) -> Node {
 }
 
 impl Node {
-    /// Says that all of it was written at `span`.
+    /// Sets the position of this value and of everything inside it to `span`.
     fn place_at(&mut self, span: Span) {
         self.span = span;
         match &mut self.value {
@@ -279,15 +278,14 @@ fn convert(value: &DeValue<'_>, source: u16) -> Value {
     }
 }
 
-/// A path to a value, `task.stream.nice`, as a variant's `set` or the command line names it.
+/// A path to a value, such as `task.stream.nice`, from a variant's `set` or from the command line.
 pub(crate) struct Path<'a> {
     pub(crate) text: &'a str,
-    /// Where it was written.
     pub(crate) span: Span,
 }
 
 impl Path<'_> {
-    /// The parts between the dots; a part may be quoted.
+    /// The parts, split at dots; a part may be quoted.
     pub(crate) fn parts(&self) -> Vec<String> {
         let mut parts = vec![String::new()];
         let mut quote = None;
@@ -302,7 +300,7 @@ impl Path<'_> {
         parts
     }
 
-    /// Puts `value` at the place in `root` that this path names.
+    /// Stores `value` at this path in `root`.
     pub(crate) fn assign(&self, root: &mut Node, value: Node, sink: &mut Sink) {
         let parts = self.parts();
         if parts.iter().any(String::is_empty) {
@@ -346,7 +344,7 @@ impl Path<'_> {
             }
             other => {
                 let kind = other.kind();
-                sink.error(self.span, format!("`{}` is {kind}, it has no keys", before.join(".")));
+                sink.error(self.span, format!("`{}` is {kind} and has no keys", before.join(".")));
             }
         }
     }
@@ -374,7 +372,7 @@ impl Path<'_> {
                 let Some(index) = index else {
                     let what = clip(&before.join("."));
                     let message = format!("there is no {what} `{}`", clip(part));
-                    sink.hinted(self.span, message, format!("there is {}", element_names(nodes)));
+                    sink.hinted(self.span, message, format!("known: {}", element_names(nodes)));
                     return None;
                 };
                 nodes.get_mut(index)
@@ -382,7 +380,7 @@ impl Path<'_> {
             other => {
                 let kind = other.kind();
                 let what = clip(&before.join("."));
-                sink.error(self.span, format!("`{what}` is {kind}, it has no keys"));
+                sink.error(self.span, format!("`{what}` is {kind} and has no keys"));
                 None
             }
         }
@@ -400,7 +398,7 @@ fn element_names(nodes: &[Node]) -> String {
     list_names(nodes.iter().filter_map(element_name))
 }
 
-/// Whether the table at `before` has keys with dots in them, of which `key` is the first part.
+/// Whether keys of the table at `before` contain dots, so that `key` is only the first part.
 fn is_flat(before: &[String], key: &str) -> bool {
     let before: Vec<&str> = before.iter().map(String::as_str).collect();
     match before[..] {

@@ -1,11 +1,10 @@
-//! Sizes, times and other quantities as people write them.
+//! Sizes, times and other quantities with units, as scenario files write them.
 //!
-//! Sizes are counted in powers of two only: `GB` may mean either 10^9 or 2^30, so it is refused
-//! with a hint rather than guessed.
+//! Sizes use powers of two only. `GB` may mean 10^9 or 2^30, so it is refused with a hint.
 
 use pagetide_core::page_size::PageSize;
 
-/// Why a quantity cannot be read.
+/// Why a quantity is invalid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct UnitError {
     pub(crate) message: String,
@@ -18,43 +17,43 @@ impl UnitError {
     }
 }
 
-/// How sizes are written.
+/// Forms of sizes, for messages.
 pub(crate) const SIZE_FORMS: &str =
     "sizes are written like \"2GiB\", \"64MiB\", \"512KiB\", \"20M\" or \"16384 pages\"; \
      a plain integer counts bytes";
-/// How times are written.
+/// Forms of times, for messages.
 pub(crate) const TIME_FORMS: &str =
     "times are written like \"100ms\", \"2s\", \"5us\", \"250ns\", \"1min\" or \"1h\"";
-/// How rates are written.
+/// Forms of rates, for messages.
 pub(crate) const RATE_FORMS: &str =
     "rates are written like \"500MiB/s\", \"2GiB/s\" or \"2000 pages/s\"";
 
-/// How shares of things are written.
+/// Forms of shares, for messages.
 pub(crate) const SHARE_FORMS: &str =
     "shares are written like \"10 %\" or \"1 in 8\", from \"0 %\" to \"100 %\"";
 
-/// How shares are written.
+/// Forms of shares in per cent, for messages.
 pub(crate) const PERCENT_FORMS: &str =
     "shares are written like \"10 %\", from \"0 %\" to \"100 %\"";
 
-/// The factor of a unit, or how it should have been written.
+/// The factor of a unit, or the unit to write instead.
 enum Unit {
     Factor(u64),
     Instead(&'static str),
     Unknown,
 }
 
-/// Bytes of a size, which may be said in pages.
+/// Parses a size, which may be in pages; returns bytes.
 pub(crate) fn parse_size(text: &str, page_size: PageSize) -> Result<u64, UnitError> {
     parse(text, "size", SIZE_FORMS, |unit| size_unit(unit, page_size))
 }
 
-/// Nanoseconds of a time.
+/// Parses a time; returns nanoseconds.
 pub(crate) fn parse_time(text: &str, _: PageSize) -> Result<u64, UnitError> {
     parse(text, "time", TIME_FORMS, time_unit)
 }
 
-/// Bytes a second of a rate.
+/// Parses a rate; returns bytes per second.
 pub(crate) fn parse_rate(text: &str, page_size: PageSize) -> Result<u64, UnitError> {
     let Some(size) = text.trim().strip_suffix("/s") else {
         let hint = match parse_size(text, page_size) {
@@ -146,24 +145,24 @@ fn parse(
     scale(number, factor).map_err(|problem| UnitError::new(format!("this {what} {problem}"), forms))
 }
 
-/// Per cent of a share: whole ones, up to 100.
+/// Parses a share in whole per cent, up to 100.
 pub(crate) fn parse_percent(text: &str, _: PageSize) -> Result<u64, UnitError> {
     let number = text.trim().strip_suffix('%').map(str::trim_end);
     let Some(number) = number.filter(|number| number.bytes().all(|byte| byte.is_ascii_digit()))
     else {
-        return Err(UnitError::new("not a share in whole per cent", PERCENT_FORMS));
+        return Err(UnitError::new("not a whole number of per cent", PERCENT_FORMS));
     };
     match number.parse() {
         Ok(percent) if percent <= 100 => Ok(percent),
-        Ok(_) => Err(UnitError::new("more than all", PERCENT_FORMS)),
+        Ok(_) => Err(UnitError::new("more than 100 %", PERCENT_FORMS)),
         Err(_) if number.is_empty() => {
-            Err(UnitError::new("not a share in whole per cent", PERCENT_FORMS))
+            Err(UnitError::new("not a whole number of per cent", PERCENT_FORMS))
         }
-        Err(_) => Err(UnitError::new("more than all", PERCENT_FORMS)),
+        Err(_) => Err(UnitError::new("more than 100 %", PERCENT_FORMS)),
     }
 }
 
-/// A share of things: so many of so many, 1 to a million.
+/// Parses a share `N in M` with M from 1 to a million, or in per cent. Returns N and M.
 pub(crate) fn parse_share(text: &str) -> Result<(u32, u32), UnitError> {
     const OF_MAX: u32 = 1_000_000;
     let Some((part, of)) = text.split_once(" in ") else {
@@ -179,17 +178,17 @@ pub(crate) fn parse_share(text: &str) -> Result<(u32, u32), UnitError> {
     match number(part).zip(number(of)) {
         Some((part, of)) if part <= of && (1..=OF_MAX).contains(&of) => Ok((part, of)),
         Some((part, of)) if part > of && of > 0 => {
-            Err(UnitError::new("more than all", SHARE_FORMS))
+            Err(UnitError::new("N in M must have N <= M", SHARE_FORMS))
         }
-        _ => Err(UnitError::new(format!("not a share, of 1 to {OF_MAX}"), SHARE_FORMS)),
+        _ => Err(UnitError::new(format!("N in M must have M from 1 to {OF_MAX}"), SHARE_FORMS)),
     }
 }
 
-/// `number * factor`, where `number` may have a fraction but the product may not.
+/// `number * factor`. `number` may have a fraction; the product must be a whole number.
 fn scale(number: &str, factor: u64) -> Result<u64, &'static str> {
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     if fraction.contains('.') || (number.contains('.') && fraction.is_empty()) {
-        return Err("is no number");
+        return Err("is not a number");
     }
     let fraction = fraction.trim_end_matches('0');
     if fraction.len() > 15 {
@@ -208,24 +207,24 @@ fn scale(number: &str, factor: u64) -> Result<u64, &'static str> {
     u64::try_from(product + part).map_err(|_| too_large)
 }
 
-/// A decimal number in hundredths: `0.99` is 99.
+/// Parses a decimal number; returns hundredths: `0.99` is 99.
 pub(crate) fn parse_hundredths(text: &str) -> Option<u32> {
     u32::try_from(parse_parts(text, 100)?).ok()
 }
 
-/// A decimal number in parts of `1 / factor`.
+/// Parses a decimal number; returns multiples of `1 / factor`.
 pub(crate) fn parse_parts(text: &str, factor: u64) -> Option<u64> {
     scale(text.strip_prefix('+').unwrap_or(text), factor).ok()
 }
 
-/// `parts / factor` as a decimal number, `factor` being a power of ten.
+/// `parts / factor` as a decimal number. `factor` is a power of ten.
 pub(crate) fn show_parts(parts: u64, factor: u64) -> String {
     let digits = factor.ilog10() as usize;
     let shown = format!("{}.{:0digits$}", parts / factor, parts % factor);
     shown.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// Bytes in the largest unit that divides them, as a scenario would say it.
+/// Bytes in the largest unit that divides them, in the syntax of scenario files.
 pub(crate) fn show_size(bytes: u64) -> String {
     const UNITS: [(&str, u32); 4] = [("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)];
     for (unit, shift) in UNITS {
@@ -281,8 +280,8 @@ mod tests {
         assert_eq!(message(""), "not a size");
         assert_eq!(message("GiB"), "not a size");
         assert_eq!(message(".5GiB"), "not a size");
-        assert_eq!(message("1.GiB"), "this size is no number");
-        assert_eq!(message("1..5"), "this size is no number");
+        assert_eq!(message("1.GiB"), "this size is not a number");
+        assert_eq!(message("1..5"), "this size is not a number");
         assert_eq!(message("99999999999999999999"), "this size is too large");
         assert_eq!(message("99999999T"), "this size is too large");
         assert_eq!(message("0.5"), "this size is not a whole number of its smallest unit");

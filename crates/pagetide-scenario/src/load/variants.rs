@@ -1,8 +1,8 @@
-//! Variants: which there are, and the tree of each.
+//! Variants: their list, and the changed tree of each.
 //!
-//! What is changed where, from the weakest: the scenario, `[variant.sysctl]` and
-//! `[variant.policy]`, `set` of the variant, `--set` of the command line. A variant of the command line
-//! (`--add-variant`) is one with a `set` (`added.rs`).
+//! Later changes override earlier ones: the scenario, `[variant.sysctl]` and `[variant.policy]`,
+//! `set` of the variant, `--set` of the command line. A variant of the command line
+//! (`--add-variant`) has a `set` too (`added.rs`).
 
 use super::decode::{Decode, Label};
 use super::raw;
@@ -10,11 +10,10 @@ use super::span::{clip, At, Problem, Sink, Span};
 use super::tree::{Entry, Node, Path, Table, Value};
 use crate::diagnostic::Source;
 
-/// Variants of a scenario.
 const VARIANTS_MAX: usize = 64;
-/// Name of the variant of a scenario without variants.
+/// Name of the only variant of a scenario that declares none.
 pub(super) const ONLY_VARIANT: &str = "default";
-/// Keys that belong to the scenario as a whole.
+/// Keys that cannot differ between variants.
 const WHOLE: [&str; 9] =
     ["name", "title", "description", "repeats", "seed", "variant", "reference", "report", "expect"];
 
@@ -26,26 +25,25 @@ pub(super) struct Set {
     pub(super) node: Node,
 }
 
-/// The scenario and its variants.
+/// The scenario without its variants, and the variants.
 #[derive(Debug)]
 pub(super) struct Plan {
-    /// All but the variants.
+    /// The scenario without its variants.
     base: Node,
-    /// Changes from the command line to each variant.
+    /// Changes from the command line that apply to every variant.
     sets: Vec<Set>,
     pub(super) columns: Vec<Column>,
 }
 
-/// A variant.
 #[derive(Debug)]
 pub(super) struct Column {
     pub(super) name: String,
-    /// Its table; `None` when the scenario has no variants.
+    /// Its `[[variant]]`; `None` if the scenario has none.
     node: Option<Node>,
     extent: Span,
 }
 
-/// Takes a parsed scenario apart.
+/// Separates the scenario from its variants.
 pub(super) fn plan(mut root: Node, sets: &[Set], sink: &mut Sink) -> Plan {
     flatten(&mut root, sink);
     let (whole, each): (Vec<Set>, Vec<Set>) = sets.iter().cloned().partition(is_whole);
@@ -79,7 +77,7 @@ fn is_whole(set: &Set) -> bool {
     path.parts().first().is_some_and(|first| WHOLE.contains(&first.as_str()))
 }
 
-/// Gives knobs their full names, however they are nested.
+/// Renames nested control files to their full names.
 fn flatten(root: &mut Node, sink: &mut Sink) {
     let Some(root) = root.as_table_mut() else { return };
     for entry in &mut root.entries {
@@ -128,15 +126,15 @@ fn columns(variants: Node, sink: &mut Sink) -> Vec<Column> {
             break;
         }
         if name == "source" {
-            let hint = "[reference] has a key of this name: call it something else";
+            let hint = "give it another name: `source` is a key of [reference]";
             sink.hinted(span, "a variant cannot be called `source`", hint);
         }
         if let Some(index) = columns.iter().position(|column| column.name == name) {
             sink.push(Problem {
                 span,
-                message: format!("the variant `{}` is named twice", clip(&name)),
+                message: format!("the variant `{}` is defined twice", clip(&name)),
                 hint: Some("give one of them another name".into()),
-                also: Some((spans[index], "first named here".into())),
+                also: Some((spans[index], "first defined here".into())),
             });
             continue;
         }
@@ -148,13 +146,13 @@ fn columns(variants: Node, sink: &mut Sink) -> Vec<Column> {
 }
 
 impl Column {
-    /// Whether a place is in the variant's own text.
+    /// Whether `span` is inside the variant's own table.
     pub(super) fn contains(&self, span: Span) -> bool {
         let own = self.extent;
         own.source == span.source && own.start <= span.start && span.end <= own.end
     }
 
-    /// What its `set` says: keys, and values as `sources` have them.
+    /// The entries of its `set`: keys, and values as written in `sources`.
     pub(super) fn sets(&self, sources: &[Source]) -> Vec<(String, String)> {
         let own = self.node.as_ref().and_then(Node::as_table);
         let set = own.and_then(|own| own.get("set")).and_then(Node::as_table);
@@ -167,7 +165,7 @@ impl Column {
         entries.iter().map(|entry| (entry.key.clone(), written(entry.node.extent()))).collect()
     }
 
-    /// The scenario as this variant has it.
+    /// The tree of the scenario with the changes of this variant.
     pub(super) fn tree(&self, plan: &Plan, sink: &mut Sink) -> Node {
         let mut root = plan.base.clone();
         if let Some(own) = self.node.as_ref().and_then(Node::as_table) {
@@ -179,7 +177,7 @@ impl Column {
                     let set = Set { path: key.clone(), span: *key_span, node: node.clone() };
                     if is_whole(&set) {
                         let message = format!("`{}` cannot differ between variants", clip(key));
-                        let hint = "it belongs to the scenario, not to the machine or its load";
+                        let hint = "set it once for the whole scenario";
                         sink.hinted(*key_span, message, hint);
                     } else {
                         set.apply(&mut root, sink);
@@ -196,7 +194,7 @@ impl Column {
 
 impl Set {
     fn apply(self, root: &mut Node, sink: &mut Sink) {
-        // A knob by its own name: `vm.swappiness` for `sysctl.vm.swappiness`.
+        // A control file without its table: `vm.swappiness` stands for `sysctl.vm.swappiness`.
         let is_knob = ["vm.", "block.", "transparent_hugepage.", "slab."]
             .iter()
             .any(|directory| self.path.starts_with(directory));
@@ -205,7 +203,7 @@ impl Set {
     }
 }
 
-/// Puts the entries of the variant's table `key` into the scenario's.
+/// Copies the entries of the variant's table `key` into the scenario's table.
 fn merge(root: &mut Node, own: &Table, key: &str) {
     let Some(own) = own.get(key) else { return };
     let Some(changes) = own.as_table() else { return };

@@ -1,31 +1,31 @@
-//! Which way a metric is better: what verdicts, and `find` when it says what got worse, go by.
+//! Direction of a metric: whether less or more is better. Used by verdicts and by `find`.
 //!
-//! Three things are told apart: what somebody waits for or loses (less is better), what somebody gets done (more is
-//! better), and the work that the machine has with it (scans, wakes, swapping, CPU time): less of that is cheaper,
-//! but nobody's aim. Linux has no such list. Everything else, levels of memory above all, is neither.
+//! Three kinds have a direction. Less waiting and less loss is better; more completed work is
+//! better; less work of the machine (scans, wakes, swapping, CPU time) is cheaper but not a goal.
+//! Everything else, above all levels of memory, has none. Linux has no such list.
 //!
-//! Invariant: every event of the core has a direction; a metric that nobody declared has none.
+//! Invariant: every event of the core has a direction; an undeclared metric has none.
 
 use super::catalogue;
 use super::declared;
 use super::key::{Key, Kind};
 use pagetide_core::vmstat::Event;
 
-/// Which way a metric is better.
+/// Which direction of a metric is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Better {
-    /// Less of it: times, waiting, pages that had to come back, kills.
+    /// Less is better: times, waiting, pages that had to be read again, kills.
     Less,
-    /// More of it: work done, hot pages kept.
+    /// More is better: work done, hot pages kept in memory.
     More,
-    /// Less of it is cheaper, but it is no aim: scans, wakes, reads and writes, CPU time.
+    /// Less is cheaper, but not a goal: scans, wakes, reads and writes, CPU time.
     Work,
-    /// Neither: how much there is of one kind of memory.
+    /// Neither: levels of memory.
     Neither,
 }
 
 impl Better {
-    /// The word of docs/metrics.md; empty for neither.
+    /// The word in docs/metrics.md; empty for neither.
     pub const fn word(self) -> &'static str {
         match self {
             Better::Less => "less",
@@ -36,12 +36,12 @@ impl Better {
     }
 }
 
-/// Which way the metric of a key is better.
+/// The direction of the metric of a key.
 pub fn of(key: &Key) -> Better {
     of_name(key.scope.kind(), &key.name)
 }
 
-/// Which way the metric of this name is better, of something of this kind.
+/// The direction of a metric by kind and name.
 pub fn of_name(kind: Kind, name: &str) -> Better {
     if let Some(declared) = declared::find(kind, name) {
         return declared.better;
@@ -54,10 +54,10 @@ pub fn of_name(kind: Kind, name: &str) -> Better {
     }
 }
 
-/// Which way an event of /proc/vmstat is better.
+/// The direction of an event of /proc/vmstat.
 pub fn of_event(event: Event) -> Better {
     match event {
-        // Somebody waits, loses a page that is needed, or is killed.
+        // A task waits, loses a page that it needs, or is killed.
         Event::AllocstallDma
         | Event::AllocstallDma32
         | Event::AllocstallNormal
@@ -72,7 +72,7 @@ pub fn of_event(event: Event) -> Better {
         | Event::WorkingsetRestoreFile
         | Event::MmVmscanDirectReclaimBegin
         | Event::MmVmscanThrottled => Better::Less,
-        // Effort: CPU time, and the time of disks.
+        // Work: CPU time and disk time.
         Event::Pgpgin
         | Event::Pgpgout
         | Event::Pswpin
@@ -110,7 +110,7 @@ pub fn of_event(event: Event) -> Better {
         | Event::MmVmscanKswapdSleep
         | Event::MmVmscanWakeupKswapd
         | Event::MmPageAllocExtfrag => Better::Work,
-        // What programs do, or what is good or bad only beside something else: a huge page costs memory.
+        // Activity of programs, or good and bad only in comparison: a huge page costs memory.
         Event::PgallocDma
         | Event::PgallocDma32
         | Event::PgallocNormal

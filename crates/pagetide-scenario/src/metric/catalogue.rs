@@ -1,7 +1,7 @@
-//! Every metric that a record can have: its name, unit and meaning, from the declarations. `pagetide metrics` prints
-//! it, docs/metrics.md is made of it, and rows of a report must be in it.
+//! Every metric that a record can have: name, unit and meaning. `pagetide metrics` prints the list,
+//! docs/metrics.md is generated from it, and rows of reports are checked against it.
 //!
-//! Invariant: a metric that the simulator records is here (`tests/catalogue.rs` of pagetide-sim).
+//! Invariant: every metric of the simulator is listed here (`tests/catalogue.rs` of pagetide-sim).
 
 use super::declared::{self, buddyinfo_name, OF_CACHES, SLABINFO};
 use super::key::Kind;
@@ -13,26 +13,25 @@ use pagetide_core::units::NR_PAGE_ORDERS;
 use pagetide_core::vmstat::{Event, NodeStat};
 use std::borrow::Cow;
 
-/// A metric, in words.
+/// A metric and its description.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Its name, the last part of its key. `CACHE` in it stands for a cache, `nodeN.ZONE` for a zone.
+    /// Last part of the key. `CACHE` in it stands for a cache, `nodeN.ZONE` for a zone.
     pub name: Cow<'static, str>,
-    /// What it counts.
     pub unit: Unit,
-    /// What it can be of.
+    /// Kinds of scope that can have it.
     pub of: Vec<Kind>,
-    /// Where Linux says it. "Pagetide": nowhere.
+    /// Where Linux reports it; "Pagetide" if Linux does not.
     pub source: &'static str,
     pub about: Cow<'static, str>,
 }
 
 const VMSTAT: &str = "/proc/vmstat";
 
-/// What memory.stat has besides the events of /proc/vmstat: kswapd's part and that of tasks together.
+/// Names in memory.stat that are no event of /proc/vmstat: the sums over kswapd and tasks.
 pub(super) const SUMS: [&str; 2] = ["pgscan", "pgsteal"];
 
-/// Lines of /proc/vmstat that are neither events nor counted for nodes.
+/// Lines of /proc/vmstat that are neither events nor per-node counters.
 const OTHERS: [(&str, &str); 10] = [
     ("nr_free_pages", "free pages"),
     ("nr_zone_inactive_anon", "pages on inactive lists of anonymous memory, by zone"),
@@ -40,13 +39,13 @@ const OTHERS: [(&str, &str); 10] = [
     ("nr_zone_inactive_file", "pages on inactive lists of files, by zone"),
     ("nr_zone_active_file", "pages on active lists of files, by zone"),
     ("nr_zone_unevictable", "pages that cannot be evicted, by zone"),
-    ("nr_zone_write_pending", "dirty pages, and pages that are being written"),
-    ("nr_mlock", "pages that are locked in memory"),
-    ("workingset_nodes", "nodes of the page cache that hold nothing but shadows of evicted pages"),
+    ("nr_zone_write_pending", "dirty pages and pages under writeback"),
+    ("nr_mlock", "pages locked in memory (mlock)"),
+    ("workingset_nodes", "nodes of the page cache that hold only shadow entries of evicted pages"),
     ("nr_dirty_threshold", "dirty pages at which writers are throttled"),
 ];
 
-/// All of them, in the order of docs/metrics.md.
+/// All metrics, in the order of docs/metrics.md.
 pub fn all() -> Vec<Entry> {
     let mut all: Vec<Entry> = Vec::new();
     for metric in declared::ALL {
@@ -64,7 +63,7 @@ pub fn all() -> Vec<Entry> {
             unit: Unit::Count,
             of: vec![Kind::Machine, Kind::Phase, Kind::Idle, Kind::Shrunk],
             source: "/proc/slabinfo",
-            about: "that column, of each cache that names and pipes are made of, if some task makes either".into(),
+            about: "that column, for each cache used by file names and pipes; only if a task makes one of these".into(),
         });
     }
     let of_vmstat = |name: Cow<'static, str>, of: Vec<Kind>, unit, about: Cow<'static, str>| {
@@ -80,8 +79,8 @@ pub fn all() -> Vec<Entry> {
         all.push(of_vmstat(event.name().into(), of, Unit::Count, event.about().into()));
     }
     let about_sums = [
-        "Inactive pages of the group looked at, by kswapd and by tasks.",
-        "Pages of the group reclaimed, by kswapd and by tasks.",
+        "Inactive pages of the group that kswapd and tasks scanned.",
+        "Pages of the group that kswapd and tasks reclaimed.",
     ];
     for (name, about) in SUMS.into_iter().zip(about_sums) {
         all.push(Entry {
@@ -100,7 +99,7 @@ pub fn all() -> Vec<Entry> {
         let of = if name == "nr_free_pages" { levels() } else { vec![Kind::Machine] };
         all.push(of_vmstat(name.into(), of, Unit::Pages, about.into()));
     }
-    let about = "dirty pages at which write-back begins";
+    let about = "number of dirty pages at which background writeback starts";
     let of = vec![Kind::Machine];
     all.push(of_vmstat("nr_dirty_background_threshold".into(), of, Unit::Pages, about.into()));
     for order in 0..NR_PAGE_ORDERS {
@@ -109,7 +108,7 @@ pub fn all() -> Vec<Entry> {
             unit: Unit::Count,
             of: levels(),
             source: "/proc/buddyinfo",
-            about: format!("free blocks of order {order}, all zones together").into(),
+            about: format!("free blocks of order {order}, sum over all zones").into(),
         });
     }
     for order in 0..NR_PAGE_ORDERS {
@@ -118,7 +117,7 @@ pub fn all() -> Vec<Entry> {
             unit: Unit::Count,
             of: levels(),
             source: "/proc/buddyinfo",
-            about: format!("free blocks of order {order} of each zone").into(),
+            about: format!("free blocks of order {order} in each zone").into(),
         });
     }
     for wrong in Wrong::ALL {
@@ -127,7 +126,7 @@ pub fn all() -> Vec<Entry> {
             unit: Unit::Count,
             of: vec![Kind::Machine],
             source: "Pagetide",
-            about: format!("times that a policy of a plug-in was wrong: {}", wrong.text()).into(),
+            about: format!("mistakes of a registered policy: {}", wrong.text()).into(),
         });
     }
     all
@@ -135,7 +134,7 @@ pub fn all() -> Vec<Entry> {
 
 /// Whether a scope of this kind can have a metric of this name.
 pub fn has(all: &[Entry], kind: Kind, name: &str) -> bool {
-    // Of what is said line by line the last part says what it is.
+    // A metric of one line per cache or zone is known by its last part.
     let end = |name: &str| name.rsplit_once('.').map_or(String::new(), |(_, end)| end.to_owned());
     let is_it = |entry: &Entry| match declared::file_in(name) {
         Some(file) => entry.name.starts_with(file) && end(&entry.name) == end(name),

@@ -1,10 +1,10 @@
-//! The metrics that no event counter of the kernel gives: each with its unit, the scopes that have it, the
-//! file in which a kernel reports it, and its meaning. docs/metrics.md is made of this list and of the core's
-//! counters.
+//! The metrics that are not event counters of the kernel: for each its unit, the scopes that have
+//! it, the file in which a kernel reports it, and its meaning. docs/metrics.md is generated from
+//! this list and the core's counters.
 //!
-//! A new metric is an entry here, and a call of [`super::Writer::put`] with it in each world that has it.
+//! To add a metric, add an entry here and a call of [`super::Writer::put`] in each world with it.
 //!
-//! Invariant: in each kind of scope a name stands for one metric; a metric has one unit.
+//! Invariant: within a kind of scope, a name stands for one metric; a metric has one unit.
 
 use super::better::Better;
 use super::key::Kind;
@@ -12,42 +12,41 @@ use crate::near::matches;
 use crate::record::Unit;
 use std::fmt::Display;
 
-/// A metric.
+/// The declaration of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Declared {
-    /// Its name: the last part of its key.
+    /// Last part of its key.
     pub name: &'static str,
     pub unit: Unit,
-    /// What it can be of.
+    /// Kinds of scope that can have it.
     pub of: &'static [Kind],
-    /// Where Linux says it: a file, with the field if that is called otherwise. "Pagetide": nowhere.
+    /// Where Linux reports it: a file, and its field if called otherwise. "Pagetide": nowhere.
     pub source: &'static str,
-    /// What version 1 of cgroups calls it; empty if it does not say it, or is not asked.
+    /// Name in cgroup version 1; empty if version 1 does not report it or is not read.
     pub version_1: &'static str,
     pub about: &'static str,
-    /// Which way it is better.
     pub better: Better,
 }
 
-/// The metric of this name.
+/// The metric of this kind and name.
 pub fn find(kind: Kind, name: &str) -> Option<&'static Declared> {
     ALL.iter().copied().find(|metric| metric.name == name && metric.of.contains(&kind))
 }
 
-/// What a group has, in the order in which it is shown.
+/// The levels of a group, in the order of display.
 pub fn levels_of_groups() -> impl Iterator<Item = &'static Declared> {
     let of_groups = |metric: &&Declared| metric.of.contains(&Kind::PhaseGroup);
     let is_level = |metric: &&Declared| metric.unit == Unit::Bytes || is_of_cgroup(metric);
     ALL.iter().copied().filter(of_groups).filter(is_level)
 }
 
-/// Of the group as such: a count, but what is there, not what has happened.
+/// Metrics of the cgroup itself. Their unit is a count, but they are levels, not events.
 fn is_of_cgroup(metric: &Declared) -> bool {
     metric.name.starts_with("cgroup.")
 }
 
-/// What is reported of groups only if a row, an expectation or the command line asks for it: each needs another file to be read. The
-/// file is what the source names.
+/// Metrics of groups that are recorded only if a row, an expectation or the command line names
+/// them: each needs one more file to be read. The source names the file.
 pub const ON_REQUEST: [&Declared; 7] = [
     CONTROLLERS_MEMORY,
     DYING_DESCENDANTS,
@@ -58,29 +57,29 @@ pub const ON_REQUEST: [&Declared; 7] = [
     MEMORY_SWAP_MAX,
 ];
 
-/// What says how something is, not how much of it there is: a number of an error, a limit. Copies have it in common
-/// only if it is the same of all, and it has no mean.
+/// Metrics that are a state, not an amount: an error number, a limit. They have no sum and no mean.
+/// All copies together have the value only if every copy has the same.
 const STATES: [&Declared; 7] =
     [ERRNO, CONTROLLERS_MEMORY, MEMORY_MIN, MEMORY_LOW, MEMORY_HIGH, MEMORY_MAX, MEMORY_SWAP_MAX];
 
-/// Whether the metric of a name, or of a key that ends in one, is a state: neither added up nor averaged.
+/// Whether the metric is a state, neither added up nor averaged. `key` is or ends in its name.
 pub fn is_state(key: &str) -> bool {
     STATES.iter().any(|metric| ends_with(key, metric.name))
 }
 
-/// Whether a key or a pattern ends in this name of a metric.
+/// Whether a key or a pattern ends in this metric name.
 fn ends_with(key: &str, name: &str) -> bool {
     let owner = key.strip_suffix(name);
     owner.is_some_and(|owner| owner.is_empty() || owner.ends_with(['.', ':']))
 }
 
-/// Those of [`ON_REQUEST`] that a key or a pattern asks for: it ends in the name, or has a `*` and fits no other
-/// metric of groups.
+/// The metrics of [`ON_REQUEST`] that a key or a pattern asks for: it ends in the name, or it has a
+/// `*` and matches no other metric of groups.
 pub fn asked_by(text: &str) -> impl Iterator<Item = &'static str> + '_ {
     let tails = move || {
         let part = text.char_indices().filter(|(_, c)| ['.', ':'].contains(c));
         let part = part.map(|(at, _)| &text[at + 1..]);
-        // A star may stand for an owner and the beginning of a name.
+        // A star may stand for an owner and the first part of a name.
         let star = text.match_indices('*').map(|(at, _)| &text[at..]).filter(|tail| *tail != "*");
         std::iter::once(text).chain(part).chain(star)
     };
@@ -92,40 +91,40 @@ pub fn asked_by(text: &str) -> impl Iterator<Item = &'static str> + '_ {
     names.filter(move |name| ends_with(text, name) || is_own && fits(name))
 }
 
-/// What happened to a group besides the events of memory.stat, the same way.
+/// Events of a group that are not in memory.stat, in the order of display.
 pub fn events_of_groups() -> impl Iterator<Item = &'static Declared> {
     let of_groups = |metric: &&Declared| metric.of.contains(&Kind::PhaseGroup);
     let is_event = |metric: &&Declared| metric.unit == Unit::Count && !is_of_cgroup(metric);
     ALL.iter().copied().filter(of_groups).filter(is_event)
 }
 
-/// What names of caches begin with: `slabinfo.CACHE.WHAT`, and WHAT is one of [`OF_CACHES`].
+/// Prefix of the metrics of caches: `slabinfo.CACHE.COLUMN`, with a column of [`OF_CACHES`].
 pub const SLABINFO: &str = "slabinfo.";
 
-/// What is said of a cache, as the columns of /proc/slabinfo are called.
+/// The recorded columns of /proc/slabinfo.
 pub const OF_CACHES: [&str; 3] = ["active_objs", "num_objs", "num_slabs"];
 
-/// The names of what is said of a cache, in the order of [`OF_CACHES`].
+/// The metric names of a cache, in the order of [`OF_CACHES`].
 pub fn slabinfo_names(cache: &str) -> [String; 3] {
     OF_CACHES.map(|what| format!("{SLABINFO}{cache}.{what}"))
 }
 
-/// What `max` in a control file stands for: the kernel's largest limit, as version 1 of cgroups writes it (Linux
-/// `PAGE_COUNTER_MAX`, with pages of 4 KiB).
+/// The value of `max` in a control file: the kernel's largest limit, as cgroup version 1 shows it
+/// (Linux `PAGE_COUNTER_MAX` with pages of 4 KiB).
 pub const NO_LIMIT: u64 = (1 << 63) - 4096;
 
-/// What names of zones begin with: `buddyinfo.nodeN.ZONE.nr_free_blocks_ORDER`.
+/// Prefix of the metrics of zones: `buddyinfo.nodeN.ZONE.nr_free_blocks_ORDER`.
 pub const BUDDYINFO: &str = "buddyinfo.";
 
-/// What names of free blocks begin with: `nr_free_blocks_ORDER`. They are counted, not their pages.
+/// Prefix of the metrics of free blocks: `nr_free_blocks_ORDER`. They count blocks, not pages.
 pub const FREE_BLOCKS: &str = "nr_free_blocks_";
 
-/// The name of the free blocks of an order that a zone has.
+/// The metric name of the free blocks of one order in a zone.
 pub fn buddyinfo_name(node: impl Display, zone: &str, order: usize) -> String {
     format!("{BUDDYINFO}node{node}.{zone}.nr_free_blocks_{order}")
 }
 
-/// The beginning, of those for whatever has a line in a file of the kernel, that a name or a pattern has.
+/// [`SLABINFO`] or [`BUDDYINFO`], if a name or a pattern contains it.
 pub fn file_in(text: &str) -> Option<&'static str> {
     [SLABINFO, BUDDYINFO].into_iter().find(|file| text.contains(file))
 }
@@ -155,7 +154,7 @@ macro_rules! metrics {
             };
         )*
 
-        /// All of them.
+        /// All declared metrics.
         pub const ALL: &[&Declared] = &[$($id),*];
     };
 }
@@ -163,39 +162,39 @@ macro_rules! metrics {
 metrics! {
     ELAPSED = "elapsed", Seconds, [Machine], "Pagetide": "time from the start of the run to its end";
     USER = "user", Seconds, [Machine Task Phase] Work, "getrusage":
-        "CPU time in user mode; of the machine, of all tasks";
+        "CPU time in user mode; for the machine: of all tasks";
     SYSTEM = "system", Seconds, [Machine Task Phase] Work, "getrusage":
-        "CPU time in the kernel; of the machine, everything but user mode: tasks, daemons, switches, interrupts";
+        "CPU time in the kernel; for the machine: of tasks, daemons, context switches and interrupts";
     CPU = "cpu", Seconds, [Task Phase] Work, "CLOCK_PROCESS_CPUTIME_ID":
-        "CPU time, in user mode and in the kernel, switches to it and interrupts included";
+        "CPU time in user mode and in the kernel, including switches to the task and interrupts";
     PROGRAM_TIME = "program_time", Seconds, [Phase] Work, "Pagetide":
-        "CPU time that making its operations takes, without performing them; of a real kernel only, where the program that performs them runs";
+        "CPU time of the test program to generate the operations, without performing them; on a real kernel only";
     OPERATIONS = "operations", Count, [Phase] More, "Pagetide":
-        "operations that its program makes; of a real kernel only";
+        "operations that the test program generated; on a real kernel only";
     PSI_SOME = "psi.memory.some", Seconds, [Machine Done Phase], "/proc/pressure/memory":
-        "time in which at least one task of a CPU waited for memory: the mean over the CPUs, each weighted by how long it was not idle";
+        "time in which at least one task of a CPU waited for memory: mean over the CPUs, weighted by their non-idle time";
     PSI_FULL = "psi.memory.full", Seconds, [Machine Done Phase], "/proc/pressure/memory":
-        "time in which a task of a CPU waited for memory and none ran there that did not: the mean over the CPUs, each weighted by how long it was not idle";
+        "time in which a task of a CPU waited for memory and no other task did productive work there: mean over the CPUs, weighted by their non-idle time";
     TIME_KSWAPD = "time_kswapd_awake", Seconds, [Machine] Work, "tracepoints":
-        "from the start of kswapd's work to its full sleep, naps included, all nodes together";
+        "time from kswapd's wake-up to its full sleep, short sleeps included; sum over the nodes";
     TIME_KSWAPD_THROTTLED = "time_kswapd_throttled", Seconds, [Machine] Work, "Pagetide":
-        "the part of kswapd's time awake in which it slept until pages under writeback were written, or for want of progress";
+        "part of time_kswapd_awake: throttled sleep, until pages under writeback were written or because reclaim made no progress";
     TIME_KSWAPD_DISK = "time_kswapd_disk", Seconds, [Machine] Work, "Pagetide":
-        "the part of kswapd's time awake in which it slept until a disk took more of its writes";
+        "part of time_kswapd_awake: sleep until a disk accepted more writes";
     TIME_KCOMPACTD = "time_kcompactd_awake", Seconds, [Machine] Work, "tracepoints":
-        "from kcompactd's waking to its sleep, all nodes together";
+        "time from kcompactd's wake-up to its sleep; sum over the nodes";
     TIME_DIRECT_COMPACTING = "time_direct_compacting", Seconds, [Machine], "tracepoints":
-        "in the middle of a zone, sum over tasks and khugepaged; who waits for a CPU meanwhile counts as busy";
+        "time that tasks and khugepaged spend compacting a zone, sum over them; time waiting for a CPU counts";
     TIME_KSWAPD_COMPACTING = "time_kswapd_compacting", Seconds, [Machine] Work, "tracepoints":
-        "kswapd in the middle of a zone (policy `background_compaction = \"kswapd\"`)";
+        "time that kswapd spends compacting a zone (policy `background_compaction = \"kswapd\"`)";
     TIME_KCOMPACTD_COMPACTING = "time_kcompactd_compacting", Seconds, [Machine] Work, "tracepoints":
-        "kcompactd in the middle of a zone";
+        "time that kcompactd spends compacting a zone";
     CPU_KSWAPD = "cpu_kswapd", Seconds, [Machine Phase] Work, "/proc/PID/schedstat":
-        "CPU time of kswapd, interrupts included, all nodes together";
+        "CPU time of kswapd, interrupts included; sum over the nodes";
     CPU_WRITEBACK = "cpu_writeback", Seconds, [Machine Phase] Work, "/proc/PID/schedstat of kworker/u*":
-        "CPU time of the thread that writes dirty pages back, interrupts included; in the kernel, of all workers that are bound to no CPU";
+        "CPU time of the writeback thread, interrupts included; on a real kernel: of all workers that are not bound to a CPU";
     CPU_KCOMPACTD = "cpu_kcompactd", Seconds, [Machine] Work, "/proc/PID/stat":
-        "CPU time of kcompactd, all nodes together";
+        "CPU time of kcompactd; sum over the nodes";
     CPU_DIRECT_COMPACTING = "cpu_direct_compacting", Seconds, [Machine] Work, "tracepoints":
         "CPU time of compaction by tasks and khugepaged";
     CPU_KSWAPD_COMPACTING = "cpu_kswapd_compacting", Seconds, [Machine] Work, "tracepoints":
@@ -203,72 +202,72 @@ metrics! {
     CPU_KCOMPACTD_COMPACTING = "cpu_kcompactd_compacting", Seconds, [Machine] Work, "tracepoints":
         "CPU time of compaction by kcompactd";
     ALLOCSTALL = "allocstall", Count, [Machine Done Phase], "/proc/vmstat, sum of `allocstall_*`":
-        "direct reclaims, all zones together";
+        "number of direct reclaims; sum over the zones";
     PEAK_SLAB = "peak.slab", Bytes, [Machine], "/proc/meminfo, Slab":
-        "the most that all slabs were seen to have, looked at every 5 s and at the end, as the people did who measured the patch of 2020: what comes and goes in between is not seen";
+        "largest memory of all slabs, sampled every 5 s and at the end, as in the measurements of the 2020 patch; changes between samples are missed";
     WALLTIME = "walltime", Seconds, [Task Phase], "clock_gettime":
-        "time from its begin to its end; of copies, their mean";
+        "time from its start to its end; for copies, the mean";
     BYTES = "bytes", Bytes, [Task Phase] More, "Pagetide": "bytes that its workloads touched, read or wrote";
     THROUGHPUT = "throughput", BytesPerSecond, [Task Phase] More, "Pagetide": "`bytes` over `walltime`";
     TASK_PGFAULT = "pgfault", Count, [Task] Work, "getrusage, minor and major faults": "its page faults";
-    TASK_PGMAJFAULT = "pgmajfault", Count, [Task], "getrusage, major faults": "its faults that had to read";
+    TASK_PGMAJFAULT = "pgmajfault", Count, [Task], "getrusage, major faults": "its page faults that had to read from a disk";
     STALL_REFAULT = "stall_refault", Seconds, [Task], "Pagetide; delayacct, swapin and thrashing":
-        "time that it waited for pages that had been swapped out, or evicted while they were in use; of a service the sum of its threads; of copies, their mean";
+        "time it waited for pages that had been swapped out, or evicted while in use; for a service, the sum over its threads; for copies, the mean";
     STALL_RECLAIM = "stall_reclaim", Seconds, [Task], "Pagetide; delayacct, direct reclaim":
-        "time that it reclaimed for itself: on a CPU, or waiting for a page meanwhile; of a service the sum of its threads; of copies, their mean";
+        "time it spent in direct reclaim, on a CPU or waiting for a page; for a service, the sum over its threads; for copies, the mean";
     STALL_THROTTLED = "stall_throttled", Seconds, [Task], "Pagetide":
-        "time that it was asleep in reclaim: for writes, for a disk, for kswapd, or above `memory.high`; of a service the sum of its threads; of copies, their mean";
+        "time it slept in reclaim: for writeback, for a disk, for kswapd, or above `memory.high`; for a service, the sum over its threads; for copies, the mean";
     STALL_DIRTY = "stall_dirty", Seconds, [Task], "Pagetide":
-        "time that it was asleep because too many pages were dirty; of a service the sum of its threads; of copies, their mean";
+        "time it slept because too many pages were dirty; for a service, the sum over its threads; for copies, the mean";
     ALLOCATED = "allocated", Bytes, [Task] Work, "Pagetide":
-        "memory that was allocated while it ran in the kernel: its pages, page cache, page tables, kernel memory";
+        "memory allocated while it ran in the kernel: its pages, page cache, page tables, kernel memory";
     ALLOC_LATENCY_P50 = "alloc_latency_p50", Seconds, [Task], "Pagetide":
-        "time that half of its page allocations took at most";
+        "median time of its page allocations";
     ALLOC_LATENCY_P99 = "alloc_latency_p99", Seconds, [Task], "Pagetide":
-        "time that 99 % of its page allocations took at most";
+        "99th percentile of the time of its page allocations";
     ALLOC_LATENCY_P999 = "alloc_latency_p999", Seconds, [Task], "Pagetide":
-        "time that 99.9 % of its page allocations took at most";
+        "99.9th percentile of the time of its page allocations";
     ALLOC_LATENCY_MAX = "alloc_latency_max", Seconds, [Task], "Pagetide":
         "time of its slowest page allocation";
-    REQUESTS = "requests", Count, [Task Phase] More, "Pagetide": "requests that a service has served";
+    REQUESTS = "requests", Count, [Task Phase] More, "Pagetide": "requests that the service completed";
     REQUEST_RATE = "request_rate", PerSecond, [Task Phase] More, "Pagetide":
-        "`requests` over the time of the phases in which they were served";
-    LATE = "late", Count, [Task Phase], "Pagetide": "requests that took longer than `deadline`, or had waited for longer when the task was stopped";
+        "`requests` divided by the time of the phases that served them";
+    LATE = "late", Count, [Task Phase], "Pagetide": "requests that took longer than `deadline`, or had already waited longer when the task was stopped";
     DROPPED = "dropped", Count, [Task Phase], "Pagetide": "requests that found the queue full";
     UNFINISHED = "unfinished", Count, [Task Phase], "Pagetide":
-        "requests that waited or were served when the task was stopped";
+        "requests that were waiting or in service when the task was stopped";
     LATENCY_MEAN = "latency_mean", Seconds, [Task Phase], "Pagetide":
-        "time of a request, from its arrival to its end, the wait for a thread included; the mean";
+        "mean time of a request from arrival to end, including the wait for a thread";
     LATENCY_P50 = "latency_p50", Seconds, [Task Phase], "Pagetide":
-        "time that half of the requests took at most, from arrival to end, to 0.1 %";
+        "median time of a request from arrival to end, with a precision of 0.1 %";
     LATENCY_P90 = "latency_p90", Seconds, [Task Phase], "Pagetide":
-        "time that 90 % of the requests took at most, from arrival to end, to 0.1 %";
+        "90th percentile of the time of a request from arrival to end, with a precision of 0.1 %";
     LATENCY_P99 = "latency_p99", Seconds, [Task Phase], "Pagetide":
-        "time that 99 % of the requests took at most, from arrival to end, to 0.1 %";
+        "99th percentile of the time of a request from arrival to end, with a precision of 0.1 %";
     LATENCY_P999 = "latency_p999", Seconds, [Task Phase], "Pagetide":
-        "time that 99.9 % of the requests took at most, from arrival to end, to 0.1 %";
+        "99.9th percentile of the time of a request from arrival to end, with a precision of 0.1 %";
     LATENCY_MAX = "latency_max", Seconds, [Task Phase], "Pagetide": "time of the slowest request";
     SUCCESS = "success", Percent, [Task Phase] More, "Pagetide, rounded down as in mmtests":
-        "blocks that it got, of those that it asked for";
-    ATTEMPTS = "attempts", Count, [Task] More, "Pagetide": "blocks that it asked for";
+        "share of its block allocations that succeeded";
+    ATTEMPTS = "attempts", Count, [Task] More, "Pagetide": "blocks that it tried to allocate";
     RESIDENT = "resident", Pages, [Phase] Neither, "mincore":
-        "pages of the region that the phase locks or advises which are in memory when the phase ends";
+        "pages in memory at the end of the phase, of the region that the phase locks or advises";
     ERRNO = "errno", Count, [Phase] Neither, "madvise":
-        "number of the error that the call of an `advise` returned, 0: it succeeded; of copies, if none returned another one";
+        "error number that the call of an `advise` returned, 0 for success; for copies, only if all returned an equal number";
     ANON_HOT = "anon_hot_resident", Pages, [Phase] More, "mincore":
-        "pages of the hot part of anonymous memory that are in memory when the phase ends";
+        "pages of the hot part of anonymous memory that are in memory at the end of the phase";
     ANON_COLD = "anon_cold_resident", Pages, [Phase] Neither, "mincore":
-        "pages of the cold part of anonymous memory that are in memory when the phase ends";
+        "pages of the cold part of anonymous memory that are in memory at the end of the phase";
     FILE_HOT = "file_hot_resident", Pages, [Phase] More, "mincore":
-        "pages of the hot part of the file that are in memory when the phase ends";
+        "pages of the hot part of the file that are in memory at the end of the phase";
     FILE_COLD = "file_cold_resident", Pages, [Phase] Neither, "mincore":
-        "pages of the cold part of the file that are in memory when the phase ends";
+        "pages of the cold part of the file that are in memory at the end of the phase";
     SLAB_UTILISATION = "slab_utilisation", Ratio, [Machine Idle Shrunk Phase] More, "/proc/slabinfo":
-        "bytes of live objects / bytes of slabs; of the machine, the mean over looks every 5 s and at the end";
+        "bytes of live objects / bytes of slabs; for the machine, the mean of samples every 5 s and at the end";
     MEMORY_CURRENT = "memory.current", Bytes, [Group PhaseGroup] Neither, "memory.current" v1 "memory.usage_in_bytes":
-        "memory charged to the group, with the groups in it, at the end, or when it was removed";
+        "memory charged to the group and its descendants at the end, or when the group was removed";
     MEMORY_SWAP_CURRENT = "memory.swap.current", Bytes, [Group PhaseGroup] Neither, "memory.swap.current" v1 "total_swap":
-        "its slots in the swap area; in version 2 those of pages that are back in memory, too, as long as they keep them";
+        "its slots in the swap area; in cgroup version 2 also slots kept by pages that are back in memory";
     ANON = "anon", Bytes, [Group PhaseGroup] Neither, "memory.stat" v1 "total_rss": "its anonymous memory";
     FILE = "file", Bytes, [Group PhaseGroup] Neither, "memory.stat" v1 "total_cache": "its page cache";
     ACTIVE_ANON = "active_anon", Bytes, [Group PhaseGroup] Neither, "memory.stat" v1 "total_active_anon":
@@ -280,76 +279,76 @@ metrics! {
     INACTIVE_FILE = "inactive_file", Bytes, [Group PhaseGroup] Neither, "memory.stat" v1 "total_inactive_file":
         "its inactive list of file pages";
     KERNEL = "kernel", Bytes, [Group PhaseGroup] Neither, "memory.stat" v1 "memory.kmem.usage_in_bytes":
-        "memory of the kernel that it pays for, of which version 1 has only the sum";
+        "kernel memory charged to it; cgroup version 1 has only this sum";
     PAGETABLES = "pagetables", Bytes, [Group PhaseGroup] Neither, "memory.stat": "its page tables";
     PERCPU = "percpu", Bytes, [Group PhaseGroup] Neither, "memory.stat":
-        "counters on each CPU of the groups made in it, as they are charged";
+        "per-CPU counters of the groups created in it, as charged";
     SLAB = "slab", Bytes, [Machine Idle Shrunk Phase Group PhaseGroup] Neither, "memory.stat; /proc/vmstat, nr_slab_*":
-        "slabs; of a group its kernel objects, each with its size and the eight bytes that say whose it is";
+        "slabs; for a group, its kernel objects: the size of each and eight bytes for the pointer to its owner";
     SLAB_RECLAIMABLE = "slab_reclaimable", Bytes, [Machine Idle Shrunk Phase Group PhaseGroup] Neither,
         "memory.stat; /proc/vmstat, nr_slab_reclaimable": "slabs whose objects a shrinker can free";
     SLAB_UNRECLAIMABLE = "slab_unreclaimable", Bytes, [Machine Idle Shrunk Phase Group PhaseGroup] Neither,
         "memory.stat; /proc/vmstat, nr_slab_unreclaimable": "slabs whose objects no shrinker can free";
     EVENTS_LOW = "memory.events.low", Count, [Group PhaseGroup], "memory.events":
-        "times that it was reclaimed from although below `memory.low`";
+        "times that it was reclaimed from although it was below `memory.low`";
     EVENTS_HIGH = "memory.events.high", Count, [Group PhaseGroup] Work, "memory.events":
         "times that it was above `memory.high` and reclaimed from";
-    EVENTS_MAX = "memory.events.max", Count, [Group PhaseGroup] Work, "memory.events": "times that it met its limit";
+    EVENTS_MAX = "memory.events.max", Count, [Group PhaseGroup] Work, "memory.events": "times that it reached its limit";
     EVENTS_OOM = "memory.events.oom", Count, [Group PhaseGroup], "memory.events":
-        "times that reclaim found nothing more in it";
+        "times that it was at its limit and reclaim could free nothing";
     EVENTS_OOM_KILL = "memory.events.oom_kill", Count, [Group PhaseGroup], "memory.events":
-        "its tasks that were killed for want of memory";
+        "its tasks that the OOM killer killed";
     CPU_USAGE = "cpu.stat.usage_usec", Count, [Group PhaseGroup] Neither, "cpu.stat, usage_usec":
-        "CPU time of its tasks in microseconds, if some group has `cpu.weight` or `cpu.max`";
+        "CPU time of its tasks in microseconds; only if some group has `cpu.weight` or `cpu.max`";
     CPU_PERIODS = "cpu.stat.nr_periods", Count, [Group PhaseGroup] Neither, "cpu.stat, nr_periods":
-        "periods of `cpu.max` in which it had something to run";
+        "periods of `cpu.max` in which it had a runnable task";
     CPU_THROTTLED = "cpu.stat.nr_throttled", Count, [Group PhaseGroup] Work, "cpu.stat, nr_throttled":
-        "those in which it had used its quota";
+        "periods of `cpu.max` in which it used up its quota";
     CPU_THROTTLED_TIME = "cpu.stat.throttled_usec", Count, [Group PhaseGroup] Work, "cpu.stat, throttled_usec":
-        "microseconds for which CPUs did not run it for that reason, summed over the CPUs";
+        "microseconds for which it was throttled by `cpu.max`, sum over the CPUs";
     EVENTS_OOM_GROUP_KILL = "memory.events.oom_group_kill", Count, [Group PhaseGroup], "memory.events":
-        "times that all its tasks were killed together";
+        "times that the OOM killer killed all its tasks together";
     LOCAL_EVENTS_LOW = "memory.events.local.low", Count, [Group PhaseGroup], "memory.events.local":
-        "as memory.events.low, without the groups in it";
+        "like memory.events.low, without descendants";
     LOCAL_EVENTS_HIGH = "memory.events.local.high", Count, [Group PhaseGroup] Work, "memory.events.local":
-        "as memory.events.high, without the groups in it";
+        "like memory.events.high, without descendants";
     LOCAL_EVENTS_MAX = "memory.events.local.max", Count, [Group PhaseGroup] Work, "memory.events.local":
-        "as memory.events.max, without the groups in it";
+        "like memory.events.max, without descendants";
     LOCAL_EVENTS_OOM = "memory.events.local.oom", Count, [Group PhaseGroup], "memory.events.local":
-        "as memory.events.oom, without the groups in it";
+        "like memory.events.oom, without descendants";
     LOCAL_EVENTS_OOM_KILL = "memory.events.local.oom_kill", Count, [Group PhaseGroup], "memory.events.local":
-        "as memory.events.oom_kill, without the groups in it";
+        "like memory.events.oom_kill, without descendants";
     LOCAL_EVENTS_OOM_GROUP_KILL = "memory.events.local.oom_group_kill", Count, [Group PhaseGroup],
-        "memory.events.local": "as memory.events.oom_group_kill, without the groups in it";
-    MEMORY_PEAK = "memory.peak", Bytes, [Group] Work, "memory.peak": "the most memory that it ever had, also of a group that was removed; of copies, the sum";
+        "memory.events.local": "like memory.events.oom_group_kill, without descendants";
+    MEMORY_PEAK = "memory.peak", Bytes, [Group] Work, "memory.peak": "largest memory it ever had, also for a removed group; for copies, the sum";
     KMEM_PEAK = "memory.kmem.peak", Bytes, [Group], "memory.kmem.max_usage_in_bytes":
-        "the most kernel memory that it ever had, also of a group that was removed";
+        "largest kernel memory it ever had, also for a removed group";
     CONTROLLERS_MEMORY = "cgroup.controllers.memory", Count, [Group PhaseGroup] Neither, "cgroup.controllers":
-        "1: it has a memory controller, 0: the group around it pays; of copies, what all have; if a row, an expectation or the command line asks for it";
+        "1: it has a memory controller, 0: an ancestor is charged; for copies, only if all agree; recorded on request: by a row, an expectation or the command line";
     DYING_DESCENDANTS = "cgroup.stat.nr_dying_descendants", Count, [Group PhaseGroup] Neither, "cgroup.stat":
-        "groups removed below it that something still holds; if a row, an expectation or the command line asks for it";
+        "removed descendants that are still referenced; recorded on request: by a row, an expectation or the command line";
     MEMORY_MIN = "memory.min", Bytes, [Group PhaseGroup] Neither, "memory.min":
-        "what its control file says, of copies if none says otherwise; if a row, an expectation or the command line asks for it";
+        "value of its control file; for copies, only if all agree; recorded on request: by a row, an expectation or the command line";
     MEMORY_LOW = "memory.low", Bytes, [Group PhaseGroup] Neither, "memory.low":
-        "what its control file says, of copies if none says otherwise; if a row, an expectation or the command line asks for it";
+        "value of its control file; for copies, only if all agree; recorded on request: by a row, an expectation or the command line";
     MEMORY_HIGH = "memory.high", Bytes, [Group PhaseGroup] Neither, "memory.high":
-        "what its control file says, `max` as 2^63 - 4096, of copies if none says otherwise; if a row, an expectation or the command line asks for it";
+        "value of its control file, with `max` as 2^63 - 4096; for copies, only if all agree; recorded on request: by a row, an expectation or the command line";
     MEMORY_MAX = "memory.max", Bytes, [Group PhaseGroup] Neither, "memory.max":
-        "what its control file says, `max` as 2^63 - 4096, of copies if none says otherwise; if a row, an expectation or the command line asks for it";
+        "value of its control file, with `max` as 2^63 - 4096; for copies, only if all agree; recorded on request: by a row, an expectation or the command line";
     MEMORY_SWAP_MAX = "memory.swap.max", Bytes, [Group PhaseGroup] Neither, "memory.swap.max":
-        "what its control file says, `max` as 2^63 - 4096, of copies if none says otherwise; if a row, an expectation or the command line asks for it";
+        "value of its control file, with `max` as 2^63 - 4096; for copies, only if all agree; recorded on request: by a row, an expectation or the command line";
     PRESSURE_SOME = "memory.pressure.some", Seconds, [Group PhaseGroup], "memory.pressure":
-        "time in which at least one of its tasks waited for memory, by CPU as psi.memory.some";
+        "time in which at least one of its tasks waited for memory; mean over the CPUs like psi.memory.some";
     PRESSURE_FULL = "memory.pressure.full", Seconds, [Group PhaseGroup], "memory.pressure":
-        "time in which one of its tasks waited for memory and none of them ran that did not, by CPU as psi.memory.full";
+        "time in which one of its tasks waited for memory and no other of its tasks did productive work; mean over the CPUs like psi.memory.full";
     PEAK_USAGE = "peak.usage", Bytes, [Group] Work, "Pagetide":
-        "the most memory that it was seen to have, looked at every 5 s, at the end, and before it is removed";
+        "largest memory it had, sampled every 5 s, at the end, and before its removal";
     PEAK_KMEM = "peak.kmem_usage", Bytes, [Group], "Pagetide":
-        "the most kernel memory that it was seen to have, looked at every 5 s, at the end, and before it is removed";
+        "largest kernel memory it had, sampled every 5 s, at the end, and before its removal";
     READS = "reads", Count, [Disk] Work, "/proc/diskstats": "its reads";
-    READ_TIME = "read_time", Seconds, [Disk] Work, "/proc/diskstats": "the time that its reads took together";
+    READ_TIME = "read_time", Seconds, [Disk] Work, "/proc/diskstats": "sum of the times of its reads";
     WRITES = "writes", Count, [Disk] Work, "/proc/diskstats": "its writes";
-    WRITE_TIME = "write_time", Seconds, [Disk] Work, "/proc/diskstats": "the time that its writes took together";
+    WRITE_TIME = "write_time", Seconds, [Disk] Work, "/proc/diskstats": "sum of the times of its writes";
 }
 
 #[cfg(test)]
@@ -368,10 +367,10 @@ mod tests {
             assert!(metric.name.chars().all(is_plain) && !metric.of.is_empty(), "{}", metric.name);
         }
         for metric in ALL {
-            // It is shown alone, by `explain` and on pages.
+            // `explain` and HTML pages show the text alone.
             let leans = ["the same", "the part of it", "the other part", "the time they"];
             assert!(!leans.iter().any(|it| metric.about.contains(it)), "{}", metric.name);
-            // What comes a second, or in bytes a second, is work that was done.
+            // A rate is completed work.
             let is_rate = matches!(metric.unit, Unit::PerSecond | Unit::BytesPerSecond);
             assert!(!is_rate || metric.better == Better::More, "{}", metric.name);
             let is_time = metric.unit == Unit::Seconds;

@@ -1,26 +1,26 @@
 //! The key of a metric: its scope and its name.
 //!
-//! A key has two texts. The full text, made here, contains the kind of its scope and can be read without the
-//! setup: `group:web:memory.current`. The short text, in records and tables, is `web.memory.current`
-//! ([`super::Names`]).
+//! A key has two texts. The full text, written here, contains the kind of its scope and can be read
+//! without the setup: `group:web:memory.current`. The short text, in records and tables, is
+//! `web.memory.current` ([`super::Names`]).
 //!
-//! Invariant: `key.to_string().parse()` is the key again. Names of tasks, phases, groups and disks have
-//! neither dots nor colons, and names of metrics no colons.
+//! Invariant: `key.to_string().parse()` returns the same key. Names of tasks, phases, groups and
+//! disks contain neither dots nor colons; names of metrics contain no colons.
 
 use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
-/// A task or a group: its name in the scenario, and which of several copies it is.
+/// A task or a group: its name in the scenario, and the number of the copy if there are several.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Owner {
     pub name: String,
-    /// Number of the copy; `None`: there are no copies, or it is all of them together.
+    /// Number of the copy; `None`: there are no copies, or this is all copies together.
     pub copy: Option<u32>,
 }
 
 impl Owner {
-    /// The owner that a setup calls `NAME` or `NAME.COPY`.
+    /// Parses the name in a setup: `NAME` or `NAME.COPY`.
     pub fn new(text: &str) -> Owner {
         let copy = text.rsplit_once('.').and_then(|(name, copy)| {
             let is_number = copy.bytes().all(|byte| byte.is_ascii_digit());
@@ -47,22 +47,22 @@ impl fmt::Display for Owner {
     }
 }
 
-/// Of what a metric is.
+/// The owner and the interval of a metric.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Scope {
-    /// The machine, over the whole run or the life of the task that is measured.
+    /// The machine, over the whole run or the lifetime of the task that is measured.
     Machine,
-    /// The machine before the run, since it had booted (of a real kernel).
+    /// The machine from boot to the start of the run (on a real kernel only).
     Idle,
-    /// The machine from the begin of the run until the last task had done its work, and before its program
-    /// ended: without what that gives back.
+    /// The machine from the start of the run until the last task has done its work. Memory that the
+    /// programs free when they end is not yet free.
     Done,
-    /// The machine after the run, once the CPUs had to give back what they held of caches.
+    /// The machine after the run, when the CPUs have flushed their cached slabs.
     Shrunk,
     /// A disk of the guest.
     Disk(String),
     Task(Owner),
-    /// The machine during a phase of a task, and the task in it.
+    /// The machine during a phase of a task, and the task itself.
     Phase {
         task: Owner,
         phase: String,
@@ -80,28 +80,18 @@ pub enum Scope {
 /// A [`Scope`] without its owners.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
-    /// See [`Scope::Machine`].
     Machine,
-    /// See [`Scope::Idle`].
     Idle,
-    /// See [`Scope::Done`].
     Done,
-    /// See [`Scope::Shrunk`].
     Shrunk,
-    /// See [`Scope::Disk`].
     Disk,
-    /// See [`Scope::Task`].
     Task,
-    /// See [`Scope::Phase`].
     Phase,
-    /// See [`Scope::Group`].
     Group,
-    /// See [`Scope::PhaseGroup`].
     PhaseGroup,
 }
 
 impl Kind {
-    /// All kinds.
     pub const ALL: [Kind; 9] = [
         Kind::Machine,
         Kind::Idle,
@@ -145,7 +135,7 @@ impl Scope {
         }
     }
 
-    /// The scope of a group during this phase; of any other scope, of the group.
+    /// The scope of a group during this phase; if this is not a phase, of the group alone.
     pub fn with_group(&self, group: Owner) -> Scope {
         match self {
             Scope::Phase { task, phase } => {
@@ -155,7 +145,7 @@ impl Scope {
         }
     }
 
-    /// The scope of all copies of its task, or of its group; `None` if it is of no copy.
+    /// The scope of all copies of its task or group; `None` if it is not the scope of a copy.
     pub fn family(&self) -> Option<Scope> {
         match self {
             Scope::Task(task) => task.copy.map(|_| Scope::Task(task.family())),
@@ -172,7 +162,7 @@ impl Scope {
         }
     }
 
-    /// Its parts in front of a metric's name, as records have them: `TASK.PHASE`. Empty for the machine.
+    /// The owners in front of the metric's name in a short text: `TASK.PHASE`. Empty: the machine.
     pub fn short(&self) -> String {
         match self {
             Scope::Machine => String::new(),
@@ -198,7 +188,6 @@ impl fmt::Display for Scope {
     }
 }
 
-/// The key of a metric.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Key {
     pub scope: Scope,
@@ -211,7 +200,7 @@ impl fmt::Display for Key {
     }
 }
 
-/// The text is not that of a key.
+/// The text is not a full key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a full key is KIND:OWNERS:NAME, such as task:T:NAME, phase:T:P:NAME, group:G:NAME")]
 pub struct KeyError;
@@ -219,7 +208,7 @@ pub struct KeyError;
 impl FromStr for Key {
     type Err = KeyError;
 
-    /// Reads a full text.
+    /// Parses a full text.
     fn from_str(text: &str) -> Result<Key, KeyError> {
         let parts: Vec<&str> = text.split(':').collect();
         let (word, owners, name) = match parts.as_slice() {

@@ -1,9 +1,9 @@
-//! The metrics of a run while they are collected.
+//! Collects the metrics of a run.
 //!
-//! A world takes a [`Writer`] for a scope and puts in the values it has. The sums over the copies of a task
-//! or of a group are added once, by scope. Then all metrics become the texts of a record.
+//! A world puts values into a [`Writer`] for each scope. At the end, the metrics over the copies of
+//! a task or of a group are added, and all metrics become the texts of a record.
 //!
-//! Invariant: a key has one value, the last one that was put in.
+//! Invariant: a key has one value, the last one put in.
 
 use super::declared::{is_state, Declared};
 use super::key::{Key, Scope};
@@ -20,7 +20,7 @@ pub struct Metrics {
     by_scope: BTreeMap<Scope, OfScope>,
 }
 
-/// Where metrics of one scope are put.
+/// Adds metrics of one scope.
 #[derive(Debug)]
 pub struct Writer<'m> {
     scope: Scope,
@@ -29,40 +29,39 @@ pub struct Writer<'m> {
 }
 
 impl<'m> Writer<'m> {
-    /// Says of all that is put in from now on what ended it before it was done, if anything did.
+    /// Marks all metrics put in from now on with the reason that ended their work early, if any.
     pub fn ended(mut self, ended: Option<Ended>) -> Writer<'m> {
         self.ended = ended;
         self
     }
 
-    /// Puts in a metric that is declared: its name and unit stand there.
+    /// Puts in a declared metric; its declaration gives the name and the unit.
     pub fn put(&mut self, metric: &Declared, value: f64) {
         debug_assert!(metric.of.contains(&self.scope.kind()), "{} of {}", metric.name, self.scope);
         self.put_named(metric.name, value, metric.unit);
     }
 
-    /// Puts in what the kernel counts under this name.
+    /// Puts in a counter with the kernel's name.
     pub fn put_named(&mut self, name: impl Into<Cow<'static, str>>, value: f64, unit: Unit) {
         self.metrics.insert(name.into(), Metric { value, unit, ended: self.ended });
     }
 }
 
 impl Metrics {
-    /// Nothing.
     pub fn new() -> Metrics {
         Metrics::default()
     }
 
-    /// Where metrics of this scope are put.
+    /// A writer for this scope.
     pub fn of(&mut self, scope: Scope) -> Writer<'_> {
         let metrics = self.by_scope.entry(scope.clone()).or_default();
         Writer { scope, metrics, ended: None }
     }
 
-    /// Adds what the copies of a task did together, and those of a group, under the name they share: times,
-    /// latencies and shares are means, everything else is a sum. Copies that do not have a metric do not
-    /// count. What one of them did not do to its end, they did not do together. A state ([`is_state`]) they have
-    /// together only if it is the same of all.
+    /// Adds the common metrics of the copies of a task or of a group: means of times, latencies and
+    /// shares, sums of everything else. Copies that lack a metric do not count. If the work of one
+    /// copy is incomplete, so is the common metric. A state ([`is_state`]) is added only if all
+    /// copies have the same value.
     pub fn add_copies(&mut self) {
         let mut together: BTreeMap<Scope, BTreeMap<Cow<'static, str>, (Metric, u32)>> =
             BTreeMap::new();
@@ -108,7 +107,7 @@ impl Metrics {
         }
     }
 
-    /// All of them under the texts of their keys.
+    /// All metrics by the texts of their keys.
     pub fn into_texts(self, names: &Names) -> BTreeMap<String, Metric> {
         let mut texts = BTreeMap::new();
         for (scope, metrics) in self.by_scope {

@@ -1,14 +1,14 @@
-//! The short texts of keys, which records and tables have, written and read.
+//! Short texts of keys, as in records and tables: writing and reading.
 //!
-//! A short text is the names of its owners and that of the metric, with dots between: `pgscan_kswapd`,
-//! `TASK.walltime`, `TASK.PHASE.pgfault`, `GROUP.memory.current`, `TASK.PHASE.GROUP.anon`. A short text does
-//! not contain the kinds of its owners, so its reader must know the tasks, phases and groups of the setup. If
-//! two keys have the same short text (a task and a group with the same name both count `pgfault`), the short
-//! text stands for the key whose kind comes first in the order of [`Names::read`]; the other key is written
-//! in full: `group:web:pgfault`.
+//! A short text is the names of the owners and of the metric, joined by dots: `pgscan_kswapd`,
+//! `TASK.walltime`, `TASK.PHASE.pgfault`, `GROUP.memory.current`, `TASK.PHASE.GROUP.anon`. It does
+//! not contain the kinds of its owners, so reading one needs the tasks, phases and groups of the
+//! setup. If two keys have the same short text (a task and a group of one name both count
+//! `pgfault`), it stands for the key that comes first in the order of [`Names::read`]; the other
+//! key is written in full: `group:web:pgfault`.
 //!
-//! Invariant: `read(text(key))` is the key, for all owners of the setup and all names that the kind can
-//! have. So no two metrics of a record have one text.
+//! Invariant: `read(text(key))` is the key, for all owners of the setup and all names that the kind
+//! can have. So two metrics of a record never have the same text.
 
 use super::declared;
 use super::key::{Key, Kind, Owner, Scope};
@@ -19,14 +19,13 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The owners of a setup.
 #[derive(Clone, Debug, Default)]
 pub struct Names {
-    /// Tasks and families of copies, each with its phases.
+    /// Tasks and families of copies, with the phases of each.
     tasks: BTreeMap<Owner, BTreeSet<String>>,
     /// Groups and families of copies.
     groups: BTreeSet<Owner>,
 }
 
 impl Names {
-    /// Those of a setup.
     pub fn of(setup: &Setup) -> Names {
         let mut names = Names::default();
         for task in &setup.tasks {
@@ -55,7 +54,7 @@ impl Names {
         }
     }
 
-    /// The key of a text, short or full. `None`: of no owner of this setup.
+    /// The key of a text, short or full. `None`: the setup has no such owner.
     pub fn read(&self, text: &str) -> Option<Key> {
         match text.contains(':') {
             true => text.parse().ok().filter(|key: &Key| self.has(&key.scope)),
@@ -79,8 +78,8 @@ impl Names {
         }
     }
 
-    /// The first that a short text can mean: a task, a phase, a group during a phase, a group, the machine
-    /// before and after the run, a disk, the machine.
+    /// The first key that a short text can stand for, in the order: task, phase, group during a
+    /// phase, group, machine before the run, machine after it, disk, machine.
     fn read_short(&self, text: &str) -> Option<Key> {
         let key = |scope: Scope, name: &str| {
             may_have(scope.kind(), name).then(|| Key { scope, name: Cow::Owned(name.to_owned()) })
@@ -124,7 +123,7 @@ impl Names {
     }
 }
 
-/// The owners that a text can begin with, each with the rest of it.
+/// The owners that a text can start with, each with the rest of the text.
 fn owners(text: &str) -> impl Iterator<Item = (Owner, &str)> {
     let plain = text.split_once('.');
     let copy = plain.and_then(|(name, rest)| {
@@ -135,13 +134,13 @@ fn owners(text: &str) -> impl Iterator<Item = (Owner, &str)> {
     plain.map(|(name, rest)| (Owner::new(name), rest)).into_iter().chain(copy)
 }
 
-/// Whether it is the name of what a line of a file says: there are as many as lines.
+/// Whether this is the name of a metric of one line per cache or zone ([`declared::file_in`]).
 fn is_of_file(name: &str) -> bool {
     declared::file_in(name).is_some_and(|file| name.starts_with(file))
 }
 
-/// Whether a scope of this kind can have a metric of this name. Of tasks and of names with dots, all are
-/// declared; other names are whatever a kernel counts.
+/// Whether a scope of this kind can have a metric of this name. Metrics of tasks, and names with
+/// dots, are all declared; any other name may be a kernel counter.
 fn may_have(kind: Kind, name: &str) -> bool {
     match kind {
         Kind::Task => declared::find(kind, name).is_some(),

@@ -1,75 +1,70 @@
-//! What is counted between two samples: of a group, and of compaction.
+//! Counters between two samples, of a group and of compaction.
 //!
-//! Invariant: names, values and fields are in one order.
+//! Invariant: names, values and fields have the same order.
 
 use serde::{Deserialize, Serialize};
 
 /// Counters of /proc/vmstat, in pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Compaction {
-    /// Looked at for something to move.
+    /// Scanned for pages to move.
     pub compact_migrate_scanned: u64,
-    /// Looked at for a place to move it to.
+    /// Scanned for free pages as targets.
     pub compact_free_scanned: u64,
-    /// Moved.
     pub pgmigrate_success: u64,
 }
 
 impl Compaction {
-    /// Name of each.
     pub const NAMES: [&'static str; 3] =
         ["compact_migrate_scanned", "compact_free_scanned", "pgmigrate_success"];
 
-    /// Value of each, in the order of [`Compaction::NAMES`].
+    /// In the order of [`Compaction::NAMES`].
     pub const fn values(&self) -> [u64; 3] {
         [self.compact_migrate_scanned, self.compact_free_scanned, self.pgmigrate_success]
     }
 
-    /// As [`Compaction::values`] gives them.
+    /// From values in the order of [`Compaction::NAMES`].
     pub const fn of_values(values: [u64; 3]) -> Compaction {
         let [compact_migrate_scanned, compact_free_scanned, pgmigrate_success] = values;
         Compaction { compact_migrate_scanned, compact_free_scanned, pgmigrate_success }
     }
 
-    /// What was added since `earlier`.
+    /// The increase since `earlier`.
     pub fn since(&self, earlier: &Compaction) -> Compaction {
         let (now, then) = (self.values(), earlier.values());
         Compaction::of_values(std::array::from_fn(|at| now[at].saturating_sub(then[at])))
     }
 
-    /// Both together.
     pub fn plus(&self, other: &Compaction) -> Compaction {
         let (a, b) = (self.values(), other.values());
         Compaction::of_values(std::array::from_fn(|at| a[at].saturating_add(b[at])))
     }
 }
 
-/// Counters, by their names in memory.stat and memory.events, those of reclaim in pages.
+/// Counters with their names in memory.stat and memory.events; those of reclaim are in pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
-    /// Inactive pages that kswapd looked at.
+    /// Inactive pages that kswapd scanned.
     pub pgscan_kswapd: u64,
-    /// ... that tasks looked at.
+    /// Inactive pages that tasks scanned.
     pub pgscan_direct: u64,
     /// Pages that kswapd freed.
     pub pgsteal_kswapd: u64,
-    /// ... that tasks freed.
+    /// Pages that tasks freed.
     pub pgsteal_direct: u64,
     /// Faults that had to read.
     pub pgmajfault: u64,
     /// All faults.
     #[serde(default)]
     pub pgfault: u64,
-    /// Tasks that the OOM killer ended.
+    /// Tasks that the OOM killer killed.
     #[serde(default)]
     pub oom_kill: u64,
 }
 
 impl Counts {
-    /// How many there are.
     pub const NR: usize = 7;
 
-    /// Name of each.
     pub const NAMES: [&'static str; Counts::NR] = [
         "pgscan_kswapd",
         "pgscan_direct",
@@ -80,7 +75,7 @@ impl Counts {
         "oom_kill",
     ];
 
-    /// Value of each, in the order of [`Counts::NAMES`].
+    /// In the order of [`Counts::NAMES`].
     pub const fn values(&self) -> [u64; Counts::NR] {
         [
             self.pgscan_kswapd,
@@ -93,7 +88,7 @@ impl Counts {
         ]
     }
 
-    /// As [`Counts::values`] gives them.
+    /// From values in the order of [`Counts::NAMES`].
     pub const fn of_values(values: [u64; Counts::NR]) -> Counts {
         let [pgscan_kswapd, pgscan_direct, pgsteal_kswapd, pgsteal_direct, pgmajfault, pgfault, oom_kill] =
             values;
@@ -108,7 +103,7 @@ impl Counts {
         }
     }
 
-    /// What was added since `earlier`. A group that was removed and made again counts from 0.
+    /// The increase since `earlier`. A group that was removed and created again counts from 0.
     pub fn since(&self, earlier: &Counts) -> Counts {
         let (now, then) = (self.values(), earlier.values());
         let began_anew = now.iter().zip(&then).any(|(now, then)| now < then);
@@ -116,7 +111,6 @@ impl Counts {
         Counts::of_values(std::array::from_fn(difference))
     }
 
-    /// Both together.
     pub fn plus(&self, other: &Counts) -> Counts {
         let (a, b) = (self.values(), other.values());
         Counts::of_values(std::array::from_fn(|at| a[at].saturating_add(b[at])))

@@ -1,33 +1,31 @@
-//! `workload = "advise"`: gives advice on a part of a region (madvise), or another advice on all of it.
+//! `workload = "advise"`: gives advice on part of a region, or new advice on all of it (madvise).
 
 use super::part::{Part, PageCount, PartKeys};
 use super::prelude::*;
 use crate::names::MadviseKind;
 
 table! {
-    /// Gives advice.
+    /// Gives advice on memory (madvise).
     Keys of "workload advise" {
-        /// The advice.
+        /// Advice to give.
         advice: At<MadviseKind> => required "\"page-out\"",
-        /// The region (default anon, or the file).
+        /// Region to advise on (default: anon, or the file).
         region: At<Name>,
-        /// Maps this file, if no earlier phase has mapped the region.
+        /// File to map, if no earlier phase has mapped the region.
         file: At<Name>,
-        /// Maps so much anonymous memory, or so much of the file, if no earlier phase has mapped the region.
+        /// Bytes of memory or of the file to map, if no earlier phase has mapped the region.
         size: At<Size>,
-        /// The first page (default 0).
+        /// First page (default 0).
         first: At<PageCount>,
-        /// How many pages (default: up to the region's end).
+        /// Number of pages (default: up to the end of the region).
         pages: At<PageCount>,
     }
 }
 
-/// One call.
+/// One call of madvise().
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Advise {
-    /// What is advised.
     pub advice: MadviseKind,
-    /// Of which pages.
     pub part: Part,
 }
 
@@ -42,20 +40,20 @@ impl Kind for Advise {
         let part = part?;
         let is_part = keys.first.is_some() || keys.pages.is_some();
         if advice.value.is_on_whole() && is_part {
-            let hint = "leave `first` and `pages` out: only `huge` and `no-huge` are on parts";
-            sink.hinted(advice.span, "this advice is on a whole region", hint);
+            let hint = "leave out `first` and `pages`: only `huge` and `no-huge` work on a part";
+            sink.hinted(advice.span, "this advice needs a whole region", hint);
             return None;
         }
         let wrong = match (advice.value, part.file) {
-            (MadviseKind::WillNeed, None) => Some("only pages of a file are read ahead here"),
-            (MadviseKind::PopulateWrite, Some(_)) => Some("a mapped file is read-only here"),
+            (MadviseKind::WillNeed, None) => Some("`will-need` is supported for files only"),
+            (MadviseKind::PopulateWrite, Some(_)) => Some("a mapped file is read-only in Pagetide"),
             (MadviseKind::Huge | MadviseKind::NoHuge | MadviseKind::Collapse, Some(_)) => {
-                Some("only anonymous memory has huge pages here")
+                Some("only anonymous memory has huge pages in Pagetide")
             }
             _ => None,
         };
         if let Some(message) = wrong {
-            sink.hinted(advice.span, message, "docs/scenario.md says which advice is on what");
+            sink.hinted(advice.span, message, "docs/scenario.md says which advice works on which memory");
             return None;
         }
         Some(Advise { advice: advice.value, part })

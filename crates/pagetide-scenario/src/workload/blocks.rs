@@ -1,16 +1,17 @@
-//! Kernel memory by order: allocations into slots, one after another.
+//! Kernel memory by order: consecutive allocations into slots.
 //!
-//! A block goes into a slot of the task. The stream of operations does not know whether an allocation
-//! succeeded: an allocation that failed leaves its slot empty, and freeing an empty slot does nothing.
+//! A block is stored in a slot of the task. The stream of operations does not know whether an
+//! allocation succeeded: a failed one leaves its slot empty, and freeing an empty slot does
+//! nothing.
 
 use super::cursor::Generator;
 use super::plan::Stage;
 use crate::op::{BlockRequest, Op};
 use std::ops::Range;
 
-/// log2 of the pages of the largest block that the kernel has.
+/// log2 of the pages of the kernel's largest block.
 pub(super) const ORDER_MAX: i64 = 10;
-/// Blocks that a task can hold, and attempts in a phase.
+/// Largest number of blocks that a task can hold, and of attempts in a phase.
 pub(super) const BLOCKS_MAX: i64 = 1 << 24;
 
 /// Allocations of blocks into slots.
@@ -19,14 +20,14 @@ pub(super) struct Take {
     pub(super) order: u8,
     pub(super) request: BlockRequest,
     pub(super) interval_ns: u64,
-    /// Each block goes into a slot of its own, from `first` to below `end`; otherwise all go into the
-    /// first and are freed at once.
+    /// Each block gets its own slot, from `first` up to but excluding `end`. If false, all blocks
+    /// use the slot `first`, and each is freed at once.
     pub(super) hold: bool,
     pub(super) first: u32,
     pub(super) end: u32,
 }
 
-/// What comes next for the present allocation.
+/// The next step of the current allocation.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Step {
     Pace,
@@ -34,7 +35,7 @@ pub(super) enum Step {
     Alloc,
 }
 
-/// Allocations into slots in order.
+/// Allocates into slots in order.
 #[derive(Debug)]
 pub(super) struct Takes {
     take: Take,
@@ -46,7 +47,7 @@ impl Takes {
         Stage::run(move |_, _| Box::new(Takes { take, step: Step::Pace }).into())
     }
 
-    /// Frees the blocks in the slots from 0 to below `end`.
+    /// Frees the blocks in the slots from 0 up to but excluding `end`.
     pub(super) fn free(end: u32) -> Stage {
         Stage::run(move |_, _| Box::new(Frees(0..end)).into())
     }

@@ -1,7 +1,7 @@
-//! `workload = "build"`: compilers that come and go. Each unit reads its source and its headers with read(),
-//! repeats the accesses of the recorded compiler (its heap is its own; code and libraries are shared with
-//! every other compiler), writes its object, changes blocks of the file system, and exits. A link reads the objects
-//! of the units before it and writes what it makes of them.
+//! `workload = "build"`: a sequence of compiler processes. Each unit reads its source and headers
+//! with read(), repeats the accesses of the recorded compiler (its heap is private, code and
+//! libraries are shared), writes its object, changes metadata blocks of the file system, and exits.
+//! A link reads the objects of the units before it and writes its result.
 
 use super::prelude::*;
 use super::blocks::{Take, Takes, ORDER_MAX};
@@ -16,52 +16,52 @@ use crate::zipf::Zipf;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Bytes of the longest read() or write() call of a build.
+/// Largest read() or write() call of a build, in bytes.
 const BUILD_BLOCK: u64 = 64 << 10;
-/// Bytes of a piece of headers: a header with its neighbours, and what read-ahead brings at least.
+/// Bytes of a piece of headers: a header with its neighbours, the minimum of read-ahead.
 const HEADER_PIECE: u64 = 16 << 10;
 /// Bytes of a block of the file system.
 const METADATA_BLOCK: u64 = 4 << 10;
-/// Exponent of the popularity of headers, and of blocks of the file system, in hundredths.
+/// Zipf exponent of the popularity of headers and of blocks of the file system, in hundredths.
 const EXPONENT: u32 = 100;
 
-// Defaults of `source`, `header` and `object` are what the compile behind
-// experiments/traces/cc1-zpipe.ptt read and wrote (docs/scenario.md, "build"): zpipe.c, the 72 headers
-// that it includes, its object.
+// Defaults of `source`, `header` and `object`: what the compile recorded in
+// experiments/traces/cc1-zpipe.ptt read and wrote (docs/scenario.md, "build"), that is zpipe.c, the
+// 72 headers that it includes, and its object.
 table! {
     /// Compiles files.
     Keys of "workload build" {
-        /// The trace of one compiler, relative to the scenario file.
+        /// Page trace of one compiler, relative to the scenario file.
         path: At<String> => required "\"program.ptt\"",
-        /// Files to compile.
+        /// Number of files to compile.
         units: At<Int<1, 1_000_000>> => required "100",
-        /// The file that stands for the source tree, read from front to back (default: none).
+        /// File that stands for the source tree, read from front to back (default: none).
         sources: At<Name>,
-        /// Bytes of it that a unit reads (default 6323, those of the recorded compile).
+        /// Bytes of `sources` that a unit reads (default 6323, as in the recorded compile).
         source: At<Size> = Size(6_323),
-        /// The file that stands for all headers (default: none).
+        /// File that stands for all headers (default: none).
         headers: At<Name>,
-        /// Bytes of it that a unit reads (default 442572, those of the recorded compile).
+        /// Bytes of `headers` that a unit reads (default 442572, as in the recorded compile).
         header: At<Size> = Size(442_572),
-        /// The file that objects are appended to (default: none).
+        /// File that objects are appended to (default: none).
         objects: At<Name>,
-        /// Bytes that a unit appends (default 6592, those of the recorded compile).
+        /// Bytes that a unit appends to `objects` (default 6592, as in the recorded compile).
         object: At<Size> = Size(6_592),
-        /// The file that stands for the file system's own blocks, one with `metadata = true` (default: none).
+        /// File of the file system's own blocks, with `metadata = true` (default: none).
         metadata: At<Name>,
-        /// Bytes of it that a unit changes, block by block of 4 KiB (default 20KiB: the blocks with the object's
-        /// inode, its name, the bitmaps of inodes and of blocks, and the descriptor of their group).
+        /// Bytes of `metadata` that a unit changes, in blocks of 4 KiB (default 20KiB: the object's
+        /// inode, its name, the bitmaps of inodes and of blocks, and their group descriptor).
         metadata_size: At<Size> = Size(20 << 10),
-        /// Bytes that a link appends to `objects`, after it has read what was appended there since the link
-        /// before it (default: no link).
+        /// Bytes that a link appends to `objects` after it has read everything appended since the
+        /// previous link (default: no link).
         link: At<Size>,
-        /// Units from one link to the next; the last link comes after the last unit (default: all units).
+        /// Units between two links; the last link follows the last unit (default: all units).
         link_units: At<Int<1, 1_000_000>>,
         /// log2 of the pages of a unit's kernel stack (default 0: no stack).
         stack_order: At<Int<0, ORDER_MAX>> = Int(0),
-        /// Other unmovable pages that a unit has while it lives (default 0).
+        /// Number of other unmovable pages that a unit holds while it runs (default 0).
         kernel_pages: At<Int<0, { 1 << 20 }>> = Int(0),
-        /// The kernel objects that a unit has while it lives, an object mix (default: none).
+        /// Object mix: the kernel objects that a unit holds while it runs (default: none).
         mix: At<String>,
     }
 }
@@ -71,25 +71,25 @@ table! {
 pub struct Build {
     /// Page trace of one compiler.
     pub trace: PathBuf,
-    /// Files to compile.
     pub units: u32,
-    /// (index into [`Setup::files`](crate::model::Setup::files), bytes a unit): the source tree, read
-    /// from front to back, each unit its own part.
+    /// (index into [`Setup::files`](crate::model::Setup::files), bytes per unit): the source tree,
+    /// read from front to back; each unit reads the next part.
     pub sources: Option<(usize, u64)>,
-    /// (index of a file, bytes a unit): headers, read in pieces of 16 KiB whose ranks are Zipf(1.0)
-    /// distributed: some are included by everybody.
+    /// (index of a file, bytes per unit): headers, read in pieces of 16 KiB with Zipf(1.0)
+    /// popularity: some are included by every unit.
     pub headers: Option<(usize, u64)>,
-    /// (index of a file, bytes a unit): objects, appended.
+    /// (index of a file, bytes per unit): objects, appended.
     pub objects: Option<(usize, u64)>,
-    /// (index of a file, bytes a unit): blocks of the file system, written whole, ranks as those of headers.
+    /// (index of a file, bytes per unit): blocks of the file system, written whole,
+    /// Zipf-distributed.
     pub metadata: Option<(usize, u64)>,
-    /// Links; `None`: none.
+    /// Links, if any.
     pub link: Option<Link>,
-    /// log2 of the pages of a unit's kernel stack, a block for its life; 0: none.
+    /// log2 of the pages of a unit's kernel stack, a block that it holds while it runs; 0: none.
     pub stack_order: u8,
-    /// Other unmovable pages for a unit's life: page tables, descriptors; 0: none.
+    /// Other unmovable pages that a unit holds while it runs: page tables, descriptors; 0: none.
     pub kernel_pages: u32,
-    /// Kernel objects of a unit, allocated one with each of its first operations.
+    /// Kernel objects of a unit, one allocated with each of its first operations.
     pub mix: Option<Arc<ObjectMix>>,
 }
 
@@ -98,12 +98,12 @@ pub struct Build {
 pub struct Link {
     /// Bytes that a link writes.
     pub bytes: u64,
-    /// Units from one link to the next.
+    /// Units between two links.
     pub units: u32,
 }
 
 impl Link {
-    /// Units whose objects are linked after unit `round`; 0: no link comes then.
+    /// Number of units whose objects are linked after unit `round`; 0: no link follows it.
     fn units_after(self, round: u32, units: u32) -> u32 {
         let done = round + 1;
         let is_due = done.is_multiple_of(self.units) || done == units;
@@ -233,28 +233,28 @@ impl Kind for Build {
 fn check_link(keys: &Keys, units: Option<u32>, sink: &mut Sink) -> Option<Option<Link>> {
     let Some(bytes) = &keys.link else {
         if let (Some(of), false) = (&keys.link_units, keys.bad.contains(&"link")) {
-            let hint = "add link = \"10MiB\", what a link writes, or leave out both";
-            sink.hinted(of.span, "`link_units` without `link`", hint);
+            let hint = "add link = \"10MiB\" (bytes that a link writes), or leave out both";
+            sink.hinted(of.span, "`link_units` needs `link`", hint);
             return None;
         }
         return Some(None);
     };
     if keys.objects.is_none() {
         if !keys.bad.contains(&"objects") {
-            let hint = "add objects = \"NAME\", the file that has them";
-            sink.hinted(bytes.span, "nothing to link: `link` without `objects`", hint);
+            let hint = "add objects = \"NAME\", the file with the objects";
+            sink.hinted(bytes.span, "`link` needs `objects`", hint);
         }
         return None;
     }
     if bytes.value.0 == 0 {
-        sink.hinted(bytes.span, "no bytes a link", "leave out `link`");
+        sink.hinted(bytes.span, "a link writes 0 bytes", "leave out `link`");
         return None;
     }
     let units = keys.link_units.as_ref().map(|units| u32::from(units.value)).or(units)?;
     Some(Some(Link { bytes: bytes.value.0, units }))
 }
 
-/// A file of a build with the bytes a unit takes of it, and what the two keys are called.
+/// A file of a build, the bytes that a unit uses of it, and the names of both keys.
 struct Part<'r> {
     file: (&'static str, &'r Option<At<Name>>),
     bytes: (&'static str, &'r Option<At<Size>>),
@@ -262,7 +262,7 @@ struct Part<'r> {
 }
 
 impl Part<'_> {
-    /// The file, as a template, and the bytes a unit.
+    /// The file, as a template, and the bytes per unit.
     fn check(
         self,
         bad: &[&'static str],
@@ -273,8 +273,8 @@ impl Part<'_> {
         let (bytes_key, bytes) = self.bytes;
         let Some(name) = file else {
             if let (Some(bytes), false) = (bytes, bad.contains(&file_key)) {
-                let message = format!("`{bytes_key}` without `{file_key}`");
-                let hint = format!("add {file_key} = \"NAME\", the file, or leave out both");
+                let message = format!("`{bytes_key}` needs `{file_key}`");
+                let hint = format!("add {file_key} = \"NAME\" (a file), or leave out both");
                 sink.hinted(bytes.span, message, hint);
             }
             return None;
@@ -282,21 +282,20 @@ impl Part<'_> {
         let file = phases.files.names.find(name, sink)?;
         if let Some(bytes) = bytes.as_ref().filter(|bytes| bytes.value.0 == 0) {
             let hint = format!("leave out `{file_key}` and `{bytes_key}`");
-            sink.hinted(bytes.span, "no bytes a unit", hint);
+            sink.hinted(bytes.span, "a unit uses 0 bytes", hint);
             return None;
         }
         Some((file, self.or))
     }
 }
 
-/// Pieces of a file, some of which are used more often than others.
+/// Pieces of a file with a Zipf distribution of use.
 #[derive(Clone, Copy, Debug)]
 struct Popular {
-    /// What draws them.
+    /// Name of the generator that draws them.
     draws: &'static str,
     /// Bytes of a piece.
     piece: u64,
-    /// Written, not read.
     write: bool,
 }
 
@@ -316,7 +315,7 @@ fn pieces(planner: &mut Planner<'_>, of: Popular, file: usize, left: u64) -> Sta
     })
 }
 
-/// read() or write() calls of whole pieces of a file, some pieces more often than others.
+/// Generates read() or write() calls of whole pieces, drawn by popularity.
 #[derive(Debug)]
 struct Pieces {
     of: Popular,
@@ -325,7 +324,7 @@ struct Pieces {
     left: u64,
     prng: SplitMix64,
     scatter: Scatter,
-    /// Ranks of its pieces.
+    /// Ranks of the pieces.
     zipf: Arc<Zipf>,
 }
 
@@ -336,7 +335,7 @@ impl Generator for Pieces {
         }
         let Popular { piece, write, .. } = self.of;
         let offset = self.scatter.page(self.zipf.draw(&mut self.prng) - 1) * piece;
-        // The file's last piece may be short, and so may be the last call of a unit.
+        // The last piece of the file may be short, and so may the last call of a unit.
         let len = piece.min(self.size - offset).min(self.left);
         self.left -= len;
         let file = self.file;
@@ -348,7 +347,7 @@ impl Generator for Pieces {
     }
 }
 
-/// read() calls of the objects that a link takes, each once, in the order in which they were written.
+/// Generates read() calls of the objects that a link takes, each once, in the order of writing.
 #[derive(Debug)]
 struct Objects {
     file: usize,

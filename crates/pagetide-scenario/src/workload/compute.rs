@@ -5,15 +5,13 @@ use super::prelude::*;
 table! {
     /// Uses the CPU.
     Keys of "workload compute" {
-        /// For so long.
+        /// CPU time to use.
         duration: At<Time> => required "\"1s\"",
     }
 }
 
-/// Uses the CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Compute {
-    /// For this long.
     pub ns: u64,
 }
 

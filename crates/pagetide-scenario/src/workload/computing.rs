@@ -1,12 +1,12 @@
-//! `compute` of workloads that access memory: what the program does with a page besides touching one byte of it.
+//! The key `compute` of workloads that access memory: CPU time of the program after each access.
 //!
-//! Invariant: [`Op::Compute`] comes after each access and after nothing else, so it ends the phase if an access does.
+//! Invariant: [`Op::Compute`] follows each access and nothing else, also the last of a phase.
 
 use super::cursor::{Cursor, Generator};
 use super::plan::{Stage, State};
 use crate::op::Op;
 
-/// A stage with `ns` of CPU time after each of its accesses; 0: the stage as it is.
+/// Adds `ns` of CPU time after each access of a stage; 0 returns the stage unchanged.
 pub(super) fn computing(stage: Stage, ns: u64) -> Stage {
     let Stage::Run(run) = &stage else { return stage };
     if ns == 0 {

@@ -1,17 +1,15 @@
-//! `workload = "create-group"`: creates a group that does not exist (mkdir) and writes its
-//! controls.
+//! `workload = "create-group"`: creates a group (mkdir) and writes its controls.
 
 use super::prelude::*;
 
 table! {
-    /// Makes a group.
+    /// Creates a group that does not exist.
     Keys of "workload create-group" {
-        /// The group; of several copies one, `NAME.0`.
+        /// Group to create; for a group with copies, one copy: `NAME.0`.
         target: At<Target> => required "\"batch\"",
     }
 }
 
-/// Makes a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CreateGroup {
     /// Index into [`Setup::groups`](crate::model::Setup::groups).

@@ -1,5 +1,4 @@
-//! The position of a task within a stage. Producing an access costs a few nanoseconds and never
-//! allocates.
+//! The position of a task in a stage. An access takes a few nanoseconds and never allocates.
 
 use super::modulo::Scatter;
 use super::paced::Paced;
@@ -12,19 +11,19 @@ use crate::zipf::Zipf;
 use std::fmt::Debug;
 use std::sync::Arc;
 
-/// The operations of a stage that is not mostly accesses to memory.
+/// Generates the operations of a stage.
 pub(super) trait Generator: Debug + Send {
     /// The next operation of the stage; `None` at its end.
     fn next_op(&mut self) -> Option<Op>;
 
-    /// Gives back what outlives the stage.
+    /// Returns to `_state` what outlives the stage.
     fn end(self: Box<Self>, _state: &mut State) {}
 }
 
-/// The generator of a stage.
+/// The generator of the current stage.
 #[derive(Debug)]
 pub(super) enum Cursor {
-    /// Nothing (left).
+    /// No stage.
     Idle,
     Sequential(Laps),
     Scattered(Laps, Scatter),
@@ -61,7 +60,7 @@ impl Cursor {
         }
     }
 
-    /// Gives back what outlives the stage: the state of generators, the position in a file.
+    /// Returns to `state` what outlives the stage: the state of generators, the position in a file.
     pub(super) fn end(self, state: &mut State) {
         match self {
             Cursor::Random(draws) | Cursor::Zipf(draws, ..) => draws.end(state),

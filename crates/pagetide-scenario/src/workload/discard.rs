@@ -1,34 +1,30 @@
-//! `workload = "discard"`: gives back pages of an anonymous region that an earlier phase has mapped
-//! (MADV_DONTNEED).
+//! `workload = "discard"`: frees pages of an anonymous region (MADV_DONTNEED).
 
 use super::part::known_region;
 use super::prelude::*;
 use crate::op::REGION_PAGES_MAX;
 use crate::load::check::phases::region_name;
 
-/// Neighbours that one operation discards: no operation takes long.
+/// Adjacent pages that one operation discards at most, which bounds its duration.
 const DISCARD_PAGES: u64 = 512;
 
 table! {
-    /// Gives back pages.
+    /// Frees pages of an anonymous region (MADV_DONTNEED).
     Keys of "workload discard" {
-        /// The region, one that an earlier phase of the task has mapped (default anon).
+        /// Region that an earlier phase of the task has mapped (default anon).
         region: At<Name>,
-        /// The first page (default 0).
+        /// First page (default 0).
         first: At<Int<0, { REGION_PAGES_MAX as i64 }>> = Int(0),
         /// Distance from one page to the next (default 1).
         every: At<Int<1, { REGION_PAGES_MAX as i64 }>> = Int(1),
     }
 }
 
-/// Pages that are given back, up to the region's end.
+/// Pages to free, up to the end of the region.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Discard {
-    /// Name of the region.
     pub region: String,
-    /// The first page.
     pub first: u64,
-    /// Distance from one page to the next.
     pub every: u64,
 }
 
@@ -46,8 +42,8 @@ impl Kind for Discard {
         if known.file.is_some() {
             sink.push(Problem {
                 span: name.span,
-                message: format!("the region `{shown}` is a file's"),
-                hint: Some("only anonymous memory is given back: name a region of touch".into()),
+                message: format!("the region `{shown}` maps a file"),
+                hint: Some("only anonymous memory can be discarded: name a region of touch".into()),
                 also: Some((known.span, "first used here".into())),
             });
             return None;
@@ -55,12 +51,12 @@ impl Kind for Discard {
         let (first, every) = (keys.first().into(), keys.every().into());
         let span = keys.first.as_ref().map_or(name.span, |first| first.span);
         let grows = region.clone();
-        // The region may still grow in a later phase.
+        // A later phase may enlarge the region.
         phases.later.push(Box::new(move |regions, sink| {
             let pages = regions.get(&grows).map_or(0, |region| region.pages);
             if first >= pages {
                 let message = format!("the region `{}` has no page {first}", clip(&grows));
-                sink.hinted(span, message, format!("its pages are 0 to {}", pages - 1));
+                sink.hinted(span, message, format!("the region has pages 0 to {}", pages - 1));
             }
         }));
         Some(Discard { region, first, every })
@@ -76,7 +72,7 @@ impl Kind for Discard {
     }
 }
 
-/// Neighbours together.
+/// Discards adjacent pages together.
 #[derive(Debug)]
 struct Discards {
     region: u32,

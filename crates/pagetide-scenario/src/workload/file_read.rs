@@ -1,29 +1,27 @@
-//! `workload = "file-read"`: reads a file with read() calls from its start, and from its start
-//! again after its end.
+//! `workload = "file-read"`: reads a file with read() calls, and wraps around at its end.
 
 use super::prelude::*;
 use crate::load::check::phases::{check_block, DEFAULT_BLOCK};
 
 table! {
-    /// Reads a file.
+    /// Reads a file with read() calls.
     Keys of "workload file-read" {
-        /// The file.
+        /// File to read.
         file: At<Name> => required "\"data\"",
-        /// How much (default: the file once).
+        /// Bytes to read (default: the whole file once).
         total: At<Size>,
-        /// Bytes a call (default 64KiB).
+        /// Size of a call (default 64KiB).
         block: At<Size> = DEFAULT_BLOCK,
     }
 }
 
-/// read() calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileRead {
     /// Index into [`Setup::files`](crate::model::Setup::files).
     pub file: usize,
-    /// Total bytes; wraps round the file's end.
+    /// Total bytes; wraps around at the end of the file.
     pub bytes: u64,
-    /// Bytes a call.
+    /// Bytes per call.
     pub block: u64,
 }
 
@@ -48,7 +46,7 @@ impl Kind for FileRead {
     }
 }
 
-/// Reads `left` bytes of a file. Each round of the phase goes on where the one before stopped.
+/// Reads `left` bytes of a file. Each round of the phase continues where the previous one stopped.
 pub(super) fn read(planner: &Planner<'_>, file: usize, left: u64, block: u64) -> Stage {
     let size = planner.file_sizes[file];
     Stage::run(move |_, round| {
@@ -57,14 +55,14 @@ pub(super) fn read(planner: &Planner<'_>, file: usize, left: u64, block: u64) ->
     })
 }
 
-/// Where the part of a file begins that round `round` reads: each reads `bytes` bytes, from the
-/// file's front, round its end.
+/// Start of the part of a file that round `round` reads: each round reads `bytes` bytes, from the
+/// start of the file, and wraps around.
 fn part_offset(round: u32, bytes: u64, size: u64) -> u64 {
     let read = u128::from(round) * u128::from(bytes);
     (read % u128::from(size.max(1))) as u64
 }
 
-/// read() calls from the file's start, round its end.
+/// Generates read() calls from the start of the file, with wrap-around.
 #[derive(Debug)]
 struct Reads {
     file: usize,

@@ -1,29 +1,29 @@
-//! `workload = "file-write"`: appends to a file with write() calls, as dd does.
+//! `workload = "file-write"`: appends to a file with write() calls, like dd.
 
 use super::prelude::*;
 use crate::op::FILE_SIZE_MAX;
 use crate::load::check::phases::{check_block, DEFAULT_BLOCK};
 
 table! {
-    /// Appends to a file.
+    /// Appends to a file with write() calls.
     Keys of "workload file-write" {
-        /// The file.
+        /// File to append to.
         file: At<Name> => required "\"data\"",
-        /// How much (default: until it is stopped).
+        /// Bytes to write (default: until the task is stopped).
         total: At<Size>,
-        /// Bytes a call (default 64KiB).
+        /// Size of a call (default 64KiB).
         block: At<Size> = DEFAULT_BLOCK,
     }
 }
 
-/// write() calls from the file's end on.
+/// write() calls that start at the end of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileWrite {
     /// Index into [`Setup::files`](crate::model::Setup::files).
     pub file: usize,
-    /// Total; `None`: until stopped.
+    /// Total bytes; `None`: until stopped.
     pub bytes: Option<u64>,
-    /// Bytes a call.
+    /// Bytes per call.
     pub block: u64,
 }
 
@@ -53,7 +53,7 @@ impl Kind for FileWrite {
     }
 }
 
-/// Appends to a file from where the task stopped before, or from the file's end.
+/// Appends to a file from the task's last position, or from the end of the file.
 pub(super) fn append(
     planner: &mut Planner<'_>,
     file: usize,
@@ -68,7 +68,7 @@ pub(super) fn append(
     })
 }
 
-/// write() calls, one after the other.
+/// Generates write() calls.
 #[derive(Debug)]
 struct Writes {
     file: usize,

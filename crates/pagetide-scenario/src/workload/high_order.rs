@@ -1,5 +1,4 @@
-//! `workload = "high-order"`: tries to allocate blocks of kernel memory, as the stress-highalloc module of
-//! mmtests.
+//! `workload = "high-order"`: tries to allocate blocks, like mmtests' module stress-highalloc.
 
 use super::prelude::*;
 use super::blocks::{Take, Takes, BLOCKS_MAX, ORDER_MAX};
@@ -7,35 +6,33 @@ use crate::load::units::show_size;
 use crate::names::HighOrderRequest;
 
 table! {
-    /// Attempts at blocks of high order. Either `attempts` or `percent` must be there.
+    /// Tries to allocate blocks of high order. Needs either `attempts` or `percent`.
     Keys of "workload high-order" {
-        /// log2 of a block's pages (default 9: 2 MiB).
+        /// log2 of the pages of a block (default 9: 2 MiB).
         order: At<Int<0, ORDER_MAX>> = Int(9),
-        /// How many attempts.
+        /// Number of attempts.
         attempts: At<Int<1, BLOCKS_MAX>>,
-        /// As many as have so much of the machine's memory, in per cent.
+        /// Attempts as the per cent of the machine's memory that their blocks have.
         percent: At<Int<1, 100>>,
-        /// From the start of one attempt to that of the next (default 0: at once).
+        /// Time from the start of one attempt to the start of the next (default 0: at once).
         interval: At<Time> = Time(0),
         /// What an attempt may do (default direct).
         request: At<HighOrderRequest> = HighOrderRequest::Direct,
-        /// Keep the blocks until all attempts are made (default true).
+        /// Keeps the blocks until all attempts are made (default true).
         hold: At<bool> = true,
     }
 }
 
-/// Attempts to allocate blocks of one order, one after another.
+/// Attempts to allocate blocks of one order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HighOrder {
-    /// log2 of a block's pages.
+    /// log2 of the pages of a block.
     pub order: u8,
-    /// How many.
     pub attempts: u32,
-    /// From the start of one attempt to that of the next, unless it took longer.
+    /// Time between the starts of two attempts, unless the attempt takes longer.
     pub interval_ns: u64,
-    /// What an attempt may do.
     pub request: BlockRequest,
-    /// Blocks are held until all attempts are made; otherwise each is freed at once.
+    /// Blocks are held until all attempts are made; if false, each is freed at once.
     pub hold: bool,
 }
 
@@ -64,13 +61,13 @@ impl Kind for HighOrder {
     }
 }
 
-/// The number of attempts, which is given in one of two ways.
+/// The number of attempts, from `attempts` or `percent`.
 fn attempts(keys: &Keys, order: u8, memory: u64, sink: &mut Sink) -> Option<u32> {
     let (share, span) = match (&keys.attempts, &keys.percent) {
         (Some(attempts), Some(percent)) => {
             sink.push(Problem {
                 span: percent.span,
-                message: "`attempts` and `percent` exclude each other".into(),
+                message: "the workload cannot have both `attempts` and `percent`".into(),
                 hint: Some("remove one of them".into()),
                 also: Some((attempts.span, "the other one".into())),
             });
@@ -93,13 +90,13 @@ fn attempts(keys: &Keys, order: u8, memory: u64, sink: &mut Sink) -> Option<u32>
     let count = (part / u128::from(block)) as u64;
     let of = format!("{share} % of {}", show_size(memory));
     if count == 0 {
-        let message = format!("{of} are less than a block of {}", show_size(block));
-        sink.hinted(span, message, "write attempts = 1, or a smaller order");
+        let message = format!("{of} is less than a block of {}", show_size(block));
+        sink.hinted(span, message, "write attempts = 1, or choose a smaller order");
         return None;
     }
     if count > BLOCKS_MAX as u64 {
-        let message = format!("{of} are {count} blocks of {}", show_size(block));
-        sink.hinted(span, message, format!("at most {BLOCKS_MAX}: write a larger order"));
+        let message = format!("{of} is {count} blocks of {}", show_size(block));
+        sink.hinted(span, message, format!("at most {BLOCKS_MAX} are possible: choose a larger order"));
         return None;
     }
     Some(count as u32)

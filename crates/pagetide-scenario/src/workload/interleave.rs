@@ -1,5 +1,5 @@
-//! `workload = "interleave"`: touches anonymous pages and pages of a mapped file by turns, so that both kinds
-//! alternate in memory.
+//! `workload = "interleave"`: touches anonymous pages and pages of a mapped file in turn, so that
+//! both kinds alternate in memory.
 
 use super::prelude::*;
 use crate::op::REGION_PAGES_MAX;
@@ -7,25 +7,24 @@ use crate::load::check::phases::region_name;
 use crate::load::units::show_size;
 
 table! {
-    /// Writes an anonymous page and reads one of a mapped file, by turns.
+    /// Writes an anonymous page and reads a page of a mapped file, in turn.
     Keys of "workload interleave" {
-        /// Pages of each kind.
+        /// Number of pages of each kind.
         pages: At<Int<1, { REGION_PAGES_MAX as i64 }>> => required "16384",
-        /// The file, at least as long; its mapping goes when the phase ends.
+        /// File to map, with at least `pages` pages; it is unmapped when the phase ends.
         file: At<Name> => required "\"data\"",
-        /// The anonymous region: phases of a task that name the same share it (default anon).
+        /// Anonymous region; phases of a task that name the same region share it (default anon).
         region: At<Name>,
     }
 }
 
-/// A write to an anonymous page, a read of a file page, and so on.
+/// Writes to anonymous pages and reads of file pages, in turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interleave {
     /// Name of the anonymous region, shared between phases.
     pub region: String,
-    /// Pages of each kind.
     pub pages: u64,
-    /// Index into [`Setup::files`](crate::model::Setup::files); its mapping goes when the phase ends.
+    /// Index into [`Setup::files`](crate::model::Setup::files); unmapped when the phase ends.
     pub file: usize,
 }
 
@@ -42,8 +41,8 @@ impl Kind for Interleave {
         if pages > whole_pages {
             sink.push(Problem {
                 span,
-                message: format!("{pages} pages of a file of {}", show_size(whole)),
-                hint: Some(format!("make the file larger, or pages at most {whole_pages}")),
+                message: format!("{pages} pages are more than the file has ({})", show_size(whole)),
+                hint: Some(format!("make the file larger, or write at most {whole_pages} pages")),
                 also: phases.files.span(file).map(|span| (span, "the file".into())),
             });
             return None;
@@ -51,7 +50,7 @@ impl Kind for Interleave {
         let region = region_name(&keys.region, span);
         let advice = phases.advice_of(&region.value.0);
         phases.use_region(&region, None, advice, pages, span, sink)?;
-        // A mapping of this phase alone: no other has its name.
+        // A unique name, so that only this phase uses the mapping.
         let mapping = format!("{}#{}", name.value.0, phases.regions.len());
         let mapping = At { value: Name(mapping), span: name.span };
         phases.use_region(&mapping, Some(file), Advice::Random, pages, span, sink)?;
@@ -62,7 +61,7 @@ impl Kind for Interleave {
         let turns = 2 * self.pages;
         let advice = planner.advice_of(&self.region);
         let anon = planner.anon_region(&self.region, self.pages, advice);
-        // A mapping of this phase alone: `#` is in no name of a scenario.
+        // A unique name, so that only this phase uses the mapping: scenario names contain no `#`.
         let name = format!("#interleave{phase}");
         let file = planner.file_region(self.file, &name, self.pages, Advice::Random);
         let run = Stage::run(move |state, _| {
@@ -82,7 +81,7 @@ struct Turns {
     anon: u32,
     file: u32,
     turn: u64,
-    /// Two a page.
+    /// Two per page.
     turns: u64,
 }
 

@@ -1,17 +1,16 @@
-//! `workload = "join-group"`: the task moves itself into a group (`echo $$ > cgroup.procs`). Its memory stays
-//! charged to the group that was charged for it.
+//! `workload = "join-group"`: the task moves itself into a group (`echo $$ > cgroup.procs`). Its
+//! memory stays charged to the old group.
 
 use super::prelude::*;
 
 table! {
     /// Moves the task into a group.
     Keys of "workload join-group" {
-        /// The group; of several copies one, `NAME.0` (default: the root).
+        /// Group to join; for a group with copies, one copy: `NAME.0` (default: the root).
         target: At<Target>,
     }
 }
 
-/// Moves the task into a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JoinGroup {
     /// Index into [`Setup::groups`](crate::model::Setup::groups); `None` is the root.

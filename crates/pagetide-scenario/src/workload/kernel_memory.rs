@@ -1,5 +1,4 @@
-//! `workload = "kernel-memory"`: allocates and frees kernel memory, as network buffers, stacks and drivers
-//! do.
+//! `workload = "kernel-memory"`: kernel memory of network buffers, stacks, drivers and the like.
 
 use super::prelude::*;
 use super::blocks::{Step, Takes, BLOCKS_MAX, ORDER_MAX};
@@ -7,33 +6,32 @@ use crate::names::KernelRequest;
 use crate::prng::SplitMix64;
 
 table! {
-    /// Kernel memory that comes and goes.
+    /// Allocates and frees kernel memory.
     Keys of "workload kernel-memory" {
-        /// log2 of a block's pages (default 0: a page).
+        /// log2 of the pages of a block (default 0: one page).
         order: At<Int<0, ORDER_MAX>> = Int(0),
-        /// Blocks that are held at most.
+        /// Largest number of blocks held at the same time.
         blocks: At<Int<1, BLOCKS_MAX>> => required "1000",
-        /// Allocations in all (default: until it is stopped).
+        /// Number of allocations (default: until the task is stopped).
         count: At<Int<1, { i64::MAX }>>,
-        /// From the start of one allocation to that of the next (default 0: at once).
+        /// Time from the start of one allocation to the start of the next (default 0: at once).
         interval: At<Time> = Time(0),
         /// What an allocation may do (default kernel).
         request: At<KernelRequest> = KernelRequest::Kernel,
     }
 }
 
-/// Kernel memory that comes and goes: beyond `blocks`, each new block takes the place of a random one.
+/// Allocations of kernel memory. When `blocks` are held, each new block replaces a random one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KernelMemory {
-    /// log2 of a block's pages.
+    /// log2 of the pages of a block.
     pub order: u8,
-    /// Blocks held at most.
+    /// Largest number of blocks held.
     pub blocks: u32,
-    /// Allocations; `None`: until stopped.
+    /// Number of allocations; `None`: until stopped.
     pub count: Option<u64>,
-    /// From the start of one allocation to that of the next, unless it took longer.
+    /// Time between the starts of two allocations, unless the allocation takes longer.
     pub interval_ns: u64,
-    /// What an allocation may do.
     pub request: BlockRequest,
 }
 
@@ -43,7 +41,7 @@ impl Kind for KernelMemory {
     fn check(keys: &Keys, _: &mut Phases<'_, '_>, sink: &mut Sink) -> Option<Self> {
         let blocks = keys.blocks(sink)?;
         if keys.bad.contains(&"count") {
-            // Nobody said that it never ends.
+            // An invalid `count` does not mean "endless".
             return None;
         }
         let request = match keys.request() {
@@ -78,7 +76,7 @@ impl Kind for KernelMemory {
     }
 }
 
-/// Allocations that, once all slots are used, each take the place of a random one.
+/// Allocations that each replace a random block when all slots are in use.
 #[derive(Debug)]
 struct Churn {
     memory: KernelMemory,

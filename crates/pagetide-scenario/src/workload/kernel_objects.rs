@@ -1,4 +1,4 @@
-//! `workload = "kernel-objects"`: units of an object mix, one after another.
+//! `workload = "kernel-objects"`: allocates the units of an object mix, one after another.
 
 use super::prelude::*;
 use super::objects::{self, Units};
@@ -7,17 +7,17 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 table! {
-    /// Kernel objects as recorded work made them.
+    /// Allocates and frees kernel objects like recorded work.
     Keys of "workload kernel-objects" {
-        /// The object mix, relative to the scenario file.
+        /// Object mix, relative to the scenario file.
         mix: At<String> => required "\"objects/compile.toml\"",
-        /// How many units of it.
+        /// Number of units.
         units: At<Int<1, { u32::MAX as i64 }>> => required "100",
-        /// From the start of one unit to that of the next (default 0: at once).
+        /// Time from the start of one unit to the start of the next (default 0: at once).
         interval: At<Time> = Time(0),
-        /// CPU time of a unit, between its allocations (default 0).
+        /// CPU time of a unit, spread over its allocations (default 0).
         compute: At<Time> = Time(0),
-        /// First the mix's beginning, which stays until the task ends (default false).
+        /// Starts with the mix's start-up part, which stays until the task ends (default false).
         start_unit: At<bool> = false,
     }
 }
@@ -25,17 +25,16 @@ table! {
 /// Units of an object mix.
 #[derive(Clone, Debug, PartialEq)]
 pub struct KernelObjects {
-    /// The mix; all its caches are among [`Setup::caches`](crate::model::Setup::caches).
+    /// The mix; [`Setup::caches`](crate::model::Setup::caches) contains all its caches.
     pub mix: Arc<ObjectMix>,
     /// The file of the mix.
     pub path: PathBuf,
-    /// How many units.
     pub units: u32,
-    /// From the start of one unit to that of the next, unless it took longer.
+    /// Time from the start of one unit to the start of the next, unless the unit takes longer.
     pub interval_ns: u64,
     /// CPU time of a unit, spread evenly over its allocations.
     pub compute_ns: u64,
-    /// The mix's beginning comes first.
+    /// Whether the mix's start-up part comes first.
     pub start: bool,
 }
 
@@ -49,7 +48,7 @@ impl Kind for KernelObjects {
         let mix = phases.mix(path, sink)?;
         let start = keys.start_unit.as_ref().filter(|start| start.value);
         if let (Some(start), true) = (start, mix.start_rows.is_empty()) {
-            let message = format!("the mix `{}` has no beginning", clip(&path.value));
+            let message = format!("the mix `{}` has no start-up part", clip(&path.value));
             sink.hinted(start.span, message, "leave it out, or add a [[start_cache]] to the mix");
         }
         Some(KernelObjects {

@@ -1,8 +1,7 @@
-//! How a rate changes over time: `load`, a curve of shares; and the times at which something that has a rate
-//! is due.
+//! The key `load`: a curve of shares that changes a rate over time; due times at such a rate.
 //!
-//! Invariant: integers only; [`Load::when`] is the inverse of [`Load::at`]: the first time at which the curve has
-//! brought so much.
+//! Invariant: integers only. [`Load::when`] is the inverse of [`Load::at`]: the first time at which
+//! the curve has reached an amount.
 
 use crate::load::decode::{expected, Decode, Percent, Time};
 use crate::load::span::{At, Problem, Sink};
@@ -10,24 +9,23 @@ use crate::load::tree::{Node, Value};
 use schemars::{json_schema, JsonSchema, Schema, SchemaGenerator};
 use std::borrow::Cow;
 
-/// The whole of a rate.
+/// The full rate, in per cent.
 const ALL: u32 = 100;
-/// Nanoseconds of a second at the whole of a rate: what [`Load::at`] counts in.
+/// One second at the full rate, in the unit of [`Load::at`].
 pub(super) const FULL_SECOND: u64 = ALL as u64 * 1_000_000_000;
-/// The latest time of a point, two years: products of two times fit 128 bits.
+/// Latest time of a point, about two years: products of two times fit in 128 bits.
 pub(super) const TIME_MAX: u64 = 1 << 56;
-/// Points of a curve.
 const POINTS_MAX: usize = 1000;
-/// How a curve is written.
+/// Form of a curve, for messages.
 const FORM: &str = "a curve is written like [[\"0s\", \"20 %\"], [\"10min\", \"100 %\"]]";
 
-/// A share of a rate over time: linear between its points, constant before the first and after the last.
+/// A share of a rate over time: linear between points, constant outside them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Load {
     points: Vec<Corner>,
 }
 
-/// A point, and what the curve has brought until then, in per cent of nanoseconds.
+/// A point, and the amount of the curve up to it, in per cent of nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Corner {
     at_ns: u64,
@@ -36,17 +34,18 @@ struct Corner {
 }
 
 impl Default for Load {
-    /// All of the rate, always.
+    /// The full rate at all times.
     fn default() -> Load {
         Load::new(&[(0, ALL)])
     }
 }
 
 impl Load {
-    /// A curve through points: when, and how many per cent.
+    /// A curve through points: (time, per cent).
     ///
     /// # Panics
-    /// When times fall. The loader has none that do, and none after two years.
+    /// If a time is before the previous one. The loader accepts neither such points nor times after
+    /// two years.
     pub fn new(points: &[(u64, u32)]) -> Load {
         let first = points.first().map_or(ALL, |point| point.1);
         let mut load = Load { points: vec![Corner { at_ns: 0, percent: first, before: 0 }] };
@@ -60,14 +59,14 @@ impl Load {
         load
     }
 
-    /// What the curve has brought until `at_ns`: nanoseconds times per cent.
+    /// The amount up to `at_ns`, in nanoseconds times per cent.
     pub(super) fn at(&self, at_ns: u64) -> u64 {
         let next = self.points.partition_point(|point| point.at_ns <= at_ns);
         let from = self.points[next - 1];
         from.before.saturating_add(self.brought(next, at_ns - from.at_ns))
     }
 
-    /// The first time at which the curve has brought so much; `None`: it never does.
+    /// The first time at which the curve has reached an amount; `None`: never.
     pub(super) fn when(&self, brought: u64) -> Option<u64> {
         let next = self.points.partition_point(|point| point.before < brought);
         if next == 0 {
@@ -90,7 +89,7 @@ impl Load {
         Some(from.at_ns + low)
     }
 
-    /// What the stretch that ends at point number `next` brings in its first `ns`.
+    /// The amount of the first `ns` of the segment that ends at point number `next`.
     fn brought(&self, next: usize, ns: u64) -> u64 {
         let from = self.points[next - 1];
         let (ns, first) = (u128::from(ns), u128::from(from.percent));
@@ -109,7 +108,7 @@ impl Load {
         u64::try_from(brought).unwrap_or(u64::MAX)
     }
 
-    /// Whether nothing comes any more from some time on.
+    /// Whether the rate is zero from some time on.
     pub(super) fn ends_at_zero(&self) -> bool {
         self.points.last().is_some_and(|point| point.percent == 0)
     }
@@ -129,7 +128,7 @@ impl Decode for Point {
             return None;
         };
         let [at, share] = pair.as_slice() else {
-            sink.hinted(node.span, "a point is a time and a share", FORM);
+            sink.hinted(node.span, "a point has a time and a share", FORM);
             return None;
         };
         let (at, share) = (At::decode(at, sink), At::decode(share, sink));
@@ -154,15 +153,15 @@ impl JsonSchema for Point {
     }
 }
 
-/// The curve of a rate; all of it without one. `None` after a mistake was reported.
+/// The curve of a rate; the full rate without `points`. `None` after a mistake was reported.
 pub(super) fn check_load(points: &Option<At<Vec<Point>>>, sink: &mut Sink) -> Option<Load> {
     let Some(points) = points else { return Some(Load::default()) };
     if points.value.is_empty() || points.value.len() > POINTS_MAX {
         let message = match points.value.len() {
-            0 => "a curve without points".to_owned(),
-            nr => format!("a curve of {nr} points"),
+            0 => "the curve has no points".to_owned(),
+            nr => format!("the curve has {nr} points"),
         };
-        let hint = format!("from 1 to {POINTS_MAX} points; {FORM}");
+        let hint = format!("write 1 to {POINTS_MAX} points; {FORM}");
         sink.hinted(points.span, message, hint);
         return None;
     }
@@ -170,20 +169,24 @@ pub(super) fn check_load(points: &Option<At<Vec<Point>>>, sink: &mut Sink) -> Op
         if pair[1].at.value.0 < pair[0].at.value.0 {
             sink.push(Problem {
                 span: pair[1].at.span,
-                message: "a point that is earlier than the one before".into(),
+                message: "the point is earlier than the previous one".into(),
                 hint: Some("write the points in the order of their times".into()),
-                also: Some((pair[0].at.span, "the one before".into())),
+                also: Some((pair[0].at.span, "the previous point".into())),
             });
             return None;
         }
     }
     let last = points.value.last()?;
     if last.at.value.0 > TIME_MAX {
-        sink.hinted(last.at.span, "too late", "a curve has points of two years at most");
+        sink.hinted(last.at.span, "the time of the point is too large", "write at most two years");
         return None;
     }
     if points.value.iter().all(|point| point.share.value.0 == 0) {
-        sink.hinted(points.span, "no load at all", "give a point a share above \"0 %\"");
+        sink.hinted(
+            points.span,
+            "the load is 0 % at all times",
+            "give a point a share above \"0 %\"",
+        );
         return None;
     }
     let of = |point: &Point| (point.at.value.0, point.share.value.0 as u32);
@@ -205,7 +208,7 @@ mod tests {
 
     #[test]
     fn a_curve_is_linear_between_its_points() {
-        // Half of the first ten seconds, then all of the rate, then a step down to a tenth.
+        // Half of the first ten seconds, then the full rate, then a step down to a tenth.
         let load = Load::new(&[(0, 0), (10 * SECOND, 100), (20 * SECOND, 100), (20 * SECOND, 10)]);
         assert_eq!(load.at(5 * SECOND), 125 * SECOND);
         assert_eq!(load.at(10 * SECOND), 500 * SECOND);

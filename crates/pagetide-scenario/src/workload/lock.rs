@@ -1,23 +1,23 @@
-//! `workload = "lock"`: locks a part of a region into memory, or unlocks it (mlock, mlock2, munlock).
+//! `workload = "lock"`: locks part of a region into memory, or unlocks it (mlock, mlock2, munlock).
 
 use super::part::{Part, PageCount, PartKeys};
 use super::prelude::*;
 use crate::names::LockKind;
 
 table! {
-    /// Locks memory.
+    /// Locks or unlocks memory.
     Keys of "workload lock" {
-        /// What is done (default lock).
+        /// Operation (default lock).
         how: At<LockKind> = LockKind::Lock,
-        /// The region (default anon, or the file).
+        /// Region to lock (default: anon, or the file).
         region: At<Name>,
-        /// Maps this file, if no earlier phase has mapped the region.
+        /// File to map, if no earlier phase has mapped the region.
         file: At<Name>,
-        /// Maps so much anonymous memory, or so much of the file, if no earlier phase has mapped the region.
+        /// Bytes of memory or of the file to map, if no earlier phase has mapped the region.
         size: At<Size>,
-        /// The first page (default 0).
+        /// First page (default 0).
         first: At<PageCount>,
-        /// How many pages (default: up to the region's end).
+        /// Number of pages (default: up to the end of the region).
         pages: At<PageCount>,
     }
 }
@@ -25,9 +25,7 @@ table! {
 /// One call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lock {
-    /// What is done.
     pub how: LockKind,
-    /// To which pages.
     pub part: Part,
 }
 
@@ -58,7 +56,7 @@ impl Kind for Lock {
     }
 }
 
-/// Operations that are known from the beginning.
+/// Operations that are known in advance.
 impl Generator for std::option::IntoIter<Op> {
     fn next_op(&mut self) -> Option<Op> {
         self.next()

@@ -1,4 +1,4 @@
-//! `workload = "names"`: makes files and removes most of them again, or looks for names that do not exist.
+//! `workload = "names"`: makes and removes files, or looks up names that do not exist.
 
 use super::prelude::*;
 use super::making::{Keep, Thing};
@@ -6,27 +6,26 @@ use crate::load::decode::Share;
 use crate::names::{NameKind, PickKind};
 
 table! {
-    /// Names in directories.
+    /// Makes names in directories.
     Keys of "workload names" {
-        /// How many.
+        /// Number of names.
         make: At<Int<1, 1_000_000>> => required "1000",
-        /// The share of files that stays, beyond the end of the task (default "0 %").
+        /// Share of the files that stays, also after the end of the task (default "0 %").
         keep: At<Share> = Share::NONE,
-        /// Which of them stay: those that lie evenly, or any (default evenly).
+        /// Which files stay: every Nth, or random ones (default evenly).
         pick: At<PickKind> = PickKind::Evenly,
         /// Files, or names that do not exist (default file).
         kind: At<NameKind> = NameKind::File,
     }
 }
 
-/// Names in directories: each costs the kernel a dentry, and a file an inode besides.
+/// Names in directories: each costs the kernel a dentry, and a file also an inode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Names {
-    /// How many.
     pub make: u32,
-    /// The files that stay, beyond the end of the task. Of missing names nothing is there to be removed.
+    /// The files that stay, also after the end of the task. Missing names have nothing to remove.
     pub keep: Keep,
-    /// Names that the first disk does not have, instead of files on the memory file system.
+    /// Look up names that the first disk lacks, instead of making files on the memory file system.
     pub missing: bool,
 }
 
@@ -37,8 +36,8 @@ impl Kind for Names {
         let make = keys.make(sink)?.value.into();
         let missing = keys.kind() == NameKind::Missing;
         if let (true, Some(keep)) = (missing, &keys.keep) {
-            let hint = "remove it, or kind = \"missing\": there is nothing to be removed";
-            sink.hinted(keep.span, "names that do not exist cannot be kept", hint);
+            let hint = "leave out `keep` or kind = \"missing\"";
+            sink.hinted(keep.span, "missing names cannot be kept", hint);
             return None;
         }
         Some(Names { make, keep: Keep::new(keys.keep(), keys.pick()), missing })

@@ -1,9 +1,8 @@
-//! Kernel objects made one by one: all are made, in order, then all except the kept share are removed, in
-//! order. Of those that were kept, a later phase removes all but a share of its own.
+//! Files and pipes made one by one: a phase makes all, in order, then removes all except the kept
+//! share, in order. A later phase can remove the kept ones except for its own share.
 //!
-//! The numbers of names and slots continue over all phases of their kind and all loops of the task, so that
-//! the objects that a phase keeps are not replaced. Invariant: a task removes only objects that it has made,
-//! each once.
+//! Numbers of names and slots continue over all phases of their kind and all loops of the task, so
+//! that kept objects are not replaced. Invariant: a task removes only its own objects, each once.
 
 use super::cursor::{Cursor, Generator};
 use super::plan::{Planner, Stage, State};
@@ -12,7 +11,7 @@ use crate::names::PickKind;
 use crate::op::Op;
 use crate::prng::SplitMix64;
 
-/// What is made.
+/// The kind of object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Thing {
     File,
@@ -20,14 +19,14 @@ pub(super) enum Thing {
     Pipe,
 }
 
-/// Which of things stay: `part` of each `of` of them.
+/// The share that stays: `part` of each `of` objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Keep {
-    /// So many ...
+    /// Numerator ...
     pub part: u32,
-    /// ... of so many, 1 or more.
+    /// ... and denominator, 1 or more.
     pub of: u32,
-    /// Those that lie evenly, or any.
+    /// Every Nth, or random ones.
     pub pick: PickKind,
 }
 
@@ -36,12 +35,12 @@ impl Keep {
         Keep { part, of, pick }
     }
 
-    /// Evenly, so many per cent.
+    /// This share in per cent, spread evenly.
     pub const fn percent(percent: u32) -> Keep {
         Keep { part: percent, of: 100, pick: PickKind::Evenly }
     }
 
-    /// How many stay of the first `count`; at random, about so many.
+    /// Number that stay of the first `count`; for random choice, the expected number.
     ///
     /// ```
     /// use pagetide_scenario::workload::Keep;
@@ -52,7 +51,7 @@ impl Keep {
     }
 }
 
-/// Says of things, one after the other, which stay.
+/// Decides for one object after another whether it stays.
 #[derive(Clone, Debug)]
 struct Chooser {
     keep: Keep,
@@ -61,7 +60,8 @@ struct Chooser {
 }
 
 impl Chooser {
-    /// Whether the next thing stays. Evenly: if the share, rounded up, grows with it, so the first does.
+    /// Whether the next object stays. Evenly: if it increases the share, rounded up (as the first
+    /// does).
     fn keeps_next(&mut self) -> bool {
         let Keep { part, of, pick } = self.keep;
         let seen = self.seen;
@@ -73,20 +73,20 @@ impl Chooser {
     }
 }
 
-/// The things of a phase, and what it and later phases keep of them.
+/// The objects of a phase, and the shares that this and later phases keep.
 #[derive(Clone, Debug)]
 pub(super) struct Made {
     thing: Thing,
     make: u32,
-    /// By the phases that remove some, in their order.
+    /// By phase, in the order of removal.
     keeps: Vec<(u32, Keep)>,
 }
 
 impl Made {
-    /// Goes through the things of which number `first` is the first, after so many were made.
+    /// Makes and removes objects from number `first`; `made` of them already exist.
     fn walk(&self, state: &State, first: u32, made: u32) -> Cursor {
         let chooser = |&(phase, keep): &(u32, Keep)| {
-            // Whoever looks again at what a phase has kept finds the same.
+            // Start from the same seed each time: later phases repeat the choice of earlier ones.
             let prng = state.fresh(&format!("keep{phase}/{first}"));
             Chooser { keep, seen: 0, prng }
         };
@@ -97,8 +97,8 @@ impl Made {
 }
 
 impl Planner<'_> {
-    /// The stage of a phase that makes things and removes some of them. `counted`: the name under which the
-    /// task counts things of the kind.
+    /// The stage of a phase that makes objects and removes some of them. `counted`: the task's
+    /// counter for this kind of object.
     pub(super) fn makes(
         &mut self,
         phase: u32,
@@ -109,7 +109,7 @@ impl Planner<'_> {
         let made = Made { thing, make, keeps: vec![(phase, keep)] };
         self.made.insert(phase, made.clone());
         Stage::run(move |state, _| {
-            // Counted at once: a stage is entered once, and always to its end.
+            // Count all now: a stage is entered once and always runs to its end.
             let next = state.counts.entry(counted).or_default();
             let first = *next;
             *next = next.wrapping_add(make);
@@ -118,7 +118,7 @@ impl Planner<'_> {
         })
     }
 
-    /// The stage of a phase that removes things of phase `of`, which comes before it.
+    /// The stage of a phase that removes objects of the earlier phase `of`.
     pub(super) fn removes(&mut self, phase: u32, of: u32, keep: Keep) -> Stage {
         let made = self.made.get_mut(&of).expect("a phase before it makes things");
         made.keeps.push((phase, keep));
@@ -130,16 +130,16 @@ impl Planner<'_> {
     }
 }
 
-/// Where a task is among the things that a phase makes and removes.
+/// Progress of a phase that makes and removes objects.
 #[derive(Debug)]
 struct Makes {
     thing: Thing,
     make: u32,
-    /// The last says what this phase keeps of what those before it have kept.
+    /// The last is this phase's choice among the objects that the earlier phases kept.
     choosers: Vec<Chooser>,
-    /// Number of the first in the task.
+    /// Number of the first object in the task.
     first: u32,
-    /// Steps done: `make` to make, and as many to look at what to remove.
+    /// Objects made; then `looked_at` counts the objects considered for removal.
     made: u32,
     looked_at: u32,
 }

@@ -1,4 +1,4 @@
-//! `workload = "mapped-read"`: maps a file shared and reads one byte of each page (mapped-file-stream).
+//! `workload = "mapped-read"`: reads a byte of each page of a shared mapping (mapped-file-stream).
 
 use super::prelude::*;
 use super::computing::computing;
@@ -9,23 +9,23 @@ use crate::names::{AdviceKind, OrderKind};
 table! {
     /// Reads a mapped file.
     Keys of "workload mapped-read" {
-        /// The file.
+        /// File to map.
         file: At<Name> => required "\"data\"",
-        /// How much of it, from its start (default: all).
+        /// Bytes to map, from its start (default: all).
         size: At<Size>,
-        /// Which page comes next (default sequential).
+        /// Order of the pages (default sequential).
         order: At<OrderKind> = OrderKind::Sequential,
         /// Exponent of order zipf (default 1.0).
         exponent: At<Hundredths>,
-        /// From one page that is read to the next, whole pages (default: one page).
+        /// Distance between two pages that are read, in whole pages (default: one page).
         stride: At<Size>,
         /// Advice on the mapping (default normal).
         advice: At<AdviceKind> = AdviceKind::Normal,
-        /// Passes over it (default 1).
+        /// Number of passes over the mapping (default 1).
         passes: At<Int<0, { u32::MAX as i64 }>> = Int(1),
-        /// CPU time of the program with each page, after the access (default 0).
+        /// CPU time of the program after each access (default 0).
         compute: At<Time> = Time(0),
-        /// Phases of a task that name the same region share one mapping (default: the file).
+        /// Name of the mapping, shared by phases that name the same region (default: the file).
         region: At<Name>,
     }
 }
@@ -37,13 +37,12 @@ pub struct MappedRead {
     pub file: usize,
     /// Pages of the mapping, from page 0.
     pub pages: u64,
-    /// Pages from one that is read to the next.
+    /// Distance between two pages that are read.
     pub stride: u64,
-    /// Which page comes next.
     pub order: Order,
     /// Advice given after mapping.
     pub advice: Advice,
-    /// Whole passes over the mapping (for `Random` and `Zipf`: as many draws as pages are read in a pass).
+    /// Whole passes (for `Random` and `Zipf`: as many draws as a pass reads pages).
     pub passes: u32,
     /// CPU time after each access.
     pub compute_ns: u64,

@@ -1,17 +1,18 @@
-//! Workloads: each is declared once, in a file of its own. A task's workloads become a stream of operations.
-//! docs/scenario.md defines every workload to the page.
+//! Workloads: each is declared once, in its own file. The workloads of a task become a stream of
+//! operations. docs/scenario.md defines the operations of every workload exactly, page by page.
 //!
-//! The file of a workload has its keys with their defaults and docs, the type of the checked workload, its
-//! checks, and the operations of which it consists. The list below names every workload; the loader, the
-//! schema, the plan and the worlds follow that list.
+//! The file of a workload contains its keys with defaults and documentation, the type of the
+//! checked workload, its checks, and its operations. The list below names every workload; the
+//! loader, the schema, the plan and the worlds are generated from that list or match on it.
 //!
-//! * `program`: a task's phases one after another, as [`Op`](crate::op::Op)s.
-//! * `plan`: regions, stages and draws of a task; `cursor`: where it is within a stage.
-//! * `paced`, `load_curve`: rates, and how they change over time; `request`: what a service does.
-//! * `computing`: CPU time of the program after each page it touches.
+//! * `program`: the phases of a task as [`Op`](crate::op::Op)s.
+//! * `plan`: regions, stages and draws of a task; `cursor`: the position within a stage.
+//! * `paced`, `load_curve`: rates, and their change over time; `request`: the work of a service.
+//! * `computing`: CPU time of the program after each access.
 //! * `part`: a part of a region that a phase names.
-//! * `walk`: the orders in which pages are visited; `blocks`, `objects`, `making`: kernel memory that
-//!   several workloads take; `replay`: a page trace as operations; `modulo`: remainders and the
+//! * `walk`: the orders of pages; `blocks`, `objects`, `making`: kernel memory of several
+//!   workloads; `replay`: a page trace as operations; `modulo`: remainders and the scattering
+//!   permutation.
 //!   scattering permutation.
 
 mod blocks;
@@ -50,32 +51,32 @@ pub use request::{Arrivals, Request};
 pub use walk::Order;
 pub use write_control::Write;
 
-/// A workload, as its file describes it.
+/// A kind of workload, implemented in its file.
 pub(crate) trait Kind: Sized {
     /// Its keys in a scenario.
     type Keys: Keyed;
 
-    /// From its keys. `None` after a mistake was reported; files are indices of templates.
+    /// Checks its keys. `None` after a mistake was reported; files are indices of templates.
     fn check(keys: &Self::Keys, phases: &mut Phases<'_, '_>, sink: &mut Sink) -> Option<Self>;
 
     /// The stages of phase number `phase`.
     fn stages(&self, phase: u32, planner: &mut Planner<'_>) -> Vec<Stage>;
 
-    /// How often the phase goes through its stages.
+    /// Number of times that the phase runs through its stages.
     fn rounds(&self) -> u32 {
         1
     }
 
-    /// Every file that it uses, and whether it writes to it.
+    /// Visits every file that it uses, with whether it writes to the file.
     fn files(&mut self, _each: &mut dyn FnMut(&mut usize, bool)) {}
 
-    /// The key that would end it, if it goes on until it is stopped.
+    /// If it runs until it is stopped: the key that would end it.
     fn missing_end(&self) -> Option<&'static str> {
         None
     }
 }
 
-/// What the files of workloads need.
+/// Imports for the files of workloads.
 mod prelude {
     pub(super) use super::cursor::Generator;
     pub(super) use super::plan::{Planner, Stage, State};
@@ -90,15 +91,15 @@ macro_rules! workloads {
     ($( $(#[doc = $doc:literal])+ $kind:ident = $name:literal in $file:ident, )+) => {
         $( mod $file; pub use $file::$kind; )+
 
-        /// What a phase does. Each is defined to the page in docs/scenario.md, so that another program
-        /// can repeat it.
+        /// The work of a phase. docs/scenario.md defines it exactly, so that other programs can
+        /// repeat it.
         #[derive(Clone, Debug, PartialEq)]
         pub enum Workload {
             $( $(#[doc = $doc])+ $kind($kind), )+
         }
 
         names! {
-            /// What a phase does.
+            /// Workload of a phase.
             "workload" WorkloadKind {
                 $( $(#[doc = $doc])+ $kind = $name, )+
             }
@@ -106,7 +107,7 @@ macro_rules! workloads {
 
         named!(WorkloadKind);
 
-        /// What a phase does, by the key `workload`.
+        /// Workload of a phase, selected by the key `workload`.
         #[derive(Clone, Debug, JsonSchema)]
         #[schemars(tag = "workload", rename_all = "kebab-case")]
         pub(crate) enum Keys {
@@ -114,19 +115,19 @@ macro_rules! workloads {
         }
 
         impl WorkloadKind {
-            /// The keys that it takes.
+            /// The keys of the workload.
             pub(crate) fn keys(self) -> &'static [&'static str] {
                 match self { $( Self::$kind => <$kind as Kind>::Keys::KEYS, )+ }
             }
 
-            /// Whether one of the workloads takes a key.
+            /// Whether any workload has this key.
             fn is_key(key: &str) -> bool {
                 Self::ALL.iter().any(|kind| kind.keys().contains(&key))
             }
         }
 
         impl Keys {
-            /// Reads the keys of a workload. `outer`: those of the table around it, for hints.
+            /// Decodes the keys of a workload. `outer`: the keys of the table around it, for hints.
             pub(crate) fn decode(
                 kind: At<WorkloadKind>,
                 entries: &[&Entry],
@@ -142,7 +143,7 @@ macro_rules! workloads {
                 }
             }
 
-            /// Its workload; `None` after a mistake was reported.
+            /// The checked workload; `None` after a mistake was reported.
             pub(crate) fn check(
                 &self,
                 phases: &mut Phases<'_, '_>,
@@ -167,12 +168,12 @@ macro_rules! workloads {
                 match self { $( Workload::$kind(of) => of.rounds(), )+ }
             }
 
-            /// Calls `each` with every file that it uses, and whether it writes to it.
+            /// Calls `each` with every file that it uses, and whether it writes to the file.
             pub(crate) fn visit_files(&mut self, each: &mut dyn FnMut(&mut usize, bool)) {
                 match self { $( Workload::$kind(of) => of.files(each), )+ }
             }
 
-            /// The key that would end it, if it goes on until it is stopped.
+            /// If it runs until it is stopped: the key that would end it.
             pub(crate) fn missing_end(&self) -> Option<&'static str> {
                 match self { $( Workload::$kind(of) => of.missing_end(), )+ }
             }
@@ -181,7 +182,7 @@ macro_rules! workloads {
 }
 
 impl Workload {
-    /// The page trace that it replays, if it does.
+    /// The page trace that it replays, if any.
     pub fn trace(&self) -> Option<&std::path::PathBuf> {
         match self {
             Workload::Trace(trace) => Some(&trace.path),
@@ -190,7 +191,7 @@ impl Workload {
         }
     }
 
-    /// The file of this computer that it names: a page trace or an object mix.
+    /// The file of this computer that it names, if any: a page trace or an object mix.
     pub fn named_file(&self) -> Option<&std::path::PathBuf> {
         match self {
             Workload::KernelObjects(objects) => Some(&objects.path),
@@ -198,7 +199,7 @@ impl Workload {
         }
     }
 
-    /// The same, to say that it lies elsewhere.
+    /// The same, to replace the path.
     pub fn named_file_mut(&mut self) -> Option<&mut std::path::PathBuf> {
         match self {
             Workload::Trace(trace) => Some(&mut trace.path),
@@ -210,47 +211,47 @@ impl Workload {
 }
 
 workloads! {
-    /// Appends to a file with write() calls, as dd does.
+    /// Appends to a file with write() calls, like dd.
     FileWrite = "file-write" in file_write,
-    /// Reads a file with read() calls from its start, round its end.
+    /// Reads a file with read() calls from its start, and wraps around at its end.
     FileRead = "file-read" in file_read,
     /// Maps a file and reads one byte of each page.
     MappedRead = "mapped-read" in mapped_read,
     /// Writes or reads each page of an anonymous region.
     Touch = "touch" in touch,
-    /// Anonymous pages and pages of a file by turns, so that they alternate in memory.
+    /// Touches anonymous pages and pages of a file in turn, so that they alternate in memory.
     Interleave = "interleave" in interleave,
-    /// Gives back pages of an anonymous region with madvise(MADV_DONTNEED).
+    /// Frees pages of an anonymous region with madvise(MADV_DONTNEED).
     Discard = "discard" in discard,
-    /// Locks a part of a region into memory (mlock), or unlocks it.
+    /// Locks part of a region into memory (mlock), or unlocks it.
     Lock = "lock" in lock,
-    /// Gives advice on a part of a region (madvise).
+    /// Gives advice on part of a region (madvise).
     Advise = "advise" in advise,
     /// Tries to allocate blocks of kernel memory of one order.
     HighOrder = "high-order" in high_order,
-    /// Allocates and frees kernel memory, as network buffers, stacks and drivers do.
+    /// Allocates and frees kernel memory, like network buffers, stacks and drivers.
     KernelMemory = "kernel-memory" in kernel_memory,
-    /// Allocates and frees kernel objects as recorded work did.
+    /// Allocates and frees kernel objects like recorded work.
     KernelObjects = "kernel-objects" in kernel_objects,
-    /// Makes files and removes most of them again, or looks for names that do not exist.
+    /// Makes files and removes most of them again, or looks up names that do not exist.
     Names = "names" in make_names,
     /// Opens pipes and closes most of them again.
     Pipes = "pipes" in open_pipes,
-    /// Removes files, or closes pipes, that an earlier phase has kept.
+    /// Removes files, or closes pipes, that an earlier phase kept.
     Remove = "remove" in remove,
-    /// Hot and cold accesses over anonymous and/or file memory.
+    /// Makes hot and cold accesses to anonymous memory, file memory or both.
     WorkingSet = "working-set" in working_set,
-    /// Serves requests, which arrive whether or not anybody is free.
+    /// Serves requests that arrive independently of whether a thread is free.
     Service = "service" in service,
     /// Replays a page trace.
     Trace = "trace" in trace,
-    /// Compiles files, one after another, as make does.
+    /// Compiles files, one after another, like make.
     Build = "build" in build,
-    /// Writes a text to a control file, as echo does.
+    /// Writes a text to a control file, like echo.
     WriteControl = "write-control" in write_control,
-    /// Makes a group that is not there, as mkdir does.
+    /// Creates a group that does not exist, like mkdir.
     CreateGroup = "create-group" in create_group,
-    /// Removes a group, as rmdir does.
+    /// Removes a group, like rmdir.
     RemoveGroup = "remove-group" in remove_group,
     /// Moves the task into a group.
     JoinGroup = "join-group" in join_group,
@@ -261,7 +262,7 @@ workloads! {
 }
 
 impl Workload {
-    /// Threads that perform it.
+    /// Number of threads that perform it.
     pub fn threads(&self) -> u32 {
         match self {
             Workload::Service(service) => service.threads,
@@ -269,7 +270,7 @@ impl Workload {
         }
     }
 
-    /// Whether it asks the kernel for memory of its own, which no program can on a kernel as it is shipped.
+    /// Whether it allocates kernel memory directly, which only a patched kernel lets a program do.
     pub fn asks_for_kernel_memory(&self) -> bool {
         match self {
             Workload::HighOrder(_) | Workload::KernelMemory(_) | Workload::KernelObjects(_) => true,
@@ -280,7 +281,7 @@ impl Workload {
         }
     }
 
-    /// The objects that it makes by a mix.
+    /// Its object mix, if any.
     pub fn mix(&self) -> Option<&ObjectMix> {
         match self {
             Workload::KernelObjects(objects) => Some(&objects.mix),
@@ -289,8 +290,8 @@ impl Workload {
         }
     }
 
-    /// The files that it uses, as indices into [`Setup::files`](crate::model::Setup::files), and whether
-    /// it writes to them.
+    /// The files that it uses, as indices into [`Setup::files`](crate::model::Setup::files), and
+    /// whether it writes to them.
     pub fn files(&self) -> Vec<(usize, bool)> {
         let mut files = Vec::new();
         self.clone().visit_files(&mut |file, writes| files.push((*file, writes)));

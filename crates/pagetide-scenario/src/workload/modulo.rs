@@ -1,8 +1,8 @@
-//! Remainders by a divisor that is known long before the dividends.
+//! Fast remainders by a divisor that is known long before the dividends.
 
 use crate::prng::mul_high;
 
-/// A divisor with its reciprocal: [`Modulo::of`] is a multiplication instead of a division.
+/// A divisor with its reciprocal: [`Modulo::of`] multiplies instead of dividing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Modulo {
     divisor: u64,
@@ -11,7 +11,7 @@ pub(crate) struct Modulo {
 }
 
 impl Modulo {
-    /// A divisor of 0 is taken as 1.
+    /// A divisor of 0 counts as 1.
     pub(crate) const fn new(divisor: u64) -> Self {
         let divisor = if divisor == 0 { 1 } else { divisor };
         Self { divisor, reciprocal: u64::MAX / divisor }
@@ -37,13 +37,13 @@ impl Modulo {
 
 /// The multiplier that scatters ranks over pages: the 500,000th prime.
 pub const SCATTER: u64 = 7_368_787;
-/// Its stand-in when the number of pages is a multiple of [`SCATTER`]: the millionth prime.
+/// Replacement if the number of pages is a multiple of [`SCATTER`]: the millionth prime.
 pub const SCATTER_ALTERNATE: u64 = 15_485_863;
 
 /// The permutation `i -> i * SCATTER mod pages` of the pages of a region.
 ///
 /// [`SCATTER`] is prime, so this is a permutation unless `pages` is a multiple of it; then
-/// [`SCATTER_ALTERNATE`] takes its place. (No region is large enough to be a multiple of both.)
+/// [`SCATTER_ALTERNATE`] replaces it. (No region is large enough to be a multiple of both.)
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Scatter {
     multiplier: u64,
@@ -56,7 +56,7 @@ impl Scatter {
         Self { multiplier, pages: Modulo::new(pages) }
     }
 
-    /// The page of `index`, which is below the number of pages (at most 2^35).
+    /// The page of `index`, which must be below the number of pages (at most 2^35).
     #[inline]
     pub(crate) const fn page(&self, index: u64) -> u64 {
         self.pages.of(index.wrapping_mul(self.multiplier))

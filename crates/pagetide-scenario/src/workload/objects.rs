@@ -1,10 +1,10 @@
-//! Kernel objects: units of an object mix, one after another.
+//! Kernel objects: the units of an object mix, one after another.
 //!
-//! Objects go into slots of the task; a freed slot is used again before a new one, so that the slots stay
-//! dense. The lifetime of an object is drawn when the object is allocated (docs/scenario.md,
-//! "kernel-objects").
+//! Objects are stored in slots of the task; a freed slot is reused before a new one, so that the
+//! slots stay dense. The lifetime of an object is drawn when the object is allocated
+//! (docs/scenario.md, "kernel-objects").
 //!
-//! Invariant: a slot is in one place: free, waiting for its age, waiting for the unit's end, or kept.
+//! Invariant: a slot is either free, waiting for its age, waiting for the end of the unit, or kept.
 
 use super::cursor::{Cursor, Generator};
 use super::plan::{Planner, Stage, State};
@@ -15,12 +15,12 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 
-/// Allocations between two pieces of CPU time.
+/// Allocations between two uses of the CPU.
 const ALLOCS_A_COMPUTE: u64 = 8;
-/// Objects that a task keeps at most; further ones go at the unit's end.
+/// Largest number of kept objects of a task; further ones are freed at the end of the unit.
 const KEPT_MAX: u32 = 1 << 24;
 
-/// What units are made of.
+/// The rows that units consist of.
 #[derive(Debug)]
 pub(crate) struct Units {
     rows: Arc<[Row]>,
@@ -36,12 +36,12 @@ struct Row {
     account: bool,
     allocs_thousandths: u64,
     lifetimes: Lifetimes,
-    /// What nobody uses after the unit, a shrinker finds.
+    /// A shrinker can free objects left behind by the unit.
     is_shrinkable: bool,
 }
 
 impl Units {
-    /// Units of these rows, whose caches are all among the setup's.
+    /// Units of these rows. The setup must contain all caches of the rows.
     pub(super) fn new(
         planner: &Planner<'_>,
         rows: &[ObjectRow],
@@ -70,7 +70,7 @@ pub(super) fn stage(units: Units) -> Stage {
     })
 }
 
-/// Dentries and inodes, which have lists and shrinkers of their own. What hangs on them goes with them.
+/// Dentries and inodes, with lists and shrinkers of their own; dependent objects go with them.
 fn is_shrinkable(cache: &KernelCache) -> bool {
     cache.reclaimable && (cache.name == "dentry" || cache.name.ends_with("_inode_cache"))
 }
@@ -80,7 +80,7 @@ fn is_shrinkable(cache: &KernelCache) -> bool {
 pub(super) struct UnitsState {
     prng: SplitMix64,
     free: Vec<u32>,
-    /// Slots that were ever used.
+    /// Number of slots ever used.
     nr_slots: u32,
     nr_kept: u32,
 }
@@ -106,17 +106,17 @@ enum Step {
     Ending,
 }
 
-/// What becomes of an object.
+/// Lifetime of an object.
 #[derive(Clone, Copy, Debug)]
 enum Fate {
-    /// Freed after so many further allocations.
+    /// Freed after this many further allocations.
     Age(u64),
     Unit,
     Cached,
     Kept,
 }
 
-/// A row on its way.
+/// Progress of a row.
 #[derive(Debug)]
 struct Progress {
     row: Row,
@@ -126,7 +126,7 @@ struct Progress {
     left: u64,
 }
 
-/// Units of one mix.
+/// Generates the units of one mix.
 #[derive(Debug)]
 pub(super) struct Objects {
     state: UnitsState,
@@ -134,7 +134,7 @@ pub(super) struct Objects {
     units_left: u32,
     interval_ns: u64,
     compute_ns: u64,
-    /// What of it is left of this unit.
+    /// CPU time still due in this unit.
     compute_left: u64,
     step: Step,
     /// Sum of the rows' `left`.
@@ -145,13 +145,13 @@ pub(super) struct Objects {
     due: BinaryHeap<Reverse<(u64, u32)>>,
     /// (slot, left to the kernel), in the order of allocation.
     at_end: Vec<(u32, bool)>,
-    /// Those of `at_end` that are gone.
+    /// Number of entries of `at_end` already handled.
     ended: usize,
 }
 
 impl Objects {
     pub(super) fn new(units: &Units, mut state: UnitsState) -> Self {
-        // Rows that allocate less than once a unit begin at different points.
+        // Rows with less than one allocation per unit start at different points.
         let progress = |row: &Row| Progress { row: *row, carry: state.prng.below(1000), left: 0 };
         let rows = units.rows.iter().map(progress).collect();
         Self {
@@ -170,7 +170,7 @@ impl Objects {
         }
     }
 
-    /// The next operation, but for those that end a unit.
+    /// The next operation, except those that end a unit.
     pub(super) fn next_op_within(&mut self) -> Option<Op> {
         match self.step {
             Step::Within if self.left == 0 => None,
@@ -179,7 +179,7 @@ impl Objects {
         }
     }
 
-    /// CPU time that is due before the next allocation: as much of the unit's as allocations are over.
+    /// CPU time due before the next allocation, in proportion to the allocations done.
     fn compute(&mut self) -> Option<u64> {
         if self.compute_left == 0 || !self.count.is_multiple_of(ALLOCS_A_COMPUTE) && self.left > 0 {
             return None;
@@ -207,7 +207,7 @@ impl Objects {
         Op::FreeObject { slot }
     }
 
-    /// Allocates an object of one of the rows, as likely as each has allocations left.
+    /// Allocates an object of a row drawn with the probability of its remaining allocations.
     fn alloc(&mut self) -> Op {
         let mut drawn = self.state.prng.below(self.left);
         let mut chosen = 0;

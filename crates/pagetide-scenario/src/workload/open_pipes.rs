@@ -6,13 +6,13 @@ use crate::load::decode::Share;
 use crate::names::PickKind;
 
 table! {
-    /// Pipes.
+    /// Opens pipes.
     Keys of "workload pipes" {
-        /// How many.
+        /// Number of pipes.
         make: At<Int<1, 100_000>> => required "200",
-        /// The share that stays open until the task ends (default "0 %").
+        /// Share that stays open until the task ends (default "0 %").
         keep: At<Share> = Share::NONE,
-        /// Which of them stay: those that lie evenly, or any (default evenly).
+        /// Which pipes stay: every Nth, or random ones (default evenly).
         pick: At<PickKind> = PickKind::Evenly,
     }
 }
@@ -20,9 +20,8 @@ table! {
 /// Pipes: each costs the kernel two open files, an inode, a dentry and a ring of buffers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pipes {
-    /// How many.
     pub make: u32,
-    /// Those that stay open until the task ends.
+    /// The pipes that stay open until the task ends.
     pub keep: Keep,
 }
 

@@ -1,9 +1,9 @@
-//! `rate` of touch and working-set: accesses that are due at times, not as soon as possible.
+//! The key `rate` of touch and working-set: accesses are due at fixed times.
 //!
-//! A task wakes at whole milliseconds and makes the accesses that are due by then. One that is late, because
-//! memory was, makes up for it.
+//! A task wakes at whole milliseconds and makes the accesses that are due by then. A task that is
+//! late because memory was slow catches up.
 //!
-//! Invariant: a stream of operations without a clock: the times are those since the first of them.
+//! Invariant: the operations are a stream without a clock; times count from the first operation.
 
 use super::cursor::Cursor;
 use super::load_curve::{check_load, Load, Point, FULL_SECOND};
@@ -12,22 +12,22 @@ use crate::load::decode::Rate as RateKey;
 use crate::load::span::{At, Sink};
 use crate::op::Op;
 
-/// Between two times at which a task wakes.
+/// Time between two wake-ups of a task.
 const TICK: u64 = 1_000_000;
-/// The fastest rate: a TiB a second.
+/// Largest rate: 1 TiB/s.
 pub(super) const RATE_MAX: u64 = 1 << 40;
 
-/// Bytes a second, and how they change over time.
+/// A rate in bytes per second, and its change over time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pace {
-    /// Bytes a second at the whole of the load.
+    /// Bytes per second at the full load.
     pub bytes: u64,
-    /// The share of it over time.
+    /// Share of the rate over time.
     pub load: Load,
 }
 
 impl Pace {
-    /// From its keys: `Some(None)` without a rate, `None` after a mistake was reported.
+    /// Checks the keys: `Some(None)` without a rate, `None` after a mistake was reported.
     pub(super) fn check(
         rate: &Option<At<RateKey>>,
         load: &Option<At<Vec<Point>>>,
@@ -36,8 +36,8 @@ impl Pace {
     ) -> Option<Option<Pace>> {
         let Some(rate) = rate else {
             if let (Some(load), false) = (load, bad.contains(&"rate")) {
-                let hint = "add rate = \"100MiB/s\", for example: the load is a share of it";
-                sink.hinted(load.span, "`load` without `rate`", hint);
+                let hint = "add rate = \"100MiB/s\", for example: `load` is a share of the rate";
+                sink.hinted(load.span, "`load` needs `rate`", hint);
                 return None;
             }
             return Some(None);
@@ -45,26 +45,31 @@ impl Pace {
         check_rate(rate, sink)?;
         let curve = check_load(load, sink)?;
         if let (Some(load), true) = (load, curve.ends_at_zero()) {
-            let hint = "end with a share above \"0 %\", which holds from then on";
-            sink.hinted(load.span, "the load ends at 0 %: the rest is never due", hint);
+            let hint = "end with a share above \"0 %\"; it holds after the last point";
+            sink.hinted(
+                load.span,
+                "the load ends at 0 %: the remaining accesses would never be due",
+                hint,
+            );
             return None;
         }
         Some(Some(Pace { bytes: rate.value.0, load: curve }))
     }
 }
 
-/// Reports a rate of nothing, and one that is too fast.
+/// Reports a rate of 0, and one that is too large.
 pub(super) fn check_rate(rate: &At<RateKey>, sink: &mut Sink) -> Option<()> {
     if !(1..=RATE_MAX).contains(&rate.value.0) {
-        let hint = "from 1 byte a second to 1TiB/s, for example \"100MiB/s\" or \"2000 pages/s\"";
-        sink.hinted(rate.span, "no rate at which anything is done", hint);
+        let hint =
+            "write a rate from 1 byte/s to 1TiB/s, for example \"100MiB/s\" or \"2000 pages/s\"";
+        sink.hinted(rate.span, "the rate is out of range", hint);
         return None;
     }
     Some(())
 }
 
 impl Planner<'_> {
-    /// A stage of accesses to memory, at a rate if it has one.
+    /// A stage of memory accesses, paced if it has a rate.
     pub(super) fn paced(&self, stage: Stage, pace: Option<&Pace>) -> Stage {
         let (Some(pace), Stage::Run(run)) = (pace.cloned(), &stage) else { return stage };
         let page = self.page_size.bytes();
@@ -85,7 +90,7 @@ pub(super) struct Paced {
     /// Bytes of an access.
     page: u64,
     done: u64,
-    /// Accesses that are due by now and have not been made.
+    /// Accesses that are due by now and not yet made.
     left: u64,
 }
 
@@ -96,7 +101,7 @@ impl Paced {
             return self.wait();
         }
         let Some(op) = self.inner.next_op() else {
-            // However often it is asked from now on, there is nothing to wait for.
+            // The stage has ended: further calls must not wait.
             self.left = u64::MAX;
             return None;
         };
@@ -105,7 +110,7 @@ impl Paced {
         Some(op)
     }
 
-    /// Sleeps until the next access is due, with those that are due by then.
+    /// Sleeps until the next access is due, and sets `left` to the number of accesses due by then.
     fn wait(&mut self) -> Option<Op> {
         let Pace { bytes, load } = &self.pace;
         let (bytes, page) = (u128::from(*bytes), u128::from(self.page));

@@ -1,8 +1,8 @@
-//! A part of a region: which region, from which page on, how many pages. The workloads that ask the kernel for
-//! something about memory itself name one ([`Lock`](super::Lock), [`Advise`](super::Advise)); `discard` names
-//! its region in the same way.
+//! A part of a region: the region, the first page, the number of pages. Workloads with memory
+//! system calls name one ([`Lock`](super::Lock), [`Advise`](super::Advise)); `discard` names its
+//! region in the same way.
 //!
-//! Invariant: a part is within its region once all phases of the task are known.
+//! Invariant: a part is inside its region once all phases of the task are known.
 
 use super::plan::{Planner, Stage};
 use crate::load::check::phases::{anon_pages, region_name, Phases};
@@ -10,27 +10,25 @@ use crate::load::decode::{Int, Name, Size};
 use crate::load::span::{clip, list_names, At, Problem, Sink, Span};
 use crate::op::{Advice, REGION_PAGES_MAX};
 
-/// Number of a page, or of pages.
+/// Index or number of pages.
 pub(crate) type PageCount = Int<0, { REGION_PAGES_MAX as i64 }>;
 
 /// Pages of a region.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// Name of the region.
     pub region: String,
-    /// What backs it: index into [`Setup::files`](crate::model::Setup::files), or anonymous memory.
+    /// Index into [`Setup::files`](crate::model::Setup::files); `None`: anonymous memory.
     pub file: Option<usize>,
-    /// Pages of the region that this phase maps, if it is the first; `None`: an earlier phase has mapped it.
+    /// Pages of the region, if this phase maps it; `None`: an earlier phase has mapped it.
     pub maps: Option<u64>,
-    /// The advice that the region has when it is mapped.
+    /// Advice of the region when it is mapped.
     pub advice: Advice,
-    /// The first page.
     pub first: u64,
-    /// How many; `None`: up to the region's end.
+    /// Number of pages; `None`: up to the end of the region.
     pub pages: Option<u64>,
 }
 
-/// The keys that say which part.
+/// The keys that select the part.
 pub(crate) struct PartKeys<'k> {
     pub(crate) at: Span,
     pub(crate) bad: &'k [&'static str],
@@ -41,7 +39,7 @@ pub(crate) struct PartKeys<'k> {
     pub(crate) pages: &'k Option<At<PageCount>>,
 }
 
-/// The region of this name that an earlier phase has; reports that there is none.
+/// The region with this name in an earlier phase; reports an unknown region.
 pub(crate) fn known_region<'r>(
     name: &At<Name>,
     phases: &'r Phases<'_, '_>,
@@ -55,11 +53,11 @@ pub(crate) fn known_region<'r>(
         let hint = match sink.suggest(region, names.clone()) {
             Some(near) => format!("did you mean `{near}`?"),
             None if names.clone().next().is_none() => {
-                "a phase before it must map one: workload = \"touch\", for example".to_owned()
+                "an earlier phase must map it, with workload = \"touch\", for example".to_owned()
             }
-            None => format!("the phases before it have {}", list_names(names)),
+            None => format!("earlier phases map {}", list_names(names)),
         };
-        let message = format!("no phase before this one maps a region `{}`", clip(region));
+        let message = format!("no earlier phase maps a region `{}`", clip(region));
         sink.hinted(name.span, message, hint);
     }
     known
@@ -96,18 +94,21 @@ impl PartKeys<'_> {
         let (first, pages) = (number(self.first).unwrap_or(0), number(self.pages));
         let places = [self.first, self.pages].map(|key| key.as_ref().map(|key| key.span));
         let (place, grows) = (name.span, region.clone());
-        // The region may still grow in a later phase.
+        // A later phase may enlarge the region.
         phases.later.push(Box::new(move |regions, sink| {
             let all = regions.get(&grows).map_or(0, |region| region.pages);
             if first.saturating_add(pages.unwrap_or(1)) > all {
-                // Of the two the one that is too large by itself, else how many.
+                // Report the first page if it is itself beyond the end, else the number of pages.
                 let [first_at, pages_at] = places;
                 let span = first_at.filter(|_| first >= all).or(pages_at).or(first_at);
                 let also = first_at.filter(|first| span != Some(*first));
                 sink.push(Problem {
                     span: span.unwrap_or(place),
-                    message: format!("beyond the end of the region `{}`", clip(&grows)),
-                    hint: Some(format!("its pages are 0 to {}", all.saturating_sub(1))),
+                    message: format!(
+                        "the part extends beyond the end of the region `{}`",
+                        clip(&grows)
+                    ),
+                    hint: Some(format!("the region has pages 0 to {}", all.saturating_sub(1))),
                     also: also.map(|span| (span, "the first page".into())),
                 });
             }
@@ -117,7 +118,7 @@ impl PartKeys<'_> {
 }
 
 impl Part {
-    /// Index of the region, and what maps it.
+    /// Index of the region, and the stages that map it.
     pub(super) fn stages(&self, planner: &mut Planner<'_>) -> (usize, Vec<Stage>) {
         match (self.maps, self.file) {
             (Some(pages), Some(file)) => {
@@ -132,7 +133,7 @@ impl Part {
         }
     }
 
-    /// The part of a region of so many pages.
+    /// The page range in a region of this size.
     pub fn of(&self, region_pages: u64) -> std::ops::Range<u64> {
         let first = self.first.min(region_pages);
         let pages = self.pages.unwrap_or(u64::MAX);

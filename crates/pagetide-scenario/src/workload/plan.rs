@@ -1,5 +1,5 @@
-//! A task's phases, worked out before it runs: the regions of the task, the stages of each phase, and the
-//! state that outlives a stage. Every checked setup has a plan.
+//! The plan of a task, made before it runs: the regions of the task, the stages of each phase, and
+//! the state that outlives a stage. Every checked setup has a plan.
 
 use super::cursor::Cursor;
 use super::making::Made;
@@ -15,24 +15,23 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// What outlives a stage.
+/// State of a task that outlives a stage.
 #[derive(Debug)]
 pub(crate) struct State {
-    /// Name of the task.
     pub(super) task: String,
     seed: u64,
     pub(super) regions: Vec<Region>,
     /// One generator for each pair of regions that a working-set phase names.
     pub(super) generators: Vec<Accesses>,
-    /// Where this task's next write to a file goes, by the file.
+    /// Position of the task's next write, by file.
     pub(super) positions: BTreeMap<usize, u64>,
-    /// Draws of the task that belong to no region, by what they are for.
+    /// Draws of the task that belong to no region, by purpose.
     draws: BTreeMap<&'static str, SplitMix64>,
-    /// Things that the task has made so far, by kind.
+    /// Number of files or pipes made so far, by kind.
     pub(super) counts: BTreeMap<&'static str, u32>,
-    /// Number of the first of the things that a phase has made, by the phase.
+    /// Number of the first file or pipe that a phase made, by phase.
     pub(super) firsts: BTreeMap<u32, u32>,
-    /// Slots and draws of kernel objects; a cursor has them while it works.
+    /// Slots and draws of kernel objects; the cursor owns them while it runs.
     pub(super) objects: Option<UnitsState>,
 }
 
@@ -58,15 +57,15 @@ impl State {
         self.regions[region].number.unwrap_or_default()
     }
 
-    /// Draws for `what`, of all phases of the task.
+    /// Draws for `what`, continued over all phases of the task.
     pub(super) fn draws(&mut self, what: &'static str) -> SplitMix64 {
         let new = self.fresh(what);
         *self.draws.entry(what).or_insert(new)
     }
 
-    /// Draws for `what`, from the first on.
+    /// Draws for `what`, from the start.
     pub(super) fn fresh(&self, what: &str) -> SplitMix64 {
-        // A name that no region gives: `#` is in no name of a scenario.
+        // No region has this name: names in scenarios contain no `#`.
         SplitMix64::new(sub_seed(self.seed, &format!("{}#{what}", self.task)))
     }
 
@@ -75,11 +74,11 @@ impl State {
     }
 }
 
-/// What a phase consists of.
+/// The stages of a phase.
 #[derive(Debug)]
 pub(super) struct Stages {
     pub(super) list: Vec<Stage>,
-    /// How often the phase goes through them.
+    /// Number of times that the phase runs through its stages.
     pub(super) rounds: u32,
 }
 
@@ -99,24 +98,23 @@ pub(super) struct Region {
 /// A working-set generator.
 #[derive(Debug)]
 pub(super) struct Accesses {
-    /// The anonymous region and the file's.
+    /// The anonymous region and the file region.
     regions: (Option<usize>, Option<usize>),
     pub(super) lcg: Lcg,
 }
 
-/// A part of a phase. Regions are indices into [`State::regions`].
+/// A step of a phase. Regions are indices into [`State::regions`].
 #[derive(Debug)]
 pub(crate) enum Stage {
-    /// Maps a region, the first time.
+    /// Maps a region that is not yet mapped.
     Map(usize),
     Unmap(usize),
-    /// A single operation.
     Once(Op),
-    /// What a workload's generator gives.
+    /// The operations of a generator.
     Run(Run),
-    /// One unit of objects beside the stages that follow, one operation of either in turn.
+    /// Starts one unit of objects: the following stages alternate with it, operation by operation.
     Beside(Units),
-    /// The rest of that unit.
+    /// Runs the rest of that unit.
     EndBeside,
     /// Replays a page trace.
     Trace {
@@ -126,10 +124,10 @@ pub(crate) enum Stage {
     },
 }
 
-/// Begins a generator, in a round of the phase.
+/// Creates a generator for a round of the phase.
 type Begin = dyn Fn(&mut State, u32) -> Cursor + Send + Sync;
 
-/// What begins a generator.
+/// Creates the generator of a stage.
 #[derive(Clone)]
 pub(crate) struct Run(Arc<Begin>);
 
@@ -152,15 +150,14 @@ impl Stage {
     }
 }
 
-/// Where stages are made.
+/// Makes the stages of a task.
 pub(crate) struct Planner<'a> {
     pub(super) page_size: PageSize,
     /// Sizes of the setup's files.
     pub(super) file_sizes: Vec<u64>,
-    /// The setup's caches.
     pub(super) caches: &'a [KernelCache],
     pub(super) state: State,
-    /// Things that phases make one by one, by the phase.
+    /// Files and pipes that phases make, by phase.
     pub(super) made: BTreeMap<u32, Made>,
     /// Tables already made, by (pages, exponent).
     zipfs: Vec<(u64, u32, Arc<Zipf>)>,
@@ -193,7 +190,7 @@ impl<'a> Planner<'a> {
         })
     }
 
-    /// The advice that an earlier phase has given on a region.
+    /// The advice that an earlier phase gave on a region.
     pub(super) fn advice_of(&self, region: &str) -> Advice {
         let known = self.state.regions.iter().find(|known| known.name == region);
         known.map_or(Advice::Normal, |known| known.advice)
@@ -216,13 +213,13 @@ impl<'a> Planner<'a> {
         self.region(name, Backing::Anon, pages, advice)
     }
 
-    /// The region of this name that an earlier phase has.
+    /// The region of an earlier phase.
     pub(super) fn known_region(&self, name: &str) -> usize {
         let known = self.state.regions.iter().position(|known| known.name == name);
         known.expect("a phase before it maps the region")
     }
 
-    /// The region called `name`, grown to the largest size that a phase asks for.
+    /// The region called `name`; it grows to the largest size that a phase requests.
     fn region(&mut self, name: &str, backing: Backing, pages: u64, advice: Advice) -> usize {
         let State { regions, task, seed, .. } = &mut self.state;
         if let Some(index) = regions.iter().position(|region| region.name == name) {

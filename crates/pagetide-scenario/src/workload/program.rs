@@ -1,4 +1,4 @@
-//! A task's phases as a stream of operations.
+//! The phases of a task as a stream of operations.
 //!
 //! [`Program`] turns the phases of one task into [`Op`]s. It is a pure function of the setup, the
 //! task and the seed: no clock, no floats, no hash order.
@@ -21,20 +21,16 @@ pub enum ProgramError {
     /// The setup has fewer tasks.
     #[error("there is no task number {0}")]
     NoSuchTask(usize),
-    /// A trace cannot be read, or not to its end.
+    /// A trace cannot be read, or only in part.
     #[error("task `{task}`: {error}")]
-    Trace {
-        task: String,
-        /// What is wrong with the trace.
-        error: Box<TraceError>,
-    },
+    Trace { task: String, error: Box<TraceError> },
 }
 
 /// The operations of one task, one at a time.
 ///
 /// For every phase: [`Op::PhaseBegin`], an [`Op::Map`] for each region that no earlier phase
-/// mapped, what the workload does, [`Op::PhaseEnd`]. Regions stay until the task ends; those of a
-/// trace go when the pass through the trace ends.
+/// mapped, the operations of the workload, [`Op::PhaseEnd`]. Regions stay until the task ends; the
+/// regions of a trace are unmapped when the pass through the trace ends.
 #[derive(Debug)]
 pub struct Program {
     cursor: Cursor,
@@ -43,17 +39,16 @@ pub struct Program {
     state: State,
     loops_left: u32,
     phase: usize,
-    /// Number of the stage that comes next, once the phase has begun: `cursor` works on the one
-    /// before.
+    /// Number of the next stage, if the phase has begun; `cursor` is in the stage before it.
     stage: Option<usize>,
-    /// Times that the phase has gone through all its stages.
+    /// Number of times that the phase has run through all its stages.
     round: u32,
     regions_mapped: u32,
-    /// The trace that the stage replays.
+    /// The trace of the current stage.
     trace: Option<Box<Replayed>>,
-    /// The last trace that was replayed to its end: the next unit of a build replays it again.
+    /// The last trace that was replayed to its end, kept for the next unit of a build.
     tape: Option<Arc<Tape>>,
-    /// Objects of the unit under way, and whether the next operation is one of theirs.
+    /// Objects of the current unit, and whether the next operation is one of theirs.
     beside: Option<Box<Objects>>,
     turn: bool,
 }
@@ -64,7 +59,7 @@ impl Program {
         self.state.regions.iter().find(|region| region.name == name).and_then(|found| found.number)
     }
 
-    /// Pages of all regions that its workloads name; those of a trace are in the trace.
+    /// Pages of all regions that its workloads name, without the regions of traces.
     pub fn region_pages(&self) -> u64 {
         self.state.regions.iter().fold(0, |sum, region| sum.saturating_add(region.pages))
     }
@@ -72,10 +67,10 @@ impl Program {
     /// The program of task number `task` in a run with seed `seed`.
     ///
     /// # Errors
-    /// When there is no such task.
+    /// The setup has no such task.
     ///
     /// # Panics
-    /// When workloads contradict each other or the setup: [`crate::load`] makes no such setup.
+    /// If workloads contradict each other or the setup; [`crate::load`] makes no such setup.
     pub fn new(setup: &Setup, task: usize, seed: u64) -> Result<Self, ProgramError> {
         let task = setup.tasks.get(task).ok_or(ProgramError::NoSuchTask(task))?;
         let page_size = setup.machine.page_size;
@@ -104,10 +99,10 @@ impl Program {
         })
     }
 
-    /// The next operation; `None` when the task has ended, and ever after.
+    /// The next operation; `None` once the task has ended.
     ///
     /// # Errors
-    /// When a trace cannot be read on. The program ends there.
+    /// A trace cannot be read further. The program ends there.
     #[inline]
     pub fn next_op(&mut self) -> Result<Option<Op>, ProgramError> {
         match self.next_quick() {
@@ -116,8 +111,9 @@ impl Program {
         }
     }
 
-    /// The next operation if the stage under way has it at hand, as nearly all have. It cannot fail, so the operation
-    /// need not pass through memory. `None` says nothing; [`Program::next_rest`] goes on.
+    /// Fast path: the next operation if the current stage can give it directly, as it nearly always
+    /// can. It cannot fail, so the operation need not pass through memory. After `None`, call
+    /// [`Program::next_rest`].
     #[inline(always)]
     pub fn next_quick(&mut self) -> Option<Op> {
         if let Some(beside) = &mut self.beside {
@@ -134,10 +130,11 @@ impl Program {
         self.trace.as_mut()?.next_played()
     }
 
-    /// Goes on with a trace, or moves on to the next stage, phase or loop, after [`Program::next_quick`] had nothing.
+    /// Continues a trace, or moves to the next stage, phase or loop; call after
+    /// [`Program::next_quick`].
     ///
     /// # Errors
-    /// As [`Program::next_op`].
+    /// See [`Program::next_op`].
     #[inline(never)]
     pub fn next_rest(&mut self) -> Result<Option<Op>, ProgramError> {
         loop {
@@ -178,7 +175,7 @@ impl Program {
         }
     }
 
-    /// Begins a stage: sets the cursor, or gives the only operation there is.
+    /// Enters a stage: sets the cursor, or returns the only operation of the stage.
     fn enter(&mut self, stage: usize) -> Result<Option<Op>, ProgramError> {
         let state = &mut self.state;
         match &self.phases[self.phase].list[stage] {
@@ -223,7 +220,7 @@ impl Program {
         Ok(None)
     }
 
-    /// When the requests of the service under way arrive; `None`: none is under way.
+    /// Arrivals of the requests of the current service; `None` if no service is running.
     pub fn arrivals(&self) -> Option<Arrivals> {
         match &self.cursor {
             Cursor::Service(serving) => Some(serving.arrivals()),
@@ -231,22 +228,22 @@ impl Program {
         }
     }
 
-    /// Begins to serve a request, after [`Op::Serve`].
+    /// Starts to serve a request, after [`Op::Serve`].
     pub fn serve(&mut self, request: &Request) {
         if let Cursor::Service(serving) = &mut self.cursor {
             serving.serve(request);
         }
     }
 
-    /// No more requests come: after [`Op::Serve`].
+    /// Ends the load after [`Op::Serve`]: no more requests arrive.
     pub fn end_load(&mut self) {
         if let Cursor::Service(serving) = &mut self.cursor {
             serving.end_load();
         }
     }
 
-    /// The program of another thread of the service under way. It serves requests and does nothing else; its
-    /// regions are those of this program. Without a service it does nothing at all.
+    /// The program of another thread of the current service. It serves requests only, and uses the
+    /// regions of this program. Without a service it has no operations.
     pub fn thread(&self, thread: u32) -> Program {
         let cursor = match &self.cursor {
             Cursor::Service(serving) => Cursor::Service(Box::new(serving.of_thread(thread))),

@@ -1,4 +1,4 @@
-//! `workload = "remove"`: removes files, or closes pipes, that an earlier phase of the task has made and kept.
+//! `workload = "remove"`: removes files, or closes pipes, that an earlier phase kept.
 
 use super::prelude::*;
 use super::making::Keep;
@@ -8,23 +8,22 @@ use crate::load::span::list_names;
 use crate::names::PickKind;
 
 table! {
-    /// Removes what an earlier phase has kept.
+    /// Removes files, or closes pipes, that an earlier phase kept.
     Keys of "workload remove" {
-        /// The phase, one before this, with workload names or pipes.
+        /// Earlier phase with workload names or pipes.
         of: At<Name> => required "\"fill\"",
-        /// The share of what is left of them that stays (default "0 %").
+        /// Share of the remaining ones that stays (default "0 %").
         keep: At<Share> = Share::NONE,
-        /// Which of them stay: those that lie evenly, or any (default evenly).
+        /// Which ones stay: every Nth, or random ones (default evenly).
         pick: At<PickKind> = PickKind::Evenly,
     }
 }
 
-/// Removes files, or closes pipes, that an earlier phase has kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Remove {
-    /// Number of that phase within its task.
+    /// Number of the earlier phase within its task.
     pub of: u32,
-    /// What stays of what is left.
+    /// Share of the remaining ones that stays.
     pub keep: Keep,
 }
 
@@ -41,18 +40,18 @@ impl Kind for Remove {
                 let hint = match sink.suggest(&name.value.0, before()) {
                     Some(near) => format!("did you mean `{near}`?"),
                     None if phases.before.is_empty() => {
-                        "it removes what a phase before it keeps: workload = \"names\"".to_owned()
+                        "an earlier phase must make and keep files, with workload = \"names\"".to_owned()
                     }
-                    None => format!("the phases before it are {}", list_names(before())),
+                    None => format!("earlier phases are {}", list_names(before())),
                 };
-                let message = format!("no phase before this one is called `{shown}`");
+                let message = format!("no earlier phase is called `{shown}`");
                 sink.hinted(name.span, message, hint);
             }
             return None;
         };
         let (message, hint) = match &phases.before[of].workload {
             Workload::Names(names) if names.missing => {
-                (format!("names of the phase `{shown}` do not exist"), "name one that makes files")
+                (format!("the phase `{shown}` looks up missing names and makes nothing"), "name a phase that makes files")
             }
             Workload::Names(super::Names { keep, .. })
             | Workload::Pipes(super::Pipes { keep, .. }) => match keep.part {
@@ -64,7 +63,7 @@ impl Kind for Remove {
             },
             _ => (
                 format!("the phase `{shown}` makes neither files nor pipes"),
-                "name one with workload = \"names\" or \"pipes\"",
+                "name a phase with workload = \"names\" or \"pipes\"",
             ),
         };
         sink.hinted(name.span, message, hint);

@@ -5,12 +5,11 @@ use super::prelude::*;
 table! {
     /// Removes a group.
     Keys of "workload remove-group" {
-        /// The group; of several copies one, `NAME.0`.
+        /// Group to remove; for a group with copies, one copy: `NAME.0`.
         target: At<Target> => required "\"batch\"",
     }
 }
 
-/// Removes a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RemoveGroup {
     /// Index into [`Setup::groups`](crate::model::Setup::groups).

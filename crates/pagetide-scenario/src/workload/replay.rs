@@ -1,5 +1,5 @@
-//! A page trace within a task: its steps as the task's operations. Its regions get the numbers after those of
-//! the task's own regions. They are unmapped when the trace ends, as when a program exits.
+//! Replays a page trace within a task: its steps become operations of the task. Its regions are
+//! numbered after the task's own, and are unmapped when the trace ends, as when a program exits.
 
 use crate::op::Advice;
 use crate::op::{Backing, Op};
@@ -9,13 +9,13 @@ use pagetide_trace::{RegionKind, Replay, Step, Tape, TraceError};
 use std::path::Path;
 use std::sync::Arc;
 
-/// A trace phase on its way.
+/// A trace phase in progress.
 #[derive(Debug)]
 pub(super) struct Replayed {
     replay: Replay,
     /// Number of the trace's first region within the task.
     base: u32,
-    /// The trace's regions that are mapped: numbers from `first` on, below `end`.
+    /// Mapped regions of the trace: numbers from `first` up to but excluding `end`.
     first: u32,
     end: u32,
     has_ended: bool,
@@ -24,8 +24,8 @@ pub(super) struct Replayed {
 }
 
 impl Replayed {
-    /// `first` is the number of the trace's first region within the task. Without `advice` a trace of objects
-    /// is replayed without read-ahead: what lies beside an object in its file is another object.
+    /// `first`: number of the trace's first region within the task. Without `advice`, a trace of
+    /// objects is replayed without read-ahead: neighbours in its file are unrelated objects.
     pub(super) fn open(
         path: &Path,
         passes: u32,
@@ -33,7 +33,7 @@ impl Replayed {
         first: u32,
         page_size: PageSize,
     ) -> Result<Self, TraceError> {
-        // As many of the trace's pages as lie in one of the machine's become one.
+        // Several pages of the trace may share one page of the machine.
         let shift = page_size.shift() - PAGE_SIZE.trailing_zeros();
         let replay = Replay::open(path, passes)?.folded(shift);
         let advice = advice.unwrap_or(match replay.header().is_of_objects() {
@@ -43,7 +43,7 @@ impl Replayed {
         Ok(Self { replay, base: first, first, end: first, has_ended: false, advice })
     }
 
-    /// The next operation if it is that of a record in memory; `None` says nothing.
+    /// Fast path: the next operation if its record is in memory; otherwise `None`.
     #[inline(always)]
     pub(super) fn next_played(&mut self) -> Option<Op> {
         let step = self.replay.next_played()?;
@@ -91,12 +91,12 @@ impl Replayed {
         Op::Map { region, backing, pages, advice, executable }
     }
 
-    /// The trace in memory, once it was read to its end.
+    /// The trace in memory, once it has been read to its end.
     pub(super) fn tape(&self) -> Option<Arc<Tape>> {
         self.replay.tape()
     }
 
-    /// The number that the next region of the task gets.
+    /// The number of the task's next region.
     pub(super) fn next_region(&self) -> u32 {
         self.end
     }

@@ -1,7 +1,7 @@
-//! What `service` does: when requests arrive, and what a thread does for one.
+//! Requests of `service`: their arrival times, and the work of a thread for one request.
 //!
-//! Invariant: the arrivals and the work of a request are functions of the seed and of the request's number; which
-//! thread serves it, and when, changes neither. So all variants have the same requests.
+//! Invariant: arrivals and work are functions of the seed and the number of the request. The thread
+//! and the time of serving change neither, so all variants have the same requests.
 
 use super::cursor::Cursor;
 use super::load_curve::FULL_SECOND;
@@ -14,29 +14,29 @@ use crate::zipf::{log2, Zipf};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// ln 2, 2^32 standing for 1.
+/// ln 2, in units of 2^-32.
 const LN_2: u64 = 2_977_044_472;
-/// One request, in the unit of a rate: thousandths, and what a curve brings.
+/// One request in the unit of a rate: thousandths, times the unit of [`FULL_SECOND`].
 const REQUEST: u128 = 1000 * FULL_SECOND as u128;
 
-/// A draw of the exponential distribution with mean 1, 2^32 standing for 1: -ln of a uniform draw.
+/// A draw from the exponential distribution with mean 1, in units of 2^-32: -ln of a uniform draw.
 fn exponential(prng: &mut SplitMix64) -> u64 {
     let bits = (64 << 32) - log2(prng.next_u64().max(1));
     ((u128::from(bits) * u128::from(LN_2)) >> 32) as u64
 }
 
-/// A request that was let in.
+/// An admitted request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// Its number, counted from 0 with those that were not let in.
+    /// Number, counted from 0, including dropped requests.
     pub number: u64,
-    /// When it arrived, from the beginning of the load.
+    /// Arrival time, from the start of the load.
     pub at_ns: u64,
-    /// Pages by which the service grows with it.
+    /// Pages by which it grows the service.
     grown: Range<u64>,
 }
 
-/// When the requests of a phase arrive, in order.
+/// Arrival times of the requests of a phase, in order.
 #[derive(Clone, Debug)]
 pub struct Arrivals {
     service: Arc<Service>,
@@ -44,14 +44,14 @@ pub struct Arrivals {
     page: u64,
     prng: SplitMix64,
     number: u64,
-    /// Of the exponential draws so far.
+    /// Sum of the exponential draws so far.
     drawn: u128,
-    /// Pages of growth that requests have brought.
+    /// Pages of growth up to the last admitted request.
     grown: u64,
 }
 
 impl Arrivals {
-    /// When the next request arrives, from the beginning of the load; `None`: no more do.
+    /// Arrival time of the next request, from the start of the load; `None`: there are no more.
     pub fn next_at(&mut self) -> Option<u64> {
         let service = &self.service;
         if service.requests.is_some_and(|requests| self.number >= requests) {
@@ -72,7 +72,7 @@ impl Arrivals {
         Some(at)
     }
 
-    /// Lets the request in that has arrived last, at `at_ns`.
+    /// Admits the last request, which arrived at `at_ns`.
     pub fn admit(&mut self, at_ns: u64) -> Request {
         let bytes = u128::from(self.service.grow) * u128::from(at_ns) / 1_000_000_000;
         let until = (bytes / u128::from(self.page)) as u64;
@@ -80,42 +80,42 @@ impl Arrivals {
         Request { number: self.number - 1, at_ns, grown: from..until }
     }
 
-    /// Whether no more arrive because the time is over, not because all have.
+    /// Whether arrivals ended because the time is over, not because all requests have arrived.
     pub fn is_out_of_time(&self) -> bool {
         self.service.requests.is_none_or(|requests| self.number < requests)
     }
 
-    /// How long the load lasts, if that is given.
+    /// Duration of the load, if given.
     pub fn duration_ns(&self) -> Option<u64> {
         self.service.duration_ns
     }
 
-    /// Latencies above it are late ones.
+    /// Limit of the latency; a slower request is late.
     pub fn deadline_ns(&self) -> Option<u64> {
         self.service.deadline_ns
     }
 
-    /// Requests that wait at most.
+    /// Largest number of waiting requests.
     pub fn queue(&self) -> u32 {
         self.service.queue
     }
 
-    /// Threads that serve.
+    /// Number of threads.
     pub fn threads(&self) -> u32 {
         self.service.threads
     }
 }
 
-/// Memory of a service: numbers of its regions.
+/// Region numbers of a service.
 #[derive(Debug)]
 pub(super) struct Places {
     pub(super) heap: Option<(u32, Option<Arc<Zipf>>, Scatter)>,
-    /// Where threads allocate, each on its own pages.
+    /// Region for allocations; each thread has its own pages.
     pub(super) arena: Option<u32>,
     pub(super) grown: Option<u32>,
 }
 
-/// What all threads know.
+/// State shared by all threads.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) phase: u32,
@@ -124,13 +124,13 @@ pub(super) struct Shared {
     pub(super) file_size: u64,
     /// Bytes of a page.
     pub(super) page: u64,
-    /// Generators of arrivals and of requests begin here.
+    /// Start of the generators of arrivals and of requests.
     arrivals: u64,
     requests: u64,
 }
 
 impl Shared {
-    /// Draws where the generators of this pass through the phase begin.
+    /// Draws the start of the generators for this pass through the phase.
     pub(super) fn new(
         phase: u32,
         service: Arc<Service>,
@@ -150,12 +150,12 @@ impl Shared {
 pub(super) struct Serving {
     shared: Arc<Shared>,
     thread: u32,
-    /// The request under way.
+    /// The current request.
     work: Option<Work>,
     is_over: bool,
 }
 
-/// What is left of a request.
+/// The remaining work of a request.
 #[derive(Debug)]
 struct Work {
     prng: SplitMix64,
@@ -163,13 +163,13 @@ struct Work {
     grown: Range<u64>,
 }
 
-/// The parts of a request, in their order.
+/// The parts of a request, in order.
 #[derive(Clone, Copy, Debug)]
 enum Part {
-    /// Writes this page of what it has allocated.
+    /// Writes this page of its allocation.
     Allocate(u64),
     Read,
-    /// Touches that are left.
+    /// Remaining touches.
     Touch(u32),
     Grow,
     Compute,
@@ -189,7 +189,7 @@ impl Serving {
         Serving { shared, thread, work: None, is_over: false }
     }
 
-    /// The same for another thread.
+    /// The same service for another thread.
     pub(super) fn of_thread(&self, thread: u32) -> Serving {
         Serving::new(Arc::clone(&self.shared), thread)
     }
@@ -206,15 +206,15 @@ impl Serving {
         }
     }
 
-    /// Begins to serve a request.
+    /// Starts to serve a request.
     pub(super) fn serve(&mut self, request: &Request) {
-        // The draw of this number of a generator that begins at `requests`.
+        // Jump to the draw with the request's number in the generator that starts at `requests`.
         let mut start = SplitMix64::nth(self.shared.requests, request.number);
         let prng = SplitMix64::new(start.next_u64());
         self.work = Some(Work { prng, part: Part::Allocate(0), grown: request.grown.clone() });
     }
 
-    /// No more requests come.
+    /// Ends the load: no more requests arrive.
     pub(super) fn end_load(&mut self) {
         self.is_over = true;
     }
@@ -305,14 +305,14 @@ impl Work {
         }
     }
 
-    /// A random place of the file: a multiple of the length.
+    /// A random range of the file, aligned to its length.
     fn place(&mut self, shared: &Shared, len: u64) -> (u64, u64) {
         (self.prng.below(shared.file_size / len) * len, len)
     }
 }
 
 impl SplitMix64 {
-    /// The generator that starts with `seed`, after so many draws.
+    /// The generator that starts with `seed`, after `draws` draws.
     fn nth(seed: u64, draws: u64) -> SplitMix64 {
         SplitMix64::new(seed.wrapping_add(draws.wrapping_mul(crate::prng::GOLDEN_GAMMA)))
     }

@@ -1,9 +1,8 @@
-//! `workload = "service"`: requests arrive whether or not anybody is free, and threads serve them.
+//! `workload = "service"`: threads serve requests that arrive whether or not a thread is free.
 //!
-//! Here are its keys and their checks; `request` has what arrives when, and what a thread does for it.
+//! This file has the keys and their checks; `request` has the arrivals and the work of a request.
 //!
-//! Invariant: a latency is counted from the arrival of a request, so a stall is felt by all who arrive
-//! during it.
+//! Invariant: a latency counts from the arrival, so a stall affects all requests that arrive in it.
 
 use super::prelude::*;
 use super::load_curve::{check_load, Load, Point, TIME_MAX};
@@ -19,93 +18,91 @@ use crate::op::REGION_PAGES_MAX;
 use crate::names::{ArrivalKind, CpuDistribution, OrderKind};
 use std::sync::Arc;
 
-/// Threads of a service.
 const THREADS_MAX: i64 = 256;
-/// Requests that wait at most.
+/// Largest number of waiting requests.
 const QUEUE_MAX: i64 = 1 << 20;
 
 table! {
-    /// Requests, and threads that serve them.
+    /// Serves requests with threads.
     Keys of "workload service" {
-        /// When requests arrive (default poisson).
+        /// Distribution of the arrivals of requests (default poisson).
         arrivals: At<ArrivalKind> = ArrivalKind::Poisson,
-        /// Requests a second.
+        /// Requests per second.
         rate: At<PerSecond> => required "500",
-        /// The share of the rate over time (default: all of it).
+        /// Share of the rate over time (default: the full rate).
         load: At<Vec<Point>>,
-        /// How long requests arrive (default: until it is stopped, or as `requests` says).
+        /// Time during which requests arrive (default: until the task is stopped, or until all
+        /// `requests` have arrived).
         duration: At<Time>,
-        /// How many arrive (default: as long as `duration` says).
+        /// Number of requests that arrive (default: as many as arrive in `duration`).
         requests: At<Int<1, { i64::MAX }>>,
-        /// Threads that serve them (default 1).
+        /// Number of threads that serve them (default 1).
         threads: At<Int<1, THREADS_MAX>> = Int(1),
-        /// Requests that may wait for a thread; more are dropped (default 1048576, the most).
+        /// Requests that may wait for a thread; more are dropped (default 1048576, the maximum).
         queue: At<Int<0, QUEUE_MAX>> = Int(QUEUE_MAX),
-        /// A request that takes longer is late (default: none is).
+        /// A request that takes longer is late (default: no limit).
         deadline: At<Time>,
         /// CPU time of a request (default 0).
         cpu: At<Time> = Time(0),
-        /// How it differs between requests (default fixed).
+        /// Distribution of the CPU times of requests (default fixed).
         cpu_distribution: At<CpuDistribution> = CpuDistribution::Fixed,
-        /// Anonymous memory that requests touch (default: none).
+        /// Size of the anonymous memory that requests touch (default: none).
         heap: At<Size>,
-        /// Its name: phases of a task that name the same region share it (default anon).
+        /// Region of `heap`; phases of a task that name the same region share it (default anon).
         region: At<Name>,
-        /// First write every page of it (default true).
+        /// Writes every page of `heap` first (default true).
         populate: At<bool> = true,
-        /// Pages of the heap that a request touches.
+        /// Number of pages of `heap` that a request touches.
         touches: At<Int<1, { 1 << 20 }>>,
-        /// Which: random or zipf (default zipf).
+        /// Distribution of the touched pages: random or zipf (default zipf).
         order: At<OrderKind> = OrderKind::Zipf,
         /// Exponent of order zipf (default 1.0).
         exponent: At<Hundredths>,
-        /// Per cent of the touches that write (default 50).
+        /// Share of the touches that write, in per cent (default 50).
         write_percent: At<Int<0, 100>> = Int(50),
-        /// The file that requests read and write (default: none).
+        /// File that requests read and write (default: none).
         file: At<Name>,
-        /// Bytes that a request reads of it, at a random place (default: none).
+        /// Bytes of the file that a request reads, at a random position (default: none).
         read: At<Size>,
-        /// Bytes that a request writes to it, at a random place (default: none).
+        /// Bytes of the file that a request writes, at a random position (default: none).
         write: At<Size>,
         /// Memory that a request allocates, writes, and frees at its end (default: none).
         allocate: At<Size>,
-        /// Memory by which the service grows and that it never frees (default: none).
+        /// Rate at which the service allocates memory that it never frees (default: none).
         grow: At<Rate>,
     }
 }
 
-/// Requests, and threads that serve them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Service {
-    /// Times between two arrivals are exponentially distributed; otherwise they are even.
+    /// The intervals between arrivals are exponentially distributed; if false, they are equal.
     pub poisson: bool,
-    /// Requests in 1000 seconds, at the whole of the load.
+    /// Requests in 1000 seconds, at the full load.
     pub rate: u64,
-    /// The share of the rate over time.
+    /// Share of the rate over time.
     pub load: Load,
-    /// How long requests arrive, if that is given.
+    /// Time during which requests arrive, if given.
     pub duration_ns: Option<u64>,
-    /// How many arrive, if that is given.
+    /// Number of requests, if given.
     pub requests: Option<u64>,
-    /// Threads that serve them.
     pub threads: u32,
-    /// Requests that may wait for a thread.
+    /// Number of requests that may wait for a thread.
     pub queue: u32,
     /// A request that takes longer is late.
     pub deadline_ns: Option<u64>,
-    /// CPU time of a request, or the mean of it.
+    /// CPU time of a request, or its mean.
     pub cpu_ns: u64,
     /// CPU times are exponentially distributed.
     pub cpu_exponential: bool,
-    /// Memory that requests touch: the region's name, its pages.
+    /// Memory that requests touch: name of the region, pages.
     pub heap: Option<(String, u64)>,
-    /// Whether all of it is written first.
+    /// Whether every page of the heap is written first.
     pub populate: bool,
-    /// Pages of it that a request touches.
+    /// Pages of the heap that a request touches.
     pub touches: u32,
-    /// Which pages: `Random` or `Zipf`.
+    /// `Random` or `Zipf`.
     pub order: Order,
-    /// Per cent of the touches that write.
+    /// Share of the touches that write, in per cent.
     pub write_percent: u32,
     /// The file that requests read and write, index into
     /// [`Setup::files`](crate::model::Setup::files).
@@ -116,7 +113,7 @@ pub struct Service {
     pub write: u64,
     /// Pages that a request allocates and frees.
     pub allocate: u64,
-    /// Bytes a second by which the service grows.
+    /// Bytes per second by which the service grows.
     pub grow: u64,
 }
 
@@ -237,13 +234,13 @@ impl Kind for Service {
     }
 }
 
-/// Pages by which a service has grown at the end of its load, at most.
+/// Upper limit of the pages by which a service has grown at the end of its load.
 fn grown_pages(bytes_a_second: u64, duration_ns: u64, page: u64) -> u64 {
     let bytes = u128::from(bytes_a_second) * u128::from(duration_ns) / 1_000_000_000;
     u64::try_from(bytes / u128::from(page)).unwrap_or(u64::MAX).max(1)
 }
 
-/// Notes a region that no other phase can name.
+/// Uses a region that no other phase can name.
 fn use_own_region(
     what: &str,
     pages: u64,
@@ -256,24 +253,24 @@ fn use_own_region(
     phases.use_region(&At { value, span }, None, Advice::Normal, pages, span, sink)
 }
 
-/// The order of touches, which are drawn.
+/// The order of the touches, which must be drawn.
 fn check_draws(keys: &Keys, sink: &mut Sink) -> Option<Order> {
     match &keys.order {
         Some(At { value: OrderKind::Sequential | OrderKind::Scattered, span }) => {
-            let hint = "requests draw their pages: \"zipf\" or \"random\"";
-            sink.hinted(*span, "not an order of touches", hint);
+            let hint = "write order = \"zipf\" or \"random\"";
+            sink.hinted(*span, "requests cannot touch pages in this order", hint);
             None
         }
         _ => check_order(keys.order(), &keys.exponent, sink),
     }
 }
 
-/// Reports keys that lack others, and requests that do nothing.
+/// Reports keys that need other keys, and requests without any work.
 fn check_needs(keys: &Keys, sink: &mut Sink) -> bool {
     let mut is_sound = true;
     let mut report = |span: Option<Span>, key: &str, other: &str, example: &str| {
         if let Some(span) = span.filter(|_| !keys.bad.contains(&other)) {
-            sink.hinted(span, format!("`{key}` without `{other}`"), format!("add {example}"));
+            sink.hinted(span, format!("`{key}` needs `{other}`"), format!("add {example}"));
             is_sound = false;
         }
     };
@@ -282,7 +279,7 @@ fn check_needs(keys: &Keys, sink: &mut Sink) -> bool {
     }
     if keys.heap.is_none() {
         for (key, span) in spans!(touches, region, populate, order, exponent, write_percent) {
-            report(span, key, "heap", "heap = \"64MiB\", the memory that is touched");
+            report(span, key, "heap", "heap = \"64MiB\", the memory that requests touch");
         }
     } else if keys.touches.is_none() {
         let span = keys.heap.as_ref().map(|heap| heap.span);
@@ -290,19 +287,19 @@ fn check_needs(keys: &Keys, sink: &mut Sink) -> bool {
     }
     if keys.file.is_none() {
         for (key, span) in spans!(read, write) {
-            report(span, key, "file", "file = \"NAME\", the file");
+            report(span, key, "file", "file = \"NAME\", the file to use");
         }
     } else if keys.read.is_none() && keys.write.is_none() && !keys.bad.contains(&"write") {
         let span = keys.file.as_ref().map(|file| file.span);
-        report(span, "file", "read", "read = \"16KiB\", or write, or both");
+        report(span, "file", "read", "`read` or `write`, or both: read = \"16KiB\"");
     }
     if keys.duration.is_none() {
         let span = keys.grow.as_ref().map(|grow| grow.span);
-        report(span, "grow", "duration", "duration = \"10s\": it says how large the service gets");
+        report(span, "grow", "duration", "duration = \"10s\": it limits the growth of the service");
     }
     if keys.cpu.is_none() {
         let span = keys.cpu_distribution.as_ref().map(|distribution| distribution.span);
-        report(span, "cpu_distribution", "cpu", "cpu = \"1ms\", the mean");
+        report(span, "cpu_distribution", "cpu", "cpu = \"1ms\", the mean CPU time");
     }
     let is_idle = keys.cpu().0 == 0
         && keys.heap.is_none()
@@ -311,32 +308,32 @@ fn check_needs(keys: &Keys, sink: &mut Sink) -> bool {
         && keys.grow.is_none();
     if is_idle && keys.bad.is_empty() && is_sound {
         let hint = "add cpu = \"1ms\", or heap and touches, or file and read, for example";
-        sink.hinted(keys.at, "a request does nothing", hint);
+        sink.hinted(keys.at, "requests have no work", hint);
         is_sound = false;
     }
     is_sound
 }
 
-/// Reports times and rates at which nothing is done, and a load that never ends.
+/// Reports a duration or a rate of 0, and a load that never ends.
 fn check_times(keys: &Keys, load: Option<&Load>, sink: &mut Sink) -> bool {
     let mut is_sound = keys.grow.as_ref().is_none_or(|grow| check_rate(grow, sink).is_some());
     if let Some(duration) = &keys.duration {
         if !(1..=TIME_MAX).contains(&duration.value.0) {
-            let hint = "how long requests arrive: \"10s\", for example, at most two years";
-            sink.hinted(duration.span, "no duration of a load", hint);
+            let hint = "write how long requests arrive: \"10s\", for example, at most two years";
+            sink.hinted(duration.span, "the duration is out of range", hint);
             is_sound = false;
         }
     }
     let ends = load.is_some_and(Load::ends_at_zero);
     if let (Some(points), true, None) = (&keys.load, ends, &keys.duration) {
         let hint = "end with a share above \"0 %\", or add a duration";
-        sink.hinted(points.span, "the load ends at 0 %: the rest never arrives", hint);
+        sink.hinted(points.span, "the load ends at 0 %: the remaining requests would never arrive", hint);
         is_sound = false;
     }
     is_sound
 }
 
-/// The file of requests, which must hold what they read and write.
+/// The file of requests, which must be as large as a read and a write.
 fn check_file(
     keys: &Keys,
     name: &At<Name>,
@@ -349,8 +346,8 @@ fn check_file(
         check_block(bytes, sink);
         if let Some(bytes) = bytes.as_ref().filter(|bytes| bytes.value.0 > size) {
             let shown = (show_size(bytes.value.0), show_size(size));
-            let message = format!("{} of a file of {}", shown.0, shown.1);
-            sink.hinted(bytes.span, message, "make the file larger, or this less");
+            let message = format!("a request uses {}, but the file has only {}", shown.0, shown.1);
+            sink.hinted(bytes.span, message, "make the file larger, or this size smaller");
             return None;
         }
         if bytes.as_ref().is_some_and(|bytes| bytes.value.0 == 0) {

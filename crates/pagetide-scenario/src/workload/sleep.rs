@@ -5,14 +5,13 @@ use super::prelude::*;
 table! {
     /// Sleeps.
     Keys of "workload sleep" {
-        /// For so long.
+        /// Time to sleep.
         duration: At<Time> => required "\"1s\"",
     }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sleep {
-    /// For this long.
     pub ns: u64,
 }
 

@@ -180,7 +180,7 @@ fn a_stride_leaves_pages_out() {
     assert_eq!(of(1536, 512, Order::Sequential, 2), [0, 512, 1024, 0, 512, 1024]);
     assert_eq!(of(1537, 512, Order::Sequential, 1), [0, 512, 1024, 1536], "as far as it reaches");
     assert_eq!(of(3, 512, Order::Sequential, 1), [0]);
-    // The order of 1000 pages, each at its place.
+    // The order of 1000 pages, without a stride and with one.
     for order in [Order::Scattered, Order::Random, Order::Zipf { exponent_hundredths: 100 }] {
         let dense: Vec<u64> = of(1000, 1, order, 1).iter().map(|page| page * 8).collect();
         assert_eq!(of(8000, 8, order, 1), dense, "{order:?}");
@@ -256,7 +256,7 @@ fn readers_wrap_round_the_end() {
     assert_eq!(reads, [(0, 64), (64, 36), (0, 64), (64, 36), (0, 50)]);
 }
 
-/// The generator of the truth data, written the slow and obvious way.
+/// The generator of the reference data, in the slow and obvious way.
 fn reference_accesses(
     anon: u64,
     file: u64,
@@ -368,7 +368,7 @@ fn a_task_that_is_not_there() {
     assert!(matches!(none, Err(ProgramError::NoSuchTask(3))));
 }
 
-/// A trace file for a test, gone with the value.
+/// A temporary trace file, removed when the value is dropped.
 struct TraceFile(std::path::PathBuf);
 
 impl TraceFile {
@@ -483,7 +483,7 @@ fn build(trace: &TraceFile, units: u32) -> Build {
     }
 }
 
-/// What the compiler of [`TraceFile`] does, its first region being `first`.
+/// The operations of the compiler of [`TraceFile`]; `first` is its first region.
 fn compile(first: u32) -> Vec<Op> {
     let map = |region, backing, pages, executable| Op::Map {
         region,
@@ -541,14 +541,14 @@ fn a_build_is_its_units_one_after_another() {
         let mut ops = vec![Op::PhaseBegin { phase: 1 }, read(0, 65_536), read(65_536, 4464)];
         ops.extend(compile(region));
         ops.extend([write(offset, 65_536), write(offset + 65_536, 4464)]);
-        // The second unit has the next part of the sources, round the file's end.
+        // The second unit reads the next part of the sources, and wraps around at the end.
         ops.extend([read(70_000, 30_000), read(0, 40_000)]);
         ops.extend(compile(region + 2));
         ops.extend([write(offset + 70_000, 65_536), write(offset + 135_536, 4464)]);
         ops.push(Op::PhaseEnd { phase: 1 });
         ops
     };
-    // Begin, map, access, end of the first phase; then in the second loop there is no map.
+    // The first phase begins, maps, accesses and ends; in the second loop it does not map.
     let first = pass(1, 10);
     assert_eq!(ops[4..4 + first.len()], first);
     // Every phase reads its sources from the front; objects are appended.
@@ -575,7 +575,7 @@ fn headers_of_a_build_are_pinned() {
     assert_eq!(headers(1, 4), reads);
 }
 
-/// Of three pieces, the last of 100 bytes; from a separate program after docs/scenario.md.
+/// Headers in three pieces, the last of 100 bytes. From a separate program.
 const HEADERS_PINNED: [(u64, u64); 17] = [
     (0, 16384),
     (32768, 100),
@@ -641,7 +641,7 @@ fn the_program_computes_after_each_access_and_only_then() {
     }
     let set = WorkingSet { compute_ns: 70, ..working_set(3, 4, 50) };
     assert_eq!(compute(Workload::WorkingSet(set)), 50);
-    // Draws go on as without it, over phases and passes.
+    // Draws continue as without it, over phases and passes.
     let draws = |compute_ns| {
         let Workload::Touch(plain) = touch("a", 100, Order::Random) else { unreachable!() };
         let phase = Workload::Touch(Touch { compute_ns, passes: 2, ..plain });
@@ -698,7 +698,7 @@ fn links_read_what_units_wrote_and_append() {
     // The last unit is linked alone.
     let last = [write(340_100, 50_000), read(340_100, 50_000), write(390_100, 65_536)];
     assert_eq!(found[found.len() - 4..][..3], last);
-    // Blocks of 4 KiB, the file's last one short: 10,000 bytes a unit, with or without links.
+    // Blocks of 4 KiB, the last of the file short: 10,000 bytes per unit, with or without links.
     let blocks = on(&ops, 1);
     assert_eq!(blocks, on(&of(None), 1));
     let mut sum = 0;
@@ -708,7 +708,7 @@ fn links_read_what_units_wrote_and_append() {
         sum += len;
     }
     assert_eq!(sum, 50_000);
-    // One link takes all.
+    // One link takes all objects.
     let reads = on(&of(Some(Link { bytes: 1, units: 1000 })), 0);
     let reads: Vec<&Op> = reads.iter().filter(|op| matches!(op, Op::Read { .. })).collect();
     assert_eq!(reads.first(), Some(&&read(100, 65_536)));

@@ -12,27 +12,27 @@ use crate::names::{HugeAdviceKind, OrderKind};
 table! {
     /// Touches anonymous memory.
     Keys of "workload touch" {
-        /// How much.
+        /// Size of the region.
         size: At<Size> => required "\"1GiB\"",
-        /// Write, not read (default true).
+        /// Writes if true, reads if false (default true).
         write: At<bool> = true,
-        /// Which page comes next (default sequential).
+        /// Order of the pages (default sequential).
         order: At<OrderKind> = OrderKind::Sequential,
         /// Exponent of order zipf (default 1.0).
         exponent: At<Hundredths>,
-        /// From one page that is touched to the next, whole pages (default: one page).
+        /// Distance between two pages that are touched, in whole pages (default: one page).
         stride: At<Size>,
-        /// Passes over it (default 1).
+        /// Number of passes over the region (default 1).
         passes: At<Int<0, { u32::MAX as i64 }>> = Int(1),
-        /// Phases of a task that name the same region share it (default anon).
+        /// Name of the region; phases of a task that name the same region share it (default anon).
         region: At<Name>,
-        /// Advice on the region: about huge pages (default normal).
+        /// Advice on the region about huge pages (default normal).
         advice: At<HugeAdviceKind>,
-        /// CPU time of the program with each page, after the access (default 0).
+        /// CPU time of the program after each access (default 0).
         compute: At<Time> = Time(0),
-        /// Bytes a second, or pages a second, a page being an access (default: as fast as it can).
+        /// Rate in bytes or pages per second; an access counts as a page (default: no limit).
         rate: At<Rate>,
-        /// The share of the rate over time (default: all of it).
+        /// Share of the rate over time (default: the full rate).
         load: At<Vec<Point>>,
     }
 }
@@ -42,21 +42,18 @@ table! {
 pub struct Touch {
     /// Region name, shared between phases.
     pub region: String,
-    /// Pages of the region.
     pub pages: u64,
-    /// Pages from one that is touched to the next.
+    /// Distance between two pages that are touched.
     pub stride: u64,
-    /// Whole passes (for `Random` and `Zipf`: as many draws as pages are touched in a pass).
+    /// Whole passes (for `Random` and `Zipf`: as many draws as a pass touches pages).
     pub passes: u32,
-    /// Write or read.
     pub write: bool,
-    /// Which page comes next.
     pub order: Order,
-    /// Advice given after mapping: about huge pages.
+    /// Advice about huge pages, given after mapping.
     pub advice: Advice,
     /// CPU time after each access.
     pub compute_ns: u64,
-    /// How fast; `None`: as fast as it can.
+    /// Rate of the accesses; `None`: no limit.
     pub pace: Option<Pace>,
 }
 

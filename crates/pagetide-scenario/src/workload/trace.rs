@@ -7,23 +7,21 @@ use std::path::PathBuf;
 table! {
     /// Replays a page trace.
     Keys of "workload trace" {
-        /// The trace, relative to the scenario file.
+        /// Trace file, relative to the scenario file.
         path: At<String> => required "\"program.ptt\"",
-        /// Times through it (default 1).
+        /// Number of passes through the trace (default 1).
         passes: At<Int<0, { u32::MAX as i64 }>> = Int(1),
-        /// Advice on its regions of files (default: normal; of a trace of objects, random).
+        /// Advice on its regions of files (default: normal; for a trace of objects, random).
         advice: At<AdviceKind>,
     }
 }
 
-/// Passes through a page trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trace {
-    /// The trace file.
     pub path: PathBuf,
-    /// Times through the trace.
+    /// Number of passes through the trace.
     pub passes: u32,
-    /// Advice on its regions of files; `None`: as suits what it is a trace of.
+    /// Advice on its regions of files; `None`: the default for the kind of trace.
     pub advice: Option<Advice>,
 }
 

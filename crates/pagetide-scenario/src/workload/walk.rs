@@ -1,6 +1,6 @@
-//! Passes over a region, page by page or page after every so many, in one of several orders.
+//! Passes over a region in one of several orders, over every page or with a stride.
 //!
-//! Invariant: with a stride the order is that of the pages that are left, as if there were no others.
+//! Invariant: with a stride, the order is that of the remaining pages alone.
 
 use super::cursor::Cursor;
 use super::modulo::Scatter;
@@ -13,7 +13,7 @@ use crate::prng::SplitMix64;
 use crate::zipf::Zipf;
 use std::sync::Arc;
 
-/// Order in which pages are visited.
+/// Order of the pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
     /// 0, 1, 2, ...
@@ -37,8 +37,8 @@ pub(super) fn check_order(
     sink: &mut Sink,
 ) -> Option<Order> {
     if let (Some(exponent), true) = (exponent, kind != OrderKind::Zipf) {
-        let hint = "only order = \"zipf\" has an exponent";
-        sink.hinted(exponent.span, "`exponent` does not belong here", hint);
+        let hint = "leave it out: only order = \"zipf\" has an exponent";
+        sink.hinted(exponent.span, "this order has no `exponent`", hint);
         return None;
     }
     Some(match kind {
@@ -52,14 +52,14 @@ pub(super) fn check_order(
     })
 }
 
-/// Pages from one that is visited to the next; `None` after a mistake was reported.
+/// The stride in pages; `None` after a mistake was reported.
 pub(super) fn check_stride(stride: &Option<At<Size>>, sink: &mut Sink) -> Option<u64> {
     let Some(stride) = stride else { return Some(1) };
     let (bytes, page) = (stride.value.0, sink.page_size.bytes());
     if bytes == 0 || !bytes.is_multiple_of(page) {
-        let hint = format!("whole pages of {} KiB, for example \"2MiB\"", page >> 10);
+        let hint = format!("write whole pages of {} KiB, for example \"2MiB\"", page >> 10);
         let message = match bytes {
-            0 => "no distance between pages".to_owned(),
+            0 => "the stride is 0".to_owned(),
             bytes => format!("{bytes} bytes are not whole pages"),
         };
         sink.hinted(stride.span, message, hint);
@@ -72,9 +72,9 @@ pub(super) fn check_stride(stride: &Option<At<Size>>, sink: &mut Sink) -> Option
 pub(super) struct Walk {
     /// Index into [`State::regions`].
     pub(super) region: usize,
-    /// Over so many pages, from page 0.
+    /// Number of pages, from page 0.
     pub(super) pages: u64,
-    /// Pages from one that is visited to the next.
+    /// Distance between two pages that are visited.
     pub(super) stride: u64,
     pub(super) passes: u32,
     pub(super) write: bool,
@@ -82,7 +82,7 @@ pub(super) struct Walk {
 }
 
 impl Walk {
-    /// Each of the pages, in order.
+    /// One pass over the pages, in order.
     pub(super) fn once(region: usize, pages: u64, write: bool) -> Walk {
         Walk { region, pages, stride: 1, passes: 1, write, order: Order::Sequential }
     }
@@ -148,7 +148,7 @@ impl Laps {
 /// A number of random draws.
 #[derive(Debug)]
 pub(super) struct Draws {
-    /// Index into [`State::regions`], whose generator draws.
+    /// Index into [`State::regions`]: the region with the generator.
     home: usize,
     region: u32,
     write: bool,

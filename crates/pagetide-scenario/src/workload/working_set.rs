@@ -1,5 +1,5 @@
-//! `workload = "working-set"`: hot and cold accesses over an anonymous and/or a file region, by the
-//! generator of docs/scenario.md.
+//! `workload = "working-set"`: hot and cold accesses over an anonymous region, a file region or
+//! both, with the generator of docs/scenario.md.
 
 use super::prelude::*;
 use super::computing::computing;
@@ -15,39 +15,39 @@ use crate::names::AdviceKind;
 use crate::prng::Lcg;
 
 table! {
-    /// Hot and cold accesses.
+    /// Makes hot and cold accesses.
     Keys of "workload working-set" {
         /// Size of the anonymous region (default: none).
         anon: At<Size>,
-        /// Its name: phases of a task that name the same region share it (default anon).
+        /// Name of the anonymous region, shared by phases that name the same one (default anon).
         anon_region: At<Name>,
-        /// The file that is mapped (default: none).
+        /// File to map (default: none).
         file: At<Name>,
-        /// How much of it, from its start (default: all).
+        /// Bytes of the file to map, from its start (default: all).
         file_size: At<Size>,
-        /// Name of its mapping (default: the file).
+        /// Name of the file's mapping (default: the file).
         file_region: At<Name>,
-        /// Advice on the mapping (default normal).
+        /// Advice on the file's mapping (default normal).
         advice: At<AdviceKind> = AdviceKind::Normal,
-        /// First touch every page in order, anonymous before file (default false).
+        /// Touches every page in order first, anonymous before file (default false).
         populate: At<bool> = false,
         /// Number of accesses (default 0).
         accesses: At<Int<0, { i64::MAX }>> = Int(0),
-        /// Per cent of accesses that go to the anonymous region if there are both (default 50).
+        /// Per cent of the accesses that go to the anonymous region if there are both (default 50).
         anon_percent: At<Int<0, 100>> = Int(50),
-        /// Per cent of accesses that are hot (default 80).
+        /// Share of the accesses that are hot, in per cent (default 80).
         hot_access_percent: At<Int<0, 100>> = Int(80),
-        /// Per cent of pages that are hot (default 20).
+        /// Share of the pages that are hot, in per cent (default 20).
         hot_page_percent: At<Int<0, 100>> = Int(20),
-        /// Per cent of anonymous accesses that write (default 100).
+        /// Share of the anonymous accesses that write, in per cent (default 100).
         write_percent: At<Int<0, 100>> = Int(100),
         /// Start value of the generator (default: from the run's seed).
         generator_seed: At<Int<0, { i64::MAX }>>,
-        /// CPU time of the program with each page, after the access; not while it populates (default 0).
+        /// CPU time of the program after each access, except while it populates (default 0).
         compute: At<Time> = Time(0),
-        /// Bytes a second, or pages a second, a page being an access (default: as fast as it can).
+        /// Rate in bytes or pages per second; an access counts as a page (default: no limit).
         rate: At<Rate>,
-        /// The share of the rate over time (default: all of it).
+        /// Share of the rate over time (default: the full rate).
         load: At<Vec<Point>>,
     }
 }
@@ -55,28 +55,28 @@ table! {
 /// Parameters of the hot/cold generator.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WorkingSet {
-    /// Anonymous region: (region name, pages); `None` for no such region.
+    /// Anonymous region: (region name, pages); `None`: no such region.
     pub anon: Option<(String, u64)>,
     /// File region: (file index, region name, pages, advice).
     pub file: Option<(usize, String, u64, Advice)>,
-    /// First touch every page in order, anonymous before file, before the accesses.
+    /// Touch every page in order before the accesses, anonymous before file.
     pub populate: bool,
     /// Number of accesses.
     pub accesses: u64,
-    /// Per cent of accesses that go to the anonymous region when both exist.
+    /// Share of the accesses to the anonymous region if both exist, in per cent.
     pub anon_percent: u32,
-    /// Per cent of accesses that are hot.
+    /// Share of the accesses that are hot, in per cent.
     pub hot_access_percent: u32,
-    /// Per cent of pages that are hot.
+    /// Share of the pages that are hot, in per cent.
     pub hot_page_percent: u32,
-    /// Per cent of anonymous accesses that write (100 in the truth cases: no draw is made).
+    /// Per cent of the anonymous accesses that write (at 100 no draw is made).
     pub write_percent: u32,
-    /// Start value of the generator; `None`: derived from the run's seed. Phases of one task
-    /// with the same region continue the same generator.
+    /// Start value of the generator; `None`: derived from the run's seed. Phases of one task with
+    /// the same regions continue the same generator.
     pub generator_seed: Option<u64>,
-    /// CPU time after each access; not while it populates.
+    /// CPU time after each access, except while populating.
     pub compute_ns: u64,
-    /// How fast the accesses are; `None`: as fast as it can.
+    /// Rate of the accesses; `None`: no limit.
     pub pace: Option<Pace>,
 }
 
@@ -164,15 +164,15 @@ impl Kind for WorkingSet {
     }
 }
 
-/// Keys that need each other.
+/// Reports keys that need other keys.
 fn check_pairs(keys: &Keys, sink: &mut Sink) -> Option<()> {
     if keys.anon.is_none() && keys.file.is_none() && keys.bad.is_empty() {
         let hint = "add anon = \"1GiB\", or file = \"data\", or both";
-        sink.hinted(keys.at, "workload working-set has no memory to work on", hint);
+        sink.hinted(keys.at, "workload working-set has no memory", hint);
         return None;
     }
     let needs = |key: &str, other: &str, span: Span, sink: &mut Sink| {
-        sink.hinted(span, format!("`{key}` without `{other}`"), format!("add `{other}` too"));
+        sink.hinted(span, format!("`{key}` needs `{other}`"), format!("add `{other}` too"));
     };
     if let (Some(region), None) = (&keys.anon_region, &keys.anon) {
         needs("anon_region", "anon", region.span, sink);
@@ -188,7 +188,7 @@ fn check_pairs(keys: &Keys, sink: &mut Sink) -> Option<()> {
     Some(())
 }
 
-/// Notes the generator of a pair of regions: its first phase seeds it.
+/// Uses the generator of a pair of regions: the first phase seeds it.
 fn use_generator(
     names: (String, String),
     keys: &Keys,
@@ -200,10 +200,10 @@ fn use_generator(
     let span = seed.map_or(keys.at, |seed| seed.span);
     let (first, first_span) = *phases.generators.entry(names).or_insert((value, span));
     if let Some(seed) = seed.filter(|_| first != value) {
-        let hint = "later phases on the same regions continue the generator: leave it out";
+        let hint = "leave it out: later phases on the same regions continue the generator";
         sink.push(Problem {
             span: seed.span,
-            message: "another start value than in an earlier phase".into(),
+            message: "the start value differs from that of an earlier phase".into(),
             hint: Some(hint.into()),
             also: Some((first_span, "the generator starts here".into())),
         });
@@ -242,7 +242,7 @@ impl Side {
         Self { region, hot_pages, hot, cold, scatter: Scatter::new(pages) }
     }
 
-    /// The page for a draw. Where no page is hot, all accesses are cold, and the other way round.
+    /// The page for a draw. If no page is hot, all accesses are cold, and vice versa.
     #[inline]
     fn page(&self, is_hot: bool, draw: u64) -> u64 {
         let has_cold = self.hot_pages < self.scatter.pages();
@@ -256,7 +256,7 @@ impl Side {
 }
 
 impl Hotspot {
-    /// `sides`: the anonymous region and the file's, each with its pages.
+    /// `sides`: the anonymous region and the file region, each with its pages.
     fn new(
         set: &WorkingSet,
         sides: [Option<(usize, u64)>; 2],

@@ -1,4 +1,4 @@
-//! `workload = "write-control"`: writes a text to a control file, as `echo TEXT > FILE` does.
+//! `workload = "write-control"`: writes a text to a control file, like `echo TEXT > FILE`.
 
 use super::prelude::*;
 use crate::load::raw::{ControlName, ControlText};
@@ -10,9 +10,9 @@ table! {
     Keys of "workload write-control" {
         /// Name of the file, as the kernel spells it.
         control: At<ControlName> => required "\"memory.reclaim\"",
-        /// What to write.
+        /// Text to write.
         text: At<ControlText> => required "\"100M\"",
-        /// The group whose file it is; of several copies one, `NAME.0` (default: none, the file is the machine's).
+        /// Group of the file, or one copy, `NAME.0` (default: none, for a file of the machine).
         target: At<Target>,
     }
 }
@@ -21,15 +21,15 @@ table! {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Write {
     Machine(ControlWrite),
-    /// One of a group's (index into [`Setup::groups`](crate::model::Setup::groups)).
+    /// To a file of a group (index into [`Setup::groups`](crate::model::Setup::groups)).
     Group(usize, GroupControlWrite),
 }
 
 impl Write {
-    /// What a text means to the control file `name` of a group, or of a machine with pages of this size.
+    /// The value of a text for the control file `name` of a group, or of a machine.
     ///
     /// # Errors
-    /// What the kernel would refuse.
+    /// The kernel would refuse the write.
     pub fn read(
         group: Option<usize>,
         name: &str,
@@ -43,10 +43,8 @@ impl Write {
     }
 }
 
-/// The workload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WriteControl {
-    /// What is written, and to which file.
     pub write: Write,
 }
 
@@ -59,7 +57,7 @@ impl Kind for WriteControl {
         let (control, text) = (control?, text?);
         let control = At { value: control.value.0.clone(), span: control.span };
         let text = At { value: text.value.0.clone(), span: text.span };
-        // A target that cannot be read may be the right one.
+        // An unreadable target may be valid: do not report it as missing.
         if keys.target.is_none() && keys.bad.contains(&"target") {
             return None;
         }

@@ -1,8 +1,8 @@
-//! The tables of docs/scenario.md that are made from the declarations of the core: control files of the
-//! machine and of groups, policies; and of the priced operations.
+//! Checks the generated tables of docs/scenario.md: control files of the machine and of groups,
+//! policies, and operations with a cost.
 //!
-//! A table stands between two comments, `<!-- NAME: ... -->` and `<!-- end of NAME -->`. After a change of a
-//! declaration, write it anew: `PAGETIDE_ACCEPT=1 cargo test -p pagetide-scenario --test documents`.
+//! A table stands between two comments, `<!-- NAME: ... -->` and `<!-- end of NAME -->`.
+//! To regenerate: `PAGETIDE_ACCEPT=1 cargo test -p pagetide-scenario --test documents`.
 
 use pagetide_core::config::{ControlFile, Policy, PolicySet, Sysctl};
 use pagetide_core::control::{CacheControl, GroupControl};
@@ -25,7 +25,7 @@ fn files<'f>(prefix: &str, files: impl Iterator<Item = &'f ControlFile>) -> Stri
 
 fn policies() -> String {
     let mut table = String::from("| key | value | meaning |\n|---|---|---|\n");
-    let what = "The kernel whose variants take the place of the defaults.";
+    let what = "The kernel whose behaviour is the default of the other keys.";
     writeln!(table, "| **`kernel`** | | {what} |").unwrap();
     for set in PolicySet::ALL {
         let default = if set == PolicySet::default() { " (default)" } else { "" };
@@ -43,14 +43,14 @@ fn policies() -> String {
 }
 
 fn costs() -> String {
-    let mut table = String::from("| key | what is done for the price |\n|---|---|\n");
+    let mut table = String::from("| key | operation |\n|---|---|\n");
     for price in Price::ALL {
         writeln!(table, "| `{}` | {} |", price.name(), price.doc()).unwrap();
     }
     table
 }
 
-/// The document with `table` in the place of the one called `name`.
+/// Replaces the table called `name` of the document.
 fn with_table(document: &str, name: &str, table: &str) -> String {
     let (begin, end) = (format!("<!-- {name}:"), format!("<!-- end of {name} -->"));
     let (before, rest) = document.split_once(&begin).unwrap_or_else(|| panic!("no {begin}"));
@@ -83,7 +83,7 @@ fn the_tables_are_what_is_declared() {
     let differs = old.lines().zip(new.lines()).find(|(old, new)| old != new);
     assert!(
         old == new,
-        "docs/scenario.md is not as the core declares; the first line that differs is\n{differs:#?}\n\
-         PAGETIDE_ACCEPT=1 cargo test -p pagetide-scenario --test documents writes it"
+        "docs/scenario.md does not match the declarations; the first different line is\n{differs:#?}\n\
+         to regenerate: PAGETIDE_ACCEPT=1 cargo test -p pagetide-scenario --test documents"
     );
 }

@@ -73,7 +73,7 @@ fn the_same_seed_gives_the_same_program() {
     };
     let first = ops(1);
     assert_eq!(first, ops(1));
-    // The generator's start value is in the file, so the run's seed changes nothing.
+    // The file sets the generator's start value, so the run's seed changes nothing.
     assert_eq!(first, ops(2));
     let accesses = first.iter().filter(|op| matches!(op, Op::Access { .. })).count();
     assert_eq!(accesses, 2 * 36_864 + 240_000);
@@ -131,7 +131,7 @@ fn builds_of_several_tasks_share_the_compiler() {
     let maps = |ops: &[Op]| ops.iter().filter(|op| matches!(op, Op::Map { .. })).count();
     let unmaps = |ops: &[Op]| ops.iter().filter(|op| matches!(op, Op::Unmap { .. })).count();
     assert_eq!((maps(&first), unmaps(&first)), (2 * 42, 2 * 42));
-    // What is drawn differs from copy to copy.
+    // The draws differ between copies.
     let reads = |ops: &[Op]| -> Vec<Op> {
         ops.iter().copied().filter(|op| matches!(op, Op::Read { .. })).collect()
     };
@@ -157,11 +157,11 @@ fn the_seed_experiment_has_the_seed_figures() {
     }
 }
 
-/// The shipped object mixes; whether they have a beginning.
+/// The shipped object mixes, and whether they have a start-up part.
 const MIXES: [(&str, bool); 4] =
     [("compile", false), ("database", true), ("database-server", false), ("service", false)];
 
-/// A scenario with a task for each shipped object mix.
+/// A setup with a task for each shipped object mix.
 fn objects() -> Setup {
     let mut text = String::from("name = \"objects\"\n[machine]\nmemory = \"1GiB\"\n");
     for (name, start) in MIXES {

@@ -1,4 +1,4 @@
-//! Every key has a text of its own, and the text its key; what collides is told apart.
+//! Every key has its own text, and the text reads back as the key.
 
 use pagetide_scenario::load::{load_str, Overrides};
 use pagetide_scenario::metric::{declared, Key, Kind, Metrics, Names, Owner, Scope, COUNTED};
@@ -25,7 +25,7 @@ fn setup(tasks: &[(&str, u32, &[&str])], groups: &[(&str, u32)]) -> Setup {
     loaded.unwrap_or_else(|errors| panic!("{errors}")).variants.remove(0).setup
 }
 
-/// Names that a kind of scope has: the declared ones, and some of the kernel's.
+/// Metric names of a kind of scope: the declared ones, and some kernel counters.
 fn names_of(kind: Kind) -> Vec<String> {
     let all = declared::ALL.iter().filter(|metric| metric.of.contains(&kind));
     let mut names: Vec<String> = all.map(|metric| metric.name.to_owned()).collect();
@@ -74,7 +74,7 @@ fn keys(setup: &Setup) -> Vec<Key> {
     scopes.into_iter().flat_map(of_scope).collect()
 }
 
-/// Writes and reads all keys of a setup; how many had to be written in full.
+/// Writes and reads all keys of a setup; returns how many need the full form.
 fn all_are_told_apart(setup: &Setup) -> usize {
     let names = Names::of(setup);
     let mut texts: BTreeMap<String, Key> = BTreeMap::new();
@@ -179,7 +179,7 @@ fn names() -> impl Strategy<Value = &'static str> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Names chosen to be mistaken for one another.
+    /// Names that are easily confused.
     #[test]
     fn every_key_has_a_text_of_its_own(
         tasks in prop::collection::btree_map(

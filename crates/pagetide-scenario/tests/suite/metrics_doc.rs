@@ -1,4 +1,4 @@
-//! docs/metrics.md is what the declarations say. After a change of them, write it anew:
+//! Checks that docs/metrics.md matches the declarations. After a change of them, regenerate it:
 //! `PAGETIDE_ACCEPT=1 cargo test -p pagetide-scenario --test metrics_doc`.
 
 use pagetide_core::vmstat::{Event, NodeStat};
@@ -11,11 +11,11 @@ use std::path::Path;
 
 const HEAD: &str = "# Metrics
 
-Made of the declarations in the source; do not edit (`crates/pagetide-scenario/tests/metrics_doc.rs` says how it is written).
-[scenario.md](scenario.md#report) tells how a key is made of a name and of what it is of. \"Pagetide\" as the source: no kernel
-says it. \"Better\" is the direction by which verdicts say what is gained, and `find` what got worse: less or more of it; of
-\"work\" less is cheaper, but no aim in itself. Levels are neither. `done.` is the machine from the begin of the run until
-the last task that the run waits for has done its work, before its program ends and gives its memory back.
+Generated from the declarations in the source; do not edit (see `crates/pagetide-scenario/tests/metrics_doc.rs`).
+[scenario.md](scenario.md#report) explains how a key consists of a scope and a name. The source \"Pagetide\" means
+that no kernel reports the metric. \"Better\" is the direction that verdicts and `find` use: less or more is better;
+for \"work\" less is cheaper, but not a goal. Levels have no direction. `done.` is the machine from the start of the
+run until the last task that the run waits for has done its work; its program has not yet ended and freed its memory.
 ";
 
 fn unit(unit: Unit) -> &'static str {
@@ -35,10 +35,10 @@ fn unit(unit: Unit) -> &'static str {
 fn kind(kind: Kind) -> &'static str {
     match kind {
         Kind::Machine => "machine",
-        Kind::Idle => "`idle.`: before a kernel's run, since boot",
-        Kind::Done => "`done.`: until the work is done",
-        Kind::Shrunk => "`shrunk.`: after the run, caches shrunk",
-        Kind::Disk => "disk of the guest",
+        Kind::Idle => "`idle.`: from boot to the start of the run, on a real kernel",
+        Kind::Done => "`done.`: until all work is done",
+        Kind::Shrunk => "`shrunk.`: after the run, with shrunk caches",
+        Kind::Disk => "disk",
         Kind::Task => "task",
         Kind::Phase => "phase",
         Kind::Group => "group",
@@ -57,27 +57,27 @@ fn row(text: &mut String, metric: &Declared) {
 fn expected() -> String {
     let mut text = HEAD.to_owned();
     text +=
-        "\n## Declared here\n\n| name | unit | of | better | source | what it is |\n|---|---|---|---|---|---|\n";
+        "\n## Declared here\n\n| name | unit | scope | better | source | meaning |\n|---|---|---|---|---|---|\n";
     declared::ALL.iter().for_each(|metric| row(&mut text, metric));
     for what in OF_CACHES {
         let of = "machine, phase, `idle.`, `shrunk.`";
-        let about = "that column, of each cache that names and pipes are made of, if some task makes either";
+        let about = "that column, for each cache used by file names and pipes; only if a task makes one of these";
         writeln!(text, "| `slabinfo.CACHE.{what}` | count | {of} | | /proc/slabinfo | {about} |")
             .unwrap();
     }
-    text += "\n## Events of /proc/vmstat\n\nOf the machine, of phases and of `done.`, in counts; `pgpgin` and `pgpgout` in kB. Those marked are of groups, \
-             too, as in\nmemory.stat; groups also have the sums `pgscan` and `pgsteal` of kswapd's part and that of tasks.\n\n\
-             | name | groups | better | what it counts |\n|---|---|---|---|\n";
+    text += "\n## Events of /proc/vmstat\n\nCounts for the machine, phases and `done.`; `pgpgin` and `pgpgout` are in kB. Groups have the marked events too, as in\n\
+             memory.stat; they also have the sums `pgscan` and `pgsteal` over kswapd and tasks.\n\n\
+             | name | groups | better | meaning |\n|---|---|---|---|\n";
     for event in Event::ALL {
         let of_groups = if COUNTED.contains(&event) { "yes" } else { "" };
         let better = better::of_event(event).word();
         writeln!(text, "| `{}` | {of_groups} | {better} | {} |", event.name(), event.about())
             .unwrap();
     }
-    text += "\n## Levels of /proc/vmstat\n\nOf the machine at the end, of phases when they end and of `done.`, in pages. The machine has besides \
-             `nr_free_pages`,\n`nr_free_blocks_ORDER` (/proc/buddyinfo, all zones together;\nof each zone: `buddyinfo.nodeN.ZONE.nr_free_blocks_ORDER`), `nr_zone_*`, `nr_mlock`, \
-             `workingset_nodes` and\n`nr_dirty_threshold`, `nr_dirty_background_threshold`; with a policy of its own also `plugin_*`, how often\n\
-             the policy gave an answer that cannot be ([add-a-policy.md](add-a-policy.md)).\n\n| name | what it is |\n|---|---|\n";
+    text += "\n## Levels of /proc/vmstat\n\nIn pages, for the machine at the end of the run, for phases at their end, and for `done.`. The machine also has `nr_free_pages`,\n\
+             `nr_free_blocks_ORDER` (/proc/buddyinfo, sum over all zones; for each zone `buddyinfo.nodeN.ZONE.nr_free_blocks_ORDER`),\n\
+             `nr_zone_*`, `nr_mlock`, `workingset_nodes`, `nr_dirty_threshold` and `nr_dirty_background_threshold`. With a registered policy\n\
+             it also has `plugin_*`: how often the policy gave an invalid answer ([add-a-policy.md](add-a-policy.md)).\n\n| name | meaning |\n|---|---|\n";
     for stat in NodeStat::ALL {
         writeln!(text, "| `{}` | {} |", stat.name(), stat.about()).unwrap();
     }
@@ -92,5 +92,5 @@ fn the_document_is_what_the_declarations_say() {
         std::fs::write(&file, &expected).unwrap();
     }
     let found = std::fs::read_to_string(&file).unwrap_or_default();
-    assert!(found == expected, "docs/metrics.md is stale: PAGETIDE_ACCEPT=1 writes it anew");
+    assert!(found == expected, "docs/metrics.md is stale: regenerate it with PAGETIDE_ACCEPT=1");
 }

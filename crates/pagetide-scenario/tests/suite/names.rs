@@ -1,11 +1,11 @@
-//! The kernel's caches that a scenario may name are those that a machine of the core has.
+//! The kernel's caches that a scenario may name are those of a machine of the core.
 
 use pagetide_core::config::Config;
 use pagetide_core::node::NodeSpec;
 use pagetide_core::process::Machine;
 use pagetide_scenario::names::kernel_caches;
 
-/// The largest of kmalloc's caches are there where pages are larger.
+/// The largest kmalloc() caches exist only with larger pages.
 #[test]
 fn the_kernel_s_caches_are_the_core_s() {
     let node = NodeSpec::x86_64(512 << 20, 0, 0);

@@ -1,6 +1,6 @@
-//! `[[machine.cache]]`, and the caches that writes to `slab.CACHE.FILE` name: each must be one of the
-//! kernel's own caches, one of names and pipes if a task makes these, or a cache of an object mix that the
-//! scenario names.
+//! Checks `[[machine.cache]]` and the caches in writes to `slab.CACHE.FILE`. Each must be one of
+//! the kernel's own caches, a cache of file names or pipes if a task makes these, or a cache of an
+//! object mix that the scenario uses.
 
 use super::names::Names;
 use super::objects::Mixes;
@@ -12,16 +12,16 @@ use crate::names::kernel_caches;
 use crate::workload::Keys;
 use pagetide_core::control::cache_and_file;
 
-/// Names of caches that a machine may have.
+/// Names of caches that the machine may have.
 struct Known<'m> {
     own: Vec<String>,
     mixes: &'m Mixes,
 }
 
 impl Known<'_> {
-    /// Reports a cache that there cannot be.
+    /// Reports a cache that the machine cannot have.
     fn check(&self, name: &str, span: Span, sink: &mut Sink) {
-        // A cache of a mix whose objects have another size than the kernel's has that in its name.
+        // If a mix records another object size than the kernel's, its cache is called `NAME:SIZE`.
         let plain = match name.rsplit_once(':') {
             Some((plain, size)) if size.bytes().all(|byte| byte.is_ascii_digit()) => plain,
             _ => name,
@@ -33,18 +33,20 @@ impl Known<'_> {
         let hint = match sink.suggest(name, names()) {
             Some(near) => format!("did you mean `{near}`?"),
             None if OBJECTS.contains(&name) => {
-                "it is there when a task has workload names or pipes, or a mix with objects of it"
+                "it needs a task with workload names or pipes, or an object mix that uses it"
                     .to_owned()
             }
-            None => "there are the kernel's own, such as `kmalloc-64`, and those of the mixes of \
+            None => {
+                "write a cache of the kernel, such as `kmalloc-64`, or one of an object mix of \
                      workload kernel-objects"
-                .to_owned(),
+                    .to_owned()
+            }
         };
         sink.hinted(span, format!("there is no cache `{}`", clip(name)), hint);
     }
 }
 
-/// The tuned caches; every cache that is named anywhere is one that there may be.
+/// Returns the tuned caches, and checks every cache name in the scenario.
 pub(super) fn check(raw: &raw::Scenario, mixes: &Mixes, sink: &mut Sink) -> Vec<CacheTuning> {
     let makes_things = |keys: &Keys| matches!(keys, Keys::Names(_) | Keys::Pipes(_));
     let of_things = if raw.workloads().any(makes_things) { &OBJECTS[..] } else { &[] };
@@ -65,7 +67,7 @@ pub(super) fn check(raw: &raw::Scenario, mixes: &Mixes, sink: &mut Sink) -> Vec<
         };
         let is_empty = tuning == CacheTuning { name: name.value.clone(), ..Default::default() };
         if is_empty && cache.bad.is_empty() {
-            let message = format!("nothing is tuned of the cache `{}`", clip(&name.value));
+            let message = format!("the cache `{}` has no setting", clip(&name.value));
             sink.hinted(name.span, message, "add order, min_partial or cpu_partial");
         }
         tuned.push(tuning);

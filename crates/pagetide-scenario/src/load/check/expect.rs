@@ -1,6 +1,7 @@
-//! `[[expect]]`: the criterion must be one, its metrics and the variants must be there.
+//! Checks `[[expect]]`: the criterion must parse, and its metrics and variants must exist.
 //!
-//! Variants may differ in tasks and groups: the metrics must be there in the first variant that it is of.
+//! Variants may have different tasks and groups. The metrics must exist in the first variant that
+//! the expectation applies to.
 
 use super::report::{as_recorded, check_row, Known};
 use crate::criterion::Criterion;
@@ -9,7 +10,6 @@ use crate::load::raw;
 use crate::load::span::{clip, list_names, At, Sink};
 use crate::model::{Expectation, Setup};
 
-/// Most of them: a table of more is read by nobody.
 const EXPECTATIONS_MAX: usize = 1000;
 
 pub(super) fn expectations(
@@ -23,13 +23,13 @@ pub(super) fn expectations(
         return Vec::new();
     }
     if let Some(beyond) = list.get(EXPECTATIONS_MAX) {
-        sink.error(beyond.at, format!("a scenario expects at most {EXPECTATIONS_MAX} things"));
+        sink.error(beyond.at, format!("a scenario has at most {EXPECTATIONS_MAX} expectations"));
         return Vec::new();
     }
     let mut known: Vec<Option<Known>> = setups.iter().map(|_| None).collect();
     let checked = list.iter().filter_map(|expect| {
         let of: Vec<&str> = expect.variants.iter().flatten().map(|at| &*at.value.0).collect();
-        // If it is of none, that is told, and the first is as good as any.
+        // Unknown variants are reported elsewhere; then check against the first setup.
         let first = setups.iter().position(|(name, _)| of.contains(name)).unwrap_or(0);
         let (_, setup) = setups[first];
         let known = known[first].get_or_insert_with(|| Known::of(setup));
@@ -66,8 +66,8 @@ fn expectation(
         }
     };
     if criterion.is_relative() {
-        let hint = "`before` is of `pagetide find`: name the metrics that are compared";
-        sink.hinted(that.span, "there is nothing before a run", hint);
+        let hint = "only `pagetide find` knows `before`: compare two metrics by name";
+        sink.hinted(that.span, "an expectation cannot use `before`", hint);
         return None;
     }
     if let Some(pattern) = criterion.metrics().find(|metric| metric.contains('*')) {
@@ -95,7 +95,7 @@ fn expectation(
         if !variants.contains(&variant.value.0.as_str()) {
             let hint = match sink.suggest(&variant.value.0, variants.iter().copied()) {
                 Some(near) => format!("did you mean `{near}`?"),
-                None => format!("there is {}", list_names(variants.iter().copied())),
+                None => format!("known: {}", list_names(variants.iter().copied())),
             };
             let message = format!("there is no variant `{}`", clip(&variant.value.0));
             sink.hinted(variant.span, message, hint);

@@ -1,4 +1,4 @@
-//! Files: those that all tasks share, and private ones, made for each task that names them.
+//! Checks files: shared files, and private files, which are created for each task that names them.
 
 use super::names::Names;
 use crate::load::raw::File as RawFile;
@@ -8,12 +8,11 @@ use crate::model::File;
 use crate::op::FILE_SIZE_MAX;
 use std::collections::BTreeMap;
 
-/// The files of a scenario, by the index of their `[[file]]`.
 #[derive(Debug)]
 pub(crate) struct Files<'a> {
     pub(crate) names: Names<'a>,
     templates: Vec<Template>,
-    /// What the setup gets.
+    /// The files of the setup.
     pub(super) list: Vec<File>,
     /// (template, task) -> index into `list`.
     private: BTreeMap<(usize, String), usize>,
@@ -26,7 +25,6 @@ struct Template {
     shared: Option<usize>,
 }
 
-/// Checks the files.
 pub(super) fn check<'a>(
     list: &'a [RawFile],
     is_incomplete: bool,
@@ -64,29 +62,29 @@ fn check_size(size: &At<crate::load::decode::Size>, sink: &mut Sink) -> u64 {
     let bytes = size.value.0;
     if bytes > FILE_SIZE_MAX {
         let limit = show_size(FILE_SIZE_MAX);
-        sink.hinted(size.span, "the file is too large", format!("at most {limit}"));
+        sink.hinted(size.span, "the file is too large", format!("a file has at most {limit}"));
     }
     bytes
 }
 
 impl Files<'_> {
-    /// Size of the file of a template.
+    /// Size of the file of a template, in bytes.
     pub(super) fn size(&self, template: usize) -> u64 {
         self.templates.get(template).map_or(0, |template| template.file.size)
     }
 
-    /// Whether the file of a template stands for a file system's own blocks.
+    /// Whether the file of a template is metadata of a file system.
     pub(super) fn is_metadata(&self, template: usize) -> bool {
         self.templates.get(template).is_some_and(|template| template.file.metadata)
     }
 
-    /// Where the file was named.
+    /// Position of the file's name.
     pub(crate) fn span(&self, template: usize) -> Option<Span> {
         let template = self.templates.get(template)?;
         self.names.span(&template.file.name)
     }
 
-    /// The file that `task` means by a template: index into the setup's files.
+    /// The file that a template stands for in `task`: index into the setup's files.
     pub(super) fn of_task(&mut self, template: usize, task: &str) -> usize {
         let Some(Template { file, shared }) = self.templates.get(template) else { return 0 };
         if let Some(index) = shared {

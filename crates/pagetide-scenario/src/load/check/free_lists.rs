@@ -1,6 +1,6 @@
-//! The free lists of `[[machine.zone]]`: whether the zone has room for them.
+//! Checks the free lists of `[[machine.zone]]`: they must fit into the zone.
 //!
-//! Linux: /proc/pagetypeinfo. Invariant: a machine with lists that passed can be built; the core says so.
+//! Linux: /proc/pagetypeinfo. Invariant: the core can build a machine whose free lists pass.
 
 use crate::load::raw;
 use crate::load::span::Sink;
@@ -11,20 +11,20 @@ use pagetide_core::boot::managed_frames;
 use pagetide_core::node::NodeSpec;
 use pagetide_core::units::{PAGEBLOCK_NR_PAGES, PAGEBLOCK_ORDER};
 
-/// The keys, in the order of the core's types.
+/// The keys, in the order of the core's migrate types.
 const KEYS: [&str; 3] = ["unmovable", "movable", "reclaimable"];
 
 const fn areas(zone: &raw::Zone) -> [Option<&raw::FreeArea>; 3] {
     [zone.unmovable.as_ref(), zone.movable.as_ref(), zone.reclaimable.as_ref()]
 }
 
-/// The free lists of a zone, if any of them is given.
+/// The free lists of a zone, or `None` if no list is given.
 pub(super) fn check(zone: &raw::Zone, sink: &mut Sink) -> Option<FreeLists> {
     if areas(zone).iter().all(Option::is_none) {
         return None;
     }
     if let Some(free) = &zone.free {
-        sink.hinted(free.span, "the free lists say it already", "remove `free`");
+        sink.hinted(free.span, "the free lists already give the free memory", "remove `free`");
     }
     let mut lists = FreeLists::default();
     for (index, area) in areas(zone).into_iter().enumerate() {
@@ -32,8 +32,12 @@ pub(super) fn check(zone: &raw::Zone, sink: &mut Sink) -> Option<FreeLists> {
         lists.pageblocks[index] = area.pageblocks().into();
         let blocks = area.blocks.as_deref().unwrap_or_default();
         if blocks.len() > lists.blocks[index].len() {
-            let message = format!("{} orders of free blocks", blocks.len());
-            sink.hinted(area.at, message, "the largest block has order 10: 11 numbers at most");
+            let message = format!("{} orders of free blocks are too many", blocks.len());
+            sink.hinted(
+                area.at,
+                message,
+                "the largest block has order 10: write at most 11 numbers",
+            );
         }
         for (order, count) in blocks.iter().take(lists.blocks[index].len()).enumerate() {
             lists.blocks[index][order] = (*count).into();
@@ -42,14 +46,14 @@ pub(super) fn check(zone: &raw::Zone, sink: &mut Sink) -> Option<FreeLists> {
     Some(lists)
 }
 
-/// Whether the lists of a node's zones fit. `given` has the zones as they were read, some of which may not have made
-/// it into `zones`.
+/// Reports free lists that do not fit into the zones of a node. `given` has the zones as decoded;
+/// the invalid ones are not in `zones`.
 pub(super) fn fit(given: &[raw::Zone], zones: &[Zone], sink: &mut Sink) {
     let mut spec = NodeSpec::default();
     for zone in zones {
         spec.zones[zone.name.index()] = zone.spec();
     }
-    // Where a zone lies depends on the others of its node: all of them must be known and sound.
+    // The position of a zone depends on the other zones of its node, so all of them must be valid.
     let frames = managed_frames(&spec, sink.page_size).filter(|_| given.len() == zones.len());
     for raw in given {
         let name = raw.name.as_ref().map(|name| name.value);
@@ -59,7 +63,7 @@ pub(super) fn fit(given: &[raw::Zone], zones: &[Zone], sink: &mut Sink) {
             let of = |area: usize| lists.blocks[area].iter().enumerate();
             let pages = |area: usize| -> u64 { of(area).map(|(n, &nr)| u64::from(nr) << n).sum() };
             let message = format!(
-                "more free than managed: the free blocks of zone {} have {} pages, it manages {}",
+                "more free than managed: the free blocks of zone {} have {} pages, the zone manages {}",
                 zone.name.name(),
                 lists.pages(),
                 zone.managed
@@ -77,13 +81,13 @@ pub(super) fn fit(given: &[raw::Zone], zones: &[Zone], sink: &mut Sink) {
     }
 }
 
-/// The type among those given of which there is most.
+/// The given type with the largest amount.
 fn most(zone: &raw::Zone, amount: impl Fn(usize) -> u64) -> usize {
     let given = (0..KEYS.len()).filter(|&index| areas(zone)[index].is_some());
     given.max_by_key(|&index| (amount(index), KEYS.len() - index)).unwrap_or(0)
 }
 
-/// Reports a mistake of the lists of a type.
+/// Reports a mistake in the lists of a type.
 fn tell(zone: &raw::Zone, index: usize, message: String, hint: &str, sink: &mut Sink) {
     let at = areas(zone)[index].map_or(zone.at, |area| area.at);
     sink.hinted(at, message, hint);
@@ -94,29 +98,30 @@ fn refuse(raw: &raw::Zone, zone: &Zone, lists: &FreeLists, misfit: Misfit, sink:
     match misfit {
         Misfit::Whole { order, asked, room } => {
             let message = format!(
-                "{asked} free blocks of order {order} in zone {name}, which has room for {room}"
+                "{asked} free blocks of order {order} in zone {name}, which has space for {room}"
             );
             let hint = if order > PAGEBLOCK_ORDER {
-                "such a block is a pair of pageblocks, aligned to 1024 pages, all of it managed"
+                "such a block is two pageblocks, aligned to 1024 pages, with all pages managed"
             } else {
-                "a block of order 9 is a pageblock, and two that are buddies would merge to one of order 10"
+                "a block of order 9 is a pageblock, and two free buddies would merge into order 10"
             };
             let of_order = |index: usize| lists.blocks[index][usize::from(order)].into();
             tell(raw, most(raw, of_order), message, hint, sink);
         }
         Misfit::Parts { most, needed, room } => {
             let message = format!(
-                "the free blocks below order 9 need {needed} pageblocks of zone {name}, of which larger \
-                 blocks leave {room}; most need those of `{}`",
+                "the free blocks below order 9 need {needed} pageblocks of zone {name}, but larger \
+                 blocks leave {room}; `{}` needs most",
                 KEYS[most]
             );
-            let hint = "of two buddies only one can be free: both would merge to a block of the next order";
+            let hint =
+                "of two buddies at most one can be free: two would merge into the next order";
             tell(raw, most, message, hint, sink);
         }
     }
 }
 
-/// A type that says how many pageblocks it has needs no more.
+/// Reports a type with fewer pageblocks than its free blocks need.
 fn enough(raw: &raw::Zone, zone: &Zone, needed: [u64; 3], sink: &mut Sink) {
     for ((area, key), needed) in areas(raw).into_iter().zip(KEYS).zip(needed) {
         let Some(given) = area.and_then(|area| area.pageblocks.as_ref()) else { continue };
@@ -132,7 +137,7 @@ fn enough(raw: &raw::Zone, zone: &Zone, needed: [u64; 3], sink: &mut Sink) {
     }
 }
 
-/// No more pageblocks than there is memory. Those of memory that is not managed count: they have types, too.
+/// Reports more pageblocks than the zone has. Those with unmanaged memory count: they have a type.
 fn total(raw: &raw::Zone, zone: &Zone, lists: &FreeLists, sink: &mut Sink) {
     let asked: u64 = lists.pageblocks.into_iter().map(u64::from).sum();
     let has = zone.present.div_ceil(PAGEBLOCK_NR_PAGES.into());

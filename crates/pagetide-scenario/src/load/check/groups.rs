@@ -1,5 +1,5 @@
-//! `[[group]]`, and the operations of tasks on groups: parents must exist, and exist in time; the
-//! machine must have the memory that `memory.min` protects; the kernel must accept the writes.
+//! Checks `[[group]]` and the operations of tasks on groups. Parents must exist, and exist in time;
+//! the machine must have the memory that `memory.min` protects; the kernel must accept the writes.
 
 use super::knobs::{
     check_mark, find_machine_file, group_write, group_writes, machine_write, value_of,
@@ -15,27 +15,26 @@ use crate::policies::Policies;
 use pagetide_core::control::GroupControl;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Deepest nesting of groups: every charge and every count walks up the path.
+/// Deepest nesting of groups. A limit, because every charge walks up to the root.
 const DEPTH_MAX: u32 = 128;
 
-/// The groups of a scenario, by their index in the setup: parents before children.
+/// The groups of a scenario, by index in the setup: parents come before children.
 #[derive(Debug)]
 pub(crate) struct Groups<'a> {
     pub(crate) names: Names<'a>,
-    /// What the setup gets.
+    /// The groups of the setup.
     pub(super) list: Vec<Group>,
-    /// How many copies there are of those that are not alone, by the first.
+    /// Number of copies of each group with several, by the index of the first copy.
     copies: BTreeMap<usize, usize>,
-    /// Those of which nobody knows how many copies there are: that was reported.
+    /// Groups with an invalid number of copies, which has been reported.
     unsure: BTreeSet<usize>,
-    /// Those that some task removes.
+    /// Groups that some task removes.
     removed: BTreeSet<usize>,
-    /// Where it is said that groups have no memory controller, if some have none.
+    /// Position of a `subtree_control` that leaves groups without a memory controller, if any does.
     pub(super) without_memory: Option<Span>,
 }
 
-/// Checks the groups of a machine with so many bytes of memory. `removed`: names of those that some task
-/// removes.
+/// Checks the groups. `memory`: bytes of the machine. `removed`: groups that some task removes.
 pub(super) fn check<'a>(
     list: &'a [RawGroup],
     is_incomplete: bool,
@@ -72,7 +71,7 @@ pub(super) fn check<'a>(
         if given.get(&name.value.0) != Some(index) {
             continue;
         }
-        // Of a circle, which was reported, the last has none.
+        // The last group of a cycle has no parent; the cycle has been reported.
         let parent = parents[index].and_then(|parent| place_of.get(&parent).copied());
         place_of.insert(index, groups.len());
         names.insert(&name.value.0, name.span, groups.len(), sink);
@@ -83,7 +82,11 @@ pub(super) fn check<'a>(
         let depth = parent.map_or(1, |parent| depths[parent] + 1);
         if depth == DEPTH_MAX + 1 {
             let message = format!("the group `{}` is {depth} levels deep", clip(&name.value.0));
-            sink.hinted(name.span, message, format!("groups may be {DEPTH_MAX} levels deep"));
+            sink.hinted(
+                name.span,
+                message,
+                format!("groups may be at most {DEPTH_MAX} levels deep"),
+            );
         }
         let has_memory = parent.is_none_or(|parent| {
             let above = parents[index].and_then(|at| list[at].table.subtree_control.as_ref());
@@ -95,9 +98,10 @@ pub(super) fn check<'a>(
         let own = group.table.subtree_control.as_ref();
         if let Some(own) = own.filter(|own| own.value == SubtreeControl::Memory && !has_memory) {
             let group = clip(&name.value.0);
-            let message =
-                format!("the group `{group}` has no memory controller to hand on (ENOENT)");
-            let hint = "a group around it says subtree_control = \"none\": leave it out here";
+            let message = format!(
+                "the group `{group}` has no memory controller to enable for children (ENOENT)"
+            );
+            let hint = "an ancestor has subtree_control = \"none\": leave it out here";
             sink.hinted(own.span, message, hint);
         }
         if !has_memory {
@@ -130,30 +134,29 @@ pub(super) fn check<'a>(
     groups
 }
 
-/// A group without a memory controller has no files of one.
+/// Reports a file of the memory controller in a group without one.
 fn report_no_memory(control: &At<String>, group: &str, sink: &mut Sink) {
     let known = GroupControl::find(&control.value);
     if known.is_some_and(|control| !control.is_of_cpu()) {
         let (control_name, group) = (clip(&control.value), clip(group));
-        let message =
-            format!("the group `{group}` has no memory controller, and no {control_name}");
-        let hint = "a group around it says subtree_control = \"none\"";
+        let message = format!("the group `{group}` has no memory controller, so no {control_name}");
+        let hint = "an ancestor has subtree_control = \"none\"";
         sink.hinted(control.span, message, hint);
     }
 }
 
-/// Copies have no groups in them, and are there from the start: nobody could say which is meant.
+/// Copies exist from the start, and have no child groups: `parent` cannot name a copy.
 fn report_bad_copies(list: &[RawGroup], index: usize, parents: &[Option<usize>], sink: &mut Sink) {
     let group = &list[index];
     let Some(copies) = &group.table.copies else { return };
     if !is_at_start(group) {
-        let hint = "leave out `at_start`, or write the groups one by one";
-        sink.hinted(copies.span, "copies of a group are there at the start", hint);
+        let hint = "leave out `at_start`, or write one [[group]] for each";
+        sink.hinted(copies.span, "a group with copies must exist at the start", hint);
     }
     let child = list.iter().zip(parents).find(|(_, parent)| **parent == Some(index));
     if let Some(at) = child.and_then(|(child, _)| child.table.parent.as_ref()) {
-        let hint = "write the groups one by one, or leave out `copies`";
-        sink.hinted(at.span, "the parent is several groups", hint);
+        let hint = "leave out `copies` of the parent, or write one [[group]] for each";
+        sink.hinted(at.span, "the parent has several copies", hint);
     }
 }
 
@@ -164,12 +167,13 @@ fn is_at_start(group: &RawGroup) -> bool {
 fn report_late_parent(group: &RawGroup, parent: &Group, sink: &mut Sink) {
     let (Some(name), Some(at)) = (&group.table.name, &group.table.parent) else { return };
     let (name, parent) = (clip(&name.value.0), clip(&parent.name));
-    let message = format!("the group `{name}` is there at the start, its parent `{parent}` is not");
-    sink.hinted(at.span, message, "write at_start = false here too, or take another parent");
+    let message =
+        format!("the group `{name}` exists at the start, but its parent `{parent}` does not");
+    sink.hinted(at.span, message, "write at_start = false here too, or choose another parent");
 }
 
-/// Reports `memory.min` of groups that are there at the start beyond what the machine has. Only
-/// groups below the root count: what is protected further down is a part of that.
+/// Reports groups that exist at the start and together protect more `memory.min` than the machine
+/// has. Only children of the root count: what their descendants protect is part of it.
 fn check_protection(list: &[RawGroup], memory: u64, sink: &mut Sink) {
     let mut sum: u64 = 0;
     let mut last = None;
@@ -184,17 +188,18 @@ fn check_protection(list: &[RawGroup], memory: u64, sink: &mut Sink) {
             }
         }
     }
-    // A machine of no memory has been reported.
+    // A machine without memory has been reported.
     let Some(span) = last.filter(|_| memory > 0 && sum > memory) else { return };
-    let shown = if sum == u64::MAX { "all there is".to_owned() } else { show_size(sum) };
+    let shown =
+        if sum == u64::MAX { "more than any machine has".to_owned() } else { show_size(sum) };
     let message = format!(
-        "memory.min of the groups below the root comes to {shown}, the machine has {}",
+        "memory.min of the groups below the root adds up to {shown}, but the machine has {}",
         show_size(memory)
     );
     sink.hinted(span, message, "protect less, or give the machine more memory");
 }
 
-/// An order of the groups in which each comes after its parent. Reports cycles.
+/// Orders the groups so that each comes after its parent. Reports cycles.
 fn parents_first(list: &[RawGroup], parents: &[Option<usize>], sink: &mut Sink) -> Vec<usize> {
     #[derive(Clone, Copy, PartialEq)]
     enum State {
@@ -215,8 +220,12 @@ fn parents_first(list: &[RawGroup], parents: &[Option<usize>], sink: &mut Sink) 
         if let Some(index) = next.filter(|index| states[*index] == State::Open) {
             if let Some(parent) = &list[index].table.parent {
                 let name = list[index].table.name.as_ref().map_or("", |name| &name.value.0);
-                let message = format!("the group `{}` is within itself", clip(name));
-                sink.hinted(parent.span, message, "let one of its parents be the root");
+                let message = format!("the group `{}` is its own ancestor", clip(name));
+                sink.hinted(
+                    parent.span,
+                    message,
+                    "remove `parent` from one of the groups in the cycle",
+                );
             }
         }
         for index in path.into_iter().rev() {
@@ -228,18 +237,19 @@ fn parents_first(list: &[RawGroup], parents: &[Option<usize>], sink: &mut Sink) 
 }
 
 impl Groups<'_> {
-    /// The group of a task's copy, whose tasks name `group`.
+    /// The group of a copy of a task that names `group`.
     pub(super) fn of_copy(&self, group: usize, copy: usize) -> usize {
         group + self.copies.get(&group).map_or(0, |nr| copy % nr)
     }
 
-    /// The group that a task runs in from its start.
+    /// The group that a task is in when it starts.
     pub(super) fn of_task(&self, name: &At<Name>, sink: &mut Sink) -> Option<usize> {
         let group = self.names.find(name, sink)?;
         if !self.list[group].at_start {
-            let message = format!("the group `{}` is not there at the start", clip(&name.value.0));
+            let message =
+                format!("the group `{}` does not exist at the start", clip(&name.value.0));
             let hint =
-                "leave it out, and let the task enter with workload = \"join-group\" after a \
+                "leave `group` out, and let the task enter with workload = \"join-group\" after a \
                         create-group";
             sink.push(Problem {
                 span: name.span,
@@ -251,7 +261,7 @@ impl Groups<'_> {
         Some(group)
     }
 
-    /// The group that is meant, if it is one.
+    /// The group that `target` names, if it names exactly one.
     fn find(&self, target: &Target) -> Option<usize> {
         let (name, copy) = target.parts();
         let first = self.names.get(name)?;
@@ -262,7 +272,7 @@ impl Groups<'_> {
             (None, None) => Some(first),
             (Some(&nr), Some(copy)) => {
                 let copy: usize = copy.parse().ok()?;
-                // The name that it has: 1, not 01.
+                // The copy's exact name: `1`, not `01`.
                 let is_one = copy < nr && target.0 == self.list[first + copy].name;
                 is_one.then_some(first + copy)
             }
@@ -270,7 +280,7 @@ impl Groups<'_> {
         }
     }
 
-    /// The one group that a task names; reports one that there is not, and several.
+    /// The group that a task names; reports an unknown group, or one with several copies.
     pub(crate) fn one(&self, target: &At<Target>, sink: &mut Sink) -> Option<usize> {
         let found = self.find(&target.value);
         if found.is_some() {
@@ -302,8 +312,9 @@ impl Groups<'_> {
     pub(crate) fn create(&self, name: &At<Target>, sink: &mut Sink) -> Option<usize> {
         let group = self.one(name, sink)?;
         if self.list[group].at_start && !self.removed.contains(&group) {
-            let message = format!("the group `{}` is there from the start", clip(&name.value.0));
-            let hint = "write at_start = false in its [[group]], or remove it before";
+            let message =
+                format!("the group `{}` already exists at the start", clip(&name.value.0));
+            let hint = "write at_start = false in its [[group]], or remove the group first";
             sink.push(Problem {
                 span: name.span,
                 message,
@@ -314,7 +325,7 @@ impl Groups<'_> {
         Some(group)
     }
 
-    /// What a task writes to a control file, of the group that `target` names or of the machine.
+    /// A write of a task to a control file of the group `target`, or of the machine.
     pub(super) fn task_write(
         &self,
         (control, text): (&At<String>, &At<String>),
@@ -327,7 +338,7 @@ impl Groups<'_> {
         let shown = clip(&control.value);
         match target {
             None if is_group_s => {
-                let hint = "add target = \"batch\", the group";
+                let hint = "name the group: target = \"batch\", for example";
                 sink.hinted(control.span, format!("`{shown}` is a control file of groups"), hint);
                 None
             }

@@ -1,6 +1,7 @@
-//! `[sysctl]`, `[policy]` and every write to a control file: names must be known, and the kernel must accept
-//! the texts. The core reads the texts; a refusal gets its place and a hint here. Sizes may be written as
-//! everywhere in a scenario (`8GiB`), also where a kernel takes bytes or kB: then its number is what counts.
+//! Checks `[sysctl]`, `[policy]` and every write to a control file: names must be known, and the
+//! kernel must accept the texts. The core parses the texts; this module adds a position and a hint
+//! to each refusal. A size may be written as elsewhere in a scenario (`8GiB`), even if the kernel's
+//! file takes only a number of bytes or kB.
 
 use crate::load::decode::Name;
 use crate::load::raw::{self, Knobs, Write};
@@ -18,12 +19,12 @@ use pagetide_core::control::{
 };
 use pagetide_core::page_size::PageSize;
 
-/// The marks of policy `apart`, from the lowest.
+/// The watermark files of policy `apart`, from the lowest.
 const MARKS: [Sysctl; 3] =
     [Sysctl::WmarkMinKbytes, Sysctl::WmarkLowKbytes, Sysctl::WmarkHighKbytes];
 
-/// Policies that every setup names: their defaults are filled in. The others are there when the scenario
-/// names them, for most have no groups.
+/// Policies that every setup has; unset ones get their default. The others are present only if the
+/// scenario names them, because most have no groups.
 const ALWAYS: [Policy; 4] =
     [Policy::Watermarks, Policy::Kswapd, Policy::DirectReclaim, Policy::PerCpuLists];
 
@@ -34,20 +35,20 @@ pub(super) fn policies(raw: Option<&raw::Policies>, sink: &mut Sink) -> Policies
     if let Some(kernel) = raw.and_then(|policies| policies.kernel.as_ref()) {
         policies.follow(kernel.value);
     }
-    // Also a default that is named: a kernel that is compared with does not take its place.
+    // A choice in the file wins over the kernel's choice, even if it names the default.
     given.iter().for_each(|at| policies.choose(at.value));
     let is_kswapd = |at: &&At<PolicyChoice>| at.value == BackgroundCompaction::Kswapd.into();
     if let Some(at) = given.iter().find(is_kswapd) {
         let kswapd: KswapdPolicy = policies.of().unwrap_or_default();
         if kswapd == KswapdPolicy::Linux2637 {
-            let message = format!("kswapd {} does not compact", kswapd.name());
+            let message = format!("kswapd = \"{}\" does not compact memory", kswapd.name());
             sink.hinted(at.span, message, "add kswapd = \"linux-4.5\"");
         }
     }
     policies
 }
 
-/// The policies that are not built in; their names must be known.
+/// The registered policies that the scenario chooses; their names must be known.
 pub(super) fn plugins(policy: Option<&raw::Policies>, sink: &mut Sink) -> ChosenPlugins {
     let Some(policy) = policy else { return ChosenPlugins::default() };
     let known = sink.plugins.clone();
@@ -60,7 +61,7 @@ pub(super) fn plugins(policy: Option<&raw::Policies>, sink: &mut Sink) -> Chosen
         if !any && !known.contains(text) {
             let hint = match known {
                 [] => format!(
-                    "this program has only `{BUILT_IN}`; docs/add-a-policy.md says how to add one"
+                    "this program has only `{BUILT_IN}`; see docs/add-a-policy.md for how to add one"
                 ),
                 known => {
                     let names = [BUILT_IN].into_iter().chain(known.iter().map(String::as_str));
@@ -78,7 +79,6 @@ pub(super) fn plugins(policy: Option<&raw::Policies>, sink: &mut Sink) -> Chosen
     }
 }
 
-/// The writes to control files of the machine.
 pub(super) fn sysctls(
     knobs: Option<&Knobs>,
     policies: &Policies,
@@ -107,8 +107,12 @@ pub(super) fn sysctls(
         match last {
             Some((lower, lower_value, lower_span)) if lower_value > value => sink.push(Problem {
                 span,
-                message: format!("marks out of order: {} is below {}", mark.name(), lower.name()),
-                hint: Some("it must be min <= low <= high".into()),
+                message: format!(
+                    "watermarks out of order: {} is below {}",
+                    mark.name(),
+                    lower.name()
+                ),
+                hint: Some("write min <= low <= high".into()),
                 also: Some((lower_span, format!("{lower_value} here"))),
             }),
             _ => last = Some((mark, value, span)),
@@ -117,7 +121,7 @@ pub(super) fn sysctls(
     checked.into_iter().map(|(write, _)| write).collect()
 }
 
-/// The writes to the files of a group that is made.
+/// The writes to the files of a group when it is created.
 pub(super) fn group_writes(writes: &[Write], sink: &mut Sink) -> Vec<GroupControlWrite> {
     let mut checked = Vec::new();
     for write in writes {
@@ -125,13 +129,13 @@ pub(super) fn group_writes(writes: &[Write], sink: &mut Sink) -> Vec<GroupContro
         check_lasting(write, control.map(GroupControl::file), sink);
         checked.extend(group_write(&write.name, &write.text, sink));
     }
-    // Version 1 has another name for it.
+    // Version 1 has another name for the same limit.
     let limits = [GroupControl::Max, GroupControl::LimitInBytes].map(GroupControl::name);
     let limits = limits.map(|name| writes.iter().find(|write| write.name.value == name));
     if let [Some(one), Some(other)] = limits {
         sink.push(Problem {
             span: other.name.span,
-            message: format!("{} and {} are one limit", one.name.value, other.name.value),
+            message: format!("{} and {} set the same limit", one.name.value, other.name.value),
             hint: Some("keep one of them".into()),
             also: Some((one.name.span, "the other".into())),
         });
@@ -139,17 +143,17 @@ pub(super) fn group_writes(writes: &[Write], sink: &mut Sink) -> Vec<GroupContro
     checked
 }
 
-/// Reports what asks for something to be done now: nothing is there yet to act on.
+/// Reports a file that triggers an action: before the run there is nothing to act on.
 fn check_lasting(write: &Write, file: Option<&ControlFile>, sink: &mut Sink) {
     if file.is_some_and(|file| file.form.is_action()) {
         let name = &write.name.value;
         let message = format!("{} cannot be written before anything runs", clip(name));
-        let hint = "let a task write it: workload = \"write-control\"";
+        let hint = "let a task write it, with workload = \"write-control\"";
         sink.hinted(write.name.span, message, hint);
     }
 }
 
-/// The file of the machine or of one of its caches that is called so and can be written.
+/// The writable file of the machine, or of one of its caches, with this name.
 pub(super) fn find_machine_file(name: &str) -> Option<&'static ControlFile> {
     match cache_and_file(name) {
         Some((_, file)) => find_cache_file(file).map(CacheControl::file),
@@ -161,7 +165,7 @@ fn find_cache_file(name: &str) -> Option<CacheControl> {
     CacheControl::written().find(|control| control.file().name == name)
 }
 
-/// A write to a file of the machine. Reports one that there is not, and a text that it does not take.
+/// A write to a file of the machine. Reports an unknown file, and a text that the file refuses.
 pub(super) fn machine_write(
     name: &At<String>,
     text: &At<String>,
@@ -178,7 +182,7 @@ pub(super) fn machine_write(
     };
     let Some(control) = find_cache_file(file) else {
         let names: Vec<&str> = CacheControl::written().map(|control| control.file().name).collect();
-        let hint = format!("those that can be written are {}", names.join(", "));
+        let hint = format!("the files that can be written are {}", names.join(", "));
         sink.hinted(name.span, format!("unknown file of a cache `{}`", clip(file)), hint);
         return None;
     };
@@ -191,7 +195,7 @@ pub(super) fn machine_write(
     }
 }
 
-/// A write to a file of a group. Reports one that there is not, and a text that it does not take.
+/// A write to a file of a group. Reports an unknown file, and a text that the file refuses.
 pub(super) fn group_write(
     name: &At<String>,
     text: &At<String>,
@@ -200,8 +204,8 @@ pub(super) fn group_write(
     let Some(control) = GroupControl::find(&name.value) else {
         let copy = name.value.split_once('.');
         if let Some((copy, control)) = copy.filter(|(copy, _)| copy.parse::<u32>().is_ok()) {
-            let message = format!("no copy of a group has a {} of its own here", clip(control));
-            let hint = format!("all copies are set together: leave out the `.{copy}`");
+            let message = format!("one copy of a group cannot have its own {} here", clip(control));
+            let hint = format!("all copies have the same setting: leave out `.{copy}`");
             sink.hinted(name.span, message, hint);
             return None;
         }
@@ -226,7 +230,7 @@ fn unknown(
     sink.hinted(name.span, format!("unknown {what} `{}`", clip(&name.value)), hint);
 }
 
-/// What the text stands for; reports one that the kernel would not take.
+/// The value of the text; reports a text that the kernel would refuse.
 fn read(
     file: &ControlFile,
     name: &At<String>,
@@ -236,26 +240,26 @@ fn read(
     let read = value_of(file, &text.value, sink.page_size);
     if read.is_none() {
         let (shown, name) = (clip(&text.value), clip(&name.value));
-        let message = format!("`{shown}` would be refused by {name} (EINVAL)");
+        let message = format!("{name} refuses `{shown}` (EINVAL)");
         sink.hinted(text.span, message, takes(file, &text.value, sink.page_size));
     }
     read
 }
 
-/// What a file takes a text for: as the kernel reads it, or, if the kernel does not, as a size of a scenario.
+/// The value of a text for a file: as the kernel parses it, or else as a size of a scenario.
 pub(super) fn value_of(file: &ControlFile, text: &str, page_size: PageSize) -> Option<Value> {
     let as_kernel = file.form.read(text, page_size).ok();
     as_kernel.or_else(|| file.form.read(&in_kernel_s_units(file, text, page_size)?, page_size).ok())
 }
 
-/// A size with its unit as the number that the kernel's file takes: bytes or kB, as it counts.
+/// Converts a size with a unit into the number that the kernel's file takes, in bytes or kB.
 fn in_kernel_s_units(file: &ControlFile, text: &str, page_size: PageSize) -> Option<String> {
-    // `memory.reclaim` may have a key after the size.
+    // In `memory.reclaim` a key may follow the size.
     let (size, rest) = match text.trim().split_once(" swappiness=") {
         Some((size, value)) => (size, format!(" swappiness={value}")),
         None => (text.trim(), String::new()),
     };
-    // A plain number is the kernel's business.
+    // The kernel's parser decides about a number without a unit.
     if size.ends_with(|last: char| last.is_ascii_digit()) {
         return None;
     }
@@ -267,17 +271,17 @@ fn in_kernel_s_units(file: &ControlFile, text: &str, page_size: PageSize) -> Opt
     }
 }
 
-/// Reports a mark of policy `apart` under another policy.
+/// Reports a watermark file of policy `apart` under another policy.
 pub(super) fn check_mark(name: &At<String>, policies: &Policies, sink: &mut Sink) {
     let is_apart = policies.of() == Some(WatermarkPolicy::Apart);
     if MARKS.iter().any(|mark| mark.name() == name.value) && !is_apart {
-        let message = format!("{} does not exist under this policy of watermarks", name.value);
+        let message = format!("{} does not exist under this watermarks policy", name.value);
         let hint = "write [policy] watermarks = \"apart\"";
         sink.hinted(name.span, message, hint);
     }
 }
 
-/// What a file takes instead of a text.
+/// Says what a file accepts, for a text that it refuses.
 fn takes(file: &ControlFile, text: &str, page_size: PageSize) -> String {
     let with_size = |forms: String| match parse_size(text, page_size) {
         Ok(bytes) => format!("{forms}: write {}", Value::Size(bytes)),
@@ -294,7 +298,7 @@ fn takes(file: &ControlFile, text: &str, page_size: PageSize) -> String {
                 (Some(value), _) if !(min..=max).contains(&value) => {
                     format!("it takes {min} to {max}")
                 }
-                // Only its spelling is wrong.
+                // The value is right, only the spelling is not.
                 (Some(value), _) => format!("write {value}"),
                 (None, Ok(bytes)) if file.unit == "kB" && bytes % 1024 == 0 => {
                     format!("it counts kB: write {}", bytes / 1024)
@@ -306,16 +310,16 @@ fn takes(file: &ControlFile, text: &str, page_size: PageSize) -> String {
                 (None, _) => format!("it takes an integer ({})", file.unit),
             }
         }
-        (Form::Zones, _) => "it takes up to 4 integers with blanks between them".to_owned(),
+        (Form::Zones, _) => "it takes up to 4 integers, separated by blanks".to_owned(),
         (Form::Size { unlimited }, _) => {
             with_size(format!("it takes bytes like 300M, or {unlimited} for no limit"))
         }
         (Form::Reclaim, _) => with_size(
-            "it takes bytes like 300M, and perhaps swappiness=N (0 to 200) after them".to_owned(),
+            "it takes bytes like 300M, optionally followed by swappiness=N (0 to 200)".to_owned(),
         ),
         (Form::Policy(policy), _) => format!("it takes {}", policy.listed()),
         (Form::Bandwidth, _) => {
-            "it takes microseconds or max, and perhaps a period: \"50000 100000\"".to_owned()
+            "it takes microseconds or max, optionally a period: \"50000 100000\"".to_owned()
         }
         _ => "it takes any text".to_owned(),
     }
@@ -365,10 +369,10 @@ mod tests {
             assert_eq!(check(name, text), hint, "{name} {text:?}");
         }
         for text in ["a b", "1 2 3 4 5", " "] {
-            let hint = "it takes up to 4 integers with blanks between them";
+            let hint = "it takes up to 4 integers, separated by blanks";
             assert_eq!(check("vm.lowmem_reserve_ratio", text), hint);
         }
-        // A size means the same wherever it stands.
+        // A size has the same meaning in every place.
         for (name, text, number) in [
             ("memory.low", "8GiB", (8u64 << 30).to_string()),
             ("memory.max", "1.5MiB", (3u64 << 19).to_string()),

@@ -1,4 +1,4 @@
-//! `[machine]` and `[[file]]`: sizes must be possible on a machine, and disks must exist.
+//! Checks `[machine]` and `[[file]]`: sizes must be possible, and disks must exist.
 
 use super::free_lists;
 use super::names::{need, Names};
@@ -10,14 +10,12 @@ use crate::load::units::show_size;
 use crate::model::{Disk, DiskFaults, Machine, Node, Swap, Zone};
 use crate::names::{DiskModel, Named, ZoneName};
 
-/// Name of the disk of a machine that describes none.
+/// Name of the disk of a machine without `[[machine.disk]]`.
 const DEFAULT_DISK: &str = "disk";
-/// NUMA nodes.
 const NODES_MAX: usize = 64;
 /// Largest zone DMA, in bytes.
 const ZONE_DMA_MAX: u64 = 16 << 20;
 
-/// The machine, and the names of its disks.
 pub(super) fn check<'a>(raw: &'a raw::Scenario, at: Span, sink: &mut Sink) -> (Machine, Names<'a>) {
     let mut disks = Names::new("disk");
     let page_size = sink.page_size;
@@ -75,12 +73,12 @@ fn check_nodes(machine: &raw::Machine, sink: &mut Sink) -> Vec<Node> {
         return check_node(&node, what, &mut pages, sink).into_iter().collect();
     };
     for value in [&machine.memory, &machine.reserved, &machine.movable].into_iter().flatten() {
-        let hint = "with [[machine.node]], write it in each node";
-        sink.hinted(value.span, "this machine has nodes of its own", hint);
+        let hint = "write this key in each [[machine.node]]";
+        sink.hinted(value.span, "the machine has [[machine.node]]", hint);
     }
     if let Some(zone) = machine.zone.as_deref().and_then(<[_]>::first) {
-        let hint = "with [[machine.node]], write [[machine.node.zone]]";
-        sink.hinted(zone.at, "this machine has nodes of its own", hint);
+        let hint = "write [[machine.node.zone]]";
+        sink.hinted(zone.at, "the machine has [[machine.node]]", hint);
     }
     if let Some(node) = nodes.get(NODES_MAX) {
         sink.error(node.at, format!("a machine has at most {NODES_MAX} nodes"));
@@ -90,7 +88,7 @@ fn check_nodes(machine: &raw::Machine, sink: &mut Sink) -> Vec<Node> {
     nodes.iter().filter_map(|node| check_node(node, "the node", &mut pages, sink)).collect()
 }
 
-/// One node; `pages` counts the machine's.
+/// Checks a node; adds its pages to `pages`, the machine's total.
 fn check_node(
     node: &raw::MemoryNode,
     what: &str,
@@ -107,8 +105,8 @@ fn check_node(
         let present: u64 = zones.iter().map(|zone| zone.present).sum();
         let value = Size(sink.page_size.bytes_of(present));
         for given in [&node.memory, &node.reserved, &node.movable].into_iter().flatten() {
-            let hint = "remove it: memory is what the zones have, and `managed` says what is kept";
-            sink.hinted(given.span, "the zones say it already", hint);
+            let hint = "remove it: the zones' `present` gives the memory, and `managed` what the kernel keeps";
+            sink.hinted(given.span, "the zones already give this size", hint);
         }
         At { value, span: node.at }
     };
@@ -121,7 +119,8 @@ fn check_node(
     *pages = pages.saturating_add(bytes / sink.page_size.bytes());
     if *pages > MACHINE_PAGES_MAX {
         let limit = show_size(sink.page_size.bytes_of(MACHINE_PAGES_MAX));
-        let message = format!("more memory than a machine can have here: {}", show_size(bytes));
+        let message =
+            format!("{} is more memory than a simulated machine can have", show_size(bytes));
         sink.hinted(memory.span, message, format!("all nodes together have at most {limit}"));
         return None;
     }
@@ -129,9 +128,9 @@ fn check_node(
         Some(size) if zones.is_empty() => {
             check_pages(size, sink);
             if size.value.0 >= bytes - taken {
-                let message = format!("{} of {}", show_size(size.value.0), show_size(bytes));
-                let hint = "some memory must be left for the system";
-                sink.hinted(size.span, format!("nothing is left: {message}"), hint);
+                let message = format!("{} of {} taken", show_size(size.value.0), show_size(bytes));
+                let hint = "leave some memory for the system";
+                sink.hinted(size.span, format!("no memory is left: {message}"), hint);
                 return 0;
             }
             size.value.0
@@ -148,10 +147,7 @@ fn check_pages(size: &At<Size>, sink: &mut Sink) {
     if !bytes.is_multiple_of(page) {
         let message = format!("{bytes} bytes are not whole pages");
         let hint = match bytes / page {
-            0 => format!(
-                "a page has {}: did you leave out the unit, as in \"512MiB\"?",
-                show_size(page)
-            ),
+            0 => format!("a page has {}: is the unit missing, as in \"512MiB\"?", show_size(page)),
             near => format!("a page has {}: \"{near} pages\", for example", show_size(page)),
         };
         sink.hinted(size.span, message, hint);
@@ -168,7 +164,7 @@ fn check_zones(node: &raw::MemoryNode, sink: &mut Sink) -> Vec<Zone> {
         let (Some(name), Some(present)) = (name, present) else { continue };
         names.insert(name.value.name(), name.span, zones.len(), sink);
         if last > Some(name.value) {
-            let hint = "write DMA, DMA32, Normal, Movable in this order";
+            let hint = "write the zones in the order DMA, DMA32, Normal, Movable";
             sink.hinted(name.span, "zones out of order", hint);
         }
         last = Some(name.value);
@@ -181,12 +177,12 @@ fn check_zones(node: &raw::MemoryNode, sink: &mut Sink) -> Vec<Zone> {
         for size in [present, managed, free] {
             check_pages(size, sink);
         }
-        // The lists say it themselves.
+        // With free lists, the lists have already been checked.
         let free_or_all = if is_full { managed } else { free };
         check_zone_parts(name.value, present, managed, free_or_all, sink);
         let late = zone.late().0;
         if let Some(size) = zone.late.as_ref().filter(|size| size.value.0 > managed.value.0) {
-            sink.hinted(size.span, "more late than managed", "late <= managed");
+            sink.hinted(size.span, "more late than managed memory", "write late <= managed");
         }
         zones.push(Zone {
             name: name.value,
@@ -209,7 +205,7 @@ fn check_zone_parts(
     sink: &mut Sink,
 ) {
     if present.value.0 == 0 {
-        sink.hinted(present.span, "a zone without memory", "leave it out");
+        sink.hinted(present.span, "the zone has no memory", "leave the zone out");
     }
     if name == ZoneName::Dma && present.value.0 > ZONE_DMA_MAX {
         sink.hinted(present.span, "zone DMA is too large", "it ends at 16MiB");
@@ -222,7 +218,7 @@ fn check_zone_parts(
             sink.push(Problem {
                 span: part.span,
                 message: format!("more {part_name} than {whole_name}"),
-                hint: Some("free <= managed <= present".into()),
+                hint: Some("write free <= managed <= present".into()),
                 also: Some((whole.span, format!("{whole_name} here"))),
             });
         }
@@ -249,8 +245,8 @@ fn check_disk(disk: &raw::Disk, sink: &mut Sink) -> Disk {
     let mut checked = preset(name, model.map_or(DiskModel::Ssd, |model| model.value));
     for rate in [&disk.read_bandwidth, &disk.write_bandwidth].into_iter().flatten() {
         if rate.value.0 == 0 {
-            let hint = "leave it out for the preset's";
-            sink.hinted(rate.span, "a disk that transfers nothing", hint);
+            let hint = "write more than 0, or leave it out for the preset's value";
+            sink.hinted(rate.span, "the disk would transfer nothing", hint);
         }
     }
     checked.read_latency_ns = disk.read_latency.as_ref().map(|time| time.value.0);
@@ -278,11 +274,15 @@ fn check_swap(swap: &raw::SwapTable, disks: &Names<'_>, sink: &mut Sink) -> Opti
     let page = sink.page_size.bytes();
     check_pages(size, sink);
     if size.value.0 == 0 {
-        sink.hinted(size.span, "a swap area of no size", "leave `swap` out for none");
+        sink.hinted(
+            size.span,
+            "the swap area has size 0",
+            "to have no swap area, leave `swap` out",
+        );
     }
     if size.value.0 / page > MACHINE_PAGES_MAX {
         let limit = show_size(sink.page_size.bytes_of(MACHINE_PAGES_MAX));
-        sink.hinted(size.span, "the swap area is too large", format!("at most {limit}"));
+        sink.hinted(size.span, "the swap area is too large", format!("it has at most {limit}"));
     }
     let full_after_pages = swap.full_after.as_ref().map(|size| size.value.0 / page);
     Some(Swap { disk: disk?, size: size.value.0, full_after_pages })

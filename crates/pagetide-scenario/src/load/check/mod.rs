@@ -1,5 +1,5 @@
-//! From typed tables to the model: every name resolved, every size possible. All checks go on after
-//! a mistake, with a stand-in for the missing value, so that one run reports all mistakes.
+//! From decoded tables to the model: resolves every name and checks every size. After a mistake the
+//! checks go on with a stand-in value, so that one run reports all mistakes.
 
 mod caches;
 mod expect;
@@ -29,14 +29,12 @@ pub use object_mix::parse as object_mix;
 
 /// Pages of the largest machine: 2 TiB.
 pub(super) const MACHINE_PAGES_MAX: u64 = 1 << 29;
-/// Tasks of a scenario, copies included.
 const TASKS_MAX: usize = 4096;
-/// Phases of all its tasks, copies included.
 const PHASES_MAX: usize = 16_384;
-/// Virtual time after which a run is cut unless the scenario says otherwise: an hour.
+/// Default time limit: 1 h.
 const DEFAULT_TIME_LIMIT_NS: u64 = 3600 * 1_000_000_000;
 
-/// The setup that the tables describe. It counts only if nothing was reported.
+/// The setup that the tables describe. Valid only if no mistake was reported.
 pub(super) fn setup(raw: &raw::Scenario, at: Span, base_dir: &Path, sink: &mut Sink) -> Setup {
     let (mut machine, disks) = machine::check(raw, at, sink);
     let list = raw.file.as_deref().unwrap_or_default();
@@ -60,7 +58,7 @@ pub(super) fn setup(raw: &raw::Scenario, at: Span, base_dir: &Path, sink: &mut S
     let measure = report::measure(raw, &tasks, sink);
     let limit = raw.time_limit.as_ref();
     if let Some(limit) = limit.filter(|limit| limit.value.0 == 0) {
-        sink.hinted(limit.span, "a run of no time", "leave it out for an hour");
+        sink.hinted(limit.span, "the time limit is 0", "leave it out for a limit of 1 h");
     }
     let setup = Setup {
         machine,
@@ -76,11 +74,13 @@ pub(super) fn setup(raw: &raw::Scenario, at: Span, base_dir: &Path, sink: &mut S
         time_limit_ns: limit.map_or(DEFAULT_TIME_LIMIT_NS, |limit| limit.value.0),
     };
     if setup.cgroup_version() == CgroupVersion::V1 {
-        let hint = "some control file is of version 1: leave that out, or this";
+        let hint =
+            "the scenario uses a control file of version 1: leave out that file, or this key";
         if let Some(at) = without_memory {
             sink.hinted(at, "cgroup version 1 has no `cgroup.subtree_control`", hint);
         }
-        // Pagetide takes others of version 2 there and does what they say. A limit of swap alone would limit nothing.
+        // Pagetide accepts and obeys the other files of version 2. A limit of swap alone has no
+        // effect.
         let at_start = list.iter().flat_map(|group| &group.controls.writes);
         let at_start = at_start.map(|write| (&write.name.value, write.name.span));
         let by_tasks = raw.workloads().filter_map(|workload| match workload {
@@ -96,8 +96,8 @@ pub(super) fn setup(raw: &raw::Scenario, at: Span, base_dir: &Path, sink: &mut S
     setup
 }
 
-/// What belongs to the scenario and not to one of its variants. `setups` are those that could be read, with the
-/// names of their variants, at least one; `variants` are all names.
+/// The parts that belong to the scenario, not to a variant. `setups`: the setups of the variants
+/// that could be read, at least one, with the variants' names; `variants`: all names.
 pub(super) fn said_of_runs(
     raw: &raw::Scenario,
     setups: &[(&str, &Setup)],

@@ -1,18 +1,18 @@
-//! Names within a scenario: each name is given once, and each use of a name is resolved.
+//! Names in a scenario: every definition must be unique, and every use must be resolved.
 
 pub(super) use crate::load::decode::need;
 use crate::load::decode::Name;
 use crate::load::span::{clip, list_names, At, Problem, Sink, Span};
 use std::collections::BTreeMap;
 
-/// The names of one kind of thing, with their indices.
+/// The names of one kind, with their indices.
 #[derive(Debug)]
 pub(crate) struct Names<'a> {
     what: &'static str,
     index: BTreeMap<&'a str, (usize, Span)>,
     /// In the order of the text, for hints.
     order: Vec<&'a str>,
-    /// Some names could not be read, so that a missing one proves nothing.
+    /// Some names could not be read, so an unknown name is not reported.
     pub(super) is_incomplete: bool,
 }
 
@@ -21,14 +21,14 @@ impl<'a> Names<'a> {
         Self { what, index: BTreeMap::new(), order: Vec::new(), is_incomplete: false }
     }
 
-    /// Adds a name; reports one that is there already.
+    /// Adds a name; reports a duplicate.
     pub(super) fn insert(&mut self, name: &'a str, span: Span, index: usize, sink: &mut Sink) {
         if let Some((_, first)) = self.index.get(name) {
             sink.push(Problem {
                 span,
-                message: format!("the {} `{}` is named twice", self.what, clip(name)),
+                message: format!("the {} `{}` is defined twice", self.what, clip(name)),
                 hint: Some("give one of them another name".into()),
-                also: Some((*first, "first named here".into())),
+                also: Some((*first, "first defined here".into())),
             });
             return;
         }
@@ -36,31 +36,30 @@ impl<'a> Names<'a> {
         self.order.push(name);
     }
 
-    /// The index of a name, if there is one.
     pub(super) fn get(&self, name: &str) -> Option<usize> {
         self.index.get(name).map(|(index, _)| *index)
     }
 
-    /// The index of a name; reports one that there is not.
+    /// The index of a name; reports an unknown name.
     pub(crate) fn find(&self, name: &At<Name>, sink: &mut Sink) -> Option<usize> {
         self.find_text(&name.value.0, name.span, sink)
     }
 
-    /// As [`Self::find`], for any text.
+    /// Like [`Self::find`], for any text.
     pub(super) fn find_text(&self, name: &str, span: Span, sink: &mut Sink) -> Option<usize> {
         let found = self.get(name);
         if found.is_none() && !self.is_incomplete {
             let hint = match sink.suggest(name, self.order.iter().copied()) {
                 Some(near) => format!("did you mean `{near}`?"),
-                None if self.order.is_empty() => format!("there is no {} at all", self.what),
-                None => format!("there is {}", list_names(self.order.iter().copied())),
+                None if self.order.is_empty() => format!("the scenario has no {}", self.what),
+                None => format!("known: {}", list_names(self.order.iter().copied())),
             };
             sink.hinted(span, format!("there is no {} `{}`", self.what, clip(name)), hint);
         }
         found
     }
 
-    /// Where a name was given.
+    /// Position of the definition of a name.
     pub(super) fn span(&self, name: &str) -> Option<Span> {
         self.index.get(name).map(|(_, span)| *span)
     }

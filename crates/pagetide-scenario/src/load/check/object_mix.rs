@@ -1,5 +1,4 @@
-//! An object mix: TOML text becomes a checked [`ObjectMix`], or the list of all mistakes in the
-//! text.
+//! Loads an object mix: TOML text becomes a checked [`ObjectMix`], or a list of all mistakes.
 
 use crate::diagnostic::Diagnostics;
 use crate::load::decode::{decode_table, expected, table, unknown_key, Decode, Int};
@@ -12,46 +11,45 @@ use schemars::{json_schema, JsonSchema, Schema, SchemaGenerator};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-/// Longest name of a cache.
+/// Largest length of the name of a cache.
 const NAME_MAX: usize = 64;
-/// Bytes of the largest object: what kmalloc() takes from a cache.
+/// Largest object that kmalloc() takes from a cache, in bytes.
 const OBJECT_SIZE_MAX: i64 = 1 << 16;
-/// Rows of a mix.
 const ROWS_MAX: usize = 1000;
-/// Keys of the classes of lifetime, in the order of time.
+/// Keys of the lifetime classes, from short to long.
 const CLASSES: [&str; 6] = ["16", "256", "4096", "unit", "cached", "kept"];
 
 table! {
     /// A recorded mix.
     Mix of "the mix" {
-        /// What was recorded, on which kernel, how and when.
+        /// What was recorded: program, kernel, method and date.
         recorded: At<String> => required "\"gcc -c; Linux 6.1; 2026-01-31\"",
-        /// What one unit is.
+        /// Definition of one unit.
         unit: At<String> => required "\"one compiler process\"",
-        /// What the beginning is.
+        /// Definition of the start-up part.
         start: At<String>,
-        /// The objects of a unit.
+        /// Objects of a unit.
         #[schemars(required)]
         cache: Vec<Row>,
-        /// The objects of the beginning.
+        /// Objects of the start-up part.
         start_cache: Vec<Row>,
     }
 }
 
 table! {
-    /// Objects of one cache that are charged alike.
+    /// Objects of one cache with the same accounting.
     Row of "the cache" {
-        /// The cache, as /proc/slabinfo spells it.
+        /// Name of the cache, as in /proc/slabinfo.
         name: At<CacheName> => required "\"filp\"",
-        /// Bytes of an object.
+        /// Size of an object in bytes.
         object_size: At<Int<1, OBJECT_SIZE_MAX>> => required "256",
-        /// Charged to a group.
+        /// Whether the objects are charged to a group.
         account: At<bool> => required "true",
-        /// The cache counts as reclaimable.
+        /// Whether the cache counts as reclaimable.
         reclaimable: At<bool> => required "false",
-        /// Allocations a unit in the mean.
+        /// Mean number of allocations per unit.
         allocs: At<Thousandths> => required "1.5",
-        /// Shares by lifetime.
+        /// Shares of the allocations by lifetime.
         lifetimes: At<Lifetimes> => required "{ unit = 1 }",
     }
 }
@@ -65,14 +63,14 @@ impl Decode for CacheName {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.:()".contains(c);
         if name.is_empty() || name.len() > NAME_MAX || !name.chars().all(is_plain) {
             let hint = "write it as /proc/slabinfo does, for example \"kmalloc-cg-64\"";
-            sink.hinted(node.span, format!("`{}` is no name of a cache", clip(&name)), hint);
+            sink.hinted(node.span, format!("`{}` is not a valid cache name", clip(&name)), hint);
             return None;
         }
         Some(CacheName(name))
     }
 }
 
-/// A number of allocations.
+/// A number of allocations, in thousandths.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Thousandths(u64);
 
@@ -81,16 +79,17 @@ impl Decode for Thousandths {
         match number(node, 1000) {
             Some(parts) if (1..=UNIT_ALLOCS_MAX * 1000).contains(&parts) => Some(Self(parts)),
             _ => {
-                let hint =
-                    format!("a number from 0.001 to {UNIT_ALLOCS_MAX} with at most three decimals");
-                sink.hinted(node.span, "not a number of allocations", hint);
+                let hint = format!(
+                    "write a number from 0.001 to {UNIT_ALLOCS_MAX} with at most three decimals"
+                );
+                sink.hinted(node.span, "not a valid number of allocations", hint);
                 None
             }
         }
     }
 }
 
-/// A decimal number in parts of `1 / factor`.
+/// A decimal number; returns multiples of `1 / factor`.
 fn number(node: &Node, factor: u64) -> Option<u64> {
     match &node.value {
         Value::Float(text) => parse_parts(text, factor),
@@ -117,8 +116,8 @@ impl Decode for Lifetimes {
             match number(&entry.node, u64::from(SHARES)) {
                 Some(share) if share <= u64::from(SHARES) => shares[class] = share,
                 _ => {
-                    let hint = "a number from 0 to 1 with at most four decimals";
-                    sink.hinted(entry.node.span, "not a share", hint);
+                    let hint = "write a number from 0 to 1 with at most four decimals";
+                    sink.hinted(entry.node.span, "not a valid share", hint);
                     is_sound = false;
                 }
             }
@@ -156,15 +155,16 @@ described!(
     Lifetimes: { "type": "object" },
 );
 
-/// Reads an object mix from `text`; `name` is what messages call it.
+/// Parses an object mix. Messages call it `name`.
 ///
 /// # Errors
-/// All mistakes in it.
+/// All mistakes in the text.
 pub fn parse(name: &str, text: &str) -> Result<ObjectMix, Diagnostics> {
     let mut loader = Loader::new(name, text);
     let mut sink = Sink::default();
     let mix = if text.len() as u64 > SCENARIO_BYTES_MAX {
-        let message = format!("larger than {SCENARIO_BYTES_MAX} bytes: not an object mix");
+        let message =
+            format!("the text is larger than {SCENARIO_BYTES_MAX} bytes: not an object mix");
         sink.error(Span::default(), message);
         None
     } else {
@@ -197,14 +197,14 @@ fn read(text: &str, sink: &mut Sink) -> Option<ObjectMix> {
     })
 }
 
-/// The rows of one kind of unit. `known`: what earlier rows say about caches, and where.
+/// The rows of one array. `known`: the caches of earlier rows, and their positions.
 fn rows(
     list: &[Row],
     known: &mut BTreeMap<String, (KernelCache, Span)>,
     sink: &mut Sink,
 ) -> Option<Vec<ObjectRow>> {
     if let Some(row) = list.get(ROWS_MAX) {
-        sink.hinted(row.at, "too many rows", format!("a mix has at most {ROWS_MAX}"));
+        sink.hinted(row.at, "too many rows", format!("an object mix has at most {ROWS_MAX}"));
         return None;
     }
     let rows: Vec<Option<ObjectRow>> = list.iter().map(|raw| row(raw, known, sink)).collect();
@@ -212,7 +212,11 @@ fn rows(
     let sum: u64 = rows.iter().map(|row| row.allocs_thousandths).sum();
     if sum > UNIT_ALLOCS_MAX * 1000 {
         let message = format!("a unit makes {} allocations", sum / 1000);
-        sink.hinted(list[0].at, message, format!("at most {UNIT_ALLOCS_MAX}: take smaller units"));
+        sink.hinted(
+            list[0].at,
+            message,
+            format!("a unit makes at most {UNIT_ALLOCS_MAX}: use smaller units"),
+        );
         return None;
     }
     Some(rows)
@@ -242,8 +246,8 @@ fn row(
     if *first != cache {
         sink.push(Problem {
             span: name.span,
-            message: format!("the cache `{}` is another than before", clip(&cache.name)),
-            hint: Some("rows of one cache have the same object_size and reclaimable".into()),
+            message: format!("the cache `{}` differs from an earlier row", clip(&cache.name)),
+            hint: Some("write the same object_size and reclaimable in all rows of a cache".into()),
             also: Some((*span, "first described here".into())),
         });
         return None;

@@ -1,4 +1,4 @@
-//! The object mixes that a scenario names, and the caches of all these mixes.
+//! The object mixes that a scenario names, and the caches of all of them.
 
 use super::object_mix::parse;
 use crate::diagnostic::Diagnostic;
@@ -9,29 +9,29 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// What is wrong with a mix, each with what to do about it.
+/// The mistakes in a mix, each with a hint if there is one.
 type Complaints = Vec<(String, Option<String>)>;
 
-/// The mixes read so far. Each is read once, and told about wherever it is named.
+/// The mixes read so far. A mix is read once; its mistakes are reported wherever it is named.
 #[derive(Debug, Default)]
 pub(crate) struct Mixes {
     read: Vec<(PathBuf, Result<Arc<ObjectMix>, Complaints>)>,
-    /// Every cache once, with the mix that named it first.
+    /// Each cache once, with the first mix that names it.
     caches: Vec<(KernelCache, String)>,
 }
 
 impl Mixes {
-    /// The caches of all mixes, in the order in which they were named.
+    /// The caches of all mixes, in the order in which they were read.
     pub(super) fn into_caches(self) -> Vec<KernelCache> {
         self.caches.into_iter().map(|(cache, _)| cache).collect()
     }
 
-    /// Names of their caches.
+    /// Names of the caches of all mixes.
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
         self.caches.iter().map(|(cache, _)| cache.name.as_str())
     }
 
-    /// One of them could not be read, so that a missing cache proves nothing.
+    /// Some mix could not be read, so an unknown cache is not reported.
     pub(super) fn is_incomplete(&self) -> bool {
         self.read.iter().any(|(_, mix)| mix.is_err())
     }
@@ -62,7 +62,7 @@ impl Mixes {
         }
     }
 
-    /// Adds the caches of a mix to those of the others.
+    /// Adds the caches of a mix to those of the other mixes.
     fn join(&mut self, mix: ObjectMix, path: &str) -> Result<Arc<ObjectMix>, Complaints> {
         let mut complaints = Complaints::new();
         for cache in mix.caches() {
@@ -83,7 +83,7 @@ impl Mixes {
                     clip(first),
                     show(known)
                 );
-                complaints.push((message, Some("take mixes of one kernel".into())));
+                complaints.push((message, Some("use mixes recorded on the same kernel".into())));
             }
         }
         if complaints.is_empty() {
@@ -96,12 +96,13 @@ impl Mixes {
 
 fn read(path: &Path) -> Result<ObjectMix, Complaints> {
     let cannot = |error: std::io::Error| {
-        let hint = format!("looked for {}: paths start at the scenario file", path.display());
+        let hint =
+            format!("looked for {}: paths are relative to the scenario file", path.display());
         vec![(error.to_string(), Some(hint))]
     };
-    // Opening a pipe would wait for its other end.
+    // Opening a pipe would block until its other end opens.
     if !std::fs::metadata(path).map_err(cannot)?.is_file() {
-        return Err(vec![("it is not a file".into(), None)]);
+        return Err(vec![("it is not a regular file".into(), None)]);
     }
     let file = std::fs::File::open(path).map_err(cannot)?;
     let mut bytes = Vec::new();
@@ -113,7 +114,7 @@ fn read(path: &Path) -> Result<ObjectMix, Complaints> {
         .map_err(|mistakes| mistakes.iter().map(complaint).collect())
 }
 
-/// A mistake in a mix, for a reader who looks at the scenario.
+/// A mistake in a mix, reworded for a message at a position of the scenario.
 fn complaint(mistake: &Diagnostic) -> (String, Option<String>) {
     let Diagnostic { line, column, text, message, hint, .. } = mistake;
     let message = match (line, text.as_str()) {

@@ -1,5 +1,5 @@
-//! Checks that the workloads of one task share: files must exist and be large enough, the address space must
-//! hold the regions, and traces and object mixes must be readable.
+//! Checks shared by the workloads of a task. Files must exist and be large enough, the address
+//! space must hold the regions, and traces and object mixes must be readable.
 
 use super::files::Files;
 use super::groups::Groups;
@@ -18,14 +18,14 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Bytes of a read() or write() call unless the scenario says otherwise.
+/// Default size of a read() or write() call.
 pub(crate) const DEFAULT_BLOCK: Size = Size(64 << 10);
-/// Largest read() or write() call.
+/// Largest size of a read() or write() call, in bytes.
 const BLOCK_MAX: u64 = 1 << 30;
-/// Name of the anonymous region unless the scenario says otherwise.
+/// Default name of the anonymous region.
 const DEFAULT_REGION: &str = "anon";
 
-/// What tasks find when they come to be checked, besides files.
+/// Context for the checks of tasks, without the files.
 #[derive(Clone, Copy)]
 pub(crate) struct Scene<'c> {
     pub(crate) groups: &'c Groups<'c>,
@@ -33,12 +33,12 @@ pub(crate) struct Scene<'c> {
     pub(super) base_dir: &'c Path,
     /// Bytes of all nodes.
     pub(crate) memory: u64,
-    /// Object mixes that tasks have named.
+    /// Object mixes that the tasks name.
     pub(super) mixes: &'c RefCell<Mixes>,
 }
 
 impl Scene<'_> {
-    /// What a write to a control file writes: of the group `target`, or of the machine.
+    /// The write of a task to a control file of the group `target`, or of the machine.
     pub(crate) fn task_write(
         &self,
         write: (&At<String>, &At<String>),
@@ -49,27 +49,26 @@ impl Scene<'_> {
     }
 }
 
-/// The regions of a task, by their names.
 pub(crate) type Regions = BTreeMap<String, Region>;
 
-/// A check that waits until all phases are known.
+/// A check that runs when all phases are known.
 type Later = Box<dyn Fn(&Regions, &mut Sink)>;
 
-/// The phases of a task on their way. Files are indices of templates.
+/// The phases of a task while they are checked. Files are indices of templates.
 pub(crate) struct Phases<'c, 'a> {
     pub(crate) files: &'c Files<'a>,
     pub(crate) scene: Scene<'c>,
     pub(crate) regions: Regions,
-    /// (anonymous region, file region) -> (start value, where it was written).
+    /// (anonymous region, file region) -> (start value, position).
     pub(crate) generators: BTreeMap<(String, String), (Option<i64>, Span)>,
     pub(crate) later: Vec<Later>,
-    /// Those before this one, repeats included.
+    /// The phases checked so far, repeats included.
     pub(crate) before: Vec<Phase>,
-    /// One of them could not be read.
+    /// Some phase could not be read.
     pub(crate) is_incomplete: bool,
 }
 
-/// A region that some phase uses.
+/// A region that a phase uses.
 #[derive(Debug)]
 pub(crate) struct Region {
     /// Template of the file; `None`: anonymous.
@@ -85,23 +84,27 @@ impl<'c, 'a> Phases<'c, 'a> {
         Self { files, scene, regions, generators, later, before, is_incomplete: false }
     }
 
-    /// The checks that have waited.
+    /// Runs the deferred checks.
     pub(super) fn finish(&self, sink: &mut Sink) {
         for check in &self.later {
             check(&self.regions, sink);
         }
     }
 
-    /// Reports a file to which more is appended than it can hold.
+    /// Reports appends that make a file larger than a file can be.
     pub(crate) fn check_growth(&self, file: usize, bytes: u64, span: Span, sink: &mut Sink) {
         let end = self.files.size(file).saturating_add(bytes);
         if end > FILE_SIZE_MAX {
             let limit = show_size(FILE_SIZE_MAX);
-            sink.hinted(span, "the file becomes too large", format!("at most {limit}"));
+            sink.hinted(
+                span,
+                "the appends make the file too large",
+                format!("a file has at most {limit}"),
+            );
         }
     }
 
-    /// The size of a file that is read.
+    /// The size of a file that is read; reports an empty file.
     pub(crate) fn not_empty(&self, file: usize, name: &At<Name>, sink: &mut Sink) -> Option<u64> {
         let size = self.files.size(file);
         if size > 0 {
@@ -116,14 +119,14 @@ impl<'c, 'a> Phases<'c, 'a> {
         None
     }
 
-    /// Reports a file that does not stand for a file system's own blocks.
+    /// Reports a file that is not metadata of a file system.
     pub(crate) fn is_metadata(&self, file: usize, name: &At<Name>, sink: &mut Sink) {
         if self.files.is_metadata(file) {
             return;
         }
         sink.push(Problem {
             span: name.span,
-            message: format!("the file `{}` is no metadata", clip(&name.value.0)),
+            message: format!("the file `{}` is not metadata", clip(&name.value.0)),
             hint: Some("give the file metadata = true".into()),
             also: self.files.span(file).map(|span| (span, "named here".into())),
         });
@@ -141,14 +144,14 @@ impl<'c, 'a> Phases<'c, 'a> {
         let Some(size) = size else { return Some(sink.page_size.pages_for(whole)) };
         let pages = sink.page_size.pages_for(size.value.0);
         if pages == 0 {
-            sink.hinted(size.span, "a mapping of nothing", "leave it out for the whole file");
+            sink.hinted(size.span, "the mapping has size 0", "leave it out for the whole file");
             return None;
         }
         if pages > sink.page_size.pages_for(whole) {
             let shown = (show_size(size.value.0), show_size(whole));
             sink.push(Problem {
                 span: size.span,
-                message: format!("{} mapped of a file of {}", shown.0, shown.1),
+                message: format!("the mapping has {}, but the file has only {}", shown.0, shown.1),
                 hint: Some("make the file larger, or map less of it".into()),
                 also: self.files.span(file).map(|span| (span, "the file".into())),
             });
@@ -157,13 +160,13 @@ impl<'c, 'a> Phases<'c, 'a> {
         Some(pages)
     }
 
-    /// The advice that an earlier phase has given on an anonymous region.
+    /// The advice that an earlier phase gave for an anonymous region.
     pub(crate) fn advice_of(&self, region: &str) -> Advice {
         let known = self.regions.get(region).filter(|known| known.file.is_none());
         known.map_or(Advice::Normal, |known| known.advice)
     }
 
-    /// The group that is named, if one is; `None` if there is no such group.
+    /// The named group, if the key is set; `None` if the group does not exist.
     pub(crate) fn group(
         &self,
         name: &Option<At<Target>>,
@@ -179,12 +182,12 @@ impl<'c, 'a> Phases<'c, 'a> {
         self.scene.mixes.borrow_mut().load(path, self.scene.base_dir, sink)
     }
 
-    /// Where the file of a path is.
+    /// The path to read `path` from.
     pub(crate) fn path(&self, path: &At<String>, sink: &Sink) -> PathBuf {
         sink.files.find(self.scene.base_dir, &path.value)
     }
 
-    /// The path of a trace that can be replayed.
+    /// The path of a trace; reports a trace that cannot be replayed.
     pub(crate) fn trace(&self, path: &At<String>, sink: &mut Sink) -> Option<PathBuf> {
         let full = self.path(path, sink);
         if let Err((problem, hint)) = trace_file::check(&full) {
@@ -195,8 +198,8 @@ impl<'c, 'a> Phases<'c, 'a> {
         Some(full)
     }
 
-    /// Notes that a phase uses a region. Reports what contradicts another phase of the task, and
-    /// regions that no address space holds.
+    /// Records that a phase uses a region. Reports a contradiction to another phase of the task,
+    /// and regions that exceed the address space.
     pub(crate) fn use_region(
         &mut self,
         name: &At<Name>,
@@ -210,9 +213,9 @@ impl<'c, 'a> Phases<'c, 'a> {
         let known = self.regions.entry(name.value.0.clone()).or_insert_with(new);
         let shown = clip(&name.value.0);
         let contradiction = if known.file != file {
-            Some(format!("the region `{shown}` is backed by something else in another phase"))
+            Some(format!("the region `{shown}` has another file or none in another phase"))
         } else if known.advice != advice {
-            Some(format!("the region `{shown}` has another advice in another phase"))
+            Some(format!("the region `{shown}` has other advice in another phase"))
         } else {
             None
         };
@@ -227,33 +230,32 @@ impl<'c, 'a> Phases<'c, 'a> {
         if total > REGION_PAGES_MAX {
             let shown = show_size(sink.page_size.bytes_of(total));
             let limit = show_size(sink.page_size.bytes_of(REGION_PAGES_MAX));
-            let message = format!("larger than the address space: the task maps {shown}");
-            sink.hinted(size_span, message, format!("a task can map {limit} in all"));
+            let message = format!("the task maps {shown}, more than the address space");
+            sink.hinted(size_span, message, format!("a task can map at most {limit} in total"));
             return None;
         }
         Some(())
     }
 }
 
-/// Reports a size that no read() or write() call has.
+/// Reports a size that a read() or write() call cannot have.
 pub(crate) fn check_block(block: &Option<At<Size>>, sink: &mut Sink) {
     let is_possible = |block: &At<Size>| (1..=BLOCK_MAX).contains(&block.value.0);
     if let Some(block) = block.as_ref().filter(|block| !is_possible(block)) {
-        let hint = format!("from 1 byte to {}", show_size(BLOCK_MAX));
-        sink.hinted(block.span, "no size for a read() or write() call", hint);
+        let hint = format!("write a size from 1 byte to {}", show_size(BLOCK_MAX));
+        sink.hinted(block.span, "not a valid size of a read() or write() call", hint);
     }
 }
 
-/// Pages of an anonymous region.
 pub(crate) fn anon_pages(size: &At<Size>, sink: &mut Sink) -> Option<u64> {
     if size.value.0 == 0 {
-        sink.hinted(size.span, "a region of no size", "\"64MiB\", for example");
+        sink.hinted(size.span, "the region has size 0", "write size = \"64MiB\", for example");
         return None;
     }
     Some(sink.page_size.pages_for(size.value.0))
 }
 
-/// The name of an anonymous region, where `span` stands for one that is not written.
+/// The name of an anonymous region; the default name gets the position `span`.
 pub(crate) fn region_name(region: &Option<At<Name>>, span: Span) -> At<Name> {
     let default = || At { value: Name(DEFAULT_REGION.to_owned()), span };
     region.clone().unwrap_or_else(default)

@@ -1,5 +1,5 @@
-//! `[report]` and `[reference]`: the scenario must have the metrics of the keys, and the variants
-//! must exist. Rows may have `*`, which stands for any characters.
+//! Checks `[report]` and `[reference]`: the metrics of the keys and the variants must exist. In
+//! rows, `*` stands for any characters.
 
 use crate::criterion::Criterion;
 use crate::kernel_objects::reported_caches;
@@ -12,11 +12,11 @@ use crate::model::{PageSize, Reference, Setup, Task};
 use crate::near::matches;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What a row or an expectation asks of groups that is reported on request only.
+/// The group metrics that are recorded on request only and that a row or an expectation names.
 pub(super) fn asked_of_groups(raw: &raw::Scenario) -> Vec<&'static str> {
     let rows = raw.report.iter().flat_map(|report| report.rows.iter().flatten());
     let rows = rows.map(|row| row.value.clone());
-    // What is no criterion is reported elsewhere; the pages of a quantity do not matter.
+    // An invalid criterion is reported elsewhere; the page size does not affect its metrics.
     let expected = raw.expect.iter().flatten().filter_map(|expect| expect.that.as_ref());
     let criteria =
         expected.filter_map(|that| Criterion::parse(&that.value, PageSize::default()).ok());
@@ -26,11 +26,11 @@ pub(super) fn asked_of_groups(raw: &raw::Scenario) -> Vec<&'static str> {
     ON_REQUEST.iter().map(|metric| metric.name).filter(|name| asked.contains(name)).collect()
 }
 
-/// What keys of a report may be.
+/// The valid keys of a report.
 pub(super) struct Known {
     pub(super) names: Names,
     pub(super) metrics: Vec<Entry>,
-    /// Tasks and groups, and the names that copies share.
+    /// Tasks and groups, and the common names of copies.
     owners: BTreeSet<String>,
 }
 
@@ -40,7 +40,7 @@ impl Known {
         let groups = setup.groups.iter().map(|group| group.name.as_str());
         let owners = tasks.chain(groups);
         let common = |name: &str| Owner::new(name).family().name;
-        // What has no name was reported.
+        // A missing name has been reported.
         let owners = owners
             .filter(|name| !name.is_empty())
             .flat_map(|name| [common(name), name.to_owned()])
@@ -48,12 +48,12 @@ impl Known {
         Known { names: Names::of(setup), metrics: catalogue::all(), owners }
     }
 
-    /// Whether a record of the setup may have a key that a pattern with `*` stands for. There may be thousands of
-    /// tasks and groups, and a group counts in each phase: so it looks at what is left of the pattern behind the
-    /// owners, which is much the same for most of them, and not at each key.
+    /// Whether a record of the setup may have a key that matches a pattern with `*`. There may be
+    /// thousands of tasks and groups, with metrics per phase and group. So this tests the rest of
+    /// the pattern after each owner, which is the same for most owners, instead of every key.
     fn may_match(&self, pattern: &str, setup: &Setup) -> bool {
         if file_in(pattern).is_some() {
-            // Which caches and zones there are is seen when it runs.
+            // The caches and zones are known only at run time.
             return true;
         }
         let whole = Rest::of(pattern);
@@ -101,7 +101,7 @@ impl Known {
         }) || (pattern.contains(':') && self.may_match_in_full(pattern, setup))
     }
 
-    /// The same of keys that are written in full, because a task and a group have the same name.
+    /// The same for keys in full form, which exist because a task and a group have the same name.
     fn may_match_in_full(&self, pattern: &str, setup: &Setup) -> bool {
         let tasks: BTreeSet<&str> = setup.tasks.iter().map(|task| task.name.as_str()).collect();
         let both = setup.groups.iter().filter(|group| {
@@ -121,7 +121,7 @@ impl Known {
     }
 }
 
-/// What may be left of a pattern behind the beginning of a text: places in the pattern, none if it does not fit.
+/// Rests of a pattern after a prefix of a text, as positions in the pattern; empty: no match.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Rest(BTreeSet<usize>);
 
@@ -132,7 +132,7 @@ impl Rest {
         rest
     }
 
-    /// A place, and those behind it if its `*` stands for nothing.
+    /// Adds a position, and the positions after it that its `*` reaches if they match nothing.
     fn add(&mut self, pattern: &[u8], at: usize) {
         let stars = pattern[at..].iter().take_while(|byte| **byte == b'*').count();
         self.0.extend(at..=at + stars);
@@ -153,7 +153,7 @@ impl Rest {
         })
     }
 
-    /// Behind an owner and its dot.
+    /// The rest after an owner and its dot.
     fn owner(&self, pattern: &str, owner: &str) -> Rest {
         self.after(pattern, owner).after(pattern, ".")
     }
@@ -163,7 +163,7 @@ impl Rest {
     }
 }
 
-/// The task over whose life the machine's counters are counted.
+/// The task whose lifetime the machine's counters cover.
 pub(super) fn measure(raw: &raw::Scenario, tasks: &[Task], sink: &mut Sink) -> Option<usize> {
     let measure = raw.report.as_ref()?.measure.as_ref()?;
     let found = tasks.iter().position(|task| task.name == measure.value);
@@ -171,14 +171,13 @@ pub(super) fn measure(raw: &raw::Scenario, tasks: &[Task], sink: &mut Sink) -> O
         let names = tasks.iter().map(|task| task.name.as_str());
         let hint = match sink.suggest(&measure.value, names.clone()) {
             Some(near) => format!("did you mean `{near}`?"),
-            None => format!("there is {}", list_names(names)),
+            None => format!("known: {}", list_names(names)),
         };
         sink.hinted(measure.span, format!("there is no task `{}`", clip(&measure.value)), hint);
     }
     found
 }
 
-/// The rows of the table.
 pub(super) fn rows(raw: &raw::Scenario, setup: &Setup, sink: &mut Sink) -> Vec<String> {
     let rows = raw.report.as_ref().and_then(|report| report.rows.as_deref()).unwrap_or_default();
     if rows.is_empty() {
@@ -191,7 +190,7 @@ pub(super) fn rows(raw: &raw::Scenario, setup: &Setup, sink: &mut Sink) -> Vec<S
         if let Some(first) = seen.insert(&row.value, row) {
             sink.push(Problem {
                 span: row.span,
-                message: format!("the row `{}` is there twice", clip(&row.value)),
+                message: format!("the row `{}` is written twice", clip(&row.value)),
                 hint: Some("keep one of them".into()),
                 also: Some((first.span, "first here".into())),
             });
@@ -200,7 +199,6 @@ pub(super) fn rows(raw: &raw::Scenario, setup: &Setup, sink: &mut Sink) -> Vec<S
     rows.iter().map(|row| as_recorded(&row.value, &known.names)).collect()
 }
 
-/// The published figures.
 pub(super) fn reference(
     raw: &raw::Scenario,
     setup: &Setup,
@@ -218,7 +216,7 @@ pub(super) fn reference(
         if !variants.contains(&variant.value.as_str()) {
             let hint = match sink.suggest(&variant.value, variants.iter().copied()) {
                 Some(near) => format!("did you mean `{near}`?"),
-                None => format!("there is {}", list_names(variants.iter().copied())),
+                None => format!("known: {}", list_names(variants.iter().copied())),
             };
             let message = format!("there is no variant `{}`", clip(&variant.value));
             sink.hinted(variant.span, message, hint);
@@ -234,7 +232,7 @@ pub(super) fn reference(
     Some(Reference { source, values })
 }
 
-/// The text that records have for a key that may be written in full.
+/// The form of a key in records; `key` may be in full form.
 pub(super) fn as_recorded(key: &str, names: &Names) -> String {
     match names.read(key) {
         Some(read) if key.contains(':') => names.text(&read),
@@ -242,13 +240,13 @@ pub(super) fn as_recorded(key: &str, names: &Names) -> String {
     }
 }
 
-/// A row is a key of a metric that there is, or a pattern with `*` that at least one fits.
+/// A row is the key of an existing metric, or a pattern with `*` that matches at least one.
 pub(super) fn check_row(row: &At<String>, known: &Known, setup: &Setup, sink: &mut Sink) {
     let text = &row.value;
     if text.contains('*') {
         if !known.may_match(text, setup) {
             let hint = "`pagetide metrics` lists the metrics; keys are NAME, TASK.NAME, GROUP.NAME";
-            sink.hinted(row.span, format!("no metric is like `{}`", clip(text)), hint);
+            sink.hinted(row.span, format!("no metric matches `{}`", clip(text)), hint);
         }
         return;
     }
@@ -269,16 +267,15 @@ pub(super) fn check_row(row: &At<String>, known: &Known, setup: &Setup, sink: &m
     sink.hinted(row.span, message, hint);
 }
 
-/// A key is `NAME` for the machine, `TASK.NAME`, `TASK.PHASE.NAME`, `GROUP.NAME` or
-/// `TASK.PHASE.GROUP.NAME`, or written in full. Its owners must be there; a name may be one that only
-/// a kernel counts.
+/// Parses a key: `NAME` for the machine, `TASK.NAME`, `TASK.PHASE.NAME`, `GROUP.NAME`,
+/// `TASK.PHASE.GROUP.NAME`, or the full form. Its owners must exist; the name may be a kernel's.
 fn check_key(key: &At<String>, known: &Known, sink: &mut Sink) -> Option<Key> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     let parts: Vec<&str> = key.value.split(['.', ':']).collect();
     let is_sound = parts.iter().all(|part| !part.is_empty() && part.chars().all(is_plain));
     let read = known.names.read(&key.value).filter(|_| is_sound);
     if let Some(read) = read {
-        // A machine's name with a dot must be one that is declared; a typing error in an owner is none.
+        // A machine metric with a dot must be declared; otherwise an owner is misspelled.
         return Some(read);
     }
     let owner = match key.value.contains(':') {
@@ -289,7 +286,7 @@ fn check_key(key: &At<String>, known: &Known, sink: &mut Sink) -> Option<Key> {
         let hint =
             "keys are NAME, TASK.NAME, TASK.PHASE.NAME, GROUP.NAME or TASK.PHASE.GROUP.NAME; \
                     `pagetide metrics` lists the names";
-        sink.hinted(key.span, format!("`{}` is no metric", clip(&key.value)), hint);
+        sink.hinted(key.span, format!("`{}` is not a metric", clip(&key.value)), hint);
         return None;
     }
     let of_machine = known.metrics.iter().filter(|entry| entry.of.contains(&Kind::Machine));
@@ -298,7 +295,7 @@ fn check_key(key: &At<String>, known: &Known, sink: &mut Sink) -> Option<Key> {
     let owners = || known.owners.iter().map(String::as_str);
     let hint = match near.or_else(|| sink.suggest(owner, owners())) {
         Some(near) => format!("did you mean `{near}`?"),
-        None => format!("there is {}", list_names(owners())),
+        None => format!("known: {}", list_names(owners())),
     };
     let message = format!("no task or group is called `{}`", clip(owner));
     sink.hinted(key.span, message, hint);

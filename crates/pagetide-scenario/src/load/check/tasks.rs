@@ -1,4 +1,4 @@
-//! `[[task]]`: copies, phases, and the order in which tasks wait for each other.
+//! Checks `[[task]]`: copies, phases, and the order in which tasks wait for each other.
 
 use super::files::Files;
 use super::groups::Groups;
@@ -12,10 +12,10 @@ use crate::model::{Phase, Start, Task};
 use crate::names::Named;
 use std::collections::BTreeMap;
 
-/// Name of the only phase of a task that is written without phases.
+/// Name of the only phase of a task without `[[task.phase]]`.
 const ONLY_PHASE: &str = "main";
 
-/// A checked `[[task]]`, before its copies are made. Workloads have indices of file templates.
+/// A checked `[[task]]` before its copies are made. Its workloads have indices of file templates.
 pub(super) struct Draft<'a> {
     pub(super) name: &'a str,
     pub(super) copies: usize,
@@ -30,11 +30,11 @@ pub(super) struct Draft<'a> {
     oom_score_adj: i16,
     loops: u32,
     phases: Vec<Phase>,
-    /// It goes on until it is stopped.
+    /// It runs until it is stopped.
     pub(super) is_endless: bool,
 }
 
-/// All tasks, copies made.
+/// Returns all tasks, copies included.
 pub(super) fn check(
     raw: &raw::Scenario,
     scene: Scene<'_>,
@@ -46,12 +46,12 @@ pub(super) fn check(
     if list.is_empty() {
         if raw.bad.is_empty() {
             let hint = "add a [[task]] with a name and a workload";
-            sink.hinted(at, "there is nothing to run", hint);
+            sink.hinted(at, "the scenario has no task", hint);
         }
         return Vec::new();
     }
     let mut names = Names::new("task");
-    // Phases that may still come: one more than the limit, to see that it is passed.
+    // Phases still allowed: starts one above the limit, so that exceeding the limit shows.
     let mut budget = PHASES_MAX + 1;
     let mut drafts: Vec<Draft<'_>> = Vec::with_capacity(list.len());
     for (index, task) in list.iter().enumerate() {
@@ -77,8 +77,8 @@ pub(super) fn check(
     }
     waiting::report(&drafts, sink);
     if drafts.iter().all(|draft| draft.background) {
-        let message = "every task is in the background: the run would end at once";
-        sink.hinted(list[0].table.at, message, "leave out `background` for one of them");
+        let message = "all tasks are in the background: the run would end at once";
+        sink.hinted(list[0].table.at, message, "remove `background` from at least one task");
     }
     expand(&drafts, scene.groups, files)
 }
@@ -118,8 +118,8 @@ fn draft<'a>(
     let background = table.background() || is_until;
     let is_endless = report_endless(task, name, &phases, background, sink);
     if let (Some(start), Some(_)) = (&table.start, &table.after) {
-        let hint = "with `after`, write `delay`";
-        sink.hinted(start.span, "`start` and `after` exclude each other", hint);
+        let hint = "with `after`, write `delay` instead of `start`";
+        sink.hinted(start.span, "a task cannot have both `start` and `after`", hint);
     }
     Draft {
         name,
@@ -150,7 +150,7 @@ fn phases(
     if let Some(inline) = &task.inline {
         if let Some(phase) = list.first() {
             let hint = "move the task's own workload into a [[task.phase]]";
-            sink.hinted(phase.table.at, "a workload and phases exclude each other", hint);
+            sink.hinted(phase.table.at, "a task cannot have both a workload and phases", hint);
         }
         let workload = inline.check(&mut checker, sink);
         checker.finish(sink);
@@ -188,9 +188,9 @@ fn phases(
             if let Some(first) = names.get(&full) {
                 sink.push(Problem {
                     span: name.span,
-                    message: format!("the phase `{}` is named twice", clip(&full)),
+                    message: format!("the phase `{}` is defined twice", clip(&full)),
                     hint: Some("give one of them another name".into()),
-                    also: Some((*first, "first named here".into())),
+                    also: Some((*first, "first defined here".into())),
                 });
                 break;
             }
@@ -205,7 +205,7 @@ fn phases(
     checker.before
 }
 
-/// Whether the task never ends by itself. Reports what can then not be.
+/// Whether the task never ends by itself. Reports what is then impossible.
 fn report_endless(
     task: &raw::Task,
     name: &str,
@@ -230,7 +230,6 @@ fn report_endless(
     true
 }
 
-/// Makes the copies.
 fn expand(drafts: &[Draft<'_>], groups: &Groups<'_>, files: &mut Files<'_>) -> Vec<Task> {
     let mut tasks = Vec::new();
     for draft in drafts {

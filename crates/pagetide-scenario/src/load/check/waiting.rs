@@ -1,14 +1,14 @@
-//! Tasks that wait for each other's ends, to begin (`after`) or to be stopped (`until`).
+//! Checks tasks that wait for the end of others, to start (`after`) or to be stopped (`until`).
 
 use super::names::Names;
 use super::tasks::Draft;
 use crate::load::raw;
 use crate::load::span::{clip, At, Sink, Span};
 
-/// Names shown of a ring of tasks.
+/// Largest number of names shown of a cycle of tasks.
 const NAMES_MAX: usize = 8;
 
-/// A copy of a task that another one names.
+/// A copy of a task that another task names.
 #[derive(Clone, Copy)]
 pub(super) struct Other {
     /// Index of the draft.
@@ -17,7 +17,7 @@ pub(super) struct Other {
     span: Span,
 }
 
-/// The task copy whose end a task waits for.
+/// The task whose end starts another task.
 pub(super) fn after(
     task: &raw::Task,
     drafts: &[Draft<'_>],
@@ -27,7 +27,7 @@ pub(super) fn after(
     other("after", task.table.after.as_ref()?, drafts, names, sink)
 }
 
-/// The task copy whose end stops a task.
+/// The task whose end stops another task.
 pub(super) fn until(
     task: &raw::Task,
     drafts: &[Draft<'_>],
@@ -72,7 +72,7 @@ fn other(
     Some(Other { draft, copy: 0, span })
 }
 
-/// Reports tasks that wait for one that never ends, for each other, or for what comes before them.
+/// Reports waits for a task that never ends, cycles, and tasks that are stopped before they start.
 pub(super) fn report(drafts: &[Draft<'_>], sink: &mut Sink) {
     for draft in drafts {
         let waits = [
@@ -95,14 +95,14 @@ pub(super) fn report(drafts: &[Draft<'_>], sink: &mut Sink) {
     }
 }
 
-/// Reports rings of tasks of which each waits for the next. Says whether there are any.
+/// Reports cycles of waiting tasks. Returns whether there are any.
 fn report_rings(drafts: &[Draft<'_>], sink: &mut Sink) -> bool {
     let mut found = false;
     let mut is_done = vec![false; drafts.len()];
-    // Where each task of the path stands in it.
+    // Position of each task in the path.
     let mut position: Vec<Option<usize>> = vec![None; drafts.len()];
     for start in 0..drafts.len() {
-        // A task with the number of its edges (0: `after`, 1: `until`) already followed.
+        // A task with the number of its edges that have been followed (0: `after`, 1: `until`).
         let mut path: Vec<(usize, usize)> = Vec::new();
         let mut next = (!is_done[start]).then_some(start);
         loop {
@@ -136,7 +136,7 @@ fn report_rings(drafts: &[Draft<'_>], sink: &mut Sink) -> bool {
     found
 }
 
-/// Reports a ring: tasks with the number of the edge, counted from 1, that leads to the next.
+/// Reports a cycle: each task with the number, from 1, of the edge that leads to the next.
 fn report_ring(ring: &[(usize, usize)], drafts: &[Draft<'_>], sink: &mut Sink) {
     let word = |edge: usize| if edge == 1 { "after" } else { "until" };
     let mut text = String::new();
@@ -151,22 +151,22 @@ fn report_ring(ring: &[(usize, usize)], drafts: &[Draft<'_>], sink: &mut Sink) {
     let draft = &drafts[first];
     let Some(other) = (if edge == 1 { draft.after } else { draft.until }) else { return };
     let hint = if ring.iter().all(|(_, edge)| *edge == 1) {
-        "let one of them start without `after`"
+        "remove `after` from one of them"
     } else {
-        "let one of them do without `after` and `until`"
+        "remove `after` or `until` from one of them"
     };
     sink.hinted(other.span, format!("tasks wait for each other: {text}"), hint);
 }
 
-/// Reports a task that is to be stopped by what must end before it begins.
+/// Reports a task that is stopped by the end of a task that must end before it starts.
 fn report_late(draft: &Draft<'_>, drafts: &[Draft<'_>], sink: &mut Sink) {
     let Some(until) = draft.until else { return };
     let mut before = draft.after;
     while let Some(other) = before {
         if (other.draft, other.copy) == (until.draft, until.copy) {
             let names = (clip(draft.name), clip(drafts[other.draft].name));
-            let message = format!("`{}` begins after the end of `{}`", names.0, names.1);
-            sink.hinted(until.span, message, "it would be stopped at once: another `until`?");
+            let message = format!("`{}` starts only after the end of `{}`", names.0, names.1);
+            sink.hinted(until.span, message, "it would be stopped at once: use another `until`");
             return;
         }
         before = drafts[other.draft].after;

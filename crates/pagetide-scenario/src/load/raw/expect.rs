@@ -1,18 +1,19 @@
-//! `[[expect]]`: what the scenario says of its own runs.
+//! `[[expect]]`: conditions that the runs of the scenario must meet.
 
 use crate::load::decode::{table, Label};
 use crate::load::span::At;
 
 table! {
-    /// Something that holds in every run.
+    /// A condition that holds in every run.
     Expect {
-        /// What it is, in words.
+        /// The condition in words.
         #[schemars(required)]
         text: At<String>,
-        /// The criterion, as `pagetide find` takes one: METRIC OP VALUE, several joined by `and`.
+        /// The condition: a criterion as in `pagetide find`, METRIC OP VALUE, several joined by
+        /// `and`.
         #[schemars(required)]
         that: At<String>,
-        /// The variants of which it is expected (default: all).
+        /// The variants that must meet it (default: all).
         variants: Vec<At<Label>>,
     }
 }

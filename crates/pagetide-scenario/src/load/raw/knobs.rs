@@ -1,5 +1,5 @@
 //! `[sysctl]`, `[policy]` and `[[group]]`: the texts that a user would echo into control files. A
-//! text is kept as it is written; a later step checks whether the kernel accepts it.
+//! text is kept as written; a later step checks whether the kernel accepts it.
 
 use crate::load::decode::{expected, table, unknown_key, unknown_name, Decode, Int, Keyed, Name};
 use crate::load::span::{At, Sink};
@@ -10,26 +10,26 @@ use pagetide_core::control::{CacheControl, GroupControl};
 use schemars::{json_schema, JsonSchema, Schema, SchemaGenerator};
 use std::borrow::Cow;
 
-/// Which of the built behaviours to use. docs/scenario.md says what each stands for.
+/// Which built-in behaviours to use. docs/scenario.md says what each one stands for.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Policies {
     pub(crate) choices: Vec<At<PolicyChoice>>,
-    /// The kernel that the others are of.
+    /// The kernel that sets the defaults of the other policies.
     pub(crate) kernel: Option<At<PolicySet>>,
-    /// A policy that the program registers: which groups are reclaimed from.
+    /// A registered policy that chooses the groups to reclaim from.
     pub(crate) groups: Option<At<Name>>,
-    /// A policy that the program registers: how pages age.
+    /// A registered policy that ages pages.
     pub(crate) pages: Option<At<Name>>,
 }
 
-/// The key that names a kernel, and what it decides.
+/// The key that selects a kernel, and its description.
 pub(crate) const KERNEL_KEY: (&str, &str) =
-    ("kernel", "The kernel whose variants take the place of the defaults.");
+    ("kernel", "The kernel whose behaviour is the default of the other keys.");
 
-/// Keys of policies that the program registers, and what each decides.
+/// Keys of registered policies, and their descriptions.
 pub(crate) const PLUGIN_KEYS: [(&str, &str); 2] = [
-    ("groups", "Which groups are reclaimed from: a policy that the program registers."),
-    ("pages", "How pages age: a policy that the program registers."),
+    ("groups", "A policy registered by the program: it chooses the groups to reclaim from."),
+    ("pages", "A policy registered by the program: it decides how pages age."),
 ];
 
 /// The policies that are keys of `[policy]`.
@@ -90,7 +90,7 @@ impl JsonSchema for Policies {
     }
 }
 
-/// Writes to control files: names as the kernel spells them, with the text to write.
+/// Writes to control files: the kernel's file name, and the text to write.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Knobs {
     pub(crate) writes: Vec<Write>,
@@ -119,7 +119,7 @@ fn decode_write(entry: &Entry, sink: &mut Sink) -> Option<Write> {
     Some(Write { name, text: At { value: text.0, span: entry.node.span } })
 }
 
-/// What is written into a control file: a string as it is, an integer in decimal, an array of
+/// The text to write into a control file: a string as it is, an integer in decimal, an array of
 /// integers with blanks between them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ControlText(pub(crate) String);
@@ -141,7 +141,7 @@ impl Decode for ControlText {
                 Some(ControlText(integers?.join(" ")))
             }
             _ => {
-                let hint = "it is what you would echo into the file";
+                let hint = "write what you would echo into the file";
                 expected(node, "an integer or a string", hint, sink);
                 None
             }
@@ -161,7 +161,7 @@ impl JsonSchema for ControlText {
     }
 }
 
-/// Name of a control file, of the machine or of a group; which of them is checked with the rest.
+/// Name of a control file of the machine, of a cache or of a group; a later check decides which.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ControlName(pub(crate) String);
 
@@ -204,23 +204,24 @@ pub(crate) struct Group {
     pub(crate) controls: Knobs,
 }
 
-/// Groups that one table stands for.
+/// Largest number of copies of one `[[group]]`.
 const GROUP_COPIES_MAX: i64 = 4096;
 
 table! {
     /// A memory group.
     GroupTable {
-        /// Its name.
+        /// Name of the group.
         #[schemars(required)]
         name: At<Name>,
-        /// The group it is in (default: the root).
+        /// Parent group (default: the root).
         parent: At<Name>,
-        /// It is there when the run begins; otherwise a task makes it with workload create-group
-        /// (default true).
+        /// The group exists when the run begins; if false, a task makes it with workload
+        /// create-group (default true).
         at_start: At<bool>,
-        /// Several groups NAME.0, NAME.1 ...; copies of a task go to them in turn (default 1).
+        /// Number of groups, called NAME.0, NAME.1 ...; copies of a task use them in turn (default
+        /// 1).
         copies: At<Int<1, GROUP_COPIES_MAX>>,
-        /// Whether groups in it have a memory controller; without one this group pays for them.
+        /// Whether child groups get a memory controller; if not, this group is charged for them.
         subtree_control: At<SubtreeControl> = SubtreeControl::Memory,
     }
 }
@@ -237,7 +238,7 @@ impl Decode for Group {
             if group.table.take(entry, sink) {
                 continue;
             }
-            // Control files have a dot in their names: this is a key that was misspelt.
+            // Names of control files contain a dot, so this is a misspelled key.
             if !entry.key.contains('.') {
                 let keys = GroupTable::KEYS.iter().copied();
                 let controls = GroupControl::ALL.iter().map(|control| control.name());

@@ -10,12 +10,11 @@ use pagetide_core::page_size::PageSize;
 use schemars::{json_schema, JsonSchema, Schema, SchemaGenerator};
 use std::borrow::Cow;
 
-/// CPUs of a machine.
 const CPUS_MAX: i64 = 1024;
 
 table! {
-    /// Hardware. `memory`, `reserved`, `movable` and `zone` are for machines with one node; with
-    /// several, write `[[machine.node]]`.
+    /// Hardware. `memory`, `reserved`, `movable` and `zone` describe a machine with one node; for
+    /// several nodes, write `[[machine.node]]`.
     Machine {
         /// Number of CPUs (default 1).
         cpus: At<Int<1, CPUS_MAX>>,
@@ -23,54 +22,55 @@ table! {
         page_size: At<PageBytes>,
         /// Memory present.
         memory: At<Size>,
-        /// Memory that the kernel keeps for good, off the last zones first (default 0).
+        /// Memory that the kernel keeps permanently, taken from the last zones first (default 0).
         reserved: At<Size>,
-        /// Memory at the top given to zone Movable (default 0).
+        /// Memory at the top of the node that becomes zone Movable (default 0).
         movable: At<Size>,
-        /// Zones to the page, instead of `memory`.
+        /// Zones with exact sizes, instead of `memory`.
         zone: Vec<Zone>,
         /// NUMA nodes.
         node: Vec<MemoryNode>,
-        /// Disks; one SSD called `disk` if there is none.
+        /// Disks; without this table the machine has one SSD called `disk`.
         disk: Vec<Disk>,
         /// Swap area: a size, or a table.
         swap: Swap,
-        /// Kernel objects are charged to groups; false: as if booted with cgroup.memory=nokmem
-        /// (default true).
+        /// Charges kernel objects to groups; false: boot option cgroup.memory=nokmem (default
+        /// true).
         kmem_accounting: At<bool>,
-        /// What a group's children do not claim of its memory.min and memory.low is shared among them: the mount
-        /// option memory_recursiveprot (default false).
+        /// Shares among a group's children the part of its memory.min and memory.low that they do
+        /// not claim: the mount option memory_recursiveprot (default false).
         memory_recursiveprot: At<bool> = false,
-        /// Every page is cleared when it is allocated, as many distributions have it: the kernel parameter
-        /// init_on_alloc (default: a real kernel does as it was built, the simulator does not).
+        /// Clears every page when it is allocated: kernel parameter init_on_alloc, which many
+        /// distributions set (default: the build setting of a real kernel; not in the simulator).
         init_on_alloc: At<bool>,
-        /// Caches of kernel objects that are not as the kernel makes them.
+        /// Caches of kernel objects with other settings than the kernel's own.
         cache: Vec<Cache>,
-        /// What operations cost on this machine; the simulator's own prices for those that are left out.
+        /// Costs of operations on this machine; a cost that is left out has the simulator's value.
         costs: Costs,
     }
 }
 
 table! {
-    /// How a cache of kernel objects is tuned: at least one of the keys besides its name.
+    /// Settings of a cache of kernel objects: its name and at least one other key.
     Cache of "the cache" {
-        /// The cache, as /proc/slabinfo spells it.
+        /// Name of the cache, as in /proc/slabinfo.
         name: At<String> => required "\"dentry\"",
-        /// log2 of the pages of a slab (default: by the size of an object and the number of CPUs).
+        /// log2 of the pages in a slab (default: from the object size and the number of CPUs).
         order: At<Int<0, 10>>,
-        /// Slabs that a node keeps though they are empty (default: by the size of an object).
+        /// Number of empty slabs that a node keeps (default: from the object size).
         min_partial: At<Int<0, { u32::MAX as i64 }>>,
-        /// Free objects that may wait on a CPU's chain of slabs (default: by the size of an object).
+        /// Free objects that a CPU's list of partial slabs may hold (default: from the object
+        /// size).
         cpu_partial: At<Int<0, { u32::MAX as i64 }>>,
     }
 }
 
-/// The size of a page: a size, of which there are three.
+/// A page size: one of three sizes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PageBytes(pub(crate) PageSize);
 
 impl PageBytes {
-    /// The page size that a value says, if it is one. Pages are no unit for it.
+    /// The page size that a value stands for, if it is valid. The value cannot be in pages.
     fn read(value: &Value) -> Option<PageSize> {
         let bytes = match value {
             Value::Integer(bytes) => u64::try_from(*bytes).ok()?,
@@ -86,13 +86,13 @@ impl Decode for PageBytes {
     fn decode(node: &Node, sink: &mut Sink) -> Option<Self> {
         let found = PageBytes::read(&node.value);
         if found.is_none() {
-            let hint = "it is \"4KiB\", \"16KiB\" or \"64KiB\"";
+            let hint = "write \"4KiB\", \"16KiB\" or \"64KiB\"";
             match &node.value {
                 Value::Text(text) => {
-                    sink.hinted(node.span, format!("`{}` is no page size", clip(text)), hint);
+                    sink.hinted(node.span, format!("`{}` is not a page size", clip(text)), hint);
                 }
                 Value::Integer(bytes) => {
-                    sink.hinted(node.span, format!("{bytes} is no page size"), hint);
+                    sink.hinted(node.span, format!("{bytes} bytes is not a page size"), hint);
                 }
                 _ => expected(node, "a page size", hint, sink),
             }
@@ -113,8 +113,8 @@ impl JsonSchema for PageBytes {
     }
 }
 
-/// The page size that a scenario's tree asks for, before any of it is read: sizes may count in pages.
-/// The default if it says nothing, or nothing that can be; that is reported when the key is read.
+/// Reads the page size from the tree before the rest is decoded, because sizes may be in pages.
+/// Falls back to the default if the key is absent or invalid; decoding reports an invalid one.
 pub(crate) fn page_size(root: &Node) -> PageSize {
     let machine = root.as_table().and_then(|root| root.get("machine"));
     let key = machine.and_then(Node::as_table).and_then(|machine| machine.get("page_size"));
@@ -126,19 +126,19 @@ table! {
     MemoryNode {
         /// Memory present.
         memory: At<Size>,
-        /// Memory that the kernel keeps for good, off the last zones first (default 0).
+        /// Memory that the kernel keeps permanently, taken from the last zones first (default 0).
         reserved: At<Size>,
-        /// Memory at the top given to zone Movable (default 0).
+        /// Memory at the top of the node that becomes zone Movable (default 0).
         movable: At<Size>,
-        /// Zones to the page, instead of `memory`.
+        /// Zones with exact sizes, instead of `memory`.
         zone: Vec<Zone>,
     }
 }
 
 table! {
-    /// A zone described to the page.
+    /// A zone with exact sizes.
     Zone of "the zone" {
-        /// Which zone.
+        /// Name of the zone.
         name: At<ZoneName> => required "\"DMA32\"",
         /// Memory present.
         present: At<Size> => required "\"4096 pages\"",
@@ -146,16 +146,15 @@ table! {
         managed: At<Size>,
         /// Memory free when the run starts (default: all managed).
         free: At<Size>,
-        /// Memory of `managed` that boot freed only after it had computed the watermarks: initial
-        /// RAM disk and init sections (default: none). The kernel's own marks are a little smaller
-        /// with it.
+        /// Part of `managed` that boot freed only after it had computed the watermarks: initial RAM
+        /// disk and init sections (default: none). It lowers the kernel's own watermarks slightly.
         late: At<Size> = Size(0),
-        /// Free lists of unmovable pages when the run starts, as /proc/pagetypeinfo shows them. With it, or
-        /// with those of the other two types, `free` is what the lists hold.
+        /// Free lists of unmovable pages when the run starts, as in /proc/pagetypeinfo. If free
+        /// lists of any of the three types are given, `free` is the sum of the lists.
         unmovable: FreeArea,
-        /// Free lists of movable pages.
+        /// Free lists of movable pages when the run starts.
         movable: FreeArea,
-        /// Free lists of reclaimable pages.
+        /// Free lists of reclaimable pages when the run starts.
         reclaimable: FreeArea,
     }
 }
@@ -163,9 +162,9 @@ table! {
 table! {
     /// Free blocks of one migrate type in a zone.
     FreeArea {
-        /// Free blocks of order 0, 1, 2 and so on, 11 numbers at most (default: none).
+        /// Numbers of free blocks of order 0, 1, 2 and so on, at most 11 (default: none).
         blocks: Vec<Int<0, { u32::MAX as i64 }>>,
-        /// Pageblocks of this type (default: as many as its free blocks need).
+        /// Number of pageblocks of this type (default: as many as its free blocks need).
         pageblocks: At<Int<0, { u32::MAX as i64 }>> = Int(0),
     }
 }
@@ -173,21 +172,21 @@ table! {
 table! {
     /// A disk.
     Disk of "the disk" {
-        /// Its name.
+        /// Name of the disk.
         name: At<Name> => required "\"ssd\"",
-        /// The preset.
+        /// Preset that gives the defaults of the other keys.
         model: At<DiskModel> => required "\"ssd\"",
         /// Time of a read (default: the preset's).
         read_latency: At<Time>,
         /// Time of a write (default: the preset's).
         write_latency: At<Time>,
-        /// Reading rate (default: the preset's).
+        /// Read bandwidth (default: the preset's).
         read_bandwidth: At<Rate>,
-        /// Writing rate (default: the preset's).
+        /// Write bandwidth (default: the preset's).
         write_bandwidth: At<Rate>,
-        /// Requests served at a time (default: the preset's).
+        /// Number of requests served at the same time (default: the preset's).
         queue_depth: At<Int<1, 65536>>,
-        /// Whether the kernel takes it for a rotating disk (default: as the model is).
+        /// Whether the kernel treats the disk as rotational (default: the preset's).
         rotational: At<bool>,
         /// Faults to inject.
         faults: DiskFaults,
@@ -195,13 +194,13 @@ table! {
 }
 
 table! {
-    /// Faults that a disk injects, decided by the run's seed.
+    /// Faults that a disk injects; the seed of the run decides which requests they hit.
     DiskFaults {
-        /// Failed reads in a million (default 0).
+        /// Failed reads per million (default 0).
         read_error_ppm: At<Int<0, 1_000_000>> = Int(0),
-        /// Failed writes in a million (default 0).
+        /// Failed writes per million (default 0).
         write_error_ppm: At<Int<0, 1_000_000>> = Int(0),
-        /// Slow requests in a million (default 0).
+        /// Slow requests per million (default 0).
         slow_ppm: At<Int<0, 1_000_000>> = Int(0),
         /// How many times slower a slow request is (default 10).
         slow_factor: At<Int<1, 1_000_000>> = Int(10),
@@ -211,11 +210,11 @@ table! {
 table! {
     /// The swap area as a table.
     SwapTable of "the swap area" {
-        /// Its size.
+        /// Size of the swap area.
         size: At<Size> => required "\"4GiB\"",
-        /// The disk it is on (default: the first).
+        /// Disk that holds it (default: the first).
         disk: At<Name>,
-        /// Pretend it is full once so much is used (fault injection).
+        /// Reports the area as full once this much is used (fault injection).
         full_after: At<Size>,
     }
 }
@@ -248,18 +247,19 @@ impl JsonSchema for Swap {
 table! {
     /// A file on a disk.
     File of "the file" {
-        /// Its name.
+        /// Name of the file.
         name: At<Name> => required "\"data\"",
-        /// Its size when the run starts (default 0).
+        /// Size of the file when the run starts (default 0).
         size: At<Size>,
-        /// Nothing but holes: reading it needs no disk (default false).
+        /// The file has only holes, so reads need no disk (default false).
         sparse: At<bool> = false,
-        /// It stands for the file system's own blocks (inode tables, directories, bitmaps): pages of it that are
-        /// dirty or being written cannot be moved, because the journal holds them (default false).
+        /// The file stands for the file system's own blocks (inode tables, directories, bitmaps).
+        /// Its pages cannot be moved while they are dirty or under writeback, because the journal
+        /// holds them (default false).
         metadata: At<bool> = false,
-        /// The disk it is on (default: the first).
+        /// Disk that holds the file (default: the first).
         disk: At<Name>,
-        /// Every task that names it gets a file of its own (default false).
+        /// Gives every task that names the file a file of its own (default false).
         private: At<bool> = false,
     }
 }

@@ -23,61 +23,62 @@ use schemars::{json_schema, JsonSchema, Schema, SchemaGenerator};
 use std::borrow::Cow;
 
 table! {
-    /// A scenario of Pagetide: a machine, what runs on it, and the variants to compare.
+    /// A scenario of Pagetide: a machine, its tasks, and the variants to compare.
     Scenario {
-        /// Short name; the file's name without its ending by default.
+        /// Short name (default: the file's name without its ending).
         name: At<Label>,
-        /// One line for `pagetide list`.
+        /// One-line title, shown by `pagetide list`.
         title: At<String>,
-        /// What the scenario is about.
+        /// Purpose of the scenario, in words.
         description: At<String>,
-        /// Number of runs of each variant, with seeds counting up (default 5).
+        /// Number of runs of each variant, each with the next seed (default 5).
         repeats: At<Int<1, 100_000>>,
-        /// First seed (default 1).
+        /// Seed of the first run (default 1).
         seed: At<Int<0, { i64::MAX }>>,
-        /// Simulated time after which a run is cut, with a note (default 1h).
+        /// Simulated time after which a run is stopped and reported as cut (default 1h).
         time_limit: At<Time>,
         /// Hardware.
         #[schemars(required)]
         machine: Machine,
-        /// Knobs by the kernel's names, written before anything runs.
+        /// Control files of the machine, written before anything runs, by the kernel's names.
         sysctl: Knobs,
-        /// Which of the built behaviours to use.
+        /// Which built-in behaviours to use.
         policy: Policies,
         /// Memory groups.
         group: Vec<Group>,
         /// Files on the machine's disks.
         file: Vec<File>,
-        /// Programs.
+        /// Tasks: the programs that run.
         #[schemars(required)]
         task: Vec<Task>,
-        /// What to compare; one variant called `default` if there is none.
+        /// Variants to compare; without this table there is one, called `default`.
         variant: Vec<Variant>,
-        /// Published figures to print beside ours.
+        /// Published figures to print next to the results.
         reference: Reference,
-        /// What the table shows.
+        /// Contents of the table of results.
         report: Report,
-        /// What holds in every run; `pagetide run` says what does not, and exits with 1.
+        /// Conditions that every run must meet; `pagetide run` reports failed ones and exits with
+        /// 1.
         expect: Vec<Expect>,
     }
 }
 
 table! {
-    /// One column of the table: the scenario with some of it changed.
+    /// A column of the table of results: the scenario with some changes.
     Variant {
-        /// Its name.
+        /// Name of the variant.
         #[schemars(required)]
         name: At<Label>,
-        /// Knobs to write besides, or instead of, those of the scenario.
+        /// Control files of the machine to write in addition to those of the scenario, or instead.
         sysctl: Knobs,
-        /// Policies instead of those of the scenario.
+        /// Policies that replace those of the scenario.
         policy: Policies,
-        /// Any other values: { "machine.memory" = "4GiB", "task.stream.nice" = 5 }.
+        /// Other values by path: { "machine.memory" = "4GiB", "task.stream.nice" = 5 }.
         set: Settings,
     }
 }
 
-/// Values by their paths. They are read from the tree, before it is decoded.
+/// Values by path. `variants` reads them from the tree before the tree is decoded.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Settings;
 
@@ -113,7 +114,7 @@ impl Scenario {
     }
 }
 
-/// Reads a whole scenario.
+/// Decodes a whole scenario.
 pub(crate) fn decode(root: &Node, sink: &mut Sink) -> Option<Scenario> {
     decode_table(root, sink)
 }

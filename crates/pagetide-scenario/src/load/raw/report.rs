@@ -8,11 +8,11 @@ use schemars::{json_schema, JsonSchema, Schema, SchemaGenerator};
 use std::borrow::Cow;
 
 table! {
-    /// What the table shows.
+    /// Contents of the table of results.
     Report {
-        /// Metric keys of the rows, in order (default: a choice of the program's).
+        /// Metric keys of the rows, in order (default: the program's choice).
         rows: Vec<At<String>>,
-        /// The task over whose life the machine's counters are counted (default: the whole run).
+        /// Task whose lifetime the machine's counters cover (default: the whole run).
         measure: At<String>,
     }
 }
@@ -26,7 +26,6 @@ pub(crate) struct Reference {
     pub(crate) variants: Vec<(At<String>, Vec<Figure>)>,
 }
 
-/// A published figure.
 #[derive(Clone, Debug)]
 pub(crate) struct Figure {
     pub(crate) key: At<String>,
@@ -47,7 +46,7 @@ impl Decode for Reference {
                 continue;
             }
             let Value::Table(figures) = &entry.node.value else {
-                let hint = "besides `source`, it has a table for each variant";
+                let hint = "next to `source`, write one table per variant";
                 expected(&entry.node, "a table of metrics", hint, sink);
                 continue;
             };
@@ -59,7 +58,7 @@ impl Decode for Reference {
     }
 }
 
-/// A number, or a time or size with its unit, which count in seconds and in bytes.
+/// Reads a number, or a time or size with its unit; times become seconds, sizes become bytes.
 fn decode_figure(entry: &Entry, sink: &mut Sink) -> Option<Figure> {
     let key = At { value: entry.key.clone(), span: entry.key_span };
     let value = match &entry.node.value {

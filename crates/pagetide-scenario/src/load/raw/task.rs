@@ -8,9 +8,7 @@ use crate::workload::{Keys, WorkloadKind};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use std::borrow::Cow;
 
-/// Copies of a task.
 const COPIES_MAX: i64 = 4096;
-/// Repeats of a phase.
 const PHASE_REPEAT_MAX: i64 = 4096;
 
 /// A program: its keys, and either phases or the keys of a single workload.
@@ -21,36 +19,36 @@ pub(crate) struct Task {
 }
 
 table! {
-    /// A program.
+    /// A task: a program that runs on the machine.
     TaskTable of "the task" {
-        /// Its name; metrics are called NAME.metric and NAME.PHASE.metric.
+        /// Name of the task; its metrics are NAME.metric and NAME.PHASE.metric.
         name: At<Name> => required "\"writer\"",
-        /// Number of copies, called NAME.0, NAME.1 and so on if there are several (default 1).
+        /// Number of copies; several are called NAME.0, NAME.1 and so on (default 1).
         copies: At<Int<1, COPIES_MAX>> = Int(1),
-        /// The group it runs in (default: the root).
+        /// Group that the task runs in (default: the root).
         group: At<Name>,
-        /// When it starts, counted from the start of the run (default 0).
+        /// Start time, counted from the start of the run (default 0).
         start: At<Time> = Time(0),
-        /// The task whose end it waits for.
+        /// Start the task when this task ends.
         after: At<String>,
-        /// How long it waits from then (default 0).
+        /// Pause between the end of the task in `after` and the start (default 0).
         delay: At<Time> = Time(0),
-        /// It does not keep the run alive: it is stopped when all others ended (default false).
+        /// Stops the task when all others have ended: it does not keep the run alive (default
+        /// false).
         background: At<bool> = false,
-        /// The task whose end stops this one; it does not keep the run alive then.
+        /// Stop the task when this task ends; the task then does not keep the run alive.
         until: At<String>,
         /// Nice value (default 0).
         nice: At<Int<-20, 19>> = Int(0),
-        /// Added to its badness when memory runs out; -1000: it is never killed for that (default 0).
+        /// Added to the badness score for the OOM killer; -1000: never killed (default 0).
         oom_score_adj: At<Int<-1000, 1000>> = Int(0),
-        /// How often it goes through its phases (default 1).
+        /// Number of times that the task runs through its phases (default 1).
         loops: At<Int<1, { u32::MAX as i64 }>> = Int(1),
-        /// What it does, in order.
+        /// Phases, in order.
         phase: Vec<Phase>,
     }
 }
 
-/// A named part of a task.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Phase {
     pub(crate) table: PhaseTable,
@@ -60,9 +58,9 @@ pub(crate) struct Phase {
 table! {
     /// A named part of a task.
     PhaseTable of "the phase" {
-        /// Its name; metrics are called TASK.NAME.metric.
+        /// Name of the phase; its metrics are TASK.NAME.metric.
         name: At<Name> => required "\"fill\"",
-        /// Number of times, called NAME0, NAME1 and so on (default: once, called NAME).
+        /// Number of repeats; they are called NAME0, NAME1 and so on (default: once, called NAME).
         repeat: At<Int<1, PHASE_REPEAT_MAX>> = Int(1),
     }
 }
@@ -87,13 +85,13 @@ impl Decode for Phase {
     }
 }
 
-/// Whether there is a `workload`, right or wrong: one that is wrong has been reported.
+/// Whether the table has the key `workload`, valid or not: an invalid one has been reported.
 fn names_workload(node: &Node) -> bool {
     let table = node.as_table();
     table.is_some_and(|table| table.entries.iter().any(|entry| entry.key == "workload"))
 }
 
-/// Reads a table in which the keys of a workload stand among others.
+/// Decodes a table that mixes the keys of a workload with keys of its own.
 fn decode_with_workload<T: Keyed>(node: &Node, sink: &mut Sink) -> Option<(T, Option<Keys>)> {
     let Value::Table(table) = &node.value else {
         expected(node, "a table", "", sink);
@@ -115,7 +113,7 @@ fn decode_with_workload<T: Keyed>(node: &Node, sink: &mut Sink) -> Option<(T, Op
             let workload = Keys::decode(kind, &rest, T::KEYS, sink);
             Some((outer, Some(workload)))
         }
-        // The name of the workload is wrong, so its keys may well be right.
+        // The name of the workload is wrong, so its keys may be right: do not report them.
         Some(None) => Some((outer, None)),
         None => {
             for entry in rest {
@@ -123,7 +121,7 @@ fn decode_with_workload<T: Keyed>(node: &Node, sink: &mut Sink) -> Option<(T, Op
                 match workloads_with(&entry.key).as_slice() {
                     [] => unknown_key(entry, keys, sink),
                     kinds => {
-                        let message = format!("`{}` without a workload", entry.key);
+                        let message = format!("`{}` needs a workload", entry.key);
                         let hint = format!("add the key workload = {}", kinds.join(" or "));
                         sink.hinted(entry.key_span, message, hint);
                     }
@@ -134,13 +132,13 @@ fn decode_with_workload<T: Keyed>(node: &Node, sink: &mut Sink) -> Option<(T, Op
     }
 }
 
-/// The workloads that take a key, quoted.
+/// The workloads that accept a key, quoted.
 fn workloads_with(key: &str) -> Vec<String> {
     let kinds = WorkloadKind::ALL.iter().filter(|kind| kind.keys().contains(&key));
     kinds.map(|kind| format!("\"{}\"", kind.name())).collect()
 }
 
-/// For the schema: the keys of a task with those of its workload.
+/// For the schema: the keys of a task together with those of its workload.
 #[derive(JsonSchema)]
 #[allow(dead_code)]
 struct TaskSchema {
@@ -150,7 +148,7 @@ struct TaskSchema {
     workload: Option<Keys>,
 }
 
-/// For the schema: the keys of a phase with those of its workload.
+/// For the schema: the keys of a phase together with those of its workload.
 #[derive(JsonSchema)]
 #[allow(dead_code)]
 struct PhaseSchema {

@@ -1,9 +1,9 @@
-//! What a mistake is blamed on: the key that is wrong, told once, in words that fit it.
+//! Each mistake is reported once, at the key that is wrong, with a fitting message.
 
 use super::variants::with_sets;
 use super::*;
 
-/// Source, text, message and hint of each mistake, with something set on the command line.
+/// Source, text, message and hint of each mistake in `text` with `set` on the command line.
 fn told_with(text: &str, set: (&str, &str)) -> Vec<[String; 4]> {
     let errors = load_text(text, &with_sets(&[set])).expect_err("there is a mistake");
     let tell = |d: &Diagnostic| {
@@ -12,7 +12,7 @@ fn told_with(text: &str, set: (&str, &str)) -> Vec<[String; 4]> {
     errors.iter().map(tell).collect()
 }
 
-/// The message of the only mistake, and its hint.
+/// Message and hint of the only mistake.
 fn only(text: &str) -> [String; 2] {
     let found = told(&format!("{SOUND}{text}"));
     let [(_, _, _, message, hint)] = found.as_slice() else { panic!("{found:#?}") };
@@ -45,7 +45,7 @@ fn the_key_that_is_too_large_is_blamed() {
     };
     assert_eq!(of("first", "20"), "20");
     assert_eq!(of("pages", "20"), "20");
-    // Each is possible, both are not.
+    // Each alone is possible, both together are not.
     assert_eq!(of("first", "14"), "4");
 }
 
@@ -62,8 +62,8 @@ fn copies_that_are_not_known_make_no_other_mistakes() {
     }
     let found = told_with(&text, ("group.pod.0.memory.low", "5M"));
     let [_, _, message, hint] = &found[0];
-    assert_eq!(message, "no copy of a group has a memory.low of its own here");
-    assert_eq!(hint, "all copies are set together: leave out the `.0`");
+    assert_eq!(message, "one copy of a group cannot have its own memory.low here");
+    assert_eq!(hint, "all copies have the same setting: leave out `.0`");
 }
 
 #[test]
@@ -72,10 +72,10 @@ fn what_the_kernel_refuses_of_groups_is_refused() {
         [[group]]\nname = \"sub\"\nparent = \"flat\"\n";
     sound(&format!("{SOUND}{none}subtree_control = \"none\"\n"));
     let [message, hint] = only(&format!("{none}subtree_control = \"memory\"\n"));
-    assert_eq!(message, "the group `sub` has no memory controller to hand on (ENOENT)");
+    assert_eq!(message, "the group `sub` has no memory controller to enable for children (ENOENT)");
     assert!(hint.contains("leave it out here"), "{hint}");
     let both = "[[group]]\nname = \"g\"\nmemory.max = \"4M\"\nmemory.limit_in_bytes = \"8M\"\n";
-    assert_eq!(only(both)[0], "memory.max and memory.limit_in_bytes are one limit");
+    assert_eq!(only(both)[0], "memory.max and memory.limit_in_bytes set the same limit");
 }
 
 #[test]
@@ -83,11 +83,11 @@ fn mistakes_are_called_what_they_are() {
     let touch = "[[task]]\nname = \"t\"\nworkload = \"touch\"\nsize = \"1MiB\"\n";
     let stride = |text: &str| only(&format!("{touch}stride = {text}\n"))[0].clone();
     assert_eq!(stride("5000"), "5000 bytes are not whole pages");
-    assert_eq!(stride("0"), "no distance between pages");
+    assert_eq!(stride("0"), "the stride is 0");
     let names = "[[task]]\nname = \"t\"\nworkload = \"names\"\nmake = 10\nkeep = \"1 in 0\"\n";
-    assert!(only(names)[0].contains("not a share"), "{:?}", only(names));
+    assert!(only(names)[0].contains("N in M"), "{:?}", only(names));
     let found = told_with(SOUND, ("machine.memory", "512"));
-    assert!(found[0][3].contains("did you leave out the unit"), "{found:#?}");
+    assert!(found[0][3].contains("is the unit missing"), "{found:#?}");
     let found = told_with(SOUND, ("policy.kernel", "linux-5.9"));
     assert!(found[0][3].starts_with("it is one of `linux-"), "{found:#?}");
     let found = told_with(SOUND, ("variant.default.sysctl.\"vm.swappiness\"", "1"));
@@ -106,7 +106,7 @@ fn a_row_may_be_like_a_cache_that_names_are_made_of() {
     for row in ["slabinfo*dentry*", "*dentry.num_slabs", "*.kmalloc-64.*"] {
         let rows = format!("[report]\nrows = [\"{row}\"]\n");
         sound(&format!("{SOUND}{names}{rows}"));
-        assert!(only(&rows)[0].contains("no metric is like"), "{row}: no task makes names");
+        assert!(only(&rows)[0].contains("no metric matches"), "{row}: no task makes names");
     }
 }
 
@@ -116,8 +116,11 @@ fn a_limit_of_swap_in_version_1_is_a_mistake() {
     sound(&format!("{SOUND}{group}"));
     let [message, hint] = only(&format!("{group}memory.swappiness = 3\n"));
     assert_eq!(message, "cgroup version 1 has no `memory.swap.max`");
-    assert_eq!(hint, "some control file is of version 1: leave that out, or this");
-    // A task may write it as well.
+    assert_eq!(
+        hint,
+        "the scenario uses a control file of version 1: leave out that file, or this key"
+    );
+    // A task may write the file too.
     let group = "[[group]]\nname = \"g\"\nmemory.swappiness = 3\n";
     let write = "[[task]]\nname = \"w\"\nworkload = \"write-control\"\ntarget = \"g\"\n\
         control = \"memory.swap.max\"\ntext = \"8M\"\n";

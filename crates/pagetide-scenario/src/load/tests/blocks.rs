@@ -3,7 +3,7 @@
 use super::*;
 use crate::model::{BlockRequest, HighOrder, KernelMemory};
 
-/// A second task with a workload of its own; its workload stands in line 3.
+/// A second task with its own workload; the workload is in line 3.
 fn other(keys: &str) -> String {
     format!("[[task]]\nname = \"other\"\n{keys}")
 }
@@ -42,7 +42,7 @@ fn mistakes_in_high_order() {
         5,
         11,
         "2",
-        "`attempts` and `percent` exclude each other",
+        "the workload cannot have both `attempts` and `percent`",
         "remove one of them",
     );
     expect(
@@ -51,7 +51,7 @@ fn mistakes_in_high_order() {
         9,
         "11",
         "11 is out of range",
-        "this is an integer, from 0 to 10",
+        "write an integer, from 0 to 10",
     );
     expect(
         &of("attempts = 0\n"),
@@ -59,7 +59,7 @@ fn mistakes_in_high_order() {
         12,
         "0",
         "0 is out of range",
-        "this is an integer, from 1 to 16777216",
+        "write an integer, from 1 to 16777216",
     );
     expect(
         &of("percent = 101\n"),
@@ -67,7 +67,7 @@ fn mistakes_in_high_order() {
         11,
         "101",
         "101 is out of range",
-        "this is an integer, from 1 to 100",
+        "write an integer, from 1 to 100",
     );
     expect(
         &of("attempts = 1\nrequest = \"atomic\"\n"),
@@ -90,7 +90,7 @@ fn mistakes_in_high_order() {
         5,
         1,
         "blocks",
-        "workload high-order takes no `blocks`",
+        "workload high-order has no key `blocks`",
         "its keys are order, attempts, percent, interval, request, hold",
     );
     let small = |memory: &str, keys: &str| {
@@ -104,16 +104,16 @@ fn mistakes_in_high_order() {
         6,
         11,
         "3",
-        "3 % of 64MiB are less than a block of 2MiB",
-        "write attempts = 1, or a smaller order",
+        "3 % of 64MiB is less than a block of 2MiB",
+        "write attempts = 1, or choose a smaller order",
     );
     expect_in(
         &small("1TiB", "percent = 100\norder = 0\n"),
         6,
         11,
         "100",
-        "100 % of 1TiB are 268435456 blocks of 4KiB",
-        "at most 16777216: write a larger order",
+        "100 % of 1TiB is 268435456 blocks of 4KiB",
+        "at most 16777216 are possible: choose a larger order",
     );
 }
 
@@ -164,7 +164,7 @@ fn mistakes_in_kernel_memory() {
         9,
         "0",
         "0 is out of range",
-        "this is an integer, 1 or more",
+        "write an integer, 1 or more",
     );
     expect(
         &of("blocks = 1\ncount = 1\nrequest = \"direct\"\n"),
@@ -188,8 +188,8 @@ fn interleaving_needs_a_file_that_is_long_enough() {
         4,
         9,
         "16385",
-        "16385 pages of a file of 64MiB",
-        "make the file larger, or pages at most 16384",
+        "16385 pages are more than the file has (64MiB)",
+        "make the file larger, or write at most 16384 pages",
     );
     expect(
         &of("file = \"data\"\n"),
@@ -213,12 +213,11 @@ fn interleaving_needs_a_file_that_is_long_enough() {
         9,
         "0",
         "0 is out of range",
-        "this is an integer, from 1 to 2147483648",
+        "write an integer, from 1 to 2147483648",
     );
 }
 
-/// A task that touches 16 pages of `heap` and maps a file, then discards; the discard's first key
-/// stands in line 13.
+/// Touches 16 pages of `heap`, maps a file, then discards with `keys`, from line 13.
 fn discard(keys: &str) -> String {
     other(&format!(
         "[[task.phase]]\nname = \"fill\"\nworkload = \"touch\"\nsize = \"16p\"\n\
@@ -240,7 +239,7 @@ fn a_discard_names_a_region_that_is_there() {
         11,
         10,
         "\"hepa\"",
-        "no phase before this one maps a region `hepa`",
+        "no earlier phase maps a region `hepa`",
         "did you mean `heap`?",
     );
     expect(
@@ -248,8 +247,8 @@ fn a_discard_names_a_region_that_is_there() {
         10,
         12,
         "\"discard\"",
-        "no phase before this one maps a region `anon`",
-        "the phases before it have `heap`",
+        "no earlier phase maps a region `anon`",
+        "earlier phases map `heap`",
     );
     expect(
         &discard("region = \"heap\"\nfirst = 16\n"),
@@ -257,7 +256,7 @@ fn a_discard_names_a_region_that_is_there() {
         9,
         "16",
         "the region `heap` has no page 16",
-        "its pages are 0 to 15",
+        "the region has pages 0 to 15",
     );
     expect(
         &discard("region = \"heap\"\nevery = 0\n"),
@@ -265,9 +264,9 @@ fn a_discard_names_a_region_that_is_there() {
         9,
         "0",
         "0 is out of range",
-        "this is an integer, from 1 to 2147483648",
+        "write an integer, from 1 to 2147483648",
     );
-    // The mapping has the size of the largest phase, also of a later one.
+    // The mapping has the size of the largest phase, even a later one.
     let later = "region = \"heap\"\nfirst = 16\n[[task.phase]]\nname = \"more\"\n\
         workload = \"touch\"\nsize = \"17p\"\nregion = \"heap\"\n";
     sound(&format!("{SOUND}{}", discard(later)));
@@ -276,8 +275,8 @@ fn a_discard_names_a_region_that_is_there() {
         3,
         12,
         "\"discard\"",
-        "no phase before this one maps a region `anon`",
-        "a phase before it must map one: workload = \"touch\", for example",
+        "no earlier phase maps a region `anon`",
+        "an earlier phase must map it, with workload = \"touch\", for example",
     );
     let of_file = other(
         "[[task.phase]]\nname = \"read\"\nworkload = \"mapped-read\"\nfile = \"data\"\n\
@@ -288,8 +287,8 @@ fn a_discard_names_a_region_that_is_there() {
         10,
         10,
         "\"data\"",
-        "the region `data` is a file's",
-        "only anonymous memory is given back: name a region of touch",
+        "the region `data` maps a file",
+        "only anonymous memory can be discarded: name a region of touch",
     );
 }
 
@@ -320,7 +319,7 @@ fn advice_about_huge_pages() {
         "unknown advice `huge`",
         "it is one of `normal`, `random` and `sequential`",
     );
-    // Who says nothing takes the region as it is; who contradicts is told.
+    // A phase without advice uses the region as it is; contradicting advice is reported.
     let two = |last: &str| {
         other(&format!(
             "[[task.phase]]\nname = \"a\"\nworkload = \"touch\"\nsize = \"2MiB\"\n\
@@ -334,7 +333,7 @@ fn advice_about_huge_pages() {
         12,
         10,
         "\"anon\"",
-        "the region `anon` has another advice in another phase",
+        "the region `anon` has other advice in another phase",
         "phases that name the same region share one mapping: use another `region`",
     );
 }
@@ -353,11 +352,11 @@ fn a_stride_is_whole_pages() {
     assert_eq!(of(&format!("{read}stride = \"3 pages\"\n")), (16_384, 3));
     for keys in [touch, read] {
         for (stride, message) in [
-            ("0", "no distance between pages"),
+            ("0", "the stride is 0"),
             ("\"6KiB\"", "6144 bytes are not whole pages"),
             ("4097", "4097 bytes are not whole pages"),
         ] {
-            let hint = "whole pages of 4 KiB, for example \"2MiB\"";
+            let hint = "write whole pages of 4 KiB, for example \"2MiB\"";
             expect(&other(&format!("{keys}stride = {stride}\n")), 5, 10, stride, message, hint);
         }
     }
@@ -368,14 +367,14 @@ fn kswapd_must_be_one_that_compacts() {
     sound(&format!(
         "{SOUND}[policy]\nbackground_compaction = \"kswapd\"\nkswapd = \"linux-4.5\"\n"
     ));
-    // Linux 6.1 with the patch that brings it back.
+    // Linux 6.1 with the patch that restores it.
     sound(&format!("{SOUND}[policy]\nbackground_compaction = \"kswapd\"\n"));
     expect(
         "[policy]\nbackground_compaction = \"kswapd\"\nkswapd = \"linux-2.6.37\"\n",
         2,
         25,
         "\"kswapd\"",
-        "kswapd linux-2.6.37 does not compact",
+        "kswapd = \"linux-2.6.37\" does not compact memory",
         "add kswapd = \"linux-4.5\"",
     );
 }

@@ -1,11 +1,11 @@
-//! Builds: files and bytes in pairs, a trace that is there, defaults of the recorded compile.
+//! Builds: pairs of file and bytes keys, an existing trace, the defaults of the recorded compile.
 
 use super::*;
 use crate::model::{Build, Link};
 
 const TRACE: &str = "../../experiments/traces/cc1-zpipe.ptt";
 
-/// A build with more keys, after three files.
+/// A scenario with three files, and a build with `keys`.
 fn with_keys(keys: &str) -> String {
     let file = |name: &str, keys: &str| format!("[[file]]\nname = \"{name}\"\n{keys}");
     let files = [
@@ -17,7 +17,7 @@ fn with_keys(keys: &str) -> String {
     format!("{SOUND}{}[[task]]\nname = \"make\"\nworkload = \"build\"\n{keys}", files.concat())
 }
 
-/// The line of the first of `keys`, counted from the file's first.
+/// The line of the first of `keys` in the file.
 const KEYS: usize = NEXT + 16;
 
 fn load_build(keys: &str) -> Result<Scenario, Diagnostics> {
@@ -25,7 +25,7 @@ fn load_build(keys: &str) -> Result<Scenario, Diagnostics> {
     load_str("dir/case.toml", &with_keys(keys), base, &Overrides::default())
 }
 
-/// Checks the only mistake. Lines count from the build's first key.
+/// Checks the only mistake. Lines count from the first key of the build.
 #[track_caller]
 fn expect_key(keys: &str, line: usize, column: usize, text: &str, message: &str, hint: &str) {
     let errors = load_build(keys).expect_err("there is a mistake");
@@ -90,15 +90,15 @@ fn links_have_objects_and_metadata_is_the_file_systems() {
         3,
         8,
         "\"1MiB\"",
-        "nothing to link: `link` without `objects`",
-        "add objects = \"NAME\", the file that has them",
+        "`link` needs `objects`",
+        "add objects = \"NAME\", the file with the objects",
     );
     expect_key(
         &format!("{keys}objects = \"out\"\nlink = 0\n"),
         4,
         8,
         "0",
-        "no bytes a link",
+        "a link writes 0 bytes",
         "leave out `link`",
     );
     expect_key(
@@ -106,23 +106,23 @@ fn links_have_objects_and_metadata_is_the_file_systems() {
         4,
         14,
         "5",
-        "`link_units` without `link`",
-        "add link = \"10MiB\", what a link writes, or leave out both",
+        "`link_units` needs `link`",
+        "add link = \"10MiB\" (bytes that a link writes), or leave out both",
     );
     expect_key(
         &format!("{keys}object = 1\nlink_units = 1\nlink = \"9MiB\"\nobjects = \"out\"\n"),
         3,
         10,
         "1",
-        "the file becomes too large",
-        "at most 8TiB",
+        "the appends make the file too large",
+        "a file has at most 8TiB",
     );
     expect_key(
         &format!("{keys}metadata = \"tree\"\n"),
         3,
         12,
         "\"tree\"",
-        "the file `tree` is no metadata",
+        "the file `tree` is not metadata",
         "give the file metadata = true",
     );
     expect_key(
@@ -130,8 +130,8 @@ fn links_have_objects_and_metadata_is_the_file_systems() {
         3,
         17,
         "5",
-        "`metadata_size` without `metadata`",
-        "add metadata = \"NAME\", the file, or leave out both",
+        "`metadata_size` needs `metadata`",
+        "add metadata = \"NAME\" (a file), or leave out both",
     );
 }
 
@@ -147,7 +147,7 @@ fn builds_need_a_trace_and_units() {
         9,
         "0",
         "0 is out of range",
-        "this is an integer, from 1 to 1000000",
+        "write an integer, from 1 to 1000000",
     );
     expect_key(
         "path = \"Cargo.tml\"\nunits = 1\n",
@@ -156,7 +156,7 @@ fn builds_need_a_trace_and_units() {
         "\"Cargo.tml\"",
         "trace `Cargo.tml`: No such file or directory (os error 2)",
         &format!(
-            "looked for {}: paths start at the scenario file",
+            "looked for {}: paths are relative to the scenario file",
             Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.tml").display()
         ),
     );
@@ -171,15 +171,15 @@ fn files_and_bytes_come_in_pairs() {
             3,
             bytes.len() + 4,
             "100",
-            &format!("`{bytes}` without `{file}`"),
-            &format!("add {file} = \"NAME\", the file, or leave out both"),
+            &format!("`{bytes}` needs `{file}`"),
+            &format!("add {file} = \"NAME\" (a file), or leave out both"),
         );
         expect_key(
             &format!("{keys}{file} = \"tree\"\n{bytes} = 0\n"),
             4,
             bytes.len() + 4,
             "0",
-            "no bytes a unit",
+            "a unit uses 0 bytes",
             &format!("leave out `{file}` and `{bytes}`"),
         );
         expect_key(
@@ -206,8 +206,8 @@ fn files_and_bytes_come_in_pairs() {
         4,
         10,
         "\"9MiB\"",
-        "the file becomes too large",
-        "at most 8TiB",
+        "the appends make the file too large",
+        "a file has at most 8TiB",
     );
     expect_key(
         &format!("{keys}source = \"1 parsec\"\nsources = \"tree\"\n"),
@@ -234,7 +234,7 @@ fn a_unit_can_have_kernel_memory() {
         15,
         "11",
         "11 is out of range",
-        "this is an integer, from 0 to 10",
+        "write an integer, from 0 to 10",
     );
     expect_key(
         &format!("{keys}kernel_pages = -1\n"),
@@ -242,6 +242,6 @@ fn a_unit_can_have_kernel_memory() {
         16,
         "-1",
         "-1 is out of range",
-        "this is an integer, from 0 to 1048576",
+        "write an integer, from 0 to 1048576",
     );
 }

@@ -1,4 +1,4 @@
-//! Caches of kernel objects that are tuned: `[[machine.cache]]`, and their control files.
+//! Settings of slab caches: `[[machine.cache]]`, and their control files.
 
 use super::*;
 use crate::model::{CacheTuning, PageSize};
@@ -54,10 +54,9 @@ set = { \"machine.cache.kmalloc-64.order\" = 2, \"slab.kmalloc-64.min_partial\" 
 #[test]
 fn mistakes_in_caches_are_told() {
     let cache = |keys: &str| format!("[[machine.cache]]\n{keys}\n");
-    let of_things =
-        "it is there when a task has workload names or pipes, or a mix with objects of it";
+    let of_things = "it needs a task with workload names or pipes, or an object mix that uses it";
     let known =
-        "there are the kernel's own, such as `kmalloc-64`, and those of the mixes of workload \
+        "write a cache of the kernel, such as `kmalloc-64`, or one of an object mix of workload \
                  kernel-objects";
     for (keys, line, column, text, message, hint) in [
         (
@@ -82,7 +81,7 @@ fn mistakes_in_caches_are_told() {
             2,
             8,
             "\"kmalloc-8\"",
-            "nothing is tuned of the cache `kmalloc-8`",
+            "the cache `kmalloc-8` has no setting",
             "add order, min_partial or cpu_partial",
         ),
         (
@@ -99,7 +98,7 @@ fn mistakes_in_caches_are_told() {
     let twice = cache("name = \"kmalloc-8\"\norder = 1").repeat(2);
     let found = told(&format!("{SOUND}{twice}"));
     assert_eq!(found.len(), 1, "{found:?}");
-    assert_eq!(found[0].3, "the cache `kmalloc-8` is named twice");
+    assert_eq!(found[0].3, "the cache `kmalloc-8` is defined twice");
     let found = told(&format!("{SOUND}{}", cache("name = \"kmalloc-8\"\norder = 11")));
     assert!(found[0].3.contains("11") && found.len() == 1, "{found:?}");
 }
@@ -112,14 +111,14 @@ fn mistakes_in_files_of_caches_are_told() {
         1,
         "\"slab.kmalloc-64.order\"",
         "unknown file of a cache `order`",
-        "those that can be written are min_partial, cpu_partial, shrink",
+        "the files that can be written are min_partial, cpu_partial, shrink",
     );
     expect(
         "[sysctl]\n\"slab.kmalloc-64.min_partial\" = -1\n",
         2,
         33,
         "-1",
-        "`-1` would be refused by slab.kmalloc-64.min_partial (EINVAL)",
+        "slab.kmalloc-64.min_partial refuses `-1` (EINVAL)",
         "it takes 0 or more",
     );
     expect(
@@ -136,7 +135,7 @@ fn mistakes_in_files_of_caches_are_told() {
         1,
         "\"slab.kmalloc-64.shrink\"",
         "slab.kmalloc-64.shrink cannot be written before anything runs",
-        "let a task write it: workload = \"write-control\"",
+        "let a task write it, with workload = \"write-control\"",
     );
     let task = "[[task]]\nname = \"w\"\nworkload = \"write-control\"\ntext = 1\n";
     sound(&format!("{SOUND}{task}control = \"slab.kmalloc-64.shrink\"\n"));
@@ -165,7 +164,7 @@ fn names_and_pipes_have_caches() {
         11,
         "\"slab.lsm_inode_cache.shrink\"",
         "there is no cache `lsm_inode_cache`",
-        "it is there when a task has workload names or pipes, or a mix with objects of it",
+        "it needs a task with workload names or pipes, or an object mix that uses it",
     );
 }
 
@@ -204,7 +203,7 @@ fn kernel_memory_has_a_limit_in_version_1() {
         3,
         30,
         "\"max\"",
-        "`max` would be refused by memory.kmem.limit_in_bytes (EINVAL)",
+        "memory.kmem.limit_in_bytes refuses `max` (EINVAL)",
         "it takes bytes like 300M, or -1 for no limit",
     );
 }

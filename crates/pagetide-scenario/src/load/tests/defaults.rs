@@ -1,4 +1,4 @@
-//! Scenarios without mistakes, after loading: the defaults, and every key that can be written.
+//! Scenarios without mistakes after loading: the defaults, and every key.
 
 use super::*;
 use crate::names::DiskModel;
@@ -61,7 +61,7 @@ fn everything_can_be_written() {
         ("vm.dirty_ratio", "0x14"),
     ];
     assert!(setup.sysctls == sysctls.map(write));
-    // `inner` stands before its parent in the file.
+    // In the file, `inner` is before its parent.
     let names: Vec<&str> = setup.groups.iter().map(|group| group.name.as_str()).collect();
     assert_eq!(names, ["outer", "inner", "late"]);
     assert_eq!(setup.groups[1].parent, Some(0));

@@ -1,4 +1,4 @@
-//! What a scenario expects of its runs: criteria whose metrics and variants exist.
+//! Expectations of a scenario: criteria with existing metrics and variants.
 
 use super::*;
 
@@ -10,7 +10,7 @@ fn expectations_are_read() {
     ));
     let [expectation] = scenario.expectations.as_slice() else { panic!("one is expected") };
     assert_eq!(expectation.text, "it is small");
-    // Keys in full are as records have them.
+    // Full keys become the form in records.
     assert_eq!(
         expectation.that.to_string(),
         "main.memory.current within 5 % of 30M and main.pgfault > 0"
@@ -18,7 +18,7 @@ fn expectations_are_read() {
     assert!(expectation.is_of("default"));
 }
 
-/// What costs another file to read is reported only if somebody asks.
+/// A metric that needs another file to be read is recorded only on request.
 #[test]
 fn what_is_reported_on_request_is_asked_for_by_rows_and_expectations() {
     let group = "[[group]]\nname = \"g\"\n";
@@ -49,7 +49,7 @@ fn an_expectation_may_be_of_some_variants() {
     let scenario = sound(&format!("{SOUND}{}", of("\"b\"")));
     let expectation = &scenario.expectations[0];
     assert!(expectation.is_of("b") && !expectation.is_of("a"));
-    expect(&of("\"c\""), 8, 13, "\"c\"", "there is no variant `c`", "there is `a` and `b`");
+    expect(&of("\"c\""), 8, 13, "\"c\"", "there is no variant `c`", "known: `a` and `b`");
 }
 
 #[test]
@@ -61,7 +61,7 @@ fn mistakes_in_expectations() {
         ((line + 1 - NEXT, column), message, hint)
     };
     let (place, message, _) = told_of(&that("pgfault"));
-    assert_eq!((place, message.as_str()), ((3, 8), "`pgfault` compares nothing"));
+    assert_eq!((place, message.as_str()), ((3, 8), "`pgfault` has no comparison"));
     let (_, message, hint) = told_of(&that("pgfalut > 0"));
     assert_eq!(message, "the machine has no metric `pgfalut`");
     assert_eq!(hint, "did you mean `pgfault`?");
@@ -70,7 +70,7 @@ fn mistakes_in_expectations() {
     let (_, message, _) = told_of(&that("main.walltime > 5"));
     assert!(message.contains("mixes units"), "{message}");
     let (_, message, _) = told_of(&that("pgfault > 2 * before"));
-    assert_eq!(message, "there is nothing before a run");
+    assert_eq!(message, "an expectation cannot use `before`");
     let (place, message, hint) = told_of(&that("pg* > 0"));
     assert_eq!(place, (3, 8));
     assert_eq!(message, "a criterion names one metric, and `pg*` is a pattern");

@@ -1,18 +1,18 @@
-//! Groups that come and go, the operations of tasks on groups, and the policies on groups.
+//! Groups that are created and removed, operations on groups, and group policies.
 
 use super::*;
 use crate::model::{PageSize, Setup, Write};
 use pagetide_core::config::{Policy, PolicyChoice};
 use pagetide_core::control::GroupControlWrite;
 
-/// A group that a task makes, and a task that does what `phase` says.
+/// A group that a task creates, and a task with the workload `phase`.
 fn with_task(phase: &str) -> String {
     format!(
         "[[group]]\nname = \"late\"\nat_start = false\nmemory.low = \"8M\"\n\
         [[task]]\nname = \"admin\"\n{phase}"
     )
 }
-/// The line of `phase` in it.
+/// The line of `phase` in that text.
 const PHASE: isize = 7;
 
 fn workload_of(text: &str) -> Workload {
@@ -67,7 +67,7 @@ fn a_task_in_phases_has_a_group_and_targets() {
         workload = \"remove-group\"\ntarget = \"new\"\n[[task.phase]]\nname = \"again\"\n\
         workload = \"create-group\"\ntarget = \"new\"\n"
     );
-    // A group that is there from the start may be made once it has been removed.
+    // A group that exists at the start may be created after it has been removed.
     let setup = sound(&text).variants.remove(0).setup;
     assert_eq!(setup.tasks[1].group, Some(0));
     assert_eq!(setup.tasks[1].phases[1].workload, Workload::CreateGroup(CreateGroup { group: 1 }));
@@ -101,8 +101,8 @@ fn targets_must_be_there() {
         PHASE + 1,
         9,
         "\"late\"",
-        "the group `late` is not there at the start",
-        "leave it out, and let the task enter with workload = \"join-group\" after a create-group",
+        "the group `late` does not exist at the start",
+        "leave `group` out, and let the task enter with workload = \"join-group\" after a create-group",
     );
     expect(
         "[[group]]\nname = \"g\"\n[[task]]\nname = \"b\"\nworkload = \"create-group\"\n\
@@ -110,23 +110,23 @@ fn targets_must_be_there() {
         6,
         10,
         "\"g\"",
-        "the group `g` is there from the start",
-        "write at_start = false in its [[group]], or remove it before",
+        "the group `g` already exists at the start",
+        "write at_start = false in its [[group]], or remove the group first",
     );
     expect(
         "[[group]]\nname = \"a\"\nat_start = false\n[[group]]\nname = \"b\"\nparent = \"a\"\n",
         6,
         10,
         "\"a\"",
-        "the group `b` is there at the start, its parent `a` is not",
-        "write at_start = false here too, or take another parent",
+        "the group `b` exists at the start, but its parent `a` does not",
+        "write at_start = false here too, or choose another parent",
     );
     expect(
         "target = \"g\"\n",
         1,
         1,
         "target",
-        "workload touch takes no `target`",
+        "workload touch has no key `target`",
         "its keys are size, write, order, exponent, stride, passes, region, advice, compute, rate, load",
     );
 }
@@ -164,12 +164,12 @@ fn one_of_several_copies_is_a_target() {
     one("wbe.0", "there is no group `wbe`", "did you mean `web`?");
     let hint = "write the name of a group, or of one of its copies: \"batch.0\"";
     for target in ["web.", "web.x", ".0", "web.0.0"] {
-        one(target, &format!("`{target}` cannot be the name of a group"), hint);
+        one(target, &format!("`{target}` is not a valid group name"), hint);
     }
-    // Another copy is there from the start.
+    // Another copy exists at the start.
     let other = again.replacen("web.1", "web.2", 1);
     let found = told(&format!("{SOUND}{other}"));
-    assert_eq!(found[0].3, "the group `web.1` is there from the start", "{found:#?}");
+    assert_eq!(found[0].3, "the group `web.1` already exists at the start", "{found:#?}");
 }
 
 #[test]
@@ -198,7 +198,7 @@ fn written_controls_must_be_there_and_take_their_text() {
         8,
         "true",
         "expected an integer or a string, found a boolean",
-        "it is what you would echo into the file",
+        "write what you would echo into the file",
     );
     expect(
         &write("control = \"vm.swapiness\"\ntext = 1\n"),
@@ -213,7 +213,7 @@ fn written_controls_must_be_there_and_take_their_text() {
         PHASE + 2,
         8,
         "300",
-        "`300` would be refused by vm.swappiness (EINVAL)",
+        "vm.swappiness refuses `300` (EINVAL)",
         "it takes 0 to 200",
     );
     expect(
@@ -221,7 +221,7 @@ fn written_controls_must_be_there_and_take_their_text() {
         PHASE + 1,
         11,
         "\"vm.wmark_low_kbytes\"",
-        "vm.wmark_low_kbytes does not exist under this policy of watermarks",
+        "vm.wmark_low_kbytes does not exist under this watermarks policy",
         "write [policy] watermarks = \"apart\"",
     );
     expect(
@@ -230,7 +230,7 @@ fn written_controls_must_be_there_and_take_their_text() {
         11,
         "\"memory.reclaim\"",
         "`memory.reclaim` is a control file of groups",
-        "add target = \"batch\", the group",
+        "name the group: target = \"batch\", for example",
     );
     expect(
         &write("control = \"vm.swappiness\"\ntext = 3\ntarget = \"late\"\n"),
@@ -253,8 +253,8 @@ fn written_controls_must_be_there_and_take_their_text() {
         PHASE + 2,
         8,
         "\"100MB\"",
-        "`100MB` would be refused by memory.reclaim (EINVAL)",
-        "it takes bytes like 300M, and perhaps swappiness=N (0 to 200) after them",
+        "memory.reclaim refuses `100MB` (EINVAL)",
+        "it takes bytes like 300M, optionally followed by swappiness=N (0 to 200)",
     );
 }
 
@@ -282,14 +282,14 @@ fn groups_have_keys_of_their_own() {
         8,
         "reclaim",
         "memory.reclaim cannot be written before anything runs",
-        "let a task write it: workload = \"write-control\"",
+        "let a task write it, with workload = \"write-control\"",
     );
     expect(
         "[[group]]\nname = \"g\"\nmemory.global_shrink_priority = 13\n",
         3,
         33,
         "13",
-        "`13` would be refused by memory.global_shrink_priority (EINVAL)",
+        "memory.global_shrink_priority refuses `13` (EINVAL)",
         "it takes -128 to 12",
     );
     let set = "[[group]]\nname = \"g\"\n[[variant]]\nname = \"v\"\nset.group.g.at_start = false\n";
@@ -302,7 +302,7 @@ fn protection_must_fit_the_machine() {
     let half = "memory.min = \"512M\"";
     let within =
         group("a", half) + &group("b", half) + &group("c", &format!("{half}\nparent = \"a\""));
-    // Neither a group within another nor one that is made later counts.
+    // Neither a nested group nor one that is created later counts.
     let later = group("d", &format!("{half}\nat_start = false"));
     let text = format!("{SOUND}{within}{later}");
     sound(&text);
@@ -312,7 +312,7 @@ fn protection_must_fit_the_machine() {
         6,
         14,
         "\"513M\"",
-        "memory.min of the groups below the root comes to 1025MiB, the machine has 1GiB",
+        "memory.min of the groups below the root adds up to 1025MiB, but the machine has 1GiB",
         hint,
     );
     expect(
@@ -320,10 +320,10 @@ fn protection_must_fit_the_machine() {
         3,
         14,
         "\"max\"",
-        "memory.min of the groups below the root comes to all there is, the machine has 1GiB",
+        "memory.min of the groups below the root adds up to more than any machine has, but the machine has 1GiB",
         hint,
     );
-    // A variant with a smaller machine is told by its name.
+    // A mistake that only a variant with a smaller machine has names the variant.
     let small = "[[variant]]\nname = \"v\"\n[[variant]]\nname = \"w\"\n\
         set.machine.memory = \"512MiB\"\n";
     let found = told(&format!("{text}{small}"));
@@ -386,13 +386,13 @@ fn groups_may_be_so_deep_and_no_deeper() {
             .unwrap_err()
             .to_string();
     assert!(errors.contains("the group `g128` is 129 levels deep"), "{errors}");
-    assert!(errors.contains("groups may be 128 levels deep"), "{errors}");
+    assert!(errors.contains("groups may be at most 128 levels deep"), "{errors}");
 }
 
 #[test]
 fn a_group_that_is_its_own_parent_is_reported() {
-    let message = "the group `a` is within itself";
-    let hint = "let one of its parents be the root";
+    let message = "the group `a` is its own ancestor";
+    let hint = "remove `parent` from one of the groups in the cycle";
     let group =
         |name: &str, parent: &str| format!("[[group]]\nname = \"{name}\"\nparent = \"{parent}\"\n");
     expect(&group("a", "a"), 3, 10, "\"a\"", message, hint);
@@ -404,7 +404,7 @@ fn a_group_that_is_its_own_parent_is_reported() {
     ] {
         let found = told(&format!("{SOUND}{circle}"));
         assert_eq!(found.len(), 1, "{found:#?}");
-        assert!(found[0].3.ends_with(" is within itself"), "{found:#?}");
+        assert!(found[0].3.ends_with(" is its own ancestor"), "{found:#?}");
     }
 }
 
@@ -420,13 +420,13 @@ fn groups_without_a_memory_controller_have_no_files_of_memory() {
     let message = |text: String| mistakes(&text)[0].message.clone();
     assert_eq!(
         message(format!("{SOUND}{groups}memory.max = \"8M\"\n")),
-        "the group `deep` has no memory controller, and no memory.max"
+        "the group `deep` has no memory controller, so no memory.max"
     );
     let write = "[[task]]\nname = \"admin\"\nworkload = \"write-control\"\ntarget = \"in\"\n\
         control = \"memory.high\"\ntext = \"8M\"\n";
     assert_eq!(
         message(format!("{SOUND}{groups}{write}")),
-        "the group `in` has no memory controller, and no memory.high"
+        "the group `in` has no memory controller, so no memory.high"
     );
     let first = groups.replacen("[[group]]", "[[group]]\nmemory.swappiness = 3", 1);
     let message = message(format!("{SOUND}{first}"));

@@ -1,4 +1,4 @@
-//! Writes to control files and policies: what the kernel would refuse is refused here.
+//! Writes to control files, and policies: the loader refuses what the kernel would refuse.
 
 use super::*;
 
@@ -27,7 +27,7 @@ fn knobs() {
         2,
         17,
         "201",
-        "`201` would be refused by vm.swappiness (EINVAL)",
+        "vm.swappiness refuses `201` (EINVAL)",
         "it takes 0 to 200",
     );
     expect(
@@ -35,7 +35,7 @@ fn knobs() {
         2,
         22,
         "\"16MB\"",
-        "`16MB` would be refused by vm.min_free_kbytes (EINVAL)",
+        "vm.min_free_kbytes refuses `16MB` (EINVAL)",
         "it takes an integer (kB)",
     );
     expect(
@@ -44,7 +44,7 @@ fn knobs() {
         17,
         "true",
         "expected an integer or a string, found a boolean",
-        "it is what you would echo into the file",
+        "write what you would echo into the file",
     );
     expect(
         "[sysctl]\nvm.swappiness = 1\n\"vm.swappiness\" = 2\n",
@@ -59,7 +59,7 @@ fn knobs() {
         2,
         4,
         "wmark_low_kbytes",
-        "vm.wmark_low_kbytes does not exist under this policy of watermarks",
+        "vm.wmark_low_kbytes does not exist under this watermarks policy",
         "write [policy] watermarks = \"apart\"",
     );
     expect(
@@ -68,8 +68,8 @@ fn knobs() {
         6,
         21,
         "15",
-        "marks out of order: vm.wmark_high_kbytes is below vm.wmark_low_kbytes",
-        "it must be min <= low <= high",
+        "watermarks out of order: vm.wmark_high_kbytes is below vm.wmark_low_kbytes",
+        "write min <= low <= high",
     );
     expect(
         "[policy]\nwatermarks = \"separate\"\n",
@@ -92,7 +92,7 @@ fn knobs() {
         3,
         14,
         "\"300MB\"",
-        "`300MB` would be refused by memory.max (EINVAL)",
+        "memory.max refuses `300MB` (EINVAL)",
         "it takes bytes like 300M, or max for no limit",
     );
 }

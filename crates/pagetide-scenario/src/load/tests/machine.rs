@@ -1,4 +1,4 @@
-//! Machines and zones that are not possible.
+//! Impossible machines and zones.
 
 use super::*;
 use pagetide_core::page_size::PageSize;
@@ -15,7 +15,7 @@ fn impossible_machines() {
         2,
         10,
         "\"4TiB\"",
-        "more memory than a machine can have here: 4TiB",
+        "4TiB is more memory than a simulated machine can have",
         "all nodes together have at most 2TiB",
     );
     expect_in(
@@ -31,8 +31,8 @@ fn impossible_machines() {
         3,
         12,
         "\"1GiB\"",
-        "nothing is left: 1GiB of 1GiB",
-        "some memory must be left for the system",
+        "no memory is left: 1GiB of 1GiB taken",
+        "leave some memory for the system",
     );
     expect_in(
         &machine("memory = \"1GiB\"\ncpus = 0"),
@@ -40,7 +40,7 @@ fn impossible_machines() {
         8,
         "0",
         "0 is out of range",
-        "this is an integer, from 1 to 1024",
+        "write an integer, from 1 to 1024",
     );
     let nodes = "memory = \"1GiB\"\n[[machine.node]]\nmemory = \"2TiB\"";
     expect_in(
@@ -48,8 +48,8 @@ fn impossible_machines() {
         2,
         10,
         "\"1GiB\"",
-        "this machine has nodes of its own",
-        "with [[machine.node]], write it in each node",
+        "the machine has [[machine.node]]",
+        "write this key in each [[machine.node]]",
     );
     let nodes = "[[machine.node]]\nmemory = \"2TiB\"\n[[machine.node]]\nmemory = \"1GiB\"";
     expect_in(
@@ -57,7 +57,7 @@ fn impossible_machines() {
         5,
         10,
         "\"1GiB\"",
-        "more memory than a machine can have here: 1GiB",
+        "1GiB is more memory than a simulated machine can have",
         "all nodes together have at most 2TiB",
     );
     let missing = &SOUND[SOUND.find("[[file]]").unwrap()..];
@@ -87,7 +87,7 @@ fn impossible_zones() {
         11,
         "\"10 pages\"",
         "more managed than present",
-        "free <= managed <= present",
+        "write free <= managed <= present",
     );
     expect_in(
         &zones("present = \"9 pages\"\nfree = \"10 pages\""),
@@ -95,7 +95,7 @@ fn impossible_zones() {
         8,
         "\"10 pages\"",
         "more free than managed",
-        "free <= managed <= present",
+        "write free <= managed <= present",
     );
     expect_in(
         &zones("free = 0"),
@@ -114,7 +114,7 @@ fn impossible_zones() {
         6,
         8,
         "\"13 pages\"",
-        "the free lists say it already",
+        "the free lists already give the free memory",
         "remove `free`",
     );
     expect_in(
@@ -122,7 +122,7 @@ fn impossible_zones() {
         5,
         15,
         "{ blocks = [1, 0, 0, 1] }",
-        "more free than managed: the free blocks of zone DMA32 have 9 pages, it manages 8",
+        "more free than managed: the free blocks of zone DMA32 have 9 pages, the zone manages 8",
         "a block of order n has 2^n pages; free <= managed <= present",
     );
     expect_in(
@@ -132,8 +132,8 @@ fn impossible_zones() {
         5,
         11,
         "{ blocks = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0] }",
-        "12 orders of free blocks",
-        "the largest block has order 10: 11 numbers at most",
+        "12 orders of free blocks are too many",
+        "the largest block has order 10: write at most 11 numbers",
     );
     let second = "present = \"9 pages\"\n[[machine.zone]]\npresent = \"9 pages\"\nname = ";
     expect_in(
@@ -142,14 +142,14 @@ fn impossible_zones() {
         8,
         "\"DMA\"",
         "zones out of order",
-        "write DMA, DMA32, Normal, Movable in this order",
+        "write the zones in the order DMA, DMA32, Normal, Movable",
     );
     expect_in(
         &zones(&format!("{second}\"DMA32\"")),
         7,
         8,
         "\"DMA32\"",
-        "the zone `DMA32` is named twice",
+        "the zone `DMA32` is defined twice",
         "give one of them another name",
     );
     expect_in(
@@ -168,7 +168,7 @@ fn free_lists_that_do_not_fit() {
         let zone = format!("[[machine.zone]]\nname = \"DMA32\"\n{lines}");
         SOUND.replace("memory = \"1GiB\"", &zone)
     };
-    // All that a zone manages is free, also in the pageblock that it has in part.
+    // All managed memory is free, including the partial pageblock.
     sound(&zones(
         "present = \"3840 pages\"\nmanaged = \"2816 pages\"\nunmovable = { blocks = [0, 0, 0, 0, 0, 0, 0, 0, 0, 1] }\n\
          movable = { pageblocks = 4, blocks = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2] }\n\
@@ -179,17 +179,17 @@ fn free_lists_that_do_not_fit() {
         5,
         11,
         "{ blocks = [65536] }",
-        "the free blocks below order 9 need 256 pageblocks of zone DMA32, of which larger blocks leave 128; most need \
-         those of `movable`",
-        "of two buddies only one can be free: both would merge to a block of the next order",
+        "the free blocks below order 9 need 256 pageblocks of zone DMA32, but larger blocks leave 128; \
+         `movable` needs most",
+        "of two buddies at most one can be free: two would merge into the next order",
     );
     expect_in(
         &zones("present = \"2048 pages\"\nmovable = { blocks = [0, 0, 0, 0, 0, 0, 0, 0, 0, 3] }"),
         5,
         11,
         "{ blocks = [0, 0, 0, 0, 0, 0, 0, 0, 0, 3] }",
-        "3 free blocks of order 9 in zone DMA32, which has room for 2",
-        "a block of order 9 is a pageblock, and two that are buddies would merge to one of order 10",
+        "3 free blocks of order 9 in zone DMA32, which has space for 2",
+        "a block of order 9 is a pageblock, and two free buddies would merge into order 10",
     );
     expect_in(
         &zones("present = \"2000 pages\"\nmovable = { pageblocks = 5 }\nunmovable = { pageblocks = 1 }"),
@@ -209,7 +209,7 @@ fn free_lists_that_do_not_fit() {
     );
 }
 
-const HINT: &str = "it is \"4KiB\", \"16KiB\" or \"64KiB\"";
+const HINT: &str = "write \"4KiB\", \"16KiB\" or \"64KiB\"";
 
 #[test]
 fn pages_have_4_16_or_64_kib() {
@@ -233,11 +233,11 @@ fn pages_have_4_16_or_64_kib() {
         assert_eq!(of_touch, pages, "{text}");
     }
     for (text, message) in [
-        ("\"32 KiB\"", "`32 KiB` is no page size"),
-        ("\"1 page\"", "`1 page` is no page size"),
-        ("\"large\"", "`large` is no page size"),
-        ("4", "4 is no page size"),
-        ("-4096", "-4096 is no page size"),
+        ("\"32 KiB\"", "`32 KiB` is not a page size"),
+        ("\"1 page\"", "`1 page` is not a page size"),
+        ("\"large\"", "`large` is not a page size"),
+        ("4", "4 bytes is not a page size"),
+        ("-4096", "-4096 bytes is not a page size"),
         ("true", "expected a page size, found a boolean"),
     ] {
         let file = SOUND.replace("[machine]", &format!("[machine]\npage_size = {text}"));
@@ -245,7 +245,7 @@ fn pages_have_4_16_or_64_kib() {
     }
 }
 
-/// Wherever the key stands, and whoever sets it.
+/// For any position of the key, and for any source of its value.
 #[test]
 fn sizes_in_pages_count_the_machine_s() {
     let zones =
@@ -283,18 +283,18 @@ fn memory_is_whole_pages_of_the_machine() {
     let message = "1052672 bytes are not whole pages";
     let hint = "a page has 64KiB: \"16 pages\", for example";
     expect_in(&file, 2, 10, "\"1028KiB\"", message, hint);
-    // Zone DMA ends at 16 MiB, however many pages that are.
+    // Zone DMA ends at 16 MiB for any page size.
     let zones = "page_size = \"64KiB\"\n[[machine.zone]]\nname = \"DMA\"\npresent = \"257 pages\"";
     let file = SOUND.replace("memory = \"1GiB\"", zones);
     expect_in(&file, 5, 11, "\"257 pages\"", "zone DMA is too large", "it ends at 16MiB");
     // 2^29 pages.
     let file = SOUND.replace("\"1GiB\"", "\"33TiB\"\npage_size = \"64KiB\"");
-    let message = "more memory than a machine can have here: 33TiB";
+    let message = "33TiB is more memory than a simulated machine can have";
     expect_in(&file, 2, 10, "\"33TiB\"", message, "all nodes together have at most 32TiB");
     let more = "[sysctl]\nvm.dirty_bytes = 8192\n";
     sound(&format!("{SOUND}{more}"));
     let file = SOUND.replace("[machine]", "[machine]\npage_size = \"16KiB\"");
-    let message = "`8192` would be refused by vm.dirty_bytes (EINVAL)";
+    let message = "vm.dirty_bytes refuses `8192` (EINVAL)";
     expect_in(&format!("{file}{more}"), 12, 18, "8192", message, "it takes 32768 or more");
 }
 
@@ -304,7 +304,7 @@ fn a_price_is_at_most_a_second() {
     let scenario = sound(&format!("{SOUND}{}", stated("1s")));
     let fault = scenario.variants[0].setup.machine.costs.get(crate::costs::Price::Fault);
     assert_eq!(fault, Some(1_000_000_000));
-    let message = "one operation costs more than 1s";
-    let hint = "a price is the CPU time of one operation, such as \"500ns\"";
+    let message = "the cost of one operation is more than 1s";
+    let hint = "write the CPU time of one operation, such as \"500ns\"";
     expect(&stated("1001ms"), 2, 9, "\"1001ms\"", message, hint);
 }

@@ -1,4 +1,4 @@
-//! Broken TOML, unknown keys, wrong types and units: told at once, each at its place.
+//! Broken TOML, unknown keys, wrong types and units: all reported at once, at their positions.
 
 use super::*;
 
@@ -75,7 +75,7 @@ fn unknown_keys() {
         1,
         1,
         "populate",
-        "workload touch takes no `populate`",
+        "workload touch has no key `populate`",
         "its keys are size, write, order, exponent, stride, passes, region, advice, compute, rate, load",
     );
     expect(
@@ -84,7 +84,7 @@ fn unknown_keys() {
         7,
         1,
         "size",
-        "workload sleep takes no `size`",
+        "workload sleep has no key `size`",
         "its keys are duration",
     );
 }
@@ -133,7 +133,7 @@ fn wrong_types_and_units() {
         "expected an integer, found a string",
         "remove the quotes",
     );
-    expect("nice = 20\n", 1, 8, "20", "20 is out of range", "this is an integer, from -20 to 19");
+    expect("nice = 20\n", 1, 8, "20", "20 is out of range", "write an integer, from -20 to 19");
     expect("background = 1\n", 1, 14, "1", "expected true or false, found an integer", "");
     expect(
         "order = \"randomly\"\n",
@@ -156,16 +156,16 @@ fn wrong_types_and_units() {
         1,
         12,
         "1.0",
-        "`exponent` does not belong here",
-        "only order = \"zipf\" has an exponent",
+        "this order has no `exponent`",
+        "leave it out: only order = \"zipf\" has an exponent",
     );
     expect(
         "order = \"zipf\"\nexponent = 0.999\n",
         2,
         12,
         "0.999",
-        "not an exponent",
-        "a number from 0.01 to 10 with at most two decimals, for example 1.0",
+        "not a valid exponent",
+        "write a number from 0.01 to 10 with at most two decimals, for example 1.0",
     );
     expect(
         "[variant]\nname = \"x\"\n",
@@ -180,8 +180,8 @@ fn wrong_types_and_units() {
         2,
         8,
         "\"two words\"",
-        "`two words` cannot be a name",
-        "use letters, digits, `-` and `_`, at most 64",
+        "`two words` is not a valid name",
+        "use 1 to 64 letters, digits, `-` and `_`",
     );
 }
 

@@ -1,5 +1,5 @@
-//! Tests of the loader, by subject. Each test begins with a scenario without mistakes, so that
-//! every reported mistake comes from the lines that the test adds.
+//! Tests of the loader, by subject. Each test starts from a scenario without mistakes, so every
+//! reported mistake is in the lines that the test adds.
 
 mod blame;
 mod blocks;
@@ -61,7 +61,7 @@ fn told(text: &str) -> Vec<(usize, usize, String, String, String)> {
     mistakes(text).into_iter().map(tell).collect()
 }
 
-/// Checks the only mistake of `SOUND` with `more` appended. Lines count from the first appended.
+/// Checks the only mistake of `SOUND` plus `more`. Lines count from the first line of `more`.
 #[track_caller]
 fn expect(more: &str, line: isize, column: usize, text: &str, message: &str, hint: &str) {
     let found = told(&format!("{SOUND}{more}"));
@@ -80,7 +80,7 @@ fn expect(more: &str, line: isize, column: usize, text: &str, message: &str, hin
     assert_eq!(got_hint, hint);
 }
 
-/// As [`expect`], for a whole file.
+/// Like [`expect`], for a whole file.
 #[track_caller]
 fn expect_in(file: &str, line: usize, column: usize, text: &str, message: &str, hint: &str) {
     let found = told(file);

@@ -1,4 +1,4 @@
-//! Names given twice, and names of what is not there.
+//! Duplicate names, and unknown names.
 
 use super::*;
 
@@ -10,7 +10,7 @@ fn names_given_twice() {
         2,
         8,
         "\"data\"",
-        "the file `data` is named twice",
+        "the file `data` is defined twice",
         twice,
     );
     expect(
@@ -18,7 +18,7 @@ fn names_given_twice() {
         2,
         8,
         "\"main\"",
-        "the task `main` is named twice",
+        "the task `main` is defined twice",
         twice,
     );
     expect(
@@ -26,7 +26,7 @@ fn names_given_twice() {
         4,
         8,
         "\"g\"",
-        "the group `g` is named twice",
+        "the group `g` is defined twice",
         twice,
     );
     expect(
@@ -35,7 +35,7 @@ fn names_given_twice() {
         5,
         8,
         "\"d\"",
-        "the disk `d` is named twice",
+        "the disk `d` is defined twice",
         twice,
     );
     expect(
@@ -43,7 +43,7 @@ fn names_given_twice() {
         4,
         8,
         "\"v\"",
-        "the variant `v` is named twice",
+        "the variant `v` is defined twice",
         twice,
     );
     expect(
@@ -53,18 +53,18 @@ fn names_given_twice() {
         8,
         8,
         "\"p\"",
-        "the phase `p1` is named twice",
+        "the phase `p1` is defined twice",
         twice,
     );
-    // A task and a group are different things: they may be called the same.
+    // A task and a group are different kinds: they may have the same name.
     sound(&format!("{SOUND}[[group]]\nname = \"main\"\n"));
     let also = mistakes(&format!("{SOUND}[[file]]\nname = \"data\"\n"))[0].also.clone().unwrap();
-    assert_eq!((also.line, also.column, also.label.as_str()), (4, 8, "first named here"));
+    assert_eq!((also.line, also.column, also.label.as_str()), (4, 8, "first defined here"));
 }
 
 #[test]
 fn unknown_references() {
-    expect("group = \"g\"\n", 1, 9, "\"g\"", "there is no group `g`", "there is no group at all");
+    expect("group = \"g\"\n", 1, 9, "\"g\"", "there is no group `g`", "the scenario has no group");
     expect(
         "[[file]]\nname = \"b\"\ndisk = \"dsk\"\n",
         3,
@@ -81,7 +81,7 @@ fn unknown_references() {
         "there is no file `dat`",
         "did you mean `data`?",
     );
-    expect("after = \"other\"\n", 1, 9, "\"other\"", "there is no task `other`", "there is `main`");
+    expect("after = \"other\"\n", 1, 9, "\"other\"", "there is no task `other`", "known: `main`");
     expect(
         "after = \"main.1\"\n",
         1,
@@ -105,7 +105,7 @@ fn unknown_references() {
         10,
         "\"h\"",
         "there is no group `h`",
-        "there is `g`",
+        "known: `g`",
     );
     expect(
         "[report]\nmeasure = \"man\"\n",
@@ -121,7 +121,7 @@ fn unknown_references() {
         8,
         "\"hdd\"",
         "there is no disk `hdd`",
-        "there is `disk`",
+        "known: `disk`",
     );
 }
 
@@ -133,9 +133,9 @@ fn files_and_traces_must_be_there() {
         8,
         "\"a.ptt\"",
         "trace `a.ptt`: No such file or directory (os error 2)",
-        "looked for no-such-directory/a.ptt: paths start at the scenario file",
+        "looked for no-such-directory/a.ptt: paths are relative to the scenario file",
     );
-    // A file that is there, but is no trace: this crate's own manifest.
+    // An existing file that is not a trace: this crate's own manifest.
     let text =
         format!("{SOUND}[[task]]\nname = \"b\"\nworkload = \"trace\"\npath = \"Cargo.toml\"\n");
     let base = Path::new(env!("CARGO_MANIFEST_DIR"));

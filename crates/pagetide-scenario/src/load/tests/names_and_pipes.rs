@@ -1,10 +1,10 @@
-//! Names, pipes, and whether the kernel accounts for them.
+//! File names and pipes, and kernel accounting for them.
 
 use super::*;
 use crate::model::{Keep, Names, Pipes, Remove};
 use crate::names::PickKind;
 
-/// A second task with a workload of its own; its workload stands in line 3.
+/// A second task with its own workload; the workload is in line 3.
 fn other(keys: &str) -> String {
     format!("[[task]]\nname = \"other\"\n{keys}")
 }
@@ -47,21 +47,21 @@ fn mistakes_in_names_and_pipes() {
         6,
         8,
         "\"1 %\"",
-        "names that do not exist cannot be kept",
-        "remove it, or kind = \"missing\": there is nothing to be removed",
+        "missing names cannot be kept",
+        "leave out `keep` or kind = \"missing\"",
     );
     let forms = "shares are written like \"10 %\" or \"1 in 8\", from \"0 %\" to \"100 %\"";
     for (keep, message) in [
-        ("\"101 %\"", "`101 %`: more than all"),
-        ("\"99999999999999999999 %\"", "`99999999999999999999 %`: more than all"),
-        ("\"1.5 %\"", "`1.5 %`: not a share in whole per cent"),
-        ("\"%\"", "`%`: not a share in whole per cent"),
-        ("\"-1 %\"", "`-1 %`: not a share in whole per cent"),
-        ("\"ten\"", "`ten`: not a share in whole per cent"),
-        ("\"9 in 8\"", "`9 in 8`: more than all"),
-        ("\"0 in 0\"", "`0 in 0`: not a share, of 1 to 1000000"),
-        ("\"1 in 1000001\"", "`1 in 1000001`: not a share, of 1 to 1000000"),
-        ("\"1 in many\"", "`1 in many`: not a share, of 1 to 1000000"),
+        ("\"101 %\"", "`101 %`: more than 100 %"),
+        ("\"99999999999999999999 %\"", "`99999999999999999999 %`: more than 100 %"),
+        ("\"1.5 %\"", "`1.5 %`: not a whole number of per cent"),
+        ("\"%\"", "`%`: not a whole number of per cent"),
+        ("\"-1 %\"", "`-1 %`: not a whole number of per cent"),
+        ("\"ten\"", "`ten`: not a whole number of per cent"),
+        ("\"9 in 8\"", "`9 in 8`: N in M must have N <= M"),
+        ("\"0 in 0\"", "`0 in 0`: N in M must have M from 1 to 1000000"),
+        ("\"1 in 1000001\"", "`1 in 1000001`: N in M must have M from 1 to 1000000"),
+        ("\"1 in many\"", "`1 in many`: N in M must have M from 1 to 1000000"),
     ] {
         let text = names(&format!("make = 1\nkeep = {keep}\n"));
         expect(&text, 5, 8, keep, message, forms);
@@ -69,7 +69,7 @@ fn mistakes_in_names_and_pipes() {
     let hint = "shares are written like \"10 %\", from \"0 %\" to \"100 %\"";
     expect(&names("make = 1\nkeep = 10\n"), 5, 8, "10", "a share needs a unit", hint);
     let pipes = other("workload = \"pipes\"\nmake = 100001\n");
-    let hint = "this is an integer, from 1 to 100000";
+    let hint = "write an integer, from 1 to 100000";
     expect(&pipes, 4, 8, "100001", "100001 is out of range", hint);
 }
 
@@ -85,7 +85,7 @@ fn accounting_is_on_unless_a_variant_turns_it_off() {
     assert_eq!(found, [true, false]);
 }
 
-/// A task that makes files and pipes, then does something; that is in line 9.
+/// A task that makes files and pipes and then has the workload `keys`, in line 9.
 fn then(keys: &str) -> String {
     other(&format!(
         "phase = [\n  {{ name = \"files\", workload = \"names\", make = 9, keep = \"100 %\" }},\n  \
@@ -113,28 +113,32 @@ fn what_a_phase_keeps_is_removed_by_a_later_one() {
 fn mistakes_in_what_is_removed() {
     let remove = |of: &str| then(&format!("workload = \"remove\", of = \"{of}\""));
     for (of, message, hint) in [
-        ("filse", "no phase before this one is called `filse`", "did you mean `files`?"),
+        ("filse", "no earlier phase is called `filse`", "did you mean `files`?"),
         (
             "later",
-            "no phase before this one is called `later`",
-            "the phases before it are `files`, `pipes0`, `pipes1`, `none`, `missing` and `rest`",
+            "no earlier phase is called `later`",
+            "earlier phases are `files`, `pipes0`, `pipes1`, `none`, `missing` and `rest`",
         ),
         ("none", "the phase `none` keeps nothing", "add keep = \"100 %\" to it"),
-        ("missing", "names of the phase `missing` do not exist", "name one that makes files"),
+        (
+            "missing",
+            "the phase `missing` looks up missing names and makes nothing",
+            "name a phase that makes files",
+        ),
         (
             "rest",
             "the phase `rest` makes neither files nor pipes",
-            "name one with workload = \"names\" or \"pipes\"",
+            "name a phase with workload = \"names\" or \"pipes\"",
         ),
     ] {
         let text = format!("\"{of}\"");
         expect(&remove(of), 9, 46, &text, message, hint);
     }
     let alone = other("workload = \"remove\"\nof = \"files\"\n");
-    let message = "no phase before this one is called `files`";
-    let hint = "it removes what a phase before it keeps: workload = \"names\"";
+    let message = "no earlier phase is called `files`";
+    let hint = "an earlier phase must make and keep files, with workload = \"names\"";
     expect(&alone, 4, 6, "\"files\"", message, hint);
-    // A phase that is wrong is told of once.
+    // A mistake in the phase itself is reported only once.
     let wrong = remove("files").replace("make = 9, keep = \"100 %\"", "make = 0, keep = \"100 %\"");
     let found = told(&format!("{SOUND}{wrong}"));
     assert_eq!(found.len(), 1, "{found:#?}");

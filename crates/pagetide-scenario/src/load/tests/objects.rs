@@ -1,4 +1,4 @@
-//! Kernel objects: mixes in files of their own, and the caches of several.
+//! Kernel objects: object mixes in files, and the caches of several mixes.
 
 use super::*;
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ allocs = 1.5
 lifetimes = { \"16\" = 0.75, unit = 0.25 }
 ";
 
-/// A directory of mixes that goes away again.
+/// A temporary directory of mixes.
 struct Directory(PathBuf);
 
 impl Directory {
@@ -98,7 +98,8 @@ fn mixes_that_contradict_each_other_are_both_named() {
     let more = [objects("a", "a.toml", ""), objects("b", "b.toml", "")].concat();
     let message = "object mix `b.toml`: objects of `filp` have 232 bytes, not reclaimable; in \
         `a.toml`, 256 bytes, not reclaimable";
-    let expected = ("\"b.toml\"".into(), message.into(), "take mixes of one kernel".into());
+    let expected =
+        ("\"b.toml\"".into(), message.into(), "use mixes recorded on the same kernel".into());
     assert_eq!(directory.told(&more), [expected]);
 }
 
@@ -111,29 +112,29 @@ fn mistakes_of_a_mix_are_told_where_it_is_named() {
     assert_eq!(
         messages,
         [
-            "object mix `bad.toml`: line 8, column 10, `\"many\"`: not a number of allocations",
+            "object mix `bad.toml`: line 8, column 10, `\"many\"`: not a valid number of allocations",
             "object mix `bad.toml`: line 9, column 13, `{ \"16\" = 0.75, unit = 0.3 }`: the shares \
              add up to 1.05",
         ]
     );
     let told = directory.told(&objects("a", "good.toml", "start_unit = true\n"));
     let hint = "leave it out, or add a [[start_cache]] to the mix";
-    let message = "the mix `good.toml` has no beginning";
+    let message = "the mix `good.toml` has no start-up part";
     assert_eq!(told, [("true".into(), message.into(), hint.into())]);
     let told = directory.told(&objects("a", "none.toml", ""));
     assert!(told[0].1.starts_with("object mix `none.toml`: No such file"), "{told:?}");
-    assert!(told[0].2.ends_with("none.toml: paths start at the scenario file"), "{told:?}");
+    assert!(told[0].2.ends_with("none.toml: paths are relative to the scenario file"), "{told:?}");
     let told = directory.told(&objects("a", ".", ""));
-    assert_eq!(told[0].1, "object mix `.`: it is not a file");
+    assert_eq!(told[0].1, "object mix `.`: it is not a regular file");
 }
 
 #[test]
 fn a_mix_is_checked_to_the_letter() {
     object_mix("mix.toml", MIX).unwrap_or_else(|errors| panic!("{errors}"));
     let with = |old: &str, new: &str| MIX.replacen(old, new, 1);
-    let shares = "a number from 0 to 1 with at most four decimals";
-    expect_mistake(&with("0.75", "1.75"), 9, "1.75", "not a share", shares);
-    expect_mistake(&with("0.75", "0.00001"), 9, "0.00001", "not a share", shares);
+    let shares = "write a number from 0 to 1 with at most four decimals";
+    expect_mistake(&with("0.75", "1.75"), 9, "1.75", "not a valid share", shares);
+    expect_mistake(&with("0.75", "0.00001"), 9, "0.00001", "not a valid share", shares);
     expect_mistake(
         &with("unit = 0.25", "units = 0.25"),
         9,
@@ -145,20 +146,20 @@ fn a_mix_is_checked_to_the_letter() {
         &with("filp", "fi lp"),
         4,
         "\"fi lp\"",
-        "`fi lp` is no name of a cache",
+        "`fi lp` is not a valid cache name",
         "write it as /proc/slabinfo does, for example \"kmalloc-cg-64\"",
     );
-    let allocs = "a number from 0.001 to 1048576 with at most three decimals";
+    let allocs = "write a number from 0.001 to 1048576 with at most three decimals";
     for number in ["0", "0.0001", "1048577", "-1", "nan", "inf"] {
         let text = with("1.5", number);
-        expect_mistake(&text, 8, number, "not a number of allocations", allocs);
+        expect_mistake(&text, 8, number, "not a valid number of allocations", allocs);
     }
     let row = MIX.split_once("a unit\"\n").unwrap().1;
     let twice = format!("{MIX}{}", row.replace("256", "64"));
-    let hint = "rows of one cache have the same object_size and reclaimable";
-    expect_mistake(&twice, 11, "\"filp\"", "the cache `filp` is another than before", hint);
+    let hint = "write the same object_size and reclaimable in all rows of a cache";
+    expect_mistake(&twice, 11, "\"filp\"", "the cache `filp` differs from an earlier row", hint);
     let many = format!("{MIX}{row}").replace("1.5", "600000");
-    let hint = "at most 1048576: take smaller units";
+    let hint = "a unit makes at most 1048576: use smaller units";
     expect_mistake(&many, 3, "[[cache]]", "a unit makes 1200000 allocations", hint);
     let head = MIX.split_once("[[cache]]").unwrap().0;
     expect_mistake(head, 1, "", "the mix has no objects", "add a [[cache]]");

@@ -1,9 +1,9 @@
-//! Locks and advice: on parts of regions that are there.
+//! Locks and advice on parts of regions.
 
 use super::*;
 use crate::names::{LockKind, MadviseKind};
 
-/// A task that touches 16 pages of `heap`, then does something; the keys of that begin in line 9.
+/// A task that touches 16 pages of `heap`, then has a second phase with `keys`, from line 9.
 fn phase(keys: &str) -> String {
     format!(
         "[[task]]\nname = \"other\"\n[[task.phase]]\nname = \"first\"\nworkload = \"touch\"\nsize = \"64KiB\"\n\
@@ -45,14 +45,14 @@ fn a_part_is_of_a_region_that_is_there_or_of_one_it_maps() {
 #[test]
 fn mistakes_in_parts() {
     let (message, hint) = mistake("workload = \"lock\"\n");
-    assert_eq!(message, "no phase before this one maps a region `anon`");
-    assert_eq!(hint, "the phases before it have `heap`");
+    assert_eq!(message, "no earlier phase maps a region `anon`");
+    assert_eq!(hint, "earlier phases map `heap`");
     let (message, hint) =
         mistake("workload = \"lock\"\nregion = \"heap\"\nfirst = 10\npages = 7\n");
-    assert_eq!(message, "beyond the end of the region `heap`");
-    assert_eq!(hint, "its pages are 0 to 15");
+    assert_eq!(message, "the part extends beyond the end of the region `heap`");
+    assert_eq!(hint, "the region has pages 0 to 15");
     let advise = |keys: &str| mistake(&format!("workload = \"advise\"\nregion = \"heap\"\n{keys}"));
-    assert_eq!(advise("advice = \"normal\"\npages = 3\n").0, "this advice is on a whole region");
-    assert_eq!(advise("advice = \"will-need\"\n").0, "only pages of a file are read ahead here");
+    assert_eq!(advise("advice = \"normal\"\npages = 3\n").0, "this advice needs a whole region");
+    assert_eq!(advise("advice = \"will-need\"\n").0, "`will-need` is supported for files only");
     assert!(advise("").0.contains("advice"));
 }

@@ -1,4 +1,4 @@
-//! Policies that are not built in: their names.
+//! Names of registered policies.
 
 use super::variants::with_sets;
 use super::*;
@@ -31,7 +31,7 @@ fn load_with(plugins: PluginNames) -> Result<crate::model::ChosenPlugins, String
 fn registered_policies_are_found_by_kind_and_name() {
     let chosen = load_with(names(&["mine"], &["yours", "other"])).unwrap();
     assert_eq!(chosen.iter().collect::<Vec<_>>(), [("groups", "mine"), ("pages", "yours")]);
-    // Whoever does not run the simulator does not ask.
+    // A caller that does not run the simulator accepts any name.
     assert_eq!(load_with(PluginNames { any: true, ..PluginNames::default() }).unwrap(), chosen);
 }
 

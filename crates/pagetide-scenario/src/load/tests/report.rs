@@ -1,4 +1,4 @@
-//! Rows and published figures: keys that exist, values with units.
+//! Rows and published figures: existing keys, values with units.
 
 use super::*;
 
@@ -17,7 +17,7 @@ fn reports_and_references() {
         2,
         9,
         "\"a b\"",
-        "`a b` is no metric",
+        "`a b` is not a metric",
         "keys are NAME, TASK.NAME, TASK.PHASE.NAME, GROUP.NAME or TASK.PHASE.GROUP.NAME; \
          `pagetide metrics` lists the names",
     );
@@ -26,7 +26,7 @@ fn reports_and_references() {
         2,
         20,
         "\"pgfault\"",
-        "the row `pgfault` is there twice",
+        "the row `pgfault` is written twice",
         "keep one of them",
     );
     expect(
@@ -82,11 +82,11 @@ fn rows_are_metrics_that_there_are() {
     mistake("psi.memory.sone", "no task or group is called `psi`", &near("psi.memory.some"));
     let keys = "keys are NAME, TASK.NAME, TASK.PHASE.NAME, GROUP.NAME or TASK.PHASE.GROUP.NAME; \
         `pagetide metrics` lists the names";
-    mistake("main.waltime", "`main.waltime` is no metric", keys);
+    mistake("main.waltime", "`main.waltime` is not a metric", keys);
     mistake("main.main.pgfalt", "`main.main` has no metric `pgfalt`", &near("pgfault"));
     let none = "`pagetide metrics` lists the metrics; keys are NAME, TASK.NAME, GROUP.NAME";
-    mistake("frobs*", "no metric is like `frobs*`", none);
-    mistake("web.memory.*", "no metric is like `web.memory.*`", none);
+    mistake("frobs*", "no metric matches `frobs*`", none);
+    mistake("web.memory.*", "no metric matches `web.memory.*`", none);
 }
 
 #[test]
@@ -98,7 +98,7 @@ fn patterns_are_looked_for_in_all_of_thousands() {
         load_str("test", &text, Path::new("."), &Overrides::default())
     };
     let began = std::time::Instant::now();
-    // The last group in the last phase, too.
+    // Includes the last group in the last phase.
     let sound = ["t.999.wall*", "g.999.*", "*.999.main.g.999.pg*an", "t.main.g.anon*", "*", "**"];
     for row in sound {
         assert!(load(&format!("\"{row}\"")).is_ok(), "{row}");
@@ -106,6 +106,6 @@ fn patterns_are_looked_for_in_all_of_thousands() {
     for row in ["t.1000.*", "g.1000*", "zzzz*", "*.main.h.*", "t.*.walltimes"] {
         assert!(load(&format!("\"{row}\"")).is_err(), "{row}");
     }
-    // It was seconds for each pattern that fits nothing.
+    // Without the merging of rests, each pattern without a match took seconds.
     assert!(began.elapsed().as_secs() < 10, "{:?}", began.elapsed());
 }

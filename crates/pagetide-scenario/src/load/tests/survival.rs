@@ -1,11 +1,11 @@
-//! No text panics the loader, and what it accepts can be run.
+//! No text panics the loader, and every accepted scenario can run.
 
 use super::variants::with_sets;
 use super::*;
 use crate::workload::Program;
 use proptest::prelude::*;
 
-/// Loads; mistakes can be rendered, and what has none can be run.
+/// Loads `text`; renders its mistakes, or runs it if it has none.
 fn survive(text: &str) {
     const TASKS: usize = 20;
     const OPS: usize = 100;
@@ -91,7 +91,7 @@ fn every_cut_of_a_scenario_is_survived() {
     }
 }
 
-/// Pieces from which scenarios can be put together, most of them wrong.
+/// Pieces of scenarios, most of them invalid.
 fn piece() -> impl Strategy<Value = String> {
     let words = include_str!("../everything.toml");
     let lines: Vec<String> = words.lines().map(|line| format!("{line}\n")).collect();
@@ -108,7 +108,7 @@ fn piece() -> impl Strategy<Value = String> {
     ]
 }
 
-/// Values that some key takes.
+/// Values of keys.
 fn value() -> impl Strategy<Value = String> {
     prop_oneof![
         (0..9_999_999_999_u64).prop_map(|value| value.to_string()),

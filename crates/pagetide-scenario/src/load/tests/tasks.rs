@@ -1,4 +1,4 @@
-//! Tasks and their phases: workloads that fit, regions that agree, ends that come.
+//! Tasks and their phases: valid workloads, consistent regions, reachable ends.
 
 use super::*;
 
@@ -11,7 +11,7 @@ fn workloads_must_fit() {
         5,
         8,
         "\"65MiB\"",
-        "65MiB mapped of a file of 64MiB",
+        "the mapping has 65MiB, but the file has only 64MiB",
         "make the file larger, or map less of it",
     );
     expect(
@@ -19,16 +19,16 @@ fn workloads_must_fit() {
         4,
         8,
         "\"9TiB\"",
-        "larger than the address space: the task maps 9TiB",
-        "a task can map 8TiB in all",
+        "the task maps 9TiB, more than the address space",
+        "a task can map at most 8TiB in total",
     );
     expect(
         &format!("{task}workload = \"touch\"\nsize = 0\n"),
         4,
         8,
         "0",
-        "a region of no size",
-        "\"64MiB\", for example",
+        "the region has size 0",
+        "write size = \"64MiB\", for example",
     );
     expect(
         "[[file]]\nname = \"big\"\nsize = \"9TiB\"\n",
@@ -36,7 +36,7 @@ fn workloads_must_fit() {
         8,
         "\"9TiB\"",
         "the file is too large",
-        "at most 8TiB",
+        "a file has at most 8TiB",
     );
     let write = "workload = \"file-write\"\nfile = \"data\"\n";
     expect(
@@ -44,18 +44,18 @@ fn workloads_must_fit() {
         5,
         9,
         "\"8TiB\"",
-        "the file becomes too large",
-        "at most 8TiB",
+        "the appends make the file too large",
+        "a file has at most 8TiB",
     );
     expect(
         &format!("{task}{write}total = 1\nblock = 0\n"),
         6,
         9,
         "0",
-        "no size for a read() or write() call",
-        "from 1 byte to 1GiB",
+        "not a valid size of a read() or write() call",
+        "write a size from 1 byte to 1GiB",
     );
-    // Two regions that fit one by one.
+    // Two regions that are valid only one at a time.
     let phase = |name: &str| {
         format!(
             "[[task.phase]]\nname = \"{name}\"\nworkload = \"touch\"\nregion = \"{name}\"\n\
@@ -67,8 +67,8 @@ fn workloads_must_fit() {
         12,
         8,
         "\"5TiB\"",
-        "larger than the address space: the task maps 10TiB",
-        "a task can map 8TiB in all",
+        "the task maps 10TiB, more than the address space",
+        "a task can map at most 8TiB in total",
     );
 }
 
@@ -87,7 +87,7 @@ fn phases_must_agree_on_their_regions() {
         12,
         10,
         "\"r\"",
-        "the region `r` has another advice in another phase",
+        "the region `r` has other advice in another phase",
         hint,
     );
     let touch = "workload = \"touch\"\nregion = \"r\"\nsize = \"1MiB\"\n";
@@ -96,7 +96,7 @@ fn phases_must_agree_on_their_regions() {
         11,
         10,
         "\"r\"",
-        "the region `r` is backed by something else in another phase",
+        "the region `r` has another file or none in another phase",
         hint,
     );
     let set = "workload = \"working-set\"\nanon = \"1MiB\"\n";
@@ -105,8 +105,8 @@ fn phases_must_agree_on_their_regions() {
         12,
         18,
         "2",
-        "another start value than in an earlier phase",
-        "later phases on the same regions continue the generator: leave it out",
+        "the start value differs from that of an earlier phase",
+        "leave it out: later phases on the same regions continue the generator",
     );
     sound(&format!("{SOUND}{}", phases(&format!("{set}generator_seed = 1\n"), set)));
     expect(
@@ -114,7 +114,7 @@ fn phases_must_agree_on_their_regions() {
         3,
         12,
         "\"working-set\"",
-        "workload working-set has no memory to work on",
+        "workload working-set has no memory",
         "add anon = \"1GiB\", or file = \"data\", or both",
     );
     expect(
@@ -123,7 +123,7 @@ fn phases_must_agree_on_their_regions() {
         5,
         10,
         "\"random\"",
-        "`advice` without `file`",
+        "`advice` needs `file`",
         "add `file` too",
     );
 }
@@ -144,7 +144,7 @@ fn tasks_must_do_something_and_end() {
         3,
         1,
         "size",
-        "`size` without a workload",
+        "`size` needs a workload",
         "add the key workload = \"mapped-read\" or \"touch\" or \"lock\" or \"advise\"",
     );
     expect(
@@ -152,7 +152,7 @@ fn tasks_must_do_something_and_end() {
         1,
         1,
         "[[task.phase]]",
-        "a workload and phases exclude each other",
+        "a task cannot have both a workload and phases",
         "move the task's own workload into a [[task.phase]]",
     );
     expect(
@@ -188,8 +188,8 @@ fn tasks_must_do_something_and_end() {
         -3,
         1,
         "[[task]]",
-        "every task is in the background: the run would end at once",
-        "leave out `background` for one of them",
+        "all tasks are in the background: the run would end at once",
+        "remove `background` from at least one task",
     );
     expect(
         "start = \"1s\"\nafter = \"b\"\n[[task]]\nname = \"b\"\nworkload = \"sleep\"\n\
@@ -197,8 +197,8 @@ fn tasks_must_do_something_and_end() {
         1,
         9,
         "\"1s\"",
-        "`start` and `after` exclude each other",
-        "with `after`, write `delay`",
+        "a task cannot have both `start` and `after`",
+        "with `after`, write `delay` instead of `start`",
     );
     let nothing = &SOUND[..SOUND.find("[[task]]").unwrap()];
     expect_in(
@@ -206,7 +206,7 @@ fn tasks_must_do_something_and_end() {
         1,
         1,
         "",
-        "there is nothing to run",
+        "the scenario has no task",
         "add a [[task]] with a name and a workload",
     );
     expect(
@@ -236,7 +236,7 @@ fn waiting_in_a_circle() {
             duration = \"1s\"\n"
         )
     };
-    let hint = "let one of them start without `after`";
+    let hint = "remove `after` from one of them";
     let text = wait("a", "b") + &wait("b", "c") + &wait("c", "b");
     expect(&text, 8, 9, "\"c\"", "tasks wait for each other: `b` after `c` after `b`", hint);
     expect(&wait("a", "a"), 3, 9, "\"a\"", "tasks wait for each other: `a` after `a`", hint);
@@ -246,8 +246,8 @@ fn waiting_in_a_circle() {
         3,
         10,
         "\"h\"",
-        "the group `g` is within itself",
-        "let one of its parents be the root",
+        "the group `g` is its own ancestor",
+        "remove `parent` from one of the groups in the cycle",
     );
 }
 
@@ -258,7 +258,7 @@ fn a_task_can_run_until_another_has_ended() {
     let tasks = &scenario.variants[0].setup.tasks;
     assert_eq!((tasks[1].until, tasks[1].background), (Some(0), true));
     assert_eq!((tasks[0].until, tasks[0].background), (None, false));
-    // To wait for it is to wait for the other.
+    // Waiting for it means waiting for the other task.
     let waits = "[[task]]\nname = \"c\"\nafter = \"b\"\nworkload = \"sleep\"\nduration = \"1s\"\n";
     sound(&format!("{SOUND}[[task]]\nname = \"b\"\nuntil = \"main\"\n{endless}{waits}"));
     let copies = format!("copies = 2\n[[task]]\nname = \"b\"\nuntil = \"main.1\"\n{endless}");
@@ -285,7 +285,7 @@ fn ends_that_make_no_sense() {
             9,
             "\"other.0\"",
             "there is no task `other.0`",
-            "there is `main` and `b`",
+            "known: `main` and `b`",
         );
     }
     expect(
@@ -304,7 +304,7 @@ fn ends_that_make_no_sense() {
         "`main` has several copies",
         "say which: until = \"main.0\", for example",
     );
-    let hint = "let one of them do without `after` and `until`";
+    let hint = "remove `after` or `until` from one of them";
     expect(
         &task("b", "until = \"b\"\n"),
         3,
@@ -321,8 +321,8 @@ fn ends_that_make_no_sense() {
         9,
         9,
         "\"main\"",
-        "`c` begins after the end of `main`",
-        "it would be stopped at once: another `until`?",
+        "`c` starts only after the end of `main`",
+        "it would be stopped at once: use another `until`",
     );
     let endless = "background = true\nworkload = \"file-write\"\nfile = \"data\"\n";
     expect(

@@ -65,7 +65,7 @@ fn mistakes_in_variants_have_their_place() {
         9,
         "\"task.mian.nice\"",
         "there is no task `mian`",
-        "there is `main`",
+        "known: `main`",
     );
     expect(
         &variant("set = { \"task.main\" = 1 }"),
@@ -80,7 +80,7 @@ fn mistakes_in_variants_have_their_place() {
         5,
         9,
         "\"machine.memory.x\"",
-        "`machine.memory` is a string, it has no keys",
+        "`machine.memory` is a string and has no keys",
         "",
     );
     expect(
@@ -97,7 +97,7 @@ fn mistakes_in_variants_have_their_place() {
         9,
         "\"repeats\"",
         "`repeats` cannot differ between variants",
-        "it belongs to the scenario, not to the machine or its load",
+        "set it once for the whole scenario",
     );
     expect(
         &variant("set = 3"),
@@ -129,9 +129,9 @@ fn mistakes_in_variants_have_their_place() {
         8,
         "\"source\"",
         "a variant cannot be called `source`",
-        "[reference] has a key of this name: call it something else",
+        "give it another name: `source` is a key of [reference]",
     );
-    // A consequence elsewhere in the file says which variant it comes from.
+    // A consequence elsewhere in the file names the variant that causes it.
     let found = told(&format!(
         "{SOUND}[[task]]\nname = \"r\"\nworkload = \"mapped-read\"\n\
         file = \"data\"\nsize = \"2MiB\"\n{}",
@@ -139,7 +139,7 @@ fn mistakes_in_variants_have_their_place() {
     ));
     assert_eq!(found.len(), 1, "{found:#?}");
     assert_eq!(found[0].0, NEXT + 4);
-    assert_eq!(found[0].3, "2MiB mapped of a file of 1MiB (variant `b`)");
+    assert_eq!(found[0].3, "the mapping has 2MiB, but the file has only 1MiB (variant `b`)");
 }
 
 pub(super) fn with_sets(sets: &[(&str, &str)]) -> Overrides {
@@ -205,7 +205,7 @@ fn mistakes_on_the_command_line() {
     );
     assert_eq!(
         error(&with_sets(&[("task.mane.nice", "1")])),
-        tell("--set", 1, "task.mane.nice", "there is no task `mane`", "there is `main`")
+        tell("--set", 1, "task.mane.nice", "there is no task `mane`", "known: `main`")
     );
     assert_eq!(
         error(&with_sets(&[("vm.swapiness", "1")])),
@@ -219,13 +219,7 @@ fn mistakes_on_the_command_line() {
     );
     assert_eq!(
         error(&with_sets(&[("vm.swappiness", "many")])),
-        tell(
-            "--set",
-            15,
-            "many",
-            "`many` would be refused by vm.swappiness (EINVAL)",
-            "it takes an integer"
-        )
+        tell("--set", 15, "many", "vm.swappiness refuses `many` (EINVAL)", "it takes an integer")
     );
     assert_eq!(
         error(&with_sets(&[("", "1")])),
@@ -243,5 +237,8 @@ fn mistakes_on_the_command_line() {
         tell("--variant", 1, "defualt", "there is no variant `defualt`", "did you mean `default`?")
     );
     let repeats = Overrides { repeats: Some(0), ..Overrides::default() };
-    assert_eq!(error(&repeats), tell("--repeats", 1, "0", "no runs at all", "give 1 or more"));
+    assert_eq!(
+        error(&repeats),
+        tell("--repeats", 1, "0", "0 repeats: there would be no runs", "give 1 or more")
+    );
 }

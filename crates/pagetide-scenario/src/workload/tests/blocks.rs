@@ -1,4 +1,4 @@
-//! Kernel memory by order, and the workloads that make holes in memory.
+//! Kernel memory by order, and workloads that make holes in memory.
 
 use super::*;
 use crate::op::Op;
@@ -33,7 +33,7 @@ fn kernel_memory_replaces_random_blocks() {
     let of = |memory| within(Vec::new(), Workload::KernelMemory(memory));
     let take = |slot| Op::AllocBlock { slot, order: 1, request };
     let free = |slot| Op::FreeBlock { slot };
-    // From splitmix64 that begins with subseed(1, "t#blocks"): high64(draw * 3).
+    // From splitmix64 with the start value subseed(1, "t#blocks"): high64(draw * 3).
     let mut prng = SplitMix64::new(sub_seed(1, "t#blocks"));
     let drawn: Vec<u32> = (0..4).map(|_| prng.below(3) as u32).collect();
     assert_eq!(drawn, KERNEL_MEMORY_PINNED);
@@ -99,7 +99,7 @@ fn interleaving_takes_turns_and_unmaps_the_file() {
 fn a_discard_goes_over_the_whole_region() {
     let of = |first, every, pages| {
         let discard = Workload::Discard(Discard { region: "a".into(), first, every });
-        // The last phase makes the region larger: it is one mapping.
+        // The last phase enlarges the region: there is one mapping.
         let phases =
             vec![touch("a", 1, Order::Sequential), discard, touch("a", pages, Order::Sequential)];
         let pages = |op| match op {

@@ -1,10 +1,10 @@
-//! Names and pipes, and which of them stay.
+//! File names and pipes, and the choice of those that stay.
 
 use super::*;
 use crate::model::{Keep, Names, Pipes, Remove};
 use crate::names::PickKind;
 
-/// The operations of all phases but their begins and ends.
+/// The operations of all phases, without begin and end markers.
 fn within(phases: Vec<Workload>) -> Vec<Op> {
     let mut ops = run(Vec::new(), phases);
     ops.retain(|op| !matches!(op, Op::PhaseBegin { .. } | Op::PhaseEnd { .. }));
@@ -15,7 +15,7 @@ fn names(make: u32, keep_percent: u32, missing: bool) -> Workload {
     Workload::Names(Names { make, keep: Keep::percent(keep_percent), missing })
 }
 
-/// Removes all of what phase `of` keeps but one in `keep`, or all.
+/// Removes the objects that phase `of` keeps, all or all but one in `keep`.
 fn remove_of(of: u32, keep: u32, pick: PickKind) -> Workload {
     Workload::Remove(Remove { of, keep: Keep { part: keep.min(1), of: keep.max(1), pick } })
 }
@@ -80,12 +80,12 @@ fn a_later_phase_removes_of_what_is_left() {
     assert_eq!(kept(vec![all.clone(), eighth.clone()]), [0, 8, 16, 24, 32, 40, 48, 56]);
     assert_eq!(kept(vec![all.clone(), eighth.clone(), remove_of(0, 4, evenly)]), [0, 32]);
     assert_eq!(kept(vec![all.clone(), eighth, remove_of(0, 0, evenly)]), [0; 0]);
-    // Every second one is there, and the second of these is number 2.
+    // Every second one exists, and the second of these has number 2.
     assert_eq!(removed(vec![names(8, 50, false), remove_of(0, 2, evenly)]), [1, 3, 5, 7, 2, 6]);
-    // What other phases make has other numbers.
+    // Objects of other phases have other numbers.
     let others = vec![names(2, 100, false), names(2, 100, false), remove_of(1, 0, evenly)];
     assert_eq!(removed(others), [2, 3]);
-    // Pipes have theirs.
+    // Pipes have their own numbers.
     let pipes = Workload::Pipes(Pipes { make: 2, keep: Keep::percent(100) });
     let ops = within(vec![names(3, 100, false), pipes, remove_of(1, 2, evenly)]);
     assert_eq!(ops[5..], [Op::ClosePipe { slot: 1 }]);

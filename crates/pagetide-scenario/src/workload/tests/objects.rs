@@ -1,4 +1,4 @@
-//! Kernel objects of a mix: their number, their lifetimes, and proof that slots stay dense.
+//! Kernel objects of a mix: their number, their lifetimes, and dense slots.
 
 use super::*;
 use crate::object_mix::ObjectMix;
@@ -19,7 +19,7 @@ fn row(table: &str, name: &str, reclaimable: bool, allocs: &str, lifetimes: &str
     )
 }
 
-/// The operations of units of `mix`, in phases.
+/// The operations of units of `mix`, by phase.
 fn phases(mix: &Arc<ObjectMix>, of: &[(u32, bool)], interval_ns: u64) -> Vec<Op> {
     let objects = |&(units, start)| {
         Workload::KernelObjects(KernelObjects {
@@ -126,7 +126,7 @@ fn ages_are_those_of_the_classes() {
                 }
                 Op::FreeObject { slot } => {
                     let age = count - births.remove(&slot).expect("it was allocated");
-                    // Those that the unit's end cuts short are younger.
+                    // The end of the unit frees some of them earlier.
                     if count < 20_000 {
                         seen.push(age);
                         sum += age;
@@ -149,7 +149,7 @@ fn slots_stay_dense_and_what_is_kept_stays() {
         row("cache", "filp", false, "100", "\"16\" = 0.9, unit = 0.1"),
         row("cache", "pid", false, "2", "kept = 1"),
         row("cache", "ext4_inode_cache", true, "3", "cached = 1"),
-        // Not a cache that a shrinker looks through: it stays.
+        // No shrinker scans this cache, so the object stays.
         row("cache", "jbd2_inode", false, "1", "cached = 1"),
         row("start_cache", "TCP", false, "5", "kept = 1"),
     ];

@@ -1,9 +1,9 @@
-//! Services and rates: what arrives when, what a request does, and when accesses are due.
+//! Services and rates: arrival times, the work of a request, and due times of accesses.
 
 use super::*;
 use crate::prng::{mix64, sub_seed, SplitMix64};
 
-/// A service that does everything a request can do.
+/// A service with every kind of work.
 fn service() -> Service {
     Service {
         poisson: false,
@@ -29,7 +29,7 @@ fn service() -> Service {
     }
 }
 
-/// A program at its first [`Op::Serve`], and what it did before.
+/// A program at its first [`Op::Serve`], and its operations before.
 fn serving(service: Service) -> (Program, Vec<Op>) {
     let files = vec![file("data", 1 << 20)];
     let mut program =
@@ -43,7 +43,7 @@ fn serving(service: Service) -> (Program, Vec<Op>) {
     }
 }
 
-/// What the program does for a request.
+/// The operations of the program for a request.
 fn served(program: &mut Program, request: &Request) -> Vec<Op> {
     program.serve(request);
     let ops = std::iter::from_fn(|| program.next_op().unwrap());
@@ -60,7 +60,7 @@ fn a_request_is_a_function_of_its_number() {
         advice: Advice::Normal,
         executable: false,
     };
-    // The heap, what two threads allocate, what grows in a second.
+    // The heap, the allocations of two threads, the growth in one second.
     assert_eq!(before, [Op::PhaseBegin { phase: 0 }, map(0, 100), map(1, 4), map(2, 2000)]);
     let mut arrivals = program.arrivals().unwrap();
     let mut requests = Vec::new();
@@ -68,7 +68,7 @@ fn a_request_is_a_function_of_its_number() {
         assert_eq!(arrivals.next_at(), Some(at));
         requests.push(arrivals.admit(at));
     }
-    // The second draw for the task's requests is where their generators begin.
+    // The second of the task's draws for requests is the start of their generators.
     let mut prng = SplitMix64::new(sub_seed(1, "t#requests"));
     prng.next_u64();
     let base = prng.next_u64();
@@ -89,7 +89,7 @@ fn a_request_is_a_function_of_its_number() {
     ];
     assert_eq!(ops, expected);
     assert_eq!(ops[3], Op::Access { region: 0, page: PINNED.0, write: PINNED.1 });
-    // Another thread does the same, on memory of its own.
+    // Another thread does the same in its own memory.
     let mut thread = program.thread(1);
     assert_eq!(thread.next_op().unwrap(), Some(Op::Serve { phase: 0 }));
     let others = served(&mut thread, &requests[3]);
@@ -113,7 +113,7 @@ fn arrivals_end_with_their_number_or_their_time() {
     assert_eq!(count(service()), (2000, Some(999_500_000)));
     let requests = Some(3);
     assert_eq!(count(Service { requests, ..service() }), (3, Some(1_000_000)));
-    // 2000 on average; their number has a standard deviation of 45.
+    // 2000 on average, with a standard deviation of 45.
     let (nr, _) = count(Service { poisson: true, ..service() });
     assert!((1850..2150).contains(&nr), "{nr}");
     let (nr, _) = count(Service { poisson: true, load: Load::new(&[(0, 50)]), ..service() });
@@ -144,7 +144,7 @@ fn accesses_at_a_rate_are_due_at_whole_milliseconds() {
     let expected = [
         until(0),
         access(0),
-        // Due after 2/3 ms, 4/3 ms, 2 ms, 8/3 ms; a sixth would be after 10/3 ms.
+        // Due after 2/3 ms, 4/3 ms, 2 ms, 8/3 ms; a sixth would be due after 10/3 ms.
         until(1),
         access(1),
         until(2),
@@ -155,7 +155,7 @@ fn accesses_at_a_rate_are_due_at_whole_milliseconds() {
         until(4),
     ];
     assert_eq!(ops[2..ops.len() - 1], expected);
-    // The end comes with the last access, or with the next that would be due.
+    // The phase ends at the last access, or when the next one would be due.
     let ends = |pages| {
         let pace = Some(Pace { bytes: 1024 * 4096, load: Load::default() });
         let (region, order) = ("a".into(), Order::Sequential);
