@@ -1,7 +1,7 @@
-//! What is run on arbitrary bytes: by the fuzz targets beside this file, and by the ordinary test
-//! crates/pagetide-scenario/tests/corpus.rs over the stored corpus.
+//! Fuzz functions for scenarios and object mixes. The fuzz targets in fuzz_targets/ run them, and
+//! so does the test crates/pagetide-scenario/tests/corpus.rs over the stored corpus.
 //!
-//! None may panic; what is accepted must hold together.
+//! No function may panic, and accepted input must be consistent.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use pagetide_scenario::model::{KernelObjects, Workload};
 use pagetide_scenario::op::Op;
 use pagetide_scenario::workload::Program;
 
-/// A scenario file: mistakes have places and can be shown; what has none has programs that run.
+/// A scenario file: mistakes can be displayed, and the programs of a valid scenario run.
 pub fn scenario(bytes: &[u8]) {
     const VARIANTS: usize = 3;
     const TASKS: usize = 8;
@@ -23,7 +23,7 @@ pub fn scenario(bytes: &[u8]) {
             for variant in scenario.variants.iter().take(VARIANTS) {
                 for task in 0..variant.setup.tasks.len().min(TASKS) {
                     let program = Program::new(&variant.setup, task, scenario.seed);
-                    let mut program = program.expect("a scenario without mistakes has programs");
+                    let mut program = program.expect("a valid scenario has programs");
                     for _ in 0..OPS {
                         let _ = program.next_op();
                     }
@@ -37,7 +37,7 @@ pub fn scenario(bytes: &[u8]) {
     }
 }
 
-/// An object mix: mistakes have places and can be shown; what has none makes objects in slots of their own.
+/// An object mix: mistakes can be displayed, and a valid mix allocates each object in a free slot.
 pub fn object_mix(bytes: &[u8]) {
     const OPS: usize = 2000;
     const TASK: &str = "[machine]\nmemory = \"1GiB\"\n[[task]]\nname = \"t\"\n\

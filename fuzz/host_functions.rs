@@ -1,8 +1,8 @@
-//! What is run on arbitrary bytes as text of a system's files, or of what a guest said: by the fuzz
-//! targets beside this file, and by the ordinary test crates/pagetide-linux/tests/corpus.rs over the
+//! Fuzz functions for files of a host system and for reports of the guest. The fuzz targets in
+//! fuzz_targets/ run them, and so does the test crates/pagetide-linux/tests/corpus.rs over the
 //! stored corpus.
 //!
-//! None may panic; notes are single lines; what becomes a scenario loads.
+//! No function may panic, notes are single lines, and generated scenarios load.
 
 use pagetide_core::config::Sysctl;
 use pagetide_linux::console;
@@ -20,14 +20,14 @@ use pagetide_scenario::load::{load_str, Overrides};
 use pagetide_scenario::model::Setup;
 use std::path::Path;
 
-/// /proc/zoneinfo of a system that shows nothing else.
+/// /proc/zoneinfo of a system without any other file.
 pub fn host_zoneinfo(bytes: &[u8]) {
     let (zones, notes) = zoneinfo::parse(&String::from_utf8_lossy(bytes));
     check_notes(&notes);
     imported(&HostSnapshot { zones, ..HostSnapshot::default() });
 }
 
-/// Any other file of /proc, read by every parser there is.
+/// Any other file of /proc, given to every parser.
 pub fn host_proc(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     check_notes(&meminfo::parse(&text).1);
@@ -46,8 +46,8 @@ pub fn host_proc(bytes: &[u8]) {
     }
 }
 
-/// A whole system: parts that begin with a line `==> NAME <==`, as head(1) prints several files.
-/// NAME is that of a file in /proc, `block DISK`, `group 1 PATH` or `group 2 PATH`.
+/// A whole system: parts that start with a line `==> NAME <==`, as head(1) prints several files.
+/// NAME is a file in /proc, `block DISK`, `group 1 PATH` or `group 2 PATH`.
 pub fn host_system(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let mut host = HostSnapshot::default();
@@ -60,7 +60,7 @@ pub fn host_system(bytes: &[u8]) {
     imported(&host);
 }
 
-/// Adds a part to the system; gives its notes.
+/// Adds a part to the system and returns its notes.
 fn add(host: &mut HostSnapshot, name: &str, text: &str) -> Vec<Note> {
     fn take<T>(place: &mut T, (value, notes): (T, Vec<Note>)) -> Vec<Note> {
         *place = value;
@@ -101,7 +101,7 @@ fn add(host: &mut HostSnapshot, name: &str, text: &str) -> Vec<Note> {
     Vec::new()
 }
 
-/// A group of lines `FILE VALUE`; its parent is the last group with a shorter path.
+/// Adds a group with lines `FILE VALUE`. Its parent is the last group with a shorter path.
 fn add_group(host: &mut HostSnapshot, version: Version, path: &str, text: &str) -> Vec<Note> {
     let files = text.lines().filter_map(|line| line.split_once(' '));
     let (group, notes) = cgroup::parse(version, path, files);
@@ -110,7 +110,7 @@ fn add_group(host: &mut HostSnapshot, version: Version, path: &str, text: &str) 
     notes
 }
 
-/// What a guest reports: it is read, or the place that cannot be read is within it.
+/// A report of the guest: it parses, or the error position is inside it.
 pub fn guest_report(bytes: &[u8]) {
     let report = match console::parse(bytes) {
         Ok(report) => report,
@@ -131,8 +131,8 @@ pub fn guest_report(bytes: &[u8]) {
     );
 }
 
-/// The memory with which a kernel begins: /proc/zoneinfo, then behind a line `==> pagetypeinfo <==`
-/// that file.
+/// The memory of a booted kernel: /proc/zoneinfo, then a line `==> pagetypeinfo <==`, then
+/// /proc/pagetypeinfo.
 pub fn start(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let (zoneinfo, types) = text.split_once("==> pagetypeinfo <==\n").unwrap_or((&text, ""));
@@ -146,7 +146,7 @@ fn begun([zoneinfo, types]: [&str; 2], [min_free_kbytes, auto_init]: [&str; 2]) 
     }
 }
 
-/// A recorded reference: what is read can be used.
+/// A recorded reference: if it parses, it can be applied to a setup.
 pub fn reference(bytes: &[u8]) {
     let Ok(reference) = Reference::parse(&String::from_utf8_lossy(bytes)) else { return };
     assert_eq!(reference.records().len(), reference.seeds.len());
@@ -160,7 +160,7 @@ fn two_tasks() -> Setup {
         [[task]]\nname = 'a'\nworkload = 'touch'\nsize = '1MiB'\n\
         [[task]]\nname = 'b'\nworkload = 'touch'\nsize = '1MiB'\n";
     let loaded = load_str("s.toml", SCENARIO, Path::new(""), &Overrides::default());
-    loaded.expect("a scenario without mistakes").variants.remove(0).setup
+    loaded.expect("a valid scenario").variants.remove(0).setup
 }
 
 fn check_notes(notes: &[Note]) {
@@ -170,7 +170,7 @@ fn check_notes(notes: &[Note]) {
     }
 }
 
-/// Makes a scenario in every way; [`write`] loads it itself.
+/// Generates scenarios with both settings of the options; [`write`] also loads them.
 fn imported(host: &HostSnapshot) {
     for (as_is, all_groups) in [(false, false), (true, true)] {
         match write(host, Options { as_is, all_groups, ..Options::default() }) {

@@ -1,7 +1,7 @@
-//! What is run on arbitrary bytes of the core: by the fuzz target `slab-ops`, and by the ordinary test
+//! Fuzz function for slab caches. The fuzz target `slab-ops` runs it, and so does the test
 //! crates/pagetide-core/tests/corpus.rs over the stored corpus.
 //!
-//! No sequence of operations may break the audit or disagree with the model.
+//! No sequence of operations may violate the audit or differ from the model.
 
 #[path = "../crates/pagetide-core/tests/suite/slab_world/mod.rs"]
 mod slab_world;
@@ -9,8 +9,8 @@ mod slab_world;
 use pagetide_core::config::{Config, ObjcgStock, SlabAccounting, SlabOwners, SlubPolicy};
 use slab_world::{Op, SlabWorld};
 
-/// Operations on slab caches and groups: a byte says under which policies, every four that follow are an
-/// operation.
+/// Operations on slab caches and groups. The first byte selects the policies; each following group
+/// of four bytes is an operation.
 pub fn slab_ops(bytes: &[u8]) {
     const OPS: usize = 500;
     let Some((&policies, bytes)) = bytes.split_first() else { return };

@@ -1,18 +1,18 @@
-//! What is run on arbitrary bytes that are to be page traces or become some: by the fuzz targets beside
-//! this file, and by the ordinary test crates/pagetide-trace/tests/corpus.rs over the stored corpus.
+//! Fuzz functions for page traces and their importers. The fuzz targets in fuzz_targets/ run them,
+//! and so does the test crates/pagetide-trace/tests/corpus.rs over the stored corpus.
 //!
-//! None may panic; what is accepted must hold together.
+//! No function may panic, and accepted input must be consistent.
 
 use std::path::PathBuf;
 
 use pagetide_trace::{import, Format, Info, Options, Reader, Replay, Writer};
 
-/// Small limits, so that no input of a few bytes makes a large trace.
+/// Small limits, so that a few bytes of input cannot create a large trace.
 fn options() -> Options {
     Options { max_object_size: 1 << 20, max_pages: 1 << 14, ..Options::default() }
 }
 
-/// A `.ptt` file: what is read whole, written again and read again is the same.
+/// A `.ptt` file: a valid trace, written and read again, has the same records.
 pub fn trace(bytes: &[u8]) {
     let Ok(mut reader) = Reader::from_reader(bytes) else { return };
     let mut writer = Writer::new(Vec::new(), reader.header()).expect("a header that was read");
@@ -25,7 +25,7 @@ pub fn trace(bytes: &[u8]) {
             }
             Ok(None) => break,
             Err(error) => {
-                assert!(error.byte().is_some(), "an error of content has a place");
+                assert!(error.byte().is_some(), "an error of content has a position");
                 return;
             }
         }
@@ -39,14 +39,14 @@ pub fn trace(bytes: &[u8]) {
     assert_eq!(again.next_record(), Ok(None));
 }
 
-/// Input of every format that can be imported.
+/// Gives the input to every importer.
 pub fn import_all(bytes: &[u8]) {
     for format in Format::ALL {
         import_of(*format, bytes);
     }
 }
 
-/// Input of a format; the first line of csv is the text of its options.
+/// Gives the input to one importer. For csv, the first line is the text of its options.
 pub fn import_of(format: Format, bytes: &[u8]) {
     if format != Format::Csv {
         return imported(format, bytes, &options());
@@ -57,7 +57,7 @@ pub fn import_of(format: Format, bytes: &[u8]) {
     imported(format, &bytes[(end + 1).min(bytes.len())..], &Options { csv, ..options() });
 }
 
-/// Imports; if that goes well, the trace must be readable to its end and replay.
+/// Imports. After a success, the trace must be readable to its end and must replay.
 fn imported(format: Format, bytes: &[u8], options: &Options) {
     let output = Output::new();
     let Ok(summary) = import(format, bytes, options, &output.0) else {
@@ -70,7 +70,7 @@ fn imported(format: Format, bytes: &[u8], options: &Options) {
     while replay.next_step().expect("what was imported").is_some() {}
 }
 
-/// A file that goes away again.
+/// A temporary file, removed on drop.
 struct Output(PathBuf);
 
 impl Output {

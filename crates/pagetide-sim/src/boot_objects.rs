@@ -1,19 +1,18 @@
-//! The kernel objects with which a machine begins, where it is known what a real one began with.
+//! Slab objects at boot, if a scenario states those of a real machine.
 //!
-//! Linux: what /proc/slabinfo and `nr_slab_*` show before the first task. Of most caches only the pages
-//! matter here: they are one cache of blobs of a page for each kind of pages, which nobody frees.
+//! Linux: the state of /proc/slabinfo and `nr_slab_*` before the first task. The pages of caches
+//! that the machine does not have go into two caches (reclaimable and unreclaimable) of page-sized
+//! objects that are never freed.
 //!
-//! Invariant: afterwards the machine has the slab pages that were asked for, and as much free as before.
+//! Invariant: afterwards the machine has the requested slab pages, and as many free pages as
+//! before.
 
 use pagetide_core::process::Machine;
 use pagetide_core::slab::{CacheSpec, SlabError};
 use pagetide_core::units::CacheId;
 use pagetide_scenario::kernel_objects::{BootCache, BootObjects};
 
-/// Fills the machine's caches; those that it does not have stay among the other pages.
-///
-/// # Errors
-/// The cache that could not be made, and why.
+/// Fills the machine's caches. The error names a cache that cannot be created.
 pub(crate) fn populate(
     machine: &mut Machine,
     boot: &BootObjects,
@@ -39,7 +38,7 @@ pub(crate) fn populate(
     Ok(())
 }
 
-/// A cache of blobs of a page.
+/// Creates a cache of page-sized objects.
 fn other(
     machine: &mut Machine,
     name: &str,
@@ -49,7 +48,7 @@ fn other(
     let spec = CacheSpec { name: name.to_owned(), object_size, reclaimable, account: false };
     let id = machine.create_cache(spec)?;
     let tuning = pagetide_core::slab::CacheTuning { order: Some(0), ..Default::default() };
-    // A slab of one page holds a blob of a page, and there is no slab yet.
+    // Cannot fail: a slab of one page fits an object, and the cache has no slab yet.
     let tuned = machine.tune_cache(id, tuning);
     debug_assert_eq!(tuned, Ok(()));
     Ok(id)

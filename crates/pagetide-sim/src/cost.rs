@@ -1,30 +1,30 @@
-//! What work costs: the one cost model, the same for every scenario.
+//! The cost model: CPU time of each kind of work. It is the same for all scenarios.
 //!
-//! Stands for one core of an x86-64 server of the years 2012 to 2022 at about 3 GHz with its
-//! memory, running Linux. The core counts its work ([`Work`]); this file alone turns counts into
-//! time. No number here was chosen to make an experiment come out. A scenario may state what was measured
-//! on its machine instead (`[machine.costs]`); `pagetide verify` does.
+//! It models one CPU core of an x86-64 server of the years 2012 to 2022 at about 3 GHz, with its
+//! memory, running Linux. The memory manager counts its work ([`Work`]), and only this file turns
+//! counts into time. No number was chosen to fit an experiment. A scenario may replace costs by
+//! measurements of its machine (`[machine.costs]`); `pagetide verify` does.
 //!
-//! Invariant: cost is linear in the counts (`cost(a) + cost(b) == cost(a + b)`), so the length of
-//! a step does not depend on how the core cuts its work into steps.
+//! Invariant: cost is linear in the counts (`cost(a) + cost(b) == cost(a + b)`), so the total time
+//! does not depend on how the work is divided into steps.
 //!
 //! # Sources
 //!
-//! Each constant names its source by these tags. "Cycles" are turned into time at 3 GHz.
+//! Each constant names its source by one of these tags. Cycles are converted at 3 GHz.
 //!
 //! * `[haswell-fault]` L. Torvalds, "the cost of Linux's page fault handling", 30 April 2014:
 //!   exception and `iret` take 1050 cycles, 80.7 % of a fault that maps the zero page (1300 in
 //!   all).
 //! * `[page_bench]` J. D. Brouer, netoptimizer/prototype-kernel, `page_bench01`, as posted to
 //!   linux-mm: order-0 allocate-and-free 272 cycles (4.6-rc1, 2016) and 246 cycles (later).
-//! * `[zone-lock]` A. Lu, linux-mm, 5 February 2018, "eliminate zone->lock contention": what takes
-//!   the time under the zone lock is cache misses on `struct page`.
+//! * `[zone-lock]` A. Lu, linux-mm, 5 February 2018, "eliminate zone->lock contention": most of the
+//!   time under the zone lock is cache misses on `struct page`.
 //! * `[dram]` AnandTech 2017, LMBench on Xeon v4, Skylake-SP and EPYC 7601: a load from memory
-//!   takes 89 to 98 ns. Taken as 90. Costs below that say "n cold lines" are n times this.
+//!   takes 89 to 98 ns; 90 is used. "n cold lines" below means n times this.
 //! * `[clear_pages]` Linux commit cb431accb36e, "x86/clear_page: introduce clear_pages()": clearing
 //!   4 KiB at a time runs at 13.7 GB/s on AMD Milan.
 //! * `[fio-4k]` Chi Zhiling, "mm/filemap: reduce unnecessary xarray lookups", linux-kernel, 20 May
-//!   2026: fio, 4 KiB reads from the page cache, 2828 MB/s, 1.45 us a read with all of fio in it.
+//!   2026: fio, 4 KiB reads from the page cache, 2828 MB/s, 1.45 us a read including fio itself.
 //! * `[memfd]` "filemap_grab_folios", linux-kernel, January 2025 (Ice Lake): batching the
 //!   page-cache insertion of 3 GiB saves 73 ms of 708, 93 ns a page for lock and tree walk.
 //! * `[xrp]` Zhong et al., "XRP: In-Kernel Storage Functions with eBPF", OSDI 2022, table 1: a 512
@@ -35,19 +35,20 @@
 //!   system calls and wake-up included. The guest below: 2400 ns.
 //! * `[shootdown]` common figures for x86: an IPI round trip takes 1 to 3 us, 1 us for the first
 //!   receiver and about 0.2 us for each further one; M. Gorman's batching of unmaps ("kswapd is
-//!   scanning and unmapping >100K pages per second", linux-mm 2015) is why it is paid once a batch.
-//! * `[dentry]` rmdir of a directory with 100 000 names that were looked up and not found, Linux 6.1 in QEMU, which
-//!   counts an instruction as a nanosecond: 835 to 1127 a name.
-//! * `[kworker]` W. Gao, "Measuring and improving buffered I/O" (Solidigm KA-01862), Linux 6.8, two NVMe disks that
-//!   take 14.5 GB/s together: buffered writes to ext4 reach 5383 MB/s with one kworker at 100 % of its CPU.
+//!   scanning and unmapping >100K pages per second", linux-mm 2015) is why it costs once per batch.
+//! * `[dentry]` rmdir of a directory with 100 000 negative dentries, Linux 6.1 in QEMU with one
+//!   nanosecond per instruction: 835 to 1127 ns a dentry.
+//! * `[kworker]` W. Gao, "Measuring and improving buffered I/O" (Solidigm KA-01862), Linux 6.8, two
+//!   NVMe disks of 14.5 GB/s together: buffered writes to ext4 reach 5383 MB/s with one kworker at
+//!   100 % of its CPU.
 //! * `[intel_idle]` `drivers/idle/intel_idle.c`, Skylake-SP: leaving C1 takes 2 us.
 //!
 //! # How the sums compare
 //!
-//! Sums of constants against whole operations measured elsewhere: a check that the parts are
-//! plausible together (the tests hold the model near them). "Guest" is one measurement during
-//! development: Linux 6.18, ext4, in a virtual machine on a Zen 4 EPYC, which needs no Meltdown
-//! mitigation; nested paging makes faults dearer there.
+//! Sums of constants against measurements of whole operations, as a check that they are plausible
+//! together (tests keep the model near them). "Guest" is one measurement during development: Linux
+//! 6.18, ext4, in a virtual machine on a Zen 4 EPYC, which needs no Meltdown mitigation; nested
+//! paging makes faults more expensive there.
 //!
 //! | what | model | elsewhere |
 //! |---|---|---|
@@ -63,11 +64,10 @@
 //! * `[32-kswapds]` J. Axboe, "make buffered writes work with RWF_UNCACHED", 2024: 115 GB/s written
 //!   through a full page cache by 32 files while 32 kswapds run full steam.
 //!
-//! The seed of 2011 reports 150 ms of system time for 16384 faults on a mapped sparse file, 9.2 us
-//! a page, with the page's share of reclaim in it. The model says 3.9 us and, with the eviction of
-//! one mapped page, 5.6 us. The difference is left as it is: the seed's machine (unnamed, a kernel
-//! of 2010, likely a slower core, tick-sampled accounting beside a second busy CPU) is not the
-//! machine above.
+//! The seed of 2011 reports 150 ms of system time for 16384 faults on a mapped sparse file: 9.2 us
+//! a page, including its share of reclaim. The model has 3.9 us, or 5.6 us with the eviction of one
+//! mapped page. The difference is accepted, as the seed's machine (unnamed, a kernel of 2010,
+//! likely a slower core, tick-sampled accounting with a second busy CPU) is not the machine above.
 
 use pagetide_core::page_size::PageSize;
 use pagetide_core::units::{Nanos, PAGE_SIZE};
@@ -75,8 +75,8 @@ use pagetide_core::work::Work;
 use pagetide_scenario::costs::{Costs, Price};
 use std::ops::Index;
 
-/// Hands every kind of work, with its price, to a macro. What is copied counts in bytes and is apart. A test asks each
-/// kind of [`Work`] for its price.
+/// Passes every kind of work with its cost to a macro, except copies, which count bytes. A test
+/// verifies that each kind of [`Work`] has a cost.
 macro_rules! priced {
     ($with:ident) => {
         $with! {
@@ -114,7 +114,7 @@ macro_rules! priced {
     };
 }
 
-/// Prices in nanoseconds a unit.
+/// Costs in nanoseconds per operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CostModel {
     prices: [Nanos; Price::COUNT],
@@ -140,7 +140,7 @@ impl CostModel {
         CostModel { prices }
     };
 
-    /// The price of an operation on that core, with its source.
+    /// Cost of an operation on that core, with its source.
     pub const fn sourced(price: Price) -> Nanos {
         match price {
             // One entry into the page-fault handler and back: exception, look-up of the mapping,
@@ -149,121 +149,128 @@ impl CostModel {
             // One order-0 page from a per-CPU set. 60 % of `[page_bench]`'s 246 to 272
             // cycles.
             Price::PageAlloc => 50,
-            // One page charged to a group, and in the end taken off its bill: stock, owner, and some six counters of
-            // the group's lists up and down again. About 450 instructions, two a cycle, and half a cold line; an
-            // estimate from `[dram]`. A first estimate, half a cold line and the stock alone, was 60; it was counted
-            // again because groups in the guest of docs/fidelity.md cost more than that explains.
+            // One page charged to a group and later uncharged: stock, owner, and about six counters
+            // of the group's lists incremented and decremented. About 450 instructions, two a
+            // cycle, and half a cold line; an estimate from `[dram]`. Groups in the guest of
+            // docs/fidelity.md cost more than the stock and half a cold line (60) explain.
             Price::PageCharge => 120,
             // One page back to a per-CPU set. The other 40 % of `[page_bench]`.
             Price::PageFree => 35,
-            // One block between the buddy lists and a per-CPU set: one cold `struct page`; `[zone-lock]`,
-            // `[dram]`.
+            // One block between the buddy lists and a per-CPU set: one cold `struct page`;
+            // `[zone-lock]`, `[dram]`.
             Price::BuddyOp => 90,
             // Clearing a page, of 4 KiB in [`CostModel::SERVER`]: 13.7 GB/s; `[clear_pages]`.
             Price::PageZero => 300,
             // Copying 4 KiB between page cache and user memory: 10 GB/s, a clear and a read at
             // `[clear_pages]`'s rate with the read partly hidden. `[fio-4k]` bounds it from above.
             Price::PageCopy => 400,
-            // One page-table entry written, with the page's map count (one line, cold half of the time)
-            // and the counters of the address space; `[dram]`.
+            // One page-table entry written, with the page's map count (one line, cold half of the
+            // time) and the counters of the address space; `[dram]`.
             Price::Pte => 80,
             // One page-cache or swap-cache look-up, insertion or removal; `[memfd]`.
             Price::CacheOp => 100,
-            // One page looked at by reclaim: taken off the list's tail (its own line and two neighbours'),
-            // locked, checked. Three cold lines; `[dram]`.
+            // One page looked at by reclaim: taken off the list's tail (its own line and two
+            // neighbours'), locked, checked. Three cold lines; `[dram]`.
             Price::PageScan => 300,
-            // One page passed over by reclaim, as its zone is too high: moved from the list's tail to a list of its
-            // own. Its own cold line, as the neighbour's is that of the next one; `[dram]`.
+            // One page skipped by reclaim because its zone is too high: moved from the list's tail
+            // to another list. One cold line; the neighbour's line is that of the next page;
+            // `[dram]`.
             Price::PageSkip => 90,
-            // One reverse-map walk to one page-table entry: a lock, the mapping, four levels of page
-            // table. Two cold lines and 70 ns of instructions; `[dram]`.
+            // One reverse-map walk to one page-table entry: a lock, the mapping, four levels of
+            // page table. Two cold lines and 70 ns of instructions; `[dram]`.
             Price::RmapWalk => 250,
-            // One page moved between LRU lists, as a part of a batch of 15 that shares the lock: half a
-            // cold line; `[dram]`.
+            // One page moved between LRU lists, as a part of a batch of 15 that shares the lock:
+            // half a cold line; `[dram]`.
             Price::LruMove => 50,
-            // One page that comes back weighed by its shadow: its group is looked up, the sizes of the group's lists
-            // and its counters are read. Two cold lines; an estimate from `[dram]`.
+            // One refault evaluated by its shadow entry: looks up the group, reads the sizes of its
+            // lists and its counters. Two cold lines; an estimate from `[dram]`.
             Price::Refault => 200,
-            // One group's lists visited by reclaim: iterator, protection, scan balance. Five cold lines;
-            // an estimate from `[dram]`.
+            // One group's lists visited by reclaim: iterator, protection, scan balance. Five cold
+            // lines; an estimate from `[dram]`.
             Price::LruvecVisit => 450,
-            // One request put to a disk: 379 ns in the block layer and 113 ns in the driver; `[xrp]`.
+            // One request submitted to a disk: 379 ns in the block layer and 113 ns in the driver;
+            // `[xrp]`.
             Price::Bio => 500,
-            // One page of such a request: its entry in the list for the device, and at the end its flags and its
-            // waiters. Its line is cold each time; `[dram]`.
+            // One page of such a request: its entry in the list for the device, and at the end its
+            // flags and its waiters. Its line is cold each time; `[dram]`.
             Price::BioPage => 180,
-            // Flushing a batch of entries on the CPU that runs: up to 33 single invalidations or one full
-            // flush, of about 200 cycles each way, and the misses that follow. An estimate.
+            // Flushing a batch of entries on the CPU that runs: up to 33 single invalidations or
+            // one full flush, of about 200 cycles each way, and the misses that follow. An
+            // estimate.
             Price::TlbFlush => 200,
-            // What other CPUs add to a flush: one IPI round trip to a few receivers, waited for;
-            // `[shootdown]`. 0 on a machine with one CPU.
+            // Additional cost of a flush with other CPUs: the wait for one IPI round trip to a few
+            // receivers; `[shootdown]`. 0 on a machine with one CPU.
             Price::TlbShootdown => 1_500,
-            // One system call entered, dispatched and left: 351 ns with mitigations; `[xrp]`. (Guest
-            // without them: 190 ns.)
+            // One system call entered, dispatched and left: 351 ns with mitigations; `[xrp]`.
+            // (Guest without them: 190 ns.)
             Price::Syscall => 350,
-            // One page looked at by a scanner of compaction: the page array is read in order, so the line
-            // of 64 bytes comes at the rate of a stream (`[clear_pages]`, 5 ns), and is tested.
+            // One page looked at by a scanner of compaction: the page array is read in order, so
+            // the line of 64 bytes comes at the rate of a stream (`[clear_pages]`, 5 ns), and is
+            // tested.
             Price::CompactScan => 7,
-            // Moving one page, besides its entries, its bytes and the lists: locking both pages, freezing
-            // the reference count, copying the descriptor. Three cold lines; `[dram]`.
+            // Migrating one page, except for its entries, its bytes and the lists: locking both
+            // pages, freezing the reference count, copying the descriptor. Three cold lines;
+            // `[dram]`.
             Price::PageMigrate => 270,
-            // One object allocated or freed on the CPU's own slab: half of what `kmem_cache_alloc` and
-            // `kmem_cache_free` take together in the kernel's own slab_bulk_test, about 40 ns.
+            // One object allocated or freed on the CPU's own slab: half of what `kmem_cache_alloc`
+            // and `kmem_cache_free` take together in the kernel's own slab_bulk_test, about 40 ns.
             Price::Object => 20,
-            // Charging it to a group: stock, owner vector, counters. An estimate: half a cold line and the
-            // instructions; the series of 2020 was reported to cost 140 ns in a message's round trip of some ten
-            // allocations.
+            // Charging it to a group: stock, owner vector, counters. An estimate: half a cold line
+            // and the instructions; the series of 2020 was reported to cost 140 ns in a message's
+            // round trip of some ten allocations.
             Price::ObjectCharge => 10,
             // One slab taken from a chain or a node's list: a lock and a cold line; `[dram]`.
             Price::SlabRefill => 90,
-            // One stock of bytes given up for another owner: a cold line; `[dram]`.
+            // One stock of bytes drained for another owner: a cold line; `[dram]`.
             Price::ObjcgDrain => 90,
-            // One cache made for a group: allocation, names, sysfs. An estimate.
+            // One cache created for a group: allocation, names, sysfs. An estimate.
             Price::CacheCreate => 30_000,
-            // One kept object looked at by a shrinker: a lock and its own line, cold; `[dram]`.
+            // One cached object scanned by a shrinker: a lock and one cold line; `[dram]`.
             Price::ObjectScan => 150,
-            // One kept object freed by a shrinker, besides its slab: unhashed, taken off its parent's children,
-            // handed to RCU. About 1000 instructions (`[dentry]`), two a cycle, and six cold lines: two more of its
-            // own, two neighbours in the hash chain, two among the children; `[dram]`.
+            // One cached object freed by a shrinker, except for its slab: unhashed, removed from
+            // its parent's children, passed to RCU. About 1000 instructions (`[dentry]`), two a
+            // cycle, and six cold lines: two of its own, two neighbours in the hash chain, two
+            // among the children; `[dram]`.
             Price::ObjectPrune => 700,
             // A file system's share of one read request: block mapping. `[xrp]`'s ext4.
             Price::FsRead => 2_000,
-            // A file system's share of one run of holes it fills with zeroes, or of one page newly written: block
-            // mapping, journal handle, delayed allocation. Taken as `[xrp]`'s ext4, too. (ext4 pays it for every page
-            // of a buffered write before it had large folios, and once a call since then.)
+            // A file system's share of one run of holes that it fills with zeroes, or of one newly
+            // written page: block mapping, journal handle, delayed allocation. Also `[xrp]`'s ext4.
+            // (Before large folios, ext4 does this for every page of a buffered write; since then,
+            // once per call.)
             Price::FsRequest => 2_000,
-            // One page of a file put under writeback: its tags in the tree, its buffer head, its blocks. One
-            // flusher at 100 % of a CPU writes 5383 MB/s to ext4, 760 ns a page with the page's place in its
-            // request; `[kworker]`.
+            // One page of a file put under writeback: its tags in the tree, its buffer head, its
+            // blocks. One flusher at 100 % of a CPU writes 5383 MB/s to ext4, 760 ns a page with
+            // the page's place in its request; `[kworker]`.
             Price::Writeback => 670,
-            // Interrupt and completion of one request: two kernel entries and the block layer once more,
-            // from `[xrp]`. Charged to the CPU that takes the interrupt.
+            // Interrupt and completion of one request: two kernel entries and the block layer once
+            // more, from `[xrp]`. Charged to the CPU that takes the interrupt.
             Price::IoCompletion => 1_000,
             // Switching a CPU from one process to another: `[switch]` less two system calls and the
             // wake-up.
             Price::ContextSwitch => 1_200,
-            // The waker's share of a wake-up (`try_to_wake_up`): what `[switch]` leaves beside the switch
-            // and the system calls.
+            // The waker's share of a wake-up (`try_to_wake_up`): `[switch]` minus the switch and
+            // the system calls.
             Price::Wakeup => 500,
-            // From the wake-up to the first instruction on an idle CPU: C1 exit and IPI; `[intel_idle]`,
-            // `[shootdown]`.
+            // From the wake-up to the first instruction on an idle CPU: C1 exit and IPI;
+            // `[intel_idle]`, `[shootdown]`.
             Price::IdleExit => 3_000,
-            // Touching a resident page: a TLB miss and a cold line, ten or so overlapping as in a loop
-            // over independent pages; `[dram]` over the 10 to 12 line-fill buffers of a core. (Guest: 13
-            // ns.)
+            // Touching a resident page: a TLB miss and a cold line, ten or so overlapping as in a
+            // loop over independent pages; `[dram]` over the 10 to 12 line-fill buffers of a core.
+            // (Guest: 13 ns.)
             Price::Hit => 15,
             // User instructions around one access: about 30, two a cycle.
             Price::UserAccess => 5,
         }
     }
 
-    /// The model for a machine with `cpus` CPUs: with one, nobody else's TLB needs flushing.
+    /// The model for a machine with `cpus` CPUs. With one CPU, no other TLB needs a flush.
     #[must_use]
     pub const fn for_cpus(cpus: u16) -> CostModel {
         Self::SERVER.on_cpus(cpus)
     }
 
-    /// The model of a machine of which these prices are known.
+    /// The model of a machine with these costs; the others are those of [`CostModel::SERVER`].
     pub fn of_machine(costs: &Costs, cpus: u16, page_size: PageSize) -> CostModel {
         let mut model = Self::SERVER;
         for (price, ns) in costs.iter() {
@@ -279,8 +286,8 @@ impl CostModel {
         self
     }
 
-    /// The same core with pages of another size: to clear one takes as long as its bytes do. What is
-    /// copied counts in bytes anyway, and all other prices are for a page whatever its size.
+    /// The same core with another page size. The cost of clearing a page is proportional to its
+    /// size. Copies count bytes, and all other costs per page do not depend on its size.
     #[must_use]
     pub const fn with_page_size(mut self, page_size: PageSize) -> CostModel {
         let zero = Price::PageZero as usize;
@@ -295,8 +302,8 @@ impl CostModel {
         counts.iter().map(|&(price, count)| u64::from(count) * self[price]).sum::<Nanos>() + copied
     }
 
-    /// The price of each kind of work but copying, in the order of [`Work::counts`]; `None` if that of some kind
-    /// takes more than 32 bits.
+    /// The cost of each kind of work except copies, in the order of [`Work::counts`]; `None` if one
+    /// exceeds 32 bits.
     pub(crate) fn of_kinds(&self) -> Option<[u64; Work::FIELDS]> {
         let mut kinds = Work::default();
         macro_rules! add {
@@ -314,7 +321,7 @@ impl CostModel {
     }
 }
 
-/// The priced operations of `work` and how many of each, and apart from them the bytes that it copied.
+/// The operations of `work` with their numbers, and the number of bytes that it copied.
 pub(crate) fn counts(work: &Work) -> ([(Price, u32); 30], u32) {
     macro_rules! pairs {
         ($($price:ident $count:ident,)*) => { [$((Price::$price, work.$count)),*] };
@@ -328,7 +335,7 @@ mod tests {
 
     const MODEL: CostModel = CostModel::SERVER;
 
-    /// Taking a page for anything: from the buddy lists through the per-CPU set to a list.
+    /// Allocation of a page: from the buddy lists through the per-CPU set to an LRU list.
     const NEW_PAGE: Work = Work { pages_allocated: 1, buddy_ops: 1, lru_moves: 1, ..NOTHING };
     const NOTHING: Work = Work {
         faults: 0,
@@ -372,7 +379,7 @@ mod tests {
     fn every_kind_of_work_costs_something() {
         assert_eq!(MODEL.cost(&NOTHING), 0);
         assert_eq!(MODEL.cost(&Work { faults: 3, ..NOTHING }), 1500);
-        // Each field alone, so that none has been forgotten; a page's worth of bytes.
+        // One unit of each field (a page for bytes), so that none is forgotten.
         let alone = [
             Work { faults: 1, ..NOTHING },
             Work { pages_allocated: 1, ..NOTHING },
@@ -461,7 +468,7 @@ mod tests {
 
     #[test]
     fn buffered_writes_are_as_fast_as_measured() {
-        // With large folios the file system is paid once a call.
+        // With large folios, the file system costs once per call.
         let per_page = |pages: u32| {
             let call = Work { syscalls: 1, ..NOTHING };
             let page = Work { cache_ops: 2, bytes_copied: 4096, ..NEW_PAGE };
@@ -478,14 +485,14 @@ mod tests {
         assert_between(MODEL.cost(&page), 400, 1150);
     }
 
-    /// The seed's figure is an upper bound here, not a target.
+    /// The seed's figure is an upper bound, not a target.
     #[test]
     fn the_seed_s_fault_is_of_the_right_order() {
         // Major fault and its retry; look-up, look-up again, insertion.
         let fault = Work { faults: 2, pages_zeroed: 1, ptes_set: 1, cache_ops: 3, ..NEW_PAGE };
         let fault_ns = MODEL.cost(&fault) + MODEL[Price::FsRequest];
         assert_between(fault_ns, 3_000, 4_500);
-        // A mapped page on its way out: seen twice, unmapped the second time.
+        // Eviction of a mapped page: scanned twice, unmapped the second time.
         let eviction = Work {
             pages_scanned: 2,
             rmap_walks: 3,

@@ -1,33 +1,31 @@
-//! Disks: requests go in, completions come out later.
+//! Model of a block device with its request queue.
 //!
-//! Stands for a block device with its queue: Linux's elevator (`elevator`, a file beside this one),
-//! then the device itself (figures in `preset`). The device serves several requests at a time.
-//! Each first takes its latency, in parallel with the others; then its data crosses the one
-//! channel, one request after the other, at the disk's bandwidth. A rotating disk has one arm, so
-//! one request is in service, and its latency is the seek from where the arm is, by the square
-//! root of the distance (Ruemmler and Wilkes, "An introduction to disk drive modeling", 1994), and
-//! a wait for the sector; a request that continues the last one pays neither.
+//! Requests wait in Linux's elevator (`elevator`), then the device serves them (parameters in
+//! `preset`), several at a time. Each request first takes its latency, in parallel with the others.
+//! Then its data crosses a single channel, one request after the other, at the disk's bandwidth. A
+//! rotating disk has one arm and serves one request at a time. Its latency is a seek, which grows
+//! with the square root of the distance (Ruemmler and Wilkes, "An introduction to disk drive
+//! modeling", 1994), and a wait for the sector. A request that continues the last one has neither.
 //!
-//! # What may vary and what may fail
+//! # Randomness and faults
 //!
-//! Everything random comes from the run's seed, through generators of the disk's own: one for
-//! latencies, one for errors, one for slowness. Latencies deviate by at most the preset's jitter
-//! (triangular, two draws a request); a rotating disk's wait is uniform over a rotation (one draw
-//! a request). Faults follow TigerBeetle's habit of saying first what may fail, how, and why that
-//! can be survived:
+//! All randomness comes from the run's seed, through three generators per disk: for latencies,
+//! errors and slowness. Latencies deviate by at most the preset's jitter (triangular, two draws a
+//! request). The wait for the sector is uniform over a rotation (one draw a request). These faults
+//! are possible:
 //!
-//! * A read or a write **fails** as a whole, with the given odds, after taking its usual time. The
-//!   data on disk stays as it was; the same request made again draws again. So every error is
-//!   transient, and a manager that reports or repeats it loses nothing.
-//! * A request is **slow**: its latency is multiplied. The channel is not held meanwhile; other
-//!   requests overtake it.
-//! * Never: lost or doubled completions, corrupt data, completions before their time.
+//! * A read or write **fails** as a whole, with the given probability, after its usual time. The
+//!   data on disk does not change, and a repeated request draws again. So every error is transient,
+//!   and a caller that reports or repeats it loses nothing.
+//! * A request is **slow**: its latency is multiplied. It does not hold the channel during that
+//!   time, so other requests overtake it.
+//! * Never: lost or duplicate completions, corrupt data, completions before their time.
 //!
-//! Faults are drawn when a request is submitted, in that order: which request fails does not
-//! depend on timing, and turning one fault on or off does not shift the others.
+//! Faults are drawn at submission, in the order of submission. So the failing requests do not
+//! depend on timing, and enabling one kind of fault does not change the others.
 //!
-//! Invariant: each request submitted completes exactly once, not before it was submitted; at most
-//! `queue_depth` are in service; the channel carries one at a time.
+//! Invariant: each submitted request completes exactly once, not before its submission. At most
+//! `queue_depth` requests are in service. The channel carries one at a time.
 
 mod elevator;
 mod preset;
@@ -57,44 +55,41 @@ pub enum IoKind {
     Write,
 }
 
-/// What a caller asks of a disk.
+/// A read or write request to a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// The caller's name for it, returned in [`Completion::id`].
+    /// Chosen by the caller, returned in [`Completion::id`].
     pub id: u64,
-    /// Read or write.
     pub kind: IoKind,
     /// First page on the disk.
     pub offset: u64,
-    /// Pages, at least one.
+    /// Number of pages, at least one.
     pub pages: u32,
     pub submitter: Submitter,
 }
 
-/// Why a request failed.
+/// Error of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum IoError {
-    /// The disk was told to fail it (`EIO`).
+    /// A fault injected by the scenario (`EIO`).
     #[error("input/output error (injected)")]
     Injected,
 }
 
-/// A request that is done.
+/// A completed request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completion {
-    /// Name given in [`Request::id`].
+    /// [`Request::id`].
     pub id: u64,
-    /// Read or write.
     pub kind: IoKind,
-    /// How it went.
     pub result: Result<(), IoError>,
-    /// When it was submitted.
+    /// Time of submission.
     pub submitted: Nanos,
-    /// When it was done.
+    /// Time of completion.
     pub at: Nanos,
 }
 
-/// What a disk has done so far. Linux: /proc/diskstats.
+/// Statistics of a disk. Linux: /proc/diskstats.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DiskStats {
     /// Reads completed, failed ones included.
@@ -105,19 +100,17 @@ pub struct DiskStats {
     pub read_bytes: u64,
     /// Bytes written, without failed writes.
     pub write_bytes: u64,
-    /// Reads failed.
     pub read_errors: u64,
-    /// Writes failed.
     pub write_errors: u64,
-    /// Requests made slow.
+    /// Requests slowed down by a fault.
     pub slow: u64,
-    /// Requests merged into one that waited.
+    /// Requests merged into a waiting one.
     pub merges: u64,
     /// Time with at least one request in service.
     pub busy_ns: Nanos,
-    /// Time that requests waited in the queue, summed.
+    /// Sum of the times of requests in the queue.
     pub queue_ns: Nanos,
-    /// Time that requests were in service, summed.
+    /// Sum of the times of requests in service.
     pub service_ns: Nanos,
 }
 
@@ -147,12 +140,11 @@ struct InService {
 
 /// A disk with its queue.
 ///
-/// Times given to it must not decrease. After every call, [`Disk::next_completion`] may have
-/// changed.
+/// The times passed to it must not decrease. Any call may change [`Disk::next_completion`].
 #[derive(Clone, Debug)]
 pub struct Disk {
     model: DiskModel,
-    /// What offsets and lengths count.
+    /// Unit of offsets and lengths.
     page_size: PageSize,
     faults: model::DiskFaults,
     latency_prng: SplitMix64,
@@ -161,15 +153,15 @@ pub struct Disk {
 
     elevator: Elevator,
     throttle: Throttle,
-    /// Waiting for their data, by (time it is there, order of dispatch).
+    /// Requests in their latency, by (end of the latency, order of dispatch).
     accessing: BTreeMap<(Nanos, u64), InService>,
-    /// On the channel or in line for it, with the time each is done; in order.
+    /// Requests that use or wait for the channel, each with its end, in order.
     transferring: VecDeque<(Nanos, InService)>,
-    /// Done, not yet fetched; in order.
+    /// Completions not yet fetched, in order.
     done: VecDeque<Completion>,
 
     channel_free_at: Nanos,
-    /// Where the last request of each direction ended; where the arm is, for a rotating disk.
+    /// End of the last request of each direction; position of the arm of a rotating disk.
     read_end: u64,
     write_end: u64,
     arm: u64,
@@ -182,7 +174,7 @@ pub struct Disk {
 }
 
 impl Disk {
-    /// A disk as the scenario describes it; `seed` is the run's.
+    /// Creates a disk of the scenario. `seed` is the run's.
     pub fn new(disk: &model::Disk, seed: u64) -> Self {
         let model = DiskModel::of_scenario(disk);
         let prng = |part| SplitMix64::new(sub_seed(seed, &format!("disk.{}.{part}", disk.name)));
@@ -213,7 +205,7 @@ impl Disk {
         }
     }
 
-    /// Makes it a disk whose offsets and lengths count pages of this size, not of 4 KiB.
+    /// Sets the unit of offsets and lengths to pages of this size; the default is 4 KiB.
     pub fn with_page_size(mut self, page_size: PageSize) -> Self {
         if let Some(mechanics) = &mut self.model.mechanics {
             let bytes = self.page_size.bytes_of(mechanics.capacity_pages);
@@ -223,24 +215,23 @@ impl Disk {
         self
     }
 
-    /// Makes it a disk of a kernel that does not throttle writeback (before 4.10).
+    /// Turns off writeback throttling, as in kernels before 4.10.
     pub fn without_writeback_throttling(mut self) -> Self {
         self.throttle.without_writeback_throttling();
         self
     }
 
-    /// The figures in force.
     pub fn model(&self) -> &DiskModel {
         &self.model
     }
 
-    /// Queues a request and starts it if the disk has room.
+    /// Queues a request, and starts it if the disk can serve more.
     pub fn submit(&mut self, now: Nanos, request: Request) {
         self.submit_all(now, [request]);
     }
 
-    /// Queues several requests before any of them starts, so that neighbours merge. Linux: what a
-    /// task submits under one plug.
+    /// Queues several requests before any of them starts, so that neighbours merge. Linux: the
+    /// requests of a plug.
     pub fn submit_all(&mut self, now: Nanos, requests: impl IntoIterator<Item = Request>) {
         self.advance(now);
         for request in requests {
@@ -249,8 +240,8 @@ impl Disk {
         self.dispatch(now);
     }
 
-    /// When the next request is done, if nothing else is submitted before; `None` if none is due.
-    /// May lie at or before the present: that completion is ready to be fetched.
+    /// Time of the next completion, if nothing else is submitted before; `None` if the disk has no
+    /// requests. A time that is not in the future means that a completion can be fetched.
     pub fn next_completion(&self) -> Option<Nanos> {
         if let Some(completion) = self.done.front() {
             return Some(completion.at);
@@ -258,7 +249,7 @@ impl Disk {
         if let Some((at, _)) = self.transferring.front() {
             return Some(*at);
         }
-        // Nothing is on the channel, so the first to have its data is the first done.
+        // The channel is free, so the request with the earliest end of latency completes first.
         let ((ready, _), first) = self.accessing.first_key_value()?;
         Some((*ready).max(self.channel_free_at) + first.transfer_ns)
     }
@@ -269,33 +260,33 @@ impl Disk {
         self.done.pop_front()
     }
 
-    /// Requests that `submitter` may submit now before it has to wait for completions; 0: it has to
-    /// wait. Nobody has to wait for a disk that has nothing to do.
+    /// Number of requests that `submitter` may submit now; 0: it must wait for completions. It is
+    /// never 0 for an idle disk.
     pub fn room(&self, submitter: Submitter, now: Nanos) -> u32 {
         self.throttle.room(submitter, now)
     }
 
-    /// A writer to this disk is being paused for the dirty limits.
+    /// Notes that a writer to this disk is paused in balance_dirty_pages().
     pub fn writer_paused(&mut self, now: Nanos) {
         self.throttle.writer_paused(now);
     }
 
-    /// Requests in service.
+    /// Number of requests in service.
     pub fn in_service(&self) -> usize {
         self.accessing.len() + self.transferring.len()
     }
 
-    /// Requests waiting in the queue, merged ones counted once.
+    /// Number of requests in the queue; merged requests count as one.
     pub fn queued(&self) -> usize {
         self.elevator.len()
     }
 
-    /// Whether nothing is queued, in service or waiting to be fetched.
+    /// True if no request is queued, in service or waiting to be fetched.
     pub fn is_idle(&self) -> bool {
         self.queued() == 0 && self.in_service() == 0 && self.done.is_empty()
     }
 
-    /// The counters, as of the last call that gave a time.
+    /// The statistics at the time of the last call.
     pub fn stats(&self) -> DiskStats {
         let mut stats = self.stats;
         if self.in_service() > 0 {
@@ -310,7 +301,7 @@ impl Disk {
             IoKind::Read => self.faults.read_error_ppm,
             IoKind::Write => self.faults.write_error_ppm,
         };
-        // Both are drawn for every request, whatever the odds.
+        // Draw both for every request, so that the probabilities do not shift later draws.
         let fails = self.error_prng.below(1_000_000) < u64::from(error_ppm);
         let slow = self.slow_prng.below(1_000_000) < u64::from(self.faults.slow_ppm);
         let sequence = self.next_sequence;
@@ -332,7 +323,7 @@ impl Disk {
         self.stats.slow += u64::from(slow);
     }
 
-    /// Lets the disk work until `now`.
+    /// Advances the disk to `now`.
     fn advance(&mut self, now: Nanos) {
         assert!(now >= self.now, "time ran backwards from {} to {now}", self.now);
         loop {
@@ -372,7 +363,7 @@ impl Disk {
         }
     }
 
-    /// Starts service: when the data is there, and what follows.
+    /// Starts the service of a request. Returns the end of its latency.
     fn start(&mut self, now: Nanos, request: Queued) -> (Nanos, InService) {
         let (lane, end) = match request.kind {
             IoKind::Read => (self.model.read, &mut self.read_end),
@@ -400,7 +391,8 @@ impl Disk {
         (now + latency_ns.min(SERVICE_NS_MAX), served)
     }
 
-    /// Moves the arm to the request and past it; the time until the first sector is under the head.
+    /// Moves the arm to the end of the request. Returns the time until the head reaches its first
+    /// sector.
     fn position_arm(&mut self, mechanics: &Mechanics, lane: &Lane, request: &Queued) -> Nanos {
         let from = std::mem::replace(&mut self.arm, request.end());
         let command_ns = self.jittered(lane.latency_sequential_ns);
@@ -413,7 +405,7 @@ impl Disk {
         let distance = from.abs_diff(request.offset).min(mechanics.capacity_pages);
         let seek_ns = seek_time(mechanics, seek_mean_ns, distance);
         let jump_ns = seek_ns + wait_ns;
-        // A short gap ahead passes under the head by itself.
+        // To skip a short gap ahead, waiting is faster than a seek.
         let gap_ns = match u32::try_from(distance) {
             Ok(gap) if request.offset > from => lane.transfer_ns(gap, self.page_size),
             _ => Nanos::MAX,
@@ -421,7 +413,7 @@ impl Disk {
         command_ns + jump_ns.min(gap_ns)
     }
 
-    /// `mean_ns` with the preset's triangular deviation. Two draws, always.
+    /// `mean_ns` with the preset's triangular deviation. Always makes two draws.
     fn jittered(&mut self, mean_ns: Nanos) -> Nanos {
         let spread = u64::from(self.model.jitter_permille);
         let up = self.latency_prng.below(spread + 1);
@@ -451,8 +443,8 @@ impl Disk {
     }
 }
 
-/// Seek over `distance` pages: the shortest seek, rising with the square root of the distance to
-/// the mean seek at a third of the disk, which is the mean distance of random requests.
+/// Seek time over `distance` pages. It grows with the square root of the distance, from the
+/// shortest seek to the mean seek at a third of the disk (the mean distance of random requests).
 fn seek_time(mechanics: &Mechanics, seek_mean_ns: Nanos, distance: u64) -> Nanos {
     const SCALE_BITS: u32 = 10;
     let shortest_ns = mechanics.seek_min_ns.min(seek_mean_ns);

@@ -1,28 +1,28 @@
-//! The queue of things that will happen, in virtual time.
+//! The event queue of the simulation, ordered by virtual time.
 //!
-//! Stands for the hardware timers and interrupts of a real machine: whatever is due next happens
-//! next. Events of the same instant come out in the order in which they were put in, so a run
-//! never depends on a hash or an address.
+//! It models the hardware timers and interrupts of a real machine. Events of the same time are
+//! returned in the order of insertion, so a run never depends on a hash or an address.
 //!
-//! A binary heap holds small keys; payloads lie in slots beside it. Cancelling empties the slot
-//! and leaves the key behind, to be skipped later; keys are swept once they outnumber the living,
-//! so memory stays proportional to the events that are really due.
+//! A binary heap holds small keys; payloads are stored in separate slots. Cancelling empties the
+//! slot and leaves the key, which is skipped later. Keys of cancelled events are removed once they
+//! are the majority, so memory stays proportional to the pending events.
 //!
-//! Invariant: the top of the heap is a live event (or the heap is empty), and time never runs
-//! backwards: an event cannot be put before the last one taken out.
+//! Invariant: the top of the heap is a live event, or the heap is empty. Time never runs backwards:
+//! an event cannot be inserted before the last one returned.
 
 use pagetide_core::units::Nanos;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Names a pending event, for [`EventQueue::cancel`]. Never reused.
+/// Identifies a pending event, for [`EventQueue::cancel`]. Never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct EventId {
     sequence: u64,
     slot: u32,
 }
 
-/// What the heap sorts by. The slot never decides: sequence numbers are unique.
+/// Heap key: time, sequence, slot. Sequence numbers are unique, so the slot does not affect the
+/// order.
 type Key = Reverse<(Nanos, u64, u32)>;
 
 #[derive(Clone, Debug)]
@@ -49,7 +49,7 @@ pub struct EventQueue<T> {
     slots: Vec<Slot<T>>,
     free_slots: Vec<u32>,
     next_sequence: u64,
-    /// Time of the last event taken out.
+    /// Time of the last event returned.
     now: Nanos,
 }
 
@@ -76,7 +76,6 @@ impl<T> EventQueue<T> {
         self.slots.len() - self.free_slots.len()
     }
 
-    /// Whether nothing is pending.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -84,7 +83,7 @@ impl<T> EventQueue<T> {
     /// Adds an event. O(log n).
     ///
     /// # Panics
-    /// If `at` lies before the last event taken out: the past cannot be changed.
+    /// If `at` is before the last event returned.
     pub fn push(&mut self, at: Nanos, payload: T) -> EventId {
         assert!(at >= self.now, "event at {at} ns, but it is already {} ns", self.now);
         let sequence = self.next_sequence;
@@ -105,7 +104,7 @@ impl<T> EventQueue<T> {
         EventId { sequence, slot }
     }
 
-    /// Takes an event back: its payload, or `None` if it happened or was cancelled before.
+    /// Cancels an event. Returns its payload, or `None` if it was returned or cancelled before.
     /// Amortised O(log n).
     pub fn cancel(&mut self, id: EventId) -> Option<T> {
         if !self.is_live(id.sequence, id.slot) {
@@ -117,7 +116,7 @@ impl<T> EventQueue<T> {
         Some(payload)
     }
 
-    /// The earliest event with its time. O(log n).
+    /// Takes the earliest event, with its time. O(log n).
     pub fn pop(&mut self) -> Option<(Nanos, T)> {
         let Reverse((at, _, slot)) = self.heap.pop()?;
         debug_assert!(at >= self.now);
@@ -127,7 +126,7 @@ impl<T> EventQueue<T> {
         Some((at, payload))
     }
 
-    /// When the earliest event is due. O(1).
+    /// Time of the earliest event. O(1).
     pub fn peek_time(&self) -> Option<Nanos> {
         self.heap.peek().map(|Reverse((at, _, _))| *at)
     }
@@ -152,7 +151,7 @@ impl<T> EventQueue<T> {
         self.slots[slot as usize].payload.take().expect("the slot of a live key is filled")
     }
 
-    /// Restores the invariant after a slot was emptied.
+    /// Removes dead keys from the top, after a slot was emptied.
     fn drop_dead_top(&mut self) {
         while let Some(&Reverse((_, sequence, slot))) = self.heap.peek() {
             if self.is_live(sequence, slot) {
@@ -201,7 +200,7 @@ mod tests {
         assert_eq!(queue.peek_time(), Some(2));
         assert_eq!(queue.pop(), Some((2, 'b')));
         assert_eq!(queue.cancel(b), None);
-        // The slot is used again; the old name stays dead.
+        // The slot is reused; the old id stays invalid.
         let c = queue.push(3, 'c');
         assert_eq!(queue.cancel(a), None);
         assert_eq!(queue.cancel(c), Some('c'));

@@ -1,7 +1,7 @@
-//! What can be said of a run before it: whether this computer has room for it, whether the machine's caches take
-//! their tunings, which files it will have.
+//! Checks of a setup before its run: the memory that the simulation needs, the tuning of slab
+//! caches, and the names of the output files.
 //!
-//! Invariant: what is refused here would have ended the run, or the process, and nothing else is.
+//! Invariant: a setup is rejected if and only if its run, or the whole process, would fail.
 
 use crate::run::{caches_of, files_of_groups, thing_caches_of, tune_cache, SimError};
 use pagetide_core::config::{Config, KmemAccounting, MemoryProtection};
@@ -11,17 +11,15 @@ use pagetide_core::process::Machine;
 use pagetide_scenario::model::{Setup, Workload};
 use pagetide_scenario::workload::Program;
 
-/// Memory of the small machine on which caches are tried.
+/// Memory of the small machine on which cache tuning is tested.
 const SMALL: u64 = 64 << 20;
-/// Bytes of an entry of a mapping, of a slot of a file, of a slot of swap.
+/// Bytes of a page-table entry, of a slot of a file, of a slot of swap.
 const ENTRY: u64 = 4;
 const FILE_SLOT: u64 = 8;
 const SWAP_SLOT: u64 = 8;
 
-/// Refuses a setup that cannot run: too large for this computer, or a cache that does not take its tuning.
-///
-/// # Errors
-/// [`SimError::Room`], and those of caches and policies.
+/// Rejects a setup that cannot run: too large for this computer ([`SimError::Room`]), or with
+/// invalid tuning of a cache.
 pub fn check(setup: &Setup) -> Result<(), SimError> {
     room(setup)?;
     let page_size = setup.machine.page_size;
@@ -41,8 +39,8 @@ pub fn check(setup: &Setup) -> Result<(), SimError> {
     setup.machine.caches.iter().try_for_each(|tuning| tune_cache(&mut machine, tuning))
 }
 
-/// Asks this computer for as much memory as the tables of the machine take, and gives it back: a computer that
-/// refuses it now would refuse it in the middle, where it ends the process.
+/// Allocates as much memory as the tables of the machine need, and frees it again. If that fails,
+/// the run would also fail to allocate it, which would abort the process.
 pub(crate) fn room(setup: &Setup) -> Result<(), SimError> {
     let bytes = tables(setup);
     let mut probe: Vec<u8> = Vec::new();
@@ -50,7 +48,8 @@ pub(crate) fn room(setup: &Setup) -> Result<(), SimError> {
     probe.try_reserve_exact(wanted).map_err(|_| SimError::Room { bytes })
 }
 
-/// Bytes of the tables of a run that grow with the machine, its files and the mappings of its tasks.
+/// Bytes of the tables of a run that grow with the machine, its files and the mappings of its
+/// tasks.
 pub fn tables(setup: &Setup) -> u64 {
     let page_size = setup.machine.page_size;
     let of_zones = |node: &pagetide_scenario::model::Node| match node.zones.as_slice() {
@@ -70,7 +69,7 @@ pub fn tables(setup: &Setup) -> u64 {
     let mut mapped = 0u64;
     let mut last = None;
     for task in 0..setup.tasks.len() {
-        // Copies map the same.
+        // Copies of a task map the same number of pages.
         let same = task > 0 && setup.tasks[task].phases == setup.tasks[task - 1].phases;
         let pages = match last.filter(|_| same) {
             Some(pages) => pages,
@@ -91,7 +90,8 @@ pub fn tables(setup: &Setup) -> u64 {
     parts.iter().fold(0, |sum: u64, (count, size)| sum.saturating_add(count.saturating_mul(*size)))
 }
 
-/// Names of the files that a run leaves, of groups that are there from the start or are made.
+/// Names of the files of all groups in a record with files, including groups created during the
+/// run.
 pub fn group_files(setup: &Setup) -> Vec<String> {
     let mut paths: Vec<String> = Vec::new();
     for group in &setup.groups {
@@ -103,7 +103,7 @@ pub fn group_files(setup: &Setup) -> Vec<String> {
     paths.iter().flat_map(|path| names().map(move |name| format!("{path}/{name}"))).collect()
 }
 
-/// Names of the files of a run that do not depend on its setup, as records have them.
+/// Names of the files in a record that do not depend on the setup.
 pub const MACHINE_FILES: [&str; 12] = [
     "/proc/zoneinfo",
     "/proc/buddyinfo",

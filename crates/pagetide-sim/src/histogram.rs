@@ -1,11 +1,11 @@
-//! A histogram of latencies.
+//! Histogram of latencies, with buckets of about 0.1 % width.
 //!
-//! Stands for what bpftrace's `hist()` or an HDR histogram in a load generator gives for a real
-//! machine: counts in buckets of about 0.1 % width, from which percentiles are read.
+//! It corresponds to bpftrace's `hist()`, or to the HDR histogram of a load generator on a real
+//! machine.
 //!
-//! Invariant: `max`, `min`, `sum` and `count` are exact; percentiles are upper bounds, at most
-//! one part in a thousand above a recorded value and never above `max`. Nothing here feeds back
-//! into a decision of the simulator.
+//! Invariant: `max`, `min`, `sum` and `count` are exact. Percentiles are upper bounds, at most 0.1
+//! % above a recorded value and never above `max`. No decision of the simulator depends on a
+//! histogram.
 
 use hdrhistogram::Histogram;
 use pagetide_core::units::Nanos;
@@ -43,7 +43,7 @@ impl LatencyHistogram {
         self.max_ns = self.max_ns.max(latency_ns);
     }
 
-    /// Adds everything that `other` holds.
+    /// Adds the latencies of `other`.
     pub fn merge(&mut self, other: &LatencyHistogram) {
         self.buckets.add(&other.buckets).expect("both histograms resize themselves");
         self.sum_ns += other.sum_ns;
@@ -51,8 +51,8 @@ impl LatencyHistogram {
         self.max_ns = self.max_ns.max(other.max_ns);
     }
 
-    /// The most that a bucket holds, in nanoseconds, and how many are in it. The buckets are the same in every
-    /// run, and less than 1 % wide: steps of 1/128 of the power of two below.
+    /// Upper bound (in nanoseconds) and count of each bucket for output. These buckets are the same
+    /// in every run and less than 1 % wide: steps of 1/128 of the power of two below.
     pub fn buckets(&self) -> Vec<(Nanos, u64)> {
         let mut out: Vec<(Nanos, u64)> = Vec::new();
         for bucket in self.buckets.iter_recorded() {
@@ -68,12 +68,10 @@ impl LatencyHistogram {
         out
     }
 
-    /// Number of latencies recorded.
     pub fn count(&self) -> u64 {
         self.buckets.len()
     }
 
-    /// Whether nothing was recorded.
     pub fn is_empty(&self) -> bool {
         self.count() == 0
     }
@@ -102,9 +100,9 @@ impl LatencyHistogram {
         self.max_ns
     }
 
-    /// The value below which `permyriad` of 10 000 latencies lie; 0 if empty.
+    /// The value at or below which `permyriad` of 10 000 latencies are; 0 if empty.
     ///
-    /// Integer all the way: the rank is `ceil(count * permyriad / 10000)`, at least 1.
+    /// Uses integers only: the rank is `ceil(count * permyriad / 10000)`, at least 1.
     pub fn permyriad(&self, permyriad: u32) -> Nanos {
         assert!(permyriad <= 10_000);
         let count = u128::from(self.count());
@@ -179,7 +177,7 @@ mod tests {
         let buckets = histogram.buckets();
         assert_eq!(buckets.iter().map(|(_, count)| count).sum::<u64>(), 5000);
         assert!(buckets.windows(2).all(|pair| pair[0].0 < pair[1].0));
-        // A value is in the bucket with the least bound that is not below it, give or take the 0.1 % of the
+        // A value is in the first bucket with a bound that is not below it, within the 0.1 % of the
         // histogram.
         for value in [0, 1, 125, 216, 1_000_000, 4999 * 4999 * 4999_u64] {
             let bound = buckets.iter().map(|(bound, _)| *bound).find(|bound| *bound >= value);

@@ -1,7 +1,7 @@
-//! Pagetide's simulated world: a machine with CPUs, disks and tasks in virtual time.
+//! The simulator around the memory manager: CPUs, disks and tasks in virtual time.
 //!
-//! [`run`](run::run) turns one variant of a scenario and a seed into a record. Reading order:
-//! `event_queue`, `cost`, `scheduler`, `disk`, then `task`, `world`, `run`.
+//! [`run`](run::run) runs one variant of a scenario with a seed and returns a record. Reading
+//! order: `event_queue`, `cost`, `scheduler`, `disk`, then `task`, `world`, `run`.
 
 #![forbid(unsafe_code)]
 
@@ -23,7 +23,7 @@ pub mod world;
 pub use run::{count_work, record, run, watermarks, Of, PhaseWork, RunOptions, SimError, CUT};
 pub use world::{outside, Decisions};
 
-/// What a policy from outside needs: the traits, the facts, the registry.
+/// The API for policies of other crates: traits, facts, registry.
 pub mod policy {
     pub use pagetide_core::digest::Digest;
     pub use pagetide_core::lruvec::Lru;

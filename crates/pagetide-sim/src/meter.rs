@@ -1,23 +1,23 @@
-//! What is charged: operations become CPU time, and, if somebody wants to know, are counted by who did them.
+//! Converts operations into CPU time, and optionally counts them per task and daemon.
 //!
-//! Invariant: counting changes nothing. The CPU time of a thread is what its counts cost, but for the time of
-//! its own computations and of calls on names and pipes whose length is known as a whole.
+//! Invariant: counting does not change the run. The CPU time of a thread is the cost of its counts,
+//! plus its own computation and the system calls on files and pipes that have a fixed time.
 
 use crate::cost::{counts, CostModel};
 use pagetide_core::units::{Cpu, Nanos, PAGE_SIZE};
 use pagetide_core::work::Work;
 use pagetide_scenario::costs::Price;
 
-/// Operations by price; of [`Price::PageCopy`] the bytes.
+/// Number of operations by [`Price`]; for [`Price::PageCopy`] the number of bytes.
 pub(crate) type Counts = [u64; Price::COUNT];
 
-/// Who has done something.
+/// The thread that is charged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Who {
-    /// A task, by its number in the world.
+    /// A task, by its index in the world.
     Task(usize),
     Kswapd,
-    /// The thread that writes dirty pages back.
+    /// The writeback thread.
     Flusher,
     /// Another daemon.
     Other,
@@ -27,18 +27,19 @@ pub(crate) enum Who {
 #[derive(Debug)]
 pub(crate) struct Meter {
     model: CostModel,
-    /// The prices of the model by kind of work, if each takes 32 bits ([`Meter::sum`]).
+    /// Costs by kind of work, if each fits 32 bits ([`Meter::sum`]).
     of_kinds: Option<[u64; Work::FIELDS]>,
-    /// Every page is cleared when it is allocated, asked for with zeroes or not (Linux `init_on_alloc`).
+    /// Every allocated page is cleared, even without __GFP_ZERO (Linux `init_on_alloc`).
     init_on_alloc: bool,
-    /// Where it is done.
+    /// CPU of the operations.
     cpu: usize,
     tallies: Option<Box<Tallies>>,
 }
 
 #[derive(Debug)]
 struct Tallies {
-    /// What has been done on each CPU since a thread last ran there: in its piece, in interrupts before it.
+    /// Operations on each CPU not yet charged to a thread: of the current time slice and of
+    /// interrupts before it.
     pending: Vec<Counts>,
     tasks: Vec<Counts>,
     kswapd: Counts,
@@ -52,13 +53,13 @@ impl Meter {
         Meter { model, of_kinds, init_on_alloc: false, cpu: 0, tallies: None }
     }
 
-    /// Has every page cleared when it is allocated.
+    /// Sets `init_on_alloc`.
     pub(crate) fn with_init_on_alloc(mut self, on: bool) -> Meter {
         self.init_on_alloc = on;
         self
     }
 
-    /// Counts from now on, for so many tasks and CPUs.
+    /// Starts to count, for this number of tasks and CPUs.
     pub(crate) fn count(&mut self, tasks: usize, cpus: usize) {
         let none = [0; Price::COUNT];
         let pending = vec![none; cpus];
@@ -66,7 +67,7 @@ impl Meter {
         self.tallies = Some(Box::new(tallies));
     }
 
-    /// What comes next is done on this CPU, whose next thread pays for it.
+    /// Sets the CPU of the next operations. They are charged to the next thread there.
     pub(crate) fn at(&mut self, cpu: Cpu) {
         self.cpu = cpu.idx();
     }
@@ -86,8 +87,9 @@ impl Meter {
         self.sum(&work)
     }
 
-    /// What [`CostModel::cost`] says. Every step is priced, so all kinds of work are looked at side by side: a price
-    /// takes 32 bits and a count of a step 22, and their sums need no check. Larger ones go another way.
+    /// Same result as [`CostModel::cost`], but vectorized, because it runs for every step. If costs
+    /// fit 32 bits and counts 22 bits, the sum cannot overflow; otherwise it uses
+    /// [`CostModel::cost`].
     #[inline]
     fn sum(&self, work: &Work) -> Nanos {
         let Some(prices) = &self.of_kinds else { return self.model.cost(work) };
@@ -101,7 +103,7 @@ impl Meter {
         }
     }
 
-    /// CPU time of so many operations that the core does not count.
+    /// CPU time of `count` operations that the core does not count.
     pub(crate) fn some(&mut self, price: Price, count: u64) -> Nanos {
         if let Some(tallies) = &mut self.tallies {
             tallies.pending[self.cpu][price as usize] += count;
@@ -109,7 +111,7 @@ impl Meter {
         self.model[price] * count
     }
 
-    /// CPU time of an access, whether or not the page is there.
+    /// CPU time of an access, excluding a fault.
     #[inline]
     pub(crate) fn access(&mut self) -> Nanos {
         if let Some(tallies) = &mut self.tallies {
@@ -119,12 +121,12 @@ impl Meter {
         self.model.access_ns()
     }
 
-    /// How long it takes until somebody who is woken runs on an idle CPU.
+    /// Time from a wake-up until the woken thread runs on an idle CPU.
     pub(crate) fn wake_up(&self) -> Nanos {
         self.model[Price::Wakeup] + self.model[Price::IdleExit]
     }
 
-    /// A thread has run: what was done is its own.
+    /// Charges the pending operations of the CPU to a thread that has run.
     pub(crate) fn ran(&mut self, who: Who) {
         let Some(tallies) = &mut self.tallies else { return };
         let Tallies { pending, tasks, kswapd, flusher } = &mut **tallies;
@@ -140,8 +142,8 @@ impl Meter {
         }
     }
 
-    /// What a task, which runs where the meter is, the kswapds and the flusher have done so far, the task's present
-    /// piece included.
+    /// Operations so far of a task, of all kswapds and of the flusher. Includes the current time
+    /// slice of the task, which must run on the current CPU.
     pub(crate) fn of_task(&self, task: usize) -> Option<[Counts; 3]> {
         let tallies = self.tallies.as_ref()?;
         let mut counts = *tallies.tasks.get(task)?;
@@ -152,19 +154,19 @@ impl Meter {
     }
 }
 
-/// All bits of the counts, and what they cost together.
+/// Bitwise OR of the counts, and their total cost.
 #[inline]
 fn weigh(counts: &[u32], prices: &[u64]) -> (u32, Nanos) {
-    // If the compiler knew how many there are it would take them one by one.
+    // The compiler vectorizes the loop only if it does not know the length.
     let each = std::hint::black_box(counts).iter().zip(prices);
     each.fold((0, 0), |(all, sum): (u32, u64), (&count, &price)| {
-        // A processor multiplies several pairs of 32 bits at once.
+        // SIMD units multiply several pairs of 32 bits at once.
         let price = price & u64::from(u32::MAX);
         (all | count, sum.wrapping_add(u64::from(count).wrapping_mul(price)))
     })
 }
 
-/// Counts as numbers of operations: what was copied in units of 4 KiB.
+/// Converts counts to numbers of operations; copies are in units of 4 KiB.
 pub(crate) fn operations(counts: &Counts) -> [f64; Price::COUNT] {
     let mut operations = counts.map(|count| count as f64);
     operations[Price::PageCopy as usize] /= PAGE_SIZE as f64;
@@ -186,7 +188,7 @@ mod tests {
         assert_eq!(
             (own[Price::Fault as usize], kswapd),
             (3, [0; Price::COUNT]),
-            "its present piece"
+            "the current time slice"
         );
         meter.ran(Who::Task(1));
         meter.work(work);
@@ -198,7 +200,7 @@ mod tests {
         let cost: f64 = (0..Price::COUNT).map(|at| (own[at] + kswapd[at]) * price(at)).sum();
         assert_eq!(cost, charged as f64);
         assert_eq!(meter.of_task(0).unwrap()[0], [0; Price::COUNT]);
-        // Cleared once, asked for with zeroes or not; and what is cleared later once more.
+        // Each allocated page is cleared once, with or without __GFP_ZERO; later clears are extra.
         let mut clears = Meter::new(model.clone()).with_init_on_alloc(true);
         let pages = Work {
             pages_allocated: 8,
@@ -209,7 +211,7 @@ mod tests {
         assert_eq!(clears.work(pages), 8 * model[Price::PageAlloc] + 9 * model[Price::PageZero]);
         assert_eq!(meter.work(pages), 8 * model[Price::PageAlloc] + 6 * model[Price::PageZero]);
         meter.ran(Who::Other);
-        // An interrupt of another CPU is no business of who runs here.
+        // An interrupt of another CPU is not charged to the thread that runs here.
         meter.at(Cpu(1));
         meter.some(Price::IoCompletion, 7);
         meter.at(Cpu(0));
@@ -243,7 +245,7 @@ mod tests {
             };
             assert_eq!(meter.sum(&work), model.cost(&work), "{work:?}");
         }
-        // One that does not fit into 32 bits.
+        // A cost that does not fit 32 bits.
         let mut costs = pagetide_scenario::costs::Costs::default();
         costs.set(Price::Fault, 1 << 33);
         let slow = CostModel::of_machine(&costs, 1, pagetide_core::page_size::PageSize::Kib4);

@@ -1,7 +1,7 @@
-//! What a run has counted, under the keys of a record.
+//! Metrics of a run, under the keys of a record.
 //!
-//! Invariant: a metric is put in once, in the scope where a kernel would say it; sums over copies are
-//! made of what is there. A value of work that was not done to its end says so ([`Ended`]).
+//! Invariant: each metric is added once, in the scope in which a kernel reports it; sums over
+//! copies are computed from these. A value of incomplete work is marked ([`Ended`]).
 
 use crate::histogram::LatencyHistogram;
 use crate::task::{snapshot, Counted, GroupCounts, MemoryWait, PhaseRun, Task, Usage, ZoneBlocks};
@@ -16,7 +16,7 @@ use pagetide_scenario::model::{self, Setup, Workload};
 use pagetide_scenario::record::{Ended, Latencies, Metric, Unit};
 use std::collections::BTreeMap;
 
-/// All metrics of a run that has ended; `cut`: before its tasks had.
+/// All metrics of a finished run. `cut`: its tasks had not finished.
 pub(crate) fn metrics(world: &World, setup: &Setup, cut: bool) -> BTreeMap<String, Metric> {
     let cut = cut.then_some(Ended::Cut);
     let mut metrics = Metrics::new();
@@ -38,7 +38,7 @@ fn of_machine(metrics: &mut Metrics, world: &World, setup: &Setup, cut: Option<E
         machine.put_named(name, value as f64, Unit::Count);
     }
     let errors = world.machine.plugin_errors();
-    // Of a run with a plug-in also those that never happened: a mean over seeds needs them.
+    // With a plug-in, report counts of 0 too; a mean over seeds needs them.
     for wrong in Wrong::ALL {
         if setup.plugins.iter().any(|(kind, _)| wrong.is_of(kind)) {
             let times = errors.iter().find(|(it, _)| *it == wrong).map_or(0, |(_, times)| *times);
@@ -49,13 +49,13 @@ fn of_machine(metrics: &mut Metrics, world: &World, setup: &Setup, cut: Option<E
         machine.put_named(name, blocks as f64, Unit::Count);
     }
     put_zones(&mut machine, &world.machine.free_blocks_of_zones());
-    // It may not have begun before the run was cut.
+    // The task may not have started.
     let measured = setup.measure.map(|task| &world.tasks[task]);
     if let Some(task) = measured.filter(|task| !task.vmstat.is_empty()) {
         machine = machine.ended(end_of(task, cut));
         put_events(&mut machine, &task.vmstat);
     }
-    // How long all of it took: with a task that was killed, all of it was not done.
+    // The time of the whole run is incomplete if a task was killed.
     let awaited = world.tasks.iter().filter(|task| !task.background);
     let killed = awaited.filter_map(Task::ended_by).min();
     machine = machine.ended(Ended::first(killed, cut));
@@ -81,7 +81,7 @@ fn of_machine(metrics: &mut Metrics, world: &World, setup: &Setup, cut: Option<E
 }
 
 impl World {
-    /// What the machine has counted by now.
+    /// Counters and levels of the machine now.
     pub(crate) fn counted(&mut self) -> Counted {
         self.machine.psi_flush(self.now);
         let machine = &self.machine;
@@ -94,7 +94,7 @@ impl World {
     }
 }
 
-/// What the machine had counted before the last program ended.
+/// Counters and levels at the end of the last foreground task.
 fn of_work(metrics: &mut Metrics, world: &World, ended: Option<Ended>) {
     let Some(Counted { vmstat, levels, zones, psi }) = &world.done else { return };
     let mut put = metrics.of(Scope::Done).ended(ended);
@@ -105,7 +105,7 @@ fn of_work(metrics: &mut Metrics, world: &World, ended: Option<Ended>) {
     put.put(declared::PSI_FULL, seconds(psi.full_ns));
 }
 
-/// What ended a task before it was done: something of its own, or the limit that cut the run before it ended.
+/// Reason for which a task is incomplete: it was killed, or the run reached its limit first.
 fn end_of(task: &Task, cut: Option<Ended>) -> Option<Ended> {
     Ended::first(task.ended_by(), cut.filter(|_| !task.is_over()))
 }
@@ -159,7 +159,7 @@ fn of_task(
     }
     let (mut asked, mut got) = (0, 0);
     for run in task.phases.iter().filter(|run| asks_for_blocks(model, run)) {
-        // That of a phase that was cut is what the task has had since it began.
+        // The usage of an unfinished phase is that of the task since the start of the phase.
         let (usage, ended) = match run.ended {
             Some(_) => (run.usage.clone(), run.cut_short),
             None => (task.usage.since(&run.usage), ended),
@@ -207,7 +207,7 @@ fn of_phase(metrics: &mut Metrics, setup: &Setup, model: &model::Task, run: &Pha
 
 fn of_groups(metrics: &mut Metrics, world: &World, setup: &Setup, cut: Option<Ended>) {
     let scope = |group: usize| Scope::Group(Owner::new(&setup.groups[group].name));
-    // A group that was removed has what it had then.
+    // For a removed group, report its values at the removal.
     let removed = || world.removed_groups().cloned();
     for counts in world.counts_of_groups().chain(removed().map(|(counts, _)| counts)) {
         put_group(&mut metrics.of(scope(counts.group)).ended(cut), &counts);
@@ -296,8 +296,8 @@ fn put_usage(put: &mut Writer<'_>, usage: &Usage) {
     put.put(declared::BYTES, usage.bytes as f64);
 }
 
-/// Distributions of the latencies of a run that has ended: of each task's allocations, and of the requests of
-/// those that serve. Those of copies are added up.
+/// Distributions of latencies: of each task's allocations, and of each service's requests. Copies
+/// of a task are added up.
 pub(crate) fn latencies(world: &World, setup: &Setup) -> Vec<Latencies> {
     let mut all: Vec<(String, LatencyHistogram)> = Vec::new();
     let mut put = |of: String, histogram: &LatencyHistogram| {
@@ -328,12 +328,13 @@ fn asks_for_blocks(model: &model::Task, run: &PhaseRun) -> bool {
     matches!(workload, Workload::HighOrder(_) | Workload::KernelMemory(_))
 }
 
-/// Whole per cent of the blocks asked for, rounded down, as mmtests prints it; nothing of nothing.
+/// Percentage of requested blocks that were allocated, rounded down as in mmtests; `None` without
+/// requests.
 fn success(asked: u64, got: u64) -> Option<f64> {
     (got * 100).checked_div(asked).map(|percent| percent as f64)
 }
 
-/// Bytes a second; nothing of no time.
+/// Bytes per second; 0 if no time has passed.
 fn throughput(bytes: u64, wall: Nanos) -> f64 {
     if wall == 0 {
         0.0
@@ -346,5 +347,5 @@ fn seconds(ns: Nanos) -> f64 {
     ns as f64 / 1e9
 }
 
-/// A level of a phase that no counter of the kernel gives.
+/// An extra metric of a phase, not from a kernel counter.
 pub(crate) type Level = (&'static Declared, u64);

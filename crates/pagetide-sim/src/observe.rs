@@ -1,9 +1,10 @@
-//! What a run shows of itself: typed observations, in the order of time, for whoever wants to write them down.
+//! Observers of a run: typed observations, delivered in the order of time.
 //!
-//! Linux: tracepoints, of vmscan and oom, and in the place of sched_switch and of the entries and exits of the
-//! slow paths the *activities* of threads. The formats are not here: an [`Observer`] has them.
+//! Linux: tracepoints of vmscan and oom. In place of sched_switch and of the entry and exit of slow
+//! paths, observations report the *slices* of activity of threads. Each [`Observer`] has its own
+//! output format.
 //!
-//! Invariant: observers are told and never asked: a run with them and a run without are the same run.
+//! Invariant: observers return nothing to the run, so they do not change it.
 
 use pagetide_core::daemon::Daemon;
 use pagetide_core::effect::Throttle;
@@ -16,116 +17,115 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Who takes part in a run.
+/// CPUs, groups and threads of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cast {
     /// Number of CPUs.
     pub cpus: u16,
     /// Bytes in a page.
     pub page_size: u64,
-    /// Paths of the scenario's groups, by their index in it.
+    /// Paths of the groups, by index in the setup.
     pub groups: Vec<String>,
-    /// Every thread that there may be, by its number.
+    /// All threads of the run, by thread number.
     pub threads: Vec<ThreadInfo>,
 }
 
-/// A thread, as /proc/PID would have it.
+/// A thread, with the fields of /proc/PID.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ThreadInfo {
-    /// Its name: of a task, or of a thread of the kernel (`kswapd0`).
+    /// Name of the task or kernel thread (`kswapd0`).
     pub comm: String,
-    /// Its number for the kernel: no two threads have the same.
+    /// Unique in the run.
     pub pid: u32,
     pub role: Role,
 }
 
-/// Whose a thread is.
+/// Kind of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// A thread of a task.
     Task {
-        /// Index of the group that the task begins in; `None`: the root.
+        /// Index of the task's initial group; `None`: the root.
         group: Option<usize>,
-        /// Which of the task's threads, from 0. Only tasks with services have several.
+        /// Number of the thread in the task, from 0. Only tasks with services have several.
         nr: u32,
     },
-    /// A thread of the kernel.
+    /// A kernel thread.
     Kernel(Daemon),
 }
 
-/// Something that happened.
+/// Something that happened in a thread at a point in time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Observation {
-    /// When, in virtual nanoseconds.
+    /// Virtual time in nanoseconds.
     pub at: Nanos,
-    /// Who did it: a place in [`Cast::threads`].
+    /// Index in [`Cast::threads`].
     pub thread: usize,
     pub what: What,
 }
 
-/// What happened.
+/// Kinds of observations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum What {
-    /// A step of the memory manager (docs/events.md), on a CPU.
+    /// A trace event of the memory manager (docs/events.md), on a CPU.
     Event(Cpu, Event),
     /// The thread gets a CPU.
     SwitchIn(Cpu),
     /// The thread leaves its CPU.
     SwitchOut(Cpu, Left),
-    /// A slice begins in the thread. Slices of a thread nest.
+    /// A slice starts in the thread. Slices of a thread nest.
     Began {
         slice: Slice,
-        /// Since when, if that is known only now. Nothing else of the thread was observed in between.
+        /// Start time. May be earlier than the observation, but not than the thread's last one.
         since: Nanos,
     },
-    /// A slice of the kind ends, and with it all in it. It need not have begun.
+    /// A slice of this kind ends, with all slices inside it. It may not have started.
     Ended(Slice),
-    /// The thread is over, and so is all that it was in the middle of.
+    /// The thread ends, with all its slices.
     Exited(Exit),
 }
 
-/// Why a thread leaves its CPU.
+/// Reason for which a thread leaves its CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Left {
-    /// Another takes it; the thread could go on.
+    /// Another thread preempts it.
     Preempted,
-    /// It sleeps: by its own wish, or, a thread of the kernel, until there is work.
+    /// A voluntary sleep, or a kernel thread without work.
     Sleeps,
-    /// It waits for a page.
+    /// Waits for a page.
     Page,
     Throttled,
-    /// A disk has no room for its requests.
+    /// Waits until a disk accepts its requests.
     Disk,
-    /// It is over.
     Exited,
 }
 
-/// Why a thread is over.
+/// Reason for the end of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
-    /// It has done its work.
+    /// Its work is done.
     Done,
-    /// The OOM killer, or an error that no program survives.
+    /// Killed by the OOM killer or by a fatal error.
     Killed,
-    /// The task that it was to run until has ended.
+    /// The task named by `until` has ended.
     Stopped,
 }
 
-/// Something that a thread is in for a while.
+/// An activity of a thread with a duration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Slice {
-    /// A call into the kernel. Only those are shown that do more than be done: they wait, reclaim or compact.
+    /// A call into the kernel. Only calls that wait, reclaim or compact are reported.
     Call(CallKind),
     /// Compaction for the thread's own allocation.
     DirectCompaction,
-    /// A sleep in the middle of a call or of a daemon's work.
+    /// A sleep during a call or during a daemon's work.
     Wait(Wait),
-    /// A request of a service is served.
+    /// Service of a request.
     Request {
-        /// When it arrived.
+        /// Arrival time.
         arrived: Nanos,
     },
-    /// A thread of the kernel works. kswapd begins with its event `mm_vmscan_kswapd_wake`.
+    /// Work of a kernel thread. For kswapd, the event `mm_vmscan_kswapd_wake` starts it.
     Work,
 }
 
@@ -133,60 +133,58 @@ pub enum Slice {
 pub enum CallKind {
     /// A page fault.
     Fault {
-        /// It had to read (`pgmajfault`).
+        /// A major fault (`pgmajfault`).
         major: bool,
     },
     Read,
     Write,
-    /// A block, or an object, of kernel memory.
+    /// Allocation of a block or slab object.
     KernelMemory,
     /// A write to a control file.
     ControlFile,
 }
 
-/// What a thread waits for.
+/// Reason for a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
-    /// A page: to be read, written or moved.
+    /// A page that is being read, written or migrated.
     Page,
-    /// A disk that has no room for more requests.
+    /// A full disk queue.
     Disk,
-    /// Reclaim or writeback elsewhere.
+    /// Throttled until other reclaim or writeback makes progress.
     Throttled(Throttle),
 }
 
-/// An event of the core, with the names that its numbers have now.
+/// A trace event of the core, with the names of its groups and tasks at that time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
     event: TraceEvent,
-    /// Of its groups and tasks, in the order of its fields; `None`: there is none any more.
+    /// Names of its groups and tasks, in the order of its fields; `None`: removed or exited.
     names: Vec<Option<String>>,
 }
 
 /// The value of a field of an [`Event`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Value<'a> {
-    /// A number that is not negative.
     Number(u64),
     /// A scan priority.
     Priority(i8),
-    /// Yes or no.
     Flag(bool),
-    /// A word of the kernel's.
+    /// A constant name of the kernel.
     Word(&'static str),
-    /// What an allocation may do.
+    /// Allocation flags.
     Gfp(Gfp),
-    /// Path of a group, or name of a task; `None`: it is gone.
+    /// Path of a group, or name of a task; `None`: removed or exited.
     Name(Option<&'a str>),
 }
 
 impl Event {
-    /// An event, with the names of its groups and tasks in the order of its fields.
+    /// `names`: of its groups and tasks, in the order of its fields.
     pub fn new(event: TraceEvent, names: Vec<Option<String>>) -> Event {
         Event { event, names }
     }
 
-    /// The event, with numbers where names would be.
+    /// The event with numbers instead of names.
     pub fn raw(&self) -> &TraceEvent {
         &self.event
     }
@@ -196,7 +194,7 @@ impl Event {
         self.event.name()
     }
 
-    /// Shows every field, with its name, in the order of the documentation.
+    /// Calls `show` with the name and value of every field, in the order of the documentation.
     pub fn each_field(&self, mut show: impl FnMut(&'static str, Value<'_>)) {
         let mut names = self.names.iter();
         self.event.each_field(|field, value| {
@@ -215,26 +213,26 @@ impl Event {
     }
 }
 
-/// Writes down what happens in a run.
+/// Writes the observations of a run.
 pub trait Observer {
-    /// What it writes, for messages: "the events".
+    /// Name of the output for error messages, such as "the events".
     fn what(&self) -> &'static str;
 
-    /// The run is about to begin.
+    /// Called before the run.
     fn begin(&mut self, cast: &Cast) -> io::Result<()>;
 
-    /// Something happened, not before what was told before.
+    /// Called for each observation, in the order of time.
     fn observe(&mut self, observation: &Observation) -> io::Result<()>;
 
-    /// The run is over; `is_cut`: not because its work was done.
+    /// Called at the end of the run. `is_cut`: its tasks had not finished.
     fn end(&mut self, at: Nanos, is_cut: bool) -> io::Result<()>;
 
-    /// Nothing more will come: whatever is kept has to be written now. `None`: the run has no record, because it
-    /// failed or was cancelled; then it may have failed before it began.
+    /// Called last; must write all buffered output. `None`: the run failed or was cancelled, maybe
+    /// before `begin`.
     fn close(&mut self, record: Option<&RunRecord>) -> io::Result<()>;
 }
 
-/// An observer of one run.
+/// A shared handle of an observer of one run.
 #[derive(Clone)]
 pub struct Sink {
     observer: Arc<Mutex<dyn Observer + Send>>,
@@ -242,13 +240,12 @@ pub struct Sink {
 }
 
 impl Sink {
-    /// Tells `observer`.
     pub fn new(observer: impl Observer + Send + 'static) -> Sink {
         let is_complete = Arc::new(AtomicBool::new(false));
         Sink { observer: Arc::new(Mutex::new(observer)), is_complete }
     }
 
-    /// Whether all was taken, to the end of the run.
+    /// True if the observer has written everything up to the end of the run.
     pub fn is_complete(&self) -> bool {
         self.is_complete.load(Ordering::Acquire)
     }
@@ -275,8 +272,7 @@ impl fmt::Debug for Sink {
 #[derive(Debug, thiserror::Error)]
 #[error("{what} cannot be written: {source}")]
 pub struct Unwritten {
-    /// What it writes.
+    /// [`Observer::what`].
     pub what: &'static str,
-    /// Why not.
     pub source: io::Error,
 }

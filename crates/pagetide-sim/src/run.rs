@@ -1,7 +1,7 @@
-//! One run: a setup and a seed in, a record out.
+//! One run: simulates a setup with a seed and returns a record.
 //!
-//! The seed decides disk latencies, the draws of generators that name no seed of their own, and
-//! by how much of a timer tick each task starts late. It decides nothing else.
+//! The seed determines disk latencies, the random numbers of generators without their own seed, and
+//! the start delay of each task (at most a timer tick), and nothing else.
 
 use crate::boot_objects;
 use crate::disk::Disk;
@@ -35,17 +35,17 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// A task starts up to this much late: programs are not started on a tick's edge.
+/// Longest random start delay of a task, because real programs do not start on a timer tick.
 const START_JITTER_NS: u64 = 4_000_000;
-/// Bytes between two files on a disk, so that growing files do not overlap.
+/// Gap between two files on a disk, in bytes; keeps growing files from overlapping.
 pub(crate) const FILE_GAP: u64 = 64 << 30;
 
-/// Files of every group in a record with files.
+/// Control files of every group in a record with files.
 const GROUP_FILES: [&str; 4] =
     ["memory.current", "memory.stat", "memory.events", "memory.pressure"];
-/// Those that only groups of version 2 have besides.
+/// Additional files of cgroup version 2.
 const SWAP_GROUP_FILES: [&str; 2] = ["memory.swap.current", "memory.swap.events"];
-/// Those that only groups of version 1 have besides.
+/// Additional files of cgroup version 1.
 const LEGACY_GROUP_FILES: [&str; 5] = [
     "memory.kmem.limit_in_bytes",
     "memory.kmem.usage_in_bytes",
@@ -54,7 +54,7 @@ const LEGACY_GROUP_FILES: [&str; 5] = [
     "memory.kmem.slabinfo",
 ];
 
-/// Files of a setup's groups in a record with files.
+/// Control files of the setup's groups in a record with files.
 pub(crate) fn files_of_groups(setup: &Setup) -> impl Iterator<Item = &'static str> {
     let others = match setup.cgroup_version() {
         CgroupVersion::V1 => &LEGACY_GROUP_FILES[..],
@@ -63,85 +63,70 @@ pub(crate) fn files_of_groups(setup: &Setup) -> impl Iterator<Item = &'static st
     GROUP_FILES.iter().chain(others).copied()
 }
 
-/// What a caller may want besides the record.
+/// Options of a run.
 #[derive(Clone, Debug, Default)]
 pub struct RunOptions {
     /// Put the final /proc-like files into the record.
     pub want_files: bool,
     /// Set by the caller to end the run early.
     pub cancel: Option<Arc<AtomicBool>>,
-    /// Virtual nanoseconds done, stored now and then.
+    /// Virtual time so far, in nanoseconds, stored from time to time.
     pub progress: Option<Arc<AtomicU64>>,
-    /// Audit the whole machine after every so many events and at the end (tests); 0: never.
+    /// Audit the whole machine after every n-th event and at the end (tests); 0: never.
     pub audit_every: u64,
-    /// Every n-th copy of a frame to another fails (tests); 0: none does.
+    /// Every n-th copy of a frame fails (tests); 0: none.
     pub fail_copies: u64,
-    /// Who is told what happens. For one run only.
+    /// Observers of the run. For one run only.
     pub observers: Vec<Sink>,
-    /// Hash what the core decides, and put the hashes here at the end (tests). For one run only.
+    /// Hash the core's decisions, and store the hashes here at the end (tests). For one run only.
     pub decisions: Option<Arc<OnceLock<Decisions>>>,
-    /// Policies that a setup may choose besides the built-in ones.
+    /// Registered policies, in addition to the built-in ones.
     pub plugins: Plugins,
-    /// Put samples of who has how much memory over time into the record.
+    /// Put samples of memory usage over time into the record.
     pub want_timeline: bool,
     /// Put the distributions of latencies into the record.
     pub want_latencies: bool,
 }
 
-/// Why there is no record.
+/// Error of a run that has no record.
 #[derive(Debug, thiserror::Error)]
 pub enum SimError {
     /// The machine cannot be built.
     #[error("the machine cannot be built: {0}")]
     Setup(#[from] SetupError),
-    /// This computer has not the memory for it.
-    #[error("the run needs {} MiB for its tables, more than this computer gives", bytes >> 20)]
-    Room {
-        /// Bytes that were asked for.
-        bytes: u64,
-    },
-    /// A control file refused its value.
+    /// This computer has too little memory for the simulation.
+    #[error("the run needs {} MiB for its tables; this computer cannot allocate that", bytes >> 20)]
+    Room { bytes: u64 },
+    /// A control file rejected a value of the setup.
     #[error("{0}")]
     Control(ControlError),
-    /// A group cannot be made.
-    #[error("group `{name}` cannot be made: {error}")]
-    Group {
-        /// The group.
-        name: String,
-        /// Why.
-        error: GroupError,
-    },
-    /// A cache cannot be made.
-    #[error("cache `{name}` cannot be made: {error}")]
-    Cache {
-        /// The cache.
-        name: String,
-        /// Why.
-        error: SlabError,
-    },
-    /// A cache cannot be tuned.
+    /// A group cannot be created.
+    #[error("group `{name}` cannot be created: {error}")]
+    Group { name: String, error: GroupError },
+    /// A slab cache cannot be created.
+    #[error("cache `{name}` cannot be created: {error}")]
+    Cache { name: String, error: SlabError },
+    /// A slab cache cannot be tuned.
     #[error("cache `{name}` cannot be tuned: {what}")]
     Tuning {
-        /// The cache.
         name: String,
-        /// What was refused, with the errno.
+        /// The rejected setting, with the errno.
         what: String,
-        /// What to do about it.
         hint: String,
     },
-    /// Nobody has registered a policy of the name.
+    /// No policy of this name is registered.
     #[error("{0}")]
     Plugin(NoSuchPolicy),
-    /// The program registers policies that cannot be told apart, or are called as a built-in one.
+    /// The program registers two policies of one name, or one with the name of a built-in policy.
     #[error("{0}")]
     Plugins(Refused),
     /// A workload cannot start.
     #[error(transparent)]
     Program(#[from] ProgramError),
-    /// The run went wrong.
+    /// The run failed.
     #[error(transparent)]
     World(#[from] WorldError),
-    /// An observer cannot write what it has kept until the end.
+    /// An observer cannot write its buffered output at the end of the run.
     #[error(transparent)]
     Unwritten(Unwritten),
     /// The caller cancelled the run.
@@ -150,31 +135,30 @@ pub enum SimError {
 }
 
 impl SimError {
-    /// What the user can do about it.
+    /// How the user can solve the problem.
     pub fn hint(&self) -> Option<String> {
         match self {
             SimError::Room { .. } => Some(
-                "give the machine less memory, swap or files, or the tasks less to map or fewer copies"
+                "give the machine less memory, swap or files, or the tasks fewer pages or copies"
                     .into(),
             ),
-            SimError::Setup(_) => Some("look at the [machine] section".into()),
+            SimError::Setup(_) => Some("check the [machine] section".into()),
             SimError::Control(_) => {
-                Some("the run stopped before anything was done; see docs/scenario.md".into())
+                Some("the run did not start; docs/scenario.md has the valid values".into())
             }
             SimError::World(WorldError::Stuck { .. } | WorldError::Audit { .. }) => {
-                Some("this is a defect of the simulator: please report the scenario".into())
+                Some("this is a bug in the simulator: please report the scenario".into())
             }
-            SimError::World(WorldError::Unwritten(_)) | SimError::Unwritten(_) => Some(
-                "is the disk full, or has the reader of a pipe gone? the run ended there".into(),
-            ),
+            SimError::World(WorldError::Unwritten(_)) | SimError::Unwritten(_) => {
+                Some("the run stopped: the disk may be full, or the reader of a pipe closed".into())
+            }
             SimError::Tuning { hint, .. } => Some(hint.clone()),
             SimError::Plugin(_) => {
-                Some("the program that runs it registers none of the name".into())
+                Some("this program registers no policy of this name; check the spelling".into())
             }
-            SimError::Plugins(_) => Some(
-                "this is in the program, where it registers its policies; give each a name of its own"
-                    .into(),
-            ),
+            SimError::Plugins(_) => {
+                Some("give each policy a unique name where the program registers it".into())
+            }
             SimError::Group { .. }
             | SimError::Cache { .. }
             | SimError::Program(_)
@@ -184,13 +168,12 @@ impl SimError {
     }
 }
 
-/// How the note of a run begins that its time limit cut.
+/// Start of the note in the record of a run that reached its time limit.
 pub const CUT: &str = "cut by the time limit";
 
 /// Runs `variant` with `seed`.
 ///
-/// # Errors
-/// See [`SimError`]. A run cut by its time limit is not an error: the record carries a note.
+/// Reaching the time limit is not an error; the record has a note about it.
 pub fn run(
     scenario: &str,
     variant: &Variant,
@@ -200,7 +183,7 @@ pub fn run(
     let ran = run_observed(scenario, variant, seed, options);
     let is_torn = matches!(ran, Err(SimError::World(WorldError::Unwritten(_))));
     let mut closed = options.observers.iter().map(|sink| sink.close(ran.as_ref().ok(), is_torn));
-    // Why a run went wrong says more than what is missing because it did.
+    // The error of the run itself is more useful than the observer's error that follows from it.
     match closed.try_for_each(|closed| closed) {
         Err(unwritten) if ran.is_ok() => Err(SimError::Unwritten(unwritten)),
         Ok(()) | Err(_) => ran,
@@ -214,7 +197,7 @@ fn run_observed(
     options: &RunOptions,
 ) -> Result<RunRecord, SimError> {
     let setup = &variant.setup;
-    // Also where a library runs it, and nobody else has looked.
+    // A library that calls this may not have checked them.
     options.plugins.check().map_err(SimError::Plugins)?;
     let mut world = build(setup, seed)?;
     let model::ChosenPlugins { groups, pages } = &setup.plugins;
@@ -237,7 +220,7 @@ fn run_observed(
         cancel.as_ref().is_some_and(|cancel| cancel.load(Ordering::Relaxed))
     };
     let ran = world.run(setup.time_limit_ns, options.audit_every, cancelled);
-    // Also of a run that went wrong: its last events may say why.
+    // Also after an error: the last events may explain it.
     let told = world.end_observing(!matches!(ran, Ok(true)));
     let finished = ran?;
     told?;
@@ -251,26 +234,23 @@ fn run_observed(
     Ok(record(&mut world, of, finished, options))
 }
 
-/// What was done in a phase, by price: of [`Price::PageCopy`] in units of 4 KiB.
+/// Operations performed in a phase, by [`Price`]; [`Price::PageCopy`] counts units of 4 KiB.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PhaseWork {
     pub task: String,
     pub phase: String,
-    /// It makes names or pipes.
+    /// The phase creates files or pipes.
     pub makes_things: bool,
     /// Operations of the task.
     pub own: [f64; Price::COUNT],
-    /// Operations of the kswapds meanwhile.
+    /// Operations of all kswapds during the phase.
     pub kswapd: [f64; Price::COUNT],
-    /// Operations of the thread that writes dirty pages back.
+    /// Operations of the writeback thread during the phase.
     pub flusher: [f64; Price::COUNT],
 }
 
-/// Runs `setup` with `seed` and counts what was done in each phase that ended: the left side of the equations of
-/// which the prices are the unknowns.
-///
-/// # Errors
-/// See [`SimError`].
+/// Runs `setup` with `seed` and counts the operations of each phase that ended. They are the
+/// coefficients of the equations that have the costs as unknowns.
 pub fn count_work(
     setup: &Setup,
     seed: u64,
@@ -303,17 +283,17 @@ pub fn count_work(
     Ok(found)
 }
 
-/// What a record is of.
+/// Identity of a run: scenario, variant and seed.
 #[derive(Clone, Copy, Debug)]
 pub struct Of<'a> {
-    /// The scenario's name.
+    /// Name of the scenario.
     pub scenario: &'a str,
-    /// What was run.
     pub variant: &'a Variant,
     pub seed: u64,
 }
 
-/// The record of a world as it is, which is not to go on after that. `finished`: not cut by a time limit.
+/// Creates the record of a world; the world must not run afterwards. `finished`: it did not reach
+/// its time limit.
 pub fn record(world: &mut World, of: Of<'_>, finished: bool, options: &RunOptions) -> RunRecord {
     let Of { scenario, variant, seed } = of;
     let setup = &variant.setup;
@@ -346,16 +326,17 @@ pub fn record(world: &mut World, of: Of<'_>, finished: bool, options: &RunOption
             let of = of.unwrap_or_default();
             notes.push(match task.refused {
                 false => format!("task `{}`{of} was killed: out of memory", task.name),
-                true => format!(
-                    "task `{}`{of} ended: out of memory, and there was nobody to kill",
-                    task.name
-                ),
+                true => {
+                    format!("task `{}`{of} ended: out of memory, and no task to kill", task.name)
+                }
             });
         }
         let refused = task.usage.objects_asked - task.usage.objects_got;
         if refused > 0 {
-            notes
-                .push(format!("task `{}`: {refused} kernel objects were not to be had", task.name));
+            notes.push(format!(
+                "task `{}`: {refused} allocations of kernel objects failed",
+                task.name
+            ));
         }
         if task.io_errors > 0 {
             notes.push(format!("task `{}`: {} calls failed with EIO", task.name, task.io_errors));
@@ -377,10 +358,10 @@ pub fn record(world: &mut World, of: Of<'_>, finished: bool, options: &RunOption
     }
 }
 
-/// Builds the world of a setup, ready to run; policies that are not built in come after that.
+/// Builds the world of a setup, ready to run. The caller then adds policies that are not built in.
 ///
 /// # Errors
-/// When the machine is impossible, a control refuses its value or a workload cannot start.
+/// If the machine is invalid, a control file rejects a value, or a workload cannot start.
 pub fn build(setup: &Setup, seed: u64) -> Result<World, SimError> {
     foresight::room(setup)?;
     let page_size = setup.machine.page_size;
@@ -411,7 +392,7 @@ pub fn build(setup: &Setup, seed: u64) -> Result<World, SimError> {
         .map_err(|(name, error)| SimError::Cache { name, error })?;
     let effects = machine.apply_writes(&setup.sysctls).map_err(SimError::Control)?;
     effects.drain_into(&mut boot_effects);
-    // These kswapds are those of kernels whose block layers throttle nobody's writeback.
+    // These kswapd variants are of kernels without writeback throttling in the block layer.
     let before_4_10 = match setup.policies.of().unwrap_or_default() {
         KswapdPolicy::Linux2637 | KswapdPolicy::Linux45 => true,
         KswapdPolicy::Linux61 => false,
@@ -486,7 +467,7 @@ pub fn build(setup: &Setup, seed: u64) -> Result<World, SimError> {
     Ok(World::new(machine, setup, tasks, &jitter, has))
 }
 
-/// The machine's caches for those of the setup: the kernel's own, or new ones.
+/// Finds or creates the machine's slab caches for those of the setup.
 pub(crate) fn caches_of(machine: &mut Machine, setup: &Setup) -> Result<Vec<CacheId>, SimError> {
     let mut caches = Vec::new();
     for cache in &setup.caches {
@@ -497,7 +478,7 @@ pub(crate) fn caches_of(machine: &mut Machine, setup: &Setup) -> Result<Vec<Cach
             Some(id) => id,
             None => {
                 let spec = CacheSpec {
-                    // Another kernel's cache of the name has objects of another size.
+                    // The kernel has a cache of this name with another object size.
                     name: match found {
                         Some(_) => format!("{}:{}", cache.name, cache.object_size),
                         None => cache.name.clone(),
@@ -514,16 +495,16 @@ pub(crate) fn caches_of(machine: &mut Machine, setup: &Setup) -> Result<Vec<Cach
     Ok(caches)
 }
 
-/// The machine's caches of names and pipes, if tasks make these.
+/// Finds or creates the slab caches for files, dentries and pipes, if tasks use any.
 pub(crate) fn thing_caches_of(
     machine: &mut Machine,
     setup: &Setup,
 ) -> Result<Option<ThingCaches>, SimError> {
-    let failed = |error| SimError::Cache { name: "of names and pipes".into(), error };
+    let failed = |error| SimError::Cache { name: "for files and pipes".into(), error };
     setup.has_objects().then(|| ThingCaches::new(machine).map_err(failed)).transpose()
 }
 
-/// Tunes a cache key by key, so that a refusal says which.
+/// Tunes a cache key by key, so that an error names the key.
 pub(crate) fn tune_cache(
     machine: &mut Machine,
     model: &model::CacheTuning,
@@ -542,25 +523,22 @@ pub(crate) fn tune_cache(
     if let Err(errno) = machine.tune_cache(cache, CacheTuning { order, ..none }) {
         let (least, most) = machine.order_bounds(cache).unwrap_or_default();
         let hint =
-            format!("in [[machine.cache]], its slabs may have an order from {least} to {most}");
+            format!("in [[machine.cache]], `order` must be from {least} to {most} for this cache");
         return refused(format!("order = {} ({errno})", order.unwrap_or_default()), hint);
     }
     if let Err(errno) = machine.tune_cache(cache, CacheTuning { cpu_partial, ..none }) {
         let objects = cpu_partial.unwrap_or_default();
-        let hint = "in [[machine.cache]], write cpu_partial = 0: policy slub has no chains";
+        let hint = "in [[machine.cache]], write cpu_partial = 0: this `slub` policy has no chains";
         return refused(format!("cpu_partial = {objects} ({errno})"), hint.into());
     }
     if let Err(errno) = machine.tune_cache(cache, CacheTuning { min_partial, ..none }) {
-        return refused(format!("min_partial ({errno})"), "look at [[machine.cache]]".into());
+        return refused(format!("min_partial ({errno})"), "check [[machine.cache]]".into());
     }
     Ok(())
 }
 
-/// Min, low and high mark of every zone with memory when the run starts, in pages, by node and then
-/// lowest zone first.
-///
-/// # Errors
-/// As [`build`].
+/// Min, low and high watermark of every populated zone at the start of the run, in pages, by node
+/// and then from the lowest zone.
 pub fn watermarks(setup: &Setup) -> Result<Vec<[u64; 3]>, SimError> {
     let world = build(setup, 1)?;
     let zones = world.machine.mem.nodes.iter().flat_map(|node| node.populated_zones());

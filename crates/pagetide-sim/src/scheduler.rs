@@ -1,36 +1,37 @@
-//! CPUs and who runs on them.
+//! The CPU scheduler.
 //!
-//! Linux 6.1, kernel/sched/fair.c (the Completely Fair Scheduler; the same rules and constants from
-//! 2.6.38 or so to 6.5). Each CPU has a queue ordered by virtual run time: CPU time divided by weight. The
-//! task furthest behind runs next, until the tick finds that it has had its slice or that another is a slice
-//! behind it. A task that wakes is placed at most half a latency period behind the queue
-//! (`GENTLE_FAIR_SLEEPERS`), and takes the CPU at once if it is further behind than the wake-up granularity.
-//! Where it goes is in `placement`, how CPUs take tasks from each other in `balance`, the loads that both
-//! compare in `load`. Groups with cpu.weight and cpu.max (`group`) have a queue on each CPU; on a CPU a group is
-//! one entity of its parent's queue (`queue`).
+//! Linux 6.1, kernel/sched/fair.c (the Completely Fair Scheduler; about the same rules and
+//! constants from 2.6.38 to 6.5). Each CPU has a queue ordered by virtual run time: CPU time
+//! divided by weight. The task with the least virtual run time runs next, until a tick finds that
+//! its slice (`sched_slice`) is used up or that another task is a slice behind it. A waking task is
+//! placed at most half a latency period behind the queue (`GENTLE_FAIR_SLEEPERS`). It preempts the
+//! running task if it is further behind than the wake-up granularity. `placement` selects the CPU
+//! of a waking task, `balance` moves tasks between CPUs, and `load` computes the loads that both
+//! compare. Groups with cpu.weight and cpu.max (`group`) have a queue on each CPU; there, a group
+//! is one entity of its parent's queue (`queue`).
 //!
 //! Constants, from fair.c (`get_update_sysctl_factor` for the factor): latency 6 ms, minimum
 //! granularity 0.75 ms and wake-up granularity 1 ms, each times `1 + ilog2(min(CPUs, 8))`. Weights
 //! are `sched_prio_to_weight` of kernel/sched/core.c: 1.25 a nice level. The tick is Debian's, 250
 //! a second.
 //!
-//! Differs from Linux: one flat domain (no NUMA, SMT or parts of a cache), no last buddy (`LAST_BUDDY`, from 8
-//! tasks on a queue), no autogroups, no real-time or idle classes, and moving a task costs nothing. The files named
-//! above say what each leaves out. Switching costs are the caller's (see `cost`).
+//! Differs from Linux: one flat domain (no NUMA, SMT or shared-cache domains), no last buddy
+//! (`LAST_BUDDY`, used from 8 tasks on a queue), no autogroups, no real-time or idle classes, and
+//! migration has no cost. The modules named above list further differences. The caller charges
+//! context switches (see `cost`).
 //!
-//! # How a discrete-event world uses it
+//! # Use in a discrete-event simulation
 //!
-//! A running task executes in pieces. After each piece the world calls [`Scheduler::account`],
-//! then, if the task goes on, asks [`Scheduler::should_resched`]; if it sleeps,
-//! [`Scheduler::block`]. Before it asks, [`Scheduler::balance`] may bring the CPU another task to
-//! choose from. After a block, a yield or a `true`, and for a CPU that [`Scheduler::wake`]
-//! names, it calls [`Scheduler::pick_next`]. A piece of pure computation should end at
-//! [`next_tick`] at the latest. If groups have quotas, it asks for timers and for CPUs to call
-//! ([`Scheduler::next_timer`], [`Scheduler::next_called`]) after each of these.
+//! A running task executes in time slices. After each, the world calls [`Scheduler::account`], then
+//! [`Scheduler::block`] if the task sleeps. Otherwise it calls [`Scheduler::balance`], which may
+//! move another task to this CPU, and [`Scheduler::should_resched`]. It calls
+//! [`Scheduler::pick_next`] after a block, after a yield, if `should_resched` returns true, and for
+//! a CPU that [`Scheduler::wake`] returns. A time slice of pure computation should end at
+//! [`next_tick`] or earlier. If groups have quotas, the world also polls [`Scheduler::next_timer`]
+//! and [`Scheduler::next_called`] after each of these calls.
 //!
-//! Invariant: a task is in one place: asleep, on one queue, or running on one CPU; its CPU is one
-//! it may use; `min_vruntime` never falls. Nothing is allocated after the tasks are made, but for the queues'
-//! own growth.
+//! Invariant: a task is asleep, on one queue, or running on one CPU. Its CPU is an allowed one.
+//! `min_vruntime` never decreases. After the tasks are created, only the queues allocate memory.
 
 use pagetide_core::units::{Cpu, Nanos};
 use std::ops::Range;
@@ -54,27 +55,28 @@ use group::Group;
 use placement::Wakees;
 use queue::{Entity, Queue, RunQueue, Who};
 
-/// A task's number, chosen by the caller; small and dense.
+/// Number of a task, chosen by the caller; small and dense.
 pub type TaskId = u32;
-/// A group's number: 0 is the root, the others are counted as they are made.
+/// Number of a group: 0 is the root; others are numbered in the order of creation.
 pub type GroupId = u32;
 
-/// The group of tasks that are in none.
+/// The root group.
 pub const ROOT: GroupId = 0;
 
 /// Length of a tick: 250 Hz.
 pub const TICK_NS: Nanos = 4_000_000;
 /// Period in which every task should run once, before the factor for CPUs.
 pub const LATENCY_NS: Nanos = 6_000_000;
-/// What a task may run before another may take over, before the factor for CPUs.
+/// Time for which a task runs before a tick may preempt it, before the factor for CPUs.
 pub const MIN_GRANULARITY_NS: Nanos = 750_000;
-/// What a woken task must be behind to take the CPU, before the factor for CPUs.
+/// Lag at which a waking task preempts the running one, before the factor for CPUs.
 pub const WAKEUP_GRANULARITY_NS: Nanos = 1_000_000;
 /// With more tasks than this the period grows (`sched_nr_latency`).
 const NR_LATENCY: u64 = LATENCY_NS / MIN_GRANULARITY_NS;
-/// CPUs counted for the factor at most.
+/// Most CPUs counted in the factor.
 const FACTOR_CPUS_MAX: u16 = 8;
-/// By how much a CPU must be more loaded than another, in per cent (`imbalance_pct`).
+/// Load of a CPU relative to another from which they count as unbalanced, in percent
+/// (`imbalance_pct`).
 const IMBALANCE_PCT: u64 = 117;
 /// Weight of a task with nice 0.
 const NICE_0_WEIGHT: u64 = 1024;
@@ -91,18 +93,17 @@ pub const fn next_tick(now: Nanos) -> Nanos {
     (now / TICK_NS + 1) * TICK_NS
 }
 
-/// What a task has had of the CPUs. Linux: /proc/PID/schedstat and status.
+/// Scheduler statistics of a task. Linux: /proc/PID/schedstat and status.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TaskStats {
     /// CPU time.
     pub exec_ns: Nanos,
     /// Time spent waiting on a queue (`run_delay`).
     pub wait_ns: Nanos,
-    /// Times it slept.
+    /// Number of sleeps.
     pub nr_voluntary_switches: u64,
-    /// Times it was taken off a CPU while it could run.
+    /// Number of preemptions.
     pub nr_involuntary_switches: u64,
-    /// Times it changed CPU.
     pub nr_migrations: u64,
 }
 
@@ -117,28 +118,28 @@ enum State {
 struct Task {
     entity: Entity,
     group: GroupId,
-    /// The group that it is in when it next leaves its CPU.
+    /// The group to which it moves when it next leaves its CPU.
     moves_to: Option<GroupId>,
     allowed: Range<u16>,
     state: State,
-    /// Where it runs, waits, or ran last.
+    /// CPU on which it runs or waits, or ran last.
     cpu: Cpu,
-    /// It has been woken before, here or at boot.
+    /// It has been woken before.
     is_placed: bool,
-    /// Since when it waits.
+    /// Start of its wait on a queue.
     waits_since: Nanos,
-    /// Until when it has run on this CPU, as far as accounted; 0: not yet.
+    /// Last accounted time at which it ran on this CPU; 0: it has not run there.
     ran_until: Nanos,
-    /// When it came to its CPU's list, or ran last, in the order of such events.
+    /// Sequence number of its last enqueue or run, for the order of the CPU's list.
     listed: u64,
-    /// Time that it was awake, over time.
+    /// Decaying sum of its time awake.
     awake_sum: u64,
     up_to: UpTo,
     wakees: Wakees,
     stats: TaskStats,
 }
 
-/// All CPUs of a machine. See the file's first paragraphs.
+/// The scheduler of all CPUs. See the module documentation.
 #[derive(Clone, Debug)]
 pub struct Scheduler {
     cpus: Vec<RunQueue>,
@@ -147,15 +148,16 @@ pub struct Scheduler {
     factor: u64,
     next_sequence: u64,
     next_list: u64,
-    /// What the world has to be told of groups.
+    /// Period timers for the world to start.
     timers: Vec<(GroupId, Nanos)>,
+    /// Idle CPUs for the world to wake.
     called: Vec<Cpu>,
-    /// Whose place has changed since the world asked, some several times.
+    /// Tasks with a changed state, for the world to report; may have duplicates.
     changed: Vec<TaskId>,
 }
 
 impl Scheduler {
-    /// A machine with `cpus` idle CPUs.
+    /// A scheduler of `cpus` idle CPUs.
     pub fn new(cpus: u16) -> Self {
         assert!(cpus > 0);
         let idle = RunQueue {
@@ -183,16 +185,15 @@ impl Scheduler {
         }
     }
 
-    /// Number of CPUs.
     pub fn nr_cpus(&self) -> u16 {
         self.cpus.len() as u16
     }
 
-    /// Makes a sleeping task. `nice` is cut to -20..=19. `allowed` are the CPUs it may use, all if
-    /// `None` (kswapd of a node is bound to the node's CPUs).
+    /// Adds a sleeping task. `nice` is clamped to -20..=19. `allowed` is its CPU affinity; `None`:
+    /// all CPUs.
     ///
     /// # Panics
-    /// If the number is taken or no CPU is allowed.
+    /// If the number is in use, or no CPU is allowed.
     pub fn add_task(&mut self, task: TaskId, nice: i8, allowed: Option<Range<u16>>) {
         let allowed = allowed.unwrap_or(0..self.nr_cpus());
         assert!(!allowed.is_empty() && allowed.end <= self.nr_cpus(), "task {task}: {allowed:?}");
@@ -221,14 +222,14 @@ impl Scheduler {
         self.cpus.iter_mut().for_each(|rq| rq.tasks.reserve(nr_tasks));
     }
 
-    /// Makes a task that has run before, as the kernel's threads have when the first program starts:
-    /// it is placed as a sleeper when it first wakes, not as a new task.
+    /// Adds a task that has run before, such as a kernel thread: its first wake-up places it as a
+    /// sleeper, not as a new task.
     pub fn add_sleeper(&mut self, task: TaskId, nice: i8, allowed: Option<Range<u16>>) {
         self.add_task(task, nice, allowed);
         self.task_mut(task).is_placed = true;
     }
 
-    /// Moves a task to another group: at once if it sleeps, else when it next leaves its CPU or queue.
+    /// Moves a task to another group; a running task moves when it leaves its CPU.
     pub fn move_task(&mut self, task: TaskId, group: GroupId, now: Nanos) {
         self.task_mut(task).moves_to = Some(group);
         match self.task(task).state {
@@ -245,7 +246,7 @@ impl Scheduler {
         }
     }
 
-    /// Puts a task that is on no queue into the group to which it moves, keeping its lead or lag.
+    /// Completes the move of a dequeued task to another group; it keeps its lead or lag.
     fn settle(&mut self, task: TaskId, now: Nanos) {
         let Some(group) = self.task_mut(task).moves_to.take() else { return };
         let (cpu, from) = (self.task(task).cpu, self.task(task).group);
@@ -265,7 +266,8 @@ impl Scheduler {
         }
     }
 
-    /// Forgets a task, wherever it is; its last counters. If it was running, its CPU must pick.
+    /// Removes a task in any state and returns its statistics. If it was running, its CPU must pick
+    /// the next task.
     pub fn remove_task(&mut self, task: TaskId) -> TaskStats {
         let cpu = self.task(task).cpu;
         let now = self.rq(cpu).accounted_until;
@@ -282,9 +284,9 @@ impl Scheduler {
         gone.expect("looked up above").stats
     }
 
-    /// Makes a sleeping task able to run. The CPU that must act on it, if any: an idle one must
-    /// [`pick_next`](Self::pick_next) now, a busy one at the end of the piece it is executing
-    /// (which the world may cut short). No effect on a task that is awake.
+    /// Makes a sleeping task runnable; no effect on an awake task. Returns the CPU that must call
+    /// [`pick_next`](Self::pick_next), if any: an idle CPU at once, a busy CPU at the end of its
+    /// time slice (which the world may preempt).
     pub fn wake(&mut self, now: Nanos, task: TaskId, waker: Option<Waker>) -> Option<Cpu> {
         if self.task(task).state != State::Asleep {
             return None;
@@ -300,8 +302,8 @@ impl Scheduler {
         self.check_preempt(task, cpu, now).then_some(cpu)
     }
 
-    /// Puts the running task, if any, back on its queue and lets the CPU take the task that should
-    /// run; `None` leaves it idle. The caller tells a switch from a renewed slice by comparing.
+    /// Puts the running task, if any, back on its queue, and picks the task that should run;
+    /// `None`: the CPU is idle. It may be the same task as before.
     pub fn pick_next(&mut self, cpu: Cpu, now: Nanos) -> Option<TaskId> {
         self.catch_up(cpu, ROOT, now);
         let previous = self.rq_mut(cpu).current.take();
@@ -327,16 +329,16 @@ impl Scheduler {
         Some(picked)
     }
 
-    /// The running task goes to sleep; it. The CPU must pick.
+    /// Puts the running task to sleep and returns it. The CPU must pick the next task.
     pub fn block(&mut self, cpu: Cpu) -> TaskId {
-        let task = self.rq(cpu).current.expect("a task runs that can sleep");
+        let task = self.rq(cpu).current.expect("a task runs");
         self.take_off(task);
         self.task_mut(task).stats.nr_voluntary_switches += 1;
         task
     }
 
-    /// The running task lets others go first (`sched_yield`): the next pick passes it over once, if
-    /// another is not too far ahead of it. The CPU must pick.
+    /// Yields the running task (`sched_yield`): the next pick skips it once, unless all others are
+    /// too far ahead of it. The CPU must pick the next task.
     pub fn yield_(&mut self, cpu: Cpu) {
         let rq = self.rq_mut(cpu);
         rq.needs_resched = rq.current.is_some();
@@ -350,18 +352,17 @@ impl Scheduler {
         }
     }
 
-    /// Somebody has run on a CPU for a moment and sleeps again. The CPU must pick.
+    /// Makes a CPU pick again, after a thread outside this scheduler ran on it for a moment.
     pub fn resched(&mut self, cpu: Cpu) {
         let rq = self.rq_mut(cpu);
         rq.needs_resched = rq.current.is_some();
     }
 
-    /// The task that runs on a CPU.
     pub fn current(&self, cpu: Cpu) -> Option<TaskId> {
         self.rq(cpu).current
     }
 
-    /// Tasks on a CPU, running or waiting.
+    /// Number of tasks on a CPU, running or waiting.
     pub fn nr_running(&self, cpu: Cpu) -> usize {
         self.rq(cpu).nr_running()
     }
@@ -371,17 +372,16 @@ impl Scheduler {
         self.task(task).cpu
     }
 
-    /// Whether a task sleeps.
     pub fn is_asleep(&self, task: TaskId) -> bool {
         self.task(task).state == State::Asleep
     }
 
-    /// A task that has come to a CPU or a queue, or has left one, since this was asked last.
+    /// Takes a task of which the state has changed (asleep, queued, running).
     pub fn next_changed(&mut self) -> Option<TaskId> {
         self.changed.pop()
     }
 
-    /// A task's counters. Waiting time is counted when the wait ends.
+    /// Statistics of a task. Waiting time is added at the end of the wait.
     pub fn stats(&self, task: TaskId) -> TaskStats {
         self.task(task).stats
     }
@@ -404,7 +404,7 @@ impl Scheduler {
         }
     }
 
-    /// Takes a running task off its CPU, to sleep.
+    /// Takes a running task off its CPU and its queues.
     fn take_off(&mut self, task: TaskId) {
         let cpu = self.task(task).cpu;
         let now = self.rq(cpu).accounted_until;
@@ -412,7 +412,7 @@ impl Scheduler {
         let rq = self.rq_mut(cpu);
         assert_eq!(rq.current.take(), Some(task));
         rq.needs_resched = false;
-        // Its groups may have others to run, if they have not used up their quotas.
+        // Its groups may have other tasks to run, if their quotas are not used up.
         self.put_previous(cpu, now);
         self.check_quota(cpu, self.task(task).group, now);
         self.settle(task, now);

@@ -1,8 +1,10 @@
-//! What a record with files says of slabs besides /proc/slabinfo: who has them, and how caches are tuned.
+//! Slab files of a record, in addition to /proc/slabinfo: slabs by group and by cache, and the
+//! tuning of caches.
 //!
-//! Linux has the files of /sys/kernel/slab; the two tables under /pagetide are ours, in the manner of slabtop(1).
+//! Linux has the files of /sys/kernel/slab. The two tables under /pagetide are additions, similar
+//! to slabtop(1).
 //!
-//! Invariant: a table's objects add up to those of all caches.
+//! Invariant: the objects of a table add up to those of all caches.
 
 use pagetide_core::process::Machine;
 use pagetide_core::slab::breakdown::GroupSlabs;
@@ -10,7 +12,7 @@ use pagetide_core::units::MemcgId;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// The tables, and the files of every cache. `paths`: where each group's files are.
+/// The tables, and the files of every cache. `paths`: directory of each group.
 pub(crate) fn files(machine: &Machine, paths: &BTreeMap<MemcgId, String>) -> Vec<(String, String)> {
     let mut files = vec![
         ("/pagetide/slab-groups".to_owned(), groups(machine, paths)),
@@ -30,7 +32,7 @@ pub(crate) fn files(machine: &Machine, paths: &BTreeMap<MemcgId, String>) -> Vec
     files
 }
 
-/// Who has what, in bytes and numbers.
+/// Table of slab usage by group.
 fn groups(machine: &Machine, paths: &BTreeMap<MemcgId, String>) -> String {
     let rows = machine.slabs_by_group();
     let name = |row: &GroupSlabs| {
@@ -77,7 +79,7 @@ fn groups(machine: &Machine, paths: &BTreeMap<MemcgId, String>) -> String {
     out
 }
 
-/// Every cache, the one with the largest slabs first.
+/// Table of caches, sorted by slab size, largest first.
 fn caches(machine: &Machine) -> String {
     let rows = machine.slabs_by_cache();
     let names = rows.iter().filter_map(|(id, _)| machine.kmem_cache(*id));

@@ -1,8 +1,8 @@
-//! A program on the simulated machine: what it does next, what it waits for, what it has cost.
+//! State of a task: its program, its waits, and its usage.
 //!
-//! A task executes the operations of its [`Program`] in *pieces*: a piece is CPU time during which
-//! no effect of what it did is carried out. It ends when an effect must be carried out, when the task has to wait, or
-//! after [`PIECE_NS`]. Another thread may take the CPU meanwhile (`world/piece.rs`).
+//! A task executes the operations of its [`Program`] in *time slices*. The effects of a time slice
+//! are carried out at its end. It ends when it has an effect, when the task must wait, or after
+//! [`PIECE_NS`]. Another thread may preempt it (`world/piece.rs`).
 
 use crate::histogram::LatencyHistogram;
 use crate::meter::Counts;
@@ -24,10 +24,10 @@ use pagetide_scenario::workload::Program;
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 
-/// Longest piece: bounds how late a task notices that its slice is used up.
+/// Longest time slice. Bounds the delay after which a task notices that it should be rescheduled.
 pub const PIECE_NS: Nanos = 50_000;
 
-/// What a task has done, for itself.
+/// Resource usage of a task.
 #[derive(Clone, Debug, Default)]
 pub struct Usage {
     /// CPU time in user mode.
@@ -36,39 +36,39 @@ pub struct Usage {
     pub system_ns: Nanos,
     /// Page faults, retries included (as the kernel counts `pgfault`).
     pub pgfault: u64,
-    /// Faults that read.
+    /// Major faults.
     pub pgmajfault: u64,
     /// Bytes accessed, read or written.
     pub bytes: u64,
-    /// Blocks of kernel memory asked for.
+    /// Requested blocks of kernel memory.
     pub blocks_asked: u64,
-    /// Those that there were.
+    /// Allocated blocks of kernel memory.
     pub blocks_got: u64,
-    /// Objects of kernel caches asked for.
+    /// Requested slab objects.
     pub objects_asked: u64,
-    /// Those that there were.
+    /// Allocated slab objects.
     pub objects_got: u64,
 }
 
-/// What a task waits for that it would not with more memory.
+/// Reason for a wait that is due to a lack of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemoryWait {
-    /// A page that had been evicted from its working set.
+    /// A page that was evicted from the working set.
     Refault,
-    /// Something while it reclaims.
+    /// Any wait during reclaim.
     Reclaim,
-    /// Reclaim that goes on elsewhere, or writes.
+    /// Throttled until other reclaimers or writes make progress.
     Throttled,
-    /// That fewer pages are dirty.
+    /// Throttled because of too many dirty pages.
     Dirty,
 }
 
-/// Time lost to want of memory, and memory that was given.
+/// Time lost to a lack of memory, and pages allocated.
 #[derive(Clone, Debug, Default)]
 pub struct Lost {
-    /// By [`MemoryWait`]; of reclaim also the CPU time.
+    /// By [`MemoryWait`]; for `Reclaim` it includes the CPU time.
     pub waited: [Nanos; 4],
-    /// Pages given to it, and to the kernel on its behalf.
+    /// Pages allocated to the task, and to the kernel on its behalf.
     pub allocated: u64,
 }
 
@@ -79,72 +79,71 @@ impl Lost {
     }
 }
 
-/// A phase while it runs, then its result.
+/// A phase in progress, then its result. Counters are values at the start while the phase runs, and
+/// differences after its end.
 #[derive(Clone, Debug)]
 pub struct PhaseRun {
     /// Index of the phase in the task.
     pub phase: u32,
-    /// When it began.
+    /// Start time.
     pub began: Nanos,
-    /// When it ended.
+    /// End time.
     pub ended: Option<Nanos>,
-    /// What ended it before it was done, if the task was killed in it.
+    /// Set if the task was killed in this phase.
     pub cut_short: Option<Ended>,
-    /// The task's usage when it began; afterwards the difference.
     pub usage: Usage,
-    /// The machine's counters when it began; afterwards the difference.
+    /// Counters of the machine.
     pub vmstat: Vec<u64>,
-    /// Levels of the machine when it ended, such as `nr_free_pages`.
+    /// Levels of the machine at the end, such as `nr_free_pages`.
     pub levels: Vec<(&'static str, u64)>,
-    /// Free blocks of its zones when it ended.
+    /// Free blocks of each zone at the end.
     pub zones: Vec<ZoneBlocks>,
-    /// What the kernel's caches had when it ended, where tasks make objects.
+    /// Slab caches at the end, if tasks use files or pipes.
     pub slabs: SlabLevels,
     /// Extra results, such as residency.
     pub(crate) extra: Vec<crate::metrics::Level>,
-    /// The groups' counters when it began; afterwards the difference, with the levels at its end.
+    /// Counters of the groups, and their levels at the end.
     pub groups: Vec<GroupCounts>,
-    /// The requests of a service.
+    /// Results of a service's requests.
     pub served: Option<Box<Served>>,
-    /// CPU time and pressure when it began; afterwards the difference.
+    /// CPU time and PSI.
     pub times: PhaseTimes,
-    /// Operations of the task, of the kswapds and of the flusher when it began, if they are counted; afterwards the difference.
+    /// Operations of the task, of all kswapds and of the flusher, if counted.
     pub(crate) work: Option<[Counts; 3]>,
 }
 
-/// A zone and its free blocks of each order: [`Machine::free_blocks_of_zones`](pagetide_core::process::Machine).
+/// Node, name and free blocks per order of a zone, from
+/// [`Machine::free_blocks_of_zones`](pagetide_core::process::Machine).
 pub type ZoneBlocks = (NodeId, &'static str, [u64; NR_PAGE_ORDERS]);
 
-/// What the machine has counted so far and has at a moment.
+/// Counters and levels of the machine at a point in time.
 #[derive(Clone, Debug)]
 pub struct Counted {
-    /// Its counters.
     pub vmstat: Vec<u64>,
-    /// Its levels, such as `nr_free_pages`.
+    /// Levels such as `nr_free_pages`.
     pub levels: Vec<(&'static str, u64)>,
-    /// Free blocks of its zones.
+    /// Free blocks of each zone.
     pub zones: Vec<ZoneBlocks>,
-    /// Time in which somebody waited for memory, and in which nobody else ran.
     pub psi: Psi,
 }
 
-/// Time used, and lost for want of memory.
+/// CPU time and PSI memory stall time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PhaseTimes {
-    /// CPU time of the task, all its threads.
+    /// CPU time of all threads of the task.
     pub cpu_ns: Nanos,
-    /// CPU time of the kswapds.
+    /// CPU time of all kswapds.
     pub kswapd_ns: Nanos,
-    /// CPU time of the thread that writes dirty pages back.
+    /// CPU time of the writeback thread.
     pub flusher_ns: Nanos,
-    /// Somebody waited for memory.
+    /// PSI `some`: at least one task was stalled.
     pub some_ns: Nanos,
-    /// Somebody did, and nobody else ran.
+    /// PSI `full`: a task was stalled and no other task ran.
     pub full_ns: Nanos,
 }
 
 impl PhaseTimes {
-    /// What has come since.
+    /// Difference to an earlier value.
     #[must_use]
     pub fn since(self, earlier: PhaseTimes) -> PhaseTimes {
         PhaseTimes {
@@ -157,7 +156,7 @@ impl PhaseTimes {
     }
 }
 
-/// What a group has and what has happened to it.
+/// Levels and counters of a group.
 #[derive(Clone, Debug)]
 pub struct GroupCounts {
     /// Index of the group in the setup.
@@ -168,63 +167,62 @@ pub struct GroupCounts {
     pub counts: Vec<(&'static str, u64)>,
 }
 
-/// What a group has, has had, and has waited since it was made.
+/// Usage, peaks and PSI stall times of a group since its creation.
 #[derive(Clone, Copy, Debug)]
 pub struct GroupTotals {
-    /// Pages charged to it.
+    /// Charged pages.
     pub usage: u64,
-    /// Pages of kernel memory.
+    /// Charged pages of kernel memory.
     pub kmem: u64,
-    /// The most pages.
+    /// Peak of `usage`.
     pub peak: u64,
-    /// The most pages of kernel memory.
+    /// Peak of `kmem`.
     pub kmem_peak: u64,
-    /// Time in which one of its tasks waited for memory.
+    /// PSI `some`.
     pub some_ns: Nanos,
-    /// Time in which all of them did.
+    /// PSI `full`.
     pub full_ns: Nanos,
 }
 
 impl GroupCounts {
-    /// Takes off the counts what had happened before.
+    /// Subtracts earlier counters of the same group.
     pub fn since(&mut self, before: &[GroupCounts]) {
         let Some(before) = before.iter().find(|before| before.group == self.group) else { return };
         for ((_, count), (_, before)) in self.counts.iter_mut().zip(&before.counts) {
-            // A group that was removed and made again counts from 0.
+            // The counters of a group that was removed and created again start at 0.
             *count = count.saturating_sub(*before);
         }
     }
 }
 
-/// Why a task does not run.
+/// Reason for which a task does not run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Blocked {
-    /// It does run, or could.
+    /// It runs or is runnable.
     No,
-    /// Not started, or asleep by its own wish.
+    /// Not started, or in a voluntary sleep.
     Sleeping,
     /// Waits for a page.
     Page,
-    /// Waits until a disk has room for more requests.
+    /// Waits until a disk accepts more requests.
     Disk,
-    /// Sleeps inside reclaim or writeback.
+    /// Throttled in reclaim or writeback.
     Throttled(NodeId, pagetide_core::effect::Throttle),
-    /// Ended.
     Exited,
 }
 
-/// An object of a name or a pipe.
+/// Key of a slab object of a file or a pipe.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct ThingKey {
-    /// Of a pipe, not of a name.
+    /// True for a pipe, false for a file.
     pub is_pipe: bool,
-    /// Number of the name, slot of the pipe.
+    /// Number of the file, slot of the pipe.
     pub number: u32,
-    /// Which of its objects.
+    /// Index of the object in the file or pipe.
     pub part: u8,
 }
 
-/// What a name or a pipe has one of.
+/// Type of a slab object of a file or a pipe.
 #[derive(Clone, Copy, Debug)]
 pub struct Part {
     pub cache: CacheId,
@@ -232,110 +230,103 @@ pub struct Part {
     pub account: bool,
 }
 
-/// A part of a system call on a name or a pipe.
+/// A step of a system call on a file or a pipe.
 #[derive(Clone, Copy, Debug)]
 pub enum ObjectStep {
-    /// Allocates an object of a cache.
     Alloc(ThingKey, Part),
-    /// Frees it.
     Free(ThingKey),
-    /// Leaves it to the kernel.
+    /// Leaves the object to the kernel as a cached dentry.
     Keep(ThingKey),
 }
 
-/// A running program, or one of the threads of one.
+/// A single-threaded program, or one thread of a program.
 pub struct Task {
     pub name: String,
-    /// The group of the setup that it is in; `None`: the root.
+    /// Group of the setup; `None`: the root.
     pub group: Option<usize>,
-    /// The program whose thread it is: a program is its own first thread. Index of a task.
+    /// The first thread of the program.
     pub leader: usize,
-    /// A program's other threads: indices of tasks.
+    /// Additional threads of the program, if this is the leader.
     pub helpers: Range<usize>,
-    /// The service that it performs, if it is the first thread of one.
+    /// The current service, if this is its leader.
     pub(crate) service: Option<Box<Service>>,
-    /// When the request arrived that the thread serves.
+    /// Arrival time of the request that the thread serves.
     pub(crate) serving: Option<Nanos>,
     /// The thread was woken for a request.
     pub(crate) is_called: bool,
-    /// When the phase's first [`Op::Until`] was.
+    /// Time of the phase's first [`Op::Until`].
     pub(crate) until_base: Option<Nanos>,
-    /// Where its operations come from.
+    /// Generates the operations.
     pub program: Program,
-    /// Its address space.
     pub mm: MmId,
-    /// Regions in the order of their introduction.
+    /// Mapped regions, by number.
     pub regions: Vec<VmaId>,
-    /// Its blocks of kernel memory, by slot.
+    /// Blocks of kernel memory, by slot.
     pub blocks: Vec<Option<Pfn>>,
-    /// Its objects of kernel caches, by slot.
+    /// Slab objects, by slot.
     pub objects: Vec<Option<Object>>,
-    /// Objects of its names and pipes.
+    /// Slab objects of files and pipes.
     pub things: BTreeMap<ThingKey, Object>,
-    /// What is left to do of a system call on one of them.
+    /// Remaining steps of a system call on a file or a pipe.
     pub steps: VecDeque<ObjectStep>,
-    /// Its table of open files.
     pub(crate) open_files: OpenFiles,
-    /// Whose object the call in progress is to bring.
+    /// The object that the call in progress allocates.
     pub step_of: Option<ThingKey>,
-    /// When the phase's last pause ended ([`Op::Pace`]), or would have, had there been need of one.
+    /// End of the phase's last pause ([`Op::Pace`]), even if none was needed.
     pub paced: Option<Nanos>,
-    /// Read-ahead state of each file it reads, by index of the setup's files.
+    /// Read-ahead state, by index of the setup's files.
     pub readahead: Vec<ReadaheadState>,
-    /// The call in progress, and what it serves, unless a step of it is done at the moment.
+    /// The call in progress and its operation. Taken out during a step.
     pub call: Option<Box<(Call, Op)>>,
-    /// What the call in progress serves, also while a step of it is done, and what was shown of it.
+    /// Operation of the call in progress, also during a step.
     pub(crate) call_of: Option<Op>,
     pub(crate) shown_call: ShownCall,
-    /// When the call began, and how long it has waited for pages since.
+    /// Start of the call in progress.
     pub call_began: Nanos,
-    /// The call compacts since then.
+    /// Start of the call's compaction, if it compacts.
     pub compacting_since: Option<Nanos>,
-    /// Time the call has waited for pages.
+    /// Time for which the call has waited for pages.
     pub call_page_wait: Nanos,
-    /// When the present wait began.
+    /// Start of the current wait.
     pub wait_began: Nanos,
-    /// The phase that it reports at the moment, and when that ended.
+    /// The phase that the task is reporting, and its end time.
     pub(crate) reporting: Option<(u32, Nanos)>,
-    /// CPU time left of a compute operation.
+    /// Remaining CPU time of a compute operation.
     pub compute_left: Nanos,
-    /// Why it does not run.
     pub blocked: Blocked,
-    /// The call is counted as a memory stall at the moment.
+    /// PSI counts the task as stalled.
     pub stalled: bool,
-    /// What the present wait is for, if it is for want of memory.
+    /// Reason of the current wait, if it is due to a lack of memory.
     pub waits_for: Option<MemoryWait>,
-    /// CPU time of its pieces, with the switches to it and the interrupts that it was charged.
+    /// CPU time, including context switches and interrupts charged to the task.
     pub cpu_ns: Nanos,
-    /// What its program takes for each operation of its present phase.
+    /// User time of each operation in the current phase.
     pub program_ns: Nanos,
-    /// What want of memory has cost it.
     pub lost: Lost,
-    /// It ended for want of memory: the OOM killer chose it, or `refused`.
+    /// Ended for lack of memory: chosen by the OOM killer, or `refused`.
     pub killed: bool,
-    /// It was refused memory that it cannot do without, and there was nobody to kill.
+    /// An essential allocation failed, and the OOM killer had no task to kill.
     pub refused: bool,
-    /// A fault of it could not be read, which no program survives.
+    /// Killed by SIGBUS after a read error in a page fault.
     pub crashed: bool,
-    /// The task that it was to run until has ended.
+    /// The task named by `until` has ended.
     pub stopped: bool,
-    /// When it began, if it has.
+    /// Start time.
     pub began: Option<Nanos>,
-    /// When it ended, if it has.
+    /// End time.
     pub ended: Option<Nanos>,
-    /// Does not keep the run alive.
+    /// The run does not wait for this task.
     pub background: bool,
-    /// Totals.
     pub usage: Usage,
-    /// Phases that began.
+    /// Phases started so far.
     pub phases: Vec<PhaseRun>,
-    /// Wall time of faults and writes less their waits for pages: the price of memory.
+    /// Wall time of faults and writes minus their waits for pages: the latency of allocation.
     pub alloc_latency: LatencyHistogram,
-    /// The machine's counters when it began, then the difference over its life.
+    /// Counters of the machine at the start; after the end, the difference.
     pub vmstat: Vec<u64>,
-    /// Calls that failed because a disk did.
+    /// Calls that failed with a disk error.
     pub io_errors: u64,
-    /// Number of the error of the last madvise(), 0 if it succeeded.
+    /// errno of the last madvise(), 0 if it succeeded.
     pub errno: i32,
 }
 
@@ -344,13 +335,12 @@ pub fn snapshot(vmstat: &Vmstat) -> Vec<u64> {
     Event::ALL.iter().map(|&event| vmstat.get(event)).collect()
 }
 
-/// The difference to an earlier snapshot.
+/// Difference to an earlier snapshot.
 pub fn difference(now: &Vmstat, earlier: &[u64]) -> Vec<u64> {
     Event::ALL.iter().zip(earlier).map(|(&event, &was)| now.get(event) - was).collect()
 }
 
 impl Usage {
-    /// Both together.
     pub fn add(&mut self, other: &Usage) {
         self.user_ns += other.user_ns;
         self.system_ns += other.system_ns;
@@ -363,7 +353,7 @@ impl Usage {
         self.objects_got += other.objects_got;
     }
 
-    /// What was added since `earlier`.
+    /// Difference to an earlier value.
     pub fn since(&self, earlier: &Usage) -> Usage {
         Usage {
             user_ns: self.user_ns - earlier.user_ns,
@@ -380,14 +370,15 @@ impl Usage {
 }
 
 impl Task {
-    /// What is left to do of a call that cannot make a thing: to free what it has made of it.
+    /// After a failed allocation: replaces the remaining steps of a system call by frees of the
+    /// objects it has allocated.
     pub(crate) fn undo_thing(&mut self, unmade: ThingKey) {
         self.steps.clear();
         let is_of = |key: &&ThingKey| (key.is_pipe, key.number) == (unmade.is_pipe, unmade.number);
         self.steps.extend(self.things.keys().filter(is_of).copied().map(ObjectStep::Free));
     }
 
-    /// A task that has not begun.
+    /// A task that has not started.
     pub fn new(
         name: String,
         program: Program,
@@ -446,14 +437,14 @@ impl Task {
         }
     }
 
-    /// The present wait has ended.
+    /// Ends the current wait.
     pub(crate) fn end_wait(&mut self, now: Nanos) {
         if let Some(wait) = self.waits_for.take() {
             self.lost.waited[wait as usize] += now.saturating_sub(self.wait_began);
         }
     }
 
-    /// What ended it, or is about to, before it was done. To be stopped with another task is no such end.
+    /// How the task was killed, if it was. A stop with another task does not count.
     pub fn ended_by(&self) -> Option<Ended> {
         match (self.killed, self.crashed) {
             (true, _) => Some(Ended::OomKilled),
@@ -462,7 +453,7 @@ impl Task {
         }
     }
 
-    /// A thread of this program that has not begun.
+    /// An additional thread of this program that has not started.
     pub(crate) fn new_thread(&self, nr_files: usize) -> Task {
         let (name, program) = (self.name.clone(), self.program.thread(0));
         let mut thread = Task::new(name, program, self.mm, nr_files, true);
@@ -470,12 +461,12 @@ impl Task {
         thread
     }
 
-    /// The requests of the phase under way.
+    /// Request results of the current phase.
     pub(crate) fn served_now(&mut self) -> Option<&mut Served> {
         self.phases.last_mut()?.served.as_deref_mut()
     }
 
-    /// Takes what another thread of the same program has used.
+    /// Adds the usage of another thread of the same program.
     pub(crate) fn absorb(
         &mut self,
         usage: Usage,
@@ -489,12 +480,12 @@ impl Task {
         self.io_errors += io_errors;
     }
 
-    /// Whether it must not go on: it ends as soon as it has a CPU.
+    /// True if the task must exit as soon as it has a CPU.
     pub fn must_exit(&self) -> bool {
         self.killed || self.stopped
     }
 
-    /// Whether it has ended or was killed.
+    /// True if the task has exited.
     pub fn is_over(&self) -> bool {
         self.blocked == Blocked::Exited
     }

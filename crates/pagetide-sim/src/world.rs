@@ -1,11 +1,11 @@
 //! The simulated world: CPUs, disks, tasks and daemons around one [`Machine`], in virtual time.
 //!
-//! Everything happens at an event. A CPU executes a *piece* of one thread: the core's state
-//! changes when the piece begins, its effects (I/O, wake-ups) take place when it ends, as late as
-//! the cost model says. Ties are broken by the order in which events were scheduled, so a run is a
-//! pure function of its setup and seed.
+//! State changes only at events. A CPU executes a *time slice* of one thread: the core's state
+//! changes at the start of the slice, and its effects (I/O, wake-ups) take place at its end, which
+//! the cost model determines. Events of the same time run in the order in which they were
+//! scheduled, so a run is a pure function of its setup and seed.
 //!
-//! Invariant: a thread is running on at most one CPU, and a busy CPU has exactly one event.
+//! Invariant: a thread runs on at most one CPU, and a busy CPU has exactly one event.
 
 mod audit;
 mod blocks;
@@ -64,23 +64,23 @@ use std::collections::{BTreeMap, BTreeSet};
 use threads::{cpus_of, nice_of, Thread};
 use timeline::Sampler;
 
-/// A CPU adds its part of the zones' counters to them so often (`vm.stat_interval`).
+/// Interval at which a CPU folds its per-CPU differences into the zones' counters
+/// (`vm.stat_interval`).
 const STAT_INTERVAL: Nanos = 1_000_000_000;
 
-/// Something that will happen.
 #[derive(Clone, Copy, Debug)]
 enum Event {
-    /// A CPU's piece ends, or the CPU starts to work.
+    /// The time slice of a CPU ends, or an idle CPU starts to work.
     Cpu(Cpu),
     /// A disk finishes a request.
     Disk(usize),
     /// A sleep or a throttle times out.
     Timer(Thread),
-    /// A task may begin.
+    /// A task starts.
     Start(usize),
-    /// What was put off can be freed.
+    /// A timer tick while objects wait for a grace period.
     GracePeriod,
-    /// A request of a task's service arrives, or its load is over.
+    /// A request of a task's service arrives, or its load ends.
     Arrival(usize),
     /// The period of a group's cpu.max ends.
     Period(GroupId),
@@ -89,16 +89,17 @@ enum Event {
 #[derive(Debug, Default)]
 struct CpuState {
     event: Option<EventId>,
-    /// The piece that is being executed.
+    /// The time slice in execution.
     piece: Option<Piece>,
+    /// Effects to carry out at the end of the time slice.
     effects: Vec<Effect>,
-    /// Who ran last: another thread costs a switch.
+    /// The thread that ran last; running another one costs a context switch.
     last: Option<Thread>,
-    /// Interrupt work to be added to the next piece.
+    /// Time of interrupt work, added to the next time slice.
     debt: Nanos,
-    /// Since when it has nothing to run.
+    /// Start of the idle time, if the CPU is idle.
     idle_since: Option<Nanos>,
-    /// When it adds its part of the zones' counters to them at the latest (Linux `vmstat_update`).
+    /// Latest time of the next fold of its per-CPU counters (Linux `vmstat_update`).
     vmstat_update: Nanos,
 }
 
@@ -107,9 +108,9 @@ struct DaemonSleep {
     timer: Option<EventId>,
     throttled: Option<(NodeId, Throttle)>,
     waits_for_disk: bool,
-    /// It is kswapd and balances its node: the pressure accounting counts it as stalled.
+    /// True for a kswapd that balances its node; PSI counts it as stalled.
     stalled: bool,
-    /// Its last step, which may not be over yet, has ended its work.
+    /// Its last step, which may still be in progress, ended its work.
     rests: bool,
 }
 
@@ -119,14 +120,14 @@ impl DaemonSleep {
     }
 }
 
-/// A disk that has no room for more of a submitter's requests.
+/// A disk that accepts no more requests of a submitter.
 #[derive(Clone, Copy, Debug)]
 struct FullDisk {
     disk: usize,
     submitter: Submitter,
 }
 
-/// What the run is about to do with an I/O request when it ends.
+/// A submitted I/O request, and the CPU of its completion interrupt.
 #[derive(Clone, Copy, Debug)]
 struct Pending {
     io: Io,
@@ -137,28 +138,28 @@ struct Pending {
 pub struct World {
     /// The memory manager.
     pub machine: Machine,
-    /// All tasks, by index in the setup; after them the other threads of those that have several.
+    /// All tasks, by index in the setup, then the additional threads of multi-threaded tasks.
     pub tasks: Vec<Task>,
-    /// Time now.
     pub now: Nanos,
-    /// CPU time of everybody: tasks, daemons, switches, interrupts.
+    /// CPU time of all tasks, daemons, context switches and interrupts.
     pub busy_ns: Nanos,
     meter: Meter,
     queue: EventQueue<Event>,
     scheduler: Scheduler,
-    /// Some group has cpu.weight or cpu.max; then each of the setup has a number for the scheduler, one above its
-    /// index.
+    /// The CPU controller is on. Then the scheduler id of each group is its index in the setup
+    /// plus one.
     has_cpu_groups: bool,
-    /// Who wakes others at this moment; `None`: a timer, of those who wake on the CPU where they fell asleep.
+    /// Source of the current wake-ups; `None`: a timer, which wakes a thread on the CPU where it
+    /// fell asleep.
     waker: Option<Waker>,
     cpus: Vec<CpuState>,
-    /// What is left of the pieces of threads that were preempted, by the thread's number for the scheduler.
+    /// Rests of the time slices of preempted threads.
     cut: BTreeMap<TaskId, CutPiece>,
-    /// When CPUs are looked for that have been idle for a tick.
+    /// Time of the next search for CPUs that have been idle for a tick.
     idle_look: Nanos,
     disks: Vec<Disk>,
     disk_events: Vec<Option<EventId>>,
-    /// Who sleeps until a disk has room, in the order of arrival.
+    /// Threads that sleep until a disk accepts more requests, in the order of arrival.
     disk_waiters: Vec<(Thread, FullDisk)>,
     pending: Vec<Option<Pending>>,
     pending_free: Vec<usize>,
@@ -169,101 +170,89 @@ pub struct World {
     timers: Vec<Option<EventId>>,
     /// In the order of [`Daemon::all`].
     daemons: Vec<DaemonSleep>,
-    /// How long who was awake or compacting.
+    /// Times for which daemons and tasks were awake or compacting.
     pub(crate) times: DaemonTimes,
-    /// Every n-th copy of a frame fails; 0: none does.
+    /// Every n-th copy of a frame fails; 0: none.
     pub fail_copies: u64,
     nr_copies: u64,
-    /// The setup's groups, as far as they are there.
+    /// Memcgs of the existing groups, by index in the setup.
     groups: Vec<Option<MemcgId>>,
-    /// Groups without a memory controller that are there.
+    /// Existing groups without a memory controller, by index in the setup.
     bare_groups: BTreeSet<usize>,
-    /// Counts of groups when they were last removed, by index in the setup.
+    /// Counts of groups at their last removal, by index in the setup.
     last_counts: BTreeMap<usize, (crate::task::GroupCounts, Option<crate::task::GroupTotals>)>,
-    /// Things the reader should know, and how often they happened.
+    /// Notes for the record, and how often each occurred.
     pub(crate) notes: BTreeMap<String, u64>,
-    /// Files that traces brought, by key.
+    /// Files created by traces, by key.
     trace_files: BTreeMap<u64, FileId>,
-    /// The machine's caches, by index in the setup.
+    /// The machine's slab caches, by index in the setup.
     caches: Vec<CacheId>,
-    /// Those of names and pipes, if there are any.
+    /// Slab caches for files, dentries and pipes, if tasks use any.
     thing_caches: Option<ThingCaches>,
     grace: GracePeriod,
-    /// Caches whose objects go after a grace period, by their id.
+    /// By cache id: objects are freed after a grace period.
     frees_late: Vec<bool>,
-    /// Objects that the present event has put off.
+    /// Objects that wait for a grace period since the current event.
     late: Vec<(Object, Cpu)>,
-    /// What slabs have cost so far.
     pub(crate) slab_samples: SlabSamples,
-    /// What caches had before the first task, and what they have when all is settled.
+    /// Slab levels before the first task starts.
     pub(crate) idle_slabs: SlabLevels,
+    /// Slab levels after the run, all grace periods and a shrink of all caches.
     pub(crate) shrunk_slabs: SlabLevels,
-    /// What was counted when the last task that the run waits for had done its work.
+    /// Counts at the end of the last foreground task that completed its work.
     pub(crate) done: Option<Counted>,
     setup: model::Setup,
-    /// How much later than its scenario says each task starts.
+    /// Additional start delay of each task.
     start_jitter: Vec<Nanos>,
     nr_over: usize,
-    /// Tasks that the run waits for.
+    /// Number of foreground tasks.
     nr_awaited: usize,
-    /// What was reported of each thread to the pressure accounting.
+    /// Last state of each thread reported to PSI.
     reported: Vec<Reported>,
-    /// Who is told what happens, if anybody wants to know.
+    /// `None` without observers.
     observing: Option<Observing>,
-    /// Hashes of decisions, if anybody wants them.
+    /// `None` unless hashes were requested.
     decisions: Option<DecisionHashes>,
-    /// Events of the step that has just been done.
+    /// Events of the last step.
     fresh_events: Vec<TraceEvent>,
-    /// Samples of levels and counters, if anybody wants them.
+    /// `None` unless a timeline was requested.
     sampler: Option<Sampler>,
 }
 
-/// What a machine has when a run begins, by index in the setup.
+/// Disks, files, groups and caches of the machine at the start of a run, by index in the setup.
 pub(crate) struct Belongings {
     pub disks: Vec<Disk>,
-    /// First page of each file on its disk.
+    /// Disk of each file, and its first page there.
     pub file_base: Vec<(usize, u64)>,
-    /// Groups, as far as they are there.
+    /// `None`: the group does not exist yet, or has no memory controller.
     pub groups: Vec<Option<MemcgId>>,
-    /// Caches of the setup's mixes.
+    /// Slab caches of the setup's object mixes.
     pub caches: Vec<CacheId>,
-    /// Those of names and pipes, if there are any.
+    /// Slab caches for files, dentries and pipes, if tasks use any.
     pub thing_caches: Option<ThingCaches>,
-    /// What setting up has asked of the world.
+    /// Effects of the setup.
     pub boot_effects: Vec<Effect>,
 }
 
-/// Why a run cannot go on.
+/// Error that ends a run.
 #[derive(Debug, thiserror::Error)]
 pub enum WorldError {
     /// A task's program failed.
     #[error("task `{task}`: {source}")]
-    Program {
-        task: String,
-        /// What failed.
-        source: pagetide_scenario::workload::ProgramError,
-    },
-    /// Nothing can happen any more, yet tasks remain.
-    #[error("the run is stuck at {at_ns} ns: `{task}` waits for something that never comes")]
-    Stuck {
-        /// When.
-        at_ns: Nanos,
-        task: String,
-    },
-    /// The audit found an invariant violated.
+    Program { task: String, source: pagetide_scenario::workload::ProgramError },
+    /// The event queue is empty, but foreground tasks have not ended.
+    #[error("the run is stuck at {at_ns} ns: no event can wake task `{task}`")]
+    Stuck { at_ns: Nanos, task: String },
+    /// The audit found a violated invariant.
     #[error("at {at_ns} ns: {violation}")]
-    Audit {
-        /// When.
-        at_ns: Nanos,
-        violation: Violation,
-    },
-    /// Nobody takes what is observed.
+    Audit { at_ns: Nanos, violation: Violation },
+    /// An observer cannot write.
     #[error(transparent)]
     Unwritten(Unwritten),
 }
 
 impl World {
-    /// Puts tasks and disks around a machine that has its files, groups and swap.
+    /// Creates the world of a machine that already has its files, groups and swap.
     pub(crate) fn new(
         machine: Machine,
         setup: &model::Setup,
@@ -355,10 +344,10 @@ impl World {
         world
     }
 
-    /// Runs until all foreground tasks are over, `limit` is reached or `cancelled` says stop. It may be run again,
-    /// with a later limit, and is the same as if it had not been stopped.
-    /// Returns whether everything finished. Audits the world after every `audit_every` events and
-    /// at the end; 0: never.
+    /// Runs until all foreground tasks have ended, `limit` is reached or `cancelled` returns true.
+    /// Returns true if all foreground tasks have ended. Calling it again with a later limit
+    /// continues the run; stops do not change the result. Audits the world after every
+    /// `audit_every` events and at the end; 0: never.
     pub fn run(
         &mut self,
         limit: Nanos,
@@ -372,7 +361,7 @@ impl World {
         Ok(finished)
     }
 
-    /// Counts from now on what tasks and kswapds do, by price.
+    /// Starts to count the operations of tasks and kernel threads, by [`Price`].
     pub(crate) fn count_work(&mut self) {
         self.meter.count(self.tasks.len(), self.cpus.len());
     }
@@ -434,8 +423,8 @@ impl World {
 
     // ---- threads and CPUs ----
 
-    /// Makes a thread runnable. If it is in the piece that was going to put it to sleep, it just
-    /// does not sleep.
+    /// Makes a thread runnable. If it is still in the time slice that ends in its sleep, cancels
+    /// the sleep.
     fn wake(&mut self, thread: Thread) {
         if let Some(after) = self.after_piece(thread) {
             if *after == After::Block {
@@ -449,7 +438,7 @@ impl World {
         }
     }
 
-    /// Lets a CPU see what there is to do: one that is idle, or one whose thread must give way.
+    /// Makes a CPU pick a thread: wakes an idle CPU, or ends the current time slice.
     fn call_cpu(&mut self, cpu: Cpu) {
         let state = &mut self.cpus[cpu.idx()];
         if state.piece.is_some() {
@@ -469,7 +458,7 @@ impl World {
             if let Thread::Daemon(daemon) = thread {
                 self.daemon_stalls(daemon, false);
             }
-            // The effects of a piece that ends in sleep may wake it again at once.
+            // Block first: the effects of the time slice may wake the thread again.
             if after == After::Block {
                 self.scheduler.block(cpu);
             }
@@ -480,11 +469,12 @@ impl World {
                     self.exit_task(task, cpu);
                     self.carry_out(thread, cpu);
                     full = None;
-                    // Asleep, running, or, killed by its own effects, on any CPU's queue.
+                    // It may be asleep, running, or (if its own effects killed it) on the queue of
+                    // any CPU.
                     self.scheduler.remove_task(id);
                 }
             }
-            // Who sleeps for another reason will find the disk full the next time.
+            // A thread that sleeps for another reason waits for the disk at its next request.
             if let Some(full) = full.filter(|_| after == After::Runnable) {
                 self.scheduler.block(cpu);
                 self.wait_for_disk(thread, full);
@@ -494,9 +484,10 @@ impl World {
         self.dispatch(cpu)
     }
 
-    /// The CPU, which is about to run, adds its part of the zones' counters to them if it has not done so for
-    /// a second, or has stopped its timer tick meanwhile. On 6.1 a CPU that waits for a disk a short while
-    /// did neither (kswapd's runs in zone DMA kept their rhythm over the waits).
+    /// Before a CPU runs, folds its per-CPU counters into the zones' if it has not done so for a
+    /// second, or has been idle for a tick (then it stopped its timer tick). On 6.1, a CPU that
+    /// waited for a disk for a short time did not fold (kswapd's runs in zone DMA kept their rhythm
+    /// over the waits).
     fn refresh_vm_stats(&mut self, cpu: Cpu) {
         let state = &mut self.cpus[cpu.idx()];
         let was_idle = state.idle_since.take().is_some_and(|since| self.now - since >= TICK_NS);
@@ -504,7 +495,7 @@ impl World {
             state.vmstat_update = (self.now / STAT_INTERVAL + 1) * STAT_INTERVAL;
             self.machine.refresh_cpu_vm_stats(cpu);
         }
-        // Those that stay idle have done so, too; it is looked at once a tick.
+        // CPUs that stay idle fold too; searched for once a tick.
         if self.cpus.len() > 1 && self.now >= self.idle_look {
             self.idle_look = self.now + TICK_NS;
             for (at, other) in self.cpus.iter_mut().enumerate() {
@@ -516,9 +507,9 @@ impl World {
         }
     }
 
-    /// Lets the CPU take the thread that should run, and starts its next piece.
+    /// Picks the next thread of the CPU and starts its time slice.
     fn dispatch(&mut self, cpu: Cpu) -> Result<(), WorldError> {
-        // A wake-up in this very event may have called the CPU already.
+        // A wake-up in this event may already have scheduled an event for the CPU.
         if let Some(event) = self.cpus[cpu.idx()].event.take() {
             self.queue.cancel(event);
         }
@@ -539,7 +530,7 @@ impl World {
         if self.cpus[cpu.idx()].last.replace(thread) != Some(thread) {
             cost += self.meter.some(Price::ContextSwitch, 1);
         }
-        // Who was preempted goes on where it was.
+        // A preempted thread first gets the rest of its time slice.
         let (after, left, ran) = match (self.take_cut(thread, cpu), thread) {
             (Some((after, left)), _) => (after, left, 0),
             (None, Thread::Task(task)) => {
@@ -572,8 +563,8 @@ impl World {
         Ok(())
     }
 
-    /// Carries out the effects of the piece of `thread` that just ended on `cpu`. Returns the disk
-    /// that is full for it now, if one is.
+    /// Carries out the effects of the time slice of `thread` that ended on `cpu`. Returns a disk
+    /// that is now full for this thread, if any.
     fn carry_out(&mut self, thread: Thread, cpu: Cpu) -> Option<FullDisk> {
         let mut effects = std::mem::take(&mut self.cpus[cpu.idx()].effects);
         let mut full = None;
@@ -591,7 +582,7 @@ impl World {
             for effect in effects.drain(..) {
                 self.apply(effect, cpu);
             }
-            // What the effects themselves brought about.
+            // Effects caused by these effects.
             std::mem::swap(&mut effects, &mut self.cpus[cpu.idx()].effects);
         }
         self.cpus[cpu.idx()].effects = effects;
@@ -604,14 +595,14 @@ impl World {
             decisions.effect(self.now, cpu, effect);
         }
         match effect {
-            // I/O was submitted before. The others are of contents: this world has none and is not asked for them
-            // (`Machine::without_bytes`); their time was paid for with the step.
+            // I/O has been submitted. The others concern page contents, which this world does not
+            // have (`Machine::without_bytes`); the step includes their time.
             Effect::Submit(_)
             | Effect::Zero { .. }
             | Effect::CollapsePage { .. }
             | Effect::ReadOut { .. }
             | Effect::WriteIn { .. } => {}
-            // The bytes were paid for with the step that asked; there are none.
+            // There are no bytes to copy; the step includes the time.
             Effect::CopyPage { from, .. } => {
                 self.nr_copies += 1;
                 let fails =
@@ -630,8 +621,8 @@ impl World {
         }
     }
 
-    /// A worker takes the CPU for a moment. It has slept for long, so nobody keeps the CPU from it; and when it has
-    /// run the CPU chooses anew. What it does is nothing beside the two switches.
+    /// A kworker preempts the CPU for a moment (it has slept for long), then the CPU picks a thread
+    /// again. The worker's own time is negligible compared with the two switches.
     fn run_worker(&mut self, cpu: Cpu) {
         self.meter.at(cpu);
         self.cpus[cpu.idx()].debt += self.meter.some(Price::ContextSwitch, 1);
@@ -640,11 +631,10 @@ impl World {
     }
 }
 
-/// Puts what a call asks for where it takes place: at the end of the piece that made the call. Objects that
-/// are put off are so from the call on.
+/// Moves the effects of a call to the end of its time slice. Late frees take effect at the call.
 #[inline]
 fn drain(effects: Effects<'_>, to: &mut Vec<Effect>, late: &mut Vec<(Object, Cpu)>) {
-    // Most steps ask for nothing.
+    // Most steps have no effects.
     if !effects.is_empty() {
         drain_some(effects, to, late);
     }
@@ -657,7 +647,7 @@ fn drain_some(effects: Effects<'_>, to: &mut Vec<Effect>, late: &mut Vec<(Object
             effect => {
                 debug_assert!(
                     !effect.is_of_contents(),
-                    "asked of a world without bytes: {effect:?}"
+                    "content effect in a world without bytes: {effect:?}"
                 );
                 to.push(effect);
             }

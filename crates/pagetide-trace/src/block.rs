@@ -1,4 +1,4 @@
-//! A block of records as bytes: three columns, one after the other, so that similar values are
+//! Encoding of a block of records: three columns, one after the other, so that similar values are
 //! adjacent when the block is compressed.
 //!
 //! Before compression: the lengths in bytes of the first two columns as varints, then
@@ -6,11 +6,10 @@
 //! * references: varint of their number less 1,
 //! * times: varint.
 //!
-//! Places are not written as differences: a program returns to the same pages in the same order,
-//! and the compressor finds these repetitions (the shipped trace is a tenth smaller than with
-//! differences).
+//! Places are absolute, not differences: a program returns to the same pages in the same order,
+//! and the compressor finds these repetitions. This makes the trace in the repository 10 % smaller.
 //!
-//! Every block can be read without the others.
+//! Every block can be decoded without the others.
 
 use crate::format::{Kinds, MAX_BLOCK_RECORDS};
 use crate::varint;
@@ -20,12 +19,12 @@ const COLUMNS: usize = 3;
 const KIND_BITS: u32 = 3;
 /// Longest block before compression.
 pub(crate) const MAX_RAW: usize = (MAX_BLOCK_RECORDS * COLUMNS + COLUMNS) * varint::MAX_LEN;
-/// Longest block as stored: zstd's own bound is below this.
+/// Longest compressed block; zstd's own bound is below this.
 pub(crate) const MAX_STORED: usize = MAX_RAW + MAX_RAW / 128 + 1024;
 /// Magic, records, raw length, stored length.
 pub(crate) const PREFIX: usize = 16;
 
-/// One record, its page numbered through all regions.
+/// One record. `place` numbers its page across all regions (see `places`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Flat {
     pub(crate) place: u64,
@@ -42,7 +41,7 @@ pub(crate) struct Encoder {
 }
 
 impl Encoder {
-    /// Adds a record; the caller keeps to [`MAX_BLOCK_RECORDS`].
+    /// Adds a record. The caller must stay within [`MAX_BLOCK_RECORDS`].
     pub(crate) fn push(&mut self, record: Flat) {
         assert!(self.records < MAX_BLOCK_RECORDS);
         assert!(record.references > 0);
@@ -53,12 +52,11 @@ impl Encoder {
         self.records += 1;
     }
 
-    /// Records so far.
     pub(crate) fn records(&self) -> usize {
         self.records
     }
 
-    /// Writes the block's bytes into `raw` and starts the next one.
+    /// Moves the encoded block into `raw` and starts the next block.
     pub(crate) fn finish(&mut self, raw: &mut Vec<u8>) {
         raw.clear();
         for column in &self.columns[..COLUMNS - 1] {
@@ -72,7 +70,7 @@ impl Encoder {
     }
 }
 
-/// Takes the records of a block one by one.
+/// Iterates over the records of a block.
 #[derive(Debug, Default)]
 pub(crate) struct Decoder {
     raw: Vec<u8>,
@@ -83,18 +81,18 @@ pub(crate) struct Decoder {
 }
 
 impl Decoder {
-    /// The buffer to decompress the next block into; [`Decoder::begin`] must follow.
+    /// The buffer for the next decompressed block; call [`Decoder::begin`] after filling it.
     pub(crate) fn buffer(&mut self) -> &mut Vec<u8> {
         self.left = 0;
         &mut self.raw
     }
 
-    /// Gives up the block that it is in.
+    /// Drops the rest of the current block.
     pub(crate) fn clear(&mut self) {
         self.left = 0;
     }
 
-    /// Starts on the block in the buffer.
+    /// Starts to decode the block in the buffer.
     pub(crate) fn begin(&mut self, records: usize) -> Result<(), &'static str> {
         const SHORT: &str = "a column is longer than the block";
         let mut rest = self.raw.as_slice();
@@ -130,11 +128,11 @@ impl Decoder {
         let time = self.take(2).ok_or(SHORT)?;
         let kinds = Kinds::from_bits(uses as u8 & 7).expect("three bits");
         if kinds.is_none() {
-            return Err("a record of no kind");
+            return Err("a record has no kind");
         }
         self.left -= 1;
         if self.left == 0 && self.next != self.end {
-            return Err("a column goes on after its records");
+            return Err("a column is longer than its records");
         }
         Ok(Some(Flat { place: uses >> KIND_BITS, kinds, references, time }))
     }

@@ -1,7 +1,7 @@
 //! Errors of traces, and of texts that are imported as traces.
 //!
-//! A [`TraceError`] has the file, the byte or line, the problem, and a hint. All parts can be
-//! compared with `==`, so tests assert on values and not on sentences.
+//! A [`TraceError`] has the file, the byte or line, the problem, and a hint. It implements `==`, so
+//! tests compare values, not text.
 
 use std::fmt;
 use std::io;
@@ -11,29 +11,27 @@ use crate::format::VERSION;
 #[cfg(feature = "import")]
 use crate::import::Format;
 
-/// What went wrong, and where.
+/// A problem, with the file and the position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TraceError {
     /// The file, when it is known.
     pub file: Option<PathBuf>,
-    /// Where in it.
+    /// Position in the file.
     pub place: Place,
-    /// What is wrong there.
     pub problem: Problem,
 }
 
-/// Where in the input the problem lies.
+/// Position of a problem in the input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// Nowhere in particular: an option, or the file as a whole.
+    /// No position: the problem is an option, or the file as a whole.
     Whole,
-    /// At this byte, counted from 0. For zstd-compressed input that is being imported: of the
-    /// decompressed content.
+    /// Byte, counted from 0. In a zstd-compressed import it counts decompressed bytes.
     Byte(u64),
-    /// In this line, counted from 1, which begins at this byte.
+    /// Line, counted from 1.
     Line {
         line: u64,
-        /// The byte at which it begins.
+        /// Offset of the first byte of the line.
         byte: u64,
     },
 }
@@ -62,108 +60,70 @@ impl fmt::Display for Part {
     }
 }
 
-/// What is wrong.
+/// The kind of problem, with its details.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Problem {
-    /// The operating system refused.
-    Io {
-        kind: io::ErrorKind,
-        /// Its words.
-        message: String,
-    },
-    /// The file is something else.
-    NotATrace {
-        /// What its first bytes look like.
-        looks_like: Looks,
-    },
-    /// A `.ptt` of a version that this program does not read.
-    Version {
-        /// The version found.
-        found: u16,
-    },
+    /// An error of the operating system.
+    Io { kind: io::ErrorKind, message: String },
+    /// The file is not a `.ptt` file.
+    NotATrace { looks_like: Looks },
+    /// A `.ptt` file of a version that this program cannot read.
+    Version { found: u16 },
     /// The file ends in the middle of a part.
-    Truncated {
-        /// The part that is not whole.
-        part: Part,
-    },
-    /// A part's checksum does not fit its content.
+    Truncated { part: Part },
+    /// The checksum of a part does not match its content.
     Checksum {
         part: Part,
         /// The checksum in the file.
         stored: u64,
-        /// The checksum of what is there.
+        /// The checksum of the content.
         computed: u64,
     },
-    /// A part says something that cannot be.
-    Malformed {
-        part: Part,
-        /// What is wrong with it.
-        what: &'static str,
-    },
+    /// A part has an invalid value.
+    Malformed { part: Part, what: &'static str },
     /// Bytes after the end of the trace.
     Trailing,
-    /// The output is there and is no regular file.
+    /// The output path exists and is not a regular file.
     NotAFile { what: &'static str },
-    /// The user wants no more of it.
+    /// The caller cancelled the import.
     Cancelled,
-    /// A number above what is allowed.
-    TooLarge {
-        what: &'static str,
-        /// The number found.
-        value: u64,
-        /// The largest allowed.
-        limit: u64,
-    },
-    /// The input of an import is in another format than was said.
-    WrongFormat {
-        /// The format that was asked for.
-        wanted: &'static str,
-        /// What the first bytes look like.
-        looks_like: Looks,
-    },
-    /// The input of an import holds no references.
-    Empty {
-        /// What to do about it.
-        hint: &'static str,
-    },
-    /// There is no such format to import.
+    /// A number above its limit.
+    TooLarge { what: &'static str, value: u64, limit: u64 },
+    /// The input of an import is not in the format that the user named.
+    WrongFormat { wanted: &'static str, looks_like: Looks },
+    /// The input of an import has no references.
+    Empty { hint: &'static str },
+    /// No importer has this name.
     UnknownFormat {
         /// The text, shortened.
         text: String,
-        /// The names of those that there are.
+        /// The names of all importers.
         known: String,
     },
-    /// A line, field or option that does not read as it must.
+    /// A line, field or option that cannot be parsed.
     BadText {
-        /// What it is: `lackey line`, `obj-size-col`, ...
+        /// Name of the line, field or option: `lackey line`, `obj-size-col`, ...
         what: &'static str,
         /// The text, shortened.
         text: String,
-        /// What it must be.
+        /// The valid form.
         expected: &'static str,
-        /// What to do about it.
         hint: Option<&'static str>,
     },
     /// A line with too few columns.
     MissingColumn {
         /// The option that names the column.
         option: &'static str,
-        /// The column wanted, counted from 1.
+        /// Number of the missing column, from 1.
         column: usize,
-        /// How many there are.
+        /// Number of columns in the line.
         present: usize,
     },
     /// The input ends in the middle of a record or of a compressed frame.
-    CutShort {
-        /// What is not whole.
-        what: &'static str,
-    },
+    CutShort { what: &'static str },
     /// The compressed data cannot be decompressed.
-    Compression {
-        /// The decompressor's words.
-        message: String,
-    },
+    Compression { message: String },
 }
 
 /// What the first bytes of a file look like.
@@ -177,7 +137,7 @@ pub enum Looks {
     Zstd,
     /// gzip-compressed data.
     Gzip,
-    /// Certainly of this format, which can be imported.
+    /// Input of this importer, recognized by its content.
     #[cfg(feature = "import")]
     Recording(Format),
     /// Text of another kind.
@@ -202,7 +162,7 @@ impl fmt::Display for Looks {
 }
 
 impl Looks {
-    /// The commands that may be tried on such a file; empty if there are none.
+    /// The import commands that may read such a file; empty if none does.
     fn commands(self) -> String {
         #[cfg(feature = "import")]
         return Format::commands(self);
@@ -222,19 +182,19 @@ impl TraceError {
         TraceError { file: None, place: Place::Line { line, byte }, problem }
     }
 
-    /// An error of the file, or of an option.
+    /// An error without a position.
     pub fn whole(problem: Problem) -> Self {
         TraceError { file: None, place: Place::Whole, problem }
     }
 
-    /// The same error, with the file's name if it has none yet.
+    /// Adds the file name, if the error has none yet.
     #[must_use]
     pub fn in_file(mut self, file: &Path) -> Self {
         self.file.get_or_insert_with(|| file.to_path_buf());
         self
     }
 
-    /// The byte at which it happened.
+    /// Byte offset of the problem.
     pub fn byte(&self) -> Option<u64> {
         match self.place {
             Place::Whole => None,
@@ -242,7 +202,7 @@ impl TraceError {
         }
     }
 
-    /// The line in which it happened, for text.
+    /// Line of the problem; `None` for binary input.
     pub fn line(&self) -> Option<u64> {
         match self.place {
             Place::Whole | Place::Byte(_) => None,
@@ -250,44 +210,40 @@ impl TraceError {
         }
     }
 
-    /// What to do about it.
+    /// How the user can solve the problem.
     pub fn hint(&self) -> Option<String> {
         let hint = match &self.problem {
             Problem::Io { .. } => return None,
             Problem::NotATrace { looks_like } => match looks_like.commands() {
                 commands if commands.is_empty() => "give a file that ends in .ptt".into(),
-                commands => format!("make a trace of it with {commands}"),
+                commands => format!("convert it to a trace with {commands}"),
             },
             Problem::Version { .. } => {
                 format!("this program reads version {VERSION}; import the original again")
             }
-            Problem::Truncated { .. } => "the file was cut short: copy or import it again".into(),
+            Problem::Truncated { .. } => "the file is incomplete: copy or import it again".into(),
             Problem::Checksum { .. } | Problem::Malformed { .. } | Problem::Trailing => {
                 "the file was changed after it was written: copy or import it again".into()
             }
             Problem::NotAFile { .. } => {
-                "nothing was written; name a new file, or a regular one to replace".into()
+                "nothing was written; name a new file, or a regular file to replace".into()
             }
             Problem::Cancelled => return None,
-            Problem::TooLarge { .. } => {
-                "no smaller unit helps: leave out or split the entry".into()
-            }
+            Problem::TooLarge { .. } => "remove the entry from the input, or split it".into(),
             Problem::WrongFormat { looks_like, .. } => match looks_like {
-                Looks::Gzip => {
-                    "decompress it into the command: `zcat FILE | pagetide ... -`".into()
-                }
-                Looks::Ptt => "it is a trace already: use it as it is".into(),
-                Looks::Empty => "the recording failed: look at its messages".into(),
-                other => format!("use {}, if it is what that reads", other.commands()),
+                Looks::Gzip => "decompress it first: `zcat FILE | pagetide ... -`".into(),
+                Looks::Ptt => "the file is already a trace; it needs no import".into(),
+                Looks::Empty => "the recording failed; see the messages of its command".into(),
+                other => format!("try {}", other.commands()),
             },
             Problem::Empty { hint } => (*hint).into(),
             Problem::UnknownFormat { .. } => return None,
             Problem::BadText { hint, .. } => return hint.map(str::to_owned),
             Problem::MissingColumn { .. } => {
-                "columns count from 1; check the delimiter and `has-header` as well".into()
+                "columns count from 1; also check `delimiter` and `has-header`".into()
             }
             Problem::CutShort { .. } | Problem::Compression { .. } => {
-                "the input is incomplete or damaged: fetch or record it again".into()
+                "the input is incomplete or damaged: download or record it again".into()
             }
         };
         Some(hint)
@@ -319,14 +275,13 @@ impl fmt::Display for Problem {
             Problem::NotATrace { looks_like } => {
                 write!(f, "not a .ptt page trace; it looks like {looks_like}")
             }
-            Problem::Version { found } => write!(f, "trace version {found} is not known"),
+            Problem::Version { found } => write!(f, "unknown trace version {found}"),
             Problem::Truncated { part } => write!(f, "the file ends within its {part}"),
-            Problem::Checksum { part, stored, computed } => write!(
-                f,
-                "the {part}'s checksum is {stored:016x}, but its content gives {computed:016x}"
-            ),
+            Problem::Checksum { part, stored, computed } => {
+                write!(f, "checksum of the {part}: stored {stored:016x}, computed {computed:016x}")
+            }
             Problem::Malformed { part, what } => write!(f, "malformed {part}: {what}"),
-            Problem::NotAFile { what } => write!(f, "it is {what}, and an import writes a file"),
+            Problem::NotAFile { what } => write!(f, "the output is {what}, not a regular file"),
             Problem::Cancelled => f.write_str("cancelled"),
             Problem::Trailing => f.write_str("there are bytes after the end of the trace"),
             Problem::TooLarge { what, value, limit } => {
@@ -335,7 +290,7 @@ impl fmt::Display for Problem {
             Problem::WrongFormat { wanted, looks_like } => {
                 write!(f, "this is not {wanted}; it looks like {looks_like}")
             }
-            Problem::Empty { .. } => f.write_str("the input holds no references"),
+            Problem::Empty { .. } => f.write_str("the input has no references"),
             Problem::UnknownFormat { text, known } => write!(f, "format `{text}` is not {known}"),
             Problem::BadText { what, text, expected, .. } => {
                 write!(f, "{what} `{text}` is not {expected}")

@@ -1,5 +1,5 @@
-//! The parts of a `.ptt` file as types, and the encoding of its header and footer. The layout,
-//! byte by byte, is docs/trace-format.md; blocks of records are in `block`.
+//! Types for the parts of a `.ptt` file, and the encoding of its header and footer.
+//! docs/trace-format.md has the layout byte by byte; `block` encodes the records.
 
 use std::fmt;
 
@@ -8,9 +8,9 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::error::{Looks, Part, Problem, TraceError};
 use crate::varint;
 
-/// First bytes of a file. Not text, and damaged by every transfer that rewrites line ends.
+/// First bytes of a file. They are not text, and a transfer that converts line ends damages them.
 pub const MAGIC: [u8; 8] = *b"\x89PTT\r\n\x1a\n";
-/// The version that is written, and the only one that is read.
+/// The version written, and the only version accepted.
 pub const VERSION: u16 = 1;
 /// First bytes of a block of records.
 pub const BLOCK_MAGIC: [u8; 4] = *b"PTTB";
@@ -29,7 +29,7 @@ pub const MAX_PAGES: u64 = 1 << 34;
 pub const MAX_TEXT: usize = 4096;
 /// Most records in a block.
 pub const MAX_BLOCK_RECORDS: usize = 1 << 17;
-/// Longest header body, in bytes; the writer refuses more.
+/// Longest header body, in bytes; the writer returns an error above it.
 pub(crate) const MAX_HEADER_BODY: usize = 8 << 20;
 /// Longest footer body, in bytes.
 pub(crate) const MAX_FOOTER_BODY: usize = 128;
@@ -43,12 +43,12 @@ pub(crate) const TRAILER: usize = 16;
 /// A checksum (xxh3, 64 bits, little-endian).
 pub(crate) const CHECKSUM: usize = 8;
 
-/// What the time of a record counts.
+/// Unit of the times in a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Clock {
-    /// Instructions executed: time on a CPU.
+    /// Instructions executed: CPU time.
     Instructions,
-    /// Nanoseconds by the wall: when the request arrived.
+    /// Nanoseconds of wall-clock time, at which requests arrive.
     Nanoseconds,
 }
 
@@ -61,66 +61,61 @@ impl fmt::Display for Clock {
     }
 }
 
-/// What a region's pages are.
+/// Type of the pages of a region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RegionKind {
     /// Anonymous memory.
     Anon,
     /// Pages of a file.
     File {
-        /// Identity of the file: equal keys are the same file.
+        /// Identity of the file: regions with equal keys are of the same file.
         key: u64,
         /// Mapped executable.
         executable: bool,
     },
 }
 
-/// A range of pages that belong together.
+/// A contiguous range of pages of one type: a mapping or a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Region {
-    /// A name for people: a path, `heap`, ...
+    /// Shown to the user only: a path, `heap`, ...
     pub name: String,
-    /// What its pages are.
     pub kind: RegionKind,
-    /// How many pages, at least 1.
+    /// Number of pages, at least 1.
     pub pages: u64,
-    /// Virtual page number of its first page in the traced program; 0 if there is none. Nothing
-    /// but `pagetide trace info` looks at it.
+    /// Virtual page number of its first page in the traced program; 0 if there is none. Only
+    /// `pagetide trace info` uses it.
     pub start: u64,
 }
 
-/// How the importer merged references (see docs/trace-format.md, "The window").
+/// Limits within which the importer merges references (see docs/trace-format.md, "The window").
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
     /// Most distinct pages in a window.
     pub pages: u32,
-    /// Most time in a window, in units of the clock.
+    /// Longest window, in units of the clock.
     pub time: u64,
 }
 
-/// All that comes before the records.
+/// The part of a trace before its records.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// Version of the format.
     pub version: u16,
     /// Bytes in a page.
     pub page_size: u32,
-    /// What time counts.
     pub clock: Clock,
-    /// How references were merged.
     pub window: Window,
-    /// Where the trace comes from, for people: the command that recorded it.
+    /// The command that recorded the trace; shown to the user only.
     pub source: String,
-    /// The regions, in the order of their numbers.
+    /// Indexed by region number.
     pub regions: Vec<Region>,
 }
 
-/// Ways in which a page was used, as a set.
+/// A set of access types.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
 pub struct Kinds(u8);
 
 impl Kinds {
-    /// No use.
     pub const NONE: Kinds = Kinds(0);
     /// Data was read.
     pub const READ: Kinds = Kinds(1);
@@ -129,7 +124,7 @@ impl Kinds {
     /// Instructions were fetched.
     pub const EXECUTE: Kinds = Kinds(4);
 
-    /// The set with these bits, if they are of the three known ones.
+    /// The set with these bits; `None` if any bit but the lowest three is set.
     pub fn from_bits(bits: u8) -> Option<Kinds> {
         (bits <= 7).then_some(Kinds(bits))
     }
@@ -139,18 +134,16 @@ impl Kinds {
         self.0
     }
 
-    /// Both sets together.
     #[must_use]
     pub fn union(self, other: Kinds) -> Kinds {
         Kinds(self.0 | other.0)
     }
 
-    /// True when all of `other` is in this set.
+    /// True if all of `other` is in this set.
     pub fn contains(self, other: Kinds) -> bool {
         self.0 & other.0 == other.0
     }
 
-    /// True when it is the empty set.
     pub fn is_none(self) -> bool {
         self.0 == 0
     }
@@ -172,15 +165,15 @@ impl fmt::Debug for Kinds {
 /// References to one page within one window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// Number of the region.
     pub region: u32,
     /// Page within the region.
     pub page: u64,
-    /// What the references were.
+    /// Union of the types of all references.
     pub kinds: Kinds,
-    /// How many there were, at least 1.
+    /// Number of references, at least 1.
     pub references: u64,
-    /// Time from the first reference of the previous record (or the start) to the first of this.
+    /// Time from the first reference of the previous record (or the start) to the first reference
+    /// of this record.
     pub time: u64,
 }
 
@@ -188,27 +181,27 @@ pub struct Record {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
     pub records: u64,
-    /// References that the records stand for.
+    /// Sum of the references of all records.
     pub references: u64,
     /// Pages with at least one record.
     pub distinct_pages: u64,
-    /// Time from start to end, in units of the clock; the time after the last record's first
-    /// reference is in here only.
+    /// Time from start to end, in units of the clock. It includes the time after the first
+    /// reference of the last record, which no record has.
     pub time: u64,
     /// Records whose kinds include a write.
     pub writes: u64,
-    /// Identity of the content: a hash over the checksums of header and blocks.
+    /// Hash over the checksums of header and blocks; it identifies the content.
     pub digest: u64,
 }
 
 impl Header {
-    /// A header of the present version.
     pub fn new(clock: Clock, window: Window, source: String, regions: Vec<Region>) -> Header {
         Header { version: VERSION, page_size: PAGE_SIZE, clock, window, source, regions }
     }
 
-    /// Whether it is of requests for objects, as caches receive them, not of a program's references: only these
-    /// have the time of the wall. Its objects lie side by side in a file, and have nothing to do with each other.
+    /// True for a trace of cache requests (objects), false for one of a program's memory
+    /// references. Only request traces use wall-clock time. Adjacent objects are unrelated,
+    /// although they share a file.
     pub fn is_of_objects(&self) -> bool {
         self.clock == Clock::Nanoseconds
     }
@@ -218,7 +211,7 @@ impl Header {
         self.regions.iter().map(|region| region.pages).sum()
     }
 
-    /// The whole header as bytes: prefix, body, checksum.
+    /// Encodes prefix, body and checksum.
     pub(crate) fn encode(&self) -> Result<Vec<u8>, TraceError> {
         let malformed = |what| TraceError::whole(Problem::Malformed { part: Part::Header, what });
         let mut body = Vec::new();
@@ -258,7 +251,7 @@ impl Header {
         Ok(bytes)
     }
 
-    /// Reads a body whose checksum has been checked.
+    /// Decodes a body. The caller has verified its checksum.
     pub(crate) fn decode(version: u16, mut body: &[u8]) -> Result<Header, &'static str> {
         const SHORT: &str = "a field is missing or too long";
         let bytes = &mut body;
@@ -287,7 +280,7 @@ impl Header {
                     *bytes = rest;
                     RegionKind::File { key: u64::from_le_bytes(*key), executable: code == 2 }
                 }
-                _ => return Err("unknown kind of region"),
+                _ => return Err("unknown region kind"),
             };
             let pages = varint::take(bytes).ok_or(SHORT)?;
             let start = varint::take(bytes).ok_or(SHORT)?;
@@ -296,19 +289,19 @@ impl Header {
         if !bytes.is_empty() {
             return Err("bytes after the last region");
         }
-        let page_size = page_size.try_into().map_err(|_| "page size")?;
+        let page_size = page_size.try_into().map_err(|_| "the page size is not 4096")?;
         let header = Header { version, page_size, clock, window, source, regions };
         header.check()?;
         Ok(header)
     }
 
-    /// What must hold of any header, read or written.
+    /// Verifies the limits of a header, for reader and writer.
     fn check(&self) -> Result<(), &'static str> {
         if self.page_size != PAGE_SIZE {
             return Err("the page size is not 4096");
         }
         if self.window.pages == 0 {
-            return Err("a window of no pages");
+            return Err("the window has no pages");
         }
         if self.regions.len() > MAX_REGIONS {
             return Err("too many regions");
@@ -320,7 +313,7 @@ impl Header {
         let mut pages = 0u64;
         for region in &self.regions {
             if region.pages == 0 {
-                return Err("a region of no pages");
+                return Err("a region has no pages");
             }
             pages = pages.saturating_add(region.pages);
         }
@@ -332,7 +325,7 @@ impl Header {
 }
 
 impl Totals {
-    /// The whole footer as bytes: prefix, body, checksum.
+    /// Encodes prefix, body and checksum.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut body = Vec::new();
         for value in [self.records, self.references, self.distinct_pages, self.time, self.writes] {
@@ -348,7 +341,7 @@ impl Totals {
         bytes
     }
 
-    /// Reads a body whose checksum has been checked.
+    /// Decodes a body. The caller has verified its checksum.
     pub(crate) fn decode(mut body: &[u8]) -> Option<Totals> {
         let bytes = &mut body;
         let totals = Totals {
@@ -375,7 +368,7 @@ fn take_text(bytes: &mut &[u8]) -> Option<String> {
 }
 
 impl Looks {
-    /// Guesses from the first bytes of a file; a few hundred suffice.
+    /// Guesses the type of a file from its first few hundred bytes.
     pub fn of(start: &[u8]) -> Looks {
         if start.is_empty() {
             return Looks::Empty;

@@ -1,4 +1,4 @@
-//! A summary of a trace, for `pagetide trace info` and for the check of a scenario.
+//! Summary of a trace, for `pagetide trace info` and `pagetide check`.
 
 use std::path::Path;
 
@@ -12,31 +12,30 @@ use crate::writer::malformed;
 /// Most slices of [`Info::timeline`].
 pub const SLICES: u64 = 32;
 
-/// A summary of a trace file.
+/// Header, totals and timeline of a trace file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Info {
     pub header: Header,
-    /// The sums.
     pub totals: Totals,
     /// Length of the file.
     pub bytes: u64,
-    /// The trace's time in equal slices; empty from [`Info::read`].
+    /// At most [`SLICES`] equal slices of the trace's time; empty after [`Info::read`].
     pub timeline: Vec<Slice>,
 }
 
 /// A slice of a trace's time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Slice {
-    /// Distinct pages in it: the working set of that time.
+    /// Distinct pages in the slice: its working set.
     pub pages: u64,
-    /// Pages never seen before it.
+    /// Pages that no earlier slice has.
     pub new_pages: u64,
     pub records: u64,
 }
 
 impl Info {
-    /// Reads header and footer only: quick, whatever the length. If the end of the file is not as
-    /// it should be, reads all of it to say at which byte it goes wrong.
+    /// Reads header and footer only, so the time does not depend on the length. If the end of the
+    /// file is damaged, reads all records to find the first bad byte.
     pub fn read(path: impl AsRef<Path>) -> Result<Info, TraceError> {
         let mut reader = Reader::open(&path)?;
         match reader.peek_totals() {
@@ -50,7 +49,7 @@ impl Info {
         }
     }
 
-    /// Reads and checks everything.
+    /// Reads and verifies the whole file.
     pub fn scan(path: impl AsRef<Path>) -> Result<Info, TraceError> {
         let path = path.as_ref();
         let mut info = Info::read(path)?;
@@ -60,7 +59,7 @@ impl Info {
             scan.add(&record, reader.time());
         }
         if scan.all.len() != info.totals.distinct_pages {
-            let what = "its number of distinct pages is not that of the records";
+            let what = "its number of distinct pages differs from that of the records";
             return Err(malformed(info.bytes, Part::Footer, what).in_file(path));
         }
         info.timeline = scan.finish();
@@ -68,7 +67,7 @@ impl Info {
     }
 }
 
-/// Counts the slices of a trace.
+/// Builds [`Info::timeline`].
 struct Scan {
     places: Places,
     slice_time: u64,

@@ -1,12 +1,13 @@
-//! Page traces of real programs: the `.ptt` format, its readers and writers, importers for the recordings of
-//! other programs, and replay.
+//! Page traces of real programs: the `.ptt` file format, its reader and writer, importers for the
+//! output of other tracers, and replay.
 //!
-//! docs/trace-format.md describes the format byte by byte, the importers' rules, and the trace
-//! that is shipped. Reading order: [`mod@format`] (what a trace holds), [`reader`] and [`writer`],
-//! `import` (feature of that name: from lackey, oracleGeneral, csv), [`replay`] (what a program did, step by step)
-//! and [`tape`] (a short trace that is replayed often).
+//! docs/trace-format.md describes the format byte by byte, the rules of the importers, and the
+//! trace in the repository. Reading order: [`mod@format`] (contents of a trace), [`reader`] and
+//! [`writer`], `import` (feature `import`: lackey, oracleGeneral, csv), [`replay`] (the steps of a
+//! program) and [`tape`] (a short trace in memory, for repeated replay).
 //!
-//! The crate knows neither tasks nor machines: `pagetide-scenario` turns the steps into a task's operations.
+//! The crate has no tasks and no machine: `pagetide-scenario` turns steps into operations of a
+//! task.
 
 mod block;
 pub mod error;

@@ -1,12 +1,11 @@
-//! A set of page numbers, for counting distinct ones: a bit a page in chunks of 4096 pages, so
-//! that its size follows the pages seen and not the pages possible.
+//! Set of page numbers, to count distinct pages: a bitmap in chunks of 4096 pages. Its size depends
+//! on the pages seen, not on the highest page number.
 
 use std::collections::BTreeMap;
 
 const WORDS: usize = 64;
 const CHUNK_SHIFT: u32 = 12;
 
-/// A set of page numbers.
 #[derive(Debug, Default)]
 pub(crate) struct PageSet {
     chunks: BTreeMap<u64, Box<[u64; WORDS]>>,
@@ -25,12 +24,10 @@ impl PageSet {
         is_new
     }
 
-    /// How many pages are in it.
     pub(crate) fn len(&self) -> u64 {
         self.len
     }
 
-    /// Takes all out.
     pub(crate) fn clear(&mut self) {
         self.chunks.clear();
         self.len = 0;

@@ -1,17 +1,17 @@
-//! Numbers the pages of all regions in order: a page's place is the number of pages in all regions
-//! before the page's region, plus the page's number in that region.
+//! Numbers the pages of all regions consecutively. The place of a page is its number in its region
+//! plus the number of pages in all regions before.
 
 use crate::format::{Header, MAX_REGIONS};
 
-/// Entries of the table in front of the search.
+/// Entries of the table that narrows the binary search.
 const HINTS: u64 = 4096;
 
-/// Turns (region, page) into a place and back.
+/// Converts between (region, page) and place.
 #[derive(Debug)]
 pub(crate) struct Places {
-    /// Place of each region's first page, and the end of the last region.
+    /// Place of the first page of each region, then the end of the last region.
     bases: Vec<u64>,
-    /// Region of every `1 << shift`th place, and the last region.
+    /// Region of every `1 << shift`th place, then the last region.
     hints: Vec<u32>,
     shift: u32,
 }
@@ -39,7 +39,7 @@ impl Places {
         Places { bases, hints, shift }
     }
 
-    /// Place of a page; `None` if there is no such page.
+    /// Place of a page; `None` if the region or page does not exist.
     #[inline]
     pub(crate) fn place(&self, region: u32, page: u64) -> Option<u64> {
         let base = *self.bases.get(region as usize)?;

@@ -1,7 +1,7 @@
-//! Reads a `.ptt` trace as a stream: memory for one block, whatever the length of the trace.
+//! Streaming reader of `.ptt` traces. It holds one block in memory, however long the trace is.
 //!
-//! Every part is checked before it is used: lengths against their limits, checksums, and at the end
-//! the totals in the file against the totals of the records that were read.
+//! Every part is verified before use: lengths against their limits, and checksums. At the end the
+//! totals in the file are compared with those of the records.
 
 use std::fmt;
 use std::fs::File;
@@ -20,7 +20,7 @@ use crate::format::{
 use crate::places::Places;
 use crate::writer::{block_checksum, checksum, malformed};
 
-/// A fuzzer cannot guess checksums; without them it reaches what they protect.
+/// A fuzzer cannot guess checksums. It reaches the code behind them only if they are not verified.
 #[allow(unexpected_cfgs)] // set by cargo-fuzz
 const CHECKSUMS_COUNT: bool = !cfg!(fuzzing);
 
@@ -86,8 +86,8 @@ impl<R: Read + Seek> Reader<R> {
         Ok(())
     }
 
-    /// The footer's totals without reading the records, and the length of the file. The reader
-    /// stays at the first record.
+    /// The totals of the footer and the length of the file, without reading the records. Rewinds to
+    /// the first record.
     pub(crate) fn peek_totals(&mut self) -> Result<(Totals, u64), TraceError> {
         let result = self.read_totals_at_end();
         self.rewind()?;
@@ -103,14 +103,14 @@ impl<R: Read + Seek> Reader<R> {
         self.input.fill(&mut bytes, Part::Trailer)?;
         let offset = u64::from_le_bytes(bytes[..8].try_into().expect("8 bytes"));
         if bytes[8..] != END_MAGIC || offset < self.first_block || offset >= trailer {
-            return Err(malformed(trailer, Part::Trailer, "it does not point at a footer"));
+            return Err(malformed(trailer, Part::Trailer, "it does not point to a footer"));
         }
         self.input.inner.seek(SeekFrom::Start(offset))?;
         self.input.offset = offset;
         let mut magic = [0; 4];
         self.input.fill(&mut magic, Part::Footer)?;
         if magic != FOOTER_MAGIC {
-            return Err(malformed(trailer, Part::Trailer, "it does not point at a footer"));
+            return Err(malformed(trailer, Part::Trailer, "it does not point to a footer"));
         }
         let totals = self.read_footer()?;
         if self.input.offset != len {
@@ -121,7 +121,7 @@ impl<R: Read + Seek> Reader<R> {
 }
 
 impl<R: Read> Reader<R> {
-    /// Reads the header from a stream; the records follow with [`Reader::next_record`].
+    /// Reads the header from a stream. [`Reader::next_record`] reads the records.
     pub fn from_reader(inner: R) -> Result<Reader<R>, TraceError> {
         let mut input = Counted { inner, offset: 0 };
         let (header, header_checksum) = read_header(&mut input)?;
@@ -148,8 +148,8 @@ impl<R: Read> Reader<R> {
         &self.header
     }
 
-    /// The totals, once [`Reader::next_record`] has come to the end. `distinct_pages` is as the
-    /// footer says; all else has been compared with the records.
+    /// The totals, after [`Reader::next_record`] has reached the end. They are verified against the
+    /// records, except for `distinct_pages`, which is that of the footer.
     pub fn totals(&self) -> Option<&Totals> {
         match &self.state {
             State::Ended(totals) => Some(totals),
@@ -162,13 +162,13 @@ impl<R: Read> Reader<R> {
         self.counted.time
     }
 
-    /// The next record; `None` at the end. After an error it gives the same error again.
+    /// The next record; `None` at the end. After an error, every call returns the same error.
     #[inline]
     pub fn next_record(&mut self) -> Result<Option<Record>, TraceError> {
         match self.decoder.next() {
             Ok(Some(flat)) => {
                 let Some((region, page)) = self.places.page(flat.place) else {
-                    return Err(self.fail_block("a page outside all regions"));
+                    return Err(self.fail_block("a page is outside all regions"));
                 };
                 if !self.count(flat) {
                     return Err(self.fail_block("the sum of references or times is too large"));
@@ -211,7 +211,7 @@ impl<R: Read> Reader<R> {
 
     fn fail(&mut self, error: TraceError) -> TraceError {
         let error = self.name(error);
-        // No record of a block with a mistake in it must follow.
+        // Return no further record of a damaged block.
         self.decoder.clear();
         self.state = State::Failed(error.clone());
         error
@@ -234,7 +234,7 @@ impl<R: Read> Reader<R> {
         }
     }
 
-    /// Reads a block (then `None`) or all from the footer to the end of the file.
+    /// Reads a block and returns `None`, or reads footer and trailer and returns the totals.
     fn read_part(&mut self) -> Result<Option<Totals>, TraceError> {
         let start = self.input.offset;
         let mut magic = [0; 4];
@@ -252,10 +252,14 @@ impl<R: Read> Reader<R> {
         self.counted.digest = self.digest.digest();
         let counted = Totals { time: totals.time, ..self.counted };
         if totals != counted || totals.time < self.counted.time {
-            return Err(malformed(start, Part::Footer, "its totals are not those of the records"));
+            return Err(malformed(
+                start,
+                Part::Footer,
+                "its totals differ from those of the records",
+            ));
         }
         if totals.distinct_pages > totals.records {
-            return Err(malformed(start, Part::Footer, "more distinct pages than records"));
+            return Err(malformed(start, Part::Footer, "it has more distinct pages than records"));
         }
         let mut byte = [0];
         if self.input.read_some(&mut byte)? != 0 {
@@ -295,12 +299,12 @@ impl<R: Read> Reader<R> {
         raw.reserve(raw_len);
         let unpacked = self.decompressor.decompress_to_buffer(&self.stored, raw);
         if unpacked.ok() != Some(raw_len) {
-            return Err(malformed(start, Part::Block, "it does not decompress to its length"));
+            return Err(malformed(start, Part::Block, "its decompressed length is wrong"));
         }
         self.decoder.begin(records).map_err(|what| malformed(start, Part::Block, what))
     }
 
-    /// Reads what follows the footer's magic, and the trailer.
+    /// Reads the footer (after its magic, which has been read) and the trailer.
     fn read_footer(&mut self) -> Result<Totals, TraceError> {
         let start = self.input.offset - 4;
         let mut bytes = FOOTER_MAGIC.to_vec();
@@ -319,7 +323,7 @@ impl<R: Read> Reader<R> {
         let mut trailer = [0; TRAILER];
         self.input.fill(&mut trailer, Part::Trailer)?;
         if trailer[..8] != start.to_le_bytes() || trailer[8..] != END_MAGIC {
-            return Err(malformed(trailer_offset, Part::Trailer, "it does not fit the footer"));
+            return Err(malformed(trailer_offset, Part::Trailer, "it does not match the footer"));
         }
         Ok(totals)
     }
@@ -330,7 +334,7 @@ fn read_header<R: Read>(input: &mut Counted<R>) -> Result<(Header, u64), TraceEr
     let got = input.read_some(&mut bytes)?;
     let is_magic = bytes[..got.min(MAGIC.len())] == MAGIC[..got.min(MAGIC.len())];
     if got == 0 || !is_magic {
-        // A guess needs more than the prefix.
+        // The prefix is too short for a guess.
         let mut more = [0; 256];
         let extra = input.read_some(&mut more)?;
         bytes.truncate(got);
@@ -360,14 +364,14 @@ fn read_header<R: Read>(input: &mut Counted<R>) -> Result<(Header, u64), TraceEr
     Ok((header, checksum))
 }
 
-/// An input that knows how far it has been read.
+/// An input with its read position.
 struct Counted<R> {
     inner: R,
     offset: u64,
 }
 
 impl<R: Read> Counted<R> {
-    /// Reads until the buffer is full or the input ends; gives the number of bytes.
+    /// Reads until the buffer is full or the input ends; returns the number of bytes.
     fn read_some(&mut self, buffer: &mut [u8]) -> Result<usize, TraceError> {
         let mut filled = 0;
         while filled < buffer.len() {
@@ -382,7 +386,7 @@ impl<R: Read> Counted<R> {
         Ok(filled)
     }
 
-    /// Reads the whole buffer, or says at which byte the input ended.
+    /// Fills the buffer. The error has the byte at which the input ends.
     fn fill(&mut self, buffer: &mut [u8], part: Part) -> Result<(), TraceError> {
         if self.read_some(buffer)? < buffer.len() {
             return Err(TraceError::at_byte(self.offset, Problem::Truncated { part }));
@@ -390,7 +394,7 @@ impl<R: Read> Counted<R> {
         Ok(())
     }
 
-    /// Reads a checksum and compares it with that of `bytes`, which began at `start`.
+    /// Reads a checksum and compares it with that of `bytes`, which start at offset `start`.
     fn fill_checksum(&mut self, bytes: &[u8], start: u64, part: Part) -> Result<u64, TraceError> {
         let mut stored = [0; CHECKSUM];
         self.fill(&mut stored, part)?;

@@ -1,4 +1,4 @@
-//! A trace as the stream of its program's steps: regions, accesses, and the time between accesses.
+//! Replay of a trace as a stream of steps: regions, accesses, and the time between accesses.
 
 use std::fs::File;
 use std::path::Path;
@@ -9,79 +9,65 @@ use crate::format::{Clock, Header, RegionKind};
 use crate::reader::Reader;
 use crate::tape::{self, FileNow, Kept, Tape};
 
-/// Instructions that a CPU executes in a nanosecond while it replays a
-/// trace: 2 GHz and one instruction a cycle. It turns a trace's instruction counts into
-/// [`Step::Compute`]; it is not there to be tuned.
+/// Instructions per nanosecond in [`Step::Compute`]: 2 GHz and one instruction a cycle. Not a
+/// tunable.
 pub const INSTRUCTIONS_PER_NS: u64 = 2;
 
-/// Shortest [`Step::Compute`] within a trace: shorter pieces are added up until they reach it, for
-/// between two accesses of a window lie but a few hundred instructions. No time is lost.
+/// Shortest [`Step::Compute`] within a trace. Two accesses of a window are only a few hundred
+/// instructions apart, so shorter times are added up until they reach this. No time is lost.
 pub const COMPUTE_GRAIN_NS: u64 = 1_000;
 
 /// One step of a replay. Regions have the trace's numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// The next region appears, with so many pages.
-    Map {
-        /// Its number.
-        region: u32,
-        /// What its pages are.
-        kind: RegionKind,
-        /// Its size.
-        pages: u64,
-    },
-    /// A page is used.
+    /// Maps the next region.
+    Map { region: u32, kind: RegionKind, pages: u64 },
+    /// Accesses a page.
     Access {
         region: u32,
         /// Page within the region.
         page: u64,
-        /// Written, not only read or executed.
+        /// False if the page is only read or executed.
         write: bool,
     },
-    /// The program computes for so many nanoseconds.
-    Compute {
-        /// Duration.
-        ns: u64,
-    },
-    /// No request arrives for so many nanoseconds.
-    Sleep {
-        /// Duration.
-        ns: u64,
-    },
+    /// Computes.
+    Compute { ns: u64 },
+    /// Waits for the next request.
+    Sleep { ns: u64 },
 }
 
 /// Replays a trace file.
 ///
-/// First come the regions in the order of their numbers, then the records, `passes` times: the
-/// time before a record's first reference as [`Step::Compute`] (instructions) or [`Step::Sleep`]
-/// (wall clock), then one [`Step::Access`], which writes if any reference of the record does.
+/// The regions come first, in the order of their numbers. The records follow, `passes` times: for
+/// each the time before its first reference as [`Step::Compute`] (instructions) or [`Step::Sleep`]
+/// (wall clock), then one [`Step::Access`], which is a write if any reference of the record is.
 #[derive(Debug)]
 pub struct Replay {
     source: Source,
     passes: u32,
-    /// log2 of the trace's pages in one page of a step.
+    /// log2 of the number of trace pages in one page of a step.
     fold: u32,
     /// Regions mapped so far.
     mapped: u32,
-    /// Time not yet given out, in units of the trace's clock.
+    /// Time not yet returned in a step, in units of the trace's clock.
     owed: u64,
-    /// A record whose time has been given out but not its access.
+    /// A record of which the time has been returned, but not the access.
     record: Option<Kept>,
 }
 
-/// Where the records come from.
 #[derive(Debug)]
 enum Source {
-    /// From the file, and they are kept if it is short.
+    /// Records from the file.
     Reading(Box<Reading>),
-    /// From memory; with the number of the next one.
+    /// Records from memory, and the index of the next.
     Playing(Arc<Tape>, usize),
 }
 
 #[derive(Debug)]
 struct Reading {
     reader: Reader<File>,
-    /// `None`: the trace is too long to be kept, or its file cannot be told from what it may become.
+    /// Records read so far. `None` if the trace is too long for the cache, or the file has no
+    /// modification time.
     kept: Option<(FileNow, Vec<Kept>)>,
 }
 
@@ -100,7 +86,7 @@ impl Reading {
 }
 
 impl Replay {
-    /// Opens a trace to be replayed `passes` times.
+    /// Opens a trace for `passes` replays.
     pub fn open(path: impl AsRef<Path>, passes: u32) -> Result<Replay, TraceError> {
         let path = path.as_ref();
         let file = FileNow::of(path);
@@ -115,8 +101,8 @@ impl Replay {
         Ok(Replay { source, passes, fold: 0, mapped: 0, owed: 0, record: None })
     }
 
-    /// The whole trace in memory, once it has been read to its end, unless it is long. Who holds on to it makes the
-    /// next [`Replay::open`] of the file a short one.
+    /// The trace in memory, after one pass; `None` if it is too long. As long as the caller keeps
+    /// it, [`Replay::open`] of the same file uses it and reads nothing.
     pub fn tape(&self) -> Option<Arc<Tape>> {
         match &self.source {
             Source::Playing(tape, _) => Some(Arc::clone(tape)),
@@ -124,15 +110,14 @@ impl Replay {
         }
     }
 
-    /// Folds the trace's pages into larger ones: `1 << shift` neighbours become one page, regions
-    /// are rounded up, and every access stays one access.
+    /// Folds the trace's pages into larger pages: `1 << shift` neighbours become one page. Region
+    /// sizes are rounded up. Every access stays one access.
     #[must_use]
     pub fn folded(mut self, shift: u32) -> Replay {
         self.fold = shift;
         self
     }
 
-    /// The header of the trace.
     pub fn header(&self) -> &Header {
         match &self.source {
             Source::Reading(reading) => reading.reader.header(),
@@ -165,8 +150,8 @@ impl Replay {
         Ok(None)
     }
 
-    /// The next step if it is that of a record in memory: the common case, in which nothing can go wrong. `None` says
-    /// nothing; [`Replay::next_step`] goes on.
+    /// Fast path: the next step of a record in memory, which cannot fail. After `None`, call
+    /// [`Replay::next_step`], which may still have a step.
     #[inline(always)]
     pub fn next_played(&mut self) -> Option<Step> {
         if let Some(record) = self.record.take() {
@@ -180,7 +165,7 @@ impl Replay {
         Some(self.step_of(record))
     }
 
-    /// The time before a record, or its access at once if that time is short.
+    /// The time before a record, or its access if that time is below [`COMPUTE_GRAIN_NS`].
     #[inline(always)]
     fn step_of(&mut self, record: Kept) -> Step {
         self.owed = self.owed.saturating_add(record.time);
@@ -201,7 +186,7 @@ impl Replay {
         Step::Map { region: number, kind: region.kind, pages }
     }
 
-    /// At the end of a pass: the rest of its time is owed, and the next one begins.
+    /// Ends a pass: adds the time after its last record and goes back to the first record.
     fn end_pass(&mut self) -> Result<(), TraceError> {
         self.passes -= 1;
         let (rest, is_empty) = match &mut self.source {
@@ -230,7 +215,7 @@ impl Replay {
         Ok(())
     }
 
-    /// Time owed as a step, if it comes to `grain_ns`.
+    /// A step for the time owed, if that is at least `grain_ns`.
     #[inline]
     fn pay(&mut self, grain_ns: u64) -> Option<Step> {
         match self.header().clock {
@@ -259,7 +244,6 @@ impl Replay {
     }
 }
 
-/// The next record of a tape.
 #[inline]
 fn take_next(tape: &Tape, at: &mut usize) -> Option<Kept> {
     let record = *tape.records.get(*at)?;

@@ -1,9 +1,7 @@
-//! A short trace in memory, as what a replay needs of it. A build performs the compiler's accesses once for each of its
-//! units, and its jobs perform the same ones: unpacked every time, they took a third of a whole simulation.
+//! Cache of short traces in memory. A `build` workload replays the compiler's trace once for each
+//! unit, in all jobs; decompressing it every time took a third of a whole simulation.
 //!
-//! Linux has no such thing.
-//!
-//! Invariant: a tape has all records of a trace that was read to its end, where its totals agree with them.
+//! Invariant: a tape has all records of a trace that was read to its end and verified there.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,13 +10,13 @@ use std::time::SystemTime;
 
 use crate::format::{Header, Kinds, Record};
 
-/// Records of the longest trace that is kept: 16 MiB of them. A longer one is read anew each time.
+/// Most records of a cached trace (16 MiB). A longer trace is read from its file each time.
 pub(crate) const RECORDS_MAX: usize = 1 << 20;
 
-/// One record: an access and the time before it.
+/// One record in memory: an access and the time before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Kept {
-    /// From bit 17 on the page, below 2^34; then the region, below 2^16; and whether it is written.
+    /// Bits 17 and up: page, below 2^34. Bits 1 to 16: region. Bit 0: write.
     access: u64,
     /// In units of the trace's clock.
     pub time: u64,
@@ -46,7 +44,7 @@ impl Kept {
     }
 }
 
-/// All of a trace.
+/// A whole trace in memory.
 #[derive(Debug)]
 pub struct Tape {
     pub(crate) header: Header,
@@ -55,28 +53,28 @@ pub struct Tape {
     pub(crate) rest: u64,
 }
 
-/// A file as it is at a moment: where it is, how long it is, and when it was changed.
+/// Identity of a version of a file: path, length, and modification time.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct FileNow(PathBuf, u64, SystemTime);
 
 impl FileNow {
-    /// `None` where the system does not say when a file was changed: such a file is read each time.
+    /// `None` if the system has no modification time; such a file is not cached.
     pub(crate) fn of(path: &Path) -> Option<FileNow> {
         let about = std::fs::metadata(path).ok()?;
         Some(FileNow(path.to_path_buf(), about.len(), about.modified().ok()?))
     }
 }
 
-/// The tapes that somebody has. They are the same for all runs of the process.
+/// The tapes in use. All runs in the process share them.
 static TAPES: Mutex<BTreeMap<FileNow, Weak<Tape>>> = Mutex::new(BTreeMap::new());
 
-/// The tape of a file, if somebody has it.
+/// The tape of a file, if one is in use.
 pub(crate) fn of_file(file: &FileNow) -> Option<Arc<Tape>> {
     let tapes = TAPES.lock().unwrap_or_else(PoisonError::into_inner);
     tapes.get(file).and_then(Weak::upgrade)
 }
 
-/// Shares a tape of a file. If another of it was made meanwhile, there is one from now on.
+/// Registers the tape of a file. If another thread has registered one, that one is returned.
 pub(crate) fn share(file: &FileNow, tape: Tape) -> Arc<Tape> {
     let mut tapes = TAPES.lock().unwrap_or_else(PoisonError::into_inner);
     tapes.retain(|_, tape| tape.strong_count() > 0);

@@ -1,10 +1,9 @@
-//! Variable-length integers: LEB128 (seven bits a byte, least significant first, the top bit says
-//! that more follow).
+//! Variable-length integers: LEB128 (seven bits a byte, least significant first; the top bit is set
+//! if more bytes follow).
 
 /// Longest encoding of a `u64`.
 pub(crate) const MAX_LEN: usize = 10;
 
-/// Appends `value`.
 pub(crate) fn put(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         out.push((value as u8) | 0x80);
@@ -13,7 +12,7 @@ pub(crate) fn put(out: &mut Vec<u8>, mut value: u64) {
     out.push(value as u8);
 }
 
-/// Takes a value off the front of `bytes`; `None` when there is no whole one that fits `u64`.
+/// Takes a value off the front of `bytes`; `None` if it is incomplete or above `u64::MAX`.
 #[inline]
 pub(crate) fn take(bytes: &mut &[u8]) -> Option<u64> {
     let (&first, rest) = bytes.split_first()?;
@@ -32,7 +31,7 @@ fn take_long(bytes: &mut &[u8]) -> Option<u64> {
     let mut value = 0u64;
     for (index, &byte) in bytes.iter().take(MAX_LEN).enumerate() {
         let bits = u64::from(byte & 0x7f);
-        // The tenth byte has room for one bit only.
+        // The tenth byte can hold one bit only.
         if index == MAX_LEN - 1 && bits > 1 {
             return None;
         }
@@ -45,13 +44,13 @@ fn take_long(bytes: &mut &[u8]) -> Option<u64> {
     None
 }
 
-/// Appends a length and the bytes.
+/// Appends the length, then the bytes.
 pub(crate) fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     put(out, bytes.len() as u64);
     out.extend_from_slice(bytes);
 }
 
-/// Takes a length, at most `limit`, and so many bytes.
+/// Takes a length (at most `limit`), then that many bytes.
 pub(crate) fn take_bytes<'a>(bytes: &mut &'a [u8], limit: usize) -> Option<&'a [u8]> {
     let len = usize::try_from(take(bytes)?).ok()?;
     if len > limit {

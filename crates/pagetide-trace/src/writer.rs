@@ -1,4 +1,4 @@
-//! Writes a `.ptt` trace as a stream: memory for one block, whatever the length of the trace.
+//! Streaming writer of `.ptt` traces. It holds one block in memory, however long the trace is.
 
 use std::fmt;
 use std::io::Write;
@@ -14,14 +14,13 @@ use crate::format::{
 use crate::pages::PageSet;
 use crate::places::Places;
 
-/// zstd level of a trace that is kept: a tenth smaller than level 3, and still faster to write
-/// than any program is to trace.
+/// zstd level of a finished trace: 10 % smaller than level 3, and still faster to write than
+/// tracing a program.
 const LEVEL: i32 = 19;
 
 /// Writes a trace, record by record.
 ///
-/// Nothing is checked against the outside; what is pushed is what will be read. Without
-/// [`Writer::finish`] the output has no end and every reader refuses it.
+/// Without [`Writer::finish`] the output has no footer, and every reader returns an error.
 pub struct Writer<W: Write> {
     sink: W,
     places: Places,
@@ -50,7 +49,7 @@ impl<W: Write> Writer<W> {
         Writer::with_level(sink, header, LEVEL)
     }
 
-    /// The same with another zstd level.
+    /// Same as [`Writer::new`], with another zstd level.
     pub(crate) fn with_level(
         mut sink: W,
         header: &Header,
@@ -77,12 +76,12 @@ impl<W: Write> Writer<W> {
     /// Adds a record.
     ///
     /// # Panics
-    /// When the region or page is not of the header, or the record stands for no reference.
+    /// If the region or page is not in the header, or the record has no kind or no references.
     pub fn push(&mut self, record: &Record) -> Result<(), TraceError> {
         let place = self.places.place(record.region, record.page);
-        let place = place.expect("the record's page is of the header");
-        assert!(!record.kinds.is_none(), "a record of no kind");
-        assert!(record.references > 0, "a record of no reference");
+        let place = place.expect("the record's page is in the header");
+        assert!(!record.kinds.is_none(), "the record has no kind");
+        assert!(record.references > 0, "the record has no references");
         let too_large = |what| {
             TraceError::whole(Problem::TooLarge { what, value: u64::MAX, limit: u64::MAX - 1 })
         };
@@ -107,8 +106,7 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
-    /// Ends the trace, `tail` after the first reference of the last record, and gives the sink
-    /// back.
+    /// Ends the trace `tail` after the first reference of the last record, and returns the sink.
     pub fn finish(mut self, tail: u64) -> Result<(W, Totals), TraceError> {
         if self.encoder.records() > 0 {
             self.write_block()?;

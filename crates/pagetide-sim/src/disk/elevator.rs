@@ -1,37 +1,40 @@
-//! The queue before a disk: merging and the choice of the next request.
+//! The I/O scheduler of a disk: merges requests and selects the next one.
 //!
-//! Linux 6.1, block/mq-deadline.c and block/elevator.c. Requests that touch on the disk are merged,
-//! up to [`MERGE_PAGES_MAX`]. With `mq-deadline`, requests leave in batches of one direction, in
-//! rising offset, up to [`FIFO_BATCH`]; reads are preferred, but after [`WRITES_STARVED`] batches
-//! of reads while writes wait, a batch of writes goes. A batch starts where the last one of its
-//! direction ended, or with the oldest request if there is nothing further on or if the oldest is
-//! past its deadline. With `none`, the oldest goes.
+//! Linux 6.1, block/mq-deadline.c and block/elevator.c. Adjacent requests are merged, up to
+//! [`MERGE_PAGES_MAX`]. With `mq-deadline`, requests are dispatched in batches of one direction and
+//! increasing offset, up to [`FIFO_BATCH`]. Reads are preferred, but a batch of writes follows
+//! after [`WRITES_STARVED`] batches of reads while writes wait. A batch starts where the last one
+//! of its direction ended. It starts with the oldest request if no request is further on, or if the
+//! oldest is past its deadline. With `none`, the oldest request is next.
 //!
 //! As in Linux, only the oldest requests are sorted: as many as the scheduler has tags, twice the
-//! disk's depth. Differs from Linux: no I/O priorities, no zones, plugging is the caller's
-//! (it submits several requests at once).
+//! disk's depth.
 //!
-//! Invariant: `by_offset` names exactly the requests in `by_age`; no request waits for ever.
+//! Differs from Linux: no I/O priorities, no zones. The caller does the plugging (it submits
+//! several requests at once).
+//!
+//! Invariant: `by_offset` has exactly the requests in `by_age`. No request waits forever.
 
 use super::preset::IoScheduler;
 use super::{IoKind, Submitter};
 use pagetide_core::units::Nanos;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Requests of one batch at most (`fifo_batch`).
+/// Most requests in a batch (`fifo_batch`).
 pub const FIFO_BATCH: u32 = 16;
-/// Batches of reads that may go before a waiting write (`writes_starved`).
+/// Batches of reads dispatched before a waiting write (`writes_starved`).
 pub const WRITES_STARVED: u32 = 2;
 /// Age at which a read starts a batch (`read_expire`, 500 ms).
 pub const READ_EXPIRE_NS: Nanos = 500_000_000;
 /// Age at which a write starts a batch (`write_expire`, 5 s).
 pub const WRITE_EXPIRE_NS: Nanos = 5_000_000_000;
-/// Pages of a merged request at most (`max_sectors_kb`, 1280 KiB).
+/// Most pages in a merged request (`max_sectors_kb`, 1280 KiB).
 pub const MERGE_PAGES_MAX: u32 = 320;
-/// Scheduler tags are twice the depth, the depth counted up to this (`BLKDEV_DEFAULT_RQ`).
+/// The scheduler has twice as many tags as the queue depth, which counts up to this
+/// (`BLKDEV_DEFAULT_RQ`).
 pub(super) const TAG_DEPTH_MAX: u32 = 128;
 
-/// What one caller asked for, as a part of a possibly merged request.
+/// A caller's request, as a part of a possibly merged request.
 #[derive(Clone, Debug)]
 pub(super) struct Part {
     pub id: u64,
@@ -40,16 +43,16 @@ pub(super) struct Part {
     pub fails: bool,
 }
 
-/// A request as the disk sees it.
+/// A possibly merged request in the queue.
 #[derive(Clone, Debug)]
 pub(super) struct Queued {
-    /// Order of arrival, of the oldest part.
+    /// Order of arrival of the oldest part.
     pub sequence: u64,
     pub kind: IoKind,
     pub offset: u64,
     pub pages: u32,
     pub slow: bool,
-    /// Of the oldest part, by which it counts.
+    /// Submitter of the oldest part; the limits count the request for it.
     pub submitter: Submitter,
     pub parts: Vec<Part>,
 }
@@ -76,7 +79,7 @@ impl Queued {
 struct Direction {
     by_age: BTreeMap<u64, Queued>,
     by_offset: BTreeSet<(u64, u64)>,
-    /// End of the last request that left.
+    /// End of the last dispatched request.
     position: u64,
 }
 
@@ -92,7 +95,7 @@ impl Direction {
         request
     }
 
-    /// A waiting request that `new` touches at either end and may join.
+    /// A waiting request that `new` can be merged with, at either end.
     fn neighbour(&self, new: &Queued) -> Option<u64> {
         let before = self.by_offset.range(..(new.offset, 0)).next_back();
         let after = self.by_offset.range((new.end(), 0)..).next();
@@ -107,14 +110,14 @@ impl Direction {
         self.by_age.values().next()
     }
 
-    /// The request next on the way from `position` among the oldest `window`.
+    /// The first request at or after `position`, among the oldest `window`.
     fn successor(&self, window: usize) -> Option<u64> {
         let ahead = self.by_age.values().take(window).filter(|one| one.offset >= self.position);
         ahead.min_by_key(|one| (one.offset, one.sequence)).map(|one| one.sequence)
     }
 }
 
-/// The queue. See the file's first paragraph.
+/// The request queue. See the module documentation.
 #[derive(Clone, Debug)]
 pub(super) struct Elevator {
     scheduler: IoScheduler,
@@ -122,7 +125,7 @@ pub(super) struct Elevator {
     reads: Direction,
     writes: Direction,
     batch_kind: IoKind,
-    /// Requests that left in the current batch; [`FIFO_BATCH`] ends it.
+    /// Requests dispatched in the current batch; [`FIFO_BATCH`] ends it.
     batching: u32,
     starved: u32,
 }
@@ -145,7 +148,7 @@ impl Elevator {
         self.reads.by_age.len() + self.writes.by_age.len()
     }
 
-    /// Adds a request; says whether it was merged into one that waits.
+    /// Adds a request. Returns true if it was merged into a waiting one.
     pub(super) fn add(&mut self, request: Queued) -> bool {
         let direction = self.direction_mut(request.kind);
         if let Some(sequence) = direction.neighbour(&request) {
@@ -158,7 +161,7 @@ impl Elevator {
         false
     }
 
-    /// Takes out the request that goes next.
+    /// Takes the next request to dispatch.
     pub(super) fn next(&mut self, now: Nanos) -> Option<Queued> {
         let (kind, sequence) = match self.scheduler {
             IoScheduler::None => self.choose_oldest()?,

@@ -1,20 +1,19 @@
-//! What the disks are: the four presets and how a scenario overrides them.
+//! Parameters of disks: four presets, and the overrides of a scenario.
 //!
-//! Each preset stands for one product whose data sheet is named. Data sheets give the latency of a
-//! whole 4 KiB request; the model wants the time before the transfer starts, so the transfer is
-//! taken off.
+//! Each preset models one product and names its data sheet. Data sheets give the latency of a whole
+//! 4 KiB request; the model needs the time before the transfer, so the transfer time is subtracted.
 //!
-//! Invariant: at depth 1 a 4 KiB request takes what the data sheet says; at full depth requests a
-//! second are what it says; large sequential requests move at the bandwidth it says.
+//! Invariant: a preset has the data sheet's latency of a 4 KiB request at depth 1, its requests per
+//! second at full depth, and its bandwidth for large sequential requests.
 
 use pagetide_core::page_size::PageSize;
 use pagetide_core::units::{Nanos, PAGE_SIZE};
 use pagetide_scenario::{model, names};
 
-/// No latency and no transfer takes longer than a day, whatever a scenario says.
+/// Longest latency and longest transfer (a day), even if a scenario has more.
 pub(super) const SERVICE_NS_MAX: Nanos = 24 * 3600 * 1_000_000_000;
 
-/// Which of Linux's I/O schedulers stands before the disk.
+/// Linux's I/O scheduler for a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IoScheduler {
     /// First come, first served: Linux's default for disks with several hardware queues (NVMe).
@@ -26,15 +25,16 @@ pub enum IoScheduler {
 /// One direction of a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lane {
-    /// From the start of service to the start of the transfer, anywhere on the disk. Requests in
-    /// service overlap here. On a rotating disk: average seek and half a rotation.
+    /// Mean time from the start of service to the start of the transfer, for a random position. The
+    /// latencies of several requests overlap. On a rotating disk: average seek plus half a
+    /// rotation.
     pub latency_ns: Nanos,
     /// The same for a request that continues the previous one of its direction.
     pub latency_sequential_ns: Nanos,
-    /// How long the shared channel stays busy after a request that continues nothing: what bounds
-    /// requests a second below bandwidth divided by size.
+    /// Time for which the shared channel stays busy after a non-sequential request. It limits the
+    /// requests per second to less than bandwidth divided by size.
     pub recovery_ns: Nanos,
-    /// Bytes a second over the shared channel; 0 means no limit.
+    /// Bytes per second over the shared channel; 0: no limit.
     pub bandwidth: u64,
 }
 
@@ -45,34 +45,31 @@ pub struct Mechanics {
     pub rotation_ns: Nanos,
     /// Shortest seek.
     pub seek_min_ns: Nanos,
-    /// Pages from the first to the last track: of 4 KiB in a preset, of the machine's in a disk.
+    /// Number of pages: of 4 KiB in a preset, of the machine's page size in a disk.
     pub capacity_pages: u64,
 }
 
-/// A disk's figures. See the constants for the sources.
+/// Parameters of a disk. The constants name their sources.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DiskModel {
-    /// Reading.
     pub read: Lane,
-    /// Writing.
     pub write: Lane,
-    /// Requests in service at a time. A rotating disk has one arm whatever its depth; there, depth
-    /// only bounds how many requests the elevator may reorder.
+    /// Most requests in service. A rotating disk always serves one; there, the depth only limits
+    /// the number of requests that the elevator reorders.
     pub queue_depth: u32,
-    /// Present if something rotates.
+    /// Present for a rotating disk.
     pub mechanics: Option<Mechanics>,
-    /// The scheduler before it.
     pub scheduler: IoScheduler,
     /// Largest deviation of a latency from its mean, in thousandths; triangular.
     pub jitter_permille: u32,
 }
 
-/// The product latency of a 4 KiB request less its transfer.
+/// The data sheet's latency of a 4 KiB request minus its transfer time.
 const fn before_transfer(request_ns: Nanos, bandwidth: u64) -> Nanos {
     request_ns - PAGE_SIZE * 1_000_000_000 / bandwidth
 }
 
-/// What is left between two 4 KiB requests at the product's requests a second.
+/// Gap between the transfers of two 4 KiB requests at the data sheet's requests per second.
 const fn recovery(requests_per_second: u64, bandwidth: u64) -> Nanos {
     1_000_000_000 / requests_per_second - PAGE_SIZE * 1_000_000_000 / bandwidth
 }
@@ -81,10 +78,10 @@ impl DiskModel {
     /// A 7200 rpm disk of the early 2010s.
     ///
     /// Source: Seagate Constellation ES.3 product manual (2012-2016): 7200 rpm, average rotational
-    /// latency 4.16 ms, sustained transfer 83 to 175 MB/s from the inner to the outer zone (150
-    /// taken, without zones), capacity of the 1 TB model, NCQ depth 32. Average seek 8.5 ms
-    /// reading, 9.5 ms writing and 1 ms from track to track are the usual figures of the class. 20
-    /// us a command is nominal: it is what the drive's own read-ahead leaves visible.
+    /// latency 4.16 ms, sustained transfer 83 to 175 MB/s from the inner to the outer zone (here
+    /// 150, without zones), capacity of the 1 TB model, NCQ depth 32. Average seeks of 8.5 ms for
+    /// reads and 9.5 ms for writes, and 1 ms from track to track, are typical of the class. The 20
+    /// us per command are nominal: the drive's own read-ahead hides the rest.
     pub const ROTATING: DiskModel = DiskModel {
         read: Lane {
             latency_ns: 8_500_000 + 4_166_667,
@@ -156,9 +153,9 @@ impl DiskModel {
         jitter_permille: 100,
     };
 
-    /// No disk at all: every request is done at the instant it is made. For experiments in which
-    /// I/O must not matter, and for comparison with the practically infinitely fast disk of the
-    /// real-kernel reference.
+    /// Every request completes at the time of its submission. For experiments without the effects
+    /// of I/O, and for comparison with the practically infinitely fast disk of the real-kernel
+    /// reference.
     pub const INSTANT: DiskModel = DiskModel {
         read: Lane { latency_ns: 0, latency_sequential_ns: 0, recovery_ns: 0, bandwidth: 0 },
         write: Lane { latency_ns: 0, latency_sequential_ns: 0, recovery_ns: 0, bandwidth: 0 },
@@ -168,7 +165,7 @@ impl DiskModel {
         jitter_permille: 0,
     };
 
-    /// Whether every request is done at the instant it is made.
+    /// True if every request completes at the time of its submission.
     pub fn is_instant(&self) -> bool {
         let at_once = |lane: &Lane| lane.latency_ns == 0 && lane.bandwidth == 0;
         at_once(&self.read) && at_once(&self.write)
@@ -183,10 +180,10 @@ impl DiskModel {
         }
     }
 
-    /// The preset a scenario names, with its overrides.
+    /// The preset that a scenario names, with its overrides.
     ///
-    /// A latency given by the scenario is the mean before the transfer starts, anywhere on the
-    /// disk. It also bounds the sequential latency. A bandwidth of 0 means no limit.
+    /// A latency in the scenario is the mean time before the transfer, for a random position. It is
+    /// also an upper limit of the sequential latency. A bandwidth of 0 means no limit.
     pub fn of_scenario(disk: &model::Disk) -> DiskModel {
         let mut this = Self::preset(disk.model);
         let overrides = [
@@ -195,7 +192,7 @@ impl DiskModel {
         ];
         for (lane, latency_ns, bandwidth) in overrides {
             if let Some(latency_ns) = latency_ns {
-                // A disk without latency has no other for sequential requests.
+                // A preset without latency uses the same latency for sequential requests.
                 let same = lane.latency_ns == 0;
                 lane.latency_ns = latency_ns.min(SERVICE_NS_MAX);
                 lane.latency_sequential_ns =

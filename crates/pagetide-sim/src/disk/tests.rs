@@ -1,4 +1,4 @@
-//! Disks against their data sheets, and against the promises of the file beside this one.
+//! Tests of disks against their data sheets, and of the invariants of the disk model.
 
 use super::*;
 use pagetide_core::units::PAGE_SIZE;
@@ -32,7 +32,7 @@ fn write(id: u64, offset: u64, pages: u32) -> Request {
     Request { id, kind: IoKind::Write, offset, pages, submitter: Submitter::Writeback }
 }
 
-/// Keeps `depth` requests outstanding until `total` are done; the completions in order.
+/// Keeps `depth` requests outstanding until `total` are done; returns the completions in order.
 fn closed_loop(
     disk: &mut Disk,
     depth: u64,
@@ -92,7 +92,7 @@ fn sequential_transfers_run_at_the_bandwidth() {
     }
 }
 
-/// A page of 64 KiB takes what 16 pages of 4 KiB in a row take, wherever it is.
+/// A page of 64 KiB takes as long as 16 consecutive pages of 4 KiB, at any position.
 #[test]
 fn larger_pages_are_as_many_bytes() {
     for model in names::DiskModel::ALL.iter().map(|model| model.name()) {
@@ -113,7 +113,7 @@ fn random_requests_at_depth_one_take_the_latency_of_the_data_sheet() {
     for (model, read_us, write_us) in [("ssd", 110, 52), ("nvme", 85, 20)] {
         let reads = closed_loop(&mut disk(model), 1, 2000, |i| read(i, scattered(i), 1));
         assert_near(reads.last().unwrap().at / 2000, read_us * 1000, 2);
-        // A second write at once waits for the recovery of the first, so look at the first ones.
+        // A second write waits for the recovery of the first, so check only first writes.
         let mut idle = disk(model);
         let mut at = 0;
         for i in 0..1000 {
@@ -183,7 +183,7 @@ fn a_rotating_disk_hates_random_requests() {
     assert!(per_second(&sequential) > 15_000);
     // 8.5 ms seek and 4.16 ms rotation: about 79 a second.
     assert_near(per_second(&random), 82, 8);
-    // Sorting helps a deep queue, short distances help a small file.
+    // A deep queue is faster by sorting, a small file by short distances.
     let sorted = closed_loop(&mut disk("rotating"), 64, 1000, |i| read(i, scattered(i), 1));
     assert!(per_second(&sorted) > per_second(&random) * 5 / 4);
     let local = closed_loop(&mut disk("rotating"), 1, 1000, |i| read(i, scattered(i) % 200_000, 1));
@@ -241,7 +241,7 @@ fn reads_overtake_writes_but_do_not_starve_them() {
             disk.submit(at, read(next, scattered(next), 1));
         }
     }
-    // At most the batch that had begun goes before the first read.
+    // At most the current batch is served before the first read.
     let first_read = kinds.iter().position(|kind| *kind == IoKind::Read);
     assert!(first_read.is_some_and(|index| index <= FIFO_BATCH as usize));
     let reads = kinds.iter().filter(|kind| **kind == IoKind::Read).count();
@@ -350,8 +350,8 @@ fn counters_add_up() {
     assert_eq!((stats.reads, stats.read_bytes, stats.writes), (1, 2 * PAGE_SIZE, 0));
 }
 
-/// Random load at random times: each request completes once, in order of time, not too early; the
-/// depth is kept; the prediction of the next completion holds.
+/// Random load at random times: each request completes once, in the order of time, not too early.
+/// The depth is respected, and the predicted next completion is correct.
 #[test]
 fn every_request_completes_once() {
     let mut prng = SplitMix64::new(11);

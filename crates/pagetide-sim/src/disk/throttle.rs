@@ -1,19 +1,19 @@
-//! When a submitter has to wait before it puts more to a disk.
+//! Limits on the requests in flight, above which a submitter must wait.
 //!
-//! Linux 6.1. block/blk-mq-tag.c: a request needs a tag, of which the scheduler has `nr_requests`
-//! (twice the disk's depth; without a scheduler, the depth); who finds none sleeps.
-//! block/mq-deadline.c (`async_depth`): writes that nobody waits for leave a quarter of them to
-//! others. block/blk-wbt.c: of such writes no more than a few are under way at all, so that reads do
-//! not queue behind them. kswapd has `RWB_DEF_DEPTH`; everybody else together as many if a writer
-//! was paused for the dirty limits in the last second, a quarter if the disk has read within 100
-//! ms, else half.
+//! Linux 6.1. block/blk-mq-tag.c: a request needs a tag. The scheduler has `nr_requests` tags
+//! (twice the disk's depth; without a scheduler, the depth), and a submitter without a tag sleeps.
+//! block/mq-deadline.c (`async_depth`): asynchronous writes leave a quarter of the tags to others.
+//! block/blk-wbt.c: only a few asynchronous writes may be in flight, so that reads do not queue
+//! behind them. kswapd may have `RWB_DEF_DEPTH`. All other writers together may have as many if a
+//! writer was paused in balance_dirty_pages() in the last second, a quarter if the disk has read
+//! within 100 ms, and half otherwise.
 //!
-//! Differs from Linux: a batch (32 pages at most) is put to the disk before its submitter looks; the
-//! depths do not follow measured latencies; on a disk with a volatile cache Linux lets nobody on
-//! until all writes are done. Time only enters when somebody looks: who sleeps is looked at when a
-//! request is done.
+//! Differs from Linux: a batch (at most 32 pages) is submitted before the limits are checked. The
+//! depths do not adapt to measured latencies. For a disk with a volatile cache, Linux wakes no
+//! waiter until all writes complete. Sleepers are checked only when a request completes.
 //!
-//! Invariant: `under_way` counts the requests that are queued or in service, merged ones once.
+//! Invariant: `under_way` counts the requests that are queued or in service; merged requests count
+//! as one.
 
 use super::elevator::TAG_DEPTH_MAX;
 use super::preset::IoScheduler;
@@ -21,37 +21,37 @@ use pagetide_core::units::Nanos;
 
 /// Linux: `RWB_DEF_DEPTH`.
 const WRITEBACK_DEPTH: u32 = 16;
-/// A pause of a writer counts so long (Linux `wb_recent_wait`: a second).
+/// Time for which a pause of a writer counts as recent (Linux `wb_recent_wait`: a second).
 const PAUSE_COUNTS_NS: Nanos = 1_000_000_000;
-/// A read counts so long (Linux `close_io`: a tenth of a second).
+/// Time for which a read counts as recent (Linux `close_io`: a tenth of a second).
 const READ_COUNTS_NS: Nanos = 100_000_000;
 
-/// Whose request it is, as far as waiting is concerned.
+/// Class of a request's submitter, for the limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Submitter {
-    /// Somebody who waits for the data.
+    /// Reads, which a task waits for.
     #[default]
     Reader,
-    /// kswapd, writing.
+    /// Writes of kswapd.
     Kswapd,
-    /// A task that reclaims for itself, or the writeback thread, writing.
+    /// Writes of direct reclaim or of the writeback thread.
     Writeback,
 }
 
-/// The requests under way, and how many may be.
+/// The requests in flight, and their limits.
 #[derive(Clone, Debug)]
 pub(super) struct Throttle {
     under_way: [u32; 3],
     tags: u32,
     tags_for_writes: u32,
-    /// Writes of kswapd's that may be under way.
+    /// Limit of kswapd's writes in flight.
     writeback_depth: u32,
     last_read: Option<Nanos>,
     last_pause: Option<Nanos>,
 }
 
 impl Throttle {
-    /// Of a disk with this scheduler and depth; `None`: a disk without limits.
+    /// Limits for a scheduler and a queue depth; `None`: no limits.
     pub(super) fn new(scheduler: IoScheduler, queue_depth: Option<u32>) -> Self {
         let (tags, tags_for_writes) = match (scheduler, queue_depth) {
             (_, None) => (u32::MAX, u32::MAX),
@@ -66,7 +66,7 @@ impl Throttle {
         Self { under_way: [0; 3], tags, tags_for_writes, writeback_depth, last_read, last_pause }
     }
 
-    /// Leaves only the tags: writeback throttling came with Linux 4.10.
+    /// Keeps only the limits of the tags; writeback throttling came with Linux 4.10.
     pub(super) fn without_writeback_throttling(&mut self) {
         self.writeback_depth = u32::MAX;
     }
@@ -87,12 +87,12 @@ impl Throttle {
         }
     }
 
-    /// A writer is being paused for the dirty limits.
+    /// Notes that a writer is paused in balance_dirty_pages().
     pub(super) fn writer_paused(&mut self, now: Nanos) {
         self.last_pause = Some(now);
     }
 
-    /// Requests that `submitter` may put to the disk now, besides those under way.
+    /// Number of further requests that `submitter` may submit now.
     pub(super) fn room(&self, submitter: Submitter, now: Nanos) -> u32 {
         let own = self.under_way[submitter as usize];
         let all: u32 = self.under_way.iter().sum();

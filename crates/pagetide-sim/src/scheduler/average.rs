@@ -1,25 +1,24 @@
-//! Averages of load over time.
+//! Exponentially decaying averages of load.
 //!
-//! Linux 6.1, kernel/sched/pelt.c (per-entity load tracking): time is cut into periods of 1024 us. What
-//! happened in a period counts half as much after 32 of them. A sum is what a rate (a weight, a number of
-//! tasks) has added up to; the average is the sum divided by what a rate of 1 would have added up to in the
-//! same time.
+//! Linux 6.1, kernel/sched/pelt.c (per-entity load tracking): time is divided into periods of 1024
+//! us. The weight of a period halves every 32 periods. A *sum* is the decayed integral of a rate (a
+//! weight, a number of tasks). The average is the sum divided by the sum of a constant rate of 1.
 //!
-//! Periods begin at multiples of their length, so all sums change period together and can be added to and
-//! subtracted from each other. (In Linux each begins its periods when it was made.)
+//! Differs from Linux: periods start at multiples of their length for all sums, so sums can be
+//! added and subtracted. In Linux the periods of each entity start at its creation.
 //!
 //! Invariant: a sum under a rate of at most `r` is at most `r` times [`SUM_MAX`].
 
 use pagetide_core::units::Nanos;
 
-/// Nanoseconds of a unit, and units of a period.
+/// log2 of the nanoseconds in a unit; units in a period.
 const UNIT_SHIFT: u32 = 10;
 const PERIOD: u64 = 1024;
-/// Periods after which a contribution counts half (`LOAD_AVG_PERIOD`).
+/// Periods after which a contribution has half its weight (`LOAD_AVG_PERIOD`).
 const HALF_LIFE: usize = 32;
-/// `y^n` for `n` below the half-life, in units of 2^-32, where `y^32` is a half.
+/// `y^n` for `n` below the half-life, in units of 2^-32, with `y^32 = 1/2`.
 const DECAY: [u64; HALF_LIFE] = decays();
-/// What a rate of 1 adds up to in the end (`LOAD_AVG_MAX`).
+/// Limit of the sum of a rate of 1 (`LOAD_AVG_MAX`).
 pub(super) const SUM_MAX: u64 = sum_max();
 
 /// The square root, rounded down.
@@ -37,7 +36,7 @@ const fn sqrt(value: u128) -> u128 {
 }
 
 const fn decays() -> [u64; HALF_LIFE] {
-    // The half, and five roots of it, in units of 2^-62.
+    // 1/2 and its fifth repeated square root, in units of 2^-62.
     let mut y = 1u128 << 61;
     let mut roots = 0;
     while roots < HALF_LIFE.ilog2() {
@@ -73,16 +72,16 @@ const fn decay(sum: u64, periods: u64) -> u64 {
     (((sum >> halvings) as u128 * factor) >> 32) as u64
 }
 
-/// Time that has passed since a sum was last brought up to date.
+/// Time since the last update of a sum.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Passed {
     periods: u64,
-    /// What a rate of 1 has added meanwhile.
+    /// Contribution of a rate of 1 in that time.
     added: u64,
 }
 
 impl Passed {
-    /// The sum after that time, if it has grown at `rate` meanwhile.
+    /// The sum after that time with the given rate.
     #[inline]
     pub(super) fn grow(self, sum: u64, rate: u64) -> u64 {
         let old = if self.periods == 0 { sum } else { decay(sum, self.periods) };
@@ -90,12 +89,12 @@ impl Passed {
     }
 }
 
-/// Until when sums are up to date.
+/// Time of the last update of a sum, in units.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct UpTo(u64);
 
 impl UpTo {
-    /// Moves on to `now`; `None` if that is no later.
+    /// Advances to `now`; `None` if that is not later.
     #[inline]
     pub(super) fn advance(&mut self, now: Nanos) -> Option<Passed> {
         let (from, to) = (self.0, now >> UNIT_SHIFT);
@@ -112,7 +111,7 @@ impl UpTo {
         Some(Passed { periods, added: first + whole + to % PERIOD })
     }
 
-    /// What a rate of 1 has added up to by now.
+    /// The sum of a constant rate of 1 by now.
     #[inline]
     pub(super) fn divider(self) -> u64 {
         SUM_MAX - PERIOD + self.0 % PERIOD
@@ -123,7 +122,7 @@ impl UpTo {
 mod tests {
     use super::*;
 
-    /// The limit is the kernel's `LOAD_AVG_MAX`, and half of a load is gone after 32 periods.
+    /// The limit is the kernel's `LOAD_AVG_MAX`, and a load halves in 32 periods.
     #[test]
     fn sums_grow_and_decay_as_the_kernel_s() {
         assert_eq!(SUM_MAX, 47_742);
@@ -140,7 +139,7 @@ mod tests {
         assert!((505..=520).contains(&(sum / up_to.divider())));
     }
 
-    /// A sum does not depend on how often it is brought up to date, but for rounding.
+    /// Except for rounding, a sum does not depend on the number of its updates.
     #[test]
     fn steps_may_be_of_any_length() {
         for step_ns in [1_000, 30_000, 1_048_576, 7_000_000] {

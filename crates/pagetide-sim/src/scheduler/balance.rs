@@ -1,41 +1,43 @@
-//! A CPU takes waiting tasks from a busier one.
+//! Load balancing: a CPU pulls waiting tasks from a busier CPU.
 //!
-//! Linux 6.1, kernel/sched/fair.c: `load_balance`, `rebalance_domains`, `newidle_balance`, `nohz_balancer_kick`,
-//! `find_busiest_group`, `calculate_imbalance`, `detach_tasks`, on one domain whose groups are single CPUs.
+//! Linux 6.1, kernel/sched/fair.c: `load_balance`, `rebalance_domains`, `newidle_balance`,
+//! `nohz_balancer_kick`, `find_busiest_group`, `calculate_imbalance`, `detach_tasks`, on one domain
+//! whose groups are single CPUs.
 //!
-//! * A CPU that runs dry takes a task of one that has two.
-//! * At the tick, each CPU looks from time to time for the busiest CPU. Between two that have too many tasks, it
-//!   takes what brings either nearer to the average of their loads. A task of a larger load than that is
-//!   taken only after looks that moved nothing: so three tasks on two CPUs take turns at having a CPU for
-//!   themselves, and each gets two thirds of one.
-//! * An idle CPU sleeps without ticks. A CPU with two tasks calls one at its own tick, to look.
+//! * A CPU that becomes idle pulls a task from a CPU with two.
+//! * At ticks, each CPU periodically balances with the busiest CPU. If both have too many tasks, it
+//!   pulls the load that moves both toward the average. A task with a larger load moves only after
+//!   attempts that moved nothing: so three tasks on two CPUs take turns at having a CPU alone, and
+//!   each gets two thirds of a CPU.
+//! * An idle CPU has no ticks. A CPU with two tasks wakes an idle one at its own tick, to balance.
 //!
-//! Constants, from `sd_init` (kernel/sched/topology.c) and fair.c: the interval is the number of CPUs in
-//! milliseconds, up to twice that while there is nothing to do, times 16 on a busy CPU (`busy_factor`), less
-//! a tick. 117 % is imbalance enough (`imbalance_pct`). Who ran within 0.5 ms is left where it is
-//! (`sysctl_sched_migration_cost`), unless two looks have failed (`cache_nice_tries`).
+//! Constants, from `sd_init` (kernel/sched/topology.c) and fair.c: the interval is the number of
+//! CPUs in milliseconds, up to twice that while nothing is unbalanced, times 16 on a busy CPU
+//! (`busy_factor`), less a tick. CPUs are unbalanced from 117 % (`imbalance_pct`). A task that ran
+//! within the last 0.5 ms is not moved (`sysctl_sched_migration_cost`), unless two attempts have
+//! failed (`cache_nice_tries`).
 //!
-//! Differs from Linux: no task is taken off the CPU that it runs on (`active_load_balance`; Linux does it if a
-//! task waits that may use no other CPU). A CPU looks when it runs dry however short its breaks are
-//! (`avg_idle`). Of all CPUs only one is called at a tick, and it looks for itself alone.
+//! Differs from Linux: a running task is never moved (`active_load_balance`, which Linux uses if a
+//! waiting task may use no other CPU). A newly idle CPU balances even if its idle times are short
+//! (no `avg_idle`). Only one idle CPU is woken at a tick, and it balances only for itself.
 //!
-//! Invariant: a task moves only from a queue of a CPU that keeps running another one.
+//! Invariant: a task moves only from the queue of a CPU that keeps running another task.
 
 use super::load::Fullness;
 use super::{Scheduler, TaskId, IMBALANCE_PCT, TICK_NS};
 use pagetide_core::units::{Cpu, Nanos};
 
-/// Looks of a busy CPU are further apart by so much than those of an idle one.
+/// Ratio of the balancing intervals of busy and idle CPUs.
 const BUSY_FACTOR: Nanos = 16;
-/// How long what a task has in the caches makes it worth leaving where it is.
+/// Time since its last run for which a task counts as cache-hot.
 const MIGRATION_COST_NS: Nanos = 500_000;
-/// Failed looks after which the caches do not count.
+/// Failed attempts after which cache-hot tasks move too.
 const CACHE_NICE_TRIES: u32 = 1;
-/// Most tasks looked at in one look (`sysctl_sched_nr_migrate`).
+/// Most tasks examined in one attempt (`sysctl_sched_nr_migrate`).
 const NR_MIGRATE: usize = 32;
 const MS: Nanos = 1_000_000;
 
-/// Why a CPU looks (`enum cpu_idle_type`).
+/// State of the CPU that balances (`enum cpu_idle_type`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Why {
     Busy,
@@ -43,20 +45,20 @@ enum Why {
     NewlyIdle,
 }
 
-/// How much is to be taken (`migration_type`, `imbalance`).
+/// Amount to pull (`migration_type`, `imbalance`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Imbalance {
     Load(u64),
     Tasks(usize),
 }
 
-/// When a CPU looks next, and how its last looks ended.
+/// Balancing state of a CPU.
 #[derive(Clone, Debug)]
 pub(super) struct Balancing {
     last: Nanos,
     interval_ms: Nanos,
     nr_failed: u32,
-    /// The last tick at which it called an idle CPU.
+    /// The last tick at which the CPU woke an idle one.
     called_at: Nanos,
 }
 
@@ -65,7 +67,7 @@ impl Balancing {
         Balancing { last: 0, interval_ms: Nanos::from(nr_cpus), nr_failed: 0, called_at: 0 }
     }
 
-    /// The first tick at which the CPU looks again (`get_sd_balance_interval`).
+    /// Tick of the next attempt (`get_sd_balance_interval`).
     fn next(&self, is_busy: bool) -> Nanos {
         let interval_ms = if is_busy { self.interval_ms * BUSY_FACTOR } else { self.interval_ms };
         let ticks = (interval_ms * MS).div_ceil(TICK_NS) - Nanos::from(is_busy);
@@ -74,9 +76,9 @@ impl Balancing {
 }
 
 impl Scheduler {
-    /// Lets a CPU look for work of others if it is time. The world asks between two pieces; as with slices, the
-    /// tick is evaluated at the first question after it. An idle CPU that is to look, too: the world lets it ask
-    /// this, and pick.
+    /// Balances a CPU if its interval has passed. The world calls it between two time slices; a
+    /// tick is evaluated by the first call after it. Returns an idle CPU that should balance too:
+    /// the world must call this and `pick_next` for it.
     pub fn balance(&mut self, cpu: Cpu, now: Nanos) -> Option<Cpu> {
         if self.cpus.len() == 1 {
             return None;
@@ -98,7 +100,7 @@ impl Scheduler {
         idle.find(|idle| tick >= self.rq(*idle).balancing.next(false))
     }
 
-    /// A CPU that has run dry takes what it can (`newidle_balance`).
+    /// Pulls a task to a CPU that becomes idle (`newidle_balance`).
     pub(super) fn pull(&mut self, cpu: Cpu, now: Nanos) {
         if self.cpus.iter().any(|rq| rq.nr_running() > 1) {
             self.look(cpu, Why::NewlyIdle, now);
@@ -126,7 +128,7 @@ impl Scheduler {
         }
     }
 
-    /// The CPU to take from, and how much (`find_busiest_group`, `calculate_imbalance`).
+    /// The CPU to pull from, and the amount (`find_busiest_group`, `calculate_imbalance`).
     fn busiest(&mut self, cpu: Cpu, why: Why, now: Nanos) -> Option<(Cpu, Imbalance)> {
         let own = self.fullness(cpu, IMBALANCE_PCT, now);
         let own_load = self.cpu_load(cpu, now);
@@ -139,7 +141,7 @@ impl Scheduler {
                 continue;
             }
             let fullness = self.fullness(from, IMBALANCE_PCT, now);
-            // Of those with too many tasks the one with most load, else the one with most tasks.
+            // Of overloaded CPUs prefer the one with most load, else the one with most tasks.
             let measure = match fullness {
                 Fullness::Overloaded => load,
                 Fullness::FullyBusy | Fullness::HasSpare => self.rq(from).nr_running() as u64,
@@ -161,22 +163,22 @@ impl Scheduler {
         if own_load >= load || own_load >= average || is_close {
             return None;
         }
-        // A queue below the average, while a heavy task has a third CPU to itself, gives as much as is
-        // wanted: Linux subtracts without a sign.
+        // A CPU below the average (if a heavy task occupies a third CPU) gives as much as
+        // requested, because Linux's unsigned subtraction wraps.
         let above = load.checked_sub(average).unwrap_or(u64::MAX);
         Some((from, Imbalance::Load(above.min(average - own_load))))
             .filter(|it| it.1 != Imbalance::Load(0))
     }
 
-    /// Whether a task waits on `from` that may run on `to`.
+    /// True if a task that may run on `to` waits on `from`.
     pub(super) fn has_movable(&self, from: Cpu, to: Cpu) -> bool {
         let rq = self.rq(from);
         let may = |task: &TaskId| self.task(*task).allowed.contains(&to.0);
         rq.nr_running() > 1 && rq.tasks.iter().any(|task| may(task) && self.is_waiting(*task))
     }
 
-    /// The waiting task of `from` that may run on `to` and came to the CPU's list before all others, of those
-    /// that came before `end`.
+    /// The first task in the list of `from` that waits, may run on `to`, and was listed before
+    /// `end`.
     fn oldest(&self, from: Cpu, to: Cpu, end: u64) -> Option<TaskId> {
         let of = |task: &TaskId| {
             let it = self.task(*task);
@@ -186,7 +188,8 @@ impl Scheduler {
         waiting.min_by_key(|task| self.task(*task).listed)
     }
 
-    /// Takes waiting tasks of `from`, as much as is wanted; whether there was one to take (`detach_tasks`).
+    /// Pulls waiting tasks from `from` up to the wanted amount. Returns true if any moved
+    /// (`detach_tasks`).
     fn take(&mut self, from: Cpu, to: Cpu, mut wanted: Imbalance, why: Why, now: Nanos) -> bool {
         let nr_failed = self.rq(to).balancing.nr_failed;
         let end = self.next_list;
@@ -196,7 +199,7 @@ impl Scheduler {
                 break;
             }
             let Some(task) = self.oldest(from, to, end) else { break };
-            // Who is passed over is asked last the next time.
+            // A task that is not moved is tried last the next time.
             self.touch_list(task);
             let is_hot = now.saturating_sub(self.task(task).ran_until) < MIGRATION_COST_NS;
             if is_hot && nr_failed <= CACHE_NICE_TRIES {
@@ -225,7 +228,7 @@ impl Scheduler {
         has_moved
     }
 
-    /// Moves a task from one queue to another; it takes the CPU as one that wakes would.
+    /// Moves a waiting task to another CPU; it may preempt there like a waking task.
     fn take_waiting(&mut self, task: TaskId, to: Cpu, now: Nanos) {
         self.dequeue(task, now);
         self.migrate(task, to, now);

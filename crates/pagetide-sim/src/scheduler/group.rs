@@ -1,48 +1,47 @@
-//! Groups of tasks: their weights, and the CPU time that they may use.
+//! Groups of tasks: CPU weights and CPU quotas.
 //!
-//! Linux 6.1: `struct task_group`; `cpu.weight` and `cpu.max` of cgroup version 2 (kernel/sched/core.c), the
-//! bandwidth control of kernel/sched/fair.c (`__assign_cfs_rq_runtime`, `throttle_cfs_rq`,
-//! `do_sched_cfs_period_timer`). In each period a group has a quota of CPU time, over all CPUs. A CPU takes
-//! 5 ms of it at a time; what it has overdrawn at a tick, it owes to the next period. A CPU that
-//! gets none takes the group's tasks off its queue until the period ends.
+//! Linux 6.1: `struct task_group`; `cpu.weight` and `cpu.max` of cgroup version 2
+//! (kernel/sched/core.c), the bandwidth control of kernel/sched/fair.c (`__assign_cfs_rq_runtime`,
+//! `throttle_cfs_rq`, `do_sched_cfs_period_timer`). In each period a group has a quota of CPU time
+//! for all CPUs together. A CPU takes 5 ms of it at a time. If it has overdrawn its share at a
+//! tick, the excess counts against the next period. A CPU that gets no quota dequeues the group's
+//! tasks until the period ends.
 //!
-//! Differs from Linux: no burst (`cpu.max.burst`), no `cpu.idle`. What a CPU has left when the group's last task
-//! there sleeps, but for 1 ms, is given to throttled CPUs at once, and not 5 ms later.
+//! Differs from Linux: no burst (`cpu.max.burst`), no `cpu.idle`. When the group's last task on a
+//! CPU sleeps, the CPU's unused quota except 1 ms goes to throttled CPUs at once, not 5 ms later.
 //!
-//! Invariant: `nr_throttled_queues` is the number of CPUs on which the group is throttled; the timer runs while
-//! the group has used a part of its quota.
+//! Invariant: `nr_throttled_queues` is the number of CPUs on which the group is throttled. The
+//! timer runs while the group has used a part of its quota.
 
 use super::{GroupId, Scheduler, NICE_0_WEIGHT, ROOT};
 use pagetide_core::units::{Cpu, Nanos};
 
-/// What a CPU takes of a group's quota at a time (`sched_cfs_bandwidth_slice_us`).
+/// Amount of a group's quota that a CPU takes at a time (`sched_cfs_bandwidth_slice_us`).
 const SLICE_NS: Nanos = 5_000_000;
-/// What it keeps of that when it does not need it (`min_cfs_rq_runtime`).
+/// Amount that a CPU keeps when it returns unused quota (`min_cfs_rq_runtime`).
 const KEPT_NS: i64 = 1_000_000;
-/// The period of a group whose `cpu.max` says none (`default_cfs_period`).
+/// Default period of `cpu.max` (`default_cfs_period`).
 const PERIOD_NS: Nanos = 100_000_000;
-/// `cpu.weight` of a group with the weight of a task with nice 0 (`CGROUP_WEIGHT_DFL`).
+/// `cpu.weight` that equals the weight of a task with nice 0 (`CGROUP_WEIGHT_DFL`).
 pub const WEIGHT_DEFAULT: u64 = 100;
 
-/// What a group has had of the CPUs: cpu.stat.
+/// Counters of cpu.stat.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GroupStats {
-    /// CPU time of its tasks and of those in groups below.
+    /// CPU time of the tasks in the group and its descendants.
     pub usage_ns: Nanos,
-    /// Periods in which it had something to run and a quota.
+    /// Periods in which the group had a quota and runnable tasks.
     pub nr_periods: u64,
-    /// Those in which it was throttled.
+    /// Periods in which it was throttled.
     pub nr_throttled: u64,
-    /// How long it was throttled, over all CPUs.
+    /// Throttled time, summed over CPUs.
     pub throttled_ns: Nanos,
 }
 
-/// CPU time that a group may use.
+/// A group may use `quota_ns` of CPU time in each period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quota {
-    /// So much ...
     pub quota_ns: Nanos,
-    /// ... in each such time.
     pub period_ns: Nanos,
 }
 
@@ -54,9 +53,9 @@ pub(super) struct Group {
     quota: Option<Quota>,
     /// The period, also while there is no quota.
     period_ns: Nanos,
-    /// What is left of the quota.
+    /// Quota not yet taken by a CPU in this period.
     runtime_ns: Nanos,
-    /// The end of the period, if the timer runs.
+    /// End of the period, if the timer runs.
     period_ends: Option<Nanos>,
     is_idle: bool,
     nr_throttled_queues: u32,
@@ -81,7 +80,7 @@ impl Group {
 }
 
 impl Scheduler {
-    /// Makes a group below another; its number is the next one, the first is 1.
+    /// Adds a child group. Groups are numbered from 1 in the order of creation.
     pub fn add_group(&mut self, parent: GroupId) -> GroupId {
         let depth = self.groups[parent as usize].depth + 1;
         let id = self.groups.len() as GroupId;
@@ -89,7 +88,7 @@ impl Scheduler {
         for rq in &mut self.cpus {
             rq.queues.push(super::queue::Queue::new(NICE_0_WEIGHT));
         }
-        // Each may start a timer before the world looks.
+        // Each group may start a timer before the world polls them.
         self.timers.reserve(self.groups.len());
         id
     }
@@ -104,7 +103,7 @@ impl Scheduler {
         }
     }
 
-    /// Writes `cpu.max`. A new period begins, and nobody is throttled until its quota is used.
+    /// Writes `cpu.max`. Unthrottles the group and starts a new period.
     pub fn set_quota(&mut self, group: GroupId, quota: Option<Quota>, now: Nanos) {
         let it = &mut self.groups[group as usize];
         it.quota = quota;
@@ -121,17 +120,17 @@ impl Scheduler {
         }
     }
 
-    /// The period of a group, which holds while `cpu.max` says no other.
+    /// The current period of a group, used if a write to `cpu.max` omits it.
     pub fn period(&self, group: GroupId) -> Nanos {
         self.groups[group as usize].period_ns
     }
 
-    /// Sets it; it takes effect with the next quota.
+    /// Sets the period; it takes effect with the next quota.
     pub fn set_period(&mut self, group: GroupId, period_ns: Nanos) {
         self.groups[group as usize].period_ns = period_ns;
     }
 
-    /// Gives a group without tasks what a new one has.
+    /// Resets a group without tasks to the state of a new group.
     pub fn reset_group(&mut self, group: GroupId, now: Nanos) {
         self.set_quota(group, None, now);
         self.set_weight(group, WEIGHT_DEFAULT, now);
@@ -139,23 +138,22 @@ impl Scheduler {
         (it.period_ns, it.stats) = (PERIOD_NS, GroupStats::default());
     }
 
-    /// A group's counters.
     pub fn group_stats(&self, group: GroupId) -> GroupStats {
         self.groups[group as usize].stats
     }
 
-    /// A group and the end of its period, which the world must tell to [`Scheduler::period_ended`]; each
-    /// once.
+    /// Takes a started timer: a group and the end of its period, at which the world must call
+    /// [`Scheduler::period_ended`].
     pub fn next_timer(&mut self) -> Option<(GroupId, Nanos)> {
         self.timers.pop()
     }
 
-    /// A CPU that was idle and has something to run, because a group has got its quota; each once.
+    /// Takes an idle CPU that has runnable tasks again because a group was unthrottled.
     pub fn next_called(&mut self) -> Option<Cpu> {
         self.called.pop()
     }
 
-    /// A group's period is over (`do_sched_cfs_period_timer`).
+    /// Ends a group's period (`do_sched_cfs_period_timer`).
     pub fn period_ended(&mut self, group: GroupId, now: Nanos) {
         let it = &mut self.groups[group as usize];
         let Some(quota) = it.quota.filter(|_| it.period_ends.is_some_and(|at| at <= now)) else {
@@ -182,7 +180,8 @@ impl Scheduler {
         self.timers.push((group, ends));
     }
 
-    /// Gives throttled CPUs what they owe, and a little more, as far as the quota goes.
+    /// Gives each throttled CPU enough quota to pay its excess and run again, as far as the quota
+    /// suffices.
     fn distribute(&mut self, group: GroupId, now: Nanos) {
         for cpu in (0..self.nr_cpus()).map(Cpu) {
             let queue = self.queue(cpu, group);
@@ -201,7 +200,8 @@ impl Scheduler {
         }
     }
 
-    /// Lets a CPU have quota up to `wanted` ahead, if there is any; whether it may run.
+    /// Fills a CPU's share of the quota up to `wanted`, as far as the quota suffices. Returns true
+    /// if the CPU may run the group.
     fn assign(&mut self, cpu: Cpu, group: GroupId, wanted: Nanos, now: Nanos) -> bool {
         self.start_timer(group, now);
         let left = self.queue(cpu, group).runtime_left;
@@ -220,7 +220,7 @@ impl Scheduler {
         self.groups[group as usize].quota.is_some()
     }
 
-    /// The first task of a group comes to a CPU (`check_enqueue_throttle`).
+    /// Called when the first task of a group is enqueued on a CPU (`check_enqueue_throttle`).
     pub(super) fn begin_to_use_quota(&mut self, cpu: Cpu, group: GroupId, now: Nanos) {
         let queue = self.queue(cpu, group);
         if !self.has_quota(group) || queue.throttled_since.is_some() || queue.runtime_left > 0 {
@@ -231,8 +231,8 @@ impl Scheduler {
         }
     }
 
-    /// The running task has used CPU time of its groups (`account_cfs_rq_runtime`). Whether one has none left
-    /// at this tick.
+    /// Charges CPU time of the running task to the quotas of its groups (`account_cfs_rq_runtime`).
+    /// Returns true if one of them is used up at this tick.
     pub(super) fn use_quota(
         &mut self,
         cpu: Cpu,
@@ -255,8 +255,8 @@ impl Scheduler {
         is_exhausted
     }
 
-    /// Throttles what groups of a task have overdrawn, when it is put off its CPU or sleeps
-    /// (`check_cfs_rq_runtime`): also a group that has nobody to run there any more.
+    /// Throttles the groups of a task that have no quota left, when the task leaves its CPU
+    /// (`check_cfs_rq_runtime`), even if a group has no more tasks there.
     pub(super) fn check_quota(&mut self, cpu: Cpu, mut group: GroupId, now: Nanos) {
         while group != ROOT {
             let queue = self.queue(cpu, group);
@@ -285,7 +285,7 @@ impl Scheduler {
         self.catch_up(cpu, group, now);
         let queue = self.queue_mut(cpu, group);
         let since = queue.throttled_since.take().expect("it was throttled");
-        // Once more as those who have just come.
+        // Count the tasks again, as if they had just been enqueued.
         let nr = std::mem::take(&mut queue.nr_tasks);
         let it = &mut self.groups[group as usize];
         it.nr_throttled_queues -= 1;
@@ -299,7 +299,8 @@ impl Scheduler {
         }
     }
 
-    /// A group's last task on a CPU sleeps: others may use what is left (`return_cfs_rq_runtime`).
+    /// Returns a CPU's unused quota after the group's last task there sleeps
+    /// (`return_cfs_rq_runtime`).
     pub(super) fn give_back_quota(&mut self, cpu: Cpu, group: GroupId, now: Nanos) {
         let spare = self.queue(cpu, group).runtime_left - KEPT_NS;
         if !self.has_quota(group) || spare <= 0 {
@@ -313,7 +314,7 @@ impl Scheduler {
         }
     }
 
-    /// Whether a group, or one above it, has used up its quota on a CPU.
+    /// True if a group or an ancestor is throttled on a CPU.
     pub(super) fn is_throttled(&self, cpu: Cpu, mut group: GroupId) -> bool {
         while group != ROOT {
             if self.queue(cpu, group).throttled_since.is_some() {

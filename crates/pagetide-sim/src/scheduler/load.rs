@@ -1,15 +1,16 @@
-//! Loads of CPUs and tasks, averaged over time.
+//! Average loads of CPUs and tasks.
 //!
-//! Linux 6.1: kernel/sched/pelt.c, and `cpu_load`, `task_h_load`, `calc_group_shares` of kernel/sched/fair.c.
-//! A task's load is its weight times the share of time that it is awake. A CPU's load is that of the tasks that
-//! run, wait or slept last there. A task that changes CPU takes its load along. A group's weight is divided
-//! among CPUs as the loads of its queues are.
+//! Linux 6.1: kernel/sched/pelt.c, and `cpu_load`, `task_h_load`, `calc_group_shares` of
+//! kernel/sched/fair.c. The load of a task is its weight times the fraction of time for which it is
+//! awake. The load of a CPU is the sum of the tasks that run or wait there, or slept last there. A
+//! migrating task takes its load along. A group's weight is divided among CPUs in proportion to the
+//! loads of its queues.
 //!
-//! Differs from Linux: there is no estimate of use for tasks that wake (`util_est`); interrupts take nothing of
-//! a CPU's capacity; of a task in a group, the CPU counts the group's present weight times the task's share in
-//! it, where Linux also averages the group's own time awake.
+//! Differs from Linux: no utilization estimate for waking tasks (`util_est`). Interrupts do not
+//! reduce a CPU's capacity. The load of a task in a group is the group's current weight times the
+//! task's share of it; Linux also averages the group's own time awake.
 //!
-//! One CPU has nothing to compare loads with: there are none then.
+//! With a single CPU, loads are not computed.
 
 use super::{GroupId, Scheduler, State, TaskId, ROOT};
 use pagetide_core::units::{Cpu, Nanos};
@@ -18,7 +19,8 @@ use pagetide_core::units::{Cpu, Nanos};
 const MIN_SHARES: u64 = 2;
 
 impl Scheduler {
-    /// Brings the sums of a CPU, and of a group on it, up to date, before its tasks change.
+    /// Updates the sums of a CPU, and of a group and its ancestors on it. Call it before their
+    /// tasks change.
     pub(super) fn catch_up(&mut self, cpu: Cpu, mut group: GroupId, now: Nanos) {
         if self.cpus.len() == 1 {
             return;
@@ -46,7 +48,7 @@ impl Scheduler {
         }
     }
 
-    /// A new task counts as one that has always run (`init_entity_runnable_average`).
+    /// Starts a new task with the load of one that has always run (`init_entity_runnable_average`).
     pub(super) fn begin_load(&mut self, task: TaskId, now: Nanos) {
         let task = self.task_mut(task);
         let _ = task.up_to.advance(now);
@@ -60,7 +62,7 @@ impl Scheduler {
         rq.queues[ROOT as usize].load_sum / rq.up_to.divider()
     }
 
-    /// Load of a task as its CPU counts it, in weights (`task_h_load`).
+    /// Contribution of a task to its CPU's load, in weights (`task_h_load`).
     pub(super) fn task_load(&mut self, task: TaskId, now: Nanos) -> u64 {
         self.catch_up_task(task, now);
         let (cpu, group) = (self.task(task).cpu, self.task(task).group);
@@ -69,7 +71,7 @@ impl Scheduler {
         self.each_level(task, cpu, |_, _, _| {}) / divider
     }
 
-    /// A task's load comes to its CPU.
+    /// Adds a task's load to its CPU.
     pub(super) fn attach_load(&mut self, task: TaskId) {
         let cpu = self.task(task).cpu;
         self.each_level(task, cpu, |this, group, sum| {
@@ -77,7 +79,7 @@ impl Scheduler {
         });
     }
 
-    /// A task's load leaves its CPU.
+    /// Subtracts a task's load from its CPU.
     pub(super) fn detach_load(&mut self, task: TaskId) {
         let cpu = self.task(task).cpu;
         self.each_level(task, cpu, |this, group, sum| {
@@ -86,7 +88,8 @@ impl Scheduler {
         });
     }
 
-    /// Tells what a task's sum is on each queue, from its group's to the CPU's; the last.
+    /// Calls `each` with the task's sum on each queue, from its group's to the root's. Returns the
+    /// last.
     fn each_level(
         &mut self,
         task: TaskId,
@@ -108,7 +111,7 @@ impl Scheduler {
         }
     }
 
-    /// Gives a group on a CPU its part of the group's weight (`update_cfs_group`).
+    /// Updates the share of a group's weight on a CPU (`update_cfs_group`).
     pub(super) fn update_share(&mut self, cpu: Cpu, group: GroupId, now: Nanos) {
         let weight = self.groups[group as usize].weight;
         let mut share = weight;
@@ -131,8 +134,8 @@ impl Scheduler {
         }
     }
 
-    /// Whether a CPU with several tasks has too many (`group_is_overloaded`), given the percentage of its
-    /// capacity above which it is full.
+    /// Classifies a CPU by its number of tasks and its utilization (`group_is_overloaded`). `pct`
+    /// is the domain's `imbalance_pct`.
     pub(super) fn fullness(&mut self, cpu: Cpu, pct: u64, now: Nanos) -> Fullness {
         self.catch_up(cpu, ROOT, now);
         let rq = self.rq(cpu);
@@ -148,7 +151,7 @@ impl Scheduler {
     }
 }
 
-/// How much a CPU has to do (`enum group_type`).
+/// Degree of utilization of a CPU (`enum group_type`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Fullness {
     HasSpare,

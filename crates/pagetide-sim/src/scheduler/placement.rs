@@ -1,33 +1,34 @@
-//! Where a task goes when it wakes.
+//! Placement of a waking task: its CPU, its position in the queue, and preemption of the running
+//! task.
 //!
-//! Linux 6.1, kernel/sched/fair.c: `select_task_rq_fair`, `wake_wide`, `wake_affine`, `select_idle_sibling`,
-//! `find_idlest_cpu`, `place_entity`, `check_preempt_wakeup`. One that wakes goes to its last CPU, or to that of
-//! the waker if this has less load, or to an idle one if there is any. A waker that wakes many in turn does not
-//! draw them to its own CPU. A new task goes to an idle CPU, else to the least loaded.
+//! Linux 6.1, kernel/sched/fair.c: `select_task_rq_fair`, `wake_wide`, `wake_affine`,
+//! `select_idle_sibling`, `find_idlest_cpu`, `place_entity`, `check_preempt_wakeup`. A waking task
+//! goes to its last CPU, or to the waker's CPU if that has less load, or to an idle CPU if there is
+//! one. A waker of many different tasks does not pull them to its own CPU. A new task goes to an
+//! idle CPU, or else to the least loaded one.
 //!
-//! Differs from Linux: all CPUs share a cache and are in one domain, and the search for an idle one looks at all of
-//! them, from the last CPU on (no `recent_used_cpu`, no limit of the search). No wake-up is synchronous; those of
-//! reclaim and writeback are not in Linux either.
+//! Differs from Linux: all CPUs share a cache and are in one domain. The search for an idle CPU
+//! covers all CPUs, starting at the last one (no `recent_used_cpu`, no search limit). No wake-up is
+//! synchronous; in Linux, those of reclaim and writeback are not either.
 //!
-//! Invariant: who wakes is on a CPU that it may use.
+//! Invariant: a woken task is on an allowed CPU.
 
 use super::queue::Who;
 use super::{Scheduler, State, TaskId, IMBALANCE_PCT, NICE_0_WEIGHT, WAKEUP_GRANULARITY_NS};
 use pagetide_core::units::{Cpu, Nanos};
 
-/// A waker's flips are halved as often as this.
+/// Interval at which a waker's flips are halved.
 const FLIPS_DECAY_NS: Nanos = 1_000_000_000;
 
-/// Who wakes a task.
+/// Source of a wake-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Waker {
-    /// The CPU on which that happens.
     pub cpu: Cpu,
-    /// The task that does it, which runs there until this is done; `None`: an interrupt.
+    /// The waking task, which still runs on `cpu`; `None`: an interrupt.
     pub task: Option<TaskId>,
 }
 
-/// Whom a task has woken (`wakee_flips`, `last_wakee`).
+/// Record of the tasks that a task wakes (`wakee_flips`, `last_wakee`).
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Wakees {
     last: Option<TaskId>,
@@ -42,7 +43,7 @@ impl Scheduler {
         if woken.allowed.len() == 1 {
             return Cpu(woken.allowed.start);
         }
-        // Its own wake-up comes before it has left its CPU.
+        // A task that wakes itself has not left its CPU yet.
         if waker.is_some_and(|waker| waker.task == Some(task)) {
             return previous;
         }
@@ -57,21 +58,22 @@ impl Scheduler {
                 target = waker.cpu;
             }
         }
-        // The waker's CPU is not idle, even if the waker is about to sleep.
+        // The waker still occupies its CPU, even if it is about to sleep.
         let busy = waker.filter(|waker| waker.task.is_some()).map(|waker| waker.cpu);
         let is_idle = |cpu: &Cpu| busy != Some(*cpu) && self.rq(*cpu).is_idle();
         let ahead = [target, previous].into_iter().find(is_idle);
         ahead.or_else(|| self.allowed_from(task, target).find(is_idle)).unwrap_or(target)
     }
 
-    /// The CPUs that a task may use, from one of them on.
+    /// The allowed CPUs of a task, cyclically from `first`.
     fn allowed_from(&self, task: TaskId, first: Cpu) -> impl Iterator<Item = Cpu> + use<> {
         let allowed = &self.task(task).allowed;
         let (start, len) = (allowed.start, allowed.len() as u16);
         (0..len).map(move |i| Cpu(start + (first.0 - start + i) % len))
     }
 
-    /// Notes whom a task wakes; whether it wakes so many in turn that they stay where they are (`wake_wide`).
+    /// Records a wake-up. Returns true if the waker wakes so many tasks in turn that they should
+    /// stay on their CPUs (`wake_wide`).
     fn record_wakee(&mut self, waker: TaskId, task: TaskId, now: Nanos) -> bool {
         let factor = u32::from(self.nr_cpus());
         let slave = self.task(task).wakees.nr_flips;
@@ -88,7 +90,8 @@ impl Scheduler {
         least >= factor && most >= least * factor
     }
 
-    /// Whether the waker's CPU would be less loaded with the task than its last one is without (`wake_affine`).
+    /// True if the waker's CPU with the task would have less load than the previous CPU without it
+    /// (`wake_affine`).
     fn is_drawn(&mut self, task: TaskId, waker: Waker, now: Nanos) -> bool {
         let previous = self.task(task).cpu;
         if waker.task.is_none() && self.rq(waker.cpu).is_idle() {
@@ -103,7 +106,7 @@ impl Scheduler {
         there * 100 < here * (100 + (IMBALANCE_PCT - 100) / 2)
     }
 
-    /// Where a new task begins.
+    /// The CPU for a new task.
     fn idlest_cpu(&mut self, task: TaskId, now: Nanos) -> Cpu {
         let first = self.task(task).cpu;
         let mut idle = self.allowed_from(task, first).filter(|cpu| self.rq(*cpu).is_idle());
@@ -116,8 +119,9 @@ impl Scheduler {
         least.expect("at least one CPU is allowed")
     }
 
-    /// Moves a sleeping task to `cpu` and gives it its place in the queue (`place_entity`): a new
-    /// task a slice ahead of it unless it is alone, a sleeper at most half a period behind it.
+    /// Moves a sleeping task to `cpu` and sets its vruntime (`place_entity`): a new task starts a
+    /// slice ahead of the queue, unless the queue is empty; a sleeper at most half a period behind
+    /// it.
     pub(super) fn place(&mut self, task: TaskId, cpu: Cpu, now: Nanos) {
         self.migrate(task, cpu, now);
         let group = self.task(task).group;
@@ -141,7 +145,7 @@ impl Scheduler {
         placed.is_placed = true;
     }
 
-    /// Changes the CPU of a task that is on no queue, keeping its lead or lag.
+    /// Changes the CPU of a dequeued task; it keeps its lead or lag.
     pub(super) fn migrate(&mut self, task: TaskId, cpu: Cpu, now: Nanos) {
         let (from, group) = (self.task(task).cpu, self.task(task).group);
         if from == cpu {
@@ -160,14 +164,15 @@ impl Scheduler {
         if is_placed {
             moved.entity.shift(shift);
             moved.stats.nr_migrations += 1;
-            // Its caches are left behind.
+            // Its caches are cold on the new CPU.
             moved.ran_until = 0;
             self.attach_load(task);
         }
     }
 
-    /// Whether a task that has just come to a queue takes the CPU from the running one
-    /// (`check_preempt_wakeup`). They are compared where both are on one queue: they, or groups of theirs.
+    /// True if a task that has just been enqueued preempts the running one
+    /// (`check_preempt_wakeup`). Compares the tasks, or their ancestors, that are on the same
+    /// queue.
     pub(super) fn check_preempt(&mut self, task: TaskId, cpu: Cpu, now: Nanos) -> bool {
         let Some(current) = self.rq(cpu).current else {
             return false;
@@ -175,7 +180,7 @@ impl Scheduler {
         if self.is_throttled(cpu, self.task(task).group) {
             return false;
         }
-        // Whoever took over first is next.
+        // An earlier preemption stands.
         if self.rq(cpu).needs_resched {
             return true;
         }
@@ -209,15 +214,15 @@ impl Scheduler {
         takes_over
     }
 
-    /// Whether one is behind `vruntime` by more than the wake-up granularity, which is longer in virtual time for
-    /// a light one (`wakeup_preempt_entity`).
+    /// True if an entity is behind `vruntime` by more than the wake-up granularity, which is longer
+    /// in virtual time for a light entity (`wakeup_preempt_entity`).
     pub(super) fn is_far_behind(&self, cpu: Cpu, who: Who, vruntime: i64) -> bool {
         let entity = self.entity(cpu, who);
         let granularity_ns = WAKEUP_GRANULARITY_NS * self.factor * NICE_0_WEIGHT / entity.weight;
         vruntime - entity.vruntime > granularity_ns as i64
     }
 
-    /// Whether a task waits for a CPU, and not for its group's quota.
+    /// True if a task waits for a CPU, not for its group's quota.
     pub(super) fn is_waiting(&self, task: TaskId) -> bool {
         let it = self.task(task);
         it.state == State::Queued && !self.is_throttled(it.cpu, it.group)

@@ -1,12 +1,14 @@
 //! Queues of runnable tasks and groups, ordered by virtual run time.
 //!
 //! Linux 6.1, kernel/sched/fair.c: `struct cfs_rq` and `struct sched_entity`; `enqueue_task_fair`,
-//! `dequeue_task_fair`, `set_next_entity`, `put_prev_entity`. Each CPU has one queue for itself (that of
-//! [`ROOT`]) and one for each group. On a CPU a group with runnable tasks is one entity of its parent's queue.
+//! `dequeue_task_fair`, `set_next_entity`, `put_prev_entity`. Each CPU has one queue for itself
+//! (that of [`ROOT`]) and one for each group. On a CPU a group with runnable tasks is one entity of
+//! its parent's queue.
 //!
-//! Invariant: `load` is the sum of the weights of who is on the queue, the one that runs included; a group is on
-//! its parent's queue exactly while it has a task on its own and is not throttled; `nr_tasks` counts tasks here
-//! and in groups below, those that are throttled left out.
+//! Invariant: `load` is the sum of the weights of all entities of the queue, including the running
+//! one. A group is on its parent's queue exactly while its own queue has a task and is not
+//! throttled. `nr_tasks` counts the tasks of the queue and of descendant groups, except throttled
+//! ones.
 
 use super::average::UpTo;
 use super::balance::Balancing;
@@ -14,27 +16,27 @@ use super::{GroupId, Scheduler, State, TaskId, LATENCY_NS, NICE_0_WEIGHT, ROOT};
 use pagetide_core::units::{Cpu, Nanos};
 use std::collections::BTreeSet;
 
-/// No vruntime is further from 0: the difference of two, and a little, has room in its type. Prices that a scenario
-/// states may be a second, and a task that ends may pay as many as it has pages.
+/// Limit of the absolute value of a vruntime, so that differences of two do not overflow. Costs in
+/// a scenario may be as large as a second, and an exit may pay one for each page.
 const VRUNTIME_MAX: i64 = i64::MAX / 4;
 
-/// Who is on a queue.
+/// An entity of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Who {
     Task(TaskId),
-    /// The tasks that a group has on this CPU.
+    /// The tasks of a group on this CPU.
     Group(GroupId),
 }
 
-/// What decides a place on a queue.
+/// Weight and vruntime, which determine the position on a queue.
 #[derive(Clone, Debug)]
 pub(super) struct Entity {
     pub(super) weight: u64,
     /// CPU time over weight, in nanoseconds of a task with nice 0.
     pub(super) vruntime: i64,
-    /// What division has left over.
+    /// Remainder of the divisions.
     pub(super) remainder: u64,
-    /// Place among equal vruntimes.
+    /// Order among equal vruntimes.
     pub(super) sequence: u64,
 }
 
@@ -50,20 +52,20 @@ impl Entity {
         self.remainder = (scaled % weight) as u64;
     }
 
-    /// Moves it in virtual time. At the end of that, after 50 days of CPU time of the lightest and 70 years of one with
-    /// nice 0, all are equal, and take turns.
+    /// Moves the entity in virtual time. At the limit (after 50 days of CPU time of the lightest
+    /// task, 70 years with nice 0) all are equal and run in turn.
     pub(super) fn shift(&mut self, by: i64) {
         self.vruntime = self.vruntime.saturating_add(by).clamp(-VRUNTIME_MAX, VRUNTIME_MAX);
     }
 
-    /// Its vruntime with CPU time that was not charged yet.
+    /// Its vruntime including CPU time that is not charged yet.
     pub(super) fn vruntime_after(&self, ran_ns: Nanos) -> i64 {
         let scaled = u128::from(ran_ns) * u128::from(NICE_0_WEIGHT) / u128::from(self.weight);
         self.vruntime.saturating_add(i64::try_from(scaled).unwrap_or(i64::MAX)).min(VRUNTIME_MAX)
     }
 }
 
-/// Position in a queue: vruntime, then first come first served.
+/// Position in a queue: by vruntime, then first come, first served.
 type Place = (i64, u64, Who);
 
 /// The queue of a group on a CPU.
@@ -74,20 +76,20 @@ pub(super) struct Queue {
     pub(super) load: u64,
     pub(super) nr_tasks: usize,
     pub(super) min_vruntime: i64,
-    /// A woken entity that is to run next unless that is too unfair (`cfs_rq->next`).
+    /// A woken entity that should run next, unless that is too unfair (`cfs_rq->next`).
     pub(super) next_buddy: Option<Who>,
     /// An entity that yielded (`cfs_rq->skip`).
     pub(super) skip_buddy: Option<Who>,
-    /// Its load over time.
+    /// Decaying sum of `load`.
     pub(super) load_sum: u64,
     pub(super) up_to: UpTo,
-    /// The group on its parent's queue.
+    /// The group as an entity of its parent's queue.
     pub(super) entity: Entity,
     pub(super) is_on_parent: bool,
-    /// When the group last came to the CPU, and when it was last put back.
+    /// When a task of the group was last picked, and when the group was last put back.
     pub(super) picked_at: Nanos,
     pub(super) put_at: Nanos,
-    /// What is left of the slice of the group's quota (`runtime_remaining`).
+    /// Rest of the CPU's slice of the group's quota (`runtime_remaining`).
     pub(super) runtime_left: i64,
     pub(super) throttled_since: Option<Nanos>,
 }
@@ -113,7 +115,7 @@ impl Queue {
         }
     }
 
-    /// Brings its load up to date.
+    /// Updates `load_sum`.
     pub(super) fn catch_up(&mut self, now: Nanos) {
         if let Some(passed) = self.up_to.advance(now) {
             self.load_sum = passed.grow(self.load_sum, self.load);
@@ -125,22 +127,23 @@ impl Queue {
     }
 }
 
-/// A CPU.
+/// State of a CPU.
 #[derive(Clone, Debug)]
 pub(super) struct RunQueue {
-    /// By group; the first is the CPU's own.
+    /// By group; the first is the root's.
     pub(super) queues: Vec<Queue>,
     pub(super) current: Option<TaskId>,
-    /// Tasks that wait or run, in no order.
+    /// Tasks that wait or run, unordered.
     pub(super) tasks: Vec<TaskId>,
-    /// When the running task was picked.
+    /// Time at which the running task was picked.
     pub(super) picked_at: Nanos,
-    /// Until when the running task's time is accounted.
+    /// Time up to which the running task is accounted.
     pub(super) accounted_until: Nanos,
     pub(super) needs_resched: bool,
     pub(super) up_to: UpTo,
-    /// Tasks over time (`runnable_sum`), and time that it was busy (`util_sum`).
+    /// Decaying sum of the number of tasks (`runnable_sum`).
     pub(super) runnable_sum: u64,
+    /// Decaying sum of the busy time (`util_sum`).
     pub(super) busy_sum: u64,
     pub(super) balancing: Balancing,
 }
@@ -170,7 +173,7 @@ impl Scheduler {
         }
     }
 
-    /// The group on whose queue it is.
+    /// The group of the queue that an entity is on.
     pub(super) fn group_of(&self, who: Who) -> GroupId {
         match who {
             Who::Task(task) => self.task(task).group,
@@ -178,7 +181,6 @@ impl Scheduler {
         }
     }
 
-    /// Puts it where its vruntime says.
     fn insert(&mut self, cpu: Cpu, group: GroupId, who: Who) {
         let sequence = self.next_sequence;
         self.next_sequence += 1;
@@ -201,7 +203,7 @@ impl Scheduler {
         self.insert(cpu, group, who);
     }
 
-    /// Takes it from the queue, or off the CPU.
+    /// Removes a waiting or running entity from a queue.
     fn leave(&mut self, cpu: Cpu, group: GroupId, who: Who) {
         if self.queue(cpu, group).current == Some(who) {
             self.queue_mut(cpu, group).current = None;
@@ -215,7 +217,7 @@ impl Scheduler {
         queue.skip_buddy = queue.skip_buddy.filter(|buddy| *buddy != who);
     }
 
-    /// A task comes to the queue of its CPU and group.
+    /// Adds a task to the queue of its CPU and group.
     pub(super) fn enqueue(&mut self, task: TaskId, now: Nanos) {
         let (cpu, group) = (self.task(task).cpu, self.task(task).group);
         self.catch_up_task(task, now);
@@ -232,7 +234,8 @@ impl Scheduler {
         self.rise(cpu, group, 1, now);
     }
 
-    /// So many more tasks of a group can run: those above it learn of them.
+    /// Adds `nr` runnable tasks to the counts of a group and its ancestors, and puts them on their
+    /// parents' queues.
     pub(super) fn rise(&mut self, cpu: Cpu, mut group: GroupId, nr: usize, now: Nanos) {
         loop {
             let queue = self.queue_mut(cpu, group);
@@ -244,12 +247,12 @@ impl Scheduler {
         }
     }
 
-    /// Puts a group with tasks on its parent's queue; the parent.
+    /// Puts a group with tasks on its parent's queue, and returns the parent.
     fn join_parent(&mut self, cpu: Cpu, group: GroupId, now: Nanos) -> GroupId {
         let parent = self.groups[group as usize].parent;
         self.update_share(cpu, group, now);
         if !self.queue(cpu, group).is_on_parent {
-            // As one that wakes.
+            // Place it like a waking task.
             let placed = self.queue(cpu, parent).min_vruntime - self.sleeper_credit();
             let was_empty = self.queue(cpu, parent).is_empty();
             let queue = self.queue_mut(cpu, group);
@@ -263,7 +266,7 @@ impl Scheduler {
         parent
     }
 
-    /// A task leaves its queue or CPU, to sleep or to go elsewhere.
+    /// Removes a task from its queue or CPU, to sleep or to move.
     pub(super) fn dequeue(&mut self, task: TaskId, now: Nanos) {
         let (cpu, group) = (self.task(task).cpu, self.task(task).group);
         self.catch_up_task(task, now);
@@ -271,13 +274,14 @@ impl Scheduler {
         self.task_mut(task).state = State::Asleep;
         self.changed.push(task);
         let tasks = &mut self.rq_mut(cpu).tasks;
-        let at = tasks.iter().position(|it| *it == task).expect("who is awake is on a CPU");
+        let at = tasks.iter().position(|it| *it == task).expect("an awake task is on a CPU");
         tasks.swap_remove(at);
         self.leave(cpu, group, Who::Task(task));
         self.fall(cpu, group, 1, now);
     }
 
-    /// So many tasks of a group cannot run any more.
+    /// Subtracts `nr` tasks that are no longer runnable from the counts of a group and its
+    /// ancestors.
     pub(super) fn fall(&mut self, cpu: Cpu, mut group: GroupId, nr: usize, now: Nanos) {
         loop {
             let queue = self.queue_mut(cpu, group);
@@ -300,7 +304,7 @@ impl Scheduler {
         parent
     }
 
-    /// Takes a group from its parent's queue, if it is there.
+    /// Removes a group from its parent's queue, if it is on it.
     pub(super) fn take_from_parent(&mut self, cpu: Cpu, group: GroupId) {
         if std::mem::take(&mut self.queue_mut(cpu, group).is_on_parent) {
             let parent = self.groups[group as usize].parent;
@@ -308,7 +312,7 @@ impl Scheduler {
         }
     }
 
-    /// Puts who runs back on the queues, from the task up, as far as it is still on them.
+    /// Puts the running task and its groups back on their queues, except those already dequeued.
     pub(super) fn put_previous(&mut self, cpu: Cpu, now: Nanos) {
         let mut group = ROOT;
         while let Some(who) = self.queue_mut(cpu, group).current.take() {
@@ -327,7 +331,7 @@ impl Scheduler {
         }
     }
 
-    /// Lets one of a queue run.
+    /// Makes an entity the current one of its queue.
     pub(super) fn set_next(&mut self, cpu: Cpu, group: GroupId, who: Who, now: Nanos) {
         self.remove(cpu, group, who);
         let queue = self.queue_mut(cpu, group);
@@ -336,7 +340,7 @@ impl Scheduler {
         queue.next_buddy = queue.next_buddy.filter(|buddy| *buddy != who);
         if let Who::Group(below) = who {
             let below = self.queue_mut(cpu, below);
-            // Who is put back and taken again has not left the CPU.
+            // A group that is put back and picked at the same time has not left the CPU.
             if below.put_at != now {
                 below.picked_at = now;
             }
@@ -353,12 +357,12 @@ impl Scheduler {
         }
     }
 
-    /// How far behind a queue one that wakes is placed at most: half a period (`GENTLE_FAIR_SLEEPERS`).
+    /// Longest lag at which a waking task is placed: half a period (`GENTLE_FAIR_SLEEPERS`).
     pub(super) fn sleeper_credit(&self) -> i64 {
         (LATENCY_NS * self.factor / 2) as i64
     }
 
-    /// The task becomes the one of its CPU that was enqueued or ran last (`cfs_tasks`).
+    /// Moves a task to the recent end of its CPU's list (`cfs_tasks`).
     pub(super) fn touch_list(&mut self, task: TaskId) {
         let sequence = self.next_list;
         self.next_list += 1;

@@ -1,4 +1,4 @@
-//! The scheduler driven as the world drives it: in pieces, with sleeps.
+//! Tests drive the scheduler like the world does: with time slices and sleeps.
 
 use super::*;
 
@@ -12,7 +12,7 @@ const CPU1: Cpu = Cpu(1);
 const PIECE_NS: Nanos = 100_000;
 const MS: Nanos = 1_000_000;
 
-/// Runs every CPU in pieces of 100 us until `end`; tasks never sleep.
+/// Runs every CPU with time slices of 100 us until `end`; tasks never sleep.
 fn run_hogs(scheduler: &mut Scheduler, from: Nanos, end: Nanos) {
     for now in (from..end).step_by(PIECE_NS as usize) {
         run_piece(scheduler, now);
@@ -20,7 +20,7 @@ fn run_hogs(scheduler: &mut Scheduler, from: Nanos, end: Nanos) {
     }
 }
 
-/// Lets every CPU run for 100 us.
+/// Runs every CPU for 100 us.
 fn run_piece(scheduler: &mut Scheduler, now: Nanos) {
     for cpu in (0..scheduler.nr_cpus()).map(Cpu) {
         let called = scheduler.balance(cpu, now);
@@ -38,7 +38,7 @@ fn run_piece(scheduler: &mut Scheduler, now: Nanos) {
     }
 }
 
-/// Every promise of the files beside this one that can be checked from outside a run.
+/// Audits the invariants of the scheduler's modules.
 fn audit(scheduler: &Scheduler) {
     let mut seen = vec![0; scheduler.tasks.len()];
     for cpu in (0..scheduler.nr_cpus()).map(Cpu) {
@@ -104,8 +104,8 @@ fn equal_hogs_share_equally() {
     }
 }
 
-/// Without balancing one of the three has a CPU for itself for ever. The sleeper keeps slices from falling
-/// into step with looks.
+/// Without balancing, one of the three has a CPU alone forever. The sleeper keeps slices and
+/// balancing attempts out of phase.
 #[test]
 fn three_hogs_on_two_cpus_take_turns() {
     let mut scheduler = Scheduler::new(2);
@@ -126,12 +126,12 @@ fn three_hogs_on_two_cpus_take_turns() {
         let ms = exec_ms(&scheduler, task);
         assert!((6_000..=10_000).contains(&ms), "task {task}: {ms} ms of 12000");
     }
-    // Two looks, 28 ms apart at least, move one.
+    // Two attempts, at least 28 ms apart, move one task.
     let moves: u64 = (0..3).map(|task| scheduler.stats(task).nr_migrations).sum();
     assert!(moves >= 40, "{moves} moves");
 }
 
-/// The tasks that wait are on a queue that is lighter than the average, as a third CPU has a heavy task.
+/// The waiting tasks are on a queue below the average load, because a third CPU has a heavy task.
 #[test]
 fn a_light_queue_is_taken_from_while_a_heavy_task_runs_elsewhere() {
     let mut scheduler = Scheduler::new(3);
@@ -140,7 +140,7 @@ fn a_light_queue_is_taken_from_while_a_heavy_task_runs_elsewhere() {
     awake(&mut scheduler, 2, 0, Some(2..3));
     awake(&mut scheduler, 3, 0, Some(2..3));
     run_hogs(&mut scheduler, 0, MS);
-    // As after sched_setaffinity: it may run beside the light one from now on.
+    // As after sched_setaffinity: from now on it may also run on the CPU of the light task.
     scheduler.task_mut(3).allowed = 1..3;
     run_hogs(&mut scheduler, MS, 1_000 * MS);
     assert!(scheduler.stats(3).nr_migrations > 0, "it waits where it was");
@@ -202,7 +202,7 @@ fn slices_end_at_ticks() {
     awake(&mut scheduler, 1, 0, None);
     assert_eq!(scheduler.pick_next(CPU0, 0), Some(0));
     scheduler.account(CPU0, 0, 3_900_000);
-    // The slice is 3 ms, but nobody looks before the tick.
+    // The slice is 3 ms, but it is checked only at the tick.
     assert!(!scheduler.should_resched(CPU0, 3_900_000));
     scheduler.account(CPU0, 0, 100_000);
     assert!(scheduler.should_resched(CPU0, 4_000_000));
@@ -248,7 +248,8 @@ fn a_sleeper_takes_the_cpu_from_a_hog() {
     assert_eq!(scheduler.stats(1).nr_voluntary_switches, 1);
 }
 
-/// kswapd's first wake-up: it slept since boot, and must not queue behind the hog as a new task does.
+/// kswapd's first wake-up: it has slept since boot, and must not wait behind the hog like a new
+/// task.
 #[test]
 fn a_thread_of_boot_takes_the_cpu_at_its_first_wake_up() {
     for (is_of_boot, takes_over) in [(true, true), (false, false)] {
@@ -277,7 +278,7 @@ fn time_not_yet_accounted_counts_for_preemption() {
     scheduler.account(CPU0, 1, 4 * MS);
     scheduler.block(CPU0);
     assert_eq!(scheduler.pick_next(CPU0, 8 * MS), Some(0));
-    // 0 is in the middle of a piece that is accounted at its end.
+    // Task 0 is in the middle of a time slice, which is accounted at its end.
     let mut soon = scheduler.clone();
     assert_eq!(soon.wake(11_900_000, 1, None), None);
     assert_eq!(scheduler.wake(12_100_000, 1, None), Some(CPU0));
@@ -310,17 +311,17 @@ fn a_woken_task_goes_to_an_idle_cpu_its_own_first() {
     scheduler.add_task(1, 0, None);
     assert_eq!(scheduler.wake(0, 1, None), Some(CPU0));
     assert_eq!(scheduler.pick_next(CPU0, 0), Some(1));
-    // Its own CPU is idle again: it goes back there although others are idle too.
+    // Its own CPU is idle again: it returns there, although other CPUs are idle too.
     scheduler.block(CPU0);
     assert_eq!(scheduler.pick_next(CPU0, 1), None);
     assert_eq!(scheduler.wake(2, 1, None), Some(CPU0));
     assert_eq!(scheduler.pick_next(CPU0, 2), Some(1));
-    // Another comes to CPU 1, the next after its own; then to 3, as 2 is busy.
+    // The next task goes to CPU 1, the next after its own; then one to CPU 3, as 2 is busy.
     scheduler.add_task(2, 0, None);
     assert_eq!(scheduler.wake(3, 2, None), Some(CPU1));
     scheduler.add_task(3, 0, None);
     assert_eq!(scheduler.wake(3, 3, None), Some(Cpu(3)));
-    // All are taken (1 and 3 have not picked yet): to the least loaded, its own in doubt.
+    // All CPUs are taken (1 and 3 have not picked yet): the least loaded one, on a tie its own.
     scheduler.add_task(4, 0, Some(1..4));
     assert_eq!(scheduler.wake(3, 4, None), None);
     assert_eq!(scheduler.cpu_of(4), CPU1);
@@ -354,7 +355,7 @@ fn a_cpu_without_work_pulls_the_task_that_waits_longest_off_cpu() {
     assert_eq!(scheduler.stats(2).nr_migrations, 1);
     assert_eq!(scheduler.stats(2).wait_ns, 5 * MS);
     audit(&scheduler);
-    // What nobody else has to spare stays where it is.
+    // Without a movable task, nothing changes.
     scheduler.block(CPU1);
     assert_eq!(scheduler.pick_next(CPU1, 6 * MS), None);
 }
@@ -365,7 +366,7 @@ fn a_yielding_task_is_passed_over_once() {
     awake(&mut scheduler, 0, 0, None);
     awake(&mut scheduler, 1, 0, None);
     assert_eq!(scheduler.pick_next(CPU0, 0), Some(0));
-    // 3 ms behind, it is too far behind to be passed over; half a millisecond is not.
+    // A task 3 ms behind is too far behind to be skipped; one half a millisecond behind is not.
     scheduler.yield_(CPU0);
     assert!(scheduler.should_resched(CPU0, 0));
     assert_eq!(scheduler.pick_next(CPU0, 0), Some(0));
@@ -446,7 +447,7 @@ fn kswapd_like_sleepers_wait_less_than_hogs() {
     assert!(wait_ns < MS, "{wait_ns} ns a wake-up");
 }
 
-/// Whoever ends pays for all its pages at once, and a price may be a second.
+/// A task that exits is charged for all its pages at once, and a cost may be a second.
 #[test]
 fn years_in_one_piece_are_counted() {
     const YEAR: Nanos = 365 * 24 * 3_600_000 * MS;
@@ -465,7 +466,7 @@ fn years_in_one_piece_are_counted() {
         for cpu in [CPU0, CPU1] {
             scheduler.pick_next(cpu, now);
         }
-        // Who wakes is compared with who has not paid yet.
+        // The waking task is compared with one that has not been charged yet.
         for task in 0..4 {
             scheduler.wake(now + YEAR / 2, task, None);
         }

@@ -1,9 +1,10 @@
-//! What a running task has had, and who should run next.
+//! Accounting of the running task, preemption at ticks, and the choice of the next task.
 //!
-//! Linux 6.1, kernel/sched/fair.c: `update_curr`, `check_preempt_tick`, `sched_slice`, `pick_next_entity`. A task and
-//! the groups it is in are charged together, and each is compared with its own siblings.
+//! Linux 6.1, kernel/sched/fair.c: `update_curr`, `check_preempt_tick`, `sched_slice`,
+//! `pick_next_entity`. A task and its groups are charged together, and each is compared with its
+//! own siblings.
 //!
-//! Invariant: who is chosen waits on a queue of the CPU, and all its groups do.
+//! Invariant: the chosen task and all its groups wait on queues of the CPU.
 
 use super::queue::Who;
 use super::{next_tick, GroupId, Scheduler, TaskId, MIN_GRANULARITY_NS, NR_LATENCY, ROOT, TICK_NS};
@@ -40,9 +41,9 @@ impl Scheduler {
         }
     }
 
-    /// Whether the CPU should call [`pick_next`](Self::pick_next): a woken task takes over, or the
-    /// last tick found the slice used up or another task too far behind. The tick is evaluated
-    /// at the first question after it, on the queue as it is then.
+    /// True if the CPU should call [`pick_next`](Self::pick_next): a woken task preempts, or at the
+    /// last tick the slice was used up or another task too far behind. A tick is evaluated by the
+    /// first call after it, on the queue at that time.
     pub fn should_resched(&self, cpu: Cpu, now: Nanos) -> bool {
         let rq = self.rq(cpu);
         let Some(current) = rq.current else {
@@ -72,7 +73,8 @@ impl Scheduler {
         }
     }
 
-    /// Whether one has run for its slice, or another of its queue is too far behind (`check_preempt_tick`).
+    /// True if an entity has used up its slice, or another one of its queue is too far behind
+    /// (`check_preempt_tick`).
     fn is_over_slice(&self, cpu: Cpu, group: GroupId, who: Who, ran_ns: Nanos) -> bool {
         let queue = self.queue(cpu, group);
         let Some(&(first_vruntime, ..)) = queue.waiting.first() else {
@@ -87,8 +89,8 @@ impl Scheduler {
         ran_ns >= MIN_GRANULARITY_NS * self.factor && behind_ns > slice_ns as i64
     }
 
-    /// The wall-clock slice of one with `weight` of `load` on the queue of a group, with so many tasks more than
-    /// there are (`sched_slice`).
+    /// Slice in wall time of an entity with `weight` on a group's queue of `load`, if the CPU had
+    /// `more` additional tasks (`sched_slice`).
     pub(super) fn slice(
         &self,
         cpu: Cpu,
@@ -111,7 +113,8 @@ impl Scheduler {
         slice_ns.max(granularity_ns)
     }
 
-    /// The task that should run, taken off its queue, and its groups off theirs (`pick_next_task_fair`).
+    /// Chooses the task that should run, and makes it and its groups the current entities of their
+    /// queues (`pick_next_task_fair`).
     pub(super) fn choose_down(&mut self, cpu: Cpu, now: Nanos) -> Option<TaskId> {
         let mut group = ROOT;
         loop {
@@ -124,14 +127,14 @@ impl Scheduler {
         }
     }
 
-    /// Who of a queue should run (`pick_next_entity`).
+    /// The entity of a queue that should run (`pick_next_entity`).
     fn choose(&self, cpu: Cpu, group: GroupId) -> Option<Who> {
         let queue = self.queue(cpu, group);
         let mut places = queue.waiting.iter();
         let &(left_vruntime, _, left) = places.next()?;
         let mut chosen = left;
         if queue.skip_buddy == Some(left) {
-            // The yielder is passed over unless it is far behind the second.
+            // Skip the task that yielded, unless it is far behind the second.
             if let Some(&(second_vruntime, _, second)) = places.next() {
                 if !self.is_far_behind(cpu, left, second_vruntime) {
                     chosen = second;

@@ -1,6 +1,6 @@
-//! The world's half of the audit: what it keeps in step with the machine.
+//! Audit of the world's state against that of the machine.
 //!
-//! Tests ask for it ([`RunOptions::audit_every`](crate::RunOptions)); nothing else depends on it.
+//! Tests request it ([`RunOptions::audit_every`](crate::RunOptions)); nothing else depends on it.
 
 use super::{Thread, World, WorldError};
 use crate::scheduler::TaskId;
@@ -18,10 +18,8 @@ macro_rules! check {
 }
 
 impl World {
-    /// Checks the machine, and that the world agrees with it on who sleeps and what is written.
-    ///
-    /// # Errors
-    /// The first violation found.
+    /// Audits the machine, then sleepers, throttles, requests and PSI states against it. Returns
+    /// the first violation.
     pub fn audit(&self) -> Result<(), WorldError> {
         let checks = [
             self.machine.audit(),
@@ -36,7 +34,7 @@ impl World {
             .map_err(|violation| WorldError::Audit { at_ns: self.now, violation })
     }
 
-    /// Every sleeping task has somebody who will wake it.
+    /// Every sleeping task has a wake-up source.
     fn audit_sleepers(&self) -> Result<(), Violation> {
         for (id, task) in self.tasks.iter().enumerate() {
             let name = &task.name;
@@ -54,8 +52,8 @@ impl World {
                     check!(timer || is_called, "{name} has no timer");
                 }
                 Blocked::Exited => {
-                    check!(task.ended.is_some(), "{name} ended at no time");
-                    check!(!task.stalled, "{name} is over, and stalled");
+                    check!(task.ended.is_some(), "{name} exited without an end time");
+                    check!(!task.stalled, "{name} exited, but is counted as stalled");
                 }
                 Blocked::No => {
                     let thread = Thread::Task(id);
@@ -67,25 +65,25 @@ impl World {
                 Blocked::Throttled(..) => {}
                 Blocked::Disk => check!(
                     self.disk_waiters.iter().any(|(thread, _)| *thread == Thread::Task(id)),
-                    "{name} waits for a disk that does not know"
+                    "{name} waits for a disk, but is not in disk_waiters"
                 ),
             }
         }
         for (thread, full) in &self.disk_waiters {
             let idle = self.disks[full.disk].is_idle();
-            check!(!idle, "{thread:?} waits for a disk that has nothing to do");
+            check!(!idle, "{thread:?} waits for an idle disk");
             let knows = match thread {
                 Thread::Task(id) => self.tasks[*id].blocked == Blocked::Disk,
                 Thread::Daemon(daemon) => {
                     self.daemons[daemon.idx(self.machine.nr_nodes())].waits_for_disk
                 }
             };
-            check!(knows, "{thread:?} waits for a disk and does not know");
+            check!(knows, "{thread:?} is in disk_waiters, but does not wait for a disk");
         }
         Ok(())
     }
 
-    /// What was reported of threads is what they do, and what the machine counts.
+    /// The reported PSI states match the threads, and PSI's counts match the reported states.
     fn audit_pressure(&self) -> Result<(), Violation> {
         let (mut nr_stalled, mut nr_running) = (0, 0);
         for (id, reported) in self.reported.iter().enumerate() {
@@ -100,8 +98,8 @@ impl World {
         Ok(())
     }
 
-    /// The nodes' counts of throttled calls and daemons: those who sleep, and those who were woken and have
-    /// not run yet.
+    /// Each node's count of throttled calls and daemons includes those that sleep, and those that
+    /// were woken and have not run yet.
     fn audit_throttles(&self) -> Result<(), Violation> {
         for node in (0..self.machine.nr_nodes()).map(|node| NodeId(node as u8)) {
             for reason in [Throttle::Writeback, Throttle::Reserves] {
@@ -115,7 +113,8 @@ impl World {
         Ok(())
     }
 
-    /// Requests under way, or about to be submitted when a piece ends, cut or not.
+    /// File writes in flight are the submitted ones, and those to be submitted at the end of a time
+    /// slice (also of a preempted one).
     fn audit_requests(&self) -> Result<(), Violation> {
         let is_file_write = |io: &Io| matches!(io, Io::WriteFile { .. });
         let submitted = self.pending.iter().flatten().filter(|pending| is_file_write(&pending.io));

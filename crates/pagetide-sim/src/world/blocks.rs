@@ -1,6 +1,6 @@
-//! Blocks of kernel memory that a task asks for by order, and the pace at which it does.
+//! Blocks of kernel memory that tasks allocate by order, and operations that pace a task.
 //!
-//! Invariant: a slot has a block exactly while the task's address space holds that block.
+//! Invariant: a slot has a block exactly while the task's mm holds that block.
 
 use super::{After, World};
 use pagetide_core::gfp::Gfp;
@@ -9,7 +9,6 @@ use pagetide_core::units::{Cpu, Nanos};
 use pagetide_scenario::model::BlockRequest;
 use pagetide_scenario::op::Op;
 
-/// What the kernel's allocator is asked for.
 pub(super) fn gfp_of(request: BlockRequest) -> Gfp {
     match request {
         BlockRequest::Kernel => Gfp::KERNEL,
@@ -21,7 +20,7 @@ pub(super) fn gfp_of(request: BlockRequest) -> Gfp {
 }
 
 impl World {
-    /// An allocation is over: the block, if there is one, goes into its slot.
+    /// Ends an allocation: stores the block, if any, in its slot.
     pub(super) fn block_allocated(&mut self, id: usize, op: Op, outcome: Outcome) {
         let Op::AllocBlock { slot, .. } = op else { return };
         let task = &mut self.tasks[id];
@@ -45,7 +44,7 @@ impl World {
         self.spend_in_kernel(id, cost, elapsed);
     }
 
-    /// Sleeps until `ns` after the phase's last pause, unless that is past.
+    /// Sleeps until `ns` after the end of the phase's last pause, unless that time has passed.
     pub(super) fn pace(&mut self, id: usize, ns: Nanos, elapsed: Nanos) -> Option<After> {
         let now = self.now + elapsed;
         let due = self.tasks[id].paced.map_or(now, |last| last.saturating_add(ns));
@@ -53,7 +52,8 @@ impl World {
         (due > now).then(|| self.sleep_until(id, due))
     }
 
-    /// Sleeps until `ns` after the phase's first operation of this kind, unless that is past.
+    /// Sleeps until `ns` after the phase's first operation of this kind, unless that time has
+    /// passed.
     pub(super) fn until(&mut self, id: usize, ns: Nanos, elapsed: Nanos) -> Option<After> {
         let now = self.now + elapsed;
         let due = self.tasks[id].until_base.get_or_insert(now).saturating_add(ns);

@@ -1,11 +1,11 @@
-//! Control files of groups that are about CPUs: cpu.weight, cpu.max, cpu.stat.
+//! The CPU controller of groups: cpu.weight, cpu.max, cpu.stat.
 //!
-//! Linux: the CPU controller of cgroup version 2. The core reads and checks what is written to the files of
-//! a group, but it has no CPUs: what these two stand for is carried out here, by the scheduler. The controller is
-//! on if the setup writes one of them anywhere; without it, groups share CPUs as if there were none. Daemons
-//! are in the root group.
+//! Linux: the CPU controller of cgroup version 2. The core only parses writes to these files, as it
+//! has no CPUs. The scheduler applies them here. The controller is on if the setup writes
+//! cpu.weight or cpu.max anywhere; otherwise tasks share CPUs as without groups. Daemons are in the
+//! root group.
 //!
-//! Invariant: the scheduler's number of a group is its index in the setup, and one.
+//! Invariant: the scheduler id of a group is its index in the setup plus one.
 
 use super::{Event, World};
 use crate::scheduler::{GroupId, Quota, Scheduler, TaskId, ROOT, WEIGHT_DEFAULT};
@@ -14,7 +14,7 @@ use pagetide_core::control::{GroupControl, GroupControlWrite};
 use pagetide_core::units::Nanos;
 use pagetide_scenario::metric::declared;
 
-/// Nanoseconds of a microsecond.
+/// Nanoseconds in a microsecond.
 const US: Nanos = 1_000;
 
 fn number(group: Option<usize>) -> GroupId {
@@ -37,7 +37,8 @@ fn carry_out(scheduler: &mut Scheduler, group: GroupId, write: GroupControlWrite
 }
 
 impl World {
-    /// Turns the controller on: all groups of the setup get what their tables say, and the tasks that they have.
+    /// Turns the controller on: creates the scheduler groups of the setup with their controls, and
+    /// moves the tasks into them.
     pub(super) fn begin_cpu_groups(&mut self) {
         self.has_cpu_groups = true;
         for (id, group) in self.setup.groups.iter().enumerate() {
@@ -48,14 +49,14 @@ impl World {
             }
         }
         for (id, task) in self.tasks.iter().enumerate().filter(|(_, task)| !task.is_over()) {
-            // Its own: who pays for its memory may be a group above.
+            // The task's own group, not the (maybe higher) group that its memory is charged to.
             let group = self.tasks[task.leader].group;
             self.scheduler.move_task(id as TaskId, number(group), self.now);
         }
     }
 
-    /// Carries out a write that is about CPUs, to a group that is there: also one without a memory controller, of
-    /// which the core knows nothing.
+    /// Applies a write to a CPU control file of an existing group, even one without a memory
+    /// controller (the core does not have such groups).
     pub(super) fn write_cpu_control(&mut self, group: usize, write: GroupControlWrite) {
         debug_assert!(write.control.is_of_cpu() && self.is_there(group), "{write:?}");
         if !self.has_cpu_groups {
@@ -65,7 +66,7 @@ impl World {
         self.serve_cpu_groups();
     }
 
-    /// A group was made: it has what its table says, and no more.
+    /// Resets the scheduler group of a newly created group to the setup's controls.
     pub(super) fn renew_cpu_group(&mut self, group: usize) {
         if self.has_cpu_groups {
             let id = number(Some(group));
@@ -76,7 +77,7 @@ impl World {
         }
     }
 
-    /// A program has joined a group, with all its threads.
+    /// Moves all threads of a program to a group.
     pub(super) fn move_to_cpu_group(&mut self, task: usize, group: Option<usize>) {
         if self.has_cpu_groups {
             let leader = self.tasks[task].leader;
@@ -88,7 +89,7 @@ impl World {
         }
     }
 
-    /// What cpu.stat says.
+    /// Counters of cpu.stat.
     pub(super) fn cpu_counts(&self, group: usize) -> Vec<(&'static str, u64)> {
         if !self.has_cpu_groups {
             return Vec::new();
@@ -102,7 +103,7 @@ impl World {
         ]
     }
 
-    /// Starts the timers of groups that use their quota, and calls CPUs that may run again.
+    /// Starts the period timers that the scheduler requests, and wakes CPUs with unthrottled tasks.
     pub(super) fn serve_cpu_groups(&mut self) {
         while let Some((group, at)) = self.scheduler.next_timer() {
             self.queue.push(at.max(self.now), Event::Period(group));
@@ -164,7 +165,7 @@ mod tests {
         let mut world = world([("cpu.max", "20000 100000"), ("", "")]);
         assert!(world.run(u64::MAX, 100, |_| false).unwrap());
         let [limited, free] = ended_ms(&world);
-        // 50 periods, of which the last is over as soon as the 20 ms are used.
+        // 50 periods; the task ends in the last one after 20 ms.
         assert!(limited.abs_diff(4_920) <= 100, "{limited} ms");
         assert!(free.abs_diff(1_250) <= 30, "{free} ms");
         let throttled = stat(&world, 0, declared::CPU_THROTTLED.name);
@@ -173,7 +174,8 @@ mod tests {
         assert!((3_400_000..4_000_000).contains(&slept), "{slept}");
     }
 
-    /// A group without a memory controller has a share of the CPUs, and not that of who pays for its memory.
+    /// A group without a memory controller has its own CPU share, not that of the group charged for
+    /// its memory.
     #[test]
     fn a_quota_holds_without_a_memory_controller() {
         let pod = Builder::new().set("name", "pod").set("subtree_control", "none");
@@ -195,7 +197,7 @@ mod tests {
         assert_eq!(stat(&world, 0, declared::CPU_THROTTLED.name), 0);
     }
 
-    /// Written from outside, the controls hold as if the scenario had them.
+    /// Controls written from outside work like those of the scenario.
     #[test]
     fn controls_may_come_later() {
         let mut world = world([("", ""), ("", "")]);

@@ -1,17 +1,17 @@
-//! How long kswapd, kcompactd and allocating tasks were awake or compacting.
+//! Times for which kswapd, kcompactd and allocating tasks are awake or compacting.
 //!
 //! mmtests measures these from tracepoints (`mm_vmscan_kswapd_wake` to `_sleep`,
-//! `mm_compaction_kcompactd_wake` to `_sleep`, `mm_compaction_begin` to `_end`), hence in wall time:
-//! whoever waits for a CPU in between is counted as busy. CPU time is kept beside it.
+//! `mm_compaction_kcompactd_wake` to `_sleep`, `mm_compaction_begin` to `_end`). These are wall
+//! times, so they include waits for a CPU. CPU times are recorded too.
 //!
-//! Invariant: a span that is open began at or before now.
+//! Invariant: an open span started now or earlier.
 
 use pagetide_core::process::Machine;
 use pagetide_core::units::{Nanos, NodeId};
 use pagetide_core::vmstat::Event;
 use pagetide_scenario::metric::declared::{self, Declared};
 
-/// Wall and CPU time of something that begins and ends.
+/// Wall and CPU time of an activity that starts and stops.
 #[derive(Clone, Debug, Default)]
 pub struct Span {
     since: Option<Nanos>,
@@ -20,7 +20,7 @@ pub struct Span {
 }
 
 impl Span {
-    /// It is so, or not, from now on.
+    /// Starts or stops the activity.
     pub fn set(&mut self, on: bool, now: Nanos) {
         match (self.since, on) {
             (None, true) => self.since = Some(now),
@@ -32,7 +32,7 @@ impl Span {
         }
     }
 
-    /// CPU time was used for it.
+    /// Adds CPU time.
     pub fn ran(&mut self, ns: Nanos) {
         self.cpu += ns;
     }
@@ -43,28 +43,28 @@ impl Span {
     }
 }
 
-/// What kswapd sleeps for in the middle of its work.
+/// Reason for a sleep of kswapd during its work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KswapdWait {
-    /// Writes that are on their way.
+    /// Throttled until writes complete.
     Throttled,
-    /// Room in a disk's queue.
+    /// A full disk queue.
     Disk,
 }
 
-/// The times of all contexts.
+/// Times of all daemons, and of direct compaction.
 #[derive(Clone, Debug)]
 pub struct DaemonTimes {
     kswapd_awake: Vec<Span>,
     kswapd_compacting: Vec<Span>,
     kcompactd_awake: Vec<Span>,
     kcompactd_compacting: Vec<Span>,
-    /// Since when each kswapd has slept in the middle of its work.
+    /// Reason and start of each kswapd's current sleep during its work.
     kswapd_sleeps: Vec<Option<(KswapdWait, Nanos)>>,
     kswapd_throttled: Nanos,
     kswapd_disk: Nanos,
     flusher_cpu: Nanos,
-    /// khugepaged compacts for itself as a task does.
+    /// khugepaged's direct compaction, as in a task.
     khugepaged_compacting: Span,
     /// Sum over tasks.
     direct_compacting_wall: Nanos,
@@ -74,7 +74,6 @@ pub struct DaemonTimes {
 }
 
 impl DaemonTimes {
-    /// Nobody has run yet.
     pub fn new(nr_nodes: usize) -> DaemonTimes {
         let spans = || vec![Span::default(); nr_nodes];
         DaemonTimes {
@@ -93,12 +92,12 @@ impl DaemonTimes {
         }
     }
 
-    /// A kswapd sleeps from now on, until its next step.
+    /// A kswapd starts to sleep until its next step.
     pub fn kswapd_sleeps(&mut self, node: NodeId, wait: KswapdWait, now: Nanos) {
         self.kswapd_sleeps[node.idx()] = Some((wait, now));
     }
 
-    /// CPU time of a kswapd besides its steps: the switch to it, interrupts before.
+    /// Adds CPU time of a kswapd outside its steps: context switch and interrupts.
     pub fn kswapd_charged(&mut self, node: NodeId, ns: Nanos) {
         self.kswapd_awake[node.idx()].ran(ns);
     }
@@ -108,7 +107,7 @@ impl DaemonTimes {
         self.kswapd_awake.iter().map(|span| span.cpu).sum()
     }
 
-    /// CPU time of the flusher, the switch to it and interrupts before included.
+    /// Adds CPU time of the flusher, including context switch and interrupts.
     pub fn flusher_ran(&mut self, ns: Nanos) {
         self.flusher_cpu += ns;
     }
@@ -118,7 +117,7 @@ impl DaemonTimes {
         self.flusher_cpu
     }
 
-    /// A step of a kswapd that began at `now` and took `ns`.
+    /// Records a step of a kswapd that started at `now` and took `ns`.
     pub fn kswapd_ran(&mut self, machine: &Machine, node: NodeId, now: Nanos, ns: Nanos) {
         if let Some((wait, since)) = self.kswapd_sleeps[node.idx()].take() {
             let slept = now.saturating_sub(since);
@@ -147,7 +146,7 @@ impl DaemonTimes {
         compacting.set(machine.kswapd_is_compacting(node), now + ns);
     }
 
-    /// A step of a kcompactd that began at `now` and took `ns`.
+    /// Records a step of a kcompactd that started at `now` and took `ns`.
     pub fn kcompactd_ran(&mut self, machine: &Machine, node: NodeId, now: Nanos, ns: Nanos) {
         let awake = &mut self.kcompactd_awake[node.idx()];
         awake.set(true, now);
@@ -161,7 +160,7 @@ impl DaemonTimes {
         compacting.set(machine.kcompactd_is_compacting(node), now + ns);
     }
 
-    /// A step of khugepaged that began at `now` and took `ns`.
+    /// Records a step of khugepaged that started at `now` and took `ns`.
     pub fn khugepaged_ran(&mut self, machine: &Machine, now: Nanos, ns: Nanos) {
         let compacting = &mut self.khugepaged_compacting;
         if machine.khugepaged_is_compacting() || compacting.since.is_some() {
@@ -171,13 +170,13 @@ impl DaemonTimes {
         compacting.set(machine.khugepaged_is_compacting(), now + ns);
     }
 
-    /// A task has compacted for itself for so long.
+    /// Adds direct compaction of a task.
     pub fn direct_ran(&mut self, wall: Nanos, cpu: Nanos) {
         self.direct_compacting_wall += wall;
         self.direct_compacting_cpu += cpu;
     }
 
-    /// Metrics, and times in nanoseconds: of the wall, then of CPUs.
+    /// Metrics in nanoseconds: wall times, then CPU times.
     pub fn metrics(&self, now: Nanos) -> [(&'static Declared, Nanos); 13] {
         let wall = |spans: &[Span]| spans.iter().map(|span| span.wall(now)).sum();
         let cpu = |spans: &[Span]| spans.iter().map(|span| span.cpu).sum();

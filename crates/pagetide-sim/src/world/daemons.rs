@@ -1,6 +1,7 @@
-//! The core's daemons as threads of the world: kswapd, kcompactd, khugepaged, the writeback thread, a worker.
+//! The core's daemons as threads of the world: kswapd, kcompactd, khugepaged, the writeback thread,
+//! a kworker.
 //!
-//! Invariant: a daemon that rests or sleeps has a timer unless it does so until woken.
+//! Invariant: a daemon that rests or sleeps has a timer, unless it does so until woken.
 
 use super::daemon_times::KswapdWait;
 use super::{drain, After, Event, Thread, World};
@@ -10,7 +11,7 @@ use pagetide_core::effect::{Sleep, Step, Token};
 use pagetide_core::units::{Cpu, Nanos};
 
 impl World {
-    /// Puts every daemon to its first rest.
+    /// Starts the first rest of every daemon.
     pub(super) fn start_daemons(&mut self) {
         for (daemon, rest) in self.machine.daemons().collect::<Vec<_>>() {
             match rest {
@@ -61,8 +62,8 @@ impl World {
         (after, cost)
     }
 
-    /// A piece of a daemon begins or ends. kswapd is stalled from the first piece of its work to the end of the
-    /// last, sleeping or not.
+    /// Updates kswapd's PSI stall at the start or end of a time slice: it is stalled from the first
+    /// time slice of its work to the end of the last, including sleeps.
     pub(super) fn daemon_stalls(&mut self, daemon: Daemon, begins: bool) {
         let state = self.daemon(daemon);
         if matches!(daemon, Daemon::Kswapd(_)) && state.stalled != begins && (begins || state.rests)

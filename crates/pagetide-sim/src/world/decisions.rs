@@ -1,15 +1,15 @@
-//! Hashes of what the core decided in a run: the effects it asked for, and the events of its reclaim.
+//! Hashes of the core's decisions in a run: its effects and its trace events. For tests.
 //!
-//! Linux has no such thing. The digest of a machine's state ([`Manager::digest`]) moves with the layout of
-//! that state: a field more is another number. These hashes move when the core does something else, does
-//! it at another time, or does it for another thread. They depend on numbers of frames, files, groups and
-//! tasks, not on names or on the order of variants in the source.
+//! The digest of a machine's state ([`Manager::digest`]) changes with the layout of that state,
+//! such as a new field. These hashes change only if the core does something else, at another time,
+//! or for another thread. They depend on numbers of frames, files, groups and tasks, not on names
+//! or on the order of variants in the source.
 //!
-//! Zeroes and bytes copied to a caller are not in the hashes, since this world, which has no bytes, does not
-//! carry them out; nor are the effects of building the machine.
+//! Not hashed: effects on page contents, which this world does not have, and effects of building
+//! the machine.
 //!
-//! Invariant: an effect is in the hash once, at the time at which the world carries it out; an event is
-//! once, at the time of the step that noted it.
+//! Invariant: each effect is hashed once, at the time at which the world carries it out; each event
+//! once, at the time of its step.
 //!
 //! [`Manager::digest`]: pagetide_core::process::Machine::digest
 
@@ -22,17 +22,18 @@ use pagetide_core::slab::Object;
 use pagetide_core::units::{Cpu, Nanos};
 use std::fmt::{self, Write as _};
 
-/// What the core decided in a run. Equal decisions give equal numbers.
+/// Hashes of the core's decisions in a run. Equal decisions give equal hashes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decisions {
-    /// Hash of the effects: I/O, copies, wake-ups, late frees and kills, each with its time and CPU.
+    /// Hash of the effects: I/O, copies, wake-ups, late frees and kills, each with its time and
+    /// CPU.
     pub effects: u64,
-    /// Hash of the events (docs/events.md), each with its time, CPU and thread. A new kind of event moves
-    /// it and leaves `effects` alone.
+    /// Hash of the events (docs/events.md), each with its time, CPU and thread. A new kind of event
+    /// changes this hash only.
     pub events: u64,
 }
 
-/// Both hashes so far.
+/// Running state of both hashes.
 #[derive(Debug, Default)]
 pub(super) struct DecisionHashes {
     effects: Digest,
@@ -40,8 +41,8 @@ pub(super) struct DecisionHashes {
 }
 
 impl DecisionHashes {
-    /// An effect that the world carries out now. Late frees come by [`Self::free_late`], when the event in
-    /// which they were asked for is over.
+    /// Hashes an effect that the world carries out now. [`Self::free_late`] hashes late frees, at
+    /// the end of their event.
     pub fn effect(&mut self, now: Nanos, cpu: Cpu, effect: Effect) {
         let mut put = |words: &[u64]| {
             self.effects.write_all(&[now, cpu.0.into()]);
@@ -73,13 +74,13 @@ impl DecisionHashes {
         }
     }
 
-    /// An object that begins to wait for a grace period.
+    /// Hashes an object that starts to wait for a grace period.
     pub fn free_late(&mut self, now: Nanos, cpu: Cpu, object: Object) {
         self.effects.write_all(&[now, cpu.0.into(), 10]);
         object.digest(&mut self.effects);
     }
 
-    /// The events of a step of `thread` that began at `at`.
+    /// Hashes the events of a step of `thread` that started at `at`.
     pub fn events(&mut self, thread: Thread, cpu: Cpu, at: Nanos, events: &[TraceEvent]) {
         let who = match thread {
             Thread::Task(task) => [0, task as u64],
@@ -99,19 +100,19 @@ impl DecisionHashes {
 }
 
 impl World {
-    /// Hashes decisions from now on.
+    /// Starts to hash decisions.
     pub fn hash_decisions(&mut self) {
         self.machine.record_events(true);
         self.decisions = Some(DecisionHashes::default());
     }
 
-    /// What the core has decided since [`Self::hash_decisions`]; `None` without it.
+    /// Hashes since [`Self::hash_decisions`]; `None` if that was not called.
     pub fn decided(&self) -> Option<Decisions> {
         self.decisions.as_ref().map(DecisionHashes::finish)
     }
 }
 
-/// A number of a daemon that does not depend on how many nodes there are.
+/// A number for a daemon that does not depend on the number of nodes.
 fn number_of(daemon: Daemon) -> u64 {
     let (kind, node) = match daemon {
         Daemon::Kswapd(node) => (0, node.0),
@@ -141,7 +142,7 @@ fn write_text(digest: &mut Digest, text: &str) {
     text.bytes().for_each(|byte| digest.write_u64(byte.into()));
 }
 
-/// A digest that takes what is printed, byte by byte: in which pieces it comes does not matter.
+/// Formats into a digest byte by byte, so that the split into `write_str` calls does not matter.
 struct Text<'a>(&'a mut Digest);
 
 impl fmt::Write for Text<'_> {

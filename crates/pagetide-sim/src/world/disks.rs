@@ -1,7 +1,7 @@
-//! The world's disks: requests out, completions in.
+//! The world's disks: submission and completion of requests.
 //!
-//! Linux: blk-mq. A piece's requests are put to the disk together, as under a plug; a submitter
-//! that finds the disk full sleeps (disk/throttle.rs).
+//! Linux: blk-mq. The requests of a time slice are submitted together, as under a plug. A submitter
+//! sleeps while the disk is full (disk/throttle.rs).
 //!
 //! Invariant: a request has one entry in `pending` from its submission to its completion, and a
 //! busy disk has exactly one event.
@@ -18,8 +18,8 @@ use pagetide_core::units::Cpu;
 use pagetide_scenario::costs::Price;
 
 impl World {
-    /// Submits what `thread` has put together in one piece: one plug a disk. Returns the disk that
-    /// is full for it now, if one is.
+    /// Submits the requests of a time slice of `thread`, with one plug per disk. Returns a disk
+    /// that is now full for this thread, if any.
     pub(super) fn submit_all(&mut self, ios: &[Io], thread: Thread, cpu: Cpu) -> Option<FullDisk> {
         let mut batch: Vec<(usize, Request)> = Vec::with_capacity(ios.len());
         for &io in ios {
@@ -74,7 +74,7 @@ impl World {
         }
     }
 
-    /// Puts `thread`, which does not run any more, to sleep until the disk has room for it.
+    /// Puts `thread`, which has been blocked, to sleep until the disk accepts its requests.
     pub(super) fn wait_for_disk(&mut self, thread: Thread, full: FullDisk) {
         match thread {
             Thread::Task(id) => {
@@ -107,7 +107,7 @@ impl World {
                 let task = &mut self.tasks[id];
                 task.end_wait(self.now);
                 task.blocked = Blocked::No;
-                // Waiting to read is not the price of memory, waiting to write for it is.
+                // A wait to read is not a cost of memory; a wait to write (to free memory) is.
                 if is_reader && task.call.is_some() {
                     task.call_page_wait += self.now.saturating_sub(task.wait_began);
                 }
@@ -150,12 +150,12 @@ impl World {
             self.waker = None;
         }
         self.arm_disk(disk);
-        // In the order of arrival, each class as many as there is room for.
+        // Wake waiters in the order of arrival, per class as many as the disk accepts.
         let mut given = [0u32; 3];
         let mut ready = Vec::new();
         for &(thread, full) in self.disk_waiters.iter().filter(|(_, full)| full.disk == disk) {
             let class = full.submitter as usize;
-            // Who is woken need not submit anything, so an idle disk must leave nobody asleep.
+            // A woken thread may submit nothing, so an idle disk must wake all waiters.
             let idle = self.disks[disk].is_idle();
             if idle || given[class] < self.disks[disk].room(full.submitter, self.now) {
                 given[class] += 1;

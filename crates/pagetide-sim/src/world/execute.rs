@@ -1,8 +1,8 @@
-//! Executing tasks: one piece at a time, an operation after the other.
+//! Execution of tasks: one time slice at a time, operation by operation.
 //!
-//! Invariant: a task has a call in progress exactly while an operation that needs the kernel is
-//! under way, but for the time of a step of it, and it is counted as stalled on memory exactly while
-//! that call reclaims for want of memory, is throttled for that, or waits for a page that was in the working set.
+//! Invariant: a task has a call in progress exactly while it performs an operation that needs the
+//! kernel (the call is taken out during a step). PSI counts the task as stalled exactly while that
+//! call reclaims, is throttled in reclaim, or waits for a page of the working set.
 
 use super::blocks::gfp_of;
 use super::slab_levels::SlabLevels;
@@ -26,23 +26,23 @@ use pagetide_scenario::model;
 use pagetide_scenario::names::MadviseKind;
 use pagetide_scenario::op::{self, Op};
 
-/// Operations in a piece at most: as many as would cost half a nanosecond each. By the sourced table an access costs
-/// 20 of them, and a step of a call more, so that no piece with ordinary prices comes near.
+/// Most operations in a time slice: reached if each costs half a nanosecond. With the default costs
+/// an access takes 40 times as long, and a step of a call more, so ordinary costs never reach it.
 const OPERATIONS_MAX: u64 = 2 * PIECE_NS;
-/// Steps in a row that only decide and take no time, at most. A reclaim has one or two.
+/// Most consecutive steps without cost. A reclaim has one or two.
 const DECISIONS_MAX: u32 = 16;
 
-/// What a step of a call has brought.
+/// Result of a step of a call.
 enum Stepped {
-    /// More is to be done.
+    /// The call needs another step.
     GoesOn,
-    /// Its task sleeps.
+    /// The task sleeps.
     Waits,
-    /// It is over. `Some`: with it the piece.
+    /// The call is done. `Some`: the time slice ends too.
     Over(Option<After>),
 }
 
-/// Pages that were allocated, of all zones.
+/// Pages allocated so far, in all zones.
 fn allocated(vmstat: &Vmstat) -> u64 {
     const OF_ZONES: [Counter; 4] = [
         Counter::PgallocDma,
@@ -65,7 +65,7 @@ impl World {
         self.wake(Thread::Task(id));
     }
 
-    /// Keeps the pressure accounting in step with what a task does, outside the steps of its call.
+    /// Updates PSI for a task outside the steps of its call.
     pub(super) fn update_stall(&mut self, id: usize, waiting: Option<Sleep>) {
         let call = self.tasks[id].call.as_ref();
         let stalled = call.is_some_and(|held| held.0.is_stalled(&self.machine, waiting));
@@ -81,7 +81,7 @@ impl World {
         }
     }
 
-    /// Executes one piece of a task.
+    /// Executes one time slice of a task.
     pub(super) fn run_task(&mut self, id: usize, cpu: Cpu) -> Result<(After, Nanos), WorldError> {
         if self.tasks[id].must_exit() {
             return Ok((After::Runnable, 1));
@@ -95,7 +95,7 @@ impl World {
         while elapsed < PIECE_NS && self.cpus[cpu.idx()].effects.is_empty() {
             operations += 1;
             if operations > OPERATIONS_MAX {
-                // The prices are nothing. If time stood still, nobody else would ever run.
+                // All costs are 0. Time must advance, or no other thread would run.
                 elapsed = PIECE_NS;
                 break;
             }
@@ -153,8 +153,8 @@ impl World {
                         let mut call = Call::fault(task.mm, node, vma, page, write);
                         let op = Op::Access { region, page, write };
                         self.note_call(id, op, elapsed);
-                        // Most faults are over with their first step, and are nowhere but here. The condition is that
-                        // of the loop; a touch has no effects.
+                        // Fast path: most faults end with their first step, so the call need not be
+                        // boxed. The condition is that of the loop; a touch has no effects.
                         if elapsed < PIECE_NS && operations < OPERATIONS_MAX {
                             operations += 1;
                             match self.step_call(id, &mut call, op, cpu, &mut elapsed) {
@@ -180,7 +180,7 @@ impl World {
         Ok((After::Runnable, elapsed))
     }
 
-    /// The next operation of a task that did not have it at hand.
+    /// The next operation of a task, without the fast path.
     #[inline(never)]
     fn next_rest(&mut self, id: usize) -> Result<Option<Op>, WorldError> {
         let task = &mut self.tasks[id];
@@ -188,7 +188,7 @@ impl World {
         task.program.next_rest().map_err(failed)
     }
 
-    /// A step of a task's call has compacted, or is about to.
+    /// Accounts for compaction in a step of a task's call. `goes_on`: the next step compacts too.
     fn note_compaction(&mut self, id: usize, goes_on: bool, now: Nanos, cost: Nanos) {
         let since = self.tasks[id].compacting_since.take();
         if let Some(since) = since {
@@ -209,7 +209,6 @@ impl World {
         self.note_call(id, op, elapsed);
     }
 
-    /// A call of a task begins.
     fn note_call(&mut self, id: usize, op: Op, elapsed: Nanos) {
         let task = &mut self.tasks[id];
         task.call_of = Some(op);
@@ -217,7 +216,7 @@ impl World {
         task.call_page_wait = 0;
     }
 
-    /// One step of a task's call, which is with the caller meanwhile.
+    /// Performs one step of a task's call, which the caller has taken out of the task.
     fn step_call(
         &mut self,
         id: usize,
@@ -241,7 +240,7 @@ impl World {
             reclaiming = call.is_reclaiming();
             let (step, effects) = self.machine.step(call, cpu, now);
             drain(effects, &mut self.cpus[cpu.idx()].effects, &mut self.late);
-            // A step that only decides what comes next takes no time: the next one follows within it.
+            // A step that only decides takes no time, so the next one follows at once.
             let goes_on = matches!(step, Step::Continue)
                 && self.machine.mem.work.is_nothing()
                 && self.cpus[cpu.idx()].effects.is_empty()
@@ -373,14 +372,15 @@ impl World {
                     task.crashed = true;
                     return Some(After::Exit);
                 }
-                // MADV_POPULATE_READ and WRITE tell of the SIGBUS that nobody gets.
+                // MADV_POPULATE_READ and _WRITE return an error instead of SIGBUS.
                 if matches!(op, Op::Advise { .. }) {
                     task.errno = Errno::Efault.code();
                 }
                 None
             }
             Outcome::NoMemory | Outcome::BadId(_) => {
-                // Who was chosen gets no memory; a thread may learn of that before the kill is carried out.
+                // An OOM victim gets no memory. A thread may see that before the kill is carried
+                // out.
                 task.refused = !task.killed && !self.machine.is_oom_victim(task.mm);
                 task.killed = true;
                 Some(After::Runnable)
@@ -396,7 +396,7 @@ impl World {
         }
     }
 
-    /// Everything but accesses.
+    /// Performs any operation except an access.
     pub(super) fn other_op(
         &mut self,
         id: usize,
@@ -425,7 +425,7 @@ impl World {
                 *elapsed += self.meter.some(Price::Syscall, 1);
             }
             Op::Unmap { region } => {
-                // Its id may be another region's from now on.
+                // Another region may reuse the id.
                 let regions = &mut self.tasks[id].regions;
                 let vma = core::mem::replace(&mut regions[region as usize], VmaId::NONE);
                 if let Ok(effects) = self.machine.munmap(vma, cpu) {
@@ -476,7 +476,7 @@ impl World {
             Op::Group { phase } => {
                 let at = self.now + *elapsed;
                 let after = self.group_op(id, op, phase, cpu, elapsed);
-                // A write to vm.drop_caches shrinks at once, without a call.
+                // A write to vm.drop_caches shrinks caches at once, without a call.
                 self.note_events(Thread::Task(id), cpu, at);
                 return after;
             }
@@ -512,7 +512,7 @@ impl World {
             }
             Op::PhaseEnd { phase } => {
                 self.tasks[id].program_ns = 0;
-                // Who reports takes time to do so: levels are those in the middle of it.
+                // Reporting takes time; levels are read in the middle of it.
                 if self.report_ns() > 0 {
                     self.tasks[id].reporting = Some((phase, self.now + *elapsed));
                     self.tasks[id].compute_left = self.report_ns() / 2;
@@ -524,12 +524,12 @@ impl World {
         None
     }
 
-    /// How long a task needs between two phases to say what the first has counted.
+    /// Time that a task needs to report the counters of a phase.
     fn report_ns(&self) -> Nanos {
         self.setup.machine.call_times.report.unwrap_or(0)
     }
 
-    /// Ends a phase, with wall time up to the end of what this piece has done so far.
+    /// Ends a phase at `elapsed` after the start of this time slice.
     fn report_phase(&mut self, id: usize, phase: u32, elapsed: Nanos) {
         let now = self.now;
         self.now += elapsed;
@@ -543,7 +543,7 @@ impl World {
         After::Block
     }
 
-    /// Charges a task with CPU time in the kernel that no call of its accounts for.
+    /// Charges a task with kernel CPU time outside its calls.
     pub(super) fn spend_in_kernel(&mut self, id: usize, ns: Nanos, elapsed: &mut Nanos) {
         self.tasks[id].usage.system_ns += ns;
         *elapsed += ns;
@@ -567,7 +567,7 @@ impl World {
         self.spend_in_kernel(id, cost, elapsed);
     }
 
-    /// CPU time and pressure so far, `elapsed` after the present piece of the task began.
+    /// CPU time and pressure so far, `elapsed` after the start of the task's time slice.
     fn times_of(&mut self, id: usize, elapsed: Nanos) -> PhaseTimes {
         self.machine.psi_flush(self.now);
         let cpu_ns: Nanos = self.threads_of(id).map(|thread| self.tasks[thread].cpu_ns).sum();
@@ -593,7 +593,7 @@ impl World {
         let task = &mut self.tasks[id];
         let usage = task.usage.clone();
         if let Some(run) = task.phases.iter_mut().rev().find(|run| run.phase == phase) {
-            // Who is killed may have begun it further on in a piece that others have not seen yet.
+            // A killed task may have started the phase later in a time slice that has not ended.
             run.ended = Some(self.now.max(run.began));
             run.usage = usage.since(&run.usage);
             run.vmstat = difference(vmstat, &run.vmstat);
@@ -611,7 +611,8 @@ impl World {
         }
     }
 
-    /// Pages of the hot and of the cold part of a working set in memory at the end of its phase.
+    /// Extra metrics of a phase: resident pages of the hot and cold parts of a working set, or of a
+    /// locked or advised region (with errno).
     pub(super) fn residency(&self, id: usize, phase: u32) -> Vec<crate::metrics::Level> {
         let workload = &self.setup.tasks[id].phases[phase as usize].workload;
         let set = match workload {
@@ -654,7 +655,7 @@ impl World {
         let page_size = self.machine.page_size();
         let size = page_size.bytes_of(pages);
         if let Some(&file) = self.trace_files.get(&key) {
-            // Another trace may have seen more of it.
+            // Another trace may have mapped more of the file.
             self.machine.extend_file(file, size).expect("a trace's files fit");
             return file;
         }

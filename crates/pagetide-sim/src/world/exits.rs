@@ -1,6 +1,6 @@
-//! Tasks that end: by themselves, because another has ended, or killed for want of memory.
+//! Exit of tasks: done, stopped because another task ended, or killed by the OOM killer.
 //!
-//! Invariant: a task that must exit is awake, whatever it waited for.
+//! Invariant: a task that must exit is awake, even if it waited for something.
 
 use super::{drain, Event, Thread, World};
 use crate::scheduler::TaskId;
@@ -9,9 +9,10 @@ use pagetide_core::process::MmId;
 use pagetide_core::units::Cpu;
 
 impl World {
-    /// A thread ends. The program ends with its last thread, and whatever ends one thread ends all.
+    /// Ends a thread, and makes the other threads of its program exit. The program ends with its
+    /// last thread.
     pub(super) fn exit_task(&mut self, id: usize, cpu: Cpu) {
-        // Whatever it was in the middle of is over, and so is its stall.
+        // Cancel the call in progress, which also ends its stall.
         if let Some(held) = self.tasks[id].call.take() {
             let effects = self.machine.cancel(held.0, cpu);
             drain(effects, &mut self.cpus[cpu.idx()].effects, &mut self.late);
@@ -25,7 +26,7 @@ impl World {
         self.show_exit(id);
         let task = &self.tasks[id];
         let (leader, killed) = (task.leader, task.killed);
-        // Requests arrive until the last thread is gone; none may be handed to this one.
+        // Requests arrive until the last thread has ended; this one must get none.
         if let Some(service) = &mut self.tasks[leader].service {
             service.forget(id);
         }
@@ -44,7 +45,7 @@ impl World {
         }
     }
 
-    /// All threads of a program have ended.
+    /// Ends a program after its last thread.
     pub(super) fn exit_program(&mut self, id: usize, cpu: Cpu) {
         let killed = self.threads_of(id).any(|thread| self.tasks[thread].killed);
         let crashed = self.threads_of(id).any(|thread| self.tasks[thread].crashed);
@@ -86,7 +87,7 @@ impl World {
         }
     }
 
-    /// Ends a task because the one that it was to run until has ended.
+    /// Ends a task with `until`, because that other task has ended.
     pub(super) fn stop(&mut self, id: usize, cpu: Cpu) {
         let task = &mut self.tasks[id];
         if task.is_over() {
@@ -94,12 +95,12 @@ impl World {
         }
         task.stopped = true;
         let has_begun = task.began.is_some();
-        // One that was killed before it began is on a CPU, too, to exit.
+        // A task killed before its start is also on a CPU, to exit.
         let thread = Thread::Task(id);
         if has_begun || self.is_in_piece(thread) {
             self.interrupt(id);
         } else {
-            // It has not run, and nobody will let it.
+            // It has not started and never will, so it must exit here.
             self.exit_task(id, cpu);
             let thread = self.thread_id(Thread::Task(id));
             self.scheduler.remove_task(thread);
@@ -116,7 +117,7 @@ impl World {
         }
     }
 
-    /// Wakes a task that must exit, whatever it waits for.
+    /// Wakes a task that must exit from any wait.
     pub(super) fn interrupt(&mut self, id: usize) {
         let thread = Thread::Task(id);
         match self.tasks[id].blocked {

@@ -1,24 +1,27 @@
-//! Objects that are freed once no CPU can be looking at them any more.
+//! RCU grace periods: objects that are freed late, when no CPU can still read them.
 //!
-//! Linux: `call_rcu` (kernel/rcu/tree.c, 6.1): open files, inodes, names, nodes of the page cache, tasks and their
-//! credentials go only after a grace period ([`FREED_LATE`]), all that were put off together in one go, by a
-//! softirq of the CPU that put them off. Meanwhile they take memory, so that who opens and closes a thousand files
-//! has hundreds of them.
+//! Linux: `call_rcu` (kernel/rcu/tree.c, 6.1). Open files, inodes, dentries, page cache nodes,
+//! tasks and credentials ([`FREED_LATE`]) are freed after a grace period. A softirq on the CPU that
+//! queued them frees all objects of the period together. Until then they occupy memory: a task that
+//! opens and closes a thousand files holds hundreds.
 //!
-//! All that happens at timer ticks. At one a CPU says that it has new callbacks, and a period begins if none is
-//! under way; at the next, having switched to RCU's own thread in between, it says that it holds on to nothing, and
-//! with one CPU the period is over. Idle CPUs say nothing: the thread looks at them after a timer of one
-//! tick, which rounds up to two. At the tick that ends the period what waited is freed: two ticks after it was put
-//! off with one CPU and more with several; the next period, for what came meanwhile, follows at once.
-//! The softirq frees ten at a time but comes back until all is done.
+//! Everything happens at timer ticks. At the first tick a CPU reports new callbacks, and a period
+//! starts if none is in progress. By the next tick the CPU has switched to the RCU thread and
+//! reports a quiescent state; with one CPU this ends the period. Idle CPUs do not report; the RCU
+//! thread checks them after a timer of one tick, which rounds up to two. The tick that ends the
+//! period frees its objects: two ticks after they were queued with one CPU, later with several. The
+//! next period, for objects queued since, starts at once. The softirq frees ten objects at a time
+//! but is raised again until all are freed.
 //!
-//! A CPU that has put off more than `qhimark` objects since it last looked hurries: it begins a period at once, or
-//! has the thread look at idle CPUs, so that the period under way ends at the next tick.
+//! A CPU that has queued more than `qhimark` objects since its last check expedites: it starts a
+//! period at once, or makes the RCU thread check the idle CPUs, so that the current period ends at
+//! the next tick.
 //!
-//! Differs from Linux: slabs of caches with SLAB_TYPESAFE_BY_RCU (sockets, anon_vma), whose objects go at once, do
-//! so, too; a CPU with other work is not asked later than an idle one; other users of RCU do not begin periods.
+//! Differs from Linux: slabs of SLAB_TYPESAFE_BY_RCU caches (sockets, anon_vma) are freed at once;
+//! in Linux only their objects are. A busy CPU does not report later than an idle one. Other users
+//! of RCU start no periods.
 //!
-//! Invariant: while objects wait there is one event, at the next tick.
+//! Invariant: while objects wait, exactly one event is scheduled, at the next tick.
 
 use super::{Event, World};
 use pagetide_core::process::Machine;
@@ -26,47 +29,47 @@ use pagetide_core::slab::Object;
 use pagetide_core::units::{Cpu, Nanos};
 use pagetide_scenario::costs::Price;
 
-/// Between two timer interrupts (CONFIG_HZ=250, as distributions have it).
+/// Time between two timer interrupts (CONFIG_HZ=250, as in distributions).
 const TICK: Nanos = 4_000_000;
 
-/// Callbacks after which a CPU hurries (Linux `qhimark`).
+/// Number of callbacks after which a CPU expedites (Linux `qhimark`).
 const QHIMARK: u64 = 10_000;
-/// Caches of 6.1 whose objects are freed by `call_rcu`. Those of inodes, each file system's own, end in
-/// `inode_cache`.
+/// Slab caches of 6.1 that free with `call_rcu`, in addition to the file systems' inode caches,
+/// which end in `inode_cache`.
 const FREED_LATE: [&str; 6] =
     ["dentry", "filp", "radix_tree_node", "task_struct", "pid", "cred_jar"];
 
-/// Which caches these are, by their id.
+/// For each cache id, true if its objects are freed after a grace period.
 pub(super) fn caches_that_free_late(machine: &Machine) -> Vec<bool> {
     let mut late = Vec::new();
     for (id, cache) in machine.kmem_caches() {
         late.resize(late.len().max(id.idx() + 1), false);
-        // Another kernel's objects of the name have their size behind it.
+        // A cache with another kernel's object size is named `NAME:SIZE`.
         let name = cache.name.split(':').next().unwrap_or_default();
         late[id.idx()] = FREED_LATE.contains(&name) || name.ends_with("inode_cache");
     }
     late
 }
 
-/// What waits.
+/// Objects that wait for a grace period.
 #[derive(Debug, Default)]
 pub(super) struct GracePeriod {
-    /// Put off since the present period began.
+    /// Queued during the current period.
     next: Vec<(Object, Cpu)>,
-    /// Put off before it began, and when it is over.
+    /// Queued before the current period; freed at its end, `until`.
     waiting: Vec<(Object, Cpu)>,
     until: Nanos,
-    /// Their period is over.
+    /// Queued before a period that has ended.
     done: Vec<(Object, Cpu)>,
-    /// By CPU; as long as anybody has put off anything.
+    /// By CPU; grows on demand.
     queues: Vec<Queue>,
 }
 
-/// What a CPU has put off.
+/// Number of objects that a CPU has queued.
 #[derive(Clone, Copy, Debug, Default)]
 struct Queue {
     len: u64,
-    /// How many they were when it last hurried (Linux `qlen_last_fqs_check`).
+    /// `len` when the CPU last expedited (Linux `qlen_last_fqs_check`).
     len_at_check: u64,
 }
 
@@ -77,7 +80,7 @@ impl Queue {
 
     fn took(&mut self) {
         self.len -= 1;
-        // Enough have gone: it may hurry again.
+        // The queue is short enough that the CPU may expedite again.
         if self.len == 0 || self.len + QHIMARK < self.len_at_check {
             self.len_at_check = self.len;
         }
@@ -89,7 +92,7 @@ impl GracePeriod {
         self.next.is_empty() && self.waiting.is_empty() && self.done.is_empty()
     }
 
-    /// A CPU has put off one more. A hurried period is over at `next_tick`.
+    /// Counts an object queued by a CPU. An expedited period ends at `next_tick`.
     fn put_off(&mut self, cpu: Cpu, next_tick: Nanos) {
         if self.queues.len() <= cpu.idx() {
             self.queues.resize(cpu.idx() + 1, Queue::default());
@@ -107,7 +110,7 @@ impl GracePeriod {
         self.until = next_tick;
     }
 
-    /// Takes all that waits, the oldest first.
+    /// Takes all waiting objects, oldest first.
     pub fn take_all(&mut self) -> Vec<(Object, Cpu)> {
         let GracePeriod { next, waiting, done, .. } = std::mem::take(self);
         done.into_iter().chain(waiting).chain(next).collect()
@@ -127,7 +130,7 @@ impl World {
         self.grace.put_off(cpu, (self.now / TICK + 1) * TICK);
     }
 
-    /// Frees an object as its cache does: at once, or after a grace period.
+    /// Frees an object at once or after a grace period, as its cache requires.
     pub(super) fn give_up_object(&mut self, object: Object, cpu: Cpu) {
         let cache = self.machine.cache_of_object(object);
         match self.frees_late.get(cache.idx()) {
@@ -140,7 +143,7 @@ impl World {
         self.queue.push((self.now / TICK + 1) * TICK, Event::GracePeriod);
     }
 
-    /// A timer tick while something waits.
+    /// Timer tick while objects wait.
     pub(super) fn grace_period_tick(&mut self) {
         let period = if self.cpus.len() == 1 { TICK } else { 2 * TICK };
         let now = self.now;
@@ -180,7 +183,7 @@ mod tests {
         assert!(grace.waiting.is_empty() && grace.until == 0);
         put_off(&mut grace, 1);
         assert_eq!((grace.waiting.len() as u64, grace.until), (QHIMARK + 1, TICK));
-        // Another tick, by now in a period of two: the next hurries it, once.
+        // In a period that ends in two ticks, the next object expedites it, once.
         grace.until = 3 * TICK;
         put_off(&mut grace, 1);
         assert_eq!(grace.until, TICK);
@@ -189,7 +192,7 @@ mod tests {
         assert_eq!(grace.until, 3 * TICK);
         put_off(&mut grace, 1);
         assert_eq!(grace.until, TICK);
-        // When all are gone it begins anew.
+        // After all are freed, the counters start again at 0.
         for _ in 0..2 * QHIMARK + 3 {
             grace.queues[1].took();
         }

@@ -1,9 +1,9 @@
-//! What tasks do with groups: make, remove and join them, and write their control files.
+//! Operations of tasks on groups: create, remove and join them, and write their control files.
 //!
-//! A write that has to reclaim is a call like any other, and may sleep. What the kernel refuses is a
-//! note of the run: the task goes on, as a shell script without `set -e` does.
+//! A write that reclaims is a call and may sleep. An error of the kernel becomes a note of the run,
+//! and the task goes on, like a shell script without `set -e`.
 //!
-//! Invariant: `groups[i]` is the id of the setup's group `i` exactly while that exists.
+//! Invariant: `groups[i]` is the memcg of the setup's group `i` exactly while that exists.
 
 use super::{drain, After, World};
 use crate::scheduler::TaskId;
@@ -22,7 +22,7 @@ use pagetide_scenario::model::{self, Write};
 use pagetide_scenario::op::Op;
 use pagetide_scenario::workload::{CreateGroup, JoinGroup, RemoveGroup, Workload, WriteControl};
 
-/// What a record has of memory.events, and of memory.events.local.
+/// Metrics from memory.events and memory.events.local.
 const EVENTS: [(MemoryEvent, [&Declared; 2]); 6] = [
     (MemoryEvent::Low, [declared::EVENTS_LOW, declared::LOCAL_EVENTS_LOW]),
     (MemoryEvent::High, [declared::EVENTS_HIGH, declared::LOCAL_EVENTS_HIGH]),
@@ -35,11 +35,11 @@ const EVENTS: [(MemoryEvent, [&Declared; 2]); 6] = [
     ),
 ];
 
-/// With more groups than this, phases do not report each of them.
+/// Most groups for which phases report each group.
 const REPORTED_GROUPS_MAX: usize = 16;
 
 impl World {
-    /// Performs the operation of a phase that is about groups. `Some`: the piece ends.
+    /// Performs a phase's operation on groups. `Some`: the time slice ends.
     pub(super) fn group_op(
         &mut self,
         id: usize,
@@ -54,7 +54,7 @@ impl World {
         let workload = self.setup.tasks[id].phases[phase as usize].workload.clone();
         match workload {
             Workload::WriteControl(WriteControl { write: Write::Machine(write) }) => {
-                // Its writer does the work, and is back when it is done.
+                // The writing task compacts, and its write returns when that is done.
                 if matches!(write, ControlWrite::Sysctl(Sysctl::CompactMemory, _)) {
                     self.begin_call(id, Call::compact_memory(mm, node), op, *elapsed);
                 } else {
@@ -173,17 +173,17 @@ impl World {
         Ok(())
     }
 
-    /// Whether a group is there, with a memory controller or without.
+    /// True if a group exists, with or without a memory controller.
     pub(super) fn is_there(&self, group: usize) -> bool {
         self.groups[group].is_some() || self.bare_groups.contains(&group)
     }
 
-    /// The memory controller that tasks of a group of the setup are under.
+    /// The memcg that is charged for tasks of a group: its own, or that of an ancestor.
     fn payer(&self, group: Option<usize>) -> Option<MemcgId> {
         self.setup.payer(group).map_or(Some(ROOT), |payer| self.groups[payer])
     }
 
-    /// A write that had to reclaim was refused in the end.
+    /// A write failed after reclaim.
     pub(super) fn group_write_refused(&mut self, id: usize, op: Op, errno: Errno) {
         if let Op::Group { phase } = op {
             self.note_refusal(id, phase, errno);
@@ -227,13 +227,13 @@ impl World {
         self.counts_of_groups().collect()
     }
 
-    /// What the groups have that are there, and what has happened to them so far.
+    /// Counters and levels of the existing groups.
     pub(crate) fn counts_of_groups(&self) -> impl Iterator<Item = GroupCounts> + '_ {
         let there = (0..self.groups.len()).filter(|&group| self.is_there(group));
         there.map(|group| self.counts_of_group(group))
     }
 
-    /// What a group that is there has and what has happened to it so far.
+    /// Counters and levels of an existing group.
     fn counts_of_group(&self, group: usize) -> GroupCounts {
         let asked = self.setup.asked_of_groups.iter();
         let mut counts = match self.groups[group] {
@@ -253,7 +253,7 @@ impl World {
         counts
     }
 
-    /// What a group has had, and how long its tasks have waited, since it was made.
+    /// Usage, peaks and stall times of a group since its creation.
     pub(crate) fn totals_of_group(&self, memcg: MemcgId) -> GroupTotals {
         let it = &self.machine.memcgs()[memcg.idx()];
         GroupTotals {
@@ -266,7 +266,7 @@ impl World {
         }
     }
 
-    /// What groups that are gone had, and had counted, when they were removed the last time.
+    /// Counts of the groups that do not exist now, at their last removal.
     pub(crate) fn removed_groups(
         &self,
     ) -> impl Iterator<Item = &(GroupCounts, Option<GroupTotals>)> {
@@ -274,20 +274,20 @@ impl World {
         gone.filter(|(counts, _)| !self.is_there(counts.group))
     }
 
-    /// The setup's groups, with their ids while they are there.
+    /// Index and memcg of the existing groups.
     pub fn groups(&self) -> impl Iterator<Item = (usize, MemcgId)> + '_ {
         let there = self.groups.iter().enumerate();
         there.filter_map(|(group, memcg)| memcg.map(|memcg| (group, memcg)))
     }
 }
 
-/// Why there is no new group.
+/// Error of creating a group.
 #[derive(Debug, thiserror::Error)]
 pub enum GroupError {
-    /// What mkdir says.
+    /// mkdir failed.
     #[error("{0}")]
     Mkdir(Errno),
-    /// One of its control files refused its value; the group is not there.
+    /// A control file rejected its value, so the group was removed again.
     #[error("{0}")]
     Control(ControlError),
 }
@@ -298,7 +298,7 @@ impl From<Errno> for GroupError {
     }
 }
 
-/// Makes a group and writes its controls; if one of them is refused there is no group.
+/// Creates a group and writes its control files. If a write fails, removes the group.
 pub(crate) fn make_group(
     machine: &mut Machine,
     model: &model::Group,
@@ -310,7 +310,7 @@ pub(crate) fn make_group(
     for &write in &model.controls {
         let written = machine.apply_group_write(memcg, write);
         let refused = written.map(|(left, effects)| {
-            // An empty group has nothing to reclaim: no write is left unfinished, nobody to be woken.
+            // An empty group has nothing to reclaim, so writes return at once, without effects.
             debug_assert!(left.is_none() && effects.is_empty(), "{write:?}: {effects:?}");
             effects.discard();
         });
@@ -323,7 +323,7 @@ pub(crate) fn make_group(
     Ok(memcg)
 }
 
-/// What is reported on request ([`declared::ON_REQUEST`]).
+/// The value of a metric that is reported on request ([`declared::ON_REQUEST`]).
 fn asked_level(machine: &Machine, memcg: MemcgId, name: &str) -> u64 {
     if name == declared::DYING_DESCENDANTS.name {
         return machine.nr_descendants(memcg).1;
@@ -335,7 +335,7 @@ fn asked_level(machine: &Machine, memcg: MemcgId, name: &str) -> u64 {
     text.ok().and_then(|text| text.trim().parse().ok()).unwrap_or(declared::NO_LIMIT)
 }
 
-/// What a group has of memory, and what has happened to that.
+/// Memory levels and event counts of a group.
 fn counts_of(machine: &Machine, group: usize, memcg: MemcgId) -> GroupCounts {
     let it = &machine.memcgs()[memcg.idx()];
     let page_size = machine.page_size();

@@ -1,6 +1,7 @@
-//! Locks and advice: what tasks ask for about the pages of a region.
+//! mlock(), munlock() and madvise() of tasks.
 //!
-//! A call that has to fault pages in, or to read them, is stepped as any other; the rest is done at once.
+//! A request that faults pages in, reads or reclaims them becomes a call with steps. Others take
+//! effect at once.
 
 use super::{drain, World};
 use crate::metrics::Level;
@@ -49,7 +50,7 @@ impl World {
     ) {
         let (mm, vma) = (self.tasks[id].mm, self.tasks[id].regions[region as usize]);
         let node = self.machine.mem.cpu_node(cpu);
-        // What is refused is told, as by the kernel, and the task goes on.
+        // An error is recorded, and the task goes on.
         self.tasks[id].errno = 0;
         let call = match advice {
             MadviseKind::Normal
@@ -82,7 +83,7 @@ impl World {
         }
     }
 
-    /// Faults in what is missing: a private mapping that may be written by writes, a file by reads.
+    /// Faults in missing pages: with writes in an anonymous mapping, with reads in a file mapping.
     fn populate(
         &mut self,
         id: usize,
@@ -98,7 +99,7 @@ impl World {
         self.begin_call(id, call, op, elapsed);
     }
 
-    /// Pages of a region that are in memory.
+    /// Number of resident pages of a region, as a metric.
     pub(super) fn resident(&self, id: usize, region: &str) -> Option<Level> {
         let task = &self.tasks[id];
         let number = task.program.region_number(region)?;

@@ -1,14 +1,15 @@
-//! Files, pipes and names in vain, as the objects that the kernel makes of each.
+//! Slab objects of files, pipes and negative dentries.
 //!
-//! Linux: what open, unlink, pipe2, close and stat leave behind, measured on 6.1 (docs/fidelity.md, "Kernel
-//! objects"). One system call allocates and frees several objects, each of which may have to reclaim, so
-//! a call is a row of steps that the task takes one after the other.
+//! Linux: the objects that open, unlink, pipe2, close and stat allocate and free, measured on 6.1
+//! (docs/fidelity.md, "Kernel objects"). One system call allocates and frees several objects, and
+//! each allocation may reclaim. So the task performs a call as a list of steps.
 //!
-//! Differs from Linux: the first look into a directory reads nothing; a table of more than 1024 open files,
-//! which is no object, takes nothing, and a process has no open files but its pipes.
+//! Differs from Linux: the first lookup in a directory reads nothing. A table of more than 1024
+//! open files, which is not a slab object, uses no memory. The open files of a process are its
+//! pipes only.
 //!
-//! Invariant: a thing's object is in `things` exactly while it is in use. Files outlive their task, pipes
-//! end with it.
+//! Invariant: an object of a file or pipe is in `things` exactly while it is in use. Files outlive
+//! their task; pipes are closed with it.
 
 use super::World;
 use crate::task::{ObjectStep, Part, ThingKey};
@@ -23,7 +24,7 @@ use pagetide_core::units::{CacheId, Cpu, Nanos};
 use pagetide_scenario::costs::Price;
 use pagetide_scenario::op::Op;
 
-/// Caches of things: name, bytes of an object, charged, reclaimable.
+/// Slab caches for files and pipes: name, object size in bytes, accounted, reclaimable.
 const CACHES: [(&str, u32, bool, bool); 6] = [
     ("dentry", 192, true, true),
     ("inode_cache", 640, true, true),
@@ -33,7 +34,7 @@ const CACHES: [(&str, u32, bool, bool); 6] = [
     ("lsm_file_cache", 24, false, false),
 ];
 
-/// The machine's caches of things.
+/// The machine's slab caches for files and pipes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ThingCaches {
     dentry: Part,
@@ -42,32 +43,34 @@ pub(crate) struct ThingCaches {
     filp: Part,
     lsm_inode: Part,
     lsm_file: Part,
-    /// What the pipe itself is, and its ring of 16 buffers.
+    /// `pipe_inode_info`.
     pipe: Part,
+    /// Ring of 16 buffers.
     pipe_ring: Part,
-    /// What a table of open files consists of, by its size ([`TABLE_SIZES`]).
+    /// Objects of a table of open files, by its size ([`TABLE_SIZES`]).
     tables: [[Part; TABLE_PARTS]; TABLE_SIZES.len()],
 }
 
-/// Places in a table of open files, beyond the 64 that a process has to begin with. It grows to the next
-/// when all are taken (Linux `alloc_fdtable`).
+/// Sizes of a table of open files after the 64 entries that a process has initially. A full table
+/// grows to the next size (Linux `alloc_fdtable`).
 const TABLE_SIZES: [u32; 4] = [128, 256, 512, 1024];
-/// Objects of a table: itself, its pointers, its bits.
+/// Objects of a table: the table itself, its pointers, its bitmaps.
 const TABLE_PARTS: usize = 3;
-/// The caches, by kmalloc's names, for each of the sizes: 56 bytes; 8 a place; 2 bits a place and one for 64.
+/// kmalloc caches of these objects, by table size: 56 bytes; 8 bytes an entry; 2 bits an entry and
+/// one for 64.
 const TABLES: [[&str; TABLE_PARTS]; TABLE_SIZES.len()] =
     [["64", "1k", "64"], ["64", "2k", "96"], ["64", "4k", "192"], ["64", "8k", "512"]];
-/// Places in the table that is part of a process.
+/// Entries in the initial table, which is part of a process.
 const PLACES_AT_FIRST: u32 = 64;
-/// The number of a "pipe" that is a table of the first size; the others follow below.
+/// `ThingKey::number` of a table of the first size; larger tables have the numbers below it.
 const TABLE_NUMBER: u32 = u32::MAX;
 
 impl ThingCaches {
-    /// Finds the caches, or makes them.
+    /// Finds or creates the caches.
     pub fn new(machine: &mut Machine) -> Result<ThingCaches, SlabError> {
         let mut parts = [Part { cache: CacheId::NONE, account: false }; CACHES.len()];
         for (part, (name, object_size, account, reclaimable)) in parts.iter_mut().zip(CACHES) {
-            // A mix may have made the cache, which knows then for each object who is to pay.
+            // An object mix may have created the cache; it accounts each object by itself.
             let cache = match machine.find_cache(name) {
                 Some(found) => found,
                 None => machine.create_cache(CacheSpec {
@@ -80,7 +83,7 @@ impl ThingCaches {
             *part = Part { cache, account };
         }
         let [dentry, inode, shmem_inode, filp, lsm_inode, lsm_file] = parts;
-        // Without accounting the kernel has no kmalloc caches of their own for what is charged.
+        // Without kmem accounting, the kernel has no separate kmalloc caches for accounted objects.
         let prefix = match machine.config.kmem_accounting {
             KmemAccounting::On => "kmalloc-cg-",
             KmemAccounting::Off => "kmalloc-",
@@ -110,12 +113,12 @@ impl ThingCaches {
         })
     }
 
-    /// Parts of a file on tmpfs; the last two only while it is open.
+    /// Objects of a file on tmpfs; the first two ([`OPEN_PARTS`]) exist only while it is open.
     fn file(&self) -> [Part; 5] {
         [self.filp, self.lsm_file, self.dentry, self.shmem_inode, self.lsm_inode]
     }
 
-    /// Parts of a pipe with both ends open.
+    /// Objects of a pipe with both ends open.
     fn pipe(&self) -> [Part; 9] {
         let [filp, lsm_file] = [self.filp, self.lsm_file];
         let ends = [filp, lsm_file, filp, lsm_file];
@@ -133,15 +136,15 @@ impl ThingCaches {
     }
 }
 
-/// How many parts of a file are gone once it is closed.
+/// Number of objects of a file that close() frees.
 const OPEN_PARTS: usize = 2;
-/// Parts that are freed after a grace period: all of a file but `lsm_file_cache`; of a pipe, whose name and
-/// inode nobody finds by a path, `lsm_inode_cache` and the open files.
+/// Objects freed after a grace period. Of a file: all except `lsm_file_cache`. Of a pipe:
+/// `lsm_inode_cache` and the open files; its dentry and inode cannot be found by path.
 const LATE_OF_FILES: [bool; 5] = [true, false, true, true, true];
 const LATE_OF_PIPES: [bool; 9] = [false, true, false, false, false, true, false, true, false];
 
-/// Whether an object waits for a grace period when it is freed: of a table of open files if another takes
-/// its place.
+/// True if an object is freed after a grace period. A table of open files waits only if a larger
+/// one replaces it.
 fn is_late(key: ThingKey) -> bool {
     let part = usize::from(key.part);
     match key.is_pipe {
@@ -156,10 +159,10 @@ fn is_table(key: ThingKey) -> bool {
 }
 
 impl World {
-    /// A system call on a name or a pipe: the steps that it takes.
+    /// Starts a system call on a file or a pipe: charges its time and queues its steps.
     pub(super) fn on_thing(&mut self, id: usize, op: Op, elapsed: &mut Nanos) {
         let times = &self.setup.machine.call_times;
-        // A file is opened and closed, a pipe has two ends to close.
+        // A new file is opened and closed; a pipe has two ends to close.
         let (calls, known) = match op {
             Op::MakeName { missing: true, .. } => (1, times.missing),
             Op::MakeName { .. } => (2, times.file),
@@ -229,7 +232,7 @@ impl World {
         }
     }
 
-    /// The next step of a system call on a thing.
+    /// Performs a step of a system call on a file or pipe.
     pub(super) fn object_step(
         &mut self,
         id: usize,
@@ -249,7 +252,7 @@ impl World {
                     None => {
                         let node = self.machine.mem.cpu_node(cpu);
                         let call = Call::kmem_alloc(task.mm, node, cache, account, Gfp::KERNEL);
-                        // Which of them does not matter: the answer is the step's.
+                        // Any operation on files or pipes will do: `step_of` has the key.
                         self.begin_call(id, call, Op::OpenPipe { slot: key.number }, *elapsed);
                     }
                 }
@@ -274,7 +277,8 @@ impl World {
         }
     }
 
-    /// A step's object is there. If it is not to be had, the call fails as a whole: what it has made goes.
+    /// Ends the allocation of a step. If it failed, the system call fails and frees the objects it
+    /// has allocated.
     pub(super) fn thing_allocated(&mut self, id: usize, outcome: Outcome) {
         let task = &mut self.tasks[id];
         let Some(key) = task.step_of.take() else { return };
@@ -288,9 +292,9 @@ impl World {
         }
     }
 
-    /// A task ends: its pipes are closed, its files stay.
+    /// Closes the pipes of a task that exits. Its files stay.
     pub(super) fn close_all_pipes(&mut self, id: usize, cpu: Cpu) {
-        // A call in the middle ends first: what was to be freed is, what was being made is not.
+        // Complete a system call in progress: perform its frees, undo its allocations.
         let task = &mut self.tasks[id];
         let unmade = task.step_of.take().or_else(|| {
             task.steps.iter().find_map(|step| match step {
@@ -306,7 +310,7 @@ impl World {
             self.object_step(id, step, cpu, &mut elapsed);
         }
         for (key, object) in std::mem::take(&mut self.tasks[id].things) {
-            // What is open of a file is closed, too.
+            // An open file is closed too.
             if key.is_pipe || usize::from(key.part) < OPEN_PARTS {
                 match is_late(key) && !is_table(key) {
                     true => self.give_back_late(object, cpu),

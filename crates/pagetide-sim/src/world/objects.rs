@@ -1,7 +1,7 @@
-//! Objects of kernel caches that tasks ask for, and those that they leave to the kernel.
+//! Objects that tasks allocate from slab caches.
 //!
-//! Invariant: a slot has an object exactly while nobody else may free it; an object left to the kernel
-//! is the machine's.
+//! Invariant: a slot has an object exactly while only its task may free it. An object that was left
+//! to the kernel (cached) belongs to the machine.
 
 use super::World;
 use pagetide_core::gfp::Gfp;
@@ -14,7 +14,7 @@ use pagetide_scenario::costs::Price;
 use pagetide_scenario::op::Op;
 
 impl World {
-    /// The machine's cache for a cache of the setup.
+    /// The machine's slab cache, by index in the setup.
     fn cache_of(&self, cache: u32) -> CacheId {
         self.caches[cache as usize]
     }
@@ -38,7 +38,7 @@ impl World {
         }
     }
 
-    /// An allocation is over: the object, if there is one, goes into its slot.
+    /// Ends an allocation: stores the object, if any, in its slot.
     pub(super) fn object_allocated(&mut self, id: usize, op: Op, outcome: Outcome) {
         let Op::AllocObject { slot, .. } = op else { return };
         let task = &mut self.tasks[id];
@@ -62,7 +62,7 @@ impl World {
         }
     }
 
-    /// Leaves an object to the kernel, if it is of a kind that the kernel keeps.
+    /// Leaves an object to the kernel as a cached dentry or inode.
     pub(super) fn cache_object(&mut self, id: usize, slot: u32) {
         let Some(object) = self.take_object(id, slot) else { return };
         let cache = self.machine.cache_of_object(object);
@@ -81,7 +81,7 @@ impl World {
         assert!(freed.is_ok(), "{object:?} was in a slot: {freed:?}");
     }
 
-    /// A task ends: what it has goes with it.
+    /// Frees all objects of a task that exits.
     pub(super) fn free_all_objects(&mut self, id: usize, cpu: Cpu) {
         for object in std::mem::take(&mut self.tasks[id].objects).into_iter().flatten() {
             self.give_up_object(object, cpu);

@@ -1,10 +1,12 @@
-//! The world's end of [`observe`](crate::observe): what happens is noted here, and told when its time has come.
+//! The world's side of [`observe`](crate::observe): records observations and delivers them in the
+//! order of time.
 //!
-//! The steps of a piece are all done when the piece begins, and their times run ahead of the world's;
-//! observations wait until the world's time has reached theirs, so that they are told in the order of time.
+//! All steps of a time slice are performed at its start, so their times are ahead of the world's.
+//! An observation waits in a queue until the world's time reaches its own.
 //!
-//! Invariants: after every step the core's log is empty, so each event is of the thread that did it. The times
-//! of a thread's observations never fall, nor those at which its slices begin. Without observers each place that notes something costs one branch.
+//! Invariants: after every step the core's log is empty, so each event belongs to the thread of
+//! that step. The times of a thread's observations, and the starts of its slices, never decrease.
+//! Without observers, each record costs one branch.
 
 use super::{Thread, World, WorldError};
 use crate::observe::{
@@ -20,30 +22,31 @@ use pagetide_core::units::{Cpu, MemcgId, Nanos};
 use pagetide_scenario::op::Op;
 use std::collections::{BTreeMap, VecDeque};
 
-/// Numbers of the kernel's threads begin here, as they do on a machine that has just booted ...
+/// First pid of kernel threads, similar to a machine that has just booted.
 const FIRST_KERNEL_PID: u32 = 30;
-/// ... and those of tasks here.
+/// First pid of tasks.
 const FIRST_TASK_PID: u32 = 1001;
 
-/// Who is told, and what is to be told yet.
+/// Observers, and observations not yet delivered.
 #[derive(Debug)]
 pub(super) struct Observing {
     sinks: Vec<Sink>,
-    /// By time, then in the order in which they were noted.
+    /// Sorted by time, then by insertion.
     waiting: VecDeque<Observation>,
     /// Time of the last observation of each thread.
     last: Vec<Nanos>,
-    /// Time of the last one that is not about a CPU: a slice begins no earlier.
+    /// Time of each thread's last observation that is not a context switch; its slices start no
+    /// earlier.
     last_shown: Vec<Nanos>,
-    /// Whom each CPU was shown to run.
+    /// The thread of each CPU, as reported.
     on_cpu: Vec<Option<Thread>>,
-    /// What threads whose piece was cut have noted of the rest of it, and when it was cut.
+    /// By preempted thread: time of the preemption, and observations of the rest of its time slice.
     held: BTreeMap<usize, (Nanos, Vec<Observation>)>,
-    /// Daemons that were shown to work, by number of the thread.
+    /// By thread: a daemon with an open `Slice::Work`.
     at_work: Vec<bool>,
 }
 
-/// What was shown of the call in progress of a task.
+/// What has been reported of a task's call in progress.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ShownCall {
     is_shown: bool,
@@ -51,10 +54,8 @@ pub(crate) struct ShownCall {
 }
 
 impl World {
-    /// Tells `sinks` of all that happens from now on.
-    ///
-    /// # Errors
-    /// When one of them cannot take even the beginning.
+    /// Delivers observations to `sinks` from now on. Returns the error of an observer that cannot
+    /// begin.
     pub fn observe(&mut self, sinks: Vec<Sink>) -> Result<(), WorldError> {
         if sinks.is_empty() {
             return Ok(());
@@ -103,7 +104,7 @@ impl World {
         }
     }
 
-    /// Takes what the core has noted in a step of `thread` that began at `at`.
+    /// Takes the events that the core logged in a step of `thread`, which started at `at`.
     #[inline]
     pub(super) fn note_events(&mut self, thread: Thread, cpu: Cpu, at: Nanos) {
         if self.observing.is_some() || self.decisions.is_some() {
@@ -150,7 +151,7 @@ impl World {
         names
     }
 
-    /// Notes that something happened, if anybody wants to know.
+    /// Records an observation, if there are observers.
     #[inline]
     pub(super) fn show(&mut self, thread: Thread, at: Nanos, what: What) {
         if self.observing.is_some() {
@@ -166,13 +167,14 @@ impl World {
             observing.insert(Observation { at, thread, what });
             return;
         }
-        // Who is woken in the piece that was going to put it to sleep is so before it has begun to sleep.
+        // A thread may be woken in the time slice that ends in its sleep, before the sleep starts.
         let at = at.max(observing.last[thread]);
         observing.last[thread] = at;
         if !is_switch {
             let before = std::mem::replace(&mut observing.last_shown[thread], at);
             if let What::Began { since, .. } = &mut what {
-                // A call is shown only when it turns out to be long, and something else may have ended since.
+                // A call is reported late, once it proves to be long; another slice may have ended
+                // since.
                 *since = (*since).clamp(before, at);
             }
         }
@@ -183,7 +185,7 @@ impl World {
         }
     }
 
-    /// The piece of a thread was cut: what it has noted of the rest of it is not to be told yet.
+    /// After a preemption: holds back the observations of the rest of the thread's time slice.
     pub(super) fn show_cut(&mut self, thread: Thread) {
         let (thread, now) = (self.thread_id(thread) as usize, self.now);
         let Some(observing) = &mut self.observing else { return };
@@ -194,7 +196,7 @@ impl World {
         observing.held.insert(thread, (now, held.into()));
     }
 
-    /// The piece of a thread that was cut goes on: the rest of it is so much later.
+    /// When a preempted time slice continues: shifts its held observations and queues them again.
     pub(super) fn show_goes_on(&mut self, thread: Thread) {
         let (thread, now) = (self.thread_id(thread) as usize, self.now);
         let Some(observing) = &mut self.observing else { return };
@@ -211,7 +213,6 @@ impl World {
         }
     }
 
-    /// A slice begins now.
     #[inline]
     pub(super) fn show_began(&mut self, thread: Thread, at: Nanos, slice: Slice) {
         if self.observing.is_some() {
@@ -222,7 +223,6 @@ impl World {
         }
     }
 
-    /// A wait ends.
     #[inline]
     pub(super) fn show_wait_over(&mut self, thread: Thread, wait: Wait) {
         if self.observing.is_some() {
@@ -230,7 +230,7 @@ impl World {
         }
     }
 
-    /// The call in progress of a task was found to be more than a short one.
+    /// Reports the start of a task's call, once it proves to be long.
     fn show_call(&mut self, id: usize, at: Nanos) {
         let task = &mut self.tasks[id];
         let Some(op) = task.call_of.filter(|_| !task.shown_call.is_shown) else { return };
@@ -240,16 +240,16 @@ impl World {
         self.show_it(Thread::Task(id), at, What::Began { slice, since });
     }
 
-    /// The fault in progress of a task reads.
+    /// The page fault in progress is a major fault.
     pub(super) fn show_major(&mut self, id: usize, at: Nanos) {
         self.tasks[id].shown_call.is_major = true;
         self.show_call(id, at);
     }
 
-    /// The call in progress of a task is over.
     pub(super) fn show_call_over(&mut self, id: usize, op: Op, at: Nanos) {
         let task = &mut self.tasks[id];
-        // What the task meets from here on, a full disk or a control file that shrinks, is in no call.
+        // Later waits and events of the task (for a full disk, or of a control file) are outside
+        // the call.
         task.call_of = None;
         let shown = std::mem::take(&mut task.shown_call);
         if shown.is_shown {
@@ -258,7 +258,7 @@ impl World {
         }
     }
 
-    /// A thread of the kernel begins a step.
+    /// Called at each step of a daemon; reports the start of its work.
     pub(super) fn show_work(&mut self, daemon: Daemon) {
         let thread = Thread::Daemon(daemon);
         let number = self.thread_id(thread) as usize;
@@ -269,7 +269,7 @@ impl World {
         }
     }
 
-    /// A thread of the kernel has nothing more to do.
+    /// Reports the end of a daemon's work.
     pub(super) fn show_rest(&mut self, daemon: Daemon, at: Nanos) {
         let thread = Thread::Daemon(daemon);
         let number = self.thread_id(thread) as usize;
@@ -278,7 +278,6 @@ impl World {
         self.show_it(thread, at, What::Ended(Slice::Work));
     }
 
-    /// A thread is over.
     pub(super) fn show_exit(&mut self, id: usize) {
         let task = &self.tasks[id];
         let exit = match (task.killed || task.crashed, task.stopped) {
@@ -289,7 +288,7 @@ impl World {
         self.show(Thread::Task(id), self.now, What::Exited(exit));
     }
 
-    /// A CPU has decided whom it runs.
+    /// Reports a context switch, if the CPU's thread has changed.
     pub(super) fn show_switch(&mut self, cpu: Cpu, next: Option<Thread>) {
         let Some(observing) = &mut self.observing else { return };
         let before = std::mem::replace(&mut observing.on_cpu[cpu.idx()], next);
@@ -331,7 +330,7 @@ impl World {
         }
     }
 
-    /// Tells the observations whose time has come.
+    /// Delivers the observations up to the current time.
     #[inline]
     pub(super) fn tell_observers(&mut self) -> Result<(), WorldError> {
         let now = self.now;
@@ -341,10 +340,8 @@ impl World {
         }
     }
 
-    /// Tells all that is left, and that the run is over. No more is told.
-    ///
-    /// # Errors
-    /// When an observer cannot take it.
+    /// Delivers the remaining observations and the end of the run. Later observations are dropped.
+    /// Returns an observer's write error.
     pub fn end_observing(&mut self, is_cut: bool) -> Result<(), WorldError> {
         let Some(mut observing) = self.observing.take() else { return Ok(()) };
         self.machine.record_events(false);
@@ -407,7 +404,7 @@ fn kind_of(op: Op, major: bool) -> CallKind {
     }
 }
 
-/// Path of a group below the root, which is `/`; `None`: it has been removed.
+/// Path of a group; the root is `/`. `None` if it has been removed.
 fn group_path(machine: &Machine, memcg: MemcgId) -> Option<String> {
     if memcg == ROOT {
         return Some("/".to_owned());

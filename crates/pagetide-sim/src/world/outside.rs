@@ -1,9 +1,9 @@
-//! Whoever steps a world from outside: runs it up to a time, reads its files, and writes its control files in
-//! between, as an operator or an agent at a shell.
+//! API for stepping a world from outside, like an operator at a shell: run it up to a time, read
+//! files, and write control files.
 //!
-//! Invariant: a world that nobody writes to is the same however often it is stopped. What a write does of its own
-//! accord takes no CPU of the machine, but where the kernel reclaims before a write returns, virtual time passes: as
-//! much as the work takes, and as the writer waits.
+//! Invariant: stops do not change a world that is not written to. A write uses no CPU of the
+//! machine. If the kernel reclaims before a write returns, virtual time passes: the time of the
+//! work, and of the writer's waits.
 
 use super::{drain, Thread, World, WorldError};
 use pagetide_core::control::{ControlError, Errno, GroupControl, GroupControlWrite};
@@ -13,38 +13,34 @@ use pagetide_core::outcome::Outcome;
 use pagetide_core::process::Call;
 use pagetide_core::units::{Cpu, MemcgId, Nanos, NodeId};
 
-/// A writer looks this often whether it may go on: an effect may wake it earlier than its sleep is long.
+/// Longest time between two polls of a sleeping writer, which an effect may wake before its
+/// timeout.
 const LOOK_EVERY: Nanos = 1_000_000;
 
-/// Why a file was not written.
+/// Error of reading or writing a control file.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
-    /// There is no group of the name, or not any more.
+    /// No group of this name exists now.
     #[error("there is no group `{0}`")]
     Group(String),
-    /// The file refuses the text, or the group does not have it.
+    /// The file rejects the text, or the group does not have this file.
     #[error("{0}")]
     Control(ControlError),
-    /// The kernel tried, and gave up.
+    /// The kernel reclaimed too little.
     #[error("writing to {name} was refused with {errno}")]
-    Refused {
-        /// The file.
-        name: String,
-        /// Why.
-        errno: Errno,
-    },
-    /// The world cannot go on while the writer waits.
+    Refused { name: String, errno: Errno },
+    /// The run failed while the writer waited.
     #[error(transparent)]
     World(#[from] WorldError),
 }
 
 impl World {
-    /// Whether all foreground tasks are over.
+    /// True if all foreground tasks have ended.
     pub fn is_over(&self) -> bool {
         self.is_finished()
     }
 
-    /// The setup's group of a name; `None` is the root, whose name is `""`.
+    /// Index of an existing group; `None` for the root, which has the name `""`.
     fn place_of(&self, name: &str) -> Result<Option<usize>, WriteError> {
         if name.is_empty() {
             return Ok(None);
@@ -54,29 +50,24 @@ impl World {
         there.map(Some).ok_or_else(|| WriteError::Group(name.to_owned()))
     }
 
-    /// The machine's group of a name of the setup.
+    /// The memcg of a group. `file` is for the error message.
     fn group_of(&self, name: &str, file: &str) -> Result<MemcgId, WriteError> {
         let Some(place) = self.place_of(name)? else { return Ok(ROOT) };
         self.groups[place].ok_or_else(|| {
-            let message = format!("group `{name}` has no {file}: it has no memory controller");
+            let message = format!("group `{name}` has no memory controller, so no {file}");
             let name = file.to_owned();
             WriteError::Control(ControlError { errno: Errno::Enoent, name, message })
         })
     }
 
-    /// Reads a control file of a group, or one that can only be read (`memory.stat`); `""` is the root.
-    ///
-    /// # Errors
-    /// There is no such group or file.
+    /// Reads a control file of a group, or a read-only file such as `memory.stat`; `""` is the
+    /// root.
     pub fn read_group_file(&self, group: &str, file: &str) -> Result<String, WriteError> {
         let memcg = self.group_of(group, file)?;
         self.machine.read_group_control(memcg, file, self.now).map_err(WriteError::Control)
     }
 
-    /// Writes a control file of the machine (`vm.swappiness`).
-    ///
-    /// # Errors
-    /// It refuses the text.
+    /// Writes a control file of the machine, such as `vm.swappiness`.
     pub fn write_file(&mut self, file: &str, text: &str) -> Result<(), WriteError> {
         let mut effects = Vec::new();
         let written = self.machine.write_control(file, text);
@@ -85,10 +76,8 @@ impl World {
         written.map_err(WriteError::Control)
     }
 
-    /// Writes a control file of a group. If the kernel reclaims before the write returns, virtual time passes.
-    ///
-    /// # Errors
-    /// There is no such group, the file refuses the text, or the kernel gives up.
+    /// Writes a control file of a group. If the kernel reclaims before the write returns, virtual
+    /// time passes.
     pub fn write_group_file(
         &mut self,
         group: &str,
@@ -126,7 +115,7 @@ impl World {
         }
     }
 
-    /// Steps a call to its end; others go on while it sleeps.
+    /// Steps a call to its end. The world runs on while the call works or sleeps.
     fn perform(
         &mut self,
         call: &mut Call,
@@ -150,7 +139,7 @@ impl World {
         }
     }
 
-    /// Carries out what was asked for outside of any thread's piece.
+    /// Carries out effects outside the time slice of any thread.
     fn carry_out_outside(&mut self, effects: Vec<Effect>) {
         let of_disks = effects.iter().filter_map(|effect| match effect {
             Effect::Submit(io) => Some(*io),
@@ -158,10 +147,10 @@ impl World {
         });
         let ios: Vec<Io> = of_disks.collect();
         if !ios.is_empty() {
-            // As a task would: the writer is none of the setup's.
+            // The writer is not a thread of the setup; submit as a task does.
             self.submit_all(&ios, Thread::Task(0), Cpu(0));
         }
-        // The worker that reclaim calls would run where the writer does: on none of these CPUs.
+        // The kworker of reclaim would run where the writer does: on none of these CPUs.
         for effect in effects.into_iter().filter(|effect| *effect != Effect::ScheduleWork) {
             self.apply(effect, Cpu(0));
         }
@@ -224,7 +213,7 @@ mod tests {
         assert!(world.run(u64::MAX, 1000, |_| false).unwrap());
     }
 
-    /// The writer runs on none of the CPUs: neither does the worker that his reclaim calls.
+    /// Neither the writer nor the kworker of its reclaim runs on a CPU of the machine.
     #[test]
     fn what_a_writer_reclaims_takes_no_cpu_time() {
         let mut world = build(&setup(), 1).unwrap();
@@ -237,7 +226,7 @@ mod tests {
         assert_eq!(debts(&world), before);
     }
 
-    /// The CPU controller's files of a group without a memory controller, and no others.
+    /// A group without a memory controller has the files of the CPU controller only.
     #[test]
     fn a_group_without_a_memory_controller_has_files_for_cpus() {
         let compute = Builder::new().set("name", "main").set("group", "c");
@@ -257,7 +246,7 @@ mod tests {
         let root = world.write_group_file("", "cpu.max", "10000", |_| false);
         assert!(matches!(root, Err(WriteError::Control(_))), "{root:?}");
         assert!(world.run(u64::MAX, 100, |_| false).unwrap());
-        // 900 ms are left, in periods of 100 ms with 10 ms each.
+        // The remaining 900 ms take 90 periods of 100 ms, with 10 ms of CPU time each.
         assert!(world.now.abs_diff(9_000_000_000) < 200_000_000, "{}", world.now);
     }
 }

@@ -1,43 +1,42 @@
-//! Pieces: what a thread does in one go, and how another takes its CPU meanwhile.
+//! Time slices: what a thread executes without interruption, and preemption by other threads.
 //!
-//! What a piece decides is decided when it begins; its time passes afterwards, and then its effects take place. A
-//! thread that wakes and may have the CPU at once cuts the piece: the rest of its time, and its effects, wait
-//! until the thread has a CPU again. Only daemons that it wakes are awake at once. What the piece noted of itself
-//! keeps the times that were planned: a call that ends in it does not contain the time without a CPU.
+//! The state changes of a time slice happen at its start. Then its time passes, and at its end its
+//! effects take place. If a waking thread preempts it, the rest of its time and its effects are
+//! saved until the thread has a CPU again. Only its wake-ups of daemons take place at the
+//! preemption. Times recorded by the slice are not adjusted: a call that ends in it does not
+//! include the time without a CPU.
 //!
-//! Linux: a kernel that gives way in `cond_resched` (`PREEMPT_VOLUNTARY`, which distributions choose), as reclaim
-//! does for each page.
+//! Linux: `cond_resched` in a `PREEMPT_VOLUNTARY` kernel, as distributions use. Reclaim calls it
+//! for each page.
 //!
-//! Invariant: a thread has one piece at most, on a CPU or cut; one that is cut is runnable.
+//! Invariant: a thread has at most one time slice, running or preempted. A preempted thread is
+//! runnable.
 
 use super::{Event, Thread, World};
 use pagetide_core::effect::{Effect, Token};
 use pagetide_core::units::{Cpu, Nanos};
 
-/// What happens to a thread when its piece ends.
+/// State of a thread after its time slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum After {
-    /// It goes on.
     Runnable,
-    /// It sleeps, unless it was woken meanwhile.
+    /// The thread sleeps, unless it is woken during the slice.
     Block,
-    /// It is over.
     Exit,
 }
 
-/// A piece that a CPU executes.
+/// A time slice in execution.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Piece {
     pub(super) thread: Thread,
-    /// What comes next.
     pub(super) after: After,
-    /// When it began or went on.
+    /// Time of its start, or of its continuation after a preemption.
     pub(super) since: Nanos,
-    /// When it ends, if nobody takes the CPU.
+    /// Time of its end, unless preempted.
     pub(super) until: Nanos,
 }
 
-/// What is left of a piece that was cut.
+/// Rest of a preempted time slice.
 #[derive(Debug)]
 pub(super) struct CutPiece {
     after: After,
@@ -50,7 +49,7 @@ fn is_wake_of_daemon(effect: &Effect) -> bool {
 }
 
 impl World {
-    /// What comes after the piece that a thread is in, if it is in one.
+    /// The state of a thread after its time slice, if it has one.
     pub(super) fn after_piece(&mut self, thread: Thread) -> Option<&mut After> {
         let id = self.thread_id(thread);
         let running = self.cpus.iter_mut().filter_map(|cpu| cpu.piece.as_mut());
@@ -58,24 +57,24 @@ impl World {
         running.chain(self.cut.get_mut(&id).map(|piece| &mut piece.after)).next()
     }
 
-    /// Whether a thread is in a piece.
+    /// True if a thread has a time slice, running or preempted.
     pub(super) fn is_in_piece(&self, thread: Thread) -> bool {
         let runs = |piece: &Piece| piece.thread == thread;
         self.cut.contains_key(&self.thread_id(thread))
             || self.cpus.iter().any(|cpu| cpu.piece.as_ref().is_some_and(runs))
     }
 
-    /// Whether the piece of a thread was cut.
+    /// True if the time slice of a thread was preempted.
     pub(super) fn is_cut(&self, thread: Thread) -> bool {
         self.cut.contains_key(&self.thread_id(thread))
     }
 
-    /// The effects of pieces that were cut.
+    /// Pending effects of preempted time slices.
     pub(super) fn cut_effects(&self) -> impl Iterator<Item = &Effect> {
         self.cut.values().flat_map(|piece| &piece.effects)
     }
 
-    /// Ends the piece of a CPU now: who runs must give way.
+    /// Schedules the end of a CPU's time slice for now, to preempt its thread.
     pub(super) fn cut_short(&mut self, cpu: Cpu) {
         let state = &mut self.cpus[cpu.idx()];
         if let Some(event) = state.event.take() {
@@ -84,7 +83,8 @@ impl World {
         state.event = Some(self.queue.push(self.now, Event::Cpu(cpu)));
     }
 
-    /// The piece of a CPU, which is over. One that is not is put aside, if there is one. Either is accounted for.
+    /// Takes the time slice of a CPU and accounts for its time. Returns it if it is complete;
+    /// otherwise saves its rest as preempted.
     pub(super) fn ended_piece(&mut self, cpu: Cpu) -> Option<Piece> {
         let piece = self.cpus[cpu.idx()].piece.take()?;
         let id = self.thread_id(piece.thread);
@@ -94,7 +94,7 @@ impl World {
             return Some(piece);
         }
         let effects = std::mem::take(&mut self.cpus[cpu.idx()].effects);
-        // Nobody else wakes a daemon that is to be woken already.
+        // A pending wake-up of a daemon suppresses others, so it must not wait.
         let (wakes, effects): (Vec<Effect>, _) = effects.into_iter().partition(is_wake_of_daemon);
         wakes.into_iter().for_each(|wake| self.apply(wake, cpu));
         self.show_cut(piece.thread);
@@ -102,12 +102,12 @@ impl World {
         None
     }
 
-    /// What comes after the cut piece of a thread that has got `cpu`, and how long it still takes. Its effects will
-    /// be this CPU's.
+    /// Continues the preempted time slice of a thread on `cpu`: returns the state after it and its
+    /// remaining time, and moves its effects to this CPU.
     pub(super) fn take_cut(&mut self, thread: Thread, cpu: Cpu) -> Option<(After, Nanos)> {
         let piece = self.cut.remove(&self.thread_id(thread))?;
         self.show_goes_on(thread);
-        debug_assert!(self.cpus[cpu.idx()].effects.is_empty(), "of a piece that has ended");
+        debug_assert!(self.cpus[cpu.idx()].effects.is_empty(), "effects of an ended time slice");
         self.cpus[cpu.idx()].effects = piece.effects;
         Some((piece.after, piece.left))
     }

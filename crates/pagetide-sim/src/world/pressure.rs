@@ -1,8 +1,9 @@
-//! Pressure: what each thread does, as the pressure accounting counts it.
+//! Reports the state of each thread to PSI (pressure stall information).
 //!
-//! Linux 6.1: `psi_enqueue`, `psi_dequeue`, `psi_sched_switch` (kernel/sched/stats.h), `psi_memstall_enter`.
+//! Linux 6.1: `psi_enqueue`, `psi_dequeue`, `psi_sched_switch` (kernel/sched/stats.h),
+//! `psi_memstall_enter`.
 //!
-//! Invariant: after an event, what was last reported of each thread is what it does.
+//! Invariant: after an event, the last reported state of each thread is its current state.
 
 use super::{Thread, World};
 use crate::scheduler::TaskId;
@@ -12,7 +13,7 @@ use pagetide_core::memcg::ROOT;
 use pagetide_core::psi::TaskState;
 use pagetide_core::units::{Cpu, MemcgId};
 
-/// What a thread does, where, and whose it is.
+/// PSI state of a thread, with its memcg and CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Reported {
     memcg: MemcgId,
@@ -21,7 +22,7 @@ pub(super) struct Reported {
 }
 
 impl Reported {
-    /// A thread that neither runs nor waits for anything that counts.
+    /// A thread that neither runs nor waits for anything that PSI counts.
     pub(super) const NOTHING: Reported = Reported {
         memcg: ROOT,
         cpu: Cpu(0),
@@ -30,7 +31,7 @@ impl Reported {
 }
 
 impl World {
-    /// What a thread does now.
+    /// The current state of a thread.
     pub(super) fn pressure_of(&self, id: TaskId) -> Reported {
         let (memcg, stalled, waits) = match self.thread_of(id) {
             Thread::Task(at) => {
@@ -60,7 +61,7 @@ impl World {
         Reported { memcg, cpu, state }
     }
 
-    /// Reports what has changed of a thread.
+    /// Reports the change of a thread since its last report.
     pub(super) fn report_pressure(&mut self, id: TaskId) {
         let now = self.pressure_of(id);
         let before = std::mem::replace(&mut self.reported[id as usize], now);
@@ -79,7 +80,7 @@ impl World {
         }
     }
 
-    /// Reports the threads whose place on the CPUs has changed.
+    /// Reports the threads that the scheduler has woken, blocked or switched.
     pub(super) fn report_pressures(&mut self) {
         while let Some(id) = self.scheduler.next_changed() {
             self.report_pressure(id);

@@ -1,14 +1,15 @@
-//! Services: requests that arrive, wait, and are served by the threads of a task.
+//! Services: requests arrive, wait in a queue, and are served by the threads of a task.
 //!
 //! Linux: a listening socket and a pool of threads that wait on it (`accept`, or `epoll_wait` with
-//! EPOLLEXCLUSIVE, which wakes one). The threads are threads of one process: they share its address space and
-//! its regions, each has its own calls and its own place on a CPU's queue.
+//! EPOLLEXCLUSIVE, which wakes one). All threads belong to one process and share its address space.
+//! Each has its own calls and is scheduled by itself.
 //!
-//! The load does not know of the service (an open loop): requests arrive at the times that the workload says, and
-//! wait in the order of arrival. A latency ends with the last operation of a request and begins with its arrival,
-//! not with its service, so a stall is felt by all that arrive during it.
+//! The load is an open loop: requests arrive at the times of the workload, however slow the service
+//! is, and wait in the order of arrival. The latency of a request is measured from its arrival, not
+//! from the start of its service, to the end of its last operation. So a stall delays all requests
+//! that arrive during it.
 //!
-//! Invariant: a thread is idle, called or busy; a request waits only while every thread is called or busy.
+//! Invariant: a thread is idle, called or busy. Requests wait only while no thread is idle.
 
 use super::{After, Event, Thread, World};
 use crate::histogram::LatencyHistogram;
@@ -19,21 +20,21 @@ use pagetide_scenario::timeline::ServiceRow;
 use pagetide_scenario::workload::{Arrivals, Request};
 use std::collections::VecDeque;
 
-/// What became of the requests of a phase.
+/// Results of the requests of a phase.
 #[derive(Clone, Debug, Default)]
 pub struct Served {
-    /// From the arrival of each to its end.
+    /// From arrival to end.
     pub latency: LatencyHistogram,
-    /// Those that took longer than the deadline.
+    /// Number of requests that exceeded the deadline.
     pub late: u64,
-    /// Those that found the queue full.
+    /// Number of requests that arrived at a full queue.
     pub dropped: u64,
-    /// Those that waited or were served when the task was stopped, or the run ended.
+    /// Number of requests waiting or in service when the task was stopped or the run ended.
     pub unfinished: u64,
 }
 
 impl Served {
-    /// Adds another phase's.
+    /// Adds the results of another phase.
     pub fn merge(&mut self, other: &Served) {
         self.latency.merge(&other.latency);
         self.late += other.late;
@@ -42,31 +43,31 @@ impl Served {
     }
 }
 
-/// A service while its load lasts.
+/// A service with its current load.
 #[derive(Debug)]
 pub(crate) struct Service {
     arrivals: Arrivals,
     began: Nanos,
-    /// The next request, since the load began; `None`: no more arrive.
+    /// Arrival of the next request, relative to `began`; `None`: no more requests.
     next_at: Option<Nanos>,
-    /// The load is over: nothing arrives any more.
+    /// The load has ended.
     is_closed: bool,
     waiting: VecDeque<Request>,
-    /// Threads that wait for requests, with the time from which on they do.
+    /// Threads that wait for requests, each with the start of its wait.
     idle: Vec<(Nanos, usize)>,
-    /// Threads that were woken for a request and have not taken one yet.
+    /// Number of threads that were woken for a request and have not taken one yet.
     called: u32,
-    /// Threads that serve.
+    /// Number of threads that serve a request.
     busy: u32,
 }
 
 impl World {
-    /// Tasks that are threads of the task, itself first.
+    /// All threads of a program, the leader first.
     pub(super) fn threads_of(&self, leader: usize) -> impl Iterator<Item = usize> {
         std::iter::once(leader).chain(self.tasks[leader].helpers.clone())
     }
 
-    /// Gives a program what its other threads have used.
+    /// Moves the usage of the additional threads of a program to its leader.
     pub(crate) fn gather_threads(&mut self, leader: usize) {
         for id in self.tasks[leader].helpers.clone() {
             let task = &mut self.tasks[id];
@@ -78,8 +79,8 @@ impl World {
         }
     }
 
-    /// The task goes on no more: counts the requests that are not done. They were late if they have waited for
-    /// longer than the deadline, so that a stall at the end is felt, too.
+    /// Ends the service of a stopped task: counts its unfinished requests. Those that have exceeded
+    /// the deadline also count as late, so that a stall at the end of a run is visible.
     pub(crate) fn count_unfinished(&mut self, leader: usize) {
         let Some(service) = self.tasks[leader].service.take() else { return };
         let threads: Vec<usize> = self.threads_of(leader).collect();
@@ -97,7 +98,7 @@ impl World {
         }
     }
 
-    /// Whether a thread sleeps until there is a request for it, or another service.
+    /// True if a thread sleeps until a request or the next service needs it.
     pub(super) fn waits_for_requests(&self, id: usize) -> bool {
         let leader = self.tasks[id].leader;
         match &self.tasks[leader].service {
@@ -106,7 +107,7 @@ impl World {
         }
     }
 
-    /// A thread has nothing to serve: its request, if it had one, is done. `None`: it goes on.
+    /// Ends a thread's request, if it has one, and takes the next. `None`: the thread continues.
     pub(super) fn serve(&mut self, id: usize, elapsed: Nanos) -> Option<After> {
         let leader = self.tasks[id].leader;
         let now = self.now + elapsed;
@@ -144,7 +145,7 @@ impl World {
         Some(After::Block)
     }
 
-    /// The first request is still to come: its threads wait for it from now on.
+    /// Starts the load. All threads wait for the first request.
     fn begin_service(&mut self, leader: usize, now: Nanos) {
         let arrivals = self.tasks[leader].program.arrivals();
         let mut arrivals = arrivals.expect("a program that serves has arrivals");
@@ -177,12 +178,12 @@ impl World {
         self.await_arrival(leader);
     }
 
-    /// Has the queue of events say when the next request arrives, or when the load is over.
+    /// Schedules the arrival of the next request, or the end of the load.
     fn await_arrival(&mut self, leader: usize) {
         let Some(service) = &self.tasks[leader].service else { return };
         let at = match (service.next_at, service.arrivals.duration_ns()) {
             (Some(at), _) => at,
-            // Until the end of the time, even if nothing more arrives.
+            // The load lasts for its duration, even if no more requests arrive.
             (None, Some(duration)) if service.arrivals.is_out_of_time() => duration,
             (None, _) => 0,
         };
@@ -190,7 +191,7 @@ impl World {
         self.queue.push(at, Event::Arrival(leader));
     }
 
-    /// A request arrives, or the load is over.
+    /// A request arrives, or the load ends.
     pub(super) fn arrival_event(&mut self, leader: usize) {
         let Some(service) = &mut self.tasks[leader].service else { return };
         let Some(at) = service.next_at else {
@@ -200,7 +201,7 @@ impl World {
         };
         let idle = service.idle.iter().enumerate().min_by_key(|(_, idle)| **idle);
         let idle = idle.map(|(place, _)| place);
-        // A busy thread may have taken what a called one was woken for.
+        // A busy thread may have taken the request that a called thread was woken for.
         let nr_waiting = (service.waiting.len() as u32).saturating_sub(service.called);
         let called = if idle.is_some() || nr_waiting < service.arrivals.queue() {
             let request = service.arrivals.admit(at);
@@ -244,9 +245,9 @@ impl World {
         self.note_requests(leader, ServiceRow::served(latency, is_late));
     }
 
-    /// Wakes the first thread when there is nothing left to serve: it ends the phase.
+    /// If nothing remains to be served, makes the leader wake and end the phase.
     fn end_load_if_over(&mut self, leader: usize) {
-        // Who is to end was woken for that, and looks at nothing here any more.
+        // A leader that must exit has been woken for that.
         if self.tasks[leader].blocked != Blocked::Sleeping {
             return;
         }
@@ -254,7 +255,7 @@ impl World {
         if !service.is_over() {
             return;
         }
-        // Not before the last request has come to its end, in a piece that others have not seen yet.
+        // The last request may end later than now, in a time slice that has not ended.
         let at = service.latest().max(self.now);
         if let Some(place) = service.idle.iter().position(|(_, thread)| *thread == leader) {
             service.idle.swap_remove(place);
@@ -264,17 +265,17 @@ impl World {
 }
 
 impl Service {
-    /// Nothing arrives, waits or is served any more.
+    /// True if no request will arrive, waits or is in service.
     fn is_over(&self) -> bool {
         self.is_closed && self.waiting.is_empty() && self.busy == 0 && self.called == 0
     }
 
-    /// A thread serves nobody any more.
+    /// Removes a thread that exits.
     pub(super) fn forget(&mut self, thread: usize) {
         self.idle.retain(|(_, idle)| *idle != thread);
     }
 
-    /// When the last thread became idle.
+    /// Time at which the last thread became idle.
     fn latest(&self) -> Nanos {
         self.idle.iter().map(|(since, _)| *since).max().unwrap_or(0)
     }

@@ -1,9 +1,10 @@
-//! What the machine's caches of objects have at a moment, under the keys of a real kernel's record.
+//! Levels of the slab caches at a point in time, under the keys of a real kernel's record.
 //!
-//! Linux: /proc/slabinfo and `nr_slab_*`. SLUB counts every object of a slab that a CPU has at hand as
-//! active, and so do these keys, to be held against the kernel's; what is in use and nothing else is in
-//! [`Machine::slabinfo`](pagetide_core::process::Machine::slabinfo). Invariant: nothing is reported where
-//! tasks make neither names nor pipes.
+//! Linux: /proc/slabinfo and `nr_slab_*`. SLUB counts all objects of a CPU's slabs as active, and
+//! so do these keys, so that they can be compared.
+//! [`Machine::slabinfo`](pagetide_core::process::Machine::slabinfo) counts only objects in use.
+//!
+//! Invariant: nothing is reported unless tasks use files or pipes.
 
 use super::World;
 use pagetide_core::units::Cpu;
@@ -13,7 +14,7 @@ use pagetide_scenario::metric::declared::{self, slabinfo_names, Declared};
 use pagetide_scenario::metric::Writer;
 use pagetide_scenario::record::Unit;
 
-/// Levels by name; empty if there is nothing to report.
+/// Levels by metric name; empty if there is nothing to report.
 #[derive(Clone, Debug, Default)]
 pub struct SlabLevels {
     machine: Vec<(&'static Declared, f64)>,
@@ -21,7 +22,7 @@ pub struct SlabLevels {
 }
 
 impl SlabLevels {
-    /// Adds all of it to a record.
+    /// Adds all levels to a record.
     pub(crate) fn put(&self, put: &mut Writer<'_>) {
         for &(metric, value) in &self.machine {
             put.put(metric, value);
@@ -33,7 +34,6 @@ impl SlabLevels {
 }
 
 impl World {
-    /// What the caches have now.
     pub fn slab_levels(&self) -> SlabLevels {
         if !self.setup.has_objects() {
             return SlabLevels::default();
@@ -68,13 +68,12 @@ impl World {
         levels
     }
 
-    /// Notes what the caches have once all that waits is free and they are shrunk, as if the run went on
-    /// that long.
+    /// Sets `shrunk_slabs`: the levels after all grace periods end and all caches are shrunk.
     pub(crate) fn note_shrunk_slabs(&mut self) {
         if !self.setup.has_objects() {
             return;
         }
-        // On a copy: what follows is no part of the run.
+        // The changes are undone afterwards, as they are not part of the run.
         let before = self.machine.clone();
         let waiting = self.grace.take_all();
         for &(object, cpu) in &waiting {

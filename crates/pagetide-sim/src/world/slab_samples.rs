@@ -1,20 +1,20 @@
-//! What slabs cost, looked at every five seconds, as the people who measured the patch of 2020 did.
+//! Samples of slab memory every five seconds, like the measurements of the slab accounting patches
+//! of 2020.
 //!
-//! Linux: a loop around memory.kmem.usage_in_bytes, memory.usage_in_bytes, meminfo's Slab and slabinfo, but
-//! one that costs the machine nothing.
+//! Linux: a loop that reads memory.kmem.usage_in_bytes, memory.usage_in_bytes, Slab in meminfo, and
+//! slabinfo, but without cost for the machine.
 //!
-//! Invariant: sampling only reads the machine and puts nothing in the queue: a run with it and a run
-//! without it are the same run.
+//! Invariant: sampling only reads the machine and schedules no event, so it does not change a run.
 
 use crate::task::GroupTotals;
 use pagetide_core::process::Machine;
 use pagetide_core::units::{MemcgId, Nanos};
 use pagetide_core::vmstat::NodeStat;
 
-/// Time between two looks.
+/// Time between two samples.
 const INTERVAL: Nanos = 5_000_000_000;
 
-/// The most that a group was seen to have, in pages.
+/// Largest sampled usage of a group, in pages.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct GroupPeak {
     /// All memory.
@@ -23,21 +23,21 @@ pub(crate) struct GroupPeak {
     pub kmem: u64,
 }
 
-/// The samples so far.
+/// Peaks and means over the samples so far.
 #[derive(Debug)]
 pub(crate) struct SlabSamples {
     next: Nanos,
-    /// The largest Slab, in pages.
+    /// Largest sampled `Slab`, in pages.
     pub peak_slab: u64,
     /// By index in the setup.
     pub groups: Vec<GroupPeak>,
-    /// Sum over samples of the live part of all slabs, and their number.
+    /// Sum over samples of (active bytes / slab bytes), and the number of samples.
     utilisation: f64,
     nr: u32,
 }
 
 impl super::World {
-    /// The last look, at the end of the run.
+    /// Takes the last sample, at the end of the run.
     pub fn finish_slab_samples(&mut self) {
         self.slab_samples.look(&self.machine, &self.groups, 1);
     }
@@ -54,10 +54,10 @@ impl SlabSamples {
         }
     }
 
-    /// Looks at the machine as often as is due until `at`, of which nothing has happened yet.
+    /// Takes the samples due until `at`. No event at `at` has run yet.
     #[inline]
     pub fn until(&mut self, at: Nanos, machine: &Machine, groups: &[Option<MemcgId>]) {
-        // Nothing happens between two events, so one look stands for all that are due.
+        // Nothing changes between two events, so one reading counts for all samples due.
         if self.next <= at {
             let due = (at - self.next) / INTERVAL + 1;
             self.look(machine, groups, due as u32);
@@ -81,14 +81,14 @@ impl SlabSamples {
         }
     }
 
-    /// A look at one group: it is about to be removed.
+    /// Updates the peaks of a group that is about to be removed.
     pub fn look_at(&mut self, group: usize, totals: &GroupTotals) {
         let peak = &mut self.groups[group];
         peak.usage = peak.usage.max(totals.usage);
         peak.kmem = peak.kmem.max(totals.kmem);
     }
 
-    /// Mean over all samples of live bytes over slab bytes, if there was a slab.
+    /// Mean over all samples of (active bytes / slab bytes); `None` if there was no slab.
     pub fn utilisation(&self) -> Option<f64> {
         (self.nr > 0).then(|| self.utilisation / f64::from(self.nr))
     }

@@ -1,6 +1,6 @@
-//! Who can run: tasks and the kernel's daemons, as the scheduler numbers them.
+//! Threads: tasks and kernel daemons, and their scheduler ids.
 //!
-//! Invariant: [`World::thread_id`] and [`World::thread_of`] are each other's inverse; tasks come first.
+//! Invariant: [`World::thread_id`] and [`World::thread_of`] are inverse; task ids come first.
 
 use super::{DaemonSleep, World};
 use crate::scheduler::TaskId;
@@ -9,14 +9,14 @@ use pagetide_core::process::Machine;
 use pagetide_core::units::Cpu;
 use std::ops::Range;
 
-/// Who runs on a CPU.
+/// A schedulable entity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Thread {
     Task(usize),
     Daemon(Daemon),
 }
 
-/// khugepaged gets what nobody else wants.
+/// khugepaged has the lowest priority.
 pub(super) fn nice_of(daemon: Daemon) -> i8 {
     match daemon {
         Daemon::Khugepaged => 19,
@@ -24,7 +24,7 @@ pub(super) fn nice_of(daemon: Daemon) -> i8 {
     }
 }
 
-/// The CPUs that a daemon may use: kswapd and kcompactd those of their node, if it has any.
+/// CPU affinity of a daemon: kswapd and kcompactd run on the CPUs of their node, if it has any.
 pub(super) fn cpus_of(daemon: Daemon, machine: &Machine, nr_cpus: u16) -> Option<Range<u16>> {
     let node = match daemon {
         Daemon::Kswapd(node) | Daemon::Kcompactd(node) => node,

@@ -1,13 +1,12 @@
-//! Samples of who has how much memory and of how fragmented the rest is, at even distances of virtual
-//! time.
+//! The timeline: samples of memory usage and fragmentation at regular intervals of virtual time.
 //!
-//! Linux: a loop around memory.current, memory.stat, memory.pressure and the files of /proc, but one that
-//! costs the machine nothing. The distance doubles whenever there are [`MOST_SAMPLES`], so that a run of any length keeps between half
-//! and all of that many. Within a sample levels are looked at [`TICKS`] times, so that a group that is
-//! cut down and grows again between two samples still shows how low it was.
+//! Linux: a loop that reads memory.current, memory.stat, memory.pressure and files of /proc, but
+//! without cost for the machine. The interval doubles whenever there are [`MOST_SAMPLES`], so a
+//! long run keeps between half and all of that number. Each sample reads the levels [`TICKS`] times
+//! and keeps minimum and maximum, so it shows a group that shrinks and grows again between two
+//! samples.
 //!
-//! Invariant: sampling only reads the machine and puts nothing in the queue: a run with it and a run
-//! without it are the same run.
+//! Invariant: sampling only reads the machine and schedules no event, so it does not change a run.
 
 use super::World;
 use crate::task::Task;
@@ -26,14 +25,14 @@ use pagetide_scenario::timeline::{
 };
 use std::ops::Range;
 
-/// Samples that are kept at most.
+/// Most samples kept.
 const MOST_SAMPLES: usize = 512;
-/// Looks at the levels in a sample.
+/// Readings of the levels per sample.
 const TICKS: u32 = 16;
-/// Time between two looks at first.
+/// Initial time between two readings.
 const FIRST_TICK: Nanos = 1_000;
 
-/// What has happened to a group so far.
+/// Counters and PSI totals of a group.
 #[derive(Clone, Copy, Debug, Default)]
 struct Happened {
     counts: Counts,
@@ -41,11 +40,11 @@ struct Happened {
     full_ns: u64,
 }
 
-/// What is looked at.
+/// The sampled parts of the world.
 struct Watched<'a> {
     machine: &'a Machine,
     groups: &'a [Option<MemcgId>],
-    /// Programs come first, then their threads.
+    /// Programs come first, then their additional threads.
     tasks: &'a [Task],
     programs: Range<usize>,
 }
@@ -53,22 +52,22 @@ struct Watched<'a> {
 /// The samples so far.
 #[derive(Debug)]
 pub(super) struct Sampler {
-    /// When levels are looked at next.
+    /// Time of the next reading.
     next_tick: Nanos,
     tick: Nanos,
     nr_ticks: u32,
     samples: Vec<Sample>,
-    /// Levels of the sample under way, by row; its counts come when it ends.
+    /// Levels of the current sample, by row. Counters are added at its end.
     levels: Vec<Option<Row>>,
-    /// The same of the nodes; empty before its first look.
+    /// Nodes in the current sample; empty before its first reading.
     nodes: Vec<NodeRow>,
-    /// The same of the zones.
+    /// Zones in the current sample; empty before its first reading.
     zones: Vec<ZoneRow>,
-    /// What had happened to each row when the last sample ended.
+    /// Counters of each row at the end of the last sample.
     before: Vec<Happened>,
     tasks_before: Vec<TaskRow>,
     compaction_before: Compaction,
-    /// Tasks with services, and what became of their requests in the sample under way.
+    /// Tasks with services, and their requests in the current sample.
     services: Vec<(usize, ServiceRow)>,
 }
 
@@ -100,7 +99,7 @@ impl World {
         tasks.filter(move |(_, task)| task.phases.iter().any(is_service)).map(|(id, _)| id)
     }
 
-    /// What has become of requests of a task's service.
+    /// Adds finished or dropped requests of a task's service to the current sample.
     pub(super) fn note_requests(&mut self, task: usize, requests: ServiceRow) {
         let services = self.sampler.iter_mut().flat_map(|sampler| &mut sampler.services);
         for (_, row) in services.filter(|(of, _)| *of == task) {
@@ -108,14 +107,14 @@ impl World {
         }
     }
 
-    /// A group of the setup was removed: one that is made in its place counts from 0.
+    /// A group of the setup was removed. If it is created again, its counters start at 0.
     pub(super) fn note_removed(&mut self, group: usize) {
         if let Some(sampler) = &mut self.sampler {
             sampler.before[group + 1] = Happened::default();
         }
     }
 
-    /// Looks at the machine as often as is due until `at`, of which nothing has happened yet.
+    /// Takes all readings due until `at`. No event at `at` has run yet.
     #[inline]
     pub(super) fn sample_until(&mut self, at: Nanos) {
         if let Some(sampler) = &mut self.sampler {
@@ -133,7 +132,7 @@ impl World {
         }
     }
 
-    /// The samples up to now, if any were asked for. No more are taken.
+    /// Stops sampling and returns the samples, if any were requested.
     pub fn take_timeline(&mut self) -> Option<Timeline> {
         self.sample_until(self.now);
         let mut sampler = self.sampler.take()?;
@@ -169,7 +168,7 @@ impl World {
 }
 
 impl Sampler {
-    /// One look; the last of a sample ends it.
+    /// Takes one reading; the last one of a sample ends the sample.
     fn look(&mut self, watched: &Watched<'_>) {
         let at = self.next_tick;
         self.note_levels(watched);
@@ -223,7 +222,7 @@ impl Sampler {
         let nr_rows = self.levels.len();
         let mut rows_now = std::mem::replace(&mut self.levels, vec![None; nr_rows]);
         for ((row, before), group) in rows_now.iter_mut().zip(&mut self.before).zip(rows(groups)) {
-            // A group that is gone has given its counts to its parent.
+            // The counters of a removed group were added to its parent.
             let now =
                 group.map_or_else(Happened::default, |memcg| happened(machine, memcg, end_ns));
             let earlier = std::mem::replace(before, now);
@@ -256,7 +255,7 @@ impl Sampler {
         }
     }
 
-    /// Merges neighbours, and looks half as often from now on.
+    /// Merges pairs of samples and doubles the interval.
     fn halve(&mut self) {
         let mut samples = std::mem::take(&mut self.samples).into_iter();
         while let Some(mut sample) = samples.next() {
@@ -269,12 +268,12 @@ impl Sampler {
     }
 }
 
-/// Whose the rows are: the machine's, then those of the setup's groups.
+/// The memcgs of the rows: the machine (root), then the groups of the setup.
 fn rows(groups: &[Option<MemcgId>]) -> impl Iterator<Item = Option<MemcgId>> + '_ {
     std::iter::once(Some(ROOT)).chain(groups.iter().copied())
 }
 
-/// The levels of a row at its end, and what has happened since the sample before.
+/// Sets the final levels of a row, and its counters since the last sample.
 fn note_end(row: &mut Row, machine: &Machine, memcg: MemcgId, now: &Happened, earlier: &Happened) {
     let lists = machine.memcg_lru_pages(memcg);
     let pages = |lru: Lru| lists[lru as usize];
@@ -311,7 +310,7 @@ fn happened(machine: &Machine, memcg: MemcgId, at: Nanos) -> Happened {
     Happened { counts, some_ns: psi.some_ns, full_ns: psi.full_ns }
 }
 
-/// What want of memory has cost a program so far, its threads together.
+/// Memory stalls and allocations of a program so far, summed over its threads.
 fn task_row(tasks: &[Task], program: usize) -> TaskRow {
     let threads = std::iter::once(program).chain(tasks[program].helpers.clone());
     threads.map(|id| &tasks[id]).fold(TaskRow::default(), |sum, task| {
@@ -323,7 +322,7 @@ fn task_row(tasks: &[Task], program: usize) -> TaskRow {
     })
 }
 
-/// Zones that have memory, with their nodes.
+/// Populated zones, with their nodes.
 fn zones(machine: &Machine) -> impl Iterator<Item = (u32, &Zone)> {
     let nodes = machine.mem.nodes.iter().zip(0..);
     nodes.flat_map(|(node, number)| node.populated_zones().map(move |zone| (number, zone)))
@@ -341,7 +340,7 @@ fn zone_row(zone: &Zone) -> ZoneRow {
     }
 }
 
-/// The rows of /proc/meminfo: names, and kB or, where the file has no unit, numbers.
+/// The rows of /proc/meminfo: names and values, in kB if the file has this unit.
 fn meminfo(machine: &Machine) -> impl Iterator<Item = (String, u64)> {
     let text = machine.proc_meminfo();
     let rows = text.lines().filter_map(|line| {
@@ -370,7 +369,7 @@ fn node_row(node: &Node) -> NodeRow {
     }
 }
 
-/// Pages that the allocator has, free or not.
+/// Pages managed by the allocator.
 fn machine_pages(machine: &Machine) -> u64 {
     machine.mem.nodes.iter().flat_map(|node| node.zones.iter()).map(|zone| zone.managed).sum()
 }

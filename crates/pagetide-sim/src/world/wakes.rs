@@ -1,6 +1,6 @@
-//! Who is woken: daemons, tasks that wait for a page, tasks and daemons that were throttled, and timers.
+//! Wake-ups: of daemons, of threads that wait for a page or are throttled, and by timers.
 //!
-//! Invariant: a thread that is woken waits for nothing any more, and its timer is cancelled.
+//! Invariant: a woken thread has no wait and no timer.
 
 use super::{Thread, World};
 use crate::observe::Wait;
@@ -10,8 +10,8 @@ use pagetide_core::effect::Throttle;
 use pagetide_core::units::{NodeId, Pfn};
 
 impl World {
-    /// Ends a daemon's rest. One that is throttled, or waits for a disk, is awake already: its rest ended
-    /// before this arrived.
+    /// Ends a daemon's rest. A daemon that is throttled or waits for a disk is not resting, so
+    /// nothing happens.
     pub(super) fn wake_daemon(&mut self, daemon: Daemon) {
         let sleep = self.daemon(daemon);
         if sleep.is_held_up() {

@@ -1,4 +1,5 @@
-//! Kernel memory by order, and tasks that end with others: what was asked for is had, and comes back.
+//! Blocks of kernel memory, and tasks that end with others: memory is allocated as requested, and
+//! all of it is freed.
 
 use pagetide_scenario::load::{load_str, Overrides};
 use pagetide_scenario::model::{Scenario, Setup};
@@ -23,7 +24,7 @@ fn value(record: &RunRecord, key: &str) -> f64 {
     record.metrics.get(key).unwrap_or_else(|| panic!("no metric {key}")).value
 }
 
-/// A world that has run to its end.
+/// A world after its run.
 fn ended(text: &str) -> (Setup, World) {
     let setup = load(text).variants.remove(0).setup;
     let mut world = build(&setup, 1).unwrap();
@@ -31,13 +32,13 @@ fn ended(text: &str) -> (Setup, World) {
     (setup, world)
 }
 
-/// Pages on the free lists and in the sets of the CPUs.
+/// Pages on the free lists and the per-CPU lists.
 fn free_pages(world: &World) -> u64 {
     let zones = || world.machine.mem.nodes.iter().flat_map(|node| node.populated_zones());
     zones().map(|zone| zone.free_pages() + zone.pcp_pages()).sum()
 }
 
-/// 64 MiB without anything in it: its zones are free but for what the kernel keeps.
+/// An empty machine of 64 MiB: its zones are free except for the kernel's reserve.
 const MACHINE: &str = "[machine]\nmemory = \"64MiB\"\n";
 
 fn task(name: &str, keys: &str) -> String {
@@ -107,7 +108,7 @@ fn kernel_memory_holds_what_it_says_and_gives_all_back() {
         assert_eq!((usage.blocks_asked, usage.blocks_got), (5000, 5000));
         assert_eq!(world.machine.kernel_blocks(world.tasks[0].mm), []);
         assert_eq!(free_pages(&world), free_pages(&before), "{request}");
-        // Cut in the middle, it holds as many blocks as it may.
+        // If the run stops in the middle, the task holds its maximum of blocks.
         let endless = MACHINE.to_owned() + &task("k", &memory("background = true")) + &other;
         let (_, world) = ended(&endless);
         assert_eq!(world.machine.kernel_blocks(world.tasks[0].mm).len(), 300);
@@ -147,7 +148,7 @@ fn a_task_ends_with_the_one_it_runs_until() {
         interval = \"10us\"",
     );
     let chain = task("chain", "until = \"churn\"\nworkload = \"sleep\"\nduration = \"9s\"");
-    // Stopped before it begins; who waits for it begins then.
+    // Stopped before its start; a task that waits for it starts then.
     let never =
         task("never", "start = \"1s\"\nuntil = \"work\"\nworkload = \"sleep\"\nduration = \"1s\"");
     let late = task("late", "after = \"never\"\nworkload = \"sleep\"\nduration = \"1ms\"");
@@ -164,7 +165,7 @@ fn a_task_ends_with_the_one_it_runs_until() {
         assert!((from..to).contains(&value), "{name}: {value}");
     }
     assert!(!record.metrics.contains_key("never.walltime"));
-    assert_eq!(record.notes, [""; 0], "nobody ran out of memory");
+    assert_eq!(record.notes, [""; 0], "no task ran out of memory");
     assert!(value(&record, "churn.main.success") == 100.0, "its phase is reported");
 }
 
@@ -185,7 +186,7 @@ fn a_task_is_stopped_in_the_middle_of_anything() {
         let (first, again) = (record(&text), record(&text));
         assert_eq!((first.digest, &first.metrics), (again.digest, &again.metrics));
         let elapsed = value(&first, "elapsed");
-        // Who wakes may have to wait for a tick of 4 ms, and so may those who are to stop.
+        // A waking task may wait for a tick of 4 ms, and so may a task that must stop.
         assert!(elapsed < f64::from(ms) / 1000.0 + 0.009, "{elapsed} s after {ms} ms");
     }
 }
@@ -206,7 +207,7 @@ fn the_machine_s_cpu_time_is_everybody_s() {
     assert!(both <= value(&record, "elapsed"), "there is one CPU");
 }
 
-/// A task with these phases that sleeps when it has done them, run for a second.
+/// Runs a task with these phases, followed by a sleep, for a second.
 fn after_phases(machine: &str, phases: &[(&str, &str)]) -> (World, RunRecord) {
     let phase =
         |(name, keys): &(&str, &str)| format!("[[task.phase]]\nname = \"{name}\"\n{keys}\n");
@@ -218,7 +219,7 @@ fn after_phases(machine: &str, phases: &[(&str, &str)]) -> (World, RunRecord) {
         name = \"rest\"\nworkload = \"sleep\"\nduration = \"9s\"\n{}",
         task("z", sleep)
     );
-    // Its memory goes with it when the other task ends: the time limit comes before that.
+    // The task frees its memory when the other task ends, which is after the time limit.
     let mut setup = load(&text).variants.remove(0).setup;
     setup.time_limit_ns = 900_000_000;
     let mut world = build(&setup, 1).unwrap();

@@ -1,6 +1,5 @@
-//! Values of work that was not done to its end say so.
-//!
-//! Each run once gave them as measurements: a task that was killed had the best of times.
+//! Values of incomplete work are marked as such, because the times of a killed task are not
+//! measurements.
 
 use pagetide_scenario::load::{load, Overrides};
 use pagetide_scenario::record::{Ended, RunRecord};
@@ -15,7 +14,7 @@ fn run_text(name: &str, text: &str) -> RunRecord {
     run("test", &scenario.variants[0], 1, &options).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Checks what ended these metrics; `None`: nothing did.
+/// Checks the mark of these metrics; `None`: complete.
 fn check(record: &RunRecord, expected: &[(&str, Option<Ended>)]) {
     for (key, ended) in expected {
         let metric = record.metrics.get(*key).unwrap_or_else(|| panic!("no {key}"));

@@ -1,15 +1,16 @@
-//! The shipped experiments, pinned: of every variant's first seed a dozen counters, and hashes of what the
-//! core decided ([`pagetide_sim::Decisions`]): the effects it asked for and the events of its reclaim, with
-//! their times. The state at the end is not recorded, so a new field in it moves nothing here. Three experiments
-//! ([`REPEATED`]) run twice, and both runs must end in the same state; storms repeat every run.
+//! Golden tests of the shipped experiments. They record a dozen counters of the first seed of every
+//! variant, and hashes of the core's decisions ([`pagetide_sim::Decisions`]): its effects and trace
+//! events, with their times. The final state is not recorded, so a new field in it changes no
+//! recording. Three experiments ([`REPEATED`]) run twice, and both runs must end in the same state;
+//! storms repeat every run.
 //!
-//! [`EXPERIMENTS`] says which experiments there are and by what each is shortened. A shipped experiment that
-//! is not in it fails, and so does a recording of none.
+//! [`EXPERIMENTS`] lists the experiments and how each is shortened. A shipped experiment without an
+//! entry fails, and so does a recording without an experiment.
 //!
-//! A change that moves a result on purpose records it anew, and says so in its commit:
-//! `PAGETIDE_ACCEPT=1 cargo test -p pagetide-sim --test golden` prints what moved and records it. A failure
-//! prints the same. If `decisions.events` alone moves, the core notes another event or field of one; if
-//! `decisions.effects` moves, it does something else.
+//! A commit that changes a result on purpose updates the recordings and says so in its message:
+//! `PAGETIDE_ACCEPT=1 cargo test -p pagetide-sim --test suite golden` prints the differences and records
+//! the new values. A failure prints the same. If only `decisions.events` differs, the core logs
+//! another event or field; if `decisions.effects` differs, its behavior has changed.
 
 use pagetide_scenario::load::{load, Overrides};
 use pagetide_scenario::model::{Scenario, Variant};
@@ -21,7 +22,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-/// What is recorded beside the decisions: names of machine counters.
+/// Machine counters that are recorded, in addition to the decisions.
 const COUNTERS: [&str; 16] = [
     "pgfault",
     "pgmajfault",
@@ -63,8 +64,8 @@ fn run_with(scenario: &Scenario, variant: &Variant, options: &RunOptions) -> Run
         .unwrap_or_else(|error| panic!("{}: {error}", scenario.name))
 }
 
-/// Runs a variant with hashes of its decisions, and one of [`REPEATED`] also without: equal in every metric and in
-/// its state.
+/// Runs a variant with hashes of its decisions, and one of [`REPEATED`] also without; all metrics
+/// and the final state must be equal.
 fn run_and_repeat(scenario: &Scenario, variant: &Variant) -> (RunRecord, Decisions) {
     let decisions = Arc::new(OnceLock::new());
     let options = RunOptions { decisions: Some(Arc::clone(&decisions)), ..RunOptions::default() };
@@ -89,7 +90,7 @@ fn pinned(record: &RunRecord, decisions: Decisions) -> BTreeMap<String, String> 
     values
 }
 
-/// A line for each value that is not the same: experiment, variant, counter, before, after.
+/// A line for each different value: experiment, variant, counter, before, after.
 fn moved(name: &str, old: &Golden, new: &Golden) -> String {
     let mut text = String::new();
     let empty = BTreeMap::new();
@@ -113,12 +114,12 @@ fn recordings() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden")
 }
 
-/// The file name of an experiment's recording: without the directory it is shipped in.
+/// The file name of an experiment's recording: its name without the directory.
 fn recording(name: &str) -> String {
     format!("{}.json", name.rsplit('/').next().unwrap())
 }
 
-/// Runs an experiment: equal to itself and to what was recorded.
+/// Runs an experiment and compares it with its recording.
 fn check(name: &str, shorter: Sets) {
     let scenario = experiment(name, shorter);
     let new: Golden = scenario
@@ -136,7 +137,7 @@ fn check(name: &str, shorter: Sets) {
         let text = serde_json::to_string_pretty(&new).unwrap() + "\n";
         std::fs::create_dir_all(recordings()).unwrap();
         std::fs::write(&file, text).unwrap();
-        // Past the test's captured output, so that whoever accepts sees it.
+        // Not captured by the test harness, so that the user sees it.
         std::io::stderr().write_all(moved(name, &old, &new).as_bytes()).unwrap();
         return;
     }
@@ -147,13 +148,13 @@ fn check(name: &str, shorter: Sets) {
     assert!(old == new, "{name} moved:\n{}", moved(name, &old, &new));
 }
 
-/// Keys of a scenario and other values for them.
+/// Keys of a scenario and values that replace theirs.
 type Sets = &'static [(&'static str, &'static str)];
 
-/// Makes the table of experiments, and of each line a test, so that they run side by side.
+/// Defines the table of experiments, and a test for each line, so that they run in parallel.
 macro_rules! experiments {
     ($($test:ident: $name:literal, $shorter:expr;)+) => {
-        /// All shipped experiments, each with what makes it shorter here.
+        /// All shipped experiments, each with the overrides that shorten it.
         const EXPERIMENTS: &[(&str, Sets)] = &[$(($name, $shorter),)+];
 
         $(#[test]
@@ -163,18 +164,18 @@ macro_rules! experiments {
     };
 }
 
-/// As it is shipped.
+/// No overrides.
 const WHOLE: Sets = &[];
-/// A fifth of the files to compile, with larger objects: enough for both builds to be reclaimed from.
+/// A fifth of the files to compile, with larger objects: enough for reclaim from both builds.
 const SHORT_BUILDS: Sets = &[
     ("task.master.units", "10"),
     ("task.slave.units", "10"),
     ("task.master.object", "2MiB"),
     ("task.slave.object", "2MiB"),
 ];
-/// The trees are in memory, and a few seconds of requests.
+/// The trees are in memory; a few seconds of requests.
 const FIRST_REQUESTS: Sets = &[("task.phase1.start", "8s"), ("time_limit", "12s")];
-/// The same with two tasks that begin late.
+/// The same, with two tasks that start late.
 const FIRST_BUSY: Sets =
     &[("task.busy.start", "8s"), ("task.small.start", "8s"), ("time_limit", "12s")];
 
@@ -194,7 +195,7 @@ const SHORT_BATCH: Sets = &[
 ];
 const SHORT_LOG: Sets = &[("task.app.phase.serve.duration", "5s"), ("task.logger.total", "1GiB")];
 const TWO_BURSTS: Sets = &[("task.nic.start", "1s"), ("task.nic.loops", "2")];
-/// An eighth of it all.
+/// An eighth of all sizes.
 const SHORT_BACKUP: Sets = &[
     ("machine.memory", "4GiB"),
     ("task.backup.total", "1536MiB"),
@@ -236,7 +237,7 @@ experiments! {
     truth_watermarks: "truth/watermarks", WHOLE;
 }
 
-/// Names of the files in a directory that end so, without that end.
+/// Names of the files in a directory with this suffix, without the suffix.
 fn names_in(directory: &Path, end: &str) -> BTreeSet<String> {
     std::fs::read_dir(directory)
         .unwrap()

@@ -1,4 +1,4 @@
-//! What tasks do with groups, as a scenario says it: made, joined, written, reclaimed, removed.
+//! Operations of tasks on groups: create, join, write, reclaim, remove.
 
 use pagetide_scenario::load::{load_str, Overrides};
 use pagetide_sim::{run, RunOptions};
@@ -78,25 +78,25 @@ fn groups_come_and_go_while_tasks_run() {
     let options = RunOptions { audit_every: 50, ..RunOptions::default() };
     let record = run("churn", &scenario.variants[0], 1, &options).unwrap();
     let metric = |key: &str| record.metrics[key].value;
-    // What was refused is noted, and nothing else.
+    // The notes are exactly the errors.
     let notes = record.notes.join("\n");
     assert_eq!(record.notes.len(), 2, "{notes}");
     assert!(notes.contains("removing group `tenant` was refused with EBUSY"), "{notes}");
     assert!(notes.contains("`1G` to memory.reclaim of group `tenant` was refused with EAGAIN"));
-    // 24 MiB do not fit into 16: the rest is in swap, and the group's limit was met.
+    // 24 MiB exceed the limit of 16: the rest is in swap, and the group hit its limit.
     assert!(metric("admin.fill.tenant.memory.current") <= f64::from(16 << 20));
     assert!(metric("admin.fill.tenant.memory.events.max") > 0.0);
     assert!(metric("admin.squeeze.tenant.pgsteal_direct") >= 1024.0);
     assert!(metric("other.memory.peak") >= f64::from(30 << 20));
-    // The tenant is gone, what it had counted is not.
+    // The removed tenant's counters are still reported.
     assert!(metric("tenant.memory.events.max") > 0.0);
-    // Nor is what it had at most. It never was there when the clock struck five seconds.
+    // So is its peak, although it never existed at a multiple of five seconds.
     assert_eq!(metric("tenant.memory.peak"), f64::from(16 << 20));
     assert!(metric("tenant.peak.usage") > 0.0);
     assert!(metric("tenant.memory.pressure.some") > 0.0);
 }
 
-/// A group without a memory controller comes and goes; the one around it pays.
+/// A group without a memory controller is created and removed; its ancestor is charged.
 #[test]
 fn a_group_without_a_controller_is_paid_for_by_the_one_around_it() {
     let phases = |list: &[(&str, &str)]| -> String {
@@ -135,7 +135,7 @@ fn a_group_without_a_controller_is_paid_for_by_the_one_around_it() {
     let metric = |key: &str| record.metrics.get(key).map(|metric| metric.value);
     assert_eq!(metric("admin.fill.inner.cgroup.controllers.memory"), Some(0.0));
     assert_eq!(metric("admin.fill.pod.cgroup.controllers.memory"), Some(1.0));
-    assert_eq!(metric("admin.make.inner.cgroup.controllers.memory"), None, "it is not there");
+    assert_eq!(metric("admin.make.inner.cgroup.controllers.memory"), None, "does not exist");
     assert_eq!(metric("admin.fill.inner.anon"), None);
     assert_eq!((metric("inner.peak.usage"), metric("inner.peak.kmem_usage")), (None, None));
     assert!(metric("pod.peak.usage").is_some());
@@ -152,7 +152,8 @@ fn a_group_without_a_controller_is_paid_for_by_the_one_around_it() {
     assert_eq!(record.notes.len(), refused.len(), "{notes}");
 }
 
-/// A task writes the CPU controller's files of a group without a memory controller, and reads what they do.
+/// A task writes the CPU control files of a group without a memory controller, and they take
+/// effect.
 #[test]
 fn a_group_without_a_memory_controller_is_given_cpu_time() {
     let phase = |name: &str, keys: &str| {
@@ -190,13 +191,13 @@ fn a_group_without_a_memory_controller_is_given_cpu_time() {
     let options = RunOptions { audit_every: 50, ..RunOptions::default() };
     let record = run("bare-cpu", &scenario.variants[0], 1, &options).unwrap();
     let metric = |key: &str| record.metrics[key].value;
-    // What is left after 100 ms takes 40 periods.
+    // The work that remains after 100 ms takes 40 periods.
     assert!((3.8..4.2).contains(&metric("main.walltime")), "{}", metric("main.walltime"));
     let throttled = metric("admin.second.bare.cpu.stat.nr_throttled");
     assert!((9.0..=11.0).contains(&throttled), "{throttled}");
     let used = metric("bare.cpu.stat.usage_usec");
     assert!((495e3..505e3).contains(&used), "{used}");
-    // What a removed group has counted is known.
+    // Counters of a removed group are reported.
     let used = metric("late.cpu.stat.usage_usec");
     assert!((95e3..105e3).contains(&used), "{used}");
     assert!(metric("late.cpu.stat.nr_throttled") >= 1.0);

@@ -1,17 +1,17 @@
-//! Held against Linux: the cases of experiments/truth, phase by phase, beside what Debian's Linux
-//! 6.1 counted in QEMU (experiments/truth/linux-6.1.csv).
+//! Comparison with Linux: the cases of experiments/truth, phase by phase, against the counters of
+//! Debian's Linux 6.1 in QEMU (experiments/truth/linux-6.1.csv).
 //!
-//! Each case has bounds of its own, at what it reached, rounded up: a change of behaviour that leads away
-//! from Linux fails here, and so does one after which a bound is too wide by half. Counters that are off by
-//! more than half are named, with a bound on the factor and the reason, and fail when they are not needed.
-//! `cargo test -p pagetide-sim --test linux -- --nocapture` prints every counter.
+//! Each case has its own bounds, rounded up from the current result. A change that increases the
+//! difference to Linux fails, and so does a bound that becomes too wide by half. Counters that
+//! differ by more than half are listed with a bound on the factor and the reason; an unnecessary
+//! entry fails. `cargo test -p pagetide-sim --test linux -- --nocapture` prints every counter.
 
 use pagetide_scenario::load::{load, Overrides};
 use pagetide_sim::{run, RunOptions};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// Counters that the kernel itself repeats from run to run.
+/// Counters that are reproducible from run to run of the kernel.
 const JUDGED: [&str; 22] = [
     "pgmajfault",
     "pgscan_total",
@@ -37,14 +37,14 @@ const JUDGED: [&str; 22] = [
     "pageoutrun",
 ];
 
-/// Seeds of our runs.
+/// Seeds of the simulated runs.
 const SEEDS: [u64; 5] = [1, 2, 3, 4, 5];
 
 fn truth() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../experiments/truth")
 }
 
-/// Runs a variant of a case and returns the ratio ours / Linux's of every judged counter above
+/// Runs a variant of a case. Returns the ratio simulated / Linux of every judged counter above
 /// 1000, by phase and name.
 fn ratios(case: &str, variant: Option<&str>) -> BTreeMap<String, f64> {
     let file = truth().join(format!("{case}.toml"));
@@ -105,7 +105,8 @@ struct Reached {
     worst: f64,
 }
 
-/// A counter that is off by more than half: `PHASE.NAME`, the largest factor it may be off by, and why.
+/// A counter that is off by more than half: `PHASE.NAME`, the largest factor it may be off by, and
+/// why.
 type Off = (&'static str, f64, &'static str);
 
 fn factor(ratio: f64) -> f64 {
@@ -116,7 +117,8 @@ fn factor(ratio: f64) -> f64 {
     }
 }
 
-/// Whether a bound on an error is exceeded, or wider than what is reached by more than half and 3 per cent.
+/// Whether a bound on an error is exceeded, or wider than what is reached by more than half and 3
+/// per cent.
 fn is_outdated(bound: f64, reached: f64) -> bool {
     reached > bound || (bound > reached * 1.5 + 0.03 && bound != reached)
 }

@@ -1,6 +1,6 @@
-//! Nobody spins, nobody starves, nothing a user can write stops the world.
+//! No thread spins or starves, and no valid scenario hangs or panics.
 //!
-//! Each scenario once took for ever, or ended in a panic.
+//! Each scenario is a regression test for an endless run or a panic.
 
 use pagetide_scenario::costs::Price;
 use pagetide_scenario::load::{load, load_str, Overrides};
@@ -9,7 +9,7 @@ use pagetide_sim::{run, RunOptions};
 use pagetide_trace::{Clock, Header, Kinds, Record, Region, RegionKind, Window, Writer};
 use std::path::{Path, PathBuf};
 
-/// A directory for a test's files, gone with the value.
+/// A temporary directory, removed on drop.
 struct Directory(PathBuf);
 
 impl Directory {
@@ -65,7 +65,7 @@ fn a_task_killed_by_its_own_allocation_leaves_its_cpu() {
 
 #[test]
 fn the_writeback_thread_does_not_spin_on_pages_that_are_being_written() {
-    // The last page of the file is dirtied again while it is on its slow way to the disk.
+    // The last page of the file is dirtied again while it is under (slow) writeback.
     let record = run_text(
         "flusher",
         r#"
@@ -99,7 +99,7 @@ fn the_writeback_thread_does_not_spin_on_pages_that_are_being_written() {
 
 #[test]
 fn a_read_whose_window_does_not_fit_reads_the_page_alone() {
-    // Programs hold all but a handful of pages; the read-ahead window is larger than that.
+    // Programs use all but a few pages, fewer than the read-ahead window.
     let record = run_text(
         "read",
         r#"
@@ -134,7 +134,7 @@ fn a_read_whose_window_does_not_fit_reads_the_page_alone() {
 
 #[test]
 fn old_kswapd_sleeps_beside_a_zone_with_nothing_to_reclaim() {
-    // Without swap nothing in zone DMA can be taken; elsewhere there is a little page cache.
+    // Without swap, nothing in zone DMA is reclaimable; other zones have a little page cache.
     let record = run_text(
         "unreclaimable",
         r#"
@@ -268,7 +268,8 @@ fn two_traces_may_know_different_lengths_of_one_file() {
     assert_eq!(record.notes, Vec::<String>::new());
 }
 
-/// Dirty pages that are old are written whatever their number, in one round (Linux `wb_writeback`, for_kupdate).
+/// Old dirty pages are written in one round, whatever their number (Linux `wb_writeback`,
+/// for_kupdate).
 #[test]
 fn all_old_dirty_pages_are_written() {
     let text = "[machine]\nmemory = \"1GiB\"\n[[file]]\nname = \"log\"\n[[task]]\nname = \"t\"\n\

@@ -1,5 +1,5 @@
-//! The same scenario on machines with pages of 4, 16 and 64 KiB: all run short of memory, all pass the
-//! audit, and what a run says in bytes is about the same.
+//! The same scenario on machines with pages of 4, 16 and 64 KiB: all reclaim, all pass the audit,
+//! and metrics in bytes are about the same.
 
 use pagetide_scenario::load::{load_str, Overrides};
 use pagetide_scenario::model::{PageSize, Scenario};
@@ -7,7 +7,7 @@ use pagetide_scenario::record::RunRecord;
 use pagetide_sim::{run, RunOptions};
 use std::path::Path;
 
-/// A group with a heap and a file that it has no room for, and a recorded program beside it.
+/// A group with a heap and a file above its limit, and a task that replays a trace.
 const SCENARIO: &str = r#"
 [machine]
 cpus = 2
@@ -84,7 +84,7 @@ fn a_scenario_runs_with_every_page_size() {
         assert_eq!(record.page_size, page_size.bytes());
         assert_eq!(record.notes, Vec::<String>::new(), "{}", variant.name);
 
-        // All that was written was 8 MiB of a file, and what went to swap.
+        // Only 8 MiB of a file and the swapped pages were written.
         let written = value(&record, "pgpgout") * 1024.0;
         let to_swap = value(&record, "pswpout") * page;
         let to_file = written - to_swap;
@@ -93,11 +93,11 @@ fn a_scenario_runs_with_every_page_size() {
         let read = value(&record, "t.read.pgpgin") * 1024.0;
         assert!(read >= f64::from(48 << 20), "{}: {read}", variant.name);
         assert_eq!(value(&record, "t.read.bytes"), f64::from(48 << 20));
-        // An access counts as its page.
+        // An access counts as a page.
         assert_eq!(value(&record, "t.heap.bytes"), f64::from(30 << 20));
 
         let peak = value(&record, "g.memory.peak");
-        // An object that is charged whatever the limit says may bring a page more.
+        // A slab object charged above the limit may add a page.
         let most = f64::from(24 << 20) + page;
         assert!(peak <= most && peak > 20e6, "{}: {peak}", variant.name);
         assert_eq!(peak % page, 0.0);
@@ -123,12 +123,12 @@ fn larger_pages_take_fewer_faults_and_requests() {
         .collect();
     let of = |key: &str| -> Vec<f64> { records.iter().map(|record| value(record, key)).collect() };
     assert_eq!(of("t.heap.g.pgfault"), [7680.0, 1920.0, 480.0]);
-    // Clearing takes as long, all else is done less often.
+    // Clearing takes equally long; other operations are fewer.
     let times = of("t.heap.system");
     assert!(times[0] > times[1] && times[1] > times[2], "{times:?}");
 }
 
-/// Records say their page size if it is not the one they always had.
+/// Records have a page size if it is not 4 KiB.
 #[test]
 fn records_without_a_page_size_have_4_kib() {
     let scenario = scenario();

@@ -1,4 +1,4 @@
-//! A thread that wakes gets the CPU of another that is in the middle of something long.
+//! A waking thread preempts another one in the middle of a long operation.
 //!
 //! Linux: `check_preempt_wakeup`, and `cond_resched` in the loops of the kernel.
 
@@ -11,7 +11,8 @@ use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-/// One CPU. `hog` faults pages in, each of which takes 4 ms. `reader` waits for the disk, 200 us each time.
+/// One CPU. `hog` faults pages in; each fault takes 4 ms. `reader` waits for the disk, 200 us each
+/// time.
 const SCENARIO: &str = r#"
 name = "preemption"
 [machine]
@@ -42,7 +43,7 @@ workload = "touch"
 size = "2MiB"
 "#;
 
-/// Who got the CPU (`None`) or left it, and why, in the order in which it was told.
+/// Context switches: `None` for a switch in, or the reason of a switch out.
 type Switches = Arc<Mutex<Vec<(Nanos, usize, Option<Left>)>>>;
 
 struct Watch(Switches);
@@ -98,13 +99,14 @@ fn who_waited_for_a_disk_does_not_wait_for_the_end_of_a_long_fault() {
     let alone = record(&[("task.hog.phase.touch.size", "4KiB")]);
     let waits = beside.metrics["reader.read.pgmajfault"].value;
     assert!(waits > 50.0, "{waits}");
-    // Alone so many waits of 200 us. Beside the hog a fault of 4 ms is in the way of each, unless it is cut: then it is only
-    // until the reader has slept for long enough to be preferred.
+    // Alone, the reader only has its waits of 200 us. With the hog, each wait would also take the
+    // rest of a 4 ms fault, without preemption. With preemption, it waits only until it is far
+    // enough behind to preempt.
     let (alone, beside_s) =
         (seconds(&alone, "reader.walltime"), seconds(&beside, "reader.walltime"));
     assert!((0.010..0.040).contains(&alone), "{alone}");
     assert!(beside_s < alone + 0.050, "{beside_s} beside the hog, {alone} alone");
-    // What is cut goes on: nothing is lost, and nothing is paid for twice.
+    // Preempted time slices continue: no time is lost or charged twice.
     let cpu = seconds(&beside, "hog.cpu");
     let pages = 512.0 + 1.0;
     assert!((pages * 0.004..pages * 0.004 + 0.02).contains(&cpu), "{cpu}");

@@ -1,4 +1,4 @@
-//! When a run is read, and of what: zones one by one, and the machine before the programs end.
+//! Metrics of single zones, and of the machine before its programs exit.
 
 use pagetide_scenario::load::{load_str, Overrides};
 use pagetide_scenario::record::{Ended, RunRecord, Unit};
@@ -50,27 +50,27 @@ fn what_programs_give_back_when_they_end_is_not_of_their_work() {
         format!("[[task]]\nname = \"{name}\"\nworkload = \"touch\"\nsize = \"8MiB\"\n{more}")
     };
     let both = record(&format!("{HEAD}{}{}", touch("a", ""), touch("b", "after = \"a\"\n")));
-    // The first program has ended by then, the second has not.
+    // At that time, the first program has exited, and the second has not.
     let given_back = value(&both, "pgfree") - value(&both, "done.pgfree");
     assert!((2048.0..2100.0).contains(&given_back), "{given_back}");
     let held = value(&both, "nr_free_pages") - value(&both, "done.nr_free_pages");
-    // Some are on lists of CPUs then.
+    // Some are on per-CPU lists.
     assert!((1900.0..2100.0).contains(&held), "{held}");
     assert_eq!(value(&both, "done.nr_anon_pages"), 2048.0);
     assert_eq!(value(&both, "done.pgfault"), value(&both, "pgfault"));
-    // Nobody waits for a task in the background.
+    // The run does not wait for a background task.
     let beside = touch("c", "background = true\nstart = \"1s\"\n");
     let alone = record(&format!("{HEAD}{}{beside}", touch("a", "")));
     assert_eq!(value(&alone, "done.nr_anon_pages"), 2048.0);
     let killed = record(&format!("{HEAD}{}", touch("a", "").replace("8MiB", "800MiB")));
     assert!(!killed.metrics.contains_key("done.pgfree"));
-    // What was killed did not do its work: what there is says so.
+    // Values of a killed task are marked as incomplete.
     let one = touch("b", "after = \"a\"\n").replace("8MiB", "800MiB");
     let one = record(&format!("{HEAD}{}{one}", touch("a", "")));
     assert_eq!(one.metrics["done.pgfree"].ended, Some(Ended::OomKilled));
 }
 
-/// The signal of a page that cannot be read is nobody's: madvise() says EFAULT.
+/// For a page that cannot be read, madvise() returns EFAULT instead of a signal.
 #[test]
 fn a_page_that_cannot_be_populated_is_an_error() {
     for (ppm, errno) in [(0, 0.0), (1_000_000, 14.0)] {

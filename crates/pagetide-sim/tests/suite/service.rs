@@ -1,5 +1,5 @@
-//! Services: latencies are those of queueing theory, a stall is felt by all that arrive during it, rates and
-//! curves are kept, and threads share memory as those of one process do.
+//! Services: latencies match queueing theory, a stall delays all requests that arrive during it,
+//! rates and load curves are respected, and threads share the memory of one process.
 
 use pagetide_scenario::load::{load_str, Overrides};
 use pagetide_scenario::record::RunRecord;
@@ -38,7 +38,8 @@ fn one_thread_with_exponential_times_is_m_m_1() {
     let keys =
         "rate = 500\nrequests = 200_000\ncpu = \"1ms\"\ncpu_distribution = \"exponential\"\n";
     let record = served(keys);
-    // Half of the time nobody is there: the sojourn is exponential with twice the mean of the service.
+    // At a load of one half, the sojourn time is exponential with twice the mean of the service
+    // time.
     let mean = 2.0 * SERVICE;
     near(value(&record, "web.latency_mean"), mean, 0.03);
     near(value(&record, "web.latency_p50"), mean * 2f64.ln(), 0.03);
@@ -53,7 +54,8 @@ fn two_threads_with_exponential_times_are_m_m_2() {
         "rate = 1000\nrequests = 200_000\nthreads = 2\ncpu = \"1ms\"\n\
          cpu_distribution = \"exponential\"\n",
     );
-    // Erlang: at one half of two servers, a third of the requests wait. P(T > x) = e^-x (1 + x / 3).
+    // Erlang: at a load of one half of two servers, a third of the requests wait. P(T > x) = e^-x
+    // (1 + x / 3).
     near(value(&record, "web.latency_mean"), SERVICE * 4.0 / 3.0, 0.03);
     let (mut low, mut high) = (0.0f64, 20.0f64);
     for _ in 0..60 {
@@ -69,7 +71,7 @@ fn two_threads_with_exponential_times_are_m_m_2() {
 #[test]
 fn fixed_times_are_m_d_1() {
     let record = served("rate = 500\nrequests = 200_000\ncpu = \"1ms\"\n");
-    // Pollaczek and Khinchine: half of the wait that exponential times would have.
+    // Pollaczek-Khinchine: half of the wait with exponential service times.
     near(value(&record, "web.latency_mean") - SERVICE, SERVICE / 2.0, 0.03);
 }
 
@@ -84,7 +86,8 @@ fn even_arrivals_do_not_wait() {
 
 #[test]
 fn a_stall_is_felt_by_all_that_arrive_during_it() {
-    // Nobody gets a CPU for the second in which a task of a much higher priority has the only one.
+    // The service gets no CPU for the second in which a task with much higher priority uses the
+    // only one.
     let record = record_of(
         "[machine]\ncpus = 1\nmemory = \"64MiB\"\n\
          [[task]]\nname = \"web\"\nworkload = \"service\"\narrivals = \"even\"\nrate = 1000\n\
@@ -93,12 +96,12 @@ fn a_stall_is_felt_by_all_that_arrive_during_it() {
         &RunOptions::default(),
     );
     assert_eq!(value(&record, "web.requests"), 10_000.0);
-    // A client that waits for each answer would have seen one slow request. Of those that arrive at even
-    // distances, a thousand do, and their latencies go evenly down from the length of the stall.
+    // A client that waits for each response would see one slow request. With regular arrivals, a
+    // thousand requests are slow, and their latencies decrease evenly from the length of the stall.
     let late = value(&record, "web.late");
     assert!((900.0..1000.0).contains(&late), "{late}");
-    // The scheduler lets it run once in that second, so that the longest stall is a part of it. The slowest
-    // of a hundred came a hundred requests, or 100 ms, after the slowest of all.
+    // The scheduler runs the service once in that second, so the longest stall is only a part of
+    // it. The 99th percentile arrived a hundred requests, or 100 ms, after the slowest.
     let (max, p99) = (value(&record, "web.latency_max"), value(&record, "web.latency_p99"));
     assert!(max > 0.5, "{max}");
     near(p99, max - 0.1, 0.03);
@@ -107,7 +110,7 @@ fn a_stall_is_felt_by_all_that_arrive_during_it() {
 
 #[test]
 fn a_full_queue_drops() {
-    // A thread that serves 100 a second is asked 1000 times: it serves 100, and 10 wait at the end.
+    // A thread that serves 100 a second gets 1000 requests: it serves 100, and 10 wait at the end.
     let record =
         served("arrivals = \"even\"\nrate = 1000\nduration = \"1s\"\ncpu = \"10ms\"\nqueue = 10\n");
     let (requests, dropped) = (value(&record, "web.requests"), value(&record, "web.dropped"));
@@ -116,7 +119,7 @@ fn a_full_queue_drops() {
     near(value(&record, "web.latency_max"), 0.11, 0.03);
     let record =
         served("arrivals = \"even\"\nrate = 200\nduration = \"1s\"\ncpu = \"8ms\"\nqueue = 0\n");
-    assert_eq!(value(&record, "web.dropped"), 100.0, "every second one finds the thread busy");
+    assert_eq!(value(&record, "web.dropped"), 100.0, "the thread is busy for every second request");
 }
 
 #[test]
@@ -154,7 +157,7 @@ fn touches_at_a_rate_take_as_long_as_that_says() {
     assert!(took(touch) < 0.05, "without a rate it does not wait");
 }
 
-/// Everything that a request can do, on a machine that is short of memory.
+/// All operations of a request, on a machine with too little memory.
 const BUSY: &str = "[[file]]\nname = \"data\"\nsize = \"32MiB\"\n\
     [[group]]\nname = \"g\"\nmemory.high = \"24M\"\n\
     [[task]]\nname = \"web\"\ngroup = \"g\"\nworkload = \"service\"\nrate = 2000\nduration = \"2s\"\n\
@@ -172,7 +175,7 @@ fn threads_of_a_service_share_its_memory_and_pass_the_audit() {
     // Faults and CPU time of all threads are the task's.
     assert!(value(&record, "web.user") > 0.9 * served * 200e-6, "{}", value(&record, "web.user"));
     assert!(value(&record, "web.alloc_latency_max") > 0.0);
-    // Every interval says what became of its requests, and nothing is lost.
+    // The samples add up to all requests.
     let timeline = record.timeline.clone().unwrap();
     assert_eq!(timeline.services, ["web"]);
     let rows = timeline.samples.iter().map(|sample| sample.services[0]);
@@ -227,7 +230,8 @@ fn a_service_is_stopped_and_served_again() {
 
 #[test]
 fn a_stall_that_lasts_until_the_stop_is_felt() {
-    // The service is in the background; for the last 400 ms of the run another task has the only CPU.
+    // The service is in the background; for the last 400 ms of the run another task has the only
+    // CPU.
     let record = record_of(
         "[machine]\ncpus = 1\nmemory = \"64MiB\"\n[[task]]\nname = \"web\"\nbackground = true\n\
          workload = \"service\"\narrivals = \"even\"\nrate = 1000\ncpu = \"100us\"\ndeadline = \"10ms\"\n\
@@ -237,7 +241,7 @@ fn a_stall_that_lasts_until_the_stop_is_felt() {
     );
     let of = |name: &str| value(&record, &format!("web.{name}"));
     near(of("requests") + of("unfinished"), 2400.0, 0.02);
-    // Of the requests of the last 400 ms those of the last 10 are not late yet.
+    // The requests of the last 10 of these 400 ms are not late yet.
     assert!(
         of("late") >= 300.0 && of("unfinished") >= 300.0,
         "{} {}",

@@ -1,4 +1,5 @@
-//! What a user sets and sees of kernel objects: tuned caches, their files, limits of kernel memory, tables.
+//! Slab caches as the user configures and sees them: tuning, control files, limits of kernel
+//! memory, tables.
 
 use pagetide_scenario::load::{load, Overrides};
 use pagetide_scenario::record::RunRecord;
@@ -65,7 +66,7 @@ impl Run {
     }
 }
 
-/// Notes names and fields of events, a line each.
+/// Records the events as text, one per line.
 #[derive(Clone, Default)]
 struct Notes(Arc<Mutex<String>>);
 
@@ -97,7 +98,7 @@ impl Observer for Notes {
     }
 }
 
-/// Runs the scenario with `more` behind it.
+/// Runs the scenario with `more` appended.
 fn run_with(name: &str, more: &str) -> Run {
     run_text(name, &format!("{SCENARIO}{more}"))
 }
@@ -178,7 +179,7 @@ fn files_of_caches_are_written_while_it_runs() {
     let writes = [
         phase("keep", "slab.dentry.min_partial", "44"),
         phase("drop", "vm.drop_caches", "2"),
-        // What a shrinker frees is free after a grace period.
+        // Objects that a shrinker frees wait for a grace period.
         "[[task.phase]]\nname = \"wait\"\nworkload = \"sleep\"\nduration = \"100ms\"\n".to_owned(),
         phase("shrink", "slab.dentry.shrink", "1"),
     ];
@@ -254,7 +255,7 @@ fn one_thing_in_eight_keeps_its_slab() {
     };
     for (cache, before, after) in [("shmem_inode_cache", 4000, 500), ("filp", 800, 100)] {
         let ((all, slabs), (left, held)) = (counts(&whole, cache), counts(&thinned, cache));
-        // Slabs that a CPU has at hand count as if all of them were in use.
+        // All objects of a CPU's slabs count as in use.
         let about = |value: f64, wanted: i32| (value - f64::from(wanted)).abs() < 100.0;
         assert!(about(all, before) && about(left, after), "{cache}: {all} {left}");
         assert!(held > 0.9 * slabs, "{cache}: {held} slabs of {slabs}");
@@ -301,14 +302,14 @@ fn tables_add_up() {
     }
 }
 
-/// Objects in use of a cache at the end, by the table of the kernel.
+/// Number of objects in use in a cache at the end, from /proc/slabinfo.
 fn active(ran: &Run, cache: &str) -> u64 {
     let slabinfo = ran.file("/proc/slabinfo");
     let row = slabinfo.lines().find(|line| line.split_whitespace().next() == Some(cache));
     row.map_or(0, |row| row.split_whitespace().nth(1).unwrap().parse().unwrap())
 }
 
-/// A task with one workload of names or pipes, in a group with a limit.
+/// A task with one workload of files or pipes, in a group with a limit.
 fn limited(name: &str, control: &str, workload: &str) -> Run {
     let text = format!(
         "[machine]\nmemory = \"64MiB\"\n[[group]]\nname = \"g\"\n{control}\n[[task]]\nname = \"maker\"\n\
@@ -323,7 +324,7 @@ fn a_call_that_meets_a_limit_leaves_nothing_half_made() {
     let kmem = "memory.kmem.limit_in_bytes = \"1M\"";
     let files = "workload = \"names\"\nmake = 3000\nkeep = \"100 %\"";
     let ran = limited("half-files", kmem, files);
-    assert!(ran.notes().contains("kernel objects were not to be had"), "{}", ran.notes());
+    assert!(ran.notes().contains("allocations of kernel objects failed"), "{}", ran.notes());
     let made = active(&ran, "shmem_inode_cache");
     assert!((500..2000).contains(&made), "{made}");
     assert_eq!(active(&ran, "dentry"), made);
@@ -331,7 +332,7 @@ fn a_call_that_meets_a_limit_leaves_nothing_half_made() {
     assert_eq!((active(&ran, "filp"), active(&ran, "lsm_file_cache")), (0, 0));
     let pipes = "workload = \"pipes\"\nmake = 3000\nkeep = \"100 %\"";
     let ran = limited("half-pipes", kmem, pipes);
-    assert!(ran.notes().contains("kernel objects were not to be had"), "{}", ran.notes());
+    assert!(ran.notes().contains("allocations of kernel objects failed"), "{}", ran.notes());
     for cache in ["filp", "lsm_file_cache", "inode_cache", "dentry", "lsm_inode_cache"] {
         assert_eq!(active(&ran, cache), 0, "{cache}: pipes end with their task");
     }
@@ -344,7 +345,7 @@ fn who_is_killed_in_the_middle_of_a_call_leaves_nothing_half_made() {
     let ran = limited("killed", max, files);
     let notes = ran.notes();
     assert!(notes.contains("task `maker` of group `g` was killed"), "{notes}");
-    assert!(!notes.contains("task `late`"), "it had not begun: {notes}");
+    assert!(!notes.contains("task `late`"), "it had not started: {notes}");
     let made = active(&ran, "shmem_inode_cache");
     assert!(made > 500, "{made}");
     assert_eq!(active(&ran, "dentry"), made);

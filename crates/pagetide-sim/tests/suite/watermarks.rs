@@ -1,5 +1,5 @@
-//! What the patch of 2011 says of watermarks that are set apart, on a stream longer than memory:
-//! experiments/tunable-watermarks-long, some seeds of it. docs/journal.md has the kernel's figures.
+//! The claim of the 2011 patch about wider watermark gaps, for a stream longer than memory: some
+//! seeds of experiments/tunable-watermarks-long. docs/journal.md has the kernel's figures.
 
 use pagetide_scenario::load::{load, Overrides};
 use pagetide_scenario::model::Scenario;
@@ -13,7 +13,7 @@ fn experiment() -> Scenario {
     load(&file, &Overrides::default()).unwrap_or_else(|errors| panic!("{errors}"))
 }
 
-/// Of each seed, in ascending order.
+/// Direct reclaims of each seed, sorted.
 fn direct_reclaims(scenario: &Scenario, variant: &str, seeds: RangeInclusive<u64>) -> Vec<u64> {
     let variant = scenario.variants.iter().find(|found| found.name == variant).unwrap();
     let of_seed = |seed| {
@@ -25,7 +25,8 @@ fn direct_reclaims(scenario: &Scenario, variant: &str, seeds: RangeInclusive<u64
     counts
 }
 
-/// Two CPUs for a stream, a writer and kswapd: the further low is from min, the fewer direct reclaims.
+/// Two CPUs with a stream, a writer and kswapd: the wider the gap between min and low, the fewer
+/// direct reclaims.
 #[test]
 fn a_wider_gap_means_fewer_direct_reclaims() {
     let scenario = experiment();
@@ -36,8 +37,9 @@ fn a_wider_gap_means_fewer_direct_reclaims() {
     assert!(sum(2) * 10 <= sum(0) && sum(2) <= sum(1), "{counts:?}");
 }
 
-/// One CPU, where whoever wakes kswapd leaves it the CPU: hardly any, whatever the gap. In two seeds of five a
-/// pageblock of zone DMA changes its type; kswapd, awake for that zone, then has to wait for its turn (66 and 232).
+/// One CPU, where the waker of kswapd yields the CPU to it: hardly any direct reclaims, whatever
+/// the gap. In two seeds of five, a pageblock of zone DMA changes its type; kswapd, awake for that
+/// zone, then waits for the CPU (66 and 232).
 #[test]
 fn on_one_cpu_kswapd_is_in_time() {
     let scenario = experiment();

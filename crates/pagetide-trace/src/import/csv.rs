@@ -1,5 +1,5 @@
-//! Text with columns. The options that describe the columns are those of libCacheSim, with the same
-//! names.
+//! Importer for csv: text with one request per line. The options that describe the columns have
+//! libCacheSim's names.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read};
@@ -15,7 +15,7 @@ use super::{bad_option, quote, wrong_format, Declaration, Imported, Options, COL
 use crate::error::{Looks, Problem, TraceError};
 use crate::format::{Kinds, Window, MAX_TEXT, PAGE_SIZE};
 
-/// What is said of it wherever formats are listed.
+/// Entry in the list of importers.
 pub(super) const FORMAT: Declaration = Declaration {
     name: "csv",
     what: "Text with one request a line, see the csv options",
@@ -39,26 +39,26 @@ pub(super) const FORMAT: Declaration = Declaration {
     read,
 };
 
-/// Digits of a second that count.
+/// Decimals of a second that are read; further digits are ignored.
 const FRACTION_DIGITS: u32 = 9;
 
-/// Which column holds what; columns count from 1.
+/// The columns, counted from 1, and the form of their text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CsvOptions {
-    /// `time-col`: seconds, with up to nine decimals; none: no time passes.
+    /// `time-col`: seconds, with up to nine decimals. `None`: no time passes.
     pub time_col: Option<usize>,
     /// `obj-id-col`: a number, or any text unless `obj-id-is-num`.
     pub obj_id_col: usize,
-    /// `obj-size-col`: bytes; none: one page.
+    /// `obj-size-col`: bytes. `None`: one page.
     pub obj_size_col: Option<usize>,
-    /// `op-col`: none: all are reads.
+    /// `op-col`. `None`: all requests are reads.
     pub op_col: Option<usize>,
-    /// `tenant-col`: each tenant has its own objects, in its own region; none: one tenant.
+    /// `tenant-col`: each tenant has its own objects, in its own region. `None`: one tenant.
     pub tenant_col: Option<usize>,
-    /// `delimiter`: none: a tab, comma, bar or semicolon, whichever the first line has.
+    /// `delimiter`. `None`: the first of tab, comma, bar and semicolon that the first line has.
     pub delimiter: Option<u8>,
-    /// `has-header`: the first line names the columns; none: if its object or size is no number
-    /// where the option says it must be one.
+    /// `has-header`: the first line has column names. `None`: guess; it is a header if a column
+    /// that must be a number does not start with a digit.
     pub has_header: Option<bool>,
     /// `obj-id-is-num`: objects must be numbers.
     pub obj_id_is_num: bool,
@@ -82,7 +82,7 @@ impl Default for CsvOptions {
 impl FromStr for CsvOptions {
     type Err = TraceError;
 
-    /// Reads libCacheSim's form: `time-col=1,obj-id-col=2,obj-size-col=3,delimiter=,`.
+    /// Parses libCacheSim's form: `time-col=1,obj-id-col=2,obj-size-col=3,delimiter=,`.
     fn from_str(text: &str) -> Result<CsvOptions, TraceError> {
         let mut options = CsvOptions::default();
         let mut has_id = false;
@@ -93,7 +93,7 @@ impl FromStr for CsvOptions {
                 return Err(bad_option("csv options", rest, form));
             };
             let (value, after) = if key.trim() == "delimiter" {
-                // The delimiter may be the comma that parts the options as well.
+                // The delimiter may be the comma, which also separates the options.
                 let end = after.chars().next().map_or(0, char::len_utf8);
                 let end = if after.starts_with("\\t") { 2 } else { end };
                 let (value, after) = after.split_at(end);
@@ -107,7 +107,7 @@ impl FromStr for CsvOptions {
             rest = after.trim_start();
         }
         if !has_id {
-            return Err(bad_option("csv options", text, "with an obj-id-col"));
+            return Err(bad_option("csv options", text, "complete: `obj-id-col` is missing"));
         }
         Ok(options)
     }
@@ -118,7 +118,7 @@ impl CsvOptions {
     pub fn set(&mut self, key: &str, value: &str) -> Result<(), TraceError> {
         let column = |what| {
             let number = value.parse().ok().filter(|&number: &usize| number > 0);
-            number.ok_or_else(|| bad_option(what, value, "the number of a column, from 1"))
+            number.ok_or_else(|| bad_option(what, value, "a column number (from 1)"))
         };
         let boolean = |what| match value.to_ascii_lowercase().as_str() {
             "true" | "1" | "yes" => Ok(true),
@@ -142,7 +142,7 @@ impl CsvOptions {
                     }
                 });
             }
-            // libCacheSim has these too; they say nothing about memory.
+            // libCacheSim has these too; they do not affect memory.
             "ttl-col" | "cnt-col" | "obj-cost-col" => {}
             _ => {
                 let known = "one of time-col, obj-id-col, obj-size-col, op-col, tenant-col, \
@@ -154,7 +154,6 @@ impl CsvOptions {
     }
 }
 
-/// Reads all requests into the spool.
 pub(super) fn read(
     source: &mut Source<'_>,
     options: &Options,
@@ -165,7 +164,7 @@ pub(super) fn read(
     let start = &start[..start.len().min(1 << 12)];
     match Looks::of(&start[..start.len().min(256)]) {
         Looks::Text => {}
-        // Names of objects may be in any encoding.
+        // Object names may be in any encoding.
         Looks::Binary if !start.contains(&0) => {}
         _ => return Err(wrong_format(&FORMAT, start)),
     }
@@ -222,7 +221,7 @@ fn guess_delimiter(start: &[u8]) -> u8 {
     candidates.into_iter().find(|candidate| line.contains(candidate)).unwrap_or(b',')
 }
 
-/// What the csv crate could not read: of a byte record that is only an error of the input.
+/// Converts an error of the csv crate. For a byte record it can only be an I/O error.
 fn refuse(error: csv::Error, place: impl Fn(Problem) -> TraceError) -> TraceError {
     let message = error.to_string();
     match error.into_kind() {
@@ -234,7 +233,7 @@ fn refuse(error: csv::Error, place: impl Fn(Problem) -> TraceError) -> TraceErro
     }
 }
 
-/// One line, read as the options say.
+/// One line, interpreted by the options.
 struct Fields<'a> {
     record: &'a ByteRecord,
     columns: &'a CsvOptions,
@@ -267,7 +266,7 @@ impl<'a> Fields<'a> {
     fn time(&self) -> Result<Option<u64>, Problem> {
         let Some(column) = self.columns.time_col else { return Ok(None) };
         let text = self.get("time-col", column)?;
-        let expected = "seconds since some start, such as `12` or `12.345`";
+        let expected = "a number of seconds such as `12` or `12.345`";
         let bad = || Problem::BadText { what: "time-col", text: quote(text), expected, hint: COLUMNS };
         parse_seconds(text).ok_or_else(bad).map(Some)
     }
@@ -285,8 +284,8 @@ impl<'a> Fields<'a> {
             None if self.columns.obj_id_is_num || text.is_empty() => {
                 Err(Problem::BadText { what: "obj-id-col", text: quote(text), expected, hint: COLUMNS })
             }
-            // Two texts of one hash are less likely than a broken disk; the top bit keeps texts
-            // and numbers apart.
+            // A hash collision is less likely than a broken disk. The top bit distinguishes texts
+            // from numbers.
             None => Ok(xxh3_128(text) | 1 << 127),
         }
     }
@@ -299,7 +298,7 @@ impl<'a> Fields<'a> {
         number.ok_or_else(|| Problem::BadText { what: "obj-size-col", text: quote(text), expected, hint: COLUMNS })
     }
 
-    /// `None` for operations that touch no content.
+    /// `None` for operations that do not touch the object's content.
     fn kinds(&self) -> Result<Option<Kinds>, Problem> {
         let Some(column) = self.columns.op_col else { return Ok(Some(Kinds::READ)) };
         let text = self.get("op-col", column)?;
@@ -315,14 +314,14 @@ impl<'a> Fields<'a> {
             _ => Err(Problem::BadText {
                 what: "op-col",
                 text: quote(text),
-                expected: "read, write or one of memcached's operations (get, set, delete, ...)",
+                expected: "`read`, `write` or a memcached operation (get, set, delete, ...)",
                 hint: COLUMNS,
             }),
         }
     }
 }
 
-/// Seconds with decimals as nanoseconds; digits after the ninth decimal are dropped.
+/// Parses seconds with decimals as nanoseconds. Ignores digits after the ninth decimal.
 fn parse_seconds(text: &[u8]) -> Option<u64> {
     let mut parts = text.splitn(2, |&byte| byte == b'.');
     let whole = parts.next()?;
@@ -338,7 +337,7 @@ fn parse_seconds(text: &[u8]) -> Option<u64> {
     seconds.checked_mul(10u64.pow(FRACTION_DIGITS))?.checked_add(nanos)
 }
 
-/// Tenant -> number in the order of first appearance.
+/// Numbers the tenants in the order of first appearance.
 #[derive(Default)]
 struct Tenants {
     numbers: BTreeMap<Vec<u8>, u32>,
@@ -352,7 +351,7 @@ impl Tenants {
             return number;
         }
         let number = self.names.len() as u32;
-        // One above the limit is refused with the request; more are not kept.
+        // The request of a tenant above the limit is an error, so no more than one is stored.
         if number <= super::objects::MAX_TENANTS {
             self.numbers.insert(tenant.to_vec(), number);
             let name: String = String::from_utf8_lossy(tenant).chars().take(MAX_TEXT / 4).collect();
@@ -362,10 +361,10 @@ impl Tenants {
     }
 }
 
-/// Ends the input when a line is longer than [`MAX_LINE`]: the csv crate would keep all of it.
+/// Ends the input at a line longer than [`MAX_LINE`], which the csv crate would buffer whole.
 struct LineGuard<'a, 'b> {
     source: &'a mut Source<'b>,
-    /// Bytes since the last end of a line.
+    /// Bytes since the last line end.
     run: usize,
     is_over: bool,
 }

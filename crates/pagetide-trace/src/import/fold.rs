@@ -1,20 +1,20 @@
-//! The window that merges references: one record a page and window.
+//! Folding: merges the references to a page within a window into one record.
 //!
 //! A program touches the same few pages over and over, code and data by turns. The fold cuts the
-//! stream of references into windows; a window ends before it would hold more than
-//! [`Window::pages`] distinct pages or last longer than [`Window::time`]. Within a window each
-//! page gives one record, in the order of first references, with the number and kinds of all of
-//! them. A window of one page merges plain runs.
+//! stream of references into windows. A window ends before it exceeds [`Window::pages`] distinct
+//! pages or [`Window::time`]. Each page of a window gives one record, with the number and kinds of
+//! its references, in the order of first references. A window of one page merges consecutive
+//! references to the same page.
 //!
-//! The error of this merging (docs/trace-format.md has the argument): for every reference that
-//! begins a record, the LRU stack distance in the folded stream differs from the true one by less
-//! than `pages`, and every reference that was merged away had a distance below `pages`. So an LRU
-//! memory of M pages has no fewer faults than one of M + `pages` has on the full stream, and no
-//! more than one of M - `pages`.
+//! The error of folding (docs/trace-format.md has the argument): for the first reference of every
+//! record, the LRU stack distance in the folded stream differs from the true one by less than
+//! `pages`. Every other reference has a distance below `pages`. So an LRU memory of M pages has at
+//! least the faults that M + `pages` pages have on the full stream, and at most those of M -
+//! `pages` pages.
 
 use crate::format::{Kinds, Window};
 
-/// References to one page in the present window.
+/// References to one page in the current window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Open {
     pub(crate) page: u32,
@@ -28,10 +28,10 @@ pub(crate) struct Open {
 #[derive(Debug)]
 pub(crate) struct Fold {
     window: Window,
-    /// The present window, in order of first references.
+    /// Pages of the current window, in the order of first references.
     open: Vec<Open>,
-    /// Page -> index in `open`; right only if that entry is of this page, so that a new window
-    /// need not clear it.
+    /// Page -> index in `open`. Valid only if that entry has this page, so a new window need not
+    /// clear the table.
     index: Vec<u32>,
 }
 
@@ -41,7 +41,7 @@ impl Fold {
         Fold { window, open: Vec::new(), index: Vec::new() }
     }
 
-    /// Merges a reference into the present window, if the window can take it.
+    /// Merges a reference into the current window. Returns false if the window must end first.
     #[inline]
     pub(crate) fn merge(&mut self, page: u32, kinds: Kinds, now: u64) -> bool {
         if let Some(first) = self.open.first() {
@@ -69,12 +69,12 @@ impl Fold {
         true
     }
 
-    /// The present window.
+    /// The records of the current window.
     pub(crate) fn open(&self) -> &[Open] {
         &self.open
     }
 
-    /// Begins a new window.
+    /// Starts a new window.
     pub(crate) fn clear(&mut self) {
         self.open.clear();
     }
@@ -100,7 +100,8 @@ mod tests {
         out
     }
 
-    /// LRU stack distance of each reference, by the plainest means; `None` for first ones.
+    /// LRU stack distance of each reference, by brute force; `None` for the first reference to a
+    /// page.
     fn distances(pages: &[u32]) -> Vec<Option<usize>> {
         let mut stack: Vec<u32> = Vec::new();
         let mut distances = Vec::new();

@@ -1,8 +1,8 @@
-//! Output of `valgrind --tool=lackey --trace-mem=yes`: a line a reference.
+//! Importer for the output of `valgrind --tool=lackey --trace-mem=yes`: one reference per line.
 //!
 //! `I  04016b80,3` instruction, ` L 1ffefffe78,8` load, ` S ...` store, ` M ...` modify: address
-//! in hexadecimal, size in bytes. Lines that begin with `==`, `--` or `**` are valgrind's own
-//! and are skipped, as are empty ones; anything else is an error. The clock counts the `I` lines.
+//! in hexadecimal, size in bytes. Empty lines are skipped, and so are messages of valgrind, which
+//! start with `==`, `--` or `**`. Any other line is an error. The clock counts the `I` lines.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use super::{quote, wrong_format, Declaration, Imported, Layout, Options};
 use crate::error::{Looks, Problem, TraceError};
 use crate::format::{Clock, Kinds, Window, PAGE_SIZE};
 
-/// What is said of it wherever formats are listed.
+/// Entry in the list of importers.
 pub(super) const FORMAT: Declaration = Declaration {
     name: "lackey",
     what: "Output of `valgrind --tool=lackey --trace-mem=yes`",
@@ -32,12 +32,11 @@ pub(super) const FORMAT: Declaration = Declaration {
     read,
 };
 
-/// Largest access that is believed; lackey itself stops at 512 bytes.
+/// Largest access accepted; lackey itself stops at 512 bytes.
 const MAX_ACCESS: u64 = PAGE_SIZE as u64;
 /// Entries of the cache in front of the page table.
 const CACHE: usize = 4096;
 
-/// A reference as lackey prints it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Reference {
     kinds: Kinds,
@@ -45,7 +44,6 @@ struct Reference {
     size: u64,
 }
 
-/// Reads all references into the spool.
 pub(super) fn read(
     source: &mut Source<'_>,
     options: &Options,
@@ -93,7 +91,7 @@ pub(super) fn read(
     })
 }
 
-/// Reads a line; `None` if it is no reference.
+/// Parses a line; `None` if it is not a reference.
 #[inline]
 fn parse(text: &[u8]) -> Option<Reference> {
     let (head, mut rest) = text.split_first_chunk::<3>()?;
@@ -146,18 +144,18 @@ fn bad_line(line: Line<'_>) -> TraceError {
     let problem = Problem::BadText {
         what: "lackey line",
         text: quote(line.text),
-        expected: "`I  ADDRESS,SIZE` or the same with ` L`, ` S`, ` M`, sizes 1 to 4096",
-        hint: Some("keep the program's own output apart with valgrind's --log-file or --log-fd"),
+        expected: "`I  ADDRESS,SIZE` (or ` L`, ` S`, ` M`) with a size from 1 to 4096",
+        hint: Some("write valgrind's output to its own file, with --log-file or --log-fd"),
     };
     TraceError::at_line(line.number, line.byte, problem)
 }
 
-/// Virtual page -> number in the order of first appearance.
+/// Virtual page -> spool page number (order of first appearance).
 struct Table {
     ids: BTreeMap<u64, u32>,
-    /// The pages by number: all uses of each.
+    /// All access types of each page, by spool page number.
     pages: Vec<Kinds>,
-    /// Last use of each slot: (page + 1, number); a page + 1 of 0 is no entry.
+    /// Direct-mapped cache of `ids`: (page + 1, number). 0 marks an empty slot.
     cache: Vec<(u64, u32)>,
 }
 

@@ -1,5 +1,4 @@
-//! Reads text in the layout of /proc/PID/maps: the address ranges of a program, and the file that
-//! each range maps.
+//! Parser for /proc/PID/maps: the address ranges of a program, and the file that each range maps.
 
 use super::quote;
 use crate::error::{Problem, TraceError};
@@ -11,17 +10,16 @@ pub const MAX_MAPPINGS: usize = 1 << 16;
 /// A mapping of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mapping {
-    /// First virtual page number.
+    /// Virtual page number of the first page.
     pub start: u64,
-    /// One past the last.
+    /// Virtual page number after the last page.
     pub end: u64,
-    /// Page of the file that the first one shows.
+    /// Offset in the file of the first page, in pages.
     pub file_page: u64,
     /// Mapped executable.
     pub executable: bool,
-    /// Stores reach the file.
+    /// MAP_SHARED: writes go to the file.
     pub shared: bool,
-    /// Path of the file.
     pub path: String,
 }
 
@@ -32,7 +30,7 @@ pub struct Maps {
 }
 
 impl Maps {
-    /// Reads the text. Mappings of no file (no path, or `[heap]` and the like) are left out.
+    /// Parses the text. Skips mappings without a file (no path, or one like `[heap]`).
     pub fn parse(text: &str) -> Result<Maps, TraceError> {
         let mut mappings = Vec::new();
         let mut byte = 0;
@@ -64,19 +62,18 @@ impl Maps {
             return Err(TraceError::whole(Problem::BadText {
                 what: "maps file: mapping",
                 text: quote(pair[1].path.as_bytes()),
-                expected: "apart from the one before it",
+                expected: "after the end of the mapping before it",
                 hint: None,
             }));
         }
         Ok(Maps { mappings })
     }
 
-    /// The file mappings.
     pub fn mappings(&self) -> &[Mapping] {
         &self.mappings
     }
 
-    /// Index of the mapping that holds a page.
+    /// Index of the mapping that contains a page.
     pub(crate) fn find(&self, page: u64) -> Option<usize> {
         let after = self.mappings.partition_point(|mapping| mapping.start <= page);
         let index = after.checked_sub(1)?;
@@ -84,7 +81,7 @@ impl Maps {
     }
 }
 
-/// `None`: not a line of a maps file; `Some(None)`: a mapping of no file.
+/// `None`: not a line of a maps file; `Some(None)`: a mapping without a file.
 fn parse_line(line: &str) -> Option<Option<Mapping>> {
     let mut rest = line;
     let range = next_word(&mut rest)?;

@@ -1,10 +1,10 @@
-//! Turns the recordings of other programs into `.ptt` traces.
+//! Importers: convert the output of other tracers into `.ptt` traces.
 //!
 //! An import reads its input once, as a stream, and keeps a few bytes for every distinct page. The
 //! regions are known only at the end. So the import first writes the folded records to a temporary
 //! file (the spool), with page numbers in the order of first appearance, and then copies them with
-//! their regions. Both temporary files lie beside the target. After a success the second one is
-//! renamed to the target; after an error both are removed.
+//! their regions into a second one. Both files are in the directory of the target. After a success
+//! the second file is renamed to the target; after an error both are removed.
 
 mod fold;
 pub mod maps;
@@ -27,25 +27,25 @@ use self::target::Target;
 use crate::error::{Looks, Problem, TraceError};
 use crate::format::{Totals, Window};
 
-/// What there is to say about a format: each says it in a file of its own.
+/// Properties of an import format. Each format declares them in its own file.
 #[derive(Debug)]
 struct Declaration {
-    /// Its name on the command line.
+    /// Name on the command line.
     name: &'static str,
-    /// What it is, in a line.
+    /// Description in one line, for help and documentation.
     what: &'static str,
-    /// What a file of it holds, for messages.
+    /// Noun for the content of such a file, for error messages.
     contents: &'static str,
     /// Text, not binary data.
     is_text: bool,
-    /// Whether text with this start is of this format and of no other.
+    /// True if text with this start can only be of this format.
     is_marked: fn(&[u8]) -> bool,
-    /// The window that suits it: 512 pages (2 MiB) and two million instructions (1 ms) of a
-    /// program's references, plain runs where every request counts.
+    /// Default window. References of a program: 512 pages (2 MiB) and two million instructions
+    /// (1 ms). Requests: one page, so that only consecutive references to a page are merged.
     window: Window,
-    /// Options of `pagetide trace import` that not every format has.
+    /// Options of `pagetide trace import` that only some formats have.
     options: &'static [&'static str],
-    /// What to do if nothing was in the input.
+    /// Hint for an input without references.
     if_empty: &'static str,
     /// Reads all references into the spool.
     read: fn(&mut Source<'_>, &Options, &mut Spool<'_>) -> Result<Imported, TraceError>,
@@ -62,7 +62,6 @@ macro_rules! formats {
         }
 
         impl Format {
-            /// All of them.
             pub const ALL: &'static [Format] = &[$(Format::$format),+];
 
             fn declaration(self) -> &'static Declaration {
@@ -82,37 +81,36 @@ formats! {
 }
 
 impl Format {
-    /// Its name on the command line.
+    /// Name on the command line.
     pub fn name(self) -> &'static str {
         self.declaration().name
     }
 
-    /// What it is, in a line.
+    /// Description in one line.
     pub fn what(self) -> &'static str {
         self.declaration().what
     }
 
-    /// Options of `pagetide trace import` that it has and not every format.
+    /// Options of `pagetide trace import` that this format has and some others have not.
     pub fn options(self) -> &'static [&'static str] {
         self.declaration().options
     }
 
-    /// The window that suits it.
     pub fn default_window(self) -> Window {
         self.declaration().window
     }
 
-    /// The format that text with this start is certainly of.
+    /// The only format that text with this start can have, if it can be recognized.
     pub(crate) fn marked(start: &[u8]) -> Option<Format> {
         Format::ALL.iter().copied().find(|format| (format.declaration().is_marked)(start))
     }
 
-    /// What a file of it holds, for messages.
+    /// Noun for the content of such a file, for error messages.
     pub(crate) fn contents(self) -> &'static str {
         self.declaration().contents
     }
 
-    /// The commands that may be tried on input that looks like this.
+    /// The import commands that may read input of this type.
     pub(crate) fn commands(looks: Looks) -> String {
         let may_be = |format: &Format| match looks {
             Looks::Recording(certain) => certain == *format,
@@ -153,24 +151,24 @@ impl FromStr for Format {
     }
 }
 
-/// How to import.
+/// Options of an import.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Options {
-    /// Where the input comes from, for people: best the command that recorded it.
+    /// Shown to the user only; best the command that recorded the input.
     pub source: String,
-    /// How references are merged; `None`: as suits the format.
+    /// `None`: the default of the format.
     pub window: Option<Window>,
-    /// Lackey: which addresses are of which file.
+    /// lackey: the file mappings of the program.
     pub maps: Option<Maps>,
     /// csv: the columns.
     pub csv: CsvOptions,
-    /// csv and oracleGeneral: this many seconds of the input make one second of the trace; 0
+    /// csv and oracleGeneral: this many seconds of the input become one second of the trace; 0
     /// drops the time.
     pub time_divisor: u64,
     /// csv and oracleGeneral: size of the largest object, in bytes.
     pub max_object_size: u64,
-    /// Most distinct pages; more is an error, so that memory stays bounded (5 bytes a page, and
-    /// 40 a page or object for finding its number).
+    /// Most distinct pages; more is an error. This bounds the memory of an import (5 bytes a page,
+    /// and 40 bytes for the lookup of a page or object).
     pub max_pages: u32,
 }
 
@@ -188,27 +186,25 @@ impl Default for Options {
     }
 }
 
-/// What an import did.
+/// Result of an import.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Summary {
-    /// Bytes read (after decompression).
+    /// Bytes read, after decompression.
     pub input_bytes: u64,
     /// Lines or records read.
     pub input_records: u64,
-    /// Of these, how many were no references: lackey's `==` lines, deletions, requests of size 0.
+    /// Those of `input_records` that are not references: lackey's `==` lines, deletions, requests
+    /// of size 0.
     pub skipped: u64,
-    /// Requests whose time was before that of the one before; they were taken as simultaneous.
+    /// Requests with an earlier time than their predecessor; they get the time of the predecessor.
     pub disordered: u64,
-    /// Number of regions.
     pub regions: usize,
-    /// The sums of the trace.
     pub totals: Totals,
     /// Bytes of the `.ptt` file.
     pub output_bytes: u64,
 }
 
-/// Imports `input` into the file `output`, which is replaced if it is a regular file, and refused if it is
-/// anything else.
+/// Imports `input` into the file `output`. Replaces a regular file; anything else is an error.
 pub fn import(
     format: Format,
     input: impl Read,
@@ -218,8 +214,9 @@ pub fn import(
     import_unless(&|| false, format, input, options, output)
 }
 
-/// The same; ends with [`Problem::Cancelled`], and nothing stays, soon after `cancelled` says so, even if the
-/// input has been read. (A read that waits is for `input` to end.)
+/// Same as [`import`], but can be cancelled: soon after `cancelled` returns true it removes its
+/// files and returns [`Problem::Cancelled`]. While it reads, it does not call `cancelled`; `input`
+/// must end the read.
 pub fn import_unless(
     cancelled: &dyn Fn() -> bool,
     format: Format,
@@ -231,7 +228,7 @@ pub fn import_unless(
     target::check(output)?;
     let window = options.window.unwrap_or(format.default_window());
     if window.pages == 0 {
-        return Err(bad_option("window", "0", "at least one page"));
+        return Err(bad_option("window", "0", "a positive number of pages"));
     }
     let spool_file = Target::create(output, "spool")?;
     let mut spool = Spool::new(&spool_file, window, options)?;
@@ -259,18 +256,18 @@ pub fn import_unless(
     })
 }
 
-/// What a format's reader found beside the references themselves.
+/// Result of a format's reader, in addition to the references in the spool.
 struct Imported {
     layout: Layout,
     clock: crate::format::Clock,
     records: u64,
     skipped: u64,
     disordered: u64,
-    /// Time at the end.
+    /// Time at the end of the input.
     end: u64,
 }
 
-/// Regions, and where each page is in them.
+/// The regions, and the region and page of each spool page number.
 enum Layout {
     Derived(regions::Layout),
     Objects(objects::Layout),
@@ -297,9 +294,8 @@ fn bad_option(what: &'static str, text: &str, expected: &'static str) -> TraceEr
     TraceError::whole(Problem::BadText { what, text, expected, hint: hint_for(what) })
 }
 
-/// What to do about an option or a field that names a column.
-const COLUMNS: Option<&str> =
-    Some("columns count from 1; check the delimiter and `has-header` as well");
+/// Hint for an option that names a column, and for a bad field.
+const COLUMNS: Option<&str> = Some("columns count from 1; also check `delimiter` and `has-header`");
 
 fn hint_for(what: &str) -> Option<&'static str> {
     what.ends_with("-col").then_some(COLUMNS).flatten()
@@ -310,10 +306,10 @@ fn wrong_format(wanted: &'static Declaration, start: &[u8]) -> TraceError {
     TraceError::at_byte(0, Problem::WrongFormat { wanted: wanted.contents, looks_like })
 }
 
-/// Longest piece of the user's text that a message repeats.
+/// Longest quotation of the user's text in a message, in bytes.
 const QUOTE_LIMIT: usize = 60;
 
-/// Text of the user's for a message: shortened, and without control characters.
+/// Prepares text of the user for a message: shortens it and escapes control characters.
 pub(crate) fn quote(text: &[u8]) -> String {
     let cut = text.len().min(QUOTE_LIMIT);
     let mut quoted: String = text[..cut].escape_ascii().to_string();
@@ -324,12 +320,13 @@ pub(crate) fn quote(text: &[u8]) -> String {
 }
 
 impl TraceError {
-    /// Wrapped, to pass through a function that knows only `io::Error`.
+    /// Wraps the error to pass through a function that returns `io::Error`.
     pub(crate) fn into_io(self) -> io::Error {
         io::Error::other(self)
     }
 
-    /// What [`TraceError::into_io`] has wrapped, or the error itself.
+    /// Unwraps an error from [`TraceError::into_io`]; `Err` with the error itself if it is another
+    /// one.
     pub(crate) fn unwrap_io(error: io::Error) -> Result<TraceError, io::Error> {
         error.downcast::<TraceError>()
     }

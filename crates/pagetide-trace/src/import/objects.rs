@@ -1,9 +1,9 @@
-//! Turns requests for objects, as caches receive them, into references to pages of files.
+//! Converts cache requests for objects into references to pages of files.
 //!
-//! An object of n bytes is ceil(n / 4096) pages in a row; objects lie one after the other in the
-//! order of first appearance, in one file a tenant. An object that grows moves to the end of the
-//! file, because the next object follows it directly; its old pages are not used again. A request
-//! touches all pages of the object, at its size in that request, in order.
+//! Each tenant has one file. It holds the tenant's objects in the order of first appearance, each
+//! in ceil(bytes / 4096) consecutive pages. The next object follows directly, so an object that
+//! grows moves to the end of the file, and its old pages are not used again. A request touches, in
+//! order, all pages of the object at its size in that request.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ pub(crate) const MAX_TENANTS: u32 = 4096;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Request {
-    /// Nanoseconds by the input's clock, if it has one.
+    /// Nanoseconds of the input's clock, if it has one.
     pub(crate) time: Option<u64>,
     pub(crate) tenant: u32,
     pub(crate) object: u128,
@@ -27,7 +27,7 @@ pub(crate) struct Request {
     pub(crate) kinds: Kinds,
 }
 
-/// Gives objects their pages.
+/// Assigns pages to objects.
 pub(crate) struct Objects<'a> {
     options: &'a Options,
     objects: BTreeMap<(u32, u128), Extent>,
@@ -50,12 +50,12 @@ struct Tenant {
     pages: u64,
 }
 
-/// Where page numbers are: runs of numbers in the order of numbers.
+/// Region and page of each spool page number, as runs sorted by first number.
 #[derive(Debug, Default)]
 pub(crate) struct Layout {
     pub(crate) regions: Vec<Region>,
     runs: Vec<Run>,
-    /// Run found last.
+    /// Index of the run of the last lookup.
     last: usize,
 }
 
@@ -67,7 +67,7 @@ struct Run {
 }
 
 impl Layout {
-    /// Region and page of a page number.
+    /// Region and page of a spool page number.
     pub(crate) fn place(&mut self, id: u64) -> (u32, u64) {
         let begins = |index: usize| self.runs.get(index).map(|run| u64::from(run.id));
         let is_last = begins(self.last).is_some_and(|begin| begin <= id)
@@ -94,12 +94,12 @@ impl<'a> Objects<'a> {
         }
     }
 
-    /// Counts a record that is no reference.
+    /// Counts a record that is not a reference.
     pub(crate) fn skip(&mut self) {
         self.skipped += 1;
     }
 
-    /// Takes a request; `place` puts the place into an error.
+    /// Adds the references of a request to the spool. `place` adds the position to an error.
     pub(crate) fn request(
         &mut self,
         request: Request,
@@ -173,7 +173,7 @@ impl<'a> Objects<'a> {
         Ok(extent)
     }
 
-    /// Makes the regions; `names` are those of the tenants.
+    /// Creates one region per tenant. `names` are the names of the tenants.
     pub(crate) fn finish(mut self, records: u64, bytes: u64, names: &[String]) -> Imported {
         let mut identity = self.options.source.clone().into_bytes();
         for value in [records, bytes, self.objects.len() as u64] {
@@ -184,7 +184,7 @@ impl<'a> Objects<'a> {
             let mut key = identity.clone();
             key.extend_from_slice(&(number as u64).to_le_bytes());
             let kind = RegionKind::File { key: xxh3_64(&key), executable: false };
-            // A tenant may have numbers but no pages (all its requests were of size 0).
+            // A tenant has no pages if all its requests have size 0; a region needs at least one.
             let pages = tenant.pages.max(1);
             self.layout.regions.push(Region { name, kind, pages, start: 0 });
         }

@@ -1,7 +1,7 @@
-//! libCacheSim's oracleGeneral: 24 little-endian bytes a request.
+//! Importer for libCacheSim's oracleGeneral: 24 little-endian bytes a request.
 //!
 //! u32 time in seconds, u64 object, u32 size in bytes, i64 index of the next request for the same
-//! object (-1: none), which is not used here.
+//! object (-1: none), which is ignored.
 
 use super::objects::{Objects, Request};
 use super::source::Source;
@@ -10,7 +10,7 @@ use super::{wrong_format, Declaration, Imported, Options};
 use crate::error::{Looks, Problem, TraceError};
 use crate::format::{Kinds, Window};
 
-/// What is said of it wherever formats are listed.
+/// Entry in the list of importers.
 pub(super) const FORMAT: Declaration = Declaration {
     name: "oracle-general",
     what: "libCacheSim's 24-byte records, plain or zstd-compressed",
@@ -19,16 +19,15 @@ pub(super) const FORMAT: Declaration = Declaration {
     is_marked: |_| false,
     window: Window { pages: 1, time: 0 },
     options: &["time-divisor"],
-    if_empty: "fetch or record it again",
+    if_empty: "download or record it again",
     read,
 };
 
-/// Bytes of a request.
+/// Bytes in a request.
 const RECORD: usize = 24;
-/// Nanoseconds of a second.
+/// Nanoseconds in a second.
 const SECOND: u64 = 1_000_000_000;
 
-/// Reads all requests into the spool.
 pub(super) fn read(
     source: &mut Source<'_>,
     options: &Options,

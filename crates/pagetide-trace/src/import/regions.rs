@@ -1,26 +1,26 @@
 //! Derives regions from the raw addresses of a program.
 //!
-//! With a maps file: a page in a mapping of a file is a page of that file, unless the program
-//! writes to it and the mapping is private; then it is anonymous, as after copy-on-write.
+//! With a maps file: a page in a file mapping is a page of that file. A page that the program
+//! writes in a private mapping is anonymous, as after copy-on-write.
 //!
-//! Without one: an executed page is a page of an executable file; a page that is never written
-//! and lies near an executed one (within [`IMAGE_GAP`], over touched pages) is a page of a file
-//! too (constants of the same image).
+//! Without a maps file: an executed page is a page of an executable file. A page that is never
+//! written is also a file page (constants of the same image) if touched pages at most [`IMAGE_GAP`]
+//! apart connect it to an executed page.
 //!
-//! All other pages are anonymous. Pages of a kind with at most [`REGION_GAP`] untouched pages
-//! between them make a region, and the holes stay in it, so that neighbours remain neighbours.
+//! All other pages are anonymous. Pages of a type with at most [`REGION_GAP`] untouched pages
+//! between them form a region. The holes stay in the region, so neighbours remain neighbours.
 
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::maps::Maps;
 use crate::format::{Kinds, Region, RegionKind};
 
-/// Untouched pages within a derived region: 256 KiB.
+/// Longest hole in a derived region, in pages (256 KiB).
 pub const REGION_GAP: u64 = 64;
-/// Untouched pages within what is taken for one program image: 1 MiB.
+/// Largest distance of adjacent touched pages in a program image, in pages (1 MiB).
 pub const IMAGE_GAP: u64 = 256;
-/// Most regions derived from addresses; beyond, pages of a kind are put into the last region of
-/// their kind one [`REGION_GAP`] apart.
+/// Most regions derived from addresses. Above it, further pages go into the last region, one
+/// [`REGION_GAP`] apart.
 const MAX_DERIVED: usize = 1024;
 
 /// A page that the program touched.
@@ -28,20 +28,21 @@ const MAX_DERIVED: usize = 1024;
 pub(crate) struct Touched {
     /// Virtual page number.
     pub(crate) address: u64,
-    /// The importer's number for it.
+    /// Spool page number.
     pub(crate) id: u32,
-    /// All uses of it in the whole trace.
+    /// Union of its access types in the whole trace.
     pub(crate) kinds: Kinds,
 }
 
-/// Regions, and for each page number of the importer its region and page.
+/// The regions, and the region and page of each spool page number.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Layout {
     pub(crate) regions: Vec<Region>,
     pub(crate) places: Vec<(u32, u64)>,
 }
 
-/// Derives regions; `pages` in the order of addresses, `identity` tells this trace from others.
+/// Derives the regions. `pages` is sorted by address. `identity` is a hash of the trace, for file
+/// keys.
 pub(crate) fn derive(pages: &[Touched], maps: Option<&Maps>, identity: u64) -> Layout {
     let mut layout = Layout { regions: Vec::new(), places: vec![(0, 0); pages.len()] };
     let anonymous = match maps {
@@ -57,7 +58,7 @@ pub(crate) fn derive(pages: &[Touched], maps: Option<&Maps>, identity: u64) -> L
     layout
 }
 
-/// Places the pages that are of mapped files; gives the rest.
+/// Places the pages of mapped files; returns the other pages.
 fn take_mapped(pages: &[Touched], maps: &Maps, layout: &mut Layout) -> Vec<Touched> {
     let mut rest = Vec::new();
     let mut region_of = vec![None; maps.mappings().len()];
@@ -86,7 +87,7 @@ fn take_mapped(pages: &[Touched], maps: &Maps, layout: &mut Layout) -> Vec<Touch
     rest
 }
 
-/// Places the pages that seem to be of a program's image; gives the rest.
+/// Places the pages that seem to belong to a program image; returns the other pages.
 fn take_images(pages: &[Touched], identity: u64, layout: &mut Layout) -> Vec<Touched> {
     let mut text = Vec::new();
     let mut constants = Vec::new();
@@ -120,8 +121,8 @@ fn take_images(pages: &[Touched], identity: u64, layout: &mut Layout) -> Vec<Tou
     rest
 }
 
-/// Places pages of one kind into as many regions as they have gaps; `describe` makes a region
-/// from its first address.
+/// Places pages of one type, with a new region after each gap. `describe` creates a region from its
+/// first page number.
 fn cluster(pages: &[Touched], layout: &mut Layout, describe: impl Fn(u64) -> Region) {
     let mut last: Option<u64> = None;
     for page in pages {

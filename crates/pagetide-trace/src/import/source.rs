@@ -1,17 +1,17 @@
-//! The input of an import: decompressed if it is zstd, counted, in large pieces.
+//! Buffered input of an import, with its byte and line position. Decompresses zstd.
 
 use std::io::{self, BufRead, BufReader, Read};
 
 use crate::error::{Problem, TraceError};
 
-/// Size of a piece, and with it the longest line.
+/// Size of the buffer.
 const PIECE: usize = 256 << 10;
 /// Longest line of text.
 pub(crate) const MAX_LINE: usize = 64 << 10;
-/// zstd: largest window that is accepted, as a power of two; more would take too much memory.
+/// log2 of the largest zstd window accepted; a larger window needs too much memory.
 const WINDOW_LOG_MAX: u32 = 27;
 
-/// Bytes of an input and the position in it.
+/// An input and its position, after decompression.
 pub(crate) struct Source<'a> {
     input: Box<dyn Read + 'a>,
     is_zstd: bool,
@@ -48,17 +48,17 @@ impl<'a> Source<'a> {
         })
     }
 
-    /// Position of the next byte.
+    /// Offset of the next byte.
     pub(crate) fn bytes(&self) -> u64 {
         self.offset + self.next as u64
     }
 
-    /// Lines taken.
+    /// Number of lines read.
     pub(crate) fn lines(&self) -> u64 {
         self.lines
     }
 
-    /// The unread bytes at hand, without taking them: at least `wanted` of them, unless the input
+    /// The buffered unread bytes, without consuming them: at least `wanted` bytes, unless the input
     /// ends before.
     pub(crate) fn peek(&mut self, wanted: usize) -> Result<&[u8], TraceError> {
         assert!(wanted <= PIECE);
@@ -68,13 +68,13 @@ impl<'a> Source<'a> {
         Ok(&self.piece[self.next..self.end])
     }
 
-    /// Takes `count` bytes that [`Source::peek`] has shown.
+    /// Consumes `count` bytes that [`Source::peek`] has returned.
     pub(crate) fn take(&mut self, count: usize) {
         assert!(count <= self.end - self.next);
         self.next += count;
     }
 
-    /// The next line without its end (`\n` or `\r\n`), its number and its first byte's position.
+    /// The next line, without `\n` or `\r\n`.
     #[inline]
     pub(crate) fn line(&mut self) -> Result<Option<Line<'_>>, TraceError> {
         let mut searched = 0;
@@ -138,12 +138,11 @@ impl<'a> Source<'a> {
     }
 }
 
-/// A line of text.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Line<'a> {
     pub(crate) text: &'a [u8],
     /// Counted from 1.
     pub(crate) number: u64,
-    /// Position of its first byte.
+    /// Offset of its first byte.
     pub(crate) byte: u64,
 }

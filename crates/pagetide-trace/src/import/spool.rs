@@ -1,7 +1,8 @@
-//! The spool: folded records, first with page numbers in the order of first appearance, then, when
-//! all pages are known, with regions.
+//! The spool: a temporary file of folded records. It numbers pages in the order of first
+//! appearance, because the regions are known only at the end of the input. Then its records are
+//! copied to the target with their regions.
 //!
-//! The spool is itself a `.ptt` file, of one region that holds every page number.
+//! The spool is itself a `.ptt` file, with one region for all page numbers.
 
 use std::fs::File;
 use std::io::{BufWriter, Seek, SeekFrom};
@@ -14,12 +15,12 @@ use crate::format::{Clock, Header, Kinds, Record, Region, RegionKind, Totals, Wi
 use crate::reader::Reader;
 use crate::writer::Writer;
 
-/// zstd level of a trace that is read once and thrown away.
+/// zstd level of the spool, which is read once and then deleted.
 const SPOOL_LEVEL: i32 = 1;
-/// Records that are copied between two looks at whether somebody has cancelled.
+/// Number of records copied between two tests for cancellation.
 const LOOK_EVERY: u64 = 4096;
 
-/// Takes references, folds them, and keeps the records.
+/// Folds references and stores the records in the spool.
 pub(crate) struct Spool<'a> {
     fold: Fold,
     writer: Writer<BufWriter<&'a File>>,
@@ -58,7 +59,7 @@ impl<'a> Spool<'a> {
         })
     }
 
-    /// Numbers `count` more pages; gives the first number.
+    /// Reserves `count` new page numbers and returns the first.
     pub(crate) fn add_pages(&mut self, count: u64) -> Result<u32, Problem> {
         let first = self.pages;
         let limit = u64::from(self.max_pages);
@@ -70,12 +71,10 @@ impl<'a> Spool<'a> {
         Ok(first)
     }
 
-    /// True when no reference has come.
     pub(crate) fn is_empty(&self) -> bool {
         self.references == 0
     }
 
-    /// Takes a reference.
     #[inline]
     pub(crate) fn touch(&mut self, page: u32, kinds: Kinds, now: u64) -> Result<(), TraceError> {
         self.references += 1;
@@ -103,7 +102,7 @@ impl<'a> Spool<'a> {
         Ok(())
     }
 
-    /// Ends the spool and copies it, with regions, into `target`.
+    /// Ends the spool and copies its records, with regions, into `target`.
     pub(crate) fn copy(
         mut self,
         imported: &mut Imported,

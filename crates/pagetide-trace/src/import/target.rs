@@ -1,21 +1,22 @@
-//! A temporary file beside the target, which becomes the target or disappears.
+//! Temporary file in the directory of the target. It is renamed to the target, or removed.
 //!
-//! Invariant: the target is a new file or replaces a regular one; a device, a pipe, a directory or a link of the
-//! user's stays what it is.
+//! Invariant: the target is a new file or replaces a regular file. A device, pipe, directory or
+//! symbolic link is never replaced.
 
 use std::fs::{self, File, OpenOptions};
 use std::path::{Path, PathBuf};
 
 use crate::error::{Problem, TraceError};
 
-/// A temporary file that is removed unless it is committed.
+/// A temporary file, removed on drop unless committed.
 #[derive(Debug)]
 pub(crate) struct Target {
     file: File,
     path: PathBuf,
 }
 
-/// Refuses a target that is there and is no regular file. A link is none: what it points to is not ours.
+/// Returns an error if `output` exists and is not a regular file. A symbolic link is an error too:
+/// its target may belong to someone else.
 pub(crate) fn check(output: &Path) -> Result<(), TraceError> {
     let Ok(there) = fs::symlink_metadata(output) else { return Ok(()) };
     if there.is_file() {
@@ -23,14 +24,14 @@ pub(crate) fn check(output: &Path) -> Result<(), TraceError> {
     }
     let what = match there {
         there if there.is_dir() => "a directory",
-        there if there.is_symlink() => "a link",
+        there if there.is_symlink() => "a symbolic link",
         _ => "a device or a pipe",
     };
     Err(TraceError::whole(Problem::NotAFile { what }).in_file(output))
 }
 
 impl Target {
-    /// Makes `.NAME.PID.SUFFIX` in the directory of `output`; readable as well as writable.
+    /// Creates `.NAME.PID.NUMBER.SUFFIX` in the directory of `output`, for reading and writing.
     pub(crate) fn create(output: &Path, suffix: &str) -> Result<Target, TraceError> {
         let name = output.file_name().unwrap_or_default().to_string_lossy();
         let process = std::process::id();
@@ -50,9 +51,9 @@ impl Target {
         &self.file
     }
 
-    /// Gives the file its name; returns its length.
+    /// Renames the file to `output`; returns its length.
     pub(crate) fn commit(self, output: &Path) -> Result<u64, TraceError> {
-        // It may have become something else meanwhile.
+        // `output` may have changed since the first check.
         check(output)?;
         let name = |error: std::io::Error| TraceError::from(error).in_file(output);
         let len = self.file.metadata().map_err(name)?.len();
@@ -63,7 +64,7 @@ impl Target {
 
 impl Drop for Target {
     fn drop(&mut self) {
-        // After a commit there is nothing of this name; before, there is nobody to tell.
+        // After a commit the file does not exist. Otherwise drop cannot report an error.
         let _ = fs::remove_file(&self.path);
     }
 }

@@ -1,4 +1,4 @@
-//! Runs the fuzz functions over the stored corpus, on stable, with every test run.
+//! Runs the fuzz functions over the stored corpus, on stable Rust.
 
 #[path = "../../../../fuzz/trace_functions.rs"]
 mod functions;
@@ -7,7 +7,7 @@ use std::path::Path;
 
 use pagetide_trace::Format;
 
-/// Runs `function` over fuzz/corpus/NAME: each file, and each cut short at some places.
+/// Runs `function` over each file of fuzz/corpus/NAME, and over seven truncations of each.
 fn run(name: &str, function: impl Fn(&[u8])) {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(name);
     let mut count = 0;

@@ -1,4 +1,4 @@
-//! The `.ptt` format: a reader returns the records that were written, and reports every damage.
+//! The `.ptt` format: the reader returns the records that were written, and detects any damage.
 
 use std::path::PathBuf;
 
@@ -47,7 +47,7 @@ fn read(bytes: &[u8]) -> Result<(Header, Vec<Record>, Totals), TraceError> {
     Ok((reader.header().clone(), records, totals))
 }
 
-/// A small trace with every kind of thing in it.
+/// A small trace with every kind of region and access.
 fn small() -> (Header, Vec<Record>, Vec<u8>) {
     let header = header(Clock::Instructions, vec![file(7, true, 10), anon(300), file(8, false, 5)]);
     let records = vec![
@@ -61,7 +61,7 @@ fn small() -> (Header, Vec<Record>, Vec<u8>) {
     (header, records, bytes)
 }
 
-/// A file in the test directory that goes away again.
+/// A temporary file, removed on drop.
 struct TempFile(PathBuf);
 
 impl TempFile {
@@ -217,7 +217,7 @@ fn a_missing_file_is_named() {
 #[test]
 fn info_sums_and_slices() {
     let header = header(Clock::Instructions, vec![anon(64)]);
-    // 32 pages in the first half of the time, the same page again in the second.
+    // 32 pages in the first half of the time, the same page 32 times in the second half.
     let mut records: Vec<_> = (0..32).map(|n| record(0, n, Kinds::READ, 1, 10)).collect();
     records.extend((0..32).map(|_| record(0, 5, Kinds::WRITE, 2, 10)));
     let (bytes, totals) = write(&header, &records, 0);
@@ -277,7 +277,7 @@ fn replay_maps_computes_and_accesses() {
         access(0, 3, false),
         Step::Compute { ns: 2500 },
         access(1, 299, true),
-        // One instruction is too little to be told from none; it is not lost.
+        // One instruction is below the grain; its time goes into the next `Compute`.
         access(2, 0, false),
         Step::Compute { ns: (123_456 + 1) / INSTRUCTIONS_PER_NS },
         access(1, 0, true),
@@ -354,17 +354,17 @@ fn a_replay_from_memory_is_one_from_the_file() {
         let path = TempFile::new(&format!("tape{passes}.ptt"), &bytes);
         let open = || Replay::open(&path.0, passes).unwrap().folded(shift);
         let first = open();
-        assert!(first.tape().is_none(), "nobody has read it");
+        assert!(first.tape().is_none(), "not read to its end yet");
         let (wanted, first) = steps_of(first);
-        let tape = first.tape().expect("it is short");
+        let tape = first.tape().expect("short enough to be cached");
         let second = open();
-        assert!(std::sync::Arc::ptr_eq(&tape, &second.tape().unwrap()), "it is read again");
+        assert!(std::sync::Arc::ptr_eq(&tape, &second.tape().unwrap()), "the file was read again");
         assert_eq!(steps_of(second).0, wanted);
-        // Somebody replays it still.
+        // `tape` still keeps it in the cache.
         drop(first);
         assert!(open().tape().is_some());
         drop(tape);
-        assert!(open().tape().is_none(), "nobody does");
+        assert!(open().tape().is_none(), "not in use, but still cached");
     }
 }
 

@@ -1,5 +1,5 @@
-//! Importers: good samples give the expected records; bad samples give an error with its place, and
-//! no file.
+//! Importers: good samples give the expected records; bad samples give an error with its position,
+//! and no file.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use pagetide_trace::{
     RegionKind, Summary, TraceError, Window,
 };
 
-/// A directory of its own that goes away again.
+/// A temporary directory, removed on drop.
 struct TempDir(PathBuf);
 
 impl TempDir {
@@ -47,7 +47,7 @@ fn load(path: &Path) -> (Header, Vec<Record>) {
     (reader.header().clone(), records)
 }
 
-/// Imports in a directory of its own; an error must leave nothing there.
+/// Imports in a new directory; an error must leave no file there.
 fn run(
     name: &str,
     format: Format,
@@ -101,11 +101,11 @@ fn lackey_folds_to_pages() {
         |region, page, kinds, references, time| Record { region, page, kinds, references, time };
     let (read, write) = (Kinds::READ, Kinds::WRITE);
     let expected = [
-        // Four fetches begin in 401, one of them reaches into 402, which is read as well.
+        // Four fetches start in page 401. One of them reaches into 402, which is also read.
         record(0, 0, Kinds::EXECUTE, 4, 0),
         record(2, 0, read.union(write), 2, 1),
         record(0, 1, Kinds::EXECUTE.union(read), 2, 1),
-        // A load across the border of two pages touches both.
+        // A load across a page boundary touches both pages.
         record(1, 0, read, 1, 1),
         record(1, 1, read, 1, 0),
     ];
@@ -145,9 +145,9 @@ fn lackey_takes_files_from_maps() {
         (regions[0].name.as_str(), regions[0].pages, regions[0].start),
         ("/usr/bin/a.out", 2, 0x401)
     );
-    // The page that is written to is a private copy.
+    // The written page is a private copy.
     assert_eq!((&regions[2].kind, regions[2].start), (&RegionKind::Anon, 0x406));
-    // Another trace with the same mapping shares the file, whatever else differs.
+    // Another trace with the same mapping has the same file.
     let other = Options { source: "other".into(), ..options.clone() };
     let again = run("maps2", Format::Lackey, b"I  00401000,3\n", &other).unwrap();
     assert_eq!(again.header.regions[0].kind, regions[0].kind);
@@ -164,7 +164,7 @@ fn lackey_without_maps_shares_nothing_with_another_trace() {
 
 #[test]
 fn lackey_keeps_holes_small_and_regions_few() {
-    // 3000 pages, each far from the next: the regions stay few, and no pages are dreamed up.
+    // 3000 pages, each far from the next: few regions, and their sizes stay bounded.
     let mut text = String::new();
     for n in 0..3000u64 {
         text.push_str(&format!(" S {:x},8\n", n << 40));
@@ -181,7 +181,7 @@ fn lackey_says_which_line_is_wrong() {
     let error = run("line", Format::Lackey, text.as_bytes(), &window(64)).err().unwrap();
     assert_eq!(error.place, Place::Line { line: 3, byte: 24 });
     assert!(matches!(error.problem, Problem::BadText { what: "lackey line", .. }));
-    assert!(error.to_string().contains("hint: keep the program's own output apart"), "{error}");
+    assert!(error.to_string().contains("hint: write valgrind's output to its own file"), "{error}");
     for bad in
         ["I  00401000,0", "I  00401000,5000", " L ffffffffffffffff,8", "I  401", "I", " X 1,1"]
     {
@@ -243,10 +243,10 @@ const REQUESTS: [(u32, u64, u32); 7] = [
     (100, 7, 5000), // two pages
     (100, 9, 4096), // one page
     (101, 7, 5000), // hits
-    (101, 3, 0),    // nothing
-    (100, 9, 4097), // grown, and late
-    (103, 9, 10),   // the first page of it
-    (103, 9, 10),   // a run
+    (101, 3, 0),    // skipped
+    (100, 9, 4097), // grown, and with an earlier time
+    (103, 9, 10),   // its first page
+    (103, 9, 10),   // merged with the request before
 ];
 
 #[test]
@@ -299,7 +299,7 @@ fn oracle_general_compressed_is_the_same() {
 #[test]
 fn oracle_general_cut_short_says_where() {
     let bytes = oracle(&REQUESTS);
-    // One byte alone could be text.
+    // A single byte could be text.
     for cut in 2..bytes.len() {
         let result = run("short", Format::OracleGeneral, &bytes[..cut], &Options::default());
         match result {
@@ -365,7 +365,7 @@ fn csv_guesses_delimiter_and_header() {
         let got = run("guess", Format::Csv, text.as_bytes(), &options).unwrap();
         assert_eq!(got.records.len(), 2, "{text}");
     }
-    // No column must be a number here, so a first line of names needs the option.
+    // No column must be a number here, so the header cannot be guessed.
     let got =
         run("ids", Format::Csv, b"key\na\nb\n", &csv("obj-id-col=1,has-header=true")).unwrap();
     assert_eq!(got.records.len(), 2);

@@ -19,7 +19,7 @@ fn hogs_in_groups(nr_cpus: u16, weights: &[(u64, u32)]) -> Scheduler {
     scheduler
 }
 
-/// Runs hogs with everything that a world does for groups.
+/// Runs hogs, and handles timers and wake-ups of groups like the world.
 fn run_groups(scheduler: &mut Scheduler, from: Nanos, end: Nanos) {
     let mut timers: Vec<(GroupId, Nanos)> = Vec::new();
     for now in (from..end).step_by(PIECE_NS as usize) {
@@ -96,7 +96,7 @@ fn a_quota_is_kept_within_a_slice() {
         run_groups(&mut scheduler, 0, 10_000 * MS);
         let stats = scheduler.group_stats(1);
         let (had, fair) = (stats.usage_ns / MS, 100 * quota_ms);
-        // What a CPU overdraws by the tick it pays in the next period.
+        // An excess of a CPU at the tick counts against the next period.
         let slice = u64::from(nr_cpus) * 5;
         assert!(had.abs_diff(fair) <= slice, "{nr_cpus} CPUs, {quota_ms}: {had} of {fair} ms");
         assert_eq!(stats.nr_periods, 99);
@@ -116,7 +116,8 @@ fn who_stays_below_the_quota_is_not_throttled() {
     assert_eq!((stats.usage_ns, stats.nr_throttled), (1_000 * MS, 0));
 }
 
-/// Who has overdrawn the quota and sleeps before a tick finds that, has throttled its group: when it wakes it waits.
+/// A task that exceeds the quota and sleeps before the tick throttles its group: after its wake-up,
+/// it waits.
 #[test]
 fn who_sleeps_has_used_the_quota_too() {
     let mut scheduler = hogs_in_groups(1, &[(100, 1)]);
@@ -138,7 +139,7 @@ fn who_sleeps_has_used_the_quota_too() {
     assert_eq!(stats.throttled_ns, 97 * MS);
 }
 
-/// What a throttled group leaves goes to the others, and a wider quota holds at once.
+/// Other groups use the time of a throttled group, and a larger quota takes effect at once.
 #[test]
 fn a_quota_may_change_while_it_throttles() {
     let mut scheduler = hogs_in_groups(1, &[(100, 1), (100, 1)]);
@@ -151,7 +152,7 @@ fn a_quota_may_change_while_it_throttles() {
     assert!(usage_ms(&scheduler, 1).abs_diff(1_100) <= 25, "{}", usage_ms(&scheduler, 1));
 }
 
-/// The quota of a group above holds for the groups in it.
+/// The quota of a parent limits its child groups.
 #[test]
 fn a_quota_holds_for_groups_within() {
     let mut scheduler = Scheduler::new(2);
@@ -168,7 +169,8 @@ fn a_quota_holds_for_groups_within() {
     assert!(had.abs_diff(1_500) <= 10, "{had} ms");
 }
 
-/// Random sleeping, waking, moving between groups and new controls: the audit holds, and a seed gives one history.
+/// Random sleeps, wake-ups, moves between groups and new controls: the audit passes, and runs of a
+/// seed are equal.
 #[test]
 fn random_groups_keep_the_promises() {
     let run = |seed| {

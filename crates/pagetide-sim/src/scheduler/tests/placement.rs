@@ -1,8 +1,8 @@
-//! Where tasks wake, and how loads are compared.
+//! Placement of waking tasks, and loads.
 
 use super::*;
 
-/// Two hogs, each with a CPU, and a sleeper that has slept on the first's.
+/// Two hogs on two CPUs, and a task that sleeps on the first hog's CPU.
 fn two_hogs_and_a_sleeper() -> Scheduler {
     let mut scheduler = Scheduler::new(2);
     awake(&mut scheduler, 0, 0, Some(0..1));
@@ -12,7 +12,7 @@ fn two_hogs_and_a_sleeper() -> Scheduler {
     scheduler
 }
 
-/// The same after the third has run beside the first, and sleeps again there.
+/// The same, after the third task has run on the first hog's CPU and sleeps there again.
 fn a_sleeper_with_a_load() -> (Scheduler, Nanos) {
     let mut scheduler = two_hogs_and_a_sleeper();
     scheduler.task_mut(2).allowed = 0..1;
@@ -28,8 +28,8 @@ fn a_sleeper_with_a_load() -> (Scheduler, Nanos) {
     (scheduler, now + MS)
 }
 
-/// The waker's CPU is preferred between equals, by 8 %: one with hardly any load of its own is drawn there, one
-/// with a load would make it the worse one.
+/// With equal loads, the waker's CPU is preferred by 8 %: a task with hardly any load is pulled
+/// there; a task with more load is not.
 #[test]
 fn who_has_a_load_stays_if_nothing_is_idle() {
     let waker = Some(Waker { cpu: CPU1, task: Some(1) });
@@ -44,7 +44,8 @@ fn who_has_a_load_stays_if_nothing_is_idle() {
     assert_eq!(scheduler.cpu_of(2), CPU0);
 }
 
-/// `wake_affine`: another hog on its last CPU, and the waker's is the better one; but only for its waker.
+/// `wake_affine`: with another hog on its last CPU, the waker's CPU is better, but only for that
+/// waker.
 #[test]
 fn a_waker_draws_a_sleeper_from_a_cpu_with_more_load() {
     for (waker, cpu) in [
@@ -69,7 +70,7 @@ fn an_idle_cpu_is_better_than_a_waker_s() {
     run_hogs(&mut scheduler, 0, 100 * MS);
     scheduler.wake(100 * MS, 2, Some(Waker { cpu: CPU1, task: Some(1) }));
     assert_eq!(scheduler.cpu_of(2), Cpu(2));
-    // Its waker's CPU is not idle because the waker is about to sleep.
+    // The waker's CPU does not count as idle, although the waker is about to sleep.
     for (by, cpu) in [(Some(1), CPU0), (None, CPU1)] {
         let (mut scheduler, now) = a_sleeper_with_a_load();
         scheduler.block(CPU1);
@@ -78,7 +79,7 @@ fn an_idle_cpu_is_better_than_a_waker_s() {
     }
 }
 
-/// A load is an average: one that is awake half of the time is half of one.
+/// A load is an average: a task that is awake half of the time has half its weight.
 #[test]
 fn loads_are_averages() {
     let mut scheduler = Scheduler::new(2);
@@ -99,7 +100,7 @@ fn loads_are_averages() {
     assert_eq!(scheduler.cpu_load(CPU1, now), 0);
 }
 
-/// A task takes its load along, so two CPUs do not throw it to and fro.
+/// A task takes its load along, so it does not bounce between two CPUs.
 #[test]
 fn a_load_goes_with_its_task() {
     let mut scheduler = two_hogs_and_a_sleeper();
@@ -121,7 +122,8 @@ fn a_load_goes_with_its_task() {
     assert!(after[at[1]].abs_diff(loads[at[1]] + load) <= 2, "{loads:?} {after:?} {load}");
 }
 
-/// Who ran half a millisecond ago is left where it is when a CPU runs dry; an older one is taken.
+/// A newly idle CPU does not pull a task that ran within half a millisecond, but pulls one that ran
+/// earlier.
 #[test]
 fn hot_tasks_stay() {
     for (break_ns, moves) in [(PIECE_NS, false), (2 * MS, true)] {
@@ -134,7 +136,7 @@ fn hot_tasks_stay() {
         let cpu = scheduler.cpu_of(1);
         let other = Cpu(1 - cpu.0);
         let mut now = 100 * MS;
-        // Until it has just lost its CPU to the other.
+        // Until it has just been preempted by the other.
         while scheduler.current(cpu) != Some(1) || !scheduler.should_resched(cpu, now) {
             run_piece(&mut scheduler, now);
             now += PIECE_NS;

@@ -2,8 +2,8 @@
 
 use super::*;
 
-/// Random sleeping, waking, yielding and killing on four CPUs: the audit holds, no CPU is idle
-/// for long while a task waits that it may run, nobody starves, and the same seed gives the same history.
+/// Random sleeps, wake-ups, yields and kills on four CPUs: the audit passes, no CPU is idle for
+/// long while a task that it may run waits, no task starves, and runs of a seed are equal.
 #[test]
 fn random_histories_keep_the_promises() {
     let run = |seed| {
@@ -61,7 +61,7 @@ fn random_histories_keep_the_promises() {
     assert_ne!(run(1), run(2));
 }
 
-/// How long each CPU has been idle while a task waited elsewhere that it may run.
+/// Time for which each CPU has been idle while a task that it may run waited on another CPU.
 struct Idleness {
     since: Vec<Option<Nanos>>,
 }
@@ -71,8 +71,8 @@ impl Idleness {
         Idleness { since: vec![None; nr_cpus] }
     }
 
-    /// Nobody is idle beside one that waits for longer than some looks take: one calls at most each tick, and
-    /// who ran half a millisecond ago stays where it is.
+    /// No CPU stays idle while a movable task waits for longer than a few balancing attempts: at
+    /// most one CPU is woken per tick, and tasks that ran within half a millisecond do not move.
     fn look(&mut self, scheduler: &Scheduler, now: Nanos) {
         for cpu in (0..scheduler.nr_cpus()).map(Cpu) {
             let waits = |from| scheduler.has_movable(from, cpu);

@@ -1,11 +1,13 @@
-//! A storm: small machines with drawn hardware, controls and programs, a third of them short of
-//! memory, some with failing disks. Every run must end soon, pass the audit on its way and at its
-//! end, and come out the same twice; all together must do what storms are for (`tally.rs`).
+//! Storms (fuzz tests): small machines with random hardware, controls and programs, a third of them
+//! short of memory, some with failing disks. Every run must end in a bounded time, pass the audits
+//! during the run and at its end, and be deterministic. All runs together must cover each kind of
+//! work (`tally.rs`).
 //!
 //! `PAGETIDE_STORM=n` runs n seeds instead of 60; `PAGETIDE_STORM_FROM=s` starts at seed s;
-//! `PAGETIDE_STORM_JOBS=j` runs j at a time instead of one a CPU; `PAGETIDE_STORM_VERBOSE` names each seed before it runs and
-//! says what came out. The seeds that fail are listed at the end, those that took long as they come.
-//! The setup of a seed is printed by `cargo test -p pagetide-sim --test suite storm::show -- --ignored --nocapture`.
+//! `PAGETIDE_STORM_JOBS=j` runs j at a time instead of one per CPU; `PAGETIDE_STORM_VERBOSE` prints
+//! each seed before its run, and the result. Slow seeds are printed at once, failed seeds at the
+//! end. `cargo test -p pagetide-sim --test suite storm::show -- --ignored --nocapture` prints the
+//! setup of a seed.
 
 mod more;
 mod tally;
@@ -22,10 +24,10 @@ use std::thread;
 use std::time::Duration;
 use tally::Tally;
 
-/// A storm that takes longer is worth a look.
+/// Storms that take longer are reported.
 const LONG: Duration = Duration::from_secs(2);
 
-/// Runs a storm to its end. Gives what it took, or says what was wrong.
+/// Runs a storm. Returns its time, or a message about the failure.
 fn storm(seed: u64, audit_every: u64) -> Result<(RunRecord, Duration), String> {
     let variant = Variant { name: "storm".into(), sets: Vec::new(), setup: weather::setup(seed) };
     let fail_copies = if seed % 8 == 3 { 5 } else { 0 };
@@ -47,13 +49,13 @@ fn storm(seed: u64, audit_every: u64) -> Result<(RunRecord, Duration), String> {
             None => Ok((record, took)),
             Some(note) => Err(note.clone()),
         },
-        // Also of a setup that is refused: whoever renames a knob finds that he has to do so here, too.
+        // This includes rejected setups, so that a renamed control is found here.
         Ok(Err(error)) => Err(error.to_string()),
         Err(_) => Err("panicked (message above)".into()),
     }
 }
 
-/// Runs a storm twice: with audits and without, which changes nothing.
+/// Runs a storm twice, with and without audits; the results must be equal.
 fn storm_twice(seed: u64, is_verbose: bool) -> Result<RunRecord, String> {
     if is_verbose {
         eprintln!("seed {seed}");
@@ -70,23 +72,26 @@ fn storm_twice(seed: u64, is_verbose: bool) -> Result<RunRecord, String> {
     Ok(record)
 }
 
-/// Seeds that once found a defect.
+/// Seeds that have found a defect.
 #[test]
 fn storms_that_were_weathered_badly() {
     for seed in [
-        // Two kswapds waited for a disk with room for one; the one that was woken submitted nothing.
+        // Two kswapds waited for a disk that could take one more request; the woken one submitted
+        // nothing.
         1165,
-        // A removed group that its caches hold counted pages that were its parent's.
+        // A removed group, kept alive by its slab caches, counted pages of its parent.
         2819,
-        // Charges brought a group back to the tree of soft limits, and the reclaimer did so once more.
+        // Charges put a group back into the soft limit tree, and the reclaimer added it again.
         11635,
-        // Who was chosen to be killed, and had not heard of it, read ahead without end and in no time.
+        // An OOM victim that had not seen its kill yet read ahead endlessly without using time.
         200_201,
-        // Requests arrived while the threads of a service ended, and were handed to one that had.
+        // Requests arrived while the threads of a service exited, and were assigned to an exited
+        // one.
         702_204, 702_225,
-        // A thread of a program that was stopped before it began was on a CPU, to exit, when it was to end anyway.
+        // A thread of a program stopped before its start was on a CPU, exiting, when the program
+        // ended.
         9_002_829,
-        // The load of a service was over between the moment at which its thread was to end and its end.
+        // The load of a service ended between the stop of its thread and the thread's exit.
         21_005_895,
     ] {
         storm(seed, 97).unwrap_or_else(|why| panic!("seed {seed}: {why}"));

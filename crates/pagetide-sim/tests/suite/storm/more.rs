@@ -1,5 +1,5 @@
-//! What every second, third or fourth storm has besides, by draws of its own: compaction, groups, kernel
-//! memory, larger pages, objects.
+//! Additional features of some storms, each with its own random generator: compaction, groups,
+//! kernel memory, larger pages, objects.
 
 use super::weather::{Draw, PAGE};
 use pagetide_core::config::{Policy, PolicyChoice, Sysctl, Value};
@@ -15,23 +15,23 @@ use pagetide_scenario::prng::SplitMix64;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// The variant of these names.
+/// The policy variant with these names.
 pub fn choice(policy: &str, variant: &str) -> PolicyChoice {
     Policy::find(policy).unwrap().choice(variant).unwrap()
 }
 
-/// A write to a control file of a machine, whose pages are enlarged later.
+/// A write to a control file of a machine; its pages may be enlarged later.
 pub fn sysctl(name: &str, text: &str) -> ControlWrite {
     ControlWrite::read(name, text, PageSize::Kib4).unwrap()
 }
 
-/// A phase's write to a control file of a group or the machine.
+/// A workload that writes a control file of a group or the machine.
 pub fn write_control(group: Option<usize>, name: &str, text: &str) -> Workload {
     let write = Write::read(group, name, text, PageSize::Kib4).unwrap();
     Workload::WriteControl(WriteControl { write })
 }
 
-/// Half of the storms compact and have huge pages, in all ways there are.
+/// Half of the storms use compaction and huge pages, with random policies.
 pub fn compact(setup: &mut Setup, seed: u64) {
     if seed % 4 < 2 {
         return;
@@ -71,8 +71,8 @@ pub fn compact(setup: &mut Setup, seed: u64) {
     });
 }
 
-/// Every third storm: phases that lock a region that an earlier phase has mapped or give advice about it, tasks
-/// that the OOM killer likes or spares, groups that are killed as a whole, and groups with a share of the CPUs.
+/// Every third storm: phases that call mlock() or madvise() for a region of an earlier phase, tasks
+/// with an oom_score_adj, groups with memory.oom.group, and groups with CPU controls.
 pub fn advise_and_lock(setup: &mut Setup, seed: u64) {
     if !seed.is_multiple_of(3) {
         return;
@@ -100,7 +100,7 @@ pub fn advise_and_lock(setup: &mut Setup, seed: u64) {
                 let advice = draw.of(MadviseKind::ALL);
                 let whole = Part { first: 0, pages: None, ..part.clone() };
                 let part = if advice.is_on_whole() { whole } else { part };
-                // Anonymous memory is not read ahead.
+                // MADV_WILLNEED does not apply to anonymous memory.
                 let advice =
                     if advice == MadviseKind::WillNeed { MadviseKind::Cold } else { advice };
                 Workload::Advise(Advise { advice, part })
@@ -121,7 +121,7 @@ pub fn advise_and_lock(setup: &mut Setup, seed: u64) {
     }
 }
 
-/// Group controls and what to write into them.
+/// Group controls and values to write.
 const GROUP_WRITES: [(&str, &[&str]); 9] = [
     ("memory.max", &["0", "1M", "3M", "8M", "max"]),
     ("memory.high", &["0", "512K", "2M", "6M"]),
@@ -134,8 +134,8 @@ const GROUP_WRITES: [(&str, &[&str]); 9] = [
     ("memory.global_shrink_priority", &["0", "3", "8", "11"]),
 ];
 
-/// Puts groups into every second setup, with draws of their own so that the other half, and the rest
-/// of each setup, is what it always was.
+/// Adds groups to every second setup, with a separate generator so that everything else in the
+/// setups is unchanged.
 pub fn add_groups(setup: &mut Setup, seed: u64) {
     if seed.is_multiple_of(2) {
         return;
@@ -198,8 +198,8 @@ pub fn add_groups(setup: &mut Setup, seed: u64) {
     }
 }
 
-/// Every fifth storm with groups: tasks write to files of groups of either kind, with a memory controller or without,
-/// which have those of the CPU controller and no others. By draws of its own.
+/// Every fifth storm with groups: tasks write control files of groups with and without a memory
+/// controller (the latter have files of the CPU controller only). Uses a separate generator.
 pub fn write_to_groups(setup: &mut Setup, seed: u64) {
     if !matches!(seed % 10, 3 | 7) {
         return;
@@ -221,8 +221,8 @@ pub fn write_to_groups(setup: &mut Setup, seed: u64) {
     }
 }
 
-/// Puts kernel memory, holes and tasks that end with others into every third setup, with draws of
-/// their own, too.
+/// Adds kernel memory, holes and tasks with `until` to every third setup, with a separate
+/// generator.
 pub fn add_blocks(setup: &mut Setup, seed: u64) {
     if !seed.is_multiple_of(3) {
         return;
@@ -284,7 +284,7 @@ pub fn add_blocks(setup: &mut Setup, seed: u64) {
     }
 }
 
-/// Every third storm has a service, of one thread or several, and touches memory at a rate.
+/// Every third storm has a service with one or more threads, and touches memory at a rate.
 pub fn add_services(setup: &mut Setup, seed: u64) {
     if !seed.is_multiple_of(3) {
         return;
@@ -332,15 +332,15 @@ pub fn add_services(setup: &mut Setup, seed: u64) {
     }
     for phase in setup.tasks.iter_mut().flat_map(|task| &mut task.phases) {
         if let Workload::Touch(touch) = &mut phase.workload {
-            // Half a second at most, a curve apart.
+            // At most half a second, except with a load curve.
             let bytes = touch.pages * u64::from(touch.passes) * PAGE * (2 + draw.below(8));
             touch.pace = draw.one_in(4).then(|| Pace { bytes, load: load(&mut draw) });
         }
     }
 }
 
-/// Makes the pages of two setups in five larger, by a draw of their own. What is drawn in pages stays
-/// so; groups and calls keep their bytes, which are then parts of pages.
+/// Enlarges the pages of two setups in five, with a separate generator. Sizes drawn in pages stay
+/// in pages; groups and calls keep their bytes, which may then be fractions of pages.
 pub fn enlarge_pages(setup: &mut Setup, seed: u64) {
     if seed % 5 < 3 {
         return;
@@ -366,8 +366,8 @@ pub fn enlarge_pages(setup: &mut Setup, seed: u64) {
     }
 }
 
-/// Objects of four caches: names and inodes, that are left to the kernel, buffers that come and go, and large
-/// ones.
+/// Objects of four caches: dentries and inodes that are left to the kernel, short-lived buffers,
+/// and large objects.
 fn small_mix() -> ObjectMix {
     let row = |name: &str, object_size, reclaimable, account, allocs, lifetimes| ObjectRow {
         cache: KernelCache { name: name.into(), object_size, reclaimable },
@@ -392,8 +392,8 @@ fn small_mix() -> ObjectMix {
     }
 }
 
-/// Puts a task that makes kernel objects into half of the setups, in some group, and writes that drop them,
-/// with draws of its own, too.
+/// Adds a task that allocates kernel objects to half of the setups, in some group, and writes that
+/// drop them, with a separate generator.
 pub fn add_objects(setup: &mut Setup, seed: u64) {
     if matches!(seed % 4, 0 | 3) {
         return;
@@ -412,7 +412,7 @@ pub fn add_objects(setup: &mut Setup, seed: u64) {
         }
     }
     if draw.one_in(2) {
-        // Owners of the objects of a slab must fit in the largest object of kmalloc.
+        // The owner vector of a slab must fit in the largest kmalloc object.
         let (name, largest) = draw.of(&[("dentry", 5), ("kmalloc-64", 3), ("task_struct", 5)]);
         setup.machine.caches.push(CacheTuning {
             name: name.into(),

@@ -1,22 +1,23 @@
-//! What all storms of a test did together. A storm that never runs short of memory, or whose writes are all
-//! refused, passes every audit and proves nothing; so each kind of work must have been seen in a share of
-//! them, and some ends may be seen in no more than a share.
+//! Coverage of all storms of a test run together. A storm that never reclaims, or has only failing
+//! writes, passes every audit and tests nothing. So each kind of work must occur in a minimum share
+//! of the storms, and some outcomes in at most a given share.
 //!
-//! The shares are those of 20 000 seeds from 14 000 000 on. Others may differ by four standard deviations of the
-//! difference of two such shares; fewer than 60 storms are not judged.
+//! The expected shares are those of 20 000 seeds from 14 000 000 on. The shares of other seeds may
+//! differ by four standard deviations of the difference of two such shares. Fewer than 60 storms
+//! are not judged.
 //!
-//! Not counted here, since one is too many: a setup that is refused, and a write to a control file that is not
-//! there or of a value that it never takes. A knob of another name does not even make a setup.
+//! A single occurrence of these fails a storm directly: a rejected setup, and a write to an unknown
+//! control file or of an always invalid value.
 
 use pagetide_scenario::record::RunRecord;
 
-/// Storms of which the shares are.
+/// Number of storms that the expected shares come from.
 const REFERENCE: f64 = 20_000.0;
 
-/// With fewer storms a share says nothing.
+/// With fewer storms, shares are not judged.
 const LEAST_JUDGED: u64 = 60;
 
-/// What a record has, as a number that is zero if it has nothing of it.
+/// Value of a metric; 0 if the record does not have it.
 fn count(record: &RunRecord, name: &str) -> f64 {
     record.metrics.get(name).map_or(0.0, |metric| metric.value)
 }
@@ -41,24 +42,24 @@ fn has_note(record: &RunRecord, text: &str) -> bool {
     record.notes.iter().any(|note| note.contains(text))
 }
 
-/// What is wrong with a share that is not what it was.
+/// Direction in which a share must not deviate.
 enum Wanted {
     AtLeast,
     AtMost,
 }
 use Wanted::{AtLeast, AtMost};
 
-/// Something that a storm may have seen.
+/// A kind of work or outcome that storms must cover.
 struct Sight {
     what: &'static str,
     wanted: Wanted,
-    /// So many of 1000 storms saw it.
+    /// Number of storms in 1000 with it.
     per_mille: u32,
     is_in: fn(&RunRecord) -> bool,
 }
 
 impl Sight {
-    /// Whether it is in bounds that so many of all storms have seen it, and the bound in per cent.
+    /// True if the number of storms with it is within bounds; and the bound in percent.
     fn judge(&self, seen: u64, storms: u64, has_first: bool) -> (bool, f64) {
         let (share, storms) = (f64::from(self.per_mille) / 1000.0, storms as f64);
         let room = 4.0 * (share * (1.0 - share) * (1.0 / storms + 1.0 / REFERENCE)).sqrt();
@@ -67,8 +68,8 @@ impl Sight {
             AtLeast => (seen >= share - room, (share - room).max(0.0)),
             AtMost => (seen <= share + room, share + room),
         };
-        // The first sixty seeds have seen everything. Of others, the chance that none of so many draws has it
-        // is one in a thousand at most.
+        // The first sixty seeds cover everything. For others, accept 0 if its probability is above
+        // one in a thousand.
         let must_be_seen = matches!(self.wanted, AtLeast) && (has_first || share * storms >= 7.0);
         (is_in && !(must_be_seen && seen == 0.0), bound * 100.0)
     }
@@ -93,7 +94,7 @@ const SIGHTS: [Sight; 20] = [
         count(it, "workingset_refault_anon") + count(it, "workingset_refault_file") > 0.0
     }),
     sight("dirty pages were written", AtLeast, 432, |it| count(it, "nr_written") > 0.0),
-    sight("somebody was throttled", AtLeast, 401, |it| count(it, "mm_vmscan_throttled") > 0.0),
+    sight("a task was throttled", AtLeast, 401, |it| count(it, "mm_vmscan_throttled") > 0.0),
     sight("a group met its limit", AtLeast, 115, |it| in_groups(it, "memory.events.max") > 0.0),
     sight("a group used up its CPU time", AtLeast, 73, |it| {
         in_groups(it, "cpu.stat.nr_throttled") > 0.0
@@ -112,7 +113,7 @@ const SIGHTS: [Sight; 20] = [
     }),
 ];
 
-/// What the storms so far have seen.
+/// Counts over the storms so far.
 #[derive(Default)]
 pub struct Tally {
     storms: u64,
@@ -120,7 +121,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// A storm that was weathered.
+    /// Adds a storm that passed.
     pub fn add(&mut self, record: &RunRecord) {
         self.storms += 1;
         for (seen, sight) in self.seen.iter_mut().zip(&SIGHTS) {
@@ -128,7 +129,8 @@ impl Tally {
         }
     }
 
-    /// A line for each share, and those that are out of bounds. `has_first`: the seeds begin with the first.
+    /// A line for each share, and the lines of those out of bounds. `has_first`: the seeds start
+    /// with the first.
     pub fn judge(&self, has_first: bool) -> (String, Vec<String>) {
         let mut text = format!("{} storms\n", self.storms);
         let mut out = Vec::new();
@@ -149,9 +151,8 @@ impl Tally {
     }
 }
 
-/// The first write that no control would ever have taken: of a file that this machine does not have, or of a
-/// value out of its bounds. Notes of those have the error and a message; what could not be done now has the
-/// error alone.
+/// The first write that could never succeed: to an unknown file, or with a value out of bounds.
+/// Notes of such writes have an errno and a message; writes that fail for now have the errno only.
 pub fn never_taken(record: &RunRecord) -> Option<&String> {
     let never = [": ENOENT: ", ": EINVAL: ", ": EACCES: ", ": ERANGE: "];
     record.notes.iter().find(|note| never.iter().any(|errno| note.contains(errno)))
@@ -189,7 +190,7 @@ mod tests {
             never_taken(&record_of(setup)).cloned()
         };
         assert_eq!(note("vm.drop_caches"), None);
-        // Nobody asks this machine for names.
+        // No task of this machine uses files or pipes.
         assert!(note("slab.dentry.shrink").unwrap().contains("ENOENT"));
     }
 }

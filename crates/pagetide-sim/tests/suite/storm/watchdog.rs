@@ -1,8 +1,8 @@
-//! A bound on the time a storm takes, which the simulator has no clock for: who spins without end, or takes a
-//! minute for a second, has a defect.
+//! A limit on the real time of a storm: a storm that spins, or takes a minute for a virtual second,
+//! has found a defect.
 //!
-//! On Linux the time is what the thread had of a CPU, so that a busy machine makes nobody late; elsewhere
-//! that of the clock on the wall.
+//! On Linux, the limit is on the CPU time of the thread, so that a busy machine causes no failure;
+//! elsewhere on wall time.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -11,21 +11,21 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// What a storm may take. Builds with debug assertions take up to three times as long.
+/// Limit for a storm. Builds with debug assertions take up to three times as long.
 const LIMIT: Duration = Duration::from_secs(if cfg!(debug_assertions) { 60 } else { 20 });
-/// What it may take to notice that it was cancelled, which it does between two events.
+/// Time after which a cancelled run must have stopped; it checks between two events.
 const GRACE: Duration = Duration::from_secs(10);
-/// How often it is looked at.
+/// Polling interval.
 const LOOK: Duration = Duration::from_millis(250);
 
-/// What a thread has had of the CPUs so far.
+/// Clock of a thread's CPU time.
 struct Clock {
     schedstat: PathBuf,
     began: Instant,
 }
 
 impl Clock {
-    /// The clock of the thread that asks.
+    /// The clock of the calling thread.
     fn of_this_thread() -> Clock {
         let thread = std::fs::read_link("/proc/thread-self").unwrap_or_default();
         let schedstat = PathBuf::from("/proc").join(thread).join("schedstat");
@@ -39,7 +39,7 @@ impl Clock {
     }
 }
 
-/// A run that is watched.
+/// A watched run.
 pub struct Watched {
     /// Set when the run has taken too long.
     pub cancel: Arc<AtomicBool>,
@@ -49,8 +49,8 @@ pub struct Watched {
     watcher: JoinHandle<Duration>,
 }
 
-/// Watches what this thread does from now on. A run that spins within a single event cannot be cancelled:
-/// then the whole process ends with the seed's number.
+/// Starts to watch this thread. A run that spins within a single event cannot be cancelled; then
+/// the whole process exits with a message about the seed.
 pub fn watch(seed: u64) -> Watched {
     let cancel = Arc::new(AtomicBool::new(false));
     let progress = Arc::new(AtomicU64::new(0));
@@ -77,7 +77,7 @@ pub fn watch(seed: u64) -> Watched {
 }
 
 impl Watched {
-    /// The run is over: what it took, and what was wrong if it had to be cancelled.
+    /// Ends the watch. Returns the time of the run, and a message if it was cancelled.
     pub fn end(self) -> (Duration, Option<String>) {
         let Watched { cancel, progress, over, watcher } = self;
         drop(over);

@@ -1,4 +1,5 @@
-//! What a seed draws: a small machine, its controls and policies, files, and programs.
+//! Fuzz configuration: generates a random setup from a seed, with a small machine, controls,
+//! policies, files, and programs.
 
 use super::more;
 use pagetide_core::config::KswapdPolicy;
@@ -15,7 +16,7 @@ use pagetide_scenario::prng::SplitMix64;
 pub const MIB: u64 = 1 << 20;
 pub const PAGE: u64 = 4096;
 
-/// A generator of draws.
+/// A random generator.
 pub struct Draw(pub SplitMix64);
 
 impl Draw {
@@ -99,7 +100,7 @@ fn sysctls(draw: &mut Draw) -> Vec<ControlWrite> {
     ];
     let mut chosen = Vec::new();
     for (name, texts) in values {
-        // Two that exclude each other in one file would be the loader's business.
+        // Two mutually exclusive controls in one file are an error of the loader, so avoid them.
         if draw.one_in(5) {
             chosen.push(more::sysctl(name, draw.of(texts)));
         }
@@ -184,7 +185,7 @@ fn workload(draw: &mut Draw, files: &[File], memory: u64, number: usize) -> Work
     }
 }
 
-/// What a seed draws.
+/// The setup of a seed.
 pub fn setup(seed: u64) -> Setup {
     let mut setup = setup_without_groups(seed);
     more::add_groups(&mut setup, seed);
@@ -199,10 +200,10 @@ pub fn setup(seed: u64) -> Setup {
     setup
 }
 
-/// Ends storms early whose kswapd may spin. That of 4.5 never gives up (since 4.12 it does): while a zone has
-/// pages that count as reclaimable and that it does not scan, of lists of one page or of groups without swap,
-/// it goes down all priorities again and again, which is as slow to simulate as it is to run. A service, whose
-/// threads wait for requests in between, lets it.
+/// Shortens storms with a kswapd that may spin. kswapd of 4.5 never gives up (since 4.12 it does).
+/// While a zone has pages that count as reclaimable but are not scanned (lists of one page, groups
+/// without swap), it goes through all priorities again and again, which is also slow to simulate. A
+/// service gives it time to spin, because its threads wait for requests.
 fn cut_short(setup: &mut Setup) {
     if setup.policies.of() == Some(KswapdPolicy::Linux45) {
         let phases = setup.tasks.iter().flat_map(|task| &task.phases);
@@ -257,7 +258,7 @@ fn setup_without_groups(seed: u64) -> Setup {
     setup
 }
 
-/// A machine with memory to spare, one task and one megabyte: nothing happens.
+/// A machine with plenty of memory and a task that touches one megabyte: no reclaim.
 pub fn calm() -> Setup {
     let touch = Builder::new().set("name", "touch").set("workload", "touch").set("region", "heap");
     let task = Builder::new().set("name", "task").push("phase", touch.set("size", "1MiB"));
