@@ -8,7 +8,7 @@
 
 mod rust;
 
-pub use rust::{rust_passages, public_types};
+pub use rust::{public_types, rust_passages};
 
 /// A run of prose.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -210,7 +210,8 @@ mod tests {
 
     #[test]
     fn comments_and_docstrings_are_prose() {
-        let text = "#!/bin/sh\n# one\n# two\nx = 1 # three\ndef f():\n    \"\"\"Four\n    five.\"\"\"\n";
+        let text =
+            "#!/bin/sh\n# one\n# two\nx = 1 # three\ndef f():\n    \"\"\"Four\n    five.\"\"\"\n";
         let found = texts(hash_passages(text));
         let wanted = [(1, "!/bin/sh one two"), (4, "three"), (6, "Four five.")];
         assert_eq!(found, wanted.map(|(line, text)| (line, text.to_owned())));

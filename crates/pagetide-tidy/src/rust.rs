@@ -169,13 +169,8 @@ mod tests {
         let text = "//! One\n//! two.\n\n/// Three.\nfn f<'a>(c: char) {\n    let s = \"four \\\" // no\"; // five\n    let c = '\"';\n    let r = r#\"six \"x\" \"#;\n}\n";
         let found: Vec<(usize, String)> =
             rust_passages(text).into_iter().map(|it| (it.line, it.text)).collect();
-        let wanted = [
-            (1, "One two."),
-            (6, "four \\\" // no"),
-            (4, "Three."),
-            (8, "six \"x\""),
-            (6, "five"),
-        ];
+        let wanted =
+            [(1, "One two."), (6, "four \\\" // no"), (4, "Three."), (8, "six \"x\""), (6, "five")];
         let mut wanted = wanted.map(|(line, text)| (line, text.to_owned())).to_vec();
         let mut found = found;
         wanted.sort();

@@ -41,7 +41,10 @@ fn files() -> Vec<(String, String)> {
             let (path, kind) = (entry.path(), entry.file_type().unwrap());
             let name = entry.file_name().into_string().unwrap();
             let is_ours = !name.starts_with('.') || name == ".ci" || name == ".github";
-            if kind.is_dir() && is_ours && !["target", "node_modules", "__pycache__"].contains(&&*name) {
+            if kind.is_dir()
+                && is_ours
+                && !["target", "node_modules", "__pycache__"].contains(&&*name)
+            {
                 folders.push(path);
             } else if kind.is_file() && is_ours {
                 let known = path.strip_prefix(root()).unwrap().to_str().unwrap().to_owned();
@@ -89,7 +92,8 @@ fn lines_are_short() {
     let mut long = String::new();
     for (path, text) in files() {
         let is_document = path.ends_with(".md");
-        let is_source = [".rs", ".py", ".pyi", ".sh", ".toml"].iter().any(|end| path.ends_with(end));
+        let is_source =
+            [".rs", ".py", ".pyi", ".sh", ".toml"].iter().any(|end| path.ends_with(end));
         let limit = if is_document { PROSE_COLUMNS } else { SOURCE_COLUMNS };
         let mut in_fence = false;
         for (index, line) in text.lines().enumerate() {
@@ -140,10 +144,12 @@ fn commits_have_subjects_and_bodies() {
         let output = std::process::Command::new("git").args(arguments).current_dir(root()).output();
         output.ok().filter(|it| it.status.success()).map(|it| String::from_utf8(it.stdout).unwrap())
     };
-    let since = git(&["describe", "--tags", "--abbrev=0"]).map(|tag| format!("{}..HEAD", tag.trim()));
+    let since =
+        git(&["describe", "--tags", "--abbrev=0"]).map(|tag| format!("{}..HEAD", tag.trim()));
     let range = since.as_deref().unwrap_or("HEAD");
     // A source archive has no history.
-    let Some(log) = git(&["log", "--no-merges", "-20", "--format=%h%x00%s%x00%b%x01", range]) else {
+    let Some(log) = git(&["log", "--no-merges", "-20", "--format=%h%x00%s%x00%b%x01", range])
+    else {
         return;
     };
     let mut bad = String::new();
@@ -159,5 +165,8 @@ fn commits_have_subjects_and_bodies() {
             writeln!(bad, "{hash} ({columns} columns): {subject}").unwrap();
         }
     }
-    assert!(bad.is_empty(), "\n{bad}`area: imperative, at most 72 characters`, and a body that says why");
+    assert!(
+        bad.is_empty(),
+        "\n{bad}`area: imperative, at most 72 characters`, and a body that says why"
+    );
 }

@@ -1,7 +1,7 @@
 //! Every public function with unknown ids, ids of removed objects and arbitrary numbers: no
 //! function panics, and the audit passes afterwards.
 
-
+use crate::world::{World, CPU};
 use pagetide_core::bad_id::BadId;
 use pagetide_core::config::{Config, SlabAccounting, Thp};
 use pagetide_core::daemon::Daemon;
@@ -17,7 +17,6 @@ use pagetide_core::slab::{CacheSpec, Object};
 use pagetide_core::units::{CacheId, Cpu, FileId, MemcgId, NodeId, Pfn, SwapSlot, PAGE_SIZE};
 use pagetide_core::vmstat::NodeStat;
 use proptest::prelude::*;
-use crate::world::{World, CPU};
 
 const NODE: NodeId = NodeId(0);
 

@@ -2,7 +2,7 @@
 //!
 //! Linux: fs/buffer.c under ext4 without a journal (6.1): 104 bytes for each written file page.
 
-
+use crate::world::{World, CPU};
 use pagetide_core::config::Config;
 use pagetide_core::memcg::ROOT;
 use pagetide_core::node::NodeSpec;
@@ -10,7 +10,6 @@ use pagetide_core::outcome::Outcome;
 use pagetide_core::process::page_table::{Advice, Backing};
 use pagetide_core::process::{Call, Machine, MmId};
 use pagetide_core::units::{FileId, MemcgId, NodeId, PAGE_SIZE};
-use crate::world::{World, CPU};
 
 const NODE: NodeId = NodeId(0);
 /// Bytes charged for one buffer head, with the pointer to its group.

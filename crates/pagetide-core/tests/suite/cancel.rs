@@ -4,7 +4,7 @@
 //! continues. The audit then accounts for every frame, charge and slot; the test itself checks
 //! compaction runs, counted sleepers, objects and blocks.
 
-
+use crate::world::{World, CPU};
 use pagetide_core::config::{CgroupVersion, Config, Thp};
 use pagetide_core::effect::{Step, Throttle};
 use pagetide_core::gfp::Gfp;
@@ -14,7 +14,6 @@ use pagetide_core::process::page_table::{Advice, Backing, VmaId};
 use pagetide_core::process::{Call, Machine, MmId};
 use pagetide_core::slab::CacheSpec;
 use pagetide_core::units::{CacheId, MemcgId, NodeId, PAGE_SIZE};
-use crate::world::{World, CPU};
 
 const NODE: NodeId = NodeId(0);
 const MIB: u64 = (1 << 20) / PAGE_SIZE;

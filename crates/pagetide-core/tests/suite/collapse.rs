@@ -1,6 +1,6 @@
 //! MADV_COLLAPSE: which regions become huge pages, and what the call returns.
 
-
+use crate::world::{World, CPU};
 use pagetide_core::bad_id::BadId;
 use pagetide_core::config::{Config, Thp};
 use pagetide_core::control::Errno;
@@ -13,7 +13,6 @@ use pagetide_core::process::{Call, Machine, MmId};
 use pagetide_core::units::{NodeId, HPAGE_PMD_NR as HUGE, PAGE_SIZE};
 use pagetide_core::vmstat::{Event, NodeStat};
 use std::ops::Range;
-use crate::world::{World, CPU};
 
 const NODE: NodeId = NodeId(0);
 const DONE: Outcome = Outcome::Minor;

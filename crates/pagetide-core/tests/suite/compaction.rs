@@ -1,6 +1,6 @@
 //! Compaction on whole machines: its results, what it does not move, and failures.
 
-
+use crate::world::{World, CPU};
 use pagetide_core::config::{
     BackgroundCompaction, CompactionPolicy, Config, KswapdPolicy, PcpPolicy, Thp,
 };
@@ -16,7 +16,6 @@ use pagetide_core::process::MmId;
 use pagetide_core::units::{NodeId, Pfn, PAGE_SIZE};
 use pagetide_core::vmstat::{Event, NodeStat};
 use pagetide_core::watermark::WatermarkInputs;
-use crate::world::{World, CPU};
 
 const NODE: NodeId = NodeId(0);
 

@@ -1,8 +1,7 @@
 //! Effects alone keep every page's bytes correct: storms in the world with bytes.
 
-
-use pagetide_core::vmstat::Event;
 use crate::storm::Storm;
+use pagetide_core::vmstat::Event;
 
 /// Events that the storms must meet to prove anything.
 const MET: [Event; 9] = [

@@ -1,6 +1,6 @@
 //! The protocol between core and world: effects cannot be lost unnoticed.
 
-
+use crate::world::CPU;
 use pagetide_core::config::{Config, Thp};
 use pagetide_core::daemon::{Daemon, Rest};
 use pagetide_core::effect::{Effect, Step, Token};
@@ -8,7 +8,6 @@ use pagetide_core::node::NodeSpec;
 use pagetide_core::process::{Call, Machine};
 use pagetide_core::units::NodeId;
 use std::panic::{catch_unwind, AssertUnwindSafe};
-use crate::world::CPU;
 
 const NODE: NodeId = NodeId(0);
 

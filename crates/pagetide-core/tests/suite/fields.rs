@@ -5,7 +5,7 @@
 //! rows leave out fields that follow from no single operation: free memory and values computed from
 //! it, and the slabs of the page cache's nodes.
 
-
+use crate::world::{World, CPU};
 use pagetide_core::config::Config;
 use pagetide_core::daemon::Daemon;
 use pagetide_core::effect::Step;
@@ -17,7 +17,6 @@ use pagetide_core::process::{Call, Machine, MmId};
 use pagetide_core::slab::CacheSpec;
 use pagetide_core::units::{CacheId, FileId, MemcgId, NodeId, PAGE_SIZE};
 use std::collections::BTreeMap;
-use crate::world::{World, CPU};
 
 const NODE: NodeId = NodeId(0);
 const P: i64 = PAGE_SIZE as i64;

@@ -1,7 +1,7 @@
 //! Memory groups: scenarios with limits, protection, soft limits and shrink priority.
 //! (random_groups.rs has random operations.)
 
-
+use crate::world::{World, CPU};
 use pagetide_core::config::{CgroupVersion, Config};
 use pagetide_core::control::Errno;
 use pagetide_core::effect::{Effect, Step};
@@ -14,7 +14,6 @@ use pagetide_core::process::Machine;
 use pagetide_core::process::MmId;
 use pagetide_core::units::{MemcgId, NodeId, PAGE_SIZE};
 use pagetide_core::vmstat::Event;
-use crate::world::{World, CPU};
 
 const MIB: u64 = (1 << 20) / PAGE_SIZE;
 

@@ -1,6 +1,6 @@
 //! Pinned and locked pages in a machine that is short of memory.
 
-
+use crate::world::{World, CPU};
 use pagetide_core::bad_id::BadId;
 use pagetide_core::config::{Config, Thp};
 use pagetide_core::node::NodeSpec;
@@ -10,7 +10,6 @@ use pagetide_core::process::{Call, Machine, MapError, MmId};
 use pagetide_core::units::{Cpu, NodeId, Pfn, HPAGE_PMD_NR, PAGE_SIZE};
 use pagetide_core::vmstat::{Event, NodeStat};
 use proptest::prelude::*;
-use crate::world::{World, CPU};
 
 const MEMORY: u64 = 24 << 20;
 

@@ -1,6 +1,6 @@
 //! Huge pages: allocation by faults, failures, ageing, splitting, collapse and free.
 
-
+use crate::world::{World, CPU};
 use pagetide_core::config::{CompactionPolicy, Config, Thp, ThpDefrag};
 use pagetide_core::daemon::Rest;
 use pagetide_core::gfp::Gfp;
@@ -15,7 +15,6 @@ use pagetide_core::units::{MemcgId, NodeId, Pfn, PAGE_SIZE};
 use pagetide_core::vmstat::{Event, NodeStat};
 use pagetide_core::watermark::WatermarkInputs;
 use proptest::prelude::*;
-use crate::world::{World, CPU};
 
 const HUGE: u64 = 512;
 

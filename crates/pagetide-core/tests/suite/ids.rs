@@ -1,6 +1,6 @@
 //! Reuse of ids, errors for bad ids, and the owner's policies for failures of memory or a disk.
 
-
+use crate::world::{World, CPU};
 use pagetide_core::bad_id::BadId;
 use pagetide_core::config::{Config, Thp};
 use pagetide_core::daemon::{Daemon, Rest};
@@ -14,7 +14,6 @@ use pagetide_core::process::{Call, Machine, MapError, MmId};
 use pagetide_core::slab::Object;
 use pagetide_core::units::{Cpu, FileId, NodeId, Pfn, PAGE_SIZE};
 use pagetide_core::vmstat::{Event, NodeStat};
-use crate::world::{World, CPU};
 
 const NODE: NodeId = NodeId(0);
 

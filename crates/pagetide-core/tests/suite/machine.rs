@@ -1,6 +1,6 @@
 //! Scenarios and random operations on a whole machine, with the audit after every step.
 
-
+use crate::world::{World, CPU};
 use pagetide_core::config::{
     BackgroundCompaction, CompactionCapture, CompactionPolicy, Config, DirectReclaimPolicy,
     KswapdPolicy, LruPolicy, PcpPolicy, Thp, ThpDefrag,
@@ -17,7 +17,6 @@ use pagetide_core::units::{NodeId, PAGE_SIZE};
 use pagetide_core::vmstat::{Event, NodeStat};
 use pagetide_core::watermark::WatermarkInputs;
 use proptest::prelude::*;
-use crate::world::{World, CPU};
 
 fn small(config: Config) -> World {
     let mut machine = Machine::new(&[NodeSpec::x86_64(24 << 20, 0, 0)], 2, config).unwrap();

@@ -1,6 +1,6 @@
 //! Ranges of mappings: populate, lock and advise. Audits after every step.
 
-
+use crate::world::{World, CPU};
 use pagetide_core::bad_id::BadId;
 use pagetide_core::config::{Config, Thp};
 use pagetide_core::control::Errno;
@@ -12,7 +12,6 @@ use pagetide_core::process::page_table::{Advice, Backing, VmaId};
 use pagetide_core::process::{Call, Machine, MmId};
 use pagetide_core::units::{NodeId, PAGE_SIZE};
 use pagetide_core::vmstat::{Event, NodeStat};
-use crate::world::{World, CPU};
 
 const NODE: NodeId = NodeId(0);
 

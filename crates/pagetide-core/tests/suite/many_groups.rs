@@ -5,7 +5,7 @@
 //! Invariant: scans per page at most double from ten groups to a thousand; visits grow, because
 //! every walk visits every group, but stay below a measured bound.
 
-
+use crate::world::World;
 use pagetide_core::config::Config;
 use pagetide_core::memcg::ROOT;
 use pagetide_core::node::NodeSpec;
@@ -14,7 +14,6 @@ use pagetide_core::process::Machine;
 use pagetide_core::units::{MemcgId, PAGE_SIZE};
 use pagetide_core::vmstat::Event;
 use pagetide_core::work::Work;
-use crate::world::World;
 
 const MEMORY: u64 = 128 << 20;
 const DEPTH: usize = 10;

@@ -1,6 +1,6 @@
 //! Machines with pages of 4, 16 and 64 KiB: equal values in bytes, smaller values in pages.
 
-
+use crate::world::World;
 use pagetide_core::config::Config;
 use pagetide_core::memcg::ROOT;
 use pagetide_core::node::NodeSpec;
@@ -13,7 +13,6 @@ use pagetide_core::process::Machine;
 use pagetide_core::units::NodeId;
 use pagetide_core::vmstat::{Event, NodeStat};
 use pagetide_core::watermark::{default_min_free_kbytes, MIN_FREE_KBYTES_MAX};
-use crate::world::World;
 
 const MIB: u64 = 1 << 20;
 const NODE: NodeId = NodeId(0);

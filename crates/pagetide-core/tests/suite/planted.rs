@@ -1,9 +1,8 @@
 //! Storms find what is planted: a page forgotten on no list, a copy skipped, a charge leaked; and nothing else.
 
-
+use crate::storm::Storm;
 use pagetide_core::planted::{Defect, Planted};
 use std::panic::{catch_unwind, AssertUnwindSafe};
-use crate::storm::Storm;
 
 const NR_OPERATIONS: u32 = 3000;
 const NR_SEEDS: u64 = 200;

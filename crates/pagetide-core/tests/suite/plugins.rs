@@ -1,7 +1,8 @@
 //! Plug-ins: they are asked, corrected and overruled where necessary; and a plug-in that repeats
 //! the built-in answers changes nothing.
 
-
+use crate::strange::{Miser, Wild};
+use crate::world::World;
 use pagetide_core::config::{Config, LruPolicy};
 use pagetide_core::digest::Digest;
 use pagetide_core::memcg::ROOT;
@@ -14,8 +15,6 @@ use pagetide_core::process::page_table::{Advice, Backing, VmaId};
 use pagetide_core::process::{Call, Machine, MmId};
 use pagetide_core::units::{MemcgId, NodeId, PAGE_SIZE};
 use pagetide_core::vmstat::Event;
-use crate::strange::{Miser, Wild};
-use crate::world::World;
 
 const MIB: u64 = (1 << 20) / PAGE_SIZE;
 

@@ -1,6 +1,6 @@
 //! Which reclaim counts as pressure: for PSI and for listeners of `vmpressure`.
 
-
+use crate::world::World;
 use pagetide_core::config::Config;
 use pagetide_core::effect::Step;
 use pagetide_core::memcg::ROOT;
@@ -8,7 +8,6 @@ use pagetide_core::node::NodeSpec;
 use pagetide_core::process::page_table::{Advice, Backing, VmaId};
 use pagetide_core::process::{Call, Machine, MmId};
 use pagetide_core::units::{MemcgId, NodeId, PAGE_SIZE};
-use crate::world::World;
 
 const MIB: u64 = (1 << 20) / PAGE_SIZE;
 

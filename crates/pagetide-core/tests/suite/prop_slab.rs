@@ -1,10 +1,9 @@
 //! Random operations on slab caches and groups, with every policy for accounting objects, using
 //! slabs and storing owners, against a model that knows only the owner of each object.
 
-
+use crate::slab_world::{Op, SlabWorld};
 use pagetide_core::config::{Config, ObjcgStock, SlabAccounting, SlabOwners, SlubPolicy};
 use proptest::prelude::*;
-use crate::slab_world::{Op, SlabWorld};
 
 const ACCOUNTING: [SlabAccounting; 4] = [
     SlabAccounting::Off,

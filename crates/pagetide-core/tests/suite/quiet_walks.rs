@@ -6,7 +6,7 @@
 //!
 //! Invariant: the audit compares the idle state with the groups.
 
-
+use crate::world::{World, CPU};
 use pagetide_core::config::Config;
 use pagetide_core::digest::Digest;
 use pagetide_core::event::TraceEvent;
@@ -21,7 +21,6 @@ use pagetide_core::slab::CacheSpec;
 use pagetide_core::units::{CacheId, MemcgId, NodeId, PAGE_SIZE};
 use pagetide_core::work::Work;
 use proptest::prelude::*;
-use crate::world::{World, CPU};
 
 /// A policy that changes nothing.
 #[derive(Clone, Debug)]

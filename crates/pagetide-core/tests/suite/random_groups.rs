@@ -1,7 +1,7 @@
 //! Random operations on a tree of memory groups under every policy, with the audit after each.
 //! (groups.rs has scenarios.)
 
-
+use crate::world::{World, CPU};
 use pagetide_core::config::Config;
 use pagetide_core::effect::Effects;
 use pagetide_core::memcg::ROOT;
@@ -14,7 +14,6 @@ use pagetide_core::process::Machine;
 use pagetide_core::process::MmId;
 use pagetide_core::units::{MemcgId, NodeId, PAGE_SIZE};
 use proptest::prelude::*;
-use crate::world::{World, CPU};
 
 #[derive(Clone, Debug)]
 enum Op {

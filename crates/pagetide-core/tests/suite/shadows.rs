@@ -4,7 +4,7 @@
 //! about 1024 page-cache nodes with only shadows. It keeps one node for eight of its pages, and up
 //! to two batches.
 
-
+use crate::world::{World, CPU};
 use pagetide_core::config::Config;
 use pagetide_core::effect::Effect;
 use pagetide_core::memcg::ROOT;
@@ -13,7 +13,6 @@ use pagetide_core::process::page_table::{Advice, Backing};
 use pagetide_core::process::{Call, Machine, MmId};
 use pagetide_core::units::{FileId, MemcgId, NodeId, PAGE_SIZE};
 use pagetide_core::vmstat::Event;
-use crate::world::{World, CPU};
 
 /// Pages of the file.
 const PAGES: u64 = 65_536;

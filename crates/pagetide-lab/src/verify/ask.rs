@@ -250,7 +250,8 @@ fn measured(
         }
     };
     let recording = found.map_err(&mut failed).ok()??;
-    let (KernelSide::Recorded { dir, .. } | KernelSide::Boot { record: Some(dir), .. }) = side else {
+    let (KernelSide::Recorded { dir, .. } | KernelSide::Boot { record: Some(dir), .. }) = side
+    else {
         return None;
     };
     let fit = || {

@@ -95,7 +95,8 @@ mod tests {
         let file = path(dir.path(), 1);
         let old = std::fs::read_to_string(&file).unwrap();
         let version = env!("CARGO_PKG_VERSION");
-        for new in [old.replace(version, "0.0.1"), old.replace("fault", "default"), "{".to_owned()] {
+        for new in [old.replace(version, "0.0.1"), old.replace("fault", "default"), "{".to_owned()]
+        {
             std::fs::write(&file, new).unwrap();
             assert_eq!(load(dir.path(), 1, &recording(1)), None);
         }

@@ -22,14 +22,14 @@ use bounds_6_12::{Held, CASES_6_12};
 use bounds_proposals::CASES_PROPOSALS;
 use pagetide_lab::plan::Plan;
 use pagetide_lab::stats;
-use pagetide_lab::verify::{costs, fitted_costs};
-use pagetide_linux::reference::Reference;
 use pagetide_lab::verify::ask::{verify, CostSource, KernelSide, ANOTHER_TEXT};
 use pagetide_lab::verify::compare::{factor, Counter};
 use pagetide_lab::verify::judge::Judgement;
 use pagetide_lab::verify::summary::{Score, BEYOND};
+use pagetide_lab::verify::{costs, fitted_costs};
 use pagetide_lab::verify::{summarise, Comparison, Verdict};
 use pagetide_lab::world::Simulator;
+use pagetide_linux::reference::Reference;
 use pagetide_scenario::load::{load, Overrides};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -376,8 +376,7 @@ fn fitted_costs_are_those_of_the_recordings() {
             let cpus = variant.strip_suffix("cpus").or(variant.strip_suffix("cpu")).unwrap();
             let (dir, cpus) = (experiments().join(dir), cpus.parse().unwrap());
             let recording = Reference::load(&dir, "machine-costs", &variant).unwrap();
-            let fitted =
-                costs::of_reference(&recording, cpus, &AtomicBool::new(false)).unwrap();
+            let fitted = costs::of_reference(&recording, cpus, &AtomicBool::new(false)).unwrap();
             if std::env::var_os("PAGETIDE_ACCEPT").is_some() {
                 fitted_costs::save(&dir, cpus, &recording, &fitted).unwrap();
             }
