@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
-"""What a simulated machine costs as it grows: to start, for each access, for each second of virtual time.
+"""Measures the costs of a simulated machine as it grows: start, each access, each second of virtual
+time.
 
 Writes scenarios of machines of 1 to 1024 GiB and runs each with the command. Three tables:
 
-* start: a machine of which 4 MiB are touched, and one of which 8 GiB are (as far as it has them);
-* growth: the same load on every machine, so that only its size differs: CPU time for each access (256 MiB of
-  memory, drawn at random), and for each second of virtual time in which 100 tasks make 100 accesses a second each;
-* hour: a machine of 1 TiB with 1000 groups and 100 tasks, each with 256 MiB and 100 accesses a second; two of them
-  read files of 64 GiB. One hour of virtual time, or what `--minutes` says.
+* start: a machine of which 4 MiB are touched, and one of which 8 GiB are touched (or all of a
+  smaller one);
+* growth: the same load on machines of different sizes: CPU time for each access (256 MiB of memory,
+  at random), and for each second of virtual time in which 100 tasks make 100 accesses a second
+  each;
+* hour: a machine of 1 TiB with 1000 groups and 100 tasks, each with 256 MiB and 100 accesses a
+  second; two of them read files of 64 GiB. One hour of virtual time, or `--minutes`.
 
 CPU time is user and system time of the process, memory its largest resident size (getrusage). Each figure of the
 first two tables is the median of `--rounds`; the machines alternate.

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""Makes the book: the pages of the repository as a site, with reports of shipped experiments.
+"""Builds the book: the pages of the repository as a site, with reports of shipped experiments.
 
     scripts/book.py PAGETIDE MDBOOK TARGET [--no-gallery]
 
-The pages that docs/SUMMARY.md lists, and the files that they link to, are copied to TARGET/book-source under the
-paths that they have in the repository. So their links are the same on a forge and in the book. docs/gallery.md says
-which experiments have a report. The book is TARGET/book/index.html; it needs no server and no network.
+Copies the pages in docs/SUMMARY.md, and the files that they link to, to TARGET/book-source with
+their paths in the repository. So links are the same on a forge and in the book. docs/gallery.md
+lists the experiments with a report. The book is TARGET/book/index.html; it needs no server and no
+network.
 
-Exits with 1 if a link of the book leads nowhere.
+Exits with 1 if a link of the book does not resolve.
 """
 
 import argparse
@@ -35,7 +36,7 @@ def local_links(page):
 
 
 def gather(source):
-    """Copies pages and what they link to."""
+    """Copies the pages and the files that they link to."""
     pages = list(local_links("docs/SUMMARY.md"))
     for path in {path for page in pages for path in local_links(page)} | set(pages):
         (source / path).parent.mkdir(parents=True, exist_ok=True)
@@ -44,7 +45,7 @@ def gather(source):
         else:
             shutil.copy(ROOT / path, source / path)
     shutil.copy(ROOT / "docs/book.toml", source)
-    # mdBook wants the summary at the top; here its paths begin in docs.
+    # mdBook expects the summary at the top; its paths begin in docs.
     summary = (ROOT / "docs/SUMMARY.md").read_text()
     moved = LINK.sub(lambda link: f"]({os.path.normpath(os.path.join('docs', link[1]))})", summary)
     (source / "SUMMARY.md").write_text(moved)
@@ -61,7 +62,7 @@ def reports(source, pagetide):
 
 
 class Page(html.parser.HTMLParser):
-    """What a page links to, and what can be linked to in it."""
+    """Links and anchors of a page."""
 
     def __init__(self, text):
         super().__init__()
@@ -75,10 +76,10 @@ class Page(html.parser.HTMLParser):
 
 
 def broken(book, with_reports):
-    """Links of the book's pages that lead nowhere."""
+    """Links of the book's pages that do not resolve."""
     pages = {}
     for path in book.rglob("*.html"):
-        # Reports have links within themselves only; print.html has all pages once more.
+        # Reports only have links within themselves; print.html repeats all pages.
         if "gallery" not in path.parts and path.name not in ("print.html", "404.html", "toc.html"):
             pages[path] = Page(path.read_text())
     for path, page in pages.items():
@@ -91,7 +92,7 @@ def broken(book, with_reports):
             if not target.exists() and (with_reports or not is_report):
                 yield f"{path.relative_to(book)}: there is no {link}"
             elif target in pages and url.fragment and urllib.parse.unquote(url.fragment) not in pages[target].ids:
-                yield f"{path.relative_to(book)}: {link} has no such place"
+                yield f"{path.relative_to(book)}: {link} has no such anchor"
 
 
 def main():
@@ -109,7 +110,7 @@ def main():
         reports(source, arguments.pagetide)
     subprocess.run([arguments.mdbook, "build", source, "--dest-dir", book], check=True)
     wrong = sorted(set(broken(book, not arguments.no_gallery)))
-    print("\n".join(wrong + [f"{book}/index.html, {len(wrong)} links lead nowhere"]))
+    print("\n".join(wrong + [f"{book}/index.html, {len(wrong)} broken links"]))
     return 1 if wrong else 0
 
 

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Gets what `pagetide verify` boots: QEMU, and Debian's cloud kernel with its modules, unpacked into
-# the user's cache (nothing is installed into /boot). What is there already is left alone.
+# Installs the requirements of `pagetide verify`: QEMU, and Debian's cloud kernel with its modules,
+# unpacked into the user's cache (nothing is installed into /boot). Existing files are kept.
 #
-#   scripts/kernel.sh          newest cloud kernel that the package sources offer
+#   scripts/kernel.sh          newest cloud kernel in the package sources
 #   scripts/kernel.sh PACKAGE  another one, such as linux-image-6.1.0-1-cloud-amd64
-#   scripts/kernel.sh 6.12     the newest cloud kernel of that version that they offer
+#   scripts/kernel.sh 6.12     the newest cloud kernel of that version
 #
-# Wants apt-get; installing QEMU wants root, or sudo.
+# Needs apt-get; installing QEMU needs root or sudo.
 set -euo pipefail
 
 cache="${XDG_CACHE_HOME:-$HOME/.cache}/pagetide/kernel"
@@ -22,7 +22,7 @@ as_root() {
     elif command -v sudo >/dev/null; then
         sudo -n "$@"
     else
-        fail "installing packages wants root"
+        fail "installing packages needs root"
     fi
 }
 
@@ -36,7 +36,7 @@ missing=()
 command -v qemu-system-x86_64 >/dev/null || missing+=(qemu-system-x86)
 PATH="$PATH:/usr/sbin:/sbin" command -v mkfs.ext4 >/dev/null || missing+=(e2fsprogs)
 if [ "${#missing[@]}" -gt 0 ]; then
-    command -v apt-get >/dev/null || fail "please install ${missing[*]}: there is no apt-get here"
+    command -v apt-get >/dev/null || fail "install ${missing[*]}; apt-get is not available here"
     update
     DEBIAN_FRONTEND=noninteractive as_root \
         apt-get -qq install -y --no-install-recommends "${missing[@]}" >/dev/null
@@ -45,7 +45,7 @@ fi
 if [ $# -eq 0 ] && compgen -G "$cache/boot/vmlinuz-*" >/dev/null; then
     exit 0
 fi
-command -v apt-get >/dev/null || fail "there is no apt-get here; name a kernel with --kernel"
+command -v apt-get >/dev/null || fail "apt-get is not available here; name a kernel with --kernel"
 package="${1:-}"
 if [ -z "$package" ]; then
     update
@@ -56,7 +56,7 @@ fi
 if [[ "$package" =~ ^[0-9]+\.[0-9]+$ ]]; then
     update
     version="$package"
-    # Images that are not signed are smaller and as good; either will do.
+    # Unsigned images are smaller and sufficient; either kind works.
     package="$(apt-cache search --names-only "^linux-image-${version//./\\.}\..*cloud-amd64" |
         sed 's/ .*//' | grep -v -e -dbg | sort -V | tail -n 1)"
     [ -n "$package" ] || fail "the package sources have no cloud kernel $version. Kernels newer than a release's \
@@ -73,7 +73,7 @@ chmod 755 "$work"
 (cd "$work" && apt-get -qq download "$package" 2>/dev/null) || fail "cannot download $package"
 dpkg-deb -x "$work"/*.deb "$work/root"
 mkdir -p "$cache"
-# Modules first: a kernel is found by its image.
+# Modules first, because the presence of an image means that a kernel is installed.
 cp -r "$work/root/lib" "$cache/"
 cp -r "$work/root/boot" "$cache/"
 echo "kernel.sh: $package is in $cache"

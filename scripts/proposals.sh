@@ -1,18 +1,19 @@
 #!/usr/bin/env bash
-# Builds the kernel of `pagetide verify --kernel proposals`: Debian's source of Linux 6.1 with the patches of
-# kernels/linux-6.1, and with what the guest needs built in. It is put into the user's cache, beside what
-# scripts/kernel.sh fetches; nothing is installed into the system. Does nothing if the kernel that is there was
-# built from the same source, patches and options.
+# Builds the kernel of `pagetide verify --kernel proposals`: Debian's source of Linux 6.1 with the
+# patches of kernels/linux-6.1, and with the guest's drivers built in. Stores it in the user's
+# cache, next to the kernels of scripts/kernel.sh; nothing is installed into the system. Does
+# nothing if the cached kernel has the same source, patches and options.
 #
-#   scripts/proposals.sh                 builds it; the first time takes some minutes and 3 GB of disk
-#   scripts/proposals.sh --keep          leaves the build directory, with which the next build is short
-#   scripts/proposals.sh --source DEB    takes the source from this package, and fetches nothing
-#   scripts/proposals.sh --patches DIR   takes patches and options from another folder; that kernel takes the place
-#                                        of the one that is there
-#   scripts/proposals.sh --checked       builds another one beside it, which checks itself (options of config-checked);
-#                                        it is for scripts/stress_proposals.sh
+#   scripts/proposals.sh                builds it; the first build takes some minutes and 3 GB of disk
+#   scripts/proposals.sh --keep         keeps the build directory, which shortens the next build
+#   scripts/proposals.sh --source DEB   uses the source in this package, and fetches nothing
+#   scripts/proposals.sh --patches DIR  uses patches and options of another directory; the result
+#                                       replaces the cached kernel
+#   scripts/proposals.sh --checked      builds an additional kernel that checks itself (options of
+#                                       config-checked), for scripts/stress_proposals.sh
 #
-# Wants the config of a Debian kernel 6.1 in the cache (`make kernel`), and a C compiler with what kernels need.
+# Needs the config of a Debian kernel 6.1 in the cache (`make kernel`), a C compiler, and the other
+# tools for kernel builds.
 set -euo pipefail
 
 package=linux-source-6.1
@@ -37,7 +38,7 @@ while [ $# -gt 0 ]; do
     --keep) keep=yes ;;
     --checked) checked=yes kernel=proposals-checked ;;
     --source | --patches)
-        [ $# -gt 1 ] || fail "$1 wants a value"
+        [ $# -gt 1 ] || fail "$1 needs a value"
         path="$(realpath -e "$2" 2>/dev/null)" || fail "there is no $2"
         if [ "$1" = --source ]; then deb="$path"; else folder="$path"; fi
         shift
@@ -46,7 +47,7 @@ while [ $# -gt 0 ]; do
         sed -n '2,/^set /{/^#/s/^# \{0,1\}//p}' "$0"
         exit 0
         ;;
-    *) fail "what is $1? There are --keep, --checked, --source DEB and --patches DIR" ;;
+    *) fail "unknown option $1; the options are --keep, --checked, --source DEB and --patches DIR" ;;
     esac
     shift
 done
@@ -55,30 +56,31 @@ tree="$build/linux"
 
 shopt -s nullglob
 patches=("$folder"/[0-9]*.patch)
-[ "${#patches[@]}" -gt 0 ] || fail "there are no patches in $folder; their names begin with a digit and end in .patch"
+[ "${#patches[@]}" -gt 0 ] || fail "there are no patches in $folder; their names must begin with a digit and end in .patch"
 options=("$folder/config" ${checked:+"$folder/config-checked"})
 for file in "${options[@]}"; do
     [ -f "$file" ] || fail "there is no $file"
 done
-# The newest of Debian's own, without those of other versions.
+# The newest of Debian's own kernels, excluding other versions.
 base="$(printf '%s\n' "$cache"/boot/config-6.1.* | sort -V | tail -n 1)"
 [ -n "$base" ] || fail "there is no config of a kernel 6.1 in $cache/boot; \`scripts/kernel.sh 6.1\` fetches one"
 
-# Of a source package: the version that is offered; of a file: its own.
+# Of a source package: the available version; of a file: its own version.
 source_version() {
     if [ -n "$deb" ]; then
-        dpkg-deb -f "$deb" Version 2>/dev/null || fail "$deb is no package of Debian's"
+        dpkg-deb -f "$deb" Version 2>/dev/null || fail "$deb is not a Debian package"
     elif command -v apt-cache >/dev/null; then
         apt-cache policy "$package" | sed -n 's/^ *Candidate: \([0-9].*\)/\1/p'
     fi
 }
 
-# Patches and options in short. It ends the kernel's version, and so it is in /proc/version and in every record.
+# Short sum of patches and options. It ends the kernel's version, so it is in /proc/version and in
+# every record.
 sum_of() {
     (cd "$folder" && cat "${patches[@]##*/}" "${options[@]##*/}" | sha256sum | cut -c 1-8)
 }
 
-# What a kernel is built from, for comparison with what the one in the cache was built from.
+# The inputs of a build, for comparison with those of the cached kernel.
 built_from() {
     echo "source $package $1"
     (cd "$(dirname "$base")" && sha256sum "$(basename "$base")")
@@ -88,15 +90,15 @@ built_from() {
 version="$(source_version)"
 there="$cache/$kernel/built-from"
 if [ -f "$there" ]; then
-    # Where nobody offers a source, the one that was used is as good.
+    # If no source is available, the source of the cached kernel is used.
     known="${version:-$(sed -n "s/^source $package //p" "$there")}"
     if [ "$(built_from "$known")" = "$(cat "$there")" ] && compgen -G "$cache/$kernel/boot/vmlinuz-*-$(sum_of)" >/dev/null; then
-        say "the kernel of these patches (-$(sum_of)) is there"
+        say "the kernel with these patches (-$(sum_of)) exists"
         exit 0
     fi
 fi
 
-# Everything that is missing, before anything is done. A program, and the package of Debian that has it.
+# Checks all requirements first: a program, and the Debian package that contains it.
 missing=()
 need() {
     command -v "$1" >/dev/null || missing+=("$1 (package $2)")
@@ -110,7 +112,7 @@ need bc bc
 need perl perl
 need patch patch
 need xz xz-utils
-# How the image is packed.
+# Compression of the image.
 case "$(sed -n 's/^CONFIG_KERNEL_\([A-Z0-9]*\)=y$/\1/p' "$base")" in
 LZ4) need lz4 lz4 ;;
 ZSTD) need zstd zstd ;;
@@ -122,7 +124,7 @@ need tar tar
 need flock util-linux
 need dpkg-deb dpkg
 if command -v gcc >/dev/null; then
-    # objtool reads what the compiler made.
+    # objtool reads the compiler's output.
     has() {
         echo "#include <$1>" | gcc -E - >/dev/null 2>&1
     }
@@ -130,18 +132,18 @@ if command -v gcc >/dev/null; then
     ! has stdio.h || has gelf.h || missing+=("headers of libelf (package libelf-dev)")
 fi
 if [ "${#missing[@]}" -gt 0 ]; then
-    fail "to build a kernel, there is no $(printf '%s, ' "${missing[@]}" | sed 's/, $//')"
+    fail "building a kernel needs $(printf '%s, ' "${missing[@]}" | sed 's/, $//')"
 fi
 
 mkdir -p "$cache"
 exec 9>"$cache/proposals.lock"
 flock -n 9 || fail "another one builds"
 
-# What is begun is in these, and goes with them. A build that failed leaves its log.
+# Temporary files, removed at exit. A failed build keeps its log.
 staging=
 old=
 clean() {
-    # Stopped between the two names: the kernel of before is the kernel.
+    # Stopped between the two renames: the old kernel is still valid.
     if [ -n "$old" ] && [ -e "$old" ] && [ ! -e "$cache/$kernel" ]; then mv -T "$old" "$cache/$kernel"; fi
     rm -rf "$staging" ${old:+"$old"}
     if [ -n "$keep" ]; then return; fi
@@ -152,7 +154,7 @@ trap 'exit 130' INT
 trap 'exit 143' TERM HUP
 
 mkdir -p "$build"
-# What is built is what is there now, whatever becomes of the folder meanwhile.
+# Build from a copy, so that changes in the folder during the build have no effect.
 rm -rf "$build/taken"
 mkdir "$build/taken"
 cp "${patches[@]}" "${options[@]}" "$build/taken"
@@ -160,7 +162,7 @@ folder="$build/taken"
 patches=("$folder"/[0-9]*.patch)
 options=("${options[@]/#*\//$folder/}")
 if [ -z "$deb" ]; then
-    command -v apt-get >/dev/null || fail "there is no apt-get here; name a package with --source DEB"
+    command -v apt-get >/dev/null || fail "apt-get is not available here; name a package with --source DEB"
     if [ -z "$version" ]; then
         as_root=()
         [ "$(id -u)" = 0 ] || as_root=(sudo -n)
@@ -169,7 +171,7 @@ if [ -z "$deb" ]; then
     fi
     [ -n "$version" ] || fail "the package sources have no $package, which Debian 12 has; name one with --source DEB"
     say "fetching $package $version"
-    # apt checks what it fetched.
+    # apt verifies the downloads.
     fetched="$build/fetched"
     rm -rf "$fetched"
     mkdir "$fetched"
@@ -181,7 +183,7 @@ if [ -z "$deb" ]; then
     deb="$(printf '%s\n' "$fetched"/*.deb)"
 fi
 
-# A tree that was kept is used again if it is of this source, and its patches can be taken out.
+# A kept tree is reused if it has this source, and its patches can be reverted.
 unpack() {
     if [ -f "$build/source" ] && [ "$(cat "$build/source")" = "$version" ]; then
         local applied=("$build"/applied/*.patch) at
@@ -196,7 +198,7 @@ unpack() {
     local archive
     archive="$(dpkg-deb --fsys-tarfile "$deb" | tar -t | grep -E '/linux-source-[0-9.]*\.tar\.xz$')" ||
         fail "$deb has no source of Linux"
-    # Documentation but what the build reads is of no use here.
+    # Skip documentation that the build does not read.
     dpkg-deb --fsys-tarfile "$deb" | tar -xO "$archive" | tar -xJ -C "$tree" --strip-components=1
     echo "$version" >"$build/source"
 }
@@ -208,14 +210,14 @@ for patch in "${patches[@]}"; do
     if ! patch -d "$tree" -p1 -N -F0 --no-backup-if-mismatch -r - <"$patch" >"$build/patch.log" 2>&1; then
         grep -E 'patching file|FAILED|ignored|malformed|find file' "$build/patch.log" |
             grep -B 1 -vE '^patching file' | sed 's/^/  /' >&2 || true
-        # What it left is of no use for another build.
+        # The incomplete tree is not usable for another build.
         rm -f "$build/source"
         fail "$name does not apply to $package $version"
     fi
     cp "$patch" "$build/applied/$name"
 done
 
-# Who builds, and where, is in /proc/version.
+# The builder and the host are part of /proc/version.
 export KBUILD_BUILD_USER=pagetide KBUILD_BUILD_HOST=localhost LOCALVERSION="-$(sum_of)"
 log="$build/build.log"
 : >"$log"
@@ -233,7 +235,7 @@ merge_options() {
     cd "$tree" && scripts/kconfig/merge_config.sh -m .config "${options[@]}"
 }
 cp "$base" "$tree/.config.new"
-# Only if it is another one: make would build everything again.
+# Only if it differs, because make would rebuild everything.
 (cd "$tree" && mv .config .config.kept 2>/dev/null) || true
 mv "$tree/.config.new" "$tree/.config"
 kernel_make mod2noconfig
@@ -259,7 +261,7 @@ cp "$tree/.config" "$staging/boot/config-$release"
 cp "$tree/System.map" "$staging/boot/System.map-$release"
 cp "$tree/modules.builtin" "$staging/lib/modules/$release/"
 built_from "$version" >"$staging/built-from"
-# One name after the other: whatever comes between, there is a whole kernel or none.
+# Rename one after the other, so that an interruption leaves a complete kernel or none.
 old="$cache/$kernel.old.$$"
 if [ -e "$cache/$kernel" ]; then mv -T "$cache/$kernel" "$old"; fi
 mv -T "$staging" "$cache/$kernel"

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Writes python/pagetide/builders.py from the schema of scenario files: `pagetide schema | scripts/python_builders.py`.
 
-A class for each table of a scenario and for each workload, with a typed argument for each key. The schema is made from
-the tables that the loader reads, so the classes cannot drift apart from it; python/tests/test_builders.py checks that
-the file is the one that this program writes.
+Creates a class for each table of a scenario and for each workload, with a typed argument for each
+key. The schema is generated from the tables that the loader reads, so the classes cannot differ
+from it; python/tests/test_builders.py checks that the file is up to date.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class Schema:
         if "oneOf" in key:
             return literal([one["const"] for one in key["oneOf"]])
         if "anyOf" in key:
-            # A size that needs a unit, or a time: text, and numbers.
+            # A size that needs a unit, or a time: text or a number.
             return " | ".join(sorted({self.type_of(one, name) for one in key["anyOf"]}))
         kind = key.get("type")
         if isinstance(kind, list):
@@ -123,7 +123,7 @@ class Schema:
     def table(self, name: str, table: dict[str, Any], doc: str, workload: str | None = None) -> str:
         """The class of a table."""
         keys = {k: v for k, v in table["properties"].items() if k != "workload"}
-        # Keys with dots are there as tables of their parts, too.
+        # Keys with dots also exist as tables of their parts.
         heads = {key.split(".")[0] for key in keys if "." in key}
         keys = {key: of for key, of in keys.items() if key not in heads}
         required = [key for key in table.get("required", []) if key in keys]
@@ -167,7 +167,7 @@ class Schema:
 
 
 def argument(key: str, of: dict[str, Any]) -> str:
-    """The argument that stands for a key; a list of tables is named for what it is."""
+    """The argument for a key; a list of tables gets a plural name."""
     name = PLURALS.get(key, key) if of.get("type") == "array" else key
     name = name.replace(".", "_").replace("-", "_")
     return name + "_" if keyword.iskeyword(name) else name
@@ -178,7 +178,7 @@ def literal(words: list[str]) -> str:
 
 
 def wrapped(text: str, indent: int) -> list[str]:
-    """Lines of a docstring; the second and later ones are indented further."""
+    """Lines of a docstring; lines after the first have an additional indentation."""
     fill = textwrap.TextWrapper(WIDTH, initial_indent=" " * indent, subsequent_indent=" " * (indent + 4))
     return fill.wrap(text.replace("\\", "\\\\"))
 

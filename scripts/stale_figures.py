@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Says which figures of a document benches no longer give.
+"""Finds figures of a document that do not match the results of the benches.
 
-After a table of figures a document has a comment that says which bench each figure is of:
+After a table of figures a document has a comment that names the bench of each figure:
 
     <!-- bench
     resident_touch/1_GiB: 2.8 ns
@@ -9,15 +9,16 @@ After a table of figures a document has a comment that says which bench each fig
     compaction/worst_case: 26 M/s each
     -->
 
-A line has the name of a bench, or several names with their last part in braces, a figure for each, and a
-unit: ns, us, ms, s, or M/s. `each` divides the time by the elements that the bench works on. A `-` is a
-bench whose figure the document does not show.
+A line has the name of a bench, or several names with their last part in braces, a figure for each,
+and a unit: ns, us, ms, s, or M/s. `each` divides the time by the number of elements of the bench. A
+`-` is a bench that the document does not show.
 
     scripts/stale_figures.py [--results DIR] [--share PERCENT] FILE...
 
-compares them with the medians that the last `cargo bench` left in DIR (target/criterion) and prints those
-that are off by more than PERCENT (25) of the figure. Benches without a result are counted, not judged. Exits
-with 1 if a figure is off, and with 2 if a comment cannot be read or its figure is not in the lines above it.
+compares them with the medians that the last `cargo bench` left in DIR (target/criterion) and prints
+those that differ by more than PERCENT (25) of the figure. Benches without a result are counted, but
+not compared. Exits with 1 if a figure differs, and with 2 if a comment is malformed or its figure
+is not in the lines above it.
 """
 
 import argparse
@@ -32,7 +33,7 @@ NANOSECONDS = {"ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9}
 
 
 class Unreadable(Exception):
-    """A comment that says nothing, or something else than its table."""
+    """A comment that is malformed or does not match its table."""
 
 
 def expanded(names):
@@ -44,7 +45,7 @@ def expanded(names):
 
 
 def figures(text):
-    """(bench, figure as it is shown, unit, each) of all comments of a document."""
+    """(bench, figure as shown, unit, each) of all comments of a document."""
     end = 0
     for comment in COMMENT.finditer(text):
         above = text[end : comment.start()]
@@ -79,7 +80,7 @@ def measured(result, unit, each):
     nanoseconds, elements = result
     if each:
         if not elements:
-            raise Unreadable("`each`, but the bench does not say how many elements it has")
+            raise Unreadable("`each` needs the number of elements, which the bench does not report")
         nanoseconds /= elements
     return 1e3 / nanoseconds if unit == "M/s" else nanoseconds / NANOSECONDS[unit]
 
@@ -107,7 +108,7 @@ def main():
         except Unreadable as why:
             print(f"{path}: {why}", file=sys.stderr)
             return 2
-    print(f"{checked} figures compared, {stale} off by more than {arguments.share:g} %; {without} without a result")
+    print(f"{checked} figures compared, {stale} differ by more than {arguments.share:g} %; {without} without a result")
     return 1 if stale else 0
 
 

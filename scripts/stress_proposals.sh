@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
-# Stress for the patches of kernels/linux-6.1: a kernel that checks itself (KASAN, lockdep) is booted with each version
-# of control groups, and shell scripts write right and wrong values to all files of the patches at random, under memory
-# pressure, while groups are made and removed. Fails if the kernel complains about anything, or did not get far.
+# Stress test for the patches of kernels/linux-6.1. Boots a kernel that checks itself (KASAN,
+# lockdep) with each version of control groups. Shell scripts write random valid and invalid values
+# to all files of the patches, under memory pressure, while groups are created and removed. Fails if
+# the kernel reports a problem, or if the test did not get far enough.
 #
-#   scripts/stress_proposals.sh              five minutes a version
-#   scripts/stress_proposals.sh SECONDS      so many; emulation and the checks make it many times slower
+#   scripts/stress_proposals.sh              five minutes for each version
+#   scripts/stress_proposals.sh SECONDS      another duration; emulation and the checks slow the
+#                                            test down many times
 #
-# Builds that kernel if it is not there. Wants qemu-system-x86_64, cpio, and busybox in one file (package
+# Builds that kernel if it is missing. Needs qemu-system-x86_64, cpio, and a static busybox (package
 # busybox-static).
 set -euo pipefail
 
@@ -19,11 +21,11 @@ fail() {
     exit 1
 }
 
-[[ "$seconds" =~ ^[1-9][0-9]*$ ]] || fail "$seconds is no number of seconds"
-# Does nothing if it is there, and of these patches.
+[[ "$seconds" =~ ^[1-9][0-9]*$ ]] || fail "$seconds is not a number of seconds"
+# Does nothing if the kernel exists and has these patches.
 "$(dirname "$0")/proposals.sh" --checked
 kernel="$(printf '%s\n' "$cache"/proposals-checked/boot/vmlinuz-*)"
-[ -f "$kernel" ] || fail "there is no kernel that checks itself"
+[ -f "$kernel" ] || fail "the kernel that checks itself is missing"
 for program in qemu-system-x86_64 cpio busybox; do
     command -v "$program" >/dev/null || fail "there is no $program"
 done
@@ -49,12 +51,13 @@ for version in 1 2; do
     splats="$(grep -aE 'BUG:|WARNING:|KASAN|possible circular|inconsistent lock|INFO:|Kernel panic|Oops' "$log" || true)"
     [ -z "$splats" ] || fail "version $version: $splats"$'\n'"$(grep -aE -A 30 -m 1 'BUG:|WARNING:|Kernel panic' "$log")"
     grep -aq '^stress: end' "$log" || fail "version $version did not come to its end: $(tail -n 5 "$log")"
-    # Each of these was done, or the stress was none. Lockdep that has met something gives up for good.
+    # Each of these must have happened, or the test was no stress. Lockdep disables itself after a
+    # report.
     said="$(tr -d '\r' <"$log" | sed -n 's/^stress: //p')"
     for what in wmark_min_kbytes wmark_low_kbytes wmark_high_kbytes soft_limit_reclaim global_shrink_priority \
         kswapd_compaction soft_limits shrink_priorities removed blocks objects left_objects askers_removed refused \
         pswpout pgsteal_anon pgsteal_file pgsteal_kswapd slabs_scanned compact_kswapd compact_migrate_scanned debug_locks; do
-        grep -qxE "$what [1-9][0-9]*" <<<"$said" || fail "version $version: nothing came of $what: $(echo $said)"
+        grep -qxE "$what [1-9][0-9]*" <<<"$said" || fail "version $version: $what never happened: $(echo $said)"
     done
     grep -qx "wrongly_taken 0" <<<"$said" || fail "version $version: $(tr -d '\r' <"$log" | grep -a '^wrong' | head -n 5)"
     echo "groups of version $version, $seconds s, no complaint: $(sed -n 's/^stress: //p' "$log" | grep -v end | tr -d '\r' | paste -sd ' ')"

@@ -1,5 +1,6 @@
 #!/bin/busybox sh
-# The first program of the machine of stress_proposals.sh: sets it up, runs the stress, counts, switches it off.
+# The init process of the machine of stress_proposals.sh: sets it up, runs the stress, counts,
+# powers off.
 export PATH=/bin
 /bin/busybox --install -s /bin
 mount -t proc proc /proc
@@ -23,17 +24,18 @@ fi
 mount -t tmpfs -o size=1G tmpfs /memory
 mkswap /dev/vda >/dev/null
 swapon /dev/vda
-# Who is killed for want of memory should be a hog.
+# The OOM killer should choose a memory hog.
 echo -1000 >/proc/self/oom_score_adj
 echo always >/sys/kernel/mm/transparent_hugepage/enabled
 
-# One of the words.
+# Prints a random word.
 pick() {
     shift $((RANDOM % $#))
     echo "$1"
 }
 
-# Writes a value to a file; $3 is what to count if it is taken, $4 says that it must be refused.
+# Writes a value to a file; $3 is the counter for accepted writes, $4 means that the kernel must
+# reject it.
 write() {
     if echo "$2" >"$1"; then
         echo >>"/tmp/$3"
@@ -43,7 +45,7 @@ write() {
     fi
 }
 
-# Right values and wrong ones, for the files of the whole machine.
+# Valid and invalid values for the machine-wide files.
 write_switches() {
     cd /proc/sys/vm
     while :; do
@@ -82,7 +84,7 @@ write_groups() {
     done 2>/dev/null
 }
 
-# Takes memory in a group of its own, which goes with it; some have a limit, some are killed.
+# Allocates memory in a temporary group; some groups have a limit, some tasks are killed.
 hog() {
     while :; do
         group=/groups/g$1
@@ -102,7 +104,7 @@ hog() {
     done 2>/dev/null
 }
 
-# Clean pages and dirty ones.
+# Creates clean and dirty pages.
 read_disk() {
     while :; do
         dd if=/dev/vdb of=/dev/null bs=64k skip=$((RANDOM % 8000)) count=1500
@@ -110,8 +112,9 @@ read_disk() {
     done 2>/dev/null
 }
 
-# Blocks of all orders and objects, from the kernel; some of the requests are wrong. A group pays for the objects. It
-# goes, and the file is closed, while the kernel has some of them.
+# Requests blocks of all orders and objects from the kernel; some requests are invalid. A group pays
+# for the objects. The group is removed, and the file closed, while the kernel still has some of
+# them.
 ask_for_memory() {
     group=/groups/k$1
     while :; do
@@ -149,7 +152,7 @@ ask_for_memory 1 &
 ask_for_memory 2 &
 sleep "$seconds"
 
-# What was done, of each kind: values that were accepted, groups that were removed, memory that was got.
+# Reports counters: accepted values, removed groups, allocated memory.
 for what in wmark_min_kbytes wmark_low_kbytes wmark_high_kbytes soft_limit_reclaim global_shrink_priority \
     kswapd_compaction soft_limits shrink_priorities removed blocks objects left_objects askers_removed refused wrongly_taken; do
     echo "stress: $what $(wc -l 2>/dev/null </tmp/$what || echo 0)" >/dev/console
@@ -158,7 +161,7 @@ for counter in pswpout pgsteal_anon pgsteal_file pgsteal_kswapd slabs_scanned co
     echo "stress: $counter $(sed -n "s/^$counter //p" /proc/vmstat)" >/dev/console
 done
 sort /tmp/wrongly_taken 2>/dev/null | uniq -c | sed 's/^/wrong: /' >/dev/console
-# Lockdep that has met something gives up for good.
+# Lockdep disables itself after a report.
 echo "stress: debug_locks $(sed -n 's/^ debug_locks: *//p' /proc/lockdep_stats)" >/dev/console
 echo "stress: end" >/dev/console
 poweroff -f

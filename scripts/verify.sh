@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs `pagetide verify` over scenarios and sums up at the end. Fails if any could not be run; what
-# differs from the kernel does not fail, it is in the tables.
+# Runs `pagetide verify` for scenarios and prints a summary. Fails if a run fails; differences from
+# the kernel are not failures, they are in the tables.
 #
 #   scripts/verify.sh PAGETIDE [--kernel KERNEL] FILE...
 set -uo pipefail
@@ -20,9 +20,9 @@ for file in "$@"; do
     begun=$SECONDS
     echo "== $file"
     if "$pagetide" verify "${kernel[@]}" "$file" | tee "$output"; then
-        # The one line that every table ends with.
+        # The last line of every table.
         line="$(grep -E '^[0-9]+ counters? that repeats?' "$output")"
-        # What the scenario expects, of each variant.
+        # The scenario's expectations for each variant.
         line+="$(sed -n 's/^expected  */; /p' "$output" | tr -d '\n')"
     else
         status=$?

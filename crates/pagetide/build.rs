@@ -1,7 +1,8 @@
-//! Lists the shipped experiments for `src/shipped.rs`, so that the binary carries them.
+//! Lists the shipped experiments for `src/shipped.rs`, so that the binary contains them.
 //!
-//! Every `.toml` and `.ptt` file below `experiments/` goes in, under its path relative to there. The directory is a
-//! link to that of the tree, so that a package of this crate has the files.
+//! All `.toml` and `.ptt` files below `experiments/` are included, under their relative paths. The
+//! directory is a link to the tree's `experiments/`, so that a package of this crate contains the
+//! files.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -13,7 +14,7 @@ fn main() -> io::Result<()> {
     println!("cargo:rerun-if-changed={}", root.display());
     let mut files = Vec::new();
     collect(&root, &mut files)?;
-    // Directories are read in no particular order; what lies at the top comes first in lists.
+    // The order of directory entries is arbitrary, so sort. Files at the top come first in lists.
     files.sort_by_key(|file| (file.components().count(), file.with_extension("")));
 
     let mut code = String::from("&[\n");

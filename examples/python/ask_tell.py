@@ -1,8 +1,10 @@
-"""Ask and tell, as MLOS and other tuners do it: `suggest()` gives a setting, `register()` takes its score.
+"""Ask and tell, as in MLOS and other tuners: `suggest()` returns a setting, `register()` receives
+its score.
 
-Pagetide is the trial runner in place of a machine that is set up, loaded and measured: `Runner.run` takes a setting of
-knobs (MLOS calls them tunables) and gives a score for each seed. The optimiser here tries neighbours of the best setting
-so far; one of MLOS (`mlos_core.optimizers`), of Ax or of Nevergrad has the same two functions.
+Pagetide runs the trials, in place of a machine that is set up, loaded and measured: `Runner.run`
+takes a setting of knobs (MLOS calls them tunables) and returns a score for each seed. The optimiser
+here tries neighbours of the best setting so far; optimisers of MLOS (`mlos_core.optimizers`), Ax or
+Nevergrad have the same two functions.
 
     python ask_tell.py [SCENARIO] [--trials N]
 """
@@ -56,7 +58,7 @@ class Neighbours:
 
 
 class Runner:
-    """Scores settings: the value of the metric for each seed."""
+    """Scores settings: returns the value of the metric for each seed."""
 
     def __init__(self, scenario: str, metric: str, seeds: int = 3) -> None:
         self.scenario = pt.load(scenario)
@@ -80,7 +82,7 @@ def main(scenario: str, metric: str, trials: int) -> tuple[dict[str, int], float
         if best is None or score < best[1]:
             best = (setting, score)
             print(f"trial {trial}: {metric} {score:.4g} with {setting}")
-    assert best is not None, "no trial at all"
+    assert best is not None, "there was no trial"
     return best
 
 

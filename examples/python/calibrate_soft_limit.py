@@ -1,12 +1,13 @@
-"""Fit a load to one column of a mail, predict the next column, and look at what the mail says there.
+"""Fit a load to one column of a mail, predict the next column, and compare it with the mail.
 
-Johannes Weiner's "mm: memcg: hierarchical soft limits" (10 January 2012) has two kernel builds in groups of their own on
-a machine of 320 MB, of which slave is to have 20. The column *vanilla* is before the patch, *patched* after it. What the
-mail does not say of its machine, how large the objects and headers were and how fast the disk was, is fitted to
-*vanilla*; the rest of the experiment, and all of the kernel, stays as it is. Then *patched* is predicted.
+Johannes Weiner's "mm: memcg: hierarchical soft limits" (10 January 2012) has two kernel builds in
+separate groups on a machine of 320 MB; slave should get 20 MB of it. The column *vanilla* is before
+the patch, *patched* after it. Properties that the mail does not state (sizes of objects and
+headers, the speed of the disk) are fitted to *vanilla*; the rest of the experiment, and all of the
+kernel, is unchanged. Then *patched* is predicted.
 
-The builds here are shorter than those of the mail. So its figures are scaled by the time that a build takes with memory
-for both: 552.65 s there.
+The builds here are shorter than those of the mail. So the mail's figures are scaled by the time of
+a build with enough memory for both, which is 552.65 s in the mail.
 
     python calibrate_soft_limit.py [--trials N] [--units N] [--store DIR]
 """
@@ -15,7 +16,7 @@ import argparse
 
 import pagetide as pt
 
-# The mail's columns, with 20 MB for slave: seconds, and counts.
+# The mail's columns with 20 MB for slave: seconds, and counts.
 BEFORE = {
     "master.walltime": 595.13,
     "slave.walltime": 631.18,
@@ -36,7 +37,7 @@ UNDISTURBED = 552.65
 
 
 def both(key: str) -> tuple[str, str]:
-    """The key of either build: they are the same but for their groups."""
+    """The keys of both builds, which differ only in their groups."""
     kind, _, rest = key.partition(".")
     dot = "-" if kind == "file" else "."
     return f"{kind}.master{dot}{rest}", f"{kind}.slave{dot}{rest}"
@@ -47,7 +48,7 @@ def main(trials: int, units: int, store: str | None) -> pt.Calibration:
     room = scenario.run(variants="600M-0M-vanilla", seeds=2)
     times = [row["value"] for row in room.metrics.to_dicts() if row["metric"] == "master.walltime"]
     scale = sum(times) / len(times) / UNDISTURBED
-    print(f"a build takes {scale:.4f} of the mail's time, and its figures are scaled so")
+    print(f"a build takes {scale:.4f} of the mail's time; the mail's figures are scaled by this factor")
 
     wide = {"walltime": "5 %"}
     found = pt.calibrate(
@@ -65,7 +66,7 @@ def main(trials: int, units: int, store: str | None) -> pt.Calibration:
         store=store,
     )
     print(found)
-    print("\nbeside the mail's figures after the patch, scaled as well:")
+    print("\ncompared with the mail's figures after the patch, scaled too:")
     print(found.against({"600M-280M-patched": {metric: figure * scale for metric, figure in AFTER.items()}}))
     return found
 

@@ -1,10 +1,12 @@
 """A Gymnasium environment: an agent sets two knobs of a machine under load, twenty times a second.
 
-Actions are vm.swappiness and memory.high of the batch job's group. An observation is what /proc/vmstat counted since the
-last step, on a logarithmic scale, and how much memory is free. A step costs what the service of a node would feel: pages
-that had to be read or swapped in, and allocations that had to reclaim for themselves. An episode ends with the work.
+Actions are vm.swappiness and memory.high of the batch job's group. An observation has the counts of
+/proc/vmstat since the last step, on a logarithmic scale, and the free memory. The cost of a step is
+what the service of a node would notice: pages that had to be read or swapped in, and direct
+reclaim. An episode ends with the work.
 
-It is an example to start from, not a package. `python gym_env.py` compares random actions with two fixed settings.
+This is an example to start from, not a package. `python gym_env.py` compares random actions with
+two fixed settings.
 """
 
 import math

@@ -1,7 +1,8 @@
-"""An Optuna study over three knobs with two aims: little direct reclaim, and a reader that stays fast.
+"""An Optuna study over three knobs with two objectives: little direct reclaim, and a fast reader.
 
-A reserve of free memory keeps bursts from reclaiming for themselves, and takes its memory from the page cache. So there
-is no best setting but a front of them. Each batch of proposals is one call of `pt.sweep`, on any executor.
+A reserve of free memory protects bursts from direct reclaim, but takes memory from the page cache.
+So there is a Pareto front instead of a single best setting. Each batch of proposals is one call of
+`pt.sweep`, on any executor.
 
     python optuna_pareto.py [SCENARIO] [--trials N]
 """

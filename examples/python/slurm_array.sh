@@ -1,11 +1,11 @@
 #!/bin/sh
-# A sweep on 16 nodes of a Slurm cluster, a shard each, on a file system that all of them see:
+# A sweep on 16 nodes of a Slurm cluster, with a shard for each, on a shared file system:
 #
 #     jobs=$(sbatch --parsable --array=1-16 slurm_array.sh node.toml rows)
 #     sbatch --dependency=afterok:$jobs --wrap 'pagetide sweep --merge rows --store all'
 #
-# A shard that failed or was killed is submitted again (--array=7) and makes what is missing. Python reads the rows with
-# pagetide.read_rows("all").
+# Submit a failed or killed shard again (--array=7): it runs only what is missing. Python reads the
+# rows with pagetide.read_rows("all").
 #SBATCH --array=1-16
 #SBATCH --cpus-per-task=4
 #SBATCH --mem=8G

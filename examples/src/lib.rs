@@ -1,5 +1,5 @@
-//! Two policies that are not built into Pagetide: one of groups, one of pages. Copy this crate to begin your own
-//! (docs/add-a-policy.md).
+//! Two policies that are not built into Pagetide: one for groups, one for page ageing. Copy this
+//! crate to start your own (docs/add-a-policy.md).
 
 #![forbid(unsafe_code)]
 
@@ -10,7 +10,7 @@ use pagetide::policy::Plugins;
 use refaults_last::RefaultsLast;
 use two_queues::TwoQueues;
 
-/// Both, under the names that scenarios use.
+/// Both policies, under the names that scenarios use.
 pub fn plugins() -> Plugins {
     Plugins::new().groups("refaults-last", RefaultsLast::default()).pages("two-queues", TwoQueues)
 }

@@ -1,4 +1,4 @@
-//! The command `pagetide` with two policies more.
+//! The command `pagetide` with two additional policies.
 
 use std::process::ExitCode;
 

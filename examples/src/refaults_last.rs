@@ -1,14 +1,16 @@
-//! `policy.groups = "refaults-last"`: a group whose pages come back is scanned more gently than the others.
+//! `policy.groups = "refaults-last"`: scans a group more gently if its reclaimed pages are needed
+//! again.
 //!
-//! Linux scans every group in proportion to the size of its lists, whether what it frees there is wanted again or
-//! not. Here the share of a group's reclaimed pages that has come back (refaults by pages freed, a decaying mean)
-//! is compared with that of all groups together. For every eighth that it is above, the group's priority rises by
-//! one, by at most four: one sixteenth of the pages are looked at.
+//! Linux scans every group in proportion to the size of its lists, whether or not the reclaimed
+//! pages are needed again. This policy computes the share of a group's reclaimed pages that come
+//! back (refaults by freed pages, a decaying mean) and compares it with that of all groups
+//! together. For every eighth that it is above, the group's priority rises by one, by at most four:
+//! one sixteenth of the pages are scanned.
 //!
-//! Invariant: a group with as many refaults as the mean, or fewer, is scanned as Linux does.
+//! Invariant: a group with at most the mean share of refaults is scanned as in Linux.
 //!
-//! refaults-last.toml, where it is worth half of the service's time, and costs the backup a quarter of its speed.
-//! `memory.low` does more, for whoever knows how much to write:
+//! With refaults-last.toml the policy halves the time of the service, and reduces the speed of the
+//! backup by a quarter. `memory.low` is more effective if its value is known:
 //!
 //! ```text
 //! scenario   refaults-last: Two tenants: is a backup taken from before a service that comes back for
@@ -34,26 +36,26 @@
 
 use pagetide::policy::{Digest, GroupPolicy, Plan, Visit};
 
-/// Shares are counted in parts of so many.
+/// Shares are stored in units of 1 / WHOLE.
 const WHOLE: u64 = 256;
-/// So many freed pages are evidence.
+/// Minimum number of freed pages for a new estimate.
 const ENOUGH: u64 = 256;
-/// The most by which a priority rises.
+/// Maximum increase of a priority.
 const GENTLEST: u64 = 4;
 
-/// What was seen of one group, or of all.
+/// Counts of one group, or of all groups.
 #[derive(Clone, Copy, Debug, Default)]
 struct Seen {
-    /// Whose it is: ids are used again.
+    /// Identifies the group, because ids are reused.
     key: u64,
     refaults: u64,
     reclaimed: u64,
-    /// Share of the freed pages that came back, in parts of [`WHOLE`], a decaying mean.
+    /// Share of the freed pages that came back, in units of 1 / [`WHOLE`], a decaying mean.
     share: u64,
 }
 
 impl Seen {
-    /// Takes the counts as they are now; a share is computed when enough was freed since the last one.
+    /// Updates the counts; computes a new share if enough pages were freed since the last one.
     fn update(&mut self, refaults: u64, reclaimed: u64) {
         let freed = reclaimed.saturating_sub(self.reclaimed);
         if freed < ENOUGH {
@@ -66,12 +68,11 @@ impl Seen {
     }
 }
 
-/// The policy.
 #[derive(Clone, Debug, Default)]
 pub struct RefaultsLast {
     /// By group id.
     groups: Vec<Seen>,
-    /// All groups together: sums of what was counted in the visits.
+    /// All groups together: sums of the counts in all visits.
     all: Seen,
     refaults: u64,
     reclaimed: u64,

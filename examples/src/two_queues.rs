@@ -1,19 +1,19 @@
-//! `policy.pages = "two-queues"`: the answers of S3-FIFO, as far as two lists of Linux can give them.
+//! `policy.pages = "two-queues"`: approximates S3-FIFO with Linux's two lists.
 //!
-//! S3-FIFO (Yang and others, SOSP 2023) has a small queue for what is new, a tenth of the cache, and a large one
-//! for what was used again. A page leaves the large queue only after a round for each of up to three uses. Linux
-//! 6.1 lets the inactive list be half of memory, and a page leaves the active list after one round, used or not.
-//! Here the inactive list is the small queue, the active list the large one, shadows are the ghosts, and a page's
-//! mark counts its uses.
+//! S3-FIFO (Yang and others, SOSP 2023) has a small queue for new pages, a tenth of the cache, and
+//! a large one for pages that were used again. A page leaves the large queue only after one round
+//! for each of up to three uses. In Linux 6.1 the inactive list can be half of memory, and a page
+//! leaves the active list after one round, used or not. Here the inactive list is the small queue,
+//! the active list is the large one, shadows are the ghosts, and a page's mark counts its uses.
 //!
-//! What differs from S3-FIFO: a use through a mapping is known only as a bit that reclaim finds, and the first
-//! fault sets it, so that a mapped page needs two trips through the small queue to be promoted, as in Linux; and
-//! what leaves the large queue goes through the small one.
+//! Differences from S3-FIFO: a use through a mapping is only a bit that reclaim finds, and the
+//! first fault sets it, so a mapped page needs two trips through the small queue to be promoted, as
+//! in Linux; and pages that leave the large queue go through the small one.
 //!
 //! Invariant: a mark is at most 3.
 //!
-//! two-queues.toml, where it saves three faults in a hundred: most of what is evicted is wanted again later than
-//! any list is long:
+//! With two-queues.toml the policy saves three faults in a hundred: most evicted pages are needed
+//! again after a distance longer than any list:
 //!
 //! ```text
 //! scenario   two-queues: Popular pages and a scan: one round on the active list, or one for each use?
@@ -41,12 +41,12 @@
 
 use pagetide::policy::{Digest, Judged, ListSizes, PagePolicy, PageView, Start};
 
-/// Uses that count.
+/// Maximum number of counted uses.
 const USES_MAX: u8 = 3;
-/// The large queue is so many times as long as the small one.
+/// Ratio of the lengths of the large and the small queue.
 const RATIO: u64 = 9;
 
-/// The policy. All it remembers is in the pages' marks.
+/// The policy. All its state is in the marks of pages.
 #[derive(Clone, Copy, Debug)]
 pub struct TwoQueues;
 
@@ -56,12 +56,13 @@ fn used(page: &mut PageView<'_>) {
 
 impl PagePolicy for TwoQueues {
     fn on_new(&mut self, _: &mut PageView<'_>, linux: Start) -> Start {
-        // A ghost goes to the large queue if it was not longer gone than that queue is long: so says Linux.
+        // As in Linux, a ghost goes to the large queue if its distance is at most the length of
+        // that queue.
         linux
     }
 
     fn on_referenced(&mut self, page: &mut PageView<'_>, _: bool) -> bool {
-        // Promotion waits for the end of the queue.
+        // Promotion waits until the page reaches the end of the queue.
         used(page);
         false
     }
@@ -72,7 +73,7 @@ impl PagePolicy for TwoQueues {
         }
         match page.mark {
             0 => Judged::Reclaim,
-            // Its first use: that of its fault, if it is mapped.
+            // Its first use, which is its fault if it is mapped.
             1 if page.nr_references > 0 => Judged::Keep,
             1 => linux,
             _ => {

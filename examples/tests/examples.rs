@@ -1,5 +1,5 @@
-//! The two policies at work: their scenarios load, they change something, everything adds up after every hundred
-//! events, and equal runs are equal.
+//! Tests of the two policies: their scenarios load, they have an effect, the audit passes after
+//! every hundred events, and equal runs are equal.
 
 use pagetide_examples::plugins;
 use pagetide_scenario::load::{load, Overrides, PluginNames};
@@ -9,7 +9,7 @@ use pagetide_sim::{run, RunOptions};
 use std::path::Path;
 use std::process::Command;
 
-/// The scenario, with less to do.
+/// The scenario with a smaller load.
 fn shortened(name: &str, sets: &[(&str, &str)]) -> Scenario {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
     let plugins = PluginNames {
@@ -53,7 +53,6 @@ fn two_queues_holds() {
     holds(&shortened("two-queues.toml", &sets), "two-queues", "linux-6.1");
 }
 
-/// Exit code, stdout and stderr of the program.
 fn command(args: &[&str]) -> (Option<i32>, String, String) {
     let program = Command::new(env!("CARGO_BIN_EXE_pagetide-examples"))
         .args(args)

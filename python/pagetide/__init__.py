@@ -1,12 +1,12 @@
-"""Pagetide: what does a Linux machine do when memory runs short?
+"""Pagetide simulates what a Linux machine does when it runs short of memory.
 
 >>> import pagetide as pt
 >>> s = pt.load("batch-beside-service")       # a shipped experiment, a file, or TOML text
 >>> r = s.run(seeds=4)                        # on all CPUs; ^C works
->>> r.metrics                                 # tidy, for polars, pandas, pyarrow, duckdb
+>>> r.metrics                                 # a tidy table for polars, pandas, pyarrow, duckdb
 >>> print(r)                                  # the table of the command
 
-A run is a pure function of the scenario, the seed and the version. docs/python.md has more.
+A run is a pure function of the scenario, the seed and the version. See docs/python.md.
 """
 
 from typing import TYPE_CHECKING
@@ -159,7 +159,7 @@ if TYPE_CHECKING:
     from .jsonl import read_rows
     from .sweeps import Sweep, sweep
 
-# What is imported when it is first asked for, so that `import pagetide` takes no longer for it.
+# Imported on first use, to keep `import pagetide` fast.
 _LATER = {
     "Calibration": "fits",
     "Sweep": "sweeps",

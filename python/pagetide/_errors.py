@@ -1,4 +1,4 @@
-"""What can be wrong, as exceptions. Each can be pickled, as workers of other processes must."""
+"""The exceptions of Pagetide. Each can be pickled, so that workers can raise them."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ __all__ = [
 
 
 class Diagnostic(TypedDict):
-    """One mistake of a scenario."""
+    """A mistake in a scenario."""
 
     file: str
-    """Where: the file as it was named, `scenario` for a text, or the option that changed it."""
+    """The file as the user named it, `scenario` for a text, or the option that made the change."""
     line: int
-    """From 1; 0: the whole file."""
+    """Line, from 1; 0 for the whole file."""
     column: int
-    """In characters, from 1; 0: the whole file."""
+    """Column in characters, from 1; 0 for the whole file."""
     key: str | None
-    """The key of the scenario that it is at, as `set` names it: `task.web.size`."""
+    """The key of the scenario, as `set` names it: `task.web.size`."""
     text: str
     """The offending text."""
     message: str
     """What is wrong."""
     hint: str | None
-    """What to do about it."""
+    """How to mend it."""
 
 
 class Failure(TypedDict):
@@ -51,11 +51,11 @@ class Failure(TypedDict):
 
 
 class Error(Exception):
-    """Whatever Pagetide has to say against something."""
+    """Base class of the errors of Pagetide."""
 
 
 class ScenarioError(Error, ValueError):
-    """A scenario has mistakes: all of them, as the command prints them."""
+    """A scenario has mistakes. The text lists all of them, as the command prints them."""
 
     def __init__(self, text: str, diagnostics: Sequence[Diagnostic] = ()) -> None:
         super().__init__(text, diagnostics)
@@ -72,29 +72,29 @@ class _Hinted(Error):
         self.message: str = message
         """What is wrong."""
         self.hint: str | None = hint
-        """What to do about it."""
+        """How to mend it."""
 
     def __str__(self) -> str:
         return self.message if self.hint is None else f"{self.message}\nhint: {self.hint}"
 
 
 class InputError(_Hinted, ValueError):
-    """An argument is not one that can be taken: an unknown name, a range upside down, no seeds."""
+    """An argument is invalid: an unknown name, a reversed range, an empty list of seeds."""
 
 
 class VersionError(_Hinted):
-    """Something is of another version of Pagetide, or of another scenario."""
+    """Data belongs to another version of Pagetide, or to another scenario."""
 
 
 class RunError(Error, RuntimeError):
-    """Runs failed."""
+    """Some runs failed."""
 
     def __init__(self, failures: Sequence[Failure], result: Result | None = None) -> None:
         super().__init__(failures, result)
         self.failures: list[Failure] = list(failures)
         """Each run that failed."""
         self.result: Result | None = result
-        """The runs that did not fail; `None` where they are not kept together."""
+        """The successful runs; `None` if the function has no common result for them."""
 
     def __str__(self) -> str:
         lines = []
@@ -107,27 +107,28 @@ class RunError(Error, RuntimeError):
         return "\n".join(lines)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # A result stays where it is.
+        # Results are not sent to other processes.
         return (type(self), (self.failures, None))
 
 
 class ExecutorError(_Hinted):
-    """The executor cannot be used: it is closed, or has workers without pagetide or of another version."""
+    """The executor is unusable: it is closed, or its workers lack pagetide or have another
+    version."""
 
 
 class StoreError(_Hinted):
-    """A store of runs cannot be read or written, or has runs of another version."""
+    """A store of runs is unreadable or unwritable, or has runs of another version."""
 
 
 class Interrupted(KeyboardInterrupt):
-    """^C: a `KeyboardInterrupt` that keeps what was finished."""
+    """^C was pressed: a `KeyboardInterrupt` that has the finished runs."""
 
     def __init__(self, missing: int = 0, result: Result | Sweep | None = None) -> None:
         super().__init__(missing, result)
         self.missing: int = missing
-        """How many runs were not made."""
+        """Number of runs that were not performed."""
         self.result: Result | Sweep | None = result
-        """The finished runs: a `Result`, or the `Sweep` of what was to be one."""
+        """The finished runs: a `Result`, or a `Sweep` that is incomplete."""
 
     def __str__(self) -> str:
         return f"interrupted: {self.missing} runs are missing"

@@ -1,4 +1,4 @@
-"""The extension: what it offers is documented at the functions and classes themselves (`help`)."""
+"""Types of the extension. `help` shows the documentation of its functions and classes."""
 
 import os
 import typing

@@ -1,4 +1,4 @@
-"""The bar of runs that the extension makes: a function that is called with (done, total)."""
+"""The progress bar for runs in the extension: a function that is called with (done, total)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["bar"]
 
 
 def bar() -> Callable[[int, int], None]:
-    """A function that is called with (done, total) and shows how many runs are left."""
+    """Returns a function that is called with (done, total) and shows the progress."""
     shown: list[progress.Bar] = []
 
     def tell(done: int, total: int) -> None:

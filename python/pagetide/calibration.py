@@ -1,13 +1,13 @@
-"""Calibration: fit what is not known of workload and hardware to figures that were seen in one variant, then predict
-the other variants.
+"""Calibration: fit unknown parameters of workload and hardware to figures measured in one variant,
+then predict the other variants.
 
-Optuna proposes (ask and tell), the runs are made as those of a sweep, by any executor. Proposals come in batches of a
-fixed size, and each batch has a seed of its own: so the trials depend on the arguments only, not on who ran what when.
-That is also how a calibration is resumed: the same call with the same store proposes the same trials, whose runs are
-there.
+Optuna proposes points (ask and tell). Their runs are performed like those of a sweep, by any
+executor. Proposals come in batches of a fixed size, and each batch has its own seed, so the trials
+depend only on the arguments, not on the order of the runs. This also makes a calibration resumable:
+the same call with the same store proposes the same trials, and finds their runs in the store.
 
-There are three sets of seeds: those of the search, those that judge its best trials, and those of which all figures
-are that are reported. Invariant: a reported figure is of seeds that have not chosen the fit.
+There are three sets of seeds: for the search, for judging its best trials, and for the reported
+figures. Invariant: reported figures come from seeds that had no influence on the choice of the fit.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from .targets import Target, Targets, loss, missed, targets
 
 __all__ = ["Calibration", "calibrate"]
 
-#: Trials that are proposed at once.
+#: Number of trials in a batch of proposals.
 BATCH = 8
-#: How many of the best trials are judged with fresh seeds.
+#: Number of the best trials that are judged with fresh seeds.
 KEPT = 12
-#: The greatest seed that the sampler takes.
+#: Largest seed that the sampler accepts.
 SEED_MAX = 2**32 - 1
 
 
@@ -53,20 +53,21 @@ def calibrate(
 ) -> Calibration:
     """Fits a scenario to figures of one variant, and predicts the others.
 
-    :param free: keys of the workload or the hardware, each with a range ``(low, high)`` or a list of choices. A tuple
-        of keys is one parameter: all of them have its value.
-    :param targets: metrics, each with the figure that was seen, in the metric's unit (seconds, bytes, a count) or as
-        text (``"12.5s"``), alone or with its deviation: ``("12.5s", "0.3s")``, ``(3730, "20 %")``. Ten per cent, if
-        none is said.
-    :param variant: where the figures were seen; the first by default.
-    :param trials: points that are tried.
-    :param seeds: runs of each. The best ones are judged with as many fresh ones, three at least, and what is reported
-        of the good ones is measured with as many fresh ones again.
+    :param free: keys of the workload or the hardware, each with a range ``(low, high)`` or a list
+        of choices. A tuple of keys is one parameter: all its keys get the same value.
+    :param targets: metrics, each with the measured figure, in the metric's unit (seconds, bytes, a
+        count) or as text (``"12.5s"``), alone or with its deviation: ``("12.5s", "0.3s")``,
+        ``(3730, "20 %")``. The default deviation is 10 %.
+    :param variant: the variant of the measured figures; default is the first.
+    :param trials: number of points to try.
+    :param seeds: runs of each point. The best points are judged with the same number of fresh
+        seeds, at least three. The reported figures of the good fits use the same number of fresh
+        seeds again.
     :param predict: further metrics to predict.
-    :param store: a directory that keeps the runs: the same call goes on there, also with more trials.
-    :param seed: of the proposals.
-    :raises InputError: a key may not be free, a range or a figure is none.
-    :raises ScenarioError: the scenario does not take a key.
+    :param store: a directory for the runs. The same call continues there, also with more trials.
+    :param seed: seed of the proposals.
+    :raises InputError: a key cannot be free, or a range or a figure is invalid.
+    :raises ScenarioError: the scenario does not accept a key.
     """
     optuna = need("calibrate", "calibrate()", "optuna")
     wanted = _targets(targets)
@@ -74,14 +75,14 @@ def calibrate(
     variants = list(scenario.variants)
     fitted = variants[0] if variant is None else variant
     if fitted not in variants:
-        raise InputError(f"there is no variant {fitted!r}", f"there is {', '.join(map(repr, variants))}")
+        raise InputError(f"there is no variant {fitted!r}", f"choose from {', '.join(map(repr, variants))}")
     for name, number in (("trials", trials), ("seeds", seeds), ("seed", seed)):
         if isinstance(number, bool) or not isinstance(number, int):
-            raise TypeError(f"{name}= takes a whole number, not {number!r}")
+            raise TypeError(f"{name}= takes an integer, not {number!r}")
     if trials < 1 or seeds < 1:
-        raise InputError(f"{trials} trials with {seeds} seeds", "one of each at least")
+        raise InputError(f"{trials} trials with {seeds} seeds", "give at least 1 of each")
     if not 0 <= seed <= SEED_MAX - trials:
-        raise InputError(f"the seed {seed} of the proposals", f"from 0 to {SEED_MAX - trials}")
+        raise InputError(f"the seed {seed} of the proposals", f"give a number from 0 to {SEED_MAX - trials}")
     _check_range(scenario, space)
     options: dict[str, Any] = {"executor": executor, "store": store, "progress": progress}
     first = scenario.seeds[0]
@@ -111,7 +112,7 @@ def calibrate(
                 store=store,
                 progress=lambda done, _: shown.add(before + done - shown.done),
             )
-            # Also runs that were there, and points that were proposed twice.
+            # Include stored runs and points that were proposed before.
             shown.add(before + len(asked) * seeds - shown.done)
             losses = _losses(made, wanted, fitted)
             for trial, point in zip(asked, points):
@@ -125,7 +126,7 @@ def calibrate(
 
     best = sorted(tried.values(), key=_rank)[:KEPT]
     if not math.isfinite(best[0].loss):
-        raise Error("no trial ran to its end: look at one with scenario.set(...).run()")
+        raise Error("no trial completed; examine one with scenario.set(...).run()")
     kept = _good(scenario, [trial.point for trial in best], space, wanted, fitted, judging, options)
     metrics = list(dict.fromkeys([*(target.metric for target in wanted), *predict]))
     points = [trial.point for trial in kept]
@@ -133,7 +134,7 @@ def calibrate(
     known = [name for name in metrics if any(name in run.metrics for run in all_runs.runs())]
     for name in metrics:
         if name not in known:
-            raise InputError(f"no run has the metric {name!r}", "`pagetide.metrics()` lists them")
+            raise InputError(f"no run has the metric {name!r}", "`pagetide.metrics()` lists all metrics")
     means = all_runs.means(*known)
     return Calibration(
         scenario=scenario,
@@ -161,7 +162,7 @@ def _sampler(optuna: Any, seed: int, trials: int) -> Any:
 
 
 def _point(trial: Any, space: list[Parameter]) -> dict[str, str]:
-    """What a trial of Optuna proposes, as values of the scenario."""
+    """Converts a proposal of Optuna to values of the scenario."""
     point: dict[str, str] = {}
     for parameter in space:
         if isinstance(parameter, Choice):
@@ -177,7 +178,7 @@ def _key(point: dict[str, str]) -> tuple[tuple[str, str], ...]:
 
 
 def _check_range(scenario: _pagetide.Scenario, space: list[Parameter]) -> None:
-    """The ends of each range, before anything runs."""
+    """Checks the ends of each range before any run."""
     for parameter in space:
         if isinstance(parameter, Choice):
             ends = list(parameter.values)
@@ -188,15 +189,17 @@ def _check_range(scenario: _pagetide.Scenario, space: list[Parameter]) -> None:
 
 
 def _losses(made: Sweep, wanted: list[Target], variant: str) -> dict[tuple[tuple[str, str], ...], float]:
-    """The loss of each point; infinite where a run failed. Raises ``InputError`` for a target that the runs do not
-    have, or have in another unit."""
+    """The loss of each point; infinite if a run failed.
+
+    Raises ``InputError`` for a target that the runs lack, or that has another unit.
+    """
     failed = {_key(dict(failure.knobs)) for failure in made.failed}
     first = next(made.runs(), None)
     names = [target.metric for target in wanted]
     if first is not None:
         for name in names:
             if name not in first.metrics:
-                made.means(name)  # raises, if no run has it
+                made.means(name)  # raises if no run has the metric
     means = made.means(*names) if first is not None else {}
     units = {name: mean.unit for of in means.values() for name, mean in of.items()}
     for target in wanted:
@@ -217,8 +220,8 @@ def _good(
     seeds: list[int],
     options: dict[str, Any],
 ) -> list[Trial]:
-    """The best of the points, then the fits that the data do not tell from it: others of the points, and the best one
-    with one parameter moved as far as that."""
+    """The best point, then the fits that the data cannot distinguish from it: other points, and the
+    best point with one parameter moved as far as possible."""
     measured = sweep(scenario, points, seeds=seeds, variants=[variant], **options)
     judged = _judged(measured, points, wanted, variant)
     best = judged[0]
@@ -227,7 +230,7 @@ def _good(
     found = measured.means(*(target.metric for target in wanted))[_key(best.point), variant]
     highest = limit(best.loss, missed(wanted, found), len(space), len(wanted))
     places = [[point for point in moved(best.point, it) if _is_taken(scenario, point)] for it in space]
-    # With the best one there is a point in any case, and a run that has the metrics.
+    # The best point is always included, and has a run with all metrics.
     points = [best.point, *(point for of in places for point in of)]
     measured = sweep(scenario, points, seeds=seeds, variants=[variant], **options)
     good = {_key(trial.point): trial for trial in judged if trial.loss <= highest}
@@ -239,7 +242,7 @@ def _good(
 
 
 def _judged(measured: Sweep, points: list[dict[str, str]], wanted: list[Target], variant: str) -> list[Trial]:
-    """Points with their losses, the best first."""
+    """Points with their losses, sorted by loss."""
     losses = _losses(measured, wanted, variant)
     return sorted((Trial(point, losses[_key(point)]) for point in points), key=_rank)
 
@@ -249,7 +252,7 @@ def _rank(trial: Trial) -> tuple[float, tuple[tuple[str, str], ...]]:
 
 
 def _is_taken(scenario: _pagetide.Scenario, point: dict[str, str]) -> bool:
-    """Whether the scenario takes the values of a point together."""
+    """Whether the scenario accepts the values of a point together."""
     try:
         scenario.set(point)
     except ScenarioError:

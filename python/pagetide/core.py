@@ -1,7 +1,9 @@
-"""The memory manager itself, and a run that is stepped from outside.
+"""The memory manager alone, and a run that Python code steps.
 
-`Machine` is the manager without a world: groups, address spaces, touches in batches, control files, counters.
-`Simulation` is one run of a scenario: run until a time, read counters, write a control file, go on.
+`Machine` is the memory manager without a world: groups, address spaces, batches of page touches,
+control files, counters.
+`Simulation` is one run of a scenario: run until a time, read counters, write a control file,
+continue.
 """
 
 from ._pagetide import Machine, Mapping, Simulation, Task

@@ -1,12 +1,13 @@
-"""Who makes the runs: threads of this process, or an executor that the caller has.
+"""Crews perform runs: on threads of this process, or with an executor of the caller.
 
-``executor=`` takes nothing (a thread for each CPU), any ``concurrent.futures.Executor``, a
-``dask.distributed.Client``, or the module ``ray``. Nothing here starts workers, but for the threads: clusters are
-started, sized and ended by those who have them.
+``executor=`` accepts None (a thread for each CPU), any ``concurrent.futures.Executor``, a
+``dask.distributed.Client``, or the module ``ray``. This module starts only threads: the caller
+starts, sizes and stops clusters.
 
-Each kind is a *crew*: it takes units of work (:mod:`pagetide.work`) and gives answers in any order.
+Each kind of executor has a *crew*, which takes units of work (:mod:`pagetide.work`) and returns
+answers in any order.
 
-Invariant: each unit has an answer, or is said to be lost; a lost one may be given again.
+Invariant: each unit is answered or reported as lost. A lost unit may be given again.
 """
 
 from __future__ import annotations
@@ -28,51 +29,52 @@ __all__ = ["Crew", "Lost", "crew"]
 _INSTALL = "install the same version of pagetide there"
 
 
-#: A pool that broke so often, with no answer meanwhile, does not work at all.
+#: A pool that breaks this many times without an answer is unusable.
 BREAKS = 16
 
 
 class Lost(Exception):
-    """A worker was lost with the unit that it had."""
+    """A worker was lost with its unit."""
 
 
 class Crew(ABC):
-    """Takes units and gives answers. A handle stands for a unit that was given to it."""
+    """Takes units and returns answers. A handle identifies a unit that was given."""
 
     @property
     @abstractmethod
     def slots(self) -> int:
-        """How many units it works on at once, as far as is known; it may change."""
+        """The number of units it performs in parallel, as far as known; may change."""
 
     @abstractmethod
     def give(self, unit: Unit) -> Any:
-        """Gives it a unit; the handle."""
+        """Gives a unit to the crew; returns the handle."""
 
     @abstractmethod
     def wait(self, handles: Iterable[Any]) -> set[Any]:
-        """Waits until some of these are answered."""
+        """Waits until some of these units are answered."""
 
     @abstractmethod
     def answer(self, handle: Any) -> Answer:
-        """The answer. Raises `Lost` if its worker was lost."""
+        """The answer. Raises `Lost` if the worker was lost."""
 
     @abstractmethod
     def cancel(self, handles: Iterable[Any]) -> None:
-        """Nobody wants these any more."""
+        """Cancels units whose answers are not needed."""
 
     def close(self) -> None:
-        """Nothing more will be given."""
+        """No more units will be given."""
 
 
 def crew(executor: Any = None, jobs: int | None = None) -> Crew:
-    """The crew of an executor; without one `jobs` threads, or one for each CPU.
+    """The crew of an executor; without one, a crew of `jobs` threads (default: one for each CPU).
 
-    Raises ``ExecutorError`` if it is closed, and ``TypeError`` if it is none or there are `jobs` as well.
+    Raises ``ExecutorError`` if the executor is closed, and ``TypeError`` for another type of
+    object, or if `jobs` is given as well.
     """
     if executor is None:
         return _Threads(jobs)
     if jobs is not None:
-        raise TypeError("jobs= is of threads of this process, and executor= has workers of its own: give one of them")
+        raise TypeError("jobs= is the number of threads of this process, and executor= has its own workers: give only one")
     if isinstance(executor, futures.Executor):
         return _Pool(executor)
     module = type(executor).__module__.partition(".")[0]
@@ -81,13 +83,13 @@ def crew(executor: Any = None, jobs: int | None = None) -> Crew:
     if getattr(executor, "__name__", None) == "ray" and hasattr(executor, "remote"):
         return _Ray(executor)
     raise TypeError(
-        f"executor= takes None, a concurrent.futures.Executor, a dask.distributed.Client or the module ray, "
+        f"executor= accepts None, a concurrent.futures.Executor, a dask.distributed.Client or the module ray, "
         f"not {type(executor).__module__}.{type(executor).__qualname__}"
     )
 
 
 def cpus() -> int:
-    """CPUs that this process may use."""
+    """The number of CPUs that this process may use."""
     try:
         return len(os.sched_getaffinity(0))
     except AttributeError:
@@ -99,9 +101,9 @@ class _Pool(Crew):
 
     def __init__(self, executor: futures.Executor) -> None:
         self.executor = executor
-        #: Ours, in place of one that broke.
+        #: The pool that replaces a broken one.
         self.replacement: futures.Executor | None = None
-        #: How often it broke since the last answer.
+        #: Number of breaks since the last answer.
         self.broken = 0
 
     @property
@@ -115,7 +117,7 @@ class _Pool(Crew):
             self._replace()
             return (self.replacement or self.executor).submit(perform_unit, unit)
         except RuntimeError as error:
-            raise ExecutorError(f"the executor takes no work: {error}") from error
+            raise ExecutorError(f"the executor accepts no work: {error}") from error
 
     def wait(self, handles: Iterable[Any]) -> set[Any]:
         return futures.wait(handles, return_when=futures.FIRST_COMPLETED).done
@@ -135,12 +137,13 @@ class _Pool(Crew):
             handle.cancel()
 
     def _replace(self) -> None:
-        """A pool of processes that lost one of them takes no work any more: another of the same kind."""
+        """Replaces a pool that lost a process, and therefore accepts no work, with a new one of the
+        same kind."""
         self.broken += 1
         if type(self.executor) is not futures.ProcessPoolExecutor or self.broken > BREAKS:
             raise ExecutorError(
-                "the executor has lost a worker, and takes no work any more",
-                "make another; a store keeps what was made",
+                "the executor has lost a worker and accepts no more work",
+                "create another executor; a store keeps finished runs",
             )
         if self.replacement is not None:
             self.replacement.shutdown(wait=False)
@@ -155,13 +158,13 @@ class _Pool(Crew):
 
 
 class _Threads(_Pool):
-    """Threads of this process: runs release the GIL, and end within a moment when nobody wants them any more."""
+    """Threads of this process. Runs release the GIL, and a cancelled run ends soon."""
 
     def __init__(self, jobs: int | None) -> None:
         if jobs is not None and (isinstance(jobs, bool) or not isinstance(jobs, int)):
-            raise TypeError(f"jobs is a number of threads, not {jobs!r}")
+            raise TypeError(f"jobs must be a number of threads, not {jobs!r}")
         if jobs is not None and jobs < 1:
-            raise ValueError(f"jobs is a number from 1 on, not {jobs}")
+            raise ValueError(f"jobs must be at least 1, not {jobs}")
         super().__init__(futures.ThreadPoolExecutor(jobs or cpus(), thread_name_prefix="pagetide"))
         self.stop = Cancel()
 
@@ -177,13 +180,14 @@ class _Threads(_Pool):
 
 
 class _Dask(Crew):
-    """A ``dask.distributed.Client``. Its scheduler gives the runs of a lost worker to another one."""
+    """A ``dask.distributed.Client``. Its scheduler moves the runs of a lost worker to another
+    worker."""
 
     def __init__(self, client: Any) -> None:
         self.module: Any = import_module("distributed")
         self.client = client
         if client.asynchronous:
-            raise ExecutorError("the Dask client is asynchronous", "make it with Client(..., asynchronous=False)")
+            raise ExecutorError("the Dask client is asynchronous", "create it with Client(..., asynchronous=False)")
         self._check()
 
     def _check(self) -> None:
@@ -230,12 +234,12 @@ class _Dask(Crew):
 
 
 class _Ray(Crew):
-    """Ray: a task for each unit, which Ray tries again if its worker is lost."""
+    """Ray: a task for each unit, which Ray retries if its worker is lost."""
 
     def __init__(self, ray: Any) -> None:
         self.ray = ray
         if not ray.is_initialized():
-            raise ExecutorError("Ray is not there", "call ray.init() first")
+            raise ExecutorError("Ray is not initialised", "call ray.init() first")
         self.perform = ray.remote(perform_unit).options(max_retries=3)
 
     @property

@@ -1,14 +1,13 @@
-"""Gives runs to a crew, in units of a fitting size, and hands out its answers as they come.
+"""Gives runs to a crew in units of suitable size, and yields the answers as they come.
 
-Short runs are put together, so that a unit takes about half a second: an executor's own cost for each unit is some
-milliseconds. At most two units for each worker are out, so that an interrupt has little to take back, and a hundred
-thousand runs need no memory on a scheduler.
+Short runs are combined, so that a unit takes about half a second: the overhead of an executor is
+some milliseconds for each unit. At most two units for each worker are pending, so that an interrupt
+has little to cancel, and 100 000 runs need no memory on a scheduler.
 
-What is lost with a worker is split into single runs, and each of these is asked for again while nothing else is out:
-a pool that broke, or a worker of Dask, takes with it whatever it was given, and only a run that was alone has shown
-that it was to blame.
+The runs of a lost unit are retried one at a time, with nothing else pending: a broken pool or Dask
+worker loses all its units, and only a run that was alone is known to be the cause.
 
-Invariant: each run is answered once, as a row or as a failure, whoever was lost meanwhile. A run is given up only
+Invariant: each run is answered exactly once, as a row or as a failure. A run counts as failed only
 after it was lost alone.
 """
 
@@ -26,16 +25,16 @@ from .work import Answer, Part, Unit
 
 __all__ = ["dispatch"]
 
-#: Seconds that a unit is to take.
+#: Target duration of a unit, in seconds.
 UNIT_SECONDS = 0.5
-#: The most runs in a unit.
+#: Maximum number of runs in a unit.
 UNIT_RUNS = 64
-#: How often a run is lost alone before it counts as failed.
+#: Number of times that a run may be lost alone before it counts as failed.
 ATTEMPTS = 3
 
 
 class _Queue:
-    """Runs that were not given away."""
+    """Runs that are not given to the crew yet."""
 
     def __init__(self, parts: Iterable[Part], left: int) -> None:
         self.parts = iter(parts)
@@ -43,7 +42,7 @@ class _Queue:
         self.left = left
 
     def take(self, count: int) -> tuple[Part, ...]:
-        """The next `count` runs, or what there is."""
+        """The next `count` runs, or all remaining ones."""
         taken: list[Part] = []
         while count > 0:
             part = self.head or next(self.parts, None)
@@ -60,14 +59,14 @@ class _Queue:
 
 
 def dispatch(crew: Crew, parts: Iterable[Part], total: int, latencies: bool = False) -> Generator[Answer, None, None]:
-    """Answers for `total` runs, as they come. What is out is cancelled when the caller stops asking for more.
+    """Yields answers for `total` runs as they come. Cancels pending units when the caller stops.
 
     Raises ``ExecutorError`` if the crew cannot work, or has another version of pagetide.
     """
     queue = _Queue(parts, total)
     out: dict[Any, Unit] = {}
     suspects: deque[Unit] = deque()
-    #: How often each suspect was lost alone.
+    #: How many times each suspect was lost alone.
     losses: dict[Any, int] = {}
     is_alone = False
     seconds: float | None = None
@@ -104,7 +103,7 @@ def dispatch(crew: Crew, parts: Iterable[Part], total: int, latencies: bool = Fa
                     suspects.extend(_single(unit))
                     continue
                 if isinstance(answer, Unit):
-                    # Contents are sent for the asking; whoever was alone still is.
+                    # A request for contents is no loss: a run that was alone is still alone.
                     out[crew.give(answer)] = answer
                     continue
                 is_alone = False
@@ -117,26 +116,27 @@ def dispatch(crew: Crew, parts: Iterable[Part], total: int, latencies: bool = Fa
 
 
 def _single(unit: Unit) -> Iterator[Unit]:
-    """Its runs, each as a unit."""
+    """The runs of a unit, each as a unit."""
     for part in unit.parts:
         for run in part.runs:
             yield replace(unit, parts=(replace(part, runs=(run,)),), contents={})
 
 
 def _given_up(part: Part, lost: Lost) -> Answer:
-    why = f"lost {ATTEMPTS} times with its worker ({lost}); perhaps it needs more memory than a worker has"
+    why = f"lost {ATTEMPTS} times with its worker ({lost}); the run may need more memory than a worker has"
     return Answer(failed=[(part.point, *run, why) for run in part.runs])
 
 
 def _answer(crew: Crew, handle: Any, unit: Unit) -> Answer | Unit:
-    """What came of a unit, or the unit with what its worker lacks. Raises `Lost` if the worker was lost."""
+    """The answer, or the unit with the traces that its worker lacks. Raises `Lost` if the worker
+    was lost."""
     answer = crew.answer(handle)
     if answer.refused is not None:
-        raise ExecutorError(f"a worker does not run this: {answer.refused}", answer.hint)
+        raise ExecutorError(f"a worker rejects the run: {answer.refused}", answer.hint)
     if answer.lacking:
         if unit.contents:
             raise ExecutorError(
-                "a worker cannot keep the traces that it was sent", "PAGETIDE_TRACES names a directory"
+                "a worker cannot store the traces sent to it", "set PAGETIDE_TRACES to a writable directory there"
             )
         return unit.with_contents(traces.contents(unit.traces, answer.lacking))
     return answer

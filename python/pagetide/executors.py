@@ -1,7 +1,7 @@
-"""``scenario.run(executor=...)``: the runs of one scenario, made by an executor.
+"""``scenario.run(executor=...)``: performs the runs of one scenario with an executor.
 
-``executor=`` takes any ``concurrent.futures.Executor``, a ``dask.distributed.Client``, or the module ``ray``
-(:mod:`pagetide.crews`). The result is the same bytes as without one.
+``executor=`` accepts any ``concurrent.futures.Executor``, a ``dask.distributed.Client``, or the
+module ``ray`` (:mod:`pagetide.crews`). The result has the same bytes as without an executor.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ def run(
 ) -> _pagetide.Result:
     """Runs all variants of a scenario with these seeds.
 
-    :raises TypeError: there are both an executor and `jobs`.
+    :raises TypeError: both an executor and `jobs` are given.
     :raises ExecutorError: the executor is closed, or its workers have another version of pagetide.
     :raises RunError: runs failed; its ``result`` has the others.
-    :raises Interrupted: by ^C; its ``result`` has the runs that were made.
+    :raises Interrupted: ^C was pressed; its ``result`` has the finished runs.
     """
     pairs = tuple((variant, seed) for variant in scenario.variants for seed in seeds)
     part = Part(0, pickle.dumps(scenario), scenario.digest, pairs, traces.of(scenario))

@@ -1,7 +1,8 @@
-"""What came of a calibration: the fit, how near it came, what the data do not determine, and predictions.
+"""The result of a calibration: the fit, its accuracy, undetermined parameters, and predictions.
 
-The good fits are those that the targets do not tell from the best one (:mod:`pagetide.likelihood`). A parameter is
-determined as far as they agree on it. A prediction is what the best fit says, with the spread of the good ones.
+The good fits are those that the targets cannot distinguish from the best one
+(:mod:`pagetide.likelihood`). A parameter is determined as far as the good fits agree on it. A
+prediction is the value of the best fit, with the spread of the good ones.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ from .targets import Target, check_unit
 
 __all__ = ["Calibration", "Determined", "Prediction", "Trial"]
 
-#: A parameter whose good values span more than this share of its range is not determined.
+#: A parameter is undetermined if its good values span more than this share of its range.
 SHARE_MAX = 0.5
-#: A good value this near to an end of its range says that the range may be too narrow.
+#: A good value this close to an end of its range shows that the range may be too narrow.
 END = 0.03
 
 
@@ -31,69 +32,70 @@ class Trial:
     """A point that was tried."""
 
     point: dict[str, str]
-    #: How far it is from the targets: about their number for a fit within the deviations.
+    #: Distance from the targets; about their number for a fit within the deviations.
     loss: float
 
 
 @dataclass(frozen=True)
 class Determined:
-    """What the good fits say of a parameter."""
+    """What the good fits show about a parameter."""
 
-    #: The key, or the keys that have one value.
+    #: The key, or the keys that share one value.
     key: str
     #: The value of the best fit.
     value: str
-    #: The least and the greatest of the good fits.
+    #: The smallest and the largest value of the good fits.
     low: str
     high: str
-    #: How much of the range they span: 1 for all of it.
+    #: The share of the range that they span: 1 is all of it.
     share: float
-    #: The best value is at an end of the range.
+    #: Whether the best value is at an end of the range.
     at_end: bool
 
     @property
     def is_determined(self) -> bool:
-        """Whether the data say what it is."""
+        """Whether the data determine the value."""
         return self.share <= SHARE_MAX
 
 
 @dataclass(frozen=True)
 class Prediction:
-    """What the good fits say of a metric in a variant."""
+    """The predicted values of a metric in a variant."""
 
     variant: str
     metric: str
     unit: str
     #: The best fit's mean over the seeds.
     value: float
-    #: The least and the greatest mean of the good fits.
+    #: The smallest and the largest mean of the good fits.
     low: float
     high: float
-    #: Sample deviation over the seeds, of the best fit.
+    #: Sample deviation of the best fit over the seeds.
     deviation: float
-    #: Whether runs of the best fit had no measurement of it: a killed task, a cut run.
+    #: Number of runs of the best fit without a measurement (a killed task, a cut run).
     ended: int
 
 
 @dataclass
 class Calibration:
-    """A scenario that was fitted. `fitted` is it."""
+    """A fitted scenario, with predictions. `fitted` is the scenario itself."""
 
     scenario: _pagetide.Scenario
-    #: Where the targets were seen.
+    #: The variant of the targets.
     variant: str
     parameters: list[Parameter]
     targets: list[Target]
-    #: All that were tried, the best first, with the losses of the search.
+    #: All trials, sorted by their loss in the search.
     trials: list[Trial]
-    #: The good fits, with the losses of the seeds that have judged them. The best one is first; where another has a
-    #: smaller loss, it is the best one with one parameter moved, to say how far it is determined.
+    #: The good fits, with their losses over the judging seeds. The best fit comes first. Another
+    #: fit with a smaller loss is the best fit with one parameter moved, to show how well it is
+    #: determined.
     good: list[Trial]
-    #: What is predicted.
+    #: The predicted metrics.
     metrics: list[str]
-    #: Of each good fit: variant -> metric -> mean.
+    #: For each good fit: variant -> metric -> mean.
     means: list[dict[str, dict[str, Mean]]]
-    #: The seeds of which these means are. They have chosen nothing.
+    #: The seeds of these means. They had no influence on the choice of the fit.
     seeds: Sequence[int]
 
     @property
@@ -108,7 +110,7 @@ class Calibration:
 
     @property
     def determined(self) -> list[Determined]:
-        """What the good fits say of each parameter."""
+        """What the good fits show about each parameter."""
         return [self._determined(parameter) for parameter in self.parameters]
 
     def _determined(self, parameter: Parameter) -> Determined:
@@ -126,8 +128,8 @@ class Calibration:
 
     @property
     def together(self) -> list[tuple[str, str, float]]:
-        """Pairs of parameters that the data determine only together, with their correlation over the good fits: one
-        can be larger if the other is larger, or smaller."""
+        """Pairs of parameters that the data determine only together, with their correlation over
+        the good fits: a change of one can compensate a change of the other."""
         ranges = [it for it in self.parameters if isinstance(it, Range)]
         pairs = []
         for at, one in enumerate(ranges):
@@ -141,7 +143,7 @@ class Calibration:
 
     @property
     def predictions(self) -> list[Prediction]:
-        """Every metric in every variant, the fitted one included."""
+        """Every metric in every variant, including the fitted one."""
         made = []
         for variant in self.scenario.variants:
             for metric in self.metrics:
@@ -169,8 +171,10 @@ class Calibration:
         return Frame(columns, rows)
 
     def against(self, seen: Mapping[str, Mapping[str, Union[str, float]]]) -> str:
-        """A table of the predictions beside figures that were seen: variant -> metric -> figure. Raises ``InputError``
-        for a figure in another unit than the metric's."""
+        """A table of the predictions next to measured figures: variant -> metric -> figure.
+
+        Raises ``InputError`` for a figure in another unit than the metric's.
+        """
         return "\n".join(self._predicted(seen))
 
     def __str__(self) -> str:
@@ -187,7 +191,7 @@ class Calibration:
             rows.append([it.key, it.value, f"{it.low} to {it.high}", said])
         lines = _aligned(rows)
         for one, other, r in self.together:
-            how = "as the other grows" if r > 0 else "as the other shrinks"
+            how = "if the other grows" if r > 0 else "if the other shrinks"
             lines.append(f"{one} and {other} are determined only together: one grows {how}")
         return lines
 

@@ -1,7 +1,8 @@
 """Rows with named columns that other libraries read.
 
-A frame is made when it is asked for: from memory, or as a stream from a store. polars, pandas 3, duckdb and pyarrow
-take it as it is (Arrow PyCapsule interface, made by pyarrow or else by polars); without them there is ``to_dicts()``.
+A frame is built on demand, from memory or as a stream from a store. polars, pandas 3, duckdb and
+pyarrow read it directly (Arrow PyCapsule interface, provided by pyarrow or else by polars).
+``to_dicts()`` needs no library.
 """
 
 from __future__ import annotations
@@ -17,12 +18,13 @@ from .optional import need
 
 __all__ = ["Frame"]
 
-#: Rows that are handed over at once.
+#: Rows in one batch.
 BATCH_ROWS = 1 << 16
 
 
 class Frame:
-    """Rows, with the kind of each column: ``text``, ``whole``, ``number``, or ``seed`` (64 bits without a sign)."""
+    """Rows, with the kind of each column: ``text``, ``whole`` (integer), ``number``, or ``seed``
+    (unsigned, 64 bits)."""
 
     def __init__(
         self,
@@ -30,7 +32,7 @@ class Frame:
         rows: Callable[[], Iterator[tuple[Any, ...]]] | None = None,
         batches: Callable[[Any], Iterator[Any]] | None = None,
     ) -> None:
-        """`rows` makes the rows; or `batches` makes record batches of a schema."""
+        """`rows` creates the rows; or `batches` creates record batches of a schema."""
         self._columns = dict(columns)
         self._rows = rows or self._rows_of_batches
         self._batches = batches or self._batches_of_rows
@@ -71,7 +73,7 @@ class Frame:
         return self.reader().__arrow_c_stream__(requested_schema)
 
     def reader(self) -> Any:
-        """A ``pyarrow.RecordBatchReader``, of one pass."""
+        """A ``pyarrow.RecordBatchReader``, which can be read once."""
         pa = _arrow()
         schema = self._schema()
         return pa.RecordBatchReader.from_batches(schema, self._batches(schema))

@@ -1,6 +1,7 @@
-"""What a sweep goes over: points, variants and seeds, as its caller says them.
+"""The points, variants and seeds of a sweep, from the caller's arguments.
 
-Invariant: a point has texts, as ``pagetide run --set`` takes them; points, variants and seeds are there once.
+Invariant: values of a point are texts, as ``pagetide run --set`` accepts them. Points, variants and
+seeds are unique.
 """
 
 from __future__ import annotations
@@ -17,46 +18,47 @@ from .records import Key
 
 __all__ = ["Grid", "Value", "check", "column_kind", "points_of", "seeds_of", "texts_of", "typed", "variants_of"]
 
-#: The most seeds of a call, as the command has it.
+#: Maximum number of seeds in a call, as in the command.
 MAX_SEEDS = 10_000
 
 Value = Union[str, int, float, bool]
-#: What ``grid=`` takes: the values of each knob (a list, ``"LOW..HIGH/N"``, ``(LOW, HIGH, N)``), or the points themselves.
+#: ``grid=``: the values of each knob (a list, ``"LOW..HIGH/N"``, ``(LOW, HIGH, N)``), or a list of
+#: points.
 Grid = Union[Mapping[str, Union[str, Sequence[Value]]], Sequence[Mapping[str, Value]]]
 
 
 def points_of(scenario: _pagetide.Scenario, grid: Grid) -> list[dict[str, str]]:
-    """The points of a grid, each once, with values as text."""
+    """The points of a grid, without duplicates, with values as text."""
     if isinstance(grid, Mapping):
         lists = {knob: _values_of(scenario, knob, values) for knob, values in grid.items()}
         made = [dict(zip(lists, values)) for values in itertools.product(*lists.values())]
     elif isinstance(grid, Iterable) and not isinstance(grid, (str, bytes)):
         made = [dict(point) for point in grid]
         if not made:
-            raise InputError("there is no point", "give one at least")
+            raise InputError("the grid has no points", "give at least one")
     else:
-        raise TypeError(f"a grid is a dict of lists, or a list of dicts, not {grid!r}")
+        raise TypeError(f"a grid must be a dict of lists, or a list of dicts, not {grid!r}")
     points = [texts_of(point) for point in made]
     return list({Key.of("", point, 0): point for point in points}.values())
 
 
 def _values_of(scenario: _pagetide.Scenario, knob: str, values: str | Sequence[Value]) -> Sequence[Value]:
-    """The values of a knob: a list as it is, or those of a range."""
+    """The values of a knob: a list unchanged, or the values of a range."""
     if isinstance(values, (str, tuple)):
         ((_, texts),) = _pagetide.knob_values(scenario, {knob: values})
         return texts
     if isinstance(values, bytes) or not isinstance(values, Iterable):
-        raise TypeError(f"{knob}: a grid has a list of values for each knob, or a range, not {values!r}")
+        raise TypeError(f"{knob}: a grid needs a list of values or a range for each knob, not {values!r}")
     listed = list(values)
     if not listed:
-        raise InputError(f"{knob} has no values", "give one at least")
+        raise InputError(f"{knob} has no values", "give at least one")
     return listed
 
 
 def check(scenario: _pagetide.Scenario, points: list[dict[str, str]]) -> None:
-    """Every value of every knob, before anything runs.
+    """Checks every value of every knob before any run.
 
-    :raises ScenarioError: with the mistakes of all values that the scenario does not take.
+    :raises ScenarioError: with the mistakes of all values that the scenario rejects.
     """
     firsts: dict[tuple[str, str], dict[str, str]] = {}
     for point in points:
@@ -67,7 +69,7 @@ def check(scenario: _pagetide.Scenario, points: list[dict[str, str]]) -> None:
         try:
             scenario.set({knob: value})
         except ScenarioError as alone:
-            # What is none alone may be one together with the others of its point.
+            # A value that is invalid alone may be valid with the others of its point.
             try:
                 scenario.set(point)
             except ScenarioError:
@@ -91,15 +93,16 @@ def texts_of(point: Mapping[str, Value]) -> dict[str, str]:
 
 
 def seeds_of(seeds: int | Iterable[int] | None, scenario: _pagetide.Scenario) -> list[int]:
-    """The seeds that ``seeds=`` means: so many from the scenario's first, or these. As ``Scenario.run`` takes them.
+    """The seeds that ``seeds=`` selects: a number counted from the scenario's first seed, or a
+    list. As in ``Scenario.run``.
 
-    :raises InputError: there are none or too many, one is none, or is given twice.
+    :raises InputError: the list is empty or too long, or a seed is invalid or duplicate.
     """
     known = list(scenario.seeds)
     if seeds is None:
         return known
     if isinstance(seeds, bool):
-        raise TypeError("seeds is a number or a list of numbers")
+        raise TypeError("seeds must be a number or a list of numbers")
     try:
         count = operator.index(seeds)  # type: ignore[arg-type]
     except TypeError:
@@ -109,13 +112,13 @@ def seeds_of(seeds: int | Iterable[int] | None, scenario: _pagetide.Scenario) ->
             f"cannot run with {count} seeds", f"give a number from 1 to {MAX_SEEDS}, or a list of seeds"
         )
     if known[0] + count > 2**64:
-        raise InputError("the seeds end beyond 2^64 - 1", "choose a smaller first seed")
+        raise InputError("the last seed would exceed 2^64 - 1", "choose a smaller first seed")
     return list(range(known[0], known[0] + count))
 
 
 def _listed_seeds(seeds: Iterable[int]) -> list[int]:
     if not isinstance(seeds, Iterable):
-        raise TypeError("seeds is a number, or a list or range of numbers")
+        raise TypeError("seeds must be a number, or a list or range of numbers")
     chosen: dict[int, None] = {}
     for given in seeds:
         try:
@@ -123,31 +126,32 @@ def _listed_seeds(seeds: Iterable[int]) -> list[int]:
         except TypeError:
             seed = -1
         if not 0 <= seed < 2**64:
-            raise InputError(f"{given!r} is no seed", "a seed is a whole number from 0 to 2^64 - 1")
+            raise InputError(f"{given!r} is not a seed", "a seed is an integer from 0 to 2^64 - 1")
         if seed in chosen:
-            raise InputError(f"the seed {seed} is given twice", "a run with the same seed is the same run")
+            raise InputError(f"the seed {seed} is given twice", "two runs with the same seed are identical")
         chosen[seed] = None
         if len(chosen) > MAX_SEEDS:
-            raise InputError(f"more than {MAX_SEEDS} seeds", "share them among several calls")
+            raise InputError(f"more than {MAX_SEEDS} seeds", "split them over several calls")
     if not chosen:
-        raise InputError("no seeds at all", "give one or more")
+        raise InputError("the list of seeds is empty", "give one or more")
     return list(chosen)
 
 
 def variants_of(variants: Sequence[str] | None, scenario: _pagetide.Scenario) -> list[str]:
-    """The variants that ``variants=`` means: all of them, or these."""
+    """The variants that ``variants=`` selects; default is all."""
     known = list(scenario.variants)
     if variants is None:
         return known
     chosen = [variants] if isinstance(variants, str) else list(variants)
     for name in chosen:
         if name not in known:
-            raise InputError(f"there is no variant {name!r}", f"there is {', '.join(map(repr, known))}")
+            raise InputError(f"there is no variant {name!r}", f"choose from {', '.join(map(repr, known))}")
     return list(dict.fromkeys(chosen))
 
 
 def column_kind(texts: list[str | None]) -> str:
-    """What a column of knobs is: ``whole``, ``number`` or ``text``. Whole numbers beyond 64 bits stay text."""
+    """The type of a column of knob values: ``whole``, ``number`` or ``text``. Integers beyond 64
+    bits stay text."""
     kinds = set()
     for text in texts:
         try:
@@ -162,7 +166,7 @@ def column_kind(texts: list[str | None]) -> str:
 
 
 def typed(text: str | None, kind: str) -> Any:
-    """A value of a column of this kind."""
+    """Converts a value to the type of its column."""
     if text is None or kind == "text":
         return text
     return int(text) if kind == "whole" else float(text)

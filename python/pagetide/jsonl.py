@@ -1,6 +1,7 @@
-"""Rows that ``pagetide sweep --store`` has written: a directory of ``*.jsonl``, as shards on many machines leave it.
+"""Reads the rows of ``pagetide sweep --store``: a directory of ``*.jsonl`` files, for example from
+shards on many machines.
 
-Invariant: a last line without an end is one that was being written; it is dropped, as the command does.
+Invariant: a last line without a line end is incomplete and ignored, as in the command.
 """
 
 from __future__ import annotations
@@ -20,10 +21,13 @@ __all__ = ["read_rows"]
 
 
 def read_rows(directory: str | os.PathLike[str]) -> Frame:
-    """The metrics of a store of the command, each once: variant, a column for each knob, seed, metric, unit, value,
-    ended. Numbers are in the metric's unit.
+    """The metrics of a store of the command, each once: variant, a column for each knob, seed,
+    metric, unit, value, ended.
 
-    :raises InputError: there are no rows, a line is none, or rows are of different scenarios or versions.
+    Numbers are in the metric's unit.
+
+    :raises InputError: there are no rows, a line is invalid, or rows are of different scenarios or
+        versions.
     """
     runs: dict[Key, Run] = {}
     origin: tuple[str, str] | None = None
@@ -33,10 +37,10 @@ def read_rows(directory: str | os.PathLike[str]) -> Frame:
                 knobs = json.loads(line)["knobs"]
                 run = Run.of_row(line, knobs)
             except (ValueError, KeyError, TypeError) as error:
-                raise InputError(f"{path}, line {number} is no row: {error}", "`pagetide sweep --store` writes them")
+                raise InputError(f"{path}, line {number} is not a row: {error}", "`pagetide sweep --store` writes rows")
             of = (run.digest, run.version)
             if origin is not None and of != origin:
-                raise InputError(f"{path}, line {number} is of another scenario or version", "rows of one sweep only")
+                raise InputError(f"{path}, line {number} is of another scenario or version", "use the rows of one sweep only")
             origin = of
             if run.key in runs and runs[run.key] != run:
                 raise InputError(

@@ -1,4 +1,4 @@
-"""Libraries that only some of the package needs: imported when they are used, with a word on how to get them.
+"""Optional libraries: imported on first use, with an error that says how to install them.
 
 They are extras of the package: ``pip install 'pagetide[store]'``.
 """
@@ -16,7 +16,7 @@ __all__ = ["need"]
 def need(extra: str, what: str, *modules: str) -> Any:
     """Imports these modules and returns the first.
 
-    :raises Error: one is not installed; `what` says what needs it.
+    :raises Error: a module is not installed; `what` names the feature that needs it.
     """
     try:
         return [import_module(module) for module in modules][0]

@@ -1,11 +1,11 @@
-"""What a calibration may change: parameters with a range each.
+"""The parameters that a calibration may change, each with a range.
 
-Only the workload and the hardware may be free: ``task.*``, ``file.*``, ``machine.*`` and the kernel objects that tasks
-make (``cache.*``, ``call.*``). What the kernel does, its costs, policies, sysctls and the limits of groups, is what the
-fitted scenario is to predict.
+Only the workload and the hardware may be free: ``task.*``, ``file.*``, ``machine.*``, and the
+kernel objects that tasks create (``cache.*``, ``call.*``). The kernel's behaviour and costs,
+policies, sysctls and limits of groups are what the fitted scenario must predict.
 
-Invariant: a value of a parameter is a text that the scenario takes, with three digits, so that a trial can be repeated
-by hand.
+Invariant: a value of a parameter is a text that the scenario accepts, with three significant
+digits, so that a trial can be repeated by hand.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .grid import texts_of
 __all__ = ["Choice", "Free", "Parameter", "Range", "parameters"]
 
 Number = Union[str, int, float]
-#: What ``free=`` takes: (low, high) or a list of choices, for each key, or for several keys that have one value.
+#: ``free=``: (low, high) or a list of choices, for each key, or for several keys with one value.
 Free = Mapping[Union[str, tuple[str, ...]], Union[tuple[Number, Number], Sequence[Union[Number, bool]]]]
 _ALLOWED = ("task.", "file.", "machine.", "cache.", "call.")
 _PAGE = 4096
@@ -30,9 +30,10 @@ _PAGE = 4096
 
 @dataclass(frozen=True)
 class Range:
-    """A number between two others. One that spans a factor of ten or more is searched by its order of magnitude."""
+    """A number between two others. A range that spans a factor of ten or more is searched on a
+    logarithmic scale."""
 
-    #: The keys that have this value.
+    #: The keys that get this value.
     keys: tuple[str, ...]
     low: float
     high: float
@@ -46,11 +47,11 @@ class Range:
 
     @property
     def is_log(self) -> bool:
-        """Whether equal ratios count, and not equal distances."""
+        """Whether the scale is logarithmic."""
         return self.low > 0 and self.high >= 10 * self.low
 
     def share(self, text: str) -> float:
-        """Where a value is in the range: from 0 to 1."""
+        """The position of a value in the range, from 0 to 1."""
         found = quantities.read(text)
         value = self.low if found is None else found.value
         low, high = self.low, self.high
@@ -59,7 +60,7 @@ class Range:
         return (value - low) / (high - low)
 
     def at(self, share: float) -> str:
-        """The value at a place of the range, as text."""
+        """The value at a position of the range, as text."""
         share = min(1.0, max(0.0, share))
         if self.is_log:
             value = self.low * (self.high / self.low) ** share
@@ -75,7 +76,7 @@ class Range:
 
 @dataclass(frozen=True)
 class Choice:
-    """One of some values."""
+    """One of several values."""
 
     keys: tuple[str, ...]
     values: tuple[str, ...]
@@ -90,7 +91,8 @@ Parameter = Union[Range, Choice]
 
 
 def parameters(free: Free) -> list[Parameter]:
-    """The parameters of ``free=``. Raises ``InputError`` for what may not be free, and for what is no range."""
+    """The parameters of ``free=``. Raises ``InputError`` for keys that cannot be free, and for
+    invalid ranges."""
     if not isinstance(free, Mapping) or not free:
         raise InputError("nothing is free", 'free={"task.web.accesses": (1000, 100_000)}')
     made = [_parameter(_keys(key), given) for key, given in free.items()]
@@ -104,9 +106,9 @@ def parameters(free: Free) -> list[Parameter]:
 def _keys(given: Any) -> tuple[str, ...]:
     keys = (given,) if isinstance(given, str) else given
     if not isinstance(keys, tuple) or not all(isinstance(key, str) for key in keys):
-        raise TypeError(f"free= has a key, or a tuple of keys, for each parameter, not {given!r}")
+        raise TypeError(f"free= needs a key, or a tuple of keys, for each parameter, not {given!r}")
     if not keys:
-        raise InputError("a parameter without a key", 'a tuple of keys has one at least: ("task.a.size", "task.b.size")')
+        raise InputError("a parameter without a key", 'give a tuple of at least one key: ("task.a.size", "task.b.size")')
     return keys
 
 
@@ -115,24 +117,24 @@ def _parameter(keys: tuple[str, ...], given: Any) -> Parameter:
         if not key.startswith(_ALLOWED):
             raise InputError(
                 f"{key} may not be free: only the workload and the hardware may be fitted, not what the kernel does",
-                f"keys that begin with {', '.join(_ALLOWED)}",
+                f"use keys that begin with {', '.join(_ALLOWED)}",
             )
     key = ", ".join(keys)
     if isinstance(given, list):
         if len(given) < 2:
-            raise InputError(f"{key}: {given!r} is no choice", "a list has two values at least; a range is a tuple")
+            raise InputError(f"{key}: {given!r} is not a choice", "a list needs at least two values; a range is a tuple")
         values = tuple(text for value in given for text in texts_of({key: value}).values())
         for at, value in enumerate(values):
             if any(_is_same(value, other) for other in values[:at]):
-                raise InputError(f"{key}: the choice {value} is there twice", "give each value once")
+                raise InputError(f"{key}: the choice {value} occurs twice", "give each value once")
         return Choice(keys, values)
     if not isinstance(given, tuple) or len(given) != 2:
-        raise InputError(f"{key}: {given!r} is no range", "a range is (low, high), choices are a list")
+        raise InputError(f"{key}: {given!r} is not a range", "a range is (low, high), choices are a list")
     low, high = (quantities.read(end) for end in given)
     if low is None or high is None or low.kind != high.kind:
-        raise InputError(f"{key}: {given!r} is no range", 'both ends are numbers of one kind, as ("64KiB", "2MiB")')
+        raise InputError(f"{key}: {given!r} is not a range", 'both ends must be numbers of one kind, as ("64KiB", "2MiB")')
     if not low.value < high.value:
-        raise InputError(f"{key}: the range {given!r} is upside down or empty", "the lower end comes first")
+        raise InputError(f"{key}: the range {given!r} is reversed or empty", "give the lower end first")
     whole = all(isinstance(end, int) for end in given)
     return Range(keys, low.value, high.value, low.kind, whole)
 
@@ -143,5 +145,5 @@ def _is_same(one: str, other: str) -> bool:
 
 
 def _rounded(value: float) -> float:
-    """Three digits."""
+    """Rounds to three significant digits."""
     return float(f"{value:.3g}")

@@ -1,10 +1,10 @@
-"""Runs as rows of Parquet files, by pyarrow.
+"""Runs as rows of Parquet files, with pyarrow.
 
-A row has the version, the variant, the seed, the knobs, the digest of what was run, the metrics as a list of (metric,
-value, unit, ended), and the rest of the run as JSON.
+A row has the version, the variant, the seed, the knobs, the digest of the scenario, the metrics as
+a list of (metric, value, unit, ended), and the rest of the run as JSON.
 
-Invariant: each file has its runs in order (:class:`pagetide.records.Key`), and is there whole or not at all. Merging
-holds a row group of each file, and no more.
+Invariant: each file has its runs in order (:class:`pagetide.records.Key`), and is complete or
+absent. A merge holds one row group of each file in memory, and no more.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .records import Key, Measured, Run
 
 __all__ = ["arrow", "batches", "keys", "merge", "runs", "write"]
 
-#: Runs in a row group: what is read at once.
+#: Runs in a row group, the unit of reading.
 GROUP_RUNS = 64
 _KEY = ["variant", "seed", "knobs"]
 
@@ -44,13 +44,13 @@ def schema() -> Any:
 
 
 def write(path: Path, made: Sequence[Run]) -> None:
-    """Writes runs that are in order."""
+    """Writes runs, which must be in order."""
     groups = (made[at : at + GROUP_RUNS] for at in range(0, len(made), GROUP_RUNS))
     _write_whole(path, (_batch(group) for group in groups))
 
 
 def runs(path: Path) -> Iterator[Run]:
-    """The runs of a file, a row group at a time."""
+    """The runs of a file, one row group at a time."""
     for batch in batches(path):
         for row in batch.to_pylist():
             metrics = {it["metric"]: Measured(it["value"], it["unit"], it["ended"]) for it in row["metrics"]}
@@ -67,13 +67,13 @@ def batches(path: Path, columns: list[str] | None = None) -> Iterator[Any]:
 
 
 def keys(batch: Any) -> list[Key]:
-    """What tells the runs of a batch apart."""
+    """The keys of the runs in a batch."""
     columns = [batch.column(name).to_pylist() for name in ("variant", "knobs", "seed")]
     return [Key.of(*row) for row in zip(*columns)]
 
 
 class _Cursor:
-    """A file that is read from its beginning to its end."""
+    """A file that is read sequentially."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -94,13 +94,14 @@ class _Cursor:
 
 
 def merge(files: Sequence[Path], into: Path) -> None:
-    """Writes the runs of some files in order as one, each once.
+    """Merges the runs of several files in order into one file, without duplicates.
 
     Raises ``StoreError`` if two files have a run with different results.
     """
     pa = arrow()
     cursors = [_Cursor(path) for path in files]
-    # Where each run of the new file comes from; files are read in turn, so this is all that has to be known.
+    # The source of each run of the new file. Files are read sequentially, so the sequence of
+    # sources suffices.
     order = sorted(
         (key.order, at, place, key) for at, cursor in enumerate(cursors) for place, key in enumerate(cursor.keys)
     )
@@ -135,7 +136,8 @@ def _check_equal(key: Key, one: Any, other: Any) -> None:
 
 
 def _write_whole(path: Path, made: Iterable[Any]) -> None:
-    """Writes batches as a file: whole, or not at all. Row groups are of one size, whatever the batches are."""
+    """Writes batches as a complete file or not at all. All row groups have the same size,
+    independent of the batches."""
     pa = arrow()
     temporary = path.with_name(f".writing-{uuid.uuid4().hex}")
     try:

@@ -1,15 +1,15 @@
-"""Plots of results, by matplotlib: ``pip install 'pagetide[plots]'``.
+"""Plots of results with matplotlib: ``pip install 'pagetide[plots]'``.
 
-Each function draws one thing into axes and returns them: those of ``ax=``, or new ones. So a figure is yours to put
-together, label and save.
+Each function draws one plot into axes and returns the axes: those of ``ax=``, or new ones. So the
+caller composes, labels and saves the figure.
 
 =================  =============================================================
-:func:`curve`      a metric of a sweep along a knob, with the spread over seeds
+:func:`curve`      a metric of a sweep over a knob, with the spread over seeds
 :func:`heat_map`   a metric of a sweep over two knobs
-:func:`compare`    variants of a result beside each other, with confidence
-:func:`latency`    how often something took longer than so long
-:func:`miss_ratio` how often a trace misses a cache of so many bytes
-:func:`timeline`   memory of the machine or a group over time, with the marks
+:func:`compare`    the variants of a result, with confidence intervals
+:func:`latency`    the share of requests that took longer than a given time
+:func:`miss_ratio` the miss ratio of a trace for each size of the cache
+:func:`timeline`   memory of the machine or a group over time, with watermarks
 =================  =============================================================
 """
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = ["compare", "curve", "heat_map", "latency", "miss_ratio", "timeline"]
 
-#: The colours of reports, which eyes of all kinds tell apart (Okabe and Ito).
+#: The colours of reports, distinguishable with colour blindness (Okabe and Ito).
 COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b97a00", "#3d9ad1", "#4a4a4a"]
 _HEAT = ["#fff7e6", "#fde3b0", "#f9c97a", "#f0a95a", "#d98550", "#b5604f", "#84434e", "#502c44"]
 _SOFT = "#57606a"
@@ -41,8 +41,12 @@ _T95 = [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2
 
 
 def curve(sweep: Sweep, metric: str, *, knob: str | None = None, ax: Any = None) -> Any:
-    """A metric along a knob: the mean of each variant, and for a sweep of more knobs of each of their settings. The
-    band is the sample standard deviation over the seeds; a hollow point has runs without a measurement."""
+    """A metric over a knob: the mean of each variant, and of each setting of the other knobs of the
+    sweep.
+
+    The band is the sample standard deviation over the seeds. A hollow point includes incomplete
+    runs.
+    """
     knob = _knob(sweep, knob, 0)
     others = [other for other in sweep.knobs if other != knob]
     lines: dict[tuple[str, ...], list[tuple[str, Mean]]] = {}
@@ -95,13 +99,14 @@ def heat_map(
     variant: str | None = None,
     ax: Any = None,
 ) -> Any:
-    """A metric over two knobs, the mean over the seeds in each cell. A cell without a measurement is hatched."""
+    """A metric over two knobs: the mean over the seeds in each cell. A cell without a measurement
+    is hatched."""
     x, y = _knob(sweep, x, 0), _knob(sweep, y, 1)
     if x == y:
-        raise InputError("a heat map has two knobs", "x= and y= name different ones")
+        raise InputError("a heat map has two knobs", "give different knobs for x= and y=")
     variant = sweep.variants[0] if variant is None else variant
     if variant not in sweep.variants:
-        raise InputError(f"there is no variant {variant!r}", f"there is {', '.join(map(repr, sweep.variants))}")
+        raise InputError(f"there is no variant {variant!r}", f"choose from {', '.join(map(repr, sweep.variants))}")
     others = [knob for knob in sweep.knobs if knob not in (x, y)]
     cells: dict[tuple[str, str], Mean] = {}
     unit = ""
@@ -144,11 +149,14 @@ def heat_map(
 
 
 def compare(result: Result, metrics: str | Sequence[str], *, ax: Any = None) -> Any:
-    """Variants beside each other: the mean over the seeds, with its 95 % confidence interval (Student's t). Several
-    metrics are shown as shares of the first variant's, since their units differ."""
+    """The variants of a result: the mean over the seeds, with its 95 % confidence interval
+    (Student's t).
+
+    Several metrics are shown relative to the first variant, since their units differ.
+    """
     names = [metrics] if isinstance(metrics, str) else list(metrics)
     if not names:
-        raise InputError("there are no metrics to compare", "give one at least; `metrics` of the result has them all")
+        raise InputError("there are no metrics to compare", "give at least one; `result.metrics` lists all metrics")
     found: dict[tuple[str, str], Mean] = {}
     for row in result.metrics.to_dicts():
         if row["metric"] in names:
@@ -156,7 +164,7 @@ def compare(result: Result, metrics: str | Sequence[str], *, ax: Any = None) -> 
             mean.add(Measured(row["value"], row["unit"], row["ended"]))
     for name in names:
         if not any(metric == name for metric, _ in found):
-            raise InputError(f"no run has the metric {name!r}", "`metrics` of the result has them all")
+            raise InputError(f"no run has the metric {name!r}", "`result.metrics` lists all metrics")
     ax = _axes(ax)
     variants = list(result.variants)
     single = len(names) == 1
@@ -194,8 +202,12 @@ def compare(result: Result, metrics: str | Sequence[str], *, ax: Any = None) -> 
 
 
 def latency(result: Result, of: str | None = None, *, ax: Any = None) -> Any:
-    """How often something took longer than so long, of all seeds of each variant together, with both axes
-    logarithmic. The result is of ``run(latencies=True)``. `of` is the metrics' common name: ``web.latency``."""
+    """The share of requests that took longer than a given time, over all seeds of each variant, on
+    logarithmic axes.
+
+    The result must come from ``run(latencies=True)``. `of` is the common part of the metrics'
+    names: ``web.latency``.
+    """
     sums: dict[str, dict[str, dict[int, int]]] = {}
     for row in result.rows:
         record = json.loads(row)
@@ -204,11 +216,11 @@ def latency(result: Result, of: str | None = None, *, ax: Any = None) -> Any:
             for bound, count in latencies["buckets"]:
                 buckets[bound] = buckets.get(bound, 0) + count
     if not sums:
-        raise Error("the result has no latencies: make it with run(latencies=True)")
+        raise Error("the result has no latencies: use run(latencies=True)")
     if of is None:
         of = next((name for name in sums if name.endswith(".latency")), next(iter(sums)))
     if of not in sums:
-        raise InputError(f"there are no latencies of {of!r}", f"there are those of {', '.join(map(repr, sums))}")
+        raise InputError(f"there are no latencies of {of!r}", f"there are latencies of {', '.join(map(repr, sums))}")
     ax = _axes(ax)
     least = 1.0
     for at, variant in enumerate(variant for variant in result.variants if variant in sums[of]):
@@ -237,8 +249,11 @@ def latency(result: Result, of: str | None = None, *, ax: Any = None) -> Any:
 
 
 def miss_ratio(curves: Any, *, ax: Any = None) -> Any:
-    """Miss ratios by the size of the cache. `curves` is the table of ``pagetide.mrc()``, whose exact LRU lists are drawn
-    beside it, or a dict of names and lists of (bytes, miss ratio)."""
+    """Miss ratios over the size of the cache.
+
+    `curves` is the table of ``pagetide.mrc()``, which includes exact LRU lists, or a dict of names
+    and lists of (bytes, miss ratio).
+    """
     ax = _axes(ax)
     if not isinstance(curves, Mapping):
         curves = _curves_of(curves)
@@ -268,16 +283,18 @@ def miss_ratio(curves: Any, *, ax: Any = None) -> Any:
 def timeline(
     result: Result, of: str | None = None, *, variant: str | None = None, seed: int | None = None, ax: Any = None
 ) -> Any:
-    """One run over time. Of the machine or a group: anonymous memory, file pages, what is in swap, and of the machine the
-    kernel's own and free memory. Of a zone (``"zone node0 Normal"``): free memory with its watermarks, and between
-    which values it was. Ticks below are times at which tasks reclaimed for themselves.
+    """One run over time.
 
-    `of`, `variant` and `seed` are as of ``Result.timeline``.
+    For the machine or a group: anonymous memory, file pages and swapped pages, and for the machine
+    also the kernel's own and free memory. For a zone (``"zone node0 Normal"``): free memory with
+    its range in each sample, and the watermarks. Ticks at the bottom mark direct reclaim.
+
+    `of`, `variant` and `seed` are as for ``Result.timeline``.
     """
     columns = result.timeline(of, variant=variant, seed=seed).to_dict()
     if not ({"free_min_pages", "anon_pages"} & set(columns)):
         has = ", ".join(list(columns)[1:4])
-        hint = f"there are plots of the machine, of groups and of zones; `result.timeline({of!r})` has {has} ..."
+        hint = f"only the machine, groups and zones can be plotted; `result.timeline({of!r})` has {has} ..."
         raise InputError(f"there is no plot of {of!r}", hint)
     mib = _page_size(result) / (1 << 20)
     ax = _axes(ax)
@@ -293,7 +310,7 @@ def timeline(
         ax.plot(time, pages("free_pages"), color=COLOURS[0], linewidth=1.4, label="free")
         for name, colour in (("high", COLOURS[2]), ("low", COLOURS[4]), ("min", COLOURS[1])):
             ax.plot(time, pages(f"{name}_pages"), "--", color=colour, linewidth=1.0, label=name)
-        # The marks are a hundredth of the memory.
+        # Watermarks are about 1 % of the memory, so use a logarithmic scale.
         ax.set_yscale("log")
     else:
         bands = {"anonymous": pages("anon_pages"), "file": pages("file_pages")}
@@ -328,7 +345,7 @@ def _page_size(result: Result) -> int:
 
 
 def _memory_pages(result: Result, variant: str | None, seed: int | None) -> float:
-    """Memory of the machine: MemTotal."""
+    """MemTotal of the machine, in pages."""
     meminfo = result.timeline("meminfo", variant=variant, seed=seed).to_dict()
     total = next((column[0] for name, column in meminfo.items() if name.startswith("MemTotal") and column), 0)
     return float(total) * 1024 / _page_size(result)
@@ -354,7 +371,8 @@ def _knob(sweep: Sweep, knob: str | None, at: int) -> str:
 
 
 def _places(texts: Sequence[str]) -> tuple[dict[str, float], bool]:
-    """Where values of a knob are on an axis, and whether it is logarithmic. Words are at equal distances."""
+    """Positions of the values of a knob on an axis, and whether it is logarithmic. Words are
+    equidistant."""
     read = [quantities.read(text) for text in texts]
     numbers = [quantity.value for quantity in read if quantity is not None]
     if len(numbers) < len(texts) or len({quantity.kind for quantity in read if quantity}) > 1:
@@ -364,7 +382,7 @@ def _places(texts: Sequence[str]) -> tuple[dict[str, float], bool]:
 
 
 def _scale(values: Sequence[float], unit: str) -> tuple[float, str]:
-    """One unit for all values: what to divide by, and its name."""
+    """A common unit for all values: the divisor and the name."""
     from .statistics import scale
 
     numbers = [abs(value) for value in values if math.isfinite(value)]
@@ -376,7 +394,7 @@ def _label(metric: str, unit: str) -> str:
 
 
 def _from_zero(ax: Any) -> None:
-    """A metric's axis begins at 0, unless what it shows is far from there."""
+    """Starts a metric's axis at 0, unless the values are far from 0."""
     low, high = ax.get_ylim()
     if low < 0.5 * high:
         ax.set_ylim(0, high)

@@ -1,8 +1,8 @@
-"""How many runs are left, while they are made.
+"""Progress of runs.
 
-``progress=None`` shows a bar where somebody looks: on a terminal or in a notebook, if tqdm or rich is installed.
-``True`` shows one in any case, in plain lines if neither is. ``False`` shows nothing. A function is called with (done, total)
-after every answer.
+``progress=None`` shows a bar on a terminal or in a notebook, if tqdm or rich is installed. ``True``
+always shows progress, as plain lines if neither is installed. ``False`` shows nothing. A function
+is called with (done, total) after every answer.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ from typing import Any, Union
 
 __all__ = ["Bar", "Progress", "bar"]
 
-#: What ``progress=`` takes.
+#: Type of ``progress=``.
 Progress = Union[bool, None, Callable[[int, int], object]]
 
 
 class Bar:
-    """Shows nothing; the base of those that do."""
+    """Shows nothing; base class of the visible bars."""
 
     def __init__(self, total: int, done: int = 0) -> None:
         self.total: int = total
         self.done: int = done
 
     def add(self, count: int) -> None:
-        """So many runs more have ended."""
+        """Adds `count` finished runs."""
         self.done += count
         self.show()
 
     def grow(self, count: int) -> None:
-        """So many runs more are wanted."""
+        """Adds `count` runs to the total."""
         self.total += count
         self.show()
 
@@ -41,7 +41,7 @@ class Bar:
         """Draws it."""
 
     def close(self) -> None:
-        """Nothing more will come."""
+        """Ends the display."""
 
 
 class _Told(Bar):
@@ -81,7 +81,7 @@ class _Rich(Bar):
 
 
 class _Lines(Bar):
-    """A line every ten seconds, and one at the end."""
+    """Prints a line every ten seconds, and one at the end."""
 
     def __init__(self, total: int, done: int) -> None:
         super().__init__(total, done)
@@ -108,16 +108,16 @@ def _is_looked_at() -> bool:
 
 
 def bar(progress: Progress, total: int, done: int = 0) -> Bar:
-    """The bar that ``progress=`` asks for; `done` of `total` runs are there already."""
+    """The bar for ``progress=``; `done` of `total` runs are finished already."""
     if callable(progress):
         return _Told(total, done, progress)
     if progress is not None and not isinstance(progress, bool):
-        raise TypeError(f"progress is True, False, None or a function of (done, total), not {progress!r}")
+        raise TypeError(f"progress must be True, False, None or a function of (done, total), not {progress!r}")
     if progress is False or total == done or (progress is None and not _is_looked_at()):
         return Bar(total, done)
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # that a notebook has no widgets
+            warnings.simplefilter("ignore")  # a notebook without widgets
             return _Tqdm(total, done, import_module("tqdm.auto").tqdm)
     except ImportError:
         pass

@@ -1,9 +1,10 @@
-"""Sizes, times and rates as text, the way scenarios write them: ``64KiB``, ``100us``, ``500MiB/s``, ``5 %``.
+"""Sizes, times and rates as text in the syntax of scenarios: ``64KiB``, ``100us``, ``500MiB/s``,
+``5 %``.
 
-Scenarios themselves are read by the loader; this is for ranges and results on the side of Python, where a number is
-wanted: of bytes, seconds or bytes a second.
+The loader reads scenarios. This module is for ranges and results in Python, where a number is
+needed: of bytes, seconds or bytes per second.
 
-Invariant: what :func:`write` writes, the loader takes for a knob of the same kind.
+Invariant: the loader accepts the output of :func:`write` for a knob of the same kind.
 """
 
 from __future__ import annotations
@@ -22,14 +23,15 @@ _TEXT = re.compile(r"\s*([-+]?[0-9][0-9_]*\.?[0-9]*(?:[eE][-+]?[0-9]+)?)\s*([A-Z
 
 
 class Quantity(NamedTuple):
-    """A number, and of what: ``bytes``, ``seconds``, ``bytes-per-second``, ``percent`` or ``number``."""
+    """A number and its kind: ``bytes``, ``seconds``, ``bytes-per-second``, ``percent`` or
+    ``number``."""
 
     value: float
     kind: str
 
 
 def read(text: object) -> Quantity | None:
-    """What a text or a number says, or None if it is none."""
+    """Parses a text or a number; None if it is not a quantity."""
     if isinstance(text, bool) or text is None:
         return None
     if isinstance(text, (int, float)):
@@ -53,7 +55,8 @@ def read(text: object) -> Quantity | None:
 
 
 def write(value: float, kind: str) -> str:
-    """A quantity in a form that scenarios take. Times are whole nanoseconds, sizes whole bytes."""
+    """Formats a quantity as scenarios accept it. Times are integer nanoseconds, sizes integer
+    bytes."""
     if kind in ("bytes", "bytes-per-second"):
         size = max(0, round(value))
         rate = "/s" if kind == "bytes-per-second" else ""
@@ -73,6 +76,6 @@ def write(value: float, kind: str) -> str:
 
 
 def order(text: str) -> tuple[int, float, str]:
-    """What to sort texts by: numbers by their size, before words."""
+    """Sort key for texts: numbers by value, before words."""
     quantity = read(text)
     return (1, 0.0, text) if quantity is None else (0, quantity.value, text)

@@ -1,10 +1,10 @@
-"""A run as Python has it: what tells it apart, and what it measured.
+"""A run in Python: its key and its measurements.
 
-A row is the JSON of one run, as ``_pagetide.perform`` writes it. This module takes it apart and puts it together
-again; the numbers come through to the last bit, since Python writes a float in the shortest form that reads as the
-same.
+A row is the JSON of one run, as ``_pagetide.perform`` writes it. This module parses and rebuilds
+rows. Numbers keep every bit, because Python writes a float in the shortest form that reads back as
+the same float.
 
-Invariant: runs of a sweep are in one order, whoever made them: by variant, knobs (numbers by their size) and seed.
+Invariant: the order of a sweep's runs is fixed: by variant, knobs (numbers by value) and seed.
 """
 
 from __future__ import annotations
@@ -24,37 +24,37 @@ class Measured(NamedTuple):
 
     value: float
     unit: str
-    #: Why it is of work that was not done to its end: ``oom-killed``, ``io-error`` or ``cut``.
+    #: Why the run is incomplete: ``oom-killed``, ``io-error`` or ``cut``; else None.
     ended: str | None
 
 
 class Key(NamedTuple):
-    """What tells runs of a sweep apart."""
+    """Identifies a run of a sweep."""
 
     variant: str
-    #: Knobs and what they were set to, by name.
+    #: Knobs and their values, sorted by name.
     knobs: tuple[tuple[str, str], ...]
     seed: int
 
     @staticmethod
     def of(variant: str, knobs: Mapping[str, str] | Iterable[tuple[str, str]], seed: int) -> Key:
-        """With the knobs in order."""
+        """Creates a key with sorted knobs."""
         pairs = knobs.items() if isinstance(knobs, Mapping) else knobs
         return Key(variant, tuple(sorted(pairs)), seed)
 
     @property
     def order(self) -> tuple[Any, ...]:
-        """What to sort by."""
+        """Sort key."""
         names = tuple(name for name, _ in self.knobs)
         return (self.variant, names, tuple(quantities.order(value) for _, value in self.knobs), self.seed)
 
 
 @dataclass(frozen=True)
 class Run:
-    """A run that was made."""
+    """A finished run."""
 
     key: Key
-    #: Of the scenario that was run, with the knobs set.
+    #: Digest of the scenario that was run, with the knobs set.
     digest: str
     version: str
     metrics: dict[str, Measured]
@@ -63,7 +63,7 @@ class Run:
 
     @staticmethod
     def of_row(row: bytes, knobs: Mapping[str, str]) -> Run:
-        """A row of a point at which these knobs were set."""
+        """Parses the row of a point with these knobs."""
         tree = json.loads(row)
         record = _record(tree)
         metrics = {
@@ -75,7 +75,7 @@ class Run:
         return Run(key, digest, record["version"], metrics, json.dumps(tree, separators=(",", ":")))
 
     def row(self) -> bytes:
-        """The row, as ``_pagetide.Result.from_rows`` takes it."""
+        """The row, as ``_pagetide.Result.from_rows`` accepts it."""
         tree = json.loads(self.rest)
         metrics: dict[str, dict[str, Any]] = {}
         for name, (value, unit, ended) in self.metrics.items():
@@ -87,5 +87,5 @@ class Run:
 
 
 def _record(tree: dict[str, Any]) -> dict[str, Any]:
-    """Where a row has what the run measured: at the top, or under its own name."""
+    """The part of a row with the measurements: the top level, or the value of their own key."""
     return tree["record"] if "record" in tree else tree

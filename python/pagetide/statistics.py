@@ -1,7 +1,7 @@
 """Mean and deviation of a metric over seeds.
 
-Values of work that was not done to its end (a killed task, a cut run) are no measurements: they are counted, and the
-mean is of the others. The mean of a metric that has only such values is NaN.
+Values of incomplete runs (a killed task, a cut run) are not measurements: they are counted
+separately, and the mean excludes them. The mean of a metric with only such values is NaN.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ __all__ = ["Mean", "scale", "show"]
 
 
 class Mean:
-    """Mean and sample standard deviation, value by value (Welford)."""
+    """Mean and sample standard deviation, updated for each value (Welford)."""
 
     __slots__ = ("_sum", "_sum_squares", "count", "ended", "unit")
 
@@ -22,13 +22,13 @@ class Mean:
         self.unit: str = unit
         #: Runs with a measurement.
         self.count: int = 0
-        #: Runs without.
+        #: Runs without a measurement.
         self.ended: int = 0
         self._sum = 0.0
         self._sum_squares = 0.0
 
     def add(self, measured: Measured) -> None:
-        """One run more."""
+        """Adds a run."""
         if measured.ended is not None or not math.isfinite(measured.value):
             self.ended += 1
             return
@@ -39,17 +39,17 @@ class Mean:
 
     @property
     def mean(self) -> float:
-        """NaN without a measurement."""
+        """The mean; NaN without a measurement."""
         return self._sum if self.count else math.nan
 
     @property
     def deviation(self) -> float:
-        """Of the sample; NaN with less than two measurements."""
+        """The sample standard deviation; NaN with fewer than two measurements."""
         return math.sqrt(self._sum_squares / (self.count - 1)) if self.count > 1 else math.nan
 
     @property
     def error(self) -> float:
-        """Standard error of the mean; NaN with less than two measurements."""
+        """Standard error of the mean; NaN with fewer than two measurements."""
         return self.deviation / math.sqrt(self.count) if self.count else math.nan
 
     def __str__(self) -> str:
@@ -58,14 +58,14 @@ class Mean:
 
 
 def show(value: float, deviation: float, unit: str) -> str:
-    """A value and its deviation (NaN: none) for people, in a fitting unit."""
+    """Formats a value and its deviation (NaN for none) in a suitable unit."""
     by, name = scale(value, unit)
     word = f" {name}" if name else ""
     if not math.isfinite(deviation):
         return _digits(value / by) + word
     if not deviation:
         return f"{_digits(value / by)} ± 0{word}"
-    # As many places as two digits of the deviation have, and not more than the value needs.
+    # Show two digits of the deviation, but not more than the value needs.
     places = max(0, 1 - math.floor(math.log10(deviation / by)))
     if value:
         places = max(0, min(places, 5 - math.floor(math.log10(abs(value) / by))))
@@ -78,7 +78,7 @@ def _digits(value: float) -> str:
 
 
 def scale(value: float, unit: str) -> tuple[float, str]:
-    """What to divide by, and what it is called then."""
+    """The divisor and the name of a suitable unit."""
     size = abs(value)
     if unit == "seconds":
         for by, name in ((1.0, "s"), (1e-3, "ms"), (1e-6, "us")):

@@ -1,15 +1,17 @@
-"""A Parquet data set with a row for every run that was made.
+"""A Parquet data set with a row for each finished run.
 
-``DIR/scenario=DIGEST/*.parquet``, by the digest of the scenario that is swept. A row has the version, the variant,
-the seed, the knobs, the metrics as a list of (metric, value, unit, ended), and the rest of the run as JSON. polars,
-duckdb, pandas and Spark read it as it is. It needs pyarrow: ``pip install 'pagetide[store]'``.
+The files are ``DIR/scenario=DIGEST/*.parquet``, with the digest of the scenario that is swept. A
+row has the version, the variant, the seed, the knobs, the metrics as a list of (metric, value,
+unit, ended), and the rest of the run as JSON. polars, duckdb, pandas and Spark read it directly.
+Requires pyarrow: ``pip install 'pagetide[store]'``.
 
-Runs are appended in parts, every few seconds. When a sweep is complete, the parts are merged into one file in the
-order of runs, a few parts at a time, so that nothing has to be held in memory.
+Runs are appended in parts, every few seconds. When a sweep is complete, the parts are merged into
+one file in the order of runs, a few parts at a time, which bounds the memory.
 
-Invariant: whenever the process is killed the directory can be read, and has all runs but those of the last seconds:
-a file is there whole or not at all. (A merge that is killed may leave runs in two files; whoever opens the store next
-finishes it.) The file of a complete sweep has the same bytes, whoever made the runs.
+Invariant: if the process is killed, the directory stays readable and lacks only the runs of the
+last seconds: a file is complete or absent. (A killed merge may leave runs in two files; the next
+opening of the store finishes the merge.) The bytes of a complete sweep's file do not depend on
+which executor performed the runs.
 """
 
 from __future__ import annotations
@@ -29,12 +31,12 @@ from .records import Key, Run
 
 __all__ = ["Store"]
 
-#: The stores of this process that hold a lock.
+#: The locked stores of this process.
 _locked: weakref.WeakSet[Store] = weakref.WeakSet()
 
 
 def _leave_locks() -> None:
-    """A forked child has the lock of its parent by inheritance, and would keep it longer than the parent does."""
+    """Releases inherited locks in a forked child, which could outlive the parent."""
     for store in list(_locked):
         if store._lock is not None:
             os.close(store._lock)
@@ -47,18 +49,22 @@ if hasattr(os, "register_at_fork"):
 
 #: The file of a complete sweep.
 WHOLE = "runs.parquet"
-#: A part is written after so many runs, bytes or seconds.
+#: Runs, bytes or seconds after which a part is written.
 PART_RUNS, PART_BYTES, PART_SECONDS = 1024, 32 << 20, 5.0
-#: Files that are merged at once.
+#: Number of files in one merge.
 FAN_IN = 16
 
 
 class Store:
-    """The runs of one scenario in a directory. Use it in ``with``: leaving it writes what is left."""
+    """The runs of one scenario in a directory. Use it in ``with``: leaving the block writes pending
+    runs."""
 
     def __init__(self, directory: str | os.PathLike[str], digest: str, version: str) -> None:
-        """Opens or makes it. Raises ``StoreError`` if it cannot be written, has runs of another version, or another
-        process writes to it."""
+        """Opens or creates the store.
+
+        Raises ``StoreError`` if the directory is not writable, has runs of another version, or is
+        in use by another process.
+        """
         parquet.arrow()
         self.directory: Path = Path(directory) / f"scenario={digest}"
         self.version = version
@@ -76,7 +82,7 @@ class Store:
         try:
             self.keys: set[Key] = set()
             if self._read_keys():
-                # A merge was killed before it had removed what it had merged.
+                # A merge was killed before it removed the merged parts.
                 self.finish()
         except BaseException:
             self._drop_lock()
@@ -98,9 +104,10 @@ class Store:
         return len(self.keys)
 
     def append(self, run: Run) -> bool:
-        """Keeps a run; false if it is there already. Raises ``StoreError`` if it cannot be written."""
+        """Adds a run; returns false if it is stored already. Raises ``StoreError`` if the write
+        fails."""
         if run.version != self.version:
-            raise StoreError(f"a run of version {run.version} among those of {self.version}")
+            raise StoreError(f"a run of version {run.version} in a store of version {self.version}")
         if run.key in self.keys:
             return False
         self.keys.add(run.key)
@@ -114,7 +121,7 @@ class Store:
         return True
 
     def flush(self) -> None:
-        """Writes the runs that wait, as a part."""
+        """Writes pending runs as a part."""
         if not self.waiting:
             return
         runs = sorted(self.waiting, key=lambda run: run.key.order)
@@ -122,7 +129,7 @@ class Store:
             parquet.write(self._new_part(), runs)
         except OSError as error:
             raise StoreError(
-                f"cannot write runs to {self.directory}: {error}", "the same call goes on where this one stopped"
+                f"cannot write runs to {self.directory}: {error}", "the same call continues where this one stopped"
             ) from error
         self.waiting.clear()
         self.waiting_bytes = 0
@@ -143,16 +150,16 @@ class Store:
             raise StoreError(f"cannot merge the parts in {self.directory}: {error}") from error
 
     def files(self) -> list[Path]:
-        """The files there are, each in the order of runs; those that are merged first come first."""
+        """The files of the store. Each is in the order of runs; merged files come first."""
         return sorted(self.directory.glob("*.parquet"))
 
     def batches(self) -> Iterator[Any]:
-        """All runs that were written, as record batches; in order, once the store is finished."""
+        """All written runs as record batches; in order, once the store is finished."""
         for file in self.files():
             yield from parquet.batches(file)
 
     def runs(self) -> Iterator[Run]:
-        """The same, as Python has them."""
+        """All written runs, parsed."""
         for file in self.files():
             yield from parquet.runs(file)
 
@@ -160,7 +167,7 @@ class Store:
         return self.directory / f"part-{uuid.uuid4().hex}.parquet"
 
     def _read_keys(self) -> bool:
-        """Reads what there is; whether runs are there twice."""
+        """Reads the keys of all runs. Returns whether any run is stored twice."""
         pa = parquet.arrow()
         count = 0
         for path in self.files():
@@ -180,16 +187,16 @@ class Store:
     def _take_lock(self) -> None:
         try:
             import fcntl
-        except ImportError:  # Windows: nobody is refused
+        except ImportError:  # Windows has no locks: continue without one
             return
         lock = os.open(self.directory / ".lock", os.O_WRONLY | os.O_CREAT, 0o666)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             os.close(lock)
-            raise StoreError(f"another process writes to {self.directory}", "wait for it, or name another") from None
+            raise StoreError(f"another process writes to {self.directory}", "wait for it, or name another directory") from None
         except OSError:
-            pass  # a file system without locks: nobody is refused
+            pass  # the file system has no locks: continue without one
         self._lock = lock
         _locked.add(self)
 
@@ -201,6 +208,6 @@ class Store:
         lock, self._lock = self._lock, None
         _locked.discard(self)
         with contextlib.suppress(OSError):
-            # Closing is not enough while a child that was forked meanwhile has it open, too.
+            # Unlock explicitly: a child forked in the meantime may still have the file open.
             fcntl.flock(lock, fcntl.LOCK_UN)
         os.close(lock)

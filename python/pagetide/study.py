@@ -1,7 +1,7 @@
-"""What should a knob be set to? `find`, as the command has it.
+"""`find`: the value of a knob at which a criterion holds, as in the command.
 
-The search asks for runs and is told their rows (`_pagetide.Search`), so any executor may make them
-(:mod:`pagetide.crews`). Invariant: the answer does not depend on who made the runs.
+The search requests runs and receives their rows (`_pagetide.Search`), so any executor can perform
+them (:mod:`pagetide.crews`). Invariant: the answer does not depend on the executor.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ __all__ = ["find"]
 Value: TypeAlias = Union[int, float, str, bool]
 """A value of a knob."""
 Range: TypeAlias = Union[str, Sequence[Value]]
-"""Values: a list, `(LOW, HIGH)` or `(LOW, HIGH, N)` as a tuple, or a range as the command has it."""
+"""Values: a list, `(LOW, HIGH)` or `(LOW, HIGH, N)` as a tuple, or a range in the syntax of the
+command."""
 Progress: TypeAlias = Union[bool, Callable[[int, int], object], None]
 """`True` for a bar, or a function that is called with (done, total)."""
 
@@ -43,17 +44,19 @@ def find(
     executor: Any = None,
     progress: Progress = None,
 ) -> Answer:
-    """The smallest value of a knob with which a criterion holds (or the largest), as `pagetide find`.
+    """Finds the smallest (or largest) value of a knob at which a criterion holds, as `pagetide
+    find`.
 
-    `knob`: a knob, with its `range`; or one or two knobs -> their ranges (`None`: the kernel's own). `want`: the
-    criterion, like `"allocstall == 0"`. `share`: of the seeds in which it must hold. `price`: metrics whose change is
-    asked for. `seeds`: how many all values share; as many fresh ones confirm the answer. `variant`: where to search,
-    else in the first; a value of the search goes before what the variant sets. `executor`: who makes the
-    runs, else `jobs` threads of this process.
+    `knob`: a knob, with its `range`; or one or two knobs -> their ranges (`None`: the kernel's
+    own). `want`: the criterion, like `"allocstall == 0"`. `share`: the share of the seeds in which
+    it must hold. `price`: metrics for which the change is reported. `seeds`: the number of seeds
+    for all values; the same number of fresh seeds confirms the answer. `variant`: the variant to
+    search in, default is the first; values of the search override what the variant sets.
+    `executor`: performs the runs, default is `jobs` threads of this process.
 
-    Raises `InputError` for a knob, a range or a criterion that is none, `ScenarioError` for a value that the scenario
-    does not take, `RunError` if the scenario as it stands cannot be run, `ExecutorError` if the executor cannot be
-    used, `Interrupted` upon ^C.
+    Raises `InputError` for an invalid knob, range or criterion, `ScenarioError` for a value that
+    the scenario rejects, `RunError` if the unchanged scenario cannot be run, `ExecutorError` if the
+    executor is unusable, `Interrupted` on ^C.
     """
     search = _pagetide.Search(
         scenario,
@@ -84,7 +87,7 @@ def find(
 def _perform(
     search: _pagetide.Search, asked: list[tuple[list[tuple[str, str]], int]], workers: Crew, shown: Bar
 ) -> None:
-    """Has the runs made that the search asks for, and tells it of each."""
+    """Performs the runs that the search requests, and reports each outcome to the search."""
     scenario = search.scenario
     (variant,) = scenario.variants
     points: dict[tuple[tuple[str, str], ...], list[int]] = {}

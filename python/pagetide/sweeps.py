@@ -1,10 +1,10 @@
-"""Sweeps: a scenario at every point of a grid, with every variant and every seed.
+"""Sweeps: run a scenario at every point of a grid, with every variant and every seed.
 
-The runs are made by any executor (:mod:`pagetide.executors`), come as they end, and are kept in memory or in a store
-(:mod:`pagetide.store`). What has a row in the store is not run again.
+Any executor can perform the runs (:mod:`pagetide.executors`). Finished runs are kept in memory or
+in a store (:mod:`pagetide.store`). Runs with a row in the store are not repeated.
 
-Invariant: the runs of a complete sweep are the same bytes in the same order, whoever made them and however often the
-sweep was stopped.
+Invariant: the runs of a complete sweep have the same bytes in the same order, whatever the executor
+and the number of interruptions.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ class Failure:
 
 
 class Sweep:
-    """What came of a sweep.
+    """The results of a sweep.
 
-    ``len()`` is the number of runs. `failed` has the runs that failed, which the same call with the same store tries
-    again.
+    ``len()`` is the number of runs. `failed` has the failed runs; the same call with the same store
+    retries them.
     """
 
     def __init__(
@@ -60,14 +60,14 @@ class Sweep:
         failed: list[Failure],
     ) -> None:
         self.scenario = scenario
-        #: What was set at each point, as text, in the order of the grid.
+        #: The values set at each point, as text, in the order of the grid.
         self.points = points
         self.variants = variants
         self.seeds = seeds
         self.failed = failed
         self._runs = runs
         names = dict.fromkeys(name for point in points for name in point)
-        #: The knobs.
+        #: Names of the knobs.
         self.knobs: list[str] = list(names)
         self._wanted = {Key.of(variant, point, seed) for point in points for variant in variants for seed in seeds}
 
@@ -83,7 +83,7 @@ class Sweep:
         )
 
     def runs(self) -> Iterator[Run]:
-        """The runs, in order. From a store they come a few at a time."""
+        """The runs, in order. Runs of a store are read in small batches."""
         if isinstance(self._runs, Store):
             yield from (run for run in self._runs.runs() if run.key in self._wanted)
         else:
@@ -94,8 +94,8 @@ class Sweep:
     def rows(self) -> Iterator[bytes]:
         """The row of each run as JSON, in order.
 
-        From memory they are the bytes that the run gave. From a store, which keeps the metrics in a column of their
-        own, they say the same, with keys in another order.
+        Rows in memory have the original bytes. A store keeps the metrics in a separate column, so
+        its rows have the same content with keys in another order.
         """
         if isinstance(self._runs, Store):
             yield from (run.row() for run in self.runs())
@@ -105,16 +105,17 @@ class Sweep:
 
     @property
     def metrics(self) -> Frame:
-        """A row for each metric of each run: variant, a column for each knob, seed, metric, unit, value, ended.
+        """A row for each metric of each run: variant, a column for each knob, seed, metric, unit,
+        value, ended.
 
-        `value` is NaN for none; `ended` says why a value is of work that was not done to its end. Columns of knobs
-        are numbers where all values are plain numbers, else text. Through the Arrow PyCapsule interface a store is
-        read as a stream.
+        `value` is NaN if there is none; `ended` says why the run is incomplete, else it is null.
+        Columns of knobs are numeric if all values are plain numbers, else text. Through the Arrow
+        PyCapsule interface a store is read as a stream.
         """
         return self.select()
 
     def select(self, *names: str) -> Frame:
-        """`metrics` with these metrics only; all of them without a name."""
+        """`metrics` restricted to these metrics; all metrics if no name is given."""
         kinds = self._kinds()
         columns = {"variant": "text", **kinds, "seed": "seed", "metric": "text", "unit": "text"}
         columns |= {"value": "number", "ended": "text"}
@@ -133,7 +134,7 @@ class Sweep:
         return Frame(columns, rows)
 
     def _stored(self, schema: Any, kinds: dict[str, str], names: set[str]) -> Iterator[Any]:
-        """The rows of a store's metrics, without a step through Python for each."""
+        """The rows of the store's metrics, without a Python step for each row."""
         pa = parquet.arrow()
         pc = pa.compute
         for batch in self._runs.batches():  # type: ignore[union-attr]
@@ -160,10 +161,10 @@ class Sweep:
         return {knob: column_kind([point.get(knob) for point in self.points]) for knob in self.knobs}
 
     def result(self, point: Mapping[str, Value] | None = None) -> _pagetide.Result:
-        """The runs of a point as ``scenario.run`` gives them: with statistics, table and HTML."""
+        """The runs of a point as a result of ``scenario.run``, with statistics, table and HTML."""
         wanted = texts_of(point or {})
         if wanted not in self.points:
-            raise InputError(f"no point has {wanted}", "`points` lists them")
+            raise InputError(f"no point has {wanted}", "`points` lists all points")
         pairs = Key.of("", wanted, 0).knobs
         if isinstance(self._runs, Store):
             rows = [run.row() for run in self.runs() if run.key.knobs == pairs]
@@ -172,7 +173,8 @@ class Sweep:
         return _pagetide.Result.from_rows(self.scenario.set(wanted) if wanted else self.scenario, rows)
 
     def means(self, *names: str) -> dict[tuple[tuple[tuple[str, str], ...], str], dict[str, Mean]]:
-        """Mean and deviation over the seeds of these metrics, by (knobs, variant) in the order of the grid."""
+        """Mean and deviation of these metrics over the seeds, by (knobs, variant), in the order of
+        the grid."""
         kinds = self._kinds()
         sums: dict[tuple[Any, ...], dict[str, Mean]] = {
             (Key.of("", point, 0).knobs, variant): {} for point in self.points for variant in self.variants
@@ -196,11 +198,11 @@ class Sweep:
 
         known = next((list(run.metrics) for run in self.runs()), [])
         near = difflib.get_close_matches(name, known, 3)
-        return f"did you mean {' or '.join(map(repr, near))}?" if near else "`pagetide.metrics()` lists them"
+        return f"did you mean {' or '.join(map(repr, near))}?" if near else "`pagetide.metrics()` lists all metrics"
 
     def summary(self, *names: str) -> Frame:
-        """A row for each metric at each point: variant, a column for each knob, metric, unit, mean, deviation (of
-        the sample), runs, ended (how many runs had no measurement of it)."""
+        """A row for each metric at each point: variant, a column for each knob, metric, unit, mean,
+        deviation (of the sample), runs, ended (number of runs without a measurement)."""
         kinds = self._kinds()
         columns = {"variant": "text", **kinds, "metric": "text", "unit": "text", "mean": "number"}
         columns |= {"deviation": "number", "runs": "whole", "ended": "whole"}
@@ -215,8 +217,11 @@ class Sweep:
         return Frame(columns, rows)
 
     def table(self, *names: str) -> str:
-        """A line for each point and variant: mean ± sample standard deviation of these metrics, or of the first
-        run's task times and reclaim; † marks values with runs that were no measurement."""
+        """A line for each point and variant: mean ± sample standard deviation of these metrics.
+
+        Default metrics are the task times and the reclaim of the first run. † marks values that
+        include incomplete runs.
+        """
         cells = self._cells(names)
         widths = [max(map(len, column)) for column in zip(*cells)]
         lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in cells]
@@ -226,7 +231,7 @@ class Sweep:
         return self.table()
 
     def _cells(self, names: tuple[str, ...]) -> list[list[str]]:
-        """The table's cells, its heads first."""
+        """The cells of the table, starting with the header row."""
         names = names or self._names()
         found = self.means(*names)
         has_variants = len(self.variants) > 1
@@ -238,7 +243,7 @@ class Sweep:
         return rows
 
     def _names(self) -> tuple[str, ...]:
-        """The metrics of a table of which none was said."""
+        """The default metrics of a table."""
         first = next(self.runs(), None)
         if first is None:
             return ()
@@ -268,18 +273,21 @@ def sweep(
 ) -> Sweep:
     """Runs a scenario at every point of a grid.
 
-    :param grid: the values of each knob (``{"vm.swappiness": [0, 60]}``: all combinations), or a list of points
-        (``[{"vm.swappiness": 0}, ...]``). A knob is a path as of ``pagetide run --set``.
-    :param seeds: how many, from the scenario's first on, or which; the scenario's own number by default.
-    :param variants: which; all by default.
-    :param executor: None (a thread for each CPU), a ``concurrent.futures.Executor``, a ``dask.distributed.Client``
-        or the module ``ray``.
-    :param store: a directory for the runs, as Parquet. What it has is not run again.
-    :param progress: True, False, or a function of (done, total); by default a bar where somebody looks.
-    :raises ScenarioError: the scenario does not take some values; all of them are said, before anything runs.
+    :param grid: the values of each knob (``{"vm.swappiness": [0, 60]}``: all combinations), or a
+        list of points (``[{"vm.swappiness": 0}, ...]``). A knob is a key as in ``pagetide run
+        --set``.
+    :param seeds: a number, counted from the scenario's first seed, or a list; default is the
+        scenario's own number.
+    :param variants: names of variants; default is all.
+    :param executor: None (a thread for each CPU), a ``concurrent.futures.Executor``, a
+        ``dask.distributed.Client`` or the module ``ray``.
+    :param store: a directory for the runs, as Parquet. Stored runs are not repeated.
+    :param progress: True, False, or a function of (done, total); by default a bar on a terminal or
+        in a notebook.
+    :raises ScenarioError: the scenario rejects some values; all of them are listed, before any run.
     :raises ExecutorError: the executor is closed, or its workers have another version of pagetide.
-    :raises Interrupted: by ^C; its ``result`` has the runs that were made.
-    :raises StoreError: the store cannot be written; runs that were made are kept.
+    :raises Interrupted: ^C was pressed; its ``result`` has the finished runs.
+    :raises StoreError: the store is not writable; finished runs are kept.
     """
     points = points_of(scenario, grid)
     seeds = seeds_of(seeds, scenario)
@@ -316,7 +324,7 @@ def sweep(
                         if kept is not None:
                             kept.append(Run.of_row(row, points[at]))
                         else:
-                            # What it measured is read when somebody asks for it.
+                            # Measurements are parsed on demand.
                             found[Key.of(variant, points[at], seed)] = row
                     for at, variant, seed, why in answer.failed:
                         failed.append(Failure(variant, points[at], seed, why))
@@ -345,7 +353,7 @@ def _parts(
     points: list[dict[str, str]],
     missing: list[tuple[int, tuple[tuple[str, int], ...]]],
 ) -> Iterator[Part]:
-    """The runs that are missing, each point made when its turn comes."""
+    """The missing runs. Each point is created when its turn comes."""
     for at, runs in missing:
         made = scenario.set(points[at]) if points[at] else scenario
         yield Part(at, pickle.dumps(made), made.digest, runs, traces.of(made))

@@ -1,11 +1,11 @@
-"""Page traces on workers: known by their contents, sent to those that lack them.
+"""Page traces on workers: identified by their contents, sent to workers that lack them.
 
-A scenario names the traces that it replays by path. A worker on another machine may not have such a path, or another
-file there. So a unit of work says the SHA-256 of each trace. A worker where the scenario is not the same as it stands
-looks for the traces at their paths and in its directory of traces; if it lacks one it says so, and the unit is sent
-again with the contents.
+A scenario names its traces by path. A worker on another machine may lack the path, or have another
+file there. So a unit of work has the SHA-256 of each trace. If the scenario's digest differs on the
+worker, the worker looks for the traces at their paths and in its trace directory. It reports
+missing traces, and the unit is sent again with their contents.
 
-Invariant: a file of the directory of traces is named after its contents, and is there whole or not at all.
+Invariant: a file in the trace directory is named after its contents, and is complete or absent.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ __all__ = ["Trace", "contents", "find", "of"]
 class Trace:
     """A trace that a scenario replays."""
 
-    #: Where the scenario says it is.
+    #: Its path in the scenario.
     path: str
-    #: Its digest, as ``Scenario.traces`` says it.
+    #: Its digest, as in ``Scenario.traces``.
     digest: str
     #: SHA-256 of the file, in hexadecimal digits.
     sha256: str
@@ -46,33 +46,34 @@ def of(scenario: Scenario) -> tuple[Trace, ...]:
 
 
 def contents(traces: Iterable[Trace], wanted: Iterable[str]) -> dict[str, bytes]:
-    """The bytes of those traces whose SHA-256 is wanted."""
+    """The bytes of the traces with a wanted SHA-256."""
     paths = {trace.sha256: trace.path for trace in traces}
     return {sha256: Path(paths[sha256]).read_bytes() for sha256 in wanted}
 
 
 def directory() -> Path:
-    """Where this machine keeps traces that it was sent: ``$PAGETIDE_TRACES``, or one in the temporary directory."""
+    """The trace directory of this machine: ``$PAGETIDE_TRACES``, or one in the temporary
+    directory."""
     named = os.environ.get("PAGETIDE_TRACES")
     return Path(named) if named else Path(tempfile.gettempdir()) / f"pagetide-traces-{os.getuid()}"
 
 
 def _ours() -> Path:
-    """The directory of traces, if nobody else can put there what this user runs."""
+    """The trace directory in the temporary directory, if only this user can write to it."""
     kept = directory()
     if not os.environ.get("PAGETIDE_TRACES"):
         with contextlib.suppress(FileNotFoundError):
             status = kept.lstat()
             if status.st_uid != os.getuid() or not stat.S_ISDIR(status.st_mode):
-                raise PermissionError(errno.EPERM, "is not a directory of this user", str(kept))
+                raise PermissionError(errno.EPERM, "is not owned by this user", str(kept))
     return kept
 
 
 def find(traces: Iterable[Trace], sent: Mapping[str, bytes]) -> tuple[dict[str, str], tuple[str, ...]]:
-    """Where the traces are on this machine, by digest, and the SHA-256 of those that are nowhere. What was sent is
-    kept in the directory of traces.
+    """The paths of the traces on this machine, by digest, and the SHA-256 of missing ones. Received
+    traces are stored in the trace directory.
 
-    Raises ``OSError`` if it cannot be kept, or the directory in the temporary one is another user's.
+    Raises ``OSError`` if storing fails, or if the directory belongs to another user.
     """
     here: dict[str, str] = {}
     lacking: list[str] = []
@@ -104,7 +105,7 @@ def _sha256_of(path: str) -> str:
 
 @lru_cache(maxsize=256)
 def _sha256(path: str, _size: int, _mtime_ns: int) -> str:
-    """Read once, as long as size and time of the file stay."""
+    """Cached as long as size and time of the file do not change."""
     digest = hashlib.sha256()
     with open(path, "rb") as file:
         while block := file.read(1 << 20):

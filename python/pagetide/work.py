@@ -1,11 +1,11 @@
-"""A unit of work, and what a worker does with it.
+"""A unit of work, and its execution by a worker.
 
-A unit is some runs: pickled scenarios, each with (variant, seed) pairs. The answer has the row of every run, as
-``_pagetide.perform`` writes it. This module is all that a worker of an executor calls, so a worker needs pagetide
-and nothing else.
+A unit has several runs: pickled scenarios, each with (variant, seed) pairs. The answer has the row
+of every run, as ``_pagetide.perform`` writes it. A worker of an executor calls only this module, so
+it needs nothing but pagetide.
 
-Invariant: a worker of another version answers nothing but its version, and says so before it reads a scenario. A run
-that fails costs only itself.
+Invariants: a worker of another version refuses the unit before it reads a scenario, and reports its
+version. A failed run does not affect other runs.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ __all__ = ["Answer", "Part", "Unit", "perform_unit"]
 class Part:
     """Runs of one scenario."""
 
-    #: Which point of a sweep it is.
+    #: Index of the point in the sweep.
     point: int
     #: The pickled scenario.
     scenario: bytes
-    #: Its digest, which the worker's must equal.
+    #: Its digest, which must be the same on the worker.
     digest: str
     #: (variant, seed) of each run.
     runs: tuple[tuple[str, int], ...]
@@ -39,19 +39,19 @@ class Part:
 
 @dataclass(frozen=True)
 class Unit:
-    """Some runs, for one worker."""
+    """Several runs for one worker."""
 
-    #: The version of pagetide that asks.
+    #: The version of pagetide of the requester.
     version: str
     parts: tuple[Part, ...]
-    #: Contents of traces that a worker has said it lacks, by their digest.
+    #: Contents of traces that the worker lacks, by SHA-256.
     contents: dict[str, bytes] = field(default_factory=dict)
-    #: Whether rows carry distributions of latencies.
+    #: Whether rows include distributions of latencies.
     latencies: bool = False
 
     @property
     def count(self) -> int:
-        """How many runs it is."""
+        """Number of runs."""
         return sum(len(part.runs) for part in self.parts)
 
     @property
@@ -60,30 +60,31 @@ class Unit:
         return tuple(dict.fromkeys(trace for part in self.parts for trace in part.traces))
 
     def with_contents(self, contents: dict[str, bytes]) -> Unit:
-        """The same, with contents of traces."""
+        """A copy with the contents of traces."""
         return replace(self, contents=contents)
 
 
 @dataclass
 class Answer:
-    """What a worker says of a unit."""
+    """A worker's answer to a unit."""
 
-    #: (point, variant, seed, row) of each run that ended.
+    #: (point, variant, seed, row) of each finished run.
     rows: list[tuple[int, str, int, bytes]] = field(default_factory=list)
-    #: (point, variant, seed, why) of each run that failed.
+    #: (point, variant, seed, reason) of each failed run.
     failed: list[tuple[int, str, int, str]] = field(default_factory=list)
-    #: Seconds that the worker took.
+    #: Duration on the worker, in seconds.
     seconds: float = 0.0
-    #: Digests of the traces that it lacks; then nothing was run.
+    #: SHA-256 of missing traces; if not empty, nothing was run.
     lacking: tuple[str, ...] = ()
-    #: Why it does not run this at all.
+    #: Why the worker refuses the unit.
     refused: str | None = None
-    #: What to do about that.
+    #: A hint for this refusal.
     hint: str = "install the same pagetide there"
 
 
 def perform_unit(unit: Unit, cancel: _pagetide.Cancel | None = None) -> Answer:
-    """Performs a unit in this process, on one thread, with the GIL released. `cancel` may end it."""
+    """Performs a unit in this process, on one thread, with the GIL released. `cancel` ends it
+    early."""
     if unit.version != _pagetide.__version__:
         return Answer(refused=f"it has pagetide {_pagetide.__version__}, not {unit.version}")
     began = time.perf_counter()
@@ -94,23 +95,23 @@ def perform_unit(unit: Unit, cancel: _pagetide.Cancel | None = None) -> Answer:
             try:
                 local, lacking = find(part.traces, unit.contents)
             except OSError as error:
-                why = f"it cannot keep the traces that it was sent: {error}"
-                return Answer(refused=why, hint="PAGETIDE_TRACES names a directory for them on that machine")
+                why = f"it cannot store the traces sent to it: {error}"
+                return Answer(refused=why, hint="set PAGETIDE_TRACES to a writable directory on that machine")
             if lacking:
                 return Answer(lacking=lacking)
             scenario = scenario.with_traces(local)
         if scenario.digest != part.digest:
-            return Answer(refused=f"there the scenario's digest is {scenario.digest}, not {part.digest}")
+            return Answer(refused=f"the scenario's digest on the worker is {scenario.digest}, not {part.digest}")
         _perform_part(part, scenario, unit.latencies, cancel, answer)
     answer.seconds = time.perf_counter() - began
     return answer
 
 
 def _is(scenario: _pagetide.Scenario, digest: str) -> bool:
-    """Whether it is the scenario that was meant, with traces of the same contents."""
+    """Whether the scenario and the contents of its traces are those of the unit."""
     try:
         return scenario.digest == digest
-    except Error:  # a trace is not there
+    except Error:  # a trace is missing
         return False
 
 
@@ -126,7 +127,7 @@ def _perform_part(
     except RunError as error:
         failed = {(it["variant"], it["seed"]): it["message"] for it in error.failures}
         answer.failed.extend((part.point, *run, failed[run]) for run in runs if run in failed)
-        # The others once more: what is said of runs that failed has no rows.
+        # Repeat the others: the error for failed runs has no rows.
         runs = [run for run in runs if run not in failed]
         rows = perform(runs) if runs else []
     answer.rows.extend((part.point, *run, row) for run, row in zip(runs, rows))

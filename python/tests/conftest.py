@@ -1,4 +1,4 @@
-"""What the tests share: scenarios of which a run takes milliseconds, the tree, and executors of processes."""
+"""Shared fixtures: scenarios with runs of milliseconds, the tree, and executors with processes."""
 
 import multiprocessing
 from concurrent.futures import ProcessPoolExecutor
@@ -86,7 +86,7 @@ def grid():
 
 @pytest.fixture(scope="session")
 def alone(tiny, grid):
-    """The sweep that others are compared with."""
+    """The sweep without an executor, which others are compared with."""
     return pt.sweep(tiny, grid, seeds=4, progress=False)
 
 

@@ -1,6 +1,7 @@
-"""What docs/python.md says of speed: `python python/tests/measure.py [PATH OF THE COMMAND]`, with the release wheel.
+"""Measures the speeds in docs/python.md: `python python/tests/measure.py [PATH OF THE COMMAND]`,
+with the release wheel.
 
-CPU times, so that what else the computer does is not in them.
+Measures CPU time, which does not include other work of the computer.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import Callable
 import pagetide as pt
 from pagetide import core
 
-# A run takes 50 to 100 ms, by its seed.
+# A run takes 50 to 100 ms, depending on its seed.
 TEXT = """
 name = "measure"
 [machine]
@@ -82,7 +83,7 @@ def main() -> None:
         def ours(runs: int) -> float:
             return cpu([sys.executable, "-c", code, str(file), str(runs)])
 
-        # Alternately, and what every start costs left out on both sides: what RUNS more runs take.
+        # Alternate, and subtract the start-up on both sides, so that RUNS runs remain.
         pairs = []
         for _ in range(5):
             command_s = theirs(RUNS + 1) - theirs(1)

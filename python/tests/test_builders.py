@@ -1,4 +1,4 @@
-"""Typed tables of scenarios: as the schema has them, and checked by the loader."""
+"""The typed tables of scenarios match the schema, and the loader checks them."""
 
 import json
 import subprocess
@@ -91,7 +91,7 @@ def test_mistakes_are_told_with_their_keys() -> None:
             pt.Scenario(**arguments)
     endless: list[object] = []
     endless.append(endless)
-    with pytest.raises(pt.InputError, match="levels"):
+    with pytest.raises(pt.InputError, match="nested too deeply"):
         pt.Scenario(tasks=endless)
 
 

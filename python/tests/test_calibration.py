@@ -1,4 +1,5 @@
-"""A calibration finds what was hidden, says what it cannot know, and is the same whoever makes the runs."""
+"""A calibration finds hidden parameters, reports undetermined ones, and does not depend on the
+executor."""
 
 import json
 
@@ -48,7 +49,7 @@ def load():
 
 @pytest.fixture(scope="module")
 def seen(load):
-    """What a machine with hidden parameters shows, by variant and metric."""
+    """The figures of a machine with hidden parameters, by variant and metric."""
     found = {}
     for row in load.set(HIDDEN).run(seeds=6).metrics.to_dicts():
         found.setdefault(row["variant"], {}).setdefault(row["metric"], []).append(row["value"])
@@ -82,7 +83,8 @@ def test_what_was_hidden_is_found_and_the_other_variant_predicted(fitted, seen):
 
 
 def test_what_the_data_do_not_determine_is_said(load, seen):
-    """Whatever the search happened to look at: on a parameter that does not matter its best trials agree as well."""
+    """Parameters without influence are reported, although the best trials of the search agree on
+    them."""
     free = {**FREE, "task.idler.size": ("256KiB", "2MiB")}
     wanted = {name: (seen["before"][name], "20 %") for name in TARGETS}
     for seed in (1, 1000, 2000):
@@ -114,7 +116,7 @@ def test_places_are_all_over_the_range():
 
 
 def test_noise_is_no_misfit():
-    """Targets that are hit as well as few seeds can tell do not make worse fits good."""
+    """If targets are met within the noise of few seeds, worse fits are not accepted as good."""
     wanted = targets({name: (100, 10) for name in "abc"})
     noisy = dict.fromkeys("abc", mean(80, 120))
     assert loss(wanted, noisy) > 3 and missed(wanted, noisy) == 0
@@ -168,21 +170,21 @@ def test_only_workload_and_hardware_are_free(load):
     ("free", "wanted", "message"),
     [
         ({}, {"pswpin": 1}, "nothing is free"),
-        ({"task.reader.size": ("2MiB", "1MiB")}, {"pswpin": 1}, "upside down"),
-        ({"task.reader.size": ("2MiB", "1s")}, {"pswpin": 1}, "no range"),
-        ({"task.reader.size": "2MiB"}, {"pswpin": 1}, "no range"),
-        ({"task.reader.size": ["2MiB"]}, {"pswpin": 1}, "no choice"),
+        ({"task.reader.size": ("2MiB", "1MiB")}, {"pswpin": 1}, "is reversed or empty"),
+        ({"task.reader.size": ("2MiB", "1s")}, {"pswpin": 1}, "is not a range"),
+        ({"task.reader.size": "2MiB"}, {"pswpin": 1}, "is not a range"),
+        ({"task.reader.size": ["2MiB"]}, {"pswpin": 1}, "is not a choice"),
         ({(): (1, 2)}, {"pswpin": 1}, "without a key"),
-        ({"task.reader.size": ["32MiB", "32MiB"]}, {"pswpin": 1}, "32MiB is there twice"),
-        ({"task.reader.size": ["32MiB", "32768KiB"]}, {"pswpin": 1}, "is there twice"),
+        ({"task.reader.size": ["32MiB", "32MiB"]}, {"pswpin": 1}, "32MiB occurs twice"),
+        ({"task.reader.size": ["32MiB", "32768KiB"]}, {"pswpin": 1}, "occurs twice"),
         (FREE, {}, "no targets"),
-        (FREE, {"pswpin": "many"}, "no figure"),
-        (FREE, {"pswpin": (3, 0)}, "no deviation"),
+        (FREE, {"pswpin": "many"}, "is not a figure"),
+        (FREE, {"pswpin": (3, 0)}, "is not a deviation"),
         (FREE, {"pswpinn": 3}, "did you mean 'pswpin'"),
-        (FREE, {"reader.walltime": "30MiB"}, "reader.walltime: '30MiB' is in bytes, the unit of the metric is seconds"),
+        (FREE, {"reader.walltime": "30MiB"}, "reader.walltime: '30MiB' is in bytes, but the unit of the metric is seconds"),
         (FREE, {"reader.walltime": ("30ms", "1MiB")}, "'1MiB' is in bytes"),
         (FREE, {"reader.walltime": "3 %"}, "is in percent"),
-        (FREE, {"pswpin": ("64KiB", "5 %")}, "'64KiB' is in bytes, the unit of the metric is count"),
+        (FREE, {"pswpin": ("64KiB", "5 %")}, "'64KiB' is in bytes, but the unit of the metric is count"),
     ],
 )
 def test_what_cannot_be_fitted_is_refused(load, free, wanted, message):
@@ -219,7 +221,7 @@ def test_a_deviation_off_is_one_and_ratios_count():
     assert target.distance(100) == 0 and abs(target.distance(110) - 1) < 1e-9
     assert abs(target.distance(1000) + target.distance(10)) < 8
     assert loss([target], {"m": mean(110)}) == pytest.approx(1)
-    # What two seeds do not say for sure counts less.
+    # A mean with a large spread over two seeds counts less.
     assert loss([target], {"m": mean(100, 200)}) < loss([target], {"m": mean(150, 150)})
     [zero] = targets({"m": (0, 5)})
     assert zero.distance(5) == pytest.approx(1)
@@ -231,7 +233,7 @@ def test_what_was_not_measured_costs_more_than_what_was():
     measured.append(loss([target], {"m": mean(0, 1e9)}))
     killed = loss([target], {"m": mean(killed=2)})
     assert measured[:6] == sorted(measured[:6]) and max(measured) < killed == loss([target], {})
-    # Each killed run has its share.
+    # Each killed run adds its share.
     losses = [loss([target], {"m": mean(*[13.0] * (4 - nr), killed=nr)}) for nr in range(5)]
     assert losses == sorted(set(losses)) and losses[2] - losses[1] == pytest.approx(losses[1] - losses[0], rel=0.1)
 

@@ -1,4 +1,4 @@
-"""The memory manager alone, and a run that is stepped."""
+"""The memory manager alone, and a stepped run."""
 
 import threading
 import time
@@ -116,7 +116,7 @@ def test_a_million_touches_a_second() -> None:
     heap.touch(many)
     took = []
     for _ in range(3):
-        # Of this process: others have CPUs as well.
+        # CPU time of this process only.
         began = time.process_time()
         assert heap.touch(many) == (1_000_000, 0, 0)
         took.append(time.process_time() - began)

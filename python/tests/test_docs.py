@@ -1,4 +1,4 @@
-"""The blocks of docs/python.md and docs/clusters.md run, in order, in an empty directory."""
+"""Runs the code blocks of docs/python.md and docs/clusters.md, in order, in an empty directory."""
 
 import re
 from pathlib import Path

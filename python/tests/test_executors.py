@@ -1,4 +1,4 @@
-"""Runs are the same bytes whoever makes them, and a lost worker costs its runs only."""
+"""The bytes of runs do not depend on the executor, and a lost worker costs only its own runs."""
 
 import multiprocessing
 import os
@@ -37,7 +37,7 @@ def test_threads_and_processes_give_the_same_bytes(tiny, grid, alone, processes)
 def test_dask_gives_the_same_bytes(tiny, grid, alone, client):
     assert list(pt.sweep(tiny, grid, seeds=4, executor=client).rows) == list(alone.rows)
     assert tiny.run(seeds=3, executor=client).rows == tiny.run(seeds=3).rows
-    # Its face as an executor of the standard library as well.
+    # The client's interface as a standard executor.
     with client.get_executor() as executor:
         assert list(pt.sweep(tiny, grid, seeds=4, executor=executor).rows) == list(alone.rows)
 
@@ -92,7 +92,7 @@ def test_a_process_of_a_pool_that_is_killed_costs_its_runs_only(tiny, grid, proc
 
 
 def _poison(doomed):
-    """Makes this process one that some seeds kill."""
+    """Makes this process die at some seeds."""
     perform = work._perform_part
 
     def killed(part, *rest):
@@ -116,11 +116,11 @@ def test_runs_that_kill_their_worker_cost_themselves_only(tiny, doomed):
 def test_runs_that_kill_a_worker_of_dask_cost_themselves_only(tiny, cluster, monkeypatch):
     import distributed
 
-    # Dask's own patience of four workers takes a while.
+    # Dask's default of four lost workers takes too long.
     monkeypatch.setattr(cluster.scheduler, "allowed_failures", 0)
     with distributed.Client(cluster) as client:
         client.wait_for_workers(2, timeout=60)
-        # Units of many runs before the one that kills.
+        # Units with many runs before the fatal one.
         runs = tuple(("before", seed) for seed in range(1, 41))
         part = Part(0, pickle.dumps(tiny), tiny.digest, runs)
         told = {"rows": 0, "failed": []}
@@ -142,7 +142,7 @@ def _killed_by_33(unit):
 
 
 class _Poisoned(_Dask):
-    """Its workers are killed by seed 33."""
+    """A crew with workers that seed 33 kills."""
 
     def give(self, unit):
         return self.client.submit(_killed_by_33, unit, pure=False)
@@ -215,10 +215,10 @@ def test_executors_that_cannot_be_used_are_refused(tiny, grid, cluster):
         pt.sweep(tiny, grid, executor=client)
     pool = futures.ThreadPoolExecutor(1)
     pool.shutdown()
-    with pytest.raises(pt.ExecutorError, match="takes no work"):
+    with pytest.raises(pt.ExecutorError, match="accepts no work"):
         pt.sweep(tiny, grid, executor=pool)
     for wrong in (3, "dask", object(), futures.ThreadPoolExecutor):
-        with pytest.raises(TypeError, match="executor= takes"):
+        with pytest.raises(TypeError, match="executor= accepts"):
             pt.sweep(tiny, grid, executor=wrong)
 
 
@@ -314,7 +314,7 @@ def test_an_interrupt_of_a_run_by_an_executor_keeps_what_was_made(tiny):
 
 
 class _Interrupting(futures.Executor):
-    """^C before anything ends."""
+    """Raises ^C before any unit ends."""
 
     def submit(self, perform, unit):
         raise KeyboardInterrupt
@@ -322,9 +322,9 @@ class _Interrupting(futures.Executor):
 
 def test_threads_and_an_executor_are_not_both_taken(tiny):
     with futures.ThreadPoolExecutor(1) as pool:
-        with pytest.raises(TypeError, match="jobs= is of threads of this process"):
+        with pytest.raises(TypeError, match="jobs= is the number of threads of this process"):
             pt.find(tiny, "vm.swappiness", "pswpout == 0", executor=pool, jobs=1)
-        with pytest.raises(TypeError, match="jobs= is of threads of this process"):
+        with pytest.raises(TypeError, match="jobs= is the number of threads of this process"):
             executors.run(tiny, [1], executor=pool, jobs=1)
 
 
@@ -364,7 +364,7 @@ def test_progress_is_told_and_refused(tiny, grid, capsys):
     assert told[-1] == (12, 12)
     pt.sweep(tiny, grid, seeds=1, progress=True)
     assert "12" in capsys.readouterr().err
-    with pytest.raises(TypeError, match="progress is"):
+    with pytest.raises(TypeError, match="progress must be"):
         pt.sweep(tiny, grid, progress=3)
     with pytest.raises(ZeroDivisionError):
         pt.sweep(tiny, grid, progress=lambda done, total: 1 // 0)

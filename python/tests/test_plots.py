@@ -1,4 +1,4 @@
-"""Plots draw what the numbers say, into axes of the caller, and refuse what they cannot draw."""
+"""Plots show the data in the caller's axes, and reject what they cannot draw."""
 
 import math
 import re

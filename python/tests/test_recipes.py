@@ -1,4 +1,4 @@
-"""The recipes of examples/python, each run for a little while."""
+"""The recipes of examples/python, each run briefly."""
 
 import importlib.util
 import os
@@ -52,7 +52,7 @@ def test_the_environment_is_one_of_gymnasium():
 
 
 def as_command(tmp_path):
-    """An environment in which `pagetide` is the command of this package."""
+    """An environment with `pagetide` as the command of this package."""
     directory = tmp_path / "bin"
     directory.mkdir()
     script = directory / "pagetide"
@@ -107,7 +107,7 @@ def test_shards_of_slurm_and_kubernetes_are_the_whole(tmp_path):
     run(["pagetide", "sweep", "--merge", str(tmp_path / "pods"), "--store", str(tmp_path / "pods-all")])
     assert rows_of(tmp_path / "pods-all") == whole
 
-    # The rows in Python, and the same sweep there.
+    # Compare the rows read in Python with the same sweep in Python.
     read = pt.read_rows(tmp_path / "slurm").to_dicts()
     grid = {"vm.swappiness": [0, 60, 100, 200], "vm.watermark_scale_factor": [10, 100, 1000]}
     here = pt.sweep(pt.load(scenario), grid, seeds=8)

@@ -1,4 +1,4 @@
-"""Runs: the figures of the command, the same from many processes, ^C, threads."""
+"""Runs: the figures match the command's and those of many processes; ^C; threads."""
 
 import json
 import os
@@ -89,7 +89,7 @@ def test_other_libraries_read_them(small: pt.Scenario) -> None:
     frame = polars.DataFrame(metrics)
     assert frame.shape == metrics.shape and frame["value"].to_list() == metrics["value"]
     assert pyarrow.table(metrics).to_pylist() == metrics.to_dicts()
-    # The capsule may be taken once, or never.
+    # The capsule may be used once or never.
     metrics.__arrow_c_stream__()
 
 
@@ -112,7 +112,7 @@ def test_the_same_bytes_whoever_runs_it(small: pt.Scenario) -> None:
         pt.Result.from_rows(small.set({"vm.swappiness": 1}), rows)
     with pytest.raises(pt.VersionError, match="pagetide 9"):
         pt.Result.from_rows(small, [rows[0].replace(b'"version":"', b'"version":"9.')])
-    with pytest.raises(pt.InputError, match="no run"):
+    with pytest.raises(pt.InputError, match="not a run"):
         pt.Result.from_rows(small, [b"{}"])
     with pytest.raises(pt.InputError, match="two runs"):
         pt.Result.from_rows(small, [rows[0], rows[0]])
@@ -143,7 +143,7 @@ def test_bad_input(small: pt.Scenario, arguments: dict[str, object], error: type
 
 
 def nr_threads() -> int:
-    """Threads of ours: other libraries have some, too."""
+    """Number of threads of Pagetide; other libraries have some too."""
     try:
         names = [Path(f"/proc/self/task/{task}/comm").read_text() for task in os.listdir("/proc/self/task")]
     except OSError:
@@ -152,7 +152,7 @@ def nr_threads() -> int:
 
 
 def none_is_left() -> bool:
-    """A thread that was waited for may be seen a moment longer."""
+    """A joined thread may stay visible for a moment."""
     for _ in range(100):
         if nr_threads() == 0:
             return True
@@ -203,7 +203,7 @@ def test_other_threads_go_on(small: pt.Scenario) -> None:
 
 
 def test_failures_are_told_with_what_did_not_fail() -> None:
-    # More swap than the manager's tables can be allocated for.
+    # More swap than this computer has memory for the tables of.
     failure = {"variant": "a", "seed": 1, "message": "it broke", "hint": "try"}
     error = pt.RunError([failure])
     assert "variant a, seed 1: it broke" in str(error) and "hint: try" in str(error)

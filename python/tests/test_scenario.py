@@ -1,4 +1,4 @@
-"""Scenarios: where they come from, that they are values, what is wrong with them."""
+"""Scenarios: their sources, their behaviour as values, and mistakes in them."""
 
 import os
 import pickle
@@ -21,7 +21,7 @@ def test_text_file_and_name_are_told_apart(tmp_path: Path, monkeypatch: pytest.M
     assert pt.load(SMALL).name == "small"
     assert pt.load(str(file)).name == pt.load(file).name == "small"
     assert pt.load("k8s-node-swap").name == "k8s-node-swap"
-    # A file goes before an experiment of its name, and a path is always a file.
+    # A file has precedence over an experiment of the same name, and a path is always a file.
     file.rename(tmp_path / "k8s-node-swap")
     assert pt.load("k8s-node-swap").name == "small"
     with pytest.raises(pt.ScenarioError):
@@ -82,9 +82,9 @@ def test_all_mistakes_at_once() -> None:
         (lambda s: pt.load(3), TypeError, "str"),
         (lambda s: pt.load("x = \x00"), pt.ScenarioError, "scenario"),
         (lambda s: pt.load("[machine]\n" * 100_000), pt.ScenarioError, "larger"),
-        (lambda s: s.only(), pt.InputError, "no variants"),
+        (lambda s: s.only(), pt.InputError, "the list of variants is empty"),
         (lambda s: s.only("unprotectd"), pt.ScenarioError, "did you mean"),
-        (lambda s: s.set({"vm.swappiness": None}), pt.InputError, "nothing"),
+        (lambda s: s.set({"vm.swappiness": None}), pt.InputError, "the value None"),
         (lambda s: s.set({"vm.swappiness": object()}), TypeError, "vm.swappiness"),
         (lambda s: s.set({1: 2}), TypeError, "keys"),
         (lambda s: s.set({"vm.swappiness": 2**70}), pt.InputError, "too large"),

@@ -1,4 +1,4 @@
-"""A store of runs: resumed, merged, and the same bytes however it came about."""
+"""A store of runs: resumption, merging, and identical bytes in all cases."""
 
 import json
 import multiprocessing
@@ -42,7 +42,7 @@ def test_a_store_has_what_memory_has(tiny, grid, alone, tmp_path):
 
 def test_what_is_there_is_not_run_again_and_the_file_is_the_same(tiny, grid, tmp_path, processes, monkeypatch):
     pt.sweep(tiny, grid, seeds=4, store=tmp_path / "whole")
-    # In pieces, in another order, by others, in many parts.
+    # In pieces, in another order, by other executors, in many parts.
     monkeypatch.setattr(store, "PART_RUNS", 3)
     monkeypatch.setattr(store, "FAN_IN", 2)
     pieces = tmp_path / "pieces"
@@ -139,7 +139,7 @@ def test_a_child_outlives_a_driver_that_is_killed_and_its_lock(tmp_path):
 def test_a_merge_that_was_killed_counts_no_run_twice(tiny, tmp_path):
     pt.sweep(tiny, {"vm.swappiness": [60]}, seeds=4, store=tmp_path)
     (whole,) = tmp_path.glob("*/runs.parquet")
-    # Killed after the merged file was there, and before the parts were gone.
+    # Killed after the merged file was complete, and before the parts were removed.
     shutil.copy(whole, whole.with_name("part-aa.parquet"))
 
     def stop(done, total):
@@ -166,7 +166,7 @@ def test_a_full_disk_is_said_and_the_same_call_goes_on(tiny, grid, tmp_path, mon
         real(path, runs)
 
     monkeypatch.setattr(parquet, "write", write)
-    with pytest.raises(pt.StoreError, match="(?s)No space left on device.*the same call goes on"):
+    with pytest.raises(pt.StoreError, match="(?s)No space left on device.*the same call continues"):
         pt.sweep(tiny, grid, seeds=4, store=tmp_path)
     monkeypatch.setattr(parquet, "write", real)
     told = []

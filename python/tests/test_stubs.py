@@ -1,4 +1,4 @@
-"""The types are those of the extension: mypy's stubtest, mypy and pyright."""
+"""The type stubs match the extension: mypy's stubtest, mypy and pyright."""
 
 import os
 import subprocess
@@ -11,7 +11,7 @@ pytest.importorskip("mypy")
 
 
 def run(*arguments: str, cwd: Path) -> None:
-    # pyright looks for the package where the first Python of the path has its own.
+    # pyright uses the packages of the first Python in PATH.
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     env = {**os.environ, "PATH": path, "VIRTUAL_ENV": sys.prefix}
     ran = subprocess.run([sys.executable, "-m", *arguments], capture_output=True, text=True, cwd=cwd, env=env)

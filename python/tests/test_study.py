@@ -1,4 +1,4 @@
-"""Searches, curves, and what names mean."""
+"""Searches, miss ratio curves, and explanations of names."""
 
 import json
 from pathlib import Path

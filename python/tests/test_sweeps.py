@@ -1,4 +1,4 @@
-"""What a sweep goes over, and what it says of grids that are none."""
+"""The points of sweeps, and the errors for invalid grids."""
 
 import importlib.util
 import math
@@ -45,15 +45,15 @@ def test_a_grid_is_all_combinations_and_a_list_is_its_points(tiny):
         ({"vm.swappiness": []}, pt.InputError, "has no values"),
         ({"vm.swappiness": "5..1"}, pt.InputError, "vm.swappiness"),
         ({"vm.swappiness": (1, 2, 3, 4)}, pt.InputError, "two ends"),
-        ({"vm.swappiness": 3}, TypeError, "a list of values"),
-        ([], pt.InputError, "no point"),
-        ("vm.swappiness", TypeError, "a grid is"),
+        ({"vm.swappiness": 3}, TypeError, "a list of values or a range"),
+        ([], pt.InputError, "no points"),
+        ("vm.swappiness", TypeError, "a grid must be"),
         ({"vm.swappiness": [None]}, pt.ScenarioError, "None"),
     ],
 )
-def test_grids_that_are_none(tiny, grid, error, message):
+def test_invalid_grids(tiny, grid, error, message):
     with pytest.raises(error, match=message):
-        pt.sweep(tiny, grid, executor="none is asked before the grid is read")
+        pt.sweep(tiny, grid, executor="not used before the grid is checked")
 
 
 def test_all_mistakes_are_said_at_once(tiny):
@@ -100,7 +100,7 @@ def test_numbers_of_64_bits_come_through(tiny, tmp_path):
         table = pa.table(made.select("batch.walltime"))
         assert table["seed"].to_pylist() == [large, 2**64 - 1] and table["seed"].type == pa.uint64()
         assert pl.DataFrame(made.select("batch.walltime"))["seed"].to_list() == [large, 2**64 - 1]
-    # A knob that no column of whole numbers has a place for stays as it was said.
+    # A value that does not fit into a column of integers stays text.
     assert column_kind([str(large)]) == column_kind([str(large), "1"]) == "text"
     assert column_kind([str(large - 1), "1", str(-large)]) == "whole"
 

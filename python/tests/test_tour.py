@@ -1,4 +1,4 @@
-"""The tour runs from its first cell to its last, and is kept without output."""
+"""The tour notebook runs from its first to its last cell, and is stored without output."""
 
 import pathlib
 

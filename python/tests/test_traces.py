@@ -1,4 +1,4 @@
-"""Workers have the traces that a scenario replays, or are sent them."""
+"""Workers have the traces of a scenario, or receive them."""
 
 import os
 import pathlib
@@ -24,7 +24,7 @@ path = "program.ptt"
 
 
 class _Elsewhere(futures.Executor):
-    """A machine that does not have the files of this one."""
+    """A machine without the files of this one."""
 
     def __init__(self, *hidden):
         self.hidden = hidden
@@ -35,7 +35,7 @@ class _Elsewhere(futures.Executor):
         made = futures.Future()
         away = [path.rename(path.with_suffix(".away")) for path in self.hidden]
         try:
-            # A process of its own: this one has read the files.
+            # A separate process, because this one has cached the files.
             child = "import pickle, sys; f, u = pickle.load(sys.stdin.buffer); pickle.dump(f(u), sys.stdout.buffer)"
             done = subprocess.run(
                 [sys.executable, "-c", child], input=pickle.dumps((perform, unit)), capture_output=True, check=True
@@ -72,10 +72,10 @@ def test_a_worker_that_cannot_keep_a_trace_says_so(tmp_path, monkeypatch):
     trace.write_bytes((experiments / "traces/cc1-zpipe.ptt").read_bytes())
     (tmp_path / "replay.toml").write_text(REPLAY)
     scenario = pt.load(tmp_path / "replay.toml")
-    # No directory can be made below a file.
+    # A directory cannot be created below a file.
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("PAGETIDE_TRACES", str(tmp_path / "file" / "kept"))
-    with pytest.raises(pt.ExecutorError, match="(?s)cannot keep the traces that it was sent.*PAGETIDE_TRACES"):
+    with pytest.raises(pt.ExecutorError, match="(?s)cannot store the traces sent to it.*PAGETIDE_TRACES"):
         scenario.run(seeds=1, executor=_Elsewhere(trace))
 
 
@@ -89,9 +89,9 @@ def test_a_directory_of_traces_that_is_not_ours_is_refused(tmp_path, monkeypatch
     ours = os.getuid()
     monkeypatch.setattr(os, "getuid", lambda: ours + 1)
     (tmp_path / f"pagetide-traces-{ours}").rename(traces.directory())
-    with pytest.raises(PermissionError, match="not a directory of this user"):
+    with pytest.raises(PermissionError, match="not owned by this user"):
         traces.find(lacked, {})
     monkeypatch.setattr(os, "getuid", lambda: ours)
     traces.directory().symlink_to(tmp_path)
-    with pytest.raises(PermissionError, match="not a directory of this user"):
+    with pytest.raises(PermissionError, match="not owned by this user"):
         traces.find(lacked, {})

@@ -2,10 +2,10 @@
 
     analyse.py WORK DIRECTORY KERNEL OUTPUT
 
-A unit's allocations are those between its two marks by the tasks that work for it: those that it started
-and their parent, or, with a server, the whole group. A lifetime comes from the free of the same pointer,
-wherever that happened; objects that the kernel allocates in bulk have no pointer in the trace, the latest is
-taken to go first. What was counted on the way goes to standard output.
+A unit's allocations are those between its two marks by its tasks: the tasks that the unit started
+and their parent, or, with a server, the whole group. A lifetime ends at the free of the same
+pointer, wherever it happens. Objects allocated in bulk have no pointer in the trace; the latest one
+is assumed to be freed first. Statistics go to standard output.
 
 Invariant: the shares of a row's lifetimes add up to 1, in ten-thousandths.
 """
@@ -17,13 +17,14 @@ from collections import Counter, defaultdict
 
 WITHIN = (16, 256, 4096)
 CLASSES = [str(within) for within in WITHIN] + ["unit", "cached", "kept"]
-# What a unit leaves behind. What a later unit frees counts as freed at the end: it does not add up.
+# Objects that a unit leaves. If a later unit frees them, this counts as freed at the end: it does
+# not accumulate.
 LEFT = (None, "cached")
-# Rarer allocations say nothing about a unit.
+# Rarer allocations are not typical of a unit.
 ALLOCS_MIN = 0.01
-# kmalloc() of more than this takes pages, not objects.
+# Larger kmalloc() requests take pages instead of objects.
 KMALLOC_MAX = 8192
-# Who is freed too late to tell its name, by the function that allocates it.
+# Caches of objects that are freed too late to show their name, by the allocating function.
 NAMES = {"alloc_vmap_area": "vmap_area", "jbd2_journal_add_journal_head": "jbd2_journal_head"}
 HOW = {
     "compile": "gcc 12 -O2 -c of a C file of 84 lines with 16 headers of the C library, on ext4",
@@ -43,19 +44,19 @@ LINE = re.compile(r"^.*?-(\d+)\s+(?:\(.{7}\) )?\[\d+\] (\S+)\s+[\d.]+: (\w+): (.
 
 
 class Object:
-    """An object that is, or was, allocated."""
+    """An object that is or was allocated."""
 
     __slots__ = ("name", "site", "unit", "birth", "account", "interrupt", "end")
 
     def __init__(self, name, site, unit, birth, account, interrupt):
         self.name, self.site, self.unit, self.birth = name, site, unit, birth
         self.account, self.interrupt = account, interrupt
-        # Its class of lifetime; None: kept to the end. "late": freed during a later unit.
+        # Class of its lifetime. None: kept to the end. "late": freed during a later unit.
         self.end = None
 
 
 class Unit:
-    """What happens between two marks."""
+    """The events between two marks."""
 
     def __init__(self, kind):
         self.kind, self.allocs, self.is_open = kind, 0, True
@@ -79,7 +80,7 @@ def kmalloc_name(fields):
 
 class Trace:
     def __init__(self, own):
-        """`own`: only tasks that a unit starts work for it."""
+        """`own`: only tasks that a unit starts belong to it."""
         self.own, self.driver, self.workers = own, None, set()
         self.live, self.pools = {}, defaultdict(list)
         self.units, self.unit, self.last = [], None, None
@@ -116,7 +117,7 @@ class Trace:
                 found = re.findall(r"0x[0-9a-f]{12,16}", re.sub(r"^\(.*?\)", "", text))
                 pointers = [pointer[2:] for pointer in found[:number]]
                 if len(pointers) < number:
-                    self.notes["objects freed in bulks that were too large to see"] += number - len(pointers)
+                    self.notes["objects freed in bulks that are too large for the trace"] += number - len(pointers)
                 for pointer in pointers:
                     self.free(pointer, name)
         else:
@@ -134,7 +135,7 @@ class Trace:
                 name = kmalloc_name(fields) if event == "kmalloc" else None
                 site = (fields["call_site"], fields["bytes_alloc"])
                 if pointer in self.live:
-                    self.notes["frees that were not seen"] += 1
+                    self.notes["frees that are not in the trace"] += 1
                     self.freed(self.live.pop(pointer))
                 account = fields["accounted"] == "true"
                 self.live[pointer] = self.allocated(pid, flags, name, site, account)
@@ -154,7 +155,7 @@ class Trace:
         elif words[0] == "begin":
             self.unit = self.last = Unit(words[1])
             self.units.append(self.unit)
-            # Services of earlier units go on working; a server works for everybody.
+            # Services of earlier units continue to work; a server works for all units.
             self.workers = {self.driver} if self.own else self.group
         elif words[0] == "end":
             self.unit.is_open, self.unit = False, None
@@ -165,9 +166,9 @@ class Trace:
         if unit:
             unit.allocs += 1
         elif pid in self.group and self.counting:
-            self.notes["allocations of the group for no unit"] += 1
+            self.notes["allocations of the group outside units"] += 1
         elif self.unit:
-            self.notes["allocations of others within units"] += 1
+            self.notes["allocations of other tasks within units"] += 1
         new = Object(name, site, unit, unit and unit.allocs, account and not interrupt, interrupt)
         if unit:
             self.objects.append(new)
@@ -178,7 +179,7 @@ class Trace:
     def free(self, pointer, name):
         known = self.live.pop(pointer, None)
         if known is None and self.pools.get(name):
-            # One of a bulk, whose pointers nobody saw: the latest.
+            # One of a bulk with unknown pointers: take the latest.
             known = self.pools[name].pop()
         if known is None:
             if name and self.counting:
@@ -276,7 +277,7 @@ def head(kind, trace):
 
 
 def check(trace, before, after, kind):
-    """Kept objects against the difference of slabinfo."""
+    """Compares kept objects with the difference in slabinfo."""
     number = sum(unit.kind == kind for unit in trace.units)
     alive = Counter(known.name for known in trace.objects if known.end in LEFT)
     kept = Counter(known.name for known in trace.objects if known.end in LEFT + ("late",))
@@ -308,7 +309,7 @@ def main():
     kinds = [kind for kind in ("start", "unit") if any(unit.kind == kind for unit in trace.units)]
     today = datetime.date.today().isoformat()
     text = (
-        "# An object mix, recorded by scripts/record_objects; docs/scenario.md (\"kernel-objects\") tells the format.\n"
+        "# An object mix, recorded by scripts/record_objects; docs/scenario.md (\"kernel-objects\") describes the format.\n"
         + "".join(head(kind, trace) for kind in kinds)
         + f'recorded = "{HOW[work]}; {kernel}, 1 CPU by emulation, slab_nomerge; {today}"\n'
         + "".join(f'{kind} = "{UNITS[work, kind]}"\n' for kind in reversed(kinds))

@@ -1,10 +1,10 @@
-# What the guest of record.sh does, in its Debian: WORK, UNITS times, under trace.
+# The guest's part of record.sh, in Debian: performs WORK, UNITS times, under trace.
 #
-# Marks in the trace (Linux: trace_marker) say where a unit begins and ends; what the group's tasks
-# allocate between two marks is the unit's. Slabs are counted (/proc/slabinfo) before and after, each time
-# after the free slabs that CPUs keep have been given back.
+# Marks in the trace (Linux: trace_marker) show where a unit begins and ends; a unit's allocations
+# are those of the group's tasks between two marks. Slabs are counted (/proc/slabinfo) before and
+# after, each time after the CPUs' free slabs were flushed.
 #
-# Invariant: all work is done by this shell's children, hence in its group.
+# Invariant: all work is done by children of this shell, hence in its group.
 work="$1"
 units="$2"
 export PATH=/usr/sbin:/usr/bin HOME=/ LANG=C
@@ -30,7 +30,7 @@ mark() { echo "$1" >&3; }
 count() {
     busybox sync
     pause 1
-    # Twice: opening these files for the first time makes objects itself.
+    # Twice: opening these files for the first time creates objects itself.
     for pass in 1 2; do
         for cache in /sys/kernel/slab/*/shrink; do echo 1 >"$cache"; done
     done
@@ -39,13 +39,14 @@ count() {
 }
 compile() { gcc -O2 -Wall -c /record/unit.c -o "/out/$1.o"; }
 service() { redis-server --port "$((7000 + $1))" --save "" --daemonize no --dir /tmp >/dev/null & }
-# A database server on the data directory $1, port $2. Called in the background: the shell becomes it.
+# A database server with data directory $1 and port $2. Call it in the background: the shell becomes
+# the server.
 serve() {
     exec mariadbd --user=root --datadir="$1" --port="$2" --socket="/tmp/sock.$2" \
         --bind-address=127.0.0.1 --innodb-buffer-pool-size=64M --innodb-log-file-size=16M \
         >"/run/result/mariadbd.$2.log" 2>&1
 }
-# Waits for the server on port $1. Its file comes after the port listens.
+# Waits for the server on port $1. Its file is created after the port listens.
 await() { until [ -S "/tmp/sock.$1" ]; do pause 0.2; done; }
 stop() { mariadb --socket="/tmp/sock.$1" -e shutdown; }
 # sysbench with the script $2 and the server on port $1.
@@ -55,8 +56,8 @@ bench() {
     sysbench "$script" --db-driver=mysql --mysql-host=127.0.0.1 --mysql-port="$port" --mysql-user=root \
         --mysql-db=test --tables=4 --table-size=5000 --threads=1 --time=0 "$@"
 }
-# A server for good, warmed by the first transactions of a connection. Who asks for these is another
-# shell, so that nothing of the client's is the unit's.
+# Starts a permanent server, warmed up by the first transactions of a connection. Another shell
+# sends these, so that the client's objects do not count for the unit.
 server() {
     serve "/data/$1" "$((3306 + $1))" &
     await "$((3306 + $1))"
@@ -71,7 +72,7 @@ client() {
     done
 }
 
-# Tables for sysbench, by a server that stays.
+# Creates tables for sysbench, with a permanent server.
 create() {
     serve /var/lib/mysql 3306 &
     await 3306
@@ -80,7 +81,7 @@ create() {
     bench 3306 oltp_read_write prepare
 }
 
-# What makes files and caches warm, so that the first unit is like the others.
+# Warms up files and caches, so that the first unit is like the others.
 case "$work" in
 compile)
     compile a
@@ -101,7 +102,7 @@ database-server)
         i=$((i + 1))
     done
     busybox sync
-    # The program's files are warm with the first server, but a server's data are its own.
+    # The program's files are cached after the first server, but each server has its own data.
     echo 3 >/proc/sys/vm/drop_caches
     mkfifo /tmp/ask /tmp/answer
     exec 5<>/tmp/ask 6<>/tmp/answer
@@ -122,8 +123,9 @@ for event in kmem/kmem_cache_alloc kmem/kmem_cache_free kmem/kmalloc kmem/kfree 
     sched/sched_process_fork; do
     echo 1 >$trace/events/$event/enable
 done
-# Bulks have no events of their own: what they take and give is seen at their entry. The name of a cache is
-# at byte 96 of struct kmem_cache in this kernel; kfree_rcu() gives up to 500 objects of no named cache.
+# Bulk calls have no events: probes at their entry show what they allocate and free. The name of a
+# cache is at byte 96 of struct kmem_cache in this kernel; kfree_rcu() frees up to 500 objects
+# without a cache name.
 name='name=+0(+96(%di)):string'
 echo "p:bulk_alloc kmem_cache_alloc_bulk nr=%dx $name" >>$trace/kprobe_events
 echo "p:bulk_free kmem_cache_free_bulk nr=%si $name p=+0(%dx):x64[16]" >>$trace/kprobe_events
@@ -135,7 +137,7 @@ echo 'nr > 16' >$trace/events/kprobes/bulk_free_many/filter
 echo 1 >$trace/events/kprobes/enable
 cat $trace/events/kmem/*/format >/run/result/formats
 echo 1 >$trace/tracing_on
-# Who is there already: the trace shows only how others come.
+# List existing tasks: the trace only shows new ones.
 while read -r task; do mark "member $task"; done </sys/fs/cgroup/recorded/cgroup.threads
 mark "driver $$"
 count before
@@ -180,8 +182,8 @@ if [ "$work" = database ]; then
 else
     count after
 fi
-# Afterwards everything goes, so that what was kept tells its name when it is freed; and what goes only now
-# that the kernel is asked to shrink, nobody used: it was cached.
+# At the end everything is freed, so that the free event shows the name of each kept object. Objects
+# freed only by shrinking the kernel's caches were unused: they count as cached.
 case "$work" in
 database) stop 3306 ;;
 database-server) busybox killall mariadbd ;;

@@ -1,23 +1,23 @@
 #!/usr/bin/env bash
-# Records which kernel objects real work makes: boots a guest from Debian packages, traces every
-# allocation and free of slab memory (Linux: the kmem events of tracefs) while WORK runs, and turns
-# that into an object mix (docs/scenario.md, "kernel-objects").
+# Records which kernel objects real work creates: boots a guest from Debian packages, traces every
+# allocation and free of slab memory (Linux: the kmem events of tracefs) while WORK runs, and
+# converts the trace to an object mix (docs/scenario.md, "kernel-objects").
 #
 #   scripts/record_objects/record.sh compile|database|database-server|service SCRATCH [UNITS]
 #
-# SCRATCH is a directory for packages, images and traces (2 GB); packages and images in it are used again.
-# The mix goes to experiments/objects/WORK.toml, what was counted on the way to SCRATCH/WORK/report.
-# Wants Linux on x86-64, apt-get of Debian 12, root, QEMU and the kernel of scripts/kernel.sh. Takes 3
-# to 10 minutes by emulation.
+# SCRATCH is a directory for packages, images and traces (2 GB); existing packages and images in it
+# are reused. The mix is written to experiments/objects/WORK.toml, statistics to
+# SCRATCH/WORK/report. Needs Linux on x86-64, apt-get of Debian 12, root, QEMU and the kernel of
+# scripts/kernel.sh. Takes 3 to 10 minutes with emulation.
 #
-# Invariant: everything the guest runs is from the packages, everything it writes stays in SCRATCH.
+# Invariant: the guest runs only programs of the packages, and all files stay in SCRATCH.
 set -euo pipefail
 
 here="$(cd "$(dirname "$0")" && pwd)"
 kernel="${XDG_CACHE_HOME:-$HOME/.cache}/pagetide/kernel"
 packages=(busybox-static libc-bin dash coreutils gcc libc6-dev mariadb-server-core mariadb-client-core
     sysbench redis-server)
-# What a virtual disk needs that the cloud kernel has as modules, in the order of dependence.
+# Modules of the cloud kernel for a virtual disk, in the order of dependence.
 modules=(virtio_ring virtio virtio_pci_legacy_dev virtio_pci_modern_dev virtio_pci virtio_blk)
 
 fail() {
@@ -36,12 +36,12 @@ database-server) units="${3:-10}" ;;
 service) units="${3:-30}" ;;
 *) fail "no work \`$work\`: compile, database, database-server or service" ;;
 esac
-[ "$(id -u)" = 0 ] || fail "wants root: it makes files of other owners"
+[ "$(id -u)" = 0 ] || fail "needs root, because it creates files of other owners"
 image="$(find "$kernel/boot" -name 'vmlinuz-*' 2>/dev/null | sort -V | tail -n 1)"
 [ -n "$image" ] || fail "no kernel in $kernel: run scripts/kernel.sh"
 version="${image##*/vmlinuz-}"
 
-# The packages with all they depend on, as if none were installed.
+# The packages with all their dependencies, as if none were installed.
 if [ ! -e "$scratch/root/done" ]; then
     mkdir -p "$scratch/debs/partial"
     : >"$scratch/status"
@@ -49,19 +49,19 @@ if [ ! -e "$scratch/root/done" ]; then
         -o Debug::NoLocking=1 -o APT::Sandbox::User=root \
         --download-only --no-install-recommends install "${packages[@]}"
     rm -rf "$scratch/root"
-    # Libraries under /lib, as a Debian with merged directories has them.
+    # Libraries are under /lib, as in a Debian with merged directories.
     mkdir -p "$scratch"/root/{proc,sys,dev,run,tmp,out,usr/{bin,sbin,lib,lib64}}
     for dir in bin sbin lib lib64; do ln -s "usr/$dir" "$scratch/root/$dir"; done
     for deb in "$scratch"/debs/*.deb; do
         dpkg-deb --fsys-tarfile "$deb" | tar -x -C "$scratch/root" --keep-directory-symlink
     done
     mknod -m 666 "$scratch/root/dev/null" c 1 3
-    # Without its cache, every program searches for its libraries in every directory.
+    # Without this cache, every program searches all directories for its libraries.
     chroot "$scratch/root" /usr/sbin/ldconfig
     echo root:x:0:0:root:/:/bin/sh >"$scratch/root/etc/passwd"
     echo root:x:0: >"$scratch/root/etc/group"
     echo 127.0.0.1 localhost >"$scratch/root/etc/hosts"
-    # Programs that the packages take for granted (sed, sh); what is there already stays.
+    # Programs that packages assume (sed, sh); existing ones are kept.
     chroot "$scratch/root" /bin/busybox --install -s /usr/bin 2>/dev/null || true
     chroot "$scratch/root" /usr/bin/mariadb-install-db --user=root --datadir=/var/lib/mysql \
         --auth-root-authentication-method=normal --skip-test-db >"$scratch/install-db.log" 2>&1 ||
@@ -74,7 +74,7 @@ rm -f "$scratch/disk.img"
 truncate -s 4G "$scratch/disk.img"
 mke2fs -q -t ext4 -d "$scratch/root" "$scratch/disk.img"
 
-# The archive that the kernel starts from: a shell, the modules of the disk.
+# The initramfs: a shell, and the modules of the disk.
 rm -rf "$scratch/initramfs"
 mkdir -p "$scratch"/initramfs/{bin,modules,proc,sys,dev,root}
 cp "$scratch/root/usr/bin/busybox" "$scratch/initramfs/bin/"
@@ -102,8 +102,8 @@ chmod 755 "$scratch/initramfs/init"
 rm -rf "${scratch:?}/$work"
 mkdir "$scratch/$work"
 truncate -s 3G "$scratch/$work/result.img"
-# One CPU: then the order of the events is that of one buffer. slab_nomerge: a cache keeps its name.
-# no_hash_pointers: an event shows a pointer as a bulk does.
+# One CPU, so that events are in the order of one buffer. slab_nomerge keeps the names of caches.
+# no_hash_pointers makes pointers in events comparable with those of bulk calls.
 timeout 1500 qemu-system-x86_64 -nodefaults -no-user-config -no-reboot -display none -machine pc \
     -accel tcg,thread=single -cpu max,la57=off -smp 1 -m 5G \
     -kernel "$image" -initrd "$scratch/initramfs.cpio" \

@@ -1,4 +1,5 @@
-"""What the five mails published, and what was recorded beside it: the tables of seeds.py, and the cells that count.
+"""The figures of the five mails, and the records of Pagetide: data for seeds.py, and the definition
+of cells.
 
 A record has a line for each column and metric that a mail published: its mean, its sample standard deviation and the
 number of runs. Times are in seconds.
@@ -21,8 +22,8 @@ ROOT = HERE.parent.parent
 RECORDS = HERE / "records"
 EXPERIMENTS = ROOT / "experiments"
 
-# What each mail compares: (mail, experiment, before, after columns). The pair of `CONTROLS` is to show that nothing
-# changes where there is room for everybody; it is shown and not counted.
+# The comparisons of each mail: (mail, experiment, before, after columns). The pair in `CONTROLS`
+# should not change, because there is enough memory; it is shown, but not counted.
 MAILS = [
     (
         "2012: soft limits in the one walk over the groups",
@@ -52,36 +53,39 @@ MAILS = [
         [("shrink-priority", [("12-12", "12-8"), ("12-12", "12-6")])],
     ),
 ]
-# Columns that have another name in experiments/proposals, where sizes are others.
+# Columns with other names in experiments/proposals, where sizes differ.
 ON_LINUX = {
     "600M-280M-vanilla": "pressure-vanilla",
     "600M-280M-patched": "pressure-patched",
     "600M-0M-vanilla": "control-vanilla",
     "600M-0M-patched": "control-patched",
 }
-# Metrics that a kernel counts by other names there: these together, each times that many bytes.
+# Metrics that a kernel counts under other names: the sum of these, each times that many bytes.
 SUMS_ON_LINUX = {
     "slab-boot": {"peak.slab": (["watch.look.nr_slab_reclaimable", "watch.look.nr_slab_unreclaimable"], 4096)},
 }
-# Records of an experiment: as it ships; fitted; the patched kernel's, at a smaller size; and ours at that size.
+# Kinds of records: as shipped; fitted; the patched kernel's at a smaller size; and the simulator's
+# at that size.
 KINDS = ("plain", "calibrated", "linux", "there")
 CONTROLS = {"soft-limit": [("600M-0M-vanilla", "600M-0M-patched")]}
 NAMES = [name for _, experiments in MAILS for name, _ in experiments]
 
-# A change below this is "no change": so far do repetitions of one column lie apart in the mails that repeat.
+# A smaller change counts as "no change": repetitions of a column differ by this much in the mails
+# that repeat.
 STILL = 0.05
 # "Within 1.5x".
 NEAR = 1.5
-# The change of a figure that is 0 in both columns. A zero of its own, told from others by identity: the page says more of it.
+# The change of a figure that is 0 in both columns. Compared by identity, because the page treats it
+# specially.
 STAYS_NOTHING = float()
 
 
 class Trouble(Exception):
-    """Something that the user has to know, and that no traceback explains."""
+    """An error for the user that needs no traceback."""
 
 
 def seconds(value):
-    """A figure of a [reference] table, times in seconds."""
+    """Converts a figure of a [reference] table; times become seconds."""
     if not isinstance(value, str):
         return float(value)
     number, unit = re.fullmatch(r"([0-9.]+)(ns|us|ms|s)", value).groups()
@@ -133,7 +137,7 @@ def number(value):
 
 
 def change(before, after):
-    """(after - before) / before, or None where it is not known or 0 stays 0."""
+    """(after - before) / before, or None if it is unknown or 0 stays 0."""
     if before is None or after is None or math.isnan(before) or math.isnan(after):
         return None
     if before == 0:
@@ -142,7 +146,7 @@ def change(before, after):
 
 
 class Ours:
-    """A change of ours or of a real kernel's beside what was published."""
+    """A change of the simulator or of a real kernel, compared with the published one."""
 
     def __init__(self, theirs, record, metric, before, after):
         one, two = (None if record is None else record.get(column, {}).get(metric) for column in (before, after))
@@ -150,7 +154,7 @@ class Ours:
         if not self.known:
             self.change, self.right, self.near = None, False, False
             return
-        # 0 that stays 0 has not moved.
+        # 0 that stays 0 is no change.
         moved = change(one[0], two[0])
         self.change = STAYS_NOTHING if moved is None else moved
         error = math.sqrt(sum(deviation**2 / runs for _, deviation, runs in (one, two) if not math.isnan(deviation)))
@@ -172,7 +176,7 @@ def cells(name, pairs):
                     yield metric, before, after, moved
 
 
-# Of a line of records/fits-NAME.csv, which has a trial; the other fields are what was free.
+# Columns of records/fits-NAME.csv about the trial; the others are free parameters.
 FIT_COLUMNS = ("trial", "objective", "judged", "rank")
 
 

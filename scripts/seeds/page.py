@@ -1,4 +1,5 @@
-"""docs/seeds.md: every cell of the mails, beside what came out here and on the patched kernel."""
+"""Writes docs/seeds.md: every cell of the mails, next to the results of the simulator and of the
+patched kernel."""
 
 import hashlib
 import json
@@ -14,7 +15,7 @@ PAGE = ROOT / "docs" / "seeds.md"
 
 
 def percent(value):
-    """A change as the page says it."""
+    """Formats a change."""
     if value is None:
         return "-"
     if value is STAYS_NOTHING:
@@ -27,14 +28,15 @@ def percent(value):
 
 
 def mark(ours):
-    """Both judgements in a column."""
+    """Both judgements, for one column."""
     if not ours.known:
         return "-"
     return "yes, yes" if ours.near else "yes, no" if ours.right else "no, no"
 
 
 def records(name):
-    """The plain, the calibrated and the real kernel's record, ours at that size, and those of the ten best fits."""
+    """The plain, the calibrated and the real kernel's record, the simulator's at that size, and
+    those of the ten best fits."""
     fits = []
     while (one := read_record(RECORDS / "spread" / f"{name}-{len(fits)}.csv")) is not None:
         fits.append(one)
@@ -51,16 +53,16 @@ def render():
         for name, pairs in experiments:
             body += table(name, pairs, here)
             if name in CONTROLS:
-                body += ["The control, which is not counted: with room for both builds nothing is to change.", ""]
+                body += ["The control, which is not counted: with enough memory for both builds, nothing should change.", ""]
                 body += table(name, CONTROLS[name], None)
             body += [runs_of(name), ""] + note(name)
         summary.append(f"| {mail} | {' | '.join(count(here[kind]) for kind in KINDS)} |")
         for kind, sums in here.items():
             totals[kind] = [one + two for one, two in zip(totals[kind], sums)]
-    out += ["| | plain: right way, within 1.5x | calibrated | Linux | there, against Linux |", "|---|---|---|---|---|"]
+    out += ["| | plain: right way, within 1.5x | calibrated | Linux | simulated small, against Linux |", "|---|---|---|---|---|"]
     out += [*summary, f"| **all** | {' | '.join(count(totals[kind]) for kind in KINDS)} |"]
     moved = (count(totals[kind][3:]) for kind in KINDS)
-    out += [f"| of these, moved by 5 % or more there | {' | '.join(moved)} |", ""]
+    out += [f"| of these, moved by 5 % or more in the reference | {' | '.join(moved)} |", ""]
     return "\n".join(out + body).rstrip() + "\n"
 
 
@@ -80,7 +82,7 @@ def table(name, pairs, sums):
     plain, calibrated, linux, there, fits = records(name)
     _, source = published(name)
     lines = [f"[{name}](../experiments/{name}.toml): {source}.", ""]
-    lines += ["| | published | plain | | calibrated | best fits | | Linux | | there | |"]
+    lines += ["| | published | plain | | calibrated | best fits | | Linux | | simulated small | |"]
     lines += ["|---|--:|--:|---|--:|--:|---|--:|---|--:|---|"]
     last = None
     for metric, before, after, theirs in cells(name, pairs):
@@ -88,7 +90,7 @@ def table(name, pairs, sums):
             lines.append(f"| **{before} → {after}** | | | | | | | | | | |")
             last = after
         four = [Ours(theirs, record, metric, before, after) for record in (plain, calibrated, linux)]
-        # Held against that kernel, and not against the mail; what it has none of is no cell.
+        # Compared with that kernel, not with the mail. Figures that the kernel lacks are not cells.
         counts = four[2].known and any(linux[column][metric][0] for column in (before, after))
         four.append(Ours(four[2].change, there if counts else None, metric, before, after))
         if sums is not None:
@@ -109,9 +111,9 @@ def table(name, pairs, sums):
 
 
 def runs_of(name):
-    """How many runs the columns are of."""
+    """The number of runs of each column."""
     parts = []
-    for kind, record in zip(("plain", "calibrated", "Linux and there"), records(name)):
+    for kind, record in zip(("plain", "calibrated", "Linux and simulated small"), records(name)):
         runs = {runs for metrics in (record or {}).values() for _, _, runs in metrics.values()}
         ends = sorted({min(runs), max(runs)}) if runs else ["none yet"]
         parts.append(f"{kind} {' to '.join(map(str, ends))}")
@@ -119,9 +121,9 @@ def runs_of(name):
 
 
 def of_other_patches(name):
-    """A sentence, if what was recorded of the patched kernel is not of the patches as they are."""
+    """A sentence, if the recordings of the patched kernel are of older patches."""
     patches = ROOT / "kernels" / "linux-6.1"
-    # As scripts/proposals.sh sums them for the kernel's version.
+    # The same sum as in scripts/proposals.sh.
     files = [*sorted(patches.glob("[0-9]*.patch")), patches / "config"]
     now = hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:8]
     others = set()
@@ -131,11 +133,11 @@ def of_other_patches(name):
             others.add(kernel)
     if not others:
         return ""
-    return f" Linux is {' and '.join(sorted(others))}, of patches as they were before; those here are -{now}."
+    return f" Linux is {' and '.join(sorted(others))}, of older patches; the current ones are -{now}."
 
 
 def note(name):
-    """What was fitted, and how far the before side is from the mail with it."""
+    """The fitted parameters, and the distance of the before side from the mail."""
     if not (RECORDS / f"fits-{name}.csv").exists():
         return []
     rows = read_fits(name)

@@ -1,20 +1,24 @@
 #!/usr/bin/env python3
-"""Everything that the five mails published, beside what comes out here: docs/seeds.md and what it is made of.
+"""Compares every figure that the five mails published with Pagetide's figures: makes docs/seeds.md
+and its inputs.
 
     seeds.py page                  writes docs/seeds.md from the records
-    seeds.py scenarios             writes experiments/calibrated/NAME.toml from the plain ones and the best fits
-    seeds.py check                 says whether docs/seeds.md and the calibrated scenarios are what the records give
-    seeds.py run [NAME...]         runs the experiments as they ship, and writes records/plain-NAME.csv
-    seeds.py linux                 takes records/linux-NAME.csv from what the patched kernel counted on the same
-                                   experiment at a smaller size (experiments/proposals/linux-6.1), and makes
-                                   records/there-NAME.csv, which is what comes out here at that size
-    seeds.py compare [NAME...]     runs them and says whether the records are still what comes out
-    seeds.py calibrate NAME...     searches as calibration.toml says, and writes records/fits-NAME.csv
-    seeds.py predict NAME...       the ten best fits: judges them with fresh seeds, and computes all columns, once;
-                                   then `final` and `scenarios`
-    seeds.py final NAME...         the best one again, with as many runs as the plain experiment, and other seeds
+    seeds.py scenarios             writes experiments/calibrated/NAME.toml: the plain scenarios
+                                   with the best fits
+    seeds.py check                 checks docs/seeds.md and the calibrated scenarios
+    seeds.py run [NAME...]         runs the shipped experiments; writes records/plain-NAME.csv
+    seeds.py linux                 writes records/linux-NAME.csv from the counters of the patched
+                                   kernel in the same experiment at a smaller size
+                                   (experiments/proposals/linux-6.1), and records/there-NAME.csv,
+                                   the simulator's results at that size
+    seeds.py compare [NAME...]     runs the experiments; checks the records against the results
+    seeds.py calibrate NAME...     searches as calibration.toml says; writes records/fits-NAME.csv
+    seeds.py predict NAME...       judges the ten best fits with fresh seeds and computes all
+                                   columns once; then `final` and `scenarios`
+    seeds.py final NAME...         repeats the best fit with as many runs as the plain experiment,
+                                   and other seeds
 
-The command is `pagetide`, or what --pagetide names. All needs Python 3.11 and nothing else.
+The command is `pagetide`, or the value of --pagetide. The script needs only Python 3.11.
 
 A record has a line for each column and metric that a mail published: its mean, its sample standard deviation and the
 number of runs. Times are in seconds.
@@ -80,11 +84,11 @@ def page(_):
 def check(_):
     wrong = []
     if not PAGE.exists() or PAGE.read_text() != render():
-        wrong.append(f"{PAGE.relative_to(ROOT)} is not what the records give: scripts/seeds/seeds.py page")
+        wrong.append(f"{PAGE.relative_to(ROOT)} does not match the records; run scripts/seeds/seeds.py page")
     for name in NAMES:
         found = EXPERIMENTS / "calibrated" / f"{name}.toml"
         if found.exists() and found.read_text() != calibrated_scenario(name):
-            wrong.append(f"{found.relative_to(ROOT)} is not the plain scenario with the best fit: seeds.py scenarios")
+            wrong.append(f"{found.relative_to(ROOT)} is not the plain scenario with the best fit; run seeds.py scenarios")
     if wrong:
         raise Trouble("\n".join(wrong))
 
@@ -119,11 +123,11 @@ def linux(arguments):
 
 
 def called(command, limit=None):
-    """What a command prints; None if it takes longer than so many seconds."""
+    """The output of a command; None if it takes longer than `limit` seconds."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=limit, check=False)
     except OSError as error:
-        raise Trouble(f"{command[0]}: {error.strerror}; --pagetide PATH says where the command is") from error
+        raise Trouble(f"{command[0]}: {error.strerror}; give the path of the command with --pagetide PATH") from error
     except subprocess.TimeoutExpired:
         return None
     if done.returncode != 0:
@@ -132,14 +136,15 @@ def called(command, limit=None):
 
 
 def of_published(name, column, metrics, side):
-    """{metric: (mean, deviation, runs)} of one side of a comparison, of the metrics that the mail has."""
+    """{metric: (mean, deviation, runs)} of one side of a comparison, for the metrics of the
+    mail."""
     found = {}
     for metric in sorted(published(name)[0][column]):
         parts, unit = SUMS_ON_LINUX.get(name, {}).get(metric, (parts_of(metrics, metric), 1))
         figures = [metrics[part][side] for part in parts if metrics[part][side]]
         if not figures:
             continue
-        # Of a task's copies the mean if it is a time, else the sum, as `pagetide run` says it.
+        # For copies of a task: the mean of times, else the sum, as in `pagetide run`.
         if len(parts) > 1 and all(metrics[part]["unit"] == "seconds" for part in parts):
             unit /= len(figures)
         deviations = [it["stddev"] for it in figures]
@@ -149,7 +154,7 @@ def of_published(name, column, metrics, side):
 
 
 def parts_of(metrics, metric):
-    """The metric, or that of the task's copies if a kernel does not count them together."""
+    """The metric, or those of the task's copies if the kernel counts them separately."""
     if metric in metrics and metrics[metric]["linux"] and metrics[metric]["pagetide"]:
         return [metric]
     who, _, what = metric.rpartition(".")
@@ -168,18 +173,19 @@ def compare(arguments):
                 if number(mean) != number(there):
                     wrong.append(f"{name} {column} {metric}: recorded {number(there)}, now {number(mean)}")
     if wrong:
-        raise Trouble("\n".join([*wrong, "scripts/seeds/seeds.py run records them anew"]))
+        raise Trouble("\n".join([*wrong, "scripts/seeds/seeds.py run records them again"]))
 
 
 # --- calibration ---
 
-# Seconds that a trial of a search may take. So long takes only a world in which a machine has come to a stand: a busy
-# computer must not choose.
+# Time limit of a trial in seconds. Only a world in which a machine stops making progress takes so
+# long, so the result does not depend on how busy this computer is.
 LIMIT = 3600
 
 
 def base_text(name, prefix):
-    """The plain scenario with what the calibration adds, as it reads in a directory from which `prefix` leads here."""
+    """The plain scenario with the additions of the calibration; `prefix` leads from its directory
+    to this one."""
     text = (EXPERIMENTS / f"{name}.toml").read_text()
     text = re.sub(r'^(path|mix) = "(traces|objects)/', rf'\1 = "{prefix}\2/', text, flags=re.M)
     extra = calibration()[name].get("extra")
@@ -210,7 +216,7 @@ def calibrated_scenario(name):
             merged = {**{key: literal(value) for key, value in settings}, **{k: literal(v) for k, v in kept.items()}}
             out.append("set = { " + ", ".join(f'"{key}" = {value}' for key, value in merged.items()) + " }")
     head = [
-        f"# Made by scripts/seeds/seeds.py: experiments/{name}.toml with what was fitted to the column before",
+        f"# Made by scripts/seeds/seeds.py: experiments/{name}.toml with values fitted to the column before",
         "# the patch (scripts/seeds/calibration.toml) set in every variant. See docs/seeds.md.",
         "",
     ]
@@ -258,7 +264,6 @@ def moved(parameter, value, dice, share):
     return min(max(value + dice.gauss(0, share) * (high - low), low), high)
 
 
-def distance(name, found):
     """The objective, in logarithms."""
     spec = calibration()[name]
     columns, _ = published(name)
@@ -284,14 +289,15 @@ def distance(name, found):
 
 
 def small_of(metric):
-    """What is added to a figure so that 0 has a logarithm."""
+    """The value added to a figure so that 0 has a logarithm."""
     if "latency" in metric:
         return 1e-6
     return 1e-3 if metric.rpartition(".")[2] in ("walltime", "system", "user", "elapsed") else 1.0
 
 
 def trial(arguments, name, texts, variants, seeds, limit=None):
-    """One world: its figures over some seeds in a row. None if it takes longer than so many seconds."""
+    """One set of parameters: its figures over consecutive seeds. None if it takes longer than
+    `limit` seconds."""
     with tempfile.TemporaryDirectory() as directory:
         file = pathlib.Path(directory) / f"{name}.toml"
         file.write_text(base_text(name, f"{EXPERIMENTS}/"))
@@ -328,7 +334,7 @@ def calibrate(arguments):
             try:
                 found = trial(arguments, name, texts, spec["columns"], spec["seeds"], LIMIT)
                 if found is None:
-                    print(f"{name} {at}: not over after {LIMIT} s, and counts as the worst there is", file=sys.stderr)
+                    print(f"{name} {at}: not finished after {LIMIT} s, so it gets the worst score", file=sys.stderr)
             except Trouble as trouble:
                 print(trouble, file=sys.stderr)
                 found = None
@@ -338,7 +344,8 @@ def calibrate(arguments):
 
 
 def write_fits(name, trials, judged, begun=None):
-    """The log of a search: each trial and its objective; of the best, the judgement by fresh seeds and the rank."""
+    """Writes the log of a search: each trial and its objective; for the best trials, the judged
+    objective and the rank."""
     spec = calibration()[name]
     ranks = {at: rank for rank, at in enumerate(sorted(judged, key=lambda at: judged[at]))}
     with open(RECORDS / f"fits-{name}.csv", "w", newline="") as file:
@@ -360,7 +367,7 @@ def predict(arguments):
         trials = [
             (math.log(float(row["objective"])), None, {it: row[it] for it in spec["free"]}) for row in rows
         ]
-        distinct = {}  # Steps that change nothing give the same world twice.
+        distinct = {}  # steps without an effect repeat a trial
         for at in sorted(range(len(trials)), key=lambda at: trials[at][0]):
             distinct.setdefault(tuple(trials[at][2].values()), at)
         best = list(distinct.values())[: spec.get("best", 10)]
@@ -378,7 +385,8 @@ def predict(arguments):
 
 
 def final(arguments):
-    """The best fit's columns, with as many runs as the plain experiment and seeds that have chosen nothing."""
+    """The best fit's columns, with as many runs as the plain experiment, and seeds that had no
+    influence on the fit."""
     for name in arguments.name:
         rows = read_fits(name)
         (best,) = (row for row in rows if row["rank"] == "0")
@@ -401,7 +409,7 @@ def scenarios(_):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pagetide", default="pagetide", help="the command")
-    parser.add_argument("--jobs", default="1", help="runs at a time; it does not change the result")
+    parser.add_argument("--jobs", default="1", help="number of parallel runs; does not change the result")
     commands = parser.add_subparsers(dest="command", required=True)
     for command, many in (
         (page, None), (scenarios, None), (check, None), (linux, None), (run, "*"), (compare, "*"), (calibrate, "+"), (predict, "+"), (final, "+")
@@ -415,7 +423,7 @@ def main():
     arguments = parser.parse_args()
     for name in getattr(arguments, "name", []):
         if name not in NAMES:
-            parser.error(f"there is no experiment {name}; there are {', '.join(NAMES)}")
+            parser.error(f"there is no experiment {name}; choose from {', '.join(NAMES)}")
     try:
         arguments.command(arguments)
     except Trouble as trouble:

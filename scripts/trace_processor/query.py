@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Asks Perfetto's trace processor about a trace: query.py TRACE SQL... prints the rows of each answer.
+"""Queries a trace with Perfetto's trace processor: query.py TRACE SQL... prints the rows of each
+answer.
 
-The trace processor is the one of Perfetto's page, as WebAssembly, in node (worker.cjs). It takes and gives a stream of
-TraceProcessorRpc messages, in the schema of the Python package `perfetto`. install.sh gets both.
-`query.py --is-installed` ends with 0 if they are there.
+The trace processor is that of Perfetto's page, as WebAssembly, in node (worker.cjs). It reads and
+writes a stream of TraceProcessorRpc messages, with the schema of the Python package `perfetto`.
+install.sh installs both. `query.py --is-installed` exits with 0 if they are installed.
 """
 
 import glob

@@ -1,39 +1,38 @@
-//! What the runner wants: `pagetide.conf` in the working directory, a line a wish, `KEY VALUE`.
+//! The runner's instructions: `pagetide.conf` in the working directory, one `KEY VALUE` on each
+//! line.
 //!
-//! * `scenario PATH`: the scenario file, at the path it has on the host, so that traces named
-//!   relative to it are found.
+//! * `scenario PATH`: the scenario file, with its path on the host, so that relative paths of
+//!   traces resolve.
 //! * `variant NAME`: the variant to run.
 //! * `set KEY=VALUE`: a change of the scenario; may be repeated, in order.
-//! * `add NAME:KEY=VALUE,...`: a variant that the file does not have.
+//! * `add NAME:KEY=VALUE,...`: a variant that is not in the file.
 //! * `module PATH`: a kernel module to load, in order.
-//! * `groups PATH`: on a live machine, the group below which those of the scenario are made.
+//! * `groups PATH`: on a live machine, the group below which the scenario's groups are created.
 
 use pagetide_scenario::load::AddedVariant;
 use std::path::PathBuf;
 
-/// Where the runner leaves its wishes.
+/// Path of the instructions.
 pub const PATH: &str = "pagetide.conf";
 
-/// The wishes.
+/// The instructions.
 #[derive(Debug, Default, PartialEq)]
 pub struct Config {
-    /// The scenario file.
     pub scenario: PathBuf,
     pub variant: String,
     /// Changes of the scenario.
     pub sets: Vec<(String, String)>,
     pub added: Vec<AddedVariant>,
-    /// Modules to load.
     pub modules: Vec<PathBuf>,
     /// A group of a live machine.
     pub groups: Option<PathBuf>,
 }
 
 impl Config {
-    /// Reads the text of [`PATH`].
+    /// Parses the text of [`PATH`].
     ///
     /// # Errors
-    /// The line that is not understood.
+    /// The malformed line.
     pub fn parse(text: &str) -> Result<Config, String> {
         let mut config = Config::default();
         for line in text.lines() {

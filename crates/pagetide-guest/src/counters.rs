@@ -1,4 +1,4 @@
-//! What the kernel counts: /proc/vmstat, exact, /proc/buddyinfo, and tracepoints that have no counter there.
+//! Counters of the kernel: exact /proc/vmstat, /proc/buddyinfo, and tracepoints without a counter.
 //!
 //! Linux: writing to /proc/sys/vm/stat_refresh folds the per-CPU differences into the counters.
 
@@ -9,7 +9,7 @@ use std::io::{self, Write};
 use std::ops::RangeInclusive;
 use std::os::unix::fs::FileExt;
 
-/// Tracepoints that stand beside the counters, by their names in Linux.
+/// Tracepoints that are counted in addition, by their names in Linux.
 const TRACEPOINTS: [(&str, &str); 3] = [
     ("vmscan", "mm_vmscan_kswapd_wake"),
     ("vmscan", "mm_vmscan_direct_reclaim_begin"),
@@ -27,10 +27,10 @@ pub struct Counters {
     pressure: Option<File>,
     /// /proc/PID/schedstat of each kswapd.
     kswapds: Vec<File>,
-    /// Those of the workers that are bound to no CPU, if they are of interest. The kernel makes more of them when it
-    /// needs them.
+    /// /proc/PID/schedstat of the workers that are not bound to a CPU, if they are of interest. The
+    /// kernel creates more of them on demand.
     workers: Option<RefCell<Vec<File>>>,
-    /// Processes up to this one have been looked at.
+    /// The last process id that was checked.
     newest: Cell<u32>,
     tracepoints: Vec<(&'static str, Vec<Counter>)>,
     /// Tracepoints that this kernel does not offer.
@@ -38,10 +38,10 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// Opens everything; what says of the caches of objects only `with_slabs`.
+    /// Opens all files; /proc/slabinfo only `with_slabs`.
     ///
     /// # Errors
-    /// When there is no /proc/vmstat or /proc/buddyinfo.
+    /// /proc/vmstat or /proc/buddyinfo is missing.
     pub fn open(cpus: u16, with_slabs: bool) -> io::Result<Counters> {
         let mut tracepoints = Vec::new();
         let mut missing = Vec::new();
@@ -61,11 +61,12 @@ impl Counters {
         match &slabinfo {
             None if with_slabs => missing.push("caches of objects (no /proc/slabinfo)"),
             None => {}
-            // The kernel charges the buffer of such a file to whoever reads it first.
+            // The kernel charges the buffer of such a file to the group of its first reader, so
+            // read it now.
             Some(file) => drop(file.read_at(&mut [0; 64], 0)),
         }
         let pressure = File::open("/proc/pressure/memory").ok();
-        // Off unless the kernel was booted with it: then reading says so.
+        // Pressure accounting may be disabled at boot; then a read fails.
         let pressure = pressure.filter(|file| file.read_at(&mut [0; 64], 0).is_ok());
         let newest = newest();
         let kswapds = threads("kswapd", 1..=newest);
@@ -86,11 +87,11 @@ impl Counters {
         })
     }
 
-    /// Only what everybody may read, for a live machine: nothing is written there, and no counter of the whole machine
-    /// says anything of one program.
+    /// Opens only what every process may read, for a live machine. Nothing is written there, and no
+    /// counter of the whole machine describes a single program.
     ///
     /// # Errors
-    /// When there is no /proc/vmstat or /proc/buddyinfo.
+    /// /proc/vmstat or /proc/buddyinfo is missing.
     pub fn of_live() -> io::Result<Counters> {
         Ok(Counters {
             refresh: None,
@@ -106,53 +107,41 @@ impl Counters {
         })
     }
 
-    /// Makes the counters exact. It counts what it does itself, a few events.
+    /// Makes the counters exact. This causes a few counted events itself.
     pub fn refresh(&self) {
         if let Some(mut refresh) = self.refresh.as_ref() {
-            // The kernel refuses when a counter is negative, which it then logs; the counters are
-            // folded nevertheless.
+            // The write fails if a counter is negative, which the kernel logs. It folds the
+            // counters nevertheless.
             let _ = refresh.write(b"1");
         }
     }
 
     /// Reads /proc/vmstat into `buffer`.
-    ///
-    /// # Errors
-    /// The kernel's.
     pub fn vmstat<'a>(&self, buffer: &'a mut [u8]) -> io::Result<&'a [u8]> {
         read_all(&self.vmstat, buffer)
     }
 
     /// Reads /proc/buddyinfo into `buffer`.
-    ///
-    /// # Errors
-    /// The kernel's.
     pub fn buddyinfo<'a>(&self, buffer: &'a mut [u8]) -> io::Result<&'a [u8]> {
         read_all(&self.buddyinfo, buffer)
     }
 
-    /// Reads /proc/slabinfo into `buffer`, if that was asked for and the kernel has it.
-    ///
-    /// # Errors
-    /// The kernel's.
+    /// Reads /proc/slabinfo into `buffer`, if it was requested and exists.
     pub fn slabinfo<'a>(&self, buffer: &'a mut [u8]) -> Option<io::Result<&'a [u8]>> {
         self.slabinfo.as_ref().map(|file| read_all(file, buffer))
     }
 
     /// Reads /proc/pressure/memory into `buffer`, if the kernel accounts for pressure.
-    ///
-    /// # Errors
-    /// The kernel's.
     pub fn pressure<'a>(&self, buffer: &'a mut [u8]) -> Option<io::Result<&'a [u8]>> {
         self.pressure.as_ref().map(|file| read_all(file, buffer))
     }
 
-    /// CPU time of all kswapds so far, in nanoseconds; what one has used since it was last given a CPU is not in it.
+    /// CPU time of all kswapds so far, in nanoseconds, without the time slice in progress.
     pub fn kswapd_ns(&self) -> u64 {
         self.kswapds.iter().filter_map(run_ns).sum()
     }
 
-    /// CPU time of the workers so far, in the same way.
+    /// The same for the workers.
     pub fn writeback_ns(&self) -> u64 {
         let Some(workers) = &self.workers else { return 0 };
         let (seen, newest) = (self.newest.get(), newest());
@@ -170,10 +159,7 @@ impl Counters {
     }
 }
 
-/// Reads `file` from its start into `buffer`; what does not fit is left out.
-///
-/// # Errors
-/// The kernel's.
+/// Reads `file` from its start into `buffer`, up to the size of the buffer.
 pub fn read_all<'a>(file: &File, buffer: &'a mut [u8]) -> io::Result<&'a [u8]> {
     let mut len = 0;
     while len < buffer.len() {
@@ -185,20 +171,20 @@ pub fn read_all<'a>(file: &File, buffer: &'a mut [u8]) -> io::Result<&'a [u8]> {
     Ok(&buffer[..len])
 }
 
-/// How long a thread has run. Linux: the first number of /proc/PID/schedstat, nanoseconds.
+/// CPU time of a thread. Linux: the first number of /proc/PID/schedstat, in nanoseconds.
 fn run_ns(schedstat: &File) -> Option<u64> {
     let mut buffer = [0; 64];
     let text = std::str::from_utf8(read_all(schedstat, &mut buffer).ok()?).ok()?;
     text.split(' ').next()?.parse().ok()
 }
 
-/// The process that was made last. Linux: the last number of /proc/loadavg.
+/// The newest process id. Linux: the last number of /proc/loadavg.
 fn newest() -> u32 {
     let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     text.split_whitespace().last().and_then(|pid| pid.parse().ok()).unwrap_or(0)
 }
 
-/// /proc/PID/schedstat of the kernel's threads of this name among these processes.
+/// /proc/PID/schedstat of kernel threads with this name among these processes.
 fn threads(name: &str, pids: RangeInclusive<u32>) -> Vec<File> {
     let has_name = |pid: &u32| {
         std::fs::read_to_string(format!("/proc/{pid}/comm"))

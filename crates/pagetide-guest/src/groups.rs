@@ -1,9 +1,8 @@
-//! The scenario's memory groups in the kernel's cgroup file system: made, written to, joined,
-//! removed, and read.
+//! The scenario's memory groups in the kernel's cgroup file system.
 //!
-//! Invariant: groups have the numbers that they have in the setup. What is read while tasks run is
-//! read through files opened, and read once, before: the kernel charges the buffer of such a file
-//! to the group of whoever reads it first, which is then nobody's group.
+//! Invariant: groups have the numbers of the setup. Files that are read while tasks run were
+//! opened, and read once, before: the kernel charges the buffer of such a file to the group of its
+//! first reader, which at that time is none of the scenario's.
 
 use crate::counters::read_all;
 use crate::report::line;
@@ -16,11 +15,11 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// Where cgroups are mounted.
+/// Mount point of cgroups.
 const ROOT: &str = "/sys/fs/cgroup";
-/// So many groups are reported of, the first: a report of more would take longer than what it reports of.
+/// Number of groups in reports. A report of more would take too long.
 const REPORTED: usize = 16;
-/// What is reported of a group, in version 2.
+/// Reported files of a group in v2.
 const FILES: [&str; 6] = [
     "memory.stat",
     "memory.current",
@@ -29,32 +28,31 @@ const FILES: [&str; 6] = [
     "memory.events.local",
     "memory.pressure",
 ];
-/// And in version 1, which has swap in memory.stat and no events.
+/// Reported files in v1, which has swap in memory.stat and no events.
 const FILES_1: [&str; 3] = ["memory.stat", "memory.usage_in_bytes", "memory.kmem.usage_in_bytes"];
-/// A file of version 2 that folds what the CPUs have counted apart into the group's counters when it is read, as
-/// /proc/sys/vm/stat_refresh does for the machine; also what the CPU controller says. Version 1 has none: there
-/// memory.stat may be behind by the events of some 64 pages a CPU.
+/// A v2 file that folds per-CPU counts into the group's counters when it is read, as
+/// /proc/sys/vm/stat_refresh does for the machine; it belongs to the CPU controller. v1 has none:
+/// its memory.stat may lag by about 64 pages for each CPU.
 const FOLDS: &str = "cpu.stat";
 
-/// The groups of a setup.
 pub struct Groups<'a> {
     setup: &'a Setup,
-    /// The group below which they are.
+    /// The group above them.
     top: PathBuf,
     first: bool,
     names: Vec<&'static str>,
     paths: Vec<PathBuf>,
-    /// Of each group the files of these names, open.
+    /// The open files of each group, in the order of their names.
     files: Vec<Vec<Option<File>>>,
-    /// Of each group [`FOLDS`], open.
+    /// The open file [`FOLDS`] of each group.
     folds: Vec<Option<File>>,
 }
 
 impl<'a> Groups<'a> {
-    /// Mounts what the groups need and makes those that are there when the run begins.
+    /// Mounts the hierarchies and creates the initial groups.
     ///
     /// # Errors
-    /// A sentence, when cgroups cannot be had at all.
+    /// A sentence, if cgroups are not available at all.
     pub fn prepare(setup: &'a Setup) -> Result<Groups<'a>, String> {
         let mut groups = Groups::named(setup, ROOT.into());
         if setup.groups.is_empty() {
@@ -75,17 +73,18 @@ impl<'a> Groups<'a> {
         Ok(groups)
     }
 
-    /// Makes the groups of a setup below `top`, a group of a live machine that has the controllers.
+    /// Creates the groups of a setup below `top`, a group of a live machine with the controllers
+    /// enabled.
     ///
     /// # Errors
-    /// A sentence.
+    /// A sentence, if a group cannot be created.
     pub fn below(setup: &'a Setup, top: PathBuf) -> Result<Groups<'a>, String> {
         let mut groups = Groups::named(setup, top);
         groups.make()?;
         Ok(groups)
     }
 
-    /// The groups with their places, not made.
+    /// The groups with their paths, not created yet.
     fn named(setup: &'a Setup, top: PathBuf) -> Groups<'a> {
         let first = setup.cgroup_version() == CgroupVersion::V1;
         let mut paths: Vec<PathBuf> = Vec::new();
@@ -97,7 +96,7 @@ impl<'a> Groups<'a> {
         Groups { setup, top, first, names, paths, files: Vec::new(), folds: Vec::new() }
     }
 
-    /// Makes those that are there when the run begins.
+    /// Creates the initial groups.
     fn make(&mut self) -> Result<(), String> {
         for (id, group) in self.setup.groups.iter().enumerate().filter(|(_, group)| group.at_start)
         {
@@ -115,7 +114,7 @@ impl<'a> Groups<'a> {
         Ok(())
     }
 
-    /// What is reported of a group.
+    /// Names of the reported files.
     fn names_of(setup: &Setup, first: bool) -> Vec<&'static str> {
         if first {
             return FILES_1.to_vec();
@@ -129,11 +128,11 @@ impl<'a> Groups<'a> {
         names
     }
 
-    /// Opens and reads what will be reported of the groups that are there.
+    /// Opens and reads the reported files of the existing groups.
     fn open(&mut self) {
         if self.paths.len() > REPORTED {
             line(format_args!(
-                "@note {} groups: there are counters of the first {REPORTED}",
+                "@note {} groups: only the first {REPORTED} are reported",
                 self.paths.len()
             ));
         }
@@ -145,7 +144,7 @@ impl<'a> Groups<'a> {
         self.read(&mut [0; 16 << 10], |_, _, _| {});
     }
 
-    /// Gives groups in a group their controllers: memory, and CPUs if a file of theirs is written.
+    /// Enables controllers for child groups: memory, and CPUs if one of their files is written.
     fn enable(&self, path: &Path, memory: bool) -> io::Result<()> {
         let controllers = match (memory, self.setup.has_cpu_controller()) {
             (true, true) => "+memory +cpu",
@@ -156,18 +155,18 @@ impl<'a> Groups<'a> {
         fs::write(path.join("cgroup.subtree_control"), controllers)
     }
 
-    /// Whether groups in a group have a memory controller.
+    /// Whether child groups have a memory controller.
     fn has_memory_below(&self, id: usize) -> bool {
         self.setup.groups.iter().any(|group| group.parent == Some(id) && group.has_memory)
     }
 
-    /// Whether the group has groups within it, now or later.
+    /// Whether the group has children at any time.
     fn has_children(&self, id: usize) -> bool {
         self.setup.groups.iter().any(|group| group.parent == Some(id))
     }
 
-    /// The directory for the tasks of a group. Version 2 has no processes in a group with groups:
-    /// they are in a leaf of its own, which has no limits but the group's.
+    /// The directory for the tasks of a group. In v2 a group with children cannot have processes:
+    /// its tasks are in an additional leaf without limits.
     fn of_tasks(&self, group: Option<usize>) -> PathBuf {
         match group {
             None => self.top.clone(),
@@ -176,10 +175,10 @@ impl<'a> Groups<'a> {
         }
     }
 
-    /// Makes a group and writes its controls; `refused` learns of each that the kernel does not take.
+    /// Creates a group and writes its control files; calls `refused` for each rejected value.
     ///
     /// # Errors
-    /// The kernel's, when there is no group.
+    /// The kernel's, if the group cannot be created.
     pub fn create(
         &self,
         id: usize,
@@ -202,7 +201,7 @@ impl<'a> Groups<'a> {
     /// Removes a group.
     ///
     /// # Errors
-    /// The kernel's: it has tasks or groups, or does not exist.
+    /// The kernel's, if the group has tasks or children, or does not exist.
     pub fn remove(&self, id: usize) -> io::Result<()> {
         let leaf = self.of_tasks(Some(id));
         if leaf != self.paths[id] {
@@ -211,24 +210,18 @@ impl<'a> Groups<'a> {
         fs::remove_dir(&self.paths[id])
     }
 
-    /// Writes to a control of a group.
-    ///
-    /// # Errors
-    /// The kernel's.
+    /// Writes to a control file of a group.
     pub fn write(&self, id: usize, write: GroupControlWrite) -> io::Result<()> {
         write_existing(&self.paths[id].join(write.control.name()), &write.to_string())
     }
 
-    /// Puts this process into a group.
-    ///
-    /// # Errors
-    /// The kernel's.
+    /// Moves this process into a group.
     pub fn join(&self, group: Option<usize>) -> io::Result<()> {
         write_existing(&self.of_tasks(group).join("cgroup.procs"), "0")
     }
 
-    /// Reads what is reported of every group that is there, and hands each text to `each` with the
-    /// group's number and the file's name.
+    /// Reads the reported files of every existing group; calls `each` with the group's number, the
+    /// file's name and its text.
     pub fn read(&self, buffer: &mut [u8], mut each: impl FnMut(usize, &str, &[u8])) {
         for (id, files) in self.files.iter().enumerate() {
             if !self.first {
@@ -242,7 +235,8 @@ impl<'a> Groups<'a> {
         }
     }
 
-    /// A file of a group: through `open`, or opened for once if the group was made later or anew.
+    /// Reads a file of a group: through `open`, or opened only for this read if the group was
+    /// created later.
     fn read_one<'b>(
         &self,
         id: usize,
@@ -259,10 +253,7 @@ impl<'a> Groups<'a> {
     }
 }
 
-/// Writes `text` to a file of the kernel in one call, as it wants it.
-///
-/// # Errors
-/// The kernel's.
+/// Writes `text` to a file of the kernel in one call, as the kernel requires.
 pub fn write_existing(path: &Path, text: &str) -> io::Result<()> {
     OpenOptions::new().write(true).open(path)?.write(text.as_bytes()).map(drop)
 }

@@ -1,9 +1,11 @@
-//! The kernel memory of a task: blocks by order, and objects, through the file of a patched kernel.
+//! Kernel memory of a task: blocks by order, and objects, through a file of a patched kernel.
 //!
-//! No program can ask a kernel for its own pages. The kernel of the proposals has a file for it,
-//! `allocation_test` (kernels/linux-6.1, patch 0005), which takes one command a write().
+//! Programs cannot request pages for the kernel. The kernel with the proposals has the file
+//! `allocation_test` for it (kernels/linux-6.1, patch 0005), which accepts one command in each
+//! write().
 //!
-//! Invariant: what the task needs for this is there before it enters its group; nothing here allocates.
+//! Invariant: everything is set up before the task enters its group; afterwards this module does
+//! not allocate.
 
 use crate::report::line;
 use pagetide_core::config::{Policy, PolicyChoice, SlabAccounting};
@@ -12,23 +14,22 @@ use pagetide_scenario::object_mix::KernelCache;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 
-/// The file.
 const FILE: &str = "/sys/kernel/debug/allocation_test";
-/// Bytes of the longest command.
+/// Maximum length of a command in bytes.
 const COMMAND_MAX: usize = 128;
 
-/// The task's blocks and objects.
 pub struct KernelMemory {
     file: Option<File>,
-    /// Number of the cache that has the charged objects of cache 0; those of the others follow.
+    /// Number of the cache for charged objects of cache 0; those of the others follow.
     first_charged: u32,
-    /// Blocks asked for.
+    /// Number of requested blocks.
     asked: u64,
     got: u64,
 }
 
 impl KernelMemory {
-    /// Opens the file if task number `id` asks for kernel memory, and names the caches of the setup.
+    /// Opens the file if task number `id` requests kernel memory, and names the caches of the
+    /// setup.
     ///
     /// # Errors
     /// A sentence, if this kernel has no such file.
@@ -41,15 +42,15 @@ impl KernelMemory {
         }
         let file = OpenOptions::new().write(true).open(FILE).map_err(|error| {
             format!(
-                "{FILE}: {error}: task `{}` asks the kernel for memory of its own, which wants the \
+                "{FILE}: {error}: task `{}` requests kernel memory, which needs the \
                  kernel of the proposals (`make proposals`, --kernel proposals)",
                 setup.tasks[id].name
             )
         })?;
         memory.file = Some(file);
         memory.name_caches(setup, 0, "", |_| true)?;
-        // Caches with clones for each group ended with 5.8: what a group paid for came from its clones. A cache that
-        // one group alone uses has as many slabs.
+        // Per-group clones of caches existed until 5.8: charged objects came from the clones. A
+        // cache that a single group uses has the same number of slabs.
         if let Some(PolicyChoice::SlabAccounting(
             SlabAccounting::PerGroupCaches | SlabAccounting::PerGroupCachesReparent,
         )) = setup.policies.get(Policy::SlabAccounting)
@@ -70,8 +71,8 @@ impl KernelMemory {
         Ok(memory)
     }
 
-    /// Gives the caches of the setup numbers from `first` on, those that are `wanted`. The kernel knows them by their
-    /// names with `suffix`.
+    /// Defines the `wanted` caches of the setup with numbers from `first` on. In the kernel their
+    /// names end with `suffix`.
     fn name_caches(
         &self,
         setup: &Setup,
@@ -88,10 +89,10 @@ impl KernelMemory {
         Ok(())
     }
 
-    /// Asks for a block of 2^`order` pages. Whether there was memory is counted.
+    /// Requests a block of 2^`order` pages, and counts the successful requests.
     ///
     /// # Errors
-    /// The kernel's, but for want of memory.
+    /// The kernel's, except ENOMEM.
     pub fn alloc_block(&mut self, slot: u32, order: u8, request: BlockRequest) -> io::Result<()> {
         let request = match request {
             BlockRequest::Kernel => "kernel",
@@ -107,9 +108,6 @@ impl KernelMemory {
     }
 
     /// Frees the block in a slot, if there is one.
-    ///
-    /// # Errors
-    /// The kernel's.
     pub fn free_block(&self, slot: u32) -> io::Result<()> {
         unless_empty(self.command(format_args!("free-page {slot}")))
     }
@@ -117,7 +115,7 @@ impl KernelMemory {
     /// Allocates an object of cache number `cache` of the setup.
     ///
     /// # Errors
-    /// The kernel's, but for want of memory.
+    /// The kernel's, except ENOMEM.
     pub fn alloc_object(&self, slot: u32, cache: u32, account: bool) -> io::Result<()> {
         let (kind, cache) =
             if account { ("account", self.first_charged + cache) } else { ("plain", cache) };
@@ -125,22 +123,16 @@ impl KernelMemory {
     }
 
     /// Frees the object in a slot, if there is one.
-    ///
-    /// # Errors
-    /// The kernel's.
     pub fn free_object(&self, slot: u32) -> io::Result<()> {
         unless_empty(self.command(format_args!("free-object {slot}")))
     }
 
-    /// Leaves the object in a slot to a shrinker.
-    ///
-    /// # Errors
-    /// The kernel's.
+    /// Passes the object in a slot to a shrinker.
     pub fn leave_object(&self, slot: u32) -> io::Result<()> {
         unless_empty(self.command(format_args!("leave-object {slot}")))
     }
 
-    /// Says how many blocks it asked for, and got, if it ever did.
+    /// Reports how many blocks were requested and allocated, if any.
     pub fn report(&self) {
         if self.asked > 0 {
             line(format_args!("@blocks {} {}", self.asked, self.got));
@@ -159,7 +151,7 @@ impl KernelMemory {
     }
 }
 
-/// What had found no memory is not there to be given back.
+/// Ignores ENOENT: a failed allocation leaves nothing to free.
 fn unless_empty(done: io::Result<()>) -> io::Result<()> {
     match done {
         Err(error) if error.raw_os_error() == Some(libc::ENOENT) => Ok(()),

@@ -1,18 +1,19 @@
-//! The first process of a guest: performs a scenario's workloads on the kernel it finds.
+//! The init process of a guest: performs a scenario's workloads on the running kernel.
 //!
-//! `pagetide verify` puts this program, statically linked (`make guest`), as `/init` into an
-//! initramfs. It prepares the machine (`prepare`), starts a process a task, says that it is ready,
-//! and waits for a seed: at that moment the machine is saved, and every run begins from the copy.
-//! Then the tasks perform the operations of [`pagetide_scenario::workload::Program`], the same
-//! that the simulator performs, access by access, and what the kernel counted goes out over a
-//! port of the emulated machine (`sys::port`), which costs no memory.
+//! `pagetide verify` installs this static program (`make guest`) as `/init` in an initramfs. It
+//! prepares the machine (`prepare`), starts a process for each task, reports that it is ready, and
+//! waits for a seed. At that moment the machine is saved, and every run starts from the copy. Then
+//! the tasks perform the operations of [`pagetide_scenario::workload::Program`], which are the same
+//! as in the simulator, access by access. Counters are sent through a port of the emulated machine
+//! (`sys::port`), which needs no memory.
 //!
-//! `pagetide import host --measure` starts it as an ordinary process (`pagetide-guest here`): then it
-//! performs the scenario that its working directory names on the machine as it is, and changes
-//! nothing but files in that directory and groups below the one that it is given.
+//! `pagetide import host --measure` starts it as an ordinary process (`pagetide-guest here`). It
+//! then performs the scenario of its working directory on the live machine, and changes only files
+//! in that directory and groups below the given one.
 //!
-//! Invariant: between "ready" and "done" nothing here allocates pages for itself: programs, stacks
-//! and buffers are built before and locked into memory; the stacks of a service's further threads are not.
+//! Invariant: between "ready" and "done" the program allocates no pages for itself: programs,
+//! stacks and buffers are created before and locked into memory, except the stacks of a service's
+//! additional threads.
 
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod config;

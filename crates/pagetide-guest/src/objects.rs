@@ -1,9 +1,9 @@
-//! The names and pipes of a task: kernel objects that it makes one by one.
+//! The names and pipes of a task: kernel objects created one at a time.
 //!
-//! Files are on a tmpfs of their own, missing names are looked for in the root directory of the first
-//! disk. A name is `TASK.NUMBER`, short enough for the kernel to keep it within the dentry. Invariant:
-//! what a task needs for this is there before it enters its group; what it then makes is the
-//! kernel's alone.
+//! Files are on a separate tmpfs; missing names are looked up in the root directory of the first
+//! disk. A name is `TASK.NUMBER`, short enough to be stored within the dentry. Invariant:
+//! everything else that a task needs exists before it enters its group, so all new memory is for
+//! the kernel's objects.
 
 use crate::perform::disk_path;
 use crate::report::line;
@@ -16,21 +16,20 @@ use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
-/// Where the tmpfs is.
+/// Mount point of the tmpfs.
 const NAMES: &str = "/names";
-/// Files that a process may have open at most (fs.nr_open).
+/// Maximum number of open files of a process (fs.nr_open).
 const OPEN_FILES_MAX: u64 = 1 << 20;
-/// Caches of the kernel; each directory has a file `shrink`.
+/// The kernel's caches; each directory has a file `shrink`.
 const CACHES: &str = "/sys/kernel/slab";
-/// Some grace periods of RCU, and what their callbacks need.
+/// Several RCU grace periods, and time for their callbacks.
 const GRACE: Duration = Duration::from_millis(200);
-/// A slot without a pipe.
 const NO_PIPE: [i32; 2] = [-1; 2];
 
-/// Mounts what the setup's names are made on.
+/// Mounts the tmpfs for the setup's names.
 ///
 /// # Errors
-/// A sentence.
+/// A sentence, if the mount fails.
 pub fn prepare(setup: &Setup) -> Result<(), String> {
     if !setup.has_objects() {
         return Ok(());
@@ -40,12 +39,13 @@ pub fn prepare(setup: &Setup) -> Result<(), String> {
     mounted.map_err(|error| format!("mounting {NAMES}: {error}"))
 }
 
-/// The caches of the kernel, each by its file `shrink`, open: opening them takes objects, too.
+/// The open files `shrink` of the kernel's caches. They are opened early, because opening allocates
+/// objects.
 #[derive(Debug, Default)]
 pub struct Caches(Vec<File>);
 
 impl Caches {
-    /// Opens the files, if the setup has objects.
+    /// Opens the files, if tasks create objects.
     pub fn open(setup: &Setup) -> Caches {
         if !setup.has_objects() {
             return Caches::default();
@@ -63,33 +63,32 @@ impl Caches {
         }))
     }
 
-    /// Has the kernel free all slabs without objects, and count no object of those that CPUs keep at
-    /// hand as in use, when what was freed is free: many objects wait for RCU first. False if this kernel
-    /// cannot be asked. Linux: writing to /sys/kernel/slab/CACHE/shrink flushes the slabs of all CPUs.
+    /// Makes the kernel free all empty slabs and flush the CPUs' slabs, after waiting for objects
+    /// that RCU frees late. Returns false if this kernel cannot do it. Linux: writing to
+    /// /sys/kernel/slab/CACHE/shrink flushes the slabs of all CPUs.
     pub fn settle(&self) -> bool {
         if self.0.is_empty() {
             return false;
         }
         std::thread::sleep(GRACE);
-        // A cache that is refused now stays as it is; it was not when its file was opened.
+        // Ignore a failed write: opening the file succeeded before.
         self.0.iter().for_each(|file| drop(file.write_at(b"1", 0)));
         true
     }
 }
 
-/// The objects of a task.
 pub struct Objects {
     task: usize,
-    /// The tmpfs and the root of the first disk, if the task makes names.
+    /// The tmpfs and the root of the first disk, if the task creates names.
     directories: Option<[File; 2]>,
     pipes: Vec<[i32; 2]>,
 }
 
 impl Objects {
-    /// Opens what task number `id` will need.
+    /// Opens the files that task number `id` needs.
     ///
     /// # Errors
-    /// A sentence.
+    /// A sentence, if a file cannot be opened.
     pub fn new(setup: &Setup, id: usize) -> Result<Objects, String> {
         let task = &setup.tasks[id];
         let (mut has_names, mut pipes) = (false, 0u64);
@@ -115,7 +114,7 @@ impl Objects {
         Ok(Objects { task: id, directories, pipes: vec![NO_PIPE; pipes as usize] })
     }
 
-    /// Calls `call` with directory number `place` and name number `number` in it.
+    /// Calls `call` with directory number `place` and the name for `number`.
     fn with_name<T>(
         &self,
         place: usize,
@@ -132,10 +131,10 @@ impl Objects {
         call(&directories[place], name)
     }
 
-    /// Makes a file, or looks for one that is missing.
+    /// Creates a file, or looks up a missing one.
     ///
     /// # Errors
-    /// The kernel's, and EEXIST if a missing file is there.
+    /// The kernel's; EEXIST if a missing file exists.
     pub fn make_name(&self, number: u32, missing: bool) -> io::Result<()> {
         if !missing {
             return self.with_name(0, number, names::create);
@@ -147,9 +146,6 @@ impl Objects {
     }
 
     /// Removes a file.
-    ///
-    /// # Errors
-    /// The kernel's.
     pub fn remove_name(&self, number: u32) -> io::Result<()> {
         self.with_name(0, number, names::remove)
     }
@@ -157,7 +153,7 @@ impl Objects {
     /// Opens a pipe.
     ///
     /// # Errors
-    /// The kernel's, and EMFILE for a slot beyond what a process can have.
+    /// The kernel's; EMFILE for a slot beyond the limit of a process.
     pub fn open_pipe(&mut self, slot: u32) -> io::Result<()> {
         let slot = self.pipes.get_mut(slot as usize);
         let slot = slot.ok_or(io::Error::from_raw_os_error(libc::EMFILE))?;
@@ -168,7 +164,7 @@ impl Objects {
     /// Closes both ends of a pipe.
     ///
     /// # Errors
-    /// The kernel's, and EBADF for a slot without a pipe.
+    /// The kernel's; EBADF for an empty slot.
     pub fn close_pipe(&mut self, slot: u32) -> io::Result<()> {
         let slot = self.pipes.get_mut(slot as usize).filter(|slot| **slot != NO_PIPE);
         let slot = slot.ok_or(io::Error::from_raw_os_error(libc::EBADF))?;

@@ -1,7 +1,6 @@
-//! A task: performs its operations, one by one, as the simulator does.
+//! A task: performs its operations one by one, as in the simulator.
 //!
-//! Invariant: every operation of the program is performed or named in a note; none is left out
-//! silently.
+//! Invariant: every operation of the program is performed or reported in a note.
 
 use crate::groups::Groups;
 use crate::kernel_memory::KernelMemory;
@@ -28,21 +27,22 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Pages of the buffer for read() and write(). Longer calls are made in pieces.
+/// Pages of the buffer for read() and write(). Longer calls are split.
 const BUFFER_PAGES: u64 = 256;
 
-/// Where file number `file` of the setup is.
+/// Path of file number `file` of the setup.
 pub fn file_path(setup: &Setup, file: usize) -> PathBuf {
     let file = &setup.files[file];
     disk_path(file.disk).join(&file.name)
 }
 
-/// Where disk number `disk` is mounted, seen from the working directory, which is the root of a guest.
+/// Mount point of disk number `disk`, relative to the working directory, which is the root in a
+/// guest.
 pub fn disk_path(disk: usize) -> PathBuf {
     Path::new("disks").join(disk.to_string())
 }
 
-/// A task and what it needs.
+/// A task and its resources.
 pub struct Performer<'a> {
     setup: &'a Setup,
     id: usize,
@@ -51,32 +51,31 @@ pub struct Performer<'a> {
     reporter: Reporter<'a>,
     groups: &'a Groups<'a>,
     files: Vec<Option<File>>,
-    /// For read() and write(), one for each thread.
+    /// Buffers for read() and write(), one for each thread.
     buffers: Vec<Mapping>,
-    /// Huge pages for all anonymous memory, from the start.
+    /// Use huge pages for all anonymous memory from the start.
     is_always_huge: bool,
-    /// It will ask for huge pages, or for none, in memory that it has mapped by then.
+    /// The task will give advice about huge pages on memory that is mapped by then.
     advises_huge: bool,
     regions: Vec<Option<Mapping>>,
     objects: Objects,
     kernel_memory: KernelMemory,
     bytes: u64,
     errors: u64,
-    /// When the phase's first [`Op::Until`] was.
+    /// Time of the phase's first [`Op::Until`].
     until_base: Option<u64>,
-    /// When the phase's last [`Op::Pace`] was over.
+    /// Time at which the phase's last [`Op::Pace`] ended.
     paced: Option<u64>,
-    /// The requests of the phase.
     served: Option<Served>,
-    /// What the phase's last madvise() returned.
+    /// Result of the phase's last madvise().
     errno: i32,
 }
 
 impl<'a> Performer<'a> {
-    /// Opens what task number `id` uses and locks what it has.
+    /// Opens the files of task number `id` and locks its memory.
     ///
     /// # Errors
-    /// A sentence.
+    /// A sentence, if a resource is unavailable.
     pub fn new(
         setup: &'a Setup,
         id: usize,
@@ -85,7 +84,7 @@ impl<'a> Performer<'a> {
         groups: &'a Groups<'a>,
     ) -> Result<Performer<'a>, String> {
         let task = &setup.tasks[id];
-        // Builds the program once for nothing, so that the heap has grown to what it needs.
+        // Build the program once in advance, so that the heap has its final size.
         drop(Program::new(setup, id, 1).map_err(|error| error.to_string())?);
         let mut files: Vec<Option<File>> = Vec::new();
         files.resize_with(setup.files.len(), || None);
@@ -128,7 +127,7 @@ impl<'a> Performer<'a> {
         })
     }
 
-    /// Waits for its turn, performs everything, and reports.
+    /// Waits for the start, performs all operations, and reports.
     pub fn run(&mut self, seed: u64) {
         if let Some(after) = self.task.start.after {
             self.shared.wait_for_task(after);
@@ -244,7 +243,7 @@ impl<'a> Performer<'a> {
                 let due = self.until_base.get_or_insert(now).saturating_add(ns);
                 std::thread::sleep(Duration::from_nanos(due.saturating_sub(now)));
             }
-            // Handled by the caller, who may change the program.
+            // The caller handles it, because it may change the program.
             Op::Serve { .. } => self.errors += 1,
             Op::Sleep { ns } => std::thread::sleep(Duration::from_nanos(ns)),
             Op::Group { phase } => self.on_group(phase),
@@ -258,7 +257,7 @@ impl<'a> Performer<'a> {
         }
     }
 
-    /// What an operation does to a name or a pipe.
+    /// An operation on a name or a pipe.
     fn on_object(&mut self, op: Op) {
         let done = match op {
             Op::MakeName { name, missing } => self.objects.make_name(name, missing),
@@ -270,7 +269,7 @@ impl<'a> Performer<'a> {
         self.errors += u64::from(done.is_err());
     }
 
-    /// Asks the kernel for memory of its own, or gives it back.
+    /// Allocates or frees kernel memory.
     fn on_kernel_memory(&mut self, op: Op) {
         let memory = &mut self.kernel_memory;
         let done = match op {
@@ -284,8 +283,8 @@ impl<'a> Performer<'a> {
         self.errors += u64::from(done.is_err());
     }
 
-    /// What a phase does to a group or a control. A refusal is noted with its number, as a program
-    /// would see it, and the task goes on.
+    /// A phase's operation on a group or a control file. An error is noted with its number, as a
+    /// program would see it, and the task continues.
     fn on_group(&self, phase: u32) {
         let name = |group: usize| self.setup.groups[group].name.as_str();
         let groups = self.groups;
@@ -337,8 +336,8 @@ impl<'a> Performer<'a> {
                 Some(file) => Mapping::file(file, pages, executable),
                 None => return None,
             },
-            // The file is known from the trace alone: holes of that size, so that what the kernel
-            // does with the pages is compared, and the reads of the disk are not.
+            // Only the trace describes the file. It has holes of that size: the kernel's work on
+            // pages is compared, but disk reads are not.
             Backing::TraceFile { key } => {
                 let path = disk_path(0).join(format!("trace-{key:016x}"));
                 OpenOptions::new()
@@ -362,7 +361,7 @@ impl<'a> Performer<'a> {
         .ok()
     }
 
-    /// Makes a call of `len` bytes, in pieces if it is longer than the buffer.
+    /// Makes a call of `len` bytes, split if it exceeds the buffer.
     fn pieces(
         &mut self,
         file: usize,
@@ -376,7 +375,6 @@ impl<'a> Performer<'a> {
         self.errors += u64::from(failed);
     }
 
-    /// Serves all requests of the phase.
     fn serve(&mut self, program: &mut Program) {
         if let Some(arrivals) = program.arrivals() {
             let Performer { regions, files, buffers, .. } = self;
@@ -423,7 +421,7 @@ impl<'a> Performer<'a> {
     }
 }
 
-/// Whether a phase of the task gives advice about huge pages on a region that is mapped already.
+/// Whether a phase of the task gives advice about huge pages on a mapped region.
 fn advises_huge(task: &Task) -> bool {
     task.phases.iter().any(|phase| match &phase.workload {
         Workload::Advise(of) => {

@@ -1,8 +1,7 @@
-//! Brings the machine into the state in which the scenario begins: file systems, modules, disks,
-//! swap, sysctls. (Groups: `groups`.)
+//! Sets up the initial state of the scenario: file systems, modules, disks, swap, sysctls. (Groups:
+//! `groups`.)
 //!
-//! What a kernel lacks is reported, never passed over in silence: the comparison then says that
-//! this part of the scenario is not comparable.
+//! Everything that the kernel lacks is reported, so that the comparison lists it as not comparable.
 
 use crate::config::Config;
 use crate::groups::write_existing;
@@ -18,7 +17,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// File systems of the kernel: (type, where).
+/// File systems of the kernel: (type, mount point).
 const KERNEL_FILE_SYSTEMS: [(&str, &str, bool); 5] = [
     ("proc", "/proc", true),
     ("sysfs", "/sys", true),
@@ -30,13 +29,13 @@ const KERNEL_FILE_SYSTEMS: [(&str, &str, bool); 5] = [
 /// Mounts the kernel's own file systems.
 ///
 /// # Errors
-/// A sentence, when one that is needed is refused.
+/// A sentence, if a required one fails.
 pub fn file_systems() -> Result<(), String> {
     for (kind, target, needed) in KERNEL_FILE_SYSTEMS {
         let _ = fs::create_dir_all(target);
         match mount(kind, target, kind, "") {
             Ok(()) => {}
-            // The kernel may have mounted it itself.
+            // The kernel may have mounted it already.
             Err(error) if error.raw_os_error() == Some(libc::EBUSY) => {}
             Err(error) if needed => return Err(format!("mounting {target}: {error}")),
             Err(error) => line(format_args!("@lacks {kind} ({error})")),
@@ -45,10 +44,10 @@ pub fn file_systems() -> Result<(), String> {
     Ok(())
 }
 
-/// Loads the modules and removes their files, which would only take memory.
+/// Loads the modules and removes their files, which would only use memory.
 ///
 /// # Errors
-/// A sentence.
+/// A sentence, if a module cannot be loaded.
 pub fn modules(config: &Config) -> Result<(), String> {
     for path in &config.modules {
         let name = path.display();
@@ -75,10 +74,10 @@ fn set_queue(device: &str, file: &str, value: &str) -> io::Result<()> {
     fs::write(format!("/sys/block/{device}/queue/{file}"), value)
 }
 
-/// Mounts the disks and swaps on.
+/// Mounts the disks and enables swap.
 ///
 /// # Errors
-/// A sentence.
+/// A sentence, if a disk is missing or unusable.
 pub fn disks(setup: &Setup) -> Result<(), String> {
     let wanted = |serial: &str| device(serial).ok_or_else(|| format!("no disk `{serial}`"));
     let rotational = |disk: usize| if setup.machine.disks[disk].rotational { "1" } else { "0" };
@@ -107,10 +106,10 @@ pub fn disks(setup: &Setup) -> Result<(), String> {
     Ok(())
 }
 
-/// Makes the files of a live machine what they are when a run begins: of their first size, and not in memory.
+/// Resets the files of a live machine to their initial size and drops their cached pages.
 ///
 /// # Errors
-/// A sentence.
+/// A sentence, if a file cannot be changed.
 pub fn files(setup: &Setup) -> Result<(), String> {
     for (file, model) in setup.files.iter().enumerate() {
         let path = file_path(setup, file);
@@ -125,7 +124,7 @@ pub fn files(setup: &Setup) -> Result<(), String> {
     Ok(())
 }
 
-/// Knobs that are not under /proc/sys.
+/// Paths of a knob outside /proc/sys.
 fn special_knob(name: &str) -> Option<Vec<PathBuf>> {
     match name {
         "vm.fault_around_bytes" => Some(vec!["/sys/kernel/debug/fault_around_bytes".into()]),
@@ -144,24 +143,24 @@ fn special_knob(name: &str) -> Option<Vec<PathBuf>> {
     }
 }
 
-/// Where a knob is that has no other place.
+/// Default path of a knob.
 fn sysctl(name: &str) -> PathBuf {
     Path::new("/proc/sys").join(name.replace('.', "/"))
 }
 
-/// Writes `text` to the knob called `name`, wherever this kernel has it.
+/// Writes `text` to the knob `name`, at its path in this kernel.
 ///
 /// # Errors
-/// The kernel's; [`io::ErrorKind::NotFound`] when it has no such knob.
+/// The kernel's; [`io::ErrorKind::NotFound`] if there is no such knob.
 pub fn write_knob(name: &str, text: &str) -> io::Result<()> {
     let paths = special_knob(name).unwrap_or_else(|| vec![sysctl(name)]);
     paths.iter().try_for_each(|path| write_existing(path, text))
 }
 
-/// Makes the scenario's writes to knobs, and those that make the kernel the one that the simulator
-/// stands for: classic LRU lists, and huge pages only where the scenario asks for them.
+/// Writes the scenario's knobs, and those that configure the kernel as simulated: classic LRU
+/// lists, and huge pages only where the scenario requests them.
 pub fn sysctls(setup: &Setup) {
-    // Large anonymous regions are mapped, never touched whole.
+    // Large anonymous regions are mapped, but never touched completely.
     let _ = fs::write("/proc/sys/vm/overcommit_memory", "1");
     let generations = Path::new("/sys/kernel/mm/lru_gen/enabled");
     if generations.exists() {
@@ -179,8 +178,8 @@ pub fn sysctls(setup: &Setup) {
     }
 }
 
-/// Says which switches there are, and has the kernel do what the scenario's policies say where it has a switch for
-/// it. What it has none for is the runner's to say.
+/// Reports which switches exist, and selects the scenario's policies by them. The runner reports
+/// policies without a switch.
 fn policies(setup: &Setup) {
     for file in of_patches().filter(|file| sysctl(file).exists()) {
         line(format_args!("@switch {file}"));
@@ -191,7 +190,7 @@ fn policies(setup: &Setup) {
         match write_knob(switch.files[0], text) {
             Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound && !switch.always => {}
-            // Nobody asked: a kernel without huge pages has none by default.
+            // A kernel without huge pages has the default of a scenario that does not ask for them.
             Err(_) if setup.policies.get(policy).is_none() && switch.always => {}
             Err(error) => {
                 line(format_args!("@refuses policy {} = {choice}: {error}", policy.name()))
@@ -200,9 +199,10 @@ fn policies(setup: &Setup) {
     }
 }
 
-/// Makes writes in their order, and returns those that were refused. A write that is invalid may be so only until
-/// another one is made: the marks of the machine must be in order after every write. So the marks are written where
-/// the last of them stands, as the simulator does, and what was invalid is tried again after each write that was not.
+/// Performs writes in order and returns the rejected ones. A write may be invalid only until a
+/// later one: the machine's watermarks must be in order after every write. So the watermarks are
+/// written at the position of the last of them, as in the simulator, and invalid writes are retried
+/// after each successful one.
 fn in_accepted_order(
     writes: &[ControlWrite],
     mut make: impl FnMut(&ControlWrite) -> io::Result<()>,
@@ -244,8 +244,8 @@ fn in_accepted_order(
     refused
 }
 
-/// Takes and locks memory until no more is free than a scenario with exact zones says, which the
-/// simulator's machine has as held by the kernel.
+/// Allocates and locks memory until only as much is free as a scenario with exact zones says. In
+/// the simulator this memory belongs to the kernel.
 pub fn hold(setup: &Setup) -> Option<Mapping> {
     let zones = || setup.machine.nodes.iter().flat_map(|node| &node.zones);
     zones().next()?;
@@ -260,7 +260,7 @@ pub fn hold(setup: &Setup) -> Option<Mapping> {
         Ok(mapping) => Some(mapping),
         Err(error) => {
             let kib = surplus * PAGE_SIZE / 1024;
-            line(format_args!("@note {kib} kB should be held from the start: {error}"));
+            line(format_args!("@note {kib} kB should be allocated at the start: {error}"));
             None
         }
     }
@@ -279,8 +279,8 @@ mod tests {
         list.iter().map(write).collect()
     }
 
-    /// What is in force after the writes of a list on a machine whose marks are 1000, 1250 and 1500, and what was
-    /// refused.
+    /// The effective values after a list of writes, on a machine with watermarks 1000, 1250 and
+    /// 1500, and the rejected writes.
     fn after(list: &[(&str, u64)]) -> ([u64; 3], Vec<String>) {
         let marks = RefCell::new([1000, 1250, 1500]);
         let writes = writes(list);
@@ -324,7 +324,7 @@ mod tests {
         let new = ([2000, 4000, 9000], vec![]);
         assert_eq!(after(&[(LOW, 4000), (RESERVE, 2000), (HIGH, 9000)]), new);
         assert_eq!(after(&[(RESERVE, 2000), (HIGH, 9000), (LOW, 4000)]), new);
-        // The reserve has the marks derived from it again.
+        // Writing the reserve recomputes the watermarks.
         let derived = ([2000, 2500, 3000], vec![]);
         assert_eq!(after(&[(LOW, 4000), (HIGH, 9000), (RESERVE, 2000)]), derived);
     }

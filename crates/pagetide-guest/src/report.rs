@@ -1,32 +1,33 @@
-//! What goes out: lines and named texts, over the console port.
+//! The report: lines and named texts, sent through the console port.
 //!
 //! A line begins with `@` and a word. `@text NAME LENGTH` is followed by that many bytes and a line
-//! end. `crates/pagetide-linux/src/console.rs` reads this; the first line, `@pagetide 1`, has the
-//! version of the format. Texts in a snapshot are `vmstat`, `buddyinfo`, `pressure` where the kernel has it,
-//! `slabinfo` where the setup has names or pipes, and `group NUMBER FILE` of a group of the setup.
+//! end. `crates/pagetide-linux/src/console.rs` parses it; the first line, `@pagetide 1`, has the
+//! version of the format. Texts in a snapshot are `vmstat`, `buddyinfo`, `pressure` if the kernel
+//! has it, `slabinfo` if the setup has names or pipes, and `group NUMBER FILE` for a group of the
+//! setup.
 //!
 //! | line | meaning |
 //! |---|---|
-//! | `@pagetide 1` | the guest lives |
+//! | `@pagetide 1` | the guest has started |
 //! | `@doing WHAT` | a step of the preparation, for messages when it fails |
-//! | `@lacks WHAT` | the scenario asks for what this kernel does not have |
-//! | `@refuses WHAT` | the kernel has it, and did not take this value; it runs with its default |
-//! | `@switch FILE` | the kernel has a control file that chooses a policy and that no release has |
-//! | `@note WHAT` | something the reader should know |
+//! | `@lacks WHAT` | this kernel lacks something that the scenario needs |
+//! | `@refuses WHAT` | the kernel rejected this value and uses its default |
+//! | `@switch FILE` | the kernel has a control file of a patch that selects a policy |
+//! | `@note WHAT` | a note for the reader |
 //! | `@fail WHAT` | the guest gives up |
 //! | `@ready` | prepared; runs begin here |
-//! | `@snap KIND TASK PHASE NS` | what follows until `@snapped` was read at this moment |
+//! | `@snap KIND TASK PHASE NS` | start of a snapshot of this time |
 //! | `@trace NAME COUNT` | events of a tracepoint so far |
 //! | `@usage USER_US SYSTEM_US MINOR MAJOR BYTES` | of the task so far |
-//! | `@cpu BEFORE AFTER KSWAPD WRITEBACK NOW` | ns: CPU time of the task before and after reporting, of all kswapds, of the workers that write back, and the time after it |
-//! | `@program TASK PHASE NS OPS` | after the run: what making the operations of a phase takes, without performing them |
-//! | `@blocks ASKED GOT` | blocks of kernel memory that the task asked for so far, and got |
+//! | `@cpu BEFORE AFTER KSWAPD WRITEBACK NOW` | CPU times of the task before and after the report, of kswapd, of writeback, and the time; ns |
+//! | `@program TASK PHASE NS OPS` | after the run: time to generate a phase's operations |
+//! | `@blocks ASKED GOT` | blocks of kernel memory that the task requested and got so far |
 //! | `@resident WHAT PAGES` | pages of a region in memory |
-//! | `@errno NUMBER` | what the madvise() of the phase returned, 0 for success |
+//! | `@errno NUMBER` | result of the phase's madvise(), 0 for success |
 //! | `@served REQUESTS LATE DROPPED SUM P50 P90 P99 P999 MAX` | of a service: counts, and latencies in ns |
 //! | `@snapped` | the end of a snapshot |
-//! | `@ended TASK HOW` | a task has ended: `exit CODE` or `signal NUMBER` |
-//! | `@done` | the run is over |
+//! | `@ended TASK HOW` | a task ended: `exit CODE` or `signal NUMBER` |
+//! | `@done` | the run is finished |
 
 use crate::counters::{read_all, Counters};
 use crate::groups::Groups;
@@ -37,10 +38,10 @@ use std::fmt::{self, Write};
 use std::fs::File;
 use std::io;
 
-/// Pages of the buffer in which texts of the kernel are read.
+/// Pages of the buffer for the kernel's texts.
 const BUFFER_PAGES: u64 = 16;
 
-/// Sends reports; one a process.
+/// Sends reports; one for each process.
 pub struct Reporter<'a> {
     shared: Shared,
     counters: &'a Counters,
@@ -48,7 +49,7 @@ pub struct Reporter<'a> {
     buffer: Mapping,
 }
 
-/// Formats a line into a fixed buffer, so that nothing is allocated.
+/// Formats a line into a fixed buffer, without allocation.
 struct Line {
     bytes: [u8; 512],
     len: usize,
@@ -64,10 +65,10 @@ impl Write for Line {
     }
 }
 
-/// Sends one line; line ends within become spaces. While tasks run, see [`line_between`].
+/// Sends one line; line ends within become spaces. While tasks run, use [`line_between`].
 pub fn line(arguments: fmt::Arguments<'_>) {
     let mut line = Line { bytes: [0; 512], len: 0 };
-    // Writing to `Line` cannot fail: what is too long is cut.
+    // Writing to `Line` cannot fail: it truncates.
     let _ = line.write_fmt(arguments);
     for byte in &mut line.bytes[..line.len] {
         if *byte == b'\n' {
@@ -78,7 +79,7 @@ pub fn line(arguments: fmt::Arguments<'_>) {
     port::write(&line.bytes[..=line.len]);
 }
 
-/// Sends one line when nobody else is in the middle of a report.
+/// Sends one line, not within another process's report.
 pub fn line_between(shared: Shared, arguments: fmt::Arguments<'_>) {
     let _console = shared.lock_console();
     line(arguments);
@@ -90,12 +91,12 @@ fn text(name: fmt::Arguments<'_>, bytes: &[u8]) {
     port::write(b"\n");
 }
 
-/// Sends a text that is no file's, under a name without a slash.
+/// Sends a text that is not a file, under a name without a slash.
 pub fn text_of(name: &str, bytes: &[u8]) {
     text(format_args!("{name}"), bytes);
 }
 
-/// What a snapshot is taken of.
+/// The occasion of a snapshot.
 #[derive(Clone, Copy, Debug)]
 pub struct Moment<'a> {
     /// `run-begin`, `task-end` and so on.
@@ -107,10 +108,6 @@ pub struct Moment<'a> {
 }
 
 impl<'a> Reporter<'a> {
-    /// A reporter of this process.
-    ///
-    /// # Errors
-    /// When there is no memory for its buffer.
     pub fn new(
         shared: Shared,
         counters: &'a Counters,
@@ -119,7 +116,7 @@ impl<'a> Reporter<'a> {
         Ok(Reporter { shared, counters, groups, buffer: Mapping::locked(BUFFER_PAGES)? })
     }
 
-    /// Sends what is counted now. `more` adds lines of its own.
+    /// Sends the current counters. `more` adds lines.
     pub fn snapshot(&mut self, moment: Moment<'_>, more: impl FnOnce(&mut [u8])) {
         let Moment { kind, task, phase } = moment;
         let _console = self.shared.lock_console();
@@ -139,7 +136,7 @@ impl<'a> Reporter<'a> {
         if let Some(Ok(pressure)) = self.counters.pressure(self.buffer.bytes()) {
             text(format_args!("pressure"), pressure);
         }
-        // Of a task's whole life nothing is said of groups and caches.
+        // Snapshots of a task's whole life do not include groups and caches.
         if !kind.starts_with("task-") {
             if let Some(Ok(caches)) = self.counters.slabinfo(self.buffer.bytes()) {
                 text(format_args!("slabinfo"), caches);
@@ -156,7 +153,7 @@ impl<'a> Reporter<'a> {
         line(format_args!("@snapped"));
     }
 
-    /// Sends a file of the kernel under its path.
+    /// Sends a file of the kernel, named by its path.
     pub fn file(&mut self, path: &str) {
         let Ok(file) = File::open(path) else { return };
         if let Ok(bytes) = read_all(&file, self.buffer.bytes()) {

@@ -1,10 +1,10 @@
-//! What is in memory when a phase ends. Linux: mincore(2).
+//! Pages in memory at the end of a phase. Linux: mincore(2).
 
 use crate::report::line;
 use crate::sys::memory::Mapping;
 use pagetide_scenario::workload::{scatter, Program, WorkingSet};
 
-/// Pages of a region that are in memory.
+/// Reports the pages of a region that are in memory.
 pub fn report_resident(
     region: &str,
     program: &Program,
@@ -19,7 +19,7 @@ pub fn report_resident(
     }
 }
 
-/// Pages of the hot and of the cold part of each region that are in memory.
+/// Reports the pages in memory of the hot and of the cold part of each region.
 pub fn report_residency(
     set: &WorkingSet,
     program: &Program,
@@ -30,7 +30,7 @@ pub fn report_residency(
         let number = program.region_number(region).map(|number| number as usize);
         let Some(mapping) = number.and_then(|number| regions.get(number)?.as_ref()) else { return };
         let hot = pages * u64::from(set.hot_page_percent) / 100;
-        // The permutation has no cheap inverse, so the pages are marked first.
+        // The permutation has no cheap inverse, so mark the pages first.
         let mut resident = [0u64; 2];
         let inverse = Inverse::of_scatter(pages);
         let result = mapping.in_core(buffer, |page, present| {

@@ -1,11 +1,11 @@
-//! `service`: real threads that serve the requests of a task at their times.
+//! `service`: threads that serve the requests of a task at their arrival times.
 //!
-//! A thread takes the next request when it is free, sleeps until the request arrives, and serves it; the latency
-//! is counted from the arrival, also if that is long ago. So requests are served in their order by the first
-//! thread that is free, as from a queue, and no further thread has to hand them out.
+//! A free thread takes the next request, sleeps until it arrives, and serves it. Latency counts
+//! from the arrival, even if that is long ago. So requests are served in order by the first free
+//! thread, like from a queue, and no dispatching thread is needed.
 //!
-//! Invariant: requests are taken in the order of arrival, each once; one that would have found the queue full is
-//! not served.
+//! Invariant: requests are taken once, in the order of arrival. A request that would have found the
+//! queue full is not served.
 
 use crate::report::line;
 use crate::sys::memory::{Mapping, Regions, PAGE_SIZE};
@@ -17,19 +17,18 @@ use std::fs::File;
 use std::sync::Mutex;
 use std::time::Duration;
 
-/// Buckets of a histogram for each power of two: percentiles are at most 0.8 % too high.
+/// Histogram buckets for each power of two: percentiles are at most 0.8 % too high.
 const STEPS: u64 = 128;
 
-/// What became of requests.
+/// Outcomes of requests.
 #[derive(Clone, Debug, Default)]
 pub struct Served {
-    /// How many of each bucket of latencies, in nanoseconds.
+    /// Count for each bucket of latencies (nanoseconds).
     buckets: Vec<u64>,
-    /// Those that took longer than the deadline.
+    /// Requests slower than the deadline.
     pub late: u64,
-    /// Those that would have found the queue full.
+    /// Requests that would have found the queue full.
     pub dropped: u64,
-    /// Their number.
     pub requests: u64,
     sum_ns: u64,
     max_ns: u64,
@@ -59,7 +58,7 @@ impl Served {
         self.max_ns = self.max_ns.max(other.max_ns);
     }
 
-    /// The latency that so many of 10 000 requests have at most.
+    /// The latency that `share` of 10 000 requests do not exceed.
     fn permyriad(&self, share: u64) -> u64 {
         let rank = (self.requests * share).div_ceil(10_000).max(1);
         let mut seen = 0;
@@ -88,7 +87,7 @@ impl Served {
     }
 }
 
-/// Values below [`STEPS`] have a bucket each.
+/// Each value below [`STEPS`] has its own bucket.
 fn bucket_of(value: u64) -> usize {
     if value < STEPS {
         return value as usize;
@@ -97,7 +96,6 @@ fn bucket_of(value: u64) -> usize {
     (u64::from(shift) * STEPS + (value >> shift)) as usize
 }
 
-/// The highest value of a bucket.
 fn highest_of(bucket: usize) -> u64 {
     let bucket = bucket as u64;
     let shift = (bucket / STEPS).saturating_sub(1);
@@ -105,18 +103,18 @@ fn highest_of(bucket: usize) -> u64 {
     first + ((1u64 << shift) - 1)
 }
 
-/// Where threads take requests.
+/// The common source of requests for the threads.
 struct Front {
     arrivals: Arrivals,
-    /// When the load began.
+    /// Start time of the load.
     began: u64,
-    /// When requests were begun that others may have waited behind.
+    /// Start times of requests that later ones may have waited for.
     begun: VecDeque<u64>,
     dropped: u64,
 }
 
 impl Front {
-    /// The next request that is not dropped, with the time of its arrival.
+    /// The next request that is not dropped, with its arrival time.
     fn next(&mut self) -> Option<(u64, Request)> {
         loop {
             let at_ns = self.arrivals.next_at()?;
@@ -125,7 +123,7 @@ impl Front {
             while self.begun.front().is_some_and(|&begun| begun <= arrives) {
                 self.begun.pop_front();
             }
-            // Nobody was free when it came, and so many waited.
+            // No thread was free when it arrived, and the queue was full.
             if now > arrives && self.begun.len() >= self.arrivals.queue() as usize {
                 self.dropped += 1;
                 continue;
@@ -136,21 +134,21 @@ impl Front {
     }
 }
 
-/// What a thread works with.
+/// A thread's resources.
 struct Worker<'a> {
     program: Program,
     regions: Regions<'a>,
     files: &'a [Option<File>],
     buffer: &'a mut [u8],
     served: Served,
-    /// Bytes that it touched, read and wrote.
+    /// Bytes touched, read and written.
     bytes: u64,
     errors: u64,
 }
 
 impl Worker<'_> {
     fn serve_all(mut self, front: &Mutex<Front>, deadline_ns: Option<u64>) -> Self {
-        // Each program begins by asking for a request.
+        // Each program starts by requesting a request.
         let mut op = self.program.next_op().ok().flatten();
         while let Some(Op::Serve { .. }) = op {
             let next = front.lock().ok().and_then(|mut front| front.next());
@@ -194,7 +192,7 @@ impl Worker<'_> {
                 };
                 self.call(file, offset, len, write);
             }
-            // A request consists of nothing else.
+            // A request has no other operations.
             _ => self.errors += 1,
         }
     }
@@ -213,7 +211,8 @@ impl Worker<'_> {
     }
 }
 
-/// Makes a call of `len` bytes, in pieces if it is longer than the buffer. Bytes done, and whether it failed.
+/// Makes a call of `len` bytes, split if it exceeds the buffer. Returns the bytes done, and whether
+/// it failed.
 pub fn in_pieces(
     file: &File,
     buffer: &mut [u8],
@@ -233,17 +232,16 @@ pub fn in_pieces(
     (done, false)
 }
 
-/// What a service has done.
+/// The results of a service.
 pub struct Done {
     /// Its requests.
     pub served: Served,
     /// Bytes that its threads touched, read and wrote.
     pub bytes: u64,
-    /// Operations that failed.
     pub errors: u64,
 }
 
-/// Serves the requests of the phase under way until no more arrive. `buffers`: one for each thread.
+/// Serves the requests of the current phase until no more arrive. `buffers`: one for each thread.
 pub fn serve(
     program: &Program,
     arrivals: Arrivals,
@@ -283,7 +281,7 @@ pub fn serve(
     let front = front.into_inner();
     if let Ok(front) = front {
         done.served.dropped = front.dropped;
-        // The load lasts as long as it was to last, unless it ended with the number of its requests.
+        // The load lasts its full duration, unless it ended with the number of its requests.
         let end = ends_ns.filter(|_| front.arrivals.is_out_of_time()).map(|ns| began + ns);
         let left = end.map_or(0, |end| end.saturating_sub(process::now_ns()));
         std::thread::sleep(Duration::from_nanos(left));

@@ -1,7 +1,7 @@
-//! What the processes of a guest share: a page of words.
+//! Memory shared by the processes of a guest: a page of words.
 //!
-//! Words: the seed (0 until the machine may run), the lock of the console, how many tasks are
-//! ready, and one word a task: 0 until it has ended.
+//! Words: the seed (0 until the machine may run), the lock of the console, the number of ready
+//! tasks, and for each task a word that is 0 until it has ended.
 
 use crate::sys::{futex, memory, process};
 use std::io;
@@ -15,13 +15,13 @@ const CONSOLE: usize = 3;
 const READY: usize = 4;
 const TASKS: usize = 5;
 
-/// Handle to the shared words; copies share them.
+/// Handle to the shared words; copies refer to the same words.
 #[derive(Clone, Copy, Debug)]
 pub struct Shared {
     words: &'static [AtomicU32],
 }
 
-/// The console is ours until this is dropped.
+/// Holds the lock of the console until drop.
 #[derive(Debug)]
 pub struct ConsoleLock(&'static AtomicU32);
 
@@ -32,15 +32,12 @@ impl Drop for ConsoleLock {
 }
 
 impl Shared {
-    /// Words for so many tasks.
-    ///
-    /// # Errors
-    /// The kernel's.
+    /// Creates the words for `tasks` tasks.
     pub fn new(tasks: usize) -> io::Result<Shared> {
         Ok(Shared { words: memory::shared_words(TASKS + tasks)? })
     }
 
-    /// Lets the tasks run with this seed.
+    /// Starts the tasks with this seed.
     pub fn go(self, seed: u64) {
         self.words[SEED_LOW].store(seed as u32, Ordering::SeqCst);
         self.words[SEED_HIGH].store((seed >> 32) as u32, Ordering::SeqCst);
@@ -56,13 +53,13 @@ impl Shared {
         word(SEED_LOW) | word(SEED_HIGH) << 32
     }
 
-    /// A task has prepared itself.
+    /// Counts this task as ready.
     pub fn task_is_ready(self) {
         self.words[READY].fetch_add(1, Ordering::SeqCst);
         futex::wake(&self.words[READY]);
     }
 
-    /// Waits until so many tasks are ready; false if they are not within `patience`.
+    /// Waits until `tasks` tasks are ready; returns false after `patience`.
     pub fn wait_until_ready(self, tasks: u32, patience: Duration) -> bool {
         let deadline = process::now_ns() + patience.as_nanos() as u64;
         loop {
@@ -77,12 +74,12 @@ impl Shared {
         }
     }
 
-    /// Task number `task` has ended.
+    /// Marks task number `task` as ended.
     pub fn task_has_ended(self, task: usize) {
         futex::set(&self.words[TASKS + task], 1);
     }
 
-    /// Whether task number `task` has ended, and has been waited for.
+    /// Whether task number `task` has ended and was waited for.
     pub fn has_ended(self, task: usize) -> bool {
         self.words[TASKS + task].load(Ordering::SeqCst) != 0
     }
@@ -94,7 +91,7 @@ impl Shared {
         }
     }
 
-    /// Takes the console, waiting for whoever has it. A holder that was killed loses it.
+    /// Locks the console. A killed owner loses the lock.
     pub fn lock_console(self) -> ConsoleLock {
         let word = &self.words[CONSOLE];
         let me = std::process::id();

@@ -1,4 +1,4 @@
-//! The life of a guest: prepare, fork the tasks, be saved, run, report, power off.
+//! The main sequence of a guest: prepare, fork the tasks, be saved, run, report, power off.
 
 use crate::config::{self, Config};
 use crate::counters::Counters;
@@ -17,13 +17,13 @@ use pagetide_scenario::workload::Program;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// How long the tasks may take to open their files.
+/// Maximum time for tasks to open their files.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// The runner's store has the seed under this name; 0 or nothing means to wait.
+/// The seed's name in the runner's store; 0 or no value means to wait.
 const SEED: &str = "opt/pagetide/seed";
-/// How often the store is asked.
+/// Polling interval of the store.
 const SEED_EVERY: Duration = Duration::from_millis(10);
-/// Texts sent when the machine is ready and when the run is over.
+/// Texts sent when the machine is ready and at the end of the run.
 const TEXTS: [&str; 8] = [
     "/proc/diskstats",
     "/proc/version",
@@ -35,7 +35,7 @@ const TEXTS: [&str; 8] = [
     "/proc/sys/vm/min_free_kbytes",
 ];
 
-/// Runs the guest; does not return but for failures before the ports are open.
+/// Runs the guest. Returns only for failures before the ports are open.
 pub fn run() -> ExitCode {
     if port::allow().is_err() {
         return ExitCode::FAILURE;
@@ -44,7 +44,8 @@ pub fn run() -> ExitCode {
     port::power_off()
 }
 
-/// Performs the scenario of the working directory on a live machine, as an ordinary process with children.
+/// Performs the scenario of the working directory on a live machine, as an ordinary process with
+/// children.
 pub fn run_here() -> ExitCode {
     process::end_with_parent();
     tell_of(supervise_here);
@@ -112,7 +113,7 @@ fn supervise() -> Result<(), String> {
     memory::lock_all().map_err(|error| format!("mlockall: {error}"))?;
     tasks.wait_until_ready()?;
     let _held = prepare::hold(setup);
-    // Caches begin without slabs that CPUs keep at hand.
+    // Start with flushed CPU slabs.
     let caches = Caches::open(setup);
     caches.settle();
 
@@ -120,7 +121,7 @@ fn supervise() -> Result<(), String> {
     line(format_args!("@ready"));
     let seed = wait_for_seed();
     tasks.run(&mut reporter, seed);
-    // Last, as it changes what it looks at: which objects are in use, and not merely at hand.
+    // Last, because it changes what it measures: the objects in use, without those of CPU slabs.
     if caches.settle() {
         reporter.snapshot(of_run("shrunk"), |_| {});
     }
@@ -130,7 +131,7 @@ fn supervise() -> Result<(), String> {
     Ok(())
 }
 
-/// The seed with which a live machine performs a scenario.
+/// The seed for a live machine.
 const SEED_HERE: u64 = 1;
 
 fn supervise_here() -> Result<(), String> {
@@ -145,7 +146,7 @@ fn supervise_here() -> Result<(), String> {
     let groups = match config.groups {
         Some(top) => Groups::below(setup, top)?,
         None if setup.groups.is_empty() => Groups::prepare(setup)?,
-        None => return Err("the scenario has groups, and there is no place for them".to_owned()),
+        None => return Err("the scenario has groups, but no parent group was given".to_owned()),
     };
     let counters = Counters::of_live().map_err(|error| error.to_string())?;
     let tasks = Tasks::start(setup, &groups, &counters, false)?;
@@ -158,12 +159,11 @@ fn supervise_here() -> Result<(), String> {
     Ok(())
 }
 
-/// The moment of a snapshot that is no task's.
+/// The occasion of a snapshot that belongs to no task.
 fn of_run(kind: &str) -> Moment<'_> {
     Moment { kind, task: 0, phase: 0 }
 }
 
-/// The processes of a setup's tasks.
 struct Tasks<'a> {
     setup: &'a Setup,
     shared: Shared,
@@ -171,7 +171,7 @@ struct Tasks<'a> {
 }
 
 impl<'a> Tasks<'a> {
-    /// Forks them. `is_ours`: the machine is, so that they must be able to lock what they have.
+    /// Forks them. `is_ours`: this is our own machine, so tasks must be able to lock their memory.
     fn start(
         setup: &'a Setup,
         groups: &Groups<'_>,
@@ -201,9 +201,9 @@ impl<'a> Tasks<'a> {
         }
     }
 
-    /// Lets them run, and reports; returns when all are gone.
+    /// Starts them, and reports; returns when all have ended.
     fn run(&self, reporter: &mut Reporter<'_>, seed: u64) {
-        // Twice, with nothing between: what reporting and the kernel alone do.
+        // Two snapshots in sequence show the activity of reporting and of the kernel alone.
         reporter.snapshot(of_run("idle-begin"), |_| {});
         std::thread::sleep(Duration::from_millis(100));
         reporter.snapshot(of_run("run-begin"), |_| {});
@@ -213,11 +213,11 @@ impl<'a> Tasks<'a> {
         process::end_alarm();
 
         let console = self.shared.lock_console();
-        // The number of one that has been waited for may be another's by now.
+        // Skip ended tasks: the process id of a waited child may be reused.
         let lives = |(id, _): &(usize, &i32)| !self.shared.has_ended(*id);
         self.pids.iter().enumerate().filter(lives).for_each(|(_, &pid)| process::kill(pid));
         drop(console);
-        // Their memory is theirs until they are gone.
+        // Their memory is not free until they are gone.
         while process::wait_any().is_some() {}
         if !in_time {
             line(format_args!("@note cut by the time limit"));
@@ -226,7 +226,7 @@ impl<'a> Tasks<'a> {
     }
 }
 
-/// The life of a task's process.
+/// The main function of a task's process.
 fn live(
     setup: &Setup,
     id: usize,
@@ -243,8 +243,8 @@ fn live(
             Err(error) if is_ours => return Err(format!("mlockall: {error}")),
             Ok(()) | Err(_) => {}
         }
-        // Last: pages are charged to the group that a task is in when it gets them, and what this
-        // program needs for itself is not the scenario's.
+        // Join last: pages are charged to the task's group at allocation, and this program's own
+        // memory is not part of the scenario.
         if let Some(group) = setup.tasks[id].group {
             groups.join(Some(group)).map_err(|error| format!("joining its group: {error}"))?;
         }
@@ -263,15 +263,15 @@ fn live(
     process::exit_now(0)
 }
 
-/// CPU time that a task's operations may take to be made once more.
+/// Limit of CPU time for generating a task's operations again.
 const PROGRAM_LIMIT_NS: u64 = 2_000_000_000;
 
-/// Makes the operations of a task once more, without performing them, and reports how long that takes: this
-/// program's own part of a phase's CPU time, which the kernel has nothing to do with. It is cut after
-/// [`PROGRAM_LIMIT_NS`]: what a time limit has cut may have no end.
+/// Generates the operations of a task again without performing them, and reports the time: this is
+/// this program's part of a phase's CPU time, without the kernel. It stops after
+/// [`PROGRAM_LIMIT_NS`], because a program that was cut by the time limit may be endless.
 fn report_programs(setup: &Setup, id: usize, seed: u64) {
     if setup.tasks[id].background {
-        return; // it may have no end
+        return; // it may be endless
     }
     let Ok(mut program) = Program::new(setup, id, seed) else { return };
     let start = process::cpu_ns();
@@ -283,7 +283,7 @@ fn report_programs(setup: &Setup, id: usize, seed: u64) {
                 let ns = process::cpu_ns().saturating_sub(began);
                 line(format_args!("@program {id} {phase} {ns} {ops}"));
             }
-            // What a service does depends on when it does it.
+            // The operations of a service depend on its timing.
             Ok(Some(Op::Serve { .. }) | None) | Err(_) => return,
             Ok(Some(op)) => {
                 std::hint::black_box(op);
@@ -311,8 +311,8 @@ fn wait_for_seed() -> u64 {
     }
 }
 
-/// Waits for all tasks that are not in the background, and stops those that run until another has
-/// ended; false when the time limit came first.
+/// Waits for all tasks that are not in the background, and stops tasks that run until another one
+/// ends. Returns false if the time limit came first.
 fn wait_for_tasks(
     setup: &Setup,
     pids: &[i32],
@@ -329,7 +329,7 @@ fn wait_for_tasks(
         is_over[id] = true;
         for (other, task) in setup.tasks.iter().enumerate() {
             if task.until == Some(id) && !is_over[other] {
-                // Not in the middle of a report.
+                // Hold the console, so that no report is cut.
                 let console = shared.lock_console();
                 process::kill(pids[other]);
                 drop(console);

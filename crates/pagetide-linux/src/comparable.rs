@@ -1,5 +1,5 @@
-//! What of a scenario a real kernel in QEMU cannot be asked: printed above every comparison, never
-//! passed over in silence. What the guest's kernel itself lacks or refuses is added by the guest.
+//! The parts of a scenario that a real kernel in QEMU cannot reproduce. They are printed above
+//! every comparison. The guest adds what its kernel lacks or refuses.
 
 use pagetide_core::config::{Origin, PolicyChoice};
 use pagetide_core::control::GroupControl;
@@ -7,15 +7,15 @@ use pagetide_scenario::model::{PageSize, Setup};
 use pagetide_scenario::switches::{needed, Needed, Switch};
 use pagetide_scenario::workload::{FileRead, FileWrite, Workload};
 
-/// The longest read() or write() that the guest makes in one call.
+/// Maximum size of one read() or write() in the guest.
 const BLOCK_MAX: u64 = 1 << 20;
-/// What makes a comparison impossible: a sentence, if there is such a thing. A kernel as it is shipped gives no
-/// program memory of its own; that of the proposals does (`gives_memory`).
+/// Why a comparison is impossible, if it is. A released kernel cannot allocate kernel memory for a
+/// program; the kernel with the proposals can (`gives_memory`).
 pub fn impossible(setup: &Setup, gives_memory: bool) -> Option<String> {
     let page_size = setup.machine.page_size;
     if page_size != PageSize::default() {
         return Some(format!(
-            "machine.page_size = {} KiB: the guest's kernel is one for x86-64, whose pages have 4 KiB; \
+            "machine.page_size = {} KiB: the guest's kernel is for x86-64, with pages of 4 KiB; \
              compare with --set machine.page_size=4KiB",
             page_size.bytes() >> 10
         ));
@@ -40,7 +40,7 @@ pub fn impossible(setup: &Setup, gives_memory: bool) -> Option<String> {
     })
 }
 
-/// The first file that a kernel with these switches lacks for a policy of the setup.
+/// The first policy of the setup, with its file, that a kernel with these switches cannot select.
 pub fn missing_switch(setup: &Setup, switches: &[String]) -> Option<(PolicyChoice, &'static str)> {
     let patched = needed(setup).filter(|needed| !needed.switch.always);
     let mut missing =
@@ -48,14 +48,15 @@ pub fn missing_switch(setup: &Setup, switches: &[String]) -> Option<(PolicyChoic
     missing.next()
 }
 
-/// The file in which this kernel takes variants of the choice's policy, but not this one.
+/// The file of this kernel that selects variants of the policy, but not this variant.
 fn variants_of_switch(choice: PolicyChoice, switches: &[String]) -> Option<&'static str> {
     let switch = Switch::of(choice.policy())?;
     let is_there = !switch.always && switch.missing(switches).is_none();
     is_there.then(|| switch.files[0])
 }
 
-/// Sentences, one for each part that only the simulator has. `switches`: those of the kernel.
+/// One sentence for each part that exists only in the simulator. `switches`: the switches of the
+/// kernel.
 pub fn not_comparable(setup: &Setup, switches: &[String]) -> Vec<String> {
     let mut found = Vec::new();
     let done: Vec<Needed> =
@@ -83,25 +84,24 @@ pub fn not_comparable(setup: &Setup, switches: &[String]) -> Vec<String> {
     }
     if !setup.files.is_empty() || machine.swap.is_some() {
         found.push(
-            "speed of disks: QEMU's answer as fast as the host does, Pagetide's take the mean of \
-             their times"
+            "speed of disks: QEMU's are as fast as the host, Pagetide's take the mean of their times"
                 .to_owned(),
         );
     }
     if machine.swap.as_ref().is_some_and(|swap| swap.full_after_pages.is_some()) {
-        found.push("swap.full_after: the kernel's area is whole".to_owned());
+        found.push("swap.full_after: the kernel's swap area has its full size".to_owned());
     }
     if machine.nodes.iter().any(|node| node.reserved > 0) {
         found.push("machine.reserved: the kernel reserves what it needs".to_owned());
     }
     for file in setup.files.iter().filter(|file| file.metadata) {
         found.push(format!(
-            "file `{}`: an ordinary one there; the guest's file systems have blocks of their own, and no journal",
+            "file `{}`: an ordinary file in the guest; its file systems have their own metadata, and no journal",
             file.name
         ));
     }
     if !machine.caches.is_empty() {
-        found.push("machine.cache: the kernel's caches are as it makes them".to_owned());
+        found.push("machine.cache: the kernel has its own caches".to_owned());
     }
     let phases = || setup.tasks.iter().flat_map(|task| &task.phases);
     let mut long = phases().filter(|phase| match phase.workload {
@@ -110,7 +110,7 @@ pub fn not_comparable(setup: &Setup, switches: &[String]) -> Vec<String> {
         _ => false,
     });
     if long.next().is_some() {
-        found.push("calls of more than 1 MiB: made in pieces of 1 MiB".to_owned());
+        found.push("calls of more than 1 MiB: split into calls of 1 MiB".to_owned());
     }
     let mut patched: Vec<GroupControl> = setup.group_controls().collect();
     let has = |control| done.iter().any(|needed| needed.switch.of_groups == Some(control));

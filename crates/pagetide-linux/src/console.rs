@@ -1,7 +1,6 @@
-//! Reads what the guest reports. The format is described where it is written:
-//! `crates/pagetide-guest/src/report.rs`.
+//! Parses the report of the guest. `crates/pagetide-guest/src/report.rs` describes the format.
 //!
-//! Invariant: any bytes give a [`Report`] or an error with the place, never a panic.
+//! Invariant: any bytes give a [`Report`] or an error with its position, never a panic.
 
 use crate::host::slabinfo::{self, SlabCache};
 use pagetide_scenario::metric::declared::{buddyinfo_name, NO_LIMIT};
@@ -11,36 +10,35 @@ use std::str::FromStr;
 /// Version of the format.
 const VERSION: &str = "1";
 
-/// What a guest said, in order.
+/// The parsed report, in order.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Report {
-    /// Its last step of the preparation.
+    /// The last step of the preparation that began.
     pub doing: String,
     /// What the kernel lacks.
     pub lacks: Vec<String>,
-    /// Values that the kernel did not take, each with its error.
+    /// Values that the kernel rejected, each with its error.
     pub refuses: Vec<String>,
-    /// Control files that choose policies and that no released kernel has.
+    /// Control files of patched kernels that select policies.
     pub switches: Vec<String>,
-    /// Remarks.
     pub notes: Vec<String>,
-    /// Why it gave up, if it did.
+    /// Why the guest gave up, if it did.
     pub failed: Option<String>,
-    /// Whether the preparation was finished.
+    /// Whether the preparation is finished.
     pub ready: bool,
-    /// Files of the kernel by path; of several readings the last.
+    /// Kernel files by path; the last reading of each.
     pub texts: BTreeMap<String, String>,
     pub snapshots: Vec<Snapshot>,
-    /// Of a task's phase (numbers of both): what its program takes to make its operations, in nanoseconds, and how
-    /// many there are. Of several rounds the last.
+    /// (task, phase) -> (nanoseconds that the program takes to generate its operations, number of
+    /// operations). The last round of each.
     pub programs: BTreeMap<(usize, usize), (u64, u64)>,
-    /// Tasks that did not end well: number and how.
+    /// Tasks with an abnormal end: number and reason.
     pub ended: Vec<(usize, String)>,
-    /// Whether the run is over.
+    /// Whether the run is finished.
     pub done: bool,
 }
 
-/// What was counted at a moment.
+/// The counters at a moment.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Snapshot {
     /// `run-begin`, `task-end`, ...
@@ -53,70 +51,69 @@ pub struct Snapshot {
     pub ns: u64,
     /// /proc/vmstat, and tracepoints under their names.
     pub counts: Vec<(String, u64)>,
-    /// What the task has used.
+    /// Resource usage of the task so far.
     pub usage: Usage,
-    /// Pages of its regions in memory.
+    /// Resident pages of its regions.
     pub resident: Vec<(String, u64)>,
-    /// Blocks of kernel memory that the task has asked for, and got.
+    /// Blocks of kernel memory that the task requested and got.
     pub blocks: [u64; 2],
-    /// What the phase's madvise() returned.
+    /// The result of the phase's madvise().
     pub errno: Option<u64>,
-    /// CPU times, if the guest says them.
+    /// CPU times, if the guest reports them.
     pub cpu: Option<CpuTimes>,
-    /// What became of the requests of a service.
+    /// Requests of a service.
     pub served: Option<Served>,
     /// /proc/slabinfo, if the setup has names or pipes.
     pub slabs: Vec<SlabCache>,
-    /// Of each group that was there, by its number: what its files say. The lines of memory.stat
-    /// have their own names, others the file's before them (`memory.events.low`).
+    /// The files of each group that existed, by its number. The lines of memory.stat keep their
+    /// names; others have the file's name before them (`memory.events.low`).
     pub groups: BTreeMap<usize, Vec<(String, u64)>>,
 }
 
-/// CPU times at a snapshot, in nanoseconds; reporting itself takes time.
+/// CPU times at a snapshot, in nanoseconds. Reporting takes time itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CpuTimes {
-    /// Of the task, before it reported.
+    /// Of the task, before its report.
     pub before: u64,
     pub after: u64,
     /// Of all kswapds.
     pub kswapd: u64,
-    /// Of all workers of the kernel that are bound to no CPU; they write dirty pages back.
+    /// Of all kernel workers that are not bound to a CPU; they write dirty pages back.
     pub writeback: u64,
-    /// When the report ended, since boot.
+    /// End of the report, since boot.
     pub ended: u64,
 }
 
-/// Requests of a service in a phase; latencies in nanoseconds.
+/// Requests of a service in a phase. Latencies are in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Served {
-    /// Those that were served.
     pub requests: u64,
-    /// Those that took longer than the deadline.
+    /// Requests slower than the deadline.
     pub late: u64,
-    /// Those that found the queue full.
+    /// Requests that found the queue full.
     pub dropped: u64,
-    /// All latencies together.
+    /// Sum of all latencies.
     pub sum_ns: u64,
-    /// The median, then the percentiles 90, 99 and 99.9, then the longest.
+    /// Median, percentiles 90, 99 and 99.9, and maximum.
     pub latencies_ns: [u64; 5],
 }
 
-/// What a task has used until a moment.
+/// Resource usage of a task so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// Microseconds in user mode.
+    /// User time in microseconds.
     pub user_us: u64,
-    /// Microseconds in the kernel.
+    /// System time in microseconds.
     pub system_us: u64,
     /// Faults without I/O.
     pub minor_faults: u64,
-    /// Faults that waited, retries included.
+    /// Faults that waited for I/O, including retries.
     pub major_faults: u64,
     /// Bytes read, written or touched.
     pub bytes: u64,
 }
 
-/// Where a report cannot be read.
+/// A line of the report that cannot be parsed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Garbage {
     /// Offset of the line.
@@ -125,29 +122,29 @@ pub struct Garbage {
     pub problem: String,
 }
 
-/// Whether the guest has said `word`, a line of its own, such as `@ready`.
+/// Whether the report contains the line `word`, such as `@ready`.
 pub fn has_said(report: &[u8], word: &str) -> bool {
     let line = format!("\n{word}\n");
-    // The lines waited for are at the end, where a search is short.
+    // Search backwards: the awaited lines are at the end.
     report.windows(line.len()).rev().any(|window| window == line.as_bytes())
 }
 
-/// Whether the guest has given up.
+/// Whether the guest gave up.
 pub fn has_failed(report: &[u8]) -> bool {
     report.windows(7).rev().any(|window| window == b"\n@fail ")
 }
 
-/// Reads a report. One that just ends is read to its end; see [`Report::done`].
+/// Parses a report. An incomplete last line is ignored; see [`Report::done`].
 ///
 /// # Errors
-/// At the first line that the guest would not have written.
+/// The first line that does not have the guest's format.
 pub fn parse(bytes: &[u8]) -> Result<Report, Garbage> {
     let mut report = Report::default();
     let mut open: Option<Snapshot> = None;
     let mut at = 0;
     while at < bytes.len() {
         let Some(len) = bytes[at..].iter().position(|&byte| byte == b'\n') else {
-            break; // the guest was cut off in the middle of a line
+            break; // an incomplete line
         };
         let line = String::from_utf8_lossy(&bytes[at..at + len]);
         let garbage = |problem: String| Garbage { at, problem };
@@ -281,7 +278,7 @@ fn add(snapshot: &mut Snapshot, word: &str, rest: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// What a file of a group says, from a text called `group NUMBER FILE`.
+/// Adds a file of a group, from a text named `group NUMBER FILE`.
 fn add_group(snapshot: &mut Snapshot, name: &str, text: &str) -> Result<(), String> {
     let mut words = name.split(' ').skip(1);
     let (group, file) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
@@ -299,7 +296,7 @@ fn add_group(snapshot: &mut Snapshot, name: &str, text: &str) -> Result<(), Stri
         let (name, value) = match line.split_once(' ') {
             Some((name, value)) if file == "memory.stat" => (name.to_owned(), value),
             Some((name, value)) => (format!("{file}.{name}"), value),
-            // A control file without a limit.
+            // A limit that is not set.
             None if line == "max" => {
                 of_group.push((file.to_owned(), NO_LIMIT));
                 continue;
@@ -315,14 +312,15 @@ fn vmstat(text: &str) -> Result<Vec<(String, u64)>, String> {
     text.lines()
         .map(|line| {
             let (name, value) = line.split_once(' ').unwrap_or((line, ""));
-            // A counter folded late may print as a small negative number.
+            // A counter that is folded late can be printed as a small negative number.
             let value = if value.starts_with('-') { 0 } else { number(value)? };
             Ok((name.to_owned(), value))
         })
         .collect()
 }
 
-/// `some avg10=0.00 avg60=0.00 avg300=0.00 total=1234`: the totals, microseconds, as `FILE.some` and `FILE.full`.
+/// `some avg10=0.00 avg60=0.00 avg300=0.00 total=1234`: the totals in microseconds, as `FILE.some`
+/// and `FILE.full`.
 fn pressure(file: &str, text: &str) -> Result<Vec<(String, u64)>, String> {
     let line = |line: &str| {
         let (name, rest) = line.split_once(' ').unwrap_or((line, ""));
@@ -332,7 +330,7 @@ fn pressure(file: &str, text: &str) -> Result<Vec<(String, u64)>, String> {
     text.lines().map(line).collect()
 }
 
-/// Free blocks of each order: of all zones together, `nr_free_blocks_ORDER`, then of each.
+/// Free blocks of each order: the sum over all zones as `nr_free_blocks_ORDER`, then each zone.
 fn free_blocks(text: &str) -> Result<Vec<(String, u64)>, String> {
     let mut sums: Vec<u64> = Vec::new();
     let mut zones = Vec::new();
@@ -355,7 +353,7 @@ fn free_blocks(text: &str) -> Result<Vec<(String, u64)>, String> {
 }
 
 fn number<T: FromStr>(text: &str) -> Result<T, String> {
-    text.trim().parse().map_err(|_| format!("`{}` is no number", text.escape_debug()))
+    text.trim().parse().map_err(|_| format!("`{}` is not a number", text.escape_debug()))
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
-//! From snapshots to a run record with the same metric keys as the simulator's.
+//! Converts snapshots to a run record with the metric keys of the simulator.
 //!
-//! Over a phase and over a life: events are differences, levels (`nr_free_pages`, ...) are what they
-//! were at the end. Linux mixes both in /proc/vmstat; names that begin with `nr_` are levels but for
-//! a few.
+//! For a phase and for the whole life of a task, events are differences and levels
+//! (`nr_free_pages`, ...) are the values at the end. /proc/vmstat mixes both: names that begin with
+//! `nr_` are levels, with a few exceptions.
 
 use crate::console::{Report, Served, Snapshot};
 use crate::disks::PAGE_SIZE;
@@ -14,7 +14,7 @@ use pagetide_scenario::model::{Setup, Task};
 use pagetide_scenario::record::{RunRecord, Unit};
 use std::collections::BTreeMap;
 
-/// Counters called `nr_` that only ever grow (include/linux/mmzone.h, `enum node_stat_item`).
+/// Cumulative counters with the prefix `nr_` (include/linux/mmzone.h, `enum node_stat_item`).
 const GROWING: [&str; 7] = [
     "nr_vmscan_write",
     "nr_vmscan_immediate_reclaim",
@@ -25,7 +25,7 @@ const GROWING: [&str; 7] = [
     "nr_foll_pin_released",
 ];
 
-/// Which run a record is of.
+/// Identifies the run of a record.
 #[derive(Clone, Copy, Debug)]
 pub struct RunName<'a> {
     pub scenario: &'a str,
@@ -41,9 +41,9 @@ pub fn is_level(name: &str) -> bool {
 /// The record of a finished run.
 ///
 /// # Errors
-/// A sentence, when snapshots are missing.
+/// A sentence, if snapshots are missing.
 pub fn record(run: RunName<'_>, setup: &Setup, report: &Report) -> Result<RunRecord, String> {
-    let begin = find(report, "run-begin", 0).ok_or("no snapshot of the run's begin")?;
+    let begin = find(report, "run-begin", 0).ok_or("no snapshot of the run's start")?;
     let end = find(report, "run-end", 0).ok_or("no snapshot of the run's end")?;
     let elapsed_ns = end.ns.saturating_sub(begin.ns);
     let mut metrics = Metrics::new();
@@ -104,7 +104,7 @@ fn of_machine(
     let is_awaited = |of: &&Snapshot| {
         of.kind == "task-end" && setup.tasks.get(of.task).is_some_and(|task| !task.background)
     };
-    // Each is of a program that has not ended.
+    // A task that has not ended.
     if let Some(done) = report.snapshots.iter().rfind(is_awaited) {
         put_counts(&mut metrics.of(Scope::Done), begin, done);
     }
@@ -135,7 +135,7 @@ fn of_task(metrics: &mut Metrics, report: &Report, (id, task): (usize, &Task), e
             put_blocks(&mut put, began, ended);
         }
     } else {
-        // Stopped, killed, or cut by the time limit: what it had used by then nobody knows.
+        // A task that was stopped, killed, or cut by the time limit: its usage is unknown.
         put_walltime(&mut put, began, find(report, "task-stop", id).unwrap_or(end));
     }
 }
@@ -155,7 +155,7 @@ fn of_phases(
             "phase-end" => {
                 let from = began.take().filter(|began| began.phase == snapshot.phase);
                 let (Some(from), Some(phase)) = (from, task.phases.get(snapshot.phase)) else {
-                    return Err(format!("a phase of task `{}` ended unbegun", task.name));
+                    return Err(format!("a phase of task `{}` ended before it began", task.name));
                 };
                 let task = Owner::new(&task.name);
                 let scope = Scope::Phase { task, phase: phase.name.clone() };
@@ -184,14 +184,14 @@ fn of_phases(
             _ => {}
         }
     }
-    // Percentiles of several phases do not add up to those of the task.
+    // Percentiles of several phases cannot be combined to those of the task.
     if let [(served, ns)] = services.as_slice() {
         put_served(&mut metrics.of(Scope::Task(Owner::new(&task.name))), served, *ns);
     }
     Ok(())
 }
 
-/// Whole per cent of the blocks asked for in between, rounded down, as mmtests prints it.
+/// Per cent of the requested blocks in between, rounded down, as mmtests prints it.
 fn put_blocks(put: &mut Writer<'_>, from: &Snapshot, to: &Snapshot) {
     let [asked, got] = [0, 1].map(|of| to.blocks[of].saturating_sub(from.blocks[of]));
     if let Some(percent) = got.saturating_mul(100).checked_div(asked) {
@@ -249,14 +249,16 @@ fn put_counts(put: &mut Writer<'_>, begin: &Snapshot, end: &Snapshot) {
     put.put_named(declared::ALLOCSTALL.name, stalls as f64, Unit::Count);
 }
 
-/// CPU times of a phase without those of the reports at its ends, and its length without that of the first.
+/// CPU times of a phase without those of the reports at its ends, and its duration without that of
+/// the first report.
 fn put_times(put: &mut Writer<'_>, setup: &Setup, begin: &Snapshot, end: &Snapshot) {
     let (Some(from), Some(to)) = (begin.cpu, end.cpu) else { return };
     let seconds = |from: u64, to: u64| to.saturating_sub(from) as f64 / 1e9;
     put.put(declared::CPU, seconds(from.after, to.before));
     put.put(declared::CPU_KSWAPD, seconds(from.kswapd, to.kswapd));
     put.put(declared::CPU_WRITEBACK, seconds(from.writeback, to.writeback));
-    // What reports take between phases that make objects is told from the difference of the two lengths.
+    // The time of reports between phases that create objects follows from the difference of the two
+    // durations.
     if !setup.has_objects() {
         put.put(declared::WALLTIME, seconds(from.ended, end.ns));
     }
@@ -314,7 +316,7 @@ size = "1MiB"
         loaded.unwrap().variants.remove(0).setup
     }
 
-    /// A snapshot at `ms` with `faults` counted, half of them stalls of zone DMA32.
+    /// A snapshot at `ms` with `faults` faults, half of them stalls of zone DMA32.
     fn snap(kind: &str, (task, phase): (usize, usize), ms: u64, faults: u64) -> Snapshot {
         let count = |name: &str, value| (name.to_owned(), value);
         Snapshot {
@@ -488,7 +490,7 @@ size = "1MiB"
                     assert!(problem.contains("no snapshot of the run's"), "{what}: {problem}");
                 }
                 (Err(problem), "phase-begin") => {
-                    assert_eq!(problem, "a phase of task `a` ended unbegun");
+                    assert_eq!(problem, "a phase of task `a` ended before it began");
                 }
                 (Ok(record), _) => {
                     let lost = full.metrics.keys().any(|key| !record.metrics.contains_key(key));

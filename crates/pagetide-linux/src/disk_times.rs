@@ -1,11 +1,12 @@
-//! How long the guest's disks took, from /proc/diskstats.
+//! Service times of the guest's disks, from /proc/diskstats.
 //!
-//! QEMU's disks are files of the host: how fast they answer is the host's matter, but that a task
-//! sleeps meanwhile, and kswapd runs, is the kernel's. So the simulator's disks take as long as the
-//! guest's did on average.
+//! QEMU's disks are files of the host, so their speed is that of the host. That a task sleeps
+//! meanwhile and that kswapd runs is the behaviour of the kernel. The simulator's disks therefore
+//! use the mean times of the guest's.
 //!
-//! Linux: Documentation/admin-guide/iostats.rst. Fields after the name: reads, reads merged, sectors
-//! read, milliseconds reading, writes, writes merged, sectors written, milliseconds writing.
+//! Linux: Documentation/admin-guide/iostats.rst. Fields after the name: reads, reads merged,
+//! sectors read, milliseconds reading, writes, writes merged, sectors written, milliseconds
+//! writing.
 
 use pagetide_scenario::metric::declared::{self, Declared};
 use pagetide_scenario::metric::{Key, Names, Scope};
@@ -13,21 +14,19 @@ use pagetide_scenario::model::{Disk, Setup};
 use pagetide_scenario::record::{Metric, Unit};
 use std::collections::BTreeMap;
 
-/// The serial of the disk that is the swap area.
+/// The serial number of the swap disk.
 pub const SWAP: &str = "swap";
 
-/// Requests of a disk, and the time they took together.
+/// Number of requests of a disk, and their total time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DiskTimes {
     pub reads: u64,
-    /// Their time, ms.
     pub read_ms: u64,
     pub writes: u64,
-    /// Their time, ms.
     pub write_ms: u64,
 }
 
-/// Reads /proc/diskstats, by device. Lines that are not understood are left out.
+/// Parses /proc/diskstats, by device. Ignores lines in another format.
 pub fn parse(text: &str) -> BTreeMap<String, DiskTimes> {
     let line = |line: &str| {
         let words: Vec<&str> = line.split_whitespace().collect();
@@ -43,14 +42,14 @@ pub fn parse(text: &str) -> BTreeMap<String, DiskTimes> {
     text.lines().filter_map(line).collect()
 }
 
-/// Name of the guest's device number `index`, in the order in which QEMU was given them; of more
-/// than a machine has slots for, none.
+/// Name of the guest's device number `index`, in QEMU's order; `None` if the machine has no slot
+/// for it.
 fn device(index: usize) -> Option<String> {
     (index < 26).then(|| format!("vd{}", char::from(b'a' + index as u8)))
 }
 
-/// Adds to a run's metrics what each disk did between two readings of the file; `serials` in the
-/// order in which QEMU was given them.
+/// Adds each disk's activity between two readings of the file to a run's metrics; `serials` in
+/// QEMU's order.
 pub fn add_to(
     metrics: &mut BTreeMap<String, Metric>,
     names: &Names,
@@ -73,14 +72,14 @@ pub fn add_to(
     }
 }
 
-/// The key of a disk's metric in a record.
 fn text(names: &Names, serial: &str, metric: &Declared) -> String {
     let scope = Scope::Disk(serial.to_owned());
     names.text(&Key { scope, name: metric.name.to_owned().into() })
 }
 
-/// Gives the disks of `setup` the mean times of these metrics, of all runs together. The guest's swap area is a disk of
-/// its own, and so it is here: who waits for it does not wait for files, and it may be several times as fast.
+/// Sets the disks of `setup` to the mean times of these metrics, over all runs. The guest's swap
+/// area is a separate disk, and so it becomes one here: swap I/O does not wait for file I/O, and
+/// may be several times as fast.
 pub fn apply(metrics: &BTreeMap<String, (Unit, Vec<Option<f64>>)>, setup: &mut Setup) {
     let names = Names::of(setup);
     let disks = &mut setup.machine.disks;
@@ -97,7 +96,7 @@ pub fn apply(metrics: &BTreeMap<String, (Unit, Vec<Option<f64>>)>, setup: &mut S
             let of = metrics.get(&text(&names, serial, metric));
             of.into_iter().flat_map(|(_, values)| values).flatten().sum()
         };
-        // A swap area that nobody read from, or too shortly to tell, takes as long as its disk does.
+        // If swap reads are missing or too short to measure, the area takes as long as its disk.
         let mean_ns = |requests: &Declared, time: &Declared| {
             serials.iter().find_map(|serial| {
                 let (requests, seconds) = (sum(serial, requests), sum(serial, time));

@@ -1,9 +1,10 @@
 //! Images of the guest's disks: an ext4 file system with the scenario's files, and the swap area.
 //!
-//! Files have real blocks (bytes that are not zero) or none at all, as the scenario says. The file
-//! system has no journal: what jbd2 does besides is not what is compared.
+//! Files have real blocks (nonzero bytes) or only holes, as the scenario says. The file system has
+//! no journal: the work of jbd2 is not part of the comparison.
 //!
-//! Images are sparse files; QEMU writes to overlays of them, so that every run finds them as made.
+//! Images are sparse files. QEMU writes to overlays of them, so every run starts with unchanged
+//! images.
 
 use crate::error::LinuxError;
 use pagetide_scenario::model::Setup;
@@ -13,18 +14,18 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Room beyond the files of a disk, for files that grow: images are sparse, so it costs nothing.
+/// Additional space on a disk, for files that grow. Images are sparse, so it costs nothing.
 const ROOM: u64 = 64 << 30;
-/// Files with blocks are copied on the host; more than this is refused.
+/// Maximum size of files with blocks, which must be copied on the host.
 const CONTENTS_MAX: u64 = 256 << 30;
-/// Bytes in a page of the guest's kernel, one for x86-64.
+/// Page size of the guest's kernel (x86-64).
 pub(crate) const PAGE_SIZE: u64 = 4096;
 const SIGINT: i32 = 2;
 
-/// Makes the image of disk number `disk` in `dir`.
+/// Creates the image of disk number `disk` in `dir`.
 ///
 /// # Errors
-/// When the host has no mkfs.ext4 or no space.
+/// The host has no mkfs.ext4 or no space.
 pub fn file_system(setup: &Setup, disk: usize, dir: &Path) -> Result<PathBuf, LinuxError> {
     let contents = dir.join(format!("contents{disk}"));
     std::fs::create_dir(&contents).map_err(|error| LinuxError::file(&contents, error))?;
@@ -45,7 +46,7 @@ pub fn file_system(setup: &Setup, disk: usize, dir: &Path) -> Result<PathBuf, Li
     }
     let image = dir.join(format!("disk{disk}.img"));
     sparse_file(&image, total.saturating_add(ROOM))?;
-    // -N: an inode for each file and some more, or mkfs would make one for every 16 KiB.
+    // -N: an inode for each file and some more. By default mkfs creates one for every 16 KiB.
     let inodes = setup.files.len() + 1024;
     let output = Command::new("mkfs.ext4")
         .args(["-q", "-F", "-m", "0", "-b", "4096", "-O", "^has_journal"])
@@ -55,7 +56,7 @@ pub fn file_system(setup: &Setup, disk: usize, dir: &Path) -> Result<PathBuf, Li
         .env("PATH", search_path())
         .output()
         .map_err(|error| LinuxError::NoProgram { program: "mkfs.ext4".into(), error })?;
-    // A terminal sends ^C to it as well as to us.
+    // ^C on a terminal also reaches mkfs.
     if output.status.signal() == Some(SIGINT) {
         return Err(LinuxError::Cancelled);
     }
@@ -69,7 +70,7 @@ pub fn file_system(setup: &Setup, disk: usize, dir: &Path) -> Result<PathBuf, Li
     Ok(image)
 }
 
-/// mkfs is in a directory of administrators, which is not on everybody's path.
+/// mkfs is in an sbin directory, which may be missing in PATH.
 fn search_path() -> String {
     let path = std::env::var("PATH").unwrap_or_default();
     format!("{path}:/usr/sbin:/sbin")
@@ -80,7 +81,7 @@ pub(crate) fn write_file(path: &Path, size: u64, sparse: bool) -> io::Result<()>
     if sparse {
         return file.set_len(size);
     }
-    // mkfs leaves out blocks of zeroes, so the bytes are something else.
+    // mkfs skips blocks of zeroes, so write nonzero bytes.
     let block = [0xa5u8; 1 << 16];
     let mut writer = BufWriter::new(file);
     let mut left = size;
@@ -101,14 +102,14 @@ fn sparse_file(path: &Path, size: u64) -> Result<File, LinuxError> {
     make().map_err(|error| LinuxError::file(path, error))
 }
 
-/// Makes a swap area of `size` bytes in `dir`. Linux: mkswap(8), version 1: page 0 is a header, the
-/// size in pages counts it.
+/// Creates a swap area of `size` bytes in `dir`. Linux: mkswap(8), version 1. Page 0 is a header,
+/// and the size in pages includes it.
 ///
 /// # Errors
-/// When the file cannot be written.
+/// The file cannot be written.
 pub fn swap(size: u64, dir: &Path) -> Result<PathBuf, LinuxError> {
     let path = dir.join("swap.img");
-    // The simulator's area has `size` bytes of slots; the kernel's has a header besides.
+    // The simulator's area has `size` bytes of slots; the kernel's has a header in addition.
     let pages = size / PAGE_SIZE + 1;
     let mut file = sparse_file(&path, pages * PAGE_SIZE)?;
     let mut header = vec![0u8; PAGE_SIZE as usize];

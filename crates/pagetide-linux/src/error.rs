@@ -1,91 +1,77 @@
-//! Why the kernel's side of a comparison could not be had.
+//! Errors of the kernel's side of a comparison.
 
 use pagetide_core::config::PolicyChoice;
 use std::io;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
-/// Lines of the guest's console that a message shows.
+/// Maximum number of console lines in a message.
 const CONSOLE_LINES: usize = 12;
-/// How the kernel begins the line that says why it gives up.
+/// Prefix of the line in which the kernel reports a panic.
 pub(crate) const PANIC: &str = "Kernel panic";
 
-/// What went wrong, with what there is to say about it.
 #[derive(Debug, Error)]
 pub enum LinuxError {
-    /// No kernel was named, and none found.
+    /// No kernel was named, and none was found.
     #[error("no Linux kernel found; looked for {looked_for}")]
-    NoKernel {
-        /// Where.
-        looked_for: String,
-    },
-    /// A word names no kernel.
+    NoKernel { looked_for: String },
+    /// The name of a kernel is unknown.
     #[error("there is no kernel `{name}`")]
-    NoSuchKernel {
-        /// The word.
-        name: String,
-    },
-    /// There is no kernel with the proposals.
+    NoSuchKernel { name: String },
+    /// No kernel with the proposals was found.
     #[error("no kernel with the proposals found; looked for {looked_for}")]
-    NoProposals {
-        /// Where.
-        looked_for: String,
-    },
-    /// The kernel with the proposals lacks one that the scenario needs.
+    NoProposals { looked_for: String },
+    /// The kernel with the proposals lacks a patch that the scenario needs.
     #[error(
         "{kernel} has no {file}, which policy {} = {choice} needs", choice.policy().name()
     )]
     NoSwitch {
         kernel: String,
-        /// The variant that is to be compared.
+        /// The variant to compare.
         choice: PolicyChoice,
-        /// The control file that chooses it.
+        /// The control file that selects it.
         file: &'static str,
     },
-    /// The kernel's modules are not where they belong.
+    /// The kernel's modules are missing.
     #[error("no module `{module}` for {}: looked below {}", kernel.display(), below.display())]
     NoModule {
         kernel: PathBuf,
-        /// Where its modules should be.
+        /// The directory of its modules.
         below: PathBuf,
-        /// The missing one.
         module: String,
     },
     /// A program is not installed.
     #[error("`{program}` cannot be started: {error}")]
     NoProgram {
-        /// Its name.
         program: String,
-        /// What the system says.
+        /// Error of the system.
         error: io::Error,
     },
-    /// A program that prepares something failed.
+    /// A helper program failed.
     #[error("`{program}` failed: {message}")]
     Program {
-        /// Its name.
         program: String,
-        /// What it printed.
+        /// Its output.
         message: String,
     },
-    /// The guest program was not built, or not so that it can run there.
+    /// The guest program is missing or unusable.
     #[error("the guest program {} {problem}", path.display())]
     Guest {
-        /// Where it should be.
+        /// Its expected path.
         path: PathBuf,
-        /// What is wrong with it.
         problem: String,
     },
-    /// The scenario is not one for QEMU.
+    /// QEMU cannot run the scenario.
     #[error("this scenario cannot be run on a real kernel here: {0}")]
     Scenario(String),
     /// A file cannot be read or written.
     #[error("{}: {error}", path.display())]
     File {
         path: PathBuf,
-        /// What the system says.
+        /// Error of the system.
         error: io::Error,
     },
-    /// QEMU ended, or would not do what it was told.
+    /// QEMU ended, or rejected a command.
     #[error("QEMU: {0}")]
     Qemu(String),
     /// The guest gave up.
@@ -93,12 +79,12 @@ pub enum LinuxError {
     GaveUp {
         /// Its last step.
         doing: String,
-        /// Its own words.
+        /// Its own message.
         problem: String,
         /// The end of the kernel's console.
         console: Vec<String>,
     },
-    /// The guest ended or fell silent.
+    /// The guest ended or stopped responding.
     #[error("the guest {how} while {doing}{}", tail(console))]
     Died {
         /// `panicked`, `ended`, `said nothing for 60 s` ...
@@ -108,28 +94,22 @@ pub enum LinuxError {
         /// The end of the kernel's console.
         console: Vec<String>,
     },
-    /// What the guest sent cannot be read.
+    /// The guest's report is malformed.
     #[error("the guest's report cannot be read at byte {at}: {problem}{}", tail(console))]
     Report {
         /// Offset in the report.
         at: usize,
-        /// What is wrong.
         problem: String,
         /// The end of the kernel's console.
         console: Vec<String>,
     },
-    /// A recorded reference cannot be used.
+    /// A recorded reference is unusable.
     #[error("{}: {problem}", path.display())]
-    Reference {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong.
-        problem: String,
-    },
-    /// This computer cannot be measured, or should not be.
-    #[error("what operations cost cannot be measured here: {0}")]
+    Reference { path: PathBuf, problem: String },
+    /// Operation costs of this computer cannot or should not be measured.
+    #[error("operation costs cannot be measured here: {0}")]
     NotHere(String),
-    /// The user has had enough.
+    /// The user interrupted.
     #[error("interrupted")]
     Cancelled,
 }
@@ -140,7 +120,7 @@ fn tail(console: &[String]) -> String {
     }
     let (before, shown) = console.split_at(console.len().saturating_sub(CONSOLE_LINES));
     let mut text = String::from("; the end of its console:");
-    // The reason of a panic stands above a long trace.
+    // The reason of a panic is above a long trace.
     let reason = before.iter().rfind(|line| line.contains(PANIC));
     let dots = reason.map(|_| "...");
     let lines = reason.into_iter().map(String::as_str).chain(dots);
@@ -156,24 +136,24 @@ impl LinuxError {
         LinuxError::File { path: path.to_owned(), error }
     }
 
-    /// What the user can do about it.
+    /// Advice for the user.
     pub fn hint(&self) -> Option<String> {
         let hint = match self {
             LinuxError::NoKernel { .. } => {
                 "`make kernel` fetches Debian's, or name one with --kernel /boot/vmlinuz-VERSION"
             }
             LinuxError::NoSuchKernel { .. } => {
-                "`proposals` is the one of `make proposals`; others by their image, /boot/vmlinuz-VERSION"
+                "give `proposals` for the kernel of `make proposals`, or an image, /boot/vmlinuz-VERSION"
             }
             LinuxError::NoProposals { .. } => {
                 "`make proposals` builds it; without --kernel, an ordinary kernel is compared"
             }
             LinuxError::NoSwitch { .. } => {
-                "it was built without that patch: `make proposals` builds the kernel anew if kernels/linux-6.1 \
+                "it was built without that patch: `make proposals` rebuilds the kernel if kernels/linux-6.1 \
                  has changed"
             }
             LinuxError::NoModule { .. } => {
-                "for a kernel X/boot/vmlinuz-VERSION, modules belong into X/lib/modules/VERSION"
+                "for a kernel X/boot/vmlinuz-VERSION, put its modules into X/lib/modules/VERSION"
             }
             LinuxError::NoProgram { program, .. } if program.starts_with("qemu") => {
                 "install QEMU (Debian: qemu-system-x86), `make kernel` does so"
@@ -185,21 +165,21 @@ impl LinuxError {
                 return Some(format!("install {program}: it unpacks this kernel's modules"));
             }
             LinuxError::Guest { .. } => {
-                "`make guest` builds it beside the command; --guest names another"
+                "`make guest` builds it next to the command; --guest names another"
             }
-            LinuxError::Died { .. } => "--keep DIR leaves the console and the report in DIR",
+            LinuxError::Died { .. } => "--keep DIR keeps the console and the report in DIR",
             LinuxError::NotHere(_) => {
-                "leave out --measure: the scenario then has the sourced prices (docs/import-host.md)"
+                "leave out --measure: the scenario then has the sourced costs (docs/import-host.md)"
             }
             LinuxError::Reference { .. } => {
-                "`pagetide verify SCENARIO --record DIR` makes references"
+                "`pagetide verify SCENARIO --record DIR` records references"
             }
             _ => return None,
         };
         Some(hint.to_owned())
     }
 
-    /// Whether the mistake is in what the user gave, not in what happened.
+    /// Whether the cause is wrong input.
     pub fn is_bad_input(&self) -> bool {
         !matches!(
             self,

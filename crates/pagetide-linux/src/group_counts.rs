@@ -1,17 +1,16 @@
-//! What the kernel says of memory groups, under one set of names.
+//! The kernel's counters of memory groups, under one set of names.
 //!
-//! Levels are what they are at the end of a phase, in bytes; events are differences. Both are of a
-//! group with all groups in it, as version 2 of cgroups counts; version 1 has the same as
-//! `total_...`, and fewer of them. Invariant: what a kernel does not say is not in the record,
-//! rather than zero.
+//! Levels are values at the end of a phase, in bytes; events are differences. Both include all
+//! descendants, as in cgroup v2; v1 has such values as `total_...`, and fewer of them. Invariant: a
+//! value that the kernel does not report is absent from the record, not zero.
 
 use crate::console::Snapshot;
 use pagetide_scenario::metric::{declared, Metrics, Owner, Scope, COUNTED};
 use pagetide_scenario::model::Group;
 use pagetide_scenario::record::Unit;
 
-/// Adds what each group has that was there at `end`: over the whole run in scope `of` the machine, during
-/// a phase in that of the phase.
+/// Adds the counters of each group that existed at `end`, for the whole run in scope `of` the
+/// machine, for a phase in the scope of the phase.
 pub fn put_groups(
     metrics: &mut Metrics,
     of: &Scope,
@@ -36,10 +35,10 @@ pub fn put_groups(
         }
         let counted = COUNTED.iter().map(|event| event.name());
         for name in counted.chain(declared::events_of_groups().map(|metric| metric.name)) {
-            // Version 1 counts the groups within under a name of its own, where it counts at all.
+            // v1 has sums over descendants under names with a prefix, if at all.
             let first = format!("total_{name}");
             if let Some(value) = find(ended, name, &first) {
-                // A group made in between has counted from zero.
+                // A group that was created in between has counted from zero.
                 let before = find(began, name, &first).unwrap_or(0);
                 put.put_named(name, value.saturating_sub(before) as f64, Unit::Count);
             }
@@ -47,8 +46,8 @@ pub fn put_groups(
     }
 }
 
-/// The value of this name, or else, in version 1, of the other. Version 1 has the plain names, too,
-/// with another meaning: without the groups within.
+/// The value of this name, or in v1 of the other name. v1 also has the plain names, but without
+/// descendants.
 fn find(said: &[(String, u64)], name: &str, first: &str) -> Option<u64> {
     let of = |wanted: &str| said.iter().find(|(name, _)| name == wanted).map(|(_, value)| *value);
     let is_first = of("total_rss").is_some();

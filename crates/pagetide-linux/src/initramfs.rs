@@ -1,8 +1,8 @@
-//! The archive that the kernel unpacks into its first file system.
+//! The initramfs: the archive that the kernel unpacks into its first file system.
 //!
-//! Format: cpio, "newc", uncompressed (Documentation/driver-api/early-userspace/buffer-format.rst). Each
-//! entry is a header of hexadecimal numbers, a name and contents, both padded to four bytes; parents
-//! stand before children.
+//! Format: cpio "newc", uncompressed (Documentation/driver-api/early-userspace/buffer-format.rst).
+//! Each entry is a header of hexadecimal numbers, a name and contents, both padded to four bytes.
+//! Parents come before children.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -11,7 +11,6 @@ const DIRECTORY: u32 = 0o040_755;
 const FILE: u32 = 0o100_644;
 const PROGRAM: u32 = 0o100_755;
 
-/// An archive being written.
 #[derive(Debug, Default)]
 pub struct Initramfs {
     bytes: Vec<u8>,
@@ -20,12 +19,11 @@ pub struct Initramfs {
 }
 
 impl Initramfs {
-    /// Adds a file that can be executed.
+    /// Adds an executable file.
     pub fn program(&mut self, path: &Path, contents: &[u8]) {
         self.add(path, PROGRAM, contents);
     }
 
-    /// Adds a file.
     pub fn file(&mut self, path: &Path, contents: &[u8]) {
         self.add(path, FILE, contents);
     }
@@ -39,7 +37,7 @@ impl Initramfs {
         self.entry(name, mode, contents);
     }
 
-    /// Adds a directory, once.
+    /// Adds a directory, if it is missing.
     fn directory(&mut self, name: &str) {
         if self.directories.insert(name.to_owned()) {
             self.entry(name, DIRECTORY, &[]);
@@ -49,8 +47,8 @@ impl Initramfs {
     fn entry(&mut self, name: &str, mode: u32, contents: &[u8]) {
         self.entries += 1;
         let links = if mode == DIRECTORY { 2 } else { 1 };
-        // Magic, then: inode, mode, uid, gid, links, mtime, size, device (2), special device (2),
-        // length of the name with its zero, checksum.
+        // After the magic: inode, mode, uid, gid, links, mtime, size, device (2), special device
+        // (2), length of the name including its NUL, checksum.
         let fields = [
             self.entries,
             mode,
@@ -83,7 +81,6 @@ impl Initramfs {
         }
     }
 
-    /// The finished archive.
     pub fn finish(mut self) -> Vec<u8> {
         for directory in ["dev", "proc", "sys", "disks"] {
             self.directory(directory);
@@ -97,7 +94,7 @@ impl Initramfs {
 mod tests {
     use super::*;
 
-    /// Names, modes and contents, read by the format's description.
+    /// Parses names, modes and contents by the format's description.
     fn read(mut bytes: &[u8]) -> Vec<(String, u32, Vec<u8>)> {
         let mut entries = Vec::new();
         loop {

@@ -1,41 +1,39 @@
-//! Which kernel to boot, and where its modules are.
+//! Finds the kernel to boot, and its modules.
 //!
-//! A kernel is found as packages install it: `boot/vmlinuz-VERSION` beside `lib/modules/VERSION`,
-//! below `/` or below a directory into which a package was unpacked (`make kernel`).
+//! A kernel has the layout of its package: `boot/vmlinuz-VERSION` next to `lib/modules/VERSION`,
+//! below `/` or below the directory of an unpacked package (`make kernel`).
 
 use crate::error::LinuxError;
 use std::path::{Path, PathBuf};
 
-/// Directory below the user's cache into which `make kernel` unpacks.
+/// Directory of `make kernel`, below the user's cache.
 const CACHE: &str = "pagetide/kernel";
 
-/// A kernel on this host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kernel {
     pub image: PathBuf,
-    /// Its version, as in the file's name: `6.1.0-1-cloud-amd64`.
+    /// The version in the file's name: `6.1.0-1-cloud-amd64`.
     pub version: String,
-    /// The directory of its modules.
     pub modules: PathBuf,
 }
 
-/// How the kernel is called that has the proposals.
+/// Name of the kernel with the proposals.
 pub const PROPOSALS: &str = "proposals";
 
-/// Which kernel is wanted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum KernelName {
-    /// The newest that `make kernel` fetched, else the newest installed.
+    /// The newest kernel of `make kernel`, else the newest installed one.
     #[default]
     Newest,
-    /// The newest that `make proposals` built.
+    /// The newest kernel of `make proposals`.
     Proposals,
-    /// The one with this image.
+    /// The kernel with this image.
     At(PathBuf),
 }
 
 impl From<Option<PathBuf>> for KernelName {
-    /// As the command line names it. An image is called `vmlinuz-VERSION`, so that no name is two things.
+    /// Converts the argument of the command line. Images are named `vmlinuz-VERSION`, so no
+    /// argument is ambiguous.
     fn from(name: Option<PathBuf>) -> KernelName {
         match name {
             None => KernelName::Newest,
@@ -46,16 +44,16 @@ impl From<Option<PathBuf>> for KernelName {
 }
 
 impl KernelName {
-    /// Whether it gives programs memory of its own. Kernels as they are shipped do not; of one that is named and
-    /// is not there, something else is to be said first.
+    /// Whether the kernel can allocate kernel memory for a program; released kernels cannot. For a
+    /// missing image the answer is true, so that the missing image is reported first.
     pub fn gives_memory(&self) -> bool {
         self.find().map_or(*self != KernelName::Newest, |kernel| kernel.gives_memory())
     }
 
-    /// The kernel that is on this host.
+    /// Finds the kernel on this host.
     ///
     /// # Errors
-    /// When it is not there.
+    /// There is no such kernel.
     pub fn find(&self) -> Result<Kernel, LinuxError> {
         match self {
             KernelName::Newest => Kernel::find(),
@@ -68,7 +66,7 @@ impl KernelName {
     }
 }
 
-/// Whether it is a word and no file.
+/// Whether this is a bare word and not a file.
 fn is_bare(image: &Path) -> bool {
     image.components().count() == 1 && !image.exists()
 }
@@ -77,7 +75,7 @@ impl Kernel {
     /// The kernel with this image.
     ///
     /// # Errors
-    /// When there is no such file, or its name does not begin with `vmlinuz-`.
+    /// There is no such file, or its name does not begin with `vmlinuz-`.
     pub fn at(image: &Path) -> Result<Kernel, LinuxError> {
         std::fs::metadata(image).map_err(|error| LinuxError::file(image, error))?;
         let name = image.file_name().map(|name| name.to_string_lossy().into_owned());
@@ -96,19 +94,19 @@ impl Kernel {
         Ok(Kernel { version: version.to_owned(), modules, image })
     }
 
-    /// Whether it gives programs memory of its own (kernels/linux-6.1, patch 0005), by the `config-VERSION` beside
-    /// its image. Without one it may: the guest finds out.
+    /// Whether the kernel can allocate kernel memory for a program (kernels/linux-6.1, patch 0005),
+    /// according to `config-VERSION` next to its image. True without that file: the guest will find
+    /// out.
     pub fn gives_memory(&self) -> bool {
         let config = self.image.with_file_name(format!("config-{}", self.version));
         std::fs::read_to_string(config)
             .map_or(true, |text| text.lines().any(|line| line == "CONFIG_ALLOCATION_TEST=y"))
     }
 
-    /// The newest kernel that `make kernel` fetched, else the newest installed, cloud kernels
-    /// first.
+    /// The newest kernel of `make kernel`, else the newest installed one; cloud kernels first.
     ///
     /// # Errors
-    /// When there is none.
+    /// There is none.
     pub fn find() -> Result<Kernel, LinuxError> {
         let cache = cache_dir();
         let mut looked_for = Vec::new();
@@ -121,10 +119,10 @@ impl Kernel {
         Err(LinuxError::NoKernel { looked_for: looked_for.join(" and ") })
     }
 
-    /// The newest kernel that `make proposals` built.
+    /// The newest kernel of `make proposals`.
     ///
     /// # Errors
-    /// When there is none.
+    /// There is none.
     pub fn with_proposals() -> Result<Kernel, LinuxError> {
         Kernel::with_proposals_in(&cache_dir().unwrap_or_default())
     }
@@ -137,7 +135,7 @@ impl Kernel {
     }
 }
 
-/// The newest kernel whose image is in `dir` and whose modules are where they belong, cloud kernels first.
+/// The newest kernel with an image in `dir` and with modules; cloud kernels first.
 fn newest_in(dir: &Path) -> Option<Kernel> {
     let kernels = std::fs::read_dir(dir).ok()?.flatten();
     let kernels = kernels
@@ -146,7 +144,7 @@ fn newest_in(dir: &Path) -> Option<Kernel> {
     kernels.max_by_key(|kernel| (kernel.version.contains("cloud"), version_key(&kernel.version)))
 }
 
-/// Where `make kernel` puts kernels: `$XDG_CACHE_HOME/pagetide/kernel`, or below `~/.cache`.
+/// Directory of `make kernel`: `$XDG_CACHE_HOME/pagetide/kernel`, or below `~/.cache`.
 pub fn cache_dir() -> Option<PathBuf> {
     let cache = std::env::var_os("XDG_CACHE_HOME")
         .map(PathBuf::from)
@@ -155,7 +153,7 @@ pub fn cache_dir() -> Option<PathBuf> {
     Some(cache.join(CACHE))
 }
 
-/// The numbers of a version, for comparison: 6.1.0-56 is newer than 6.1.0-9.
+/// Sort key of a version: 6.1.0-56 is newer than 6.1.0-9.
 fn version_key(version: &str) -> Vec<u64> {
     version.split(|c: char| !c.is_ascii_digit()).filter_map(|number| number.parse().ok()).collect()
 }
@@ -196,7 +194,7 @@ mod tests {
         std::fs::create_dir_all(&boot).unwrap();
         for version in ["6.1.99-proposals", "6.1.192-proposals", "6.1.193-proposals"] {
             std::fs::write(boot.join(format!("vmlinuz-{version}")), "").unwrap();
-            // The newest has no modules: it was not installed as a whole.
+            // The newest one has no modules, because its installation is incomplete.
             if version != "6.1.193-proposals" {
                 let modules = cache.join("proposals/lib/modules").join(version);
                 std::fs::create_dir_all(modules).unwrap();

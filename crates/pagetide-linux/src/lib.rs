@@ -1,16 +1,17 @@
-//! The real-kernel world: a machine in QEMU that performs the workloads of a scenario, and readers
-//! of what a live Linux says of itself.
+//! The real-kernel world: a machine in QEMU that performs the workloads of a scenario; and readers
+//! of the state of a live Linux system.
 //!
-//! Reading order: [`session`] boots a variant of a scenario and makes runs; it uses [`kernel`] and
-//! [`modules`] (what to boot), [`initramfs`] and [`disks`] (what to boot it with), [`qemu`] (how),
-//! [`console`] (what the guest says), [`counts`] and [`group_counts`] (what that means as a run
+//! Reading order: [`session`] boots a variant of a scenario and performs runs. It uses [`kernel`]
+//! and [`modules`] (what to boot), [`initramfs`] and [`disks`] (its files), [`qemu`] (how to boot
+//! it), [`console`] (the guest's report), [`counts`] and [`group_counts`] (conversion to a run
 //! record).
-//! [`comparable`] says what of a scenario a real kernel cannot be asked, [`start`] takes over the
-//! memory with which it began, [`slab_start`] the objects that
-//! were there, [`disk_times`] the speed of its disks, and [`reference`](mod@reference) keeps it all for later.
-//! [`host`] reads a live system, and [`live`] has it perform what operations cost on it.
+//! [`comparable`] lists the parts of a scenario that a real kernel cannot reproduce. [`start`]
+//! transfers the kernel's initial memory to the simulator, [`slab_start`] its initial objects, and
+//! [`disk_times`] the speed of its disks. [`reference`](mod@reference) stores all of this in a
+//! file.
+//! [`host`] reads a live system, and [`live`] measures operation costs on it.
 //!
-//! The guest's side is the crate `pagetide-guest`.
+//! The crate `pagetide-guest` runs inside the guest.
 
 pub mod comparable;
 pub mod console;

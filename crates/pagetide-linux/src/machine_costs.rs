@@ -1,11 +1,12 @@
-//! What operations cost on the kernel at hand: a scenario of its own, performed for a number of CPUs.
+//! Measures operation costs on the guest's kernel with a special scenario, for a given number of
+//! CPUs.
 //!
-//! Its phases do much of one thing, or several in other proportions. The record says how much CPU time the task and
-//! kswapd used in each; how many operations of each kind that was, the simulator counts in the same scenario
-//! (`pagetide-lab`, `verify::costs`). What is kept is the record and not the prices: these are those of the
-//! operations that the simulator counts, and follow when it counts others.
+//! A phase of that scenario performs mostly one operation, or several in varying proportions. The
+//! record has the CPU time of the task and of kswapd in each phase. The simulator counts the
+//! operations in the same scenario (`pagetide-lab`, `verify::costs`). The file keeps the record and
+//! not the costs: costs depend on which operations the simulator counts, and can be recomputed.
 //!
-//! Invariant: a recording is of one kernel, one way to run it, and one number of CPUs.
+//! Invariant: a recording belongs to one kernel, one way to run it, and one number of CPUs.
 
 use crate::error::LinuxError;
 use crate::reference::{file_name, scenario_hash, Origin, Reference};
@@ -14,14 +15,14 @@ use pagetide_scenario::load::{load_str, Overrides};
 use pagetide_scenario::model::Setup;
 use std::path::Path;
 
-/// The scenario.
 const TEXT: &str = include_str!("machine-costs.toml");
-/// Its name, and that of the recordings.
+/// Name of the scenario and of the recordings.
 pub const NAME: &str = "machine-costs";
-/// With which seeds it is performed: with one CPU a run is as good as many; several go by the host's clock.
+/// Seeds: one run suffices with one CPU; with several CPUs time is the host's, so more runs are
+/// needed.
 const SEEDS: [u64; 3] = [1, 2, 3];
 
-/// What its recordings are called, instead of variants.
+/// Names of the recordings, in place of variants.
 pub fn variant_name(cpus: u16) -> String {
     if cpus == 1 {
         "1cpu".to_owned()
@@ -35,24 +36,24 @@ fn overrides(cpus: u16) -> Overrides {
     Overrides { sets: vec![cpus], ..Overrides::default() }
 }
 
-/// The scenario's setup on a machine with so many CPUs.
+/// The scenario's setup on a machine with `cpus` CPUs.
 pub fn setup(cpus: u16) -> Setup {
     let loaded = load_str(NAME, TEXT, Path::new(""), &overrides(cpus));
-    let mut scenario = loaded.expect("the scenario that comes with the program is sound");
+    let mut scenario = loaded.expect("the built-in scenario is valid");
     scenario.variants.remove(0).setup
 }
 
-/// What decides on the prices: the kernel, and the way to run it, without the memory that it had.
+/// What determines costs: the kernel and the way to run it, but not its memory.
 pub fn made_on(origin: &Origin) -> (String, String) {
     let way = origin.how.rsplit_once(", ").map_or(origin.how.as_str(), |(way, _memory)| way);
     (origin.kernel.clone(), way.to_owned())
 }
 
-/// The recording in `dir` for so many CPUs, if there is one of the kernel of `origin`, run in the same way, and of
-/// the scenario as it is now: the times of other phases would be taken for theirs.
+/// The recording in `dir` for this number of CPUs, if there is one of the same kernel, run in the
+/// same way, with the current scenario. Times of other phases would be misinterpreted.
 ///
 /// # Errors
-/// When there is one that cannot be read.
+/// The recording cannot be read.
 pub fn recorded(dir: &Path, cpus: u16, origin: &Origin) -> Result<Option<Reference>, LinuxError> {
     let variant = variant_name(cpus);
     if !dir.join(file_name(NAME, &variant)).exists() {
@@ -67,10 +68,10 @@ pub fn recorded(dir: &Path, cpus: u16, origin: &Origin) -> Result<Option<Referen
     Ok(Some(reference).filter(is_of_this))
 }
 
-/// Performs the scenario on a kernel in QEMU: once with one CPU, and a few times with several.
+/// Performs the scenario on a kernel in QEMU: once with one CPU, a few times with several.
 ///
 /// # Errors
-/// See [`LinuxError`].
+/// The kernel's side failed.
 pub fn measure(cpus: u16, options: &Options) -> Result<Reference, LinuxError> {
     let dir = tempfile::Builder::new()
         .prefix("pagetide-costs-")

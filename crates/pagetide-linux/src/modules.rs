@@ -1,9 +1,9 @@
-//! Which modules the guest loads, in which order.
+//! Selects the modules that the guest loads, and their order.
 //!
-//! `depmod`'s index is there only where a kernel was installed, not where its package was merely
-//! unpacked, so dependencies are read from the modules themselves: each has `depends=a,b` in its
-//! section `.modinfo`. Linux: scripts/mod/modpost.c writes it. Compressed ones are unpacked by the
-//! host's programs, so that the guest's kernel need not know how.
+//! `depmod`'s index exists only where a kernel is installed, not where its package is merely
+//! unpacked. So dependencies are read from the modules: each has `depends=a,b` in its section
+//! `.modinfo`, written by scripts/mod/modpost.c. Programs of the host decompress modules, because
+//! the guest's kernel may not be able to.
 
 use crate::error::LinuxError;
 use crate::kernel::Kernel;
@@ -11,23 +11,22 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// What the guest needs that a distribution's kernel may have as modules: disks and their bus, the
-/// file system.
+/// Drivers that the guest needs and that a distribution's kernel may have as modules: disks, their
+/// bus, and the file system.
 const WANTED: [&str; 3] = ["virtio_pci", "virtio_blk", "ext4"];
-/// Modules that others need without saying so: ext4 asks for this checksum by name.
+/// Undeclared dependencies: ext4 requests this checksum by name.
 const ASKED_FOR_BY_NAME: [(&str, &str); 1] = [("ext4", "crc32c_generic")];
 
-/// What unpacks a module, by the last part of its file's name.
+/// Program that decompresses a module, by file extension.
 const UNPACKERS: [(&str, &str); 3] = [("xz", "xz"), ("zst", "zstd"), ("gz", "gzip")];
 
-/// Modules of a kernel by name, with `-` written as `_`.
+/// Modules of a kernel by name, with `_` in place of `-`.
 type Found = BTreeMap<String, PathBuf>;
 
-/// Names and bytes of the modules to load, dependencies first. What is built into the kernel is left
-/// out.
+/// Names and contents of the modules to load, dependencies first. Skips built-in modules.
 ///
 /// # Errors
-/// When a module is neither there nor built in, or cannot be unpacked.
+/// A module is neither present nor built in, or cannot be decompressed.
 pub fn to_load(kernel: &Kernel) -> Result<Vec<(String, Vec<u8>)>, LinuxError> {
     let mut found = Found::new();
     collect(&kernel.modules.join("kernel"), 0, &mut found);
@@ -39,7 +38,7 @@ pub fn to_load(kernel: &Kernel) -> Result<Vec<(String, Vec<u8>)>, LinuxError> {
     Ok(order)
 }
 
-/// The bytes of a module as its author compiled it.
+/// The uncompressed module.
 fn read(path: &Path) -> Result<Vec<u8>, LinuxError> {
     let bytes = std::fs::read(path).map_err(|error| LinuxError::file(path, error))?;
     let extension = path.extension().unwrap_or_default();
@@ -66,7 +65,7 @@ fn module_name(file: &str) -> Option<String> {
     Some(stem.replace('-', "_"))
 }
 
-/// Modules below `dir`. The kernel's own tree is some ten levels deep.
+/// Collects modules below `dir`. The kernel's own tree has about ten levels.
 fn collect(dir: &Path, depth: u32, found: &mut Found) {
     let Ok(entries) = std::fs::read_dir(dir) else { return };
     for entry in entries.flatten() {
@@ -114,7 +113,7 @@ fn add(
     Ok(())
 }
 
-/// The modules named by `depends=` in a module.
+/// The modules in the field `depends=` of a module.
 fn depends(module: &[u8]) -> Vec<String> {
     const KEY: &[u8] = b"\0depends=";
     let Some(at) = module.windows(KEY.len()).position(|window| window == KEY) else {

@@ -1,10 +1,11 @@
-//! How long the guest's program took to make its operations, apart from performing them.
+//! The time that the guest's program needs to generate its operations, without performing them.
 //!
-//! That is the program's own time, not the kernel's: drawing the next page of a working set takes longer than
-//! counting. It goes the way of the times of disks ([`crate::disk_times`]), so that the simulator's tasks are as
-//! busy between two accesses as the guest's, and prices of the kernel's operations are not mixed up with it.
+//! This is user time of the program, not of the kernel: drawing the next page of a working set
+//! takes longer than counting. Like disk times ([`crate::disk_times`]) it is transferred to the
+//! simulator, so that its tasks are as busy between two accesses as the guest's, and costs of
+//! kernel operations do not include it.
 //!
-//! Invariant: a phase of which nothing is known has no such time.
+//! Invariant: a phase without a measurement has no such time.
 
 use pagetide_scenario::metric::declared::{self, Declared};
 use pagetide_scenario::metric::{Key, Names, Owner, Scope};
@@ -12,7 +13,7 @@ use pagetide_scenario::model::Setup;
 use pagetide_scenario::record::Unit;
 use std::collections::BTreeMap;
 
-/// Gives the phases of `setup` the mean time of an operation, over all runs.
+/// Sets the mean time of an operation in each phase of `setup`, over all runs.
 pub fn apply(metrics: &BTreeMap<String, (Unit, Vec<Option<f64>>)>, setup: &mut Setup) {
     let names = Names::of(setup);
     let mut found = Vec::new();

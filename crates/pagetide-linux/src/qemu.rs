@@ -1,13 +1,13 @@
-//! QEMU: its command line, its control socket, its end.
+//! QEMU: command line, control socket, termination.
 //!
-//! Emulation with `-icount shift=0` makes one instruction one nanosecond of the guest, which is what
-//! makes runs repeatable, and it works everywhere, with one CPU: several would take turns of 100 ms,
-//! and whatever waits for another would take as long. They are emulated by a thread each, by the
-//! host's clock. KVM is faster where it works; whether it does is
-//! tried, with a time-out, because a device node alone says little.
+//! Emulation with `-icount shift=0` makes one instruction one nanosecond of guest time. This makes
+//! runs repeatable and works on every host, but only with one CPU: several would alternate in time
+//! slices of 100 ms, and waits between them would take as long. Several CPUs are therefore emulated
+//! by a thread each, with the host's clock. KVM is faster if it works. The device node alone does
+//! not show that, so it is tried with a time-out.
 //!
-//! Invariant: a [`Qemu`] that goes out of scope has no process any more. Files are all in the
-//! directory that the caller gave.
+//! Invariant: a [`Qemu`] that goes out of scope leaves no process. All files are in the caller's
+//! directory.
 
 use crate::error::LinuxError;
 use serde_json::{json, Value};
@@ -21,30 +21,29 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The program.
 pub const PROGRAM: &str = "qemu-system-x86_64";
-/// How often a waiting runner looks.
+/// Polling interval of waits.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
-/// How long QEMU may take to open its control socket, and KVM to prove itself.
+/// Maximum time until QEMU opens its control socket, and until KVM is known to work.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The longest wait: a year.
+/// Maximum wait: a year.
 const FOREVER: Duration = Duration::from_secs(365 * 24 * 60 * 60);
-/// Kernel command line: quiet, without what costs time or varies, and the machine ends on a panic.
+/// Kernel command line: no messages, no features that cost time or vary, and the machine ends on a
+/// panic.
 const APPEND: &str = "console=ttyS0 loglevel=4 panic=-1 nokaslr norandmaps mitigations=off \
     rootfstype=ramfs transparent_hugepage=never nowatchdog audit=0 random.trust_cpu=on \
     tsc=reliable no_timer_check";
 
-/// How the guest's instructions are executed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Accelerator {
-    /// By translation; with one CPU, counting instructions.
+    /// Translation; with one CPU, it counts instructions.
     Emulation,
-    /// By the host's processor.
+    /// Virtualisation by the host's CPU.
     Kvm,
 }
 
 impl Accelerator {
-    /// How a machine of so many CPUs tells the time, for the reader.
+    /// The clock of a machine with this number of CPUs, in words.
     pub fn describe(self, cpus: u16) -> &'static str {
         match (self, cpus) {
             (Accelerator::Emulation, 1) => "emulation, 1 instruction = 1 ns",
@@ -57,7 +56,7 @@ impl Accelerator {
 /// QEMU's version: the first line of `--version`.
 ///
 /// # Errors
-/// When it is not installed.
+/// QEMU is not installed.
 pub fn version() -> Result<String, LinuxError> {
     let output = Command::new(PROGRAM)
         .arg("--version")
@@ -77,42 +76,40 @@ pub struct Machine {
     pub cpus: u16,
     /// Bytes of memory of each node.
     pub nodes: Vec<u64>,
-    /// Bytes for zone Movable.
+    /// Bytes of zone Movable.
     pub movable: u64,
-    /// The kernel's image.
     pub kernel: PathBuf,
-    /// More of the kernel's command line: words with a blank before each.
+    /// Additional words of the kernel's command line, each with a blank before it.
     pub append: String,
     /// Disks: serial number and image.
     pub disks: Vec<(String, PathBuf)>,
 }
 
-/// How a machine begins.
+/// The initial state of a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Begin {
-    /// From power-on; it waits when it is ready.
+    /// Power-on. The machine pauses when it is ready.
     Boot,
-    /// From the saved state, with this seed.
+    /// The saved state, with this seed.
     Restore(u64),
 }
 
-/// Names of files: the first two are beside the directories of the runs, the others in them.
+/// File names. The first two are next to the directories of the runs, the others in them.
 pub mod names {
-    /// The archive that the kernel unpacks.
+    /// The initramfs.
     pub const INITRAMFS: &str = "initramfs";
     /// The saved machine.
     pub const STATE: &str = "state";
-    /// What the guest reports.
+    /// The guest's report.
     pub const REPORT: &str = "report";
     /// The kernel's console.
     pub const CONSOLE: &str = "console";
-    /// What QEMU itself says.
+    /// QEMU's own messages.
     pub const QEMU: &str = "qemu";
     /// The control socket.
     pub const SOCKET: &str = "control";
 }
 
-/// A running QEMU.
 #[derive(Debug)]
 pub struct Qemu {
     child: Child,
@@ -120,10 +117,10 @@ pub struct Qemu {
     begin: Begin,
 }
 
-/// When to give up waiting.
+/// The limit of a wait.
 #[derive(Clone, Debug)]
 pub struct Patience {
-    /// The latest moment.
+    /// The end of the wait.
     pub deadline: Instant,
     /// How long that was, for messages.
     pub limit: Duration,
@@ -132,9 +129,9 @@ pub struct Patience {
 }
 
 impl Patience {
-    /// Patience of `limit` from now.
+    /// A limit from now.
     pub fn new(limit: Duration, cancel: Option<Arc<AtomicBool>>) -> Patience {
-        // A limit may be any number; a clock's may not.
+        // Clip the limit to what the clock can represent.
         let limit = limit.min(FOREVER);
         Patience { deadline: Instant::now() + limit, limit, cancel }
     }
@@ -144,14 +141,13 @@ impl Patience {
     }
 }
 
-/// Why a wait ended without what was waited for.
+/// Why a wait ended early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gone {
     /// QEMU ended.
     Ended,
-    /// Time is up.
     TimedOut(Duration),
-    /// The user wants no more.
+    /// The user interrupted.
     Cancelled,
 }
 
@@ -167,7 +163,8 @@ impl Machine {
             Begin::Boot => 0,
             Begin::Restore(seed) => seed,
         };
-        // Both sides of a restore must have the same devices; the seed's text has one length.
+        // Both sides of a restore must have the same devices, so the seed's text has a fixed
+        // length.
         let seed = match begin {
             Begin::Boot => format!("wait {seed:020}"),
             Begin::Restore(_) => format!("seed {seed:020}"),
@@ -188,10 +185,10 @@ impl Machine {
                 } else {
                     add("-accel", "tcg,thread=multi".into());
                 }
-                // Without the features that have the kernel copy and clear pages byte by byte: fast
-                // on a processor, but 4096 instructions, hence 4096 ns, here. Without cmpxchg16b: an
-                // interrupt after it saves wrong flags (QEMU 7.2), and kernels since 6.2 or so, whose
-                // slabs use it without `lock`, panic.
+                // Disable erms and fsrm, with which the kernel copies and clears pages byte by
+                // byte: fast on a CPU, but 4096 instructions and thus 4096 ns here. Disable
+                // cmpxchg16b: an interrupt after it saves wrong flags (QEMU 7.2), and kernels since
+                // about 6.2, which use it without `lock` in slabs, panic.
                 add("-cpu", "max,la57=off,erms=off,fsrm=off,cx16=off".into());
             }
             Accelerator::Kvm => {
@@ -222,7 +219,7 @@ impl Machine {
         add("-fw_cfg", format!("name=opt/pagetide/seed,string={seed}"));
         add("-qmp", format!("unix:{},server=on,wait=off", names::SOCKET));
         for (serial, image) in &self.disks {
-            // A comma begins QEMU's next option, unless there are two.
+            // Double a comma: a single one starts QEMU's next option.
             let image = image.display().to_string().replace(',', ",,");
             add(
                 "-drive",
@@ -236,11 +233,11 @@ impl Machine {
         arguments
     }
 
-    /// Starts the machine in `dir`, a new directory in the one where its archive, and its state if it
-    /// is restored, are.
+    /// Starts the machine in the new directory `dir`. The parent directory has the initramfs, and
+    /// the saved state if it is restored.
     ///
     /// # Errors
-    /// When QEMU is not installed or the directory is not ours to write.
+    /// QEMU is not installed, or the directory is not writable.
     pub fn start(&self, begin: Begin, dir: &Path) -> Result<Qemu, LinuxError> {
         std::fs::create_dir(dir).map_err(|error| LinuxError::file(dir, error))?;
         let path = dir.join(names::QEMU);
@@ -248,7 +245,7 @@ impl Machine {
         let child = Command::new(PROGRAM)
             .args(self.arguments(begin))
             .current_dir(dir)
-            // Overlays of the disks are temporary files of QEMU's.
+            // QEMU creates overlays of the disks as temporary files.
             .env("TMPDIR", dir)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -259,7 +256,7 @@ impl Machine {
     }
 }
 
-/// Whether KVM works: an empty machine comes up under it and answers.
+/// Whether KVM works: starts an empty machine and waits for an answer.
 pub fn kvm_works(dir: &Path) -> Result<(), String> {
     let device = Path::new("/dev/kvm");
     if !device.exists() {
@@ -272,7 +269,7 @@ pub fn kvm_works(dir: &Path) -> Result<(), String> {
         .map_err(|error| format!("/dev/kvm: {error}"))?;
     let path = dir.join(names::QEMU);
     let messages = File::create(&path).map_err(|error| error.to_string())?;
-    // A machine of its own with a virtual processor, which a broken KVM fails to make or to run.
+    // The machine has a virtual CPU, which a broken KVM cannot create or run.
     let child = Command::new(PROGRAM)
         .args(["-nodefaults", "-no-user-config", "-display", "none", "-machine", "pc"])
         .args(["-accel", "kvm", "-cpu", "host", "-m", "16M", "-qmp"])
@@ -286,7 +283,7 @@ pub fn kvm_works(dir: &Path) -> Result<(), String> {
     let mut qemu = Qemu { child, dir: dir.to_owned(), begin: Begin::Boot };
     let started = Instant::now();
     let result = qemu.control().and_then(|mut control| {
-        // The processor has run some of the firmware by then, or KVM reported an error.
+        // By then the CPU has executed some firmware, or KVM has reported an error.
         std::thread::sleep(Duration::from_millis(300));
         let status = control.ask("query-status", json!({}))?;
         match status["status"].as_str() {
@@ -304,7 +301,7 @@ impl Qemu {
     /// Waits until the guest's report satisfies `found`, and returns the report.
     ///
     /// # Errors
-    /// What came instead, with the report so far.
+    /// Why the wait ended early, with the report so far.
     pub fn wait(
         &mut self,
         patience: &Patience,
@@ -343,7 +340,7 @@ impl Qemu {
     /// Saves the running machine and ends it.
     ///
     /// # Errors
-    /// When QEMU refuses or the host has no room.
+    /// QEMU refuses, or the host has no space.
     pub fn save(mut self, patience: &Patience) -> Result<(), LinuxError> {
         let saved = self.save_and_quit(patience);
         if saved.is_err() && (patience.is_cancelled() || self.was_interrupted()) {
@@ -355,7 +352,7 @@ impl Qemu {
     fn save_and_quit(&mut self, patience: &Patience) -> Result<(), LinuxError> {
         debug_assert_eq!(self.begin, Begin::Boot);
         let mut control = self.control()?;
-        // The default limits the rate to what a network takes.
+        // By default QEMU limits the rate to network speed.
         control.ask("migrate-set-parameters", json!({"max-bandwidth": 1u64 << 40}))?;
         control.ask("migrate", json!({"uri": format!("exec:cat > ../{}", names::STATE)}))?;
         loop {
@@ -376,15 +373,15 @@ impl Qemu {
             }
             std::thread::sleep(LOOK_EVERY);
         }
-        // It may end before it answers.
+        // QEMU may exit before it answers.
         let _ = control.ask("quit", json!({}));
         let _ = self.child.wait();
         Ok(())
     }
 
     fn control(&mut self) -> Result<Control, LinuxError> {
-        // The address of a socket has 108 bytes at most; a path through our own open directory is
-        // shorter than any.
+        // A socket's address has at most 108 bytes. A path through /proc/self/fd is always short
+        // enough.
         let dir = File::open(&self.dir).map_err(|error| LinuxError::file(&self.dir, error))?;
         let socket = format!("/proc/self/fd/{}/{}", dir.as_raw_fd(), names::SOCKET);
         let deadline = Instant::now() + PATIENCE;
@@ -406,13 +403,12 @@ impl Qemu {
         }
     }
 
-    /// What QEMU itself printed.
     pub fn messages(&self) -> String {
         let bytes = std::fs::read(self.dir.join(names::QEMU)).unwrap_or_default();
         String::from_utf8_lossy(&bytes).trim().to_owned()
     }
 
-    /// Whether it ended by a ^C, which a terminal sends to QEMU as well as to us, maybe to us later.
+    /// Whether QEMU ended by ^C. A terminal sends it to QEMU too, possibly before this process.
     fn was_interrupted(&self) -> bool {
         self.messages().contains("terminating on signal 2")
     }
@@ -436,7 +432,8 @@ impl Drop for Qemu {
     }
 }
 
-/// QEMU's control socket: a line of JSON a command, a line an answer, events between them.
+/// QEMU's control socket: one line of JSON for each command and each answer, with events in
+/// between.
 struct Control {
     stream: BufReader<UnixStream>,
 }

@@ -1,7 +1,8 @@
-//! The kernel's side of a comparison, kept in a file for later.
+//! A reference: the kernel's side of a comparison, stored in a file.
 //!
-//! One JSON file a variant, `SCENARIO.VARIANT.json`: where it comes from, the memory with which the
-//! kernel began, and every metric with a value a run, but for events of phases that no run had.
+//! One JSON file for each variant, `SCENARIO.VARIANT.json`: its origin, the kernel's initial
+//! memory, and a value for each metric and run, except for events of phases that occurred in no
+//! run.
 
 use crate::disks::PAGE_SIZE;
 use crate::error::LinuxError;
@@ -17,13 +18,13 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// The key that says which kernel's policies the simulator has.
+/// The key that selects the policies of a kernel version.
 const KERNEL_POLICIES: &str = "policy.kernel";
 
 /// Version of the format.
 const FORMAT: u32 = 1;
 
-/// What a kernel did with a variant of a scenario.
+/// The results of a kernel for a variant of a scenario.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Reference {
     /// Version of the format.
@@ -32,44 +33,42 @@ pub struct Reference {
     pub variant: String,
     /// Version of Pagetide that recorded it.
     pub recorded_by: String,
-    /// Where it comes from.
     #[serde(flatten)]
     pub origin: Origin,
-    /// Seeds of the runs.
     pub seeds: Vec<u64>,
-    /// Metric key -> unit and a value a run; a run without it has none.
+    /// Metric key -> unit and a value for each run; `None` for a run without the metric.
     pub metrics: BTreeMap<String, (Unit, Vec<Option<f64>>)>,
 }
 
-/// Where a reference comes from.
+/// The origin of a reference.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Origin {
-    /// Hash of the scenario that was run ([`scenario_hash`]); empty if it was not kept.
+    /// Hash of the scenario that was run ([`scenario_hash`]); empty if unknown.
     #[serde(default)]
     pub scenario_hash: String,
-    /// The kernel, as it calls itself.
+    /// The kernel's own version string.
     pub kernel: String,
-    /// What it ran on.
+    /// The emulator and its mode.
     pub how: String,
-    /// Files of the kernel that choose policies and that no release has ([`pagetide_scenario::switches`]).
+    /// Control files of patched kernels that select policies ([`pagetide_scenario::switches`]).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub switches: Vec<String>,
-    /// What of the scenario was not asked.
+    /// Parts of the scenario that the kernel cannot reproduce.
     pub not_comparable: Vec<String>,
-    /// What the reader should know.
+    /// Notes for the reader.
     pub notes: Vec<String>,
-    /// The memory with which it began.
+    /// The kernel's initial memory.
     pub start: Start,
 }
 
-/// Hash of a scenario's text and of what the command line changed in it: 64-bit FNV-1a, in hexadecimal.
-/// It tells whether a reference is of the scenario at hand.
+/// Hash of a scenario's text and of the changes on the command line: 64-bit FNV-1a, in hexadecimal.
+/// It shows whether a reference belongs to the given scenario.
 pub fn scenario_hash(
     text: &[u8],
     sets: &[(String, String)],
     added: Option<&AddedVariant>,
 ) -> String {
-    // A kernel has its own policies, whatever it is compared with.
+    // The kernel's policies do not depend on this key.
     let asked = sets.iter().filter(|(key, _)| key != KERNEL_POLICIES);
     let mut changes: String = asked.map(|(key, value)| format!("{key}={value}\n")).collect();
     changes.extend(added.map(|added| format!("--add-variant {added}\n")));
@@ -82,12 +81,12 @@ pub fn scenario_hash(
 
 /// Name of a reference's file.
 pub fn file_name(scenario: &str, variant: &str) -> String {
-    // Names may have a `/` in them; no two names may have one file.
+    // Encode `/`, so that different names have different files.
     format!("{scenario}.{variant}.json").replace('%', "%25").replace('/', "%2F")
 }
 
 impl Reference {
-    /// Gathers the records of runs of one variant.
+    /// Collects the records of runs of one variant.
     pub fn new(
         scenario: &str,
         variant: &str,
@@ -123,14 +122,14 @@ impl Reference {
         }
     }
 
-    /// The policies that stand for the kernel, by its release.
+    /// The policies that correspond to the kernel's release.
     pub fn policy_set(&self) -> PolicySet {
         let release = self.origin.kernel.strip_prefix("Linux ").unwrap_or_default();
         PolicySet::of_release(release)
     }
 
-    /// Gives `setup` the memory with which the kernel began, disks as fast as its own were, and its policies,
-    /// unless the scenario names another kernel's.
+    /// Sets the initial memory, the disk times and the policies of `setup` to those of the kernel,
+    /// unless the scenario selects the policies of another kernel.
     pub fn apply(&self, setup: &mut Setup) {
         if setup.policies.kernel().is_none() {
             setup.policies.follow(self.policy_set());
@@ -166,11 +165,10 @@ impl Reference {
         self.seeds.iter().enumerate().map(record).collect()
     }
 
-    /// Writes it into `dir`, under its name, and returns the path. A file of that name is replaced
-    /// as a whole or not at all.
+    /// Writes the reference to `dir` and returns the path. An existing file is replaced atomically.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// The file cannot be written.
     pub fn save(&self, dir: &Path) -> Result<PathBuf, LinuxError> {
         std::fs::create_dir_all(dir).map_err(|error| LinuxError::file(dir, error))?;
         let path = dir.join(file_name(&self.scenario, &self.variant));
@@ -186,8 +184,8 @@ impl Reference {
         Ok(path)
     }
 
-    /// JSON with a line for each field and each metric, so that two references can be compared
-    /// line by line.
+    /// JSON with a line for each field and each metric, so that a line-based diff of two references
+    /// is readable.
     fn text(&self) -> Result<String, serde_json::Error> {
         let mut text = String::from("{");
         let fields = serde_json::to_value(self)?;
@@ -214,7 +212,7 @@ impl Reference {
     /// Reads the reference of a variant from `dir`.
     ///
     /// # Errors
-    /// When there is none, or it is damaged or of another format.
+    /// The file is missing, damaged, or of another format.
     pub fn load(dir: &Path, scenario: &str, variant: &str) -> Result<Reference, LinuxError> {
         let path = dir.join(file_name(scenario, variant));
         let wrong = |problem: String| LinuxError::Reference { path: path.clone(), problem };
@@ -232,12 +230,12 @@ impl Reference {
         Ok(reference)
     }
 
-    /// Reads a reference.
+    /// Parses a reference.
     ///
     /// # Errors
-    /// What is wrong with it, in a few words.
+    /// A short description of the problem.
     pub fn parse(text: &str) -> Result<Reference, String> {
-        // The version first: another format need not have the other fields.
+        // Check the version first: another format may lack the other fields.
         #[derive(Deserialize)]
         struct Format {
             format: u32,
@@ -254,20 +252,20 @@ impl Reference {
             return Err("it has no runs".to_owned());
         }
         if !is_of_a_machine(&reference.origin.start) {
-            return Err("damaged: no machine begins with such memory".to_owned());
+            return Err("damaged: the initial memory is impossible".to_owned());
         }
         Ok(reference)
     }
 }
 
-/// Whether it is an event that did not happen in any run, of a phase: with many phases, or groups, nine
-/// lines of ten would be such.
+/// Whether this is an event of a phase that occurred in no run. With many phases or groups, nine of
+/// ten lines would be such events.
 fn is_nothing(key: &str, unit: Unit, values: &[Option<f64>]) -> bool {
     let is_of_phase = key.split('.').count() > 2;
-    // Of these a comparison makes sums, for which both parts must be there.
+    // A comparison sums these, and needs both parts.
     let name = key.rsplit('.').next().unwrap_or(key);
     let is_part = name.starts_with("pgscan_") || name.starts_with("pgsteal_");
-    // A zone that has none of some size has lost what it had, or ours has what it should not.
+    // A zero of free blocks is meaningful: it shows a difference in state.
     let is_level = name.starts_with(FREE_BLOCKS) || is_state(key);
     is_of_phase
         && !is_part
@@ -276,8 +274,8 @@ fn is_nothing(key: &str, unit: Unit, values: &[Option<f64>]) -> bool {
         && values.iter().all(|value| *value == Some(0.0))
 }
 
-/// Whether a kernel can have begun with this: zones in order, and as much of everything as fits
-/// into the 2^52 bytes that a processor can address, and into the zone.
+/// Whether a kernel can start with this memory: zones are in order, and all quantities fit into the
+/// zone and into the 2^52 bytes that a CPU can address.
 pub fn is_of_a_machine(start: &Start) -> bool {
     const PAGES_MAX: u64 = 1 << 40;
     const NODES_MAX: u32 = 64;
@@ -329,7 +327,7 @@ mod tests {
         let mut records = [record(1, 8.0), two];
         records[0].metrics.insert("t.p.oom".into(), Metric::new(0.0, Unit::Count));
         records[1].metrics.insert("t.p.oom".into(), Metric::new(0.0, Unit::Count));
-        // None of it is what there is of a state, not what did not happen.
+        // Zero is a value of a level, not an event that did not occur.
         for record in &mut records {
             let none = Metric::new(0.0, Unit::Count);
             record.metrics.insert("g.cgroup.controllers.memory".into(), none);
@@ -341,7 +339,7 @@ mod tests {
         assert_eq!(path.file_name().unwrap(), "s.a%2Fb.json");
         let loaded = Reference::load(dir.path(), "s", "a/b").unwrap();
         assert_eq!(loaded, reference);
-        // Nothing of what never happened; what one run did not count is not nothing.
+        // An event that never occurred is dropped. A value that one run lacks is not zero.
         records.iter_mut().for_each(|record| {
             record.metrics.remove("t.p.oom");
         });

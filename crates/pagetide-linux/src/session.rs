@@ -1,8 +1,9 @@
-//! A variant of a scenario on a real kernel: booted once, saved when ready, run from the copy.
+//! A session runs a variant of a scenario on a real kernel: it boots once, saves the machine when
+//! it is ready, and starts each run from the saved copy.
 //!
-//! All files are in one temporary directory that goes with the session; QEMU's processes go with the
-//! runs. All runs begin with the same memory and differ by their seed, and by what an emulated
-//! machine does not repeat.
+//! All files are in one temporary directory that is removed with the session; QEMU processes end
+//! with their runs. All runs start with the same memory. They differ by their seed, and by
+//! nondeterminism of the emulation.
 
 use crate::comparable::{impossible, missing_switch, not_comparable};
 use crate::console::{self, Report};
@@ -24,29 +25,28 @@ use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// The guest program, beside the command.
+/// Name of the guest program, next to the command.
 const GUEST: &str = "pagetide-guest";
-/// Smallest guest: below, Debian's kernel and its archive do not fit.
+/// Minimum memory: Debian's kernel and its initramfs do not fit into less.
 const MEMORY_MIN: u64 = 96 << 20;
-/// Where QEMU's memory goes on above 4 GiB. Below, it is of zones DMA and DMA32, which the simulator
+/// Amount of memory below 4 GiB in QEMU's layout. It is in zones DMA and DMA32, which the simulator
 /// has on the first node only.
 const MEMORY_BELOW_4G: u64 = 3 << 30;
-/// From so much memory on it has any above.
+/// Minimum memory for QEMU to place some above 4 GiB.
 const MEMORY_SPLIT: u64 = 3584 << 20;
-/// Directories over which the guest mounts: what the archive has there is not found.
+/// Directories that the guest mounts over: files of the archive in them are hidden.
 const MOUNTED_OVER: [&str; 4] = ["/dev", "/proc", "/sys", "/disks"];
 
-/// What to boot, how, and for how long.
 #[derive(Clone, Debug)]
 pub struct Options {
     pub kernel: KernelName,
-    /// The guest program; else the one beside the running program.
+    /// The guest program; default is the one next to the running program.
     pub guest: Option<PathBuf>,
-    /// The accelerator wanted; KVM falls back to emulation where it does not work.
+    /// The wanted accelerator; KVM falls back to emulation if it does not work.
     pub accelerator: Accelerator,
-    /// How long booting, and each run, may take.
+    /// Time limit for booting, and for each run.
     pub time_limit: Duration,
-    /// Where to leave reports and consoles.
+    /// Where to keep reports and consoles.
     pub keep: Option<PathBuf>,
     /// Set by the user's ^C.
     pub cancel: Option<Arc<AtomicBool>>,
@@ -56,12 +56,11 @@ pub struct Options {
 #[derive(Clone, Copy, Debug)]
 pub struct Job<'a> {
     pub file: &'a Path,
-    /// Its name.
     pub scenario: &'a str,
     pub variant: &'a Variant,
     /// Changes on the command line.
     pub sets: &'a [(String, String)],
-    /// The variant, if the file does not have it.
+    /// The variant, if it is not in the file.
     pub added: Option<&'a AddedVariant>,
 }
 
@@ -74,17 +73,17 @@ pub struct Session<'a> {
     options: Options,
     /// /proc/diskstats when it was saved.
     diskstats: String,
-    /// Runs begun so far, for the names of their directories.
+    /// Number of runs started, for the names of their directories.
     runs: AtomicU32,
-    /// Where its runs come from.
+    /// Origin of its runs.
     pub origin: Origin,
 }
 
 impl<'a> Session<'a> {
-    /// Prepares everything, boots, and saves the machine when it is ready.
+    /// Prepares all files, boots, and saves the machine when it is ready.
     ///
     /// # Errors
-    /// See [`LinuxError`]. Nothing is left behind.
+    /// The kernel's side failed. No files are left.
     pub fn boot(job: Job<'a>, options: &Options) -> Result<Session<'a>, LinuxError> {
         let setup = &job.variant.setup;
         if let Some(why) = impossible(setup, options.kernel.gives_memory()) {
@@ -172,7 +171,7 @@ impl<'a> Session<'a> {
         )
         .and_then(|start| match is_of_a_machine(&start) {
             true => Ok(start),
-            false => Err("/proc/zoneinfo is not that of a machine".to_owned()),
+            false => Err("/proc/zoneinfo describes an impossible machine".to_owned()),
         })
         .map_err(|problem| LinuxError::Report { at: 0, problem, console: Vec::new() })?;
         text("/proc/diskstats").clone_into(&mut self.diskstats);
@@ -190,22 +189,22 @@ impl<'a> Session<'a> {
             self.origin.not_comparable.push(format!("the kernel lacks {lacks}"));
         }
         for refused in &report.refuses {
-            let text = format!("the kernel refuses {refused}; it runs with its default");
+            let text = format!("the kernel rejects {refused} and uses its default");
             self.origin.not_comparable.push(text);
         }
         self.origin.notes.extend(report.notes);
         Ok(())
     }
 
-    /// Makes a run; several may be made at a time.
+    /// Performs a run; several may run in parallel.
     ///
     /// # Errors
-    /// See [`LinuxError`]. The session can still be used.
+    /// The run failed. The session remains usable.
     pub fn run(&self, seed: u64) -> Result<RunRecord, LinuxError> {
         let number = self.runs.fetch_add(1, Ordering::Relaxed);
         let dir = self.dir.path().join(format!("run{number}"));
         let record = self.run_in(seed, &dir);
-        // Its overlays may be large; what is left goes with the session.
+        // Overlays may be large. If removal fails, the session removes them.
         let _ = std::fs::remove_dir_all(&dir);
         record
     }
@@ -233,7 +232,7 @@ impl<'a> Session<'a> {
         Ok(record)
     }
 
-    /// What the guest said, or what it means that it did not.
+    /// Converts the guest's report, or explains why it is incomplete.
     fn understand(
         &self,
         waited: Result<Vec<u8>, (Gone, Vec<u8>)>,
@@ -277,7 +276,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Copies what the machine said to where the user wants it. Best effort: a full disk there must
+    /// Copies the machine's output to the user's directory. Errors are ignored: a full disk must
     /// not lose a run.
     fn keep(&self, from: &Path, what: &str) {
         let Some(dir) = &self.options.keep else { return };
@@ -304,7 +303,7 @@ fn short_version(text: &str, release: &str) -> String {
     }
 }
 
-/// Bytes of each node's memory, whole MiB: QEMU's smallest unit.
+/// Bytes of each node's memory, in whole MiB, QEMU's smallest unit.
 fn memory(setup: &Setup) -> Result<Vec<u64>, LinuxError> {
     let nodes: Vec<u64> = setup
         .machine
@@ -336,10 +335,9 @@ fn memory(setup: &Setup) -> Result<Vec<u64>, LinuxError> {
     Ok(nodes)
 }
 
-/// What of a setup the kernel can only be told when it boots. A setup without names and pipes boots as
-/// if there were no such thing.
+/// Boot options that the setup needs. A setup without names and pipes has none for them.
 fn boot_options(setup: &Setup) -> String {
-    // Debian builds pressure stall information, and leaves it off.
+    // Debian builds pressure stall information but disables it by default.
     let mut options = String::from(" psi=1");
     if !setup.machine.kmem_accounting {
         options += " cgroup.memory=nokmem";
@@ -348,7 +346,7 @@ fn boot_options(setup: &Setup) -> String {
         options += &format!(" init_on_alloc={}", u8::from(on));
     }
     if setup.has_objects() {
-        // Else caches of objects of like sizes are one, under the name of the first.
+        // Otherwise SLUB merges caches with objects of similar size under the name of the first.
         options += " slab_nomerge";
     }
     options
@@ -357,7 +355,7 @@ fn boot_options(setup: &Setup) -> String {
 fn images(setup: &Setup, dir: &Path) -> Result<Vec<(String, PathBuf)>, LinuxError> {
     let mut images = Vec::new();
     for disk in 0..setup.machine.disks.len() {
-        // The first disk is also that of a trace's files.
+        // The first disk also has the files of traces.
         if disk == 0 || setup.files.iter().any(|file| file.disk == disk) {
             images.push((format!("disk{disk}"), disks::file_system(setup, disk, dir)?));
         }
@@ -368,7 +366,7 @@ fn images(setup: &Setup, dir: &Path) -> Result<Vec<(String, PathBuf)>, LinuxErro
     Ok(images)
 }
 
-/// The guest program's bytes, checked to be one that runs without libraries.
+/// The guest program's contents, checked to be static.
 fn guest_program(named: Option<&Path>) -> Result<Vec<u8>, LinuxError> {
     match named {
         Some(path) => static_program(path),
@@ -376,8 +374,8 @@ fn guest_program(named: Option<&Path>) -> Result<Vec<u8>, LinuxError> {
     }
 }
 
-/// The first static guest program near the command `own`: that of `make guest` before one beside
-/// the command, where a plain `cargo build` leaves a dynamic one.
+/// The first static guest program near the command `own`. That of `make guest` has precedence over
+/// one next to the command, where a plain `cargo build` puts a dynamic one.
 fn guest_beside(own: &Path) -> Result<Vec<u8>, LinuxError> {
     let mut first_problem = None;
     for path in guests_near(own) {
@@ -391,7 +389,7 @@ fn guest_beside(own: &Path) -> Result<Vec<u8>, LinuxError> {
 
 /// Guest programs near the command `own`.
 fn guests_near(own: &Path) -> impl Iterator<Item = PathBuf> + '_ {
-    // A test's program is one level below the command.
+    // A test binary is one level below the command.
     let dirs = own.ancestors().skip(1).take(2);
     let near = |dir: &Path| [dir.with_file_name("guest").join(GUEST), dir.join(GUEST)];
     dirs.flat_map(near).filter(|path| path.is_file())
@@ -401,17 +399,17 @@ fn not_built(own: &Path) -> LinuxError {
     LinuxError::Guest { path: own.with_file_name(GUEST), problem: "was not built".to_owned() }
 }
 
-/// The guest program as one that runs on this computer, where a dynamic one finds its libraries.
+/// The guest program for execution on this computer, where a dynamic one can find its libraries.
 ///
 /// # Errors
-/// When there is none.
+/// There is none.
 pub(crate) fn runnable_guest(named: Option<&Path>) -> Result<PathBuf, LinuxError> {
     let own = std::env::current_exe().unwrap_or_default();
     let path = match named {
         Some(path) => path.to_owned(),
         None => guests_near(&own).next().ok_or_else(|| not_built(&own))?,
     };
-    // It is started in a directory of its own.
+    // The program is started in another directory.
     path.canonicalize().map_err(|error| LinuxError::Guest {
         path: path.clone(),
         problem: format!("cannot be read: {error}"),
@@ -424,14 +422,14 @@ fn static_program(path: &Path) -> Result<Vec<u8>, LinuxError> {
     match wants_interpreter(&bytes) {
         Some(false) => Ok(bytes),
         Some(true) => {
-            Err(wrong("is not statically linked: it would find no library there".to_owned()))
+            Err(wrong("is not statically linked, but the guest has no libraries".to_owned()))
         }
         None => Err(wrong("is not a program for x86-64".to_owned())),
     }
 }
 
-/// Whether an ELF program names a dynamic linker (a program header of type PT_INTERP); `None` when
-/// it is no ELF for x86-64.
+/// Whether an ELF program needs a dynamic linker (a program header of type PT_INTERP); `None` if it
+/// is not an ELF file for x86-64.
 fn wants_interpreter(elf: &[u8]) -> Option<bool> {
     const PT_INTERP: u32 = 3;
     const EM_X86_64: [u8; 2] = 62u16.to_le_bytes();
@@ -512,7 +510,7 @@ mod tests {
 
     #[test]
     fn a_static_program_is_told_from_a_dynamic_one() {
-        // This test's own program is linked dynamically, and so is every other test's.
+        // Test binaries are linked dynamically.
         let own = std::fs::read(std::env::current_exe().unwrap()).unwrap();
         assert_eq!(wants_interpreter(&own), Some(!cfg!(target_feature = "crt-static")));
         assert_eq!(wants_interpreter(b"#!/bin/sh\n"), None);
@@ -532,7 +530,7 @@ mod tests {
             std::fs::create_dir_all(target.join(made)).unwrap();
         }
         assert!(problem(&command).ends_with("release/pagetide-guest was not built"));
-        // A header without program headers is static; with one of type PT_INTERP it is not.
+        // A header without program headers is static; one of type PT_INTERP makes it dynamic.
         let mut elf = [0u8; 120];
         elf[..6].copy_from_slice(b"\x7fELF\x02\x01");
         (elf[18], elf[32], elf[54]) = (62, 64, 56);

@@ -1,10 +1,10 @@
-//! What the kernel says of its caches of objects, in runs whose tasks make objects: /proc/slabinfo and
-//! the machine's `nr_slab_*`.
+//! Metrics of kernel object caches, for runs with tasks that create objects: /proc/slabinfo and the
+//! machine's `nr_slab_*`.
 //!
-//! All of it are levels when a phase ends. SLUB counts every object of a slab that a CPU has at hand as
-//! active, used or not; what is really used stands under `shrunk.`, read once after the run, when
-//! CPUs had to give their slabs back. Invariant: which caches are in a record depends on the setup and
-//! on the kernel, not on what a run did.
+//! All values are levels at the end of a phase. SLUB counts every object of a CPU's current slab as
+//! active, used or not. The objects in use are under `shrunk.`, read once after the run, when the
+//! CPUs' slabs have been flushed. Invariant: the caches in a record depend on the setup and the
+//! kernel, not on the run.
 
 use crate::console::Snapshot;
 use crate::host::slabinfo::SlabCache;
@@ -14,10 +14,9 @@ use pagetide_scenario::metric::Writer;
 use pagetide_scenario::model::Setup;
 use pagetide_scenario::record::Unit;
 
-/// Bytes of a page.
 const PAGE: u64 = 4096;
 
-/// Adds what slabs and caches have. Nothing where the guest was not asked for its caches.
+/// Adds the values of slabs and caches, if the guest reported them.
 pub fn put_slabs(put: &mut Writer<'_>, setup: &Setup, snapshot: &Snapshot) {
     if snapshot.slabs.is_empty() {
         return;

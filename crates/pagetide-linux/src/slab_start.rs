@@ -1,12 +1,14 @@
-//! The kernel objects with which a real kernel began, and how long its calls on names and pipes took,
-//! and its reports between two phases, so that the simulator begins with the same objects and as much is freed late during a call.
+//! Transfers the kernel's initial objects to the simulator, with the times of its calls on names
+//! and pipes and of the reports between phases, so that the same amount is freed late during a
+//! call.
 //!
-//! A kernel that has booted has ten thousand names and inodes. They are in slabs with holes, which new
-//! objects fill. What is read is /proc/slabinfo after all caches were shrunk (`idle.slabinfo.` in a record).
-//! Times go the way of those of disks ([`crate::disk_times`]): how fast an emulated processor is, is the host's
-//! matter, but what waits for a grace period of RCU meanwhile is the kernel's.
+//! A freshly booted kernel has about ten thousand dentries and inodes, in partially filled slabs
+//! that new objects fill up. The source is /proc/slabinfo after all caches were shrunk
+//! (`idle.slabinfo.` in a record). Times are transferred like disk times ([`crate::disk_times`]):
+//! the speed of an emulated CPU is that of the host, but what waits for an RCU grace period in that
+//! time is the behaviour of the kernel.
 //!
-//! Invariant: nothing is taken over where the tasks make neither names nor pipes.
+//! Invariant: if tasks create neither names nor pipes, nothing changes.
 
 use pagetide_scenario::kernel_objects::{reported_caches, BootCache, BootObjects, CallTimes};
 use pagetide_scenario::metric::declared::{self, slabinfo_names, Declared};
@@ -16,17 +18,16 @@ use pagetide_scenario::record::Unit;
 use pagetide_scenario::workload::Keep;
 use std::collections::BTreeMap;
 
-/// Bytes of a page.
 const PAGE: u64 = 4096;
 
 type Metrics = BTreeMap<String, (Unit, Vec<Option<f64>>)>;
 
-/// Gives `setup` what these metrics say.
+/// Applies these metrics to `setup`.
 pub fn apply(metrics: &Metrics, setup: &mut Setup) {
     if !setup.has_objects() {
         return;
     }
-    // All runs begin from one copy of the machine.
+    // All runs start from the same copy of the machine.
     let names = Names::of(setup);
     let level = |name: &str| {
         let key = Key { scope: Scope::Idle, name: name.to_owned().into() };
@@ -40,7 +41,7 @@ pub fn apply(metrics: &Metrics, setup: &mut Setup) {
     };
     let reported = reported_caches(setup.machine.kmem_accounting);
     let mut caches: Vec<BootCache> = reported.iter().filter_map(|of| cache(of.name)).collect();
-    // A cache may be there twice: for what pipes are made of and for vectors.
+    // Pipes and vectors may list the same cache.
     caches.sort_by(|a, b| a.name.cmp(&b.name));
     caches.dedup_by(|a, b| a.name == b.name);
     let pages = |metric: &Declared| level(metric.name).unwrap_or(0) / PAGE;
@@ -52,7 +53,7 @@ pub fn apply(metrics: &Metrics, setup: &mut Setup) {
     setup.machine.call_times = call_times(metrics, setup);
 }
 
-/// A time of a task or a phase, by run.
+/// A time of a task or a phase, for each run.
 fn times<'m>(
     metrics: &'m Metrics,
     names: &Names,
@@ -63,9 +64,9 @@ fn times<'m>(
     metrics.get(&names.text(&key)).map(|(_, values)| values.as_slice())
 }
 
-/// Mean CPU time of a call on each kind of thing, over all phases that make it; where that was not recorded, the time
-/// on the clock, which has the sleeps of tasks that are above `memory.high`. Phases that only remove are left out, for
-/// one kind of call is not the mean of all.
+/// Mean CPU time of a call for files and for pipes, over all phases that make such calls. If CPU
+/// time was not recorded, elapsed time, which includes sleeps of tasks above `memory.high`. Phases
+/// that only remove are excluded, because one kind of call does not represent the mean.
 fn call_times(metrics: &Metrics, setup: &Setup) -> CallTimes {
     let names = Names::of(setup);
     let mut sums = [(0.0, 0.0); 3];
@@ -102,7 +103,7 @@ fn call_times(metrics: &Metrics, setup: &Setup) -> CallTimes {
     CallTimes { file, missing, pipe, report: report_time(metrics, setup) }
 }
 
-/// Mean time between two phases of a task: what its life has more than its phases.
+/// Mean time between two phases of a task: its life minus its phases, per gap.
 fn report_time(metrics: &Metrics, setup: &Setup) -> Option<u64> {
     let names = Names::of(setup);
     let sum = |scope: Scope| -> Option<f64> {
@@ -114,7 +115,7 @@ fn report_time(metrics: &Metrics, setup: &Setup) -> Option<u64> {
         let phase = |phase: &Phase| Scope::Phase { task: owner.clone(), phase: phase.name.clone() };
         let phases = task.phases.iter().map(|of| sum(phase(of)));
         let of_life = Scope::Task(owner.clone());
-        // A task that was cut says nothing.
+        // A task that was cut has no complete life.
         let (Some(life), Some(phases)) = (sum(of_life.clone()), phases.sum::<Option<f64>>()) else {
             continue;
         };

@@ -1,8 +1,8 @@
-//! The memory with which a real kernel began, so that the simulator begins with the same.
+//! The initial memory of a real kernel, so that the simulator can start with the same.
 //!
-//! A scenario says how much memory a machine has; what of it a kernel of some version manages, and
-//! what is free when the first task starts, is known only afterwards. The simulator's side of a
-//! comparison therefore takes zones, free pages and marks from the guest.
+//! A scenario says how much memory a machine has. How much of it a kernel manages, and how much is
+//! free when the first task starts, is known only after boot. The simulator's side of a comparison
+//! therefore uses zones, free pages and watermarks of the guest.
 
 use crate::host::{pagetypeinfo, zoneinfo};
 use pagetide_core::config::{Sysctl, Value};
@@ -11,22 +11,23 @@ use pagetide_scenario::model::{Disk, DiskFaults, FreeLists, Node, Setup, Zone};
 use pagetide_scenario::names::{DiskModel, Named, ZoneName};
 use serde::{Deserialize, Serialize};
 
-/// More nodes than a scenario can have.
+/// Above the maximum number of nodes of a scenario.
 const NODES_MAX: u32 = 64;
 
-/// What the kernel had when the tasks began.
+/// The state of memory when the tasks start.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Start {
-    /// Zones with memory, by node and then lowest first.
+    /// Populated zones, by node, lowest first.
     pub zones: Vec<StartZone>,
     /// vm.min_free_kbytes.
     pub min_free_kbytes: u64,
-    /// Whether every page is cleared when it is allocated, by the kernel's own word at boot; `None`: it does not say.
+    /// Whether every page is cleared on allocation, according to the kernel's boot message; `None`
+    /// without that message.
     #[serde(default)]
     pub init_on_alloc: Option<bool>,
 }
 
-/// A zone at that moment; everything in pages.
+/// A zone; all values in pages.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct StartZone {
     pub node: u32,
@@ -36,41 +37,39 @@ pub struct StartZone {
     pub present: u64,
     /// Pages that the allocator manages.
     pub managed: u64,
-    /// Free pages, those on per-CPU lists included.
+    /// Free pages, including per-CPU lists.
     pub free: u64,
-    /// Free blocks by order of each of the types Unmovable, Movable and Reclaimable; nothing if the
-    /// kernel does not say.
+    /// Free blocks by order, for each of the types Unmovable, Movable and Reclaimable; empty if
+    /// unknown.
     #[serde(default)]
     pub free_blocks: Vec<[u32; 11]>,
-    /// Pageblocks of each of these types.
+    /// Number of pageblocks of each of these types.
     #[serde(default)]
     pub pageblocks: Vec<u32>,
-    /// The marks.
+    /// The watermarks.
     pub min: u64,
-    /// As above.
     pub low: u64,
-    /// As above.
     pub high: u64,
 }
 
 impl StartZone {
-    /// The free lists, with what was on per-CPU lists as movable blocks; `None` when they are not
-    /// known, or do not fit to the number of free pages.
+    /// The free lists, with the pages of per-CPU lists as movable blocks. `None` if they are
+    /// unknown, or inconsistent with the number of free pages.
     fn free_lists(&self) -> Option<FreeLists> {
         let lists = pagetypeinfo::free_lists(&self.free_blocks, &self.pageblocks)?;
-        // The texts were read one after the other; a few pages may have moved meanwhile.
+        // The files were read in sequence, so a few pages may have moved in between.
         let rest = self.free.checked_sub(lists.pages()).filter(|rest| *rest <= self.managed / 8)?;
         Some(pagetypeinfo::with_movable(lists, rest))
     }
 }
 
 impl Start {
-    /// Reads /proc/zoneinfo, /proc/pagetypeinfo and /proc/sys/vm/min_free_kbytes. The second may be
-    /// empty: not every kernel lets one read it. Last the line of the kernel's log that says what it clears
-    /// (`mem auto-init: stack:off, heap alloc:on, heap free:off`, since 5.3).
+    /// Parses /proc/zoneinfo, /proc/pagetypeinfo and /proc/sys/vm/min_free_kbytes. The second may
+    /// be empty, because some kernels restrict it. The last argument is the line of the kernel log
+    /// about clearing (`mem auto-init: stack:off, heap alloc:on, heap free:off`, since 5.3).
     ///
     /// # Errors
-    /// A sentence, when the others do not say what is needed.
+    /// A sentence, if the other files are incomplete.
     pub fn parse(
         zoneinfo: &str,
         pagetypeinfo: &str,
@@ -113,8 +112,8 @@ impl Start {
         Ok(Start { zones, min_free_kbytes, init_on_alloc })
     }
 
-    /// Gives `setup` this memory, and disks that answer at once: QEMU's are files of the host. How
-    /// long they really took is known after the runs ([`crate::disk_times`]).
+    /// Sets the memory of `setup`, and disks that answer at once: QEMU's disks are files of the
+    /// host. Their times are known after the runs ([`crate::disk_times`]).
     pub fn apply(&self, setup: &mut Setup) {
         setup.machine.init_on_alloc = self.init_on_alloc.or(setup.machine.init_on_alloc);
         let nodes = self.zones.iter().map(|zone| zone.node + 1).max().unwrap_or(1);
@@ -160,10 +159,10 @@ impl Start {
         }
     }
 
-    /// Pages of the last zone that boot freed after it had set the marks (its initial RAM disk, its
-    /// own code for starting up): with which min_free_kbytes, the square root of 16 times the memory
-    /// in kB, and the marks come out as they are. Somebody who wrote to a knob has had the marks
-    /// computed anew; then only the former tells.
+    /// Pages of the last zone that boot freed after it computed the watermarks (the initramfs, init
+    /// code). With this value, min_free_kbytes (the square root of 16 times the memory in kB) and
+    /// the watermarks have the observed values. A later write to a knob recomputes the watermarks;
+    /// then only min_free_kbytes can be used.
     fn late_pages(&self, watermark_scale_factor: u64) -> u64 {
         let last = self.zones.len() - 1;
         let all: u64 = self.zones.iter().map(|zone| zone.managed).sum();
@@ -172,7 +171,7 @@ impl Start {
                 let managed = zone.managed - if index == last { late } else { 0 };
                 let min = self.min_free_kbytes / 4 * managed / (all - late).max(1);
                 let step = (min / 4).max(managed * watermark_scale_factor / 10_000);
-                // Zone Movable gets a small share of its own; it does not tell anything here.
+                // Zone Movable gets a small share and gives no information here.
                 zone.name == "Movable"
                     || (zone.min, zone.low, zone.high) == (min, min + step, min + 2 * step)
             })
@@ -182,7 +181,7 @@ impl Start {
             let limit = self.zones[last].managed / 4;
             let first = (0..limit).find(|&late| matches(late))?;
             let end = (first..limit).find(|&late| !matches(late)).unwrap_or(limit);
-            // Any of a range fits; its middle is the fairest guess.
+            // All values of the range are consistent; use its middle.
             Some(if first == 0 { 0 } else { first + (end - 1 - first) / 2 })
         };
         middle(&|late| reserve_matches(late) && marks_match(late))
@@ -212,7 +211,7 @@ mod tests {
 
     #[test]
     fn late_pages_explain_the_marks() {
-        // Debian's 6.1 with 256 MiB: marks of experiments/truth.
+        // Debian's 6.1 with 256 MiB: watermarks from experiments/truth.
         let start = Start {
             zones: vec![zone("DMA", 3840, [33, 41, 49]), zone("DMA32", 51806, [426, 532, 638])],
             min_free_kbytes: 1842,
@@ -220,7 +219,8 @@ mod tests {
         };
         let late = start.late_pages(10);
         assert!((2559..=2654).contains(&late), "{late}");
-        // The same with a smaller initial RAM disk: the marks alone would fit without any late page.
+        // The same with a smaller initramfs: the watermarks alone would be consistent with no late
+        // pages.
         let start = Start {
             zones: vec![zone("DMA", 3840, [32, 40, 48]), zone("DMA32", 52062, [436, 545, 654])],
             min_free_kbytes: 1879,
@@ -228,7 +228,7 @@ mod tests {
         };
         let late = start.late_pages(10);
         assert_eq!(((55902 - late) * 64).isqrt(), 1879);
-        // Written again, with all pages.
+        // A later write, computed with all pages.
         let written = Start {
             zones: vec![zone("DMA", 3840, [31, 38, 45]), zone("DMA32", 51806, [428, 535, 642])],
             min_free_kbytes: 1842,

@@ -1,10 +1,12 @@
-//! Numbers of an object with a buffer (`array.array`, numpy, a memoryview), without a copy.
+//! Numbers in an object with a buffer (`array.array`, numpy, a memoryview), without a copy.
 //!
-//! Python's buffer protocol. It is part of the stable ABI from Python 3.11 on, and the extension is for 3.10 as well:
-//! there the functions and the structure are the same ([PEP 3118]), only not promised. So they are declared here.
+//! Uses Python's buffer protocol. It is part of the stable ABI from Python 3.11 on. The extension
+//! also supports 3.10, where the functions and the structure are the same ([PEP 3118]) but not
+//! guaranteed, so they are declared here.
 //!
-//! Invariant: the memory is there while a [`Buffer`] lives, which has its owner keep it. Others may write to it
-//! meanwhile, so each number is read at once (relaxed), never as a slice.
+//! Invariant: the memory stays valid during the lifetime of a [`Buffer`], which holds a reference
+//! to its owner. Other threads may write to the memory, so each number is read atomically
+//! (relaxed), never through a slice.
 //!
 //! [PEP 3118]: https://peps.python.org/pep-3118/
 
@@ -30,7 +32,8 @@ struct View {
     internal: *mut c_void,
 }
 
-/// `PyBUF_FORMAT | PyBUF_ND`: one stretch of memory, with the kind of its numbers.
+/// `PyBUF_FORMAT
+/// PyBUF_ND`: contiguous memory, with the type of its numbers.
 const CONTIGUOUS: c_int = 0x0004 | 0x0008;
 
 extern "C" {
@@ -38,14 +41,14 @@ extern "C" {
     fn PyBuffer_Release(view: *mut View);
 }
 
-/// Whole numbers of 4 or 8 bytes in a row.
+/// A contiguous sequence of integers of 4 or 8 bytes.
 pub struct Buffer {
     view: Box<View>,
     is_signed: bool,
 }
 
-// Safety: the view is only read, until it is released with the interpreter attached; reading numbers from several
-// threads is reading atomics.
+// Safety: the view is only read, and is released with the interpreter attached. Threads read
+// numbers atomically.
 unsafe impl Send for Buffer {}
 unsafe impl Sync for Buffer {}
 
@@ -53,7 +56,7 @@ impl Buffer {
     /// The numbers of an object.
     ///
     /// # Errors
-    /// It has no buffer, or one of other things.
+    /// The object has no buffer, or a buffer of another type.
     pub fn of(object: &Bound<'_, PyAny>) -> PyResult<Buffer> {
         let mut view = Box::new(View {
             buf: std::ptr::null_mut(),
@@ -68,17 +71,18 @@ impl Buffer {
             suboffsets: std::ptr::null_mut(),
             internal: std::ptr::null_mut(),
         });
-        // Safety: the object lives, and the view is one to be filled in. It stays where it is, in its box.
+        // Safety: the object lives, and the view is one to be filled in. It stays where it is, in
+        // its box.
         if unsafe { PyObject_GetBuffer(object.as_ptr(), &raw mut *view, CONTIGUOUS) } != 0 {
             return Err(PyErr::fetch(object.py()));
         }
         let mut buffer = Buffer { view, is_signed: false };
         let format = match buffer.view.format.is_null() {
             true => b"B".to_vec(),
-            // Safety: it is a text that the owner keeps while the view is there.
+            // Safety: the owner keeps this string valid while the view exists.
             false => unsafe { CStr::from_ptr(buffer.view.format) }.to_bytes().to_vec(),
         };
-        // Numbers as this computer has them; `<` says the same where it is one of little ends.
+        // Native numbers. `<` means the same on a little-endian computer.
         let kind = match format.as_slice() {
             [kind] | [b'@' | b'=', kind] => Some(*kind),
             [b'<', kind] if cfg!(target_endian = "little") => Some(*kind),
@@ -87,30 +91,29 @@ impl Buffer {
         let (view, kind) = (&buffer.view, kind.unwrap_or(0));
         if view.ndim != 1 || !b"IiLlQqNn".contains(&kind) || ![4, 8].contains(&view.itemsize) {
             return Err(PyTypeError::new_err(
-                "pages are whole numbers of 32 or 64 bits in one row: array('Q', ...), or numpy's uint64",
+                "pages must be integers of 32 or 64 bits, contiguous: array('Q', ...), or numpy's uint64",
             ));
         }
         if view.len > 0 && view.buf.addr() % view.itemsize.unsigned_abs() != 0 {
-            return Err(PyValueError::new_err("the numbers are not aligned: copy them before"));
+            return Err(PyValueError::new_err("the numbers are not aligned; pass a copy"));
         }
         buffer.is_signed = kind.is_ascii_lowercase();
         Ok(buffer)
     }
 
-    /// How many.
     pub fn len(&self) -> usize {
         (self.view.len / self.view.itemsize).unsigned_abs()
     }
 
-    /// The number at a place; a negative one is larger than any page.
+    /// The number at an index; a negative number becomes larger than any page.
     ///
     /// # Panics
-    /// There is no such place.
+    /// The index is out of range.
     #[inline]
     pub fn at(&self, place: usize) -> u64 {
         assert!(place < self.len());
-        // Safety: the place is in the buffer, which is aligned, and is there while the view is. Who writes to it
-        // meanwhile is not seen in the middle of a number.
+        // Safety: the index is in the buffer, which is aligned and valid while the view exists. The
+        // atomic load never sees a partially written number.
         unsafe {
             if self.view.itemsize == 8 {
                 AtomicU64::from_ptr(self.view.buf.cast::<u64>().add(place)).load(Ordering::Relaxed)
@@ -128,7 +131,7 @@ impl Buffer {
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        // Safety: it was filled in, and the interpreter is attached.
+        // Safety: the view was initialised, and the interpreter is attached.
         Python::attach(|_| unsafe { PyBuffer_Release(&raw mut *self.view) });
     }
 }

@@ -1,4 +1,4 @@
-//! What names mean: `pagetide.metrics` and `pagetide.explain`.
+//! The meanings of names: `pagetide.metrics` and `pagetide.explain`.
 
 use crate::errors;
 use crate::table::Table;
@@ -11,13 +11,13 @@ use pagetide_scenario::near::nearest;
 use pyo3::prelude::*;
 use std::sync::Arc;
 
-/// Characters of a line.
 const WIDTH: usize = 100;
 
-/// Every metric, or those of a name or a pattern with `*`: name, unit, of (what it can be of), source (where Linux
-/// says it), about.
+/// Every metric, or the metrics that match a name or a pattern with `*`.
 ///
-/// Raises `InputError` if there is none, with the nearest name.
+/// Columns: name, unit, of (what it can belong to), source (the place in Linux), about.
+///
+/// Raises `InputError` if none matches; the hint has the nearest name.
 #[pyfunction]
 #[pyo3(signature = (pattern = None))]
 pub fn metrics(py: Python<'_>, pattern: Option<&str>) -> PyResult<Table> {
@@ -26,7 +26,7 @@ pub fn metrics(py: Python<'_>, pattern: Option<&str>) -> PyResult<Table> {
     if let (true, Some(pattern)) = (found.is_empty(), pattern) {
         let hint = match nearest(pattern, all.iter().map(|entry| &*entry.name)) {
             Some(near) => format!("did you mean `{near}`?"),
-            None => "`*` stands for any characters".to_owned(),
+            None => "`*` matches any characters".to_owned(),
         };
         return Err(errors::input(py, format!("there is no metric `{pattern}`"), hint));
     }
@@ -46,9 +46,10 @@ pub fn metrics(py: Python<'_>, pattern: Option<&str>) -> PyResult<Table> {
     ])
 }
 
-/// What a metric, a knob, a key of scenarios, a workload or a function of Linux is, as `pagetide explain` prints it.
+/// Explains a metric, a knob, a scenario key, a workload or a Linux function, with the text of
+/// `pagetide explain`.
 ///
-/// Raises `InputError` if there is no such thing, with the nearest name.
+/// Raises `InputError` for an unknown name; the hint has the nearest name.
 #[pyfunction]
 pub fn explain(py: Python<'_>, name: &str) -> PyResult<String> {
     let all = lab::all(&PluginNames::default());

@@ -1,6 +1,8 @@
-//! What is wrong, as exceptions of `pagetide._errors`: they are classes of Python, so that they can be pickled.
+//! Raises the exceptions of `pagetide._errors`, which are Python classes so that they can be
+//! pickled.
 //!
-//! Invariant: a mistake of a scenario has all of the loader's diagnostics, and reads as the command prints it.
+//! Invariant: the exception for mistakes in a scenario has all diagnostics of the loader, and its
+//! text is that of the command.
 
 use pagetide_lab::world::Failure;
 use pagetide_scenario::criterion::Mistake;
@@ -46,27 +48,27 @@ fn one<'py>(py: Python<'py>, diagnostic: &Diagnostic) -> PyResult<Bound<'py, PyD
     Ok(dict)
 }
 
-/// `InputError`: an argument is not one that can be taken.
+/// `InputError`: an argument is not acceptable.
 pub fn input(py: Python<'_>, message: impl Into<String>, hint: impl Into<String>) -> PyErr {
     raise(py, "InputError", (message.into(), hint.into()))
 }
 
-/// The same of a mistake that the lab has found.
+/// `InputError` for a mistake that the lab found.
 pub fn mistake(py: Python<'_>, mistake: Mistake) -> PyErr {
     input(py, mistake.message, mistake.hint)
 }
 
-/// `VersionError`: something is of another version, or of another scenario.
+/// `VersionError`: data belongs to another version, or to another scenario.
 pub fn version(py: Python<'_>, message: impl Into<String>, hint: impl Into<String>) -> PyErr {
     raise(py, "VersionError", (message.into(), hint.into()))
 }
 
-/// `Error` of something outside: a file that cannot be read or written.
+/// `Error` for an external cause, such as an unreadable or unwritable file.
 pub fn outside(py: Python<'_>, message: impl Into<String>) -> PyErr {
     raise(py, "Error", (message.into(),))
 }
 
-/// A run that failed, as `RunError.failures` has it.
+/// A failed run, as an entry of `RunError.failures`.
 pub fn failure<'py>(
     py: Python<'py>,
     variant: &str,
@@ -81,7 +83,7 @@ pub fn failure<'py>(
     Ok(dict)
 }
 
-/// `RunError`: runs failed. `result` has those that did not.
+/// `RunError`: runs failed. Its `result` has the successful ones.
 pub fn run(
     py: Python<'_>,
     failures: Vec<Bound<'_, PyDict>>,
@@ -94,12 +96,13 @@ pub fn run(
     }
 }
 
-/// `Interrupted`, a `KeyboardInterrupt` that has what was finished.
+/// `Interrupted`, a `KeyboardInterrupt` with the finished runs.
 pub fn interrupted(py: Python<'_>, missing: usize, result: Option<Bound<'_, PyAny>>) -> PyErr {
     raise(py, "Interrupted", (missing, result))
 }
 
-/// What has stopped the work of [`crate::run::watched`]: ^C as `Interrupted`, whatever else as it is.
+/// The reason why [`crate::run::watched`] stopped: ^C becomes `Interrupted`, other exceptions are
+/// unchanged.
 pub fn stopped(
     py: Python<'_>,
     error: PyErr,
@@ -112,7 +115,7 @@ pub fn stopped(
     }
 }
 
-/// Something that cannot be, unless this program is wrong.
+/// An internal inconsistency, which is a bug.
 pub fn bug(what: impl std::fmt::Display) -> PyErr {
     PyRuntimeError::new_err(format!("this is a bug in Pagetide: {what}"))
 }

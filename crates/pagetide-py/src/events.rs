@@ -1,4 +1,5 @@
-//! The events of a run as a table (docs/events.md): a row each, a column for each field that any of them has.
+//! The events of a run as a table (docs/events.md): one row for each event, one column for each
+//! field that any event has.
 
 use crate::table::Table;
 use arrow_array::{ArrayRef, BooleanArray, Int64Array, StringArray, UInt64Array};
@@ -8,7 +9,7 @@ use pyo3::prelude::*;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The values of a field, by event; shorter than the others where the last events do not have it.
+/// The values of a field, by event. Shorter than other columns if the last events lack the field.
 enum Column {
     Numbers(Vec<Option<u64>>),
     Signed(Vec<Option<i64>>),
@@ -16,7 +17,6 @@ enum Column {
     Words(Vec<Option<String>>),
 }
 
-/// The events so far.
 #[derive(Default)]
 struct Kept {
     comms: Vec<String>,
@@ -27,12 +27,11 @@ struct Kept {
     fields: Vec<(&'static str, Column)>,
 }
 
-/// Keeps the events of a run.
+/// Collects the events of a run.
 #[derive(Clone, Default)]
 pub struct Collector(Arc<Mutex<Kept>>);
 
 impl Collector {
-    /// What was kept.
     pub fn table(&self) -> PyResult<Table> {
         let kept = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
         let rows = kept.ns.len();
@@ -61,7 +60,7 @@ fn filled<T: Clone>(mut values: Vec<Option<T>>, rows: usize) -> Vec<Option<T>> {
     values
 }
 
-/// Puts a value in the place of the event that is being kept.
+/// Stores a value at the row of the current event.
 fn put<T: Clone>(values: &mut Vec<Option<T>>, row: usize, value: Option<T>) {
     values.resize(row, None);
     values.push(value);
@@ -113,7 +112,7 @@ impl Observer for Collector {
                 (Column::Words(values), Value::Name(name)) => {
                     put(values, row, name.map(str::to_owned));
                 }
-                // A field is of one kind in all events.
+                // A field has the same type in all events.
                 _ => {}
             }
         });

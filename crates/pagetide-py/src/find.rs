@@ -1,5 +1,5 @@
-//! What `pagetide.find` is made of: the value of a knob with which a criterion holds (docs/find.md). Who makes the
-//! runs is the caller's business.
+//! The search behind `pagetide.find`: the value of a knob at which a criterion holds
+//! (docs/find.md). The caller performs the runs.
 
 use crate::errors;
 use crate::knobs::{knobs, range_text};
@@ -19,12 +19,13 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Seeds that all values share, and as many fresh ones.
+/// Number of seeds that all values share, and of fresh seeds.
 const SEEDS: u32 = 20;
-/// The same for the points of a grid.
+/// Number of seeds for the points of a grid.
 const SEEDS_OF_GRID: u32 = 8;
 
-/// The answer of a search: what to set, how sure that is, what it costs. `str(a)` is the text of the command.
+/// The answer of a search: the value, its confidence, and its costs. `str(a)` is the text that the
+/// command prints.
 #[pyclass(frozen, module = "pagetide")]
 pub struct Answer {
     find: Find,
@@ -33,13 +34,13 @@ pub struct Answer {
 
 #[pymethods]
 impl Answer {
-    /// Whether a value was found and fresh seeds confirm it.
+    /// Whether a value was found and confirmed with fresh seeds.
     #[getter]
     fn found(&self) -> bool {
         self.answer.is_answer()
     }
 
-    /// What to set: knob -> value as text; empty if nothing was found.
+    /// The keys to set: knob -> value as text; empty if nothing was found.
     #[getter]
     fn set<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
@@ -49,25 +50,27 @@ impl Answer {
         Ok(dict)
     }
 
-    /// The answer in a line.
+    /// The answer in one line.
     #[getter]
     fn result(&self) -> String {
         text::result(&self.find, &self.answer)
     }
 
-    /// All of it, as `pagetide find --emit json` prints it.
+    /// The complete answer, as `pagetide find --emit json` prints it.
     fn json(&self) -> String {
         json::render(&self.find, &self.answer, "pagetide.find")
     }
 
-    /// All of it as dicts and lists.
+    /// The complete answer as dicts and lists.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         py.import("json")?.call_method1("loads", (self.json(),))
     }
 
-    /// A file that sets it: `form` is `"sysctl.d"`, `"systemd"`, `"kubelet"`, `"tuned"` or `"json"`.
+    /// The text of a file that sets the value.
     ///
-    /// Raises `InputError` if the form cannot hold the knob, or nothing was found.
+    /// `form` is `"sysctl.d"`, `"systemd"`, `"kubelet"`, `"tuned"` or `"json"`.
+    ///
+    /// Raises `InputError` if the form cannot express the knob, or nothing was found.
     fn emit(&self, py: Python<'_>, form: &str) -> PyResult<String> {
         const FORMS: [(&str, Form); 5] = [
             ("sysctl.d", Form::SysctlD),
@@ -80,7 +83,7 @@ impl Answer {
             let names = FORMS.map(|(name, _)| name);
             let hint = match nearest(form, names) {
                 Some(near) => format!("did you mean `{near}`?"),
-                None => format!("there is {}", names.join(", ")),
+                None => format!("choose from {}", names.join(", ")),
             };
             return Err(errors::input(py, format!("there is no form `{form}`"), hint));
         };
@@ -94,7 +97,7 @@ impl Answer {
         let setup = &self.find.question().scenario.variants[0].setup;
         let comments = [
             format!(
-                "found by pagetide {} in a simulation; try it before it goes everywhere",
+                "found by pagetide {} in a simulation; test it before you deploy it widely",
                 pagetide_lab::VERSION
             ),
             self.result(),
@@ -117,25 +120,26 @@ impl Answer {
     }
 }
 
-/// A search that is asked and told: [`ask`](Search::ask) says which runs are wanted, [`tell`](Search::tell) and
-/// [`fail`](Search::fail) say what became of each, until nothing more is asked.
+/// A search driven by the caller: [`ask`](Search::ask) returns the runs that are needed next,
+/// [`tell`](Search::tell) and [`fail`](Search::fail) report their outcomes, until `ask` returns
+/// none.
 ///
-/// `knobs`: one or two knobs -> `None` (the kernel's range), `(LOW, HIGH)`, a list, or a range as text. `want`: the
-/// criterion, like `"allocstall == 0"`. `share`: of the seeds, in which it must hold. `price`: metrics whose change
-/// is asked for.
+/// `knobs`: one or two knobs -> `None` (the kernel's range), `(LOW, HIGH)`, a list, or a range as
+/// text. `want`: the criterion, like `"allocstall == 0"`. `share`: the share of the seeds in which
+/// the criterion must hold. `price`: metrics for which the change is reported.
 #[pyclass(frozen, module = "pagetide._pagetide")]
 pub struct Search {
-    /// With the one variant that is searched in.
+    /// With only the searched variant.
     scenario: Scenario,
     state: Mutex<State>,
 }
 
-/// A run that is wanted: what is set for it, and its seed.
+/// A requested run: the keys to set, and the seed.
 type Wish = (Vec<(String, String)>, u64);
 
 struct State {
     find: Find,
-    /// What was asked for and not told yet, by its place in the list.
+    /// Requested runs without an outcome, by index.
     asked: Vec<Option<Job>>,
 }
 
@@ -143,7 +147,7 @@ struct State {
 impl Search {
     #[new]
     #[pyo3(signature = (scenario, knobs, want, *, largest, price, share, seeds, variant))]
-    #[allow(clippy::too_many_arguments)] // they are arguments of Python, by name
+    #[allow(clippy::too_many_arguments)] // keyword arguments in Python
     fn new<'py>(
         py: Python<'py>,
         scenario: &Scenario,
@@ -156,8 +160,8 @@ impl Search {
         variant: Option<String>,
     ) -> PyResult<Search> {
         if !(share > 0.0 && share <= 1.0) {
-            let message = format!("{share} is no share of the seeds");
-            return Err(errors::input(py, message, "share is above 0 and at most 1"));
+            let message = format!("{share} is not a share of the seeds");
+            return Err(errors::input(py, message, "share must be above 0 and at most 1"));
         }
         let model = scenario.0.model(py)?;
         let first = model.variants.first().map(|it| it.name.clone()).unwrap_or_default();
@@ -191,15 +195,16 @@ impl Search {
         Ok(Search { scenario, state: Mutex::new(State { find, asked: Vec::new() }) })
     }
 
-    /// The scenario, with the one variant that is searched in.
+    /// The scenario, with only the searched variant.
     #[getter]
     fn scenario(&self) -> Scenario {
         self.scenario.clone()
     }
 
-    /// The runs that are wanted next, each with what is set for it and its seed; none when the answer is there.
+    /// The runs that are needed next, each with the keys to set and the seed. Empty when the answer
+    /// is ready.
     ///
-    /// Raises `InputError` if the first run has no such metric.
+    /// Raises `InputError` if the first run lacks a metric of the criterion.
     fn ask(&self, py: Python<'_>) -> PyResult<Vec<Wish>> {
         let asked = py.detach(|| {
             let mut state = self.state();
@@ -212,7 +217,7 @@ impl Search {
         asked.map_err(|it| errors::mistake(py, it))
     }
 
-    /// The row of a run, by its place in what was asked.
+    /// Reports the row of a run, by its index in the answer of `ask`.
     fn tell(&self, py: Python<'_>, index: usize, row: &[u8]) -> PyResult<()> {
         let job = self.take(py, index)?;
         let digest = self.scenario.with_sets(py, job.sets.clone())?.0.digest(py)?.to_owned();
@@ -223,30 +228,34 @@ impl Search {
         Ok(())
     }
 
-    /// A run has failed, or the scenario does not take what was to be set.
+    /// Reports that a run failed, or that the scenario rejects the values.
     fn fail(&self, py: Python<'_>, index: usize, message: String) -> PyResult<()> {
         let job = self.take(py, index)?;
         py.detach(|| self.state().find.tell(job.place, job.seed, Told::Failed(message)));
         Ok(())
     }
 
-    /// The answer, once nothing more is asked.
+    /// The answer, once `ask` returns no more runs.
     fn answer(&self, py: Python<'_>) -> PyResult<Answer> {
         let find = py.detach(|| self.state().find.clone());
-        let answer = LabAnswer::of(&find)
-            .ok_or_else(|| PyRuntimeError::new_err("the search is not over: ask() has more"))?;
+        let answer = LabAnswer::of(&find).ok_or_else(|| {
+            PyRuntimeError::new_err("the search is not over: ask() has more runs")
+        })?;
         Ok(Answer { find, answer })
     }
 }
 
 impl Search {
-    /// Only without the interpreter's lock: who waits here with it stops whoever has this one and wants that.
+    /// Call only without the interpreter's lock. A thread that waits here with that lock held would
+    /// deadlock with the owner of this one.
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn take(&self, py: Python<'_>, index: usize) -> PyResult<Job> {
         let job = py.detach(|| self.state().asked.get_mut(index).and_then(Option::take));
-        job.ok_or_else(|| PyIndexError::new_err("nothing was asked there, or it was told before"))
+        job.ok_or_else(|| {
+            PyIndexError::new_err("ask() returned no such run, or its outcome was reported before")
+        })
     }
 }

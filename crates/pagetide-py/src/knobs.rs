@@ -1,6 +1,6 @@
-//! Knobs and their values, as a mapping of Python has them.
+//! Converts mappings of knobs and their values.
 //!
-//! Invariant: values are texts, as `pagetide run --set` takes them.
+//! Invariant: values are texts, as `pagetide run --set` accepts them.
 
 use crate::errors;
 use crate::scenario::Scenario;
@@ -12,7 +12,7 @@ use pyo3::types::{PyDict, PyString, PyTuple};
 
 /// The values of each knob of a grid: a list, `"LOW..HIGH/N"`, or `(LOW, HIGH, N)`.
 ///
-/// Raises `InputError` for knobs and values that there are not.
+/// Raises `InputError` for unknown knobs and invalid values.
 #[pyfunction]
 pub fn knob_values<'py>(
     py: Python<'py>,
@@ -28,8 +28,8 @@ pub fn knob_values<'py>(
     Ok(knobs.into_iter().map(texts).collect())
 }
 
-/// Knobs of a mapping: the path, and values (a list), a range as text (`"10..3000/7"`), or both ends and how many
-/// (`(10, 3000, 7)`).
+/// The knobs of a mapping: path -> a list of values, a range as text (`"10..3000/7"`), or both ends
+/// and a number of values (`(10, 3000, 7)`).
 pub fn knobs(
     py: Python<'_>,
     grid: &Bound<'_, PyDict>,
@@ -48,7 +48,7 @@ pub fn knobs(
     Ok(knobs)
 }
 
-/// A range as the command has it.
+/// The range in the syntax of the command.
 pub fn range_text(range: &Bound<'_, PyAny>, path: &str) -> PyResult<Option<String>> {
     if range.is_none() {
         return Ok(None);
@@ -65,7 +65,7 @@ pub fn range_text(range: &Bound<'_, PyAny>, path: &str) -> PyResult<Option<Strin
             _ => Err(errors::input(
                 range.py(),
                 format!("{path}: a range has two ends"),
-                "give (LOW, HIGH), (LOW, HIGH, HOW MANY), or a list of values",
+                "give (LOW, HIGH), (LOW, HIGH, N), or a list of values",
             )),
         };
     }

@@ -1,11 +1,13 @@
-//! `pagetide._pagetide`: what `import pagetide` is made of, thin over the lab.
+//! `pagetide._pagetide`: the extension behind `import pagetide`, a thin layer over the lab.
 //!
-//! A file each: [`scenario`] (a value that says what to run), [`run`] (runs without the interpreter's lock, which ^C
-//! ends), [`result`] (what came out), [`table`] (columns that other libraries take without a copy), [`rows`] (runs as
-//! bytes, for executors), [`errors`], [`values`] (Python's values as a scenario has them), [`command`];
-//! [`machine`] (the memory manager alone), [`simulation`] (a run that is stepped), [`buffer`] (arrays without a copy).
+//! One file each: [`scenario`] (what to run), [`run`] (runs without the interpreter's lock, which
+//! ^C can end), [`result`] (their results), [`table`] (columns that other libraries read without a
+//! copy), [`rows`] (runs as bytes, for executors), [`errors`], [`values`] (conversion of Python
+//! values), [`command`]; [`machine`] (the memory manager alone), [`simulation`] (a stepped run),
+//! [`buffer`] (arrays without a copy).
 //!
-//! Invariant: no input ends in a panic; whoever waits for runs lets other threads of the program go on.
+//! Invariants: no input causes a panic. A thread that waits for runs does not block other Python
+//! threads.
 
 mod buffer;
 mod catalogue;

@@ -1,9 +1,9 @@
-//! `pagetide.core.Machine`: the memory manager itself, without a simulated world around it.
+//! `pagetide.core.Machine`: the memory manager alone, without a simulated world.
 //!
-//! The core's own executor runs calls to their end. There are no disks and no costs: I/O ends at once, and time passes
-//! only where somebody sleeps, or by `step`.
+//! The core's own executor runs each call to its end. There are no disks and no costs: I/O
+//! completes at once, and time passes only in sleeps and in `step`.
 //!
-//! Invariant: between two methods no call is under way and no effect is waiting.
+//! Invariant: between two method calls, no kernel call is running and no effect is pending.
 
 mod state;
 mod task;
@@ -29,23 +29,26 @@ use pyo3::types::{PyDict, PyInt};
 use state::{Shared, State, Still, Wrong};
 use std::collections::BTreeMap;
 
-/// Bytes of this computer for a page of a machine's memory, about; for one of a mapping, a file or swap.
+/// Approximate host memory, in bytes, for a page of machine memory, of a mapping, a file, or swap.
 const FRAME: u64 = 64;
 const ENTRY: u64 = 16;
-/// Virtual time between two looks at daemons, and how many there are between two at signals.
+/// Virtual time between two runs of the daemons, and the number of those between two checks for
+/// signals.
 const STEP: Nanos = 10_000_000;
 const STEPS: usize = 1000;
-/// Where the calls run, and where daemons do.
+/// The CPU that executes calls and daemons.
 const CPU: Cpu = Cpu(0);
 
-/// The memory manager itself: groups, address spaces, touches, control files, counters. There are no disks, so I/O
-/// takes no time; a scenario's machine with disks, CPUs and tasks is `pagetide.core.Simulation`.
+/// The memory manager alone: groups, address spaces, page touches, control files, counters.
+///
+/// There are no disks, so I/O takes no time. `pagetide.core.Simulation` has a machine with disks,
+/// CPUs and tasks.
 #[pyclass(frozen, module = "pagetide.core")]
 pub struct Machine {
     state: Shared,
 }
 
-/// Bytes of a size: a number, or a text like `"64MiB"`.
+/// The bytes of a size: a number, or text like `"64MiB"`.
 fn bytes(value: &Bound<'_, PyAny>, what: &str) -> PyResult<u64> {
     if value.is_instance_of::<PyInt>() {
         return value.extract();
@@ -55,7 +58,8 @@ fn bytes(value: &Bound<'_, PyAny>, what: &str) -> PyResult<u64> {
         .map_err(|(message, hint)| errors::input(value.py(), format!("{what}: {message}"), hint))
 }
 
-/// Refuses what this computer has not the memory for: the process would end.
+/// Rejects tables for which this computer has too little memory; allocating them would end the
+/// process.
 fn room(py: Python<'_>, needed: u64) -> PyResult<()> {
     let there = available();
     if needed <= there {
@@ -69,17 +73,19 @@ fn room(py: Python<'_>, needed: u64) -> PyResult<()> {
     Err(errors::input(py, message, "give less"))
 }
 
-/// A refusal of the kernel, as Python has them: `OSError` with the number.
+/// An error of the kernel, as `OSError` with its errno.
 fn refused(error: &ControlError) -> PyErr {
     PyOSError::new_err((error.errno.code(), error.to_string()))
 }
 
 #[pymethods]
 impl Machine {
-    /// A machine with one node: `memory` and `swap` in bytes or as text (`"1GiB"`), `cpus`, and control files to
-    /// write before anything runs (`sysctl={"vm.swappiness": 10}`).
+    /// Boots a machine with one node.
     ///
-    /// Raises `InputError` for an impossible machine, `OSError` for a control file that refuses its text.
+    /// `memory`, `swap`: bytes, or text (`"1GiB"`). `cpus`: number of CPUs. `sysctl`: control files
+    /// to write first (`{"vm.swappiness": 10}`).
+    ///
+    /// Raises `InputError` for an impossible machine, `OSError` if a control file rejects its text.
     #[staticmethod]
     #[pyo3(signature = (memory, *, cpus = 1, swap = None, sysctl = None))]
     fn boot(
@@ -90,11 +96,13 @@ impl Machine {
         sysctl: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Machine> {
         const MOST: u64 = 1 << 40;
-        let wrong = |message: String| errors::input(py, message, "memory is 4MiB to 1TiB");
+        let wrong = |message: String| errors::input(py, message, "memory must be 4MiB to 1TiB");
         let memory = bytes(memory, "memory")?;
         let swap = swap.map_or(Ok(0), |swap| bytes(swap, "swap"))?;
         if !(4 << 20..=MOST).contains(&memory) || swap > MOST {
-            return Err(wrong(format!("no machine has {memory} bytes, and {swap} of swap")));
+            return Err(wrong(format!(
+                "a machine cannot have {memory} bytes of memory and {swap} bytes of swap"
+            )));
         }
         room(py, memory / 4096 * FRAME + swap / 4096 * ENTRY)?;
         let writes = sysctl.map_or(Ok(Vec::new()), values::sets)?;
@@ -117,8 +125,8 @@ impl Machine {
         Ok(Machine { state: Shared::new(State::new(executor)) })
     }
 
-    /// Makes a group, below the root or below another, and writes its control files
-    /// (`controls={"memory.max": "64M"}`). Groups are named; names are unique.
+    /// Creates a group below the root or below `parent`, and writes its control files
+    /// (`controls={"memory.max": "64M"}`). Names are unique.
     #[pyo3(signature = (name, *, parent = None, controls = None))]
     fn create_group(
         &self,
@@ -132,7 +140,10 @@ impl Machine {
             let parent = state.group(parent)?;
             if name.is_empty() || state.groups.contains_key(&name) {
                 let message = format!("a group cannot be called `{name}`");
-                return Err(Wrong::Input(message, "names are unique, and not empty".into()));
+                return Err(Wrong::Input(
+                    message,
+                    "choose a name that is unique and not empty".into(),
+                ));
             }
             let made = state.executor.ask(|manager, _| manager.create_memcg(name.clone(), parent));
             let refused = |errno: Errno| PyOSError::new_err((errno.code(), errno.name()));
@@ -148,7 +159,7 @@ impl Machine {
         written
     }
 
-    /// An address space, in a group or in the root.
+    /// Creates an address space, in a group or in the root.
     #[pyo3(signature = (group = None))]
     fn create_task(&self, py: Python<'_>, group: Option<&str>) -> PyResult<Task> {
         let task = self.state.ask(py, |state| {
@@ -158,20 +169,23 @@ impl Machine {
         Ok(Task::new(self.state.clone(), task))
     }
 
-    /// A file of so many bytes (or `"1GiB"`), to be mapped. Returns its number.
+    /// Creates a file of `size` bytes (or `"1GiB"`), which can be mapped. Returns its number.
     fn create_file(&self, py: Python<'_>, size: &Bound<'_, PyAny>) -> PyResult<u32> {
         let size = bytes(size, "size")?;
         room(py, (size / 4096).saturating_mul(ENTRY))?;
         let made = self
             .state
             .with(py, |state| state.executor.ask(|manager, _| manager.create_file(size, false)));
-        let too_large = |_| errors::input(py, format!("no file has {size} bytes"), "give less");
+        let too_large = |_| {
+            errors::input(py, format!("a file cannot have {size} bytes"), "give a smaller size")
+        };
         made.map(|file| file.0).map_err(too_large)
     }
 
-    /// Writes a control file of the machine (`"vm.swappiness"`), or of a group (`"memory.high"`, `group="web"`).
+    /// Writes a control file of the machine (`"vm.swappiness"`) or of a group (`"memory.high"`,
+    /// `group="web"`).
     ///
-    /// Raises `OSError` with the kernel's errno if it refuses the text.
+    /// Raises `OSError` with the kernel's errno if the kernel rejects the text.
     #[pyo3(signature = (file, value, *, group = None))]
     fn write(
         &self,
@@ -183,8 +197,9 @@ impl Machine {
         self.write_text(py, file, &values::to_text(value, file)?, group)
     }
 
-    /// Reads a control file, or one that can only be read (`"memory.stat"` of a group; `/proc/vmstat`,
-    /// `/proc/meminfo`, `/proc/zoneinfo`, `/proc/buddyinfo`, `/proc/pressure/memory`), as read(2) would.
+    /// Reads a file of the machine (`"vm.swappiness"`, `/proc/vmstat`, `/proc/meminfo`,
+    /// `/proc/zoneinfo`, `/proc/buddyinfo`, `/proc/pressure/memory`) or of a group
+    /// (`"memory.stat"`), as read(2) would.
     #[pyo3(signature = (file, *, group = None))]
     fn read(&self, py: Python<'_>, file: &str, group: Option<&str>) -> PyResult<String> {
         self.state.ask(py, |state| {
@@ -198,8 +213,9 @@ impl Machine {
         })
     }
 
-    /// The rows of /proc/vmstat, and the events that Linux has as tracepoints, by their names: counts since boot and
-    /// levels in pages.
+    /// The rows of /proc/vmstat by name, and counts of events that Linux has only as tracepoints.
+    ///
+    /// Counts are since boot, levels are in pages.
     #[getter]
     fn vmstat(&self, py: Python<'_>) -> BTreeMap<&'static str, u64> {
         self.state.with(py, |state| vmstat(&state.executor.manager))
@@ -211,20 +227,22 @@ impl Machine {
         self.state.with(py, |state| state.executor.world.now)
     }
 
-    /// Pages that were moved so far: read and written from and to files, read and written from and to swap.
+    /// Pages transferred so far: read from files, written to files, read from swap, written to
+    /// swap.
     #[getter]
     fn moved(&self, py: Python<'_>) -> BTreeMap<&'static str, u64> {
         let names = ["file_reads", "file_writes", "swap_ins", "swap_outs"];
         names.into_iter().zip(self.state.with(py, |state| state.executor.world.moved)).collect()
     }
 
-    /// Bytes in a page.
+    /// Bytes of a page.
     #[getter]
     fn page_size(&self) -> u64 {
         PageSize::default().bytes()
     }
 
-    /// Lets `ns` nanoseconds pass: kswapd, the flushers and the other daemons do what is due.
+    /// Advances virtual time by `ns` nanoseconds. kswapd, the flushers and the other daemons do
+    /// their due work.
     fn step(&self, py: Python<'_>, ns: u64) -> PyResult<()> {
         let until = self.now(py).saturating_add(ns);
         loop {
@@ -247,7 +265,8 @@ impl Machine {
         }
     }
 
-    /// Checks every invariant of the manager. Raises `RuntimeError` if one is violated, which is a bug.
+    /// Checks every invariant of the manager. Raises `RuntimeError` if one is violated, which is a
+    /// bug.
     fn audit(&self, py: Python<'_>) -> PyResult<()> {
         self.state.with(py, |state| state.executor.manager.audit()).map_err(errors::bug)
     }
@@ -284,7 +303,7 @@ impl Machine {
                 Ok(begun)
             });
             let Some(write) = begun.map_err(raised)? else { return Ok(()) };
-            // Its writer does the reclaim.
+            // The writer of the file performs the reclaim.
             let (writer, number) = state.begin(ROOT)?;
             let outcome = state.run(&mut Call::group_write(writer, NodeId(0), write));
             state.end(writer, number);
@@ -317,7 +336,7 @@ pub fn proc_file(
     })
 }
 
-/// What /proc/vmstat has, by name, and the counts that only tracepoints have.
+/// The rows of /proc/vmstat by name, and the counts that only tracepoints have.
 pub fn vmstat(machine: &pagetide_core::process::Machine) -> BTreeMap<&'static str, u64> {
     machine.levels().into_iter().chain(machine.metrics()).collect()
 }

@@ -1,4 +1,4 @@
-//! `pagetide.mrc`: the miss ratio of a page trace, by the size of the page cache.
+//! `pagetide.mrc`: the miss ratio of a page trace for each size of the page cache.
 
 use crate::errors;
 use crate::run::{self, Asked};
@@ -12,11 +12,13 @@ use pyo3::types::PyString;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Miss ratios of a page trace (`.ptt`) by the size of the page cache, beside exact LRU lists: size (bytes), pages,
-/// requests, misses, miss_ratio, lru_misses, lru_miss_ratio.
+/// Miss ratios of a page trace (`.ptt`) for each size of the page cache, next to those of exact LRU
+/// lists.
 ///
-/// `sizes`: `"64MiB..4GiB/8"`, or a list of sizes (bytes, or text). Raises `InputError` for sizes that are none and for
-/// a trace that cannot be read, `Interrupted` upon ^C.
+/// Columns: size (bytes), pages, requests, misses, miss_ratio, lru_misses, lru_miss_ratio.
+///
+/// `sizes`: `"64MiB..4GiB/8"`, or a list of sizes (bytes, or text). Raises `InputError` for invalid
+/// sizes and for an unreadable trace, `Interrupted` on ^C.
 #[pyfunction]
 #[pyo3(signature = (trace, sizes, *, seed = 1, jobs = None, progress = None))]
 pub fn mrc<'py>(
@@ -30,7 +32,7 @@ pub fn mrc<'py>(
     let refused = |error: MrcError| match error {
         MrcError::Sizes { message, hint } => errors::input(py, message, hint),
         MrcError::Trace(error) => {
-            let hint = "`pagetide trace import` makes traces";
+            let hint = "`pagetide trace import` creates traces";
             errors::input(py, error.in_file(&trace).to_string(), hint)
         }
         MrcError::Scenario(_) | MrcError::Run { .. } => errors::outside(py, error.to_string()),

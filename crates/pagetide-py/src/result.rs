@@ -1,7 +1,7 @@
-//! What came out of runs: tables, text, pages.
+//! The results of runs as tables, text and HTML.
 //!
-//! Invariant: a result is a pure function of its scenario and its runs: the same from one process and from many, in
-//! whatever order the runs came.
+//! Invariant: a result is a pure function of its scenario and its runs. The number of processes and
+//! the order of the runs do not matter.
 
 use crate::errors;
 use crate::events::Collector;
@@ -28,23 +28,26 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-/// Width of a table's text unless one is given.
+/// Default width of a table's text.
 const WIDTH: usize = 100;
 
-/// What came out of `Scenario.run`: `metrics` for other libraries, `compare` for statistics, `table()`, `why`,
-/// `json()`, `csv()` and `html()` as the command prints them. `len(r)` is the number of finished runs.
+/// The results of `Scenario.run`.
+///
+/// `metrics` is a table for other libraries, `compare` computes statistics, and `table()`, `why`,
+/// `json()`, `csv()` and `html()` give the output of the command. `len(r)` is the number of
+/// finished runs.
 #[pyclass(frozen, module = "pagetide")]
 pub struct Result {
     scenario: Scenario,
-    /// By (variant, seed).
+    /// Sorted by (variant, seed).
     runs: Vec<Run>,
     report: OnceLock<Arc<Report>>,
-    /// Runs that were made once more to be looked at, by job.
+    /// Runs that were repeated for observation, by job.
     looked_at: Mutex<BTreeMap<Job, Arc<RunRecord>>>,
 }
 
 impl Result {
-    /// Runs variants x seeds of a scenario.
+    /// Performs variants x seeds of a scenario.
     pub fn of_runs(
         py: Python<'_>,
         scenario: Scenario,
@@ -52,7 +55,7 @@ impl Result {
     ) -> PyResult<Bound<'_, Result>> {
         let model = scenario.0.model(py)?;
         let variants = 0..model.variants.len();
-        // Seed by seed: whoever stops early has every variant about equally often.
+        // Order by seed, so that an interrupted result has about as many runs of each variant.
         let jobs = asked.seeds.iter();
         let jobs =
             jobs.flat_map(|&seed| variants.clone().map(move |variant| Job { variant, seed }));
@@ -97,7 +100,7 @@ impl Result {
         Ok(self.report.get_or_init(|| report))
     }
 
-    /// The run of a variant (the first by default) with a seed (the least by default).
+    /// The run of a variant (default: the first) with a seed (default: the smallest).
     fn job(&self, py: Python<'_>, variant: Option<&str>, seed: Option<u64>) -> PyResult<Job> {
         let variant = match variant {
             Some(name) => rows::place_of(py, &self.scenario, name)?,
@@ -111,13 +114,13 @@ impl Result {
         job.map(|run| run.job).ok_or_else(|| {
             let message = match seed {
                 Some(seed) => format!("this variant was not run with seed {seed}"),
-                None => "there is no run of this variant".to_owned(),
+                None => "this variant has no run".to_owned(),
             };
             errors::input(py, message, "Result.seeds has the seeds")
         })
     }
 
-    /// Makes runs once more, with their timelines: observing does not change a run.
+    /// Repeats runs with timelines. Observation does not change a run.
     fn with_timelines(&self, py: Python<'_>, jobs: &[Job]) -> PyResult<Vec<Arc<RunRecord>>> {
         let known = |job: &Job| {
             let looked_at = self.looked_at.lock().unwrap_or_else(PoisonError::into_inner);
@@ -153,12 +156,12 @@ impl Result {
                         return Err(errors::run(py, vec![failure], None));
                     }
                     Outcome::Cancelled => {
-                        return Err(errors::bug("a run was cancelled by nobody"));
+                        return Err(errors::bug("a run was cancelled without a request"));
                     }
                 }
             }
         }
-        jobs.iter().map(|job| known(job).ok_or_else(|| errors::bug("a run is gone"))).collect()
+        jobs.iter().map(|job| known(job).ok_or_else(|| errors::bug("a run is missing"))).collect()
     }
 
     fn finished(&self) -> impl Iterator<Item = &RunRecord> {
@@ -171,10 +174,13 @@ impl Result {
 
 #[pymethods]
 impl Result {
-    /// Puts runs together that were made elsewhere, in any order: the same result as `Scenario.run` gives for these
-    /// variants and seeds. `rows`: bytes, as `Result.rows` and executors have them.
+    /// Combines runs that were performed elsewhere, in any order.
     ///
-    /// Raises `VersionError` for runs of another version or scenario, `InputError` for what is no run.
+    /// The result equals that of `Scenario.run` with these variants and seeds. `rows` are bytes,
+    /// from `Result.rows` or an executor.
+    ///
+    /// Raises `VersionError` for runs of another version or scenario, `InputError` for bytes that
+    /// are not a run.
     #[classmethod]
     fn from_rows(
         _class: &Bound<'_, PyType>,
@@ -199,7 +205,7 @@ impl Result {
         Ok(Result::new(scenario.clone(), runs.into_values().collect()))
     }
 
-    /// What was run, with its changes.
+    /// The scenario that was run, with its changes.
     #[getter]
     fn scenario(&self) -> Scenario {
         self.scenario.clone()
@@ -211,20 +217,20 @@ impl Result {
         Ok(self.report(py)?.columns.iter().map(|it| it.name.clone()).collect())
     }
 
-    /// The seeds that were run, ascending.
+    /// The seeds of the runs, ascending.
     #[getter]
     fn seeds(&self) -> Vec<u64> {
         let seeds: BTreeSet<u64> = self.runs.iter().map(|run| run.job.seed).collect();
         seeds.into_iter().collect()
     }
 
-    /// What the runs want the reader to know.
+    /// Notes of the runs for the reader, for example about killed tasks.
     #[getter]
     fn notes(&self, py: Python<'_>) -> PyResult<Vec<String>> {
         Ok(self.report(py)?.notes.clone())
     }
 
-    /// The finished runs as bytes, by (variant, seed): for files, and for other processes.
+    /// The finished runs as bytes, sorted by (variant, seed), for files and other processes.
     #[getter]
     fn rows<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyBytes>>> {
         let digest = self.scenario.0.digest(py)?;
@@ -237,19 +243,23 @@ impl Result {
         (restore, (self.scenario.clone(), self.rows(py)?)).into_pyobject(py)
     }
 
-    /// Every metric of every run: variant (text), seed (whole number), metric (text), unit (text), value (float; in
-    /// the unit: seconds, bytes, pages, a count ...), ended (text: why the work was not done to its end, else null).
+    /// Every metric of every run, one row each.
+    ///
+    /// Columns: variant (text), seed (integer), metric (text), unit (text: s, bytes, pages, count
+    /// ...), value (float, in that unit), ended (text: why the run is incomplete, else null).
     #[getter]
     fn metrics(&self, py: Python<'_>) -> PyResult<Table> {
         py.detach(|| metrics_of(self.finished()))
     }
 
-    /// Two variants held against each other, metric by metric: metric, unit, and of each side n, mean and sd (sample
-    /// standard deviation; null of one run), change_percent (of the mean, null if the first is 0), p (Welch's t-test,
-    /// null of one run a side), differs (p < 0.05), ended (why it is not compared, else null).
+    /// Compares two variants, one row for each metric.
     ///
-    /// `a` is the first variant by default, `b` the second. `metrics`: names or patterns with `*`; those of the table
-    /// by default, `"*"` for all.
+    /// Columns: metric, unit; for each side n, mean and sd (sample standard deviation; null for one
+    /// run); change_percent (of the mean; null if the first mean is 0), p (Welch's t-test; null if
+    /// a side has one run), differs (p < 0.05), ended (why the metric is not compared, else null).
+    ///
+    /// `a` is the first variant by default, `b` the second. `metrics`: names, or patterns with `*`;
+    /// by default the metrics of the table, `"*"` for all.
     #[pyo3(signature = (a = None, b = None, metrics = None))]
     fn compare(
         &self,
@@ -264,7 +274,7 @@ impl Result {
             None if default < report.columns.len() => Ok(default),
             None => Err(errors::input(
                 py,
-                "there is one variant: nothing to compare it with",
+                "a comparison needs two variants, and there is one",
                 "add one: scenario.with_variant(\"other\", {...})",
             )),
         };
@@ -273,9 +283,11 @@ impl Result {
         comparison(report, a, b, &keys)
     }
 
-    /// The comparison as the command prints it: mean, deviation and change of each variant.
+    /// The comparison as text, as the command prints it: mean, deviation and change of each
+    /// variant.
     ///
-    /// `width`: characters. `metrics`: names or patterns with `*`, else the scenario's rows.
+    /// `width`: maximum number of characters in a line. `metrics`: names, or patterns with `*`; by
+    /// default the scenario's rows.
     #[pyo3(signature = (*, width = 100, metrics = None))]
     fn table(
         &self,
@@ -296,14 +308,17 @@ impl Result {
         }))
     }
 
-    /// How one run went over time, by samples: `time_s` (seconds at the end of the sample), then whole numbers. Levels
-    /// (`*_pages`) are at its end, counts and times (`*_ns`) since the sample before.
+    /// One run over time, one row for each sample.
     ///
-    /// `of`: the machine (by default), the name of a group or a task (`"group web"`, `"task web"` where both have the
-    /// name), `"service web"`, `"node0"`, `"zone node0 Normal"`, `"vmstat"` or `"meminfo"` (kB). `variant`: the first by
-    /// default. `seed`: the least by default. The run is made once more for it, and kept.
+    /// The column `time_s` is the end of the sample in seconds. All others are integers: levels
+    /// (`*_pages`) at the end of the sample; counts and times (`*_ns`) since the previous sample.
     ///
-    /// Raises `InputError` for a name, a variant or a seed that there is not.
+    /// `of`: the machine (default), the name of a group or a task (`"group web"`, `"task web"` if
+    /// both have the name), `"service web"`, `"node0"`, `"zone node0 Normal"`, `"vmstat"` or
+    /// `"meminfo"` (kB). `variant`: default is the first. `seed`: default is the smallest. The
+    /// first call repeats the run to observe it; later calls reuse it.
+    ///
+    /// Raises `InputError` for an unknown name, variant or seed.
     #[pyo3(signature = (of = None, *, variant = None, seed = None))]
     fn timeline(
         &self,
@@ -319,10 +334,12 @@ impl Result {
         timeline::table(py, timeline.unwrap_or(&none), of)
     }
 
-    /// The events of one run (docs/events.md): ns, cpu, comm, event, and a column for each field that any event has.
-    /// `variant`: the first by default. `seed`: the least by default. The run is made once more for it.
+    /// The events of one run (docs/events.md), one row each.
     ///
-    /// Raises `InputError` for a variant or a seed that there is not.
+    /// Columns: ns, cpu, comm, event, and one for each field that any event has. `variant`: default
+    /// is the first. `seed`: default is the smallest. The run is repeated to observe it.
+    ///
+    /// Raises `InputError` for an unknown variant or seed.
     #[pyo3(signature = (variant = None, seed = None))]
     fn events(&self, py: Python<'_>, variant: Option<&str>, seed: Option<u64>) -> PyResult<Table> {
         let job = self.job(py, variant, seed)?;
@@ -349,9 +366,11 @@ impl Result {
         py.detach(|| collector.table())
     }
 
-    /// How often something took how long, of all runs of a variant: of (the metric without its percentile:
-    /// `web.latency`), up_to_s (the most that a bucket holds, in seconds; buckets are about 1 % wide), count. Empty
-    /// unless `run` was asked for `latencies=True`.
+    /// The distributions of latencies over all runs of a variant, one row for each bucket.
+    ///
+    /// Columns: of (the metric without its percentile, such as `web.latency`), up_to_s (upper bound
+    /// of the bucket, in seconds; buckets are about 1 % wide), count. Empty unless `run` got
+    /// `latencies=True`.
     #[pyo3(signature = (variant = None))]
     fn latencies(&self, py: Python<'_>, variant: Option<&str>) -> PyResult<Table> {
         let report = self.report(py)?;
@@ -370,27 +389,28 @@ impl Result {
         ])
     }
 
-    /// Sentences that say why variants differ: who waited for memory, and for what.
+    /// Sentences that explain differences between variants: which tasks waited for memory, and why.
     #[getter]
     fn why(&self, py: Python<'_>) -> PyResult<Vec<String>> {
         let report = self.report(py)?;
         Ok(py.detach(|| why::sentences(report)))
     }
 
-    /// As `pagetide run --format json` prints it.
+    /// The output of `pagetide run --format json`.
     fn json(&self, py: Python<'_>) -> PyResult<String> {
         let report = self.report(py)?;
         Ok(py.detach(|| json::render(report)))
     }
 
-    /// As `pagetide run --format csv` prints it.
+    /// The output of `pagetide run --format csv`.
     fn csv(&self, py: Python<'_>) -> PyResult<String> {
         let report = self.report(py)?;
         Ok(py.detach(|| csv::render(report)))
     }
 
-    /// The page of `pagetide run --html` as text, or, with `path`, written there. For the charts over time the first
-    /// run of each variant is made once more, unless `timeline` is false.
+    /// The HTML report of `pagetide run --html`, returned as text, or written to `path` if given.
+    ///
+    /// For charts over time, the first run of each variant is repeated, unless `timeline` is false.
     #[pyo3(signature = (path = None, *, timeline = true))]
     fn html(
         &self,
@@ -445,7 +465,7 @@ impl Result {
 }
 
 impl Result {
-    /// The keys of metrics that names and patterns mean; without any those of the table.
+    /// The keys of the metrics that match; without names or patterns, those of the table.
     fn keys(&self, py: Python<'_>, metrics: Option<&Bound<'_, PyAny>>) -> PyResult<Vec<String>> {
         let report = self.report(py)?;
         let Some(metrics) = metrics else { return Ok(pagetide_lab::rows::rows(report)) };
@@ -502,7 +522,7 @@ fn comparison(report: &Report, a: usize, b: usize, keys: &[String]) -> PyResult<
     ])
 }
 
-/// Every metric of records, a row each.
+/// Every metric of the records, one row each.
 pub fn metrics_of<'a>(records: impl Iterator<Item = &'a RunRecord>) -> PyResult<Table> {
     let mut seeds = Vec::new();
     let mut values = Vec::new();

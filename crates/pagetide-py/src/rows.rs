@@ -1,7 +1,8 @@
-//! Runs as bytes, for whoever spreads them over processes: [`perform`] makes them anywhere, and
-//! `Result.from_rows` puts them together.
+//! Runs as bytes, for distribution over processes: [`perform`] makes them anywhere, and
+//! `Result.from_rows` combines them.
 //!
-//! Invariant: a run is the same bytes whoever made it: the row of a sweep's store.
+//! Invariant: the bytes of a run do not depend on the process that made it. They are a row of a
+//! sweep's store.
 
 use crate::errors;
 use crate::run::{self, Asked, Cancel};
@@ -23,11 +24,11 @@ pub fn to_bytes(digest: &str, record: RunRecord) -> PyResult<Vec<u8>> {
     serde_json::to_vec(&row).map_err(errors::bug)
 }
 
-/// A run of these bytes, which must be of the scenario with the digest.
+/// Parses a run, which must belong to the scenario with this digest.
 pub fn of_bytes(py: Python<'_>, bytes: &[u8], digest: &str) -> PyResult<RunRecord> {
     let row: Row = serde_json::from_slice(bytes).map_err(|error| {
         let hint = "rows come from Result.rows and from pagetide.executors";
-        errors::input(py, format!("these bytes are no run: {error}"), hint)
+        errors::input(py, format!("these bytes are not a run: {error}"), hint)
     })?;
     let (theirs, ours) = (&row.record.version, pagetide_lab::VERSION);
     if theirs != ours {
@@ -38,17 +39,20 @@ pub fn of_bytes(py: Python<'_>, bytes: &[u8], digest: &str) -> PyResult<RunRecor
     if row.scenario_digest != digest {
         let message =
             format!("the run is of the scenario {}, this is {digest}", row.scenario_digest);
-        let hint = "runs of one result are of one scenario, with the same changes";
+        let hint = "all runs of a result must be of one scenario, with the same changes";
         return Err(errors::version(py, message, hint));
     }
     Ok(row.record)
 }
 
-/// Runs (variant, seed) pairs of a scenario in this process, on `jobs` threads, without the interpreter's lock, and
-/// returns each as bytes, in the order of `runs`. With `latencies`, runs carry the distributions of latencies. Another
-/// thread may end them by `cancel`.
+/// Performs runs, given as (variant, seed) pairs, in this process, and returns each as bytes, in
+/// the order of `runs`.
 ///
-/// Raises `InputError` for a variant that there is not, `RunError` if runs failed, `Interrupted` upon ^C or `cancel`.
+/// Uses `jobs` threads, without the interpreter's lock. With `latencies`, runs include the
+/// distributions of latencies. Another thread can end the runs by `cancel`.
+///
+/// Raises `InputError` for an unknown variant, `RunError` if runs failed, `Interrupted` on ^C or
+/// `cancel`.
 #[pyfunction]
 #[pyo3(signature = (scenario, runs, *, jobs = None, latencies = false, cancel = None))]
 pub fn perform<'py>(
@@ -95,14 +99,14 @@ pub fn perform<'py>(
     }
 }
 
-/// The index of the variant of a name.
+/// The index of the variant `name`.
 pub fn place_of(py: Python<'_>, scenario: &Scenario, name: &str) -> PyResult<usize> {
     let variants = &scenario.0.model(py)?.variants;
     variants.iter().position(|it| it.name == name).ok_or_else(|| {
         let names = || variants.iter().map(|it| it.name.as_str());
         let hint = match nearest(name, names()) {
             Some(near) => format!("did you mean `{near}`?"),
-            None => format!("there is {}", names().collect::<Vec<_>>().join(", ")),
+            None => format!("choose from {}", names().collect::<Vec<_>>().join(", ")),
         };
         errors::input(py, format!("there is no variant `{name}`"), hint)
     })

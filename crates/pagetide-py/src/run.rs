@@ -1,8 +1,8 @@
-//! Performs runs on threads without the interpreter's lock, while the caller's thread looks after signals and
-//! progress.
+//! Performs runs on threads without the interpreter's lock, while the calling thread handles
+//! signals and progress.
 //!
-//! Invariant: when [`perform`] returns no thread of it is left, whether the runs ended, ^C was pressed or a function
-//! of the caller raised an exception.
+//! Invariant: when [`perform`] returns, none of its threads is left, whether the runs ended, ^C was
+//! pressed or a callback raised an exception.
 
 use crate::errors;
 use pagetide_lab::execute::{self, Outcome, Run};
@@ -19,24 +19,23 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How often signals are looked after, and a watcher is told.
+/// Interval of signal checks and progress reports.
 const EVERY: Duration = Duration::from_millis(50);
 
-/// What a caller wants.
+/// The arguments of a run.
 pub struct Asked {
     /// The seeds of each variant.
     pub seeds: Vec<u64>,
-    /// On so many threads.
     pub threads: NonZeroUsize,
-    /// Called with (done, total) now and then.
+    /// Called with (done, total) periodically.
     pub progress: Option<Py<PyAny>>,
-    /// Whether runs carry the distributions of latencies.
+    /// Whether to record the distributions of latencies.
     pub latencies: bool,
-    /// Ends the runs from another thread.
+    /// Set by another thread to end the runs.
     pub cancel: Arc<AtomicBool>,
 }
 
-/// Ends runs from another thread: what `perform(cancel=)` takes.
+/// Ends runs from another thread; an argument of `perform(cancel=)`.
 #[pyclass(frozen, module = "pagetide._pagetide")]
 #[derive(Default)]
 pub struct Cancel(pub Arc<AtomicBool>);
@@ -48,21 +47,21 @@ impl Cancel {
         Cancel::default()
     }
 
-    /// The runs end within a moment, and so do those that begin later.
+    /// Ends the runs soon. Later runs with this object end at once.
     fn set(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
 }
 
-/// What came of it.
+/// The runs, and what stopped them.
 pub struct Performed {
     /// In the order of the jobs.
     pub runs: Vec<Run>,
-    /// What ended it early: ^C, or an exception of the watcher.
+    /// Why the runs stopped early: ^C, or an exception of the callback.
     pub stopped: Option<PyErr>,
 }
 
-/// The number of threads: that of the CPUs by default.
+/// The number of threads; default is the number of CPUs.
 pub fn threads(jobs: Option<&Bound<'_, PyAny>>) -> PyResult<NonZeroUsize> {
     let Some(jobs) = jobs else {
         return Ok(thread::available_parallelism().unwrap_or(NonZeroUsize::MIN));
@@ -70,11 +69,11 @@ pub fn threads(jobs: Option<&Bound<'_, PyAny>>) -> PyResult<NonZeroUsize> {
     let number: i64 = jobs.extract()?;
     usize::try_from(number).ok().and_then(NonZeroUsize::new).ok_or_else(|| {
         let message = format!("cannot run on {number} threads");
-        errors::input(jobs.py(), message, "jobs is a number from 1 on")
+        errors::input(jobs.py(), message, "jobs must be at least 1")
     })
 }
 
-/// Who is told how far the runs are.
+/// The callback for progress.
 pub fn watcher(progress: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Py<PyAny>>> {
     let Some(progress) = progress else { return Ok(None) };
     if progress.is_instance_of::<PyBool>() {
@@ -86,13 +85,13 @@ pub fn watcher(progress: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Py<PyAny>
     }
     if !progress.is_callable() {
         return Err(PyTypeError::new_err(
-            "progress is True, or a function that is called with (done, total)",
+            "progress must be True, or a function that is called with (done, total)",
         ));
     }
     Ok(Some(progress.clone().unbind()))
 }
 
-/// The seeds that `seeds=` means: so many from the scenario's first, or these.
+/// The seeds that `seeds=` selects: a number counted from the scenario's first seed, or a list.
 pub fn seeds(
     scenario: &Scenario,
     given: Option<&Bound<'_, PyAny>>,
@@ -102,7 +101,7 @@ pub fn seeds(
     let count = match given {
         None => u64::from(scenario.repeats),
         Some(given) if given.is_instance_of::<PyBool>() => {
-            return Err(PyTypeError::new_err("seeds is a number or a list of numbers"));
+            return Err(PyTypeError::new_err("seeds must be a number or a list of numbers"));
         }
         Some(given) => match given.extract::<i128>() {
             Ok(count) if count >= 1 && count <= i128::from(MAX_REPEATS) => count as u64,
@@ -115,40 +114,42 @@ pub fn seeds(
     };
     match scenario.seed.checked_add(count - 1) {
         Some(last) => Ok((scenario.seed..=last).collect()),
-        None => wrong("the seeds end beyond 2^64 - 1".to_owned(), "choose a smaller first seed"),
+        None => {
+            wrong("the last seed would exceed 2^64 - 1".to_owned(), "choose a smaller first seed")
+        }
     }
 }
 
 /// The seeds of a list.
 fn seeds_of(given: &Bound<'_, PyAny>, py: Python<'_>) -> PyResult<Vec<u64>> {
     let mut seeds: Vec<u64> = Vec::new();
-    let items = given
-        .try_iter()
-        .map_err(|_| PyTypeError::new_err("seeds is a number, or a list or range of numbers"))?;
+    let items = given.try_iter().map_err(|_| {
+        PyTypeError::new_err("seeds must be a number, or a list or range of numbers")
+    })?;
     for item in items {
         let item = item?;
         let seed = if item.is_instance_of::<PyBool>() { None } else { item.extract().ok() };
         let seed: u64 = seed.ok_or_else(|| {
             errors::input(
                 py,
-                format!("{} is no seed", shown(&item)),
-                "a seed is a whole number from 0 to 2^64 - 1",
+                format!("{} is not a seed", shown(&item)),
+                "a seed is an integer from 0 to 2^64 - 1",
             )
         })?;
         seeds.push(seed);
         if seeds.len() > MAX_REPEATS as usize {
             let message = format!("more than {MAX_REPEATS} seeds");
-            return Err(errors::input(py, message, "share them among several calls"));
+            return Err(errors::input(py, message, "split them over several calls"));
         }
     }
     if seeds.is_empty() {
-        return Err(errors::input(py, "no seeds at all", "give one or more"));
+        return Err(errors::input(py, "the list of seeds is empty", "give one or more"));
     }
     let mut sorted = seeds.clone();
     sorted.sort_unstable();
     if let Some(twice) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
         let message = format!("the seed {} is given twice", twice[0]);
-        return Err(errors::input(py, message, "a run with the same seed is the same run"));
+        return Err(errors::input(py, message, "two runs with the same seed are identical"));
     }
     Ok(seeds)
 }
@@ -157,7 +158,7 @@ fn shown(value: &Bound<'_, PyAny>) -> String {
     value.repr().map_or_else(|_| "this".to_owned(), |text| text.to_string())
 }
 
-/// Runs jobs of a scenario. Only finite values are kept, as in a store.
+/// Performs jobs of a scenario. Keeps only finite values, like a store.
 pub fn perform(
     py: Python<'_>,
     scenario: &Scenario,
@@ -172,7 +173,7 @@ pub fn perform(
                 record.metrics.retain(|_, metric| metric.value.is_finite());
             }
             *slots[index].lock().unwrap_or_else(PoisonError::into_inner) = outcome;
-            // Whoever listened has gone: nobody wants to know.
+            // The receiver may have stopped listening.
             let _ = done.send(());
         };
         execute::perform(scenario, jobs, world, asked.threads, cancel, &|_| {}, &keep);
@@ -183,8 +184,8 @@ pub fn perform(
     Performed { runs, stopped }
 }
 
-/// Does work on another thread, without the interpreter's lock, while this one looks after signals and tells the
-/// watcher. `cancel` becomes true when the work is to end.
+/// Runs `work` on another thread without the interpreter's lock, while this thread checks signals
+/// and calls the callback. `cancel` becomes true to end the work.
 fn watched(
     py: Python<'_>,
     total: usize,
@@ -202,19 +203,20 @@ fn watched(
                     let stopped = wait(total, progress, &ended, cancel);
                     match worker.join() {
                         Ok(()) => stopped,
-                        // PyO3 makes an exception of it.
+                        // PyO3 converts the panic to an exception.
                         Err(panic) => std::panic::resume_unwind(panic),
                     }
                 }
                 Err(error) => {
-                    Some(PyRuntimeError::new_err(format!("no thread can be started: {error}")))
+                    Some(PyRuntimeError::new_err(format!("cannot start a thread: {error}")))
                 }
             }
         })
     })
 }
 
-/// Waits until the worker has let go of its end of the channel. Returns what has stopped it before.
+/// Waits until the worker drops its end of the channel. Returns the reason to stop, if there was
+/// one.
 fn wait(
     total: usize,
     progress: Option<&Py<PyAny>>,

@@ -1,7 +1,8 @@
-//! A scenario as a value: a text, where its paths start, and changes. It can be pickled, compared and hashed.
+//! A scenario as a value: a text, the directory of its relative paths, and changes. Scenarios can
+//! be pickled, compared and hashed.
 //!
-//! Invariant: a [`Scenario`] that was made here is sound; one that was unpickled is checked when it is first used, as
-//! the worker may have to be given its traces before that.
+//! Invariant: a new [`Scenario`] is valid. An unpickled one is checked at its first use, because a
+//! worker may have to receive its traces before.
 
 use crate::errors;
 use crate::result::Result as RunResult;
@@ -21,24 +22,25 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-/// What a scenario that is given as text, or built, is called unless it says so itself.
+/// Default name of a scenario that is given as text or built from tables.
 const NAME: &str = "scenario";
 
-/// What to run: a machine, its load, and the variants to compare. Immutable; `set`, `with_variant` and `only` return
-/// new ones. Can be pickled, compared and hashed.
+/// A machine, its load, and the variants to compare.
+///
+/// Immutable: `set`, `with_variant` and `only` return new scenarios. Can be pickled, compared and
+/// hashed.
 #[pyclass(frozen, module = "pagetide", from_py_object)]
 #[derive(Clone)]
 pub struct Scenario(pub Arc<Inner>);
 
-/// What a scenario is made of.
 pub struct Inner {
     source: Source,
     overrides: Overrides,
-    /// The version that has made it.
+    /// The version of Pagetide that created it.
     version: String,
     loaded: OnceLock<Loaded>,
     digest: OnceLock<String>,
-    /// The files that it names: their paths and the digests of their contents.
+    /// The files that it refers to: paths and digests of the contents.
     files: OnceLock<BTreeMap<PathBuf, String>>,
 }
 
@@ -48,7 +50,8 @@ impl Inner {
         Inner { source, overrides, version, loaded, digest, files }
     }
 
-    /// The files that another computer may lack. Those of a shipped experiment are in the extension.
+    /// The files that another computer may lack. The extension contains those of shipped
+    /// experiments.
     fn files(&self, py: Python<'_>) -> PyResult<&BTreeMap<PathBuf, String>> {
         if let Some(files) = self.files.get() {
             return Ok(files);
@@ -66,7 +69,6 @@ impl Inner {
         Ok(self.files.get_or_init(|| files))
     }
 
-    /// The checked scenario.
     pub fn model(&self, py: Python<'_>) -> PyResult<&model::Scenario> {
         if let Some(loaded) = self.loaded.get() {
             return Ok(&loaded.scenario);
@@ -82,7 +84,7 @@ impl Inner {
         Ok(&self.loaded.get_or_init(|| loaded).scenario)
     }
 
-    /// The digest that tells it from others, as that of a sweep's store.
+    /// The digest that identifies the scenario in the store of a sweep.
     pub fn digest(&self, py: Python<'_>) -> PyResult<&str> {
         if let Some(digest) = self.digest.get() {
             return Ok(digest);
@@ -97,7 +99,7 @@ impl Inner {
         Ok(self.digest.get_or_init(|| digest))
     }
 
-    /// The scenario with more keys set, or why there is none.
+    /// The scenario with additional changes, or the error text.
     pub fn reload(&self, sets: &[(String, String)]) -> Result<model::Scenario, String> {
         let mut overrides = self.overrides.clone();
         overrides.sets.retain(|(key, _)| sets.iter().all(|(other, _)| other != key));
@@ -109,12 +111,10 @@ impl Inner {
         }
     }
 
-    /// The text that it was made from.
     pub fn text(&self) -> &str {
         &self.source.text
     }
 
-    /// The changes that were made to it.
     pub fn sets(&self) -> &[(String, String)] {
         &self.overrides.sets
     }
@@ -143,7 +143,7 @@ impl Inner {
     }
 }
 
-/// What [`Source::load`] refuses, as an exception.
+/// Converts an error of [`Source::load`] to an exception.
 fn refused_by(py: Python<'_>, refused: &Refused) -> PyErr {
     match refused {
         Refused::Mistakes(diagnostics) => errors::scenario(py, diagnostics),
@@ -158,22 +158,22 @@ impl Scenario {
         Ok(Scenario(Arc::new(inner)))
     }
 
-    /// The same with other changes.
+    /// A copy with other changes.
     fn changed(&self, py: Python<'_>, change: impl FnOnce(&mut Overrides)) -> PyResult<Scenario> {
         let mut overrides = self.0.overrides.clone();
         change(&mut overrides);
         Scenario::checked(py, self.0.source.clone(), overrides)
     }
 
-    /// The same with these variants alone.
+    /// A copy with only these variants.
     pub fn with_variants(&self, py: Python<'_>, names: Vec<String>) -> PyResult<Scenario> {
         if names.is_empty() {
-            return Err(errors::input(py, "no variants at all", "name one or more"));
+            return Err(errors::input(py, "the list of variants is empty", "name one or more"));
         }
         self.changed(py, |overrides| overrides.variants = names)
     }
 
-    /// The same with these keys set; the last value of a key counts.
+    /// A copy with these keys set; the last value of a key counts.
     pub fn with_sets(&self, py: Python<'_>, sets: Vec<(String, String)>) -> PyResult<Scenario> {
         self.changed(py, |overrides| {
             overrides.sets.retain(|(key, _)| sets.iter().all(|(other, _)| other != key));
@@ -184,9 +184,11 @@ impl Scenario {
 
 #[pymethods]
 impl Scenario {
-    /// Builds a scenario from tables: `machine=`, `sysctl=`, `groups=[...]`, `files=[...]`, `tasks=[...]`,
-    /// `variants=[...]`, and every other key of a scenario file. `base` is the directory where paths start (the
-    /// working directory).
+    /// Builds a scenario from tables.
+    ///
+    /// Arguments: `machine=`, `sysctl=`, `groups=[...]`, `files=[...]`, `tasks=[...]`,
+    /// `variants=[...]`, and every other key of a scenario file. Relative paths start at `base`
+    /// (default: the working directory).
     ///
     /// Raises `ScenarioError` with all mistakes, each with its key.
     #[new]
@@ -200,13 +202,13 @@ impl Scenario {
             Some(tables) => values::to_table(tables, "")?,
             None => toml::Table::new(),
         };
-        // Lists are named for what they are; in a file each entry has a header of its own.
+        // In Python lists have plural names; in a file each entry has its own header.
         for (many, one) in
             [("groups", "group"), ("files", "file"), ("tasks", "task"), ("variants", "variant")]
         {
             if let Some(list) = table.remove(many) {
                 if table.insert(one.to_owned(), list).is_some() {
-                    let message = format!("`{many}` and `{one}` are the same");
+                    let message = format!("`{many}` and `{one}` mean the same key");
                     return Err(errors::input(py, message, "give one of them"));
                 }
             }
@@ -222,13 +224,13 @@ impl Scenario {
         Ok(self.0.model(py)?.name.clone())
     }
 
-    /// One line that says what it is about.
+    /// The title, one line.
     #[getter]
     fn title(&self, py: Python<'_>) -> PyResult<String> {
         Ok(self.0.model(py)?.title.clone())
     }
 
-    /// What it is about; may be empty.
+    /// The description; may be empty.
     #[getter]
     fn description(&self, py: Python<'_>) -> PyResult<String> {
         Ok(self.0.model(py)?.description.clone())
@@ -261,13 +263,13 @@ impl Scenario {
         Ok((scenario.seed..).take(scenario.repeats as usize).collect())
     }
 
-    /// The text that it was made from, as TOML, without the changes of `set`.
+    /// The original text as TOML, without the changes of `set`.
     #[getter]
     fn text(&self) -> &str {
         self.0.text()
     }
 
-    /// What was changed by `set`: key -> value as text.
+    /// The changes made by `set`: key -> value as text.
     #[getter]
     fn overrides<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
@@ -277,22 +279,29 @@ impl Scenario {
         Ok(dict)
     }
 
-    /// 16 hexadecimal digits that tell this scenario from others: of the machine, the load and the contents of
-    /// traces, not of comments, paths or seeds. That of a sweep's store.
+    /// 16 hexadecimal digits that identify the scenario.
+    ///
+    /// The digest covers the machine, the load and the contents of traces, but not comments, paths
+    /// or seeds. The store of a sweep uses the same digest.
     #[getter]
     fn digest(&self, py: Python<'_>) -> PyResult<&str> {
         self.0.digest(py)
     }
 
-    /// The files that it names, traces and object mixes, and the digests of their contents: what a worker on another
-    /// computer may have to be given. A shipped experiment has none: the extension carries them.
+    /// The files that the scenario refers to (traces and object mixes), with the digests of their
+    /// contents.
+    ///
+    /// A worker on another computer may need these files. Shipped experiments list none, because
+    /// the extension contains their files.
     #[getter]
     fn traces(&self, py: Python<'_>) -> PyResult<BTreeMap<PathBuf, String>> {
         Ok(self.0.files(py)?.clone())
     }
 
-    /// The same scenario with its files elsewhere: digest of the content -> path on this computer. Digests that are
-    /// not the scenario's are left out. It is checked when it is first used.
+    /// A copy with its files at other paths.
+    ///
+    /// `paths`: digest of the content -> path on this computer. Digests that the scenario does not
+    /// have are ignored. The copy is checked at its first use.
     ///
     /// Raises `InputError` if a file has another content.
     fn with_traces(&self, py: Python<'_>, paths: BTreeMap<String, PathBuf>) -> PyResult<Scenario> {
@@ -306,7 +315,7 @@ impl Scenario {
             })?;
             if found != *digest {
                 let message = format!("{} has the digest {found}, not {digest}", path.display());
-                return Err(errors::input(py, message, "is the copy complete?"));
+                return Err(errors::input(py, message, "check whether the copy is complete"));
             }
             elsewhere.insert(named.clone(), path);
         }
@@ -317,10 +326,12 @@ impl Scenario {
         Ok(Scenario(Arc::new(inner)))
     }
 
-    /// The same scenario with these keys set, in every variant: `s.set({"vm.swappiness": 10})`, or
-    /// `s.set(seed=3)` for keys that are words of Python. Paths are those of `pagetide run --set`.
+    /// A copy with these keys set in every variant: `s.set({"vm.swappiness": 10})`, or
+    /// `s.set(seed=3)` for keys that are Python identifiers.
     ///
-    /// Raises `ScenarioError` if the scenario does not take them.
+    /// Keys are those of `pagetide run --set`.
+    ///
+    /// Raises `ScenarioError` if the scenario does not accept a key or value.
     #[pyo3(signature = (changes = None, **keys))]
     fn set(
         &self,
@@ -335,9 +346,10 @@ impl Scenario {
         self.with_sets(py, sets)
     }
 
-    /// The same scenario with one more variant, which sets these keys.
+    /// A copy with an additional variant that sets these keys.
     ///
-    /// Raises `ScenarioError` if the name is taken, or the scenario does not take the keys.
+    /// Raises `ScenarioError` if the name is taken, or if the scenario does not accept a key or
+    /// value.
     fn with_variant(
         &self,
         py: Python<'_>,
@@ -346,7 +358,7 @@ impl Scenario {
     ) -> PyResult<Scenario> {
         let added = AddedVariant { name, sets: values::sets(changes)? };
         self.changed(py, |overrides| {
-            // Who has chosen among the variants wants this one, too.
+            // A selection of variants includes the new one.
             if !overrides.variants.is_empty() {
                 overrides.variants.push(added.name.clone());
             }
@@ -354,25 +366,27 @@ impl Scenario {
         })
     }
 
-    /// The same scenario with these variants alone, in this order.
+    /// A copy with only these variants, in this order.
     ///
-    /// Raises `ScenarioError` if there is no such variant.
+    /// Raises `ScenarioError` for an unknown variant.
     #[pyo3(signature = (*variants))]
     fn only(&self, py: Python<'_>, variants: Vec<String>) -> PyResult<Scenario> {
         self.with_variants(py, variants)
     }
 
-    /// Runs variants x seeds and returns what came out.
+    /// Runs variants x seeds and returns the result.
     ///
-    /// `set`: keys to set before. `seeds`: how many (from the scenario's first), or which. `variants`: names; all by
-    /// default. `jobs`: threads; the number of CPUs by default. `progress`: `True` for a bar, or a function that is
-    /// called with (done, total). `latencies`: keep the distributions of latencies (for `html` and `latencies`).
-    /// `executor`: who runs instead of threads of this process (see `pagetide.executors`).
+    /// `set`: keys to set first. `seeds`: a number (counted from the scenario's first seed) or a
+    /// list. `variants`: names; default is all. `jobs`: number of threads; default is the number of
+    /// CPUs. `progress`: `True` for a bar, or a function called with (done, total). `latencies`:
+    /// keep the distributions of latencies, for `html` and `latencies`. `executor`: performs the
+    /// runs instead of threads of this process (see `pagetide.executors`).
     ///
-    /// The interpreter is free while it runs. ^C raises `Interrupted`, a `KeyboardInterrupt` whose `result` has the
-    /// runs that were finished. Raises `RunError` if runs failed; its `result` has the others.
+    /// Other Python threads can work during the runs. ^C raises `Interrupted`, a
+    /// `KeyboardInterrupt`; its `result` has the finished runs. Raises `RunError` if runs failed;
+    /// its `result` has the others.
     #[pyo3(signature = (*, set = None, seeds = None, variants = None, jobs = None, progress = None, latencies = false, executor = None, **options))]
-    #[allow(clippy::too_many_arguments)] // they are arguments of Python, by name
+    #[allow(clippy::too_many_arguments)] // keyword arguments in Python
     fn run<'py>(
         &self,
         py: Python<'py>,
@@ -448,11 +462,11 @@ impl Scenario {
     }
 }
 
-/// What pickle has of a scenario, as one that is checked when it is first used.
+/// Restores a pickled scenario, which is checked at its first use.
 #[pyfunction(name = "_scenario")]
 pub fn restore_scenario(state: &[u8]) -> PyResult<Scenario> {
     restored(state).ok_or_else(|| {
-        pyo3::exceptions::PyValueError::new_err("this is no pickled scenario of pagetide")
+        pyo3::exceptions::PyValueError::new_err("this is not a pickled scenario of pagetide")
     })
 }
 
@@ -486,7 +500,7 @@ fn restored(state: &[u8]) -> Option<Scenario> {
     Some(Scenario(Arc::new(inner)))
 }
 
-/// A scenario of a text; its paths start at `base`, or at the working directory.
+/// A scenario from a text. Its paths start at `base`, or at the working directory.
 fn of_text(py: Python<'_>, text: String, base: Option<PathBuf>) -> PyResult<Scenario> {
     let base = std::path::absolute(base.as_deref().unwrap_or(Path::new(".")))
         .map_err(|error| errors::outside(py, format!("the working directory: {error}")))?;
@@ -495,11 +509,14 @@ fn of_text(py: Python<'_>, text: String, base: Option<PathBuf>) -> PyResult<Scen
     Scenario::checked(py, source, Overrides::default())
 }
 
-/// Loads a scenario: the text of one (what has a line end or a `=`), a file, or a shipped experiment. A file goes
-/// before a shipped experiment of the same name, as with the command; a `pathlib.Path` is always a file. `base` is
-/// where the paths in a text start (the working directory); those of a file start at its directory.
+/// Loads a scenario from a text, a file, or a shipped experiment.
 ///
-/// Raises `ScenarioError` with all mistakes: `.diagnostics` has file, line, column, key, text, message and hint.
+/// A string with a line end or a `=` is the text of a scenario. Otherwise it names a file, or else
+/// a shipped experiment. A `pathlib.Path` always names a file. Relative paths in a text start at
+/// `base` (default: the working directory); those of a file start at its directory.
+///
+/// Raises `ScenarioError` with all mistakes: each of `.diagnostics` has file, line, column, key,
+/// text, message and hint.
 #[pyfunction]
 #[pyo3(signature = (what, *, base = None))]
 pub fn load(py: Python<'_>, what: &Bound<'_, PyAny>, base: Option<PathBuf>) -> PyResult<Scenario> {
@@ -514,7 +531,7 @@ pub fn load(py: Python<'_>, what: &Bound<'_, PyAny>, base: Option<PathBuf>) -> P
         }
     }
     if base.is_some() {
-        let hint = "paths in a file start at its directory";
+        let hint = "leave it out; paths in a file start at its directory";
         return Err(errors::input(py, "`base` is for scenarios that are text", hint));
     }
     let path: PathBuf = what.extract()?;
@@ -526,7 +543,7 @@ pub fn load(py: Python<'_>, what: &Bound<'_, PyAny>, base: Option<PathBuf>) -> P
         if path.extension().is_none() {
             let hint = match nearest(&shown, shipped::names()) {
                 Some(near) => format!("did you mean `{near}`?"),
-                None => "pagetide.experiments() names the shipped ones".to_owned(),
+                None => "pagetide.experiments() lists the shipped experiments".to_owned(),
             };
             let message = format!("there is no file and no shipped experiment `{shown}`");
             return Err(errors::input(py, message, hint));

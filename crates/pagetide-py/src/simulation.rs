@@ -1,6 +1,7 @@
-//! `pagetide.core.Simulation`: one run of a scenario that is stepped from outside.
+//! `pagetide.core.Simulation`: one run of a scenario, stepped from Python.
 //!
-//! Invariant: who only steps and reads gets the run that `Scenario.run` gives, whatever the steps.
+//! Invariant: if the caller only steps and reads, the run is the one of `Scenario.run`, whatever
+//! the steps.
 
 use crate::errors;
 use crate::machine::{proc_file, vmstat};
@@ -20,16 +21,17 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Time of this computer between two looks at signals.
+/// Real time between two checks for signals.
 const EVERY: Duration = Duration::from_millis(100);
 
-/// One run of a scenario, to be stepped: `run_until(t)`, read counters, write a control file, go on.
+/// One run of a scenario, stepped from Python: `run_until(t)`, read counters, write a control file,
+/// continue.
 #[pyclass(frozen, module = "pagetide.core")]
 pub struct Simulation {
     scenario: String,
     variant: Variant,
     seed: u64,
-    /// `None`: it has ended, and its record was taken.
+    /// `None` after `metrics()` ended the run and took its record.
     world: Mutex<Option<World>>,
 }
 
@@ -46,7 +48,7 @@ impl Simulation {
             let mut world = self.world.lock().unwrap_or_else(PoisonError::into_inner);
             match world.as_mut() {
                 Some(world) => ask(world),
-                None => Err(PyValueError::new_err("the simulation was ended by metrics()")),
+                None => Err(PyValueError::new_err("metrics() has ended this simulation")),
             }
         })
     }
@@ -67,7 +69,7 @@ impl Simulation {
     }
 }
 
-/// Looks at signals now and then.
+/// Checks for signals periodically.
 struct Looker {
     last: Instant,
     stopped: Option<PyErr>,
@@ -78,7 +80,7 @@ impl Looker {
         Looker { last: Instant::now(), stopped: None }
     }
 
-    /// Whether to stop.
+    /// Returns whether to stop.
     fn look(&mut self) -> bool {
         if self.stopped.is_none() && self.last.elapsed() >= EVERY {
             self.last = Instant::now();
@@ -90,7 +92,7 @@ impl Looker {
 
 #[pymethods]
 impl Simulation {
-    /// `variant`: the first by default. `seed`: the scenario's first by default.
+    /// `variant`: default is the first. `seed`: default is the scenario's first.
     #[new]
     #[pyo3(signature = (scenario, variant = None, *, seed = None))]
     fn new(
@@ -116,25 +118,27 @@ impl Simulation {
         self.with(py, |world| Ok(world.now as f64 / 1e9))
     }
 
-    /// Whether all foreground tasks are over.
+    /// Whether all foreground tasks have ended.
     #[getter]
     fn is_over(&self, py: Python<'_>) -> PyResult<bool> {
         self.with(py, |world| Ok(world.is_over()))
     }
 
-    /// The rows of /proc/vmstat, and the events that Linux has as tracepoints, by their names: counts since boot and
-    /// levels in pages.
+    /// The rows of /proc/vmstat by name, and counts of events that Linux has only as tracepoints.
+    ///
+    /// Counts are since boot, levels are in pages.
     #[getter]
     fn vmstat(&self, py: Python<'_>) -> PyResult<BTreeMap<&'static str, u64>> {
         self.with(py, |world| Ok(vmstat(&world.machine)))
     }
 
-    /// Runs until so many seconds of virtual time, or until all is over. Returns whether it is over. A time that is
-    /// past does nothing; the scenario's time limit counts.
+    /// Runs until virtual time `seconds`, or until the run is over. Returns whether it is over.
+    ///
+    /// Does nothing for a time in the past. The scenario's time limit applies.
     fn run_until(&self, py: Python<'_>, seconds: f64) -> PyResult<bool> {
         let until = seconds * 1e9;
         if until.is_nan() {
-            return Err(PyValueError::new_err("the time is no number"));
+            return Err(PyValueError::new_err("the time is not a number"));
         }
         let until = (until.round() as Nanos).min(self.variant.setup.time_limit_ns);
         self.with(py, |world| {
@@ -150,10 +154,12 @@ impl Simulation {
         })
     }
 
-    /// Writes a control file of the machine (`"vm.swappiness"`), or of a group (`"memory.high"`, `group="web"`). Where
-    /// the kernel reclaims before such a write returns, virtual time passes.
+    /// Writes a control file of the machine (`"vm.swappiness"`) or of a group (`"memory.high"`,
+    /// `group="web"`).
     ///
-    /// Raises `OSError` with the kernel's errno if it refuses the text.
+    /// If the kernel reclaims before such a write returns, virtual time passes.
+    ///
+    /// Raises `OSError` with the kernel's errno if the kernel rejects the text.
     #[pyo3(signature = (file, value, *, group = None))]
     fn write(
         &self,
@@ -176,8 +182,8 @@ impl Simulation {
         })
     }
 
-    /// Reads a control file, or one that can only be read (`"memory.stat"` of a group; `/proc/vmstat` ...), as
-    /// read(2) would.
+    /// Reads a file of the machine (`"vm.swappiness"`, `"/proc/vmstat"`) or of a group
+    /// (`"memory.stat"`), as read(2) would. Read-only files are included.
     #[pyo3(signature = (file, *, group = None))]
     fn read(&self, py: Python<'_>, file: &str, group: Option<&str>) -> PyResult<String> {
         self.with(py, |world| match group {
@@ -192,13 +198,14 @@ impl Simulation {
         })
     }
 
-    /// Ends the simulation and returns its metrics, as `Result.metrics` has them. What was not over is marked in the
-    /// column `ended`.
+    /// Ends the simulation and returns its metrics, as `Result.metrics` has them.
+    ///
+    /// The column `ended` marks values of unfinished work.
     fn metrics(&self, py: Python<'_>) -> PyResult<Table> {
         py.detach(|| {
             let world = self.world.lock().unwrap_or_else(PoisonError::into_inner).take();
             let Some(mut world) = world else {
-                return Err(PyValueError::new_err("the simulation was ended by metrics()"));
+                return Err(PyValueError::new_err("metrics() has ended this simulation"));
             };
             let of = Of { scenario: &self.scenario, variant: &self.variant, seed: self.seed };
             let is_over = world.is_over();

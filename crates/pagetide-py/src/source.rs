@@ -1,4 +1,4 @@
-//! Where the text of a scenario came from, and where its paths start.
+//! The origin of a scenario's text, and the directory of its relative paths.
 
 use pagetide::shipped::{self, Traces};
 use pagetide_scenario::diagnostic::Diagnostics;
@@ -11,26 +11,26 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 /// The text of a scenario.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Source {
-    /// What messages call it; its stem is the scenario's name by default.
+    /// Name in messages; its stem is the default name of the scenario.
     pub name: String,
     pub text: String,
-    /// Where its paths start.
+    /// Directory of relative paths.
     pub place: Place,
 }
 
-/// Where paths of a scenario start.
+/// The directory of a scenario's relative paths.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
     Directory(PathBuf),
-    /// At that of the shipped experiment of the name, whose traces the extension carries.
+    /// That of the shipped experiment of this name, the traces of which are in the extension.
     Shipped(String),
 }
 
 impl Place {
-    /// At a directory, whose name must be text: a scenario is handed to other processes as text.
+    /// A directory. Its name must be UTF-8, because other processes receive scenarios as text.
     ///
     /// # Errors
-    /// It is not.
+    /// The name is not UTF-8.
     pub fn of(directory: PathBuf) -> Result<Place, Refused> {
         if directory.to_str().is_some() {
             return Ok(Place::Directory(directory));
@@ -40,7 +40,7 @@ impl Place {
     }
 }
 
-/// A scenario, and the shipped traces for as long as it is used.
+/// A scenario, with the shipped traces that it needs.
 #[derive(Debug)]
 pub struct Loaded {
     pub scenario: Scenario,
@@ -48,13 +48,13 @@ pub struct Loaded {
 }
 
 impl Loaded {
-    /// The scenario; whoever takes it has its traces as long as another of them lives.
+    /// The scenario. The traces stay on disk while another scenario uses them.
     pub fn into_scenario(self) -> Scenario {
         self.scenario
     }
 }
 
-/// Why there is no scenario.
+/// Why a scenario cannot be loaded.
 #[derive(Debug)]
 pub enum Refused {
     Mistakes(Diagnostics),
@@ -63,10 +63,10 @@ pub enum Refused {
 }
 
 impl Source {
-    /// That of a file.
+    /// The source in a file.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// The file cannot be read.
     pub fn of_file(path: &Path) -> Result<Source, Refused> {
         let name = path.display().to_string();
         let text = std::fs::metadata(path)
@@ -75,7 +75,7 @@ impl Source {
             .and_then(|_| std::fs::read_to_string(path).ok());
         let text = match text {
             Some(text) => text,
-            // The loader says what is wrong.
+            // Let the loader report the problem.
             None => match load::load(path, &Overrides::default()) {
                 Err(mistakes) => return Err(Refused::Mistakes(mistakes)),
                 Ok(_) => std::fs::read_to_string(path).map_err(Refused::Outside)?,
@@ -91,7 +91,7 @@ impl Source {
         Ok(Source { name, text, place })
     }
 
-    /// That of the shipped experiment called `name`.
+    /// The source of the shipped experiment `name`.
     pub fn of_shipped(name: &'static str) -> Source {
         Source {
             name: format!("experiments/{name}.toml"),
@@ -100,10 +100,10 @@ impl Source {
         }
     }
 
-    /// The scenario with these changes.
+    /// Loads the scenario with these changes.
     ///
     /// # Errors
-    /// See [`Refused`].
+    /// The scenario has mistakes, or its files cannot be read.
     pub fn load(&self, overrides: &Overrides) -> Result<Loaded, Refused> {
         let (directory, traces) = match &self.place {
             Place::Directory(directory) => (directory.clone(), None),
@@ -118,11 +118,12 @@ impl Source {
     }
 }
 
-/// The shipped traces on disk, once for all scenarios of this process that use them at the same time.
+/// The shipped traces on disk, shared by all scenarios of this process that use them at the same
+/// time.
 fn shipped_traces() -> io::Result<Arc<Traces>> {
     static THERE: Mutex<(u32, Weak<Traces>)> = Mutex::new((0, Weak::new()));
     let mut there = THERE.lock().unwrap_or_else(PoisonError::into_inner);
-    // Those of a process that this one was forked from may go away.
+    // A forked process must not rely on its parent's traces: the parent removes them.
     let this = std::process::id();
     if let Some(traces) = there.1.upgrade().filter(|_| there.0 == this) {
         return Ok(traces);

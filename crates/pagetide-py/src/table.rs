@@ -1,7 +1,7 @@
-//! Tables: columns that polars, pandas, pyarrow and duckdb take without a copy, by the Arrow PyCapsule interface, and
-//! plain Python takes as dictionaries.
+//! Tables: columns that polars, pandas, pyarrow and duckdb read without a copy through the Arrow
+//! PyCapsule interface, and that plain Python reads as dictionaries.
 //!
-//! Invariant: a table never changes, so that the memory that others see of it does not either.
+//! Invariant: a table never changes, so other libraries can share its memory.
 
 use crate::errors;
 use arrow_array::cast::AsArray;
@@ -15,19 +15,21 @@ use pyo3::types::{PyCapsule, PyDict, PyIterator, PyList};
 use pyo3::IntoPyObjectExt;
 use std::sync::Arc;
 
-/// Rows that a text or a page of a table shows at most.
+/// Maximum number of rows in the text or HTML of a table.
 const ROWS_SHOWN: usize = 20;
 
-/// Named columns of equal length. `polars.DataFrame(t)`, `pyarrow.table(t)`, `pandas.DataFrame.from_arrow(t)` and
-/// duckdb read it without a copy; `to_dicts()` and `to_dict()` need no library. `len(t)` is the number of rows,
-/// `t["name"]` a column as a list, `t[3]` a row, and iterating gives rows, each a dict.
+/// Named columns of equal length.
+///
+/// `polars.DataFrame(t)`, `pyarrow.table(t)`, `pandas.DataFrame.from_arrow(t)` and duckdb read it
+/// without a copy; `to_dicts()` and `to_dict()` need no library. `len(t)` is the number of rows,
+/// `t["name"]` a column as a list, `t[3]` a row as a dict. Iteration gives the rows.
 #[pyclass(frozen, module = "pagetide")]
 pub struct Table {
     batch: RecordBatch,
 }
 
 impl Table {
-    /// A table of columns of one length.
+    /// A table of columns, which must have equal lengths.
     pub fn new(columns: Vec<(&str, ArrayRef)>) -> PyResult<Table> {
         let field =
             |(name, array): &(&str, ArrayRef)| Field::new(*name, array.data_type().clone(), true);
@@ -49,7 +51,7 @@ impl Table {
         self.batch.schema().fields().iter().map(|field| field.name().clone()).collect()
     }
 
-    /// The first rows as text, with the names of the columns above them.
+    /// The first rows as text, below the names of the columns.
     fn shown(&self) -> Vec<Vec<String>> {
         let mut rows = vec![self.names()];
         for row in 0..self.batch.num_rows().min(ROWS_SHOWN) {
@@ -71,13 +73,13 @@ impl Table {
         self.names()
     }
 
-    /// Number of rows and of columns.
+    /// The number of rows and of columns.
     #[getter]
     fn shape(&self) -> (usize, usize) {
         (self.batch.num_rows(), self.batch.num_columns())
     }
 
-    /// All rows, each a dict by the names of the columns. What is missing is `None`.
+    /// All rows, each a dict by the names of the columns. Missing values are `None`.
     fn to_dicts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let list = PyList::empty(py);
         for row in 0..self.batch.num_rows() {
@@ -86,7 +88,7 @@ impl Table {
         Ok(list)
     }
 
-    /// All columns, each a list, by their names.
+    /// All columns by name, each a list.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
         for (name, array) in self.names().iter().zip(self.batch.columns()) {
@@ -95,7 +97,8 @@ impl Table {
         Ok(dict)
     }
 
-    /// The Arrow PyCapsule interface: one batch. `requested_schema` is not looked at, which the interface allows.
+    /// The Arrow PyCapsule interface: one batch. Ignores `requested_schema`, as the interface
+    /// allows.
     #[pyo3(signature = (requested_schema = None))]
     fn __arrow_c_stream__<'py>(
         &self,
@@ -128,13 +131,15 @@ impl Table {
             };
         }
         let Ok(place) = key.extract::<isize>() else {
-            return Err(PyTypeError::new_err("the name of a column, or the number of a row"));
+            return Err(PyTypeError::new_err(
+                "index a table by the name of a column or the number of a row",
+            ));
         };
         let rows = self.batch.num_rows();
         let from_end = if place < 0 { place.checked_add_unsigned(rows) } else { Some(place) };
         match from_end.and_then(|place| usize::try_from(place).ok()).filter(|it| *it < rows) {
             Some(row) => self.row(py, row).map(Bound::into_any),
-            None => Err(PyIndexError::new_err(format!("there are {rows} rows"))),
+            None => Err(PyIndexError::new_err(format!("the table has {rows} rows"))),
         }
     }
 
@@ -172,12 +177,12 @@ impl Table {
     }
 }
 
-/// The text as HTML has it.
+/// The text, escaped for HTML.
 fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
-/// A text of aligned columns as HTML, also where a page gives `pre` another font.
+/// Aligned text as HTML, with a fixed-width font even if the page gives `pre` another one.
 pub fn preformatted(text: &str) -> String {
     format!("<pre style=\"font-family: monospace\">{}</pre>", escaped(text))
 }

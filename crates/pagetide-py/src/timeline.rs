@@ -1,4 +1,4 @@
-//! How a run went over time, as tables: of the machine, a group, a task, a service, a node, a zone.
+//! Timelines of a run as tables, for the machine, a group, a task, a service, a node or a zone.
 //!
 //! The columns are those of `pagetide inspect --timeline --csv`, with times in seconds.
 
@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 type Cells = Vec<(String, Option<u64>)>;
 
-/// Whose samples are wanted.
+/// The subject of the samples.
 enum Of {
     Group(usize),
     Node(usize),
@@ -23,7 +23,7 @@ enum Of {
     Meminfo,
 }
 
-/// Every name that [`table`] takes, the machine's (none) left out.
+/// Every name that [`table`] accepts, except that of the machine.
 fn names(timeline: &Timeline) -> Vec<(String, Of)> {
     let mut names = Vec::new();
     for (at, group) in timeline.groups.iter().enumerate().skip(1) {
@@ -48,8 +48,8 @@ fn names(timeline: &Timeline) -> Vec<(String, Of)> {
     names
 }
 
-/// The samples of what `of` names: the machine (nothing, or `machine`), a group, a task, `service NAME`, `node0`,
-/// `zone node0 Normal`, `vmstat`, `meminfo`.
+/// The samples of `of`: the machine (`None` or `machine`), a group, a task, `service NAME`,
+/// `node0`, `zone node0 Normal`, `vmstat`, `meminfo`.
 pub fn table(py: Python<'_>, timeline: &Timeline, of: Option<&str>) -> PyResult<Table> {
     let is_machine = |of: &&str| of.is_empty() || *of == "machine";
     let of = match of.filter(|of| !is_machine(of)) {
@@ -63,7 +63,7 @@ pub fn table(py: Python<'_>, timeline: &Timeline, of: Option<&str>) -> PyResult<
                     let known = || all.iter().map(|(name, _)| name.as_str());
                     let hint = match nearest(wanted, known()) {
                         Some(near) => format!("did you mean `{near}`?"),
-                        None => format!("there is {}", known().collect::<Vec<_>>().join(", ")),
+                        None => format!("choose from {}", known().collect::<Vec<_>>().join(", ")),
                     };
                     let message = format!("there is no group, task or node `{wanted}`");
                     return Err(errors::input(py, message, hint));
@@ -91,7 +91,7 @@ pub fn table(py: Python<'_>, timeline: &Timeline, of: Option<&str>) -> PyResult<
     Table::new(all)
 }
 
-/// `None`: it was not there.
+/// `None` if the subject did not exist at that time.
 fn cells(timeline: &Timeline, sample: &Sample, of: &Of) -> Option<Cells> {
     let some = |(name, value): (&str, u64)| (name.to_owned(), Some(value));
     let rows = |names: &[String], values: &[u64]| -> Cells {

@@ -1,6 +1,6 @@
-//! Python's values as a scenario has them: tables of TOML, and the text of `--set`.
+//! Converts Python values to TOML and to the text of `--set`.
 //!
-//! Invariant: what has no form in TOML is refused with the key that it is at.
+//! Invariant: a value without a form in TOML is rejected, with its key in the message.
 
 use crate::errors;
 use pyo3::exceptions::PyTypeError;
@@ -8,11 +8,11 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyMapping, PyString, PyTuple};
 use toml::{Table, Value};
 
-/// Tables in tables at most: none of a scenario is nearly as deep.
+/// Maximum nesting of tables, far above that of any scenario.
 const DEPTH_MAX: usize = 32;
 
-/// A value of a scenario: text, a number, a list, a mapping, or an object with a method `to_table()`. `None`: there
-/// is no such key.
+/// Converts text, a number, a list, a mapping, or an object with a method `to_table()`. `None`
+/// leaves the key out.
 pub fn to_toml(value: &Bound<'_, PyAny>, key: &str) -> PyResult<Option<Value>> {
     convert(value, key, 0)
 }
@@ -20,7 +20,11 @@ pub fn to_toml(value: &Bound<'_, PyAny>, key: &str) -> PyResult<Option<Value>> {
 fn convert(value: &Bound<'_, PyAny>, key: &str, depth: usize) -> PyResult<Option<Value>> {
     let py = value.py();
     if depth > DEPTH_MAX {
-        return Err(errors::input(py, format!("{key} has too many levels"), "is it in itself?"));
+        return Err(errors::input(
+            py,
+            format!("{key} is nested too deeply"),
+            "check whether the table contains itself",
+        ));
     }
     if value.is_none() {
         return Ok(None);
@@ -34,14 +38,14 @@ fn convert(value: &Bound<'_, PyAny>, key: &str, depth: usize) -> PyResult<Option
     if value.is_instance_of::<PyFloat>() {
         return Ok(Some(Value::Float(value.extract()?)));
     }
-    // Also numbers of numpy: whatever can be an index.
+    // Includes numpy integers: all types with `__index__`.
     if value.is_instance_of::<PyInt>() || value.hasattr("__index__")? {
         return match value.extract::<i64>() {
             Ok(integer) => Ok(Some(Value::Integer(integer))),
             Err(_) => Err(errors::input(
                 py,
                 format!("{key}: {value} is too large for a scenario"),
-                "numbers have 63 bits; a limit that is none is \"max\"",
+                "numbers have at most 63 bits; write \"max\" for no limit",
             )),
         };
     }
@@ -70,7 +74,7 @@ fn table(mapping: &Bound<'_, PyMapping>, key: &str, depth: usize) -> PyResult<Ta
     for item in mapping.items()?.iter() {
         let (name, value): (Bound<'_, PyAny>, Bound<'_, PyAny>) = item.extract()?;
         let name: String = name.extract().map_err(|_| {
-            PyTypeError::new_err(format!("{key}: keys are text, not {}", type_name(&name)))
+            PyTypeError::new_err(format!("{key}: keys must be text, not {}", type_name(&name)))
         })?;
         let place = if key.is_empty() { name.clone() } else { format!("{key}.{name}") };
         if let Some(value) = convert(&value, &place, depth + 1)? {
@@ -86,7 +90,7 @@ pub fn to_table(mapping: &Bound<'_, PyDict>, key: &str) -> PyResult<Table> {
 
 fn unknown(key: &str, value: &Bound<'_, PyAny>) -> PyErr {
     PyTypeError::new_err(format!(
-        "{key}: a scenario has text, numbers, true or false, lists and tables, not {}",
+        "{key}: a value must be text, a number, a boolean, a list or a table, not {}",
         type_name(value)
     ))
 }
@@ -95,27 +99,27 @@ fn type_name(value: &Bound<'_, PyAny>) -> String {
     value.get_type().name().map_or_else(|_| "this".to_owned(), |name| name.to_string())
 }
 
-/// Changes as `--set` has them: the key, and the value as text.
+/// Converts changes to the pairs of `--set`: keys and values as text.
 pub fn sets(changes: &Bound<'_, PyDict>) -> PyResult<Vec<(String, String)>> {
     let mut sets = Vec::new();
     for (key, value) in changes.iter() {
         let key: String = key.extract().map_err(|_| {
-            PyTypeError::new_err(format!("keys to set are text, not {}", type_name(&key)))
+            PyTypeError::new_err(format!("keys to set must be text, not {}", type_name(&key)))
         })?;
         sets.push((key.clone(), to_text(&value, &key)?));
     }
     Ok(sets)
 }
 
-/// A value as `--set KEY=VALUE` has it.
+/// Converts a value to the text of `--set KEY=VALUE`.
 pub fn to_text(value: &Bound<'_, PyAny>, key: &str) -> PyResult<String> {
     match to_toml(value, key)? {
         Some(Value::String(text)) => Ok(text),
         Some(value) => Ok(value.to_string()),
         None => Err(errors::input(
             value.py(),
-            format!("{key} is set to nothing"),
-            "give a value; a key that is not set keeps the scenario's",
+            format!("{key} has the value None"),
+            "give a value, or leave out the key to keep the scenario's value",
         )),
     }
 }

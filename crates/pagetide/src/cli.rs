@@ -1,4 +1,4 @@
-//! The command line as types; no behaviour here.
+//! The command line as clap types. No behaviour here.
 
 mod examples;
 mod search;
@@ -20,7 +20,6 @@ use std::path::PathBuf;
 #[command(name = "pagetide", version, after_help = EXIT_CODES, max_term_width = 100)]
 #[command(subcommand_required = true, arg_required_else_help = true)]
 pub struct Cli {
-    /// What to do.
     #[command(subcommand)]
     pub command: Command,
 }
@@ -32,9 +31,9 @@ pub enum Command {
     Run(RunArgs),
     /// Run a scenario on a real Linux kernel in QEMU and in the simulator, and compare the counters
     Verify(Box<VerifyArgs>),
-    /// Find what to set a knob to, so that a criterion holds
+    /// Find the value of a knob at which a criterion holds
     Find(Box<FindArgs>),
-    /// Run a grid of knobs, and keep what was run
+    /// Run a grid of knob values and keep a row for each run
     Sweep(Box<SweepArgs>),
     /// Compare two results that `run` or `sweep` printed as JSON
     Compare(CompareArgs),
@@ -47,11 +46,11 @@ pub enum Command {
     New(NewArgs),
     /// Print the JSON Schema of scenario files, or of an output
     Schema(SchemaArgs),
-    /// Print what the metrics are, with their units
+    /// Print the metrics, with their units and meanings
     Metrics(MetricsArgs),
     /// Explain a metric, a knob, a key of scenarios, a workload, or a function of Linux
     Explain(ExplainArgs),
-    /// Print the miss ratio of a page trace, by the size of the page cache
+    /// Print the miss ratio of a page trace for each size of the page cache
     Mrc(MrcArgs),
     /// Import page traces, and print their contents
     #[command(subcommand)]
@@ -63,7 +62,7 @@ pub enum Command {
     Inspect(InspectArgs),
     /// Print a completion script for a shell
     Completions(CompletionsArgs),
-    /// Print the manual page, or write those of all subcommands
+    /// Print the manual page, or write the pages of all subcommands
     Man(ManArgs),
 }
 
@@ -78,7 +77,7 @@ pub struct ScenarioArgs {
     #[arg(long, value_name = "KEY=VALUE", value_parser = key_value)]
     pub set: Vec<(String, String)>,
 
-    /// Add a variant to those of the scenario: its name, and what it sets. May be repeated
+    /// Add a variant to the scenario: a name, and the keys it sets. May be repeated
     #[arg(long, value_name = "NAME:KEY=VALUE[,KEY=VALUE...]")]
     pub add_variant: Vec<AddedVariant>,
 }
@@ -90,7 +89,7 @@ pub struct RunArgs {
     #[command(flatten)]
     pub scenario: ScenarioArgs,
 
-    /// Run only this variant. May be repeated; the others are compared with the first one
+    /// Run only this variant. May be repeated; the others are compared with the first one given
     #[arg(long, value_name = "NAME")]
     pub variant: Vec<String>,
 
@@ -106,22 +105,23 @@ pub struct RunArgs {
     #[arg(long, value_enum, default_value_t = Format::Table)]
     pub format: Format,
 
-    /// Print only these metrics, in this order: a key, a part of keys, or a pattern with `*` (quote it).
-    /// May be repeated
+    /// Print only these metrics, in this order: a key, a part of keys, or a pattern with `*` (quote
+    /// it). May be repeated
     #[arg(long, value_name = "PATTERN")]
     pub metrics: Vec<String>,
 
-    /// Write a page about the runs to this file: one HTML file with tables and charts, to be opened in a browser,
-    /// mailed or printed. The charts over time are of the first seed (docs/reports.md)
+    /// Write a report of the runs to this HTML file, with tables and charts, to open in a browser,
+    /// mail or print. Charts over time show the first seed (docs/reports.md)
     #[arg(long, value_name = "OUT.html", value_hint = ValueHint::FilePath)]
     pub html: Option<PathBuf>,
 
-    /// Write the memory of the machine and of groups over time to this file, as OpenMetrics text under the names
-    /// of node_exporter and cAdvisor (docs/openmetrics.md). It is the run of the first variant with the first seed
+    /// Write the memory of the machine and its groups over time to this file, as OpenMetrics text
+    /// with the names of node_exporter and cAdvisor (docs/openmetrics.md). Covers the first variant
+    /// with the first seed
     #[arg(long, value_name = "OUT.txt", value_hint = ValueHint::FilePath)]
     pub openmetrics: Option<PathBuf>,
 
-    /// The time at which that run begins, in seconds since 1970
+    /// Start time of that run, in seconds since 1970
     #[arg(long, value_name = "SECONDS", default_value_t = 0, requires = "openmetrics")]
     #[arg(value_parser = clap::value_parser!(u64).range(..=99_999_999_999))]
     pub openmetrics_start: u64,
@@ -129,15 +129,15 @@ pub struct RunArgs {
     #[command(flatten)]
     pub traces: TraceArgs,
 
-    /// Number of runs at a time [default: the number of CPUs]. It does not change the result
+    /// Number of parallel runs [default: the number of CPUs]. Does not change the result
     #[arg(long, value_name = "N", value_parser = parse_jobs)]
     pub jobs: Option<NonZeroUsize>,
 
-    /// Leave out the sentences under the table that say who waited for memory, and why
+    /// Leave out the sentences under the table that say which tasks waited for memory, and why
     #[arg(long)]
     pub no_why: bool,
 
-    /// Exit with 1 if a task was killed, or a run was cut by its time limit
+    /// Exit with 1 if a task was killed, or if the time limit cut a run short
     #[arg(long)]
     pub strict: bool,
 }
@@ -149,7 +149,7 @@ fn parse_jobs(text: &str) -> Result<NonZeroUsize, &'static str> {
 /// Files that show one run step by step.
 #[derive(Debug, Args)]
 pub struct TraceArgs {
-    /// Write every step of reclaim in one run to this file (docs/events.md). It is the run of the first
+    /// Write every step of reclaim in one run to this file (docs/events.md). Covers the first
     /// variant with the first seed
     #[arg(long, value_name = "OUT", value_hint = ValueHint::FilePath)]
     pub events: Option<PathBuf>,
@@ -158,8 +158,8 @@ pub struct TraceArgs {
     #[arg(long, value_enum, default_value_t = EventsFormat::Json, requires = "events")]
     pub events_format: EventsFormat,
 
-    /// Write what threads, CPUs and memory did in one run to this file, for ui.perfetto.dev
-    /// (docs/events.md). It is the run of the first variant with the first seed
+    /// Write the activity of threads, CPUs and memory in one run to this file, for ui.perfetto.dev
+    /// (docs/events.md). Covers the first variant with the first seed
     #[arg(long, value_name = "OUT.pftrace", value_hint = ValueHint::FilePath)]
     pub perfetto: Option<PathBuf>,
 }
@@ -169,7 +169,7 @@ pub struct TraceArgs {
 pub enum EventsFormat {
     /// Lines of JSON, with the groups
     Json,
-    /// Text as /sys/kernel/tracing/trace has it, for scripts that read a kernel's
+    /// The text format of /sys/kernel/tracing/trace, for scripts that read kernel traces
     Ftrace,
 }
 
@@ -178,16 +178,16 @@ fn parse_time(text: &str) -> Result<u64, String> {
     match Quantity::read(text, PageSize::default()) {
         Ok(Quantity::Nanoseconds(ns)) => Ok(ns),
         Ok(Quantity::Integer(0)) => Ok(0),
-        _ => Err("times are written like 1.5s, 250ms or 2min".to_owned()),
+        _ => Err("write times like 1.5s, 250ms or 2min".to_owned()),
     }
 }
 
-/// How results are printed.
+/// Output format of results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Format {
-    /// A table, for people and mails
+    /// A table, to read or to mail
     Table,
-    /// All metrics of all runs, for programs
+    /// All metrics, for programs
     Json,
     /// One line for each variant and metric (with `run`: and seed), for spreadsheets
     Csv,
@@ -197,11 +197,11 @@ pub enum Format {
 #[derive(Debug, Args)]
 #[command(after_help = after_help("new"))]
 pub struct NewArgs {
-    /// The kind of machine. Without it, questions are asked on a terminal
+    /// The kind of machine. If left out, the command asks on a terminal
     #[arg(long, value_enum, value_name = "KIND")]
     pub from: Option<Template>,
 
-    /// Memory of the machine, like 8GiB. Files and programs have sizes that fit it
+    /// Memory of the machine, like 8GiB. The sizes of files and programs follow from it
     #[arg(long, value_name = "SIZE")]
     pub memory: Option<String>,
 
@@ -221,14 +221,14 @@ pub struct NewArgs {
 /// Scenarios to start from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Template {
-    /// A Kubernetes node: a service, and a batch job beside it
+    /// A Kubernetes node: a service and a batch job
     #[value(name = "k8s-node")]
     K8sNode,
     /// A database with a buffer pool, and a backup
     Database,
-    /// A browser, other programs, and a large copy
+    /// A browser, other programs, and a large file copy
     Desktop,
-    /// Compilers side by side
+    /// Parallel compilers
     BuildServer,
 }
 
@@ -243,7 +243,8 @@ pub struct VerifyArgs {
     #[arg(long, value_name = "NAME")]
     pub variant: Vec<String>,
 
-    /// Number of runs of each variant on each side; the scenario's own number is ignored [default: 3]
+    /// Number of runs of each variant on each side; the scenario's own number is ignored [default:
+    /// 3]
     #[arg(long, value_name = "N", conflicts_with = "reference")]
     pub repeats: Option<u32>,
 
@@ -251,8 +252,8 @@ pub struct VerifyArgs {
     #[arg(long, value_name = "N", allow_negative_numbers = true, conflicts_with = "reference")]
     pub seed: Option<u64>,
 
-    /// What operations cost in the simulator: what was measured on the kernel, where the directory of --reference or
-    /// --record has that (--record measures it once), or the sourced table
+    /// Costs of operations in the simulator: those measured on the kernel, if the directory of
+    /// --reference or --record has them (--record measures them once), or the sourced table
     #[arg(long, value_enum, default_value_t = Costs::Measured)]
     pub costs: Costs,
 
@@ -264,29 +265,30 @@ pub struct VerifyArgs {
     #[arg(long)]
     pub all: bool,
 
-    /// Write a page about the two worlds to this file: one HTML file, to be opened in a browser, mailed or printed
-    /// (docs/reports.md)
+    /// Write a report that compares the kernel and the simulator to this HTML file, to open in a
+    /// browser, mail or print (docs/reports.md)
     #[arg(long, value_name = "OUT.html", value_hint = ValueHint::FilePath)]
     pub html: Option<PathBuf>,
 
-    /// Compare with the runs that --record kept in this directory, with their seeds. Needs no QEMU
+    /// Compare with the runs that --record kept in this directory, with their seeds. Does not need
+    /// QEMU
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub reference: Option<PathBuf>,
 
     #[command(flatten)]
     pub kernel: KernelArgs,
 
-    /// Number of runs at a time [default: the number of CPUs]
+    /// Number of parallel runs [default: the number of CPUs]
     #[arg(long, value_name = "N", value_parser = parse_jobs)]
     pub jobs: Option<NonZeroUsize>,
 }
 
-/// A cost model.
+/// The source of operation costs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Costs {
-    /// As measured on the kernel.
+    /// Measured on the kernel
     Measured,
-    /// The table in the simulator, or what the scenario states.
+    /// The sourced table of the simulator, or what the scenario states
     Sourced,
 }
 
@@ -295,8 +297,9 @@ pub enum Costs {
 #[command(next_help_heading = "Options for the kernel's side")]
 #[group(id = "kernel_side", multiple = true, conflicts_with = "reference")]
 pub struct KernelArgs {
-    /// The kernel to boot, with its modules in ../lib/modules/VERSION, or `proposals` for the one that `make
-    /// proposals` built [default: the newest that `make kernel` fetched, else the newest in /boot]
+    /// The kernel to boot, with its modules in ../lib/modules/VERSION; `proposals` is the kernel
+    /// built by `make proposals` [default: the newest kernel that `make kernel` fetched, else the
+    /// newest in /boot]
     #[arg(long, value_name = "VMLINUZ|proposals", value_hint = ValueHint::FilePath)]
     pub kernel: Option<PathBuf>,
 
@@ -325,9 +328,9 @@ pub struct KernelArgs {
 /// How QEMU executes the guest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Accel {
-    /// By translation; its clock counts instructions. Works everywhere, and runs repeat
+    /// Translation. The clock counts instructions. Works everywhere, and runs are repeatable
     Emulation,
-    /// By the host's virtualisation, if that works. Faster, and runs repeat less
+    /// Virtualisation by the host, if available. Faster, but runs are less repeatable
     Kvm,
 }
 
@@ -344,7 +347,7 @@ pub struct CheckArgs {
 #[derive(Debug, Args)]
 #[command(after_help = after_help("schema"))]
 pub struct SchemaArgs {
-    /// Of what this command prints with `--format json` [default: of scenario files]
+    /// The command to print the schema of `--format json` for [default: scenario files]
     #[arg(long, value_enum, value_name = "COMMAND")]
     pub of: Option<SchemaOf>,
 }
@@ -379,7 +382,8 @@ pub struct MetricsArgs {
 #[derive(Debug, Args)]
 #[command(after_help = after_help("explain"))]
 pub struct ExplainArgs {
-    /// The name, with or without what owns it; a part of names; or a pattern with `*`, which lists
+    /// The name, with or without the task or group before it; a part of names; or a pattern with
+    /// `*`, which lists names
     #[arg(value_name = "NAME")]
     pub name: String,
 
@@ -388,12 +392,12 @@ pub struct ExplainArgs {
     pub format: TextFormat,
 }
 
-/// How texts are printed.
+/// Output format of texts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum TextFormat {
-    /// For people
+    /// Plain text
     Text,
-    /// For programs
+    /// JSON, for programs
     Json,
 }
 
@@ -409,11 +413,11 @@ pub struct MrcArgs {
     #[arg(long, value_name = "SIZES")]
     pub sizes: String,
 
-    /// How to print the curve
+    /// Output format
     #[arg(long, value_enum, default_value_t = Format::Table)]
     pub format: Format,
 
-    /// Write a page about the curve to this file: one HTML file, to be opened in a browser, mailed or printed
+    /// Write a report with the curve to this HTML file, to open in a browser, mail or print
     /// (docs/reports.md)
     #[arg(long, value_name = "OUT.html", value_hint = ValueHint::FilePath)]
     pub html: Option<PathBuf>,
@@ -422,7 +426,7 @@ pub struct MrcArgs {
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
 
-    /// Number of runs at a time [default: the number of CPUs]. It does not change the result
+    /// Number of parallel runs [default: the number of CPUs]. Does not change the result
     #[arg(long, value_name = "N", value_parser = parse_jobs)]
     pub jobs: Option<NonZeroUsize>,
 }
@@ -430,7 +434,7 @@ pub struct MrcArgs {
 /// `pagetide trace`
 #[derive(Debug, Subcommand)]
 pub enum TraceCommand {
-    /// Turn a recording of a program or a cache into a page trace
+    /// Convert a recording of a program or a cache to a page trace
     Import(Box<ImportArgs>),
     /// Print the contents of a page trace
     Info(InfoArgs),
@@ -452,16 +456,16 @@ pub struct ImportArgs {
     #[arg(short, long, value_name = "OUT.ptt", value_hint = ValueHint::FilePath)]
     pub output: PathBuf,
 
-    /// Where the input comes from, as a text in the trace, for example the recording command
+    /// Description of the origin, stored in the trace; for example the recording command
     #[arg(long, value_name = "TEXT")]
     pub source: Option<String>,
 
-    /// For lackey: /proc/PID/maps of the recorded program, which tells files from anonymous memory
+    /// For lackey: /proc/PID/maps of the recorded program, to tell files from anonymous memory
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub maps: Option<PathBuf>,
 
-    /// For csv and oracle-general: N seconds of the input become one second of the trace;
-    /// 0 drops the time
+    /// For csv and oracle-general: N seconds of input become one second of the trace; 0 drops the
+    /// time
     #[arg(long, value_name = "N")]
     pub time_divisor: Option<u64>,
 
@@ -469,7 +473,7 @@ pub struct ImportArgs {
     pub columns: CsvArgs,
 }
 
-/// The formats as clap lists them.
+/// The names of the formats, with their descriptions, for clap.
 fn formats() -> impl TypedValueParser<Value = TraceFormat> {
     let value = |format: &TraceFormat| PossibleValue::new(format.name()).help(format.what());
     PossibleValuesParser::new(TraceFormat::ALL.iter().map(value))
@@ -480,7 +484,7 @@ fn formats() -> impl TypedValueParser<Value = TraceFormat> {
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Options for csv, columns counted from 1")]
 pub struct CsvArgs {
-    /// Column of the time, in seconds [default: no time passes]
+    /// Column of the time, in seconds [default: all references at one time]
     #[arg(long, value_name = "N")]
     pub time_col: Option<String>,
     /// Column of the object's id [default: 1]
@@ -498,7 +502,7 @@ pub struct CsvArgs {
     /// Character between columns, `\t` for a tab [default: guessed from the first line]
     #[arg(long, value_name = "CHAR")]
     pub delimiter: Option<String>,
-    /// Whether the first line names the columns [default: guessed from that line]
+    /// Whether the first line has the names of the columns [default: guessed from that line]
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
     pub has_header: Option<String>,
     /// Whether object ids must be numbers [default: false]
@@ -521,7 +525,8 @@ pub struct InfoArgs {
 /// `pagetide import`
 #[derive(Debug, Subcommand)]
 pub enum ImportCommand {
-    /// Generate a scenario with the machine, knobs and memory groups of this system, or of a saved copy
+    /// Generate a scenario with the machine, knobs and memory groups of this system, or of a saved
+    /// copy
     Host(ImportHostArgs),
 }
 
@@ -529,7 +534,8 @@ pub enum ImportCommand {
 #[derive(Debug, Args)]
 #[command(after_help = after_help("host"))]
 pub struct ImportHostArgs {
-    /// Root of the system's files: `/`, or a copy with DIR/proc/zoneinfo, DIR/sys/fs/cgroup and so on
+    /// Root of the system's files: `/`, or a copy with DIR/proc/zoneinfo, DIR/sys/fs/cgroup and so
+    /// on
     #[arg(long, value_name = "DIR", default_value = "/", value_hint = ValueHint::DirPath)]
     pub root: PathBuf,
 
@@ -537,21 +543,24 @@ pub struct ImportHostArgs {
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub output: Option<PathBuf>,
 
-    /// Start with the memory that is free now [default: the memory that is free without programs]
+    /// Start with the memory that is free now [default: the memory that is free when no program
+    /// runs]
     #[arg(long)]
     pub as_is: bool,
 
-    /// Keep memory groups that set no limit or protection, too
+    /// Keep memory groups that set no limit and no protection, too
     #[arg(long)]
     pub all_groups: bool,
 
-    /// Measure what operations of the kernel cost on this machine, and state it in [machine.costs]. It takes less than
-    /// a minute and up to 152 MiB that are free; groups and files of its own are removed again. Making a group for
-    /// reclaim to be measured in wants root, or a group that is delegated to you (docs/import-host.md)
+    /// Measure the costs of kernel operations on this machine and write them to [machine.costs].
+    /// Takes less than a minute and up to 152 MiB of free memory; temporary groups and files are
+    /// removed again. Measuring reclaim in a group needs root, or a group delegated to you
+    /// (docs/import-host.md)
     #[arg(long, conflicts_with = "root")]
     pub measure: bool,
 
-    /// The program that performs what is measured [default: the result of `make guest`, near this command]
+    /// The program that performs the measured operations [default: the result of `make guest`, near
+    /// this command]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "measure")]
     pub guest: Option<PathBuf>,
 }
@@ -579,18 +588,18 @@ pub struct InspectArgs {
     #[arg(long, value_name = "NAME", conflicts_with = "names")]
     pub only: Option<String>,
 
-    /// Print the files as they are at this virtual time, such as 1.5s [default: at the end of the run]
+    /// Print the files as of this virtual time, such as 1.5s [default: the end of the run]
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     pub at: Option<u64>,
 
-    /// Write a page about the state at the end to this file: one HTML file, to be opened in a browser, mailed or
-    /// printed (docs/reports.md)
+    /// Write a report of the final state to this HTML file, to open in a browser, mail or print
+    /// (docs/reports.md)
     #[arg(long, value_name = "OUT.html", value_hint = ValueHint::FilePath)]
     #[arg(conflicts_with = "timeline")]
     pub html: Option<PathBuf>,
 
-    /// Instead of files, draw the memory of every group and the fragmentation of every node over time,
-    /// with the pages that reclaim and compaction scanned, took and moved
+    /// Instead of files, draw the memory of every group and the fragmentation of every node over
+    /// time, with the pages that reclaim and compaction scanned, took and moved
     #[arg(long, conflicts_with_all = ["names", "only", "at"])]
     pub timeline: bool,
 
@@ -621,7 +630,7 @@ fn key_value(text: &str) -> Result<(String, String), String> {
 #[derive(Debug, Args)]
 #[command(after_help = after_help("man"))]
 pub struct ManArgs {
-    /// Write a page for each subcommand to this directory, which must be there
+    /// Write a page for each subcommand to this directory, which must exist
     #[arg(short, long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub output: Option<PathBuf>,
 }

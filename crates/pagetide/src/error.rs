@@ -5,21 +5,18 @@ use pagetide_linux::error::LinuxError;
 use std::io;
 use std::process::ExitCode;
 
-/// The meaning of the exit code. Of several, the later variant counts.
+/// Exit codes, by increasing severity: the highest one of several is returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ExitStatus {
-    /// All done.
     Success,
     /// A run failed, or output could not be written.
     Failure,
     /// The user's input is wrong.
     BadInput,
-    /// The user interrupted.
     Interrupted,
 }
 
 impl ExitStatus {
-    /// The exit code.
     pub fn code(self) -> u8 {
         match self {
             ExitStatus::Success => 0,
@@ -39,30 +36,29 @@ impl From<ExitStatus> for ExitCode {
 /// Why a command has no result.
 #[derive(Debug, thiserror::Error)]
 pub enum CliError {
-    /// The user's input is wrong. The text may have several lines, hints among them.
+    /// Wrong input from the user. The text may have several lines, including hints.
     #[error("{0}")]
     BadInput(String),
-    /// A scenario file has mistakes: rendered diagnostics, with the colours of a terminal.
+    /// Mistakes in a scenario file: rendered diagnostics, with terminal colours.
     #[error("{0}")]
     Scenario(String),
-    /// Something could not be done. As above.
+    /// An operation failed. The text may have several lines, including hints.
     #[error("{0}")]
     Failure(String),
-    /// The user interrupted.
     #[error("interrupted")]
     Interrupted,
-    /// The reader of our output closed it: nothing is wrong.
+    /// The reader closed our stdout. Not an error.
     #[error("output closed")]
     Closed,
 }
 
 impl CliError {
-    /// Bad input with advice.
+    /// Wrong input, with a hint.
     pub fn bad_input(message: impl AsRef<str>, hint: impl AsRef<str>) -> CliError {
         CliError::BadInput(format!("{}\nhint: {}", message.as_ref(), hint.as_ref()))
     }
 
-    /// A run's failure; `place` says which run.
+    /// A failed run; `place` names the run.
     pub fn of_run(place: &str, failure: &Failure) -> CliError {
         let mut text = format!("{place}{failure}");
         if let Some(hint) = &failure.hint {
@@ -74,7 +70,7 @@ impl CliError {
         }
     }
 
-    /// What a real kernel could not be asked, said as `text`.
+    /// A failure of the real kernel's side, with `text` as the message.
     pub fn of_linux(mut text: String, error: &LinuxError) -> CliError {
         if let Some(hint) = error.hint() {
             text += &format!("\nhint: {hint}");
@@ -86,7 +82,6 @@ impl CliError {
         }
     }
 
-    /// A failure to write our output.
     pub fn output(error: &io::Error) -> CliError {
         if error.kind() == io::ErrorKind::BrokenPipe {
             CliError::Closed
@@ -95,7 +90,6 @@ impl CliError {
         }
     }
 
-    /// The exit code it leads to.
     pub fn status(&self) -> ExitStatus {
         match self {
             CliError::BadInput(_) | CliError::Scenario(_) => ExitStatus::BadInput,

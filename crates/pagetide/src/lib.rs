@@ -1,8 +1,8 @@
-//! `pagetide`: arguments, progress, printing. The commands are in `commands/`, one file
-//! each; `pagetide-lab` makes their output.
+//! The `pagetide` command: arguments, progress and printing. Each subcommand is one file in
+//! `commands/`; `pagetide-lab` makes the output.
 //!
-//! A library, too, so that a crate with policies of its own has all the commands with a `main` of a few lines
-//! (docs/add-a-policy.md):
+//! Also a library, so that a crate with policies of its own gets all subcommands with a `main` of a
+//! few lines (docs/add-a-policy.md):
 //!
 //! ```no_run
 //! # use pagetide::policy::{Digest, GroupPolicy, PagePolicy, Plan, Plugins, Visit};
@@ -49,19 +49,19 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 use std::sync::{Mutex, PoisonError};
 
-/// The command `pagetide`, with policies of yours: reads the arguments of the process, and does what they say.
-/// Scenarios choose among the policies by `[policy] groups = "NAME"` and `pages = "NAME"`.
+/// Runs the command `pagetide` with additional policies: reads the arguments of the process and
+/// executes them. Scenarios choose a policy by `[policy] groups = "NAME"` or `pages = "NAME"`.
 pub fn main_with(plugins: Plugins) -> ExitCode {
     run_with(plugins, std::env::args_os().collect()).into()
 }
 
-/// The same for a program that has the arguments from elsewhere, as that of the Python package: the name of the
-/// command, then its arguments. Returns the exit code.
+/// Runs the command with the given arguments: the name of the command first, then its arguments.
+/// The Python package calls this. Returns the exit code.
 pub fn main_of(arguments: Vec<OsString>) -> u8 {
     run_with(Plugins::new(), arguments).code()
 }
 
-/// What the command was called with.
+/// The arguments, as given to [`main_of`].
 static ARGUMENTS: Mutex<Vec<OsString>> = Mutex::new(Vec::new());
 
 fn run_with(plugins: Plugins, arguments: Vec<OsString>) -> ExitStatus {
@@ -74,7 +74,7 @@ fn run_with(plugins: Plugins, arguments: Vec<OsString>) -> ExitStatus {
         },
         Err(refused) => Err(CliError::bad_input(
             refused.to_string(),
-            "this is in the program, where it registers its policies; give each a name of its own",
+            "the program that registers the policies must give each one a unique name",
         )),
     };
     status.unwrap_or_else(|error| {
@@ -83,11 +83,11 @@ fn run_with(plugins: Plugins, arguments: Vec<OsString>) -> ExitStatus {
     })
 }
 
-/// Prints what clap has to say instead of doing something: help and version are data, and fail where they cannot be
-/// written.
+/// Prints help, version, or a usage error from clap. Help and version are data: if they cannot be
+/// written, the command fails.
 fn tell(told: &clap::Error, printer: &mut Printer) -> Result<ExitStatus, CliError> {
     if told.use_stderr() {
-        // With stderr gone there is nobody left to tell.
+        // If stderr is closed, the message is lost.
         let _ = told.print();
         return Ok(ExitStatus::BadInput);
     }
@@ -96,7 +96,7 @@ fn tell(told: &clap::Error, printer: &mut Printer) -> Result<ExitStatus, CliErro
     Ok(ExitStatus::Success)
 }
 
-/// The names that scenarios may use.
+/// The policy names that scenarios may use.
 fn names_of(plugins: &Plugins) -> PluginNames {
     PluginNames {
         groups: plugins.group_names().map(str::to_owned).collect(),
@@ -105,7 +105,7 @@ fn names_of(plugins: &Plugins) -> PluginNames {
     }
 }
 
-/// The command as a shell would take it again, for files that say where they come from.
+/// The command line, quoted for a shell, for files that state their origin.
 fn command_line() -> String {
     let quoted = |argument: String| {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,%+@".contains(c);

@@ -1,7 +1,7 @@
-//! A file of ours in the user's directory: all of it or none.
+//! An output file that the user named. It is written completely or not at all.
 //!
-//! Invariant: what is there already is replaced only if it is a regular file and none of the command's inputs, and
-//! only by a complete file. Devices, links and directories stay as they are.
+//! Invariant: an existing file is replaced only if it is a regular file and not an input of the
+//! command, and only by a complete file. Devices, links and directories are never replaced.
 
 use crate::error::CliError;
 use crate::printer::Printer;
@@ -11,7 +11,7 @@ use std::fs;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
-/// A place to write to, checked before any work is done.
+/// An output path, checked before any work is done.
 #[derive(Debug)]
 pub struct OutputFile {
     path: PathBuf,
@@ -23,15 +23,15 @@ impl OutputFile {
         let shown = path.display();
         if path.as_os_str() == "-" {
             return Err(CliError::bad_input(
-                "a file cannot go to stdout, where the results go",
+                "this file cannot go to stdout, because the results go there",
                 "name a file",
             ));
         }
         match fs::symlink_metadata(path) {
             Ok(there) if !there.is_file() => {
                 return Err(CliError::bad_input(
-                    format!("{shown} is there, and is not a regular file"),
-                    "nothing was written; name a new file, or a regular one to replace",
+                    format!("{shown} exists and is not a regular file"),
+                    "nothing was written; name a new file, or a regular file to replace",
                 ));
             }
             Ok(_) => {
@@ -51,18 +51,18 @@ impl OutputFile {
         if path.file_name().is_none() || !directory.is_dir() {
             return Err(CliError::bad_input(
                 format!("cannot write {shown}: there is no directory {}", directory.display()),
-                "make the directory first, or name a file elsewhere",
+                "create the directory first, or name a file elsewhere",
             ));
         }
-        // Whether the directory may be written only a try can tell.
+        // Only an attempt shows whether the directory is writable.
         Temporary::create(path).map_err(|error| cannot(path, &error))?;
         Ok(OutputFile { path: path.to_owned() })
     }
 
-    /// Checks that a page may be written to `path`: as above, and what is there already must be a page or empty. A
-    /// name that was mistyped is as likely somebody's scenario.
+    /// As [`OutputFile::check`]; in addition, an existing file must be an HTML page or empty. This
+    /// protects scenarios against a mistyped name.
     pub fn page(path: &Path, inputs: &[&Path]) -> Result<OutputFile, CliError> {
-        OutputFile::of_kind(path, inputs, "a page", b"<!DOCTYPE html>")
+        OutputFile::of_kind(path, inputs, "an HTML page", b"<!DOCTYPE html>")
     }
 
     /// The same for OpenMetrics text.
@@ -70,12 +70,12 @@ impl OutputFile {
         OutputFile::of_kind(path, inputs, "OpenMetrics text", b"# TYPE ")
     }
 
-    /// The same for a file of settings that `find` makes.
+    /// The same for a settings file of `find`.
     pub fn settings(path: &Path, inputs: &[&Path]) -> Result<OutputFile, CliError> {
         OutputFile::of_kind(path, inputs, "a file that `find` made", b"# found by pagetide ")
     }
 
-    /// The same for its JSON.
+    /// The same for JSON output of `find`.
     pub fn json(path: &Path, inputs: &[&Path]) -> Result<OutputFile, CliError> {
         OutputFile::of_kind(path, inputs, "JSON", b"{")
     }
@@ -95,17 +95,16 @@ impl OutputFile {
             return Ok(output);
         }
         Err(CliError::bad_input(
-            format!("{} is there, and is not {what}", path.display()),
+            format!("{} exists and is not {what}", path.display()),
             "nothing was written; name a new file, or remove this one first",
         ))
     }
 
-    /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Writes the file and puts it in its place.
+    /// Writes the complete file, then puts it in place.
     pub fn write(&self, text: &str) -> Result<(), CliError> {
         let write = || {
             let (temporary, mut file) = Temporary::create(&self.path)?;
@@ -116,15 +115,14 @@ impl OutputFile {
         write().map_err(|error| cannot(&self.path, &error))
     }
 
-    /// Writes a page, and says where it is.
     pub fn write_page(&self, page: &Page, printer: &mut Printer) -> Result<(), CliError> {
         self.write(&page.render())?;
-        printer.note(&format!("a page about it is in {}", self.path.display()));
+        printer.note(&format!("the HTML report is in {}", self.path.display()));
         Ok(())
     }
 }
 
-/// Refuses two outputs of a command in one file; each with its option.
+/// Refuses two outputs of one command that name the same file. Each output comes with its option.
 pub fn distinct(outputs: &[(&str, Option<&Path>)]) -> Result<(), CliError> {
     let mut seen: Vec<(&str, PathBuf)> = Vec::new();
     for (option, path) in outputs {
@@ -137,7 +135,7 @@ pub fn distinct(outputs: &[(&str, Option<&Path>)]) -> Result<(), CliError> {
         if let Some((other, _)) = seen.iter().find(|(_, known)| *known == place) {
             return Err(CliError::bad_input(
                 format!("{other} and {option} name the same file, {}", path.display()),
-                "nothing was written; give each a file of its own",
+                "nothing was written; give each its own file",
             ));
         }
         seen.push((option, place));
@@ -145,7 +143,7 @@ pub fn distinct(outputs: &[(&str, Option<&Path>)]) -> Result<(), CliError> {
     Ok(())
 }
 
-/// Something that several may write to: a terminal, a pipe.
+/// A terminal, pipe or other device, which several outputs may share.
 fn is_device(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|there| !there.is_file() && !there.is_dir())
 }
@@ -160,6 +158,6 @@ fn directory_of(path: &Path) -> &Path {
 fn cannot(path: &Path, error: &std::io::Error) -> CliError {
     CliError::bad_input(
         format!("cannot write {}: {error}", path.display()),
-        "give a file in a directory that is there and may be written",
+        "name a file in a directory that exists and is writable",
     )
 }

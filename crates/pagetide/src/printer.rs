@@ -1,4 +1,5 @@
-//! The only place that writes: data to stdout, messages to stderr, colour only on terminals.
+//! The only module that writes to the standard streams: data to stdout, messages to stderr, colour
+//! only on terminals.
 
 use crate::error::CliError;
 use anstream::AutoStream;
@@ -9,10 +10,10 @@ const ERROR: Style = AnsiColor::Red.on_default().bold();
 const WARNING: Style = AnsiColor::Yellow.on_default().bold();
 const HINT: Style = AnsiColor::Cyan.on_default();
 
-/// Wider charts are hard to follow.
+/// Charts wider than this are hard to read.
 const MOST_COLUMNS: usize = 200;
 
-/// Characters in a line of stdout: those of the terminal, or of an ordinary page.
+/// Columns of charts on stdout: the width of the terminal, or a default.
 pub fn width() -> usize {
     match terminal_size::terminal_size_of(std::io::stdout()) {
         Some((terminal_size::Width(columns), _)) => usize::from(columns).min(MOST_COLUMNS),
@@ -20,8 +21,7 @@ pub fn width() -> usize {
     }
 }
 
-/// Characters in a line of a table: those of the terminal, what COLUMNS says where there is none, or those of
-/// a mail.
+/// Columns of a table: the width of the terminal, else COLUMNS, else the width of a mail.
 pub fn table_width() -> usize {
     let of_terminal = terminal_size::terminal_size_of(std::io::stdout());
     let of_environment = || std::env::var("COLUMNS").ok()?.parse().ok().filter(|width| *width > 0);
@@ -31,19 +31,17 @@ pub fn table_width() -> usize {
     }
 }
 
-/// Writes for the commands.
 pub struct Printer {
     stdout: AutoStream<Stdout>,
     stderr: AutoStream<Stderr>,
 }
 
 impl Printer {
-    /// A printer to the process's streams.
     pub fn new() -> Printer {
         Printer { stdout: anstream::stdout(), stderr: anstream::stderr() }
     }
 
-    /// Writes data to stdout, as it is.
+    /// Writes data to stdout, unchanged.
     pub fn data(&mut self, text: impl AsRef<[u8]>) -> Result<(), CliError> {
         self.stdout
             .write_all(text.as_ref())
@@ -51,7 +49,7 @@ impl Printer {
             .map_err(|error| CliError::output(&error))
     }
 
-    /// Says why a command failed.
+    /// Prints why a command failed.
     pub fn error(&mut self, error: &CliError) {
         match error {
             CliError::Closed => {}
@@ -67,12 +65,13 @@ impl Printer {
         self.talk("warning", WARNING, text);
     }
 
-    /// Says something that the user may want to know.
+    /// Prints additional information.
     pub fn note(&mut self, text: &str) {
         self.talk("note", Style::new(), text);
     }
 
-    /// `label: first line`, then the other lines; lines that begin with `hint:` stand out.
+    /// Prints `label: first line`, then the other lines. Lines that begin with `hint:` are
+    /// highlighted.
     fn talk(&mut self, label: &str, style: Style, text: &str) {
         let mut out = format!("{style}{label}{style:#}: ");
         for line in text.lines() {
@@ -85,7 +84,7 @@ impl Printer {
                 None => out += &format!("{line}\n"),
             }
         }
-        // With stderr gone there is nobody left to tell.
+        // If stderr is closed, the message is lost.
         let _ = self.stderr.write_all(out.as_bytes());
     }
 }

@@ -1,5 +1,5 @@
-//! Progress on stderr while runs are under way: a line that is kept fresh if stderr is a terminal, and otherwise a
-//! line every ten seconds, so that a log shows that something goes on.
+//! Progress on stderr during runs: an updated line on a terminal, else a new line every ten
+//! seconds, so that a log shows progress.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use pagetide_lab::execute::{Outcome, Progress};
@@ -11,21 +11,20 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// Parts of a run that the bar can show.
+/// Fractions of a run that the bar can show.
 const PARTS: u64 = 1000;
 const TICK: Duration = Duration::from_millis(200);
-/// Time between two lines where there is no terminal.
+/// Time between two lines if stderr is not a terminal.
 const LOG_EVERY: Duration = Duration::from_secs(10);
 
-/// A line that says what goes on where nobody knows how long it takes: kernels take their time.
+/// A status line for work of unknown duration, such as booting a kernel.
 pub struct Spinner {
     bar: ProgressBar,
-    /// Where stderr is no terminal.
+    /// Present if stderr is not a terminal.
     ticker: Option<Ticker>,
 }
 
 impl Spinner {
-    /// A line without words yet.
     pub fn new() -> Spinner {
         let bar = ProgressBar::new_spinner();
         let style = ProgressStyle::with_template("{spinner} {msg}, {elapsed}");
@@ -40,7 +39,7 @@ impl Spinner {
         Spinner { bar, ticker }
     }
 
-    /// What goes on now.
+    /// Sets the text.
     pub fn say(&self, words: String) {
         self.bar.set_message(words);
     }
@@ -53,7 +52,7 @@ impl Drop for Spinner {
     }
 }
 
-/// The line, and the thread that keeps it fresh.
+/// The progress bar, and the thread that updates it.
 pub struct ProgressLine {
     state: Arc<Mutex<State>>,
     ticker: Option<Ticker>,
@@ -62,23 +61,23 @@ pub struct ProgressLine {
 struct State {
     bar: ProgressBar,
     total: u64,
-    /// More runs may come: a search does not know yet how many.
+    /// The total grows: a search does not know the number of its runs in advance.
     grows: bool,
     done: u64,
     failed: u64,
     running: BTreeMap<Job, Arc<AtomicU64>>,
-    /// Virtual nanoseconds that the last finished run of each variant took: with them the
-    /// progress of the next one can be told.
+    /// Virtual nanoseconds that the last finished run of each variant took, to estimate the
+    /// progress of the next one.
     lengths: BTreeMap<usize, u64>,
 }
 
 impl ProgressLine {
-    /// A line for all runs of `plan`; lines now and then if stderr is not a terminal.
+    /// A bar for all runs of `plan`.
     pub fn new(plan: &Plan) -> ProgressLine {
         ProgressLine::of(plan.jobs().len() as u64, 0)
     }
 
-    /// A line for `total` runs, of which so many are done already.
+    /// A bar for `total` runs, of which `done` are finished already.
     pub fn of(total: u64, done: u64) -> ProgressLine {
         let visible = io::stderr().is_terminal();
         let target =
@@ -106,21 +105,21 @@ impl ProgressLine {
         ProgressLine { state, ticker: Some(ticker) }
     }
 
-    /// A line for runs whose number is not known yet.
+    /// A bar for an unknown number of runs.
     pub fn growing() -> ProgressLine {
         let line = ProgressLine::of(0, 0);
         lock(&line.state).grows = true;
         line
     }
 
-    /// So many runs more.
+    /// Adds `runs` to the total.
     pub fn grow(&self, runs: usize) {
         let mut state = lock(&self.state);
         state.total += runs as u64;
         state.bar.set_length(state.total * PARTS);
     }
 
-    /// To be called by the execution, from any thread.
+    /// Called by the execution, from any thread.
     pub fn on_progress(&self, progress: &Progress<'_>) {
         let mut state = lock(&self.state);
         match progress {
@@ -158,7 +157,7 @@ impl State {
         let mut position = self.done * PARTS;
         for (job, clock) in &self.running {
             let clock = clock.load(Ordering::Relaxed);
-            // Until its variant has a finished run, any other one is the best guess.
+            // Until a run of this variant has finished, any other variant is the best estimate.
             let length = self.lengths.get(&job.variant).or(self.lengths.values().next());
             if let Some(&length) = length.filter(|length| **length > 0) {
                 let part = u128::from(clock) * u128::from(PARTS) / u128::from(length);
@@ -185,14 +184,14 @@ impl State {
     }
 }
 
-/// A thread that does something again and again, until this is dropped.
+/// A thread that calls a function periodically, until this is dropped.
 struct Ticker {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Ticker {
-    /// Does it every so often, first after that time, and is told how long that has gone on.
+    /// Calls `what` every `every`, first after that time, with the elapsed time.
     fn new(every: Duration, what: impl Fn(Duration) + Send + 'static) -> Ticker {
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
@@ -210,11 +209,11 @@ impl Ticker {
         Ticker { stop, thread: Some(thread) }
     }
 
-    /// Writes a line on stderr now and then.
+    /// Writes a line to stderr periodically.
     fn logging(message: impl Fn() -> String + Send + 'static) -> Ticker {
         Ticker::new(LOG_EVERY, move |since| {
             let line = format!("{}, {} s\n", message(), since.as_secs());
-            // With stderr gone there is nobody left to tell.
+            // If stderr is closed, the line is lost.
             let _ = io::stderr().write_all(line.as_bytes());
         })
     }

@@ -1,4 +1,4 @@
-//! Finds and loads the scenario that an argument means: a file, or a shipped experiment's name.
+//! Finds and loads the scenario that an argument names: a file, or a shipped experiment.
 
 use crate::error::CliError;
 use crate::shipped::{self, Traces};
@@ -10,21 +10,20 @@ use pagetide_scenario::near::nearest;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-/// A checked scenario, and the files it needs for as long as it is used.
+/// A checked scenario, with the files that it needs during its use.
 #[derive(Debug)]
 pub struct Loaded {
-    /// The scenario.
     pub scenario: Scenario,
-    /// Its file, from which another process can load it as long as this lives.
+    /// The scenario's file. Another process can load it during the lifetime of this value.
     pub file: PathBuf,
-    /// Its text, if it came from standard input: there is no file then.
+    /// The text, if it came from standard input; then there is no file.
     text: Option<String>,
-    /// A shipped experiment's traces; `None` for the user's own file.
+    /// Traces of a shipped experiment; `None` for the user's own file.
     _traces: Option<Traces>,
 }
 
 impl Loaded {
-    /// The same scenario with other changes, in this process.
+    /// Loads the same scenario with other changes, in this process.
     pub fn reload(&self, overrides: &Overrides) -> Result<Scenario, Diagnostics> {
         match &self.text {
             Some(text) => load::load_str(STDIN, text, Path::new("."), overrides),
@@ -32,7 +31,7 @@ impl Loaded {
         }
     }
 
-    /// The text of the scenario, to be shown; empty if it cannot be read any more.
+    /// The scenario's text for display; empty if the file is not readable now.
     pub fn text(&self) -> String {
         match &self.text {
             Some(text) => text.clone(),
@@ -40,7 +39,7 @@ impl Loaded {
         }
     }
 
-    /// The scenario's runs; `sets` are the changes from the command line.
+    /// The runs of the scenario; `sets` are the changes of the command line.
     pub fn plan(&self, sets: Vec<(String, String)>) -> Result<Plan, CliError> {
         let mut plan = Plan::new(self.scenario.clone())
             .map_err(|error| CliError::bad_input(error.to_string(), error.hint()))?;
@@ -49,23 +48,24 @@ impl Loaded {
     }
 }
 
-/// What the argument `-` is called in messages.
+/// Name of standard input in messages.
 const STDIN: &str = "<stdin>";
 
-/// The scenario on standard input; paths in it start here.
+/// Loads the scenario on standard input. Paths in it are relative to the current directory.
 fn load_stdin(overrides: &Overrides) -> Result<Loaded, CliError> {
     let mut text = String::new();
     io::stdin().read_to_string(&mut text).map_err(|error| {
         CliError::bad_input(
             format!("cannot read the scenario from standard input: {error}"),
-            "`pagetide run -` reads a scenario file, which is text in UTF-8",
+            "`pagetide run -` expects a scenario file in UTF-8",
         )
     })?;
     let scenario = load::load_str(STDIN, &text, Path::new("."), overrides).map_err(refused)?;
     Ok(Loaded { scenario, file: PathBuf::from("-"), text: Some(text), _traces: None })
 }
 
-/// Loads what `argument` means: a file, a shipped experiment, or for `-` standard input. A file goes before a shipped experiment of the same name.
+/// Loads the scenario that `argument` names: a file, a shipped experiment, or standard input for
+/// `-`. A file has precedence over a shipped experiment of the same name.
 pub fn load(argument: &Path, overrides: &Overrides) -> Result<Loaded, CliError> {
     if argument == Path::new("-") {
         return load_stdin(overrides);
@@ -88,7 +88,6 @@ pub fn load(argument: &Path, overrides: &Overrides) -> Result<Loaded, CliError> 
     Ok(Loaded { scenario, file: argument.to_owned(), text: None, _traces: None })
 }
 
-/// Loads the shipped experiment called `name`.
 pub fn load_shipped(name: &str, overrides: &Overrides) -> Result<Loaded, CliError> {
     let traces = Traces::unpack().map_err(|error| {
         CliError::Failure(format!("cannot write the shipped traces to disk: {error}"))

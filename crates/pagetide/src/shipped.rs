@@ -1,36 +1,36 @@
-//! The experiments that the binary carries, so that their names work anywhere.
+//! The experiments that the binary carries, so that their names work in any directory.
 //!
-//! A scenario names its traces and object mixes by path, and these are read as files. So a loaded
-//! shipped experiment has them in a directory of its own while [`Traces`] lives.
+//! A scenario names its traces and object mixes by path, and they are read as files. A loaded
+//! shipped experiment therefore has them in a temporary directory during the lifetime of
+//! [`Traces`].
 
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::{env, fs, process};
 
-/// (path below `experiments/`, content); those at the top first.
+/// (path below `experiments/`, content); files at the top come first.
 static FILES: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/shipped.rs"));
 
-/// Names of the shipped experiments: their paths without `.toml`.
 pub fn names() -> impl Iterator<Item = &'static str> {
     FILES.iter().filter_map(|(path, _)| name_of(path))
 }
 
-/// The experiment that a file is, if it is one: traces and object mixes are parts of others.
+/// The name of the experiment in this file, if it is one. Traces and object mixes are not
+/// experiments.
 fn name_of(path: &'static str) -> Option<&'static str> {
     path.strip_suffix(".toml").filter(|name| !name.starts_with("objects/"))
 }
 
-/// The shipped experiment that `text` names, with or without `.toml`.
 pub fn find(text: &str) -> Option<&'static str> {
     let wanted = text.strip_suffix(".toml").unwrap_or(text);
     names().find(|name| *name == wanted)
 }
 
-/// The scenario of the shipped experiment called `name`.
+/// The scenario of the shipped experiment `name`.
 ///
 /// # Panics
-/// There is none: ask [`find`].
+/// If there is no such experiment; use [`find`] first.
 pub fn text(name: &str) -> &'static str {
     let is_wanted = |path: &str| path.strip_suffix(".toml") == Some(name);
     let file = FILES.iter().find(|(path, _)| is_wanted(path));
@@ -38,24 +38,24 @@ pub fn text(name: &str) -> &'static str {
     str::from_utf8(content).expect("a test has loaded every shipped experiment")
 }
 
-/// The shipped traces and object mixes on disk, while this lives.
+/// The shipped traces and object mixes on disk; removed on drop.
 #[derive(Debug)]
 pub struct Traces {
     root: PathBuf,
-    /// Who has made them: a process that was forked from it leaves them there.
+    /// Process id of the creator. A forked process does not remove the files.
     owner: u32,
 }
 
 impl Traces {
-    /// Writes them all below a new directory.
+    /// Writes all of them below a new directory.
     ///
     /// # Errors
-    /// The system's temporary directory cannot be written.
+    /// The system's temporary directory is not writable.
     pub fn unpack() -> io::Result<Traces> {
         let traces = Traces { root: fresh_directory()?, owner: process::id() };
         for (name, content) in FILES {
             let path = traces.root.join(name);
-            // That of an experiment, too: its paths may begin with `..`.
+            // Experiments need the directory too: their paths may begin with `..`.
             if let Some(parent) = path.parent() {
                 fs::create_dir_all(parent)?;
             }
@@ -66,7 +66,7 @@ impl Traces {
         Ok(traces)
     }
 
-    /// Writes the scenario of the experiment called `name` to where its paths start.
+    /// Writes the scenario of experiment `name` to the directory that its paths are relative to.
     ///
     /// # Errors
     /// As [`Traces::unpack`].
@@ -77,7 +77,7 @@ impl Traces {
         Ok(path)
     }
 
-    /// Where paths in the experiment called `name` start.
+    /// The directory that paths in experiment `name` are relative to.
     pub fn directory_of(&self, name: &str) -> PathBuf {
         let scenario = self.root.join(name);
         scenario.parent().unwrap_or(&self.root).to_path_buf()
@@ -89,12 +89,12 @@ impl Drop for Traces {
         if self.owner != process::id() {
             return;
         }
-        // What is left behind lies in the system's temporary directory; nothing depends on it.
+        // Files that cannot be removed stay in the system's temporary directory and do no harm.
         let _ = fs::remove_dir_all(&self.root);
     }
 }
 
-/// A directory that did not exist before and that only we can write.
+/// A new directory that only this user can write to.
 fn fresh_directory() -> io::Result<PathBuf> {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     loop {

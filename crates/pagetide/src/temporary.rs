@@ -1,30 +1,30 @@
-//! A hidden file that is on its way to become one of the user's.
+//! A hidden temporary file that becomes an output file.
 //!
-//! Invariant: it gets its name complete, or is removed, however the command ends (a `kill -9` excepted).
+//! Invariant: it gets its final name when it is complete, or is removed, however the command ends
+//! (except by `kill -9`).
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Those of this process, for one that ends without dropping anything.
+/// Hidden files of this process, for an exit that drops nothing.
 static UNDER_WAY: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
-/// The hidden file.
 #[derive(Debug)]
 pub struct Temporary {
     path: PathBuf,
-    /// What it is to be called.
+    /// The final path.
     place: PathBuf,
 }
 
 impl Temporary {
-    /// Makes a hidden file beside `place`, open for writing. What is there already is not touched.
+    /// Creates a hidden file next to `place`, open for writing. An existing file is not touched.
     pub fn create(place: &Path) -> io::Result<(Temporary, File)> {
         let name = place.file_name().unwrap_or_default().to_string_lossy();
         let process = std::process::id();
         let mut under_way = under_way();
-        // A process that was killed may have had the same number.
+        // A killed process may have had the same process id.
         for attempt in 0..16 {
             let path = place.with_file_name(format!(".{name}.pagetide-{process}-{attempt}"));
             match OpenOptions::new().write(true).create_new(true).open(&path) {
@@ -39,7 +39,7 @@ impl Temporary {
         Err(io::ErrorKind::AlreadyExists.into())
     }
 
-    /// All is written: the file gets its name.
+    /// Renames the complete file to its final name.
     pub fn commit(self) -> io::Result<()> {
         fs::rename(&self.path, &self.place)
     }
@@ -48,13 +48,14 @@ impl Temporary {
 impl Drop for Temporary {
     fn drop(&mut self) {
         let mut under_way = under_way();
-        // A file that got its name is no longer there, and another one may have taken the hidden name.
+        // After a commit the path does not exist, or belongs to another process.
         let _ = fs::remove_file(&self.path);
         under_way.retain(|path| *path != self.path);
     }
 }
 
-/// Removes all that is under way: the process ends now. No file is made after that.
+/// Removes all hidden files before the process exits. While the returned value lives, no file can
+/// be created.
 pub fn remove_all() -> impl Sized {
     let under_way = under_way();
     for path in under_way.iter() {
@@ -82,7 +83,7 @@ mod tests {
         drop(Temporary::create(&place).unwrap());
         assert_eq!(names(), 0);
 
-        // What is there of another process stays as it is.
+        // The hidden file of another process is not touched.
         let hidden = directory.join(format!(".out.pagetide-{}-0", std::process::id()));
         fs::write(&hidden, "another's").unwrap();
         let (temporary, mut file) = Temporary::create(&place).unwrap();
@@ -92,7 +93,7 @@ mod tests {
         assert_eq!(fs::read_to_string(&hidden).unwrap(), "another's");
         assert_eq!(names(), 2);
 
-        // A process that ends without dropping anything.
+        // A process that exits without dropping anything.
         let half_done = Temporary::create(&place).unwrap();
         assert_eq!(names(), 3);
         drop(remove_all());

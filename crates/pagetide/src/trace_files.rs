@@ -1,6 +1,6 @@
-//! The files in which `run` writes down one run step by step: `--events` and `--perfetto`.
+//! The files in which `run` records one run step by step: `--events` and `--perfetto`.
 //!
-//! Invariant: they are of the first variant with the first seed, whatever else runs.
+//! Invariant: they record the first variant with the first seed, whatever else runs.
 
 use crate::cli::{EventsFormat, TraceArgs};
 use crate::error::CliError;
@@ -18,7 +18,7 @@ const EVENTS: Content =
 const PERFETTO: Content =
     Content { name: "a Perfetto trace", option: "--perfetto", begins: &[&PERFETTO_MAGIC] };
 
-/// The files of a command, made before its runs.
+/// The trace files of a command, created before its runs.
 #[derive(Debug)]
 pub struct TraceFiles {
     files: Vec<TraceFile>,
@@ -28,7 +28,7 @@ pub struct TraceFiles {
 
 #[derive(Debug)]
 struct TraceFile {
-    /// As a note begins.
+    /// Subject of the note about the file.
     what: &'static str,
     path: PathBuf,
     file: StreamedFile,
@@ -36,7 +36,7 @@ struct TraceFile {
 }
 
 impl TraceFiles {
-    /// Makes those that are wanted.
+    /// Creates the files that the arguments name.
     pub fn create(args: &TraceArgs, plan: &Plan) -> Result<TraceFiles, CliError> {
         let mut files = Vec::new();
         if let Some(path) = &args.events {
@@ -57,15 +57,15 @@ impl TraceFiles {
         Ok(TraceFiles { files, variant: variant.unwrap_or_default(), seed: plan.scenario.seed })
     }
 
-    /// The run that is to be observed, if a file is wanted.
+    /// The run to observe, if a file is wanted.
     pub fn observed(&self) -> Option<Observed> {
         let sinks: Vec<Sink> = self.files.iter().map(|file| file.sink.clone()).collect();
         let (variant, seed) = (self.variant.clone(), self.seed);
         (!sinks.is_empty()).then_some(Observed { variant, seed, sinks })
     }
 
-    /// Gives the files that are complete their names, and says so. An incomplete one is no file: why, its run says.
-    /// `was_cut`: ^C ended the run that they are of.
+    /// Renames complete files to their final names, with a note for each. The error of a run
+    /// explains an incomplete file. `was_cut`: ^C ended the observed run.
     pub fn finish(self, was_cut: bool, printer: &mut Printer) -> Result<(), CliError> {
         for TraceFile { what, path, file, sink } in self.files {
             if !sink.is_complete() {
@@ -73,7 +73,7 @@ impl TraceFiles {
             }
             let shown = path.display();
             file.commit().map_err(|error| {
-                CliError::Failure(format!("{what} cannot be written to {shown}: {error}"))
+                CliError::Failure(format!("cannot write {what} to {shown}: {error}"))
             })?;
             let (variant, seed) = (&self.variant, self.seed);
             let are = if what == "events" { "are" } else { "is" };

@@ -1,10 +1,9 @@
-//! `pagetide verify` with a real kernel in QEMU: what it compares, how it fails, and that it leaves
-//! nothing behind.
+//! `pagetide verify` with a real kernel in QEMU: its comparison, its failures, and its cleanup.
 //!
-//! Every test is skipped, with the reason on stderr, where QEMU, mkfs.ext4, a kernel or the static
-//! guest is missing: `make test-qemu` gets all of them.
+//! Every test is skipped, with the reason on stderr, if QEMU, mkfs.ext4, a kernel or the static
+//! guest is missing. `make test-qemu` provides all of them.
 
-#[allow(dead_code)] // the other tests use the rest
+#[allow(dead_code)] // other tests use the other items
 #[path = "cli/common.rs"]
 mod common;
 
@@ -17,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// An anonymous and a file phase, both larger than what is free.
+/// An anonymous and a file phase, both larger than the free memory.
 const MIXED: &str = r#"
 repeats = 1
 
@@ -45,7 +44,7 @@ file = "data"
 advice = "random"
 "#;
 
-/// A task that is over at once.
+/// A task that ends at once.
 const TINY: &str = r#"
 repeats = 1
 
@@ -58,7 +57,7 @@ workload = "touch"
 size = "1MiB"
 "#;
 
-/// What is needed and missing.
+/// The first missing requirement.
 fn missing() -> Option<String> {
     let runs = |program: &str, version: &str| {
         Command::new(program)
@@ -82,7 +81,7 @@ fn missing() -> Option<String> {
     (!guest.is_file()).then(|| format!("{} is not built: `make guest`", guest.display()))
 }
 
-/// Whether this test cannot be made; says why.
+/// Whether this test must be skipped; prints the reason.
 fn is_skipped(test: &str) -> bool {
     let missing = missing();
     if let Some(reason) = &missing {
@@ -91,7 +90,7 @@ fn is_skipped(test: &str) -> bool {
     missing.is_some()
 }
 
-/// A place with a scenario `s.toml` and a directory for temporary files of its own.
+/// A directory with a scenario `s.toml` and a separate directory for temporary files.
 struct Bench {
     place: Place,
     tmp: PathBuf,
@@ -100,7 +99,7 @@ struct Bench {
 impl Bench {
     fn new(scenario: &str) -> Bench {
         let place = Place::with("s.toml", scenario);
-        // A comma separates options of QEMU, and the socket's path is longer than an address.
+        // A comma separates options of QEMU, and the path is too long for a socket's address.
         let tmp = place.directory.join(format!("tmp, {}", "long".repeat(25)));
         fs::create_dir(&tmp).unwrap();
         Bench { place, tmp }
@@ -116,7 +115,7 @@ impl Bench {
         ran(self, self.command(args).spawn().unwrap())
     }
 
-    /// Processes that have their directory below ours, as QEMU has.
+    /// Processes with a working directory below ours, such as QEMU.
     fn processes(&self) -> Vec<PathBuf> {
         let processes = fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path());
         processes
@@ -127,7 +126,7 @@ impl Bench {
     }
 }
 
-/// Waits for the end, after which nothing may be left.
+/// Waits for the end, then checks that nothing is left.
 #[track_caller]
 fn ran(bench: &Bench, child: Child) -> Ran {
     let output = child.wait_with_output().unwrap();
@@ -154,7 +153,7 @@ fn linux(document: &Value, key: &str) -> f64 {
     })
 }
 
-/// All texts of a list, one a line.
+/// All texts of a list, one on each line.
 fn lines(list: &Value) -> String {
     let texts = list.as_array().unwrap().iter().map(|text| text.as_str().unwrap());
     texts.collect::<Vec<_>>().join("\n")
@@ -231,7 +230,7 @@ fn a_guest_that_takes_too_long_is_ended() {
     let ran = bench.verify(&["--timeout", "1", "--keep", "kept"]);
     ran.fails(1, &["did not finish within 1 s while ", "console", "--keep DIR"]);
     assert!(bench.place.directory.join("kept/s.default.boot.console").is_file());
-    // Any number is a limit.
+    // The time limit accepts any number.
     let most = u64::MAX.to_string();
     bench.verify(&["--timeout", &most, "--kernel", "no/vmlinuz-1"]).fails(2, &["no/vmlinuz-1"]);
 }
@@ -247,13 +246,13 @@ fn exits_at_once() -> Vec<u8> {
     let half = |elf: &mut Vec<u8>, value: u16| elf.extend(value.to_le_bytes());
     let word = |elf: &mut Vec<u8>, value: u32| elf.extend(value.to_le_bytes());
     let long = |elf: &mut Vec<u8>, value: u64| elf.extend(value.to_le_bytes());
-    half(&mut elf, 2); // a program that is not moved
+    half(&mut elf, 2); // ET_EXEC: not relocatable
     half(&mut elf, 62); // x86-64
     word(&mut elf, 1);
     [entry, 64, 0].into_iter().for_each(|value| long(&mut elf, value));
     word(&mut elf, 0);
     [64, 56, 1, 0, 0, 0].into_iter().for_each(|value| half(&mut elf, value));
-    word(&mut elf, 1); // to be loaded
+    word(&mut elf, 1); // PT_LOAD
     word(&mut elf, 5); // read and executed
     [0, begin, begin, len, len, 4096].into_iter().for_each(|value| long(&mut elf, value));
     elf.extend(code);
@@ -302,7 +301,7 @@ fn what_is_no_kernel_is_refused() {
     kernel("boot/vmlinuz-none").fails(2, &["boot/vmlinuz-none"]);
     kernel("boot/bzImage").fails(2, &["vmlinuz-VERSION"]);
     kernel("boot/vmlinuz-x").fails(2, &["no module `", "lib/modules/x", "hint: "]);
-    // With modules, QEMU is asked to boot it.
+    // If the modules exist, QEMU boots it.
     let modules = bench.place.directory.join("lib/modules");
     fs::create_dir_all(&modules).unwrap();
     let real = Kernel::find().unwrap().modules;
@@ -378,7 +377,7 @@ fn what_tasks_do_with_groups_is_done_and_counted() {
     if is_skipped("what_tasks_do_with_groups_is_done_and_counted") {
         return;
     }
-    // The second `make` and the first `remove` are refused; the task goes on.
+    // The kernel rejects the second `make` and the first `remove`; the task continues.
     let phases = [
         ("make", "create-group", "target = \"late\""),
         ("make-again", "create-group", "target = \"late\""),
@@ -424,12 +423,12 @@ group = "outer"
     assert!(notes.contains("making group `late`: File exists (os error 17)"), "{notes}");
     assert!(notes.contains("removing group `late`: Device or resource busy"), "{notes}");
     assert_eq!(notes.matches("os error").count(), 2, "{notes}");
-    // In pages: 2048 in `late`, and what the kernel charged ahead; all of that is in `outer`, too.
+    // In pages: 2048 in `late`, plus the per-CPU charge stock; `outer` includes all of it.
     let late = |what: &str| linux(&document, &format!("t.{what}"));
     assert_eq!(late("fill.late.anon"), 2048.0);
     assert!((2048.0..2300.0).contains(&late("fill.late.memory.current")));
     assert!(late("fill.outer.memory.current") >= late("fill.late.memory.current"));
-    // Slots of pages that are still being written count as well.
+    // Slots of pages under writeback count too.
     assert!((1024.0..=2048.0).contains(&late("reclaim.late.memory.swap.current")));
     assert!((1024.0..1536.0).contains(&late("reclaim.late.pgsteal_total")));
     let metrics = document["variants"][0]["metrics"].as_object().unwrap();
@@ -474,15 +473,15 @@ phase = [
                 |when: &str| linux(&document, &format!("{when}.slabinfo.{name}.active_objs"));
             active("shrunk") - active("idle")
         };
-        // What is kept is there after the task; pipes are not.
+        // Kept files outlive the task; pipes do not.
         assert_eq!(cache("shmem_inode_cache"), 200.0);
-        // Those in /proc of processes that have ended go.
+        // Entries in /proc of ended processes disappear.
         assert!((260.0..=310.0).contains(&cache("dentry")), "{}", cache("dentry"));
         assert!((0.5..=1.0).contains(&linux(&document, "t.rest.slab_utilisation")));
         linux(&document, "t.rest.g.slab")
     };
-    // 200 files of 992 bytes, 100 names of 200, 10 pipes of 2608; less than 10 KiB besides: the table
-    // of open files, files closed that RCU still has.
+    // 200 files of 992 bytes, 100 names of 200, 10 pipes of 2608; in addition less than 10 KiB: the
+    // table of open files, and closed files that wait for RCU.
     let wanted = 200.0 * 992.0 + 100.0 * 200.0 + 10.0 * 2608.0;
     let charged = of("true");
     assert!((charged - wanted).abs() < 10.0 * 1024.0, "{charged}, not {wanted}");
@@ -530,7 +529,7 @@ phase = [
     assert!(!notes.contains("os error") && !notes.contains("failed"), "{notes}");
     let of = |key: &str| linux(&document, key);
     assert_eq!(of("t.sparse.bytes"), 3.0 * 8.0 * 4096.0);
-    // What is counted as in use of a slab that a CPU had at hand is not after its cache was shrunk.
+    // Free objects of a CPU's slab count as active until the cache is shrunk.
     let inodes = |when: &str, what: &str| of(&format!("{when}.slabinfo.shmem_inode_cache.{what}"));
     let made = inodes("t.after", "active_objs") - inodes("idle", "active_objs");
     assert_eq!(made, 500.0);
@@ -539,12 +538,12 @@ phase = [
     let open = of("t.after.slabinfo.filp.active_objs") - of("idle.slabinfo.filp.active_objs");
     assert!((20.0..110.0).contains(&open), "some 25 of 200 pipes with two ends: {open}");
     assert_eq!(of("t.fill.web.1.anon"), 1024.0);
-    // Free blocks of all zones are those of each; the program gives 20 MiB back when it ends.
+    // Free blocks of all zones are the sum over zones; the program frees 20 MiB at its end.
     let blocks = |when: &str, order: usize| of(&format!("{when}nr_free_blocks_{order}"));
     for order in 0..11 {
         let zones = ["DMA", "DMA32"].map(|zone| format!("t.fill.buddyinfo.node0.{zone}."));
         let sum: f64 = zones.iter().map(|zone| blocks(zone, order)).sum();
-        // Means of three runs each, which add up but for rounding.
+        // Means of three runs each, whose sums match up to rounding.
         let all = blocks("t.fill.", order);
         assert!((sum - all).abs() < 1e-9, "order {order}: {sum}, {all}");
     }
@@ -575,7 +574,6 @@ fn signal(signal: &str, target: i64) {
     assert!(status.success());
 }
 
-/// Waits until `is` holds.
 #[track_caller]
 fn wait_until(what: &str, is: impl Fn() -> bool) {
     let begun = Instant::now();
@@ -614,7 +612,7 @@ fn ctrl_c_and_sigterm_end_a_kernel_that_boots() {
     if is_skipped("ctrl_c_and_sigterm_end_a_kernel_that_boots") {
         return;
     }
-    // A terminal sends ^C to all, QEMU too.
+    // A terminal sends ^C to the whole process group, including QEMU.
     for (name, to_all) in [("-INT", true), ("-INT", false), ("-TERM", false)] {
         let bench = Bench::new(TINY);
         let child = bench.command(&[]).process_group(0).spawn().unwrap();

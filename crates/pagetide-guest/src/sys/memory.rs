@@ -1,7 +1,6 @@
 //! Mappings. Linux: mmap(2), madvise(2), mincore(2), mlock(2).
 //!
-//! Invariant: a [`Mapping`] is made once and unmapped once, when dropped; accesses outside of it are
-//! refused.
+//! Invariant: a [`Mapping`] is unmapped once, on drop. Accesses outside of it are rejected.
 
 use pagetide_scenario::model::Advice;
 use pagetide_scenario::names::{LockKind, MadviseKind};
@@ -10,14 +9,12 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicU32, AtomicU8, Ordering};
 
-/// Bytes of a page.
 pub const PAGE_SIZE: u64 = 4096;
-/// A flag of mlock2(): pages are locked when they come.
+/// A flag of mlock2(): lock pages when they are faulted in.
 const MLOCK_ONFAULT: libc::c_long = 1;
-/// Pages of a huge page.
+/// Pages in a huge page.
 const HUGE_PAGES: u64 = 512;
 
-/// A mapping of this process.
 #[derive(Debug)]
 pub struct Mapping {
     base: *mut u8,
@@ -36,8 +33,8 @@ fn map(pages: u64, prot: i32, flags: i32, fd: i32) -> io::Result<*mut u8> {
     Ok(base.cast())
 }
 
-/// Anonymous memory that is present, and locked if this process may lock so much: in a guest it may, on a live machine
-/// nobody reclaims from it while a second passes.
+/// Maps present anonymous memory, locked if this process may lock so much. A guest may; on a live
+/// machine the memory is rarely reclaimed within a second.
 fn map_locked(pages: u64, shared: i32) -> io::Result<*mut u8> {
     let prot = libc::PROT_READ | libc::PROT_WRITE;
     let flags = shared | libc::MAP_ANONYMOUS | libc::MAP_POPULATE;
@@ -48,20 +45,14 @@ fn map_locked(pages: u64, shared: i32) -> io::Result<*mut u8> {
 }
 
 impl Mapping {
-    /// Private anonymous memory of `pages` pages, not touched yet.
-    ///
-    /// # Errors
-    /// The kernel's.
+    /// Maps `pages` pages of private anonymous memory, untouched.
     pub fn anonymous(pages: u64) -> io::Result<Mapping> {
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
         let base = map(pages, libc::PROT_READ | libc::PROT_WRITE, flags, -1)?;
         Ok(Mapping { base, pages, writable: true })
     }
 
-    /// The same, beginning at a multiple of 2 MiB, so that huge pages fit: mapped too large, then cut.
-    ///
-    /// # Errors
-    /// The kernel's.
+    /// The same, aligned to 2 MiB for huge pages: maps more, then unmaps the ends.
     pub fn anonymous_aligned(pages: u64) -> io::Result<Mapping> {
         let wide = Mapping::anonymous(pages.saturating_add(HUGE_PAGES - 1))?;
         let huge = (HUGE_PAGES * PAGE_SIZE) as usize;
@@ -74,36 +65,27 @@ impl Mapping {
         std::mem::forget(wide);
         for (base, len) in [(mapping.base.wrapping_sub(before), before), (rest, after as usize)] {
             if len > 0 {
-                // SAFETY: the part of our own mapping before, or after, what is kept.
+                // SAFETY: the part of our own mapping before or after the kept range.
                 super::check(unsafe { libc::munmap(base.cast(), len) }.into())?;
             }
         }
         Ok(mapping)
     }
 
-    /// Private anonymous memory, present and locked.
-    ///
-    /// # Errors
-    /// The kernel's.
+    /// Maps private anonymous memory, present and locked.
     pub fn locked(pages: u64) -> io::Result<Mapping> {
         let base = map_locked(pages, libc::MAP_PRIVATE)?;
         Ok(Mapping { base, pages, writable: true })
     }
 
-    /// The first `pages` pages of `file`, shared and read-only.
-    ///
-    /// # Errors
-    /// The kernel's.
+    /// Maps the first `pages` pages of `file`, shared and read-only.
     pub fn file(file: &File, pages: u64, executable: bool) -> io::Result<Mapping> {
         let prot = libc::PROT_READ | if executable { libc::PROT_EXEC } else { 0 };
         let base = map(pages, prot, libc::MAP_SHARED, file.as_raw_fd())?;
         Ok(Mapping { base, pages, writable: false })
     }
 
-    /// Gives `advice` on the whole mapping.
-    ///
-    /// # Errors
-    /// The kernel's.
+    /// Calls madvise() for the whole mapping.
     pub fn advise(&self, advice: Advice) -> io::Result<()> {
         let advice = match advice {
             Advice::Normal => libc::MADV_NORMAL,
@@ -112,16 +94,16 @@ impl Mapping {
             Advice::Huge => libc::MADV_HUGEPAGE,
             Advice::NoHuge => libc::MADV_NOHUGEPAGE,
         };
-        // SAFETY: the range is this mapping; these advices do not change its contents.
+        // SAFETY: the range is this mapping; this advice does not change its contents.
         let result =
             unsafe { libc::madvise(self.base.cast(), (self.pages * PAGE_SIZE) as usize, advice) };
         super::check(result.into()).map(drop)
     }
 
-    /// Locks pages from `first` on, or unlocks them.
+    /// Locks or unlocks a range of pages.
     ///
     /// # Errors
-    /// The kernel's, and EINVAL for pages that the mapping does not have.
+    /// The kernel's; EINVAL for pages outside the mapping.
     pub fn lock(&self, first: u64, pages: u64, how: LockKind) -> io::Result<()> {
         let (base, len) = self.part(first, pages)?;
         // SAFETY: within the mapping; locking does not change its contents.
@@ -135,10 +117,10 @@ impl Mapping {
         super::check(result).map(drop)
     }
 
-    /// Gives advice on pages from `first` on.
+    /// Calls madvise() for a range of pages.
     ///
     /// # Errors
-    /// The kernel's, and EINVAL for pages that the mapping does not have.
+    /// The kernel's; EINVAL for pages outside the mapping.
     pub fn advise_part(&self, first: u64, pages: u64, advice: MadviseKind) -> io::Result<()> {
         let (base, len) = self.part(first, pages)?;
         let advice = match advice {
@@ -154,11 +136,11 @@ impl Mapping {
             MadviseKind::PageOut => libc::MADV_PAGEOUT,
             MadviseKind::Collapse => libc::MADV_COLLAPSE,
         };
-        // SAFETY: within the mapping; none of these advices changes what it holds.
+        // SAFETY: within the mapping; this advice does not change its contents.
         super::check(unsafe { libc::madvise(base, len, advice) }.into()).map(drop)
     }
 
-    /// Where a part of the mapping is.
+    /// Address and length of a part of the mapping.
     fn part(&self, first: u64, pages: u64) -> io::Result<(*mut libc::c_void, usize)> {
         if first.checked_add(pages).is_none_or(|end| end > self.pages) {
             return Err(io::Error::from_raw_os_error(libc::EINVAL));
@@ -167,15 +149,16 @@ impl Mapping {
         Ok((base.cast(), (pages * PAGE_SIZE) as usize))
     }
 
-    /// Gives back `pages` pages from `first` on. Linux: MADV_DONTNEED.
+    /// Discards a range of pages. Linux: MADV_DONTNEED.
     ///
     /// # Errors
-    /// The kernel's, and EINVAL for pages that the mapping does not have.
+    /// The kernel's; EINVAL for pages outside the mapping.
     pub fn discard(&self, first: u64, pages: u64) -> io::Result<()> {
         if first.checked_add(pages).is_none_or(|end| end > self.pages) {
             return Err(io::Error::from_raw_os_error(libc::EINVAL));
         }
-        // SAFETY: within the mapping, whose contents nobody borrows: it is not made by `locked`.
+        // SAFETY: within the mapping. Its contents are not borrowed, because it was not created by
+        // `locked`.
         let result = unsafe {
             let base = self.base.add((first * PAGE_SIZE) as usize);
             libc::madvise(base.cast(), (pages * PAGE_SIZE) as usize, libc::MADV_DONTNEED)
@@ -183,8 +166,8 @@ impl Mapping {
         super::check(result.into()).map(drop)
     }
 
-    /// Reads or writes a byte of `page`; false when the mapping has no such page, or may not be
-    /// written.
+    /// Reads or writes a byte of `page`; returns false if the page is outside the mapping, or not
+    /// writable.
     #[inline(always)]
     pub fn access(&self, page: u64, write: bool) -> bool {
         if page >= self.pages || (write && !self.writable) {
@@ -202,10 +185,8 @@ impl Mapping {
         true
     }
 
-    /// Calls `each` for the pages of the mapping, in order, with whether they are in memory; `buffer`
-    /// holds one byte a page of the part looked at.
-    ///
-    /// # Errors
+    /// Calls `each` for all pages in order, with their presence in memory; `buffer` has one byte
+    /// for each page of a batch.
     /// The kernel's.
     pub fn in_core(&self, buffer: &mut [u8], mut each: impl FnMut(u64, bool)) -> io::Result<()> {
         let mut page = 0;
@@ -228,24 +209,22 @@ impl Mapping {
         Ok(())
     }
 
-    /// The bytes, of memory made with [`Mapping::locked`].
+    /// The contents of memory from [`Mapping::locked`].
     pub fn bytes(&mut self) -> &mut [u8] {
-        assert!(self.writable, "a mapping of a file is not ours to write");
-        // SAFETY: private writable memory of this length, borrowed as long as `self`.
+        assert!(self.writable, "a mapping of a file is read-only");
+        // SAFETY: private writable memory of this length, borrowed together with `self`.
         unsafe { std::slice::from_raw_parts_mut(self.base, (self.pages * PAGE_SIZE) as usize) }
     }
 }
 
-/// Mappings that several threads of a process touch. The bytes of these mappings mean nothing.
+/// Mappings that several threads touch. Their contents have no meaning.
 #[derive(Clone, Copy, Debug)]
 pub struct Regions<'a>(&'a [Option<Mapping>]);
 
-// SAFETY: through it bytes are only accessed as atomics, and pages only given back to the kernel, which both
-// may be done by several threads at once.
+// SAFETY: bytes are only accessed as atomics, and pages only discarded. Both are thread-safe.
 unsafe impl Send for Regions<'_> {}
 
 impl<'a> Regions<'a> {
-    /// Of these mappings, by number.
     pub fn of(mappings: &'a [Option<Mapping>]) -> Regions<'a> {
         Regions(mappings)
     }
@@ -261,7 +240,8 @@ impl<'a> Regions<'a> {
         if page >= mapping.pages || (write && !mapping.writable) {
             return false;
         }
-        // SAFETY: within the mapping, which is readable, and writable if written; all threads use atomics.
+        // SAFETY: within the mapping, which is readable, and writable if written; all threads use
+        // atomics.
         let byte = unsafe { AtomicU8::from_ptr(mapping.base.add((page * PAGE_SIZE) as usize)) };
         if write {
             byte.store(1, Ordering::Relaxed);
@@ -271,7 +251,7 @@ impl<'a> Regions<'a> {
         true
     }
 
-    /// As [`Mapping::discard`]; false when that failed.
+    /// As [`Mapping::discard`]; returns false if it failed.
     pub fn discard(&self, region: u32, first: u64, pages: u64) -> bool {
         self.find(region).is_some_and(|mapping| mapping.discard(first, pages).is_ok())
     }
@@ -279,17 +259,14 @@ impl<'a> Regions<'a> {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: our own mapping; nobody has a pointer into it any more.
+        // SAFETY: our own mapping, without remaining pointers into it.
         unsafe {
             libc::munmap(self.base.cast(), (self.pages * PAGE_SIZE) as usize);
         }
     }
 }
 
-/// Words shared with the processes forked later, zero at first, locked.
-///
-/// # Errors
-/// The kernel's.
+/// Creates zeroed, locked words, shared with processes that are forked later.
 pub fn shared_words(count: usize) -> io::Result<&'static [AtomicU32]> {
     let bytes = count.saturating_mul(size_of::<AtomicU32>()) as u64;
     let base = map_locked(bytes.div_ceil(PAGE_SIZE).max(1), libc::MAP_SHARED)?;
@@ -297,10 +274,7 @@ pub fn shared_words(count: usize) -> io::Result<&'static [AtomicU32]> {
     Ok(unsafe { std::slice::from_raw_parts(base.cast(), count) })
 }
 
-/// Takes what memory has of `file` away, as far as it is not dirty. Linux: posix_fadvise(2).
-///
-/// # Errors
-/// The kernel's.
+/// Drops the clean cached pages of `file`. Linux: posix_fadvise(2).
 pub fn forget(file: &File) -> io::Result<()> {
     // SAFETY: no memory arguments.
     let error = unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) };
@@ -311,16 +285,13 @@ pub fn forget(file: &File) -> io::Result<()> {
     }
 }
 
-/// Locks all present memory of this process: it is never reclaimed.
-///
-/// # Errors
-/// The kernel's.
+/// Locks all present memory of this process, which prevents its reclaim.
 pub fn lock_all() -> io::Result<()> {
     // SAFETY: no memory arguments.
     super::check(unsafe { libc::mlockall(libc::MCL_CURRENT) }.into()).map(drop)
 }
 
-/// Keeps freed memory of the heap, so that using it again asks the kernel for nothing.
+/// Keeps freed heap memory, so that reusing it needs no system call.
 pub fn keep_heap() {
     // SAFETY: sets two parameters of the allocator.
     unsafe {

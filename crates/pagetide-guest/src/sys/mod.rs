@@ -1,6 +1,6 @@
-//! Everything unsafe of the guest: system calls and ports.
+//! All unsafe code of the guest: system calls and ports.
 //!
-//! Invariant: a function here is safe to call with any arguments, or says what it wants.
+//! Invariant: the functions are safe for any arguments, or state their requirements.
 
 pub mod futex;
 pub mod kernel_log;
@@ -14,7 +14,7 @@ pub mod process;
 use std::ffi::CString;
 use std::io;
 
-/// Turns the -1 of a system call into the error that it left.
+/// Converts the -1 of a system call to its errno.
 pub fn check(result: libc::c_long) -> io::Result<libc::c_long> {
     if result == -1 {
         return Err(io::Error::last_os_error());
@@ -22,10 +22,10 @@ pub fn check(result: libc::c_long) -> io::Result<libc::c_long> {
     Ok(result)
 }
 
-/// A path or name for a system call.
+/// Converts a path or a name for a system call.
 ///
 /// # Errors
-/// When it has a zero byte in it.
+/// The text contains a NUL.
 pub fn c_string(text: &str) -> io::Result<CString> {
     CString::new(text).map_err(|_| io::Error::from_raw_os_error(libc::EINVAL))
 }

@@ -6,13 +6,10 @@ use std::io;
 use std::os::fd::AsRawFd;
 
 /// Mounts `source` of type `kind` at `target`.
-///
-/// # Errors
-/// The kernel's.
 pub fn mount(source: &str, target: &str, kind: &str, options: &str) -> io::Result<()> {
     let (source, target) = (c_string(source)?, c_string(target)?);
     let (kind, options) = (c_string(kind)?, c_string(options)?);
-    // SAFETY: four strings that live over the call.
+    // SAFETY: four strings that outlive the call.
     let result = unsafe {
         libc::mount(
             source.as_ptr(),
@@ -25,10 +22,7 @@ pub fn mount(source: &str, target: &str, kind: &str, options: &str) -> io::Resul
     check(result.into()).map(drop)
 }
 
-/// Loads a module; one that is there already is fine.
-///
-/// # Errors
-/// The kernel's.
+/// Loads a module; succeeds if it is loaded already.
 pub fn load_module(file: &File) -> io::Result<()> {
     // SAFETY: the string is a constant.
     let result =
@@ -39,12 +33,9 @@ pub fn load_module(file: &File) -> io::Result<()> {
     }
 }
 
-/// Begins to swap to `device`.
-///
-/// # Errors
-/// The kernel's.
+/// Enables swapping to `device`.
 pub fn swap_on(device: &str) -> io::Result<()> {
     let device = c_string(device)?;
-    // SAFETY: a string that lives over the call.
+    // SAFETY: a string that outlives the call.
     check(unsafe { libc::swapon(device.as_ptr(), 0) }.into()).map(drop)
 }

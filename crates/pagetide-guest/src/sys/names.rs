@@ -1,8 +1,8 @@
-//! Names in a directory and pipes, without the heap. Linux: openat(2), unlinkat(2), fstatat(2),
-//! pipe2(2), close(2).
+//! Names in a directory, and pipes, without heap allocation. Linux: openat(2), unlinkat(2),
+//! fstatat(2), pipe2(2), close(2).
 //!
-//! Invariant: a name is text of the caller's with its zero byte; what is opened here is closed here
-//! or belongs to the caller.
+//! Invariant: the caller owns the names, which end with NUL. File descriptors opened here are
+//! closed here or passed to the caller.
 
 use super::check;
 use std::ffi::CStr;
@@ -10,32 +10,26 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 
-/// Makes an empty file called `name` in `directory`.
-///
-/// # Errors
-/// The kernel's.
+/// Creates the empty file `name` in `directory`.
 pub fn create(directory: &File, name: &CStr) -> io::Result<()> {
     let flags = libc::O_CREAT | libc::O_EXCL | libc::O_WRONLY | libc::O_CLOEXEC;
-    // SAFETY: a string that lives over the call.
+    // SAFETY: a string that outlives the call.
     let opened = unsafe { libc::openat(directory.as_raw_fd(), name.as_ptr(), flags, 0o600) };
     close(check(opened.into())? as i32)
 }
 
-/// Removes the file called `name` from `directory`.
-///
-/// # Errors
-/// The kernel's.
+/// Removes the file `name` from `directory`.
 pub fn remove(directory: &File, name: &CStr) -> io::Result<()> {
-    // SAFETY: a string that lives over the call.
+    // SAFETY: a string that outlives the call.
     check(unsafe { libc::unlinkat(directory.as_raw_fd(), name.as_ptr(), 0) }.into()).map(drop)
 }
 
-/// Whether `directory` has something called `name`.
+/// Whether `directory` has an entry `name`.
 ///
 /// # Errors
-/// The kernel's, but for that there is no such name.
+/// The kernel's, except ENOENT.
 pub fn exists(directory: &File, name: &CStr) -> io::Result<bool> {
-    // SAFETY: an all-zero stat is valid and lives over the call, as does the string.
+    // SAFETY: an all-zero stat is valid and outlives the call, as does the string.
     let found = unsafe {
         let mut stat: libc::stat = std::mem::zeroed();
         libc::fstatat(directory.as_raw_fd(), name.as_ptr(), &raw mut stat, 0)
@@ -47,33 +41,24 @@ pub fn exists(directory: &File, name: &CStr) -> io::Result<bool> {
     }
 }
 
-/// Opens a pipe: the end to read from and the end to write to.
-///
-/// # Errors
-/// The kernel's.
+/// Opens a pipe; returns the read end and the write end.
 pub fn pipe() -> io::Result<[i32; 2]> {
     let mut ends = [-1; 2];
-    // SAFETY: room for two numbers.
+    // SAFETY: the array has room for two descriptors.
     check(unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) }.into())?;
     Ok(ends)
 }
 
-/// Closes a file of this process by its number.
-///
-/// # Errors
-/// The kernel's.
+/// Closes a file descriptor of this process.
 pub fn close(fd: i32) -> io::Result<()> {
-    // SAFETY: a number that nobody here has in an owning type.
+    // SAFETY: no owning type has this descriptor.
     check(unsafe { libc::close(fd) }.into()).map(drop)
 }
 
-/// Lets this process have so many files open.
-///
-/// # Errors
-/// The kernel's.
+/// Allows this process `count` open files.
 pub fn allow_open_files(count: u64) -> io::Result<()> {
     let limit = libc::rlimit { rlim_cur: count, rlim_max: count };
-    // SAFETY: a limit that lives over the call.
+    // SAFETY: a limit that outlives the call.
     check(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) }.into()).map(drop)
 }
 
@@ -89,7 +74,7 @@ mod tests {
         assert!(!exists(&directory, c"0.0").unwrap());
         create(&directory, c"0.0").unwrap();
         assert!(exists(&directory, c"0.0").unwrap());
-        assert!(create(&directory, c"0.0").is_err(), "each name is made once");
+        assert!(create(&directory, c"0.0").is_err(), "each name is created once");
         remove(&directory, c"0.0").unwrap();
         assert!(remove(&directory, c"0.0").is_err());
         std::fs::remove_dir(&path).unwrap();

@@ -1,11 +1,11 @@
-//! Counting a tracepoint. Linux: perf_event_open(2) with PERF_TYPE_TRACEPOINT, for all processes
-//! of a CPU. Only counted, never recorded: no ring buffer, no memory.
+//! Counts a tracepoint. Linux: perf_event_open(2) with PERF_TYPE_TRACEPOINT, for all processes of a
+//! CPU. Events are only counted, not recorded, so there is no ring buffer.
 
 use super::check;
 use std::io;
 
 const PERF_TYPE_TRACEPOINT: u32 = 2;
-/// Length of the first published version of the structure, which is all that is needed.
+/// Length of the first published version of the structure, which suffices.
 const ATTR_SIZE: u32 = 64;
 
 #[repr(C)]
@@ -28,14 +28,11 @@ struct Attr {
 pub struct Counter(i32);
 
 impl Counter {
-    /// Begins to count the tracepoint with this id on `cpu`.
-    ///
-    /// # Errors
-    /// The kernel's.
+    /// Starts counting the tracepoint with this id on `cpu`.
     pub fn open(id: u64, cpu: i32) -> io::Result<Counter> {
         let attr =
             Attr { kind: PERF_TYPE_TRACEPOINT, size: ATTR_SIZE, config: id, ..Attr::default() };
-        // SAFETY: `attr` is laid out as the kernel wants it and lives over the call.
+        // SAFETY: `attr` has the kernel's layout and outlives the call.
         let fd =
             unsafe { libc::syscall(libc::SYS_perf_event_open, &raw const attr, -1, cpu, -1, 0u64) };
         check(fd).map(|fd| Counter(fd as i32))

@@ -1,11 +1,11 @@
-//! Ports of the emulated machine: a console that takes bytes, a store that gives them, a switch.
+//! Ports of the emulated machine: a console for output, a store for input, and a power switch.
 //!
-//! QEMU's `isa-debugcon` (port 0xe9) appends every byte to a file of the host, `fw_cfg` (ports 0x510
-//! and 0x511) hands out named bytes, `isa-debug-exit` (port 0xf4) ends QEMU. None of them needs a
-//! driver or a page of the guest's memory, so that asking and reporting does not change what is
-//! measured.
+//! QEMU's `isa-debugcon` (port 0xe9) appends every byte to a file of the host, `fw_cfg` (ports
+//! 0x510 and 0x511) provides named values, `isa-debug-exit` (port 0xf4) ends QEMU. None of them
+//! needs a driver or guest memory, so using them does not change the measurement.
 //!
-//! On a live machine there are none: what is reported there goes to standard output, and the switch ends the process.
+//! A live machine has no such ports: reports go to standard output, and the switch ends the
+//! process.
 
 use std::arch::asm;
 use std::io::{self, Write};
@@ -17,16 +17,13 @@ const STORE_DATA: u16 = 0x511;
 const STORE_DIRECTORY: u16 = 0x19;
 const EXIT: u16 = 0xf4;
 
-/// Length of a name in the store's directory.
+/// Length of a name in the directory of `fw_cfg`.
 const STORE_NAME_LEN: usize = 56;
 
 /// Whether this process may use ports.
 static ALLOWED: AtomicBool = AtomicBool::new(false);
 
-/// Allows this process, and those it forks, to use ports.
-///
-/// # Errors
-/// When the kernel refuses.
+/// Allows this process and its future children to use ports.
 pub fn allow() -> io::Result<()> {
     // SAFETY: iopl has no memory arguments.
     super::check(unsafe { libc::iopl(3) }.into())?;
@@ -34,15 +31,15 @@ pub fn allow() -> io::Result<()> {
     Ok(())
 }
 
-/// Sends `bytes` to the console, or to standard output where [`allow`] has not been called.
+/// Sends `bytes` to the console, or to standard output if [`allow`] was not called.
 pub fn write(bytes: &[u8]) {
     if !ALLOWED.load(Ordering::Relaxed) {
-        // Without a reader there is nobody to tell.
+        // If standard output is closed, the report is lost.
         let _ = io::stdout().write_all(bytes);
         return;
     }
     // SAFETY: reads exactly `bytes.len()` bytes from `bytes`; the direction flag is clear by the
-    // calling convention. Without permission the process is killed, which harms nobody.
+    // calling convention. Without permission the process is killed, which is harmless.
     unsafe {
         asm!(
             "rep outsb",
@@ -72,13 +69,13 @@ fn store_read(buffer: &mut [u8]) {
     }
 }
 
-/// Reads the entry `name` of the store into `buffer` and returns what was read of it; `None` when
-/// there is no such entry.
+/// Reads the entry `name` of the store into `buffer` and returns the data; `None` if there is no
+/// such entry.
 pub fn store<'a>(name: &str, buffer: &'a mut [u8]) -> Option<&'a [u8]> {
     out_u16(STORE_SELECT, STORE_DIRECTORY);
     let mut count = [0; 4];
     store_read(&mut count);
-    // A machine has some dozen entries; more means that nobody answers.
+    // A machine has some dozen entries; a larger count means that the device is missing.
     for _ in 0..u32::from_be_bytes(count).min(1024) {
         let mut entry = [0; 8 + STORE_NAME_LEN];
         store_read(&mut entry);
@@ -96,14 +93,14 @@ pub fn store<'a>(name: &str, buffer: &'a mut [u8]) -> Option<&'a [u8]> {
     None
 }
 
-/// Ends the machine, or this process where it has none of its own.
+/// Ends the machine; on a live machine, this process.
 pub fn power_off() -> ! {
     if !ALLOWED.load(Ordering::Relaxed) {
         std::process::exit(1);
     }
     // SAFETY: touches no memory.
     unsafe { asm!("out dx, eax", in("dx") EXIT, in("eax") 0u32, options(nostack, nomem)) }
-    // Nobody took the switch: ask the kernel.
+    // The device is missing: ask the kernel.
     loop {
         // SAFETY: no memory arguments.
         unsafe {

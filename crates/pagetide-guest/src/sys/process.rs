@@ -8,16 +8,13 @@ use std::time::Duration;
 pub enum Forked {
     /// The new process.
     Child,
-    /// The old one; the new one has this number.
+    /// The parent, with the child's process id.
     Parent(i32),
 }
 
-/// Makes a copy of this process, which must have a single thread.
-///
-/// # Errors
-/// The kernel's.
+/// Forks this process, which must have a single thread.
 pub fn fork() -> io::Result<Forked> {
-    // SAFETY: the guest has no threads, so the copy is whole.
+    // SAFETY: the guest has no other threads, so the copy is complete.
     match check(unsafe { libc::fork() }.into())? {
         0 => Ok(Forked::Child),
         pid => Ok(Forked::Parent(pid as i32)),
@@ -27,16 +24,16 @@ pub fn fork() -> io::Result<Forked> {
 /// How a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// By itself, with this code.
+    /// By itself, with this exit code.
     Exited(i32),
     /// By a signal.
     Killed(i32),
 }
 
-/// Waits for the end of any child; `None` when a signal came first or there is no child.
+/// Waits for the end of any child; `None` after a signal, or if there is no child.
 pub fn wait_any() -> Option<(i32, Ended)> {
     let mut status = 0;
-    // SAFETY: `status` lives over the call.
+    // SAFETY: `status` outlives the call.
     let pid = check(unsafe { libc::waitpid(-1, &raw mut status, 0) }.into()).ok()?;
     let ended = if libc::WIFSIGNALED(status) {
         Ended::Killed(libc::WTERMSIG(status))
@@ -46,7 +43,6 @@ pub fn wait_any() -> Option<(i32, Ended)> {
     Some((pid as i32, ended))
 }
 
-/// Kills a process.
 pub fn kill(pid: i32) {
     // SAFETY: no memory arguments.
     unsafe {
@@ -54,18 +50,19 @@ pub fn kill(pid: i32) {
     }
 }
 
-/// Ends this process when its parent ends, however that does. Linux: PR_SET_PDEATHSIG.
+/// Ends this process when its parent ends, for any reason. Linux: PR_SET_PDEATHSIG.
 pub fn end_with_parent() {
-    // SAFETY: no memory arguments. Without it a process may outlive a parent that was killed.
+    // SAFETY: no memory arguments. Without this a process may outlive a killed parent.
     unsafe {
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as libc::c_ulong, 0, 0, 0);
     }
 }
 
-/// Whether a process of this number lives. For others than its parent, one that has ended lives
-/// until its parent has waited for it.
+/// Whether a process with this id lives. For processes other than its parent, a zombie counts as
+/// alive until its parent has waited for it.
 pub fn lives(pid: i32) -> bool {
-    // SAFETY: an all-zero siginfo_t is valid and lives over the call, which leaves the child waitable.
+    // SAFETY: an all-zero siginfo_t is valid and outlives the call, which leaves the child
+    // waitable.
     let ended = unsafe {
         let mut info: libc::siginfo_t = std::mem::zeroed();
         let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
@@ -77,26 +74,24 @@ pub fn lives(pid: i32) -> bool {
 }
 
 /// Sets the nice value of this process.
-///
-/// # Errors
-/// The kernel's.
 pub fn set_nice(nice: i8) -> io::Result<()> {
     // SAFETY: no memory arguments.
     check(unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, nice.into()) }.into()).map(drop)
 }
 
-/// Lets the kernel's OOM killer pass over this process.
+/// Exempts this process from the OOM killer.
 pub fn spare_from_oom() {
-    // Without it the killer might choose the process that reports; nothing else depends on it.
+    // Otherwise the OOM killer might choose the reporting process; nothing else depends on this.
     let _ = std::fs::write("/proc/self/oom_score_adj", "-1000");
 }
 
-/// Makes a child end with its parent's choice: the killer may take it.
+/// Makes a child eligible for the OOM killer.
 pub fn offer_to_oom(adj: i16) {
     let _ = std::fs::write("/proc/self/oom_score_adj", adj.to_string());
 }
 
-/// Interrupts [`wait_any`] after `after`, and again and again: the first time, nobody may be in it.
+/// Interrupts [`wait_any`] after `after`, and then repeatedly, because the first signal may come
+/// too early.
 pub fn alarm(after: Duration) {
     extern "C" fn nothing(_: libc::c_int) {}
     // SAFETY: an all-zero sigaction and itimerval are valid; the handler does nothing.
@@ -112,7 +107,7 @@ pub fn alarm(after: Duration) {
     }
 }
 
-/// No more of [`alarm`].
+/// Stops [`alarm`].
 pub fn end_alarm() {
     // SAFETY: an all-zero itimerval is valid and stops the timer.
     unsafe {
@@ -130,13 +125,13 @@ pub struct Usage {
     pub system_us: u64,
     /// Faults without I/O.
     pub minor_faults: u64,
-    /// Faults that waited.
+    /// Faults that waited for I/O.
     pub major_faults: u64,
 }
 
 /// Linux: getrusage(2).
 pub fn usage() -> Usage {
-    // SAFETY: an all-zero rusage is valid and lives over the call.
+    // SAFETY: an all-zero rusage is valid and outlives the call.
     let usage = unsafe {
         let mut usage: libc::rusage = std::mem::zeroed();
         libc::getrusage(libc::RUSAGE_SELF, &raw mut usage);
@@ -154,25 +149,25 @@ pub fn usage() -> Usage {
 /// Nanoseconds since boot. Linux: CLOCK_MONOTONIC.
 pub fn now_ns() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` lives over the call.
+    // SAFETY: `time` outlives the call.
     unsafe {
         libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time);
     }
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// CPU time of this process so far, all its threads, in nanoseconds. Linux: CLOCK_PROCESS_CPUTIME_ID, which is
-/// exact, while the two parts of [`usage`] are told apart by the timer tick.
+/// CPU time of this process and all its threads so far, in nanoseconds. Linux:
+/// CLOCK_PROCESS_CPUTIME_ID, which is exact; the timer tick splits the two parts of [`usage`].
 pub fn cpu_ns() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` lives over the call.
+    // SAFETY: `time` outlives the call.
     unsafe {
         libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &raw mut time);
     }
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// Uses the CPU for so long.
+/// Uses the CPU for `ns` nanoseconds.
 pub fn spin(ns: u64) {
     let end = now_ns() + ns;
     while now_ns() < end {
@@ -180,16 +175,16 @@ pub fn spin(ns: u64) {
     }
 }
 
-/// How late the kernel may end a sleep of this thread, and of those that it makes; 0: as it came.
-/// Linux: PR_SET_TIMERSLACK.
+/// Sets the timer slack of this thread and its future threads; 0 restores the default. Linux:
+/// PR_SET_TIMERSLACK.
 pub fn set_timer_slack(ns: u64) {
-    // SAFETY: no memory arguments. Without it sleeps end 50 us late.
+    // SAFETY: no memory arguments. Without this, sleeps end 50 us late.
     unsafe {
         libc::prctl(libc::PR_SET_TIMERSLACK, ns as libc::c_ulong, 0, 0, 0);
     }
 }
 
-/// Ends this process at once, without running anything on the way out.
+/// Ends this process at once, without exit handlers.
 pub fn exit_now(code: i32) -> ! {
     // SAFETY: no memory arguments.
     unsafe { libc::_exit(code) }

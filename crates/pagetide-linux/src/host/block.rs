@@ -1,35 +1,35 @@
-//! /sys/block: the disks, and what a scenario would call them.
+//! /sys/block: the disks, and their models in a scenario.
 //!
-//! Linux: block/genhd.c and block/blk-sysfs.c. What stands on other disks (device mapper, RAID,
-//! loops) or is no disk (RAM disks, zram) is left out: its reads and writes go to one of those
-//! that stay. Invariant: a device that [`BlockDevice::is_real`] has a model.
+//! Linux: block/genhd.c and block/blk-sysfs.c. Devices on top of other disks (device mapper, RAID,
+//! loops) and devices that are not disks (RAM disks, zram) are left out: I/O to the former reaches
+//! one of the disks. Invariant: a device with [`BlockDevice::is_real`] has a model.
 
 use super::note::{shown, Note};
 use super::number::count;
 use pagetide_scenario::names::DiskModel;
 
-/// Names of devices that stand on others, or are no disks; a number follows.
+/// Prefixes of devices that are stacked on others or are not disks; a number follows.
 const NOT_REAL: [&str; 9] = ["loop", "ram", "zram", "dm-", "md", "sr", "fd", "nullb", "mtdblock"];
 
 /// A device of /sys/block.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BlockDevice {
     pub name: String,
-    /// What `queue/rotational` says.
+    /// The value of `queue/rotational`.
     pub is_rotational: Option<bool>,
-    /// What `queue/read_ahead_kb` says, in kB.
+    /// The value of `queue/read_ahead_kb`, in kB.
     pub read_ahead_kb: Option<u64>,
     /// Its size in sectors of 512 bytes.
     pub sectors: Option<u64>,
-    /// One path of several to the same disk.
+    /// Whether this is one of several paths to the same disk.
     pub is_hidden: bool,
 }
 
-/// The files of a device that are read, below /sys/block/NAME.
+/// The files to read below /sys/block/NAME.
 pub const FILES: [&str; 4] = ["queue/rotational", "queue/read_ahead_kb", "size", "hidden"];
 
 impl BlockDevice {
-    /// A device from the texts of [`FILES`].
+    /// Parses a device from the texts of [`FILES`].
     pub fn parse(name: &str, texts: [Option<&str>; 4]) -> (BlockDevice, Vec<Note>) {
         let mut notes = Vec::new();
         let mut read = |file: usize| {
@@ -51,7 +51,7 @@ impl BlockDevice {
         (device, notes)
     }
 
-    /// A disk of its own, as far as the system shows.
+    /// Whether this is a disk itself, as far as the system shows.
     pub fn is_real(&self) -> bool {
         let is_other = NOT_REAL.iter().any(|prefix| {
             let rest = self.name.strip_prefix(prefix);
@@ -60,7 +60,7 @@ impl BlockDevice {
         !is_other && !self.is_hidden && self.sectors != Some(0)
     }
 
-    /// The preset that is nearest.
+    /// The nearest preset.
     pub fn model(&self) -> DiskModel {
         match self.is_rotational {
             _ if self.name.starts_with("nvme") => DiskModel::Nvme,
@@ -69,12 +69,12 @@ impl BlockDevice {
         }
     }
 
-    /// A virtual machine's disk, whose `rotational` says nothing of the disk behind it.
+    /// Whether this is a virtual disk: its `rotational` does not describe the physical disk.
     pub fn is_virtual(&self) -> bool {
         ["vd", "xvd"].iter().any(|prefix| self.name.starts_with(prefix))
     }
 
-    /// Whether `device`, say `sda2` or `nvme0n1p3`, is this disk or a part of it.
+    /// Whether `device`, such as `sda2` or `nvme0n1p3`, is this disk or a partition of it.
     pub fn holds(&self, device: &str) -> bool {
         let Some(rest) = device.strip_prefix(self.name.as_str()) else { return false };
         let rest = match self.name.ends_with(|c: char| c.is_ascii_digit()) {

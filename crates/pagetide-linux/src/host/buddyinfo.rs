@@ -5,15 +5,12 @@
 use super::note::{Note, Notes};
 use super::number::count;
 
-/// Orders at most: a block of order 32 would be larger than any machine.
+/// Maximum number of orders: a block of order 32 would exceed any machine.
 const ORDERS_MAX: usize = 32;
 
-/// The free blocks of a zone.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FreeBlocks {
-    /// The number of its node.
     pub node: u32,
-    /// Its name.
     pub zone: String,
     /// Blocks by order.
     pub blocks: Vec<u64>,
@@ -29,7 +26,7 @@ impl FreeBlocks {
     }
 }
 
-/// Reads the text of /proc/buddyinfo.
+/// Parses the text of /proc/buddyinfo.
 pub fn parse(text: &str) -> (Vec<FreeBlocks>, Vec<Note>) {
     let mut notes = Notes::new("/proc/buddyinfo");
     let mut zones = Vec::new();

@@ -1,25 +1,26 @@
-//! A memory group: its control files, what it uses, what of it is set.
+//! A memory group: its control files and usage.
 //!
-//! Linux: mm/memcontrol.c (version 2: `memory.max` and others) and mm/memcontrol-v1.c
-//! (`memory.limit_in_bytes` and others). Invariant: `controls` holds what differs from a fresh
-//! group's, in the order of the scenario's documentation, each with a value that a scenario takes.
+//! Linux: mm/memcontrol.c (v2: `memory.max` and others) and mm/memcontrol-v1.c
+//! (`memory.limit_in_bytes` and others). Invariant: `controls` has the values that differ from
+//! those of a new group, in the order of the scenario documentation. A scenario accepts each of
+//! them.
 
 use super::note::{shown, Note};
 use super::number::count;
 use super::vmstat::{self, Entries};
 use pagetide_core::control::{GroupControl, GroupControlWrite};
 
-/// The version of the interface.
+/// The version of the cgroup interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Version {
-    /// A hierarchy a controller, /sys/fs/cgroup/memory.
+    /// One hierarchy for each controller, /sys/fs/cgroup/memory.
     V1,
     /// One hierarchy, /sys/fs/cgroup.
     V2,
 }
 
 impl Version {
-    /// The control files that a scenario is given.
+    /// The control files that can be imported.
     pub const fn controls(self) -> &'static [GroupControl] {
         match self {
             Version::V1 => &[
@@ -48,7 +49,7 @@ impl Version {
         }
     }
 
-    /// Its fields of memory.stat that are worth a comment, children included: (field, in words).
+    /// Fields of memory.stat for comments, including descendants: (field, description).
     pub const fn stat_fields(self) -> &'static [(&'static str, &'static str)] {
         match self {
             Version::V1 => &[("total_rss", "anonymous"), ("total_cache", "cache")],
@@ -57,31 +58,30 @@ impl Version {
     }
 }
 
-/// Version 1 shows "no limit" as the largest whole number of pages, which depends on their size.
+/// v1 shows "no limit" as the largest number of whole pages, which depends on the page size.
 const UNLIMITED: u64 = 1 << 62;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group {
-    /// Its path below the hierarchy's top, `/` for the top itself.
+    /// Its path below the root of the hierarchy; `/` for the root.
     pub path: String,
-    /// Index of its parent in the list of all groups; `None` for the top.
+    /// Index of its parent in the list of all groups; `None` for the root.
     pub parent: Option<usize>,
-    /// The interface.
     pub version: Version,
-    /// What is set: (control file, bytes or another number), where `None` is `max`.
+    /// Values that are set: (control file, bytes or another number); `None` means `max`.
     pub controls: Vec<(GroupControl, Option<u64>)>,
     /// `cpu.max` with its period, if there is a limit.
     pub cpu_max: Option<String>,
     /// `memory.swappiness`, set or not (version 1).
     pub swappiness: Option<u64>,
-    /// Bytes in use, groups below included.
+    /// Bytes in use, including descendants.
     pub usage: Option<u64>,
     /// `memory.stat`.
     pub stat: Entries,
 }
 
-/// Reads a group from the texts of its files: (name, text). A group's swappiness counts as set
-/// only when compared with its parent's, which is the caller's business.
+/// Parses a group from its files: (name, text). The caller compares swappiness with the parent's,
+/// which decides whether it counts as set.
 pub fn parse<'t>(
     version: Version,
     path: &str,
@@ -119,7 +119,7 @@ pub fn parse<'t>(
                 match GroupControlWrite::read(name, text) {
                     Ok(_) if text.starts_with("max") => {}
                     Ok(_) => group.cpu_max = Some(text.to_owned()),
-                    Err(_) => refuse("left out, not a value of this control file"),
+                    Err(_) => refuse("left out, not a valid value of this control file"),
                 }
                 continue;
             }
@@ -127,11 +127,11 @@ pub fn parse<'t>(
                 Some(Value::Set(value)) if control == GroupControl::Swappiness => {
                     group.swappiness = value;
                 }
-                // Of a file that is given twice, the first counts.
+                // Of duplicate files, the first counts.
                 Some(Value::Set(_)) if group.controls.iter().any(|(one, _)| *one == control) => {}
                 Some(Value::Set(value)) => group.controls.push((control, value)),
                 Some(Value::Unset) => {}
-                None => refuse("left out, not a value of this control file"),
+                None => refuse("left out, not a valid value of this control file"),
             }
         }
     }
@@ -141,7 +141,7 @@ pub fn parse<'t>(
 
 enum Value {
     Set(Option<u64>),
-    /// As in a fresh group.
+    /// The value of a new group.
     Unset,
 }
 
@@ -160,7 +160,7 @@ fn value(control: GroupControl, text: &str) -> Option<Value> {
                 value => Some(Value::Set(Some(value))),
             }
         }
-        // Protection, where the default is none.
+        // Protection; the default is 0.
         GroupControl::Min | GroupControl::Low => match text {
             "max" => Some(Value::Set(None)),
             _ => match count(text)? {
@@ -218,7 +218,7 @@ mod tests {
             [("memory.oom.group", "0"), ("cpu.weight", "100\n"), ("cpu.max", "max 100000\n")];
         let (group, notes) = parse(Version::V2, "/a", files);
         assert_eq!((group.controls, group.cpu_max, notes), (Vec::new(), None, Vec::new()));
-        // An idle group has the weight 0, which no one can write.
+        // An idle group has the weight 0, which cannot be written.
         let files = [("memory.oom.group", "2"), ("cpu.weight", "0\n"), ("cpu.max", "5 x\n")];
         let (group, notes) = parse(Version::V2, "/a", files);
         assert_eq!((group.controls, group.cpu_max, notes.len()), (Vec::new(), None, 3));

@@ -1,40 +1,38 @@
-//! Why a system cannot become a scenario.
+//! Errors that prevent the import of a system.
 //!
-//! Little is fatal: a file that is missing or strange is a note. Invariant: each error has a
-//! hint that says what to do.
+//! Few problems are fatal: a missing or malformed file only causes a note. Invariant: each error
+//! has a hint.
 
 use std::io;
 use std::path::PathBuf;
 
-/// Why there is no scenario.
 #[derive(Debug, thiserror::Error)]
 pub enum HostError {
-    /// The root directory cannot be looked at.
+    /// The root directory cannot be accessed.
     #[error("cannot read {}: {source}", path.display())]
     Root {
-        /// The directory.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the system.
         source: io::Error,
     },
-    /// No file says what memory there is.
+    /// The size of memory is unknown.
     #[error("neither {0} nor its meminfo says what memory the machine has")]
     NoMemory(String),
     /// More memory than a scenario can have.
     #[error("the machine has {has}, and a scenario at most {limit}")]
     TooLarge {
-        /// The machine's memory, for people.
+        /// The machine's memory, formatted.
         has: String,
-        /// The limit, for people.
+        /// The limit, formatted.
         limit: String,
     },
-    /// The scenario was refused by its own loader: a defect of this program.
-    #[error("the scenario that was made has mistakes:\n{0}")]
+    /// The loader rejects the generated scenario, which is a bug.
+    #[error("the generated scenario has mistakes:\n{0}")]
     Refused(String),
 }
 
 impl HostError {
-    /// What the user can do about it.
+    /// Advice for the user.
     pub fn hint(&self) -> &'static str {
         match self {
             HostError::Root { .. } | HostError::NoMemory(_) => {

@@ -1,8 +1,8 @@
-//! The files of a system under its root directory: `/`, or a saved copy laid out like it.
+//! Files of a system below its root directory: `/`, or a saved copy with the same layout.
 //!
-//! Invariant: nothing outside the root is read, nothing but regular files is opened (a pipe in a
-//! saved copy would block), and no file is read beyond [`FILE_BYTES_MAX`]. Directories are listed
-//! in the order of their names.
+//! Invariant: nothing outside the root is read, only regular files are opened (a pipe in a saved
+//! copy would block), and at most [`FILE_BYTES_MAX`] of a file is read. Directories are listed in
+//! the order of their names.
 
 use super::error::HostError;
 use super::note::{shown, Note};
@@ -10,19 +10,17 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-/// How much of a file is read, in bytes. A /proc/zoneinfo of a thousand CPUs has a few MiB.
+/// Maximum number of bytes read from a file. A /proc/zoneinfo for a thousand CPUs has a few MiB.
 const FILE_BYTES_MAX: u64 = 16 << 20;
-/// Entries of a directory that are looked at.
+/// Maximum number of entries read from a directory.
 const ENTRIES_MAX: usize = 65_536;
 
-/// A root directory.
 #[derive(Debug)]
 pub(crate) struct Files {
     root: PathBuf,
 }
 
 impl Files {
-    /// The system below `root`.
     pub(crate) fn new(root: &Path) -> Result<Files, HostError> {
         let refuse = |source| HostError::Root { path: root.to_owned(), source };
         let real = fs::canonicalize(root).map_err(refuse)?;
@@ -32,15 +30,15 @@ impl Files {
         Ok(Files { root: real })
     }
 
-    /// The text of `place`, a path as the system has it; `None` if there is no such file or, with
-    /// a note, if it cannot be read.
+    /// The text of `place`, a path on the system. `None` if there is no such file; also if it is
+    /// not readable, with a note.
     pub(crate) fn read(&self, place: impl AsRef<Path>, notes: &mut Vec<Note>) -> Option<String> {
         let place = place.as_ref();
         let shown_place = || shown(&place.to_string_lossy());
         match self.try_read(place) {
             Ok((bytes, is_whole)) => {
                 if !is_whole {
-                    let message = format!("longer than {} MiB, the rest is not read", 16);
+                    let message = format!("longer than {} MiB; the rest is not read", 16);
                     notes.push(Note::new(shown_place(), message));
                 }
                 Some(text(bytes, shown_place, notes))
@@ -65,13 +63,12 @@ impl Files {
         Ok((bytes, is_whole))
     }
 
-    /// Whether there is a file or directory `place`.
     pub(crate) fn exists(&self, place: impl AsRef<Path>) -> bool {
         self.inside(place.as_ref()).is_ok()
     }
 
-    /// The names in the directory `place`, those of directories only if `only_directories`;
-    /// links to directories are none then. Empty if there is no such directory.
+    /// The names in the directory `place`; with `only_directories` only those of directories,
+    /// without links to directories. Empty if there is no such directory.
     pub(crate) fn list(
         &self,
         place: impl AsRef<Path>,
@@ -92,7 +89,7 @@ impl Files {
         let mut names = Vec::new();
         for entry in entries.flatten() {
             if names.len() == ENTRIES_MAX {
-                let message = format!("more than {ENTRIES_MAX} entries, the rest is not looked at");
+                let message = format!("more than {ENTRIES_MAX} entries; the rest is not read");
                 notes.push(Note::new(shown_place(), message));
                 break;
             }
@@ -104,7 +101,7 @@ impl Files {
         names
     }
 
-    /// Where `place` is, links resolved; an error if that is outside the root.
+    /// The path of `place` with links resolved; an error if it is outside the root.
     fn inside(&self, place: &Path) -> io::Result<PathBuf> {
         let below = place.strip_prefix("/").unwrap_or(place);
         let real = fs::canonicalize(self.root.join(below))?;
@@ -116,12 +113,12 @@ impl Files {
     }
 }
 
-/// Nothing there, or nothing that this kernel or this group has.
+/// Whether the file is absent, or not supported by this kernel or this group.
 fn is_absence(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
-/// Bytes as text; what is not UTF-8 is replaced, with a note.
+/// Converts bytes to text; invalid UTF-8 is replaced, with a note.
 fn text(bytes: Vec<u8>, place: impl Fn() -> String, notes: &mut Vec<Note>) -> String {
     String::from_utf8(bytes).unwrap_or_else(|error| {
         let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
@@ -135,7 +132,7 @@ fn text(bytes: Vec<u8>, place: impl Fn() -> String, notes: &mut Vec<Note>) -> St
 mod tests {
     use super::*;
 
-    /// A directory that goes away again.
+    /// A directory that is removed on drop.
     struct Place(PathBuf);
 
     impl Place {

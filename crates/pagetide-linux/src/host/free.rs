@@ -1,39 +1,39 @@
-//! What of a zone's memory is in use for what, and what would be free without programs.
+//! The use of a zone's memory, and the memory that would be free without programs.
 //!
 //! Linux: the counters of `enum zone_stat_item` and `enum node_stat_item` (include/linux/mmzone.h).
-//! Free pages and those on LRU lists are counted by zone; what is neither, the kernel has. Of
-//! that, reclaimable slab and the page tables of programs would go with the programs, too. Since
-//! 4.8 (page tables: 5.11) they are counted by node, and shared out among its zones here by what
-//! the kernel has in each.
+//! Free pages and pages on LRU lists are counted by zone; all others belong to the kernel. Of
+//! these, reclaimable slab and page tables of programs would be freed with the programs. Since 4.8
+//! (page tables: 5.11) these are counted by node; here they are distributed over the node's zones
+//! in proportion to the kernel's pages in each.
 //!
-//! Invariant: free + programs + cache + returned + held = managed, all in pages of the system's
-//! size, whatever the counters say.
+//! Invariant: free + programs + cache + returned + held = managed, in pages of the system's size,
+//! whatever the counters are.
 
 use super::number::scale;
 use super::zoneinfo::{Counters, Zone};
 use std::collections::BTreeMap;
 
-/// The managed pages of a zone by their use.
+/// Managed pages of a zone by use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Usage {
     /// Free, in the buddy lists (`nr_free_pages`).
     pub free: u64,
-    /// Free, in per-CPU sets.
+    /// Free, in per-CPU lists.
     pub in_pagesets: u64,
-    /// Programs' anonymous, shared, locked and compressed memory.
+    /// Anonymous, shared, locked and compressed memory of programs.
     pub programs: u64,
     /// Page cache.
     pub cache: u64,
-    /// The kernel's, but gone without programs: reclaimable slab, page tables.
+    /// Kernel memory that would be freed without programs: reclaimable slab, page tables.
     pub returned: u64,
-    /// The kernel's for good.
+    /// Kernel memory that stays allocated.
     pub held: u64,
 }
 
 impl Usage {
-    /// Free if no program ran.
+    /// Pages that would be free if no program ran.
     pub(super) fn free_without_programs(&self) -> u64 {
-        // A part of `managed`, so the sum fits.
+        // All parts of `managed`, so the sum cannot overflow.
         self.free + self.in_pagesets + self.programs + self.cache + self.returned
     }
 
@@ -61,11 +61,11 @@ impl Usage {
     }
 }
 
-/// Counters of the kernel's memory that goes with the programs.
+/// Counters of kernel memory that is freed with programs.
 const RETURNED: [&str; 3] =
     ["nr_slab_reclaimable", "nr_kernel_misc_reclaimable", "nr_page_table_pages"];
 
-/// Pages that the allocator has; before 3.9 that was all that are present.
+/// Pages of the allocator; before 3.9 all present pages.
 pub(super) fn managed(zone: &Zone) -> u64 {
     let present = zone.present.unwrap_or(0);
     zone.managed.unwrap_or(present).min(present)
@@ -88,7 +88,7 @@ pub(super) fn usage(zones: &[Zone], nodes: &BTreeMap<u32, Counters>) -> Vec<Usag
     all
 }
 
-/// What the zone's own counters say.
+/// The use according to the zone's own counters.
 fn of_zone(zone: &Zone) -> Usage {
     let mut left = managed(zone);
     let mut take = |pages: u64| {
@@ -97,7 +97,7 @@ fn of_zone(zone: &Zone) -> Usage {
         taken
     };
     let counters = &zone.counters;
-    // Before 4.8 the lists were a zone's, under the names that are a node's now.
+    // Before 4.8 the LRU lists belonged to zones, under names that nodes have now.
     let list = |name: &str| match counters.get(&format!("nr_zone_{name}")) {
         Some(pages) => *pages,
         None => get(counters, &format!("nr_{name}")),
@@ -144,7 +144,7 @@ mod tests {
         let counters = [("nr_slab_reclaimable".to_owned(), 50), ("nr_page_table_pages".into(), 10)];
         let nodes = BTreeMap::from([(0, Counters::from(counters))]);
         let usage = usage(&zones, &nodes);
-        // The kernel has 30 and 90 pages; 60 of them return, in the same proportion.
+        // The kernel has 30 and 90 pages; 60 of them are returned, in the same proportion.
         assert_eq!((usage[0].returned, usage[0].held), (15, 15));
         assert_eq!((usage[1].returned, usage[1].held), (45, 45));
         assert_eq!((usage[1].programs, usage[1].cache), (300, 510));

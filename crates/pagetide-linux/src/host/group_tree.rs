@@ -1,22 +1,23 @@
-//! The tree of memory groups: which hierarchy has the memory controller, and all groups in it.
+//! The tree of memory groups: the hierarchy with the memory controller, and all its groups.
 //!
-//! Linux: version 1 mounts a hierarchy a controller (/sys/fs/cgroup/memory), version 2 has one
-//! (/sys/fs/cgroup), a hybrid has version 1's beside /sys/fs/cgroup/unified. Invariant: parents
-//! stand before their children, siblings in the order of their names, links are not followed.
+//! Linux: v1 mounts one hierarchy for each controller (/sys/fs/cgroup/memory), v2 has one
+//! (/sys/fs/cgroup), and a hybrid system has those of v1 next to /sys/fs/cgroup/unified. Invariant:
+//! parents come before their children, siblings are in the order of their names, links are not
+//! followed.
 
 use super::cgroup::{self, Group, Version};
 use super::files::Files;
 use super::note::{shown, Note};
 use std::path::{Path, PathBuf};
 
-/// Groups at most.
+/// Maximum number of groups.
 const GROUPS_MAX: usize = 10_000;
-/// Levels below the top at most; the kernel's own limit is far higher, its use is not.
+/// Maximum depth; the kernel's own limit is far higher, but not used in practice.
 const DEPTH_MAX: usize = 64;
-/// Notes about groups at most.
+/// Maximum number of notes about groups.
 const NOTES_MAX: usize = 20;
 
-/// The hierarchy with the memory controller: its version and where it is.
+/// The version and the path of the hierarchy with the memory controller.
 fn hierarchy(files: &Files, notes: &mut Vec<Note>) -> Option<(Version, PathBuf)> {
     let top = Path::new("/sys/fs/cgroup");
     if !files.exists(top.join("cgroup.controllers")) {
@@ -25,7 +26,7 @@ fn hierarchy(files: &Files, notes: &mut Vec<Note>) -> Option<(Version, PathBuf)>
         let with_memory = directories.iter().find(|name| {
             name.to_str().is_some_and(|name| name.split(',').any(|part| part == "memory"))
         });
-        // A group of version 2 may be called `memory`.
+        // A v2 group may be named `memory`.
         let version_1 = with_memory.map(|name| top.join(name));
         if let Some(path) =
             version_1.filter(|path| files.exists(path.join("memory.limit_in_bytes")))
@@ -42,17 +43,17 @@ fn hierarchy(files: &Files, notes: &mut Vec<Note>) -> Option<(Version, PathBuf)>
     files.exists(top).then(|| (Version::V2, top.to_owned()))
 }
 
-/// All groups of the hierarchy with the memory controller, its top first.
+/// All groups of the hierarchy with the memory controller, its root first.
 pub(super) fn read(files: &Files, notes: &mut Vec<Note>) -> Vec<Group> {
     let Some((version, top)) = hierarchy(files, notes) else { return Vec::new() };
     let mut groups: Vec<Group> = Vec::new();
     let mut own_notes = Vec::new();
     let mut is_too_deep = false;
-    // What is still to visit, the next one last: (path below the top, parent, depth).
+    // Stack of groups to visit: (path below the root, parent, depth).
     let mut stack = vec![(PathBuf::new(), None, 0usize)];
     while let Some((below, parent, depth)) = stack.pop() {
         if groups.len() == GROUPS_MAX {
-            let message = format!("more than {GROUPS_MAX} groups, the rest is not read");
+            let message = format!("more than {GROUPS_MAX} groups; the rest is not read");
             notes.push(Note::new(shown(&top.to_string_lossy()), message));
             break;
         }

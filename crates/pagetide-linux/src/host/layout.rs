@@ -1,9 +1,10 @@
-//! Nodes and zones as a scenario has them: DMA, DMA32, Normal, Movable of x86-64, in 4 KiB pages.
+//! Nodes and zones as a scenario has them: DMA, DMA32, Normal, Movable of x86-64, in pages of 4
+//! KiB.
 //!
-//! Other zones have no place there: Device is no memory for programs, HighMem (32 bits) and the
-//! larger zones DMA of other architectures become the zone that their memory would be in on
-//! x86-64. Invariant: zones of a node stand in the scenario's order, each once; sizes pass the
-//! loader's and the core's checks; nodes without memory are left out.
+//! Other zones are mapped or left out: Device is not memory for programs; HighMem (32 bits) and the
+//! larger DMA zones of other architectures become the zone that their memory would be in on x86-64.
+//! Invariant: zones of a node are in the scenario's order and unique; sizes pass the checks of the
+//! loader and the core; nodes without memory are left out.
 
 use super::error::HostError;
 use super::free::{self, Usage};
@@ -16,33 +17,32 @@ use pagetide_scenario::model::FreeLists;
 use pagetide_scenario::names::{Named, ZoneName};
 use std::collections::BTreeMap;
 
-/// Pages of all nodes at most: 2 TiB.
+/// Maximum pages of all nodes: 2 TiB.
 const MACHINE_PAGES_MAX: u64 = 1 << 29;
-/// Pages of zone DMA at most: 16 MiB.
+/// Maximum pages of zone DMA: 16 MiB.
 const DMA_PAGES_MAX: u64 = 1 << 12;
-/// Pages of zones DMA and DMA32 together at most: 4 GiB.
+/// Maximum pages of zones DMA and DMA32 together: 4 GiB.
 const DMA32_END_PAGES: u64 = 1 << 20;
-/// Nodes of a scenario at most.
+/// Maximum number of nodes in a scenario.
 const NODES_MAX: usize = 64;
 
-/// A node with memory.
 #[derive(Clone, Debug)]
 pub(super) struct NodeLayout {
-    /// The system's number for it.
+    /// The node's number on the system.
     pub number: u32,
     pub zones: Vec<ZoneLayout>,
 }
 
-/// A zone; all quantities in pages of 4 KiB.
+/// A zone; all values in pages of 4 KiB.
 #[derive(Clone, Debug)]
 pub(super) struct ZoneLayout {
     pub name: ZoneName,
     pub present: u64,
     pub managed: u64,
     pub usage: Usage,
-    /// The system's marks; `None` if it does not say or the zone was made of several.
+    /// The system's watermarks; `None` if unknown, or if the zone combines several.
     pub marks: Option<Marks>,
-    /// Its free lists, if the system shows them in pages of 4 KiB; as for the marks.
+    /// Its free lists in pages of 4 KiB; `None` under the same conditions as `marks`.
     pub free_lists: Option<FreeLists>,
 }
 
@@ -129,8 +129,10 @@ fn finish(
         without.extend(layouts.drain(NODES_MAX..).map(|node| format!("node {}", node.number)));
     }
     if !without.is_empty() {
-        let message =
-            format!("nodes without memory, or too many, are left out: {}", list(&without));
+        let message = format!(
+            "nodes without memory, and nodes above the maximum, are left out: {}",
+            list(&without)
+        );
         notes.push(Note::new("/proc/zoneinfo", message));
     }
     let zones = layouts.iter().flat_map(|node| &node.zones);
@@ -165,11 +167,11 @@ impl ZoneLayout {
     }
 }
 
-/// Which zone of x86-64 the memory is in, and whether that is another than the system's.
+/// The x86-64 zone of the memory, and whether it differs from the system's zone.
 fn place(name: &str, present: u64, is_first: bool, zones: &[ZoneLayout]) -> (ZoneName, bool) {
     let below: u64 =
         zones.iter().filter(|zone| zone.name <= ZoneName::Dma32).fold(0, |sum, zone| {
-            // DMA leaves its holes behind: DMA32 begins at 16 MiB.
+            // The holes of DMA count too: DMA32 begins at 16 MiB.
             sum.saturating_add(if zone.name == ZoneName::Dma {
                 DMA_PAGES_MAX
             } else {
@@ -187,8 +189,8 @@ fn place(name: &str, present: u64, is_first: bool, zones: &[ZoneLayout]) -> (Zon
     }
 }
 
-/// How many pages of 4 KiB a page of the system is, from the two ways in which it says how much
-/// memory it has. The two differ a little, so the nearest size that any kernel has is taken.
+/// The system's page size in units of 4 KiB, from the ratio of its two totals of memory. The totals
+/// differ slightly, so the nearest page size of any kernel is used.
 fn page_factor(host: &HostSnapshot, notes: &mut Vec<Note>) -> u64 {
     let zones = &host.zones.zones;
     let pages = zones.iter().fold(0u64, |sum, zone| sum.saturating_add(free::managed(zone)));
@@ -196,11 +198,11 @@ fn page_factor(host: &HostSnapshot, notes: &mut Vec<Note>) -> u64 {
         return 1;
     };
     let distance = |factor: u64| pages.saturating_mul(4 * factor).abs_diff(kbytes);
-    // Half of the memory or twice of it is a machine that grew or shrank, not another page size.
+    // A factor of two shows a machine that grew or shrank, not another page size.
     let factor = [4, 16].into_iter().find(|factor| distance(*factor) <= kbytes / 8).unwrap_or(1);
     if factor != 1 {
         let message = format!(
-            "the system's pages have {} KiB; the scenario has as much memory in pages of 4 KiB",
+            "the system's pages have {} KiB; the scenario has the same memory in pages of 4 KiB",
             factor * 4
         );
         notes.push(Note::new("/proc/zoneinfo", message));

@@ -1,13 +1,14 @@
-//! The marks that a simulated machine will have, beside those that the system has.
+//! Compares the watermarks of a simulated machine with those of the system.
 //!
 //! Linux: `__setup_per_zone_wmarks` (mm/page_alloc.c), as described in docs/scenario.md. A system
-//! can have others: they were computed while it had less memory (at boot, before memory was
-//! added), or by a rule of its kernel (zone Movable since 6.4). Invariant: only compares; what is
-//! written into a scenario is the system's `vm.min_free_kbytes` and its like, never a mark.
+//! can have other watermarks: they may have been computed when it had less memory (at boot, before
+//! memory was added), or by a rule of its kernel (zone Movable since 6.4). Invariant: this module
+//! only compares; a scenario gets the system's `vm.min_free_kbytes` and related knobs, never a
+//! watermark.
 
 use super::number::scale;
 
-/// What the marks follow from.
+/// The inputs of the watermarks.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MarkRule {
     /// `vm.min_free_kbytes`, in pages of 4 KiB.
@@ -25,7 +26,7 @@ pub(super) struct Marks {
 }
 
 impl MarkRule {
-    /// The marks of a zone of `managed` pages among `total`.
+    /// The watermarks of a zone of `managed` pages among `total`.
     pub(super) fn marks(self, managed: u64, total: u64) -> Marks {
         let min = scale(self.min_free_pages, managed, total);
         let (to_low, to_high) = match self.scale_factor {
@@ -40,7 +41,7 @@ impl MarkRule {
 }
 
 impl Marks {
-    /// The larger of the two differences in min and high, in pages.
+    /// The larger of the differences in min and in high, in pages.
     pub(super) fn distance(self, other: Marks) -> u64 {
         self.min.abs_diff(other.min).max(self.high.abs_diff(other.high))
     }

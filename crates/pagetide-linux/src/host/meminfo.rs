@@ -6,10 +6,9 @@
 use super::note::{Note, Notes};
 use super::number::count;
 
-/// What /proc/meminfo says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MemInfo {
-    /// Names without the colon, with values in kB, or plain for counts (`HugePages_Total`).
+    /// Names without the colon; values in kB, or plain for counts (`HugePages_Total`).
     pub entries: Vec<(String, u64)>,
 }
 
@@ -20,13 +19,12 @@ impl MemInfo {
     }
 }
 
-/// Reads the text of /proc/meminfo.
 pub fn parse(text: &str) -> (MemInfo, Vec<Note>) {
     let mut notes = Notes::new("/proc/meminfo");
     let mut info = MemInfo::default();
     for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
         let Some((name, value)) = line.split_once(':') else {
-            // 2.4 began with a table in bytes; nothing in it is not below as well.
+            // 2.4 began with a table in bytes; the lines below repeat its values.
             notes.line(index, "not a name with a value", line);
             continue;
         };
@@ -41,7 +39,7 @@ pub fn parse(text: &str) -> (MemInfo, Vec<Note>) {
         }
     }
     if info.get("MemTotal").is_none() {
-        notes.file("there is no `MemTotal` in it");
+        notes.file("`MemTotal` is missing");
     }
     (info, notes.finish())
 }

@@ -1,11 +1,11 @@
-//! Reads a live system, or a saved copy of one, into a scenario.
+//! Imports a live system, or a saved copy of one, as a scenario.
 //!
-//! The way of a system: `files` (the only reader of directories and files) -> a parser a file,
-//! named after the file -> [`snapshot::HostSnapshot`] -> `layout`, `free` and `marks` (what of it
-//! a scenario can say) -> [`scenario::write`]. The parsers take text from any kernel, a guest's
-//! too. They never fail: what they do not know becomes a [`note::Note`] with its place.
+//! Data flow: `files` (the only reader of directories and files) -> one parser for each file, with
+//! the file's name -> [`snapshot::HostSnapshot`] -> `layout`, `free` and `marks` (conversion to
+//! what a scenario can express) -> [`scenario::write`]. The parsers accept text of any kernel,
+//! including a guest's. They never fail: unknown text becomes a [`note::Note`] with its place.
 //!
-//! Invariant: what [`scenario::write`] returns loads without a mistake, and equal systems give
+//! Invariant: the result of [`scenario::write`] loads without a mistake, and equal systems give
 //! equal text.
 
 pub mod block;

@@ -1,25 +1,23 @@
-//! Notes: what a reader met and did not understand, or understood and had to leave out.
+//! Notes about text that was not understood, or that a scenario cannot express.
 //!
-//! Invariant: a note is one line of plain text. Whatever stood in a file of the system is
-//! escaped and cut, so that neither a terminal nor a TOML comment can be led astray by it.
+//! Invariant: a note is one line of plain text. Text from the system's files is escaped and
+//! truncated, so that it cannot affect a terminal or break out of a TOML comment.
 
 use std::fmt;
 
-/// Notes of one file at most; further ones are counted.
+/// Maximum number of notes for a file; further ones are only counted.
 const NOTES_MAX: usize = 12;
-/// Characters of an offending text that are shown.
+/// Maximum number of characters shown from an offending text.
 const SHOWN_MAX: usize = 80;
 
-/// Something that a user may want to know about what was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
-    /// The file, as the system calls it (`/proc/zoneinfo`); empty for the whole system.
+    /// The file, by its path on the system (`/proc/zoneinfo`); empty for the whole system.
     pub place: String,
-    /// Its line, counted from 1.
+    /// Line number, from 1.
     pub line: Option<usize>,
-    /// What is to say.
     pub message: String,
-    /// The offending text, escaped and cut; may be empty.
+    /// The offending text, escaped and truncated; may be empty.
     pub text: String,
 }
 
@@ -29,7 +27,7 @@ impl Note {
         Note { place: place.into(), line: None, message: message.into(), text: String::new() }
     }
 
-    /// The same note about a file of another name.
+    /// A copy of the note for another file.
     #[must_use]
     pub fn in_file(self, place: &str) -> Note {
         Note { place: place.to_owned(), ..self }
@@ -53,7 +51,6 @@ impl fmt::Display for Note {
     }
 }
 
-/// Collects the notes about one file.
 #[derive(Debug)]
 pub(crate) struct Notes {
     place: &'static str,
@@ -66,13 +63,13 @@ impl Notes {
         Notes { place, list: Vec::new(), omitted: 0 }
     }
 
-    /// About line `index`, counted from 0.
+    /// Adds a note about line `index`, counted from 0.
     pub(crate) fn line(&mut self, index: usize, message: &str, text: &str) {
         let line = Some(index.saturating_add(1));
         self.push(Note { line, text: shown(text), ..Note::new(self.place, message) });
     }
 
-    /// About the whole file.
+    /// Adds a note about the whole file.
     pub(crate) fn file(&mut self, message: impl Into<String>) {
         self.push(Note::new(self.place, message));
     }
@@ -94,7 +91,7 @@ impl Notes {
     }
 }
 
-/// `text` without its ends' blanks, on one line, not too long.
+/// `text` trimmed, on one line, truncated.
 pub(crate) fn shown(text: &str) -> String {
     let text = text.trim();
     let mut out: String =
@@ -105,12 +102,12 @@ pub(crate) fn shown(text: &str) -> String {
     out
 }
 
-/// A character that does nothing but stand there.
+/// A character, escaped if it is not printable.
 pub(crate) struct Escaped(pub(crate) char);
 
 impl fmt::Display for Escaped {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Control characters, and those that turn the direction of writing.
+        // Control characters, and those that change the writing direction.
         match self.0 {
             '\u{200e}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
                 write!(f, "{}", self.0.escape_unicode())

@@ -1,9 +1,9 @@
-//! Numbers as the kernel prints them into /proc, and as people read them.
+//! Numbers in /proc, and numbers formatted for people.
 //!
-//! Linux: `seq_put_decimal_ull` and `%lu`. Invariant: a text that is no number of 64 bits is
-//! none at all; nothing wraps.
+//! Linux: `seq_put_decimal_ull` and `%lu`. Invariant: text that is not a number of 64 bits is
+//! rejected; nothing wraps.
 
-/// A count: decimal digits and nothing else.
+/// Parses a count: decimal digits only.
 pub(crate) fn count(word: &str) -> Option<u64> {
     let is_plain = !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit());
     if is_plain {
@@ -13,7 +13,7 @@ pub(crate) fn count(word: &str) -> Option<u64> {
     }
 }
 
-/// `value * part / whole`, rounded down, without losing bits; 0 if `whole` is.
+/// `value * part / whole`, rounded down, without overflow; 0 if `whole` is 0.
 pub(crate) fn scale(value: u64, part: u64, whole: u64) -> u64 {
     if whole == 0 {
         return 0;
@@ -22,7 +22,7 @@ pub(crate) fn scale(value: u64, part: u64, whole: u64) -> u64 {
     u64::try_from(product).unwrap_or(u64::MAX)
 }
 
-/// A size for people: `512 KiB`, `96.5 MiB`, `18.3 GiB`.
+/// Formats a size: `512 KiB`, `96.5 MiB`, `18.3 GiB`.
 pub(crate) fn show_bytes(bytes: u64) -> String {
     let (unit, shift) = match bytes {
         0..0x10_0000 => return format!("{} KiB", bytes.div_ceil(1024)),
@@ -34,7 +34,7 @@ pub(crate) fn show_bytes(bytes: u64) -> String {
     format!("{}.{} {unit}", tenths / 10, tenths % 10)
 }
 
-/// Pages of 4 KiB, as [`show_bytes`].
+/// Formats pages of 4 KiB like [`show_bytes`].
 pub(crate) fn show_pages(pages: u64) -> String {
     show_bytes(pages.saturating_mul(4096))
 }

@@ -1,44 +1,44 @@
 //! /proc/pagetypeinfo: free blocks by zone, type and order, and pageblocks by zone and type.
 //!
-//! Only root may read it. Numbers that the kernel found too long to count are printed as `>100000`;
-//! a zone with one is left out, as is everything that is not understood. Notes say so.
+//! Only root can read it. The kernel prints `>100000` for counts that take too long. A zone with
+//! such a count is left out, as is everything that is not understood, with a note.
 
 use super::note::{Note, Notes};
 use pagetide_scenario::model::FreeLists;
 use std::collections::BTreeMap;
 
-/// The types that a scenario knows, in its order.
+/// The types of a scenario, in its order.
 const TYPES: [&str; 3] = ["Unmovable", "Movable", "Reclaimable"];
 
-/// The file, by node and zone.
+/// The contents, by node and zone.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PageTypeInfo {
     free: BTreeMap<(u32, String), BTreeMap<String, [u32; 11]>>,
     blocks: BTreeMap<(u32, String), Vec<u32>>,
-    /// What was not understood; of interest to those who need the free lists.
+    /// Notes, for users that need the free lists.
     pub notes: Vec<Note>,
 }
 
 impl PageTypeInfo {
-    /// Free blocks of each of Unmovable, Movable and Reclaimable, by order; empty if not known.
+    /// Free blocks by order, for each of Unmovable, Movable and Reclaimable; empty if unknown.
     pub fn free_blocks(&self, node: u32, zone: &str) -> Vec<[u32; 11]> {
         let types = self.free.get(&(node, zone.to_owned()));
         let of = |name: &&str| types?.get(*name).copied();
         TYPES.iter().map(of).collect::<Option<Vec<_>>>().unwrap_or_default()
     }
 
-    /// Pageblocks of each of these types; empty if not known.
+    /// Pageblocks of each of these types; empty if unknown.
     pub fn pageblocks(&self, node: u32, zone: &str) -> Vec<u32> {
         self.blocks.get(&(node, zone.to_owned())).cloned().unwrap_or_default()
     }
 }
 
-/// Free lists as a scenario has them; `None` if a type is not known.
+/// Free lists for a scenario; `None` if a type is unknown.
 pub(crate) fn free_lists(blocks: &[[u32; 11]], pageblocks: &[u32]) -> Option<FreeLists> {
     Some(FreeLists { blocks: blocks.try_into().ok()?, pageblocks: pageblocks.try_into().ok()? })
 }
 
-/// `lists` with `pages` more, movable and in few blocks.
+/// `lists` with `pages` additional movable pages, in as few blocks as possible.
 pub(crate) fn with_movable(mut lists: FreeLists, pages: u64) -> FreeLists {
     let [_, movable, _] = &mut lists.blocks;
     for (order, count) in movable.iter_mut().enumerate().take(10) {
@@ -48,7 +48,7 @@ pub(crate) fn with_movable(mut lists: FreeLists, pages: u64) -> FreeLists {
     lists
 }
 
-/// Reads the file; what is not understood is left out.
+/// Parses the file; leaves out what it does not understand.
 pub fn parse(text: &str) -> PageTypeInfo {
     let mut notes = Notes::new("/proc/pagetypeinfo");
     let mut info = parse_noting(text, &mut notes);
@@ -61,17 +61,17 @@ fn parse_noting(text: &str, notes: &mut Notes) -> PageTypeInfo {
     let mut columns: Vec<usize> = Vec::new();
     for (index, line) in text.split_inclusive('\n').enumerate() {
         if !line.ends_with('\n') {
-            notes.line(index, "left out, the file is cut short", line);
+            notes.line(index, "left out: the file is truncated", line);
             continue;
         }
         let line = line.trim_end();
         if let Some(order) = line.strip_prefix("Page block order:") {
             if order.trim() != "9" {
-                notes.line(index, "not used, a scenario's pageblocks have order 9", line);
+                notes.line(index, "not used: a scenario's pageblocks have order 9", line);
                 return PageTypeInfo::default();
             }
         }
-        // A kernel that knows the owners of pages has a third table, of the same form.
+        // A kernel with page owners has a third table of the same form.
         if line.starts_with("Number of mixed blocks") {
             break;
         }
@@ -110,13 +110,13 @@ fn parse_noting(text: &str, notes: &mut Notes) -> PageTypeInfo {
                     }
                 }
             }
-            _ => notes.line(index, "a number is not known", line),
+            _ => notes.line(index, "a number is unknown", line),
         }
     }
     if info.free.is_empty() {
-        notes.file("there are no free lists in it");
+        notes.file("the free lists are missing");
     } else if info.blocks.is_empty() {
-        notes.file("there are no numbers of pageblocks in it");
+        notes.file("the numbers of pageblocks are missing");
     }
     info
 }
@@ -147,12 +147,12 @@ Node 0, zone      DMA            1            7            0            0       
         assert_eq!(free[0], [0, 0, 0, 0, 0, 1, 1, 1, 0, 0, 0]);
         assert_eq!(free[1], [0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 3]);
         assert_eq!(info.pageblocks(0, "DMA"), [1, 7, 0]);
-        assert!(info.free_blocks(0, "DMA32").is_empty(), "a number is not known");
+        assert!(info.free_blocks(0, "DMA32").is_empty(), "a number is unknown");
         assert!(info.pageblocks(0, "DMA32").is_empty());
         let told: Vec<String> = info.notes.iter().map(ToString::to_string).collect();
         assert_eq!(told.len(), 1, "{told:?}");
         assert!(
-            told[0].starts_with("/proc/pagetypeinfo:9: a number is not known: `Node"),
+            told[0].starts_with("/proc/pagetypeinfo:9: a number is unknown: `Node"),
             "{told:?}"
         );
         for end in 0..TEXT.len() {
@@ -163,17 +163,14 @@ Node 0, zone      DMA            1            7            0            0       
     #[test]
     fn what_cannot_be_used_is_noted() {
         let told = |text: &str| parse(text).notes[0].to_string();
-        assert_eq!(told(""), "/proc/pagetypeinfo: there are no free lists in it");
+        assert_eq!(told(""), "/proc/pagetypeinfo: the free lists are missing");
         let text = TEXT.replace("order: 9", "order: 10");
-        assert!(told(&text).contains(":1: not used, a scenario's pageblocks have order 9"));
+        assert!(told(&text).contains(":1: not used: a scenario's pageblocks have order 9"));
         assert!(parse(&text).free_blocks(0, "DMA").is_empty());
         let table = TEXT.find("Number of").unwrap();
         let last = parse(&TEXT[..table]).notes.pop().unwrap();
-        assert_eq!(
-            last.to_string(),
-            "/proc/pagetypeinfo: there are no numbers of pageblocks in it"
-        );
-        // A third table does not count as the second.
+        assert_eq!(last.to_string(), "/proc/pagetypeinfo: the numbers of pageblocks are missing");
+        // The third table is not taken for the second.
         let mixed = TEXT[table..].replace("blocks type", "mixed blocks").replace('7', "3");
         let info = parse(&format!("{TEXT}{mixed}"));
         assert_eq!(info.pageblocks(0, "DMA"), [1, 7, 0]);

@@ -1,26 +1,26 @@
-//! Names for groups and disks: a path of the system becomes a name that a scenario takes.
+//! Converts paths of groups and disks to names that a scenario accepts.
 //!
-//! A scenario's names have letters, digits, `-` and `_`, at most 64, and a group's is no task's.
-//! Invariant: names are unique, and depend on the paths and their order only.
+//! Names have letters, digits, `-` and `_`, at most 64, and a group and a task cannot have the same
+//! name. Invariant: names are unique, and depend only on the paths and their order.
 
 use std::collections::BTreeSet;
 
-/// Longest name, less the room for a number that makes it unique.
+/// Maximum length, without the number that makes a name unique.
 const NAME_MAX: usize = 56;
 
-/// Gives out names.
+/// Allocates names.
 #[derive(Debug)]
 pub(super) struct PlainNames {
     taken: BTreeSet<String>,
 }
 
 impl PlainNames {
-    /// Names that are not among `reserved`.
+    /// Creates names outside `reserved`.
     pub(super) fn new(reserved: &[&str]) -> PlainNames {
         PlainNames { taken: reserved.iter().map(|name| (*name).to_owned()).collect() }
     }
 
-    /// A name for what is at `path`, after its last part.
+    /// A name for the object at `path`, derived from its last component.
     pub(super) fn name(&mut self, path: &str) -> String {
         let last = path.rsplit('/').next().filter(|last| !last.is_empty());
         let plain = plain(last.unwrap_or("top"));
@@ -38,7 +38,7 @@ fn plain(part: &str) -> String {
     let mut out = String::new();
     let mut rest = part;
     while let Some(c) = rest.chars().next().filter(|_| out.len() < NAME_MAX) {
-        // systemd writes characters that it has a use for as `\x2d`.
+        // systemd escapes special characters as `\x2d`.
         let code = rest.strip_prefix("\\x").and_then(|code| code.get(..2));
         let code = code.and_then(|code| u8::from_str_radix(code, 16).ok());
         let (c, len) = match code {

@@ -1,8 +1,8 @@
-//! A system's snapshot becomes the text of a scenario: its machine, its knobs, its groups, and a
-//! placeholder for the workload.
+//! Writes a system's snapshot as the text of a scenario: machine, knobs, groups, and a placeholder
+//! for the workload.
 //!
-//! Invariant: the text loads without a mistake, and says in comments what it was made from, what
-//! was left out and why. Every such remark that is about this system is a note, too.
+//! Invariant: the text loads without a mistake. Comments state its origin, and what was left out
+//! and why. Every such comment that is specific to this system is also a note.
 
 mod costs;
 mod free_lists;
@@ -21,40 +21,40 @@ use page::Page;
 use pagetide_scenario::load::{self, Overrides};
 use std::path::Path;
 
-/// The placeholder's name, which no group may have.
+/// Name of the placeholder task, which no group may have.
 const TASK: &str = "example";
-/// Its size at most, in pages: 64 MiB.
+/// Its maximum size in pages: 64 MiB.
 const TASK_PAGES_MAX: u64 = 16_384;
-/// CPUs of a scenario at most.
+/// Maximum number of CPUs of a scenario.
 const CPUS_MAX: usize = 1024;
 
-/// What the user may choose.
+/// Options of the user.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options<'a> {
-    /// Exactly the pages that are free now are free when the run starts. Otherwise all are that
-    /// would be without programs.
+    /// The pages that are free now are free when the run starts. Otherwise all pages that would be
+    /// free without programs.
     pub as_is: bool,
-    /// Keep groups that set nothing and have none below that does.
+    /// Keep groups that set nothing, even if no descendant sets anything.
     pub all_groups: bool,
-    /// What operations cost on the machine, if that was measured.
+    /// Measured operation costs, if available.
     pub costs: Option<&'a MeasuredCosts>,
 }
 
-/// A scenario.
+/// A generated scenario.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Written {
     /// Its TOML text.
     pub text: String,
-    /// What is in it, in one line.
+    /// One line about its contents.
     pub summary: String,
-    /// What was not understood or left out.
+    /// Notes about everything that was not understood or left out.
     pub notes: Vec<Note>,
 }
 
-/// Makes a scenario of a system.
+/// Generates a scenario for a system.
 ///
 /// # Errors
-/// If the system does not say what memory it has, or has more than a scenario can.
+/// The size of memory is unknown, or larger than a scenario can have.
 pub fn write(host: &HostSnapshot, options: Options<'_>) -> Result<Written, HostError> {
     let mut layout_notes = Vec::new();
     let mut nodes = layout::nodes(host, &mut layout_notes)?;
@@ -77,9 +77,7 @@ pub fn write(host: &HostSnapshot, options: Options<'_>) -> Result<Written, HostE
 
     let release = host.release.as_ref().map_or(String::new(), |name| format!("; Linux {name}"));
     page.comment(&format!("A live system, imported by `pagetide import host`{release}."));
-    page.comment(
-        "docs/import-host.md says what is read, and how. The workload is yours to write: see",
-    );
+    page.comment("docs/import-host.md describes the import. Write your own workload: see");
     page.comment("[[task]] at the end.");
     page.line(&format!("title = \"An imported machine: {summary}\""));
     page.line("repeats = 3");
@@ -88,8 +86,8 @@ pub fn write(host: &HostSnapshot, options: Options<'_>) -> Result<Written, HostE
     page.line(&format!("cpus = {cpus}"));
     if nr_cpus != cpus {
         let what = match nr_cpus {
-            0 => "no zone says which CPUs there are; the scenario has one".to_owned(),
-            _ => format!("the machine has {nr_cpus} CPUs, a scenario at most {CPUS_MAX}"),
+            0 => "the number of CPUs is unknown; the scenario has one".to_owned(),
+            _ => format!("the machine has {nr_cpus} CPUs, but a scenario has at most {CPUS_MAX}"),
         };
         page.tell(Note::new("/proc/zoneinfo", what));
     }
@@ -117,9 +115,9 @@ fn task(page: &mut Page, free: u64, nr_groups: usize) {
     let pages = TASK_PAGES_MAX.min(free / 4).max(1);
     page.line("");
     page.comment(
-        "A placeholder, so that the scenario runs: it writes to each page of some memory once.",
+        "A placeholder, so that the scenario runs: it writes once to each page of some memory.",
     );
-    page.comment("Replace it with your workload; docs/scenario.md has all of them.");
+    page.comment("Replace it with your workload; docs/scenario.md describes all workloads.");
     page.line("[[task]]");
     page.line(&format!("name = \"{TASK}\""));
     if nr_groups > 0 {

@@ -1,8 +1,8 @@
-//! /proc/slabinfo, version 2.1: the kernel's caches of objects. Only root may read it.
+//! /proc/slabinfo, version 2.1: the kernel's object caches. Only root can read it.
 //!
 //! Linux: `slab_show` (mm/slab_common.c). A line is `NAME active objects size per_slab pages :
 //! tunables ... : slabdata active_slabs slabs shared`, with more columns on debugging kernels.
-//! Invariant: caches stand in the order of the text.
+//! Invariant: caches are in the order of the text.
 
 use super::note::{Note, Notes};
 use super::number::count;
@@ -13,7 +13,7 @@ pub struct SlabCache {
     pub name: String,
     /// Objects in use.
     pub active_objects: u64,
-    /// Objects there is room for.
+    /// Capacity in objects.
     pub objects: u64,
     /// Size of an object in bytes.
     pub object_bytes: u64,
@@ -28,14 +28,13 @@ impl SlabCache {
     }
 }
 
-/// Reads the text of /proc/slabinfo.
 pub fn parse(text: &str) -> (Vec<SlabCache>, Vec<Note>) {
     let mut notes = Notes::new("/proc/slabinfo");
     let mut caches = Vec::new();
     for (index, line) in text.lines().enumerate() {
         if line.starts_with("slabinfo - version:") {
             if !line.contains("version: 2.1") {
-                notes.line(index, "not version 2.1, which is the one known here", line);
+                notes.line(index, "not version 2.1", line);
             }
         } else if !line.trim().is_empty() && !line.starts_with('#') {
             match parse_line(line) {
@@ -52,7 +51,7 @@ fn parse_line(line: &str) -> Option<SlabCache> {
     let objects: Vec<&str> = parts.next()?.split_whitespace().collect();
     let slabs: Vec<&str> =
         parts.find_map(|part| part.trim().strip_prefix("slabdata"))?.split_whitespace().collect();
-    // The name is all before the five numbers: some caches have had blanks in it.
+    // The name is everything before the five numbers, because a name may contain blanks.
     let (name, numbers) = objects.split_at_checked(objects.len().checked_sub(5)?)?;
     let numbers: Vec<u64> = numbers.iter().map(|word| count(word)).collect::<Option<_>>()?;
     let [active_objects, objects, object_bytes, _, pages_per_slab] = numbers[..] else {

@@ -1,7 +1,7 @@
-//! A system as its files show it at one time.
+//! The state of a system, according to its files.
 //!
-//! Invariant: everything is optional. A file that is missing leaves its part empty, one that is
-//! strange leaves notes, and only the memory is asked for by who makes a scenario of it.
+//! Invariant: everything is optional. A missing file leaves its part empty, a malformed one causes
+//! notes, and only the generation of a scenario requires the size of memory.
 
 use super::block::{self, BlockDevice};
 use super::buddyinfo::{self, FreeBlocks};
@@ -20,7 +20,7 @@ use super::zoneinfo::{self, ZoneInfo};
 use pagetide_core::config::Sysctl;
 use std::path::Path;
 
-/// What a system's files say.
+/// The contents of a system's files.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HostSnapshot {
     /// The kernel's release: 6.1.0-41-amd64.
@@ -39,21 +39,21 @@ pub struct HostSnapshot {
     pub slabs: Vec<SlabCache>,
     /// /proc/swaps
     pub swaps: Vec<SwapArea>,
-    /// Control files whose values a scenario takes, with what to write.
+    /// Control files that a scenario accepts, with the text to write.
     pub sysctls: Vec<(Sysctl, String)>,
     /// /sys/block
     pub disks: Vec<BlockDevice>,
-    /// /sys/fs/cgroup, parents before children, the top first.
+    /// /sys/fs/cgroup, parents before children, the root first.
     pub groups: Vec<Group>,
-    /// What was not understood.
+    /// Notes about what was not understood.
     pub notes: Vec<Note>,
 }
 
 impl HostSnapshot {
-    /// Reads the system below `root`: `/`, or a copy laid out like it.
+    /// Reads the system below `root`: `/`, or a copy with the same layout.
     ///
     /// # Errors
-    /// If `root` is no directory that can be read. What it lacks shows when it is used.
+    /// `root` is not a readable directory. Missing files cause errors only where they are needed.
     pub fn read(root: &Path) -> Result<HostSnapshot, HostError> {
         let files = Files::new(root)?;
         let mut notes = Vec::new();
@@ -93,19 +93,19 @@ impl HostSnapshot {
         Ok(host)
     }
 
-    /// The text of a control file, as a scenario would have it.
+    /// The text of a control file for a scenario.
     pub fn sysctl(&self, sysctl: Sysctl) -> Option<&str> {
         self.sysctls.iter().find(|(one, _)| *one == sysctl).map(|(_, value)| value.as_str())
     }
 
-    /// The version of the kernel, of which the first two numbers count.
+    /// The first two numbers of the kernel's version.
     pub fn version(&self) -> Option<(u32, u32)> {
         let mut parts = self.release.as_deref()?.split(['.', '-', '+', '~']);
         Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
     }
 }
 
-/// The free lists, which only `--as-is` needs: notes about them go nowhere else.
+/// The free lists. Only `--as-is` needs them, so notes about them are kept apart.
 fn types(files: &Files) -> PageTypeInfo {
     let mut notes = Vec::new();
     let parse = |text: &str| (pagetypeinfo::parse(text), Vec::new());
@@ -114,7 +114,7 @@ fn types(files: &Files) -> PageTypeInfo {
     types
 }
 
-/// What `parse` makes of the file `place`; nothing, with a note, if there is none.
+/// The parsed file `place`; if it is missing, the default and a note.
 fn parsed<T: Default>(
     files: &Files,
     place: &str,

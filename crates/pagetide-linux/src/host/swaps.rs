@@ -1,14 +1,14 @@
 //! /proc/swaps: the swap areas.
 //!
 //! Linux: `swap_show` (mm/swapfile.c). Blanks and backslashes in a name are octal escapes.
-//! Invariant: areas stand in the order of the text, which is that of their numbers.
+//! Invariant: areas are in the order of the text, which is that of their numbers.
 
 use super::note::{Note, Notes};
 use super::number::count;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SwapArea {
-    /// Its file or device, escapes resolved.
+    /// Its file or device, unescaped.
     pub name: String,
     /// `partition` or `file`.
     pub kind: String,
@@ -25,13 +25,12 @@ impl SwapArea {
         self.name.strip_prefix("/dev/").filter(|_| self.kind == "partition")
     }
 
-    /// Compressed memory posing as a disk.
+    /// Whether this is a compressed RAM disk (zram).
     pub fn is_zram(&self) -> bool {
         self.device().is_some_and(|device| device.starts_with("zram"))
     }
 }
 
-/// Reads the text of /proc/swaps.
 pub fn parse(text: &str) -> (Vec<SwapArea>, Vec<Note>) {
     let mut notes = Notes::new("/proc/swaps");
     let mut areas = Vec::new();
@@ -59,7 +58,7 @@ fn parse_line(line: &str) -> Option<SwapArea> {
     })
 }
 
-/// Resolves `\040` and its like.
+/// Resolves escapes such as `\040`.
 fn unescape(name: &str) -> String {
     let mut out = String::new();
     let mut rest = name;

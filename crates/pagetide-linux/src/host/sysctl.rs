@@ -1,15 +1,14 @@
-//! Knobs: where the system has those that a scenario knows, and whether a scenario takes their
-//! values.
+//! Knobs: their paths on the system, and the conversion of their values for a scenario.
 //!
-//! Linux: /proc/sys/vm, debugfs for `fault_around_bytes`, /sys/kernel/mm for transparent huge pages;
-//! `block.read_ahead_kb` is a file of each disk, see [`super::block`]. Invariant: a text that [`parse`] returns passes the checks of
-//! the scenario's loader.
+//! Linux: /proc/sys/vm, debugfs for `fault_around_bytes`, /sys/kernel/mm for transparent huge
+//! pages; `block.read_ahead_kb` is a file of each disk, see [`super::block`]. Invariant: the loader
+//! accepts every text that [`parse`] returns.
 
 use super::note::{shown, Note};
 use pagetide_core::config::{Form, Sysctl};
 use pagetide_core::page_size::PageSize;
 
-/// Where the system keeps a control file; `None` if it is not one file.
+/// The path of a control file; `None` if it is not a single file.
 pub fn place(sysctl: Sysctl) -> Option<String> {
     let name = sysctl.name();
     match sysctl {
@@ -22,46 +21,47 @@ pub fn place(sysctl: Sysctl) -> Option<String> {
     }
 }
 
-/// What to write into a scenario for a control file that reads `text`: `None` if it is not set.
+/// The value for a scenario of a control file with this text; `None` if it is not set.
 ///
 /// # Errors
-/// A note if the scenario does not take the value.
+/// A note, if a scenario does not accept the value.
 pub fn parse(sysctl: Sysctl, text: &str) -> Result<Option<String>, Note> {
     let form = sysctl.file().form;
     let place = place(sysctl).unwrap_or_else(|| sysctl.name().to_owned());
     let refuse = |message: String| Note { text: shown(text), ..Note::new(&place, message) };
     if form.is_action() {
-        return Err(refuse("left out, it has no value".to_owned()));
+        return Err(refuse("left out: it has no value".to_owned()));
     }
     let words: Vec<&str> = text.split_whitespace().take(64).collect();
     if let Form::Policy(policy) = form {
-        // All words, with the one in force in brackets.
+        // The file lists all words, with the current one in brackets.
         let bare = words.iter().map(|word| word.strip_prefix('[')?.strip_suffix(']'));
         let known = bare.flatten().next().filter(|word| policy.choice(word).is_some());
         let names: Vec<&str> = policy.variants().iter().map(|choice| choice.name()).collect();
-        let known = known.ok_or_else(|| refuse(format!("left out, none of {}", names.join(", "))));
+        let known =
+            known.ok_or_else(|| refuse(format!("left out: not one of {}", names.join(", "))));
         return known.map(|word| Some(word.to_owned()));
     }
     let numbers: Option<Vec<i64>> = words.iter().map(|word| decimal(word)).collect();
     let numbers = numbers.filter(|numbers| !numbers.is_empty());
-    let numbers = numbers.ok_or_else(|| refuse("left out, not a number".to_owned()))?;
+    let numbers = numbers.ok_or_else(|| refuse("left out: not a number".to_owned()))?;
     let Some((min, max)) = form.bounds(PageSize::default()) else {
         if numbers.iter().any(|value| !(0..=i64::from(i32::MAX)).contains(value)) {
-            return Err(refuse("left out, not a list of ratios".to_owned()));
+            return Err(refuse("left out: not a list of ratios".to_owned()));
         }
         let texts: Vec<String> = numbers.iter().map(i64::to_string).collect();
         return Ok(Some(texts.join(" ")));
     };
     match numbers.as_slice() {
-        // 0 says that the ratio counts; the kernel does not take it either.
+        // 0 means that the ratio is effective; the kernel does not accept it in a write.
         [0] if sysctl.name().ends_with("_bytes") && min > 0 => Ok(None),
         [value] if (min..=max).contains(&(*value).into()) => Ok(Some(value.to_string())),
-        [_] => Err(refuse(format!("left out, a scenario takes {min} to {max}"))),
+        [_] => Err(refuse(format!("left out: a scenario accepts {min} to {max}"))),
         _ => Err(refuse("left out, several numbers".to_owned())),
     }
 }
 
-/// A decimal integer. The kernel prints no other; a leading 0 would be octal to who reads it.
+/// A decimal integer. A leading 0 is rejected, because a reader may take it for octal.
 fn decimal(word: &str) -> Option<i64> {
     let digits = word.strip_prefix('-').unwrap_or(word);
     let is_plain = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
@@ -97,7 +97,7 @@ mod tests {
     #[test]
     fn others_are_noted() {
         let note = read("vm.swappiness", "201\n").unwrap_err();
-        let wanted = "/proc/sys/vm/swappiness: left out, a scenario takes 0 to 200: `201`";
+        let wanted = "/proc/sys/vm/swappiness: left out: a scenario accepts 0 to 200: `201`";
         assert_eq!(note.to_string(), wanted);
         for (name, text) in [
             ("vm.swappiness", ""),

@@ -1,7 +1,7 @@
-//! /proc/vmstat and its like: lines of a name and a count.
+//! /proc/vmstat and similar files: lines with a name and a count.
 //!
-//! Linux: `vmstat_show` (mm/vmstat.c); `memory.stat` of a group has the same form
-//! (`memory_stat_format`, mm/memcontrol.c). Invariant: the order is the text's.
+//! Linux: `vmstat_show` (mm/vmstat.c). A group's `memory.stat` has the same form
+//! (`memory_stat_format`, mm/memcontrol.c). Invariant: the order is that of the text.
 
 use super::note::{Note, Notes};
 use super::number::count;
@@ -9,12 +9,11 @@ use super::number::count;
 /// Names with their counts, in the order of the text.
 pub type Entries = Vec<(String, u64)>;
 
-/// Reads the text of /proc/vmstat.
 pub fn parse(text: &str) -> (Entries, Vec<Note>) {
     parse_of("/proc/vmstat", text)
 }
 
-/// Reads a text of the same form; notes say it stands in `place`.
+/// Parses a text of this form; notes refer to `place`.
 pub(crate) fn parse_of(place: &'static str, text: &str) -> (Entries, Vec<Note>) {
     let mut notes = Notes::new(place);
     let mut entries = Entries::new();
@@ -30,12 +29,11 @@ pub(crate) fn parse_of(place: &'static str, text: &str) -> (Entries, Vec<Note>) 
         }
     }
     if entries.is_empty() {
-        notes.file("there is no counter in it");
+        notes.file("the file has no counters");
     }
     (entries, notes.finish())
 }
 
-/// The count called `name`.
 pub fn get(entries: &[(String, u64)], name: &str) -> Option<u64> {
     entries.iter().find(|(entry, _)| entry == name).map(|(_, value)| *value)
 }

@@ -1,76 +1,70 @@
-//! /proc/zoneinfo: nodes and zones, how large they are, what is free, what their marks are.
+//! /proc/zoneinfo: nodes and zones with their sizes, free pages and watermarks.
 //!
-//! Linux: `zoneinfo_show_print` (mm/vmstat.c, 2.6 to 6.18). A zone begins with `Node N, zone
-//! NAME`. Since 4.8 the first populated zone of a node carries the node's counters under
-//! `per-node stats`; before, all counters were a zone's. Pages are of the system's page size.
+//! Linux: `zoneinfo_show_print` (mm/vmstat.c, 2.6 to 6.18). A zone begins with `Node N, zone NAME`.
+//! Since 4.8 the first populated zone of a node also has the node's counters under `per-node
+//! stats`; before, all counters belonged to zones. Pages have the system's page size.
 //!
-//! Invariant: zones stand in the order of the text, each (node, name) once.
+//! Invariant: zones are in the order of the text; each (node, name) occurs once.
 
 use super::note::{Note, Notes};
 use super::number::count;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Zones at most: 64 nodes of the 6 zones that any kernel has had, and then some.
+/// Maximum number of zones: 64 nodes with the 6 zones of any kernel, and a margin.
 const ZONES_MAX: usize = 1024;
 
-/// Counters by name.
 pub type Counters = BTreeMap<String, u64>;
 
-/// What /proc/zoneinfo says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ZoneInfo {
-    /// All zones, empty ones too.
+    /// All zones, including empty ones.
     pub zones: Vec<Zone>,
-    /// Counters of the nodes, by the node's number.
+    /// Counters of the nodes, by node number.
     pub nodes: BTreeMap<u32, Counters>,
 }
 
-/// A zone. Quantities are pages of the system's size.
+/// A zone. Values are in pages of the system's size.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Zone {
-    /// The number of its node.
     pub node: u32,
     /// Its name: DMA, DMA32, Normal, HighMem, Movable or Device.
     pub name: String,
-    /// Free in the buddy lists; pages in per-CPU sets are not among them.
+    /// Free pages in the buddy lists, without per-CPU lists.
     pub free: Option<u64>,
-    /// The watermarks: min, low, high, without boost.
+    /// The watermark, without boost.
     pub min: Option<u64>,
-    /// See `min`.
     pub low: Option<u64>,
-    /// See `min`.
     pub high: Option<u64>,
-    /// By how much the marks are raised at the moment (since 5.0).
+    /// Current boost of the watermarks (since 5.0).
     pub boost: u64,
-    /// From the first page to the last, holes included.
+    /// From the first page to the last, including holes.
     pub spanned: Option<u64>,
     /// Pages that exist.
     pub present: Option<u64>,
-    /// Pages that the allocator has (since 3.9).
+    /// Pages of the allocator (since 3.9).
     pub managed: Option<u64>,
-    /// Pages kept from requests that may use a higher zone, by zone.
+    /// Pages reserved against requests that can use a higher zone, by zone.
     pub protection: Vec<u64>,
-    /// All its other counters.
+    /// All other counters.
     pub counters: Counters,
-    /// Its per-CPU sets.
+    /// Its per-CPU lists.
     pub pagesets: Vec<PageSet>,
 }
 
-/// The pages of a zone that a CPU keeps for itself.
+/// A CPU's list of free pages of a zone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PageSet {
-    /// The CPU's number.
     pub cpu: u32,
-    /// Pages in the set.
+    /// Pages in the list.
     pub count: u64,
-    /// Pages at which the set gives some back.
+    /// Size at which the list returns pages.
     pub high: u64,
-    /// How many at a time.
+    /// Number of pages moved at once.
     pub batch: u64,
 }
 
 impl ZoneInfo {
-    /// CPUs that have a per-CPU set: those that are online.
+    /// Number of CPUs with a per-CPU list, which are those online.
     pub fn nr_cpus(&self) -> usize {
         let sets = self.zones.iter().flat_map(|zone| &zone.pagesets);
         sets.map(|set| set.cpu).collect::<BTreeSet<u32>>().len()
@@ -78,23 +72,22 @@ impl ZoneInfo {
 }
 
 impl Zone {
-    /// Pages in per-CPU sets.
+    /// Pages in per-CPU lists.
     pub fn in_pagesets(&self) -> u64 {
         self.pagesets.iter().fold(0, |sum, set| sum.saturating_add(set.count))
     }
 }
 
-/// The part of a zone that a line is in.
+/// The part of a zone that the current line belongs to.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Part {
-    /// Before the first zone, or in one that is not taken.
+    /// Before the first zone, or in a zone that is ignored.
     Outside,
     NodeCounters,
     Zone,
     PageSets,
 }
 
-/// Reads the text of /proc/zoneinfo.
 pub fn parse(text: &str) -> (ZoneInfo, Vec<Note>) {
     let mut notes = Notes::new("/proc/zoneinfo");
     let mut info = ZoneInfo::default();
@@ -131,7 +124,7 @@ pub fn parse(text: &str) -> (ZoneInfo, Vec<Note>) {
                     part = Part::PageSets;
                     zone.pagesets.push(PageSet { cpu, ..PageSet::default() });
                 }
-                None => notes.line(index, "not a number of a CPU", line),
+                None => notes.line(index, "not a CPU number", line),
             },
             [name, pages] => match count(pages) {
                 Some(pages) if part == Part::NodeCounters => {
@@ -145,13 +138,13 @@ pub fn parse(text: &str) -> (ZoneInfo, Vec<Note>) {
         }
     }
     if info.zones.is_empty() {
-        notes.file("there is no zone in it");
+        notes.file("the file has no zones");
     }
     for zone in &info.zones {
         let missing = [("free", zone.free), ("present", zone.present), ("high", zone.high)];
         for (name, _) in missing.iter().filter(|(_, pages)| pages.is_none()) {
             let (node, zone) = (zone.node, &zone.name);
-            notes.file(format!("zone {zone} of node {node} does not say `{name}`"));
+            notes.file(format!("zone {zone} of node {node} has no `{name}`"));
         }
     }
     (info, notes.finish())
@@ -178,14 +171,14 @@ fn begin_zone(
         return Part::Outside;
     }
     if info.zones.len() == ZONES_MAX {
-        notes.line(index, "more zones than any kernel has", line);
+        notes.line(index, "too many zones", line);
         return Part::Outside;
     }
     info.zones.push(Zone { node, name: (*name).to_owned(), ..Zone::default() });
     Part::Zone
 }
 
-/// `protection: (0, 3019, 18763)`; 2.6 has no space after the colon of other lines, but has here.
+/// `protection: (0, 3019, 18763)`; here 2.6 has a space after the colon, unlike in its other lines.
 fn protection(line: &str) -> Option<Vec<u64>> {
     let (_, list) = line.split_once('(')?;
     let (list, _) = list.split_once(')')?;
@@ -199,7 +192,7 @@ fn field(zone: &mut Zone, name: &str, pages: u64, part: Part) {
             "count" => set.count = pages,
             "high" => set.high = pages,
             "batch" => set.batch = pages,
-            // What follows the last set; its fields are the zone's.
+            // Fields after the last per-CPU list belong to the zone.
             "start_pfn" | "node_unreclaimable" | "all_unreclaimable" => {
                 zone.counters.insert(name.to_owned(), pages);
             }
@@ -293,7 +286,7 @@ Node 1, zone   Normal
         let lines: Vec<_> = notes.iter().filter_map(|note| note.line).collect();
         assert_eq!(lines, [1, 3, 4, 6, 7, 9, 12, 13]);
         assert!(notes[1].to_string().ends_with("/proc/zoneinfo:3: not a count: `pages free -1`"));
-        assert_eq!(parse("").1[0].message, "there is no zone in it");
+        assert_eq!(parse("").1[0].message, "the file has no zones");
     }
 
     #[test]

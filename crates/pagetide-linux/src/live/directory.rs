@@ -1,6 +1,6 @@
-//! A directory of our own on a disk of a live machine, with the files of the scenario.
+//! A temporary directory on a disk of a live machine, with the files of the scenario.
 //!
-//! Invariant: it is gone when the [`TempDir`] is dropped.
+//! Invariant: it is removed when the [`TempDir`] is dropped.
 
 use crate::disks::write_file;
 use crate::error::LinuxError;
@@ -8,12 +8,13 @@ use pagetide_scenario::model::Setup;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
-/// Where there is room for files that need not be kept, if the directory for temporary files is not on a disk.
+/// Fallback if the directory for temporary files is not on a disk.
 const ELSEWHERE: &str = "/var/tmp";
-/// File systems whose files are in the page cache and on a disk of this machine.
+/// File systems with files in the page cache and on a disk of this machine.
 const ON_DISK: [&str; 8] = ["ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "overlay", "bcachefs"];
 
-/// The file system that has `path`, by the text of /proc/self/mountinfo: the last that is mounted nearest above it.
+/// The file system of `path`, according to /proc/self/mountinfo: the last one mounted at the
+/// nearest parent.
 fn file_system<'t>(mountinfo: &'t str, path: &Path) -> Option<&'t str> {
     let mounts = mountinfo.lines().filter_map(|line| {
         let (before, after) = line.split_once(" - ")?;
@@ -23,10 +24,10 @@ fn file_system<'t>(mountinfo: &'t str, path: &Path) -> Option<&'t str> {
     above.max_by_key(|(place, _)| place.len()).map(|(_, kind)| kind)
 }
 
-/// A directory on a disk; else one for what must be somewhere, and why no file of it is on a disk.
+/// A directory on a disk. If there is none, any directory, and the reason.
 ///
 /// # Errors
-/// When there is no place for files at all.
+/// There is no place for files at all.
 pub(super) fn make(mountinfo: &str) -> Result<(TempDir, Option<String>), LinuxError> {
     let usual = std::env::temp_dir();
     let mut why = None;
@@ -37,7 +38,8 @@ pub(super) fn make(mountinfo: &str) -> Result<(TempDir, Option<String>), LinuxEr
         match made {
             Ok(dir) if ON_DISK.contains(&kind) => return Ok((dir, None)),
             Ok(_) => {
-                let said = format!("{} is on {kind}, and its files not on a disk", place.display());
+                let said =
+                    format!("{} is on {kind}, so its files are not on a disk", place.display());
                 why.get_or_insert(said);
             }
             Err(error) => {
@@ -49,10 +51,10 @@ pub(super) fn make(mountinfo: &str) -> Result<(TempDir, Option<String>), LinuxEr
     Ok((dir.map_err(|error| LinuxError::file(&usual, error))?, why))
 }
 
-/// Makes the files of a setup below `dir`, where the program that performs it looks for them.
+/// Creates the files of a setup below `dir`, where the guest program looks for them.
 ///
 /// # Errors
-/// When there is no room.
+/// The disk is full.
 pub(super) fn fill(dir: &Path, setup: &Setup) -> Result<(), LinuxError> {
     for file in &setup.files {
         let place = dir.join("disks").join(file.disk.to_string());

@@ -1,11 +1,13 @@
-//! A live machine performs a scenario of its own, so that what operations cost on it can be solved for.
+//! Measures operation costs on a live machine: the machine performs a special scenario, and the
+//! costs follow from its times.
 //!
-//! What it performs is `scenario`, in a directory (`directory`) and in groups (`own_group`) that are made for it, if
-//! there is memory to spare (`room`). `perform` has the guest program do it, an ordinary process here. The prices
-//! follow from the times elsewhere (`pagetide-lab`, `measure`), as those of a guest do.
+//! `scenario` is that scenario. It runs in a temporary directory (`directory`) and in temporary
+//! groups (`own_group`), if there is enough free memory (`room`). `perform` starts the guest
+//! program as an ordinary process. The lab computes the costs (`pagetide-lab`, `measure`), as for a
+//! guest.
 //!
-//! Invariant: nothing but files and groups of our own is written, and they are removed however it ends (a `kill -9`
-//! excepted, whose groups the next measurement removes). Knobs of the machine are read only.
+//! Invariant: only our own files and groups are written, and they are removed in any case (after a
+//! `kill -9` the next measurement removes the groups). Knobs of the machine are only read.
 
 mod directory;
 mod own_group;
@@ -27,74 +29,74 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// What the phases are performed as: the name of the only variant.
+/// The name of the only variant.
 const VARIANT: &str = "default";
-/// How often the scenario is performed at most; a median of fewer is not steady.
+/// Maximum number of repetitions; a median of fewer is not stable.
 const RUNS: u64 = 15;
-/// No further performance begins after so long: the whole is to take less than a minute.
+/// No repetition starts after this time, so that the measurement takes less than a minute.
 const ENOUGH: Duration = Duration::from_secs(25);
-/// So many times the memory that is used must be free.
+/// The free memory must be this many times the memory used.
 const SPARE: u64 = 2;
-/// What a MiB of the scenario may be, in KiB.
+/// Possible sizes of a MiB of the scenario, in KiB.
 const SCALES: [u64; 3] = [1024, 512, 256];
 
-/// What phases of the scenario took on this machine.
+/// Times of the scenario's phases on this machine.
 #[derive(Clone, Debug)]
 pub struct Measured {
-    /// The scenario as it was performed, on this machine.
+    /// The scenario as performed, with this machine.
     pub setup: Setup,
-    /// What was counted, a value for each performance.
+    /// The measurements, a value for each repetition.
     pub reference: Reference,
-    /// Sentences: what was not performed, and why.
+    /// Sentences: which parts were not performed, and why.
     pub left_out: Vec<String>,
 }
 
-/// Everything that a performance needs.
+/// The files, groups and programs of a measurement.
 #[derive(Debug)]
 pub struct Place {
     program: PathBuf,
     able: Able,
     left_out: Vec<String>,
-    // Files first: pages of theirs are in the groups.
+    // Dropped first: the groups are charged for pages of these files.
     dir: TempDir,
     group: Option<OwnGroup>,
 }
 
-/// So many KiB a MiB of the scenario may have if so many bytes are free.
+/// KiB for a MiB of the scenario, if `free` bytes are free.
 fn scale(free: u64) -> Option<u64> {
     SCALES.into_iter().find(|kib| (MIB_IN_ALL * kib) << 10 <= free / SPARE)
 }
 
-/// The scale for this much memory, or why there is none.
+/// The scale for this much memory, or the reason why there is none.
 fn scale_for(free: Option<u64>, limit: Option<u64>) -> Result<u64, LinuxError> {
     let refuse = |why: String| LinuxError::NotHere(why);
     let free = free.ok_or_else(|| {
-        refuse("/proc/zoneinfo does not say how much memory is free above the high marks".into())
+        refuse("/proc/zoneinfo does not show the free memory above the high watermarks".into())
     })?;
     let needed = (MIB_IN_ALL * SCALES[SCALES.len() - 1]) << 10;
     let too_little = |has: u64, what: &str| {
         refuse(format!(
-            "{} {what}; measuring takes {} and wants {SPARE} times as much to spare, so that nobody else \
-             is reclaimed from",
+            "{} {what}; measuring takes {} and needs {SPARE} times as much, so that it does not cause \
+             reclaim elsewhere",
             show_bytes(has),
             show_bytes(needed)
         ))
     };
-    scale(free).ok_or_else(|| too_little(free, "are free above the high marks"))?;
+    scale(free).ok_or_else(|| too_little(free, "are free above the high watermarks"))?;
     let both = limit.map_or(free, |limit| limit.min(free));
     scale(both)
         .ok_or_else(|| too_little(both, "are left below the limits of this process's groups"))
 }
 
 impl Place {
-    /// Finds out what can be performed here, on the machine of which `host` was just read, and prepares it.
+    /// Determines which parts can be performed on this machine, described by `host`, and prepares
+    /// them.
     ///
     /// # Errors
-    /// [`LinuxError::NotHere`] where nothing can be measured.
+    /// [`LinuxError::NotHere`] if nothing can be measured.
     pub fn prepare(host: &HostSnapshot, guest: Option<&Path>) -> Result<Place, LinuxError> {
         if !cfg!(all(target_os = "linux", target_arch = "x86_64")) {
-            let why =
-                "it has the kernel of this computer perform phases, and wants Linux on x86-64";
+            let why = "measuring needs Linux on x86-64";
             return Err(LinuxError::NotHere(why.to_owned()));
         }
         let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
@@ -108,28 +110,29 @@ impl Place {
         let mut left_out = Vec::new();
         let (dir, no_disk) = directory::make(&mountinfo)?;
         if let Some(why) = &no_disk {
-            left_out.push(format!("reading, writing and reclaim of files: {why}"));
+            left_out.push(format!("file reads, file writes and reclaim of files: {why}"));
         }
         let group = match OwnGroup::make(hierarchy.as_ref(), (MIB_IN_ALL * kib) << 10) {
             Ok(group) => Some(group),
             Err(why) => {
-                left_out.push(format!("reclaim, and what charging to a group costs: {why}"));
+                left_out.push(format!("reclaim, and charging to a group: {why}"));
                 None
             }
         };
         let reclaim = group.as_ref().is_some_and(OwnGroup::has_reclaim);
         if group.is_some() && !reclaim {
-            let what = "reclaim apart from what asks for memory: memory.reclaim is of Linux 5.19";
+            let what = "reclaim without allocation: memory.reclaim needs Linux 5.19";
             left_out.push(what.to_owned());
         }
         let able = Able { kib, groups: group.is_some(), reclaim, files: no_disk.is_none() };
         Ok(Place { program, able, left_out, dir, group })
     }
 
-    /// Performs the scenario some times, on the machine that `imported` describes. `tell` learns of each beginning
-    /// performance, by its number.
+    /// Performs the scenario repeatedly on the machine that `imported` describes. Calls `tell` at
+    /// the start of each repetition, with its number.
     ///
     /// # Errors
+    /// A repetition failed.
     /// See [`LinuxError`].
     pub fn measure(
         self,
@@ -152,7 +155,7 @@ impl Place {
         }
         let release = host.release.as_deref();
         let origin = Origin {
-            kernel: format!("Linux {}", release.unwrap_or("of an unknown release")),
+            kernel: format!("Linux {}", release.unwrap_or("(unknown release)")),
             how: "this machine".to_owned(),
             ..Origin::default()
         };
@@ -161,7 +164,8 @@ impl Place {
         Ok(Measured { setup, reference, left_out: self.left_out.clone() })
     }
 
-    /// Writes the scenario, its files, and the wishes; gives the setup as the guest program reads it.
+    /// Writes the scenario, its files, and the wanted counters. Returns the setup as the guest
+    /// program reads it.
     fn write_all(&self) -> Result<Setup, LinuxError> {
         let put = |name: &str, text: &str| {
             let path = self.dir.path().join(name);
@@ -198,11 +202,11 @@ mod tests {
         let said = |result: Result<u64, LinuxError>| result.unwrap_err().to_string();
         let few = said(of(70, Some(9)));
         assert!(
-            few.contains("70.0 MiB are free above the high marks; measuring takes 38.0 MiB"),
+            few.contains("70.0 MiB are free above the high watermarks; measuring takes 38.0 MiB"),
             "{few}"
         );
         let limited = said(of(1000, Some(9)));
         assert!(limited.contains("9.0 MiB are left below the limits"), "{limited}");
-        assert!(said(scale_for(None, None)).contains("/proc/zoneinfo does not say"));
+        assert!(said(scale_for(None, None)).contains("/proc/zoneinfo does not show"));
     }
 }

@@ -1,12 +1,13 @@
-//! A group of a live machine that is ours alone: made, given its limit, and removed.
+//! A temporary group on a live machine: created, limited, and removed.
 //!
-//! Linux: cgroup version 2 (Documentation/admin-guide/cgroup-v2.rst). A group can have the memory controller if
-//! `cgroup.subtree_control` of the one above it says so, and a process can be moved there by whoever may write to
-//! `cgroup.procs` of both groups and of the first one above both. So the group is made below the nearest group above
-//! this process for which all of that holds; nothing is written to a group that is not ours.
+//! Linux: cgroup v2 (Documentation/admin-guide/cgroup-v2.rst). A group has the memory controller if
+//! `cgroup.subtree_control` of its parent lists it. Moving a process needs write access to
+//! `cgroup.procs` of both groups and of their nearest common ancestor. So the group is created
+//! below the nearest ancestor of this process that allows all of this. Nothing is written to other
+//! groups.
 //!
-//! Invariant: when an [`OwnGroup`] is dropped, the groups within it and it are gone, and so are those of a process that
-//! was killed before it could do so.
+//! Invariant: dropping an [`OwnGroup`] removes it and its children. Groups left by a killed process
+//! are removed by the next measurement.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -14,21 +15,20 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// What its name begins with; the number of our process follows.
+/// Prefix of its name; the process id follows.
 const PREFIX: &str = "pagetide-measure-";
-/// How long the kernel may take to see that no process is left in a group.
+/// Maximum time until the kernel sees a group without processes.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// Where version 2 of cgroups is, and the way to our own group.
+/// The mount point of cgroup v2, and the path of this process's group.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Hierarchy {
-    /// Where it is mounted.
     pub mounted: PathBuf,
-    /// Groups from our own to the top.
+    /// Groups from this process's own to the root.
     pub own: Vec<PathBuf>,
 }
 
-/// Finds it by the texts of /proc/self/mountinfo and /proc/self/cgroup.
+/// Determines both from the texts of /proc/self/mountinfo and /proc/self/cgroup.
 pub(super) fn hierarchy(mountinfo: &str, cgroup: &str) -> Option<Hierarchy> {
     // ID PARENT DEVICE ROOT WHERE OPTIONS TAGS - KIND SOURCE OPTIONS
     let (root, mounted) = mountinfo.lines().find_map(|line| {
@@ -37,14 +37,14 @@ pub(super) fn hierarchy(mountinfo: &str, cgroup: &str) -> Option<Hierarchy> {
         (after.split(' ').next() == Some("cgroup2")).then_some((fields.next()?, fields.next()?))
     })?;
     let path = cgroup.lines().find_map(|line| line.strip_prefix("0::"))?;
-    // Of a group outside of what is mounted here nothing is seen.
+    // A group outside of the mount is invisible.
     let below = Path::new(path).strip_prefix(root).ok().filter(|_| !path.starts_with("/.."))?;
     let mounted = PathBuf::from(mounted);
     let own: Vec<PathBuf> = below.ancestors().map(|below| mounted.join(below)).collect();
     Some(Hierarchy { mounted, own })
 }
 
-/// Whether a file of a group lists a controller of memory.
+/// Whether a file of a group lists the memory controller.
 fn lists_memory(group: &Path, file: &str) -> bool {
     let text = fs::read_to_string(group.join(file)).unwrap_or_default();
     text.split_whitespace().any(|name| name == "memory")
@@ -56,17 +56,17 @@ pub(super) struct OwnGroup {
 }
 
 impl OwnGroup {
-    /// Makes one that has at most `bytes`.
+    /// Creates a group with a limit of `bytes`.
     ///
     /// # Errors
-    /// A part of a sentence: why there cannot be one.
+    /// Part of a sentence: why it cannot be created.
     pub(super) fn make(hierarchy: Option<&Hierarchy>, bytes: u64) -> Result<OwnGroup, String> {
         let Some(Hierarchy { mounted, own }) = hierarchy else {
             return Err("cgroup version 2 is not mounted".to_owned());
         };
         if !lists_memory(mounted, "cgroup.controllers") {
             let place = mounted.display();
-            return Err(format!("the memory controller is not one of cgroup version 2 ({place})"));
+            return Err(format!("cgroup version 2 does not have the memory controller ({place})"));
         }
         let mut problem = format!(
             "no group above this process has `memory` in cgroup.subtree_control; \
@@ -85,10 +85,10 @@ impl OwnGroup {
         Err(problem)
     }
 
-    /// Gives it its limit, and sees whether a process can be moved into a group of it.
+    /// Sets its limit, and checks that a process can be moved into a child.
     fn prepare(&self, bytes: u64) -> io::Result<()> {
         write(&self.path.join("memory.max"), &bytes.to_string())?;
-        // A kernel without swap has no such file.
+        // The file is missing in a kernel without swap.
         let _ = write(&self.path.join("memory.swap.max"), "0");
         write(&self.path.join("cgroup.subtree_control"), "+memory")?;
         let probe = self.path.join("probe");
@@ -102,20 +102,19 @@ impl OwnGroup {
         moved
     }
 
-    /// Where it is.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Whether groups in it can be asked to give memory back.
+    /// Whether the kernel has memory.reclaim.
     pub(super) fn has_reclaim(&self) -> bool {
         self.path.join("memory.reclaim").exists()
     }
 
-    /// Removes the groups in it.
+    /// Removes its children.
     ///
     /// # Errors
-    /// The kernel's: a process stays in one.
+    /// The kernel's, if a process stays in one.
     pub(super) fn clear(&self) -> io::Result<()> {
         for entry in fs::read_dir(&self.path)?.flatten() {
             if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
@@ -128,13 +127,13 @@ impl OwnGroup {
 
 impl Drop for OwnGroup {
     fn drop(&mut self) {
-        // It holds nothing but what could not be removed either.
+        // If clearing fails, it still holds only our own groups.
         let _ = self.clear();
         let _ = remove(&self.path);
     }
 }
 
-/// Removes a group as soon as the kernel has seen that its processes have ended.
+/// Removes a group as soon as its processes have ended.
 fn remove(group: &Path) -> io::Result<()> {
     let begun = Instant::now();
     loop {
@@ -149,7 +148,7 @@ fn remove(group: &Path) -> io::Result<()> {
     }
 }
 
-/// Removes what processes left that were killed.
+/// Removes groups of killed processes.
 fn remove_left_behind(parent: &Path) {
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
         let name = entry.file_name();
@@ -164,7 +163,7 @@ fn remove_left_behind(parent: &Path) {
     }
 }
 
-/// Writes to a file of the kernel, which must be there.
+/// Writes to an existing file of the kernel.
 fn write(path: &Path, text: &str) -> io::Result<()> {
     OpenOptions::new().write(true).open(path)?.write_all(text.as_bytes())
 }
@@ -186,7 +185,7 @@ mod tests {
         let own = [top.join("user.slice/a.scope"), top.join("user.slice"), top.join("")];
         assert_eq!(found.own, own);
         assert_eq!(hierarchy(MOUNTS, "0::/\n").unwrap().own, [top.join("")]);
-        // In a container the top of what is mounted may be a group.
+        // In a container the mounted root may be a group.
         let inside = MOUNTS.replace("0:30 / ", "0:30 /pod ");
         assert_eq!(hierarchy(&inside, "0::/pod/x\n").unwrap().own[0], top.join("x"));
         assert_eq!(hierarchy(&inside, "0::/other\n"), None);
@@ -205,11 +204,14 @@ mod tests {
         let found = Hierarchy { mounted: top.clone(), own: vec![top.join("mine"), top.clone()] };
         fs::create_dir(top.join("mine")).unwrap();
         fs::write(top.join("cgroup.controllers"), "cpu pids\n").unwrap();
-        assert!(why(Some(&found)).starts_with("the memory controller is not one of"));
+        assert!(
+            why(Some(&found)).starts_with("cgroup version 2 does not have the memory controller")
+        );
         fs::write(top.join("cgroup.controllers"), "cpu memory\n").unwrap();
         assert!(why(Some(&found)).starts_with("no group above this process has `memory`"));
         fs::write(top.join("cgroup.subtree_control"), "memory\n").unwrap();
-        // One that a process left behind that is no more; this one is a directory, which has no control files.
+        // A group of a process that has ended; this test uses a plain directory without control
+        // files.
         fs::create_dir_all(top.join(format!("{PREFIX}4294967295/box"))).unwrap();
         fs::create_dir_all(top.join(format!("{PREFIX}1"))).unwrap();
         let said = why(Some(&found));

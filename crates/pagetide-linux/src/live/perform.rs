@@ -1,6 +1,7 @@
-//! One performance of the scenario by the guest program, an ordinary process here.
+//! One execution of the scenario by the guest program, an ordinary process here.
 //!
-//! Invariant: when this returns, the program and its children are gone or about to be: they end with their parent.
+//! Invariant: on return, the program and its children have ended or are about to: they die with
+//! their parent.
 
 use super::scenario::NAME;
 use crate::console::{self, Report, Snapshot};
@@ -17,19 +18,18 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long one performance may take: a second is usual, and slow disks are slow.
+/// Maximum duration; usual is a second, but disks may be slow.
 const PATIENCE: Duration = Duration::from_secs(45);
-/// How often it is looked at.
+/// Polling interval.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
-/// What memory.stat has in front of its parts, by reclaimer.
+/// Prefixes in memory.stat of counters by reclaimer.
 const SUMS: [&str; 2] = ["pgscan", "pgsteal"];
-/// The key of faults.
 const FAULTS: &str = "pgfault";
 
-/// Performs what `dir` holds, with `program`; the record is that of run number `seed`.
+/// Executes the scenario in `dir` with `program`; the record has the seed `seed`.
 ///
 /// # Errors
-/// See [`LinuxError`].
+/// The program failed or took too long.
 pub(super) fn perform(
     program: &Path,
     dir: &Path,
@@ -57,7 +57,7 @@ pub(super) fn perform(
         })
     });
     let ended = wait(&mut child, &said, cancel);
-    // Its children hold the pipe, too; they are killed when it ends.
+    // Its children hold the pipe too. They die when it ends.
     let _ = child.kill();
     let _ = child.wait();
     if let Some(reader) = reader {
@@ -65,7 +65,7 @@ pub(super) fn perform(
     }
     let mut complaint = String::new();
     if let Some(errors) = child.stderr.take() {
-        // A sentence or none; more than the pipe holds is not waited for.
+        // At most a sentence; do not wait for more than the pipe holds.
         let _ = errors.take(1024).read_to_string(&mut complaint);
     }
     if cancel.load(Ordering::Relaxed) {
@@ -102,7 +102,7 @@ pub(super) fn perform(
     Ok(record)
 }
 
-/// Waits until the program has ended by itself, and says whether it has: not if it has failed, or took too long.
+/// Waits until the program has ended. Returns false if it failed or took too long.
 fn wait(child: &mut Child, said: &Mutex<Vec<u8>>, cancel: &AtomicBool) -> bool {
     let begun = Instant::now();
     while !cancel.load(Ordering::Relaxed) && begun.elapsed() < PATIENCE {
@@ -117,8 +117,9 @@ fn wait(child: &mut Child, said: &Mutex<Vec<u8>>, cancel: &AtomicBool) -> bool {
     false
 }
 
-/// Adds by phase what the process had in faults, as those of the machine are everybody's, and what memory.stat of its
-/// group has as sums: who reclaims has other names in other kernels.
+/// Adds two values for each phase: faults of the process, because those of the machine include
+/// other processes, and sums over reclaimers in memory.stat, because kernels differ in the names of
+/// reclaimers.
 fn put_sums(record: &mut RunRecord, setup: &Setup, report: &Report) {
     let names = Names::of(setup);
     for (id, task) in setup.tasks.iter().enumerate() {

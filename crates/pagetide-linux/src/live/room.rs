@@ -1,26 +1,26 @@
-//! How much memory a live machine can spare without giving anybody up for it.
+//! The memory that a live machine can spare without reclaim.
 //!
-//! Linux: free pages above the high marks are those that kswapd does not run for; a group may also have a limit of its
-//! own, or be within one that has. Invariant: page cache is somebody's and does not count as free.
+//! Linux: kswapd does not run as long as free pages stay above the high watermarks. A group or its
+//! parents may also have a limit. Invariant: page cache does not count as free.
 
 use crate::host::snapshot::HostSnapshot;
 use std::path::Path;
 
-/// Bytes of a page that a snapshot counts: those of x86-64.
+/// Page size of a snapshot's counters (x86-64).
 const PAGE_BYTES: u64 = 4096;
-/// Limit and use of a group, in version 2 and 1.
+/// Files with limit and usage of a group, in v2 and v1.
 const LIMITS: [(&str, &str); 3] = [
     ("memory.max", "memory.current"),
     ("memory.high", "memory.current"),
     ("memory.limit_in_bytes", "memory.usage_in_bytes"),
 ];
 
-/// Bytes that are free above all high marks; `None` if the machine does not say.
+/// Bytes free above all high watermarks; `None` if the machine does not report them.
 pub(super) fn free_above_marks(host: &HostSnapshot) -> Option<u64> {
     let zones = &host.zones.zones;
     let mut free = None::<u64>;
     for zone in zones.iter().filter(|zone| zone.managed.or(zone.present).unwrap_or(0) > 0) {
-        // A zone below its mark is not helped by another that is above its own.
+        // Free memory of one zone does not help a zone below its watermark.
         let above = zone.free?.saturating_sub(zone.high?.saturating_add(zone.boost));
         free = Some(free.unwrap_or(0).saturating_add(above));
     }
@@ -40,7 +40,7 @@ pub(super) fn below_limits<'a>(groups: impl IntoIterator<Item = &'a Path>) -> Op
     groups.into_iter().flat_map(left).min()
 }
 
-/// Groups of version 1 that this process is in with its memory, from its own up, by the texts of
+/// The v1 memory groups of this process, from its own up to the root, according to the texts of
 /// /proc/self/mountinfo and /proc/self/cgroup.
 pub(super) fn groups_of_version_1(mountinfo: &str, cgroup: &str) -> Vec<std::path::PathBuf> {
     let has_memory = |list: &str| list.split(',').any(|name| name == "memory");

@@ -1,9 +1,10 @@
-//! The scenario that a live machine performs, as far as it can, and what the simulator counts in it.
+//! The scenario that a live machine performs, and its setup for the simulator.
 //!
-//! One text, `host-costs.toml`, whose parts say what they need. What is left is made smaller where little memory is
-//! free. The simulator performs the same with the machine's CPUs, knobs and policies.
+//! The parts of the text `host-costs.toml` state their requirements. Parts that the machine cannot
+//! perform are left out, and sizes are scaled down if little memory is free. The simulator performs
+//! the same text with the machine's CPUs, knobs and policies.
 //!
-//! Invariant: whatever a machine is able to do, the text loads.
+//! Invariant: every combination of parts loads.
 
 use pagetide_core::config::{PolicySet, Sysctl};
 use pagetide_scenario::load::{load_str, Overrides};
@@ -11,26 +12,25 @@ use pagetide_scenario::model::Setup;
 use std::path::Path;
 
 const TEXT: &str = include_str!("host-costs.toml");
-/// Its name.
 pub const NAME: &str = "host-costs";
-/// How a line begins that says what a part needs.
+/// Prefix of a line with the requirements of a part.
 const MARK: &str = "#: ";
-/// Pages of a zone at most, of the simulator's machine: a group that reclaims from itself does not see how much
-/// memory is around it, and a large machine would take as much to simulate as it has.
+/// Maximum pages of a zone in the simulated machine. A group that reclaims from itself does not
+/// depend on the size of the machine, and simulating a large machine takes long.
 const ZONE_PAGES_MAX: u64 = 1 << 18;
-/// Memory that the groups of the scenario have in all, at most, in its MiB.
+/// Maximum memory of all groups of the scenario, in its MiB.
 pub const MIB_IN_ALL: u64 = 152;
 
-/// What of the scenario can be performed.
+/// The parts of the scenario that can be performed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Able {
-    /// What a MiB of the scenario is, in KiB.
+    /// Size of a MiB of the scenario, in KiB.
     pub kib: u64,
-    /// There are groups of its own.
+    /// Temporary groups are available.
     pub groups: bool,
-    /// These have memory.reclaim.
+    /// The groups have memory.reclaim.
     pub reclaim: bool,
-    /// There are files of its own, on a disk.
+    /// Temporary files on a disk are available.
     pub files: bool,
 }
 
@@ -45,7 +45,7 @@ impl Able {
         }
     }
 
-    /// The text, with what can be performed.
+    /// The text with the parts that can be performed.
     pub fn text(self) -> String {
         let mut text = String::new();
         let mut is_kept = true;
@@ -60,7 +60,7 @@ impl Able {
         text
     }
 
-    /// A line with its size, if it has one, in KiB of this machine.
+    /// A line with its size, if it has one, scaled to KiB.
     fn scaled(self, line: &str) -> String {
         let parts = line.split_once(" = \"").and_then(|(key, value)| {
             let (number, unit) = [("MiB\"", "KiB"), ("M\"", "K")]
@@ -68,21 +68,22 @@ impl Able {
                 .find_map(|(end, unit)| Some((value.strip_suffix(end)?, unit)))?;
             Some((key, number.parse::<u64>().ok()?, unit))
         });
-        // What holds the disks and the whole is not a size of a phase.
+        // The sizes of the disks and of the machine are not scaled.
         match parts {
             Some((key, mib, unit)) => format!("{key} = \"{}{unit}\"", mib * self.kib),
             None => line.to_owned(),
         }
     }
 
-    /// The setup of the text, on a machine that has no more than the text says.
+    /// The setup of the text, with the machine in the text.
     fn plain_setup(self) -> Setup {
         let loaded = load_str(NAME, &self.text(), Path::new(""), &Overrides::default());
-        let mut scenario = loaded.expect("the scenario that comes with the program is sound");
+        let mut scenario = loaded.expect("the built-in scenario is valid");
         scenario.variants.remove(0).setup
     }
 
-    /// The setup for the simulator, on the machine that `imported` describes, with a kernel of this release.
+    /// The setup for the simulator, on the machine that `imported` describes, with a kernel of this
+    /// release.
     pub fn setup(self, imported: &Setup, release: Option<&str>) -> Setup {
         let mut setup = self.plain_setup();
         let mut machine = imported.machine.clone();
@@ -96,11 +97,11 @@ impl Able {
         for node in machine.nodes.iter_mut().filter(|node| node.zones.is_empty()) {
             node.memory = node.memory.min(ZONE_PAGES_MAX * 4096);
         }
-        // The disk that has the files may be another; they are all alike in what a request costs.
+        // The disk with the files may be another, but all disks have the same costs per request.
         machine.swap = None;
         setup.machine = machine;
         setup.sysctls.clone_from(&imported.sysctls);
-        // It is of a machine of that size.
+        // This knob belongs to the size of the real machine.
         setup.sysctls.retain(|write| write.name() != Sysctl::MinFreeKbytes.name());
         setup.policies = imported.policies.clone();
         if let Some(release) = release.filter(|_| setup.policies.kernel().is_none()) {

@@ -1,11 +1,11 @@
-//! Runs the fuzz functions over the stored corpus, on stable, with every test run.
+//! Runs the fuzz functions over the stored corpus, with stable Rust, in every test run.
 
 #[path = "../../../../fuzz/host_functions.rs"]
 mod functions;
 
 use std::path::Path;
 
-/// Runs `function` over fuzz/corpus/NAME: each file, and each cut short at some places.
+/// Runs `function` over each file of fuzz/corpus/NAME, complete and truncated at some places.
 fn run(name: &str, function: fn(&[u8])) {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(name);
     let mut count = 0;

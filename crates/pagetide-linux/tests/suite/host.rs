@@ -1,5 +1,5 @@
-//! Saved systems under tests/data become scenarios that load; so do damaged copies of their
-//! files, or there is a reason why not.
+//! Imports the saved systems below tests/data: the scenarios load. Damaged copies of their files
+//! give a scenario that loads, or an error.
 
 use pagetide_core::config::{PcpPolicy, WatermarkPolicy};
 use pagetide_linux::host::error::HostError;
@@ -12,7 +12,6 @@ use pagetide_scenario::names::Named;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The saved systems, by name.
 fn systems() -> Vec<(String, PathBuf)> {
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
     let mut systems: Vec<(String, PathBuf)> = fs::read_dir(data)
@@ -115,10 +114,16 @@ fn two_nodes_and_groups_of_version_2() {
             && !names.iter().any(|name| name == "vm.dirty_ratio"),
         "{names:?}"
     );
-    for text in ["/dev/zram0", "2 areas are one here: /dev/dm-1, /swap file", "64 huge pages"] {
+    for text in
+        ["/dev/zram0", "2 areas are combined into one: /dev/dm-1, /swap file", "64 huge pages"]
+    {
         assert!(written.text.replace("\n# ", " ").contains(text), "{text}:\n{}", written.text);
     }
-    assert!(!written.text.contains("will have"), "the marks are the rule's:\n{}", written.text);
+    assert!(
+        !written.text.contains("will have"),
+        "the watermarks follow the rule:\n{}",
+        written.text
+    );
 }
 
 #[test]
@@ -139,7 +144,7 @@ fn large_pages_and_groups_of_version_1() {
     assert!(written.notes.iter().any(|note| note.message.contains("64 KiB")));
 }
 
-/// Ways in which a text can be damaged, or be of a kernel not known here.
+/// Damaged versions of a text, and versions of unknown kernels.
 fn damages(text: &str) -> Vec<String> {
     let each = |change: &dyn Fn(&str) -> String| {
         text.lines().map(|line| change(line) + "\n").collect::<String>()
@@ -163,7 +168,7 @@ fn damages(text: &str) -> Vec<String> {
         text.replace(' ', "\u{feff} \u{1b}[2J"),
     ];
     for part in 2..7 {
-        // Without every n-th line, and cut in the middle of one.
+        // Without every n-th line, and truncated in a line.
         let kept = text.lines().enumerate().filter(|(index, _)| index % part != part - 1);
         all.push(kept.map(|(_, line)| format!("{line}\n")).collect());
         let mut cut = text.len() * part / 7;
@@ -261,7 +266,7 @@ fn links_in_the_tree_of_groups_are_not_followed() {
     }
     fs::create_dir_all(deep).unwrap();
     let host = HostSnapshot::read(root.path()).unwrap();
-    // The top, `a`, `a/b`, and `deep` with 63 levels below it.
+    // The root, `a`, `a/b`, and `deep` with 63 levels below it.
     assert_eq!(host.groups.len(), 3 + 64);
     assert!(host.notes.iter().any(|note| note.message.contains("below level 64")));
 }

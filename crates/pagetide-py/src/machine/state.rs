@@ -1,4 +1,4 @@
-//! The manager behind the objects of `pagetide.core`, and the lock around it.
+//! The memory manager behind the objects of `pagetide.core`, and its lock.
 
 use super::CPU;
 use crate::errors;
@@ -13,11 +13,11 @@ use pyo3::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A world in which nothing takes time.
+/// A world in which no effect takes time.
 #[derive(Debug, Default)]
 pub struct Still {
     pub now: Nanos,
-    /// Pages moved: read from files, written to files, from swap, to swap.
+    /// Pages transferred: read from files, written to files, read from swap, written to swap.
     pub moved: [u64; 4],
     doomed: Vec<Asker>,
 }
@@ -52,22 +52,21 @@ impl World for Still {
     }
 }
 
-/// The manager, and what has names.
+/// The manager, and the names of groups and files.
 pub struct State {
     pub executor: Executor<Processes, Still>,
     pub groups: BTreeMap<String, MemcgId>,
-    /// The address spaces that are there, each with its number.
+    /// The existing address spaces, each with its number.
     tasks: BTreeMap<MmId, u64>,
     nr_tasks: u64,
 }
 
 impl State {
-    /// A machine without groups.
     pub fn new(executor: Executor<Processes, Still>) -> State {
         State { executor, groups: BTreeMap::new(), tasks: BTreeMap::new(), nr_tasks: 0 }
     }
 
-    /// Runs a call to its end. Who is chosen by the OOM killer ends at once.
+    /// Runs a call to its end. A victim of the OOM killer ends at once.
     pub fn run(&mut self, call: &mut Call) -> Outcome {
         loop {
             let step = self.executor.step(call, CPU);
@@ -85,7 +84,7 @@ impl State {
         }
     }
 
-    /// Ends whom the OOM killer has chosen. Says whether there was anybody.
+    /// Ends the victims of the OOM killer. Returns whether there were any.
     pub fn reap(&mut self) -> bool {
         let doomed = std::mem::take(&mut self.executor.world.doomed);
         for &asker in &doomed {
@@ -104,13 +103,13 @@ impl State {
         self.groups.get(name).copied().ok_or_else(|| {
             let hint = match nearest(name, self.groups.keys().map(String::as_str)) {
                 Some(near) => format!("did you mean `{near}`?"),
-                None => "make it with create_group".to_owned(),
+                None => "create it with create_group".to_owned(),
             };
             Wrong::Input(format!("there is no group `{name}`"), hint)
         })
     }
 
-    /// Takes a group back in which nothing has happened.
+    /// Removes a group that is unused.
     pub fn remove_group(&mut self, name: &str) {
         if let Some(id) = self.groups.remove(name) {
             self.executor.ask(|manager, todo| {
@@ -121,7 +120,7 @@ impl State {
         }
     }
 
-    /// A new address space, with a number that no other has: ids of the manager are used again.
+    /// A new address space with a unique number; the manager reuses its ids.
     pub fn begin(&mut self, group: MemcgId) -> Result<(MmId, u64), Wrong> {
         let mm = self.executor.ask(|manager, _| manager.create_mm(group));
         let mm = mm.map_err(|error| Wrong::Raised(errors::bug(error)))?;
@@ -130,7 +129,7 @@ impl State {
         Ok((mm, self.nr_tasks))
     }
 
-    /// Ends an address space, if it is still that of this number.
+    /// Ends an address space, if it still has this number.
     pub fn end(&mut self, mm: MmId, number: u64) {
         if self.is_over(mm, number) {
             return;
@@ -149,7 +148,7 @@ impl State {
     }
 }
 
-/// What is wrong with a request, found where the interpreter's lock is not held.
+/// An error that was found without the interpreter's lock.
 pub enum Wrong {
     /// An `InputError`: message and hint.
     Input(String, String),
@@ -158,7 +157,7 @@ pub enum Wrong {
 }
 
 impl Wrong {
-    /// As an exception.
+    /// Converts to an exception.
     pub fn raised(self, py: Python<'_>) -> PyErr {
         match self {
             Wrong::Input(message, hint) => errors::input(py, message, hint),
@@ -167,10 +166,11 @@ impl Wrong {
     }
 }
 
-/// What several objects of Python share.
+/// The state, shared by several Python objects.
 ///
-/// Invariant: it is locked only without the interpreter's lock, which [`Shared::with`] sees to. Who waited for it with
-/// that one in hand would stop whoever has it and needs the interpreter.
+/// Invariant: it is locked only without the interpreter's lock, which [`Shared::with`] ensures. A
+/// thread that waits for this lock with the interpreter's lock held would deadlock with the owner
+/// of this lock.
 #[derive(Clone)]
 pub struct Shared(Arc<Mutex<State>>);
 
@@ -179,12 +179,12 @@ impl Shared {
         Shared(Arc::new(Mutex::new(state)))
     }
 
-    /// Does something with the state, without the interpreter's lock.
+    /// Accesses the state, without the interpreter's lock.
     pub fn with<T: Send>(&self, py: Python<'_>, ask: impl FnOnce(&mut State) -> T + Send) -> T {
         py.detach(|| ask(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner)))
     }
 
-    /// The same of what may be refused.
+    /// The same for a fallible access.
     pub fn ask<T: Send>(
         &self,
         py: Python<'_>,

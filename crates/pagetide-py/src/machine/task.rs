@@ -1,4 +1,4 @@
-//! `pagetide.core.Task` and `Mapping`: an address space, its mappings, and touches.
+//! `pagetide.core.Task` and `Mapping`: an address space, its mappings, and page touches.
 
 use super::state::{Shared, Wrong};
 use super::{bytes, room, ENTRY};
@@ -12,15 +12,15 @@ use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 use pyo3::types::PyInt;
 
-/// Touches between two looks at signals.
+/// Touches between two checks for signals.
 const BATCH: usize = 1 << 18;
 
-/// An address space. Make mappings with `map`.
+/// An address space. `map` creates mappings in it.
 #[pyclass(frozen, module = "pagetide.core")]
 pub struct Task {
     state: Shared,
     mm: MmId,
-    /// Its number: ids of the manager are used again.
+    /// A unique number; the manager reuses its ids.
     number: u64,
 }
 
@@ -32,8 +32,10 @@ impl Task {
 
 #[pymethods]
 impl Task {
-    /// Maps so many bytes (or `"64MiB"`): anonymous memory, or a file (the number that `create_file` gave), whose
-    /// pages are shared with others that map it. `random`: without read-ahead.
+    /// Maps `size` bytes (or `"64MiB"`) of anonymous memory, or of a file.
+    ///
+    /// `file`: the number from `create_file`. Tasks that map the same file share its pages.
+    /// `random`: disable read-ahead.
     #[pyo3(signature = (size, *, file = None, random = false))]
     fn map(
         &self,
@@ -50,36 +52,41 @@ impl Task {
         let (vma, pages) = self.state.ask(py, |state| {
             let pages = size.div_ceil(PageSize::default().bytes());
             if state.is_over(mm, number) {
-                return Err(Wrong::Input("the task is over".into(), "make another".into()));
+                return Err(Wrong::Input(
+                    "the task has ended".into(),
+                    "create another task".into(),
+                ));
             }
             if let Backing::File(file) = backing {
                 let there = state.executor.manager.nr_pages_of_file(file).unwrap_or(0);
                 if pages > there {
                     let message = format!("the file has {there} pages, not {pages}");
-                    return Err(Wrong::Input(message, "create_file makes larger ones".into()));
+                    return Err(Wrong::Input(
+                        message,
+                        "create a larger file with create_file".into(),
+                    ));
                 }
             }
             let made = state.executor.ask(|it, _| it.mmap(mm, backing, pages, advice, false));
-            let refused =
-                |error| Wrong::Input(format!("cannot be mapped: {error}"), "map less".into());
+            let refused = |error| Wrong::Input(format!("cannot map: {error}"), "map less".into());
             Ok((made.map_err(refused)?, pages))
         })?;
         Ok(Mapping { state: self.state.clone(), mm, number, vma, pages })
     }
 
-    /// Whether it has ended: by `exit`, or by the OOM killer.
+    /// Whether the task has ended, by `exit` or by the OOM killer.
     #[getter]
     fn is_over(&self, py: Python<'_>) -> bool {
         self.state.with(py, |state| state.is_over(self.mm, self.number))
     }
 
-    /// Ends it, and frees what only it used.
+    /// Ends the task and frees the memory that only it used.
     fn exit(&self, py: Python<'_>) {
         self.state.with(py, |state| state.end(self.mm, self.number));
     }
 }
 
-/// A stretch of pages of a task.
+/// A range of pages of a task.
 #[pyclass(frozen, module = "pagetide.core")]
 pub struct Mapping {
     state: Shared,
@@ -91,12 +98,14 @@ pub struct Mapping {
 
 #[pymethods]
 impl Mapping {
-    /// Touches pages, one after the other: `pages` is a buffer of whole numbers (`array('Q', ...)`, numpy's uint64 or
-    /// uint32), which is not copied, or one number. Returns (hits, minor faults, major faults); fewer in all than were
-    /// asked for if the task was killed, which `Task.is_over` says.
+    /// Touches pages in sequence. Returns (hits, minor faults, major faults).
     ///
-    /// Raises `IndexError` for a page that the mapping does not have (those before it are touched), `TypeError` for
-    /// another kind of buffer.
+    /// `pages`: one number, or a buffer of integers (`array('Q', ...)`, numpy's uint64 or uint32),
+    /// which is not copied. The sum of the counts is smaller than the number of pages if the task
+    /// was killed; then `Task.is_over` is true.
+    ///
+    /// Raises `IndexError` for a page outside the mapping (pages before it are touched),
+    /// `TypeError` for another type of buffer.
     #[pyo3(signature = (pages, *, write = false))]
     fn touch(
         &self,
@@ -128,7 +137,7 @@ impl Mapping {
         Ok((hits, minor, major))
     }
 
-    /// How many of its pages are in memory.
+    /// Number of its pages in memory.
     #[getter]
     fn resident(&self, py: Python<'_>) -> u64 {
         self.state.with(py, |state| {
@@ -146,7 +155,7 @@ impl Mapping {
 }
 
 impl Mapping {
-    /// Whether the task is still there.
+    /// Returns whether the task still exists.
     fn touch_all(
         &self,
         py: Python<'_>,
@@ -178,7 +187,10 @@ impl Mapping {
             Ok(true)
         });
         wrong.map_err(|page| {
-            PyIndexError::new_err(format!("the mapping has {} pages, none {page}", self.pages))
+            PyIndexError::new_err(format!(
+                "the mapping has {} pages, so no page {page}",
+                self.pages
+            ))
         })
     }
 }

@@ -1,21 +1,21 @@
-//! What `--help` of each subcommand says at its end: examples, and what exit codes mean.
+//! The end of `--help` of each subcommand: examples and exit codes.
 //!
-//! Invariant: every subcommand has examples, and each is a command line that is understood (the tests below).
+//! Invariant: every subcommand has examples, and each example parses (see the tests below).
 
-/// At the end of help in general.
+/// The end of the general help.
 pub const EXIT_CODES: &str = "\
 Exit codes: 0 done, 1 a run failed, 2 bad input, 130 interrupted.
 Data goes to stdout, everything else to stderr.";
 
-/// Examples of each subcommand, a line each, with what they do.
+/// Examples of each subcommand: a command line and its purpose.
 const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
     (
         "run",
         &[
             ("pagetide run tunable-watermarks", "a shipped experiment"),
-            ("pagetide run mine.toml --set sysctl.vm.swappiness=10", "a change, in all variants"),
-            ("pagetide run mine.toml --metrics 'web.*' --metrics psi", "these metrics alone"),
-            ("pagetide run mine.toml --html mine.html", "a page to mail"),
+            ("pagetide run mine.toml --set sysctl.vm.swappiness=10", "a changed knob, in all variants"),
+            ("pagetide run mine.toml --metrics 'web.*' --metrics psi", "only these metrics"),
+            ("pagetide run mine.toml --html mine.html", "an HTML report"),
             ("pagetide run mine.toml --openmetrics mine.txt", "for Prometheus and Grafana"),
             ("pagetide run mine.toml --format json >mine.json", "all metrics of all runs"),
         ],
@@ -23,7 +23,7 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
     (
         "verify",
         &[
-            ("pagetide verify mine.toml", "the scenario on a real kernel, and simulated"),
+            ("pagetide verify mine.toml", "run it on a real kernel and in the simulator"),
             ("pagetide verify mine.toml --repeats 5 --record runs", "keep the kernel's counters"),
             ("pagetide verify mine.toml --reference runs", "compare with them, without QEMU"),
         ],
@@ -33,7 +33,7 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
         &[
             (
                 "pagetide find mine.toml --knob vm.min_free_kbytes --want 'allocstall == 0'",
-                "the least reserve without direct reclaim",
+                "the smallest reserve without direct reclaim",
             ),
             (
                 "pagetide find mine.toml --knob group.web.memory.low=0..2G --want 'web.latency_p99 <= 10ms' --emit systemd",
@@ -50,7 +50,7 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
             ),
             (
                 "pagetide sweep mine.toml --grid vm.swappiness=0..200/11 --store kept",
-                "goes on where it was stopped",
+                "continues where it stopped",
             ),
         ],
     ),
@@ -58,15 +58,15 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
     (
         "check",
         &[
-            ("pagetide check mine.toml other.toml", "all mistakes of both"),
-            ("pagetide import host | pagetide check -", "of what comes on stdin"),
+            ("pagetide check mine.toml other.toml", "all mistakes of both files"),
+            ("pagetide import host | pagetide check -", "a scenario on stdin"),
         ],
     ),
-    ("list", &[("pagetide list", "the names that `run` takes")]),
+    ("list", &[("pagetide list", "the names that `run` accepts")]),
     (
         "new",
         &[
-            ("pagetide new", "asks, and prints a scenario"),
+            ("pagetide new", "asks questions, then prints a scenario"),
             ("pagetide new --from database --memory 64GiB -o db.toml", "no questions"),
         ],
     ),
@@ -88,10 +88,10 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
         "explain",
         &[
             ("pagetide explain vm.swappiness", "a sysctl"),
-            ("pagetide explain web.latency_p99", "a metric, as a table has it"),
+            ("pagetide explain web.latency_p99", "a metric, as named in a table"),
             ("pagetide explain working-set", "a workload and its keys"),
-            ("pagetide explain balance_pgdat", "where a function of Linux is here"),
-            ("pagetide explain 'memory.*'", "a list"),
+            ("pagetide explain balance_pgdat", "where the simulator implements a Linux function"),
+            ("pagetide explain 'memory.*'", "all names with this prefix"),
         ],
     ),
     (
@@ -105,24 +105,24 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
         "import",
         &[(
             "pagetide trace import lackey program.log -o program.ptt",
-            "what Valgrind recorded of a program",
+            "a Valgrind recording of a program",
         )],
     ),
-    ("info", &[("pagetide trace info program.ptt", "what is in it")]),
+    ("info", &[("pagetide trace info program.ptt", "its contents")]),
     (
         "host",
         &[
             ("pagetide import host -o here.toml", "this machine"),
-            ("pagetide import host --measure -o here.toml", "and what operations cost on it"),
-            ("pagetide import host --root saved -o there.toml", "another one, by its files"),
+            ("pagetide import host --measure -o here.toml", "with measured operation costs"),
+            ("pagetide import host --root saved -o there.toml", "another machine, from its saved files"),
         ],
     ),
     (
         "inspect",
         &[
             ("pagetide inspect mine.toml zoneinfo buddyinfo", "two files, at the end of the run"),
-            ("pagetide inspect mine.toml --at 1.5s --only meminfo", "one, 1.5 s after its start"),
-            ("pagetide inspect mine.toml --timeline", "who had how much memory when"),
+            ("pagetide inspect mine.toml --at 1.5s --only meminfo", "one file, 1.5 s after the start"),
+            ("pagetide inspect mine.toml --timeline", "memory of each group over time"),
         ],
     ),
     (
@@ -141,12 +141,12 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
     ),
 ];
 
-/// The end of the help of a subcommand: its examples, and exit codes.
+/// The end of the help of a subcommand: examples and the general exit codes.
 pub fn after_help(subcommand: &str) -> String {
     after_help_with(subcommand, EXIT_CODES)
 }
 
-/// The same with an end of its own.
+/// The same with another text after the examples.
 pub fn after_help_with(subcommand: &str, end: &str) -> String {
     let examples = EXAMPLES.iter().find(|(name, _)| *name == subcommand);
     let mut text = "Examples:\n".to_owned();
@@ -161,7 +161,7 @@ mod tests {
     use crate::cli::Cli;
     use clap::{Command, CommandFactory, Parser};
 
-    /// The words of a line, as a shell would take it: up to a pipe or a redirection.
+    /// The words of a line as a shell parses it, up to a pipe or a redirection.
     fn words(line: &str) -> Vec<String> {
         let mut words = vec![String::new()];
         let mut is_quoted = false;
@@ -204,6 +204,6 @@ mod tests {
         let mut nr_lines = 0;
         check(&Cli::command(), &mut nr_lines);
         let all: usize = super::EXAMPLES.iter().map(|(_, lines)| lines.len()).sum();
-        assert_eq!(nr_lines, all, "an example is of no subcommand");
+        assert_eq!(nr_lines, all, "an example belongs to no subcommand");
     }
 }

@@ -1,4 +1,4 @@
-//! The arguments of the commands that look for values: `find`, `sweep`, `compare`. No behaviour here.
+//! Arguments of the commands that search for values: `find`, `sweep`, `compare`. No behaviour here.
 
 use super::{after_help, after_help_with, key_value, parse_jobs, Format, ScenarioArgs};
 use clap::{Args, ValueEnum, ValueHint};
@@ -21,12 +21,13 @@ pub struct FindArgs {
     #[command(flatten)]
     pub scenario: ScenarioArgs,
 
-    /// The knob, by its path as in --set, and its values: LOW..HIGH, LOW..HIGH/N for N of them, or A,B,C
-    /// [default: the kernel's range]. Given twice: a grid of two knobs
+    /// The knob, with its path as in --set, and its values: LOW..HIGH, LOW..HIGH/N for N values, or
+    /// A,B,C [default: the kernel's range]. Given twice: a grid of two knobs
     #[arg(long, value_name = "KEY[=RANGE]", required = true)]
     pub knob: Vec<String>,
 
-    /// What must hold: METRIC OP VALUE, several joined by `and`. VALUE may be relative: 1.1 * before
+    /// The condition to meet: METRIC OP VALUE, several joined by `and`. VALUE may be relative: 1.1
+    /// * before
     #[arg(long, value_name = "CRITERION")]
     pub want: String,
 
@@ -38,7 +39,7 @@ pub struct FindArgs {
     #[arg(long)]
     pub largest: bool,
 
-    /// Say what the value does to this metric. May be repeated
+    /// Also print the effect of the value on this metric. May be repeated
     #[arg(long, value_name = "METRIC")]
     pub price: Vec<String>,
 
@@ -46,7 +47,8 @@ pub struct FindArgs {
     #[arg(long = "in", value_name = "SHARE", default_value = "95%", value_parser = share)]
     pub share: f64,
 
-    /// Number of seeds that all values share, and of fresh ones that confirm [default: 20, with two knobs 8]
+    /// Number of seeds that all values share, and of fresh seeds for confirmation [default: 20,
+    /// with two knobs 8]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=5000))]
     pub seeds: Option<u32>,
 
@@ -58,20 +60,20 @@ pub struct FindArgs {
     #[arg(long, value_name = "NAME")]
     pub variant: Option<String>,
 
-    /// Write the value as a file to deploy
+    /// Print the value as a file to deploy
     #[arg(long, value_enum, value_name = "FORM")]
     pub emit: Option<EmitForm>,
 
-    /// Where --emit writes: a new file, or a regular one to replace [default: stdout]
+    /// Where --emit writes: a new file, or a regular file to replace [default: stdout]
     #[arg(short, long, value_name = "OUT", requires = "emit", value_hint = ValueHint::FilePath)]
     pub output: Option<PathBuf>,
 
-    /// Write a page about the answer to this file: one HTML file, to be opened in a browser, mailed or printed
+    /// Write a report of the answer to this HTML file, to open in a browser, mail or print
     /// (docs/reports.md)
     #[arg(long, value_name = "OUT.html", value_hint = ValueHint::FilePath)]
     pub html: Option<PathBuf>,
 
-    /// Number of runs at a time [default: the number of CPUs]. It does not change the result
+    /// Number of parallel runs [default: the number of CPUs]. Does not change the result
     #[arg(long, value_name = "N", value_parser = parse_jobs)]
     pub jobs: Option<NonZeroUsize>,
 }
@@ -88,12 +90,12 @@ pub struct SweepArgs {
     #[arg(long, value_name = "KEY=VALUE", value_parser = key_value)]
     pub set: Vec<(String, String)>,
 
-    /// Add a variant to those of the scenario: its name, and what it sets. May be repeated
+    /// Add a variant to the scenario: a name, and the keys it sets. May be repeated
     #[arg(long, value_name = "NAME:KEY=VALUE[,KEY=VALUE...]")]
     pub add_variant: Vec<AddedVariant>,
 
-    /// A knob, by its path as in --set, and its values: LOW..HIGH/N for N of them, or A,B,C. May be repeated: all
-    /// combinations are run
+    /// A knob, with its path as in --set, and its values: LOW..HIGH/N for N values, or A,B,C. May
+    /// be repeated: all combinations are run
     #[arg(long, value_name = "KEY=VALUES")]
     pub grid: Vec<String>,
 
@@ -109,20 +111,21 @@ pub struct SweepArgs {
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub seed: Option<u64>,
 
-    /// Keep a row for each run in this directory, and run only what it does not have
+    /// Keep a row for each run in this directory, and run only what is missing there
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub store: Option<PathBuf>,
 
-    /// Run only the K-th of N parts, K from 1 to N. Needs --store
+    /// Run only part K of N parts, with K from 1 to N. Needs --store
     #[arg(long, value_name = "K/N", requires = "store", conflicts_with = "merge")]
     pub shard: Option<Shard>,
 
-    /// Run nothing: put the rows of these stores together, into --store if it is given
+    /// Run nothing: merge the rows of these stores, into --store if it is given
     #[arg(long, value_name = "DIR", num_args = 1.., value_hint = ValueHint::DirPath)]
     #[arg(conflicts_with_all = ["file", "set", "add_variant", "grid", "variant", "repeats", "seed"])]
     pub merge: Vec<PathBuf>,
 
-    /// A metric for the table. May be repeated, and hold `*` [default: the scenario's rows]
+    /// A metric for the table, or a pattern with `*`. May be repeated [default: the scenario's
+    /// rows]
     #[arg(long, value_name = "METRIC")]
     pub metric: Vec<String>,
 
@@ -130,12 +133,12 @@ pub struct SweepArgs {
     #[arg(long, value_enum, default_value_t = Format::Table)]
     pub format: Format,
 
-    /// Write a page about the points to this file: one HTML file, to be opened in a browser, mailed or printed
+    /// Write a report of all points to this HTML file, to open in a browser, mail or print
     /// (docs/reports.md)
     #[arg(long, value_name = "OUT.html", value_hint = ValueHint::FilePath)]
     pub html: Option<PathBuf>,
 
-    /// Number of runs at a time [default: the number of CPUs]. It does not change the result
+    /// Number of parallel runs [default: the number of CPUs]. Does not change the result
     #[arg(long, value_name = "N", value_parser = parse_jobs)]
     pub jobs: Option<NonZeroUsize>,
 }
@@ -153,7 +156,7 @@ pub struct CompareArgs {
     pub b: PathBuf,
 }
 
-/// Files that hold a value.
+/// Kinds of files to deploy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum EmitForm {
     /// A file of /etc/sysctl.d
@@ -169,7 +172,7 @@ pub enum EmitForm {
     Json,
 }
 
-/// A share of the seeds: above 0, at most 1.
+/// Parses a share of the seeds: above 0, at most 1.
 fn share(text: &str) -> Result<f64, &'static str> {
     const FORM: &str = "give a share like 95%, above 0 and at most 100 %";
     let share = match text.trim().strip_suffix('%') {

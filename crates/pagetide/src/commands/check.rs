@@ -1,4 +1,4 @@
-//! `pagetide check`: prints all mistakes of scenario files at once.
+//! `pagetide check`: prints all mistakes of scenario files.
 
 use crate::cli::CheckArgs;
 use crate::error::{CliError, ExitStatus};
@@ -13,7 +13,7 @@ use pagetide_trace::Info;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-/// Checks every file, even after one was bad.
+/// Checks every file, even after a bad one.
 pub fn check(
     args: &CheckArgs,
     plugins: &Plugins,
@@ -47,8 +47,8 @@ pub fn check(
     Ok(status)
 }
 
-/// Finds what a run would refuse when it is under way: traces that are not whole, caches that do not take their
-/// tunings, machines that this computer has no room for. `checked`: traces that were read already.
+/// Finds errors that a run would hit later: incomplete traces, caches that reject their tunings,
+/// machines that are too large for this computer. `checked`: traces that were read already.
 fn check_runs(scenario: &Scenario, checked: &mut BTreeSet<PathBuf>) -> Result<(), CliError> {
     for variant in &scenario.variants {
         let of_variant = || match scenario.variants.len() {

@@ -1,4 +1,4 @@
-//! `pagetide compare`: two printed results, held against each other.
+//! `pagetide compare`: compares two results in JSON.
 
 use crate::cli::CompareArgs;
 use crate::commands::find::refused;
@@ -9,10 +9,9 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-/// Largest result that is read.
+/// Maximum size of a result file.
 const BYTES_MAX: u64 = 1 << 30;
 
-/// Prints the comparison.
 pub fn compare(args: &CompareArgs, printer: &mut Printer) -> Result<ExitStatus, CliError> {
     let (a, b) = (load(&args.a)?, load(&args.b)?);
     let (text, warnings) = render(&a, &b);
@@ -26,7 +25,7 @@ fn load(path: &Path) -> Result<Printed, CliError> {
     let cannot = |why: String| {
         CliError::bad_input(
             format!("cannot read {shown}: {why}"),
-            "give a file that `pagetide run --format json` or `pagetide sweep --format json` printed",
+            "give the output of `pagetide run --format json` or `pagetide sweep --format json`",
         )
     };
     let mut text = String::new();

@@ -5,7 +5,6 @@ use crate::error::{CliError, ExitStatus};
 use crate::printer::Printer;
 use clap::CommandFactory;
 
-/// Prints the script.
 pub fn completions(args: &CompletionsArgs, printer: &mut Printer) -> Result<ExitStatus, CliError> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "pagetide", &mut script);

@@ -1,4 +1,4 @@
-//! `pagetide explain`: what a metric, a knob, a key of scenarios, a workload or a function of Linux is.
+//! `pagetide explain`: explains a metric, knob, scenario key, workload or Linux function.
 
 use crate::cli::{ExplainArgs, TextFormat};
 use crate::error::{CliError, ExitStatus};
@@ -7,7 +7,6 @@ use crate::policy::Plugins;
 use crate::printer::{self, Printer};
 use pagetide_lab::explain;
 
-/// Prints all that is declared of what the name means.
 pub fn explain(
     args: &ExplainArgs,
     plugins: &Plugins,

@@ -1,4 +1,4 @@
-//! `pagetide find`: what to set a knob to, so that a criterion holds.
+//! `pagetide find`: finds the value of a knob at which a criterion holds.
 
 use crate::cli::{EmitForm, FindArgs};
 use crate::error::{CliError, ExitStatus};
@@ -24,9 +24,10 @@ use pagetide_scenario::model::{Scenario, Variant};
 use std::num::NonZeroUsize;
 use std::thread;
 
-/// Seeds that all values share, and as many fresh ones: 20 of 20 say at least 86 %.
+/// Number of seeds that all values share, and of fresh seeds. 20 successes of 20 show a share of at
+/// least 86 %.
 const SEEDS: u32 = 20;
-/// The same for the points of a grid.
+/// Number of seeds for the points of a grid.
 const SEEDS_OF_GRID: u32 = 8;
 
 /// Searches, and prints the answer or the file to deploy.
@@ -49,9 +50,7 @@ pub fn find(
     let mut scenario = loaded.scenario.clone();
     if scenario.variants.len() > 1 {
         let name = &scenario.variants[0].name;
-        printer.note(&format!(
-            "of the variants, `{name}` is searched; --variant NAME chooses another"
-        ));
+        printer.note(&format!("searching in variant `{name}`; --variant NAME chooses another"));
     }
     scenario.variants.truncate(1);
     overrides.variants = vec![scenario.variants[0].name.clone()];
@@ -93,7 +92,7 @@ pub fn find(
     Ok(if answer.is_answer() { ExitStatus::Success } else { ExitStatus::Failure })
 }
 
-/// The question that the arguments ask.
+/// Builds the search from the arguments.
 fn ask(args: &FindArgs, scenario: &Scenario) -> Result<Find, CliError> {
     let setup = &scenario.variants[0].setup;
     let mut knobs = Vec::new();
@@ -124,7 +123,7 @@ fn ask(args: &FindArgs, scenario: &Scenario) -> Result<Find, CliError> {
     Find::new(question).map_err(refused)
 }
 
-/// The ends of a range, and all values of a list, must be ones that the scenario takes.
+/// Checks that the scenario accepts the ends of a range and all values of a list.
 fn check_values(find: &Find, load: Load<'_>) -> Result<(), CliError> {
     for knob in &find.question().knobs {
         let last = knob.values.len() - 1;
@@ -161,7 +160,7 @@ fn search(
         }
         Err(Stopped::Mistake(mistake)) => Err(refused(mistake)),
         Err(Stopped::Failed(failure)) => {
-            Err(CliError::of_run("the scenario as it stands: ", &failure))
+            Err(CliError::of_run("the scenario without changes: ", &failure))
         }
     }
 }
@@ -180,18 +179,19 @@ fn print(
         (Form::Json, _) => json::render(find, answer, &command_line()),
         (_, None) => {
             let why = match answer.kind {
-                Kind::NotMonotone => "the criterion comes and goes along the knob",
+                Kind::NotMonotone => "the criterion does not change monotonically with the knob",
                 Kind::Nothing => "no value meets the criterion",
                 _ => "fresh seeds do not confirm the value",
             };
-            printer.warning(&format!("there is nothing to deploy, so no file is made: {why}"));
+            printer.warning(&format!(
+                "no file was written, because there is nothing to deploy: {why}"
+            ));
             return printer.data(text::render(find, answer));
         }
         (form, Some(point)) => {
             if answer.kind == Kind::Front && answer.points.len() > 1 {
-                printer.warning(
-                    "the front has several points; the file has the first that is confirmed",
-                );
+                printer
+                    .warning("the front has several points; the file has the first confirmed one");
             }
             let setup = &find.question().scenario.variants[0].setup;
             emit::render(form, &point.sets, setup, &provenance(find, answer)).map_err(refused)?
@@ -210,11 +210,11 @@ fn print(
     }
 }
 
-/// Where a file comes from.
+/// Comment lines about the origin of a file.
 fn provenance(find: &Find, answer: &Answer) -> Vec<String> {
     vec![
         format!(
-            "found by pagetide {} in a simulation; try it before it goes everywhere",
+            "found by pagetide {} in a simulation; test it before you deploy it widely",
             pagetide_lab::VERSION
         ),
         command_line(),
@@ -234,7 +234,7 @@ fn form_of(form: EmitForm) -> Form {
     }
 }
 
-/// A mistake of the user's.
+/// Converts a mistake of the user.
 pub fn refused(mistake: Mistake) -> CliError {
     CliError::bad_input(mistake.message, mistake.hint)
 }

@@ -1,4 +1,4 @@
-//! `pagetide import host`: a live system, or a saved copy of one, becomes a scenario.
+//! `pagetide import host`: converts a live system, or a saved copy of one, to a scenario.
 
 use crate::cli::ImportHostArgs;
 use crate::error::{CliError, ExitStatus};
@@ -17,10 +17,10 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::path::Path;
 
-/// Notes that are shown; the scenario's comments have most of them, too.
+/// Maximum number of printed notes. Most notes are also comments in the scenario.
 const NOTES_MAX: usize = 40;
 
-/// Imports the system; a file appears only when it is whole.
+/// Imports the system. The output file appears only when it is complete.
 pub fn import(args: &ImportHostArgs, printer: &mut Printer) -> Result<ExitStatus, CliError> {
     let mut options =
         Options { as_is: args.as_is, all_groups: args.all_groups, ..Options::default() };
@@ -59,7 +59,7 @@ pub fn import(args: &ImportHostArgs, printer: &mut Printer) -> Result<ExitStatus
     Ok(ExitStatus::Success)
 }
 
-/// Has the machine perform what its prices follow from.
+/// Measures operation costs on this machine.
 fn measure(
     host: &HostSnapshot,
     written: &Written,
@@ -73,9 +73,9 @@ fn measure(
     let place = live::Place::prepare(host, args.guest.as_deref()).map_err(of_linux)?;
     let line = Spinner::new();
     let measured = place.measure(&imported, host, &cancel, |number| {
-        line.say(format!("what operations cost here: run {number}"));
+        line.say(format!("measuring operation costs: run {number}"));
     });
-    line.say("what operations cost here: the simulator counts them".to_owned());
+    line.say("measuring operation costs: counting operations in the simulator".to_owned());
     let found = measured.map_err(of_linux).and_then(|measured| {
         measured.reference.origin.notes.iter().for_each(|note| printer.note(note));
         prices_of(&measured, &cancel).map_err(|error| match error {
@@ -94,11 +94,11 @@ fn of_linux(error: LinuxError) -> CliError {
 fn exists(output: &Path) -> CliError {
     CliError::bad_input(
         format!("{} exists", output.display()),
-        "remove it first, or give another name; an import overwrites nothing",
+        "remove it first, or give another name; an import never overwrites a file",
     )
 }
 
-/// Writes a file that does not exist: a scenario that was imported before may have been worked on.
+/// Writes a new file. An existing file may be an imported scenario that the user has edited.
 fn create(output: &Path, text: &str) -> Result<(), CliError> {
     let place = output.display();
     let mut file = OpenOptions::new().write(true).create_new(true).open(output).map_err(
@@ -108,7 +108,7 @@ fn create(output: &Path, text: &str) -> Result<(), CliError> {
         },
     )?;
     file.write_all(text.as_bytes()).map_err(|error| {
-        // Half a scenario is none; if it cannot be removed either, the first error says why.
+        // Remove the incomplete file. If that fails too, the first error matters.
         let _ = fs::remove_file(output);
         CliError::Failure(format!("cannot write {place}: {error}"))
     })

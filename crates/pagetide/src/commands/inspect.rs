@@ -1,5 +1,5 @@
-//! `pagetide inspect`: the state of a machine after a run, as the kernel would print it, or the
-//! memory of its groups and nodes over time.
+//! `pagetide inspect`: prints the state of a machine after a run as the kernel would print it, or
+//! the memory of its groups and nodes over time.
 
 use crate::cli::InspectArgs;
 use crate::error::{CliError, ExitStatus};
@@ -21,10 +21,9 @@ use pagetide_scenario::record::RunRecord;
 use pagetide_sim::foresight;
 use std::num::NonZeroUsize;
 
-/// Where caches have their files.
+/// Directory of the files of caches.
 const CACHES: &str = "/sys/kernel/slab/";
 
-/// Runs one variant once and prints its final files, or its timeline.
 pub fn inspect(
     args: InspectArgs,
     plugins: &Plugins,
@@ -99,25 +98,25 @@ pub fn inspect(
     Ok(ExitStatus::Success)
 }
 
-/// The record of a run that was stopped at a time; there is none if it had ended before.
+/// The record of a run that stopped at time `at`. Fails if the run ended before.
 fn at_time(mut record: Box<RunRecord>, at: Option<u64>) -> Result<Box<RunRecord>, CliError> {
     let Some(at) = at else { return Ok(record) };
     if record.elapsed_ns < at {
         return Err(CliError::bad_input(
             format!(
-                "the run has no time {} s: it ends at {} s",
+                "the run ends at {1} s, before {0} s",
                 at as f64 / 1e9,
                 record.elapsed_ns as f64 / 1e9
             ),
-            "give `--at` an earlier time; without it the files are those of the end",
+            "give `--at` an earlier time; without `--at`, files show the end of the run",
         ));
     }
-    // That it was cut is what was asked for.
+    // The user asked for this cut.
     record.notes.retain(|note| !note.starts_with(pagetide_sim::CUT));
     Ok(record)
 }
 
-/// Refuses a name that no file of the run will have, before it runs.
+/// Rejects, before the run, a name that no file of the run will have.
 fn check_name(name: &str, setup: &Setup) -> Result<(), CliError> {
     let of_groups = foresight::group_files(setup);
     let known = || of_groups.iter().map(String::as_str).chain(foresight::MACHINE_FILES);
@@ -142,7 +141,7 @@ fn is_cache_file(file: &str) -> bool {
     CacheControl::ALL.iter().any(|control| control.file().name == file)
 }
 
-/// The files one after the other, each under `==> NAME <==`, as head(1) prints several.
+/// The files in sequence, each under `==> NAME <==`, as head(1) prints several files.
 fn with_headings(record: &RunRecord, names: &[String]) -> Result<String, CliError> {
     let mut files: Vec<&(String, String)> = Vec::new();
     if names.is_empty() {
@@ -156,21 +155,21 @@ fn with_headings(record: &RunRecord, names: &[String]) -> Result<String, CliErro
     Ok(texts.join("\n"))
 }
 
-/// The text of the one file that `name` means.
+/// The text of the only file that matches `name`.
 fn only(record: &RunRecord, name: &str) -> Result<String, CliError> {
     match pick(record, name)?.as_slice() {
         [(_, text)] => Ok(text.clone()),
         several => {
             let names: Vec<&str> = several.iter().map(|(file, _)| file.as_str()).collect();
             Err(CliError::bad_input(
-                format!("`{name}` means several files"),
+                format!("`{name}` matches several files"),
                 format!("choose one of {}", names.join(", ")),
             ))
         }
     }
 }
 
-/// The files that `name` means: its full path, or the end of it.
+/// The files that match `name`: a full path or the end of one.
 fn pick<'a>(record: &'a RunRecord, name: &str) -> Result<Vec<&'a (String, String)>, CliError> {
     let of_cache = cache_and_file(name).map(|(cache, file)| format!("{CACHES}{cache}/{file}"));
     let name = of_cache.as_deref().unwrap_or(name);
@@ -193,12 +192,12 @@ fn pick<'a>(record: &'a RunRecord, name: &str) -> Result<Vec<&'a (String, String
     ))
 }
 
-/// Whether a file is printed only if it is named: every cache has a few.
+/// Whether a file is printed only if it is named: every cache has a few such files.
 fn is_one_of_many(name: &str) -> bool {
     name.starts_with(CACHES)
 }
 
-/// Where the kernel has the file: bare names are those of /proc.
+/// The path of a file in Linux: bare names are in /proc.
 fn path_of(name: &str) -> String {
     if name.starts_with('/') {
         name.to_owned()

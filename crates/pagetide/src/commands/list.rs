@@ -1,4 +1,4 @@
-//! `pagetide list`: prints the shipped experiments, one on each line, and the policies that the program registers.
+//! `pagetide list`: prints the shipped experiments, one on each line, and the registered policies.
 
 use crate::error::{CliError, ExitStatus};
 use crate::policy::Plugins;
@@ -7,7 +7,8 @@ use crate::{names_of, scenario_file, shipped};
 use pagetide_scenario::load::Overrides;
 use std::fmt::Write;
 
-/// Prints name and title of every shipped experiment; names of policies are talk, not data.
+/// Prints name and title of every shipped experiment to stdout. Names of policies go to stderr,
+/// because they are not data.
 pub fn list(plugins: &Plugins, printer: &mut Printer) -> Result<ExitStatus, CliError> {
     let width = shipped::names().map(str::len).max().unwrap_or(0);
     let mut out = String::new();

@@ -1,4 +1,4 @@
-//! `pagetide man`: the manual pages, made of what `--help` says.
+//! `pagetide man`: manual pages, made from the `--help` texts.
 
 use crate::cli::{Cli, ManArgs};
 use crate::error::{CliError, ExitStatus};
@@ -6,7 +6,7 @@ use crate::printer::Printer;
 use clap::CommandFactory;
 use clap_mangen::Man;
 
-/// Prints pagetide(1), or writes it and the pages of subcommands into a directory.
+/// Prints pagetide(1), or writes it and the pages of subcommands to a directory.
 pub fn man(args: &ManArgs, printer: &mut Printer) -> Result<ExitStatus, CliError> {
     let Some(directory) = &args.output else {
         let mut page = Vec::new();
@@ -17,7 +17,7 @@ pub fn man(args: &ManArgs, printer: &mut Printer) -> Result<ExitStatus, CliError
     clap_mangen::generate_to(Cli::command(), directory).map_err(|error| {
         CliError::bad_input(
             format!("cannot write manual pages to {}: {error}", directory.display()),
-            "give a directory that is there and may be written",
+            "name a directory that exists and is writable",
         )
     })?;
     printer.note(&format!("manual pages are in {}", directory.display()));

@@ -1,4 +1,4 @@
-//! `pagetide metrics`: what each metric is, with its unit, what it is of, and where Linux says it.
+//! `pagetide metrics`: the meaning, unit, owner and Linux source of each metric.
 
 use crate::cli::{Format, MetricsArgs};
 use crate::error::{CliError, ExitStatus};
@@ -7,14 +7,13 @@ use pagetide_lab::metrics;
 use pagetide_scenario::metric::catalogue;
 use pagetide_scenario::near::nearest;
 
-/// Prints the metrics that the pattern means.
 pub fn metrics(args: &MetricsArgs, printer: &mut Printer) -> Result<ExitStatus, CliError> {
     let all = catalogue::all();
     let found = metrics::find(&all, args.pattern.as_deref());
     if let (true, Some(pattern)) = (found.is_empty(), &args.pattern) {
         let hint = match nearest(pattern, all.iter().map(|entry| &*entry.name)) {
             Some(near) => format!("did you mean `{near}`?"),
-            None => "`pagetide metrics` lists them all; `*` stands for any characters".to_owned(),
+            None => "`pagetide metrics` lists all metrics; `*` matches any characters".to_owned(),
         };
         return Err(CliError::bad_input(format!("there is no metric `{pattern}`"), hint));
     }

@@ -1,4 +1,4 @@
-//! `pagetide mrc`: the miss ratio of a page trace, by the size of the page cache.
+//! `pagetide mrc`: the miss ratio of a page trace for each size of the page cache.
 
 use crate::cli::{Format, MrcArgs};
 use crate::error::{CliError, ExitStatus};
@@ -15,7 +15,7 @@ use std::num::NonZeroUsize;
 use std::sync::atomic::Ordering;
 use std::thread;
 
-/// Replays the trace on each size and prints the curve.
+/// Replays the trace at each size and prints the curve.
 pub fn mrc(args: &MrcArgs, printer: &mut Printer) -> Result<ExitStatus, CliError> {
     let page =
         args.html.as_deref().map(|file| OutputFile::page(file, &[&args.trace])).transpose()?;

@@ -1,7 +1,8 @@
 //! `pagetide new`: prints a commented scenario to start from, sized for a machine.
 //!
-//! What is not given on the command line is asked for on a terminal; elsewhere it is as for a usual machine.
-//! Invariant: what is printed is a scenario without mistakes, whatever the answers were.
+//! On a terminal, the command asks for values that the command line does not give. Elsewhere it
+//! uses the values of a usual machine. Invariant: the printed scenario has no mistakes, whatever
+//! the answers were.
 
 use crate::cli::{NewArgs, Template};
 use crate::error::{CliError, ExitStatus};
@@ -17,7 +18,7 @@ use std::path::Path;
 
 const MIB: u64 = 1 << 20;
 
-/// The machine that a template is filled in for, in the words of whoever asked.
+/// The size of the machine, as text from the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Size {
     memory: String,
@@ -26,7 +27,7 @@ struct Size {
 }
 
 impl Template {
-    /// The scenario with places to fill in: `<memory>`, `<swap>`, `<cpus>`, and `<40%>` of the memory.
+    /// The template, with placeholders: `<memory>`, `<swap>`, `<cpus>`, and `<40%>` of the memory.
     const fn text(self) -> &'static str {
         match self {
             Template::K8sNode => include_str!("../templates/k8s-node.toml"),
@@ -36,7 +37,7 @@ impl Template {
         }
     }
 
-    /// Memory, swap and CPUs of a usual machine of the kind.
+    /// Usual memory, swap and CPUs of such a machine.
     const fn usual(self) -> (&'static str, &'static str, &'static str) {
         match self {
             Template::K8sNode | Template::Desktop => ("8GiB", "4GiB", "4"),
@@ -46,15 +47,11 @@ impl Template {
     }
 }
 
-/// Prints a scenario, or writes it to a new file.
 pub fn new(args: &NewArgs, printer: &mut Printer) -> Result<ExitStatus, CliError> {
     let output = args.output.as_deref().map(|path| OutputFile::check(path, &[])).transpose()?;
     if args.output.as_deref().is_some_and(Path::exists) {
         return Err(CliError::bad_input(
-            format!(
-                "{} is there already",
-                args.output.as_deref().unwrap_or(Path::new("")).display()
-            ),
+            format!("{} already exists", args.output.as_deref().unwrap_or(Path::new("")).display()),
             "nothing was written; name a new file",
         ));
     }
@@ -76,10 +73,10 @@ pub fn new(args: &NewArgs, printer: &mut Printer) -> Result<ExitStatus, CliError
     Ok(ExitStatus::Success)
 }
 
-/// Where questions are asked: the answers, and where the questions go.
+/// The streams of a dialogue: answers in, questions out.
 type Person<'a> = (&'a mut dyn BufRead, &'a mut dyn Write);
 
-/// The text; what is not given is asked for if there is somebody.
+/// The scenario's text. Asks `person`, if there is one, for missing values.
 fn make(args: &NewArgs, mut person: Option<Person<'_>>) -> Result<String, CliError> {
     let names: Vec<String> = Template::value_variants()
         .iter()
@@ -92,16 +89,16 @@ fn make(args: &NewArgs, mut person: Option<Person<'_>>) -> Result<String, CliErr
                 ask(person, &format!("What is it? One of {}", names.join(", ")), &names[0])?;
             match Template::from_str(&answer, true) {
                 Ok(template) => break template,
-                Err(_) => say(person, "There is no such scenario.\n")?,
+                Err(_) => say(person, "There is no such template.\n")?,
             }
         },
         (None, None) => {
             let hint = format!("pagetide new --from {}", names.join("|"));
-            return Err(CliError::bad_input("what is the scenario to be made from?", hint));
+            return Err(CliError::bad_input("choose a template", hint));
         }
     };
     let (memory, swap, cpus) = template.usual();
-    // Whoever names the template wants no questions.
+    // A named template means that no questions are wanted.
     let mut person = person.filter(|_| args.from.is_none());
     let mut value = |given: &Option<String>, question: &str, usual: &str| match (given, &mut person)
     {
@@ -117,7 +114,7 @@ fn make(args: &NewArgs, mut person: Option<Person<'_>>) -> Result<String, CliErr
     fill(template, &size)
 }
 
-/// An answer, or the usual one if the line is empty.
+/// The answer, or the default if the line is empty.
 fn ask(
     (answers, questions): &mut Person<'_>,
     question: &str,
@@ -138,12 +135,12 @@ fn say((_, questions): &mut Person<'_>, text: &str) -> Result<(), CliError> {
     write!(questions, "{text}").map_err(|error| CliError::Failure(format!("cannot ask: {error}")))
 }
 
-/// A template with the machine filled in.
+/// Fills in a template for a machine.
 fn fill(template: Template, size: &Size) -> Result<String, CliError> {
     let memory = match Quantity::read(&size.memory, PageSize::default()) {
         Ok(Quantity::Bytes(bytes)) if bytes >= 256 * MIB => bytes,
         _ => {
-            let message = format!("the memory `{}` is no size of at least 256 MiB", size.memory);
+            let message = format!("the memory `{}` is not a size of at least 256 MiB", size.memory);
             return Err(CliError::bad_input(message, "write it like 8GiB or 512MiB"));
         }
     };
@@ -162,7 +159,7 @@ fn fill(template: Template, size: &Size) -> Result<String, CliError> {
                 "memory" => filled.push_str(&size.memory),
                 "swap" => filled.push_str(&size.swap),
                 "cpus" => filled.push_str(&size.cpus),
-                other => unreachable!("a template has no place `{other}`"),
+                other => unreachable!("a template has no placeholder `{other}`"),
             },
         }
         rest = after_place;
@@ -175,7 +172,7 @@ fn fill(template: Template, size: &Size) -> Result<String, CliError> {
                 format!("{}: {}", error.key.as_deref().unwrap_or(&error.text), error.message)
             };
             let told: Vec<String> = errors.iter().map(tell).collect();
-            Err(CliError::bad_input(told.join("\n"), "other sizes of the machine may do"))
+            Err(CliError::bad_input(told.join("\n"), "try other sizes of the machine"))
         }
     }
 }
@@ -222,7 +219,7 @@ mod tests {
         assert!(text.contains("memory = \"16GiB\"") && text.contains("cpus = 6"), "{text}");
         assert!(text.contains("heap = \"8192MiB\""), "half of it");
         assert!(
-            questions.contains("There is no such scenario") && questions.contains("Swap [2GiB]")
+            questions.contains("There is no such template") && questions.contains("Swap [2GiB]")
         );
         assert!(matches!(answered("database\n").0, Err(CliError::Interrupted)), "no more answers");
     }

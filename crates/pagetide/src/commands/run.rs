@@ -1,4 +1,4 @@
-//! `pagetide run`: variants x seeds, compared.
+//! `pagetide run`: runs variants x seeds and compares them.
 
 use crate::cli::{Format, RunArgs};
 use crate::commands::find::refused;
@@ -22,10 +22,10 @@ use std::borrow::Cow;
 use std::num::NonZeroUsize;
 use std::thread;
 
-/// Sentences wrap here, if there is room for that.
+/// Maximum width of sentences.
 const WHY_WIDTH: usize = 100;
 
-/// Runs the scenario and prints the comparison of the runs that finished.
+/// Runs the scenario and prints a comparison of the finished runs.
 pub fn run(
     args: RunArgs,
     plugins: &Plugins,
@@ -83,7 +83,8 @@ pub fn run(
     drop(progress);
     let mut report = Report::new(plan, &runs);
 
-    // Whatever becomes of stdout, and of one of the files, the others are written: the runs may have taken hours.
+    // The runs may have taken hours. If stdout or one file fails, the other files are still
+    // written.
     let mut wrong: Vec<CliError> = Vec::new();
     if report.has_data() {
         match select::keys(&report, &args.metrics) {
@@ -113,7 +114,7 @@ pub fn run(
         let source = Source { scenario: loaded.text(), command: command_line() };
         match file.write(&html::run::page(&report, &source).render()) {
             Ok(()) => {
-                printer.note(&format!("a page about the runs is in {}", file.path().display()));
+                printer.note(&format!("the HTML report is in {}", file.path().display()));
             }
             Err(error) => wrong.push(error),
         }
@@ -138,7 +139,7 @@ pub fn run(
         let place = format!("variant {}, {seeds}: ", run.variant);
         printer.error(&CliError::of_run(&place, &run.failure));
     }
-    // The last one ends the command.
+    // The last error ends the command.
     let last = wrong.pop();
     wrong.iter().for_each(|error| printer.error(error));
     if let Some(error) = last {
@@ -154,7 +155,7 @@ pub fn run(
     }
     let mut status = ExitStatus::Success;
     for judged in expect::of_report(&report).iter().filter(|judged| !judged.holds()) {
-        // The table has said so already.
+        // The table contains this sentence already.
         if args.format != Format::Table {
             printer.error(&CliError::Failure(format!("not as expected: {}", judged.sentence())));
         }
@@ -163,7 +164,7 @@ pub fn run(
     if args.strict {
         for it in report.ended_runs() {
             printer.error(&CliError::Failure(format!(
-                "variant {}: {} of {} runs have values of work that was not done to its end: {}",
+                "variant {}: {} of {} runs are incomplete: {}",
                 it.variant,
                 it.runs,
                 it.finished,
@@ -176,7 +177,7 @@ pub fn run(
     Ok(statuses.fold(status, ExitStatus::max))
 }
 
-/// The report with the metrics that are wanted: those of its rows if patterns chose these, else all.
+/// The report with the wanted metrics: those of its rows if patterns chose them, else all.
 fn wanted<'a>(report: &'a Report, patterns: &[String]) -> Cow<'a, Report> {
     match patterns {
         [] => Cow::Borrowed(report),
@@ -184,7 +185,6 @@ fn wanted<'a>(report: &'a Report, patterns: &[String]) -> Cow<'a, Report> {
     }
 }
 
-/// Writes the timeline of a run as OpenMetrics text.
 fn write_openmetrics(
     file: &OutputFile,
     record: &RunRecord,
@@ -206,17 +206,17 @@ fn write_openmetrics(
     let (variant, seed, file) = (&record.variant, record.seed, file.path().display());
     printer.note(&format!("metrics of variant {variant}, seed {seed}, are in {file}"));
     if timeline.samples.is_empty() {
-        printer.warning("the run was too short for a sample: there are no metrics in that file");
+        printer.warning("the run was too short for a sample, so the file has no metrics");
     }
     Ok(())
 }
 
-/// Notes that are not part of the data.
+/// Prints notes that are not part of the data.
 fn tell(report: &Report, format: Format, printer: &mut Printer) {
     if format == Format::Table {
         for name in rows::unknown_rows(report) {
             printer.warning(&format!(
-                "no run has the metric `{name}` that the scenario wants as a row\n\
+                "no run has the metric `{name}` of the scenario's report rows\n\
                  hint: `--format json` shows all metrics"
             ));
         }

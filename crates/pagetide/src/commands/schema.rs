@@ -1,4 +1,5 @@
-//! `pagetide schema`: the JSON Schema of scenario files, for editors, and of outputs, for programs that read them.
+//! `pagetide schema`: the JSON Schema of scenario files (for editors) and of outputs (for
+//! programs).
 
 use crate::cli::{SchemaArgs, SchemaOf};
 use crate::error::{CliError, ExitStatus};
@@ -8,7 +9,6 @@ use crate::printer::Printer;
 use pagetide_lab::output_schema::{self, Output};
 use pagetide_scenario::schema;
 
-/// Prints the schema.
 pub fn schema(
     args: &SchemaArgs,
     plugins: &Plugins,

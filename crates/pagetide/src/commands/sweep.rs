@@ -1,4 +1,4 @@
-//! `pagetide sweep`: a grid of knobs, times variants, times seeds.
+//! `pagetide sweep`: runs a grid of knobs, times variants, times seeds.
 
 use crate::cli::{Format, SweepArgs};
 use crate::commands::find::refused;
@@ -29,7 +29,7 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::thread;
 
-/// Runs what is missing and prints the rows.
+/// Performs the missing runs and prints the rows.
 pub fn sweep(
     args: SweepArgs,
     plugins: &Plugins,
@@ -85,7 +85,7 @@ pub fn sweep(
     };
     let unknown = unknown_metrics(&args.metric, &scenario);
     if !unknown.is_empty() {
-        // Before all the others, one run: its metrics tell what was meant.
+        // Run one job first: its metrics show whether the wanted metrics exist.
         let first = &all[..all.len().min(1)];
         let ended = perform(&scenario, first, &mut store, &args, plugins);
         if !ended.failed.is_empty() || ended.cancelled > 0 {
@@ -101,7 +101,7 @@ pub fn sweep(
         store.finish().map_err(|error| unwritable(directory, &error))?;
     }
     if is_whole && args.shard.is_none() {
-        // A point may have a metric that others do not have; one of them must.
+        // Points may differ in their metrics, so check against all rows.
         check_metrics(&args.metric, store.rows())?;
     }
     print(&store, &args, Some(&all), &plan.scenario.rows, printer)?;
@@ -110,7 +110,8 @@ pub fn sweep(
     conclude(&ended, &args, printer)
 }
 
-/// The scenario of all points: one variant for each point and variant of the file. And the points.
+/// The scenario of all points, with one variant for each point and each variant of the file; and
+/// the points.
 type Grid = (Scenario, Vec<Vec<(String, String)>>);
 
 fn grid(
@@ -135,7 +136,7 @@ fn grid(
     Ok((Scenario { variants, ..scenario.clone() }, points))
 }
 
-/// Metrics that no run of the scenario can have, by the list of metrics.
+/// Wanted metrics that no run of the scenario can have, by the list of metrics.
 fn unknown_metrics(wanted: &[String], scenario: &Scenario) -> Vec<String> {
     if wanted.is_empty() {
         return Vec::new();
@@ -153,7 +154,7 @@ fn unknown_metrics(wanted: &[String], scenario: &Scenario) -> Vec<String> {
     unknown
 }
 
-/// Each wanted metric, or pattern with `*`, must be one of some row.
+/// Checks that each wanted metric or pattern matches a metric of some row.
 fn check_metrics<'a>(
     wanted: &[String],
     rows: impl Iterator<Item = &'a Row>,
@@ -195,14 +196,14 @@ fn perform(
     run(scenario, all, store, &simulator, threads, &interrupt::flag(), &on_progress)
 }
 
-/// The rows of this sweep, or all of a store.
+/// The rows of this sweep, or all rows of a store.
 fn rows<'a>(store: &'a Store, only: Option<&[Job]>) -> Vec<&'a Row> {
     let keys: Option<BTreeSet<_>> = only.map(|jobs| jobs.iter().map(|job| &job.key).collect());
     let is_wanted = |row: &&Row| keys.as_ref().is_none_or(|keys| keys.contains(&row.key()));
     store.rows().filter(is_wanted).collect()
 }
 
-/// Writes the page, if one is wanted and there is something to tell.
+/// Writes the HTML report, if it is wanted and there are rows.
 fn write_page(
     file: Option<&OutputFile>,
     rows: &[&Row],
@@ -215,7 +216,7 @@ fn write_page(
     file.write_page(&html::sweep::page(rows, metrics, &source), printer)
 }
 
-/// Prints the rows of this sweep, or all of a store.
+/// Prints the rows of this sweep, or all rows of a store.
 fn print(
     store: &Store,
     args: &SweepArgs,
@@ -260,8 +261,8 @@ fn conclude(
     }
     if ended.cancelled > 0 {
         let kept = match args.store {
-            Some(_) => "what was run is kept; the same command goes on",
-            None => "with --store DIR, what was run would be kept",
+            Some(_) => "finished runs are kept; the same command continues",
+            None => "--store DIR would keep finished runs",
         };
         printer
             .warning(&format!("interrupted: {} runs are missing\nhint: {kept}", ended.cancelled));

@@ -1,4 +1,4 @@
-//! `pagetide trace import`: recordings of programs and caches become page traces.
+//! `pagetide trace import`: converts recordings of programs and caches to page traces.
 
 use crate::cli::{CsvArgs, ImportArgs};
 use crate::error::{CliError, ExitStatus};
@@ -16,13 +16,13 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-/// Bytes that are read at once, and chunks of them that may wait for the importer.
+/// Bytes of one read, and the maximum number of chunks that wait for the importer.
 const CHUNK: usize = 256 << 10;
 const CHUNKS: usize = 4;
-/// How often a wait for input looks whether the user has interrupted.
+/// Interval at which a wait for input checks for ^C.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Imports the input; the output appears only when it is whole.
+/// Imports the input. The output file appears only when it is complete.
 pub fn import(args: &ImportArgs, printer: &mut Printer) -> Result<ExitStatus, CliError> {
     let format = args.format;
     let from_stdin = args.input == Path::new("-");
@@ -56,7 +56,7 @@ pub fn import(args: &ImportArgs, printer: &mut Printer) -> Result<ExitStatus, Cl
     }
 }
 
-/// What the trace says about its origin if the user says nothing.
+/// The description of the origin if the user gives none.
 fn source(format: Format, args: &ImportArgs, from_stdin: bool) -> String {
     let name = args.input.file_name().unwrap_or_default().to_string_lossy();
     match from_stdin {
@@ -65,7 +65,7 @@ fn source(format: Format, args: &ImportArgs, from_stdin: bool) -> String {
     }
 }
 
-/// The columns: libCacheSim's one text first, then the single options.
+/// The columns: libCacheSim's single text first, then the separate options.
 fn columns(args: &CsvArgs, format: Format) -> Result<CsvOptions, CliError> {
     let single = [
         ("time-col", &args.time_col),
@@ -93,7 +93,7 @@ fn columns(args: &CsvArgs, format: Format) -> Result<CsvOptions, CliError> {
     Ok(options)
 }
 
-/// Refuses an option that the format does not have.
+/// Rejects an option that the format does not have.
 fn check_option(format: Format, option: &str) -> Result<(), CliError> {
     if format.options().contains(&option) {
         return Ok(());
@@ -130,24 +130,23 @@ fn describe(summary: &Summary, output: &Path) -> String {
     );
     if summary.skipped > 0 {
         text += &format!(
-            "\n  {} of {} entries were no references",
+            "\n  {} of {} entries were not references",
             summary.skipped, summary.input_records
         );
     }
     if summary.disordered > 0 {
         text += &format!(
-            "\n  {} requests were older than the one before and taken as simultaneous",
+            "\n  {} requests were older than the request before; their times were raised to its time",
             summary.disordered
         );
     }
     text
 }
 
-/// Where the input comes from.
 enum Input {
-    /// A file, or whatever standard input is.
+    /// A file, or standard input of any kind.
     Open(File),
-    /// A pipe: to open it waits for its other end.
+    /// A pipe. Opening it blocks until the other end is opened.
     Pipe(PathBuf),
 }
 
@@ -164,7 +163,7 @@ fn open(path: &Path, from_stdin: bool) -> Result<Input, CliError> {
     Ok(Input::Pipe(path.to_owned()))
 }
 
-/// Refuses an output that is what the import reads, by whatever name.
+/// Rejects an output that is one of the inputs, under any name.
 fn check_output(output: &Path, input: &Input, maps: Option<&Path>) -> Result<(), CliError> {
     let Ok(there) = fs::metadata(output) else { return Ok(()) };
     let is_it = |other: io::Result<Metadata>| other.is_ok_and(|other| is_same(&there, &other));
@@ -174,7 +173,7 @@ fn check_output(output: &Path, input: &Input, maps: Option<&Path>) -> Result<(),
     };
     if reads || maps.is_some_and(|maps| is_it(fs::metadata(maps))) {
         return Err(CliError::bad_input(
-            format!("{} is what is to be imported", output.display()),
+            format!("{} is an input of this command", output.display()),
             "nothing was written; give the trace another name",
         ));
     }
@@ -185,12 +184,13 @@ fn is_same(one: &Metadata, other: &Metadata) -> bool {
     (one.dev(), one.ino()) == (other.dev(), other.ino())
 }
 
-/// Input that ends with an error once the user interrupts, also while it waits for more: the importer then
-/// cleans up. A thread reads; it ends with the process if nothing comes any more.
+/// Input that returns an error once the user interrupts, even during a wait for data, so that the
+/// importer can clean up. A thread does the reading; if no more data comes, it ends with the
+/// process.
 struct Interruptible {
     chunks: Receiver<io::Result<Vec<u8>>>,
     chunk: Vec<u8>,
-    /// Bytes of the chunk that were given out.
+    /// Bytes of the current chunk that were returned already.
     used: usize,
     cancel: Arc<AtomicBool>,
 }
@@ -212,7 +212,7 @@ impl Interruptible {
                 let read = file.read(&mut chunk);
                 let is_last = !matches!(&read, Ok(1..));
                 chunk.truncate(*read.as_ref().unwrap_or(&0));
-                // A signal is no end.
+                // An interrupted read is not the end of the input.
                 let goes_on = matches!(&read, Err(error) if error.kind() == ErrorKind::Interrupted);
                 if goes_on {
                     continue;

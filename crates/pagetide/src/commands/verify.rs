@@ -1,4 +1,5 @@
-//! `pagetide verify`: the same scenario on a real kernel, counters side by side.
+//! `pagetide verify`: runs a scenario on a real kernel and in the simulator and compares the
+//! counters.
 
 use crate::cli::{Accel, Costs, Format, KernelArgs, VerifyArgs};
 use crate::error::{CliError, ExitStatus};
@@ -23,10 +24,10 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-/// Runs on each side without `--repeats`: one boot and three short runs take a few minutes.
+/// Default number of runs on each side: one boot and three short runs take a few minutes.
 const REPEATS: u32 = 3;
 
-/// Runs both sides and prints the comparison of the runs that finished.
+/// Runs both sides and prints a comparison of the finished runs.
 pub fn verify(
     args: VerifyArgs,
     plugins: &Plugins,
@@ -44,7 +45,7 @@ pub fn verify(
     if args.scenario.file.as_os_str() == "-" {
         return Err(CliError::bad_input(
             "verify cannot read its scenario from standard input",
-            "the kernel's side reads the file again: give its name",
+            "give the name of a file, because the kernel's side reads it again",
         ));
     }
     let loaded = scenario_file::load(&args.scenario.file, &overrides)?;
@@ -90,7 +91,7 @@ pub fn verify(
             file.write_page(&page, printer)?;
         }
     }
-    // A stale reference is said aloud; CSV has no place for notes.
+    // Print notes about a stale reference here: CSV output cannot contain them.
     for note in &verified.sides.notes {
         if note.contains(ANOTHER_TEXT) {
             printer.warning(note);
@@ -130,8 +131,8 @@ fn options(args: &KernelArgs, cancel: &Arc<AtomicBool>) -> Options {
 
 fn words(asking: &Asking<'_>) -> String {
     match asking {
-        Asking::Measuring(cpus) => format!("what operations cost on Linux with {cpus} CPUs"),
-        Asking::Booting(variant) => format!("{variant}: the kernel boots"),
+        Asking::Measuring(cpus) => format!("measuring operation costs on Linux with {cpus} CPUs"),
+        Asking::Booting(variant) => format!("{variant}: booting the kernel"),
         Asking::Running(variant, done, all) => format!("{variant}: {done} of {all} runs on Linux"),
         Asking::Simulating(variant) => format!("{variant}: simulating"),
     }

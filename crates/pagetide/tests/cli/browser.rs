@@ -1,5 +1,6 @@
-//! Opens pages in a headless Chromium, if one is installed (`apt-get install chromium`): it must draw every chart, say
-//! nothing on its console, and ask for nothing. `CHROMIUM` names another one.
+//! Opens HTML reports in a headless Chromium, if one is installed (`apt-get install chromium`). The
+//! browser must draw every chart, print nothing on its console, and fetch nothing. The variable
+//! `CHROMIUM` names another binary.
 
 use crate::common::Place;
 use std::env;
@@ -25,7 +26,7 @@ onload = () => {
 </script>
 "#;
 
-/// What a browser made of a page.
+/// The result of opening a report.
 #[derive(Debug)]
 pub struct Opened {
     /// Charts that it drew.
@@ -34,10 +35,10 @@ pub struct Opened {
     pub ms: u32,
 }
 
-/// The widths that pages are opened in, in pixels: of a desk and of a hand.
+/// Widths of the frame in pixels: desktop and phone.
 pub const WIDTHS: [u32; 2] = [1200, 375];
 
-/// Names under which it is installed.
+/// Common names of the binary.
 const NAMES: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
 
 fn chromium() -> Option<PathBuf> {
@@ -50,14 +51,14 @@ fn chromium() -> Option<PathBuf> {
     all.into_iter().find(|path| path.is_file())
 }
 
-/// Opens the page `name` in a frame of `width` pixels. It must be drawn without an error or a message, and must not be
-/// wider than its frame. `None`: there is no browser, which is said.
+/// Opens the report `name` in a frame of `width` pixels. It must render without errors and
+/// messages, and must fit the width. Returns `None`, with a message, if there is no browser.
 pub fn open(place: &Place, name: &str, width: u32) -> Option<Opened> {
     let Some(chromium) = chromium() else {
         eprintln!("no Chromium is installed: {name} is not opened (apt-get install chromium)");
         return None;
     };
-    // Windows are not as narrow as hands; frames are. A page cannot see what it is in.
+    // A window cannot be as narrow as a phone, but a frame can.
     let frame = format!("frame-{width}-{name}");
     place.write(&frame, FRAME.replace("NAME", name).replace("WIDTH", &width.to_string()));
     let profile = place.directory.join(format!("profile-{width}-{name}"));
@@ -95,7 +96,7 @@ pub fn open(place: &Place, name: &str, width: u32) -> Option<Opened> {
     Some(Opened { drawn: number(drawn), ms: number(ms) })
 }
 
-/// Opens the page in all widths; `charts` of them must be drawn.
+/// Opens the report at all widths; `charts` charts must be drawn.
 pub fn opens(place: &Place, name: &str, charts: u32) {
     for width in WIDTHS {
         if let Some(opened) = open(place, name, width) {

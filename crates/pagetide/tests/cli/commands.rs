@@ -1,4 +1,4 @@
-//! The other subcommands as a user meets them.
+//! Tests of the smaller subcommands.
 
 use crate::common::{Place, SMALL};
 use std::fs;
@@ -67,7 +67,7 @@ fn inspect_prints_the_kernels_files() {
     let total = only.lines().next().unwrap();
     assert!(total.starts_with("MemTotal:") && total.ends_with(" kB"), "{total}");
 
-    // The share of free pages in blocks of order 8 and less, from what buddyinfo has.
+    // The share of free pages in blocks of order 8 and less, computed from buddyinfo.
     let line = |name: &str| inspect(&["--only", name]).stdout.lines().last().unwrap().to_owned();
     let buddies = line("buddyinfo");
     let blocks = buddies.split_whitespace().skip(4).map(|count| count.parse::<u64>().unwrap());
@@ -88,7 +88,7 @@ fn inspect_prints_the_kernels_files() {
     assert!(groups.contains("\n/ "), "{groups}");
     let caches = inspect(&["--only", "slab-caches"]).stdout;
     assert!(caches.lines().any(|row| row.starts_with("radix_tree_node ")), "{caches}");
-    // Files of caches are printed if they are named.
+    // Files of caches are printed only if they are named.
     assert!(!inspect(&[]).stdout.contains("/sys/kernel/slab/"));
     for name in ["slab.kmalloc-64.objs_per_slab", "kmalloc-64/objs_per_slab"] {
         assert_eq!(inspect(&["--only", name]).stdout, "64\n");
@@ -96,7 +96,7 @@ fn inspect_prints_the_kernels_files() {
     inspect(&["--variant", "late"]).fails(2, &["late"]);
 }
 
-/// A program that walks over 40 pages of its heap, in valgrind's words.
+/// A Lackey recording of a program that walks over 40 pages of its heap.
 fn lackey() -> String {
     let mut text = String::from("==1== Lackey, an example Valgrind tool\nI  00400000,3\n");
     for page in 0..40 {
@@ -155,9 +155,9 @@ fn an_import_replaces_only_a_regular_file_that_it_does_not_read() {
         import(output).fails(2, &[what, "hint: nothing was written"]);
     }
     for output in ["in.txt", "./in.txt", "same"] {
-        import(output).fails(2, &["is what is to be imported", "hint: nothing was written"]);
+        import(output).fails(2, &["is an input of this command", "hint: nothing was written"]);
     }
-    // Also through standard input, and the addresses.
+    // The same check applies to standard input and to the maps file.
     let stdin = fs::File::open(at("in.txt")).unwrap();
     let args = ["trace", "import", "lackey", "-o", "in.txt"];
     let output = place.command().args(args).stdin(stdin).output().unwrap();
@@ -165,7 +165,7 @@ fn an_import_replaces_only_a_regular_file_that_it_does_not_read() {
     place.write("maps", "");
     place
         .run(["trace", "import", "lackey", "in.txt", "--maps", "maps", "-o", "maps"])
-        .fails(2, &["is what is to be imported"]);
+        .fails(2, &["is an input of this command"]);
     assert_eq!(fs::read_to_string(at("in.txt")).unwrap(), lackey());
     assert_eq!(fs::read_to_string(at("precious")).unwrap(), "mine");
     assert!(fs::symlink_metadata(at("link")).unwrap().is_symlink());
@@ -181,7 +181,7 @@ fn an_import_that_waits_for_input_can_be_ended() {
         let args = ["trace", "import", "lackey", "-o", "out.ptt"];
         let mut child =
             place.command().args(args).stdin(std::process::Stdio::piped()).spawn().unwrap();
-        // Held open: the end of the input never comes.
+        // stdin stays open, so the input never ends.
         let mut stdin = child.stdin.take().unwrap();
         std::io::Write::write_all(&mut stdin, b"I  00400000,3\n").unwrap();
         std::thread::sleep(std::time::Duration::from_millis(500));
@@ -232,7 +232,8 @@ fn help_version_and_completions() {
 
 #[test]
 fn verify_refuses_what_needs_a_patched_kernel() {
-    // Of the second variant, before the first boots: there need be no kernel and no QEMU.
+    // The second variant is rejected before the first one boots, so the test needs no kernel and no
+    // QEMU.
     let text = "[machine]\nmemory = \"128MiB\"\n[[task]]\nname = \"t\"\nworkload = \"build\"\n\
         path = \"cc.ptt\"\nunits = 1\n[[variant]]\nname = \"a\"\n[[variant]]\nname = \"b\"\n\
         set = { \"task.t.stack_order\" = 2 }\n";
@@ -261,7 +262,7 @@ fn inspect_stops_at_a_time() {
     let two = inspect(&["--at", "2ms", "zoneinfo", "buddyinfo"]);
     assert_eq!(two.stdout.matches("==>").count(), 2);
     two.says(&["after 0.002 s"]);
-    inspect(&["--at", "1h"]).fails(2, &["the run has no time 3600 s: it ends at "]);
-    inspect(&["--at", "9"]).fails(2, &["times are written like 1.5s"]);
+    inspect(&["--at", "1h"]).fails(2, &["before 3600 s"]);
+    inspect(&["--at", "9"]).fails(2, &["write times like 1.5s"]);
     inspect(&["--at", "1s", "--timeline"]).fails(2, &["cannot be used with"]);
 }

@@ -1,4 +1,4 @@
-//! Runs the built command in a directory of its own.
+//! Runs the built command in a temporary directory.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A directory for one test; removed when the test went well.
+/// A directory for one test; removed if the test passes.
 pub struct Place {
     pub directory: PathBuf,
 }
 
-/// What the command left behind.
+/// Exit code and output of the command.
 #[derive(Debug)]
 pub struct Ran {
     pub code: Option<i32>,
@@ -59,7 +59,7 @@ impl Place {
         input: &[u8],
     ) -> Ran {
         let mut child = self.command().args(args).stdin(Stdio::piped()).spawn().unwrap();
-        // The command may end without reading: that is not this helper's business.
+        // The command may exit without reading stdin.
         let _ = child.stdin.take().unwrap().write_all(input);
         let output = child.wait_with_output().unwrap();
         Ran {
@@ -79,8 +79,8 @@ impl Drop for Place {
 }
 
 impl Ran {
-    /// Exit code 0 and not a word on stderr, but that it goes on: a line every ten seconds that ends with how many there
-    /// were.
+    /// Exit code 0 and nothing on stderr except progress: a line every ten seconds that ends with
+    /// the number of runs.
     #[track_caller]
     pub fn quietly(self) -> Ran {
         assert_eq!(self.code, Some(0), "{self:?}");
@@ -101,7 +101,7 @@ impl Ran {
         self.says(texts)
     }
 
-    /// These texts on stderr, and no escape sequence, for it is not a terminal.
+    /// These texts on stderr, without escape sequences, because it is not a terminal.
     #[track_caller]
     pub fn says(self, texts: &[&str]) -> Ran {
         for text in texts {
@@ -112,7 +112,7 @@ impl Ran {
     }
 }
 
-/// Two variants that finish in milliseconds: a file of one and a half times the memory.
+/// Two variants that finish in milliseconds: a reader of a file of 1.5 times the memory.
 pub const SMALL: &str = r#"
 name = "small"
 title = "A reader on a small machine"
@@ -146,7 +146,7 @@ name = "early"
 "vm.watermark_scale_factor" = 200
 "#;
 
-/// Two groups with soft limits that want more memory than there is.
+/// Two groups with soft limits that need more memory than the machine has.
 pub const GROUPS: &str = r#"
 name = "groups"
 repeats = 2

@@ -1,10 +1,12 @@
-//! A document with commands: what a reader saves, what he types, and what he then sees.
+//! Executes the commands of a document and compares their output with the document.
 //!
-//! A line `<!-- file: NAME -->` stands before a fenced block that the reader saves as NAME, `<!-- copy: PATH -->` for a
-//! file of the repository that he copies. A block of ` ```console ` has lines `$ COMMAND` (a `\` at the end continues it) and what the command prints. A line `[...]` stands for any
-//! lines that were left out. A line `<!-- console: slow -->` before such a block leaves it to the release build,
-//! `<!-- console: exits 1 -->` says how its commands end; what they say on stderr is shown if that is all they say.
-//! Other blocks are neither saved nor run. All of a document happens in one directory, which is empty at first.
+//! A line `<!-- file: NAME -->` before a fenced block: the reader saves the block as NAME. `<!--
+//! copy: PATH -->`: the reader copies that file of the repository. A ` ```console ` block has lines
+//! `$ COMMAND` (a `\` at the end continues it), each followed by its output. A line `[...]` stands
+//! for any omitted lines. A line `<!-- console: slow -->` before a block restricts it to the
+//! release build; `<!-- console: exits 1 -->` gives the exit code of its commands. Their stderr is
+//! shown if stdout is empty. Other blocks are neither saved nor run. All steps of a document run in
+//! one directory, which is empty at first.
 
 use crate::common::Place;
 use std::fmt::Write;
@@ -13,10 +15,10 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What stands for lines that were left out.
+/// Marks omitted lines.
 const LEFT_OUT: &str = "[...]";
 
-/// What is done for a document, in its order.
+/// A step of a document.
 #[derive(Debug, PartialEq)]
 enum Step<'a> {
     Save { name: &'a str, content: &'a str },
@@ -24,7 +26,7 @@ enum Step<'a> {
     Run(Run<'a>),
 }
 
-/// A command, and where the document has what it prints.
+/// A command, and the position of its output in the document.
 #[derive(Debug, PartialEq)]
 struct Run<'a> {
     command: String,
@@ -39,9 +41,9 @@ pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
-/// Does what a document says, and fails with the difference if it shows something else than is printed. With
-/// `PAGETIDE_ACCEPT` what is printed is written into the document instead; `PAGETIDE_ONLY=WORD` leaves out
-/// commands without that word.
+/// Executes the steps of a document and fails with the differences between shown and actual output.
+/// With `PAGETIDE_ACCEPT` the actual output is written into the document instead.
+/// `PAGETIDE_ONLY=WORD` skips commands without that word.
 #[track_caller]
 pub fn follow(path: &str) {
     let accepts = std::env::var_os("PAGETIDE_ACCEPT").is_some();
@@ -90,7 +92,7 @@ pub fn follow(path: &str) {
         }
         let Some(accepted) = accepted(run.shown, &printed) else {
             panic!(
-                "{}: `{}`: place its `{LEFT_OUT}` anew in\n{printed}",
+                "{}: `{}`: place its `{LEFT_OUT}` again in\n{printed}",
                 path.display(),
                 run.command
             );
@@ -106,7 +108,7 @@ pub fn follow(path: &str) {
     assert!(wrong.is_empty(), "{} (PAGETIDE_ACCEPT=1 writes this):\n{wrong}", path.display());
 }
 
-/// How a command ends and what a reader sees. Progress on stderr is not shown, mistakes are.
+/// Exit code and visible output of a command. Progress on stderr is not shown, errors are.
 fn printed(place: &Place, run: &Run) -> (Option<i32>, String) {
     let programs = Path::new(env!("CARGO_BIN_EXE_pagetide")).parent().unwrap();
     let paths = std::env::split_paths(&std::env::var_os("PATH").unwrap()).collect::<Vec<_>>();
@@ -212,13 +214,13 @@ fn runs<'a>(
     Ok(runs)
 }
 
-/// What `<!-- NAME: ... -->` says.
+/// The text of a comment `<!-- NAME: ... -->`.
 fn remark<'a>(comment: &'a str, name: &str) -> Option<&'a str> {
     let inner = comment.trim().strip_prefix("<!-- ")?.strip_suffix(" -->")?;
     inner.strip_prefix(name)?.strip_prefix(": ")
 }
 
-/// The lines of a text, with their ends, and where they are.
+/// The lines of a text, with their ends, and their positions.
 fn lines(text: &str) -> impl Iterator<Item = (Range<usize>, &str)> {
     let mut start = 0;
     text.split_inclusive('\n').map(move |line| {
@@ -228,7 +230,7 @@ fn lines(text: &str) -> impl Iterator<Item = (Range<usize>, &str)> {
     })
 }
 
-/// What to show of `printed`: all of it, or its lines in the places of those that a document shows now.
+/// The text to show for `printed`: all of it, or the lines that correspond to those shown now.
 fn accepted(shown: &str, printed: &str) -> Option<String> {
     let leaves_out = shown.lines().any(|line| line == LEFT_OUT);
     if !leaves_out {
@@ -237,13 +239,14 @@ fn accepted(shown: &str, printed: &str) -> Option<String> {
     align(shown, printed, |shown, line| skeleton(shown) == skeleton(line))
 }
 
-/// The letters of a line's first word: what stays when figures change.
+/// The letters of a line's first word, which are the same when figures change.
 fn skeleton(line: &str) -> String {
     let first = line.split_whitespace().next().unwrap_or_default();
     first.chars().filter(|letter| letter.is_alphabetic()).collect()
 }
 
-/// `shown` with the lines of `printed` that are the same as its own: all of them, but for what was left out.
+/// `shown`, with its lines replaced by the matching lines of `printed`. All lines must match,
+/// except omitted ones.
 fn align(shown: &str, printed: &str, is_same: impl Fn(&str, &str) -> bool) -> Option<String> {
     let shown: Vec<&str> = shown.split_inclusive('\n').collect();
     let printed: Vec<&str> = printed.split_inclusive('\n').collect();
@@ -268,7 +271,7 @@ fn align(shown: &str, printed: &str, is_same: impl Fn(&str, &str) -> bool) -> Op
     Some(aligned)
 }
 
-/// The lines that differ: of what is shown, and of what is printed.
+/// The lines that differ, of the shown and of the printed text.
 fn difference(shown: &str, printed: &str) -> String {
     let without = |text: &str, other: &str, mark: char| -> String {
         let lines =

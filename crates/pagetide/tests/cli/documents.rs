@@ -1,7 +1,7 @@
-//! What documents show is what their commands print, and their links lead somewhere.
+//! Documents show the actual output of their commands, and their links resolve.
 //!
-//! `PAGETIDE_ACCEPT=1` writes what is printed into the documents. Those with experiments take minutes and are left
-//! to the release build: `make test-docs`.
+//! `PAGETIDE_ACCEPT=1` writes the output into the documents. Documents with long experiments run in
+//! the release build only: `make test-docs`.
 
 use crate::document::follow;
 
@@ -25,7 +25,7 @@ fn trace_study() {
     follow("docs/tutorials/trace-study.md");
 }
 
-/// Experiments of the README and of pages that take minutes.
+/// Documents with experiments that take minutes.
 mod long {
     use super::follow;
 

@@ -1,4 +1,4 @@
-//! Names that are nearly right, standard input, outputs that cannot be written, machines that cannot be.
+//! Misspelt names, standard input, unwritable outputs, impossible machines.
 
 use crate::common::{Place, SMALL};
 use std::process::{Command, Stdio};
@@ -11,7 +11,7 @@ fn a_name_that_is_nearly_right_is_suggested() {
     let inspect = |name: &str| place.run(only.iter().copied().chain([name]));
     inspect("nonsense").fails(2, &["there is no file `nonsense`", "hint: choose from /proc/zone"]);
     inspect("vmstats").fails(2, &["hint: did you mean `vmstat`?"]);
-    // Before it simulates: this would take hours.
+    // The name is checked before the simulation, which would take hours.
     let long = SMALL.replace("96MiB", "96GiB").replace("64MiB", "640MiB");
     place.write("long.toml", long);
     place.run(["inspect", "long.toml", "--only", "nonsense"]).fails(2, &["nonsense"]);
@@ -50,7 +50,7 @@ fn a_machine_that_has_no_room_is_an_error() {
     let text = "[machine]\nmemory = \"2TiB\"\n[[task]]\nname = \"t\"\nworkload = \"touch\"\n\
         size = \"1MiB\"\n";
     let place = Place::with("huge.toml", text);
-    // 16 GiB of tables in a process that may have 4.
+    // The machine needs 16 GiB of tables, but the process may have 4.
     for command in ["run", "check"] {
         let limited = format!("ulimit -v 4000000; exec \"$0\" {command} huge.toml");
         let output = Command::new("sh")

@@ -1,9 +1,9 @@
-//! What a user sees of a task that was killed and of a run that was cut.
+//! Output about a killed task and about a run cut by its time limit.
 
 use crate::common::{Place, SMALL};
 use serde_json::Value;
 
-/// A batch job beside a program; in the second variant its group is too small for it.
+/// A batch job and a program; in the second variant the job's group is too small.
 const KILLED: &str = r#"
 repeats = 2
 machine = { memory = "128MiB" }

@@ -1,4 +1,4 @@
-//! `run --events` and `inspect --timeline` as a user meets them.
+//! Tests of `run --events` and `inspect --timeline`.
 
 use crate::common::{Place, Ran, GROUPS, SMALL};
 use serde_json::Value;
@@ -32,7 +32,7 @@ fn events_are_those_of_the_first_run_and_leave_the_results_alone() {
     let slave = |line: &&Value| line["memcg"] == "/slave" && !line["nr_reclaimed"].is_null();
     assert!(events.iter().filter(slave).count() > 0);
 
-    // The same bytes, whatever runs beside it; and another variant if that is the first.
+    // The bytes do not depend on other runs. The first variant is the one recorded.
     run(&["--jobs", "1", "--repeats", "1", "--events", "again.jsonl"]);
     let read = |name: &str| fs::read(place.directory.join(name)).unwrap();
     assert!(read("out.jsonl") == read("again.jsonl"));
@@ -46,9 +46,9 @@ fn events_are_those_of_the_first_run_and_leave_the_results_alone() {
 fn events_need_a_file_of_their_own() {
     let place = place();
     let run = |to: &str| place.run(["run", "groups.toml", "--events", to]);
-    run("-").fails(2, &["stdout, where the results go", "hint: name a file"]);
+    run("-").fails(2, &["stdout, because the results go there", "hint: name a file"]);
     let before = fs::read(place.directory.join("groups.toml")).unwrap();
-    run("groups.toml").fails(2, &["groups.toml is there, and is not a file of events", "hint:"]);
+    run("groups.toml").fails(2, &["groups.toml exists and is not a file of events", "hint:"]);
     assert!(before == fs::read(place.directory.join("groups.toml")).unwrap());
     run("absent/out.jsonl").fails(2, &["cannot write events to absent/out.jsonl", "hint:"]);
     run(".").fails(2, &["cannot write events to .", "hint:"]);
@@ -113,7 +113,7 @@ fn a_link_that_leads_nowhere_stays() {
     for option in ["--events", "--perfetto"] {
         place
             .run(["run", "groups.toml", option, "out"])
-            .fails(2, &["out is a link that leads nowhere", "hint: nothing was written"]);
+            .fails(2, &["out is a dangling symbolic link", "hint: nothing was written"]);
     }
     assert_eq!(files(&place), ["groups.toml", "out"]);
 }
@@ -124,7 +124,7 @@ fn a_trace_needs_a_file_of_its_own() {
     let run = |to: &str| place.run(["run", "groups.toml", "--perfetto", to]);
     run("-").fails(2, &["a Perfetto trace cannot go to stdout", "hint: name a file"]);
     let before = fs::read(place.directory.join("groups.toml")).unwrap();
-    run("groups.toml").fails(2, &["groups.toml is there, and is not a file of a Perfetto trace"]);
+    run("groups.toml").fails(2, &["groups.toml exists and is not a file of a Perfetto trace"]);
     assert!(before == fs::read(place.directory.join("groups.toml")).unwrap());
     run("absent/out.pftrace").fails(2, &["cannot write a Perfetto trace to absent/out", "hint:"]);
     run(".").fails(2, &["cannot write a Perfetto trace to .", "hint:"]);

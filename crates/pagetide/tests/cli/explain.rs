@@ -1,4 +1,4 @@
-//! `pagetide explain`, `pagetide man` and help as a user meets them.
+//! Tests of `pagetide explain`, `pagetide man` and `--help`.
 
 use crate::common::Place;
 

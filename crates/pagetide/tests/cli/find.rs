@@ -1,10 +1,10 @@
-//! `find`: the known answer, mistakes, and files to deploy.
+//! Tests of `find`: a known answer, mistakes, and files to deploy.
 
 use crate::common::Place;
 use std::fs;
 use std::path::Path;
 
-/// A machine with a group, done in milliseconds.
+/// A machine with a group; a run takes milliseconds.
 const TINY: &str = r#"
 [machine]
 memory = "64MiB"
@@ -23,7 +23,7 @@ workload = "touch"
 size = "20MiB"
 "#;
 
-/// A file that an earlier search made.
+/// A file written by an earlier search.
 const OLD: &str = "# found by pagetide 0.0.9 in a simulation\n";
 
 fn find(place: &Place, more: &[&str]) -> crate::common::Ran {
@@ -61,14 +61,14 @@ fn the_reserve_that_keeps_all_out_of_direct_reclaim() {
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     let answer: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
     let point = &answer["points"][0];
-    // Worked out by hand with 20 seeds: 60 to 120, by seed.
+    // Computed by hand with 20 seeds: 60 to 120, depending on the seeds.
     let value: u32 = point["set"]["vm.watermark_scale_factor"].as_str().unwrap().parse().unwrap();
     assert!((80..=130).contains(&value), "{value}");
     assert_eq!(answer["verdict"], "threshold");
     assert_eq!(point["confirmed"], true);
     assert_eq!(point["fresh"], serde_json::json!({ "held": 6, "of": 6 }));
     assert!(answer["values"].as_u64().unwrap() <= 15, "{}", answer["values"]);
-    // The price is the reader's: it loses page cache to the reserve.
+    // The reader pays the price: it loses page cache to the reserve.
     assert!(point["prices"][0]["change_percent"].as_f64().unwrap() > 2.0);
 }
 
@@ -134,7 +134,7 @@ fn nothing_and_everything_are_said() {
 
 #[test]
 fn a_killed_task_meets_nothing() {
-    // Without swap a limit below its size kills the task: fast, and no answer.
+    // Without swap, a limit below the working set kills the task: a fast run that is no answer.
     let place = Place::with("tiny.toml", &TINY.replace("swap = \"64MiB\"\n", ""));
     let ran = find(
         &place,
@@ -191,7 +191,7 @@ fn what_comes_and_goes_is_not_deployed() {
     assert_eq!(ran.code, Some(1), "{}", ran.stdout);
     assert!(result(&ran.stdout).contains("NOT MONOTONE"), "{}", ran.stdout);
     assert!(
-        ran.stderr.contains("there is nothing to deploy, so no file is made"),
+        ran.stderr.contains("no file was written, because there is nothing to deploy"),
         "{}",
         ran.stderr
     );
@@ -353,7 +353,7 @@ fn what_is_there_is_not_replaced_but_by_its_kind() {
         find(&place, &[&ask[..], &more[..]].concat())
     };
     fs::write(place.directory.join("notes.txt"), "my notes\n").unwrap();
-    emit("notes.txt").fails(2, &["notes.txt is there, and is not a file that `find` made"]);
+    emit("notes.txt").fails(2, &["notes.txt exists and is not a file that `find` made"]);
     assert_eq!(fs::read_to_string(place.directory.join("notes.txt")).unwrap(), "my notes\n");
     for _ in 0..2 {
         assert_eq!(emit("90.conf").code, Some(0));

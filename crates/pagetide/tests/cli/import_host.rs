@@ -1,10 +1,10 @@
-//! `pagetide import host` as a user meets it, over saved systems.
+//! Tests of `pagetide import host` with saved systems.
 
 use crate::common::{Place, Ran};
 use std::fs;
 use std::path::PathBuf;
 
-/// A saved system of crates/pagetide-linux.
+/// A saved system from the tests of crates/pagetide-linux.
 fn saved(name: &str) -> PathBuf {
     let crates = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..");
     crates.join("pagetide-linux/tests/data").join(name)
@@ -32,7 +32,7 @@ fn zones(zoneinfo: &str) -> Vec<(String, Vec<String>)> {
             [key @ ("min" | "low" | "high" | "managed" | "present"), value] if is_zone => {
                 zones.last_mut().unwrap().1.push(format!("{key} {value}"));
             }
-            // A kernel with more zones says more often what the last says.
+            // A kernel with more zones repeats the value of the last one.
             ["protection:", list @ ..] if is_zone => {
                 let list = list.concat();
                 let list: Vec<&str> = list.trim_matches(['(', ')']).split(',').take(4).collect();
@@ -53,7 +53,7 @@ fn a_saved_system_becomes_a_scenario_that_runs() {
         assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), ""), "{ran:?}");
         ran.says(&["note: host.toml: "]);
         place.run(["check", "host.toml"]).quietly();
-        // The machine of nodes and groups takes seconds to build in a debug build.
+        // The machine with nodes and groups takes seconds to build in a debug build.
         if name == "linux-6.18" {
             let ran = place.run(["run", "host.toml", "--repeats", "1"]);
             assert_eq!(ran.code, Some(0), "{ran:?}");
@@ -103,7 +103,7 @@ fn an_import_overwrites_nothing_and_needs_a_system() {
 #[cfg(target_os = "linux")]
 #[test]
 fn the_live_system_can_be_imported() {
-    // Not every sandbox shows its memory; what it does show must do.
+    // Some sandboxes hide parts of the memory; the import must work with the visible rest.
     let place = Place::new();
     let ran = place.run(["import", "host", "-o", "live.toml"]);
     if ran.code == Some(0) {
@@ -113,7 +113,7 @@ fn the_live_system_can_be_imported() {
     }
 }
 
-/// Directories of the groups and files that a measurement makes.
+/// Directories of groups and files that a measurement creates.
 #[cfg(target_os = "linux")]
 fn left_behind(tmp: &std::path::Path) -> Vec<PathBuf> {
     let names = |dir: &std::path::Path| -> Vec<PathBuf> {
@@ -146,7 +146,8 @@ fn what_cannot_be_measured_is_refused_before_anything_is_done() {
     assert!(ran.stderr.contains("hint:"), "{ran:?}");
 }
 
-/// Skipped, with the reason on stderr, where nothing can be measured; without a group of its own it sees the rest.
+/// Skipped, with the reason on stderr, if the machine cannot be measured. Without its own group the
+/// measurement covers less.
 #[cfg(target_os = "linux")]
 #[test]
 fn the_live_system_is_measured_and_nothing_is_left_behind() {
@@ -174,7 +175,7 @@ fn the_live_system_is_measured_and_nothing_is_left_behind() {
     place.run(["check", "live.toml"]).quietly();
     let text = fs::read_to_string(place.directory.join("live.toml")).unwrap();
     assert!(text.contains("[machine.costs]\n") && text.contains("\nfault = \""), "{text}");
-    // A report says which prices a run had.
+    // The report states the costs of the run.
     let ran = place.run(["run", "live.toml", "--repeats", "1"]);
     assert!(ran.stdout.contains("prices stated") || ran.stdout.contains("fault "), "{ran:?}");
 }
@@ -190,7 +191,7 @@ fn an_interrupted_measurement_leaves_nothing_behind() {
     command.args(["import", "host", "--measure", "-o", "live.toml"]).env("TMPDIR", &tmp);
     let mut child = command.spawn().unwrap();
     let begun = std::time::Instant::now();
-    // Its files are there before anything is performed.
+    // The measurement creates its files before it starts.
     while fs::read_dir(&tmp).unwrap().next().is_none() {
         if child.try_wait().unwrap().is_some() {
             return eprintln!("an_interrupted_measurement_leaves_nothing_behind: skipped");

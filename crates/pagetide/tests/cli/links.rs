@@ -1,5 +1,5 @@
-//! Links between pages lead somewhere: on a forge, from the files of the repository, and in the book, which has the
-//! same paths (`make book`).
+//! Links between pages resolve, in the repository and in the book, which has the same paths (`make
+//! book`).
 
 use crate::document::root;
 use std::collections::HashMap;
@@ -21,7 +21,7 @@ fn pages() -> Vec<PathBuf> {
     pages
 }
 
-/// The text of a page without its blocks and pieces of code, in which nothing is a link.
+/// The text of a page without code blocks and inline code, where links do not count.
 fn prose(text: &str) -> String {
     let mut prose = String::new();
     let mut is_code = false;
@@ -33,19 +33,19 @@ fn prose(text: &str) -> String {
             prose.push('\n');
         }
     }
-    // Of `a` b `c` only b: a piece of code may hold `](`.
+    // In `a` b `c` only b is prose: code may contain `](`.
     let pieces = prose.split('`').enumerate();
     pieces.map(|(number, piece)| if number % 2 == 0 { piece } else { "code" }).collect()
 }
 
-/// Where the links of a page lead.
+/// The targets of the links of a page.
 fn links(text: &str) -> Vec<String> {
     let prose = prose(text);
     let ends = prose.split("](").skip(1).filter_map(|rest| rest.split_once(')'));
     ends.map(|(link, _)| link.to_owned()).filter(|link| !link.contains("://")).collect()
 }
 
-/// The anchors of a page, as forges and mdBook make them of headings.
+/// The anchors of a page, as forges and mdBook derive them from headings.
 fn anchors(text: &str) -> Vec<String> {
     let mut seen: HashMap<String, usize> = HashMap::new();
     let mut is_code = false;
@@ -82,10 +82,10 @@ fn plain(path: &Path) -> PathBuf {
     plain
 }
 
-/// Why a link of a page leads nowhere, if it does.
+/// Why a link of a page does not resolve, if so.
 fn broken(page: &Path, link: &str) -> Option<String> {
     let (path, anchor) = link.split_once('#').unwrap_or((link, ""));
-    // Reports of shipped experiments are made for the book, and are no files of the repository.
+    // Reports of shipped experiments are generated for the book and are not in the repository.
     if let Some(name) = path.strip_prefix("gallery/").and_then(|path| path.strip_suffix(".html")) {
         let scenario = root().join("experiments").join(name).with_extension("toml");
         return (!scenario.exists()).then(|| format!("there is no experiment `{name}`"));

@@ -1,4 +1,4 @@
-//! The built command as a user meets it: output, exit codes, mistakes.
+//! Tests of the built command: output, exit codes, mistakes.
 
 mod browser;
 mod commands;

@@ -1,9 +1,9 @@
-//! `pagetide mrc`: miss ratios beside those of exact LRU lists.
+//! `pagetide mrc`: its miss ratios compared with those of exact LRU lists.
 
 use crate::common::{Place, Ran};
 use serde_json::Value;
 
-/// Requests for objects of a page as a csv file: ids by `draw` of a number in 0..1.
+/// A csv file of requests for objects of one page; `draw` maps a number in 0..1 to an id.
 fn requests(number: usize, draw: impl Fn(f64) -> u64) -> String {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let mut text = String::from("time,id\n");
@@ -28,7 +28,8 @@ fn mrc(place: &Place, sizes: &str, format: &str) -> Ran {
     place.run(["mrc", "t.ptt", "--sizes", sizes, "--format", format])
 }
 
-/// The largest difference of the two miss ratios: in parts of LRU's, and of all requests.
+/// The largest difference of the two miss ratios: relative to LRU's, and as a share of all
+/// requests.
 fn worst(place: &Place, sizes: &str) -> (f64, f64) {
     let json: Value = serde_json::from_str(&mrc(place, sizes, "json").quietly().stdout).unwrap();
     let points = json["points"].as_array().unwrap();
@@ -54,9 +55,9 @@ fn uniform_requests_miss_as_lru_does() {
 #[test]
 fn skewed_requests_miss_about_as_lru_does() {
     let place = Place::new();
-    // Density 1/x: as zipf with the exponent 1.
+    // Density 1/x, like zipf with exponent 1.
     import(&place, &requests(150_000, |draw| OBJECTS.powf(draw) as u64));
-    // Two lists with a bit for use are not one list in exact order.
+    // Two lists with a referenced bit approximate one exact LRU list.
     let (of_lru, of_all) = worst(&place, "8MiB..64MiB/4");
     assert!(of_lru < 0.06 && of_all < 0.01, "{of_lru}, {of_all}");
 }
@@ -67,7 +68,7 @@ fn a_curve_is_printed_in_each_format_and_objects_have_no_read_ahead() {
     import(&place, &requests(2000, |draw| (draw * 5000.0) as u64));
     let table = mrc(&place, "1MiB,64MiB", "table").quietly().stdout;
     assert!(table.starts_with("trace  t.ptt\n\n"), "{table}");
-    // With room for all, what was never read is missed, in both columns.
+    // If everything fits, only the first read of an object misses, in both columns.
     let row = table.lines().find(|line| line.starts_with("64 MiB")).unwrap();
     let cells: Vec<&str> = row.split_whitespace().skip(2).collect();
     assert_eq!((cells[0], cells[1], cells[2]), ("16384", "2000", cells[4]), "{table}");

@@ -1,4 +1,4 @@
-//! `pagetide run --openmetrics` as a user meets it.
+//! Tests of `pagetide run --openmetrics`.
 
 use crate::common::{Place, Ran};
 use serde_json::Value;
@@ -38,7 +38,7 @@ fn run(place: &Place, args: &[&str]) -> Ran {
     place.run([&["run", "s.toml", "--format", "json"], args].concat())
 }
 
-/// The value of the last sample of a series that begins so.
+/// The value of the last sample of a series with this prefix.
 fn last(text: &str, series: &str) -> f64 {
     let line =
         text.lines().rfind(|line| line.starts_with(series)).unwrap_or_else(|| panic!("{series}"));
@@ -71,7 +71,7 @@ fn the_last_samples_are_what_the_table_has() {
     assert_eq!(last(&text, &limit), f64::from(48 << 20));
     assert!(last(&text, "node_vmstat_pswpout{") > 0.0);
 
-    // The same bytes again, later if that is wanted, over what was there.
+    // The same bytes again; an existing file of this kind is replaced.
     run(&place, &["--openmetrics", "om.txt", "--jobs", "1"]);
     assert_eq!(fs::read_to_string(place.directory.join("om.txt")).unwrap(), text);
     run(&place, &["--openmetrics", "om.txt", "--openmetrics-start", "1700000000"]);
@@ -82,7 +82,7 @@ fn the_last_samples_are_what_the_table_has() {
 #[test]
 fn a_run_that_is_short_cut_or_refused() {
     let place = Place::with("s.toml", &scenario());
-    // Cut: what there is up to then. Nothing of it is as old as a sample: a file without samples.
+    // A cut run writes the samples up to the cut. This one ends before the first sample.
     let cut = run(&place, &["--openmetrics", "cut.txt", "--set", "time_limit=20ms"]);
     assert_eq!(cut.code, Some(0), "{cut:?}");
     let text = fs::read_to_string(place.directory.join("cut.txt")).unwrap();
@@ -91,7 +91,7 @@ fn a_run_that_is_short_cut_or_refused() {
         ("s.toml", "s.toml is an input of this command"),
         ("/dev/full", "is not a regular file"),
         ("no/om.txt", "there is no directory no"),
-        ("mine.txt", "mine.txt is there, and is not OpenMetrics text"),
+        ("mine.txt", "mine.txt exists and is not OpenMetrics text"),
     ];
     place.write("mine.txt", "dear diary");
     for (file, text) in refused {
@@ -106,14 +106,14 @@ fn a_run_that_is_short_cut_or_refused() {
 #[test]
 fn files_are_written_whatever_becomes_of_the_rest() {
     let place = Place::with("s.toml", &scenario());
-    // Two outputs of one name are refused before any run.
+    // Two outputs with one name are rejected before any run.
     let ran = run(&place, &["--html", "one", "--openmetrics", "./one"]);
     ran.fails(2, &["--html and --openmetrics name the same file"]);
     assert!(!place.directory.join("one").exists());
     let ran = run(&place, &["--events", "one", "--perfetto", "one"]);
     ran.fails(2, &["--events and --perfetto name the same file"]);
     assert_eq!(fs::read_dir(&place.directory).unwrap().count(), 1);
-    // A pattern that no run has is a mistake, but not one that costs the files or the results.
+    // A pattern without a match is a mistake, but files and results are still written.
     let wanted =
         ["--metrics", "service.request_rate", "--openmetrics", "om.txt", "--html", "p.html"];
     let ran = run(&place, &wanted);
@@ -121,7 +121,7 @@ fn files_are_written_whatever_becomes_of_the_rest() {
     assert_eq!(ran.code, Some(2));
     ran.says(&["no run has a metric `service.request_rate`"]);
     assert!(place.directory.join("om.txt").exists() && place.directory.join("p.html").exists());
-    // Nor does a reader of stdout who goes away.
+    // A closed stdout does not prevent the files either.
     let mut command = place.command();
     command.args(["run", "s.toml", "--format", "json", "--openmetrics", "om2.txt"]);
     let mut child = command.spawn().unwrap();

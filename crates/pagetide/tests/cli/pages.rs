@@ -1,4 +1,5 @@
-//! Pages as a user gets them: written whole or not at all, self-contained, drawn by a real browser.
+//! HTML reports of `run`: written completely or not at all, self-contained, and drawn by a real
+//! browser.
 
 use crate::browser;
 use crate::common::{Place, Ran, GROUPS, SMALL};
@@ -13,7 +14,7 @@ fn read(place: &Place, name: &str) -> String {
     fs::read_to_string(place.directory.join(name)).unwrap()
 }
 
-/// Charts that a page has when it is opened: the panels of what is chosen first.
+/// Charts that a report draws when it is opened: the panels of the default selection.
 fn charts_of(page: &str) -> u32 {
     let data = page.split("id=\"data\">").nth(1).and_then(|rest| rest.split("</script>").next());
     let data: Value = serde_json::from_str(data.unwrap()).unwrap();
@@ -28,21 +29,22 @@ fn a_page_of_a_run_is_drawn_and_leaves_the_results_alone() {
     let plain = run(&place, &["groups.toml"]).quietly();
     let ran = run(&place, &["groups.toml", "--html", "out.html"]);
     assert_eq!((ran.code, &ran.stdout), (Some(0), &plain.stdout));
-    ran.says(&["note: a page about the runs is in out.html\n"]);
+    ran.says(&["note: the HTML report is in out.html\n"]);
     let page = read(&place, "out.html");
     for wanted in
         ["Again: <code>pagetide run groups.toml --html out.html", "memory.soft_limit_in_bytes"]
     {
         assert!(page.contains(wanted), "{wanted}");
     }
-    // Nothing is fetched: not even mentioned but where a name of a format is.
+    // The report fetches nothing. URLs occur only as names of formats.
     for unwanted in [" src=", "url(", "@import", "href=\"http"] {
         assert!(!page.contains(unwanted), "{unwanted}");
     }
-    // Zones, groups, machine, reclaim, pressure, faults, stalls of two variants each, and a distribution.
+    // Zones, groups, machine, reclaim, pressure, faults, stalls of two variants each, and a
+    // distribution.
     browser::opens(&place, "out.html", 15);
 
-    // The same bytes, however many jobs; a page may be replaced by a page.
+    // The bytes do not depend on the number of jobs. A report may replace a report.
     run(&place, &["groups.toml", "--html", "out.html", "--jobs", "1"]);
     let again = read(&place, "out.html").replace(" --jobs 1", "");
     assert!(page == again);
@@ -80,11 +82,11 @@ fn a_page_needs_a_file_of_its_own() {
     let before = read(&place, "small.toml");
     to("small.toml").fails(2, &["small.toml is an input of this command", "hint:"]);
     place.write("other.toml", "[machine]\n");
-    to("other.toml").fails(2, &["other.toml is there, and is not a page", "hint:"]);
+    to("other.toml").fails(2, &["other.toml exists and is not an HTML page", "hint:"]);
     to("absent/out.html").fails(2, &["cannot write absent/out.html", "hint:"]);
-    to(".").fails(2, &["is there, and is not a regular file", "hint:"]);
+    to(".").fails(2, &["exists and is not a regular file", "hint:"]);
     if cfg!(target_os = "linux") {
-        to("/dev/full").fails(2, &["/dev/full is there, and is not a regular file", "hint:"]);
+        to("/dev/full").fails(2, &["/dev/full exists and is not a regular file", "hint:"]);
     }
     assert!(before == read(&place, "small.toml") && read(&place, "other.toml") == "[machine]\n");
     let left = fs::read_dir(&place.directory).unwrap().count();

@@ -1,11 +1,12 @@
-//! `--html` of `find`, `sweep`, `verify`, `mrc` and `inspect`: whole pages, which a browser opens without a word.
+//! `--html` of `find`, `sweep`, `verify`, `mrc` and `inspect`: complete reports, which a browser
+//! opens without messages.
 
 use crate::browser;
 use crate::common::Place;
 use std::fs;
 use std::path::Path;
 
-/// Two tasks and a group with names that need escaping nowhere else, done in milliseconds.
+/// Two tasks and a group with names that need escaping in HTML only; a run takes milliseconds.
 const TINY: &str = r#"
 title = "</script><script>alert(1)</script> \u2028 & \"quotes\""
 description = "<b>bold</b>"
@@ -32,7 +33,7 @@ name = "calm"
 sysctl.vm.swappiness = 10
 "#;
 
-/// Runs a command with `--html`, opens the page, and gives its text.
+/// Runs a command with `--html`, opens the report, and returns its text.
 fn page(place: &Place, args: &[&str], charts: u32) -> String {
     let ran = place.run(args.iter().chain(&["--html", "out.html"]));
     assert!([Some(0), Some(1)].contains(&ran.code), "{ran:?}");
@@ -129,7 +130,7 @@ fn a_page_is_written_whole_or_not_at_all_and_over_pages_only() {
     place.write("mine.txt", "dear diary");
     for (out, words) in [
         ("tiny.toml", "is an input"),
-        ("mine.txt", "is not a page"),
+        ("mine.txt", "is not an HTML page"),
         ("/dev/full", "not a regular file"),
         ("no/such/out.html", "no directory"),
     ] {

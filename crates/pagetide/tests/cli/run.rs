@@ -1,4 +1,4 @@
-//! `pagetide run` as a user meets it: results, formats, options, mistakes.
+//! Tests of `pagetide run`: results, formats, options, mistakes.
 
 use crate::common::{Place, Ran, SMALL};
 use serde_json::Value;
@@ -87,7 +87,7 @@ fn repeats_seed_and_variants_are_chosen() {
     let names: Vec<&Value> =
         result["variants"].as_array().unwrap().iter().map(|v| &v["name"]).collect();
     assert_eq!(names, ["early"]);
-    // The same run as the third of the whole set.
+    // This run equals the third of the full set.
     let whole = json(&["--seed", "40"]);
     let key = |result: &Value, variant: usize, sample: usize| {
         result["variants"][variant]["metrics"]["reader.walltime"]["samples"][sample].clone()
@@ -151,7 +151,7 @@ fn interrupting_prints_what_finished() {
     let args = ["run", "small.toml", "--format", "csv", "--repeats", "10000", "--jobs", "1"];
     let child = place.command().args(args).spawn().unwrap();
     sleep(Duration::from_millis(2000));
-    // The shell's own `kill`: a program of that name is not everywhere.
+    // Use the shell's builtin: a program `kill` is not installed everywhere.
     let kill = Command::new("sh").args(["-c", &format!("kill -INT {}", child.id())]).status();
     assert!(kill.unwrap().success());
     let output = child.wait_with_output().unwrap();
@@ -179,7 +179,7 @@ fn metrics_are_chosen_by_patterns() {
     let table = run(&["--metrics", "pswp*", "--metrics", "reader.walltime", "--no-why"]).quietly();
     let (_, body) = table.stdout.split_once("---\n").unwrap();
     let rows = body.lines().map_while(|line| line.split_whitespace().next());
-    // Also those that are zero.
+    // Zeros are included.
     assert_eq!(rows.collect::<Vec<&str>>(), ["pswpin", "pswpout", "reader.walltime"]);
     let json = json(&["--metrics", "walltime"]);
     let metrics = json["variants"][1]["metrics"].as_object().unwrap();
@@ -191,7 +191,8 @@ fn metrics_are_chosen_by_patterns() {
         .fails(2, &["no run has a metric `pgscan_kswapt`", "`pgscan_kswapd`"]);
     run(&["--metrics", "reader.waltime"]).fails(2, &["did you mean `reader.walltime`"]);
     run(&["--metrics", ""]).fails(2, &["no run has a metric ``"]);
-    // Words that there are, but not together: only the run tells, and its results are not thrown away.
+    // Each word exists, but not their combination. Only the run shows this, and its results are
+    // still printed.
     let ran = run(&["--metrics", "reader.pgscan"]);
     assert_eq!(ran.code, Some(2));
     assert!(ran.stdout.contains("reader.walltime"), "{}", ran.stdout);

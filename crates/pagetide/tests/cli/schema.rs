@@ -1,9 +1,10 @@
-//! What commands print as JSON is valid by the schema that `pagetide schema --of` prints.
+//! The JSON output of commands is valid under the schema of `pagetide schema --of`.
 
 use crate::common::{Place, SMALL};
 use serde_json::Value;
 
-/// The mistakes of a value by the few words of JSON Schema that our schemas use; another word is a mistake, too.
+/// The violations of a schema by a value, for the subset of JSON Schema that Pagetide uses. Any
+/// other keyword is a violation too.
 fn mistakes(schema: &Value, value: &Value, place: &str, found: &mut Vec<String>) {
     for (word, of) in schema.as_object().unwrap() {
         match word.as_str() {
@@ -62,7 +63,7 @@ fn check(place: &Place, of: &str, args: &[&str]) -> Value {
     let mut found = Vec::new();
     mistakes(&schema, &printed, of, &mut found);
     assert_eq!(found, Vec::<String>::new());
-    // The walk sees mistakes: a schema of something else does not fit.
+    // The validator finds mistakes: the schema of another output does not match.
     let mut found = Vec::new();
     mistakes(&schema, &serde_json::json!({ "nonsense": 1 }), of, &mut found);
     assert!(!found.is_empty());

@@ -1,10 +1,10 @@
-//! docs/seeds.md and the calibrated scenarios are what their records give, and the records are what the experiments
-//! give: scripts/seeds/seeds.py. Without Python 3.11 the tests say so and pass.
+//! docs/seeds.md and the calibrated scenarios match their records, and the records match the
+//! experiments: scripts/seeds/seeds.py. Without Python 3.11 the tests print a message and pass.
 
 use crate::document::root;
 use std::process::{Command, Output};
 
-/// Runs the script with the built command, or says that there is no Python for it.
+/// Runs the script with the built command, or reports that Python is missing.
 fn script(arguments: &[&str]) -> Option<Output> {
     let python = std::env::var("PAGETIDE_PYTHON").unwrap_or_else(|_| "python3".to_owned());
     let has_toml = Command::new(&python).args(["-c", "import tomllib"]).output();
@@ -34,7 +34,8 @@ fn the_page_is_what_the_records_give() {
     succeeds(&["check"]);
 }
 
-/// Named so that `make test-docs` runs it. `PAGETIDE_ACCEPT=1` records anew, `PAGETIDE_ONLY=NAME` takes one.
+/// The name makes `make test-docs` run it. `PAGETIDE_ACCEPT=1` records again, `PAGETIDE_ONLY=NAME`
+/// selects one experiment.
 #[test]
 #[cfg_attr(debug_assertions, ignore = "takes minutes: make test-docs")]
 fn records_of_documents_are_what_the_experiments_give() {

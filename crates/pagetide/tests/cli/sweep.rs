@@ -1,4 +1,5 @@
-//! `sweep` and `compare`: nothing is lost, whoever kills it; shards are one run; what does not fit is refused.
+//! `sweep` and `compare`: no finished run is lost when the process is killed, shards combine to one
+//! sweep, and mismatched stores are rejected.
 
 use crate::common::{Place, Ran};
 use std::fs;
@@ -43,7 +44,7 @@ fn rows(place: &Place, store: &str) -> Vec<u8> {
     fs::read(place.directory.join(store).join("runs.jsonl")).unwrap()
 }
 
-/// Numbers without a pattern, the same each time.
+/// Reproducible pseudo-random numbers.
 struct Draws(u64);
 
 impl Draws {
@@ -81,14 +82,14 @@ fn killed_at_any_moment_and_resumed_it_is_one_run() {
             None => kill(&mut child),
         }
         kills += 1;
-        // Whatever was written stays, but for a torn last line.
+        // Every written row is kept, except an incomplete last line.
         if let Ok(text) = fs::read(place.directory.join("torn/runs.jsonl")) {
             let whole = text.iter().filter(|byte| **byte == b'\n').count();
             assert!(whole >= last, "{whole} rows of {last} are left");
             last = whole;
         }
         if kills % 7 == 0 {
-            // A row that was half written.
+            // An incomplete row.
             let path = place.directory.join("torn/runs.jsonl");
             let mut text = fs::read(&path).unwrap_or_default();
             text.extend_from_slice(b"{\"scenario_digest\":\"12");
@@ -120,7 +121,7 @@ fn shards_are_one_run_and_what_is_there_is_not_run_again() {
     assert!(rows(&place, "merged") == rows(&place, "one"));
     assert_eq!(merged.stdout, one.stdout);
 
-    // A longer sweep goes on from the shorter one.
+    // A larger sweep continues the smaller one.
     let longer = place.run([
         "sweep",
         "tiny.toml",
@@ -147,7 +148,7 @@ fn shards_are_one_run_and_what_is_there_is_not_run_again() {
     assert_eq!(again.stdout, longer.stdout);
     assert!(rows(&place, "one") == rows(&place, "two"));
 
-    // CSV: a line a run.
+    // CSV has a line for each run.
     let csv = run(&["--store", "one", "--format", "csv"]);
     assert_eq!(csv.stdout.lines().count(), 1 + 3 * 2 * 3);
     assert!(csv
@@ -203,7 +204,7 @@ fn results_are_compared() {
     for wanted in ["A  a.json: tiny", "plain", "calm", "t.walltime", "change against A"] {
         assert!(ran.stdout.contains(wanted), "{wanted}: {}", ran.stdout);
     }
-    // The same statistics as two variants of one run have.
+    // The statistics equal those of one run with two variants.
     let both = place.run([
         "run",
         "tiny.toml",
@@ -259,7 +260,7 @@ fn two_processes_do_not_share_a_file() {
     kill(&mut first);
 }
 
-/// With a limit on the size of files a row is written in part, as on a disk that is full.
+/// With a limit on file size a row is written in part, as on a full disk.
 #[test]
 fn nothing_is_written_behind_half_a_row() {
     let place = Place::with("tiny.toml", TINY);
@@ -298,7 +299,7 @@ fn metrics_that_no_run_has_are_refused_at_once() {
     run("t.waltime").fails(2, &["no run has a metric `t.waltime`", "`t.walltime`"]);
     let made = rows(&place, "s").iter().filter(|byte| **byte == b'\n').count();
     assert_eq!(made, 1, "one run tells that");
-    // A metric of some points only is none that nobody has.
+    // A metric of only some points is accepted.
     let some = ["sweep", "tiny.toml", "--grid", "task.t.copies=1,2", "--repeats", "1"];
     let some = |metric| place.run(some.iter().chain(&["--metric", metric]));
     assert_eq!(some("t.1.walltime").code, Some(0));

@@ -1,14 +1,14 @@
-//! `[machine.costs]`: what was measured of the machine, if somebody has asked for that.
+//! Writes `[machine.costs]`: the measured operation costs, if available.
 
 use super::page::Page;
 use pagetide_scenario::costs::Price;
 
-/// Prices with what there is to say about them.
+/// Costs with comments.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MeasuredCosts {
-    /// Paragraphs above them.
+    /// Paragraphs above the table.
     pub comments: Vec<String>,
-    /// Nanoseconds, with a remark.
+    /// Nanoseconds, with a comment.
     pub prices: Vec<(Price, u64, String)>,
 }
 

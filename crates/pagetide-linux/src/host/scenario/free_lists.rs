@@ -1,6 +1,6 @@
-//! The free lists that a scenario begins with (`--as-is`): what /proc/pagetypeinfo shows, made to fit.
+//! The initial free lists of a scenario (`--as-is`), adapted from /proc/pagetypeinfo.
 //!
-//! Invariant: the loader takes the lists that are left; a note names each zone with memory that has none.
+//! Invariant: the loader accepts the result; a note names each populated zone without free lists.
 
 use crate::host::layout::{NodeLayout, ZoneLayout};
 use crate::host::note::Note;
@@ -17,7 +17,7 @@ use std::ops::Range;
 
 const PLACE: &str = "/proc/pagetypeinfo";
 
-/// Gives each zone the lists that it begins with, or none.
+/// Sets the initial free lists of each zone, if they are known.
 pub(super) fn settle(host: &HostSnapshot, nodes: &mut [NodeLayout], notes: &mut Vec<Note>) {
     notes.extend(host.types.notes.iter().cloned());
     let mut without = Vec::new();
@@ -43,20 +43,21 @@ pub(super) fn settle(host: &HostSnapshot, nodes: &mut [NodeLayout], notes: &mut 
     }
     if !without.is_empty() {
         let message = format!(
-            "no free lists are known for zone {}: free memory begins in blocks as large as possible",
+            "the free lists of zone {} are unknown: free memory starts in blocks as large as possible",
             without.join(", ")
         );
         notes.push(Note::new(PLACE, message));
     }
 }
 
-/// The lists with the free pages that they do not show, as movable blocks, and with pageblocks that the zone has.
+/// The lists with the missing free pages as movable blocks, and with pageblocks that the zone has.
 fn fitted(
     zone: &ZoneLayout,
     lists: FreeLists,
     frames: Option<Range<u32>>,
 ) -> Result<FreeLists, String> {
-    // Blocks for high-order atomic allocations are of none of the types; and a few pages move between two readings.
+    // Blocks for high-order atomic allocations have none of the types, and a few pages move between
+    // two readings.
     let (shown, free) = (lists.pages(), zone.usage.free);
     let rest = free.saturating_sub(shown);
     if rest > zone.managed / 8 {
@@ -71,11 +72,11 @@ fn fitted(
     let needed = lists.fits(frames).map_err(|misfit| {
         format!("they do not fit into the zone as a run lays it out: {}", in_words(misfit))
     })?;
-    // A block may be on the list of a type that its pageblock is not of.
+    // A block can be on the list of another type than its pageblock's.
     for (pageblocks, needed) in lists.pageblocks.iter_mut().zip(needed) {
         *pageblocks = (*pageblocks).max(u32::try_from(needed).unwrap_or(u32::MAX));
     }
-    // The kernel counts pageblocks in holes, too; they are unmovable, if nobody said anything else.
+    // The kernel counts pageblocks in holes too; by default they are unmovable.
     let all: u64 = lists.pageblocks.into_iter().map(u64::from).sum();
     let mut excess = all.saturating_sub(zone.present.div_ceil(PAGEBLOCK_NR_PAGES.into()));
     for (pageblocks, needed) in lists.pageblocks.iter_mut().zip(needed) {
@@ -86,7 +87,7 @@ fn fitted(
     Ok(lists)
 }
 
-/// What does not fit.
+/// Describes what does not fit.
 fn in_words(misfit: Misfit) -> String {
     match misfit {
         Misfit::Whole { order, asked, room } => {

@@ -1,7 +1,7 @@
-//! `[[group]]`: the groups that set something, with those above them.
+//! Writes `[[group]]`: the groups that set something, and their ancestors.
 //!
-//! Invariant: parents stand before their children; what is left out is counted in a comment; the
-//! scenario does not become longer than one may be.
+//! Invariant: parents come before their children; comments count what was left out; the text stays
+//! below the maximum size of a scenario.
 
 use super::page::{quoted, Page};
 use super::Options;
@@ -15,12 +15,13 @@ use pagetide_core::config::{Form, Sysctl};
 use pagetide_core::control::GroupControl;
 use pagetide_scenario::load::SCENARIO_BYTES_MAX;
 
-/// What is kept free for the task that follows.
+/// Bytes reserved for the task that follows.
 const ROOM: usize = 4096;
-/// Swappiness of a system that does not say.
+/// Swappiness of a system that does not report it.
 const SWAPPINESS: u64 = 60;
 
-/// Writes the groups of a machine with `memory` bytes; gives their number. None is called `task`.
+/// Writes the groups of a machine with `memory` bytes; returns their number. No group gets the name
+/// `task`.
 pub(super) fn write(
     page: &mut Page,
     host: &HostSnapshot,
@@ -68,10 +69,10 @@ pub(super) fn write(
     nr_written
 }
 
-/// Bytes of memory.min that the groups below the scenario's root ask for together; a scenario takes
-/// no more than there is, while a kernel lets everybody ask for `max`.
+/// Bytes of memory.min that the top-level groups request together. A scenario accepts at most the
+/// memory of the machine, while the kernel accepts `max` for each group.
 fn protected(host: &HostSnapshot, controls: &[Vec<(GroupControl, Option<u64>)>]) -> u64 {
-    // The top is the root itself if it sets nothing.
+    // The top group is the scenario's root if it sets nothing.
     let is_root = |index: usize| {
         host.groups[index].parent.is_none() && !sets_something(host, controls, index)
     };
@@ -90,7 +91,7 @@ fn sets_something(
     !controls[index].is_empty() || host.groups[index].cpu_max.is_some()
 }
 
-/// What a group sets, its swappiness included if it is not its parent's.
+/// The values that a group sets, including swappiness if it differs from the parent's.
 fn controls(host: &HostSnapshot, index: usize) -> Vec<(GroupControl, Option<u64>)> {
     let group = &host.groups[index];
     let mut controls = group.controls.clone();
@@ -103,8 +104,8 @@ fn controls(host: &HostSnapshot, index: usize) -> Vec<(GroupControl, Option<u64>
     controls
 }
 
-/// Which groups are kept: those that set something, and all above them. The top is the scenario's
-/// root unless it sets something, as the top that a container sees may.
+/// The groups to keep: those that set something, and their ancestors. The top group becomes the
+/// scenario's root, unless it sets something, which is possible in a container.
 fn kept(
     host: &HostSnapshot,
     controls: &[Vec<(GroupControl, Option<u64>)>],
@@ -115,7 +116,7 @@ fn kept(
     for (index, group) in host.groups.iter().enumerate() {
         is_kept[index] |= options.all_groups && group.parent.is_some();
     }
-    // Children stand after their parents.
+    // Visit children before their parents.
     for (index, group) in host.groups.iter().enumerate().rev() {
         if let Some(parent) = group.parent.filter(|parent| *parent < index && is_kept[index]) {
             let is_top = host.groups[parent].parent.is_none();
@@ -125,14 +126,14 @@ fn kept(
     is_kept
 }
 
-/// A group as text: a comment and lines.
+/// A group's text: a comment and lines.
 struct GroupText {
     comment: String,
     lines: Vec<String>,
 }
 
 impl GroupText {
-    /// Bytes at most, when the comment is broken into lines: no two of them have less than 100
+    /// Upper bound of the length after line breaking: any two comment lines have at least 100
     /// columns together.
     fn text_len(&self) -> usize {
         let lines: usize = self.lines.iter().map(|line| line.len() + 1).sum();

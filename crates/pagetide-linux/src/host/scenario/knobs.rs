@@ -1,7 +1,7 @@
-//! `[policy]` and `[sysctl]`: the behaviour and the knobs of the system's kernel.
+//! Writes `[policy]` and `[sysctl]`: the behaviour and the knobs of the system's kernel.
 //!
-//! Invariant: only knobs that the system has are written, and of two that exclude each other
-//! (`vm.dirty_bytes`, `vm.dirty_ratio`) the one that counts.
+//! Invariant: only knobs that the system has are written. Of two exclusive knobs (`vm.dirty_bytes`,
+//! `vm.dirty_ratio`) only the effective one is written.
 
 use super::page::{quoted, Page};
 use crate::host::note::Note;
@@ -12,23 +12,22 @@ use pagetide_core::config::{
 use pagetide_core::page_size::PageSize;
 use pagetide_scenario::names::{Named, ZoneName};
 
-/// Since when the marks have a scale factor.
+/// First version with a scale factor of watermarks.
 const SCALE_FACTOR_SINCE: (u32, u32) = (4, 6);
-/// Since when per-CPU lists follow the low mark.
+/// First version with per-CPU lists sized by the low watermark.
 const LARGE_LISTS_SINCE: (u32, u32) = (5, 14);
-/// Until when reclaim went zone by zone.
+/// Last version that reclaims zone by zone.
 const BY_ZONE_UNTIL: (u32, u32) = (2, 6);
-/// The default of `vm.lowmem_reserve_ratio`, by zone of a scenario.
+/// Default of `vm.lowmem_reserve_ratio`, by zone of a scenario.
 const RESERVE_RATIOS: [&str; 4] = ["256", "256", "32", "0"];
 
-/// Writes both tables.
 pub(super) fn write(page: &mut Page, host: &HostSnapshot) {
     policies(page, host);
     page.line("");
     page.line("[sysctl]");
     let places = ["/proc/sys/vm/", "/sys/kernel/debug/", "/sys/kernel/mm/"];
     let about = |note: &&Note| places.iter().any(|place| note.place.starts_with(place));
-    // These are told already, as all notes of the snapshot.
+    // These are in the notes of the snapshot already.
     for note in host.notes.iter().filter(about) {
         page.comment(&note.to_string());
     }
@@ -40,7 +39,7 @@ pub(super) fn write(page: &mut Page, host: &HostSnapshot) {
             _ => false,
         };
         if is_excluded {
-            page.comment(&format!("{name} does not count: there is a limit in bytes"));
+            page.comment(&format!("{name} has no effect: a limit in bytes is set"));
         } else if name.starts_with("vm.wmark_") {
             let message = format!("{name} is left out: it needs the policy `apart`");
             page.tell(Note::new("/proc/sys/vm", message));
@@ -82,7 +81,7 @@ fn policies(page: &mut Page, host: &HostSnapshot) {
     }
 }
 
-/// The ratios of the scenario's zones. The kernel has one for each zone that it was built with.
+/// The ratios of the scenario's zones. The kernel has one for each zone of its configuration.
 fn reserve_ratios(host: &HostSnapshot, text: &str) -> String {
     let ratios: Vec<&str> = text.split(' ').collect();
     let zones = &host.zones.zones;
@@ -90,7 +89,7 @@ fn reserve_ratios(host: &HostSnapshot, text: &str) -> String {
     let names: Vec<&str> =
         zones.iter().filter(|zone| zone.node == node).map(|zone| zone.name.as_str()).collect();
     if names.len() < ratios.len() {
-        // An old kernel, which does not list zones without memory.
+        // An old kernel, which does not list unpopulated zones.
         return ratios[..ratios.len().min(RESERVE_RATIOS.len())].join(" ");
     }
     let ratio = |(zone, default): (&ZoneName, &'static str)| {
@@ -100,20 +99,21 @@ fn reserve_ratios(host: &HostSnapshot, text: &str) -> String {
     ZoneName::ALL.iter().zip(RESERVE_RATIOS).map(ratio).collect::<Vec<String>>().join(" ")
 }
 
-/// The scenario has one read-ahead for all disks.
+/// A scenario has one read-ahead size for all disks.
 fn read_ahead(page: &mut Page, host: &HostSnapshot) {
     let file = Sysctl::ReadAheadKb.file();
     let disks = || host.disks.iter().filter(|disk| disk.is_real());
     let Some(kbytes) = disks().find_map(|disk| disk.read_ahead_kb) else { return };
     let takes = file.form.bounds(PageSize::default()).map_or(0, |(_, max)| max);
     if i128::from(kbytes) > takes {
-        let message = format!("left out, a scenario takes up to {takes}: {kbytes}");
+        let message = format!("left out: a scenario accepts up to {takes}, not {kbytes}");
         page.tell(Note::new("/sys/block", format!("read_ahead_kb {message}")));
         return;
     }
     page.line(&format!("\"{}\" = {kbytes}", file.name));
     if disks().any(|disk| disk.read_ahead_kb.is_some_and(|other| other != kbytes)) {
-        let message = "read_ahead_kb differs between disks; a scenario has the first one's for all";
+        let message =
+            "read_ahead_kb differs between disks; the scenario uses the first disk's for all";
         page.tell(Note::new("/sys/block", message));
     }
 }

@@ -1,7 +1,7 @@
-//! `[machine]`: zones to the page, disks, swap.
+//! Writes `[machine]`: zones with exact page counts, disks, swap.
 //!
-//! Invariant: free <= managed <= present in every zone. What is free is either what would be
-//! without programs, or what is now: see [`Options::as_is`].
+//! Invariant: free <= managed <= present in every zone. `free` is either what would be free without
+//! programs, or what is free now: see [`Options::as_is`].
 
 use super::page::Page;
 use super::Options;
@@ -18,16 +18,16 @@ use pagetide_core::config::Sysctl;
 use pagetide_scenario::model::FreeLists;
 use pagetide_scenario::names::{DiskModel, Named};
 
-/// Disks at most; further ones say nothing that these do not.
+/// Maximum number of disks; more would add no information.
 const DISKS_MAX: usize = 32;
-/// Pages of swap at most: 2 TiB.
+/// Maximum pages of swap: 2 TiB.
 const SWAP_PAGES_MAX: u64 = 1 << 29;
-/// Pages of a machine at most, if there are no zones to count.
+/// Maximum pages of a machine without zone information.
 const MEMORY_PAGES_MAX: u64 = 1 << 29;
-/// The order of a block that a huge page needs.
+/// Order of a huge page.
 const HUGE_ORDER: usize = 9;
 
-/// Pages that the allocator has, from the zones or else from /proc/meminfo.
+/// Pages of the allocator, from the zones or else from /proc/meminfo.
 pub(super) fn managed_pages(host: &HostSnapshot, nodes: &[NodeLayout]) -> Option<u64> {
     if nodes.is_empty() {
         return host.memory.get("MemTotal").map(|kbytes| (kbytes / 4).min(MEMORY_PAGES_MAX));
@@ -36,7 +36,7 @@ pub(super) fn managed_pages(host: &HostSnapshot, nodes: &[NodeLayout]) -> Option
     Some(zones.fold(0u64, |sum, zone| sum.saturating_add(zone.managed)))
 }
 
-/// Writes the rest of `[machine]`; gives the pages that are free when the run starts.
+/// Writes the rest of `[machine]`; returns the pages that are free when the run starts.
 pub(super) fn write(
     page: &mut Page,
     host: &HostSnapshot,
@@ -46,7 +46,7 @@ pub(super) fn write(
 ) -> u64 {
     let free = if nodes.is_empty() {
         let pages = managed_pages(host, nodes).unwrap_or(0);
-        let message = "no zone is known; the scenario has MemTotal, laid out as on x86-64";
+        let message = "no zones are known; the scenario has MemTotal in the zones of x86-64";
         page.tell(Note::new("/proc/meminfo", message));
         page.line(&format!("memory = \"{pages} pages\" # {}", show_pages(pages)));
         pages
@@ -71,13 +71,13 @@ fn zones(
     let is_single = nodes.len() == 1;
     if options.as_is {
         page.comment(
-            "`free` is what is free now (--as-is). All else that is managed is held for good: a run \
-             cannot reclaim it.",
+            "`free` is the memory that is free now (--as-is). A run cannot reclaim the other managed \
+             memory.",
         );
     } else {
         page.comment(
-            "`free` is what would be free without programs: all that is managed but for what the \
-             kernel holds for good. --as-is writes what is free now.",
+            "`free` is the memory that would be free without programs: managed memory minus what the \
+             kernel keeps. --as-is writes the memory that is free now.",
         );
     }
     circumstances(page, host, nodes);
@@ -98,7 +98,7 @@ fn zones(
     let high = highs.fold(0u64, |sum, marks| sum.saturating_add(marks.high));
     if free < high {
         let message = format!(
-            "{} free is less than the high marks of all zones ({}): a run begins with reclaim",
+            "{} free is less than the high watermarks of all zones ({}): a run starts with reclaim",
             show_pages(free),
             show_pages(high)
         );
@@ -121,8 +121,8 @@ fn zone(page: &mut Page, table: &str, zone: &ZoneLayout, options: Options<'_>) -
     }
     if zone.managed > 0 {
         page.comment(&format!(
-            "now: free {}, in per-CPU sets {}, programs {}, page cache {}, reclaimable slab and page \
-             tables {}, the kernel for good {}",
+            "now: free {}, in per-CPU lists {}, programs {}, page cache {}, reclaimable slab and page \
+             tables {}, kernel (permanent) {}",
             show_pages(free),
             show_pages(in_pagesets),
             show_pages(programs),
@@ -132,12 +132,12 @@ fn zone(page: &mut Page, table: &str, zone: &ZoneLayout, options: Options<'_>) -
         ));
     }
     if let Some(Marks { min, low, high }) = zone.marks {
-        page.comment(&format!("marks now: min {min}, low {low}, high {high} pages"));
+        page.comment(&format!("watermarks now: min {min}, low {low}, high {high} pages"));
     }
     start
 }
 
-/// Free blocks as /proc/pagetypeinfo shows them now.
+/// The current free blocks from /proc/pagetypeinfo.
 fn free_lists(page: &mut Page, lists: &FreeLists) {
     let types = ["unmovable", "movable", "reclaimable"];
     for ((name, blocks), pageblocks) in types.iter().zip(lists.blocks).zip(lists.pageblocks) {
@@ -145,7 +145,8 @@ fn free_lists(page: &mut Page, lists: &FreeLists) {
     }
 }
 
-/// What a run does not start with: fragmentation, huge pages, slab, a history of reclaim.
+/// Notes about state that a run does not start with: fragmentation, huge pages, slab, earlier
+/// reclaim.
 fn circumstances(page: &mut Page, host: &HostSnapshot, nodes: &[NodeLayout]) {
     let sum = |order| {
         host.free_blocks.iter().fold(0u64, |sum, zone| sum.saturating_add(zone.pages_from(order)))
@@ -156,14 +157,14 @@ fn circumstances(page: &mut Page, host: &HostSnapshot, nodes: &[NodeLayout]) {
         let percent = u128::from(huge) * 100 / u128::from(all);
         page.comment(&format!(
             "A run starts with unfragmented memory; now {percent} % of the free memory is in blocks \
-             of {} pages and more.",
+             of at least {} pages.",
             1 << HUGE_ORDER
         ));
     }
     let huge_pages = host.memory.get("HugePages_Total").unwrap_or(0);
     if huge_pages > 0 {
         page.comment(&format!(
-            "The kernel holds {huge_pages} huge pages of {} kB (vm.nr_hugepages); they stay held.",
+            "The kernel holds {huge_pages} huge pages of {} kB (vm.nr_hugepages); a run cannot free them.",
             host.memory.get("Hugepagesize").unwrap_or(0)
         ));
     }
@@ -179,12 +180,12 @@ fn circumstances(page: &mut Page, host: &HostSnapshot, nodes: &[NodeLayout]) {
     since_boot(page, host);
 }
 
-/// Whether the system has been short of memory.
+/// Whether the system has been short of memory since boot.
 fn since_boot(page: &mut Page, host: &HostSnapshot) {
     if host.counters.is_empty() {
         return;
     }
-    // Before 4.8 each zone had a counter of scans, and since then each has one of stalls.
+    // Before 4.8 each zone had a counter of scans; since then each has one of stalls.
     let sum = |event: &str| {
         let counters = host
             .counters
@@ -203,10 +204,10 @@ fn since_boot(page: &mut Page, host: &HostSnapshot) {
     ));
 }
 
-/// A part of the high mark that is not worth a note.
+/// Differences up to this fraction of the high watermark need no note.
 const SLIGHT: u64 = 50;
 
-/// Says so if the marks of a run will not be the system's.
+/// Adds a note if the watermarks of a run will differ from the system's.
 fn compare_marks(page: &mut Page, host: &HostSnapshot, nodes: &[NodeLayout]) {
     let number = |sysctl: Sysctl| host.sysctl(sysctl).and_then(|text| text.parse::<u64>().ok());
     let Some(kbytes) = number(Sysctl::MinFreeKbytes) else { return };
@@ -221,8 +222,8 @@ fn compare_marks(page: &mut Page, host: &HostSnapshot, nodes: &[NodeLayout]) {
     let worst = compared.max_by_key(|(distance, ..)| *distance);
     if let Some((distance, name, theirs, ours)) = worst.filter(|(distance, ..)| *distance > 0) {
         let message = format!(
-            "zone {} has the marks {}, {} and {} pages and will have {}, {} and {}: the kernel set \
-             them while it had other memory, or by another rule",
+            "zone {} has the watermarks {}, {} and {} pages and will have {}, {} and {}: the kernel \
+             computed them with other memory, or by another rule",
             name.name(),
             theirs.min,
             theirs.low,
@@ -233,7 +234,8 @@ fn compare_marks(page: &mut Page, host: &HostSnapshot, nodes: &[NodeLayout]) {
         );
         page.line("");
         let note = Note::new("/proc/zoneinfo", message);
-        // What boot frees after setting the marks makes a little on every machine.
+        // Memory freed by boot after it computed the watermarks makes a small difference on every
+        // machine.
         if distance > theirs.high / SLIGHT {
             page.tell(note);
         } else {
@@ -242,7 +244,7 @@ fn compare_marks(page: &mut Page, host: &HostSnapshot, nodes: &[NodeLayout]) {
     }
 }
 
-/// Writes the disks; gives each with its name in the scenario.
+/// Writes the disks; returns each with its name in the scenario.
 fn disks<'h>(page: &mut Page, all: &'h [BlockDevice]) -> Vec<(&'h BlockDevice, String)> {
     page.line("");
     let mut names = PlainNames::new(&[]);
@@ -253,7 +255,7 @@ fn disks<'h>(page: &mut Page, all: &'h [BlockDevice]) -> Vec<(&'h BlockDevice, S
         page.comment(&format!("{what} of /sys/block left out: loops, RAM disks and the like"));
     }
     if real.is_empty() {
-        page.tell(Note::new("/sys/block", "no disk is known; the scenario has one SSD"));
+        page.tell(Note::new("/sys/block", "no disks are known; the scenario has one SSD"));
         page.line("[[machine.disk]]");
         page.line("name = \"disk\"");
         page.line("model = \"ssd\"");
@@ -267,7 +269,7 @@ fn disks<'h>(page: &mut Page, all: &'h [BlockDevice]) -> Vec<(&'h BlockDevice, S
     for disk in real.into_iter().take(DISKS_MAX) {
         let name = names.name(&disk.name.replace('/', "_"));
         if disk.is_virtual() && disk.model() == DiskModel::Rotating {
-            let message = "a virtual disk calls itself rotating whatever is behind it: set `model`";
+            let message = "a virtual disk reports itself as rotating regardless of the physical disk: set `model`";
             page.tell(Note::new(format!("/sys/block/{name}"), message));
         }
         page.line("[[machine.disk]]");
@@ -302,11 +304,11 @@ fn swap(page: &mut Page, areas: &[SwapArea], disks: &[(&BlockDevice, String)]) {
     let names: Vec<String> = areas.iter().take(4).map(|area| shown(&area.name)).collect();
     let names = names.join(", ") + if areas.len() > 4 { ", ..." } else { "" };
     if areas.len() > 1 {
-        let message = format!("{} areas are one here: {names}", areas.len());
+        let message = format!("{} areas are combined into one: {names}", areas.len());
         page.tell(Note::new("/proc/swaps", message));
     }
     if kbytes / 4 > SWAP_PAGES_MAX {
-        let message = format!("cut to the {} that a scenario can have", show_pages(pages));
+        let message = format!("reduced to {}, the maximum of a scenario", show_pages(pages));
         page.tell(Note::new("/proc/swaps", message));
     }
     let disk = areas.iter().find_map(|area| of(area));
@@ -315,7 +317,7 @@ fn swap(page: &mut Page, areas: &[SwapArea], disks: &[(&BlockDevice, String)]) {
     match disk {
         Some(disk) => page.line(&format!("disk = \"{disk}\"")),
         None if disks.len() > 1 => {
-            let message = format!("which disk {names} is on is not known; the first is taken");
+            let message = format!("the disk of {names} is unknown; the first disk is used");
             page.tell(Note::new("/proc/swaps", message));
         }
         None => {}

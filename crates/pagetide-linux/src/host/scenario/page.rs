@@ -1,14 +1,14 @@
-//! The text of a scenario while it is written.
+//! Builder for the text of a scenario.
 //!
-//! Invariant: comments are lines of their own, or end a line; their text has no control character,
-//! which TOML would not take.
+//! Invariant: comments are separate lines or at the end of a line. They have no control characters,
+//! which TOML forbids.
 
 use crate::host::note::{shown, Escaped, Note};
 
 /// Columns of a comment.
 const WIDTH: usize = 100;
 
-/// Lines of TOML, and the notes about what stands in them.
+/// Lines of TOML, and notes about them.
 #[derive(Debug)]
 pub(super) struct Page {
     text: String,
@@ -25,7 +25,7 @@ impl Page {
         self.text.push('\n');
     }
 
-    /// A comment, broken into lines.
+    /// Adds a comment, wrapped.
     pub(super) fn comment(&mut self, comment: &str) {
         let mut line = String::from("#");
         for word in comment.split_whitespace() {
@@ -40,13 +40,13 @@ impl Page {
         self.line(&line);
     }
 
-    /// A comment that is a note as well.
+    /// Adds a comment that is also a note.
     pub(super) fn tell(&mut self, note: Note) {
         self.comment(&note.to_string());
         self.notes.push(note);
     }
 
-    /// Bytes so far.
+    /// Number of bytes so far.
     pub(super) fn len(&self) -> usize {
         self.text.len()
     }
@@ -56,7 +56,7 @@ impl Page {
     }
 }
 
-/// A TOML string.
+/// Quotes a TOML string.
 pub(super) fn quoted(text: &str) -> String {
     format!("\"{}\"", shown(text).replace('\\', "\\\\").replace('"', "\\\""))
 }

@@ -72,7 +72,7 @@ Node 0, zone      DMA            1            7            0            0       
     let zone = &now.machine.nodes[0].zones[0];
     let lists = zone.free_lists.unwrap();
     assert_eq!((zone.free, lists.pageblocks), (3000, [1, 7, 0]));
-    // 437 pages more than the lists have: 256 + 128 + 32 + 16 + 4 + 1.
+    // 437 pages in addition to the lists: 256 + 128 + 32 + 16 + 4 + 1.
     assert_eq!(lists.blocks[1], [1, 1, 1, 0, 1, 1, 0, 1, 1, 1, 2]);
     let (setup, _) = setup(&known, Options::default());
     let zone = &setup.machine.nodes[0].zones[0];
@@ -89,8 +89,8 @@ fn nothing_known_is_an_error_and_meminfo_is_enough() {
     let (setup, written) =
         setup(&HostSnapshot { memory, ..HostSnapshot::default() }, Options::default());
     assert_eq!(setup.machine.nodes[0].memory, 1 << 30);
-    told(&written, "no zone is known");
-    told(&written, "no zone says which CPUs");
+    told(&written, "no zones are known");
+    told(&written, "the number of CPUs is unknown");
     let memory = meminfo::parse(&format!("MemTotal: {} kB\n", u64::MAX)).0;
     assert!(write(&HostSnapshot { memory, ..HostSnapshot::default() }, Options::default()).is_ok());
 }
@@ -113,7 +113,7 @@ fn disks_and_swap() {
     let swap = setup.machine.swap.unwrap();
     assert_eq!((swap.disk, swap.size), (1, 4096 << 10));
     told(&written, "/dev/zram0");
-    told(&written, "2 areas are one here: /dev/sda2, /a b");
+    told(&written, "2 areas are combined into one: /dev/sda2, /a b");
     told(&written, "/sys/block/vdb: a virtual disk");
     assert!(setup.sysctls.contains(&write_of("block.read_ahead_kb", "512")));
 }
@@ -143,7 +143,7 @@ fn knobs_that_exclude_each_other() {
     );
     assert_eq!(setup.sysctls[1].to_string(), "256 32 1 0");
     assert_eq!(policy(&setup, "watermarks"), "derived");
-    told(&written, "has the marks 1, 2 and 3 pages and will have 250, 312 and 375");
+    told(&written, "has the watermarks 1, 2 and 3 pages and will have 250, 312 and 375");
 }
 
 #[test]
@@ -197,7 +197,7 @@ fn groups_that_set_nothing_are_left_out() {
     assert_eq!(written.summary, "2 CPUs, 15.0 MiB, 2 groups");
     let (all, _) = setup(&host, Options { all_groups: true, ..Options::default() });
     assert_eq!(all.groups.len(), 3);
-    // What a container sees as the top can have a limit.
+    // In a container the top group can have a limit.
     host.groups[0] = group("/", None, &[("memory.max", "8192")]);
     let (all, _) = setup(&host, Options::default());
     let names: Vec<_> = all.groups.iter().map(|one| (one.name.as_str(), one.parent)).collect();
@@ -285,7 +285,7 @@ Node 0, zone DMA 7 1 0 0 0
 #[test]
 fn free_lists_are_made_to_fit_or_noted() {
     let as_is = Options { as_is: true, ..Options::default() };
-    // A zone above it, so that DMA ends where a pageblock does.
+    // A zone above it, so that DMA ends at a pageblock boundary.
     let types = "\
 Node 0, zone DMA32, type Unmovable 0 0 0 0 0 0 0 0 0 0 0
 Node 0, zone DMA32, type Movable 0 0 0 0 0 0 0 0 0 0 4
@@ -304,16 +304,16 @@ Node 0, zone DMA 9 6 0 0 0
         let types = pagetypeinfo::parse(types);
         setup(&HostSnapshot { zones, types, ..HostSnapshot::default() }, as_is)
     };
-    // All is free. Pageblocks of holes are cut, and a type has those that its blocks need.
+    // All is free. Pageblocks in holes are removed, and each type has those that its blocks need.
     let (setup, written) = of(types);
     let zone = &setup.machine.nodes[0].zones[0];
     assert_eq!((zone.free, zone.free_lists.unwrap().pageblocks), (3840, [1, 7, 0]));
     assert!(!written.notes.iter().any(|note| note.place.contains("pagetypeinfo")));
-    let none = "no free lists are known for zone DMA of node 0";
+    let none = "the free lists of zone DMA of node 0 are unknown";
     for (types, reason) in [
-        (String::new(), "there are no free lists in it"),
-        (types[..types.len() - 9].to_owned(), "the file is cut short"),
-        (types.replace("1 3\n", "1 >100000\n"), ":5: a number is not known"),
+        (String::new(), "the free lists are missing"),
+        (types[..types.len() - 9].to_owned(), "the file is truncated"),
+        (types.replace("1 3\n", "1 >100000\n"), ":5: a number is unknown"),
         (format!("Page block order: 10\n{types}"), ":1: not used"),
     ] {
         let (setup, written) = of(&types);
@@ -328,7 +328,7 @@ Node 0, zone DMA 9 6 0 0 0
     );
     let (_, written) = of(&types.replace("0 1 3\n", "0 1 0\n"));
     told(&written, "they have 768 of 3840 free pages");
-    // Who did not ask for the lists does not hear of them.
+    // Without the option there is no note about the lists.
     let (_, written) = self::setup(&host(), Options::default());
     assert!(!written.notes.iter().any(|note| note.place.contains("pagetypeinfo")));
 }
