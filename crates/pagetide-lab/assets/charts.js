@@ -189,7 +189,7 @@ const Charts = (() => {
 
   // --- A chart -------------------------------------------------------------------------------------------------
 
-  // What a chart says to those who do not see it.
+  // Description of a chart for screen readers.
   function summary(figure, panel) {
     const lines = panel.lines.map((line) => {
       let [low, high] = [null, null];
@@ -201,7 +201,7 @@ const Charts = (() => {
       if (low == null) return `${line.name}: no values`;
       if (line.y[low] === line.y[high]) return `${line.name}: ${shown(figure.y, line.y[low])} throughout`;
       const at = (place) => `${shown(figure.y, line.y[place])} at ${shown(figure.x, panel.x[place])}`;
-      return `${line.name}: least ${at(low)}, most ${at(high)}`;
+      return `${line.name}: minimum ${at(low)}, maximum ${at(high)}`;
     });
     const title = [figure.title, panel.name].filter(Boolean).join(', ');
     return `Chart, ${title}. ${lines.join('; ')}. Arrow keys read values.`;
@@ -232,7 +232,7 @@ const Charts = (() => {
     };
   }
 
-  // Ticks of an axis of words: each below its place, or every so many if there is no room for all.
+  // Ticks of an axis of words: all, or every n-th if there is no room.
   function words(axis) {
     const longest = Math.max(...axis.names.map((name) => name.length));
     const every = (u) => {
@@ -262,13 +262,13 @@ const Charts = (() => {
       ctx.stroke();
       const isRight = x > bbox.left + bbox.width * 0.6;
       ctx.textAlign = isRight ? 'right' : 'left';
-      // Above the chart, where there is nothing that it could cover.
+      // Above the chart, so that it covers nothing.
       ctx.fillText(mark.text, x, bbox.top - 6 * uPlot.pxRatio);
     }
     ctx.restore();
   }
 
-  // What a legend says of a line that the scale ends below: all the time, or at times.
+  // Legend text of a line that is above the end of the scale, always or at times.
   function beyondClip(figure, choice, line) {
     const end = rangeOfChoice(choice)[1];
     const values = line.y.filter((value) => value != null);
@@ -277,7 +277,7 @@ const Charts = (() => {
     return `(${nrBeyond < values.length ? 'at times ' : ''}above ${shown(figure.y, end)}, off the scale) `;
   }
 
-  // The place of a chart in `view`, with its legend. It is drawn by `draw`, when the page knows its width.
+  // Adds a chart with its legend to `view`. `draw` draws it when the width is known.
   function prepare(figure, choice, panel, view) {
     const group = groupOf(figure);
     const about = summary(figure, panel);

@@ -1,7 +1,6 @@
-// What a reader narrows a page down with: one of several figures (.pick), rows of a table that have a word (.filter).
+// Selection of one of several figures (.pick), and filter of table rows by words (.filter).
 //
-// Invariant: without it, and on paper where nothing was chosen, everything is shown. Widths of hidden charts are asked
-// for again when they are shown.
+// Invariant: without this script everything is shown. Widths of hidden charts are read again when they are shown.
 'use strict';
 (() => {
   for (const place of document.querySelectorAll('.pick')) {
@@ -20,7 +19,7 @@
     const label = document.createElement('label');
     label.append(place.dataset.label + ' ', list);
     place.append(label);
-    // Charts are drawn while they are seen, in microtasks.
+    // Charts are drawn in microtasks while they are visible.
     setTimeout(show);
     // A link to a figure shows it.
     const follow = () => {

@@ -1,8 +1,8 @@
-// A page: draws its figures, and lets the reader choose, zoom, copy, print, and switch between dark and light.
+// Draws the figures of a page, and handles choices, zoom, copy, print, and the dark and light theme.
 //
 // The data is the JSON in #data. Without this script the page has its text and tables.
-// Invariants: nothing is fetched or kept; a figure that fails leaves the others alone; a theme, a width or a printer
-// changes how charts look, never what they say.
+// Invariants: nothing is fetched or stored; a figure that fails does not affect others; theme, width and printing
+// change only the looks of charts.
 'use strict';
 (() => {
   const began = performance.now();
@@ -46,7 +46,7 @@
       return charts;
     };
     const check = element('input', { type: 'checkbox' });
-    const whole = element('label', { class: 'whole' }, check, ' the whole scale');
+    const whole = element('label', { class: 'whole' }, check, ' whole scale');
     let now = figure.choices[0];
     const change = () => {
       now.whole = check.checked;
@@ -69,7 +69,7 @@
 
   const placeOf = (figure) => document.querySelector(`[data-figure="${CSS.escape(figure.id)}"]`);
 
-  // What `act` gives; nothing if it fails, and the figure says so.
+  // The result of `act`; if it fails, null and a message in the figure.
   function attempt(figure, act) {
     try {
       return act();
@@ -82,7 +82,7 @@
 
   // --- The page ------------------------------------------------------------------------------------------------
 
-  // The widths of all are asked for before anything is drawn: each answer after a change costs a layout of the page.
+  // Reads all widths before drawing: each read after a change costs a layout of the page.
   function drawAll(charts) {
     const widths = charts.map((chart) => chart.plot.clientWidth);
     charts.forEach((chart, at) => attempt(chart.figure, () => Charts.draw(chart, widths[at])));
@@ -99,7 +99,7 @@
   dark.addEventListener('change', redraw);
   if (location.hash === '#dark' || location.hash === '#light') root.dataset.theme = location.hash.slice(1);
 
-  // Paper is white, and so many pixels wide, less what is between charts.
+  // Pixels per chart on paper, by the number of charts side by side.
   const PAPER = [660, 660, 322, 212];
   let before = null;
   addEventListener('beforeprint', () => {
@@ -121,7 +121,7 @@
     fit((chart) => chart.plot.clientWidth || chart.u.width);
   });
 
-  // A figure that was hidden has been seen by no `resize` (choose.js).
+  // Hidden figures miss `resize` (choose.js).
   addEventListener('shown', () => fit((chart) => chart.plot.clientWidth || chart.u.width));
 
   for (const button of document.querySelectorAll('button[data-copy]')) {
@@ -131,7 +131,7 @@
       try {
         await navigator.clipboard.writeText(text.textContent);
       } catch {
-        // Browsers that keep the clipboard from files let what is selected be copied.
+        // Browsers that deny files the clipboard can copy a selection.
         getSelection().selectAllChildren(text);
         document.execCommand('copy');
       }
@@ -149,7 +149,7 @@
     }));
     drawAll(sound.flatMap((figure) => attempt(figure, () => show(figure, placeOf(figure))) || []));
   }
-  // uPlot draws in microtasks, which come before this one.
+  // After uPlot's microtasks.
   queueMicrotask(() => {
     const charts = [...Charts.all];
     root.dataset.drawn = String(charts.filter((chart) => chart.drawn).length);

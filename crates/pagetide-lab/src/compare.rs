@@ -1,7 +1,7 @@
-//! Two results side by side: the JSON that `run` or `sweep` printed, as a table with the statistics of variants.
+//! Compares two results: the JSON of `run` or `sweep`, as a table with the statistics of variants.
 //!
-//! Variants of the same name are held against each other, in the order of the first file. If no name is in both,
-//! all variants stand side by side, against the first one.
+//! Variants of the same name are compared, in the order of the first file. If no name is in both,
+//! all variants are compared with the first one.
 
 use crate::gather;
 use crate::report::Report;
@@ -12,10 +12,10 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// A printed result that was read.
+/// A result that was read from JSON.
 #[derive(Clone, Debug)]
 pub struct Printed {
-    /// What it is called in the table: its file.
+    /// The file.
     pub name: String,
     document: Document,
 }
@@ -38,20 +38,18 @@ struct Variant {
 struct Samples {
     unit: Unit,
     samples: Vec<Option<f64>>,
-    /// Beside the samples: why one is no measurement.
+    /// One per sample: what ended the work early, or null.
     #[serde(default)]
     ended: Vec<serde_json::Value>,
 }
 
-/// Reads the text of a result.
-///
 /// # Errors
-/// It is not what `--format json` of `run` or `sweep` prints.
+/// The text is not the JSON of `run` or `sweep`.
 pub fn read(name: &str, text: &str) -> Result<Printed, Mistake> {
     let document: Document = serde_json::from_str(text).map_err(|error| {
         Mistake::new(
-            format!("{name} is no result: {error}"),
-            "give what `pagetide run --format json` or `pagetide sweep --format json` printed",
+            format!("{name} is not a result: {error}"),
+            "give the output of `pagetide run --format json` or `pagetide sweep --format json`",
         )
     })?;
     if document.variants.is_empty() {
@@ -60,7 +58,7 @@ pub fn read(name: &str, text: &str) -> Result<Printed, Mistake> {
     Ok(Printed { name: name.to_owned(), document })
 }
 
-/// The comparison, and what the reader should be warned of.
+/// The comparison, and warnings.
 pub fn render(a: &Printed, b: &Printed) -> (String, Vec<String>) {
     let mut out = String::new();
     for (label, of) in [("A", a), ("B", b)] {
@@ -111,11 +109,11 @@ fn warnings(a: &Printed, b: &Printed, is_paired: bool) -> Vec<String> {
     let mut warnings = Vec::new();
     let (one, other) = (&a.document, &b.document);
     if one.scenario != other.scenario {
-        warnings.push(format!("these are two scenarios: {} and {}", one.scenario, other.scenario));
+        warnings.push(format!("the scenarios differ: {} and {}", one.scenario, other.scenario));
     }
     if one.version != other.version {
         warnings.push(format!(
-            "two versions made these: {} and {}; what changed between them is in the figures as well",
+            "the versions differ: {} and {}; this may change the figures, too",
             one.version, other.version
         ));
     }
@@ -127,13 +125,13 @@ fn warnings(a: &Printed, b: &Printed, is_paired: bool) -> Vec<String> {
         };
         let only = [missing(one, other), missing(other, one)].concat();
         if !only.is_empty() {
-            warnings.push(format!("only one of the two has {}", only.join(", ")));
+            warnings.push(format!("only in one of the two: {}", only.join(", ")));
         }
     }
     warnings
 }
 
-/// The runs of a variant, as far as their samples say: the n-th samples of all metrics are one run's.
+/// The runs of a variant, from its samples: the n-th samples of all metrics are of one run.
 fn records(of: &Printed, variant: &Variant) -> Vec<RunRecord> {
     let nr_runs = variant.metrics.values().map(|metric| metric.samples.len()).max().unwrap_or(0);
     let record = |at: usize| RunRecord {
@@ -187,14 +185,14 @@ mod tests {
     }
 
     #[test]
-    fn variants_of_other_names_stand_side_by_side() {
+    fn variants_with_other_names_are_compared_with_the_first() {
         let (a, b) = (result("a.json", "x", [1.0; 3]), result("b.json", "y", [1.0; 3]));
         let (text, _) = render(&a, &b);
         assert!(text.contains("A: x") && text.contains("B: y"), "{text}");
     }
 
     #[test]
-    fn what_is_no_result_is_refused() {
+    fn other_files_are_refused() {
         for text in ["", "{}", "[]", "{\"scenario\":1}", "\u{0}"] {
             assert!(read("x", text).unwrap_err().hint.contains("--format json"), "{text}");
         }
@@ -203,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn other_versions_and_scenarios_are_warned_of() {
+    fn other_versions_and_scenarios_are_warnings() {
         let (a, mut b) = (result("a", "x", [1.0; 3]), result("b", "x", [1.0; 3]));
         b.document.version = "9".to_owned();
         b.document.scenario = "other".to_owned();

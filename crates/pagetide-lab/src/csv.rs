@@ -1,4 +1,4 @@
-//! The report as CSV, for spreadsheets and data frames: one line per variant, metric and seed.
+//! The report as CSV: one line per variant, metric and seed.
 
 use crate::json::as_integer;
 use crate::report::Report;
@@ -9,8 +9,8 @@ use std::fmt::Write;
 /// The first line.
 pub const HEADER: &str = "scenario,version,variant,metric,unit,seed,value,ended";
 
-/// Renders `report` after RFC 4180, with `\n` line ends. A value that is not a number is empty.
-/// `ended` says why a value is no measurement, and is empty if it is one.
+/// Renders `report` after RFC 4180, with `\n` line ends. NaN and infinity are empty. `ended` says
+/// what ended the work early, and is empty for a measurement.
 pub fn render(report: &Report) -> String {
     let mut out = format!("{HEADER}\n");
     let scenario = quoted(&report.plan.scenario.name);
@@ -46,7 +46,7 @@ pub fn unit_name(unit: Unit) -> &'static str {
     }
 }
 
-/// A value; nothing for one that is not finite.
+/// A value; empty for NaN and infinity.
 pub(crate) fn number(value: f64) -> String {
     match as_integer(value) {
         Some(integer) => integer.to_string(),
@@ -55,7 +55,7 @@ pub(crate) fn number(value: f64) -> String {
     }
 }
 
-/// A field, in quotes if it has to be.
+/// A field, in quotes if needed.
 pub(crate) fn quoted(field: &str) -> Cow<'_, str> {
     if field.contains([',', '"', '\n', '\r']) {
         Cow::Owned(format!("\"{}\"", field.replace('"', "\"\"")))
@@ -70,7 +70,7 @@ mod tests {
     use crate::testing::report_of;
 
     #[test]
-    fn one_line_a_sample() {
+    fn one_line_per_sample() {
         let mut report = report_of(&[
             ("a", vec![&[("pgfault", 3.0), ("dd.walltime", 0.25)], &[("pgfault", 4.0)]]),
             ("low, high \"x\"", vec![&[("pgfault", f64::NAN)]]),

@@ -1,8 +1,8 @@
 //! Runs a plan on several threads.
 //!
-//! Threads take the next job from a counter; every job has its own slot, so the order of results
-//! does not depend on who finished first. A run that fails or panics costs only itself. A run waits until this
-//! computer has the memory for it beside those under way.
+//! Threads take the next job from a counter. Every job has its own slot, so the order of results
+//! does not depend on which run finishes first. A run that fails or panics does not affect others.
+//! A run waits until this computer has the memory for it.
 
 pub mod room;
 
@@ -19,47 +19,40 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Once, PoisonError};
 use std::thread;
 
-/// A job and what became of it.
+/// A job and its outcome.
 #[derive(Clone, Debug)]
 pub struct Run {
-    /// What was to be done.
     pub job: Job,
-    /// What came out.
     pub outcome: Outcome,
 }
 
-/// What became of a job.
+/// Outcome of a job.
 #[derive(Clone, Debug)]
 pub enum Outcome {
-    /// It ran to its end.
     Finished(Box<RunRecord>),
-    /// It ended with an error or a panic.
+    /// An error or a panic.
     Failed(Failure),
-    /// It was not started, or stopped half-way, because the user cancelled.
+    /// Not started, or stopped, because the user cancelled.
     Cancelled,
 }
 
-/// What a watcher of the execution is told, from any thread.
+/// Progress of an execution, reported from any thread.
 #[derive(Debug)]
 pub enum Progress<'a> {
-    /// A run begins; `clock` will show its virtual nanoseconds.
+    /// A run starts.
     Started {
         job: Job,
-        /// Virtual nanoseconds done.
+        /// Virtual nanoseconds done so far.
         clock: &'a Arc<AtomicU64>,
     },
     /// A run ended.
-    Ended {
-        job: Job,
-        /// How.
-        outcome: &'a Outcome,
-    },
+    Ended { job: Job, outcome: &'a Outcome },
 }
 
 /// Runs all jobs of `plan` on `threads` threads and returns them ordered by (variant, seed).
 ///
-/// When `cancel` becomes true no new run starts, and those under way are asked to end; what has
-/// finished is kept.
+/// When `cancel` becomes true, no new run starts and active runs are asked to stop. Finished runs
+/// are kept.
 pub fn execute(
     plan: &Plan,
     world: &dyn World,
@@ -80,8 +73,8 @@ pub fn execute(
     runs
 }
 
-/// Runs `jobs` of a scenario on `threads` threads. Each outcome goes to `keep`, from any thread, with the job's
-/// index; a job that was not started has none. `cancel` is as in [`execute`].
+/// Runs `jobs` of a scenario on `threads` threads. `keep` gets each outcome with the job's index,
+/// from any thread; a job that was not started has no outcome. `cancel` is as in [`execute`].
 pub fn perform(
     scenario: &Scenario,
     jobs: &[Job],
@@ -115,7 +108,7 @@ pub fn perform(
         for _ in 1..threads.get().min(jobs.len()) {
             let spawned = thread::Builder::new().name("run".to_owned()).spawn_scoped(scope, work);
             if spawned.is_err() {
-                break; // the machine gives no more threads: those we have do the work
+                break; // no more threads: the existing ones do the work
             }
         }
         work();
@@ -123,11 +116,12 @@ pub fn perform(
 }
 
 thread_local! {
-    /// Where the run on this thread has panicked; `None`: no run is under way on it.
+    /// Where the run on this thread panicked; `None`: no run is active on it.
     static PANICKED_AT: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// Lets panics of runs say where they were, in the report of the run instead of past it; others are as before.
+/// Records the places of panics of runs for the report, instead of printing them. Other panics are
+/// printed as before.
 fn note_places_of_panics() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -151,7 +145,7 @@ fn run_one(scenario: &Scenario, world: &dyn World, job: Job, watch: &Watch) -> O
     let variant = &scenario.variants[job.variant];
     note_places_of_panics();
     PANICKED_AT.set(Some(String::new()));
-    // Unwind safety: nothing of the run outlives the panic; the world keeps no state between runs.
+    // Unwind safety: the run is dropped after a panic, and no state is kept between runs.
     let result =
         catch_unwind(AssertUnwindSafe(|| world.run(&scenario.name, variant, job.seed, watch)));
     let place = PANICKED_AT.take().filter(|place| !place.is_empty());

@@ -1,8 +1,8 @@
-//! What a scenario expects of its runs (`[[expect]]`), held against the runs.
+//! The expectations of a scenario (`[[expect]]`), judged in its runs.
 //!
-//! Invariant: an expectation is judged in every finished run of every variant that it is of and that was asked
-//! for, and holds if it holds in all of them; a variant without a finished run does not meet it. One that is of
-//! no variant that was asked for is not judged.
+//! Invariant: an expectation holds if it holds in every finished run of each of its selected
+//! variants. A variant without a finished run does not meet it. An expectation without a selected
+//! variant is not judged.
 
 use crate::format::Scale;
 use crate::heading::wrap;
@@ -13,15 +13,14 @@ use pagetide_scenario::record::Metric;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
-/// Columns of a label in front of text.
+/// Width of labels.
 const LABEL_WIDTH: usize = 10;
 
-/// An expectation and the runs.
+/// A judged expectation.
 #[derive(Clone, Debug)]
 pub struct Judged<'a> {
-    /// What was expected.
     pub expectation: &'a Expectation,
-    /// One a variant that it is of, of those that were asked for.
+    /// One per selected variant of the expectation.
     pub variants: Vec<OfVariant>,
 }
 
@@ -29,9 +28,9 @@ pub struct Judged<'a> {
 #[derive(Clone, Debug, PartialEq)]
 pub struct OfVariant {
     pub variant: String,
-    /// Runs that finished.
+    /// Number of finished runs.
     pub runs: usize,
-    /// Those that do not meet it.
+    /// Runs that do not meet the expectation.
     pub failed: Vec<Failed>,
 }
 
@@ -39,24 +38,23 @@ pub struct OfVariant {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Failed {
     pub seed: u64,
-    /// What it has instead: the metrics of the first comparison that fails.
+    /// The values of the first failing comparison.
     pub seen: String,
 }
 
 impl OfVariant {
-    /// Whether there are runs, and it holds in all of them.
+    /// Whether there are runs, and the expectation holds in all.
     pub(crate) fn holds(&self) -> bool {
         self.runs > 0 && self.failed.is_empty()
     }
 }
 
 impl Judged<'_> {
-    /// Whether it holds in every run.
     pub fn holds(&self) -> bool {
         !self.variants.is_empty() && self.variants.iter().all(OfVariant::holds)
     }
 
-    /// What was expected, and where it is otherwise.
+    /// The expectation, and the runs that do not meet it.
     pub fn sentence(&self) -> String {
         let Expectation { text, that, .. } = self.expectation;
         let mut sentence = format!("{text} ({that})");
@@ -66,7 +64,7 @@ impl Judged<'_> {
             }
             if let Some(first) = failed.first() {
                 let (nr, Failed { seed, seen }) = (failed.len(), first);
-                write!(sentence, "; {variant}: not in {nr} of {runs} runs, seed {seed} has {seen}")
+                write!(sentence, "; {variant}: fails in {nr} of {runs} runs (seed {seed}: {seen})")
                     .expect("writing to a string");
             }
         }
@@ -108,7 +106,7 @@ fn amount(metric: &Metric) -> String {
     format!("{} {}", scale.print(metric.value, 0.0).0, scale.symbol).trim_end().to_owned()
 }
 
-/// Judges what the scenario of a report expects of the variants that were asked for.
+/// Judges the expectations for the variants of the report.
 pub fn of_report(report: &Report) -> Vec<Judged<'_>> {
     let expectations = &report.plan.scenario.expectations;
     let planned = &report.plan.scenario.variants;
@@ -145,7 +143,8 @@ pub fn of_report(report: &Report) -> Vec<Judged<'_>> {
     all
 }
 
-/// How many hold, and which do not, in lines of at most `width` characters; empty if nothing was expected.
+/// How many hold, and which do not, in lines of at most `width` characters; empty without
+/// expectations.
 pub fn render(judged: &[Judged<'_>], width: usize) -> String {
     if judged.is_empty() {
         return String::new();
@@ -196,7 +195,7 @@ mod tests {
         assert_eq!(
             judged.iter().map(Judged::holds).collect::<Vec<_>>(),
             [true, false, false, true],
-            "nobody asked for c"
+            "c is not selected"
         );
         assert_eq!(judged[1].variants[0].failed, [Failed { seed: 2, seen: "x 2, y 2".to_owned() }]);
         let text = render(&judged, 100);
@@ -204,13 +203,13 @@ mod tests {
             text.starts_with("\nexpected  2 of 4 hold in every run\n  no      as it should be"),
             "{text}"
         );
-        assert!(text.contains("b: not in 2 of 2 runs, seed 1 has no y"), "{text}");
+        assert!(text.contains("b: fails in 2 of 2 runs (seed 1: no y)"), "{text}");
         assert!(!text.contains("no run finished"), "{text}");
         assert_eq!(render(&[], 100), "");
     }
 
     #[test]
-    fn a_variant_all_of_whose_runs_failed_meets_nothing() {
+    fn a_variant_without_finished_runs_meets_no_expectation() {
         let mut report = report_of(&[("a", vec![&[("x", 1.0)]]), ("b", vec![])]);
         report.plan.scenario.expectations =
             vec![expectation("x >= 1", &[]), expectation("x >= 1", &["a"])];

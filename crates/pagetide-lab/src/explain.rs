@@ -1,11 +1,10 @@
-//! `pagetide explain`: all that is declared of a metric, a knob, a key of scenarios, a workload, or a function of
-//! Linux, as text and JSON.
+//! `pagetide explain`: describes a metric, a knob, a scenario key, a workload or a Linux function,
+//! as text and JSON.
 //!
-//! Nothing is said here that is not declared elsewhere: metrics come from the catalogue, control files and policies
-//! from the core, keys and workloads from the schema of scenarios, functions from the index that is made of the
-//! core's files.
+//! All texts are declared elsewhere: metrics in the catalogue, control files and policies in the
+//! core, keys and workloads in the schema of scenarios, functions in the index of the core's files.
 //!
-//! Invariant: what the loader takes as a knob and what a record has as a metric has a topic.
+//! Invariant: every knob of the loader and every metric of a record has a topic.
 
 mod keys;
 mod knobs;
@@ -23,12 +22,12 @@ use pagetide_scenario::near::nearest_few;
 use serde::Serialize;
 use std::fmt::Write;
 
-/// Names to suggest at most.
+/// Most names to suggest.
 const SUGGESTED: usize = 3;
-/// More topics than this are listed, a line each.
+/// More topics than this are listed with one line each.
 const IN_FULL: usize = 6;
 
-/// What a topic is.
+/// Kind of topic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
@@ -40,18 +39,16 @@ pub enum Kind {
     GroupFile,
     /// A control file of a cache of kernel objects.
     CacheFile,
-    /// A choice between built-in behaviours.
+    /// A choice of built-in behaviour.
     Policy,
     /// A key of scenario files.
     Key,
-    /// What a task can do.
     Workload,
-    /// A function of Linux that the core has.
+    /// A Linux function that the core implements.
     LinuxFunction,
 }
 
 impl Kind {
-    /// The kind in words.
     pub fn words(self) -> &'static str {
         match self {
             Kind::Metric => "metric",
@@ -61,57 +58,55 @@ impl Kind {
             Kind::Policy => "policy",
             Kind::Key => "key of scenarios",
             Kind::Workload => "workload",
-            Kind::LinuxFunction => "in Linux",
+            Kind::LinuxFunction => "Linux function",
         }
     }
 }
 
-/// One of several values, or of several keys.
+/// A value or key with its meaning.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Choice {
     pub name: String,
-    /// What it means.
     pub about: String,
 }
 
-/// A name, and all that is declared of it. What does not apply is empty.
+/// A name with its declaration. Fields that do not apply are empty.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Topic {
     pub name: String,
     pub kind: Kind,
-    /// What it means.
     pub about: String,
-    /// Of a metric: its unit.
+    /// Unit of a metric.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub unit: String,
-    /// Of a metric: which way it is better; empty for neither.
+    /// Which direction of a metric is better; empty for neither.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub better: String,
-    /// Of a metric: what can have it; of a key: the workload that takes it.
+    /// Owners of a metric, or the workload of a key.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub of: Vec<String>,
-    /// What it takes: unit and range.
+    /// Unit and range of accepted values.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub takes: String,
-    /// What it is if nobody sets it.
+    /// Default value.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub default: String,
-    /// Which kernels have it.
+    /// Kernels that have it.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub since: String,
-    /// Where Linux has it: the file, a field, a call. "Pagetide": nowhere.
+    /// The file, field or call in Linux. "Pagetide": not in Linux.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub linux: String,
-    /// Functions of Linux, each with the files of the core that stand for it.
+    /// Linux functions, each with the core's files that implement it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub functions: Vec<Choice>,
-    /// The option that sets it.
+    /// Command line option.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub set: String,
-    /// The values that it can have, or the keys.
+    /// Its values or keys.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub choices: Vec<Choice>,
-    /// The document that says more.
+    /// Document with details.
     pub document: String,
 }
 
@@ -137,7 +132,7 @@ impl Topic {
     }
 }
 
-/// Every topic, for a program that registers these policies.
+/// All topics, for a program with these plug-in policies.
 pub fn all(plugins: &PluginNames) -> Vec<Topic> {
     let index = linux::index();
     let mut all: Vec<Topic> = catalogue::all().iter().map(metric).collect();
@@ -152,7 +147,7 @@ fn metric(entry: &Entry) -> Topic {
     let better = match entry.of.first().map(|kind| better::of_name(*kind, &entry.name)) {
         Some(Better::Less) => "less",
         Some(Better::More) => "more",
-        Some(Better::Work) => "less, but it is no aim: work of the machine",
+        Some(Better::Work) => "less, but only as a means: it is work of the machine",
         Some(Better::Neither) | None => "",
     };
     let first = entry.of.iter().find_map(|kind| declared::find(*kind, &entry.name));
@@ -172,7 +167,7 @@ fn metric(entry: &Entry) -> Topic {
     }
 }
 
-/// The topics that a pattern means: a name, with what owns it (`stream.walltime`, `group.web.memory.high`,
+/// The topics that match a pattern: a name with owner (`stream.walltime`, `group.web.memory.high`,
 /// `sysctl.vm.swappiness`) or without (`swappiness`), a part of names, or a pattern with `*`.
 pub fn find<'a>(all: &'a [Topic], pattern: &str) -> Vec<&'a Topic> {
     if let Some((kind, of_it)) = of_moment(pattern) {
@@ -181,7 +176,8 @@ pub fn find<'a>(all: &'a [Topic], pattern: &str) -> Vec<&'a Topic> {
         return found.into_iter().filter(|it| it.kind == Kind::Metric && has_kind(it)).collect();
     }
     let is_end = |name: &str| is_end(pattern, name);
-    // `slab.dentry.min_partial` of `slab.CACHE.min_partial`, `task.web.accesses` of `task.accesses`.
+    // `slab.dentry.min_partial` of `slab.CACHE.min_partial`, `task.web.accesses` of
+    // `task.accesses`.
     let is_of_one = |name: &str| {
         let (Some((first, _)), Some((_, last))) = (name.split_once('.'), name.rsplit_once('.'))
         else {
@@ -195,7 +191,7 @@ pub fn find<'a>(all: &'a [Topic], pattern: &str) -> Vec<&'a Topic> {
     if !found.is_empty() || !is_constant(pattern) {
         return found;
     }
-    // A constant of Linux is a word in what is said of a value: `MADV_COLLAPSE`.
+    // A Linux constant (`MADV_COLLAPSE`) is a word in a description.
     let says = |about: &str| about.split(|c: char| !is_of_constant(c)).any(|word| word == pattern);
     let is_said = |topic: &&Topic| {
         says(&topic.about) || topic.choices.iter().any(|choice| says(&choice.about))
@@ -211,10 +207,10 @@ fn is_constant(text: &str) -> bool {
     text.contains('_') && text.chars().all(is_of_constant)
 }
 
-/// What to say if a pattern means nothing.
+/// The hint if a pattern matches nothing.
 pub fn hint(all: &[Topic], pattern: &str) -> String {
     if TraceEvent::NAMES.contains(&pattern) {
-        return "it is an event of `run --events`: docs/events.md says what it has".to_owned();
+        return "it is an event of `run --events`: see docs/events.md".to_owned();
     }
     match nearest_few(pattern, all.iter().map(|topic| topic.name.as_str()), SUGGESTED).as_slice() {
         [] => {
@@ -224,8 +220,8 @@ pub fn hint(all: &[Topic], pattern: &str) -> String {
     }
 }
 
-/// The topics in lines of at most `width` characters: all of each, or a line each if the pattern has `*` or means
-/// many.
+/// The topics in lines of at most `width` characters: in full, or one line each if the pattern has
+/// `*` or matches many.
 pub fn text(topics: &[&Topic], pattern: &str, width: usize) -> String {
     let width = width.max(40);
     if pattern.contains('*') || topics.len() > IN_FULL {
@@ -276,12 +272,7 @@ fn in_full(topic: &Topic, width: usize) -> String {
         fact(&mut out, label, text, width);
     }
     for function in &topic.functions {
-        fact(
-            &mut out,
-            "function",
-            &format!("{}, here in {}", function.name, function.about),
-            width,
-        );
+        fact(&mut out, "function", &format!("{}, in {}", function.name, function.about), width);
     }
     fact(&mut out, "set", &topic.set, width);
     fact(&mut out, "read", &topic.document, width);
@@ -295,14 +286,14 @@ fn in_full(topic: &Topic, width: usize) -> String {
     out
 }
 
-/// A label and its text, if there is one.
+/// A label with its text; nothing without text.
 fn fact(out: &mut String, label: &str, text: &str, width: usize) {
     for (at, line) in wrap(text, width - 13).iter().filter(|line| !line.is_empty()).enumerate() {
         writeln!(out, "    {:<9}{line}", if at == 0 { label } else { "" }).expect("to a string");
     }
 }
 
-/// The topics as a list of objects; a key that does not apply is missing.
+/// The topics as a list of objects, without keys that do not apply.
 pub fn json(topics: &[&Topic]) -> String {
     let text = serde_json::to_string_pretty(topics).expect("strings always serialise");
     text + "\n"

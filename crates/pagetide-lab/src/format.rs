@@ -1,4 +1,4 @@
-//! Numbers for people: one scale a row, four digits a value.
+//! Numbers for people: one scale per row, four digits per value.
 
 use pagetide_scenario::metric::declared::NO_LIMIT;
 use pagetide_scenario::record::Unit;
@@ -6,9 +6,9 @@ use pagetide_scenario::record::Unit;
 /// Unit in which a row is printed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scale {
-    /// What is printed after the metric's name.
+    /// Printed after the metric's name.
     pub symbol: &'static str,
-    /// A value in the record's unit times this is the printed number.
+    /// Printed number = value in the record's unit times this.
     factor: f64,
     kind: Kind,
     /// The value that is printed as `max`.
@@ -17,7 +17,7 @@ pub struct Scale {
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Kind {
-    /// Whole numbers, their means with so many decimals.
+    /// Whole numbers; means have this number of decimals.
     Whole { decimals: usize },
     /// Four significant digits.
     Digits,
@@ -43,9 +43,9 @@ const RATE: Ladder = &[
     ("TiB/s", KIB * KIB * KIB * KIB),
 ];
 
-/// A number longer than this is hard to read; a row rather loses digits of its small values.
+/// Largest printed number; a row loses digits of its small values before it exceeds this.
 const MOST: f64 = 1e6;
-/// Below this a value shows fewer than four digits; the row goes one step down.
+/// A smaller value has fewer than four digits; then the row uses a smaller unit.
 const LEAST: f64 = 0.1;
 
 /// `1 seed`, `5 seeds`.
@@ -54,7 +54,7 @@ pub fn counted(number: usize, what: &str) -> String {
 }
 
 impl Scale {
-    /// The scale that suits all values of a row, each with its spread.
+    /// The scale for all values of a row, each with its spread.
     pub fn new(unit: Unit, values: &[(f64, f64)]) -> Scale {
         let (ladder, base) = match unit {
             Unit::Count => return Scale::whole("", values),
@@ -91,7 +91,7 @@ impl Scale {
         Scale { symbol, factor, kind: Kind::Digits, no_limit: None }
     }
 
-    /// Decimals only for the sake of small means: 16384.2 says no more than 16384.
+    /// Decimals only for small means: 16384.2 says no more than 16384.
     fn whole(symbol: &'static str, values: &[(f64, f64)]) -> Scale {
         let fractional = |(value, spread): &&(f64, f64)| {
             value.is_finite() && (value.fract() != 0.0 || spread.fract() != 0.0)
@@ -108,7 +108,7 @@ impl Scale {
         Scale { symbol, factor: 1.0, kind: Kind::Whole { decimals }, no_limit: None }
     }
 
-    /// Prints a value that somebody published, without digits that were not there.
+    /// Prints a published value without trailing zeros.
     pub fn print_as_given(&self, value: f64) -> String {
         let printed = self.print(value, 0.0).0;
         match printed.split_once('.') {
@@ -117,7 +117,7 @@ impl Scale {
         }
     }
 
-    /// Prints the ends of an interval, with as many more digits as it takes to tell them apart.
+    /// Prints the ends of an interval with enough digits to differ.
     pub fn print_apart(&self, ends: [f64; 2]) -> [String; 2] {
         let [from, to] = ends.map(|end| self.print(end, 0.0).0);
         if from != to || ends[0] == ends[1] {
@@ -128,7 +128,7 @@ impl Scale {
         apart.unwrap_or([from, to])
     }
 
-    /// Whether the value is that of a control file without a limit, printed as `max`.
+    /// Whether the value is "no limit", printed as `max`.
     pub fn is_no_limit(&self, value: f64) -> bool {
         self.no_limit == Some(value)
     }

@@ -1,4 +1,4 @@
-//! Records that were made elsewhere or earlier, as a report: those of a store, those of files.
+//! A report from existing records, of a store or of files.
 
 use crate::execute::{Outcome, Run};
 use crate::plan::{Job, Plan};
@@ -9,8 +9,8 @@ use pagetide_scenario::model::{Scenario, Setup, Variant};
 use pagetide_scenario::record::RunRecord;
 use std::collections::BTreeSet;
 
-/// A report with a column for each name. `scenario` is what it is called; what was run is not known here, so that
-/// the report's plan has setups without anything in them.
+/// A report with one column per name. `scenario` is the title. The setups of the plan are empty,
+/// because records do not have them.
 pub fn report(scenario: &str, columns: Vec<(String, Vec<RunRecord>)>) -> Report {
     let seeds = || columns.iter().flat_map(|(_, records)| records.iter().map(|record| record.seed));
     let seed = seeds().min().unwrap_or(1);
@@ -44,8 +44,8 @@ pub fn report(scenario: &str, columns: Vec<(String, Vec<RunRecord>)>) -> Report 
     report
 }
 
-/// The rows that a report shows, without walltimes that say what another one says: of the only phase of a task, and
-/// of each of several copies.
+/// The default rows, without redundant walltimes: of the only phase of a task, and of each of
+/// several copies.
 fn rows(report: &Report) -> Vec<String> {
     let mut shown = rows::rows(report);
     let stems: BTreeSet<String> =
@@ -63,7 +63,7 @@ fn rows(report: &Report) -> Vec<String> {
     shown
 }
 
-/// A setup of next to nothing: who reads a report of gathered records does not look at it.
+/// An empty setup.
 fn nothing() -> Setup {
     let task = Builder::new().set("name", "main").set("workload", "sleep").set("duration", "1ms");
     let machine = Builder::new().set("machine.memory", "1GiB");
@@ -78,7 +78,7 @@ mod tests {
     use crate::testing::record;
 
     #[test]
-    fn walltimes_that_say_nothing_new_are_no_rows() {
+    fn redundant_walltimes_are_no_rows() {
         let walltimes = [
             "a.walltime",
             "a.main.walltime",

@@ -1,4 +1,4 @@
-//! What stands above the table: enough to repeat the run, in a few lines.
+//! The heading above the table: enough to repeat the run, in a few lines.
 
 use crate::format::size;
 use crate::report::Report;
@@ -18,7 +18,7 @@ pub fn render(report: &Report, width: usize) -> String {
     heading.text
 }
 
-/// What it says: a label, and what stands beside it, several items on lines of their own.
+/// The heading as labels with their items; each item is on its own line.
 pub fn entries(report: &Report) -> Vec<(&'static str, Vec<String>)> {
     let scenario = &report.plan.scenario;
     let mut name = scenario.name.clone();
@@ -55,7 +55,6 @@ struct Heading {
 }
 
 impl Heading {
-    /// A label with its items, each on lines of its own.
     fn entry(&mut self, label: &str, items: &[String]) {
         const LABEL: usize = 11;
         let mut label = label;
@@ -87,7 +86,7 @@ pub fn wrap(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// Seeds that are named one by one where they are not in a row.
+/// Most seeds that are listed if they are not consecutive.
 const SEEDS_NAMED: usize = 12;
 
 fn seeds(report: &Report) -> String {
@@ -97,7 +96,7 @@ fn seeds(report: &Report) -> String {
     let seen: BTreeSet<u64> =
         samples.flat_map(|series| &series.samples).map(|sample| sample.seed).collect();
     let mut text = match report.plan.scenario.repeats {
-        // Whoever runs it as a library may choose any.
+        // Users of the library may choose any seeds.
         repeats if seen.iter().any(|seed| !seeds.contains(seed)) => {
             let mut some: Vec<String> = seen.iter().take(SEEDS_NAMED).map(u64::to_string).collect();
             if seen.len() > SEEDS_NAMED {
@@ -156,23 +155,22 @@ pub fn machine(machine: &Machine) -> String {
     parts.join(", ")
 }
 
-/// Which prices are not those of the simulator's own table, if any: by name, or how many.
+/// The stated costs, if any: by name, or their number.
 pub fn costs(costs: &Costs) -> Option<String> {
-    /// More would be no line to read.
+    /// More are only counted.
     const NAMED: usize = 4;
     let stated: Vec<String> =
         costs.iter().map(|(price, ns)| format!("{} {ns} ns", price.name())).collect();
     match stated.len() {
         0 => None,
         1..=NAMED => Some(format!("{}; all others from the sourced table", stated.join(", "))),
-        n => Some(format!(
-            "{n} of {} prices stated, the others from the sourced table",
-            Price::COUNT
-        )),
+        n => {
+            Some(format!("{n} of {} costs stated, the others from the sourced table", Price::COUNT))
+        }
     }
 }
 
-/// A line a variant: the settings that not all variants share.
+/// One line per variant: the settings that are not common to all variants.
 fn differences(report: &Report) -> Vec<String> {
     let variants = &report.plan.scenario.variants;
     let settings: Vec<Vec<String>> = variants.iter().map(|v| settings(&v.setup)).collect();
@@ -198,17 +196,17 @@ fn differences(report: &Report) -> Vec<String> {
         .collect()
 }
 
-/// What a variant says of tasks and files that are not those of the variant `first`.
+/// Settings of a variant whose tasks or files differ from those of the variant `first`.
 fn load(variant: &Variant, first: &str) -> Vec<String> {
     let is_load = |key: &str| key.starts_with("task.") || key.starts_with("file.");
     let said = variant.sets.iter().filter(|(key, _)| is_load(key));
-    // As `--set` takes it: a name or a size without its quotes.
+    // As for `--set`: without quotes.
     let plain = |value: &str| {
         let inner = value.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
         inner.filter(|inner| !inner.contains('"')).unwrap_or(value).to_owned()
     };
     let said: Vec<String> = said.map(|(key, value)| format!("{key}={}", plain(value))).collect();
-    // The tasks may differ for the machine's sake, or because `first` says something of them.
+    // The tasks may differ because of the machine, or because `first` sets something.
     if said.is_empty() {
         vec![format!("other tasks or files than {first}")]
     } else {
@@ -286,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn a_variant_with_another_load_says_which() {
+    fn a_variant_with_another_load_names_it() {
         let mut report =
             report_of(&[("default", vec![&[]]), ("small", vec![&[]]), ("new", vec![&[]])]);
         let variants = &mut report.plan.scenario.variants;
@@ -307,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn prices_that_are_stated_are_said() {
+    fn stated_costs_are_printed() {
         let mut report = report_of(&[("default", vec![&[]]), ("dear", vec![&[]])]);
         assert!(!render(&report, 100).contains("costs"), "the table needs no line");
         for variant in &mut report.plan.scenario.variants {
@@ -323,7 +321,7 @@ mod tests {
         for price in Price::ALL {
             report.plan.scenario.variants[0].setup.machine.costs.set(price, 1);
         }
-        let all = format!("costs      {0} of {0} prices stated", Price::COUNT);
+        let all = format!("costs      {0} of {0} costs stated", Price::COUNT);
         assert!(render(&report, 100).contains(&all));
     }
 

@@ -1,17 +1,18 @@
-//! The report as JSON, for programs.
+//! The report as JSON.
 //!
 //! Exactly `{"scenario","version","seed","repeats","variants":[{"name","metrics":{KEY:{"mean",
-//! "stddev","unit","samples":[...]}}}],"notes":[...],"verdict":[...]}` with all metrics, not only the table's rows.
-//! Times are in seconds. `samples` is in seed order; a run that failed has none. `stddev` is the sample standard
-//! deviation, 0 for a single sample. A value that is not a number is `null`.
+//! "stddev","unit","samples":[...]}}}],"notes":[...],"verdict":[...]}` with all metrics, not only
+//! the table's rows. Times are in seconds. `samples` is in seed order; a run that failed has none.
+//! `stddev` is the sample standard deviation, 0 for a single sample. A NaN or infinite value is
+//! `null`.
 //!
-//! A metric with samples of work that was not done to its end has `"ended":[...]` beside its samples: `null`,
-//! or `"oom-killed"`, `"io-error"`, `"cut"`. `mean` and `stddev` leave those samples out, and are `null` if
-//! none is left. A variant that states prices (`[machine.costs]`) has them in `costs_ns`; without it, the run
-//! used the sourced table. (That of a sweep does not say them.) `verdict` has, for each variant but the first, what
-//! [`crate::verdict`] says of it. A scenario with `[[expect]]` adds
-//! `"expectations":[{"text","that","holds","variants":[{"variant","runs","failed":[SEED...]}]}]`. `pagetide schema
-//! --of run` prints the schema.
+//! A metric with samples of incomplete work has `"ended":[...]`, one entry per sample: `null`,
+//! `"oom-killed"`, `"io-error"` or `"cut"`. `mean` and `stddev` leave these samples out, and are
+//! `null` without others. Costs that a variant states (`[machine.costs]`) are in `costs_ns`;
+//! without it, the run used the sourced table. (A sweep has no `costs_ns`.) `verdict` has the
+//! verdict of [`crate::verdict`] on each variant but the first. A scenario with `[[expect]]` adds
+//! `"expectations":[{"text","that","holds","variants":[{"variant","runs","failed":[SEED...]}]}]`.
+//! `pagetide schema --of run` prints the schema.
 
 use crate::expect;
 use crate::report::{Report, Series};
@@ -23,19 +24,19 @@ use serde::{Serialize, Serializer};
 use serde_json::{json, Value};
 use std::collections::BTreeMap;
 
-/// Renders `report` with its verdicts, indented, with a line end.
+/// Renders `report` with its verdicts, indented.
 pub fn render(report: &Report) -> String {
     render_some(report, report)
 }
 
-/// Renders `some` metrics of a report with the verdicts of the `whole`: that a task was killed is so whichever
-/// metrics are wanted.
+/// Renders `some` metrics of a report with the verdicts of the `whole`: verdicts do not depend on
+/// which metrics are printed.
 pub fn render_some(some: &Report, whole: &Report) -> String {
     let verdicts = verdicts(whole);
     write(some, whole, Some(verdicts.iter().map(verdict).collect()))
 }
 
-/// The same without verdicts: of points of a grid, the first is nothing to hold the others against.
+/// Without verdicts: the first point of a grid is no base for comparisons.
 pub fn render_values(report: &Report) -> String {
     write(report, report, None)
 }
@@ -83,7 +84,7 @@ pub(crate) fn expected(judged: &expect::Judged<'_>) -> Value {
     })
 }
 
-/// The prices that the variant of this name states.
+/// The costs that the variant of this name states.
 fn stated(report: &Report, name: &str) -> BTreeMap<&'static str, u64> {
     let variants = &report.plan.scenario.variants;
     let costs = variants.iter().find(|it| it.name == name).map(|it| &it.setup.machine.costs);
@@ -195,7 +196,7 @@ impl Serialize for Number {
     }
 }
 
-/// The integer that `value` is, if a float holds it exactly.
+/// `value` as an integer, if that is exact.
 pub(crate) fn as_integer(value: f64) -> Option<i64> {
     const EXACT: f64 = (1u64 << 53) as f64;
     (value.trunc() == value && value.abs() <= EXACT).then_some(value as i64)
@@ -218,14 +219,14 @@ mod tests {
         ]);
         let version = crate::VERSION;
         let expected = format!(
-            r#"{{"scenario":"fake","version":"{version}","seed":1,"repeats":2,"variants":[{{"name":"default","metrics":{{"allocstall":{{"mean":6.5,"stddev":2.1213203435596424,"unit":"count","samples":[5,8]}},"stream.walltime":{{"mean":0.5,"stddev":0,"unit":"seconds","samples":[0.5]}}}}}},{{"name":"case1","metrics":{{"allocstall":{{"mean":0,"stddev":0,"unit":"count","samples":[0,0]}}}}}}],"notes":[],"verdict":[{{"variant":"case1","ended":[],"gains":[],"costs":[],"less_work":[],"comparisons":1,"sentence":"case1: nothing that anybody waits for or gets done differs surely, by 1 % or more, from default. Closest to it: allocstall 0 instead of 6.5 (p = 0.144), not sure."}}]}}"#
+            r#"{{"scenario":"fake","version":"{version}","seed":1,"repeats":2,"variants":[{{"name":"default","metrics":{{"allocstall":{{"mean":6.5,"stddev":2.1213203435596424,"unit":"count","samples":[5,8]}},"stream.walltime":{{"mean":0.5,"stddev":0,"unit":"seconds","samples":[0.5]}}}}}},{{"name":"case1","metrics":{{"allocstall":{{"mean":0,"stddev":0,"unit":"count","samples":[0,0]}}}}}}],"notes":[],"verdict":[{{"variant":"case1","ended":[],"gains":[],"costs":[],"less_work":[],"comparisons":1,"sentence":"case1: no outcome differs significantly from default (by 1 % or more). Closest: allocstall 0 instead of 6.5 (p = 0.144), not significant."}}]}}"#
         );
         let compact: String = render(&report).lines().map(str::trim_start).collect();
         assert_eq!(compact.replace("\": ", "\":"), expected);
     }
 
     #[test]
-    fn samples_that_are_no_measurements_say_so() {
+    fn samples_of_incomplete_work_are_marked() {
         let mut report = report_of(&[("a", vec![&[("x", 2.0)], &[("x", 8.0)]])]);
         let series = report.columns[0].series.get_mut("x").unwrap();
         series.samples[1].ended = Some(Ended::OomKilled);
@@ -238,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn stated_prices_are_said() {
+    fn stated_costs_are_printed() {
         let mut report = report_of(&[("a", vec![&[("x", 2.0)]])]);
         report.plan.scenario.variants[0].setup.machine.costs.set(Price::Fault, 900);
         let value: serde_json::Value = serde_json::from_str(&render(&report)).unwrap();

@@ -1,13 +1,12 @@
 //! A knob with the values to try: `PATH`, `PATH=LOW..HIGH`, `PATH=LOW..HIGH/N`, `PATH=A,B,C`.
 //!
-//! The path is one of `--set`. A range without bounds is the kernel's own for that file. Its values come in the
-//! steps in which people write numbers: two digits (100, 110, 120), or sixteenths of a power of two for sizes
-//! (64M, 68M, 72M), so that a step is 1 to 10 per cent. `/N` gives N values at equal ratios where the range
-//! begins above 0 and spans a factor of 10 or more, since such a knob works by its order of magnitude; at equal
-//! distances otherwise.
+//! The path is one of `--set`. Without bounds, the range is the kernel's own for that file. Steps
+//! of a range are two digits (100, 110, 120), or sixteenths of a power of two for sizes (64M, 68M,
+//! 72M), so a step is 1 to 10 per cent. `/N` gives N values: at equal ratios if the range starts
+//! above 0 and spans a factor of 10 or more, else at equal distances.
 //!
-//! Invariant: values are ascending (`max` last; a list with words, or for a grid, as given), each once, and
-//! within the bounds that the core declares for the file. Whether the scenario takes them the loader says.
+//! Invariant: values ascend (`max` last; a list with words, or for a grid, keeps its order), each
+//! once, within the bounds that the core declares for the file. The loader checks them further.
 
 mod path;
 
@@ -22,38 +21,36 @@ use path::{file, now};
 /// A knob and its values.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Knob {
-    /// Its path, without `sysctl.` before the kernel's name.
+    /// Without `sysctl.` before the kernel's name.
     pub path: String,
-    /// The values, in order.
     pub values: Vec<KnobValue>,
-    /// How they were chosen, in words.
+    /// How the values were chosen, in words.
     pub how: String,
-    /// Whether each value was given: the loader has not seen such words, unlike numbers between two ends.
+    /// Whether the values were given as a list, and may be words that the loader has not checked.
     pub is_list: bool,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct KnobValue {
-    /// The text to set.
     pub text: String,
-    /// Its number; infinite of `max`, of another word its place in the list.
+    /// Its number; infinite for `max`, the place in the list for other words.
     pub number: f64,
 }
 
-/// Ranges with at most so many whole numbers have all of them.
+/// A range with at most this many integers has all of them.
 const ALL_UP_TO: i128 = 256;
-/// Values of a knob at most.
+/// Most values of a knob.
 pub const VALUES_MAX: usize = 10_000;
-/// Numbers up to this one, that of 64 bits, are ones that a kernel may take.
+/// Largest number: kernels take 64 bits.
 const NUMBER_MAX: f64 = u64::MAX as f64;
-/// Factor from which on `/N` means equal ratios.
+/// From this factor on `/N` means equal ratios.
 const LOG_FROM: f64 = 10.0;
 
 impl Knob {
-    /// Reads a knob of `setup`. With `coarse`, a range must say how many values it has.
+    /// Reads a knob of `setup`. With `coarse`, a range needs `/N`.
     ///
     /// # Errors
-    /// The path is that of no file, the range is not one, or is outside of what the file takes.
+    /// An unknown path, a bad range, or a value outside the bounds of the file.
     pub fn parse(text: &str, setup: &Setup, coarse: bool) -> Result<Knob, Mistake> {
         let (path, range) = match text.split_once('=') {
             Some((path, range)) => (path.trim(), Some(range.trim())),
@@ -73,7 +70,7 @@ impl Knob {
         Ok(Knob { path: path.to_owned(), values, how, is_list })
     }
 
-    /// The same knob with about `n` of its values, ends included.
+    /// The knob with about `n` of its values, including both ends.
     pub fn thinned(&self, n: usize) -> Knob {
         let last = self.values.len() - 1;
         let mut places: Vec<usize> = spread(last, n);
@@ -82,13 +79,13 @@ impl Knob {
         Knob { values, ..self.clone() }
     }
 
-    /// What the knob is set to before the search, if the setup says so or the kernel has a default.
+    /// The present value: set in the setup, or the kernel's default.
     pub fn now(&self, setup: &Setup) -> Option<String> {
         now(&self.path, setup)
     }
 }
 
-/// Places from 0 to `last`, `n` of them at about equal distances.
+/// `n` places from 0 to `last` at about equal distances.
 pub fn spread(last: usize, n: usize) -> Vec<usize> {
     if last < n {
         return (0..=last).collect();
@@ -135,7 +132,7 @@ impl Reader<'_> {
         else {
             return Err(give(format!("{path} takes no single number")));
         };
-        // Of no file that the kernel lets be negative does that mean anything but 0 does, or a positive number.
+        // A negative value of a file never means more than 0 or a positive value.
         let low = low.max(0);
         let all = i128::from(match file.unit {
             "bytes" => memory,
@@ -153,7 +150,7 @@ impl Reader<'_> {
     fn range(&self, text: &str, coarse: bool) -> Result<Chosen, Mistake> {
         let Some((low, rest)) = text.split_once("..") else { return self.list(text, coarse) };
         let (high, count) = match rest.rsplit_once('/') {
-            // The slash of a rate is part of it.
+            // In `1MB/s` the slash is part of the rate.
             Some((high, count)) if count != "s" => (high, Some(count)),
             _ => (rest, None),
         };
@@ -174,7 +171,7 @@ impl Reader<'_> {
         self.span(self.read(low)?, self.read(high)?, count)
     }
 
-    /// A quantity in the unit of the file: sizes as kB where the file counts these.
+    /// A quantity in the unit of the file: sizes become kB if the file counts kB.
     fn read(&self, text: &str) -> Result<Quantity, Mistake> {
         let read = Quantity::read(text, self.page_size)
             .map_err(|error| Mistake::new(format!("{}: {error}", self.path), error.hint))?;
@@ -192,7 +189,7 @@ impl Reader<'_> {
         })
     }
 
-    /// The values of a list; a search needs numbers in their order, a grid (`coarse`) has them as given.
+    /// The values of a list, sorted for a search; a grid (`coarse`) keeps the order.
     fn list(&self, text: &str, coarse: bool) -> Result<Chosen, Mistake> {
         let mut values: Vec<KnobValue> = Vec::new();
         let mut is_ordered = !coarse;
@@ -240,7 +237,7 @@ impl Reader<'_> {
             )
         })?;
         for end in [low, high] {
-            // Not finite, if it is a decimal of too many digits.
+            // A decimal with too many digits is infinite.
             if !number(end).abs().le(&NUMBER_MAX) {
                 return Err(Mistake::new(
                     format!("{}: an end of the range is too large", self.path),
@@ -286,14 +283,14 @@ impl Reader<'_> {
         Ok((values, how))
     }
 
-    /// Reports a number that the file does not take.
+    /// Refuses a number that is outside the bounds of the file.
     fn check(&self, quantity: Quantity) -> Result<(), Mistake> {
         let Some(file) = &self.file else { return Ok(()) };
         let Some((min, max)) = file.form.bounds(self.page_size) else { return Ok(()) };
         match quantity {
             Quantity::Integer(integer) if (min..=max).contains(&integer) => Ok(()),
             Quantity::Integer(integer) => Err(Mistake::new(
-                format!("{integer} is outside of what {} takes", self.path),
+                format!("{integer} is outside the range of {}", self.path),
                 format!("the kernel takes {min} to {max}"),
             )),
             other => {
@@ -348,7 +345,7 @@ fn with_number(like: Quantity, value: f64, page_size: PageSize) -> Quantity {
     }
 }
 
-/// All values between two ends in steps that people would write.
+/// All values between two ends, in steps of two digits or sixteenths of a power of two.
 fn steps(low: Quantity, high: Quantity, page_size: PageSize) -> Vec<Quantity> {
     let scale = if matches!(low, Quantity::Decimal(_)) { 1e3 } else { 1.0 };
     let (a, b) = ((number(low) * scale) as i128, (number(high) * scale) as i128);

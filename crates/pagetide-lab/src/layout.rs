@@ -1,25 +1,23 @@
-//! Columns of plain text: numbers right-aligned, no boxes, no trailing blanks, so that a table
-//! can be pasted into a mail.
+//! Tables in plain text: numbers right-aligned, no boxes, no trailing blanks, so that a table can
+//! be pasted into a mail.
 //!
-//! A cell has three parts that align separately down the column: value, spread, change. Tables
-//! wider than the page continue below, with the labels repeated; on a narrow page, long names of columns are folded
-//! then.
+//! A cell has three separately aligned parts: value, spread, change. A table that is too wide
+//! continues below with the labels repeated; below [`NARROW`] characters, long column names are
+//! then folded.
 
 /// One line of the table.
 #[derive(Clone, Debug, Default)]
 pub struct Line {
-    /// Name of the row.
     pub label: String,
-    /// Unit of its values.
     pub unit: String,
-    /// One cell a column.
+    /// One per column.
     pub cells: Vec<Cell>,
 }
 
-/// What stands in one column.
+/// One value of a line.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Cell {
-    /// The value, `-` when there is none.
+    /// `-` if missing.
     pub value: String,
     /// Its spread, or empty.
     pub spread: String,
@@ -28,17 +26,17 @@ pub struct Cell {
 }
 
 const GAP: &str = "   ";
-/// Pages of fewer characters are narrow, such as terminals of 80.
+/// Narrower pages are narrow, such as terminals of 80 characters.
 pub const NARROW: usize = 100;
-/// A folded name has lines of at most so many characters, or as many as its column.
+/// Characters of a line of a folded name, if its column is not wider.
 const FOLDED: usize = 14;
 
-/// Lays out `lines` under `names`, on pages of `width` characters.
+/// Lays out `lines` under the column `names`, on a page of `width` characters.
 pub fn render(names: &[&str], lines: &[Line], width: usize) -> String {
     blocks(names, lines, width).join("\n")
 }
 
-/// The same as its blocks, one below the other.
+/// The blocks of the table, one below the other.
 pub fn blocks(names: &[&str], lines: &[Line], width: usize) -> Vec<String> {
     let label = widest(lines.iter().map(|line| line.label.as_str()));
     let unit = widest(lines.iter().map(|line| line.unit.as_str()));
@@ -91,7 +89,7 @@ fn block(
     for at in 0..height {
         let mut head = front("", "");
         for column in &columns[range.clone()] {
-            // Names stand on the line under them.
+            // Names are aligned to the bottom.
             let name = (at + column.names.len()).checked_sub(height);
             let name = name.map_or("", |at| column.names[at].as_str());
             head += &format!("{GAP}{name:>width$}", width = column.width);
@@ -111,7 +109,7 @@ fn block(
 }
 
 struct Column {
-    /// Its name, in one line or several.
+    /// Lines of the name.
     names: Vec<String>,
     /// Width of its cells.
     parts: usize,
@@ -133,7 +131,7 @@ impl Column {
         Column { names: vec![name.to_owned()], parts, value, spread, change, width }
     }
 
-    /// Breaks a long name, after a sign if there is one in time.
+    /// Folds a long name, preferably after a punctuation character.
     fn fold(&mut self) {
         let most = self.parts.max(FOLDED);
         let mut names = Vec::new();

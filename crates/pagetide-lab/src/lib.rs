@@ -1,16 +1,17 @@
-//! One entry for all worlds: variants x seeds -> records -> statistics -> tables, JSON, CSV.
+//! Runs experiments and reports their results: variants x seeds -> records -> statistics -> tables,
+//! JSON, CSV, HTML.
 //!
-//! Reading order: [`plan`] says what to run, [`execute`] runs it in parallel, [`report`] gathers
-//! the records into columns, [`stats`] summarises samples, and [`table`], [`json`] and [`csv`]
-//! turn a report into text; [`verdict`] says which variant is better at what; [`timeline`] draws one run over time,
-//! [`traces`] writes it down step by step. [`world`] is the door to whatever performs a run.
-//! [`find`] searches the value of a knob, [`sweep`] runs grids of knobs and keeps them, [`compare`] holds two
-//! results against each other. [`explain`] says what a name means, [`select`] which metrics a pattern means,
-//! [`openmetrics`] writes a timeline for Prometheus. [`verify`] holds the records of a simulated and of a real
-//! kernel against each other; [`measure`] solves for what operations cost on a live machine.
+//! Reading order: [`plan`] lists the runs, [`execute`] makes them in parallel, [`report`] gathers
+//! the records into columns, [`stats`] summarises samples, and [`table`], [`json`] and [`csv`] turn
+//! a report into text. [`verdict`] compares variants, [`why`] explains differences, [`timeline`]
+//! draws one run over time, and [`traces`] writes its events. [`world`] is the interface to the
+//! simulator. [`find`] searches the value of a knob, [`sweep`] runs grids of knobs and stores the
+//! rows, [`compare`] compares two results. [`explain`] describes names, [`select`] matches metrics,
+//! [`openmetrics`] writes a timeline for Prometheus. [`verify`] compares the records of a simulated
+//! and a real kernel; [`measure`] fits the costs of operations on a live machine.
 //!
 //! A report is a pure function of the records: the same scenario, seeds and version give the same
-//! bytes, whatever the number of threads.
+//! bytes, with any number of threads.
 
 pub mod compare;
 pub mod csv;
@@ -42,6 +43,7 @@ pub mod verify;
 pub mod why;
 pub mod world;
 
+mod dagger;
 mod format;
 mod heading;
 mod layout;

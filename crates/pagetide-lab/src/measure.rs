@@ -1,11 +1,12 @@
-//! What operations cost on a live machine, solved from what it performed ([`pagetide_linux::live`]).
+//! Costs of operations on a live machine, fitted to the scenario that it performed
+//! ([`pagetide_linux::live`]).
 //!
-//! The same least squares as for a guest ([`crate::verify::costs`]): the CPU times of phases against the simulator's
-//! counts of the same phases. The kernel counts some of that itself, by group: faults, pages scanned, pages reclaimed.
-//! A phase in which it counted something else than the simulator did is no equation, for its times would be divided
-//! by the wrong numbers.
+//! The least squares are those for a guest ([`crate::verify::costs`]): CPU times of phases against
+//! the simulator's counts of the same phases. The kernel also counts faults, scanned and reclaimed
+//! pages per group. A phase in which these counts differ from the simulator's is left out, because
+//! its times would be divided by wrong counts.
 //!
-//! Invariant: a price is stated only if some phase has so much of the operation that its time depends on it.
+//! Invariant: a cost is stated only if the time of some phase depends on it.
 
 use crate::verify::costs::{fit, rows, solve, Fitted, Row};
 use pagetide_linux::host::scenario::MeasuredCosts;
@@ -23,32 +24,32 @@ use std::collections::BTreeSet;
 use std::sync::atomic::AtomicBool;
 use std::sync::Arc;
 
-/// The seed of both worlds.
+/// The seed of both sides.
 const SEED: u64 = 1;
-/// What a group counts, by the name of the sum that memory.stat has, and the parts that the simulator has.
+/// Counters of a group: the sum in memory.stat, and its parts in the simulator.
 const COUNTED: [(&str, &[&str]); 3] = [
     ("pgfault", &["pgfault"]),
     ("pgscan", &["pgscan_kswapd", "pgscan_direct"]),
     ("pgsteal", &["pgsteal_kswapd", "pgsteal_direct"]),
 ];
-/// Smaller counts are not compared: what reporting does is a part of them.
+/// Smaller counts are not compared: they include the work of reporting.
 const FEW: f64 = 128.0;
-/// Further apart than by this factor, the two worlds did not do the same.
+/// Counts that differ by more than this factor are of different work.
 const APART: f64 = 1.5;
-/// Times of a phase are no equation if not even half of the runs are within this part of the median: somebody else
-/// was at work.
+/// A phase is left out unless half of its runs are within this share of the median: other work
+/// disturbed it.
 const STEADY: f64 = 0.25;
-/// A price is measured if it makes at least this part of what the table says of some phase, however fast the machine.
+/// A cost is measured if it is at least this share of some phase, by the sourced table.
 const PART: f64 = 0.02;
 
-/// A count of the kernel's beside the simulator's.
+/// A count of the kernel and of the simulator.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Counted {
-    /// What was counted: `pgscan`.
+    /// Such as `pgscan`.
     pub name: &'static str,
-    /// In which phase: task and phase.
+    /// Task and phase.
     pub of: (String, String),
-    /// The kernel's, divided by the simulator's.
+    /// Kernel / simulator.
     pub ratio: f64,
 }
 
@@ -58,40 +59,40 @@ impl Counted {
     }
 }
 
-/// A price, with those that the single runs would give.
+/// A cost, with the range of single runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Priced {
     pub price: Price,
-    /// Nanoseconds, by the medians of all runs.
+    /// Nanoseconds, from the medians of all runs.
     pub ns: u64,
-    /// The lowest of a single run.
+    /// Lowest of a single run.
     pub low: u64,
-    /// The highest.
+    /// Highest of a single run.
     pub high: u64,
 }
 
-/// What was found.
+/// Result of the measurement.
 #[derive(Clone, Debug)]
 pub struct Found {
-    /// The prices that are measured.
+    /// Measured costs.
     pub prices: Vec<Priced>,
     /// How well they explain the CPU times.
     pub fitted: Fitted,
-    /// Both worlds' counts.
+    /// Counts of both sides.
     pub counted: Vec<Counted>,
     pub runs: usize,
-    /// How far apart the times of a phase are: half of the runs are within this part of the median.
+    /// Scatter of phases: half of the runs are within this share of the median.
     pub spread: Vec<(String, f64)>,
-    /// Phases that are no equation, as their times were not steady.
+    /// Phases left out because their times were not steady.
     pub unsteady: Vec<String>,
-    /// What was not performed, and why.
+    /// Parts that were not performed, and why.
     pub left_out: Vec<String>,
 }
 
-/// Solves for the prices of a machine that performed the scenario.
+/// The costs of the machine that performed the scenario.
 ///
 /// # Errors
-/// When the simulator cannot perform it, or was cancelled.
+/// The simulator cannot run the scenario, or was cancelled.
 pub fn prices_of(measured: &Measured, cancel: &Arc<AtomicBool>) -> Result<Found, SimError> {
     let mut setup = measured.setup.clone();
     let mut reference = measured.reference.clone();
@@ -137,7 +138,7 @@ pub fn prices_of(measured: &Measured, cancel: &Arc<AtomicBool>) -> Result<Found,
     })
 }
 
-/// Whether some time depends on this price, by the proportions of the sourced table.
+/// Whether the time of some phase depends on this cost, by the sourced table.
 fn is_measured(equations: &[Row], price: Price, cpus: u16) -> bool {
     let table = CostModel::for_cpus(cpus);
     let cost = |row: &Row, price: Price| row.counts[price as usize] * table[price] as f64;
@@ -147,7 +148,7 @@ fn is_measured(equations: &[Row], price: Price, cpus: u16) -> bool {
     })
 }
 
-/// What groups have counted in both worlds by phase; without groups, the faults of tasks.
+/// Counts of groups per phase on both sides; without groups, faults of tasks.
 fn compare(
     reference: &Reference,
     setup: &Setup,
@@ -192,7 +193,7 @@ fn median(reference: &Reference, key: &str) -> Option<f64> {
     values.get(values.len() / 2).copied()
 }
 
-/// The values of a metric that runs had, ascending.
+/// The values of a metric, ascending.
 fn sorted(reference: &Reference, key: &str) -> Vec<f64> {
     let values = reference.metrics.get(key).map(|(_, values)| values);
     let mut values: Vec<f64> = values.into_iter().flatten().flatten().copied().collect();
@@ -200,7 +201,7 @@ fn sorted(reference: &Reference, key: &str) -> Vec<f64> {
     values
 }
 
-/// Takes the CPU times of these phases away.
+/// Removes the CPU times of these phases.
 fn forget(reference: &mut Reference, names: &Names, phases: &BTreeSet<(String, String)>) {
     for (task, phase) in phases {
         let scope = Scope::Phase { task: Owner::new(task), phase: phase.clone() };
@@ -209,7 +210,7 @@ fn forget(reference: &mut Reference, names: &Names, phases: &BTreeSet<(String, S
     }
 }
 
-/// By equation: half of the runs are within this part of the median.
+/// Per equation: half of the runs are within this share of the median.
 fn spread(reference: &Reference, names: &Names, equations: &[Row]) -> Vec<(String, f64)> {
     let of = |row: &Row| {
         let (task, phase) = row.what.split_once('.')?;
@@ -224,7 +225,7 @@ fn spread(reference: &Reference, names: &Names, equations: &[Row]) -> Vec<(Strin
     equations.iter().filter_map(of).collect()
 }
 
-/// The median and the worst of some parts, with what the worst is of.
+/// Median and worst share, with the name of the worst.
 fn middle_and_worst(of: &[(String, f64)]) -> Option<(f64, &str, f64)> {
     let mut sorted: Vec<&(String, f64)> = of.iter().collect();
     sorted.sort_by(|a, b| a.1.total_cmp(&b.1));
@@ -233,11 +234,11 @@ fn middle_and_worst(of: &[(String, f64)]) -> Option<(f64, &str, f64)> {
 }
 
 impl Found {
-    /// Sentences: how well the prices explain what they are made of, how steady that is, and how far the kernel did
-    /// what the simulator counted.
+    /// Sentences on the quality of the costs: how well they explain the CPU times, how steady these
+    /// are, and whether kernel and simulator did the same work.
     pub fn sentences(&self) -> Vec<String> {
         let mut said = vec![format!(
-            "{} of {} prices measured on this machine, which explain {} CPU times to {:.0} % in the median",
+            "{} of {} costs measured on this machine; they explain {} CPU times to {:.0} % (median)",
             self.prices.len(),
             Price::COUNT,
             self.fitted.rows.len(),
@@ -245,8 +246,8 @@ impl Found {
         )];
         if let Some((middle, what, worst)) = middle_and_worst(&self.spread) {
             said.push(format!(
-                "CPU times are medians of {} runs; half of the runs are within {:.1} % of it in the median \
-                 phase, within {:.1} % in the worst ({what})",
+                "CPU times are medians of {} runs; half of the runs are within {:.1} % of the median in the \
+                 median phase, within {:.1} % in the worst phase ({what})",
                 self.runs,
                 100.0 * middle,
                 100.0 * worst
@@ -254,7 +255,7 @@ impl Found {
         }
         if !self.unsteady.is_empty() {
             let what = self.unsteady.join(", ");
-            said.push(format!("phases left out, as their times were not steady: {what}"));
+            said.push(format!("phases left out because their times were not steady: {what}"));
         }
         let what = |it: &Counted| format!("{}.{} {}", it.of.0, it.of.1, it.name);
         let off = |it: &Counted| (what(it), (it.ratio - 1.0).abs());
@@ -264,12 +265,12 @@ impl Found {
             let apart: Vec<String> =
                 apart.map(|it| format!("{} {:.2} times", what(it), it.ratio)).collect();
             let rest = match apart.as_slice() {
-                [] => format!("none differs by more than {APART} times"),
-                apart => format!("phases left out, as the kernel counted {}", apart.join(", ")),
+                [] => format!("none is off by more than {APART} times"),
+                apart => format!("phases left out because the kernel counted {}", apart.join(", ")),
             };
             said.push(format!(
-                "{} counts of faults, scanned and reclaimed pages of the kernel agree with the simulator's \
-                 to {:.1} % in the median; {rest}",
+                "{} counts of the kernel (faults, scanned and reclaimed pages) agree with the simulator to \
+                 {:.1} % (median); {rest}",
                 off.len(),
                 100.0 * middle
             ));
@@ -278,20 +279,21 @@ impl Found {
         said
     }
 
-    /// As a scenario states it.
+    /// The costs for a scenario file.
     pub fn stated(&self) -> MeasuredCosts {
         let is_stated = |price: &Price| self.prices.iter().any(|it| it.price == *price);
         let rest: Vec<&str> =
             Price::ALL.into_iter().filter(|price| !is_stated(price)).map(Price::name).collect();
         let mut comments = vec![
-            "What operations cost on this machine, by `pagetide import host --measure`; behind each price, what \
-             single runs say. Operations that always come together are divided as in the sourced table."
+            "Costs of operations on this machine, from `pagetide import host --measure`. The comment after a \
+             cost is the range of single runs. Operations that always occur together keep the proportions \
+             of the sourced table."
                 .to_owned(),
         ];
         comments.extend(self.sentences().into_iter().map(|sentence| sentence + "."));
         comments.push(format!(
-            "Not measured, so the simulator's own prices (docs/scenario.md): {}. A live machine is not asked for what \
-             would put others under pressure: kswapd, swap, compaction, shrinkers.",
+            "Not measured, so the sourced costs apply (docs/scenario.md): {}. A live machine is not put under \
+             memory pressure: no kswapd, swap, compaction or shrinkers.",
             rest.join(", ")
         ));
         let prices = self.prices.iter();

@@ -8,7 +8,7 @@ use pagetide_scenario::metric::declared::file_in;
 use pagetide_scenario::metric::Kind;
 use std::fmt::Write;
 
-/// The metrics that a pattern means: a name, a key that ends in one, a part of names, or a pattern with `*`.
+/// The metrics that match a pattern: a name, a key that ends in one, a part of names, or `*`.
 pub fn find<'a>(all: &'a [Entry], pattern: Option<&str>) -> Vec<&'a Entry> {
     let Some(pattern) = pattern else { return all.iter().collect() };
     if let Some((kind, of_it)) = of_moment(pattern) {
@@ -18,7 +18,7 @@ pub fn find<'a>(all: &'a [Entry], pattern: Option<&str>) -> Vec<&'a Entry> {
     meant(all, |entry| &entry.name, pattern, &[&|name: &str| is_end(pattern, name)])
 }
 
-/// Whether a key ends in a name, as tables have it: `stream.walltime`, `group:web:memory.current`,
+/// Whether a key of a table ends in a name: `stream.walltime`, `group:web:memory.current`,
 /// `slabinfo.dentry.num_objs`.
 pub(crate) fn is_end(key: &str, name: &str) -> bool {
     match file_in(key) {
@@ -30,7 +30,7 @@ pub(crate) fn is_end(key: &str, name: &str) -> bool {
     }
 }
 
-/// The machine at a moment (`done.pgfree`, `done.*`, `done`), and what is asked of it.
+/// The moment of a pattern (`done.pgfree`, `done.*`, `done`), and the rest of the pattern.
 pub(crate) fn of_moment(pattern: &str) -> Option<(Kind, &str)> {
     let (word, rest) = pattern.split_once(['.', ':']).unwrap_or((pattern, "*"));
     let moments = [Kind::Idle, Kind::Done, Kind::Shrunk];
@@ -43,7 +43,8 @@ fn kinds(entry: &Entry) -> String {
     kinds.join(", ")
 }
 
-/// A paragraph each: name, unit, what it is of, and what it is, in lines of at most `width` characters.
+/// One paragraph per metric: name, unit, owners and description, in lines of at most `width`
+/// characters.
 pub fn text(entries: &[&Entry], width: usize) -> String {
     let mut out = String::new();
     for entry in entries {
@@ -77,7 +78,7 @@ pub fn json(entries: &[&Entry]) -> String {
     format!("{:#}\n", serde_json::Value::from(list))
 }
 
-/// A line each.
+/// One line per metric.
 pub fn csv(entries: &[&Entry]) -> String {
     let mut out = "name,unit,of,source,about\n".to_owned();
     for entry in entries {

@@ -1,9 +1,10 @@
-//! Miss ratio curves: a page trace on page caches of several sizes, beside exact LRU lists of the same sizes.
+//! Miss ratio curves: a page trace on page caches of several sizes, beside exact LRU lists of the
+//! same sizes.
 //!
-//! Each size is a run of the simulator: the trace is replayed in a memory group whose limit is the size, on a machine
-//! that has more. docs/trace-format.md says what counts as a miss.
+//! Each size is a run of the simulator: the trace is replayed in a memory group with that limit, on
+//! a larger machine. docs/trace-format.md defines a miss.
 //!
-//! Invariant: both columns count misses among the same requests, the records of the trace.
+//! Invariant: both columns count misses of the same requests, the records of the trace.
 
 mod lru;
 
@@ -23,26 +24,27 @@ use std::path::Path;
 
 /// Most sizes of one curve.
 pub const MOST_SIZES: u64 = 1000;
-/// Memory of the machine besides the group's: nothing but its limit is to make the group give pages back.
+/// Memory of the machine beyond the group's, so that only the limit of the group causes reclaim.
 const BESIDE: u64 = 512 << 20;
-/// Entries of a table of pages; a table is a page.
+/// Entries of a page table, which is a page.
 const TABLE: u64 = 512;
-/// Pages that a group may hold for a CPU beyond what it uses (Linux `MEMCG_CHARGE_BATCH`), of which half are unused.
+/// Pages that a group may be charged for a CPU in advance (Linux `MEMCG_CHARGE_BATCH`); half are
+/// unused.
 const STOCK: u64 = 32;
 
-/// What a curve is to be made of.
+/// A miss ratio curve to compute.
 #[derive(Debug)]
 pub struct Curve {
-    /// The runs, a variant a size.
+    /// One variant per size.
     pub plan: Plan,
     trace: String,
     sizes: Vec<u64>,
-    /// Requests, and the misses of each LRU list.
     requests: u64,
+    /// Misses of each LRU list.
     lru: Vec<u64>,
 }
 
-/// A size, and what it misses.
+/// A size with its misses.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Point {
     /// Bytes of the cache.
@@ -50,10 +52,10 @@ pub struct Point {
     pub pages: u64,
     /// Records of the trace.
     pub requests: u64,
-    /// Those that waited for a read in the simulator.
+    /// Requests that waited for a read in the simulator.
     pub misses: u64,
     pub miss_ratio: f64,
-    /// Those that an exact LRU list of so many pages misses.
+    /// Misses of an exact LRU list with this number of pages.
     pub lru_misses: u64,
     pub lru_miss_ratio: f64,
 }
@@ -61,31 +63,25 @@ pub struct Point {
 /// Why there is no curve.
 #[derive(Debug, thiserror::Error)]
 pub enum MrcError {
-    /// The sizes are no sizes.
+    /// The text is not a list or range of sizes.
     #[error("{message}")]
-    Sizes {
-        /// What is wrong.
-        message: String,
-        /// What to write.
-        hint: String,
-    },
+    Sizes { message: String, hint: String },
     /// The trace cannot be read.
     #[error(transparent)]
     Trace(#[from] TraceError),
-    /// The machine cannot be described, for example because it would be too large.
+    /// The machine cannot be built, for example because it is too large.
     #[error("{0}")]
     Scenario(String),
-    /// A run did not come to its end.
+    /// A run did not finish.
     #[error("size {size}: {message}")]
     Run {
         /// Bytes of the cache.
         size: u64,
-        /// Why.
         message: String,
     },
 }
 
-/// The sizes of `A..B/N` (each the same factor above the one before) or `A,B,C`, in ascending order.
+/// The sizes of `A..B/N` (at equal ratios) or `A,B,C`, in ascending order.
 ///
 /// # Errors
 /// A size that cannot be read, a range that goes down, a number that is too large.
@@ -133,10 +129,10 @@ pub fn sizes(text: &str) -> Result<Vec<u64>, MrcError> {
 }
 
 impl Curve {
-    /// Reads the trace once, for the LRU lists, and plans the runs.
+    /// Reads the trace for the LRU lists, and plans the runs.
     ///
     /// # Errors
-    /// A trace that cannot be read, or that no machine can replay.
+    /// The trace cannot be read, or no machine can replay it.
     pub fn new(trace: &Path, sizes: &[u64], seed: u64) -> Result<Curve, MrcError> {
         let mut reader = Reader::open(trace)?;
         let pages: Vec<u64> = sizes.iter().map(|size| size / u64::from(PAGE_SIZE)).collect();
@@ -156,7 +152,6 @@ impl Curve {
         Ok(Curve { plan, trace, sizes, requests, lru: lru.misses() })
     }
 
-    /// The trace, as it was named.
     pub fn trace(&self) -> &str {
         &self.trace
     }
@@ -164,7 +159,7 @@ impl Curve {
     /// The points of the runs, which are in the order of the plan.
     ///
     /// # Errors
-    /// The first run that did not come to its end.
+    /// The first run that did not finish.
     pub fn points(&self, runs: &[Run]) -> Result<Vec<Point>, MrcError> {
         let of = |run: &Run| {
             let (size, lru_misses) = (self.sizes[run.job.variant], self.lru[run.job.variant]);
@@ -175,7 +170,7 @@ impl Curve {
                 Outcome::Cancelled => return Err(failed("interrupted".to_owned())),
             };
             let metric = record.metrics.get("replay.pgmajfault").copied();
-            let metric = metric.ok_or_else(|| failed("it has no misses".to_owned()))?;
+            let metric = metric.ok_or_else(|| failed("the run did not count misses".to_owned()))?;
             if metric.ended.is_some() {
                 return Err(failed(record.notes.join("; ")));
             }
@@ -197,7 +192,6 @@ impl Curve {
         runs.iter().map(of).collect()
     }
 
-    /// The curve as a table.
     pub fn table(&self, points: &[Point], width: usize) -> String {
         let names = ["pages", "requests", "misses", "miss ratio", "LRU misses", "LRU miss ratio"];
         let plain = |value: String| Cell { value, ..Cell::default() };
@@ -220,7 +214,6 @@ impl Curve {
         format!("trace  {}\n\n{table}\n{legend}", self.trace)
     }
 
-    /// The curve as CSV.
     pub fn csv(&self, points: &[Point]) -> String {
         let mut out =
             "trace,size,pages,requests,misses,miss_ratio,lru_misses,lru_miss_ratio\n".to_owned();
@@ -246,16 +239,16 @@ impl Curve {
     }
 }
 
-/// What the columns are.
+/// Explains the columns.
 pub const LEGEND: &str =
-    "misses: requests that waited for a read, which the first use of anonymous memory does not; \
-    LRU: a list in exact order of last use, which every first use misses";
+    "misses: requests that waited for a read (the first use of anonymous memory does not); LRU: a \
+    list in exact order of last use, which misses every first use";
 
 fn is_file(kind: RegionKind) -> bool {
     matches!(kind, RegionKind::File { .. })
 }
 
-/// A number for the first page of each region, such that pages have one number each: regions of one file share its.
+/// Number of the first page of each region. Regions of one file share the numbers of its pages.
 fn places(header: &Header) -> Vec<u64> {
     let mut files: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
     let mut next = 0;
@@ -290,7 +283,7 @@ fn scenario(
     let path = path.to_str().ok_or_else(|| {
         MrcError::Scenario(format!("the name {} is not UTF-8: rename it", trace.display()))
     })?;
-    // A JSON string is one of TOML, too.
+    // A JSON string is a TOML string, too.
     let path = serde_json::to_string(path).expect("a string serialises");
     let pages = header.regions.iter().fold(0u64, |sum, region| sum.saturating_add(region.pages));
     let tables = (pages / TABLE).saturating_add(2 * header.regions.len() as u64 + 8) * page;

@@ -1,12 +1,12 @@
-//! The timeline of a run as OpenMetrics text, under the names of node_exporter and cAdvisor, so that dashboards that
-//! draw a machine draw a simulated one (docs/openmetrics.md).
+//! The timeline of a run as OpenMetrics text with the names of node_exporter and cAdvisor, so that
+//! existing dashboards show a simulated machine (docs/openmetrics.md).
 //!
-//! Linux: what node_exporter reads of /proc/meminfo, /proc/vmstat, /proc/zoneinfo and /proc/pressure/memory, and
-//! cAdvisor of the files of each group.
+//! Linux: node_exporter reads /proc/meminfo, /proc/vmstat, /proc/zoneinfo and
+//! /proc/pressure/memory; cAdvisor reads the files of each group.
 //!
-//! Invariant: the samples of a family stand together, those of a series in rising time, no two of a series in the
-//! same millisecond, which is all that Prometheus keeps of a time. So are the names and values those that the
-//! exporters would give, where they have one.
+//! Invariant: the samples of a family are together; those of a series ascend in time, at most one
+//! per millisecond, which is the resolution of Prometheus. Names and values are those of the
+//! exporters, where these have one.
 
 mod families;
 mod text;
@@ -16,14 +16,13 @@ use pagetide_core::control::GroupControl;
 use pagetide_scenario::model::Setup;
 use pagetide_scenario::timeline::{Sample, Timeline};
 
-/// What is to be written.
+/// Input of [`render`].
 #[derive(Clone, Copy, Debug)]
 pub struct Source<'a> {
-    /// The samples.
     pub timeline: &'a Timeline,
-    /// What was run: the limits of groups, and the number of CPUs.
+    /// For the limits of groups.
     pub setup: &'a Setup,
-    /// Bytes in a page.
+    /// Bytes per page.
     pub page_size: u64,
     /// The label `instance` of all series.
     pub instance: &'a str,
@@ -31,7 +30,7 @@ pub struct Source<'a> {
     pub start_s: u64,
 }
 
-/// The text, to its `# EOF`. Of a timeline without samples that is all.
+/// The text with its `# EOF`. A timeline without samples gives only that line.
 pub fn render(source: &Source<'_>) -> String {
     let samples = thinned(&source.timeline.samples);
     let mut out = String::new();
@@ -48,12 +47,12 @@ fn milliseconds(sample: &Sample) -> u64 {
     sample.end_ns.div_ceil(1_000_000)
 }
 
-/// A sample, with the sums of what the others counted since the one before it.
+/// The last sample of a millisecond, with all samples of it.
 #[derive(Clone, Debug)]
 struct At<'a> {
     milliseconds: u64,
     last: &'a Sample,
-    /// All samples that end in this millisecond.
+    /// All samples that end in the millisecond.
     all: &'a [Sample],
 }
 
@@ -68,7 +67,7 @@ fn thinned(samples: &[Sample]) -> Vec<At<'_>> {
         .collect()
 }
 
-/// The limit of each group when it is made, in bytes; 0: none, as cAdvisor has it.
+/// The limit of each group when it is created, in bytes; 0: no limit, as in cAdvisor.
 fn limits(setup: &Setup) -> Vec<u64> {
     let limit = |group: &pagetide_scenario::model::Group| {
         let is_limit = |control| matches!(control, GroupControl::Max | GroupControl::LimitInBytes);

@@ -1,7 +1,7 @@
-//! JSON Schemas of what commands print with `--format json`, for programs that read it.
+//! JSON Schemas of the output of `--format json`.
 //!
-//! Invariant: what a command prints is valid by its schema (`tests/cli/schema.rs` of pagetide), and a key that is
-//! not in the schema is not printed.
+//! Invariant: the output of a command is valid by its schema, and has no key that is not in it
+//! (`tests/cli/schema.rs` of pagetide).
 
 use pagetide_scenario::metric::Kind;
 use serde_json::{json, Value};
@@ -65,19 +65,19 @@ fn run() -> Value {
     let number = |about: &str| json!({ "type": ["number", "null"], "description": about });
     let metric = object(
         json!({
-            "mean": number("Of the samples that are measurements; null if there are none."),
-            "stddev": number("Sample standard deviation of the same samples; 0 of a single one."),
+            "mean": number("Mean of the samples of complete work; null without any."),
+            "stddev": number("Sample standard deviation of these samples; 0 for a single one."),
             "unit": { "enum": units() },
             "samples": {
                 "type": "array",
                 "items": { "type": ["number", "null"] },
-                "description": "In the order of seeds; a run that failed has none.",
+                "description": "In seed order; a failed run has none.",
             },
             "ended": {
                 "type": "array",
                 "items": { "enum": [null, "oom-killed", "io-error", "cut"] },
-                "description": "Beside the samples: why one is no measurement, its work not having been done to its \
-                                end. Missing if all are measurements.",
+                "description": "One entry per sample: what ended its work early, or null. Missing if all work is \
+                                complete.",
             },
         }),
         &["ended"],
@@ -88,8 +88,8 @@ fn run() -> Value {
             "costs_ns": {
                 "type": "object",
                 "additionalProperties": { "type": "integer" },
-                "description": "Prices of operations that the scenario states. Missing if it states none, and the \
-                                run used the sourced table.",
+                "description": "Costs of operations that the scenario states. Missing if it states none; the run then \
+                                used the sourced table.",
             },
             "metrics": { "type": "object", "additionalProperties": metric },
         }),
@@ -99,7 +99,7 @@ fn run() -> Value {
         json!({
             "scenario": { "type": "string" },
             "version": { "type": "string" },
-            "seed": { "type": "integer", "description": "Of the first run of each variant." },
+            "seed": { "type": "integer", "description": "Seed of the first run of each variant." },
             "repeats": { "type": "integer" },
             "variants": { "type": "array", "items": variant },
             "notes": { "type": "array", "items": { "type": "string" } },
@@ -110,7 +110,7 @@ fn run() -> Value {
     )
 }
 
-/// What the scenario expects of its runs, if it expects something.
+/// An expectation of the scenario.
 fn expectation() -> Value {
     let variant = object(
         json!({
@@ -128,14 +128,14 @@ fn expectation() -> Value {
         json!({
             "text": { "type": "string" },
             "that": { "type": "string" },
-            "holds": { "type": "boolean", "description": "In every run of every variant that it is of." },
+            "holds": { "type": "boolean", "description": "Whether it holds in every run of its variants." },
             "variants": { "type": "array", "items": variant },
         }),
         &[],
     )
 }
 
-/// What is said of a variant against the first one.
+/// The verdict on a variant.
 fn verdict() -> Value {
     let texts = || json!({ "type": "array", "items": { "type": "string" } });
     let difference = object(
@@ -146,17 +146,16 @@ fn verdict() -> Value {
             "after": { "type": "number", "description": "Mean of this one." },
             "change_percent": {
                 "type": ["number", "null"],
-                "description": "From the one mean to the other; null if the first is zero.",
+                "description": "Change of the means; null if the first is zero.",
             },
             "interval": {
                 "type": ["array", "null"],
                 "items": { "type": "number" },
-                "description": "Where the difference of the means lies, in the unit, with a confidence of 95 %; null \
-                                of a single run.",
+                "description": "95 % confidence interval of the difference of the means; null for a single run.",
             },
             "p": {
                 "type": ["number", "null"],
-                "description": "Of Welch's test, after Holm's correction for all comparisons; null of a single run.",
+                "description": "Welch's t-test with Holm's correction for all comparisons; null for a single run.",
             },
         }),
         &[],
@@ -167,10 +166,10 @@ fn verdict() -> Value {
         json!({
             "variant": { "type": "string" },
             "ended": texts(),
-            "gains": differences("What is better, the most important first."),
-            "costs": differences("What is worse, growing work of the machine last."),
-            "less_work": differences("Work that the machine has less of."),
-            "comparisons": { "type": "integer", "description": "So many the probabilities are corrected for." },
+            "gains": differences("Metrics that are better, the most important first."),
+            "costs": differences("Metrics that are worse; growing machine work last."),
+            "less_work": differences("Machine work that shrank."),
+            "comparisons": { "type": "integer", "description": "Number of comparisons that p is corrected for." },
             "sentence": { "type": "string" },
         }),
         &[],

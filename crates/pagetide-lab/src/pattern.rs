@@ -1,12 +1,13 @@
-//! What a pattern on the command line means among names: one rule for `metrics`, `explain` and `run --metrics`.
+//! Matching of patterns on the command line: one rule for `metrics`, `explain` and `run --metrics`.
 //!
-//! Invariant: a name that is there is found by itself alone, so that `pgscan` can be had without `pgscan_direct`
-//! where both are names.
+//! Invariant: an exact name matches only itself, so `pgscan` does not match `pgscan_direct` if both
+//! are names.
 
 use pagetide_scenario::near::matches;
 
-/// Those of `all` that the pattern means: the name itself or what a pattern with `*` fits; else what one of `ways`
-/// takes, the first that takes any; else the names with the pattern in them. The empty pattern means nothing.
+/// The matches of `pattern` in `all`: the exact name or the names that fit `*`; else the names that
+/// the first successful one of `ways` accepts; else the names that contain the pattern. The empty
+/// pattern matches nothing.
 pub fn meant<'a, T>(
     all: &'a [T],
     name: impl Fn(&T) -> &str,
@@ -28,7 +29,7 @@ pub fn meant<'a, T>(
     Vec::new()
 }
 
-/// Whether `text` is a name in full, owners in front of it: `stream.walltime` of `walltime`.
+/// Whether `text` is `name` after its owner: `stream.walltime` for `walltime`.
 pub fn ends_with_name(text: &str, name: &str) -> bool {
     text.strip_suffix(name).is_some_and(|owner| owner.ends_with(['.', ':']))
 }

@@ -1,20 +1,20 @@
-//! What to run: a scenario's variants times its seeds.
+//! The runs of a scenario: its variants times its seeds.
 
 use pagetide_scenario::load::AddedVariant;
 use pagetide_scenario::model::Scenario;
 use std::ops::RangeInclusive;
 
-/// Most repeats of one variant: beyond this the mean does not move and the records fill memory.
+/// Most repeats of one variant: more do not change the mean, and their records fill memory.
 pub const MAX_REPEATS: u32 = 10_000;
 
-/// A scenario whose runs can be counted.
+/// A scenario with checked numbers of runs.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// The scenario: its variants, its first seed and its repeats are those that will run.
+    /// Its variants, first seed and repeats are those that will run.
     pub scenario: Scenario,
-    /// Changes that made this scenario out of the file, for the report: (`machine.cpus`, `4`).
+    /// `--set` changes to the file, for the report: (`machine.cpus`, `4`).
     pub overrides: Vec<(String, String)>,
-    /// Variants that the file does not have: a process that reads the file must be told of them.
+    /// Variants that are not in the file. Another process that reads the file needs them.
     pub added: Vec<AddedVariant>,
 }
 
@@ -26,10 +26,8 @@ pub struct Job {
     pub seed: u64,
 }
 
-/// Why a scenario cannot be planned.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PlanError {
-    /// Zero or too many repeats.
     #[error("cannot repeat {0} times")]
     Repeats(u32),
     /// The last seed does not fit 64 bits.
@@ -43,7 +41,6 @@ pub enum PlanError {
 }
 
 impl PlanError {
-    /// What the user can do about it.
     pub fn hint(&self) -> String {
         match self {
             PlanError::Repeats(_) => format!("give a number from 1 to {MAX_REPEATS}"),
@@ -53,7 +50,7 @@ impl PlanError {
 }
 
 impl Plan {
-    /// Plans all variants of `scenario`, each with `repeats` seeds from its first on.
+    /// Plans all variants of `scenario`, each with `repeats` seeds from the first on.
     pub fn new(scenario: Scenario) -> Result<Plan, PlanError> {
         let (seed, repeats) = (scenario.seed, scenario.repeats);
         if !(1..=MAX_REPEATS).contains(&repeats) {
@@ -65,7 +62,8 @@ impl Plan {
         Ok(Plan { scenario, overrides: Vec::new(), added: Vec::new() })
     }
 
-    /// All runs, seed by seed: whoever stops early has every variant about equally often.
+    /// All runs, seed by seed, so that after an early stop all variants have about the same number
+    /// of runs.
     pub fn jobs(&self) -> Vec<Job> {
         let mut jobs = Vec::new();
         for seed in self.seeds() {

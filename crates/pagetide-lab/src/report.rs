@@ -1,7 +1,6 @@
-//! Records gathered into columns: one column a variant, one series of samples a metric.
+//! The records of all runs in columns: one column per variant, one series of samples per metric.
 //!
-//! Invariant: a sample of work that was not done to its end ([`Ended`]) is kept and marked, and no statistic
-//! is made of it.
+//! Invariant: a sample of incomplete work ([`Ended`]) is kept and marked, and is in no statistic.
 
 use crate::execute::{Outcome, Run};
 use crate::plan::Plan;
@@ -11,19 +10,18 @@ use pagetide_scenario::record::{Ended, Latencies, Unit};
 use pagetide_scenario::timeline::Timeline;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Everything that tables and files are made of.
+/// The results from which all tables and files are made.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// What was run.
     pub plan: Plan,
-    /// Version of Pagetide that ran it.
+    /// Version of Pagetide that made the runs.
     pub version: String,
-    /// One a variant, in the plan's order.
+    /// One per variant, in the plan's order.
     pub columns: Vec<Column>,
-    /// What the runs want the reader to know, without repetitions.
+    /// Notes of the runs, without repetitions.
     pub notes: Vec<String>,
     pub failures: Vec<FailedRun>,
-    /// Number of runs that were not made because the user cancelled.
+    /// Number of runs that are missing because the user cancelled.
     pub cancelled: usize,
 }
 
@@ -32,45 +30,42 @@ pub struct Report {
 pub struct Column {
     /// The variant.
     pub name: String,
-    /// Number of finished runs.
     pub finished: usize,
     /// Metric key -> samples.
     pub series: BTreeMap<String, Series>,
-    /// Of its first finished run that has one: how it went over time.
+    /// Timeline of the first finished run that has one.
     pub timeline: Option<OverTime>,
-    /// Distributions of latencies, of all its runs together.
+    /// Latency distributions, all runs together.
     pub latencies: Vec<Latencies>,
 }
 
-/// How one run of a variant went over time.
+/// Timeline of one run.
 #[derive(Clone, Debug)]
 pub struct OverTime {
     pub seed: u64,
-    /// Bytes in a page of the machine.
+    /// Bytes per page.
     pub page_size: u64,
-    /// The samples.
     pub timeline: Timeline,
 }
 
 /// The samples of one metric in one variant.
 #[derive(Clone, Debug)]
 pub struct Series {
-    /// Unit of the values.
     pub unit: Unit,
-    /// In seed order; a run without this metric leaves no sample.
+    /// In seed order; a run without this metric has no sample.
     pub samples: Vec<Sample>,
-    /// What those say that are measurements.
+    /// Of the samples of complete work.
     pub summary: Summary,
 }
 
 impl Series {
-    /// What ended the work of some of its samples before it was done. Such a series is not compared: what is
-    /// left of it are the seeds that went well.
+    /// What ended the work of a sample early, if anything did. Such a series is not compared: its
+    /// summary has only the seeds that went well.
     pub fn ended(&self) -> Option<Ended> {
         self.samples.iter().filter_map(|sample| sample.ended).min()
     }
 
-    /// What all samples say, measurements or not.
+    /// Summary of all samples, also of incomplete work.
     pub fn of_all(&self) -> Summary {
         let values: Vec<f64> = self.samples.iter().map(|sample| sample.value).collect();
         Summary::of(&values)
@@ -83,19 +78,18 @@ pub struct Sample {
     /// Seed of its run.
     pub seed: u64,
     pub value: f64,
-    /// Why it is no measurement, if it is none.
+    /// What ended the work early; `None`: the value is a measurement.
     pub ended: Option<Ended>,
 }
 
-/// How many runs of a variant have values of work that was not done to its end.
+/// Number of runs of a variant that have values of incomplete work.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EndedRuns {
     pub variant: String,
-    /// What ended the work.
     pub ended: Ended,
     /// Number of such runs.
     pub runs: usize,
-    /// Of so many.
+    /// Number of all finished runs.
     pub finished: usize,
 }
 
@@ -173,7 +167,7 @@ impl Report {
         Report { plan, version, columns, notes: notes.lines(), failures, cancelled }
     }
 
-    /// The variants that have values of work that was not done to its end, by reason.
+    /// The variants that have values of incomplete work, by reason.
     pub fn ended_runs(&self) -> Vec<EndedRuns> {
         let mut found = Vec::new();
         for column in &self.columns {
@@ -190,34 +184,35 @@ impl Report {
         found
     }
 
-    /// Whether any run finished.
     pub fn has_data(&self) -> bool {
         self.columns.iter().any(|column| column.finished > 0)
     }
 
-    /// Summary of `key` in `column`, if it has samples.
     pub fn summary(&self, column: usize, key: &str) -> Option<&Summary> {
         self.columns[column].series.get(key).map(|series| &series.summary)
     }
 
-    /// Why `key` of `column` is no measurement, if it is none.
+    /// What ended a run of `column` early, if anything did.
+    pub fn incomplete(&self, column: usize) -> Option<Ended> {
+        self.columns[column].series.values().filter_map(Series::ended).min()
+    }
+
+    /// What ended the work of a sample of `key` early, if anything did.
     pub fn ended(&self, column: usize, key: &str) -> Option<Ended> {
         self.columns[column].series.get(key).and_then(Series::ended)
     }
 
-    /// What the table shows of `key` in `column`: its measurements, or, if there are none, what there is.
+    /// What the table shows of `key` in `column`: its measurements, or all samples if none is one.
     pub fn to_show(&self, column: usize, key: &str) -> Option<Summary> {
         let series = self.columns[column].series.get(key)?;
         let is_measured = series.samples.iter().any(|sample| sample.ended.is_none());
         Some(if is_measured { series.summary } else { series.of_all() })
     }
 
-    /// Unit of `key`, from the first column that has it.
     pub fn unit(&self, key: &str) -> Option<Unit> {
         self.columns.iter().find_map(|column| column.series.get(key)).map(|series| series.unit)
     }
 
-    /// Published value of `key` in `column`.
     pub fn published(&self, column: usize, key: &str) -> Option<f64> {
         let reference = self.plan.scenario.reference.as_ref()?;
         reference.values.get(&self.columns[column].name)?.get(key).copied()
@@ -228,7 +223,7 @@ impl Report {
 #[derive(Default)]
 struct Notes {
     list: Vec<(String, String, Vec<u64>)>,
-    /// Where a note of a variant is in the list: there may be one for each of thousands of tasks.
+    /// Index in `list`, by variant and note: there may be one note for each of thousands of tasks.
     places: BTreeMap<(String, String), usize>,
 }
 

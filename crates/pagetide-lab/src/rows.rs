@@ -7,8 +7,8 @@ use pagetide_scenario::near::matches;
 use std::collections::BTreeSet;
 use std::ops::Bound;
 
-/// Rows when the scenario names none, besides every `*.walltime` and what services are judged by: what reclaim
-/// mails quote. A name stands for the machine's counter; `*` for anything.
+/// Default rows, after every `*.walltime` and the [`SERVICE`] rows: the counters that reclaim mails
+/// quote. A plain name is the machine's counter; `*` matches anything.
 const DEFAULT: &[&str] = &[
     "pgmajfault",
     "allocstall",
@@ -25,13 +25,13 @@ const DEFAULT: &[&str] = &[
     "memory.pressure*",
 ];
 
-/// Rows of a service, beside those.
+/// Default rows of a service.
 const SERVICE: [&str; 3] = ["latency_p50", "latency_p99", "late"];
 
 /// The rows of `report`: those the scenario names, in its order, or the default ones.
 ///
-/// A named row may hold `*`. A name that matches nothing stays, as a row of `-`; default rows
-/// appear only if they are non-zero somewhere.
+/// A named row may have `*`. A name that matches nothing is a row of `-`; default rows appear only
+/// if they are non-zero somewhere.
 pub fn rows(report: &Report) -> Vec<String> {
     let keys: BTreeSet<&str> =
         report.columns.iter().flat_map(|c| c.series.keys().map(String::as_str)).collect();
@@ -51,7 +51,7 @@ pub fn rows(report: &Report) -> Vec<String> {
     rows.order
 }
 
-/// Named rows that no run has: most likely misspelt.
+/// Named rows that no run has, probably misspelt.
 pub fn unknown_rows(report: &Report) -> Vec<&str> {
     let has =
         |name: &str| report.columns.iter().any(|c| c.series.keys().any(|key| matches(name, key)));
@@ -71,7 +71,7 @@ fn default_rows(report: &Report, keys: &BTreeSet<&str>, rows: &mut Rows) {
         }
     }
     for pattern in DEFAULT {
-        // A run of many tasks has a metric of each of them for each of these.
+        // A run of many tasks has many keys: look only at those with the prefix.
         let prefix = pattern.split('*').next().unwrap_or_default();
         let near = keys.range::<str, _>((Bound::Included(prefix), Bound::Unbounded));
         let near = near.take_while(|key| key.starts_with(prefix));
@@ -86,7 +86,7 @@ fn default_rows(report: &Report, keys: &BTreeSet<&str>, rows: &mut Rows) {
     }
 }
 
-/// What services are judged by.
+/// The [`SERVICE`] rows of all services.
 fn of_services(report: &Report) -> Vec<String> {
     let tasks = report.plan.scenario.variants.iter().flat_map(|variant| &variant.setup.tasks);
     let serves = |phase: &Phase| matches!(phase.workload, Workload::Service(_));
@@ -100,8 +100,8 @@ fn nonzero(report: &Report, key: &str) -> bool {
     series.flat_map(|s| &s.samples).any(|sample| sample.value != 0.0)
 }
 
-/// Walltimes that say what another row says: of the only phase of a task, and of each of several
-/// copies, of which `NAME.walltime` is the mean.
+/// Redundant walltimes: of the only phase of a task, and of each of several copies, whose mean is
+/// `NAME.walltime`.
 fn said_already(report: &Report, keys: &BTreeSet<&str>) -> BTreeSet<String> {
     let mut said = BTreeSet::new();
     for task in report.plan.scenario.variants.iter().flat_map(|v| &v.setup.tasks) {
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn default_rows_are_nonzero_and_say_things_once() {
+    fn default_rows_are_nonzero_and_not_redundant() {
         let mut report = report(RUNS);
         for variant in &mut report.plan.scenario.variants {
             variant.setup.tasks = vec![task("dd", &["copy"])];

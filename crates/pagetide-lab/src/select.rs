@@ -1,7 +1,7 @@
-//! The metrics that the user wants to see of a run: `run --metrics PATTERN`.
+//! Selection of metrics: `run --metrics PATTERN`.
 //!
-//! Invariant: a pattern that means no metric is a mistake; before anything runs, if it has a word that neither a
-//! metric nor the scenario has.
+//! Invariant: a pattern that matches no metric is an error; before anything runs, if it has a word
+//! that is in no metric name and in no name of the scenario.
 
 use crate::pattern::meant;
 use crate::report::Report;
@@ -13,13 +13,11 @@ use pagetide_scenario::model::{Scenario, Setup};
 use pagetide_scenario::near::nearest_few;
 use std::collections::BTreeSet;
 
-/// Names to suggest at most.
+/// Most names to suggest.
 const SUGGESTED: usize = 3;
 
-/// Looks for a pattern that no run of `scenario` can have, by its words.
-///
 /// # Errors
-/// The first such pattern, with names that may have been meant.
+/// The first pattern that no run of `scenario` can match, with similar names.
 pub fn check(scenario: &Scenario, patterns: &[String]) -> Result<(), Mistake> {
     if patterns.is_empty() {
         return Ok(());
@@ -33,7 +31,7 @@ pub fn check(scenario: &Scenario, patterns: &[String]) -> Result<(), Mistake> {
         let is_word = |part: &str| {
             part.bytes().all(|b| b.is_ascii_digit()) || words.iter().any(|word| word.contains(part))
         };
-        // Which caches and zones there will be, only the run says.
+        // Caches and zones are known only after the run.
         let fits = file_in(pattern).is_some()
             || pattern.split(['*', '.', ':']).filter(|part| !part.is_empty()).all(is_word);
         if pattern.is_empty() || !fits {
@@ -43,7 +41,7 @@ pub fn check(scenario: &Scenario, patterns: &[String]) -> Result<(), Mistake> {
     Ok(())
 }
 
-/// Everything that has a name in keys.
+/// All names of the setup that are in keys.
 fn names(setup: &Setup) -> BTreeSet<String> {
     let mut names: BTreeSet<String> = BTreeSet::new();
     for task in &setup.tasks {
@@ -55,7 +53,7 @@ fn names(setup: &Setup) -> BTreeSet<String> {
     names
 }
 
-/// Keys to suggest before there are any: of the machine, of tasks and of groups.
+/// Keys to suggest before a run: of the machine, of tasks and of groups.
 fn likely<'a>(all: &[Entry], setups: impl Iterator<Item = &'a Setup>) -> BTreeSet<String> {
     let mut keys: BTreeSet<String> = all.iter().map(|entry| entry.name.to_string()).collect();
     let of = |kind: Kind| all.iter().filter(move |entry| entry.of.contains(&kind));
@@ -77,17 +75,18 @@ fn unknown(pattern: &str, keys: BTreeSet<String>) -> Mistake {
     let bare = pattern.replace('*', "");
     let near = nearest_few(&bare, keys.iter().map(String::as_str), SUGGESTED);
     let hint = match near.as_slice() {
-        [] => "`pagetide metrics` lists them; `*` stands for any characters".to_owned(),
+        [] => "`pagetide metrics` lists them; `*` matches any characters".to_owned(),
         near => format!("did you mean `{}`?", near.join("` or `")),
     };
     let shown: String = pattern.chars().filter(|c| !c.is_control()).take(80).collect();
     Mistake::new(format!("no run has a metric `{shown}`"), hint)
 }
 
-/// The keys that the patterns mean, in their order, each once: a key, a part of keys, or a pattern with `*`.
+/// The keys that match the patterns, in order, each once. A pattern is a key, a part of keys, or
+/// has `*`.
 ///
 /// # Errors
-/// A pattern means none, with keys that may have been meant.
+/// A pattern matches no key; with similar keys.
 pub fn keys(report: &Report, patterns: &[String]) -> Result<Vec<String>, Mistake> {
     let all: BTreeSet<String> =
         report.columns.iter().flat_map(|column| column.series.keys().cloned()).collect();
@@ -104,7 +103,7 @@ pub fn keys(report: &Report, patterns: &[String]) -> Result<Vec<String>, Mistake
     Ok(chosen)
 }
 
-/// The report with these metrics alone, for formats that have all of them.
+/// The report with only these metrics, for formats that print all.
 pub fn narrowed(report: &Report, keys: &[String]) -> Report {
     let keys: BTreeSet<&str> = keys.iter().map(String::as_str).collect();
     let mut narrowed = report.clone();
@@ -144,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_run_can_have_is_refused_before_it_runs() {
+    fn impossible_patterns_are_refused_before_the_run() {
         let scenario = scenario(&["a"]);
         let check = |pattern: &str| check(&scenario, &[pattern.to_owned()]);
         for pattern in

@@ -1,9 +1,9 @@
 //! Mean, spread and difference of a handful of samples.
 //!
-//! Everything is computed in the order of the samples, so equal samples give equal bits. A value
-//! that cannot be computed (no sample, a NaN among them) is NaN and printed as `-`.
+//! Samples are processed in order, so equal samples give equal bits. A value that cannot be
+//! computed (no sample, or a NaN) is NaN and printed as `-`.
 
-/// What the samples of one metric say.
+/// Statistics of the samples of one metric.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Summary {
     /// Number of samples.
@@ -56,9 +56,9 @@ impl Summary {
 /// How a value differs from the baseline's.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Change {
-    /// By so many per cent of the baseline.
+    /// In per cent of the baseline.
     Percent(f64),
-    /// The baseline is zero and the value is not: no percentage exists.
+    /// The baseline is 0 and the value is not.
     New,
     /// One of the two is missing or not a number.
     Unknown,
@@ -90,7 +90,7 @@ pub fn change(baseline: f64, value: f64) -> Change {
     }
 }
 
-/// Level below which two means are said to differ.
+/// Two means differ if p is below this level.
 pub const SIGNIFICANCE: f64 = 0.05;
 
 /// Whether Welch's t-test says that the means differ at [`SIGNIFICANCE`].
@@ -111,7 +111,7 @@ pub struct Welch {
 
 /// Welch's unequal-variances t-test; `None` with fewer than two samples on a side or a NaN.
 ///
-/// Without any spread on either side, as a deterministic simulator often has it, equal means give
+/// Without spread on both sides, which is common in a deterministic simulator, equal means give
 /// p = 1 and different ones p = 0.
 pub fn welch(a: &Summary, b: &Summary) -> Option<Welch> {
     if a.n < 2 || b.n < 2 || !a.mean.is_finite() || !b.mean.is_finite() {
@@ -137,8 +137,7 @@ pub fn two_sided(t: f64, df: f64) -> f64 {
     regularised_incomplete_beta(df / 2.0, 0.5, df / (df + t * t))
 }
 
-/// Where the difference of two means, the second's minus the first's, lies with this confidence, after Welch; `None`
-/// as for [`welch`].
+/// Confidence interval of the second mean minus the first, after Welch; `None` as for [`welch`].
 ///
 /// ```
 /// use pagetide_lab::stats::{difference, Summary};
@@ -153,7 +152,7 @@ pub fn difference(a: &Summary, b: &Summary, confidence: f64) -> Option<(f64, f64
     Some((middle - reach, middle + reach))
 }
 
-/// The distance from zero that a variable with Student's t distribution has with this two-sided probability.
+/// The quantile of Student's t distribution for this two-sided probability.
 fn two_sided_quantile(p: f64, df: f64) -> f64 {
     let (mut low, mut high) = (0.0, 1.0);
     while two_sided(high, df) > p && high < 1e12 {
@@ -170,8 +169,8 @@ fn two_sided_quantile(p: f64, df: f64) -> f64 {
     high
 }
 
-/// Probabilities of several tests at once, each raised so far that the chance of a single false alarm among all of
-/// them stays what it was for one (Holm, 1979).
+/// Probabilities of several tests at once, each raised so far that the chance of a single false
+/// alarm among all of them stays what it was for one (Holm, 1979).
 ///
 /// ```
 /// let p = pagetide_lab::stats::holm(&[0.01, 0.04, 0.03]);
@@ -189,8 +188,8 @@ pub fn holm(p: &[f64]) -> Vec<f64> {
     corrected
 }
 
-/// The share of all cases that is at least so high, with this confidence, when `held` of `of` drawn ones held:
-/// the one-sided lower bound of Clopper and Pearson (1934).
+/// The one-sided lower confidence bound of a share, given `held` of `of` samples (Clopper and
+/// Pearson, 1934).
 ///
 /// ```
 /// let bound = pagetide_lab::stats::lower_bound(20, 20, 0.95);
@@ -200,7 +199,7 @@ pub fn lower_bound(held: u32, of: u32, confidence: f64) -> f64 {
     if held == 0 || of == 0 {
         return 0.0;
     }
-    // The share at which so many or more are drawn with the remaining probability; it grows with the share.
+    // The share for which `held` or more has probability 1 - confidence; that grows with the share.
     let (a, b) = (f64::from(held), f64::from(of - held.min(of)) + 1.0);
     let (mut low, mut high) = (0.0, 1.0);
     for _ in 0..100 {
@@ -322,7 +321,8 @@ mod tests {
 
     #[test]
     fn intervals_on_students_sleep_data() {
-        // The same manual: 95 percent confidence interval: -3.3654832 0.2054832 of the first minus the second.
+        // The same manual: 95 percent confidence interval: -3.3654832 0.2054832 of the first minus
+        // the second.
         let a = Summary::of(&[0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0.0, 2.0]);
         let b = Summary::of(&[1.9, 0.8, 1.1, 0.1, -0.1, 4.4, 5.5, 1.6, 4.6, 3.4]);
         let (low, high) = difference(&a, &b, 0.95).unwrap();

@@ -1,8 +1,7 @@
-//! The report as a table in the habit of memory-management mails: a row a metric, a column a
-//! variant, mean, standard deviation, and the change against the first variant in per cent.
+//! The report as a table, as memory-management mails have it: one row per metric, one column per
+//! variant, with mean, standard deviation, and change against the first variant in per cent.
 //!
-//! Where the scenario carries published figures, a second line under the row shows them with
-//! their own change, so that the two can be held against each other:
+//! Published figures of the scenario are a second line under the row, with their own change:
 //!
 //! ```text
 //!                          default                  case1
@@ -11,36 +10,35 @@
 //!   published            503           364        -27.6%
 //! ```
 
+use crate::dagger::{self, Daggers, Incomplete, DAGGER};
 use crate::format::Scale;
 use crate::layout::{self, Cell, Line};
 use crate::report::Report;
 use crate::stats::{change, differs, Change, Summary};
 use crate::{heading, rows};
 use pagetide_scenario::metric::declared::is_state;
-use pagetide_scenario::record::{Ended, Unit};
+use pagetide_scenario::record::Unit;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-/// The table continues below when its lines would be longer: they must survive a mail.
+/// Longest line of a table. A wider table continues below, so that it survives a mail.
 pub const WIDTH: usize = 120;
-/// Sentences wrap here, if there is room for that.
+/// Sentences wrap here, or earlier in a narrow terminal.
 pub(crate) const TEXT_WIDTH: usize = 100;
-/// Narrower than this nothing can be read.
+/// A narrower terminal is treated as this wide.
 const LEAST_WIDTH: usize = 40;
-/// Instead of rows.
+/// Printed instead of rows.
 pub(crate) const NOTHING: &str =
     "No metric to show: all default rows are zero; name some in `rows`.";
-/// More blocks than this are too many to compare, if there is another way.
+/// With more blocks than this, spreads are dropped if that saves a block.
 const BLOCKS_MAX: usize = 2;
-/// Marks a value of work that was not done to its end.
-pub(crate) const DAGGER: &str = "\u{2020}";
 
 /// Renders heading, table, legend and notes, for a mail.
 pub fn render(report: &Report) -> String {
     render_within(report, WIDTH)
 }
 
-/// The same, in lines of at most `width` characters, where a column is not wider than that by itself.
+/// Like [`render`], in lines of at most `width` characters unless one column alone is wider.
 pub fn render_within(report: &Report, width: usize) -> String {
     let width = width.max(LEAST_WIDTH);
     let text_width = width.min(TEXT_WIDTH);
@@ -55,7 +53,7 @@ pub fn body(report: &Report) -> String {
     body_within(report, WIDTH)
 }
 
-/// The same, in lines of at most `width` characters.
+/// Like [`body`], in lines of at most `width` characters.
 pub fn body_within(report: &Report, width: usize) -> String {
     let width = width.max(LEAST_WIDTH);
     let text_width = width.min(TEXT_WIDTH);
@@ -84,22 +82,20 @@ pub fn body_within(report: &Report, width: usize) -> String {
     out
 }
 
-/// What the table says, however it is laid out.
+/// Contents of a table, without a layout.
 pub(crate) struct Table {
-    /// From top to bottom.
     pub rows: Vec<Row>,
-    /// What its signs mean; may be empty.
+    /// Explains the signs; may be empty.
     pub legend: String,
 }
 
-/// The values of one metric, a cell each variant.
+/// The values of one metric, one cell per variant.
 pub(crate) struct Row {
-    /// Its metric.
+    /// The metric.
     pub key: String,
-    /// How its values are printed.
     pub scale: Scale,
     pub ours: Vec<Cell>,
-    /// The published ones, if there are any.
+    /// Published values, if any.
     pub published: Option<Vec<Cell>>,
 }
 
@@ -121,15 +117,16 @@ pub(crate) fn tabulate(report: &Report) -> Table {
 
 fn rows_and_legend(report: &Report) -> (Vec<Row>, Legend) {
     let mut legend = Legend::default();
-    let rows = rows::rows(report).into_iter().map(|key| row(report, key, &mut legend)).collect();
+    let daggers = Daggers::new(report);
+    let rows = rows::rows(report).into_iter();
+    let rows = rows.map(|key| row(report, key, &daggers, &mut legend)).collect();
     (rows, legend)
 }
 
-/// The values of `key`.
-fn row(report: &Report, key: String, legend: &mut Legend) -> Row {
+fn row(report: &Report, key: String, daggers: &Daggers<'_>, legend: &mut Legend) -> Row {
     let columns = 0..report.columns.len();
-    let ended: Vec<Option<Ended>> =
-        columns.clone().map(|column| report.ended(column, &key)).collect();
+    let incomplete: Vec<Option<Incomplete>> =
+        columns.clone().map(|column| daggers.of(column, &key)).collect();
     let ours: Vec<Option<Summary>> =
         columns.clone().map(|column| report.to_show(column, &key)).collect();
     let published: Vec<Option<f64>> =
@@ -142,23 +139,23 @@ fn row(report: &Report, key: String, legend: &mut Legend) -> Row {
     let is_state = is_state(&key);
     let mut cells: Vec<Cell> = ours.iter().map(|it| our_cell(&key, it.as_ref(), &scale)).collect();
     legend.spread |= cells.iter().any(|cell| !cell.spread.is_empty());
-    for (cell, reason) in cells.iter_mut().zip(&ended) {
-        if let Some(reason) = reason {
+    for ((cell, summary), reason) in cells.iter_mut().zip(&ours).zip(&incomplete) {
+        if let (Some(_), Some(reason)) = (summary, reason) {
             cell.change = DAGGER.to_owned();
-            legend.ended.insert(*reason);
+            legend.incomplete.insert(*reason);
         }
     }
-    if ended[0].is_some() {
-        // Nothing can be compared with what is no measurement.
+    if incomplete[0].is_some() {
+        // An incomplete first variant is no base for a comparison.
     } else if let (&[Some(ours)], &[Some(published)]) = (&ours[..], &published[..]) {
-        // With nothing else to compare with: how far are we from what was published?
+        // A single variant is compared with its published value.
         legend.from_published = true;
         cells[0].change = legend.change(change(published, ours.mean), "");
     } else if let Some(base) = &ours[0] {
-        for ((cell, summary), ended) in cells.iter_mut().zip(&ours).zip(&ended).skip(1) {
-            let (Some(summary), None) = (summary, ended) else { continue };
+        for ((cell, summary), reason) in cells.iter_mut().zip(&ours).zip(&incomplete).skip(1) {
+            let (Some(summary), None) = (summary, reason) else { continue };
             if is_state {
-                // Another error is not so many per cent of one, nor is a limit of none.
+                // Error numbers and limits have no percentage.
                 continue;
             }
             let star = differs(base, summary);
@@ -185,7 +182,7 @@ fn row(report: &Report, key: String, legend: &mut Legend) -> Row {
     row
 }
 
-/// A value with its spread; of what has no mean the least and the most, if these differ.
+/// A value with its spread; a state (error number, limit) has no mean and is printed as a range.
 pub(crate) fn our_cell(key: &str, summary: Option<&Summary>, scale: &Scale) -> Cell {
     let Some(summary) = summary else { return absent() };
     if is_state(key) && summary.mean.is_finite() {
@@ -198,7 +195,7 @@ pub(crate) fn our_cell(key: &str, summary: Option<&Summary>, scale: &Scale) -> C
     Cell { value, spread, change: String::new() }
 }
 
-/// What of these a scale must suit, each with its spread.
+/// The values that a scale must suit, each with its spread.
 pub(crate) fn to_scale<'a>(
     key: &str,
     summaries: impl Iterator<Item = &'a Summary>,
@@ -210,7 +207,7 @@ pub(crate) fn to_scale<'a>(
     }
 }
 
-/// What several runs say of something that has no mean: the value, or the least and the most.
+/// A state over several runs: the value, or `MIN to MAX` if runs differ.
 pub(crate) fn state(summary: &Summary, scale: &Scale) -> String {
     let [min, max] = [summary.min, summary.max].map(|value| scale.print(value, 0.0).0);
     if summary.min == summary.max {
@@ -229,38 +226,21 @@ fn absent() -> Cell {
     Cell { value: "-".to_owned(), ..Cell::default() }
 }
 
-fn reason(ended: Ended) -> &'static str {
-    match ended {
-        Ended::OomKilled => "a task was killed for want of memory",
-        Ended::IoError => "a fault of a task could not be read",
-        Ended::Cut => "the time limit cut the run",
-    }
-}
-
-/// What the dagger says.
-pub(crate) fn legend_of_ended(ended: &BTreeSet<Ended>) -> String {
-    let reasons: Vec<&str> = ended.iter().copied().map(reason).collect();
-    format!(
-        "{DAGGER} of work that was not done to its end, no measurement and not compared: {}",
-        reasons.join(", ")
-    )
-}
-
-/// Which signs the table used and must explain.
+/// The signs that the table uses and must explain.
 #[derive(Default)]
 struct Legend {
     spread: bool,
-    /// There was no room for the spreads.
+    /// The terminal is too narrow for the spreads.
     no_room: bool,
     from_first: bool,
     from_published: bool,
     star: bool,
     new: bool,
-    ended: BTreeSet<Ended>,
+    incomplete: BTreeSet<Incomplete>,
 }
 
 impl Legend {
-    /// Leaves out the spreads where a narrow page then has fewer blocks than it would have, if these are many.
+    /// Drops the spreads on a narrow terminal if the table then has fewer blocks.
     fn without_spread(&mut self, names: &[&str], lines: &mut Vec<Line>, width: usize) {
         let nr_blocks = layout::blocks(names, lines, width).len();
         if width >= layout::NARROW || nr_blocks <= BLOCKS_MAX || !self.spread {
@@ -295,7 +275,7 @@ impl Legend {
         }
         if self.no_room {
             parts.push(
-                "means over the seeds; standard deviations in a wider terminal, or by --format json"
+                "means over the seeds (standard deviations: in a wider terminal or by --format json)"
                     .to_owned(),
             );
         }
@@ -309,10 +289,10 @@ impl Legend {
             parts.push("* means differ (Welch's t-test, p < 0.05)".to_owned());
         }
         if self.new {
-            parts.push("new: compared with zero".to_owned());
+            parts.push("new: the first variant has 0".to_owned());
         }
-        if !self.ended.is_empty() {
-            parts.push(legend_of_ended(&self.ended));
+        if !self.incomplete.is_empty() {
+            parts.push(dagger::legend(&self.incomplete));
         }
         parts.join("; ")
     }
@@ -323,6 +303,7 @@ mod tests {
     use super::*;
     use crate::testing::{report, report_of};
     use pagetide_scenario::model::Reference;
+    use pagetide_scenario::record::Ended;
 
     type Metrics = &'static [(&'static str, f64)];
 
@@ -385,7 +366,7 @@ pswpin   0   12  new
 x        1    -
 y        -    -
 
-change against a in per cent; new: compared with zero
+change against a in per cent; new: the first variant has 0
 note: b, seed 1: time limit reached
 "
         );
@@ -436,7 +417,7 @@ difference from the published value in per cent
     }
 
     #[test]
-    fn what_was_not_done_is_no_win() {
+    fn no_row_of_an_incomplete_run_is_compared() {
         const D: [Metrics; 2] = [
             &[("batch.walltime", 8.0), ("web.walltime", 4.0)],
             &[("batch.walltime", 8.2), ("web.walltime", 4.2)],
@@ -457,17 +438,16 @@ difference from the published value in per cent
         end(&mut report, 2, 1);
         assert_eq!(
             body(&report),
-            "\x20                              a                        b                        c
-----------------------------------------------------------------------------------
-batch.walltime s   8.100 ± 0.141   3.100 ± 0.141        †   3.000                †
-web.walltime   s   4.100 ± 0.141   2.100 ± 0.141  -48.8%*   2.100 ± 0.141  -48.8%*
+            "\x20                              a                  b                  c
+----------------------------------------------------------------------
+batch.walltime s   8.100 ± 0.141   3.100 ± 0.141  †   3.000          †
+web.walltime   s   4.100 ± 0.141   2.100 ± 0.141  †   2.100 ± 0.141  †
 
-mean ± sample standard deviation over the seeds; change against a in per cent; * means differ
-(Welch's t-test, p < 0.05); † of work that was not done to its end, no measurement and not compared:
-a task was killed for want of memory
+mean ± sample standard deviation over the seeds; † incomplete (killed by the OOM killer): not
+compared
 "
         );
-        // Of a first column that is no measurement there is no change.
+        // Nor is anything compared with an incomplete first column.
         end(&mut report, 0, 0);
         let text = body(&report);
         assert_eq!(text.lines().nth(2).unwrap().matches(['%', '*']).count(), 0, "{text}");

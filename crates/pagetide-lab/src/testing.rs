@@ -1,4 +1,4 @@
-//! A small scenario and records without a world, for this crate's tests.
+//! A small scenario and records without a simulator, for this crate's tests.
 
 use crate::execute::{Outcome, Run};
 use crate::plan::{Job, Plan};

@@ -1,12 +1,11 @@
-//! A timeline as charts of plain text.
+//! A timeline as charts in plain text.
 //!
-//! Each group has a chart of its memory over time. A column stands for several samples, of which it
-//! shows the least (`#`) and, above that, the most (`:`), so that a cut which lasted one sample in ten
-//! is as deep as it was. Below are the pages that reclaim looked at and took, on one scale for all
-//! groups. The machine comes first, with its free memory and what compaction did; then the nodes, with
-//! how fragmented they are.
+//! Each group has a chart of its memory over time. A column is several samples: their minimum (`#`)
+//! and, above it, their maximum (`:`), so that a short dip has its full depth. Below are the
+//! scanned and reclaimed pages, on one scale for all groups. The machine comes first, with free
+//! memory and compaction; then the nodes, with their fragmentation.
 //!
-//! Invariant: no line is longer than the width, but for a group's name, and no sample is left out.
+//! Invariant: only a group's name can make a line longer than the width. No sample is left out.
 
 mod csv;
 mod nodes;
@@ -18,24 +17,25 @@ use pagetide_scenario::record::Unit;
 use pagetide_scenario::timeline::{Compaction, Counts, Row, Sample, Timeline};
 use std::fmt::Write;
 
-/// Width where nobody says how wide the page is, in characters.
+/// Default width in characters.
 pub const WIDTH: usize = 100;
-/// Narrower pages have no room for a chart.
+/// Narrower pages are treated as this wide.
 pub const LEAST_WIDTH: usize = 60;
 
 /// Lines of a chart.
 const HEIGHT: u64 = 8;
-/// Characters before and after a row of columns.
+/// Characters before the columns.
 const FRONT: usize = 16;
+/// Characters after the columns.
 const BACK: usize = 12;
-/// Counts that are drawn, with their places in [`Counts::values`].
+/// The first `DRAWN` counts of [`Counts::values`] are drawn.
 const DRAWN: usize = 4;
-/// From nothing to the most.
+/// Shades from 0 to the maximum.
 const RAMP: [char; 10] = [' ', '.', ':', '-', '=', '+', '*', '#', '%', '@'];
-/// Counts of compaction in charts, where their full names have no room.
+/// Short names of the counts of compaction.
 const COMPACTION_LABELS: [&str; 3] = ["migrate_scan", "free_scan", "migrated"];
 
-/// Charts, on pages of `width` characters, of a machine whose pages have `page_size` bytes.
+/// Charts of at most `width` characters. `page_size`: bytes per page.
 pub fn render(timeline: &Timeline, page_size: u64, width: usize) -> String {
     let width = width.max(LEAST_WIDTH);
     let nr_columns = (width - FRONT - BACK).min(timeline.samples.len());
@@ -56,9 +56,8 @@ pub fn render(timeline: &Timeline, page_size: u64, width: usize) -> String {
     let end_ns = timeline.samples.last().map_or(0, |sample| sample.end_ns);
     let column_ns = end_ns / nr_columns.max(1) as u64;
     let legend = format!(
-        "A column is {}: memory `#` at its least, `:` at its most in that time; pgscan \
-         from `.` (any) to `@` ({scanned} pages), pgsteal to `@` ({stolen}); totals on the right. \
-         {}{}",
+        "A column is {}. Memory: `#` minimum, `:` maximum. pgscan from `.` (any) to `@` ({scanned} \
+         pages), pgsteal to `@` ({stolen} pages); totals on the right. {}{}",
         time(column_ns),
         nodes::LEGEND,
         if timeline.services.is_empty() { String::new() } else { format!(" {}", services::LEGEND) },
@@ -70,7 +69,7 @@ pub fn render(timeline: &Timeline, page_size: u64, width: usize) -> String {
     out
 }
 
-/// A group, column by column.
+/// The columns of a group.
 struct Chart {
     group: usize,
     columns: Vec<Option<Row>>,
@@ -87,7 +86,7 @@ impl Chart {
         Chart { group, columns: (0..nr_columns).map(column).collect() }
     }
 
-    /// Two counts of all columns, from that at place `first` on.
+    /// Two counts of all columns, from count `first` on.
     fn drawn(&self, first: usize) -> impl Iterator<Item = u64> + '_ {
         let counts = move |row: &Row| row.counts.values().into_iter().skip(first).take(2);
         self.columns.iter().flatten().flat_map(counts)
@@ -96,7 +95,7 @@ impl Chart {
     fn draw(&self, timeline: &Timeline, most: [u64; 2], page_size: u64, out: &mut String) {
         let size = |pages: u64| size(pages, page_size);
         let is_machine = self.group == 0;
-        // Least and most, in pages: of the machine what is free, of a group what it has.
+        // Minimum and maximum in pages: free memory of the machine, used memory of a group.
         let levels: Vec<Option<(u64, u64)>> = self
             .columns
             .iter()
@@ -113,10 +112,10 @@ impl Chart {
             })
             .collect();
         let peak = levels.iter().flatten().map(|level| level.1).max().unwrap_or(0);
-        // All that is free at first would dwarf what reclaim goes by.
+        // Free memory of an empty machine would dwarf the watermarks.
         let top = if is_machine { peak.min(4 * timeline.high_marks_pages).max(1) } else { peak };
         let name = if is_machine { "machine, free memory" } else { &timeline.groups[self.group] };
-        let clipped = if top < peak { ", higher ones cut off" } else { "" };
+        let clipped = if top < peak { ", clipped" } else { "" };
         let _ = writeln!(out, "{name} (0 to {}{clipped})", size(top));
         bars(&levels, HEIGHT, top, size, out);
         for (at, label) in Counts::NAMES.iter().enumerate().take(DRAWN) {
@@ -139,13 +138,13 @@ impl Chart {
     }
 }
 
-/// The samples that the column at place `at` stands for.
+/// The samples of column `at`.
 fn column_of(timeline: &Timeline, nr_columns: usize, at: usize) -> &[Sample] {
     let nr_samples = timeline.samples.len();
     &timeline.samples[at * nr_samples / nr_columns..(at + 1) * nr_samples / nr_columns]
 }
 
-/// Levels, least and most of each column, as bars of `height` lines.
+/// Minimum and maximum of each column, as bars of `height` lines.
 fn bars(
     levels: &[Option<(u64, u64)>],
     height: u64,
@@ -160,7 +159,7 @@ fn bars(
             0 => "0".to_owned(),
             _ => String::new(),
         };
-        // A line is drawn from its middle on.
+        // A line is filled if the level reaches its middle.
         let reaches = |level: u64| top > 0 && level * 2 * height >= top * (2 * line + 1);
         let bars = levels.iter().map(|level| match level {
             Some((least, _)) if reaches(*least) => '#',
@@ -171,7 +170,7 @@ fn bars(
     }
 }
 
-/// What compaction did, a line for each count, which has a scale of its own.
+/// Counts of compaction, one line each, with separate scales.
 fn draw_compaction(timeline: &Timeline, nr_columns: usize, out: &mut String) {
     let columns: Vec<[u64; 3]> = (0..nr_columns)
         .map(|at| column_of(timeline, nr_columns, at))
@@ -190,7 +189,7 @@ fn draw_compaction(timeline: &Timeline, nr_columns: usize, out: &mut String) {
     }
 }
 
-/// The line below a chart: when it begins and ends.
+/// The time axis below a chart.
 fn axis(timeline: &Timeline, nr_columns: usize, out: &mut String) {
     let end = time(timeline.samples.last().map_or(0, |sample| sample.end_ns));
     let gap = nr_columns.saturating_sub(1 + end.len());
@@ -204,7 +203,7 @@ fn row_of(label: &str, columns: impl Iterator<Item = char>, total: &str, out: &m
     out.push('\n');
 }
 
-/// How dark a count is: anything is darker than nothing.
+/// Shade of a count: any count is darker than 0.
 fn shade(count: u64, most: u64) -> char {
     if count == 0 || most == 0 {
         return RAMP[0];
@@ -229,7 +228,7 @@ fn time(ns: u64) -> String {
     format!("{} {}", scale.print(seconds, 0.0).0, scale.symbol)
 }
 
-/// `text` in lines of at most `width` characters, if its words allow.
+/// `text` in lines of at most `width` characters, if words allow.
 fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split(' ') {
@@ -251,7 +250,7 @@ pub(super) mod tests {
     use super::*;
     use pagetide_scenario::timeline::NodeRow;
 
-    /// A group of 1000 pages that is cut down to 100 during one sample of `nr_samples`.
+    /// A group of 1000 pages that has only 100 during one of `nr_samples` samples.
     pub(super) fn with_a_cut(nr_samples: u64, at: u64) -> Timeline {
         let row = |least: u64, scanned: u64| {
             let counts = Counts { pgscan_kswapd: scanned, ..Counts::default() };
@@ -299,7 +298,7 @@ pub(super) mod tests {
             let text = render(&with_a_cut(512, 300), 4096, width);
             let group = text.split("/a, b (0 to 3.906 MiB)\n").nth(1).unwrap();
             let chart: Vec<&str> = group.lines().take(HEIGHT as usize).collect();
-            // In one column everything above the lowest line is a cut.
+            // One column has only its lowest line filled.
             assert_eq!(
                 chart.iter().map(|line| line.matches(':').count()).sum::<usize>(),
                 7,
@@ -323,9 +322,11 @@ pub(super) mod tests {
         assert!(rows[0].ends_with("| 1411"), "{text}");
         assert!(rows[1].ends_with("| 1409"), "{text}");
         assert_eq!(rows[1].matches('@').count(), 1);
-        assert!(!text.contains("pgsteal_direct"), "rows of nothing are left out:\n{text}");
+        assert!(!text.contains("pgsteal_direct"), "empty rows are left out:\n{text}");
         let legend = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(legend.contains("pgscan from `.` (any) to `@` (906 pages), pgsteal to `@` (0);"));
+        assert!(
+            legend.contains("pgscan from `.` (any) to `@` (906 pages), pgsteal to `@` (0 pages);")
+        );
         assert_eq!([shade(0, 9), shade(1, 1000), shade(9, 9)], [' ', '.', '@']);
     }
 
@@ -362,7 +363,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn timelines_without_anything_are_drawn_too() {
+    fn empty_timelines_are_drawn() {
         let mut timeline = with_a_cut(1, 0);
         assert!(render(&timeline, 4096, 100).contains("machine, free memory"));
         timeline.samples.clear();

@@ -1,7 +1,7 @@
-//! Files that show one run step by step: an observer for each format.
+//! Traces of a run: one observer per format.
 //!
-//! [`JsonLines`] and [`Ftrace`] write the events of reclaim, [`Perfetto`] all that threads and CPUs do besides, and
-//! the counters of the run's timeline. docs/events.md describes the formats.
+//! [`JsonLines`] and [`Ftrace`] write the events of reclaim. [`Perfetto`] also writes what threads
+//! and CPUs do, and the counters of the timeline. docs/events.md describes the formats.
 
 mod ftrace;
 mod json_lines;

@@ -1,20 +1,21 @@
-//! Which variant is better at what than the first one, by how much, how sure, and what it costs.
+//! The verdict on each variant: what is better and worse than in the first variant, by how much,
+//! and how significant that is.
 //!
-//! [`verdicts`] looks at the rows of the table, which are what the scenario asks about, and then at the metrics of
-//! `candidates` that the table does not show. It goes by the direction of each metric
-//! ([`pagetide_scenario::metric::better`]): what somebody waits for or gets done is a gain or a cost; work of the
-//! machine (scans, wakes, CPU time) that grows is a cost, that shrinks is told as work and never as a gain.
-//! [`words`] makes the sentences.
+//! [`verdicts`] compares the rows of the table, which are what the scenario asks about, then the
+//! metrics of `candidates` that the table does not show. The direction of a metric
+//! ([`pagetide_scenario::metric::better`]) decides: an outcome (waiting, work done) is a gain or a
+//! cost; machine work (scans, wakes, CPU time) is a cost if it grows and "less work" if it shrinks,
+//! never a gain. [`words`] makes the sentences.
 //!
-//! What a task adds up while it runs (bytes, requests; of a background task also faults and waiting) grows with its time:
-//! it is compared per second of that.
+//! Totals of a task (bytes, requests; of a background task also faults and waiting) grow with its
+//! run time, so they are compared per second of it.
 //!
-//! The tests are corrected for their number in two families, over all variants: rows of the table that are no work,
-//! which is what was asked; and everything else.
+//! p values are corrected for the number of tests over all variants, in two families: rows of the
+//! table that are not work, and everything else.
 //!
-//! Invariant: a gain, a cost or less work is a difference of at least [`LEAST`] that is sure after that correction;
-//! with one run a side, where nothing is sure, it says so. What was not done to its end is not compared, and
-//! what the machine or a group had less of is no gain of a variant whose task was ended.
+//! Invariant: a gain, a cost or less work differs by at least [`LEAST`] and is significant after
+//! the correction. With one run per variant nothing is significant, and the sentence says so. A
+//! variant with an incomplete run is not compared.
 
 mod candidates;
 pub mod words;
@@ -26,82 +27,78 @@ use pagetide_scenario::metric::{Better, Names, Scope};
 use pagetide_scenario::record::{Ended, Unit};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// So many gains and so many costs are told of a variant.
+/// Most gains, and most costs, of a verdict.
 const MOST: usize = 3;
-/// Of work.
+/// Most entries of less work.
 const MOST_WORK: usize = 2;
-/// A smaller difference, as a share of the larger value, is not told, however sure: nobody would notice.
+/// A smaller difference, as a share of the larger value, is not reported, even if significant.
 pub const LEAST: f64 = 0.01;
-/// Waiting that differs by less of the run's time than this is not told.
+/// Waiting that differs by less than this share of the run is not reported.
 const LITTLE: f64 = 0.001;
-/// Seconds: what page allocations differ by less than is not told if nothing else shows it.
+/// A smaller difference in allocation latency (seconds) is reported only if the walltime shows it.
 const LONG_ALLOCATION: f64 = 0.001;
-/// Of the intervals.
+/// Confidence of the intervals.
 pub const CONFIDENCE: f64 = 0.95;
 
-/// What is to be said of one variant.
+/// The comparison of one variant with the first.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verdict {
-    /// The variant: its column in the report. The first one has a verdict only if there is something in `ended`.
+    /// Column of the variant in the report. The first has a verdict only if `ended` is not empty.
     pub column: usize,
-    /// Its name.
     pub variant: String,
-    /// What ended its work before it was done, or kept runs from finishing: said first.
+    /// What ended its work early, or kept runs from finishing. Printed first.
     pub ended: Vec<String>,
-    /// What it is better at than the first variant; at most three.
+    /// Metrics that are better than in the first variant; at most [`MOST`].
     pub gains: Vec<Difference>,
-    /// What got worse: rows of the table, work of the machine that is a row, and what has no row; at most three.
+    /// Metrics that are worse: rows, then rows of machine work, then metrics without a row; at most
+    /// [`MOST`].
     pub costs: Vec<Difference>,
-    /// Work that the machine has less of; at most two.
+    /// Machine work that shrank; at most [`MOST_WORK`].
     pub work: Vec<Difference>,
-    /// If nothing is told: what differs most without being sure.
+    /// If there are no gains and costs: the difference that is nearest to significant.
     pub unsure: Option<Difference>,
-    /// Number of tests that were made, of all variants together; 0: one run
-    /// on a side.
+    /// Number of tests of all variants together; 0: one side has a single run.
     pub comparisons: usize,
-    /// Number of metrics that both sides have as measurements.
+    /// Number of metrics that were compared.
     compared: usize,
-    /// All of it in words, with the variant's name in front.
+    /// The verdict in words, after the variant's name.
     pub sentence: String,
 }
 
-/// A metric of two variants.
+/// A metric in the first and in another variant.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Difference {
-    /// Its key.
     pub metric: String,
-    /// Unit of the values.
     pub unit: Unit,
-    /// Whether the values are the metric per second of its owner's time; of times, in per cent of it.
+    /// Whether the values are per second of the owner's run time (of times: per cent of it).
     pub is_rate: bool,
     /// In the first variant.
     pub before: Summary,
     pub after: Summary,
-    /// From the one mean to the other.
+    /// Of the means.
     pub change: Change,
-    /// Where the difference of the means lies, in the unit, with a confidence of 95 %; none of a single run.
+    /// 95 % confidence interval of the difference of the means; `None`: a single run.
     pub interval: Option<(f64, f64)>,
-    /// Probability of such a difference between equal means, after Holm's correction; none of a single run.
+    /// p value of Welch's t-test after Holm's correction; `None`: a single run.
     pub p: Option<f64>,
-    /// The number of tests that it is corrected for.
+    /// Number of tests that `p` is corrected for.
     pub comparisons: usize,
-    /// Which way the metric is better.
     pub better: Better,
-    /// Place in the order of telling.
+    /// Order of importance: small is first.
     rank: usize,
-    /// Whether it is what was asked: a row of the table that is no work.
+    /// Whether it is a row of the table and not work.
     is_asked: bool,
-    /// Those of one owner and family say nearly the same.
+    /// Owner and kind: metrics of one family say nearly the same, so one is reported.
     family: (Scope, String),
 }
 
 impl Difference {
-    /// Whether the means differ surely; `None`: one run, nobody knows.
+    /// Whether the difference is significant; `None`: a single run.
     pub fn is_sure(&self) -> Option<bool> {
         self.p.map(|p| p < SIGNIFICANCE)
     }
 
-    /// Whether it is more than it was.
+    /// Whether the value grew.
     fn is_more(&self) -> bool {
         self.after.mean > self.before.mean
     }
@@ -135,15 +132,18 @@ enum Told {
     Nothing,
 }
 
-/// What to say of each variant against the first one, in the order of the columns; nothing without runs.
+/// The verdict on each variant, in the order of the columns; empty without runs.
 pub fn verdicts(report: &Report) -> Vec<Verdict> {
     if !report.has_data() {
         return Vec::new();
     }
     let looked_at = candidates(report);
-    let mut found: Vec<Vec<Difference>> = (1..report.columns.len())
-        .map(|column| looked_at.iter().filter_map(|it| compared(report, column, it)).collect())
-        .collect();
+    let is_complete = |column: usize| report.incomplete(column).is_none();
+    let differences = |column: usize| match is_complete(0) && is_complete(column) {
+        true => looked_at.iter().filter_map(|it| compared(report, column, it)).collect(),
+        false => Vec::new(),
+    };
+    let mut found: Vec<Vec<Difference>> = (1..report.columns.len()).map(differences).collect();
     let mut comparisons = 0;
     for is_asked in [true, false] {
         let tested = |it: &&mut Difference| it.is_asked == is_asked && it.p.is_some();
@@ -171,7 +171,7 @@ impl Verdict {
         differences: Vec<Difference>,
         comparisons: usize,
     ) -> Verdict {
-        // With one run on a side nothing is sure, however many runs others have.
+        // With one run on a side nothing is significant, however many runs others have.
         let is_one_run = [0, column].iter().any(|&column| report.columns[column].finished < 2);
         let comparisons = if is_one_run { 0 } else { comparisons };
         let compared = differences.len();
@@ -179,13 +179,12 @@ impl Verdict {
         let large = differences
             .into_iter()
             .filter(|it| is_worth_telling(it, elapsed) && shows_in_walltime(report, column, it));
-        let large = large.filter(|it| !is_of_less_work(report, column, it));
         let (told, unsure): (Vec<Difference>, Vec<Difference>) =
             large.partition(|it| it.is_sure().unwrap_or(is_one_run));
         let of = |kind: Told| first_of_families(told.iter().filter(|it| it.kind() == kind));
         let mut work = of(Told::LessWork);
         work.truncate(MOST_WORK);
-        // Whatever is a row of the table comes before what has none.
+        // Rows of the table come before metrics without a row.
         let (mut costs, beyond): (Vec<Difference>, Vec<Difference>) =
             of(Told::Cost).into_iter().partition(|it| it.is_asked);
         costs.extend(of(Told::MoreWork));
@@ -213,13 +212,13 @@ impl Verdict {
         verdict
     }
 
-    /// Whether a side has one run: nothing is sure then.
+    /// Whether a side has one run, so that nothing is significant.
     pub fn is_one_run(&self) -> bool {
         self.comparisons == 0
     }
 }
 
-/// The size of the difference; of waiting, also that it is some share of the run.
+/// Whether the difference is large enough; for waiting, also as a share of the run.
 fn is_worth_telling(difference: &Difference, elapsed: f64) -> bool {
     let is_waiting = ["pressure", "stall"].contains(&difference.family.1.as_str());
     let by = (difference.after.mean - difference.before.mean).abs();
@@ -227,26 +226,8 @@ fn is_worth_telling(difference: &Difference, elapsed: f64) -> bool {
     difference.size() >= LEAST && !(is_waiting && by < LITTLE * whole)
 }
 
-/// Whether it says of the machine or of a group no more than that one side did less: with a task gone nobody waits for
-/// its memory. Kills are told all the same.
-fn is_of_less_work(report: &Report, column: usize, difference: &Difference) -> bool {
-    let is_of_all = matches!(difference.family.0, Scope::Machine | Scope::Group(_));
-    if !is_of_all || difference.metric.ends_with("oom_kill") {
-        return false;
-    }
-    let is_short = |column: usize| {
-        let name = &report.columns[column].name;
-        report.ended_runs().iter().any(|ended| ended.variant == *name)
-    };
-    match difference.kind() {
-        Told::Gain | Told::LessWork => is_short(column),
-        Told::Cost | Told::MoreWork => is_short(0),
-        Told::Nothing => false,
-    }
-}
-
-/// A page allocation that takes some microseconds longer matters to nobody, unless somebody chose it as a row, or the
-/// task took longer as well.
+/// Whether a change of allocation latency matters: it is large, is a row of the table, or the
+/// walltime of the task changed in the same direction.
 fn shows_in_walltime(report: &Report, column: usize, difference: &Difference) -> bool {
     let by = (difference.after.mean - difference.before.mean).abs();
     if difference.family.1 != "alloc_latency" || difference.is_asked || by >= LONG_ALLOCATION {
@@ -254,17 +235,17 @@ fn shows_in_walltime(report: &Report, column: usize, difference: &Difference) ->
     }
     let Some((owner, _)) = difference.metric.rsplit_once('.') else { return true };
     let walltime = format!("{owner}.walltime");
-    let measured = |column: usize| {
-        let series = report.columns[column].series.get(&walltime)?;
-        series.ended().is_none().then_some(series.summary)
+    let (Some(before), Some(after)) =
+        (report.summary(0, &walltime), report.summary(column, &walltime))
+    else {
+        return false;
     };
-    let (Some(before), Some(after)) = (measured(0), measured(column)) else { return false };
     let by = (after.mean - before.mean) / before.mean.max(after.mean).max(f64::MIN_POSITIVE);
-    let is_sure = welch(&before, &after).is_none_or(|test| test.p < SIGNIFICANCE);
+    let is_sure = welch(before, after).is_none_or(|test| test.p < SIGNIFICANCE);
     is_sure && by.abs() >= LEAST && (by > 0.0) == difference.is_more()
 }
 
-/// One of each family, in the order of telling: of the rows of the table, or else of all, the one that differs most.
+/// One difference per family, in order of importance: the largest one, rows of the table first.
 fn first_of_families<'a>(told: impl Iterator<Item = &'a Difference>) -> Vec<Difference> {
     let mut families: BTreeMap<(Scope, String), (usize, &Difference)> = BTreeMap::new();
     for difference in told {
@@ -284,10 +265,9 @@ fn first_of_families<'a>(told: impl Iterator<Item = &'a Difference>) -> Vec<Diff
     order.into_iter().take(MOST).map(|(_, difference)| difference.clone()).collect()
 }
 
-/// Unit and values of a candidate in a column; `None` if it is missing or no measurement.
+/// Unit and values of a candidate in a column; `None` if it is missing.
 fn values(column: &Column, candidate: &Candidate) -> Option<(Unit, Summary)> {
-    let measured = |key: &str| column.series.get(key).filter(|series| series.ended().is_none());
-    let series = measured(&candidate.metric)?;
+    let series = column.series.get(&candidate.metric)?;
     let Some(time) = &candidate.time else { return Some((series.unit, series.summary)) };
     let (unit, factor) = match series.unit {
         Unit::Bytes => (Unit::BytesPerSecond, 1.0),
@@ -295,7 +275,7 @@ fn values(column: &Column, candidate: &Candidate) -> Option<(Unit, Summary)> {
         _ => (Unit::PerSecond, 1.0),
     };
     let times: BTreeMap<u64, f64> =
-        measured(time)?.samples.iter().map(|sample| (sample.seed, sample.value)).collect();
+        column.series.get(time)?.samples.iter().map(|sample| (sample.seed, sample.value)).collect();
     let rate = |sample: &Sample| {
         let time = times.get(&sample.seed).copied().filter(|time| *time > 0.0)?;
         Some(sample.value * factor / time)
@@ -304,7 +284,7 @@ fn values(column: &Column, candidate: &Candidate) -> Option<(Unit, Summary)> {
     (!rates.is_empty()).then(|| (unit, Summary::of(&rates)))
 }
 
-/// The metric of a column against the first one's; `None` if either is missing or no measurement.
+/// The metric in a column against the first column; `None` if one of the two is missing.
 fn compared(report: &Report, column: usize, candidate: &Candidate) -> Option<Difference> {
     let (unit, before) = values(&report.columns[0], candidate)?;
     let (_, after) = values(&report.columns[column], candidate)?;
@@ -322,7 +302,7 @@ fn compared(report: &Report, column: usize, candidate: &Candidate) -> Option<Dif
         after,
         change,
         interval: difference(&before, &after, CONFIDENCE),
-        // What is the same in every run of both sides cannot raise a false alarm: no test.
+        // A value that is equal in all runs of both sides needs no test.
         p: welch(&before, &after).filter(|_| !is_constant).map(|test| test.p),
         comparisons: 0,
         better: candidate.better,
@@ -332,7 +312,7 @@ fn compared(report: &Report, column: usize, candidate: &Candidate) -> Option<Dif
     })
 }
 
-/// The tasks of a column that something ended, copies together, each with the number of runs in which it did.
+/// The tasks of a column that `ended` ended early (copies together), each with its number of runs.
 fn ended_tasks(report: &Report, column: usize, ended: Ended) -> BTreeMap<String, usize> {
     let names = Names::of(&report.plan.scenario.variants[column].setup);
     let mut runs: BTreeMap<String, BTreeSet<u64>> = BTreeMap::new();

@@ -1,12 +1,11 @@
-//! A scenario held against a real kernel: the records of both worlds, counter by counter.
+//! `pagetide verify`: compares the records of a scenario on a real kernel and in the simulator.
 //!
-//! Reading order: [`ask`] has both worlds run the scenario, [`mod@judge`] says which counters count, [`costs`] what
-//! operations cost on the kernel, [`compare`] pairs the records of a variant and gives each counter a verdict,
-//! [`summary`] boils many comparisons down to a few figures, and [`table`], [`json`] and [`csv`] turn a comparison
-//! into text.
+//! Reading order: [`ask`] runs the scenario on both sides, [`mod@judge`] grades the counters,
+//! [`costs`] fits the costs of operations on the kernel, [`compare`] pairs the records of a variant
+//! and gives each counter a verdict, [`summary`] computes a few figures of many comparisons, and
+//! [`table`], [`json`] and [`csv`] turn a comparison into text.
 //!
-//! A comparison is a pure function of the two lists of records: who made them, and where, enters
-//! only as text.
+//! A comparison is a pure function of the two lists of records.
 
 pub mod ask;
 pub mod compare;

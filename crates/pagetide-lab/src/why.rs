@@ -1,6 +1,6 @@
-//! A few sentences under the table: who waited for memory, what kswapd was doing, which group lost memory
-//! while who allocated. They are computed from the metrics of the records, and compare the first variant with the one
-//! that differs most from it.
+//! The sentences under the table: which task waited for memory, how busy kswapd was, which group
+//! lost memory and which task allocated meanwhile. They compare the first variant with the one that
+//! differs most from it.
 //!
 //! Invariant: each figure is the mean of a metric over the seeds, or a sum or share of such means.
 
@@ -15,20 +15,20 @@ use pagetide_scenario::record::Unit;
 use pagetide_scenario::workload::{Workload, WriteControl};
 use std::collections::BTreeSet;
 
-/// Shares below this are not worth a sentence.
+/// Smaller shares get no sentence.
 const LITTLE: f64 = 0.001;
-/// A part that is named is at least this share of its whole.
+/// A part is named if it is at least this share of the whole.
 const WORTH_NAMING: f64 = 0.1;
 
-/// Reasons to wait for memory: the metric of a task, and words for it.
+/// Reasons to wait for memory: the metric of a task, in words.
 const WAITS: [(&str, &str); 4] = [
-    ("stall_refault", "for pages that had been evicted"),
+    ("stall_refault", "for evicted pages"),
     ("stall_reclaim", "reclaiming"),
     ("stall_throttled", "throttled in reclaim"),
-    ("stall_dirty", "for its dirty pages to be written"),
+    ("stall_dirty", "for dirty pages to be written"),
 ];
 
-/// The sentences in lines of at most `width` characters, each sentence on lines of its own; nothing without runs.
+/// The sentences in lines of at most `width` characters; each starts a line. Empty without runs.
 pub fn render(report: &Report, width: usize) -> String {
     let mut out = String::new();
     for (number, sentence) in sentences(report).iter().enumerate() {
@@ -63,7 +63,7 @@ impl Facts<'_> {
         summary.map_or(0.0, |summary| summary.mean).max(0.0)
     }
 
-    /// Tasks or groups of all variants, copies together.
+    /// Names of the tasks or groups of all variants, copies together.
     fn owners(&self, is_task: bool) -> Vec<String> {
         let mut seen = BTreeSet::new();
         let mut owners = Vec::new();
@@ -88,7 +88,7 @@ impl Facts<'_> {
         owners.into_iter().any(|owner| owner.name == task && owner.copy.is_some())
     }
 
-    /// Threads of the task, or of each copy of it: the most in any variant.
+    /// Threads of the task, or of each copy: the most in any variant.
     fn threads(&self, task: &str) -> u32 {
         let tasks = self.report.plan.scenario.variants.iter().flat_map(|it| &it.setup.tasks);
         let of_family = tasks.filter(|it| Owner::new(&it.name).family().name == task);
@@ -96,7 +96,7 @@ impl Facts<'_> {
         phases.map(|phase| phase.workload.threads()).max().unwrap_or(1)
     }
 
-    /// The first variant, and the one whose value is furthest from its, if any is.
+    /// The first variant, and the one that differs most from it in `value`.
     fn compared(&self, value: impl Fn(usize) -> f64) -> Vec<usize> {
         let first = value(0);
         let far = |column: &usize| (value(*column) - first).abs();
@@ -121,7 +121,7 @@ impl Facts<'_> {
         WAITS.iter().map(|(metric, _)| self.value(column, &format!("{task}.{metric}"))).sum()
     }
 
-    /// The task that the table is about: the one that its first row of a task is of.
+    /// The task that the table is about: the measured one, or that of the first row of a task.
     fn subject(&self, tasks: &[String]) -> Option<String> {
         let rows = rows::rows(self.report);
         let owner = |row: &String| tasks.iter().find(|task| row.starts_with(&format!("{task}.")));
@@ -133,7 +133,7 @@ impl Facts<'_> {
         measured.or_else(|| rows.iter().find_map(owner).filter(|_| named).cloned())
     }
 
-    /// How long the table's task waited for memory and for what, and the task that waited longest.
+    /// Waits of the task that the table is about, and of the task that waited longest.
     fn stalls(&self) -> Vec<String> {
         let tasks = self.owners(true);
         let columns = || 0..self.report.columns.len();
@@ -144,45 +144,52 @@ impl Facts<'_> {
         };
         let elapsed = columns().map(|it| self.value(it, "elapsed")).fold(0.0, f64::max);
         if most(longest) <= LITTLE * elapsed {
-            return vec!["No task waited for memory for more than 0.1 % of the time.".to_owned()];
+            return vec!["No task waited for memory for more than 0.1 % of the run.".to_owned()];
         }
         let subject = self.subject(&tasks).filter(|subject| subject != longest);
         subject.iter().chain([longest]).map(|task| self.stall(task)).collect()
     }
 
+    /// `web (8 threads): waited for memory 7.4 s of 60 s in none (7.4 s for evicted pages).`
     fn stall(&self, longest: &str) -> String {
-        let each = if self.has_copies(longest) { ", each copy on average," } else { "" };
-        let threads = match self.threads(longest) {
-            1 => String::new(),
-            threads => format!(" (its {threads} threads together)"),
-        };
-        let mut text = format!("{longest}{threads}{each} waited for memory");
-        for (number, column) in
-            self.compared(|column| self.waited(column, longest)).into_iter().enumerate()
-        {
-            let waited = self.waited(column, longest);
-            let walltime = self.value(column, &format!("{longest}.walltime"));
-            text += if number > 0 { ";" } else { "" };
-            text += &self.in_variant(column);
-            if waited <= LITTLE * walltime {
-                text += if waited == 0.0 { " not at all" } else { " hardly at all" };
-                continue;
-            }
-            text += &format!(" {} of {}", seconds(waited), seconds(walltime));
-            let mut parts: Vec<(f64, &str)> = WAITS
-                .iter()
-                .map(|(metric, words)| (self.value(column, &format!("{longest}.{metric}")), *words))
-                .filter(|(part, _)| *part >= WORTH_NAMING * waited)
-                .collect();
-            parts.sort_by(|a, b| b.0.total_cmp(&a.0));
-            let parts: Vec<String> =
-                parts.iter().map(|(part, words)| format!("{} {words}", seconds(*part))).collect();
-            text += &format!(" ({})", parts.join(", "));
+        let mut about = Vec::new();
+        if self.has_copies(longest) {
+            about.push("mean of the copies".to_owned());
         }
-        text + "."
+        if self.threads(longest) > 1 {
+            about.push(format!("{} threads together", self.threads(longest)));
+        }
+        let about =
+            if about.is_empty() { String::new() } else { format!(" ({})", about.join(", ")) };
+        let waits =
+            self.compared(|column| self.waited(column, longest)).into_iter().map(|column| {
+                let waited = self.waited(column, longest);
+                let walltime = self.value(column, &format!("{longest}.walltime"));
+                let in_variant = self.in_variant(column);
+                if waited <= LITTLE * walltime {
+                    let little = if waited == 0.0 { "not at all" } else { "hardly at all" };
+                    return format!("{little}{in_variant}");
+                }
+                let mut parts: Vec<(f64, &str)> = WAITS
+                    .iter()
+                    .map(|(metric, words)| {
+                        (self.value(column, &format!("{longest}.{metric}")), *words)
+                    })
+                    .filter(|(part, _)| *part >= WORTH_NAMING * waited)
+                    .collect();
+                parts.sort_by(|a, b| b.0.total_cmp(&a.0));
+                let parts: Vec<String> = parts
+                    .iter()
+                    .map(|(part, words)| format!("{} {words}", seconds(*part)))
+                    .collect();
+                let (waited, walltime) = (seconds(waited), seconds(walltime));
+                format!("{waited} of {walltime}{in_variant} ({})", parts.join(", "))
+            });
+        let waits: Vec<String> = waits.collect();
+        format!("{longest}{about}: waited for memory {}.", waits.join("; "))
     }
 
-    /// How much of the time kswapd was at work, and what it waited for meanwhile.
+    /// `kswapd: awake 57 % of the run in none (mostly working), 36 % in low (mostly working).`
     fn kswapd(&self) -> Option<String> {
         let busy = |column: usize| {
             let elapsed = self.value(column, "elapsed");
@@ -195,15 +202,14 @@ impl Facts<'_> {
         if (0..self.report.columns.len()).all(|column| busy(column) < LITTLE) {
             return None;
         }
-        let mut text = "kswapd was awake".to_owned();
-        for (number, column) in self.compared(busy).into_iter().enumerate() {
-            text += if number > 0 { ";" } else { "" };
-            text += &self.in_variant(column);
+        let mut of = " of the run";
+        let mut shares: Vec<String> = Vec::new();
+        for column in self.compared(busy) {
+            let in_variant = self.in_variant(column);
             if busy(column) < LITTLE {
-                text += " hardly ever";
+                shares.push(format!("hardly ever{in_variant}"));
                 continue;
             }
-            text += &format!(" {} of the time", percent(busy(column)));
             let awake = self.value(column, "time_kswapd_awake");
             let cpu = self.value(column, "cpu_kswapd");
             let disk = self.value(column, "time_kswapd_disk");
@@ -211,29 +217,24 @@ impl Facts<'_> {
             let rest = awake - cpu - disk - throttled;
             let parts = [
                 (cpu, "working"),
-                (disk, "waiting for a disk to take its writes"),
-                (throttled, "waiting for writes to end"),
-                (rest, "napping or waiting for a CPU"),
+                (disk, "waiting for the disk"),
+                (throttled, "waiting for writeback"),
+                (rest, "in short sleeps or waiting for a CPU"),
             ];
-            let mut parts: Vec<&(f64, &str)> =
-                parts.iter().filter(|(part, _)| *part >= WORTH_NAMING * awake).collect();
-            parts.sort_by(|a, b| b.0.total_cmp(&a.0));
-            let parts: Vec<String> = parts
-                .iter()
-                .map(|(part, words)| format!("{} of that {words}", percent(part / awake)))
-                .collect();
-            text += &format!(" ({})", parts.join(", "));
+            let doing = mostly(&parts, awake);
+            shares.push(format!("{}{of}{in_variant} ({doing})", percent(busy(column))));
+            of = "";
         }
-        Some(text + ".")
+        Some(format!("kswapd: awake {}.", shares.join(", ")))
     }
 
-    /// Bytes that reclaim took from a group, its swapped pages included.
+    /// Bytes that reclaim took from a group, including swapped pages.
     fn lost(&self, column: usize, group: &str) -> f64 {
         let page = self.report.plan.scenario.variants[column].setup.machine.page_size.bytes();
         self.value(column, &format!("{group}.pgsteal")) * page as f64
     }
 
-    /// The group that lost most to reclaim, for whose sake, and who took memory meanwhile.
+    /// The group that lost most to reclaim, why, and the task that allocated most meanwhile.
     fn groups(&self) -> Option<String> {
         let groups = self.owners(false);
         let columns = || 0..self.report.columns.len();
@@ -242,66 +243,68 @@ impl Facts<'_> {
         if most(loser) < 1e6 {
             return Some("No group lost memory to reclaim.".to_owned());
         }
-        let mut text = format!("Reclaim took from group {loser}");
-        for (number, column) in
-            self.compared(|column| self.lost(column, loser)).into_iter().enumerate()
-        {
+        let mut to = " to reclaim";
+        let mut losses: Vec<String> = Vec::new();
+        for column in self.compared(|column| self.lost(column, loser)) {
             let lost = self.lost(column, loser);
-            text += if number > 0 { ";" } else { "" };
-            text += &self.in_variant(column);
+            let in_variant = self.in_variant(column);
             if lost < 1e6 {
-                text += " next to nothing";
+                losses.push(format!("next to nothing{in_variant}"));
                 continue;
             }
-            text += &format!(" {}", bytes(lost));
+            let mut text = format!("{}{to}{in_variant}", bytes(lost));
+            to = "";
             let of = |metric: &str| self.value(column, &format!("{loser}.{metric}"));
             let kswapd = of("pgsteal_kswapd") / of("pgsteal").max(1.0);
             text += &match kswapd > 0.5 {
-                true => format!(" ({} of it by kswapd, as the machine was short)", percent(kswapd)),
-                false => format!(" (most of it by tasks, {})", self.why_by_tasks(column, loser)),
+                true => {
+                    format!(" ({} by kswapd: the machine was short of memory)", percent(kswapd))
+                }
+                false => format!(" (mostly by tasks: {})", self.why_by_tasks(column, loser)),
             };
             let setup = &self.report.plan.scenario.variants[column].setup;
-            // What was taken from a group was taken from those around it, too: the same pages are told once.
-            let is_told =
+            // Pages of a group are counted in its ancestors, too: name only one of them.
+            let is_counted =
                 |group: &str| is_within(setup, group, loser) || is_within(setup, loser, group);
-            for other in groups.iter().filter(|group| !is_told(group)) {
+            for other in groups.iter().filter(|group| !is_counted(group)) {
                 let too = self.lost(column, other);
                 if too >= WORTH_NAMING * lost {
-                    text += &format!(", and from {other} {}", bytes(too));
+                    text += &format!(", group {other} {}", bytes(too));
                 }
             }
             if let Some((task, allocated)) = self.allocator(column) {
-                text += &format!(", while {task} allocated {}", bytes(allocated));
+                text += &format!(" while {task} allocated {}", bytes(allocated));
             }
+            losses.push(text);
         }
-        Some(text + ".")
+        Some(format!("group {loser}: lost {}.", losses.join("; ")))
     }
 
-    /// Why tasks reclaimed from a group. What they reclaimed for a group, the machine's counters do not have.
+    /// Why tasks reclaimed from a group. The machine's counters have no reclaim for a group.
     fn why_by_tasks(&self, column: usize, group: &str) -> &'static str {
         let of = |metric: &str| self.value(column, &format!("{group}.{metric}"));
         let is_limited = of("memory.events.max") + of("memory.events.high") > 0.0;
         let setup = &self.report.plan.scenario.variants[column].setup;
-        // Of the machine during one task, its counters do not tell.
+        // With `measure`, the machine's counters are of one task, and do not show this.
         let is_short = setup.measure.is_some()
             || self.value(column, "pgsteal_direct") > WORTH_NAMING * of("pgsteal_direct");
         let is_written = |controls: &[GroupControl]| is_written(setup, group, controls);
-        let is_told = is_written(&[GroupControl::Reclaim, GroupControl::ForceEmpty]);
-        match (is_limited, is_told) {
-            (true, true) => "as a group was at its limit and as memory.reclaim was written",
-            (true, false) => "as a group was at its limit",
+        let is_asked = is_written(&[GroupControl::Reclaim, GroupControl::ForceEmpty]);
+        match (is_limited, is_asked) {
+            (true, true) => "a group was at its limit, and memory.reclaim was written",
+            (true, false) => "a group was at its limit",
             (false, true) if is_short => {
-                "as the machine was short and as memory.reclaim was written"
+                "the machine was short of memory, and memory.reclaim was written"
             }
-            (false, true) => "as memory.reclaim was written",
-            (false, false) if is_short => "as the machine was short",
-            (false, false) if is_written(&LIMITS) => "as its limit was lowered",
-            // One around it: its own events say so, not those of the groups in it.
-            (false, false) => "as a group was at its limit",
+            (false, true) => "memory.reclaim was written",
+            (false, false) if is_short => "the machine was short of memory",
+            (false, false) if is_written(&LIMITS) => "its limit was lowered",
+            // An ancestor: its events are not counted in its descendants.
+            (false, false) => "a group was at its limit",
         }
     }
 
-    /// The task that was given most memory.
+    /// The task that allocated most memory.
     fn allocator(&self, column: usize) -> Option<(String, f64)> {
         let allocated = |task: String| {
             let bytes = self.value(column, &format!("{task}.allocated"));
@@ -312,23 +315,23 @@ impl Facts<'_> {
     }
 }
 
-/// What reclaims from a group that has more when it is written.
+/// Controls whose write reclaims down to a new limit.
 const LIMITS: [GroupControl; 3] =
     [GroupControl::Max, GroupControl::High, GroupControl::LimitInBytes];
 
-/// A group, or each of its copies, and the groups around it.
+/// A group, or each of its copies, and the ancestors.
 fn around<'a>(setup: &'a Setup, group: &'a str) -> impl Iterator<Item = usize> + 'a {
     let is_it = move |at: &usize| Owner::new(&setup.groups[*at].name).family().name == group;
     let its = (0..setup.groups.len()).filter(is_it);
     its.flat_map(|at| std::iter::successors(Some(at), |at| setup.groups[*at].parent))
 }
 
-/// Whether a group is another one, or in it.
+/// Whether a group is `other` or a descendant of it.
 fn is_within(setup: &Setup, group: &str, other: &str) -> bool {
     around(setup, group).any(|at| Owner::new(&setup.groups[at].name).family().name == other)
 }
 
-/// Whether a task writes one of these controls of a group, of one of its copies, or of a group around it.
+/// Whether a task writes one of these controls of a group, of its copies, or of an ancestor.
 fn is_written(setup: &Setup, group: &str, controls: &[GroupControl]) -> bool {
     let is_of_it = |target: usize| around(setup, group).any(|at| at == target);
     setup.tasks.iter().flat_map(|task| &task.phases).any(|phase| match &phase.workload {
@@ -337,6 +340,20 @@ fn is_written(setup: &Setup, group: &str, controls: &[GroupControl]) -> bool {
         }
         _ => false,
     })
+}
+
+/// `mostly X` if one part is more than half of `whole`, else the two largest parts.
+fn mostly(parts: &[(f64, &str)], whole: f64) -> String {
+    let mut parts = parts.to_vec();
+    parts.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let share = |part: f64| percent(part / whole);
+    match parts.as_slice() {
+        [(most, doing), ..] if *most > whole / 2.0 => format!("mostly {doing}"),
+        [(first, one), (second, other), ..] => {
+            format!("{} {one}, {} {other}", share(*first), share(*second))
+        }
+        _ => String::new(),
+    }
 }
 
 fn shown(unit: Unit, value: f64) -> String {
@@ -384,8 +401,9 @@ mod tests {
             sentences(&report).remove(0)
         };
         assert!(said(0.0)
-            .starts_with("batch waited for memory in a not at all; in b 500.0 ms of 1.000 s"));
-        assert!(said(0.000_235)
-            .starts_with("batch waited for memory in a hardly at all; in b 500.0 ms"));
+            .starts_with("batch: waited for memory not at all in a; 500.0 ms of 1.000 s in b"));
+        assert!(
+            said(0.000_235).starts_with("batch: waited for memory hardly at all in a; 500.0 ms")
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! The door to whatever performs a run: the simulator today, other worlds later.
+//! The interface to what performs a run: today the simulator.
 
 use crate::execute::room;
 use pagetide_scenario::model::Variant;
@@ -9,7 +9,7 @@ use pagetide_sim::{RunOptions, SimError};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::Arc;
 
-/// Performs runs. A run is a pure function of its arguments; `watch` may only end it early.
+/// Performs runs. A run is a pure function of its arguments, except that `watch` may end it early.
 pub trait World: Sync {
     /// Runs `variant` of the scenario called `scenario` with `seed`.
     fn run(
@@ -20,7 +20,7 @@ pub trait World: Sync {
         watch: &Watch,
     ) -> Result<RunRecord, Failure>;
 
-    /// Bytes of this computer's memory that a run of `variant` takes at most, as far as that is known.
+    /// Upper bound of the bytes of this computer that a run of `variant` needs; 0 if unknown.
     fn room(&self, variant: &Variant) -> u64 {
         let _ = variant;
         0
@@ -42,12 +42,12 @@ where
     }
 }
 
-/// Strings attached to a run in progress.
+/// Control of an active run.
 #[derive(Clone, Debug, Default)]
 pub struct Watch {
-    /// Set when the user wants no more; the run should end soon, with any error.
+    /// Set when the user cancels; the run should end soon with any error.
     pub cancel: Arc<AtomicBool>,
-    /// Virtual nanoseconds done so far, stored by the world now and then.
+    /// Virtual nanoseconds done so far, updated now and then.
     pub clock: Arc<AtomicU64>,
 }
 
@@ -57,16 +57,15 @@ pub struct Watch {
 pub struct Failure {
     /// One sentence.
     pub message: String,
-    /// What the user can do about it.
+    /// How to mend it.
     pub hint: Option<String>,
-    /// What is to blame.
     pub cause: Cause,
 }
 
-/// What is to blame for a failure.
+/// Cause of a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// The scenario asks for something that cannot be.
+    /// The scenario is impossible.
     Scenario,
     /// The run itself went wrong.
     Run,
@@ -75,25 +74,22 @@ pub enum Cause {
 /// The simulated machine.
 #[derive(Clone, Debug, Default)]
 pub struct Simulator {
-    /// Whether records carry the final /proc-like files.
+    /// Whether records have the final /proc-like files.
     pub want_files: bool,
-    /// Records of runs with this seed carry samples of who has how much memory over time.
+    /// Records of runs with this seed have a timeline.
     pub timeline_seed: Option<u64>,
-    /// Whether records carry the distributions of latencies.
+    /// Whether records have latency distributions.
     pub want_latencies: bool,
-    /// Policies that a scenario may choose besides the built-in ones.
+    /// Plug-in policies.
     pub plugins: Plugins,
-    /// The run that is observed, if one is.
     pub observed: Option<Observed>,
 }
 
-/// One run that is written down step by step ([`crate::traces`]).
+/// A run that is traced ([`crate::traces`]).
 #[derive(Clone, Debug)]
 pub struct Observed {
-    /// Name of its variant.
     pub variant: String,
     pub seed: u64,
-    /// Who is told.
     pub sinks: Vec<Sink>,
 }
 

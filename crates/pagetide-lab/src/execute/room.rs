@@ -1,9 +1,9 @@
-//! Memory of this computer, shared by the runs that are under way: a run begins when there is room for its tables.
+//! Memory of this computer, shared by the active runs: a run starts when its tables fit.
 //!
-//! Linux promises more memory than there is (vm.overcommit_memory), so that asking for it is no test: a machine
-//! that is simulated with too many frames would end the process, or stop the computer, in the middle of a run.
+//! Linux overcommits memory (vm.overcommit_memory), so a successful allocation proves nothing: too
+//! large a simulated machine would kill the process, or stall the computer, in the middle of a run.
 //!
-//! Invariant: the runs under way need no more than was available when the first began.
+//! Invariant: the active runs need at most the memory that was available when the first started.
 
 use crate::world::{Cause, Failure};
 use pagetide_scenario::model::Variant;
@@ -11,32 +11,31 @@ use pagetide_sim::foresight;
 use std::sync::{Condvar, Mutex, PoisonError};
 use sysinfo::{CGroupLimits, MemoryRefreshKind, RefreshKind, System};
 
-/// What a run has besides its tables, at most.
+/// Upper bound of a run's memory beyond its tables.
 const BESIDES: u64 = 64 << 20;
 
-/// The room that is left.
+/// The memory for runs.
 pub(super) struct Room {
     available: u64,
     taken: Mutex<u64>,
     given_back: Condvar,
 }
 
-/// The room of one run, given back when this is dropped.
+/// The memory of one run, returned on drop.
 pub(super) struct Place<'a> {
     room: &'a Room,
     bytes: u64,
 }
 
 impl Room {
-    /// `available` bytes.
     pub(super) fn new(available: u64) -> Room {
         Room { available, taken: Mutex::new(0), given_back: Condvar::new() }
     }
 
-    /// Waits until there is room for `bytes`.
+    /// Waits until `bytes` are free.
     ///
     /// # Errors
-    /// There never will be.
+    /// `bytes` is more than all the memory.
     pub(super) fn take(&self, bytes: u64) -> Result<Place<'_>, Failure> {
         refuse(bytes, self.available)?;
         let taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
@@ -57,13 +56,13 @@ impl Drop for Place<'_> {
     }
 }
 
-/// Bytes that a run of the variant takes in the simulator.
+/// Bytes that a run of the variant needs in the simulator.
 pub(crate) fn needed(variant: &Variant) -> u64 {
     foresight::tables(&variant.setup).saturating_add(BESIDES)
 }
 
-/// Bytes that this computer, or the container that this process is in, has for more runs. Everything, where the system
-/// does not say. The page cache of a container is not in the way: the kernel gives it up.
+/// Bytes available on this computer, or in the container of this process. `u64::MAX` if unknown.
+/// Page cache of a container counts as available, because the kernel reclaims it.
 pub fn available() -> u64 {
     let memory = RefreshKind::nothing().with_memory(MemoryRefreshKind::everything());
     let system = System::new_with_specifics(memory);
@@ -75,10 +74,8 @@ pub fn available() -> u64 {
     system.cgroup_limits().map_or(machine, |limits| machine.min(of_container(limits)))
 }
 
-/// Refuses a variant whose runs this computer has no room for, one at a time.
-///
 /// # Errors
-/// [`Cause::Scenario`], with what it needs and what there is.
+/// [`Cause::Scenario`] if a single run of the variant needs more memory than is available.
 pub fn check(variant: &Variant) -> Result<(), Failure> {
     refuse(needed(variant), available())
 }
@@ -94,7 +91,7 @@ fn refuse(needed: u64, available: u64) -> Result<(), Failure> {
             available >> 20
         ),
         hint: Some(
-            "give the machine less memory, swap or files, or the tasks less to map or fewer copies"
+            "give the machine less memory, swap or files, or the tasks fewer copies or smaller mappings"
                 .to_owned(),
         ),
         cause: Cause::Scenario,
@@ -130,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_large_says_how_much() {
+    fn a_run_that_is_too_large_is_refused() {
         assert!(refuse(5 << 20, 5 << 20).is_ok());
         let failure = refuse(6 << 30, 5 << 30).unwrap_err();
         assert!(failure.message.contains("6144 MiB") && failure.message.contains("5120 MiB"));

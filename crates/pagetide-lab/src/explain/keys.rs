@@ -1,7 +1,7 @@
-//! Topics of the keys of scenario files and of workloads, from the schema of the files.
+//! Topics of scenario keys and workloads, from the schema of scenario files.
 //!
-//! Invariant: each key of the schema that has a description is a topic once for each table that has it; those of
-//! control files and policies are not here, the core declares these.
+//! Invariant: each described key of the schema is a topic once per table that has it. Control files
+//! and policies are not here: the core declares them.
 
 use super::{Choice, Kind, Topic};
 use pagetide_core::config::Policy;
@@ -10,10 +10,9 @@ use pagetide_scenario::load::PluginNames;
 use pagetide_scenario::schema::schema;
 use serde_json::{Map, Value};
 
-/// Tables in tables at most; the schema has no more than half of that.
+/// Most nested tables; the schema has at most half of that.
 const DEPTH_MAX: usize = 8;
 
-/// Every one.
 pub(super) fn all(plugins: &PluginNames) -> Vec<Topic> {
     let schema = schema(plugins);
     let mut keys = Keys { schema: &schema, topics: Vec::new() };
@@ -36,7 +35,7 @@ struct Keys<'a> {
 }
 
 impl<'a> Keys<'a> {
-    /// Adds the topic of a key, and those of the table that it may be. `path` is that of `--set`.
+    /// Adds the topic of a key, and those of its table, if it is one. `path` is for `--set`.
     fn key(&mut self, name: &str, path: &str, value: &'a Value, depth: usize) {
         let is_elsewhere =
             ["sysctl", "group.memory", "group.cpu", "variant.sysctl", "variant.policy"];
@@ -55,7 +54,8 @@ impl<'a> Keys<'a> {
         self.table(name, path, value, depth);
     }
 
-    /// Adds the keys of a table, of each table of a list, or of the one kind of value that is a table.
+    /// Adds the keys of a table, of each table of a list, or of the one kind of value that is a
+    /// table.
     fn table(&mut self, name: &str, path: &str, value: &'a Value, depth: usize) {
         let value = self.resolved(value);
         if let Some(items) = value.get("items") {
@@ -132,10 +132,10 @@ impl<'a> Keys<'a> {
         name.map_or(value, |name| &self.schema["$defs"][name])
     }
 
-    /// What it takes, in words.
+    /// The accepted values, in words.
     fn takes(&self, value: &'a Value, depth: usize) -> String {
         let resolved = self.resolved(value);
-        // Sizes, times and their like: their definitions say how they are written.
+        // Definitions of sizes, times and so on describe their syntax.
         let is_like = |defined: &&Value| {
             defined.get("anyOf").is_some() && defined.get("anyOf") == resolved.get("anyOf")
         };
@@ -181,7 +181,7 @@ impl<'a> Keys<'a> {
         }
     }
 
-    /// The words that it takes, with their meanings.
+    /// The accepted words with their meanings.
     fn choices(&self, value: &'a Value) -> Vec<Choice> {
         let words = self.resolved(value)["oneOf"].as_array().into_iter().flatten();
         words

@@ -1,9 +1,9 @@
 //! Topics of knobs: control files of the machine, of groups and of caches, and policies.
 //!
-//! Linux: where each file is; what it takes and means the core declares (`config.rs`, `control/group.rs`,
-//! `control/cache.rs`).
+//! Adds the path of each file in Linux. The core declares values and meaning (`config.rs`,
+//! `control/group.rs`, `control/cache.rs`).
 //!
-//! Invariant: `set` of a topic is an option that the loader takes, with names in capitals.
+//! Invariant: `set` of a topic is an option that the loader accepts, with placeholders in capitals.
 
 use super::{linux, Choice, Kind, Topic};
 use pagetide_core::config::{
@@ -13,7 +13,7 @@ use pagetide_core::control::{CacheControl, GroupControl};
 use pagetide_linux::host::sysctl::place;
 use pagetide_scenario::takes::takes;
 
-/// Every one, in the order of docs/scenario.md.
+/// All knobs, in the order of docs/scenario.md.
 pub(super) fn all(index: &[Choice]) -> Vec<Topic> {
     let mut all: Vec<Topic> = Sysctl::ALL.iter().map(|sysctl| of_machine(*sysctl)).collect();
     all.extend(CacheControl::written().map(|control| of_cache(control.file())));
@@ -39,7 +39,7 @@ fn topic(kind: Kind, name: String, file: &ControlFile) -> Topic {
     }
 }
 
-/// How to set it, unless it is written only.
+/// How to set the file; action files are written by a workload.
 fn set(file: &ControlFile, path: &str) -> String {
     match file.form.is_action() {
         true => format!("workload write-control with control = \"{}\"", file.name),

@@ -1,17 +1,17 @@
-//! Functions of Linux, each with the files of the core that stand for it: docs/linux-functions.md, which is made of
-//! the openings of these files.
+//! Linux functions with the core's files that implement them, from docs/linux-functions.md, which
+//! is generated from the openings of these files.
 //!
 //! Invariant: every row of that table is a topic.
 
 use super::{Choice, Kind, Topic};
 
 const INDEX: &str = include_str!("../../assets/linux-functions.md");
-/// Where the files are.
+/// Directory of the files.
 const ROOT: &str = "crates/pagetide-core/src/";
-/// Shorter names of knobs are in the names of too many functions.
+/// Shorter names of knobs match too many functions.
 const LEAST: usize = 8;
 
-/// The table: names of Linux's, and files.
+/// The table of functions and files.
 pub(super) fn index() -> Vec<Choice> {
     let rows = INDEX.lines().filter_map(|line| line.strip_prefix("| `")?.strip_suffix(" |"));
     rows.filter_map(|row| row.split_once("` | "))
@@ -23,7 +23,7 @@ pub(super) fn index() -> Vec<Choice> {
         .collect()
 }
 
-/// Those that have the last part of a knob's name in theirs: `calculate_min_free_kbytes`.
+/// Functions with the last part of a knob's name in their name: `calculate_min_free_kbytes`.
 pub(super) fn about(index: &[Choice], knob: &str) -> Vec<Choice> {
     let last = knob.rsplit_once('.').map_or(knob, |(_, last)| last).replace('-', "_");
     let is_about = |function: &&Choice| last.len() >= LEAST && function.name.contains(&last);
@@ -33,6 +33,10 @@ pub(super) fn about(index: &[Choice], knob: &str) -> Vec<Choice> {
 pub(super) fn topic(function: Choice) -> Topic {
     Topic {
         document: "docs/linux-functions.md".to_owned(),
-        ..Topic::new(Kind::LinuxFunction, function.name, format!("Here in {}.", function.about))
+        ..Topic::new(
+            Kind::LinuxFunction,
+            function.name,
+            format!("Implemented in {}.", function.about),
+        )
     }
 }

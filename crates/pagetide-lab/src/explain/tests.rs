@@ -1,4 +1,4 @@
-//! Every declaration has a topic, and what people type finds it.
+//! Every declaration has a topic, and common spellings find it.
 
 use super::*;
 use pagetide_core::config::{Policy, Sysctl};
@@ -23,7 +23,7 @@ fn one(pattern: &str) -> Topic {
 }
 
 #[test]
-fn whatever_is_declared_is_explained() {
+fn every_declaration_is_explained() {
     let all = topics();
     let has = |name: &str, kind| all.iter().any(|it| it.name == name && it.kind == kind);
     for entry in catalogue::all() {
@@ -76,7 +76,7 @@ fn documents_are_there_and_have_the_places() {
 #[test]
 fn names_are_found_as_people_write_them() {
     assert_eq!(one("vm.swappiness"), one("sysctl.vm.swappiness"));
-    // The file, and as a metric what it says.
+    // The control file, and the metric of the same name.
     let both = [Kind::Metric, Kind::GroupFile].map(|kind| ("memory.high".to_owned(), kind));
     assert_eq!(names("group.web.memory.high"), both);
     assert_eq!(one("stream.alloc_latency_p99").name, "alloc_latency_p99");
@@ -101,14 +101,14 @@ fn names_are_found_as_people_write_them() {
 }
 
 #[test]
-fn all_that_is_known_of_a_knob_is_said() {
+fn a_knob_is_explained_in_full() {
     let topic = one("vm.min_free_kbytes");
     let text = text(&[&topic], "vm.min_free_kbytes", 80);
     for part in [
         "vm.min_free_kbytes (sysctl)\n",
         "takes    kB: 0 or more\n",
         "Linux    /proc/sys/vm/min_free_kbytes\n",
-        "function calculate_min_free_kbytes, here in",
+        "function calculate_min_free_kbytes, in\n",
         "set      --set sysctl.vm.min_free_kbytes=VALUE\n",
         "read     docs/scenario.md#sysctl\n",
     ] {

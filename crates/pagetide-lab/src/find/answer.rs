@@ -1,8 +1,9 @@
-//! The verdict of a search with everything that a reader needs to judge it: how sure it is, what it costs, what
-//! was before, how far it is from breaking, and for which machine and load it was found.
+//! The answer of a search: the value, its confidence and costs, the state before, the distance to
+//! the next failing value, and the machine and load.
 //!
-//! Invariant: every figure is of runs that were made. How often the criterion holds is said of fresh seeds, which
-//! had no part in choosing the value; costs are means over the shared seeds, on which both sides were run.
+//! Invariant: every figure is of runs that were made. How often the criterion holds is counted on
+//! fresh seeds, which did not choose the value. Costs are means over the shared seeds, on which
+//! both sides were run.
 
 use super::question::{Find, Verdict};
 use super::search::{Count, Found, Outcome, Place, Wanted};
@@ -19,36 +20,33 @@ use pagetide_scenario::record::{Ended, Unit};
 /// Confidence of the lower bound.
 pub const CONFIDENCE: f64 = 0.95;
 
-/// What came out, in words and figures.
+/// An answer, in words and figures.
 #[derive(Clone, Debug)]
 pub struct Answer {
-    /// Which case it is.
     pub kind: Kind,
-    /// The points that meet the criterion: one; of two knobs those of the front; or none.
+    /// The points that meet the criterion: one, none, or for two knobs those of the front.
     pub points: Vec<Point>,
-    /// How often the criterion holds in the scenario as it stands.
+    /// How often the criterion holds in the unchanged scenario.
     pub before: Count,
-    /// The values that were looked at, ascending, with what all their runs say.
+    /// The values tried, ascending, with the counts of all their runs.
     pub looked_at: Vec<(Vec<(String, String)>, Count)>,
-    /// Place of the value that comes nearest, if none meets the criterion.
+    /// Index of the nearest value, if none meets the criterion.
     pub best: Option<usize>,
-    /// What each knob is set to now, if that is known.
+    /// The present value of each knob, if known.
     pub now: Vec<Option<String>>,
-    /// The machine, in words.
     pub machine: String,
-    /// The load, in words.
     pub load: String,
-    /// Values looked at, the scenario as it stands included.
+    /// Values tried, including the unchanged scenario.
     pub nr_values: usize,
-    /// Runs made.
     pub nr_runs: usize,
-    /// Runs that meet nothing: a task was killed, the run was cut, a metric of the criterion is missing.
+    /// Runs that cannot meet the criterion: a task was killed, the run was cut, a metric is
+    /// missing.
     pub nr_unfinished: usize,
-    /// Runs that failed: why, and how many.
+    /// Failures with their number of runs.
     pub failures: Vec<(String, usize)>,
 }
 
-/// The case.
+/// Kind of answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A value meets the criterion, and those beyond it do not.
@@ -57,9 +55,9 @@ pub enum Kind {
     Everything,
     /// No value does.
     Nothing,
-    /// It comes and goes along the knob.
+    /// Along the knob the criterion holds, fails and holds again.
     NotMonotone,
-    /// Two knobs.
+    /// Pareto front of two knobs.
     Front,
 }
 
@@ -67,42 +65,41 @@ pub enum Kind {
 #[derive(Clone, Debug)]
 pub struct Point {
     pub sets: Vec<(String, String)>,
-    /// On the shared seeds.
+    /// Shared seeds.
     pub shared: Count,
-    /// On fresh seeds.
+    /// Fresh seeds.
     pub fresh: Count,
-    /// Whether the fresh seeds meet it.
+    /// Whether the criterion is met on the fresh seeds.
     pub is_confirmed: bool,
-    /// The share of all seeds in which it holds at least, with [`CONFIDENCE`].
+    /// Lower bound of the share of all seeds in which it holds, with [`CONFIDENCE`].
     pub bound: f64,
     /// The next value that does not meet it.
     pub failing: Option<(String, Count)>,
-    /// The costs that were asked for.
+    /// The `--price` metrics.
     pub prices: Vec<Cost>,
-    /// What got worse by more than noise besides.
+    /// Other rows that got significantly worse.
     pub worse: Vec<Cost>,
 }
 
 /// A metric before and after.
 #[derive(Clone, Debug)]
 pub struct Cost {
-    /// Its key.
     pub metric: String,
     pub unit: Unit,
-    /// In the scenario as it stands.
+    /// In the unchanged scenario.
     pub before: Summary,
     /// At the point.
     pub after: Summary,
-    /// The change of the means.
+    /// Of the means.
     pub change: Change,
     /// Whether the means differ (Welch's t-test).
     pub differs: bool,
-    /// Why some of the runs have no measurement, before and after: what the others say is not compared.
+    /// What ended work of some runs early, before and after. Then the values are not compared.
     pub ended: [Option<Ended>; 2],
 }
 
 impl Answer {
-    /// The answer of a search that has ended; `None` while it has not.
+    /// The answer of a finished search.
     pub fn of(find: &Find) -> Option<Answer> {
         let question = find.question();
         let setup = &question.scenario.variants.first()?.setup;
@@ -147,18 +144,18 @@ impl Answer {
         })
     }
 
-    /// Whether there is a value to set.
+    /// Whether there is a value to deploy.
     pub fn is_answer(&self) -> bool {
         self.to_deploy().is_some()
     }
 
-    /// The point to set: fresh seeds confirm it, and those beyond it meet the criterion too.
+    /// The point to deploy: confirmed on fresh seeds, and points beyond it meet the criterion, too.
     pub fn to_deploy(&self) -> Option<&Point> {
         let mut points = self.points.iter().filter(|_| self.kind != Kind::NotMonotone);
         points.find(|point| point.is_confirmed)
     }
 
-    /// Position among the values looked at of this point.
+    /// Index of this point in `looked_at`.
     pub fn position(&self, point: &Point) -> Option<usize> {
         self.looked_at.iter().position(|(sets, _)| *sets == point.sets)
     }
@@ -178,7 +175,7 @@ fn point(find: &Find, found: Found) -> Point {
     let prices = &find.question().prices;
     let cost = |key: &str| report.as_ref().and_then(|report| cost(report, key));
     let shown = report.as_ref().map(rows::rows).unwrap_or_default();
-    // A task in the background lives as long as the others: its time says nothing of its own.
+    // A background task runs as long as the others: its walltime says nothing.
     let setup = &find.question().scenario.variants[0].setup;
     let is_in_background = |key: &str| {
         let tasks = setup.tasks.iter().filter(|task| task.background);
@@ -219,7 +216,7 @@ fn cost(report: &Report, key: &str) -> Option<Cost> {
     })
 }
 
-/// More than noise, and in the wrong direction; or no measurement in some runs, unlike before.
+/// Significantly worse, or incomplete in some runs but not before.
 fn is_worse(cost: &Cost, names: &Names) -> bool {
     if let [before, Some(_)] = cost.ended {
         return before.is_none();
@@ -233,7 +230,6 @@ fn is_worse(cost: &Cost, names: &Names) -> bool {
         }
 }
 
-/// Which way a metric is better, by its declaration.
 fn better(metric: &str, names: &Names) -> Better {
     names.read(metric).map_or(Better::Neither, |key| better::of(&key))
 }
@@ -288,7 +284,7 @@ mod tests {
     use pagetide_scenario::build::Builder;
 
     #[test]
-    fn of_work_more_is_better_and_of_the_rest_less() {
+    fn more_is_better_for_work_done_and_less_for_the_rest() {
         let task = Builder::new().set("name", "t").set("workload", "touch").set("size", "1MiB");
         let group = Builder::new().set("name", "g");
         let machine = Builder::new().set("machine.memory", "64MiB").push("group", group);
@@ -311,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn what_survivors_say_is_not_compared() {
+    fn incomplete_work_is_not_compared() {
         let both: [(&str, &[(&str, f64)]); 2] =
             [("before", &[("t.walltime", 4.0)]), ("after", &[("t.walltime", 1.0)])];
         let mut report = report(&both);

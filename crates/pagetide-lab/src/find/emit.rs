@@ -1,10 +1,11 @@
-//! The value that was found, as a file to deploy. Nothing here writes to a system: the text is printed, or goes to
-//! a file of the user's.
+//! The value found, as a configuration file to deploy. The text is printed or written to a file of
+//! the user; nothing here changes a system.
 //!
-//! Each form holds some knobs only, and refuses the others by name. Sources of the forms: sysctl.d(5),
-//! systemd.resource-control(5), KubeletConfiguration v1beta1 (kubelet.config.k8s.io), tuned.conf(5).
+//! Each form holds some knobs and refuses the others by name. Sources: sysctl.d(5),
+//! systemd.resource-control(5), KubeletConfiguration v1beta1 (kubelet.config.k8s.io),
+//! tuned.conf(5).
 //!
-//! Invariant: every line of provenance is a comment of the form, whatever the scenario is called.
+//! Invariant: every line of provenance is a comment, whatever the scenario's name is.
 
 use crate::knob::{group_and_file, Knob, KnobValue};
 use pagetide_core::config::{Origin, Sysctl};
@@ -12,7 +13,7 @@ use pagetide_scenario::criterion::Mistake;
 use pagetide_scenario::model::{PageSize, Setup};
 use pagetide_scenario::quantity::Quantity;
 
-/// What kind of file.
+/// Kind of file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// A file of /etc/sysctl.d.
@@ -39,7 +40,7 @@ impl Form {
     }
 }
 
-/// The text of a file that sets these knobs. `comments`: where it comes from, a line each.
+/// The text of a file that sets these knobs. `comments`: lines of provenance.
 ///
 /// # Errors
 /// The form cannot hold one of the knobs.
@@ -73,10 +74,8 @@ pub fn render(
     Ok(out)
 }
 
-/// Whether the form can hold the knob with each of its values.
-///
 /// # Errors
-/// It cannot.
+/// The form cannot hold the knob, or one of its values.
 pub fn check(form: Form, knob: &Knob, setup: &Setup) -> Result<(), Mistake> {
     if form == Form::Json {
         return Ok(());
@@ -100,7 +99,7 @@ fn line(form: Form, path: &str, value: &str, setup: &Setup) -> Result<(String, S
             own("[vm]", format!("transparent_hugepages = {value}"))
         }
         Form::Tuned if path == "block.read_ahead_kb" => {
-            // tuned's readahead is in sectors unless it says KiB; `>` would only ever raise it.
+            // tuned's readahead is in sectors without a unit; `>` would only raise it.
             own("[disk]", format!("readahead = {value} KiB"))
         }
         Form::Systemd => match systemd(path) {
@@ -119,10 +118,10 @@ fn line(form: Form, path: &str, value: &str, setup: &Setup) -> Result<(String, S
     }
 }
 
-/// A sysctl that /proc/sys of a kernel has.
+/// Whether /proc/sys of a kernel has this sysctl.
 fn is_kernel_sysctl(path: &str) -> bool {
     let has = |sysctl: Sysctl| match sysctl.file().since {
-        // `in Linux a debugfs file`, `a file of each disk`: elsewhere than in /proc/sys.
+        // `in Linux a debugfs file`, `a file of each disk`: not in /proc/sys.
         Origin::Linux(since) => !since.contains("in Linux"),
         Origin::Patch(_) => false,
     };
@@ -143,8 +142,7 @@ fn systemd(path: &str) -> Option<(String, &'static str)> {
     Some((group, key))
 }
 
-/// What a kubelet can hold: the memory that it keeps back from pods. It sets `memory.max` of kubepods to what is
-/// left of the node.
+/// The kubelet reserves memory from pods: it sets `memory.max` of kubepods to the rest of the node.
 fn kubelet(path: &str, value: &str, setup: &Setup) -> Result<(String, String), Mistake> {
     const HEAD: &str = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration";
     let mebibytes = |bytes: u64| format!("{}Mi", bytes.div_ceil(1 << 20));
@@ -228,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_form_cannot_hold_is_named() {
+    fn a_knob_that_a_form_cannot_hold_is_named() {
         for (form, path, hint) in [
             (Form::SysctlD, "group.web.memory.high", "systemd and json"),
             (Form::SysctlD, "vm.wmark_low_kbytes", "json holds"),

@@ -1,8 +1,9 @@
-//! An answer as JSON, for programs.
+//! The answer as JSON.
 //!
 //! `{"scenario","version","machine","load","knobs","criterion","wanted","share","verdict","points":[{"set",
 //! "shared","fresh","lower_bound","confirmed","failing","prices","worse"}],"before","looked_at","values","runs",
-//! "unfinished","result"}`. `verdict` is `threshold`, `everything`, `nothing`, `not-monotone` or `front`.
+//! "unfinished","result"}`. `verdict` is `threshold`, `everything`, `nothing`, `not-monotone` or
+//! `front`.
 
 use super::answer::{wanted_word, Answer, Cost, Kind, Point};
 use super::question::Find;
@@ -11,7 +12,7 @@ use super::text;
 use crate::stats::{Change, Summary};
 use serde_json::{json, Map, Value};
 
-/// Renders the answer, indented, with a line end. `command`: how it was asked for.
+/// Renders the answer, indented. `command`: the command line.
 pub fn render(find: &Find, answer: &Answer, command: &str) -> String {
     let question = find.question();
     let knobs: Vec<Value> = question

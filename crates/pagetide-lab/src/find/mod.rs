@@ -1,10 +1,10 @@
-//! What should a knob be set to, so that a criterion holds?
+//! `pagetide find`: the value of a knob for which a criterion holds.
 //!
-//! A [`criterion`](pagetide_scenario::criterion) is what is wanted of a run. [`search`] says which runs are needed
-//! next, from what the runs so far have said; it runs nothing, so that a program with an executor of its own (a
-//! cluster, an optimiser) can ask and tell. [`plane`] is the same for two knobs. [`question`] joins them with a
-//! scenario and keeps what the runs measured, [`run`] performs the runs here, [`answer`] says what came out,
-//! [`text`], [`json`] and [`emit`] write it.
+//! A [`criterion`](pagetide_scenario::criterion) is a condition on the metrics of a run. [`search`]
+//! decides which runs are needed next; it runs nothing, so a program with its own executor (a
+//! cluster, an optimiser) can use it. [`plane`] is the same for two knobs. [`question`] adds the
+//! scenario and keeps the records, [`run`] makes the runs in this process, [`answer`] collects the
+//! result, and [`text`], [`json`] and [`emit`] write it.
 
 pub mod answer;
 pub mod emit;

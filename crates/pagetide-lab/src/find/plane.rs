@@ -1,9 +1,9 @@
-//! Two knobs at a time: a grid, and the points on its edge.
+//! Two knobs: a grid, and its Pareto front.
 //!
-//! A point is on the Pareto front if the criterion is met there and at no point that is nearer to the wanted end
-//! of both knobs: neither knob can go further without the other one giving way.
+//! A point is on the front if it meets the criterion and no other point that does is nearer to the
+//! wanted end of both knobs.
 //!
-//! Places are counted row by row: the second knob changes fastest.
+//! Places count row by row: the second knob changes fastest.
 
 use super::search::{Place, Search, Wanted};
 
@@ -12,7 +12,7 @@ pub const VALUES: usize = 6;
 /// Points of a grid at most.
 pub const POINTS_MAX: usize = 400;
 
-/// The front, ascending in the first knob. `Err`: the runs that are missing.
+/// The front, ascending in the first knob.
 ///
 /// # Errors
 /// Runs are missing: first those of all points on the shared seeds, then those of the front on fresh ones.

@@ -1,8 +1,8 @@
-//! A question and what the runs have said of it so far.
+//! A question of `pagetide find`, and the results so far.
 //!
-//! [`Find`] yields [`Job`]s and takes their results; it neither loads nor runs anything. Its first job is one run
-//! of the scenario as it stands, by which the names and units of the criterion can be checked
-//! ([`Find::check`]) before anything else is run.
+//! [`Find`] yields [`Job`]s and takes their results; it neither loads nor runs anything. Its first
+//! job is one run of the unchanged scenario, which checks names and units of the criterion
+//! ([`Find::check`]) before anything else runs.
 
 use super::plane;
 use super::search::{Count, Outcome, Place, Search, Step, Task, Wanted, MOVES};
@@ -17,57 +17,54 @@ use pagetide_scenario::model::{Scenario, Variant};
 use pagetide_scenario::record::{Ended, RunRecord};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What is asked.
 #[derive(Clone, Debug)]
 pub struct Question {
-    /// The scenario as it stands, with one variant, its first seed, and as many repeats as there are shared seeds.
+    /// The unchanged scenario: one variant, first seed; repeats is the number of shared seeds.
     pub scenario: Scenario,
     /// One knob, or two.
     pub knobs: Vec<Knob>,
-    /// What is wanted.
     pub criterion: Criterion,
-    /// Which value.
     pub wanted: Wanted,
     /// Share of the seeds in which the criterion must hold.
     pub share: f64,
-    /// Metrics whose change is asked for.
+    /// The `--price` metrics.
     pub prices: Vec<String>,
 }
 
 impl Question {
-    /// The metrics that it is about, and those whose change is asked for.
+    /// The metrics of the criterion and the `--price` metrics.
     pub fn metrics(&self) -> impl Iterator<Item = &String> {
         self.criterion.metrics().chain(&self.prices)
     }
 }
 
-/// A run that is wanted.
+/// A run to make.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Job {
     pub place: Place,
-    /// What is set for it; nothing for the scenario as it stands.
+    /// The settings; empty for the unchanged scenario.
     pub sets: Vec<(String, String)>,
     pub seed: u64,
 }
 
-/// What became of a run.
+/// Result of a run.
 #[derive(Clone, Debug)]
 pub enum Told {
     Record(Box<RunRecord>),
-    /// It has none: the run failed, or the scenario does not take the value.
+    /// The run failed, or the scenario refuses the value.
     Failed(String),
 }
 
-/// What came out.
+/// Outcome of a search.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Verdict {
-    /// Of one knob.
+    /// One knob.
     Line(Outcome),
-    /// Of two: the points of the front.
+    /// Two knobs: the points of the front.
     Plane(Vec<usize>),
 }
 
-/// A question being answered.
+/// A search in progress.
 #[derive(Clone, Debug)]
 pub struct Find {
     question: Question,
@@ -76,10 +73,8 @@ pub struct Find {
 }
 
 impl Find {
-    /// Begins.
-    ///
     /// # Errors
-    /// There are too many knobs or points.
+    /// Too many knobs, points or seeds, or a knob given twice.
     pub fn new(question: Question) -> Result<Find, Mistake> {
         let values = match question.knobs.as_slice() {
             [one] => one.values.len(),
@@ -128,7 +123,6 @@ impl Find {
         Ok(Find { question, search, records: BTreeMap::new() })
     }
 
-    /// What is asked.
     pub fn question(&self) -> &Question {
         &self.question
     }
@@ -137,7 +131,7 @@ impl Find {
         &self.search
     }
 
-    /// The runs that are needed next; none when the verdict is there.
+    /// The runs that are needed next; none if the search has ended.
     pub fn ask(&self) -> Vec<Job> {
         if self.records.is_empty() {
             return vec![self.job(Place::Before, self.question.scenario.seed)];
@@ -159,7 +153,7 @@ impl Find {
         }
     }
 
-    /// The verdict, once nothing more is asked.
+    /// The outcome, once no more runs are needed.
     pub fn verdict(&self) -> Option<Verdict> {
         match self.columns() {
             None => match self.search.ask() {
@@ -178,7 +172,7 @@ impl Find {
         Job { place, sets: self.sets(place), seed }
     }
 
-    /// What is set at a place.
+    /// The settings at a place.
     pub fn sets(&self, place: Place) -> Vec<(String, String)> {
         let Place::At(at) = place else { return Vec::new() };
         let set = |knob: &Knob, at: usize| (knob.path.clone(), knob.values[at].text.clone());
@@ -194,12 +188,13 @@ impl Find {
     pub fn tell(&mut self, place: Place, seed: u64, told: Told) {
         if let (Place::Before, Told::Record(record)) = (place, &told) {
             if self.ends(record).next().is_some() {
-                // A run that ends so meets the criterion only if that with its seed ended so before.
+                // An incomplete run meets the criterion only if the unchanged one with its seed is
+                // incomplete in the same way.
                 self.search.compare();
             }
         }
         self.records.insert((place, seed), told);
-        // A relative criterion can be judged when both runs of the seed are there.
+        // A relative criterion needs both runs of the seed.
         let of_seed: Vec<Place> = match place {
             Place::At(_) => vec![place],
             Place::Before => {
@@ -223,7 +218,7 @@ impl Find {
         }
     }
 
-    /// What was not done to its end of what a run waits for: the keys of its tasks and of all of it.
+    /// The incomplete work of a run: walltimes of foreground tasks, and `elapsed`.
     fn ends<'a>(&'a self, run: &'a RunRecord) -> impl Iterator<Item = (String, Ended)> + 'a {
         let tasks = &self.question.scenario.variants[0].setup.tasks;
         let awaited = tasks.iter().filter(|task| !task.background);
@@ -233,15 +228,15 @@ impl Find {
             .map(|(ended, key)| (key, ended))
     }
 
-    /// Whether a task that the run waits for was killed, or the run was cut, and the scenario as it stands had
-    /// not the same with this seed.
+    /// Whether a foreground task was killed, or the run was cut, unlike in the unchanged scenario
+    /// with this seed.
     fn is_stopped(&self, run: &RunRecord, before: Option<&RunRecord>) -> bool {
         let had: Vec<(String, Ended)> =
             before.map(|before| self.ends(before).collect()).unwrap_or_default();
         self.ends(run).any(|end| !had.contains(&end))
     }
 
-    /// The metrics of the scenario as it stands, once one of its runs is there.
+    /// The metrics of the unchanged scenario, after its first run.
     pub fn before(&self) -> Option<&Sample> {
         self.records.iter().find_map(|((place, _), told)| match (place, told) {
             (Place::Before, Told::Record(record)) => Some(&record.metrics),
@@ -252,7 +247,7 @@ impl Find {
     /// Checks the names and units of the question against the first run.
     ///
     /// # Errors
-    /// A metric that there is not, or a quantity of another kind.
+    /// An unknown metric, or a quantity of another kind.
     pub fn check(&self) -> Result<(), Mistake> {
         let Some(sample) = self.before() else { return Ok(()) };
         self.question.criterion.check(sample)?;
@@ -266,17 +261,16 @@ impl Find {
         }
     }
 
-    /// Values that were looked at, with the scenario as it stands.
+    /// Number of values tried, including the unchanged scenario.
     pub fn nr_places(&self) -> usize {
         self.records.keys().map(|(place, _)| *place).collect::<BTreeSet<Place>>().len()
     }
 
-    /// Runs that were made.
     pub fn nr_runs(&self) -> usize {
         self.records.len()
     }
 
-    /// Runs without a record, each kind of failure once with its number.
+    /// Failures with their number of runs.
     pub fn failures(&self) -> BTreeMap<&str, usize> {
         let mut failures = BTreeMap::new();
         for told in self.records.values() {
@@ -287,8 +281,8 @@ impl Find {
         failures
     }
 
-    /// Runs in which a task that is waited for was killed, or that were cut, and those in which a metric of the
-    /// criterion is of work that was not done to its end, or is missing.
+    /// Number of runs in which a foreground task was killed, that were cut, or in which a metric of
+    /// the criterion is missing or of incomplete work.
     pub fn nr_unfinished(&self) -> usize {
         let is_unfinished = |record: &RunRecord| {
             let mut metrics = self.question.criterion.metrics();
@@ -303,12 +297,12 @@ impl Find {
         runs.filter(|(seed, run)| is_unfinished(run) || is_stopped(*seed, run)).count()
     }
 
-    /// What the runs of a place say.
+    /// Counts of the shared seeds of a place.
     pub fn count(&self, place: Place) -> Count {
         self.search.count(place, self.search.shared())
     }
 
-    /// The scenario as it stands and a place side by side, on the shared seeds.
+    /// The unchanged scenario and a place side by side, on the shared seeds.
     pub fn side_by_side(&self, place: Place) -> Option<Report> {
         let variant = &self.question.scenario.variants[0];
         let name = |place| match place {

@@ -1,4 +1,4 @@
-//! Runs what a search asks for, until it asks for nothing more.
+//! Makes the runs that a search needs, until it has an answer.
 
 use super::question::{Find, Job, Told};
 use super::search::Place;
@@ -12,24 +12,21 @@ use std::num::NonZeroUsize;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Why a search has no verdict.
+/// Why a search has no answer.
 #[derive(Debug)]
 pub enum Stopped {
     /// The user cancelled.
     Cancelled,
     /// The question is wrong.
     Mistake(Mistake),
-    /// The scenario as it stands cannot be run.
+    /// The unchanged scenario cannot be run.
     Failed(Failure),
 }
 
-/// Gives the setup of the scenario with these changes, or why there is none.
+/// Loads the scenario with these changes; `Err`: why it is refused.
 pub type Load<'a> = &'a dyn Fn(&[(String, String)]) -> Result<Variant, String>;
 
-/// Asks, runs and tells until the verdict is there. `on_batch` gets the jobs before they run.
-///
-/// # Errors
-/// The search was stopped.
+/// Runs the search to its answer. `on_batch` gets the jobs before they run.
 pub fn run(
     find: &mut Find,
     load: Load<'_>,
@@ -77,7 +74,6 @@ pub fn run(
             let (job, place) = planned[index];
             let told = match outcome {
                 Outcome::Finished(record) => Told::Record(record),
-                // What has finished is kept.
                 Outcome::Cancelled => continue,
                 Outcome::Failed(failure) if is_first => return Err(Stopped::Failed(failure)),
                 Outcome::Failed(failure) => Told::Failed(failure.message),
@@ -106,7 +102,7 @@ mod tests {
     use pagetide_scenario::criterion::Criterion;
     use pagetide_scenario::record::{Ended, Metric, RunRecord, Unit};
 
-    /// Asks in a world that is a function of the knob's value (`None`: the scenario as it stands) and the seed.
+    /// Searches in a world that is a function of the knob's value (`None`: unchanged) and the seed.
     fn ask(
         want: &str,
         world: impl Fn(Option<u32>, u64) -> Result<RunRecord, Failure> + Sync,
@@ -124,7 +120,7 @@ mod tests {
             prices: vec!["t.walltime".to_owned()],
         };
         let mut find = Find::new(question).unwrap();
-        // The value travels in the variant's name; 13 is one that the scenario does not take.
+        // The variant's name is the value; the scenario refuses 13.
         let load = |sets: &[(String, String)]| match sets {
             [] => Ok(base.clone()),
             [(_, value)] if value == "13" => Err("there is no 13".to_owned()),
@@ -167,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_and_goes_is_said_and_shown() {
+    fn a_criterion_that_is_not_monotone_is_reported() {
         let find = ask("allocstall == 0", |value, seed| {
             let value = value.unwrap_or(60);
             stalls(value, seed, u32::from(!(40..140).contains(&value)))
@@ -183,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_refused_or_fails_or_is_killed_meets_nothing() {
+    fn refused_failed_and_killed_runs_do_not_meet_the_criterion() {
         let find = ask("allocstall == 0", |value, seed| match value {
             Some(value) if value < 100 => Err(failure("no room")),
             Some(value) if value < 150 => {
@@ -201,10 +197,10 @@ mod tests {
         assert_eq!(answer.failures[0].0, "no room");
         assert!(answer.nr_unfinished > 0);
         let text = text::render(&find, &answer);
-        assert!(text.contains("runs failed and count as not met: no room"), "{text}");
+        assert!(text.contains("runs failed and do not meet the criterion: no room"), "{text}");
     }
 
-    /// A run whose only task was killed; what the criterion asks about is of the machine.
+    /// A run whose only task was killed; the criterion is about the machine.
     fn killed(value: u32, seed: u64) -> Result<RunRecord, Failure> {
         let mut record = stalls(value, seed, 0)?;
         let elapsed = Metric { ended: Some(Ended::OomKilled), ..Metric::new(1.0, Unit::Seconds) };
@@ -223,8 +219,9 @@ mod tests {
         assert_eq!(answer.points[0].sets[0].1, "90");
         assert!(answer.nr_unfinished > 0);
         let text = text::render(&find, &answer);
-        assert!(text.contains("runs a task was killed"), "{text}");
-        // The scenario as it stands kills with odd seeds too: fresh ones are compared with it as well.
+        assert!(text.contains("because a task was killed"), "{text}");
+        // The unchanged scenario kills with odd seeds, too: fresh seeds are compared with it as
+        // well.
         let find = ask("allocstall == 0", |value, seed| match value {
             Some(value) if value < 90 => killed(value, seed),
             Some(value) if seed % 2 == 1 => killed(value, seed),
@@ -239,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_confirmed_or_not_monotone_is_not_to_deploy() {
+    fn unconfirmed_and_not_monotone_answers_are_not_deployed() {
         let unconfirmed = ask("allocstall == 0", |value, seed| {
             stalls(value.unwrap_or(60), seed, u32::from(value.is_none() || seed > 10))
         })

@@ -1,38 +1,39 @@
-//! The search for a value: what to run next, given what the runs so far have said.
+//! The search for a value: which runs are needed next, given the results so far.
 //!
-//! The search knows the places of the values (0, 1, 2 ...), seeds, and of each run whether the criterion held.
-//! [`Search::ask`] says which runs it needs; [`Search::tell`] takes their answers, in any order. It runs nothing.
+//! The search knows places of values (0, 1, 2 ...), seeds, and for each run whether the criterion
+//! held. [`Search::ask`] returns the runs that it needs; [`Search::tell`] takes their results, in
+//! any order. It runs nothing.
 //!
-//! 1. The scenario as it stands, and a coarse grid on the first of the shared seeds. The grid shows whether the
-//!    criterion is monotone: the numbers of seeds in which it holds may go up along the knob, or down, but not
-//!    both by two seeds or more.
-//! 2. Bisection between the last value of the grid that does not meet the criterion and the first that does, on
-//!    all shared seeds. Every value sees the same seeds.
-//! 3. Confirmation on as many fresh seeds, since the shared ones have chosen the value. A value that fails there
-//!    gives way to the next one, which gets fresh seeds of its own: those that moved the search have chosen too.
+//! 1. The unchanged scenario, and a coarse grid on the first of the shared seeds. The grid shows
+//!    whether the criterion is monotone: along the knob the number of seeds in which it holds may
+//!    rise or fall, but not both by two seeds or more.
+//! 2. Bisection on all shared seeds, between the last value of the grid that fails and the first
+//!    that meets the criterion. Every value is run with the same seeds.
+//! 3. Confirmation on as many fresh seeds, because the shared ones chose the value. If a value
+//!    fails there, the next one is tried with other fresh seeds, because the first ones chose it.
 //!
-//! Invariant: a value is said to fail only by what all of its shared seeds say, or so many of them that the others
-//! cannot change it; what is asked depends only on what was told, not on its order; at most [`PLACES_MAX`] values, the
-//! scenario as it stands included, are looked at.
+//! Invariant: a value fails only by all its shared seeds, or by so many of them that the others
+//! cannot change the result. The runs needed depend only on the results, not on their order. At
+//! most [`PLACES_MAX`] values are tried, including the unchanged scenario.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 
-/// Values that a search looks at, at most.
+/// Most values of a search.
 pub const PLACES_MAX: usize = 15;
 /// Values of the coarse grid.
 const GRID: usize = 7;
 /// Seeds of the coarse grid.
 const GRID_SEEDS: u32 = 6;
-/// So often a value that fails on fresh seeds gives way to the next.
+/// Most values that may fail on fresh seeds before the search gives up.
 pub const MOVES: u32 = 3;
 
-/// What a run is of.
+/// The settings of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Place {
-    /// The scenario as it stands.
+    /// The unchanged scenario.
     Before,
-    /// This value.
+    /// The value with this index.
     At(usize),
 }
 
@@ -43,7 +44,7 @@ pub enum Wanted {
     Largest,
 }
 
-/// What is searched.
+/// Parameters of a search.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Task {
     /// Number of values, in ascending order.
@@ -53,14 +54,14 @@ pub struct Task {
     pub share: f64,
     /// First seed.
     pub seed: u64,
-    /// Number of shared seeds, and of fresh ones.
+    /// Number of shared seeds, and of fresh seeds.
     pub seeds: u32,
-    /// Whether a run is compared with that of the scenario as it stands, with the same seed
+    /// Whether a run is compared with the unchanged scenario with the same seed
     /// ([`Search::compare`]).
     pub is_relative: bool,
 }
 
-/// What to do next.
+/// The next step of a search.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
     /// These runs are needed.
@@ -69,28 +70,26 @@ pub enum Step {
     Done(Outcome),
 }
 
-/// In how many of the runs of a value the criterion held.
+/// Number of runs in which the criterion held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Count {
-    /// Runs in which it held.
     pub held: u32,
-    /// Runs.
+    /// All runs.
     pub of: u32,
 }
 
-/// What came out.
+/// Outcome of a search.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
-    /// A value.
     Found(Found),
-    /// No value meets the criterion; the one that comes nearest.
+    /// No value meets the criterion.
     Nothing {
-        /// Its place.
+        /// Place of the nearest value.
         best: usize,
     },
-    /// The criterion comes and goes along the knob.
+    /// Along the knob the criterion holds, fails and holds again.
     NotMonotone {
-        /// The first value of the grid that meets it all the same, confirmed on fresh seeds.
+        /// The first value of the grid that meets the criterion, run on fresh seeds.
         found: Option<Found>,
     },
 }
@@ -99,15 +98,13 @@ pub enum Outcome {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Found {
     pub place: usize,
-    /// On the shared seeds.
     pub shared: Count,
-    /// On fresh ones.
     pub fresh: Count,
-    /// Whether the fresh seeds meet the criterion as well.
+    /// Whether the criterion is met on the fresh seeds, too.
     pub is_confirmed: bool,
-    /// The next place that does not meet it; `None`: all up to the end of the range do.
+    /// The next place that fails; `None`: all up to the end of the range meet the criterion.
     pub failing: Option<usize>,
-    /// Whether every value of the grid meets it, and fresh seeds confirm the end of the range.
+    /// Whether every value of the grid meets the criterion, and fresh seeds confirm the end.
     pub all: bool,
 }
 
@@ -122,28 +119,28 @@ pub struct Search {
 type Missing = Vec<(Place, u64)>;
 
 impl Search {
-    /// A search that knows nothing yet. There is at least one value and one seed.
+    /// # Panics
+    /// Without values or seeds.
     pub fn new(task: Task) -> Search {
         assert!(task.values > 0 && task.seeds > 0, "nothing to search");
         Search { task, held: BTreeMap::new() }
     }
 
-    /// What is searched.
     pub fn task(&self) -> &Task {
         &self.task
     }
 
-    /// Takes the answer of a run.
+    /// Takes the result of a run.
     pub fn tell(&mut self, place: Place, seed: u64, held: bool) {
         self.held.insert((place, seed), held);
     }
 
-    /// From now on runs on fresh seeds need those of the scenario as it stands too.
+    /// From now on, fresh seeds also need runs of the unchanged scenario.
     pub fn compare(&mut self) {
         self.task.is_relative = true;
     }
 
-    /// What to do next.
+    /// The next step.
     pub fn ask(&self) -> Step {
         match self.walk() {
             Ok(outcome) => Step::Done(outcome),
@@ -156,19 +153,19 @@ impl Search {
         self.task.seed..=self.task.seed + u64::from(self.task.seeds - 1)
     }
 
-    /// The seeds that confirm the value that the shared ones have chosen.
+    /// The seeds that confirm the first chosen value.
     pub fn fresh(&self) -> RangeInclusive<u64> {
         self.fresh_after(0)
     }
 
-    /// The seeds that confirm the value to which the search has moved on so often.
+    /// The seeds that confirm the value after `moves` failed confirmations.
     pub fn fresh_after(&self, moves: u32) -> RangeInclusive<u64> {
         let seeds = u64::from(self.task.seeds);
         let first = self.task.seed + seeds * u64::from(moves + 1);
         first..=first + seeds - 1
     }
 
-    /// The last seed that a run was made with.
+    /// The last seed of all runs.
     pub fn last_seed(&self) -> u64 {
         self.held.keys().map(|(_, seed)| *seed).max().unwrap_or(self.task.seed)
     }
@@ -178,7 +175,7 @@ impl Search {
         crate::knob::spread(self.task.values - 1, GRID)
     }
 
-    /// The values that were looked at, ascending, each with what all its runs say.
+    /// The values tried, ascending, with the counts of all their runs.
     pub fn looked_at(&self) -> Vec<(usize, Count)> {
         let at = |(place, _): &(Place, u64)| match place {
             Place::At(at) => Some(*at),
@@ -188,7 +185,7 @@ impl Search {
         places.into_iter().map(|at| (at, self.count_all(Place::At(at)))).collect()
     }
 
-    /// What the runs with these seeds say of a place.
+    /// Counts of the runs of a place with these seeds.
     pub fn count(&self, place: Place, seeds: RangeInclusive<u64>) -> Count {
         let runs = self.held.range((place, *seeds.start())..=(place, *seeds.end()));
         let (mut held, mut of) = (0, 0);
@@ -199,19 +196,19 @@ impl Search {
         Count { held, of }
     }
 
-    /// What all runs of a place say.
+    /// Counts of all runs of a place.
     pub fn count_all(&self, place: Place) -> Count {
         self.count(place, self.task.seed..=u64::MAX)
     }
 
-    /// Whether a criterion that held so often is met.
+    /// Whether `count` reaches the wanted share.
     pub fn is_met(&self, count: Count) -> bool {
-        // A share of 0.95 of 20 is 19, whatever the last bits of the product are.
+        // 0.95 of 20 is 19, despite rounding.
         let needed = (self.task.share * f64::from(count.of) - 1e-9).ceil();
         count.of > 0 && f64::from(count.held) >= needed
     }
 
-    /// Whether it can be met on all shared seeds after what the first few say.
+    /// Whether all shared seeds can still meet the criterion, given the first few.
     fn may_be_met(&self, few: Count) -> bool {
         let failed = few.of - few.held;
         self.is_met(Count { held: self.task.seeds - failed, of: self.task.seeds })
@@ -221,7 +218,7 @@ impl Search {
         self.task.seed..=self.task.seed + u64::from(self.task.seeds.min(GRID_SEEDS) - 1)
     }
 
-    /// Asks for what is missing of these runs.
+    /// `Err`: those of the runs that are missing.
     pub(super) fn need(&self, places: &[Place], seeds: RangeInclusive<u64>) -> Result<(), Missing> {
         let pairs = places.iter().flat_map(|place| seeds.clone().map(|seed| (*place, seed)));
         let missing: Missing = pairs.filter(|run| !self.held.contains_key(run)).collect();
@@ -232,7 +229,7 @@ impl Search {
         }
     }
 
-    /// The place that is at this position from the wanted end.
+    /// The place at this position from the wanted end.
     fn place(&self, position: usize) -> usize {
         match self.task.wanted {
             Wanted::Smallest => position,
@@ -240,17 +237,18 @@ impl Search {
         }
     }
 
-    /// What all shared seeds say of a position.
+    /// Counts of all shared seeds of a position.
     fn all(&self, position: usize) -> Result<Count, Missing> {
         let place = Place::At(self.place(position));
         self.need(&[place], self.shared())?;
         Ok(self.count(place, self.shared()))
     }
 
-    /// The search from its beginning, as far as what is known allows.
+    /// Replays the search from its start, as far as results allow.
     fn walk(&self) -> Result<Outcome, Missing> {
         self.need(&[Place::Before], self.shared())?;
-        // Positions count from the wanted end, so that the first one that meets the criterion is wanted.
+        // Positions count from the wanted end, so that the first one that meets the criterion is
+        // wanted.
         let mut grid: Vec<usize> = self.grid().into_iter().map(|at| self.place(at)).collect();
         grid.sort_unstable();
         let places: Vec<Place> = grid.iter().map(|&at| Place::At(self.place(at))).collect();
@@ -263,8 +261,8 @@ impl Search {
         let met: Vec<bool> = counts.iter().map(|&count| self.is_met(count)).collect();
         let best = (0..grid.len()).max_by_key(|&i| (counts[i].held, std::cmp::Reverse(i)));
         let best = best.unwrap_or(0);
-        // One seed of a few may fail although the share of all is met: the best value gets all seeds, and so do
-        // those that may be as good.
+        // One of the few seeds may fail although the share of all seeds is met: so the best value
+        // and those that may be as good are run with all seeds.
         let is_near = |i: &usize| {
             let count = counts[*i];
             count.held > 0 && count.held + 1 >= counts[best].held && self.may_be_met(count)
@@ -283,8 +281,8 @@ impl Search {
         Ok(Outcome::Nothing { best: self.place(grid[best]) })
     }
 
-    /// The first value of the grid from which on all are met, up to this one. The one before it is judged on all
-    /// seeds: a few may have the one that fails.
+    /// The first value of the grid from which on all values up to `i` meet the criterion, on all
+    /// shared seeds.
     fn step_back(&self, grid: &[usize], counts: &[Count], mut i: usize) -> Result<usize, Missing> {
         while i > 0 && self.may_be_met(counts[i - 1]) && self.is_met(self.all(grid[i - 1])?) {
             i -= 1;
@@ -292,7 +290,7 @@ impl Search {
         Ok(i)
     }
 
-    /// Between a position that fails and one that is met.
+    /// Bisects between a position that fails and one that meets the criterion.
     fn bisect(&self, mut failing: Option<usize>, mut met: usize) -> Result<Found, Missing> {
         while let Some(low) = failing.filter(|low| met - low > 1) {
             let middle = low + (met - low) / 2;
@@ -308,7 +306,7 @@ impl Search {
         self.confirm(failing, met)
     }
 
-    /// Tries a position on fresh seeds, and those after it if it fails there.
+    /// Runs a position on fresh seeds, and the next positions if it fails there.
     fn confirm(&self, mut failing: Option<usize>, mut met: usize) -> Result<Found, Missing> {
         for moves in 0.. {
             let place = Place::At(self.place(met));
@@ -338,7 +336,7 @@ impl Search {
         unreachable!("the last move returns")
     }
 
-    /// The first value of a grid that meets the criterion, though others after it do not.
+    /// The first value of the grid that meets the criterion, although later ones do not.
     fn in_part(&self, grid: &[usize], counts: &[Count]) -> Result<Outcome, Missing> {
         for (i, (&at, &count)) in grid.iter().zip(counts).enumerate() {
             if self.may_be_met(count) && self.is_met(self.all(at)?) {
@@ -362,7 +360,7 @@ impl Search {
         Ok(Outcome::NotMonotone { found: None })
     }
 
-    /// Whether it was looked at, or there is room for one more. [`Place::Before`] is one of them.
+    /// Whether the position was tried, or one more value may be. [`Place::Before`] counts as one.
     fn may_look_at(&self, position: usize) -> bool {
         let place = self.place(position);
         let known = self.looked_at();
@@ -370,7 +368,7 @@ impl Search {
     }
 }
 
-/// The counts go up or down along the knob, but not both; one seed may differ by chance.
+/// Whether the counts only rise or only fall along the knob; one seed may differ by chance.
 fn is_monotone(counts: &[Count]) -> bool {
     let slack = if counts.first().is_some_and(|count| count.of >= 3) { 2 } else { 1 };
     let (mut rises, mut falls) = (false, false);

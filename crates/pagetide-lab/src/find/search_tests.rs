@@ -4,7 +4,7 @@ fn task(values: usize) -> Task {
     Task { values, wanted: Wanted::Smallest, share: 0.95, seed: 1, seeds: 20, is_relative: false }
 }
 
-/// Runs a search in a world that is a function, and counts the values it looked at.
+/// Runs a search in a world that is a function, and counts the values tried.
 fn run(task: Task, world: impl Fn(usize, u64) -> bool) -> (Outcome, Search) {
     let mut search = Search::new(task);
     for _ in 0..100 {
@@ -16,7 +16,7 @@ fn run(task: Task, world: impl Fn(usize, u64) -> bool) -> (Outcome, Search) {
             }
             Step::Run(runs) => {
                 assert!(!runs.is_empty());
-                // In the reverse order, as threads might.
+                // In reverse order, as threads might.
                 for (place, seed) in runs.into_iter().rev() {
                     let held = match place {
                         Place::Before => false,
@@ -60,7 +60,7 @@ fn the_largest_of_a_falling_criterion() {
         let found = found(&outcome);
         assert_eq!(found.place, threshold);
         assert_eq!(found.failing, Some(threshold + 1).filter(|at| *at < 60));
-        // The smallest is the end of the range, whatever the threshold is.
+        // The smallest is always the end of the range.
         let (outcome, _) = run(task(60), |at, _| at <= threshold);
         assert_eq!(self::found(&outcome).place, 0);
     }
@@ -68,7 +68,8 @@ fn the_largest_of_a_falling_criterion() {
 
 #[test]
 fn each_seed_has_a_threshold_of_its_own() {
-    // Seed s passes from 100 + s on; 19 of 20 shared seeds (1 to 20) do at 119, fresh ones from 139 on.
+    // Seed s passes from 100 + s on: 19 of 20 shared seeds (1 to 20) at 119, fresh ones from 139
+    // on.
     let (outcome, search) = run(task(201), |at, seed| at as u64 >= 100 + seed % 20);
     let found = found(&outcome);
     assert_eq!(found.place, 118);
@@ -97,7 +98,7 @@ fn a_value_of_the_grid_fails_only_after_all_seeds() {
     assert_eq!((lowest.place, lowest.failing, lowest.is_confirmed), (33, Some(32), true));
     assert_eq!(lowest.shared, Count { held: 19, of: 20 });
     assert_eq!(search.count(Place::At(0), search.shared()).of, 6, "it cannot be met");
-    // All of the grid but its first value has 5 of 6; the first fails on the other seeds.
+    // All values of the grid except the first have 5 of 6; the first fails on the other seeds.
     let (outcome, _) = run(task(201), |at, seed| seed != 3 && (at >= 20 || seed < 7));
     assert_eq!((found(&outcome).place, found(&outcome).failing), (20, Some(19)));
 }

@@ -1,4 +1,4 @@
-//! An answer for people. One line begins with `Result: `, so that a script can take it.
+//! The answer as text. One line starts with `Result: `, for scripts.
 
 use super::answer::{wanted_word, Answer, Cost, Kind, Point, CONFIDENCE};
 use super::question::Find;
@@ -13,7 +13,7 @@ use std::fmt::Write;
 const WIDTH: usize = 100;
 const LABEL: usize = 11;
 
-/// Renders what was asked, the evidence, the costs and the result.
+/// Renders the question, the evidence, the costs and the result.
 pub fn render(find: &Find, answer: &Answer) -> String {
     let mut out = heading(find, answer);
     out.push('\n');
@@ -53,7 +53,7 @@ fn heading(find: &Find, answer: &Answer) -> String {
     out
 }
 
-/// What was asked: labels, and what they label.
+/// The question: pairs of label and text.
 pub fn entries(find: &Find, answer: &Answer) -> Vec<(&'static str, String)> {
     let question = find.question();
     let scenario = &question.scenario;
@@ -74,13 +74,12 @@ pub fn entries(find: &Find, answer: &Answer) -> Vec<(&'static str, String)> {
     let last = find.search().last_seed().max(*fresh.end());
     let each = match last == *fresh.end() {
         true => String::new(),
-        false => format!(", {} for each value that was tried", find.search().task().seeds),
+        false => format!(" ({} per value tried)", find.search().task().seeds),
     };
     let seeds = format!(
-        "{} for every value, {} fresh {} to confirm{each}",
+        "{} for every value; fresh {} to confirm{each}",
         from_to(*shared.start(), *shared.end()),
         from_to(*fresh.start(), last),
-        if *fresh.start() == last { "one" } else { "ones" },
     );
     vec![
         ("scenario", name),
@@ -101,7 +100,7 @@ fn from_to(first: u64, last: u64) -> String {
     }
 }
 
-/// What a search that was stopped has found out: a line for each value that it tried.
+/// The evidence of a stopped search: one line per value tried.
 pub fn tried(find: &Find) -> String {
     let tried = find.search().looked_at().into_iter();
     let tried: Vec<Tried> = tried.map(|(at, of)| (find.sets(Place::At(at)), of)).collect();
@@ -113,7 +112,6 @@ pub fn tried(find: &Find) -> String {
 
 type Tried = (Vec<(String, String)>, Count);
 
-/// A line a value.
 fn evidence(answer: &Answer) -> String {
     let points: Vec<_> = answer.points.iter().map(|point| &point.sets).collect();
     lines(&answer.looked_at, Some(answer.before), &points)
@@ -137,7 +135,7 @@ fn lines(tried: &[Tried], before: Option<Count>, points: &[&Vec<(String, String)
     out
 }
 
-/// The scenario as it stands beside a point, with the metrics that are its costs as rows; `None`: it was not run.
+/// The unchanged scenario beside a point, with the costs as rows; `None`: the point was not run.
 pub fn costs_report(find: &Find, point: &Point) -> Option<Report> {
     let position = find
         .search()
@@ -153,8 +151,8 @@ pub fn costs_report(find: &Find, point: &Point) -> Option<Report> {
     Some(report)
 }
 
-/// What is said if nothing is.
-pub const NO_COSTS: &str = "Nothing that is reported got worse by more than noise.";
+/// Printed if nothing got worse.
+pub const NO_COSTS: &str = "No reported metric got significantly worse.";
 
 fn costs(find: &Find, point: &Point) -> String {
     let Some(report) = costs_report(find, point) else { return String::new() };
@@ -162,35 +160,35 @@ fn costs(find: &Find, point: &Point) -> String {
     if report.plan.scenario.rows.is_empty() {
         push(&mut out, NO_COSTS);
     } else {
-        let besides = if point.prices.is_empty() { "" } else { "the price, and " };
-        push(&mut out, &format!("What it costs ({besides}whatever got worse by more than noise):"));
+        let price = if point.prices.is_empty() { "" } else { "--price metrics, and " };
+        push(&mut out, &format!("What it costs ({price}rows that got significantly worse):"));
         out += &table::body(&report);
     }
     out
 }
 
 fn front(answer: &Answer) -> String {
-    let mut out = String::from("\nThe front, with fresh seeds:\n");
+    let mut out = String::from("\nPareto front, on fresh seeds:\n");
     for point in &answer.points {
         push(&mut out, &format!("{}: {}", sets(&point.sets), front_words(point)));
     }
     out
 }
 
-/// What a point of a front is worth: seeds, and its price.
+/// A point of a front: seeds and costs.
 pub fn front_words(point: &Point) -> String {
     let costs = point.prices.iter().map(|cost| format!("; {}", cost_words(cost)));
     count(point.fresh) + &costs.collect::<String>()
 }
 
-/// What else the reader should know, a sentence or two each.
+/// Notes on the answer.
 pub fn remarks(find: &Find, answer: &Answer) -> Vec<String> {
     let mut lines = Vec::new();
     let question = find.question();
     if answer.kind == Kind::NotMonotone {
         lines.push(format!(
-            "The criterion is not monotone: along {} it comes and goes, as the list above shows, so there \
-             is no threshold. A narrower range may have one.",
+            "The criterion is not monotone: along {} it holds, fails and holds again (see the list above). \
+             So there is no threshold. A narrower range may have one.",
             question.knobs[0].path
         ));
     }
@@ -200,33 +198,33 @@ pub fn remarks(find: &Find, answer: &Answer) -> Vec<String> {
         }
         if !point.is_confirmed {
             lines.push(format!(
-                "Fresh seeds do not confirm it: {}. Do not deploy it: take a value further from the threshold, or \
-                 more --seeds.",
+                "Fresh seeds do not confirm it: {}. Do not deploy it. Take a value further from the \
+                 threshold, or more --seeds.",
                 count(point.fresh)
             ));
         }
     }
     if find.search().is_met(answer.before) {
         lines.push(format!(
-            "The scenario as it stands meets the criterion already: {}.",
+            "The unchanged scenario already meets the criterion: {}.",
             count(answer.before)
         ));
     }
     if answer.nr_unfinished > 0 {
         lines.push(format!(
-            "In {} of {} runs a task was killed, the run was cut, or a metric of the criterion is missing; \
-             these do not meet it.",
+            "{} of {} runs do not meet the criterion because a task was killed, the run was cut, or a \
+             metric is missing.",
             answer.nr_unfinished, answer.nr_runs
         ));
     }
     for (message, number) in &answer.failures {
         let message = message.lines().next().unwrap_or_default();
-        lines.push(format!("{number} runs failed and count as not met: {message}"));
+        lines.push(format!("{number} runs failed and do not meet the criterion: {message}"));
     }
     lines
 }
 
-/// The line for scripts.
+/// The `Result: ` line.
 pub fn result(find: &Find, answer: &Answer) -> String {
     let question = find.question();
     let criterion = &question.criterion;
@@ -250,7 +248,7 @@ pub fn result(find: &Find, answer: &Answer) -> String {
         (Kind::Nothing | Kind::NotMonotone, []) => {
             let best = answer.best.and_then(|at| answer.looked_at.get(at));
             let best = best.or_else(|| answer.looked_at.iter().max_by_key(|(_, count)| count.held));
-            // Of values that never meet it none is nearer than another.
+            // No value is nearest if none ever meets the criterion.
             let nearest = best.map_or(String::new(), |(at, of)| match of.held {
                 0 => "; it holds in no seed of any value".to_owned(),
                 _ => format!("; the nearest is {}: {}", sets(at), count(*of)),
@@ -285,7 +283,7 @@ pub fn result(find: &Find, answer: &Answer) -> String {
                 text.push_str(", NOT CONFIRMED");
             }
             match kind {
-                Kind::Everything => text += "; every value looked at meets it",
+                Kind::Everything => text += "; every value tried meets it",
                 Kind::NotMonotone => text += "; NOT MONOTONE, others beyond it fail",
                 _ => {}
             }
@@ -315,11 +313,11 @@ fn fresh(count: Count) -> String {
 /// `reader.walltime +7.3 %`.
 fn cost_words(cost: &Cost) -> String {
     let metric = &cost.metric;
-    // Of one seed no noise is known.
+    // One seed has no spread.
     let noise = match cost.differs {
         true => "",
-        false if cost.before.n < 2 || cost.after.n < 2 => " (one seed: nobody knows how sure)",
-        false => " (within noise)",
+        false if cost.before.n < 2 || cost.after.n < 2 => " (one seed: significance unknown)",
+        false => " (not significant)",
     };
     if let [Some(ended), _] | [None, Some(ended)] = cost.ended {
         return format!("{metric} not compared ({} in some runs)", ended.word());

@@ -1,15 +1,13 @@
-//! Amounts as bars, in a table: it reads without colour, without a script, and aloud.
+//! Amounts as bars in a table, readable without colour, without a script, and aloud.
 
 use maud::{html, Markup};
 
 /// A table of bars.
 #[derive(Clone, Debug)]
 pub struct Bars {
-    /// What the table is about, for its caption.
     pub caption: String,
-    /// Headings: of the names, and of the values.
+    /// Headings of names and values.
     pub head: [String; 2],
-    /// From top to bottom.
     pub bars: Vec<Bar>,
 }
 
@@ -17,14 +15,13 @@ pub struct Bars {
 #[derive(Clone, Debug)]
 pub struct Bar {
     pub name: String,
-    /// The value as it is printed.
+    /// The printed value.
     pub text: String,
-    /// Parts of the bar, by which it is drawn: share of the whole width, from 0 to 1, and what the part is.
+    /// Parts of the bar: share of the whole width (0 to 1), and tooltip.
     pub parts: Vec<(f64, String)>,
 }
 
 impl Bars {
-    /// The table.
     pub fn markup(&self) -> Markup {
         html! {
             div.scroll tabindex="0" role="region" aria-label=(self.caption) {

@@ -1,7 +1,7 @@
-//! What `assets/report.js` draws, as JSON within a page.
+//! The data of the charts as JSON within a page, for `assets/report.js`.
 //!
-//! `{"arrays": [...], "figures": [...]}`: a figure says the number of an array wherever it has one, so that a time
-//! axis of ten charts is written once. An array whose values are all the same is that value.
+//! `{"arrays": [...], "figures": [...]}`: figures refer to arrays by number, so that a time axis of
+//! ten charts is written once. An array of equal values is that value.
 //!
 //! Invariant: no text in it can end a script, and each array is written once.
 
@@ -11,10 +11,10 @@ use crate::json::Number;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Digits that are kept of what is no whole number: more than any chart shows.
+/// Digits kept of fractional numbers: more than a chart shows.
 const DIGITS: usize = 5;
 
-/// The JSON of these figures, for the inside of a `<script>`.
+/// The JSON of these figures, safe inside a `<script>`.
 pub(super) fn json(figures: &[&Lines]) -> String {
     let mut arrays = Arrays::default();
     let figures: Vec<Figure> = figures.iter().map(|lines| figure(lines, &mut arrays)).collect();
@@ -22,7 +22,7 @@ pub(super) fn json(figures: &[&Lines]) -> String {
     inside_script(&serde_json::to_string(&document).expect("strings and numbers always serialise"))
 }
 
-/// JSON has these characters only within strings, where their numbers mean the same.
+/// Escapes characters that could end a script. JSON has them only within strings.
 fn inside_script(json: &str) -> String {
     let mut text = String::with_capacity(json.len());
     for c in json.chars() {
@@ -62,7 +62,7 @@ struct OneChoice<'a> {
 #[derive(Serialize)]
 struct OnePanel<'a> {
     name: &'a str,
-    /// How many places there are along x.
+    /// Number of places along x.
     length: usize,
     x: usize,
     lines: Vec<OneLine<'a>>,
@@ -109,7 +109,7 @@ fn panel<'a>(panel: &'a Panel, arrays: &mut Arrays) -> OnePanel<'a> {
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Array {
-    /// All its values are this one.
+    /// All values are equal to this one.
     Same(Option<Number>),
     Each(Vec<Option<Number>>),
 }
@@ -117,7 +117,7 @@ enum Array {
 #[derive(Default)]
 struct Arrays {
     list: Vec<Array>,
-    /// By their bits.
+    /// Index in `list`, by the bits of the values.
     places: BTreeMap<Vec<Option<u64>>, usize>,
 }
 
@@ -127,7 +127,7 @@ impl Arrays {
             values.iter().map(|value| value.filter(|it| it.is_finite()).map(rounded)).collect();
         let is_same = values.windows(2).all(|pair| pair[0] == pair[1]) && !values.is_empty();
         let kept = if is_same { &values[..1] } else { &values[..] };
-        // One value, and one value again and again, are the same array to a panel that knows its length.
+        // A constant array needs no length: the panel has it.
         let bits: Vec<Option<u64>> = kept.iter().map(|value| value.map(f64::to_bits)).collect();
         let list = &mut self.list;
         *self.places.entry(bits).or_insert_with(|| {
@@ -183,14 +183,14 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_drawn_is_a_gap_and_digits_are_few() {
+    fn nan_is_a_gap_and_digits_are_few() {
         let figure = lines("a", &[], &[&[Some(f64::NAN), Some(1.0 / 3.0), Some(1e300)]]);
         let value: Value = serde_json::from_str(&json(&[&figure])).unwrap();
         assert_eq!(value["arrays"][0], json!([null, 0.33333, 1e300]));
     }
 
     #[test]
-    fn any_name_comes_back_and_ends_nothing() {
+    fn any_name_is_restored_and_ends_no_script() {
         let names =
             ["</script>", "<!--", "]]>", "\u{2028}\u{2029}", "\"\\\u{0}", "&amp;", "\u{1F600}"];
         for name in names {

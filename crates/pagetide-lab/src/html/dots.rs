@@ -1,22 +1,22 @@
-//! Samples as dots on one scale, a line for each variant: whether two means differ because all values do, or because
-//! one seed went its own way, is seen here.
+//! Samples as dots on one scale, one line per variant. They show whether means differ because all
+//! values do, or because of one seed.
 //!
-//! Invariant: every sample is a dot, or under one: dots of the same place are one on top of the other. The table
-//! below has the values of the first [`MOST_LISTED`] seeds.
+//! Invariant: every sample is a dot, or is hidden under dots at the same place. The table below
+//! lists the values of the first [`MOST_LISTED`] seeds.
 
 use crate::format::Scale;
 use maud::{html, Markup};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// Places along the line that are told apart.
+/// Number of places along the line.
 const WIDTH: f64 = 1000.0;
-/// Dots of one place that are put beside each other.
+/// Heights of the dots at one place.
 const STACK: [u32; 3] = [10, 5, 15];
 /// Seeds whose values are listed.
 pub const MOST_LISTED: usize = 64;
 
-/// Narrowest axis, as a part of its values: what differs by less than this lies together.
+/// Narrowest axis, as a share of its values: small differences stay close together.
 const LEAST_SPAN: f64 = 0.05;
 
 /// Dots of one metric.
@@ -24,13 +24,11 @@ const LEAST_SPAN: f64 = 0.05;
 pub struct Dots {
     /// Its anchor.
     pub id: String,
-    /// What is shown: the metric.
+    /// The metric.
     pub title: Markup,
-    /// What it is, in a sentence; may be empty.
+    /// Description of the metric; may be empty.
     pub about: String,
-    /// How its values are printed, and in which unit.
     pub scale: Scale,
-    /// A line each, from top to bottom.
     pub lines: Vec<DotLine>,
 }
 
@@ -39,9 +37,9 @@ pub struct Dots {
 pub struct DotLine {
     /// The variant.
     pub name: String,
-    /// Mean and spread, as they are printed.
+    /// Printed mean and spread.
     pub text: String,
-    /// Mean and standard deviation, if there are measurements.
+    /// Mean and standard deviation of the measurements, if any.
     pub mean: Option<(f64, f64)>,
     /// In the order of the seeds.
     pub dots: Vec<Dot>,
@@ -52,14 +50,13 @@ pub struct DotLine {
 pub struct Dot {
     pub seed: u64,
     pub value: f64,
-    /// As it is printed.
+    /// The printed value.
     pub text: String,
-    /// Of work that was not done to its end: drawn hollow.
+    /// Incomplete work, drawn hollow.
     pub is_ended: bool,
 }
 
 impl Dots {
-    /// The figure.
     pub fn markup(&self) -> Markup {
         let (least, most) = self.range();
         let ends = [least, most].map(|value| self.scale.print(value, 0.0).0);
@@ -84,7 +81,7 @@ impl Dots {
                     div.strip.ends aria-hidden="true" {
                         span {}
                         span { span { (ends[0]) } span { (ends[1]) } }
-                        // As wide as the widest above, so that the ends are those of the lines.
+                        // As wide as the widest text above, so that the ends align with the lines.
                         span.value { (self.widest()) }
                     }
                 }
@@ -93,8 +90,8 @@ impl Dots {
         }
     }
 
-    /// Ends of the axis: least and most, but no closer than [`LEAST_SPAN`] of them, and not closer than they are told
-    /// apart in print; then it begins at 0.
+    /// Ends of the axis: least and most, but at least [`LEAST_SPAN`] apart. If the printed ends
+    /// would be equal, the axis starts at 0.
     fn range(&self) -> (f64, f64) {
         let dots = self.lines.iter().flat_map(|line| &line.dots).map(|dot| dot.value);
         let values: Vec<f64> = dots.filter(|value| value.is_finite()).collect();
@@ -147,7 +144,7 @@ impl Dots {
                     }
                 }
                 @if seeds.len() > MOST_LISTED {
-                    p { "The first " (MOST_LISTED) " of " (seeds.len()) " seeds; "
+                    p { "Only the first " (MOST_LISTED) " of " (seeds.len()) " seeds; "
                         code { "--format csv" } " has all." }
                 }
             }
@@ -155,12 +152,12 @@ impl Dots {
     }
 }
 
-/// The line of a variant. Its width is stretched to the page's; dots stay round, since strokes are not scaled.
+/// The line of a variant, stretched to the page. Dots stay round because strokes are not scaled.
 fn strip(number: usize, line: &DotLine, place: &dyn Fn(f64) -> f64) -> Markup {
     let mut stacks: BTreeMap<u32, usize> = BTreeMap::new();
     let [mut measured, mut ended] = [String::new(), String::new()];
     for dot in line.dots.iter().filter(|dot| dot.value.is_finite()) {
-        // Fewer places than pixels, so that thousands of seeds are no more than some hundred dots.
+        // Fewer places than pixels, so that thousands of seeds become a few hundred dots.
         let x = (place(dot.value) / 4.0).round() as u32 * 4;
         let height = stacks.entry(x).or_default();
         let Some(y) = STACK.get(*height) else { continue };
@@ -228,7 +225,7 @@ mod tests {
         let text = dots(&[1000.0, 1001.0]);
         assert!(text.contains("M492 10h0M508 10h0"), "{text}");
         assert!(text.contains(&ends("975", "1026")), "{text}");
-        // Of small counts a twentieth is nothing that could be printed.
+        // A twentieth of a small count cannot be printed.
         assert!(dots(&[7.0]).contains(&ends("0", "7")), "{}", dots(&[7.0]));
         assert!(!dots(&[0.0]).contains("strip ends"), "no width at all");
     }
@@ -241,6 +238,6 @@ mod tests {
         let many: Vec<f64> = (0..10_000).map(f64::from).collect();
         let text = dots(&many);
         assert!(text.len() < 30_000, "{}", text.len());
-        assert!(text.contains("The first 64 of 10000 seeds"));
+        assert!(text.contains("Only the first 64 of 10000 seeds"));
     }
 }

@@ -1,7 +1,8 @@
-//! The page of `pagetide find`: the answer, the evidence for it by value, what it costs, and the setting to copy.
+//! The page of `pagetide find`: the answer, the evidence per value, the costs, and the setting to
+//! copy.
 //!
-//! Invariant: what is remarked and the facts are the sentences of the text output, and so is the answer, where it
-//! is not one value; of one value it has the same figures in sentences of its own.
+//! Invariant: notes and facts are the sentences of the text output. An answer with one value has
+//! the same figures in other sentences.
 
 use super::bars::{Bar, Bars};
 use super::heat::{Cell, Heat};
@@ -20,10 +21,10 @@ use maud::{html, Markup};
 use pagetide_scenario::record::Unit;
 use std::collections::BTreeSet;
 
-/// Metrics that are drawn by value: those asked for, and those of the criterion.
+/// Metrics that are drawn over the values: `--price` metrics and those of the criterion.
 const MOST_METRICS: usize = 12;
 
-/// The page of an answer. `provenance`: what stands at the head of a file to deploy.
+/// The page of an answer. `provenance`: first lines of a file to deploy.
 pub fn page(find: &Find, answer: &Answer, provenance: &[String], source: &Source) -> Page {
     let scenario = &find.question().scenario;
     let title = match scenario.title.is_empty() {
@@ -49,7 +50,7 @@ pub fn page(find: &Find, answer: &Answer, provenance: &[String], source: &Source
 fn result(find: &Find, answer: &Answer) -> Markup {
     html! {
         p.answer.none[!answer.is_answer()] { (sentences(find, answer)) }
-        @if !answer.is_answer() { p.warning { "There is nothing to deploy." } }
+        @if !answer.is_answer() { p.warning { "Nothing to deploy." } }
         ul {
             @for remark in text::remarks(find, answer) { li { (remark) } }
             @if let Some(remark) = proof(find, answer) { li { (remark) } }
@@ -57,7 +58,7 @@ fn result(find: &Find, answer: &Answer) -> Markup {
     }
 }
 
-/// The answer as people write it; what there is no answer to, and of a front, as the text output has it.
+/// The answer in sentences; without one value, the line of the text output.
 fn sentences(find: &Find, answer: &Answer) -> Markup {
     let question = find.question();
     let ([point], Kind::Threshold | Kind::Everything) = (answer.points.as_slice(), answer.kind)
@@ -78,37 +79,39 @@ fn sentences(find: &Find, answer: &Answer) -> Markup {
         strong {
             @if point.is_confirmed { "Set " (sets) "." } @else { "Not confirmed: " (sets) "." }
         }
-        " With it " (question.criterion) " holds in " (fresh.held) " of " (fresh.of) " fresh seeds, which is at least "
+        " Then " (question.criterion) " holds in " (fresh.held) " of " (fresh.of) " fresh seeds: in at least "
         (bound) " of all seeds with " (percent(CONFIDENCE)) " confidence."
         @match &point.failing {
             Some((value, of)) => { " With the next value, " (value) ", it holds in " (of.held) " of " (of.of) "." }
-            None if answer.kind == Kind::Everything => { " Every value that was looked at meets it." }
+            None if answer.kind == Kind::Everything => { " Every value tried meets it." }
             None => {}
         }
-        " " (answer.nr_values) " values were looked at, in " (answer.nr_runs) " runs."
+        " Tried: " (answer.nr_values) " values in " (answer.nr_runs) " runs."
     }
 }
 
-/// How many seeds would prove the share that is wanted, if those of the confirmation cannot, whatever they say.
+/// How many seeds prove the wanted share, if those of the confirmation do not.
 fn proof(find: &Find, answer: &Answer) -> Option<String> {
     let share = find.question().share;
     let point = answer.to_deploy().filter(|point| point.bound < share)?;
     let wanted = percent_of(share);
     if share >= 1.0 {
-        return Some(format!("No number of seeds proves that it holds in {wanted} of all."));
+        return Some(format!("No number of seeds proves that it holds in {wanted} of all seeds."));
     }
     let seeds = seeds_that_prove(share);
     let of = point.fresh.of;
     let cannot = match of < seeds {
-        true => format!("{of} fresh seeds cannot prove that it holds in {wanted} of all, even if it does in each"),
-        false => format!("That it holds in {wanted} of all seeds is not proven"),
+        true => {
+            format!("{of} fresh seeds are too few to prove that it holds in {wanted} of all seeds")
+        }
+        false => format!("It is not proven that it holds in {wanted} of all seeds"),
     };
-    Some(format!("{cannot}: with --seeds {seeds} they would, if it held in each of them."))
+    Some(format!("{cannot}. Use --seeds {seeds}: they prove it if it holds in each of them."))
 }
 
 /// The fewest seeds whose lower bound is the share, if the criterion holds in each.
 fn seeds_that_prove(share: f64) -> u32 {
-    // The lower bound of n of n is the n-th root of what confidence leaves.
+    // The lower bound of n of n is the n-th root of 1 - CONFIDENCE.
     let seeds = ((1.0 - CONFIDENCE).ln() / share.ln() - 1e-9).ceil();
     seeds.max(1.0) as u32
 }
@@ -118,9 +121,9 @@ fn percent_of(share: f64) -> String {
     format!("{} %", (share * 1e4).round() / 1e2)
 }
 
-// --- Seeds in which it holds -------------------------------------------------------------------------------------
+// --- Seeds in which it holds ---
 
-/// Where the share of all seeds lies, from `of` of which some held.
+/// Confidence interval of the share of all seeds (Clopper and Pearson).
 fn between(count: Count) -> (f64, f64) {
     let each = f64::midpoint(1.0, CONFIDENCE);
     let low = lower_bound(count.held, count.of, each);
@@ -144,8 +147,9 @@ fn values(find: &Find, answer: &Answer) -> Vec<Block> {
     let confidence = percent(CONFIDENCE);
     let note = html! {
         p.note {
-    "Values see the same seeds. One that the first of them rule out gets no more; the answer, and what was tried "
-            "before it, get fresh ones as well. Behind a share stands where that of all seeds lies, with " (confidence) " confidence (Clopper and Pearson)."
+            "All values run with the same seeds. A value that fails on the first seeds gets no more. Candidates for the "
+            "answer also run with fresh seeds. In parentheses: " (confidence) " confidence interval of the share of all "
+            "seeds (Clopper and Pearson)."
         }
     };
     let mut blocks: Vec<Block> = vec![note.into()];
@@ -161,7 +165,7 @@ fn values(find: &Find, answer: &Answer) -> Vec<Block> {
     blocks
 }
 
-/// The values that were looked at: which of the knob's they are.
+/// The values tried, as indices into the knob's values.
 fn looked_at(find: &Find, answer: &Answer) -> Vec<usize> {
     let values = &find.question().knobs[0].values;
     let place = |text: &str| values.iter().position(|value| value.text == text);
@@ -169,7 +173,7 @@ fn looked_at(find: &Find, answer: &Answer) -> Vec<usize> {
     texts.filter_map(|(_, text)| place(text)).collect()
 }
 
-/// Values along x, the marks of the answer and of what is set now.
+/// The x axis with the values, and the mark of the answer.
 fn axis(find: &Find, answer: &Answer) -> Option<(Axis, Vec<f64>, Vec<Mark>)> {
     let knob = find.question().knobs.first()?;
     let texts: Vec<&str> =
@@ -205,7 +209,8 @@ fn threshold(find: &Find, answer: &Answer) -> Option<Lines> {
     Some(Lines {
         id: "values-held".to_owned(),
         title: format!("Seeds with {criterion}"),
-        about: "The share of the seeds in which it holds, by value; behind it, where that of all seeds lies.".to_owned(),
+        about: "Share of the seeds in which it holds, by value, with its confidence interval."
+            .to_owned(),
         x: x_axis,
         y: Axis::new("seeds", Unit::Percent),
         over: Some("values"),
@@ -224,7 +229,7 @@ fn bars(answer: &Answer) -> Bars {
             format!("{} of {} ({} to {})", count.held, count.of, percent(low), percent(high));
         Bar { name, text, parts: vec![(share(count), percent(share(count)))] }
     };
-    let mut bars = vec![bar("as it stands".to_owned(), answer.before)];
+    let mut bars = vec![bar("unchanged".to_owned(), answer.before)];
     for (sets, count) in &answer.looked_at {
         let values: Vec<&str> = sets.iter().map(|(_, value)| value.as_str()).collect();
         let is_answer = answer.points.iter().any(|point| point.sets == *sets);
@@ -235,7 +240,7 @@ fn bars(answer: &Answer) -> Bars {
     Bars { caption: "All runs of each value".to_owned(), head, bars }
 }
 
-/// A grid of two knobs. `value`: of a place among those looked at.
+/// A grid of two knobs. `value`: by index into `looked_at`.
 fn plane(
     find: &Find,
     answer: &Answer,
@@ -260,7 +265,7 @@ fn plane(
         (row.to_owned(), cells)
     };
     let heat = Heat {
-        caption: format!("{caption}; marked: points of the front"),
+        caption: format!("{caption}; marked: Pareto front"),
         axes: [columns.path.clone(), rows.path.clone()],
         columns: columns.values.iter().map(|value| value.text.clone()).collect(),
         rows: rows.values.iter().map(|value| row(&value.text)).collect(),
@@ -268,7 +273,7 @@ fn plane(
     heat.markup().into()
 }
 
-// --- What changes with the value ---------------------------------------------------------------------------------
+// --- What changes with the value ---
 
 fn prices(find: &Find, answer: &Answer) -> Vec<Block> {
     let question = find.question();
@@ -320,8 +325,7 @@ fn prices(find: &Find, answer: &Answer) -> Vec<Block> {
             Lines {
                 id: anchor("price", metric),
                 title: metric.clone(),
-                about: "Mean over the seeds; behind it one standard deviation to each side."
-                    .to_owned(),
+                about: "Mean over the seeds. The band is \u{b1} one standard deviation.".to_owned(),
                 x: x_axis,
                 y: Axis::new(metric.clone(), unit(metric)),
                 over: Some("values"),
@@ -333,7 +337,7 @@ fn prices(find: &Find, answer: &Answer) -> Vec<Block> {
     blocks
 }
 
-// --- What it costs, and the setting ------------------------------------------------------------------------------
+// --- What it costs, and the setting ---
 
 fn costs(find: &Find, answer: &Answer) -> Vec<Block> {
     match answer.points.as_slice() {
@@ -354,8 +358,8 @@ fn of_point(find: &Find, point: &Point) -> Vec<Block> {
         return vec![html! { p { (text::NO_COSTS) } }.into()];
     }
     let what = match point.prices.is_empty() {
-        true => "Whatever got worse by more than noise.",
-        false => "The price, and whatever got worse by more than noise.",
+        true => "Rows that got significantly worse.",
+        false => "The --price metrics, and rows that got significantly worse.",
     };
     let mut blocks: Vec<Block> = vec![html! { p.note { (what) } }.into()];
     blocks.extend(run::table_and_seeds(&report));
@@ -366,7 +370,7 @@ fn deploy(find: &Find, answer: &Answer, provenance: &[String]) -> Vec<Block> {
     let Some(point) = answer.to_deploy() else { return Vec::new() };
     let setup = &find.question().scenario.variants[0].setup;
     let forms = [
-        (Form::SysctlD, "sysctl.d", "A file of /etc/sysctl.d, for sysctl --system."),
+        (Form::SysctlD, "sysctl.d", "For /etc/sysctl.d; load it with sysctl --system."),
         (Form::Tuned, "tuned", "A profile of tuned."),
         (Form::Systemd, "systemd", "A drop-in of a systemd unit."),
         (Form::Kubelet, "kubelet", "A fragment of a KubeletConfiguration."),
@@ -377,7 +381,7 @@ fn deploy(find: &Find, answer: &Answer, provenance: &[String]) -> Vec<Block> {
     let plain = format!("{}\n", text::sets(&point.sets).replace(", ", "\n"));
     let mut files: Vec<(String, &str, &str)> = files.collect();
     if files.is_empty() {
-        files.push((plain, "setting", "As --set takes it."));
+        files.push((plain, "setting", "For --set."));
     }
     files
         .into_iter()
@@ -398,7 +402,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn so_many_seeds_prove_a_share() {
+    fn the_number_of_seeds_that_proves_a_share() {
         for (share, seeds) in [(0.95, 59), (0.9, 29), (0.5, 5)] {
             assert_eq!(seeds_that_prove(share), seeds);
             assert!(lower_bound(seeds, seeds, CONFIDENCE) >= share - 1e-9);

@@ -1,17 +1,16 @@
-//! A grid of values as a table whose cells stand out the more, the larger the value; each cell has its value in words,
-//! too, and a key says which ground is the least and which the most: on a dark page the most is light.
+//! A grid of values as a table: the larger a value, the stronger the background of its cell. Each
+//! cell also prints its value, and a key shows the backgrounds of the least and the most.
 
 use maud::{html, Markup};
 
-/// Steps of the ground, from none to most (`report.css`).
+/// Steps of the background (`report.css`).
 const STEPS: usize = 8;
 
 /// A grid.
 #[derive(Clone, Debug)]
 pub struct Heat {
-    /// What the values are, for the caption.
     pub caption: String,
-    /// What the columns are of, and what the rows are of.
+    /// Names of the column axis and of the row axis.
     pub axes: [String; 2],
     /// Names of the columns.
     pub columns: Vec<String>,
@@ -21,16 +20,15 @@ pub struct Heat {
 
 #[derive(Clone, Debug)]
 pub struct Cell {
-    /// By which it is drawn; `None`: there is none.
+    /// Selects the background.
     pub value: Option<f64>,
-    /// As it is printed.
+    /// The printed value.
     pub text: String,
-    /// Whether it stands out: the answer, the worst.
+    /// Whether the cell is highlighted, such as the answer.
     pub is_marked: bool,
 }
 
 impl Heat {
-    /// The table.
     pub fn markup(&self) -> Markup {
         let values = || {
             let cells = self.rows.iter().flat_map(|(_, cells)| cells);
@@ -72,7 +70,7 @@ impl Heat {
     }
 }
 
-/// The grounds in their order.
+/// The key: backgrounds in ascending order.
 fn key() -> Markup {
     html! {
         span.steps aria-hidden="true" {
@@ -83,7 +81,7 @@ fn key() -> Markup {
     }
 }
 
-/// How much a value stands out; of none, `x`.
+/// Background step of a value; `x` without one.
 fn step(value: Option<f64>, least: f64, most: f64) -> String {
     match value.filter(|value| value.is_finite()) {
         None => "x".to_owned(),

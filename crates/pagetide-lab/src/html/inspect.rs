@@ -1,8 +1,8 @@
-//! The page of `pagetide inspect`: the memory of a machine at one time, as bars: each zone against its marks, free
-//! blocks by order, what memory is used for, and each group against its limits.
+//! The page of `pagetide inspect`: the memory of a machine at one time as bars: zones and
+//! watermarks, free blocks by order, memory by use, and groups with their limits.
 //!
-//! Invariant: every figure is one of the files that `inspect` prints, which stand at the end of the page; a file that
-//! is not there, or a line that cannot be read, leaves its part out.
+//! Invariant: every figure is from the files that `inspect` prints, which are at the end of the
+//! page. A part is left out if its file is missing or cannot be read.
 
 use super::bars::{Bar, Bars};
 use super::heat::{Cell, Heat};
@@ -15,18 +15,18 @@ use pagetide_core::control::GroupControlWrite;
 use pagetide_scenario::model::Setup;
 use pagetide_scenario::record::{RunRecord, Unit};
 
-/// Bars of free memory end at so many times the high mark: an empty machine dwarfs the marks that reclaim goes by.
+/// Bars of a zone end at this multiple of its high watermark: an empty machine would dwarf them.
 const TIMES_HIGH: f64 = 4.0;
 /// Groups that are drawn.
 const MOST_GROUPS: usize = 200;
-/// Bytes of the files that stand on the page.
+/// Bytes of files on the page.
 const MOST_TEXT: usize = 512 << 10;
-/// Where the files of groups are.
+/// Directory of the groups' files.
 const CGROUP: &str = "/sys/fs/cgroup/";
-/// What a group's memory is, of memory.stat, the rest of memory.current being without a name.
+/// Parts of a group's memory in memory.stat; the rest of memory.current is `other`.
 const OF_GROUPS: [&str; 3] = ["anon", "file", "kernel"];
 
-/// The page of a record with files. `heading`: which run it is, in a line. `is_end`: it was not stopped at a time.
+/// The page of a record with files. `heading`: one line about the run. `is_end`: it ran to its end.
 pub fn page(
     record: &RunRecord,
     setup: &Setup,
@@ -42,7 +42,7 @@ pub fn page(
             p { (heading) }
             @if is_end {
                 p.warning {
-                    "This is the end of the run: its tasks have exited, and their memory is free. For the machine at work "
+                    "This is the end of the run: its tasks have exited and freed their memory. To see the machine at work, "
                     "give a time: " code { "--at " (half_time(record)) } "."
                 }
             }
@@ -51,7 +51,7 @@ pub fn page(
         sections: vec![
             Section::new("zones", "Zones", state.zones()),
             Section::new("orders", "Free blocks", state.orders()),
-            Section::new("machine", "What memory is used for", state.machine()),
+            Section::new("machine", "Memory by use", state.machine()),
             Section::new("groups", "Groups", state.groups(setup)),
             Section::new("files", "Files", state.files()),
             Section::new("scenario", "The scenario", run::scenario_blocks(source)),
@@ -60,7 +60,7 @@ pub fn page(
     }
 }
 
-/// A time at which something runs, with few digits.
+/// Half of the run time, with few digits.
 fn half_time(record: &RunRecord) -> String {
     let half = record.elapsed_ns as f64 / 2e9;
     let decimals = if half >= 10.0 {
@@ -120,10 +120,10 @@ impl State<'_> {
             bars.extend(marks.map(|(name, pages)| bar(name, pages)));
             let below = marks.iter().find(|(_, mark)| zone.free < *mark);
             let where_ = match below {
-                None => "free memory is above all marks",
+                None => "free memory is above all watermarks",
                 Some(("min", _)) => "free memory is below min: only reserves are left",
-                Some(("low", _)) => "free memory is below low: kswapd is wanted",
-                Some(_) => "free memory is below high: kswapd goes on until it is not",
+                Some(("low", _)) => "free memory is below low: kswapd is woken",
+                Some(_) => "free memory is below high: kswapd, if awake, continues",
             };
             let managed = size(self.bytes(zone.managed));
             let caption = format!("{}, {managed}: {where_}", zone.name);
@@ -133,8 +133,8 @@ impl State<'_> {
         if !blocks.is_empty() {
             let note = html! {
                 p.note {
-                    "Free memory against the watermarks, with the boost that is in force. Bars of a zone end at "
-                    (TIMES_HIGH) " times its high mark, or at all of its memory."
+                    "Free memory and watermarks, boost included. Bars of a zone end at " (TIMES_HIGH)
+                    " times its high watermark, or at its whole memory."
                 }
             };
             blocks.insert(0, note.into());
@@ -162,8 +162,7 @@ impl State<'_> {
             format!("{order} ({})", size(memory).replace(' ', "\u{a0}"))
         };
         let heat = Heat {
-            caption: "Free blocks by order; a cell stands out the more, the more memory they are together"
-                .to_owned(),
+            caption: "Free blocks by order; the more memory, the more a cell stands out".to_owned(),
             axes: ["order".to_owned(), "zone".to_owned()],
             columns: (0..orders).map(of_order).collect(),
             rows: zones
@@ -249,7 +248,7 @@ impl State<'_> {
         };
         let bars = names.iter().take(MOST_GROUPS).map(bar).collect();
         let head = ["group".to_owned(), "memory, and its limits".to_owned()];
-        let caption = "Memory charged to each group, with the groups in it".to_owned();
+        let caption = "Memory charged to each group, including descendants".to_owned();
         let has_swap = names.iter().any(|group| of(group).2.is_some());
         let mut kinds = OF_GROUPS.to_vec();
         kinds.push("other");
@@ -269,7 +268,7 @@ impl State<'_> {
     /// A file of a group that is one number.
     fn number(&self, group: &str, file: &str) -> Option<u64> {
         let text = self.file(&format!("{CGROUP}{group}/{file}")).trim();
-        // A key has the group's own name.
+        // A metric's key has the last part of the path.
         let name = group.rsplit_once('/').map_or(group, |(_, name)| name);
         let declared = || self.record.metrics.get(&format!("{name}.{file}"));
         text.parse().ok().or_else(|| declared().map(|metric| metric.value.max(0.0) as u64))
@@ -298,7 +297,7 @@ impl State<'_> {
     }
 }
 
-/// What the colours of a bar's parts are.
+/// Key to the colours of a bar's parts.
 fn legend(names: &[&str]) -> Markup {
     html! {
         p.key {
@@ -327,13 +326,13 @@ fn limits(setup: &Setup, group: &str) -> String {
     found.controls.iter().map(control).collect::<Vec<String>>().join(", ")
 }
 
-/// The group whose memory.current a file is; not the root.
+/// The group of a memory.current file; not the root.
 fn group_of(file: &str) -> Option<&str> {
     let group = file.strip_prefix(CGROUP)?.strip_suffix("/memory.current")?;
     (!group.is_empty()).then_some(group)
 }
 
-/// The number behind a word at the beginning of a line.
+/// The number after a word at the start of a line.
 fn value_of(text: &str, name: &str) -> Option<u64> {
     text.lines().find_map(|line| {
         let mut words = line.split_whitespace();
@@ -396,12 +395,12 @@ mod tests {
     }
 
     #[test]
-    fn zones_stand_against_their_marks() {
+    fn zones_are_shown_with_their_watermarks() {
         let found = zones(ZONEINFO);
         assert_eq!((found[0].free, found[0].high, found[0].managed), (3000, 150, 3840));
         assert_eq!((found[1].name.as_str(), found[1].high), ("node 0 Normal", 190));
         let text = with_files(&[("/proc/zoneinfo", ZONEINFO)]);
-        for wanted in ["free memory is below min", "above all marks", "beyond the bar's end"] {
+        for wanted in ["free memory is below min", "above all watermarks", "beyond the bar's end"] {
             assert!(text.contains(wanted), "{wanted}");
         }
     }

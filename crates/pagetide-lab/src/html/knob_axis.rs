@@ -1,25 +1,24 @@
-//! The values of a knob along the bottom of a chart.
+//! The values of a knob along the x axis of a chart.
 //!
-//! Invariant: places ascend. Values that are no numbers of one kind (words, `max`) have their place in the order as
-//! their number, and the axis has them as its ticks.
+//! Invariant: positions ascend. Values that are not all numbers of one kind (words, `max`) are at
+//! 1, 2, and so on, and are the ticks of the axis.
 
 use super::lines::Axis;
 use pagetide_scenario::model::PageSize;
 use pagetide_scenario::quantity::Quantity;
 use pagetide_scenario::record::Unit;
 
-/// Largest value over smallest, from which on the axis is logarithmic.
+/// The axis is logarithmic from this ratio of largest to smallest value on.
 const LOG_FROM: f64 = 20.0;
 
-/// Where values are along x.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct KnobAxis {
     pub(super) axis: Axis,
-    /// A place for each value, in their order.
+    /// Position of each value.
     pub(super) x: Vec<f64>,
 }
 
-/// The places of `values`, each of which is there once, ascending as a knob has them.
+/// The positions of `values`, which are distinct and in the order of the knob.
 pub(super) fn along(path: &str, values: &[&str], page_size: PageSize) -> KnobAxis {
     let numbers: Option<Vec<(f64, Unit)>> =
         values.iter().map(|text| number(text, page_size)).collect();

@@ -1,16 +1,18 @@
-//! Charts with axes, as plain data: over time, distributions, curves. `assets/report.js` draws them with uPlot.
+//! Charts with axes, as plain data: over time, distributions, curves. `assets/report.js` draws them
+//! with uPlot.
 //!
-//! A [`Lines`] is one figure: a title, one or several [`Choice`]s of which one is shown (zones of a machine, kinds of
-//! memory), and in each a [`Panel`] for each variant, side by side on the same axes. A panel has [`Line`]s.
+//! A [`Lines`] is one figure: a title, and [`Choice`]s of which one is shown (zones, kinds of
+//! memory). A choice has one [`Panel`] per variant, side by side on the same axes. A panel has
+//! [`Line`]s.
 //!
-//! Invariant: a line has as many values as its panel has places along x, and those ascend.
+//! Invariant: a line has one value per x position of its panel, and the positions ascend.
 
 use super::look::{self, Dash};
 use maud::{html, Markup};
 use pagetide_scenario::record::Unit;
 use serde::Serialize;
 
-/// What a figure of this many panels or lines would be is no picture any more.
+/// More lines or panels in a figure are unreadable.
 pub const MOST_LINES: usize = 8;
 
 /// A figure.
@@ -19,29 +21,28 @@ pub struct Lines {
     /// Its anchor ([`super::page::anchor`] makes one of a name).
     pub id: String,
     pub title: String,
-    /// What is drawn, in a sentence or two.
+    /// Caption.
     pub about: String,
-    /// Along the bottom.
     pub x: Axis,
-    /// Up the side: one scale for all panels of a choice.
+    /// One scale for all panels of a choice.
     pub y: Axis,
-    /// Figures of a page with the same word here have one x axis: cursor and zoom are of all of them.
+    /// Figures with the same word share the x axis, with cursor and zoom.
     pub over: Option<&'static str>,
-    /// What can be chosen; the first is shown first. Of one there is no choice.
+    /// The first is shown first.
     pub choices: Vec<Choice>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Axis {
-    /// What it is, without its unit.
+    /// Without the unit.
     pub label: String,
     /// The unit of a value times `factor`.
     pub unit: Unit,
-    /// Values are multiplied by this: whole numbers of pages and nanoseconds take less room than their products.
+    /// Values are multiplied by this: whole pages and nanoseconds are shorter in JSON.
     pub factor: f64,
-    /// Logarithmic. Values that are not positive are not drawn.
+    /// Logarithmic: only positive values are drawn.
     pub log: bool,
-    /// Words instead of numbers: the first is at 1, the second at 2, and so on.
+    /// Words instead of numbers, at 1, 2, and so on.
     pub names: Vec<String>,
 }
 
@@ -51,17 +52,14 @@ impl Axis {
         Axis { label: label.into(), unit, factor: 1.0, log: false, names: Vec::new() }
     }
 
-    /// Of words, in their order.
     pub fn of_names(label: impl Into<String>, names: Vec<String>) -> Axis {
         Axis { names, ..Axis::new(label, Unit::Count) }
     }
 
-    /// With values that are multiplied by `factor`.
     pub fn times(self, factor: f64) -> Axis {
         Axis { factor, ..self }
     }
 
-    /// The same, logarithmic.
     pub fn log(self) -> Axis {
         Axis { log: true, ..self }
     }
@@ -70,48 +68,41 @@ impl Axis {
 /// One of several sets of panels.
 #[derive(Clone, Debug)]
 pub struct Choice {
-    /// Its name in the list of choices.
     pub name: String,
-    /// Values above this are cut off until the reader asks for the whole scale: a machine's empty memory dwarfs
-    /// the marks that reclaim goes by.
+    /// The scale ends here until the reader selects the whole scale: free memory of an empty
+    /// machine would dwarf the watermarks.
     pub clip: Option<f64>,
-    /// Side by side.
     pub panels: Vec<Panel>,
 }
 
 /// One chart.
 #[derive(Clone, Debug)]
 pub struct Panel {
-    /// Its title: a variant, mostly. May be empty if there is one.
+    /// Title, usually the variant; may be empty if it is the only panel.
     pub name: String,
-    /// Places along x.
+    /// Positions along x.
     pub x: Vec<f64>,
-    /// What is drawn over them.
     pub lines: Vec<Line>,
-    /// Upright lines.
     pub marks: Vec<Mark>,
 }
 
-/// An upright line at a place along x.
+/// A vertical line at a position along x.
 #[derive(Clone, Debug, Serialize)]
 pub struct Mark {
-    /// Where.
     pub x: f64,
-    /// What is there.
     pub text: String,
 }
 
 #[derive(Clone, Debug)]
 pub struct Line {
     pub name: String,
-    /// A value for each place; `None`: a gap.
+    /// One value per position; `None`: a gap.
     pub y: Vec<Option<f64>>,
-    /// Least and most at each place, drawn as a ground behind the line.
+    /// Lower and upper end of the band behind the line.
     pub spread: Option<[Vec<Option<f64>>; 2]>,
-    /// Number of its colour.
+    /// See [`look`].
     pub colour: usize,
     pub dash: Dash,
-    /// How its values are joined.
     pub shape: Shape,
 }
 
@@ -121,18 +112,18 @@ pub struct Line {
 pub enum Shape {
     /// By straight lines: levels.
     Line,
-    /// A value is of the stretch that ends at its place: rates, counts since the place before.
+    /// Steps: a value holds up to its position (rates, counts since the previous position).
     Before,
-    /// A value is of the stretch that begins at its place: distributions.
+    /// Steps: a value holds from its position on (distributions).
     After,
-    /// Not at all: a marker each, of a form that goes with the colour.
+    /// Markers only, with a form per colour.
     Points,
     /// By straight lines, with markers.
     LineAndPoints,
 }
 
 impl Line {
-    /// Line number `number` of its panel, by which it looks different from the others.
+    /// Line `number` of its panel; the number selects colour and dash.
     pub fn new(number: usize, name: impl Into<String>, shape: Shape, y: Vec<Option<f64>>) -> Line {
         let (colour, dash) = look::of(number);
         Line { name: name.into(), y, spread: None, colour, dash, shape }
@@ -144,7 +135,7 @@ impl Line {
 }
 
 impl Lines {
-    /// Where the script puts its charts.
+    /// The element that the script fills with charts.
     pub(super) fn place(&self) -> Markup {
         html! {
             figure.lines id=(self.id) {
@@ -153,7 +144,7 @@ impl Lines {
                     p { (self.about) }
                 }
                 div.charts data-figure=(self.id) {
-                    noscript { p { "The charts of this page need its script." } }
+                    noscript { p { "Charts need JavaScript." } }
                 }
             }
         }

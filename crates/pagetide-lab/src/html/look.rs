@@ -1,11 +1,11 @@
-//! What tells lines and dots apart: a colour, and, for those who do not see it or print grey, a dash.
+//! Colours and dashes that distinguish lines and dots. Dashes are for colour-blind readers and grey
+//! prints.
 //!
-//! The colours are those of Okabe and Ito, which differ for every kind of colour vision; `report.css` has them, by
-//! number, for a light and for a dark ground.
+//! The colours are those of Okabe and Ito, which differ for all kinds of colour vision.
+//! `report.css` has them by number, for light and dark backgrounds.
 
 use serde::Serialize;
 
-/// How many colours there are.
 pub const NR_COLOURS: usize = 7;
 
 /// How a line is drawn.
@@ -23,12 +23,11 @@ pub enum Dash {
 }
 
 impl Dash {
-    /// All of them.
     pub const ALL: [Dash; 4] = [Dash::Solid, Dash::Long, Dash::Dots, Dash::LongDot];
 }
 
-/// Colour and dash of number `number` of several: the first 28 differ in one of the two, neighbours in both, as the
-/// numbers of colours and of dashes have no divisor in common.
+/// Colour and dash of line `number`. The first 28 differ in at least one, neighbours in both,
+/// because the numbers of colours and dashes are coprime.
 pub fn of(number: usize) -> (usize, Dash) {
     (number % NR_COLOURS, Dash::ALL[number % Dash::ALL.len()])
 }

@@ -1,20 +1,23 @@
-//! Pages: a result as one HTML file that needs nothing else, to be mailed, kept with a ticket, or printed.
+//! HTML pages: a result as one self-contained file, to mail, attach to a ticket, or print.
 //!
-//! How a page is put together:
+//! Parts of a page:
 //!
-//! * A [`Page`](page::Page) has a title, a lead and [`Section`](page::Section)s. A section has a heading, an anchor,
-//!   and blocks: markup of `maud`'s `html!`, which escapes whatever is put into it, or [`Lines`](lines::Lines).
+//! * A [`Page`](page::Page) has a title, a lead and [`Section`](page::Section)s. A section has a
+//!   heading, an anchor, and blocks: markup of `maud`'s `html!`, which escapes its input, or
+//!   [`Lines`](lines::Lines).
 //! * [`lines::Lines`] are charts with axes (over time, distributions, curves): plain data, which
-//!   `assets/report.js` draws with uPlot. Charts of one page that are `over` the same axis share cursor and zoom.
-//! * [`dots`], [`bars`] and [`heat`] become markup at once (SVG and tables), and need no script.
-//! * [`run`] and its sisters, a file for each kind of page, turn a result into a page. `page.render()` is the file.
+//!   `assets/report.js` draws with uPlot. Charts that are `over` the same axis share cursor and
+//!   zoom.
+//! * [`dots`], [`bars`] and [`heat`] become markup directly (SVG and tables), and need no script.
+//! * [`run`], [`sweep`] and so on, one file per kind of page, turn a result into a page.
+//!   `page.render()` is the file.
 //!
-//! To add a kind of page: write a file beside `run.rs` with `pub fn page(result) -> Page`; take sentences and tables
-//! from where the text output has them, so that the two cannot say different things; and add a test to
+//! To add a kind of page: write a file beside `run.rs` with `pub fn page(result) -> Page`; take
+//! sentences and tables from the text output, so that the two agree; and add a test to
 //! `crates/pagetide/tests/cli/pages.rs`, which opens pages in a browser.
 //!
-//! Invariant: a page is a function of the result. The same result gives the same bytes; a page asks no network for
-//! anything (its own policy forbids it); and without a script it still has its text and its tables.
+//! Invariant: a page is a function of the result: the same result gives the same bytes. A page
+//! needs no network (its own policy forbids it). Without a script it still has its text and tables.
 
 pub mod bars;
 pub mod dots;

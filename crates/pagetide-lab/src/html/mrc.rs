@@ -1,4 +1,4 @@
-//! The page of `pagetide mrc`: the miss ratio by the size of the cache, beside that of exact LRU lists.
+//! The page of `pagetide mrc`: miss ratio by cache size, beside that of exact LRU lists.
 
 use super::lines::{Axis, Choice, Line, Lines, Panel, Shape};
 use super::page::{Block, Page, Section};
@@ -8,7 +8,7 @@ use crate::mrc::{Curve, Point, LEGEND};
 use maud::html;
 use pagetide_scenario::record::Unit;
 
-/// Largest size over smallest, from which on the axis is logarithmic.
+/// The axis is logarithmic from this ratio of largest to smallest size on.
 const LOG_FROM: f64 = 8.0;
 
 pub fn page(curve: &Curve, points: &[Point], source: &Source) -> Page {
@@ -17,7 +17,7 @@ pub fn page(curve: &Curve, points: &[Point], source: &Source) -> Page {
         dl.facts {
             dt { "trace" } dd { (curve.trace()) }
             dt { "requests" } dd { (requests) }
-            dt { "asked" } dd { "How many of the requests of this trace wait for a read, by the size of the page cache?" }
+            dt { "asked" } dd { "share of requests that wait for a read, by size of the page cache" }
             @if let [first, .., last] = points {
                 dt { "sizes" } dd { (points.len()) " from " (size(first.size)) " to " (size(last.size)) }
             }
@@ -33,8 +33,8 @@ pub fn page(curve: &Curve, points: &[Point], source: &Source) -> Page {
             Section::new("sizes", "Sizes", vec![table(points), about.into()]),
         ],
         foot: html! {
-            p { "pagetide " (crate::VERSION) ", seed " (curve.plan.scenario.seed) ". The same trace, sizes and seed give the same figures." }
-            @if !source.command.is_empty() { p { "Again: " code { (source.command) } } }
+            p { "pagetide " (crate::VERSION) ", seed " (curve.plan.scenario.seed) ". Figures depend only on trace, sizes and seed." }
+            @if !source.command.is_empty() { p { "Command: " code { (source.command) } } }
         },
     }
 }
@@ -58,7 +58,7 @@ fn lines(points: &[Point]) -> Lines {
     Lines {
         id: "curve-ratio".to_owned(),
         title: "Requests that miss".to_owned(),
-        about: "Of all requests of the trace, those that waited for a read.".to_owned(),
+        about: "Share of the requests that waited for a read.".to_owned(),
         x: if is_wide { axis.log() } else { axis },
         y: Axis::new("misses", Unit::Percent),
         over: None,

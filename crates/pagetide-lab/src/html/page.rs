@@ -1,13 +1,13 @@
-//! One HTML file: title, lead, sections, and everything that draws them, in it.
+//! One HTML file: title, lead, sections, and the scripts and styles that draw them.
 //!
-//! Invariant: text gets into a page escaped (`maud` does it), and data as JSON in which no character can end a
-//! script. What is not escaped is in this file and in `data.rs`: our style, our script, uPlot, and that JSON.
+//! Invariant: `maud` escapes all text, and data is JSON in which no character can end a script.
+//! Only our style, our scripts, uPlot and that JSON are not escaped, in this file and in `data.rs`.
 
 use super::data;
 use super::lines::Lines;
 use maud::{html, Markup, PreEscaped, DOCTYPE};
 
-/// Our style, and our scripts that draw, in their order.
+/// Our style, and our scripts in load order.
 const STYLE: &str = include_str!("../../assets/report.css");
 const SCRIPTS: [&str; 4] = [
     include_str!("../../assets/numbers.js"),
@@ -20,26 +20,25 @@ const UPLOT: &str = include_str!("../../assets/uPlot.iife.min.js");
 const UPLOT_STYLE: &str = include_str!("../../assets/uPlot.min.css");
 const UPLOT_LICENCE: &str = include_str!("../../assets/uPlot.LICENSE");
 
-/// Runs before anything else, so that a reader (and the tests) learn of any mistake.
+/// Runs first, so that errors of other scripts are visible to readers and tests.
 const WATCH: &str = "addEventListener('error',e=>{document.documentElement.dataset.error=e.message});\
 addEventListener('unhandledrejection',e=>{document.documentElement.dataset.error=String(e.reason)});\
 document.documentElement.classList.add('script');";
 
-/// Nothing may be fetched from anywhere.
+/// Forbids all network access.
 const POLICY: &str =
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:";
 
 #[derive(Debug)]
 pub struct Page {
-    /// What it is about, in a line.
+    /// One line.
     pub title: String,
-    /// Which command made it, in a word or two: `pagetide run`.
+    /// The command that made it: `pagetide run`.
     pub kind: &'static str,
-    /// What stands under the title: the question.
+    /// Text under the title.
     pub lead: Markup,
-    /// From top to bottom.
     pub sections: Vec<Section>,
-    /// What stands at the end: version, command.
+    /// End of the page: version, command.
     pub foot: Markup,
 }
 
@@ -49,14 +48,13 @@ pub struct Section {
     /// Its anchor: letters, digits and `-`.
     pub id: &'static str,
     pub heading: String,
-    /// From top to bottom.
     pub blocks: Vec<Block>,
 }
 
 /// A piece of a section.
 #[derive(Debug)]
 pub enum Block {
-    /// Markup, escaped where it was made.
+    /// Escaped markup.
     Markup(Markup),
     /// Charts that the script draws.
     Lines(Box<Lines>),
@@ -75,14 +73,13 @@ impl From<Lines> for Block {
 }
 
 impl Section {
-    /// A section of these blocks.
     pub fn new(id: &'static str, heading: impl Into<String>, blocks: Vec<Block>) -> Section {
         Section { id, heading: heading.into(), blocks }
     }
 }
 
 impl Page {
-    /// The file. Sections without blocks are left out.
+    /// Renders the file, without sections that have no blocks.
     pub fn render(&self) -> String {
         let sections: Vec<&Section> =
             self.sections.iter().filter(|it| !it.blocks.is_empty()).collect();
@@ -103,7 +100,7 @@ impl Page {
                     meta name="color-scheme" content="light dark";
                     meta name="generator" content={ "pagetide " (crate::VERSION) };
                     title { (self.title) " - " (self.kind) }
-                    // A browser asks for an icon otherwise.
+                    // Otherwise a browser requests an icon.
                     link rel="icon" href="data:,";
                     script { (PreEscaped(WATCH)) }
                     @if !charts.is_empty() {
@@ -154,9 +151,8 @@ impl Page {
     }
 }
 
-/// The anchor of something that has a name: `prefix`, then the name, its odd characters as numbers.
-///
-/// Two names have two anchors.
+/// An anchor: `prefix`, then the name with its special characters as numbers. Different names have
+/// different anchors.
 pub fn anchor(prefix: &str, name: &str) -> String {
     let mut anchor = format!("{prefix}-");
     for c in name.chars() {
@@ -191,7 +187,7 @@ mod tests {
         assert!(!text.contains("alert(1)<"), "{text}");
         assert!(!text.contains("<script>alert"), "{text}");
         assert!(text.contains("&lt;/script&gt;&lt;script&gt;alert(1)&lt;/script&gt;"), "{text}");
-        assert!(!text.contains("nothing here"), "sections of nothing are left out");
+        assert!(!text.contains("nothing here"), "empty sections are left out");
     }
 
     #[test]
@@ -204,7 +200,7 @@ mod tests {
         assert!(!UPLOT_LICENCE.contains("--"));
     }
 
-    /// As `npm pack uplot@1.6.32` has them: package/dist, and package/LICENSE.
+    /// The files of `npm pack uplot@1.6.32`: package/dist and package/LICENSE.
     #[test]
     fn the_charting_library_is_as_published() {
         let sha256 = |text: &str| -> String {

@@ -1,5 +1,5 @@
-//! The page of `pagetide run`: the question, what the runs say, in the words and figures of the text output, and what
-//! it looked like over time.
+//! The page of `pagetide run`: the question, the results with the sentences and figures of the text
+//! output, and charts over time.
 
 mod latency;
 mod over_time;
@@ -16,15 +16,15 @@ use crate::{heading, why};
 use maud::{html, Markup};
 use pagetide_scenario::metric::catalogue;
 
-/// Figures of dots on a page: a row may stand for hundreds of metrics.
+/// Dot figures on a page: there may be hundreds of rows.
 const MOST_DOTS: usize = 60;
-/// Bytes of a scenario's text on a page.
+/// Bytes of the scenario's text on a page.
 const MOST_TEXT: usize = 256 << 10;
 
-/// What a page says of where its figures come from.
+/// Source of the figures of a page.
 #[derive(Clone, Debug, Default)]
 pub struct Source {
-    /// The text of the scenario.
+    /// Text of the scenario.
     pub scenario: String,
     /// The command that repeats the runs.
     pub command: String,
@@ -60,7 +60,7 @@ pub fn page(report: &Report, source: &Source) -> Page {
     }
 }
 
-/// The question: what the scenario is about, the machine, and what runs on it.
+/// The top of the page: description, machine and load.
 fn lead(report: &Report) -> Markup {
     let scenario = &report.plan.scenario;
     let facts = heading::entries(report);
@@ -85,7 +85,7 @@ fn lead(report: &Report) -> Markup {
     }
 }
 
-/// Labels with what they label, without the version, which the foot has.
+/// Pairs of label and text, without the version, which the foot has.
 pub(super) fn facts(entries: &[(&'static str, String)]) -> Markup {
     html! {
         dl.facts {
@@ -96,7 +96,6 @@ pub(super) fn facts(entries: &[(&'static str, String)]) -> Markup {
     }
 }
 
-/// The table of a report, and its dots.
 pub(super) fn table_and_seeds(report: &Report) -> Vec<Block> {
     let table = tabulate(report);
     let mut blocks = table::blocks(report, &table, &[]);
@@ -112,12 +111,10 @@ fn why_blocks(report: &Report) -> Vec<Block> {
     vec![html! { ul.why { @for sentence in &sentences { li { (sentence) } } } }.into()]
 }
 
-/// The anchor of a metric's dots.
 fn anchor_of_dots(key: &str) -> String {
     anchor("seeds", key)
 }
 
-/// The anchor of a metric's row in the table.
 fn anchor_of_row(key: &str) -> String {
     anchor("row", key)
 }
@@ -137,9 +134,9 @@ fn seeds(report: &Report, table: &Table) -> Vec<Block> {
     let shown = rows.len().min(MOST_DOTS);
     vec![html! {
         p.note {
-            "A dot is a run. The upright line is the mean, the band one standard deviation to each side. A hollow dot is "
-            "of work that was not done to its end, and not counted."
-            @if shown < rows.len() { " Of " (rows.len()) " rows of the table the first " (shown) " are here." }
+            "Each dot is a run. The vertical line is the mean, the band is \u{b1} one standard deviation. Hollow dots are "
+            "values of incomplete work; they are not in the mean."
+            @if shown < rows.len() { " Only the first " (shown) " of " (rows.len()) " rows are shown." }
         }
         div.all-dots {
             @for row in &rows[..shown] {
@@ -160,9 +157,8 @@ fn dots(report: &Report, row: &Row, about: String) -> Dots {
             true => cell.value.clone(),
             false => format!("{} \u{b1} {}", cell.value, cell.spread),
         };
-        // The mean of what was not done: of all of it, and none of it counts.
         let is_none_done = !samples.is_empty() && samples.iter().all(|it| it.ended.is_some());
-        let text = if is_none_done { format!("{text} of all, none of them done") } else { text };
+        let text = if is_none_done { format!("{text} (all incomplete)") } else { text };
         let dots = samples.iter().map(|sample| Dot {
             seed: sample.seed,
             value: sample.value,
@@ -191,15 +187,15 @@ fn time(report: &Report, charts: Vec<Lines>) -> Vec<Block> {
         if report.cancelled == 0 {
             return Vec::new();
         }
-        return vec![html! { p.note { "Interrupted before a run with the first seed had ended: there is nothing to draw." } }.into()];
+        return vec![html! { p.note { "Nothing to draw: interrupted before a run with the first seed ended." } }.into()];
     }
     let seeds = report.columns.iter().filter_map(|column| Some(column.timeline.as_ref()?.seed));
     let first = seeds.min().unwrap_or_default();
     let intro: Markup = html! {
         p.note {
-            "The run with seed " (first) " of each variant, all on one axis of virtual time. Point at a chart to read the "
-            "values of all of them at that time; with the keyboard, arrow keys move the cursor, "
-            kbd { "+" } " and " kbd { "-" } " zoom, " kbd { "0" } " shows the whole time."
+            "The run with seed " (first) " of each variant, over virtual time. Point at a chart to read the values of all "
+            "charts at that time. Keys: arrows move the cursor, " kbd { "+" } " and " kbd { "-" } " zoom, "
+            kbd { "0" } " shows the whole run."
         }
     };
     std::iter::once(intro.into()).chain(charts.into_iter().map(Block::from)).collect()
@@ -212,8 +208,8 @@ fn notes(report: &Report) -> Vec<Block> {
     vec![html! {
         @for it in report.ended_runs() {
             p.warning {
-                (it.variant) ": " (it.runs) " of " (it.finished) " runs have values of work that was not done to its end, "
-                "marked \u{2020}: " (it.ended.word()) "."
+                (it.variant) ": " (it.runs) " of " (it.finished) " runs are incomplete (" (it.ended.word()) "). "
+                "Values of this variant are marked \u{2020} and not compared."
             }
         }
         @if report.cancelled > 0 {
@@ -230,7 +226,6 @@ fn notes(report: &Report) -> Vec<Block> {
     .into()]
 }
 
-/// The section with the scenario's text.
 pub(super) fn scenario_blocks(source: &Source) -> Vec<Block> {
     if source.scenario.is_empty() {
         return Vec::new();
@@ -239,17 +234,17 @@ pub(super) fn scenario_blocks(source: &Source) -> Vec<Block> {
     vec![html! {
         p { button type="button" data-copy="scenario-text" hidden { "Copy" } }
         pre.scenario tabindex="0" { code id="scenario-text" { (text) } }
-        @if is_cut { p.note { "It goes on: this is its beginning." } }
+        @if is_cut { p.note { "The rest of the scenario is cut off." } }
     }
     .into()]
 }
 
-/// What stands at the end of a page.
+/// The end of a page.
 pub(super) fn foot(version: &str, source: &Source) -> Markup {
     html! {
-        p { "pagetide " (version) ". A run depends on the scenario, the seed and the version alone." }
+        p { "pagetide " (version) ". A run depends only on the scenario, the seed and the version." }
         @if !source.command.is_empty() {
-            p { "Again: " code { (source.command) } }
+            p { "Command: " code { (source.command) } }
         }
     }
 }

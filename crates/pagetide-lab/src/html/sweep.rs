@@ -1,34 +1,35 @@
-//! The page of `pagetide sweep`: each metric by the values of the knob, as a curve with its spread; of two knobs as a
-//! grid; and all points in a table.
+//! The page of `pagetide sweep`: each metric over the values of the knob, as a curve with its
+//! spread (two knobs: as a grid), and all points in a table.
 //!
-//! Invariant: a point whose work was not done to its end has no place in a curve and a dagger in the tables, as in the
-//! text output.
+//! Invariant: a point with an incomplete run is a gap in curves and has a dagger in tables, as in
+//! the text output.
 
 use super::heat::{Cell, Heat};
 use super::knob_axis::along;
 use super::lines::{Axis, Choice, Line, Lines, Panel, Shape, MOST_LINES};
 use super::page::{anchor, Block, Page, Section};
 use super::run::{self, Source};
+use crate::dagger::{self, Incomplete, DAGGER};
 use crate::format::{counted, Scale};
 use crate::report::Report;
 use crate::rows;
 use crate::stats::Summary;
 use crate::sweep::output::{points, report};
 use crate::sweep::store::{Key, Row};
-use crate::table::{our_cell, to_scale, DAGGER};
+use crate::table::{our_cell, to_scale};
 use maud::html;
 use pagetide_scenario::model::PageSize;
 use pagetide_scenario::record::Unit;
 use std::collections::BTreeSet;
 
-/// Metrics that are drawn; the table has all that were asked for.
+/// Metrics that are drawn; the table has all.
 const MOST_METRICS: usize = 40;
 /// Grids of a metric, one for each combination of variants and further knobs.
 const MOST_GRIDS: usize = 12;
-/// Lines of the table of points.
+/// Lines of the table.
 const MOST_POINTS: usize = 2000;
 
-/// The page of these rows. `wanted`: the metrics that were asked for, or none for those that reports show.
+/// The page of these rows. `wanted`: the metrics to show; if empty, the rows of a report.
 pub fn page(all: &[&Row], wanted: &[String], source: &Source) -> Page {
     let mut report = report(all.iter().copied());
     if !wanted.is_empty() {
@@ -58,12 +59,12 @@ pub fn page(all: &[&Row], wanted: &[String], source: &Source) -> Page {
 
 struct Sweep {
     report: Report,
-    /// Of each column of the report.
+    /// One per column of the report.
     points: Vec<Key>,
     metrics: Vec<String>,
 }
 
-/// Points that differ in the axes only: what they have in common, and their columns.
+/// Points that differ only in the axes: a name for what they share, and their columns.
 type Slice = (String, Vec<usize>);
 
 impl Sweep {
@@ -109,7 +110,7 @@ impl Sweep {
         facts
     }
 
-    /// Points by what they have in common besides the axes.
+    /// Points grouped by everything but the axes.
     fn slices(&self, axes: &[&String]) -> Vec<Slice> {
         let mut slices: Vec<Slice> = Vec::new();
         let has_variants = self.points.iter().any(|key| key.variant != self.points[0].variant);
@@ -132,11 +133,11 @@ impl Sweep {
         slices
     }
 
-    /// Mean and spread of a metric, of what is a measurement.
+    /// Mean and spread of a metric; `None` if a run of the point is incomplete.
     fn measured(&self, column: usize, metric: &str) -> Option<(f64, f64)> {
         let summary = self.report.summary(column, metric)?;
-        let is_ended = self.report.ended(column, metric).is_some();
-        (!is_ended && summary.mean.is_finite()).then_some((summary.mean, summary.stddev))
+        let is_incomplete = self.report.incomplete(column).is_some();
+        (!is_incomplete && summary.mean.is_finite()).then_some((summary.mean, summary.stddev))
     }
 
     fn scale(&self, metric: &str) -> Scale {
@@ -168,12 +169,12 @@ impl Sweep {
         let intro = html! {
             p.note {
                 @if axes.len() == 1 {
-                    "Means over the seeds; behind a line one standard deviation to each side. "
+                    "Means over the seeds. The band behind a line is \u{b1} one standard deviation. "
                 } @else {
-                    "Means over the seeds; the larger, the more a cell stands out. "
+                    "Means over the seeds. The larger a value, the more its cell stands out. "
                 }
                 @if self.metrics.len() > shown.len() {
-                    "Of " (self.metrics.len()) " metrics the first " (shown.len()) " are drawn. "
+                    "Only the first " (shown.len()) " of " (self.metrics.len()) " metrics are drawn. "
                 }
             }
             @if ids.len() > 1 { div.pick data-of=(ids.join(" ")) data-label="Metric:" {} }
@@ -201,7 +202,7 @@ impl Sweep {
         };
         let lines: Vec<Line> = slices.iter().enumerate().take(MOST_LINES).map(line).collect();
         let about = match slices.len() {
-            many if many > MOST_LINES => format!("The first {MOST_LINES} of {many} lines."),
+            many if many > MOST_LINES => format!("Only the first {MOST_LINES} of {many} lines."),
             _ => String::new(),
         };
         let panel = Panel { name: String::new(), x: along.x, lines, marks: Vec::new() };
@@ -254,7 +255,7 @@ impl Sweep {
                 figcaption {
                     h3 { (metric) @if !unit.is_empty() { span.unit { (unit) } } }
                     @if slices.len() > MOST_GRIDS {
-                        p { "The first " (MOST_GRIDS) " of " (slices.len()) " grids." }
+                        p { "Only the first " (MOST_GRIDS) " of " (slices.len()) " grids." }
                     }
                 }
                 @for slice in slices.iter().take(MOST_GRIDS) { (heat(slice).markup()) }
@@ -263,12 +264,13 @@ impl Sweep {
         .into()
     }
 
-    /// The mean as the table has it, with a dagger if it is of work that was not done to its end.
+    /// The mean as the table prints it, with its dagger.
     fn text(&self, column: usize, metric: &str, scale: &Scale) -> String {
-        let cell = our_cell(metric, self.report.to_show(column, metric).as_ref(), scale);
-        match self.report.ended(column, metric) {
-            Some(_) => format!("{} {DAGGER}", cell.value),
-            None => cell.value,
+        let summary = self.report.to_show(column, metric);
+        let cell = our_cell(metric, summary.as_ref(), scale);
+        match (summary, self.report.incomplete(column)) {
+            (Some(_), Some(_)) => format!("{} {DAGGER}", cell.value),
+            _ => cell.value,
         }
     }
 
@@ -286,6 +288,9 @@ impl Sweep {
             }
         };
         let shown = self.points.len().min(MOST_POINTS);
+        let ended = self.report.ended_runs();
+        let incomplete: BTreeSet<Incomplete> =
+            ended.iter().map(|it| Incomplete::Run(it.ended)).collect();
         vec![html! {
             p.filter data-of="table-points" data-label="Only points with" {}
             div.scroll tabindex="0" role="region" aria-label="All points" {
@@ -316,10 +321,10 @@ impl Sweep {
             p.note {
                 "Mean \u{b1} sample standard deviation over the seeds. "
                 @if shown < self.points.len() {
-                    "The first " (shown) " of " (self.points.len()) " points; " code { "--format csv" } " has all. "
+                    "Only the first " (shown) " of " (self.points.len()) " points; " code { "--format csv" } " has all. "
                 }
-                @if !self.report.ended_runs().is_empty() {
-                    (DAGGER) " of work that was not done to its end: no measurement."
+                @if !incomplete.is_empty() {
+                    (dagger::legend(&incomplete)) "."
                 }
             }
         }

@@ -1,6 +1,7 @@
-//! The page of `pagetide verify`: a real kernel and the simulator side by side, the worst counters first.
+//! The page of `pagetide verify`: a real kernel and the simulator side by side, worst counters
+//! first.
 //!
-//! Invariant: figures, verdicts and remarks are those of the text table; a counter is in the table once.
+//! Invariant: figures, verdicts and notes are those of the text table; each counter is in it once.
 
 use super::page::{Block, Page, Section};
 use super::run::{self, Source};
@@ -11,12 +12,12 @@ use maud::{html, Markup};
 
 /// Lines of the table: a scenario of many phases and groups has tens of thousands of counters.
 const MOST_ROWS: usize = 4000;
-/// The bar of a ratio ends here: half, and twice.
+/// The bar of a ratio ends at 1/`ENDS` and `ENDS`.
 const ENDS: f64 = 2.0;
 /// Metrics that say how long something took.
 const TIMES: [&str; 4] = ["walltime", "elapsed", "user", "system"];
 
-/// The page of a comparison; with `all` every counter is in it, else those of the text table.
+/// The page of a comparison: with `all` every counter, else those of the text table.
 pub fn page(comparison: &Comparison, sides: &Sides, all: bool, source: &Source) -> Page {
     let entries: Vec<(&'static str, String)> = table::entries(comparison, sides)
         .into_iter()
@@ -42,11 +43,7 @@ pub fn page(comparison: &Comparison, sides: &Sides, all: bool, source: &Source) 
             Section::new("summary", "In short", vec![in_short(comparison, &summary.to_string())]),
             Section::new("counters", "Counters, the worst first", counters(&worst)),
             Section::new("time", "Time", time(&times)),
-            Section::new(
-                "remarks",
-                "Remarks",
-                remarks(&table::remarks(comparison, sides, &summary)),
-            ),
+            Section::new("remarks", "Notes", remarks(&table::remarks(comparison, sides, &summary))),
             Section::new("scenario", "The scenario", run::scenario_blocks(source)),
         ],
         foot: run::foot(crate::VERSION, source),
@@ -83,7 +80,7 @@ fn one_sided(counter: &Counter) -> bool {
     counter.only_linux() || counter.only_pagetide()
 }
 
-/// How bad a counter is: by its verdict, then by the factor between the two worlds.
+/// How bad a counter is: by its verdict, then by the factor between the two sides.
 fn rank(counter: &Counter) -> f64 {
     let by_verdict = match counter.verdict {
         Verdict::Off => 3e9,
@@ -91,7 +88,7 @@ fn rank(counter: &Counter) -> f64 {
         Verdict::WithinNoise => 1e9,
         Verdict::NotJudged => 0.0,
     };
-    // One who has nothing where the other has much is as bad as can be; nobody judges zero against zero.
+    // Infinite if one side has zero.
     let by_factor = counter.ratio.map_or(1.0, |ratio| factor(ratio).min(1e6));
     by_verdict + by_factor
 }
@@ -105,8 +102,8 @@ fn in_short(comparison: &Comparison, summary: &str) -> Block {
     html! {
         p.answer { strong { (summary) } }
         p {
-            "Of the counters that are judged, " (number(Verdict::WithinNoise)) " are within the kernel's own noise, "
-            (number(Verdict::Close)) " are close, and " (number(Verdict::Off)) " are off."
+            "Judged counters: " (number(Verdict::WithinNoise)) " within the kernel's noise, "
+            (number(Verdict::Close)) " close, " (number(Verdict::Off)) " off."
         }
     }
     .into()
@@ -114,18 +111,16 @@ fn in_short(comparison: &Comparison, summary: &str) -> Block {
 
 fn counters(rows: &[&Row<'_>]) -> Vec<Block> {
     if rows.is_empty() {
-        return vec![
-            html! { p { "No counter to show: nothing that is judged reached 1000." } }.into()
-        ];
+        return vec![html! { p { (table::NO_COUNTER) } }.into()];
     }
     let shown = &rows[..rows.len().min(MOST_ROWS)];
     vec![html! {
         p.filter data-of="table-counters" data-label="Only rows with" {}
-        (side_by_side("table-counters", "Counters of both worlds", shown))
+        (side_by_side("table-counters", "Counters of Linux and Pagetide", shown))
         p.note {
-            (table::LEGEND) ". The bar goes from 1 to the left or right, to half or twice at its ends."
+            (table::LEGEND) ". The bar starts at ratio 1; its ends are 0.5 and 2."
             @if shown.len() < rows.len() {
-                " The worst " (shown.len()) " of " (rows.len()) " counters; " code { "--format csv" } " has all."
+                " Only the worst " (shown.len()) " of " (rows.len()) " counters; " code { "--format csv" } " has all."
             }
         }
     }
@@ -137,8 +132,8 @@ fn time(rows: &[&Row<'_>]) -> Vec<Block> {
         return Vec::new();
     }
     vec![html! {
-        p.note { "Times are never judged: an emulated CPU is not the one that the simulator reckons with." }
-        (side_by_side("table-times", "Times of both worlds", rows))
+        p.note { "Times are not judged here: an emulated CPU is not the simulated one." }
+        (side_by_side("table-times", "Times of Linux and Pagetide", rows))
     }
     .into()]
 }
@@ -192,7 +187,7 @@ fn line(row: &Row<'_>, has_variants: bool) -> Markup {
     }
 }
 
-/// A bar from the middle, by the logarithm of the ratio.
+/// A bar from the middle, on a logarithmic scale.
 fn bar(ratio: Option<f64>) -> Markup {
     let Some(ratio) = ratio else { return html! {} };
     let by = match ratio > 0.0 {
@@ -242,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn odd_ratios_are_bars_too_and_nothing_is_said_of_nothing() {
+    fn odd_ratios_have_bars_and_an_empty_page_says_so() {
         let wild = [f64::NAN, f64::INFINITY, 0.0, -1.0, 1e300];
         for (linux, ours) in wild.iter().flat_map(|a| wild.map(|b| (*a, b))) {
             let text =

@@ -1,6 +1,6 @@
-//! What the path of a knob means: a sysctl, a control file of a group, a key of the scenario.
+//! Paths of knobs: a sysctl, a control file of a group, or a scenario key.
 //!
-//! Invariant: paths are taken apart as the loader does it, so a path that is taken here sets what it names.
+//! Invariant: paths are split as in the loader, so an accepted path sets the knob that it names.
 
 use super::clip;
 use pagetide_core::config::{ControlFile, Sysctl};
@@ -13,7 +13,7 @@ use pagetide_scenario::near::nearest_few;
 use pagetide_scenario::quantity::Quantity;
 use std::collections::BTreeSet;
 
-/// The value of the file that `path` names, as the setup writes it, or its default.
+/// The value of `path` in the setup, or its default.
 pub(super) fn now(path: &str, setup: &Setup) -> Option<String> {
     if let Some(sysctl) = Sysctl::find(path) {
         let written = setup.sysctls.iter().rev().find(|write| write.name() == path);
@@ -45,7 +45,7 @@ pub(super) fn now(path: &str, setup: &Setup) -> Option<String> {
     }
 }
 
-/// The group and its file of `group.NAME.FILE`, as the loader takes paths apart.
+/// The group and its file of `group.NAME.FILE`, split as in the loader.
 pub(crate) fn group_and_file(path: &str) -> Option<(String, String)> {
     match load::path_parts(path).as_slice() {
         [first, group, file @ ..] if first == "group" && !file.is_empty() => {
@@ -55,7 +55,7 @@ pub(crate) fn group_and_file(path: &str) -> Option<(String, String)> {
     }
 }
 
-/// Whether a path with this name sets the group; the copies of one are set together.
+/// Whether a path with this name sets the group; copies are set together.
 fn is_of(group: &Group, name: &str) -> bool {
     group.name == name || is_copy(group, name)
 }
@@ -65,7 +65,7 @@ fn is_copy(group: &Group, name: &str) -> bool {
     owner.copy.is_some() && owner.name == name
 }
 
-/// The control file that a path means, if it means one. A name of the kernel's that there is not is a mistake.
+/// The control file of a path, if any. An unknown kernel name is an error.
 pub(super) fn file(path: &str, setup: &Setup) -> Result<Option<ControlFile>, Mistake> {
     let unknown = |what: &str, name: &str, known: Vec<&str>, few: bool| {
         let near = nearest_few(name, known.iter().copied(), 3);
@@ -87,7 +87,7 @@ pub(super) fn file(path: &str, setup: &Setup) -> Result<Option<ControlFile>, Mis
         };
     }
     if let Some((group, name)) = group_and_file(path) {
-        // The loader also takes a group's place in the file.
+        // The loader also accepts the index of a group.
         let is_place = group.parse::<usize>().is_ok_and(|place| place < setup.groups.len());
         if !is_place && !setup.groups.iter().any(|known| is_of(known, &group)) {
             let names = setup.groups.iter().map(|group| Owner::new(&group.name).name);
@@ -99,7 +99,7 @@ pub(super) fn file(path: &str, setup: &Setup) -> Result<Option<ControlFile>, Mis
             if setup.groups.iter().any(|known| known.name == one && is_copy(known, &group)) {
                 return Err(Mistake::new(
                     format!("`{}` is one of several copies", clip(&one)),
-                    format!("all copies are set together: group.{group}.{}", clip(file)),
+                    format!("set all copies together: group.{group}.{}", clip(file)),
                 ));
             }
         }

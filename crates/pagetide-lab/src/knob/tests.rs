@@ -34,7 +34,7 @@ fn lists_and_ranges() {
 }
 
 #[test]
-fn a_range_has_the_numbers_that_people_write() {
+fn a_range_has_round_numbers() {
     let all = texts("vm.watermark_scale_factor=10..3000");
     assert_eq!(all.len(), 201);
     for (at, text) in [(0, "10"), (89, "99"), (90, "100"), (91, "110"), (200, "3000")] {
@@ -52,7 +52,7 @@ fn a_range_has_the_numbers_that_people_write() {
 fn a_search_has_the_numbers_of_a_list_in_order_and_a_grid_as_given() {
     assert_eq!(texts("vm.swappiness=100,0,60"), ["0", "60", "100"]);
     assert_eq!(texts("group.web.memory.max=max,64M,8M,1G"), ["8M", "64M", "1G", "max"]);
-    // A word has no place among numbers; the loader says that there is no such value.
+    // Words keep their place; the loader refuses them.
     assert_eq!(texts("vm.swappiness=0,sixty,100"), ["0", "sixty", "100"]);
     let grid = Knob::parse("vm.swappiness=100,0,60", &setup(), true).unwrap();
     assert_eq!(grid.values[0].text, "100");
@@ -82,11 +82,11 @@ fn ranges_may_begin_below_a_page_and_end_at_the_largest_number() {
 }
 
 #[test]
-fn what_means_nothing_below_0_begins_there() {
+fn ranges_of_files_start_at_0() {
     for text in ["vm.laptop_mode", "vm.dirty_writeback_centisecs"] {
         assert_eq!(texts(text)[0], "0", "{text}");
     }
-    assert_eq!(texts("vm.laptop_mode=-5..5")[0], "-5", "but one may ask");
+    assert_eq!(texts("vm.laptop_mode=-5..5")[0], "-5", "explicit bounds may be negative");
 }
 
 #[test]
@@ -143,7 +143,7 @@ fn bad_knobs_are_named() {
 }
 
 #[test]
-fn what_it_is_now() {
+fn the_present_value() {
     let now = |text: &str| Knob::parse(text, &setup(), false).unwrap().now(&setup());
     assert_eq!(now("vm.swappiness").as_deref(), Some("60"));
     assert_eq!(now("machine.memory=1G,2G").as_deref(), Some("2G"));

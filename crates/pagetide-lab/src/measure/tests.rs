@@ -1,5 +1,5 @@
-//! A machine that is made up: it performs the scenario as the simulator does, at prices that nobody knows, and is
-//! measured, solved for, and written into a scenario.
+//! A fictional machine that performs the scenario like the simulator, with other costs. The costs
+//! are measured, fitted, and written into a scenario.
 
 use super::*;
 use pagetide_linux::host::scenario::{write, Options};
@@ -28,14 +28,14 @@ fn loaded(text: &str) -> Setup {
     loaded.unwrap().variants.remove(0).setup
 }
 
-/// The prices that nobody knows: everything is faster, by another factor each.
+/// The costs of the machine: each lower than in the table, by different factors.
 fn secret(price: Price) -> u64 {
     let factor = [0.5, 0.9, 0.7, 0.6][price as usize % 4];
     (CostModel::for_cpus(2)[price] as f64 * factor) as u64
 }
 
-/// What such a machine reports, in so many runs. `odd` is a phase of which its kernel counts three times the scans; if
-/// that is one without reclaim, somebody disturbs it.
+/// The measurement of `runs` runs. In phase `odd` the kernel counts three times the scans; a phase
+/// without reclaim is disturbed instead.
 fn measured(able: Able, runs: u64, odd: Option<&str>) -> Measured {
     let imported = loaded(&write(&host(), Options::default()).unwrap().text);
     let setup = able.setup(&imported, Some("6.1.0-41-amd64"));
@@ -58,7 +58,7 @@ fn measured(able: Able, runs: u64, odd: Option<&str>) -> Measured {
             for (at, of) in work.iter().enumerate() {
                 let prices = Price::ALL.iter().map(|price| secret(*price) as f64 / 1e9);
                 let seconds: f64 = of.own.iter().zip(prices).map(|(n, price)| n * price).sum();
-                // One run is disturbed, and each differs by a per cent.
+                // One run is disturbed, and each differs by one per cent.
                 let noise = (at as u64 * 7 + number * 13) % 5;
                 let is_odd = odd == Some(format!("{}.{}", of.task, of.phase).as_str());
                 let factor = match number {
@@ -113,8 +113,7 @@ fn a_machine_s_prices_are_found_and_stated() {
     }
     assert!(found.counted.len() > 10 && found.counted.iter().all(|it| it.ratio == 1.0));
     let said = found.sentences().join("\n");
-    for text in ["prices measured on this machine", "medians of 5 runs", "none differs", "a reason"]
-    {
+    for text in ["costs measured on this machine", "medians of 5 runs", "none is off", "a reason"] {
         assert!(said.contains(text), "{text:?} is not in {said}");
     }
     let stated = found.stated();
@@ -126,12 +125,12 @@ fn a_machine_s_prices_are_found_and_stated() {
 }
 
 #[test]
-fn a_phase_in_which_the_kernel_did_something_else_is_no_equation() {
+fn a_phase_with_other_kernel_counts_is_left_out() {
     let found = found(&measured(ALL, 3, Some("boxed.stream")));
     assert!(!found.fitted.rows.iter().any(|(what, _)| what == "boxed.stream"));
     let said = found.sentences().join("\n");
     assert!(
-        said.contains("phases left out, as the kernel counted boxed.stream pgscan 3.00 times"),
+        said.contains("phases left out because the kernel counted boxed.stream pgscan 3.00 times"),
         "{said}"
     );
     assert!(found.fitted.median_error() < 0.03);

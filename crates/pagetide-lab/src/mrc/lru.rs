@@ -1,25 +1,25 @@
-//! Misses of lists in exact order of last use, of several lengths at once.
+//! Misses of exact LRU lists of several lengths, in one pass.
 //!
-//! The stack distance of a use is the number of pages used since the page's last use, itself included: a list of so
-//! many pages, or more, still has it (Mattson and others, 1970). A tree of sums over the places of last use counts
-//! them in O(log pages).
+//! The stack distance of a use is the number of pages used since the last use of the page,
+//! including itself: a list of at least that length still has the page (Mattson and others, 1970).
+//! A Fenwick tree over the positions of last uses counts the distance in O(log pages).
 //!
-//! Invariant: every page that was used has one place, and the tree counts exactly these places.
+//! Invariant: every used page has one position, and the tree counts exactly these positions.
 
 use std::collections::HashMap;
 
-/// Fewest places: below this it is not worth making the tree anew.
+/// Least number of positions of a tree.
 const LEAST_PLACES: usize = 1 << 10;
 
-/// Lists of several lengths.
+/// LRU lists of several lengths.
 #[derive(Debug)]
 pub struct Lru {
     /// Lengths in pages, ascending.
     lengths: Vec<u64>,
-    /// How many uses had a distance that the first `n` lengths are too short for, by `n`.
+    /// By `n`: number of uses that exactly the first `n` lists miss.
     too_far: Vec<u64>,
     places: HashMap<u64, usize>,
-    /// Fenwick tree over places from 1 on.
+    /// Fenwick tree over positions from 1 on.
     tree: Vec<usize>,
     next: usize,
 }
@@ -36,7 +36,7 @@ impl Lru {
         }
     }
 
-    /// A page is used; `is_read_first`: its first use has to read it.
+    /// A page is used; `is_read_first`: its first use is a miss.
     pub fn touch(&mut self, page: u64, is_read_first: bool) {
         if self.next == self.tree.len() {
             self.make_anew();
@@ -62,7 +62,7 @@ impl Lru {
         (0..self.lengths.len()).map(|at| self.too_far[at + 1..].iter().sum()).collect()
     }
 
-    /// Pages with a place up to this one.
+    /// Number of pages with a position up to `place`.
     fn sum(&self, mut place: usize) -> usize {
         let mut sum = 0;
         while place > 0 {
@@ -82,7 +82,7 @@ impl Lru {
         }
     }
 
-    /// Gives the pages new places in the order of the old ones, in a tree with room for as many again.
+    /// Renumbers the positions in order, in a tree with room for as many again.
     fn make_anew(&mut self) {
         let mut pages: Vec<(usize, u64)> =
             self.places.iter().map(|(&page, &place)| (place, page)).collect();

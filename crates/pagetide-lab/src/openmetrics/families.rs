@@ -1,15 +1,15 @@
-//! The families: those of node_exporter's collectors meminfo, vmstat, zoneinfo, pressure, uname and stat, and those
-//! of cAdvisor about memory.
+//! The families: node_exporter's collectors meminfo, vmstat, zoneinfo, pressure, uname and stat,
+//! and cAdvisor's memory metrics.
 //!
 //! Linux: node_exporter 1.x, `collector/*_linux.go`; cAdvisor, `metrics/prometheus.go`.
 //!
-//! Invariant: a counter of a group begins at 0 when the group is made, and again when it is made anew.
+//! Invariant: a counter of a group starts at 0 whenever the group is created.
 
 use super::text::{labels, name, seconds, Family, Type};
 use super::{limits, At, Source};
 use pagetide_scenario::timeline::{Row, Sample, ZoneRow};
 
-/// The scope of failures: of the group alone, and with those below it.
+/// Scope of failures: including descendants.
 const HIERARCHY: &str = "hierarchy";
 
 /// Families of the machine.
@@ -28,7 +28,7 @@ pub(super) fn node(source: &Source<'_>, samples: &[At<'_>], out: &mut String) {
 
     let timeline = source.timeline;
     for (at, row) in timeline.meminfo.iter().enumerate() {
-        // The only rows that are no sizes.
+        // The only rows that are not sizes.
         let is_count = row.starts_with("HugePages_");
         let ending = if is_count { "" } else { "_bytes" };
         let help = format!("Field {row} of /proc/meminfo.");
@@ -53,7 +53,7 @@ pub(super) fn node(source: &Source<'_>, samples: &[At<'_>], out: &mut String) {
     }
 }
 
-/// Family, help, and what is counted.
+/// Family, help, and counter.
 type Counted = (&'static str, &'static str, fn(&Row) -> u64);
 
 /// PSI of memory; the names of node_exporter and of cAdvisor differ in their first word.
@@ -65,12 +65,12 @@ const PRESSURE: [Counted; 2] = [
     ),
     (
         "pressure_memory_stalled_seconds",
-        "Time in which a task waited for memory and no other ran (PSI, full).",
+        "Time in which all non-idle tasks waited for memory (PSI, full).",
         |row| row.full_ns,
     ),
 ];
 
-/// What dashboards choose a machine by.
+/// The metric by which dashboards select a machine.
 fn uname(source: &Source<'_>, samples: &[At<'_>], out: &mut String) {
     let release = format!("pagetide-{}", crate::VERSION);
     let all = labels(&[
@@ -80,7 +80,7 @@ fn uname(source: &Source<'_>, samples: &[At<'_>], out: &mut String) {
         ("release", &release),
         ("sysname", "Linux"),
     ]);
-    let help = "The machine; it is simulated.";
+    let help = "The simulated machine.";
     let mut family = Family::new(out, source.start_s, "node_uname", Type::Info, help);
     samples.iter().for_each(|at| family.sample(&all, "1", at.milliseconds));
 }
@@ -102,7 +102,7 @@ fn levels(
     }
 }
 
-/// Free memory of each zone, and its marks.
+/// Free memory and watermarks of each zone.
 fn zones(source: &Source<'_>, samples: &[At<'_>], out: &mut String) {
     type Level = (&'static str, &'static str, fn(&ZoneRow) -> u64);
     const LEVELS: [Level; 4] = [
@@ -131,8 +131,8 @@ fn zones(source: &Source<'_>, samples: &[At<'_>], out: &mut String) {
     }
 }
 
-/// What was counted so far, with the time in milliseconds. It begins with 0 when there is something to count for:
-/// at the start, or at the sample before the first with this row; not where no sample is before that.
+/// Running sums with their time in milliseconds. A sum starts with 0 at the start of the run, or at
+/// the sample before the first with this row, if there is one.
 fn sums(samples: &[At<'_>], row: usize, counted: fn(&Row) -> u64) -> Vec<(u64, u64)> {
     let mut sums: Vec<(u64, u64)> = Vec::new();
     let mut sum = None;
@@ -155,7 +155,7 @@ fn sums(samples: &[At<'_>], row: usize, counted: fn(&Row) -> u64) -> Vec<(u64, u
     sums
 }
 
-/// Families of groups, `/` among them.
+/// Families of groups, including `/`.
 pub(super) fn containers(source: &Source<'_>, samples: &[At<'_>], out: &mut String) {
     type Level = (&'static str, &'static str, fn(&Row) -> u64);
     const LEVELS: [Level; 5] = [
@@ -172,7 +172,7 @@ pub(super) fn containers(source: &Source<'_>, samples: &[At<'_>], out: &mut Stri
         ("container_memory_swap", "Memory in swap, in bytes.", |row| row.swap_pages),
     ];
     let timeline = source.timeline;
-    // Of the root, memory.current is not there; cAdvisor adds up what memory.stat has of it.
+    // The root has no memory.current; cAdvisor adds up its memory.stat.
     let as_root = |row: &Row| Row { usage_pages: row.anon_pages + row.file_pages, ..*row };
     let ids: Vec<String> = timeline.groups.iter().map(|path| id(path)).collect();
     for (family, help, pages) in LEVELS {
@@ -187,7 +187,7 @@ pub(super) fn containers(source: &Source<'_>, samples: &[At<'_>], out: &mut Stri
             }
         }
     }
-    let help = "Limit of the group when it was made; 0: none.";
+    let help = "Limit of the group when it was created; 0: none.";
     let family = "container_spec_memory_limit_bytes";
     let mut family = Family::new(out, source.start_s, family, Type::Gauge, help);
     for (group, limit) in limits(source.setup).into_iter().enumerate() {
@@ -202,11 +202,11 @@ pub(super) fn containers(source: &Source<'_>, samples: &[At<'_>], out: &mut Stri
     counters(source, samples, &ids, out);
 }
 
-/// A type of failure, and what is counted.
+/// Type of failure, and counter.
 type Kind = (&'static str, fn(&Row) -> u64);
 
 fn counters(source: &Source<'_>, samples: &[At<'_>], ids: &[String], out: &mut String) {
-    let help = "Page faults: all (pgfault), and those that had to read (pgmajfault).";
+    let help = "Page faults: all (pgfault), and major ones (pgmajfault).";
     let mut family =
         Family::new(out, source.start_s, "container_memory_failures", Type::Counter, help);
     for (group, id) in ids.iter().enumerate() {
@@ -219,7 +219,7 @@ fn counters(source: &Source<'_>, samples: &[At<'_>], ids: &[String], out: &mut S
             }
         }
     }
-    let help = "Tasks of the group that were killed for want of memory.";
+    let help = "Tasks of the group killed by the OOM killer.";
     let mut family = Family::new(out, source.start_s, "container_oom_events", Type::Counter, help);
     for (group, id) in ids.iter().enumerate() {
         let labels = of_group(source, id, &[]);

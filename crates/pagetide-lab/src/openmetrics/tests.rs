@@ -1,4 +1,4 @@
-//! The text is what the timeline says, and a parser of OpenMetrics that is not ours reads it.
+//! The text has the values of the timeline, and an independent OpenMetrics parser reads it.
 
 use super::text::{labels, name, seconds};
 use super::*;
@@ -40,7 +40,7 @@ fn sample(end_ns: u64, rows: Vec<Option<Row>>) -> Sample {
     }
 }
 
-/// Two samples in one millisecond, and a group that goes and comes back.
+/// Two samples in one millisecond, and a group that is removed and created again.
 fn timeline(group: &str) -> Timeline {
     Timeline {
         groups: vec![String::new(), group.to_owned()],
@@ -95,13 +95,13 @@ fn names_and_values_are_those_of_the_exporters() {
         assert!(lines.contains(&line), "{line}\n{text}");
     }
     assert_eq!(lines.last(), Some(&"# EOF"));
-    // Made anew, its counters are 0 again.
+    // Its counters restart at 0 when it is created again.
     let faults =
         "container_memory_failures_total{id=\"/web\",instance=\"s\",job=\"cadvisor\",name=\"web\",\
                   failure_type=\"pgfault\",scope=\"hierarchy\"} ";
     let faults: Vec<&str> = lines.iter().filter_map(|line| line.strip_prefix(faults)).collect();
     assert_eq!(faults, ["0 1000.000", "3 1000.002", "0 1000.003", "16 1001.500"]);
-    // A level of a group that is not there is not there.
+    // A missing group has no levels.
     let usage = "container_memory_usage_bytes{id=\"/web\"";
     assert_eq!(lines.iter().filter(|line| line.starts_with(usage)).count(), 2);
 }
@@ -115,7 +115,7 @@ fn parts_of_lines() {
     assert_eq!(text(&Timeline::default(), "s"), "# EOF\n");
 }
 
-/// Families, samples of each, and all labels, as prometheus_client of Python reads them.
+/// Families, samples and labels, as Python's prometheus_client reads them.
 const READ: &str = "
 import sys
 try:
@@ -133,7 +133,7 @@ for family in read(sys.stdin.read()):
 
 #[test]
 fn a_parser_that_is_not_ours_reads_it() {
-    // A name with all that has to be escaped; the loader refuses most of it.
+    // A name with all characters to escape; the loader refuses most of them.
     let text = text(&timeline("/a\"b\\c\nd</script>\u{1f980}"), "s/\"v\"\\");
     let python = std::env::var("PAGETIDE_PYTHON").unwrap_or_else(|_| "python3".to_owned());
     let child = Command::new(&python)

@@ -1,7 +1,7 @@
-//! Lines of OpenMetrics 1.0: what is said of a family, and its samples.
+//! Lines of OpenMetrics 1.0: metadata of a family, and its samples.
 //!
-//! Invariant: names are letters, digits and `_`; values of labels are escaped; a counter's samples end in `_total`,
-//! an info's in `_info`; a unit is the end of its family's name.
+//! Invariant: names are letters, digits and `_`; label values are escaped; names of counter samples
+//! end in `_total`, those of info samples in `_info`; a family's name ends in its unit.
 
 use std::fmt::Write;
 
@@ -10,11 +10,11 @@ use std::fmt::Write;
 pub(super) enum Type {
     /// A level.
     Gauge,
-    /// A sum that only grows, until its owner is made anew.
+    /// A sum that only grows until its owner is created again.
     Counter,
-    /// Neither is said: node_exporter's `untyped`.
+    /// node_exporter's `untyped`.
     Unknown,
-    /// Labels, and the value 1.
+    /// Labels with the value 1.
     Info,
 }
 
@@ -27,7 +27,7 @@ pub(super) struct Family<'a> {
 }
 
 impl<'a> Family<'a> {
-    /// Opens the family called `name`, without the ending of its samples.
+    /// Opens the family `name` (without the suffix of its samples).
     pub fn new(
         out: &'a mut String,
         start_s: u64,
@@ -51,7 +51,7 @@ impl<'a> Family<'a> {
         Family { out, sample_name: format!("{name}{ending}"), start_s }
     }
 
-    /// A sample: its labels as [`labels`] makes them, the text of its value, the virtual time.
+    /// Writes a sample: labels from [`labels`], value, virtual time.
     pub fn sample(&mut self, labels: &str, value: &str, milliseconds: u64) {
         let seconds = self.start_s + milliseconds / 1000;
         let part = milliseconds % 1000;
@@ -71,13 +71,13 @@ fn escaped(text: &str) -> String {
     text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 
-/// A part of a metric's name: other characters become `_`, those at the end go.
+/// Part of a metric's name: other characters become `_`, a trailing `)` is dropped.
 pub(super) fn name(text: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
     text.trim_end_matches(')').chars().map(plain).collect()
 }
 
-/// Seconds with as many digits as nanoseconds need.
+/// Seconds with up to nine decimals.
 pub(super) fn seconds(ns: u64) -> String {
     let text = format!("{}.{:09}", ns / 1_000_000_000, ns % 1_000_000_000);
     text.trim_end_matches('0').trim_end_matches('.').to_owned()

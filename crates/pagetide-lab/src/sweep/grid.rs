@@ -1,8 +1,8 @@
 //! The points of a grid, the runs of a sweep, and their shards.
 //!
-//! Invariant: the runs of a sweep are numbered the same way wherever it runs: points in the order of the knobs (the
-//! last one changes fastest), in each point the variants, in each variant the seeds. Shard K of N has the runs
-//! whose number leaves K - 1 when divided by N, so that N machines have about equal shares.
+//! Invariant: the runs of a sweep have the same numbers on every machine: points in the order of
+//! the knobs (the last one changes fastest), in each point the variants, in each variant the seeds.
+//! Shard K of N has the runs whose number modulo N is K - 1, so N machines have about equal shares.
 
 use crate::knob::Knob;
 use pagetide_core::digest::Digest;
@@ -14,7 +14,7 @@ use std::io::{self, Read};
 use std::path::Path;
 use std::str::FromStr;
 
-/// Points of a grid at most.
+/// Most points of a grid.
 pub const POINTS_MAX: usize = 20_000;
 
 /// All combinations of the knobs' values.
@@ -61,7 +61,7 @@ pub struct Shard {
 }
 
 impl Shard {
-    /// Whether the run with this number is in it.
+    /// Whether the run with this number is in the shard.
     pub fn has(self, run: usize) -> bool {
         run % self.of as usize == (self.number - 1) as usize
     }
@@ -84,19 +84,19 @@ impl FromStr for Shard {
         };
         if of == 0 || number == 0 || number > of {
             return Err(format!(
-                "shards are counted from 1 to N, and {number} is not among {of}; a job array that counts from 0 \
-                 gives $((INDEX + 1))/N"
+                "there is no shard {number}: shards are numbered from 1 to N, here {of}; for a job \
+                 array that counts from 0, give $((INDEX + 1))/N"
             ));
         }
         Ok(Shard { number, of })
     }
 }
 
-/// What tells one scenario from another: everything that its setup without the grid says, and the contents of its
-/// traces and object mixes. Paths, comments and seeds do not count.
+/// Digest of a scenario: its setup without the grid, and the contents of its traces and object
+/// mixes. Paths, comments and seeds do not count.
 ///
 /// # Errors
-/// Such a file cannot be read.
+/// A trace or object mix cannot be read.
 pub fn digest(scenario: &str, variants: &[(&str, &Setup)]) -> io::Result<String> {
     let mut digest = Digest::new();
     text(scenario, &mut digest);
@@ -114,10 +114,7 @@ pub fn digest(scenario: &str, variants: &[(&str, &Setup)]) -> io::Result<String>
     Ok(format!("{:016x}", digest.finish()))
 }
 
-/// What tells the content of a file from others.
-///
-/// # Errors
-/// It cannot be read.
+/// Digest of the content of a file.
 pub fn file_digest(path: &Path) -> io::Result<String> {
     let mut digest = Digest::new();
     content(path, &mut digest)?;
@@ -143,7 +140,7 @@ fn content(path: &Path, digest: &mut Digest) -> io::Result<()> {
     let mut length = 0;
     loop {
         buffer.clear();
-        // Whole words but for the last, however the file is read.
+        // Full chunks of whole words, so that the digest does not depend on the size of reads.
         let read = (&mut file).take(1 << 20).read_to_end(&mut buffer)?;
         if read == 0 {
             break;
@@ -193,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn the_digest_is_of_what_is_run() {
+    fn the_digest_depends_on_what_is_run() {
         let scenario = scenario(&["a", "b"]);
         let of = |variant: usize, name: &'static str| {
             digest("s", &[(name, &scenario.variants[variant].setup)]).unwrap()
@@ -207,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn where_named_files_lie_does_not_count() {
+    fn paths_of_files_do_not_count() {
         let experiments = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments");
         let of = |dir: &str, mix: &str| {
             let text = format!(

@@ -1,7 +1,7 @@
-//! Grids of knobs, times variants, times seeds, with a store of what was run.
+//! `pagetide sweep`: a grid of knobs times variants times seeds, with a store of finished runs.
 //!
-//! [`grid`] says which runs there are, in an order that everybody shares; [`store`] keeps a row a run and forgets
-//! nothing; [`run`] performs what is missing; [`output`] writes rows as a table, CSV or JSON.
+//! [`grid`] lists the runs in a fixed order; [`store`] keeps one row per run; [`run`] makes the
+//! missing runs; [`output`] writes rows as a table, CSV or JSON.
 
 pub mod grid;
 pub mod output;

@@ -1,8 +1,9 @@
-//! The rows of a sweep as a table (a line a point), as CSV (a line a run) and as JSON (as `run` prints it, with the
-//! points as variants).
+//! The rows of a sweep as a table (one line per point), as CSV (one line per run) and as JSON (the
+//! format of `run`, with the points as variants).
 
 use super::store::{Key, Row};
 use crate::csv::{number, quoted};
+use crate::dagger::{self, Daggers, DAGGER};
 use crate::format::Scale;
 use crate::gather;
 use crate::heading;
@@ -11,13 +12,13 @@ use crate::layout::{self, Line};
 use crate::report::Report;
 use crate::rows;
 use crate::stats::Summary;
-use crate::table::{legend_of_ended, our_cell, to_scale, DAGGER, TEXT_WIDTH, WIDTH};
+use crate::table::{our_cell, to_scale, NOTHING, TEXT_WIDTH, WIDTH};
 use pagetide_scenario::record::RunRecord;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
-/// The rows as a report: a column for each point and variant.
+/// The rows as a report: one column per point and variant.
 pub fn report<'a>(rows: impl Iterator<Item = &'a Row>) -> Report {
     let rows: Vec<&Row> = rows.collect();
     let mut columns: Vec<(String, Vec<RunRecord>)> = Vec::new();
@@ -38,7 +39,7 @@ pub fn report<'a>(rows: impl Iterator<Item = &'a Row>) -> Report {
     gather::report(scenario, columns)
 }
 
-/// The point and variant of each column of [`report`]; their seeds say nothing.
+/// The point and variant of each column of [`report`]; their seeds are 0.
 pub fn points<'a>(rows: impl Iterator<Item = &'a Row>) -> Vec<Key> {
     let mut points: Vec<Key> = Vec::new();
     for row in rows {
@@ -60,7 +61,7 @@ fn label(key: &Key, has_variants: bool) -> String {
     parts.join(" ")
 }
 
-/// A line for each point, a column for each metric of `wanted`, or for those that reports show.
+/// One line per point, one column per metric of `wanted` (if empty: the rows of a report).
 pub fn table<'a>(all: impl Iterator<Item = &'a Row>, wanted: &[String]) -> String {
     let mut report = report(all);
     if !wanted.is_empty() {
@@ -79,10 +80,12 @@ pub fn table<'a>(all: impl Iterator<Item = &'a Row>, wanted: &[String]) -> Strin
         names.push(format!("{key}{symbol}"));
         scales.push(scale);
     }
+    let daggers = Daggers::new(&report);
     let mut reasons = BTreeSet::new();
     let mut cell = |column: usize, key: &str, scale: &Scale| {
-        let mut cell = our_cell(key, report.to_show(column, key).as_ref(), scale);
-        if let Some(reason) = report.ended(column, key) {
+        let summary = report.to_show(column, key);
+        let mut cell = our_cell(key, summary.as_ref(), scale);
+        if let (Some(_), Some(reason)) = (summary, daggers.of(column, key)) {
             cell.change = DAGGER.to_owned();
             reasons.insert(reason);
         }
@@ -99,19 +102,18 @@ pub fn table<'a>(all: impl Iterator<Item = &'a Row>, wanted: &[String]) -> Strin
         })
         .collect();
     if keys.is_empty() {
-        return "No metric to show: all default rows are zero; name some in `rows`.\n".to_owned();
+        return format!("{NOTHING}\n");
     }
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let mut out = layout::render(&names, &lines, WIDTH);
     let runs = report.columns.iter().map(|column| column.finished).max().unwrap_or(0);
-    // Of one seed there is no mean, and nobody knows a deviation.
     let legend = match runs {
-        0 | 1 => "one seed each: no deviation is known".to_owned(),
+        0 | 1 => "one seed each: no standard deviation".to_owned(),
         runs => format!("mean \u{b1} sample standard deviation over {runs} seeds"),
     };
     writeln!(out, "\n{legend}").expect("writing to a string");
     if !reasons.is_empty() {
-        for line in heading::wrap(&legend_of_ended(&reasons), TEXT_WIDTH) {
+        for line in heading::wrap(&dagger::legend(&reasons), TEXT_WIDTH) {
             writeln!(out, "{line}").expect("writing to a string");
         }
     }
@@ -121,8 +123,8 @@ pub fn table<'a>(all: impl Iterator<Item = &'a Row>, wanted: &[String]) -> Strin
     out
 }
 
-/// A line for each run: scenario, digest, version, variant, knobs, seed, then every metric. A value that is none, or
-/// of work that was not done to its end, is empty; `ended` names the latter.
+/// One line per run: scenario, digest, version, variant, knobs, seed, then every metric. Missing
+/// values and values of incomplete work are empty; `ended` names the latter.
 pub fn csv<'a>(rows: impl Iterator<Item = &'a Row> + Clone) -> String {
     let knobs: BTreeSet<&str> =
         rows.clone().flat_map(|row| row.knobs.keys().map(String::as_str)).collect();
@@ -167,7 +169,8 @@ fn join<'a>(fields: impl Iterator<Item = &'a str>) -> String {
     fields.join(",") + "\n"
 }
 
-/// As `pagetide run --format json`, each point a variant, with its knobs and the digest of the scenario.
+/// As `pagetide run --format json`, each point a variant, with its knobs and the digest of the
+/// scenario.
 pub fn json<'a>(rows: impl Iterator<Item = &'a Row> + Clone) -> String {
     let text = json::render_values(&report(rows.clone()));
     let mut document: Value = serde_json::from_str(&text).expect("what was just rendered");

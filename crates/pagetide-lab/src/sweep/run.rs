@@ -1,4 +1,4 @@
-//! Performs the runs of a sweep that its store does not have.
+//! Makes the runs of a sweep that are not in its store.
 
 use super::store::{Key, Row, Store};
 use crate::execute::{perform, Outcome, Progress};
@@ -11,29 +11,29 @@ use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A run of a sweep: index into the scenario's variants, what was set for it, the name of its variant, and its seed.
+/// A run of a sweep.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Job {
-    /// Index into the variants of the scenario that is performed: one for each point and variant.
+    /// Index into the variants of the performed scenario: one per point and variant.
     pub setup: usize,
-    /// What tells its row apart.
+    /// Key of its row.
     pub key: Key,
 }
 
-/// What became of the missing runs.
+/// Result of making the missing runs.
 #[derive(Debug, Default)]
 pub struct Ended {
-    /// Runs that have a row now.
+    /// Runs that got a row.
     pub done: usize,
-    /// Runs that failed, which will be tried again the next time.
+    /// Failed runs; the next sweep tries them again.
     pub failed: Vec<(Key, Failure)>,
-    /// Runs that were not made because the user cancelled.
+    /// Runs that are missing because the user cancelled.
     pub cancelled: usize,
-    /// The store cannot be written: nothing more was run.
+    /// The store could not be written, which stopped the sweep.
     pub unwritable: Option<io::Error>,
 }
 
-/// Runs those of `jobs` that the store has no row of, and appends theirs as they end.
+/// Runs the `jobs` that have no row in the store, and appends their rows as they end.
 pub fn run(
     scenario: &Scenario,
     jobs: &[Job],
@@ -48,16 +48,15 @@ pub fn run(
     let planned: Vec<plan::Job> =
         missing.iter().map(|job| plan::Job { variant: job.setup, seed: job.key.seed }).collect();
     let state = Mutex::new((store, Ended::default()));
-    // The user's wish to stop, and ours when the store cannot be written.
     perform(scenario, &planned, world, threads, cancel, on_progress, &|index, outcome| {
         let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
         let (store, ended) = &mut *state;
         let key = &missing[index].key;
         match outcome {
             Outcome::Finished(mut record) => {
-                // The variant that was run is called after its point as well; the row has both apart.
+                // The performed variant is also named after its point; the row has both separately.
                 record.variant.clone_from(&key.variant);
-                // JSON has no such numbers; a metric without a value is one that the run does not have.
+                // JSON has no NaN or infinity.
                 record.metrics.retain(|_, metric| metric.value.is_finite());
                 let row = Row {
                     scenario_digest: digest.clone(),
@@ -67,7 +66,7 @@ pub fn run(
                 match store.append(row) {
                     Ok(()) => ended.done += 1,
                     Err(error) => {
-                        // The first says why; later ones are refused because of it.
+                        // Later writes fail because of the first error.
                         ended.unwritable.get_or_insert(error);
                         cancel.store(true, Ordering::Relaxed);
                     }
@@ -83,7 +82,7 @@ pub fn run(
     ended
 }
 
-/// All runs of a sweep: `setups` are the variants of each point, point by point.
+/// All runs of a sweep, point by point.
 pub fn jobs(
     points: &[Vec<(String, String)>],
     variants: &[String],

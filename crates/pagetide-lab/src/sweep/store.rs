@@ -1,12 +1,12 @@
-//! A directory with a row for every run that was made.
+//! The store of a sweep: a directory with one row per finished run.
 //!
-//! A row is a line of JSON: the digest of the scenario, the version, the variant, each knob, the seed, each metric.
-//! A process appends to one file of the directory (`runs.jsonl`, a shard `shard-K-of-N.jsonl`), each row by one
-//! write, and reads all of them. When a sweep is complete its file is put in order.
+//! A row is a line of JSON: digest of the scenario, version, variant, knobs, seed, metrics. A
+//! process appends to one file of the directory (`runs.jsonl`, or `shard-K-of-N.jsonl`), one write
+//! per row, and reads all files. A complete sweep sorts its file.
 //!
-//! Invariant: whenever the process is killed, the directory can be read and has all rows but the one that was being
-//! written: a last line without an end is dropped. Rows of one order are the same bytes, whoever wrote them. A file
-//! has one writer, who holds its lock.
+//! Invariant: after a kill at any time the directory is readable and has all rows but the one that
+//! was being written: an incomplete last line is dropped. Equal rows are equal bytes on every
+//! machine. A file has one writer, which holds its lock.
 
 use pagetide_scenario::criterion::Mistake;
 use pagetide_scenario::model::PageSize;
@@ -20,23 +20,21 @@ use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// A run that was made.
+/// A finished run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Row {
     /// Digest of the scenario ([`super::grid::digest`]).
     pub scenario_digest: String,
-    /// What was set.
+    /// The settings of the point.
     pub knobs: BTreeMap<String, String>,
-    /// What came out.
     #[serde(flatten)]
     pub record: RunRecord,
 }
 
-/// What tells rows of a sweep apart, in the order of the file: by variant, knobs (numbers by their size) and seed.
+/// Key of a row. Order: variant, knobs (numbers by size), seed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Key {
     pub variant: String,
-    /// What was set.
     pub knobs: BTreeMap<String, String>,
     pub seed: u64,
 }
@@ -59,7 +57,7 @@ impl PartialOrd for Key {
     }
 }
 
-/// Numbers before words, by size; equal ones by their text.
+/// Numbers before words, by size; equal numbers by their text.
 fn by_size(a: &str, b: &str) -> Ordering {
     let number = |text: &str| match Quantity::read(text, PageSize::Kib4) {
         Ok(Quantity::Integer(integer)) => Some(integer as f64),
@@ -94,13 +92,11 @@ impl Row {
     }
 }
 
-/// Of whom the rows of a store are.
+/// Scenario and version of the rows of a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Origin {
-    /// The scenario's name.
     pub scenario: String,
     pub digest: String,
-    /// The version that ran it.
     pub version: String,
 }
 
@@ -113,7 +109,7 @@ impl Origin {
         }
     }
 
-    /// Why rows of both cannot be in one store, if they cannot.
+    /// Why rows of both cannot be in one store.
     fn differs(&self, other: &Origin) -> Option<String> {
         if self.version != other.version {
             Some(format!("of version {}, not {}", other.version, self.version))
@@ -121,14 +117,14 @@ impl Origin {
             Some(format!("of the scenario {}, not {}", other.scenario, self.scenario))
         } else if self.digest != other.digest {
             let (a, b) = (&other.digest, &self.digest);
-            Some(format!("of {} as it was ({a}) before it was changed ({b})", self.scenario))
+            Some(format!("of {} before it was changed (digest {a}, now {b})", self.scenario))
         } else {
             None
         }
     }
 }
 
-/// The rows of a sweep, kept in a directory or only in memory.
+/// The rows of a sweep, in a directory or only in memory.
 #[derive(Debug)]
 pub struct Store {
     origin: Option<Origin>,
@@ -138,14 +134,14 @@ pub struct Store {
     file: Option<Own>,
 }
 
-/// The file of this process, which it has locked.
+/// The locked file of this process.
 #[derive(Debug)]
 struct Own {
     path: PathBuf,
     file: File,
-    /// Of its whole lines.
+    /// Bytes of complete lines.
     length: u64,
-    /// A write failed: nothing more is written, for it would stand behind half a line.
+    /// A write failed. Further rows would follow half a line, so none is written.
     is_broken: bool,
 }
 
@@ -158,22 +154,23 @@ impl Store {
         Store::empty(Some(origin))
     }
 
-    /// The store in a directory, which is made if it is not there; `file` is the name of this process's file.
+    /// Opens or creates the store in a directory; `file` is the file of this process.
     ///
     /// # Errors
-    /// It cannot be read or written, is no store, has rows of another scenario or version, or another process has
-    /// the file.
+    /// The directory cannot be read or written, is not a store, has rows of another scenario or
+    /// version, or another process has locked the file.
     pub fn open(directory: &Path, file: &str, origin: Origin) -> Result<Store, Mistake> {
         let mut store = Store::empty(Some(origin));
         store.claim(directory, file)?;
         Ok(store)
     }
 
-    /// What several stores have together, and with them the store `into`, which is made if it is not there: it can be
-    /// saved there ([`Store::save`]).
+    /// Merges several stores, and the store `into`, which is created if needed and can then be
+    /// saved ([`Store::save`]).
     ///
     /// # Errors
-    /// One of them cannot be read, they are not of one scenario and version, or another process has the file.
+    /// A store cannot be read, the stores differ in scenario or version, or another process has locked
+    /// the file.
     pub fn merged(directories: &[PathBuf], into: Option<&Path>) -> Result<Store, Mistake> {
         let mut store = Store::empty(None);
         for directory in directories {
@@ -191,7 +188,7 @@ impl Store {
         Ok(store)
     }
 
-    /// Makes the file of this process its own, and adds the rows of the directory.
+    /// Locks the file of this process, and adds the rows of the directory.
     fn claim(&mut self, directory: &Path, name: &str) -> Result<(), Mistake> {
         let cannot = |error: io::Error| {
             Mistake::new(
@@ -210,7 +207,7 @@ impl Store {
         let read = self.read(directory, Some(name));
         let length = file.metadata().map_err(cannot)?.len();
         if read.is_err() && length == 0 {
-            // What was made only now is not left behind.
+            // Do not leave the new file behind.
             let _ = fs::remove_file(&path);
         }
         read?;
@@ -218,25 +215,25 @@ impl Store {
         Ok(())
     }
 
-    /// Of whom the rows are; `None` while there are none.
+    /// `None` without rows.
     pub fn origin(&self) -> Option<&Origin> {
         self.origin.as_ref()
     }
 
-    /// Whether the run was made.
+    /// Whether the run has a row.
     pub fn has(&self, key: &Key) -> bool {
         self.rows.contains_key(key)
     }
 
-    /// All rows in order.
+    /// All rows, ordered by key.
     pub fn rows(&self) -> impl Iterator<Item = &Row> {
         self.rows.values()
     }
 
-    /// Adds a row, by one write.
+    /// Appends a row with one write.
     ///
     /// # Errors
-    /// The file cannot be written, or could not be before: after the first error nothing is written.
+    /// The file cannot be written. After the first error nothing more is written.
     pub fn append(&mut self, row: Row) -> io::Result<()> {
         if let Some(own) = &mut self.file {
             own.append(row.line().as_bytes())?;
@@ -246,20 +243,20 @@ impl Store {
         Ok(())
     }
 
-    /// Puts the file of this process in order.
+    /// Sorts the file of this process.
     ///
     /// # Errors
-    /// It cannot be written; then it is as it was.
+    /// The file cannot be written; it is then unchanged.
     pub fn finish(&mut self) -> io::Result<()> {
         let Some(own) = self.file.take() else { return Ok(()) };
         self.own.sort();
         write_whole(&own.path, self.own.iter().filter_map(|key| self.rows.get(key)))
     }
 
-    /// Writes all rows into the file of this process, as one run of the whole sweep does.
+    /// Writes all rows into the file of this process, like one run of the whole sweep.
     ///
     /// # Errors
-    /// It cannot be written; then it is as it was.
+    /// The file cannot be written; it is then unchanged.
     pub fn save(&mut self) -> io::Result<()> {
         let Some(own) = self.file.take() else { return Ok(()) };
         write_whole(&own.path, self.rows.values())
@@ -281,7 +278,7 @@ impl Store {
         for path in paths {
             let is_own = own.is_some_and(|own| path.file_name().is_some_and(|name| name == own));
             let text = fs::read(&path).map_err(|error| cannot(&path, error))?;
-            // A row that was being written when its process was killed has no end.
+            // A killed process may leave an incomplete last row.
             let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
             if is_own && whole < text.len() {
                 let cut = OpenOptions::new().write(true).open(&path);
@@ -293,7 +290,7 @@ impl Store {
                 self.take(line, is_own).map_err(|why| {
                     Mistake::new(
                         format!("{}, line {}: {why}", path.display(), at + 1),
-                        "rows of one store are of one scenario and version; name another directory",
+                        "a store has rows of one scenario and version; name another directory",
                     )
                 })?;
             }
@@ -303,7 +300,7 @@ impl Store {
 
     fn take(&mut self, line: &[u8], is_own: bool) -> Result<(), String> {
         let row: Row =
-            serde_json::from_slice(line).map_err(|error| format!("this is no row: {error}"))?;
+            serde_json::from_slice(line).map_err(|error| format!("not a row: {error}"))?;
         let origin = Origin::of(&row);
         match &self.origin {
             None => self.origin = Some(origin),
@@ -334,14 +331,14 @@ pub const FILE: &str = "runs.jsonl";
 impl Own {
     fn append(&mut self, line: &[u8]) -> io::Result<()> {
         if self.is_broken {
-            return Err(io::Error::other("a row could not be written before"));
+            return Err(io::Error::other("an earlier row could not be written"));
         }
         let written = self.file.write_all(line);
         match written {
             Ok(()) => self.length += line.len() as u64,
             Err(_) => {
                 self.is_broken = true;
-                // Half a line may be there; where it stays, the next process drops it.
+                // If half a line remains, the next process drops it.
                 let _ = self.file.set_len(self.length);
             }
         }
@@ -349,8 +346,8 @@ impl Own {
     }
 }
 
-/// Opens a file, makes it if it is not there, and locks it: `None` if another process has the lock. Where the file
-/// system has no locks, the file is opened without.
+/// Opens or creates a file and locks it; `None` if another process has the lock. Without a lock if
+/// the file system has none.
 fn lock(path: &Path) -> io::Result<Option<File>> {
     loop {
         let file = OpenOptions::new().create(true).append(true).open(path)?;
@@ -362,7 +359,7 @@ fn lock(path: &Path) -> io::Result<Option<File>> {
             }
             Err(TryLockError::Error(error)) => return Err(error),
         }
-        // The one who had the lock may have put another file in this place.
+        // The previous owner of the lock may have replaced the file.
         let (ours, there) = (file.metadata()?, fs::metadata(path));
         match there {
             Ok(there) if (there.dev(), there.ino()) == (ours.dev(), ours.ino()) => {
@@ -375,7 +372,7 @@ fn lock(path: &Path) -> io::Result<Option<File>> {
     }
 }
 
-/// Replaces a file by these rows: all of them or none.
+/// Replaces a file by these rows, atomically.
 fn write_whole<'a>(path: &Path, rows: impl Iterator<Item = &'a Row>) -> io::Result<()> {
     let temporary = path.with_extension(format!("tmp-{}", std::process::id()));
     let write = || {

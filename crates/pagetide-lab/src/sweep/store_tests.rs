@@ -83,7 +83,7 @@ fn shards_merged_are_one_run() {
         shards[at % 2].append(row(knob, seed)).unwrap();
     }
     store.finish().unwrap();
-    // One shard was killed before it was put in order.
+    // One shard was killed before it was sorted.
     shards[0].finish().unwrap();
     drop(shards);
     let from = [b.0.clone(), a.0.clone(), a.0.clone()];
@@ -107,7 +107,7 @@ fn rows_of_others_are_refused() {
     }
     let place = Place::new();
     fs::write(place.0.join(FILE), "{}\n").unwrap();
-    assert!(Store::open(&place.0, FILE, origin()).unwrap_err().message.contains("no row"));
+    assert!(Store::open(&place.0, FILE, origin()).unwrap_err().message.contains("not a row"));
     let mut other = row("0", 1);
     other.record.digest += 1;
     fs::write(place.0.join(FILE), format!("{}{}", row("0", 1).line(), other.line())).unwrap();
@@ -132,7 +132,7 @@ fn numbers_come_back_to_the_last_bit() {
     let mut bits = 15u64;
     let mut draw = || {
         bits = bits.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        // The lower bits of such a generator repeat soon.
+        // The lower bits of this generator have a short period.
         f64::from_bits((bits >> 32) | (bits.rotate_left(17) << 32))
     };
     let random = std::iter::repeat_with(&mut draw).filter(|value| value.is_finite()).take(20_000);
@@ -176,7 +176,7 @@ fn a_file_has_one_writer() {
     assert!(refused.message.contains("another process writes to"), "{refused:?}");
     let merge = Store::merged(std::slice::from_ref(&place.0), Some(&place.0));
     assert!(merge.is_err(), "nobody writes over rows that are being added");
-    // A shard has a file of its own.
+    // A shard has its own file.
     let shard = Store::open(&place.0, "shard-1-of-2.jsonl", origin()).unwrap();
     first.append(row("0", 1)).unwrap();
     first.finish().unwrap();
@@ -201,7 +201,7 @@ fn after_a_failed_write_nothing_is_written() {
     let place = Place::new();
     let mut store = open(&place);
     store.append(row("0", 1)).unwrap();
-    // A file that is open for reading takes no row.
+    // A file that is open for reading cannot be written.
     store.file.as_mut().unwrap().file = File::open(place.0.join(FILE)).unwrap();
     assert!(store.append(row("0", 2)).is_err());
     store.file.as_mut().unwrap().file =

@@ -1,6 +1,6 @@
-//! A timeline as CSV: a line for each sample of the machine, a group, a node, a zone, a service, a task.
+//! A timeline as CSV: one line per sample of the machine, a group, node, zone, service or task.
 //!
-//! Invariant: each line has all columns; those that say nothing of its subject are empty.
+//! Invariant: each line has all columns; those that do not apply are empty.
 
 use super::nodes;
 use crate::csv::quoted;
@@ -50,8 +50,8 @@ pub const HEADER: [&str; 38] = [
     "stall_dirty_ns",
 ];
 
-/// All samples. The machine's group is the empty name; a node is called `node0`, a zone `zone node0 Normal`, a
-/// service `service TASK`, a task `task TASK`. Counts are those since the line before of the same subject.
+/// All samples. Column `group` is empty for the machine, else a group, `node0`,
+/// `zone node0 Normal`, `service TASK` or `task TASK`. Counts are since the previous line of the same subject.
 pub fn render_csv(timeline: &Timeline) -> String {
     let mut out = format!("{}\n", HEADER.join(","));
     for sample in &timeline.samples {
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_a_line_for_each_sample_of_who_was_there() {
+    fn there_is_a_line_per_sample_and_subject() {
         let mut timeline = with_a_cut(3, 2);
         timeline.zones = vec![ZoneName { node: 0, zone: "DMA32".to_owned() }];
         timeline.tasks = vec!["batch".to_owned()];

@@ -1,16 +1,15 @@
-//! Charts of the nodes: how much of their free memory is of no use to a huge page.
+//! Charts of the nodes: the share of free memory that is unusable for huge pages.
 //!
-//! Linux: unusable_index of debugfs at order 9, of all zones of the node together, and sums of
+//! Linux: unusable_index of debugfs at order 9, all zones of the node together, and sums of
 //! buddyinfo.
 
 use super::{axis, bars, column_of, row_of, shade};
 use pagetide_scenario::timeline::{NodeRow, Timeline};
 use std::fmt::Write;
 
-/// What the charts show, for the legend.
-pub(super) const LEGEND: &str = "Of a node: the share of its free memory that is in blocks of order 8 \
-    and less, then free memory and free blocks of order 9 and more, each up to its own `@`, with what \
-    there is at the end on the right.";
+/// Part of the legend.
+pub(super) const LEGEND: &str = "Node: share of free memory in blocks of order 8 and less; free memory \
+    and free blocks of order 9 and more, each with its own scale to `@`; value at the end on the right.";
 
 /// Lines of a chart.
 const HEIGHT: u64 = 4;
@@ -20,7 +19,7 @@ pub(super) fn index(thousandths: u32) -> String {
     format!("{}.{:03}", thousandths / 1000, thousandths % 1000)
 }
 
-/// A chart of each node.
+/// One chart per node.
 pub(super) fn draw(timeline: &Timeline, nr_columns: usize, out: &mut String) {
     for node in 0..timeline.nr_nodes {
         let columns: Vec<Option<NodeRow>> = (0..nr_columns)

@@ -1,18 +1,18 @@
-//! Charts of services: how long their requests took, and what became of them.
+//! Charts of services: latency of requests, and late and dropped requests.
 
 use super::{axis, bars, column_of, row_of, shade, time};
 use pagetide_scenario::timeline::{ServiceRow, Timeline};
 use std::fmt::Write;
 
-/// What the charts show, for the legend.
-pub(super) const LEGEND: &str = "Of a service: the latency of the requests that ended in that time, `#` \
-    the mean and `:` the longest, then their number and those that were late or dropped, each up to its \
-    own `@`, with the totals on the right.";
+/// Part of the legend.
+pub(super) const LEGEND: &str =
+    "Service: latency of requests by end time, `#` mean, `:` longest; number \
+    of requests, late and dropped ones, each with its own scale to `@`; totals on the right.";
 
 /// Lines of a chart.
 const HEIGHT: u64 = 6;
 
-/// A chart of each service.
+/// One chart per service.
 pub(super) fn draw(timeline: &Timeline, nr_columns: usize, out: &mut String) {
     for (service, name) in timeline.services.iter().enumerate() {
         let column = |at| {
@@ -79,6 +79,6 @@ pub(super) mod tests {
         assert_eq!(chart[7], "      requests |@@@@@ +@@@| 17", "{text}");
         assert_eq!(chart[8], "          late |      @   | 1", "{text}");
         assert_eq!(chart[9], "       dropped |     @    | 7", "{text}");
-        assert!(text.contains("Of a service:"), "{text}");
+        assert!(text.contains("Service: latency"), "{text}");
     }
 }

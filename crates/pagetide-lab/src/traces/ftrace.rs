@@ -1,13 +1,13 @@
-//! Events as ftrace prints them, for scripts that read a kernel's.
+//! Events in the text format of ftrace, for scripts that read a kernel's trace.
 //!
-//! Linux 6.1: /sys/kernel/tracing/trace with the tracer `nop`: kernel/trace/trace_output.c for the columns in front,
-//! and the formats of include/trace/events/vmscan.h and oom.h. What Pagetide's events have besides (the group, for
-//! one) is left out, so that a line is what the kernel's would be; what they lack is printed as nothing: no flags of
-//! `mm_vmscan_wakeup_kswapd`, no pages that could not be unmapped, no address of a shrinker. docs/events.md has the
-//! list.
+//! Linux 6.1: /sys/kernel/tracing/trace with the tracer `nop`: columns from
+//! kernel/trace/trace_output.c, formats from include/trace/events/vmscan.h and oom.h. Extra fields
+//! of Pagetide's events (such as the group) are left out, so that a line is the kernel's. Missing
+//! fields are printed as empty values: the flags of `mm_vmscan_wakeup_kswapd`, pages that could not
+//! be unmapped, the address of a shrinker. docs/events.md has the list.
 //!
-//! Invariant: lines are in the order of time. `mm_vmscan_throttled` comes when the sleep is over, as in Linux: it
-//! says how long that was.
+//! Invariant: lines ascend in time. `mm_vmscan_throttled` is written after the sleep, as in Linux,
+//! because it has the length of the sleep.
 
 use pagetide_core::event::TraceEvent;
 use pagetide_core::units::Cpu;
@@ -34,28 +34,27 @@ const HEADER: &str = "\
 pub struct Ftrace<W> {
     out: W,
     threads: Vec<Thread>,
-    /// Sleeps in reclaim that last, by thread: since when, and the CPU on which each began.
+    /// Current sleeps in reclaim, by thread: start, and CPU at the start.
     throttled: Vec<Option<(u64, Cpu, TraceEvent)>>,
 }
 
-/// A thread, as a line names it.
 #[derive(Debug)]
 struct Thread {
-    /// Its whole name.
+    /// The full name.
     name: String,
     comm: String,
     pid: u32,
 }
 
 impl<W: Write> Ftrace<W> {
-    /// To `out`, in many small writes: it should have a buffer.
+    /// Writes to `out` in many small writes, so it should be buffered.
     pub fn new(out: W) -> Ftrace<W> {
         Ftrace { out, threads: Vec::new(), throttled: Vec::new() }
     }
 
     fn line(&mut self, at: u64, cpu: Cpu, thread: usize, name: &str, text: &str) -> io::Result<()> {
         let Thread { comm, pid, .. } = &self.threads[thread];
-        // Nearest microsecond, as the kernel's ns2usecs.
+        // Rounded to microseconds, as the kernel's ns2usecs.
         let us = at.saturating_add(500) / 1000;
         let (seconds, us, cpu) = (us / 1_000_000, us % 1_000_000, cpu.0);
         writeln!(
@@ -101,7 +100,7 @@ impl<W: Write> Observer for Ftrace<W> {
         self.threads = threads.collect();
         self.throttled = vec![None; self.threads.len()];
         write!(self.out, "# tracer: nop\n#\n# entries-in-buffer/entries-written: ")?;
-        // How many there will be is not known yet; scripts want the number of CPUs.
+        // The number of entries is not known yet; scripts need the number of CPUs.
         write!(self.out, "0/0   #P:{}\n#\n{HEADER}", cast.cpus)
     }
 
@@ -125,7 +124,7 @@ impl<W: Write> Observer for Ftrace<W> {
     }
 }
 
-/// A name as the kernel would have it: cut, and without what would part it for those who split lines at blanks.
+/// A name as in the kernel: cut, and without blanks, so that scripts can split lines at blanks.
 fn comm_of(name: &str) -> String {
     let mut comm = String::new();
     for c in name.chars() {
@@ -136,13 +135,13 @@ fn comm_of(name: &str) -> String {
         comm.push(c);
     }
     if comm.is_empty() {
-        // As for a thread whose name is not known any more.
+        // The kernel's text for an unknown name.
         comm.push_str("<...>");
     }
     comm
 }
 
-/// Where the scanners of a compaction are.
+/// Positions of the scanners of a compaction.
 fn scanners(zone_start: u64, migrate_pfn: u64, free_pfn: u64, zone_end: u64, sync: bool) -> String {
     let mode = if sync { "sync" } else { "async" };
     format!(
@@ -151,8 +150,8 @@ fn scanners(zone_start: u64, migrate_pfn: u64, free_pfn: u64, zone_end: u64, syn
     )
 }
 
-/// The fields of an event as the kernel prints them. `delayed`: microseconds that a sleep has lasted; `victim`: the
-/// number of whom the OOM killer has chosen.
+/// The fields of an event as the kernel prints them. `delayed`: microseconds of a sleep; `victim`:
+/// pid of the OOM killer's victim.
 fn printk(event: &TraceEvent, delayed: u64, victim: u32) -> String {
     use TraceEvent as E;
     match *event {
@@ -295,7 +294,7 @@ fn printk(event: &TraceEvent, delayed: u64, victim: u32) -> String {
     }
 }
 
-/// Behind the function of a shrinker: where in it, and the shrinker's address, which the kernel hides.
+/// Offset in the function of a shrinker, and the shrinker's address, which the kernel hides.
 const ADDRESS: &str = "+0x0/0x0 0000000000000000";
 
 const fn reclaim_flags(file: bool) -> &'static str {

@@ -1,6 +1,6 @@
-//! Events as lines of JSON (docs/events.md): an object for each, in the order of time.
+//! Events as lines of JSON (docs/events.md): one object per event, ascending in time.
 //!
-//! Linux: what trace_pipe has, with the fields as a program wants them.
+//! Linux: trace_pipe, with fields for programs.
 
 use pagetide_scenario::record::RunRecord;
 use pagetide_sim::observe::{Cast, Event, Observation, Observer, Value, What};
@@ -11,13 +11,13 @@ use std::io::{self, Write};
 #[derive(Debug)]
 pub struct JsonLines<W> {
     out: W,
-    /// Names of the threads, as JSON has them.
+    /// Names of the threads, as JSON strings.
     comms: Vec<String>,
     line: String,
 }
 
 impl<W: Write> JsonLines<W> {
-    /// To `out`, in many small writes: it should have a buffer.
+    /// Writes to `out` in many small writes, so it should be buffered.
     pub fn new(out: W) -> JsonLines<W> {
         JsonLines { out, comms: Vec::new(), line: String::new() }
     }
@@ -76,7 +76,7 @@ impl<W: Write> Observer for JsonLines<W> {
     }
 }
 
-/// A text as JSON has it (RFC 8259, section 7).
+/// A JSON string (RFC 8259, section 7).
 fn json_string(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }

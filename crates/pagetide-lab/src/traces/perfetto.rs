@@ -1,11 +1,11 @@
-//! A run as a trace for Perfetto: who ran where, what held threads up, and the counters beside it.
+//! A run as a Perfetto trace: which thread ran on which CPU, waits of threads, and counters.
 //!
-//! The format is Perfetto's own, in protocol buffers (`packets`); ui.perfetto.dev and trace_processor open it. A
-//! group is a process and a task a thread in it; the kernel's threads are in the process `kernel`. docs/events.md
-//! says what each track and slice is.
+//! The format is Perfetto's protocol buffers (`packets`); ui.perfetto.dev and trace_processor open
+//! it. A group is a process, and a task is a thread in it; kernel threads are in the process
+//! `kernel`. docs/events.md describes tracks and slices.
 //!
-//! Invariant: the same run gives the same bytes. The packets of a track are in the order of time, and those of
-//! counters, which are known when the run is over, come last.
+//! Invariant: the same run gives the same bytes. Packets of a track ascend in time. Counters are
+//! written at the end, when they are known.
 
 mod counters;
 mod cpus;
@@ -27,9 +27,9 @@ use stage::Stage;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-/// Numbers of the processes that stand for groups: the root's first.
+/// Pid of the root group; those of the other groups follow.
 const ROOT_PID: u32 = 100;
-/// The root's name, as Perfetto's page shows of a path only what is behind its last slash.
+/// Name of the root group: the Perfetto UI shows only the last part of a path.
 const ROOT_NAME: &str = "root group";
 /// The process of the kernel's threads (`kthreadd`).
 const KERNEL_PID: u32 = 2;
@@ -38,31 +38,31 @@ const KERNEL_PID: u32 = 2;
 #[derive(Debug)]
 pub struct Perfetto<W> {
     packets: Packets<W>,
-    /// `None`: the run has not begun.
+    /// `None`: the run has not started.
     cast: Option<Cast>,
     machine: Option<Track>,
     /// Processes, by index of the group in the scenario.
     groups: Vec<Track>,
     threads: Vec<ThreadTrack>,
     cpus: Vec<CpuTrack>,
-    /// Wake-ups of each node's kswapd that it has not followed yet.
+    /// Wake-ups of each node's kswapd since it last ran.
     wakeups: BTreeMap<u8, Vec<u64>>,
     nr_wakeups: u64,
-    /// When the file had become so large that it is not written any more whom CPUs run.
+    /// From when on CPU switches are not written because the file is large.
     left_out: Option<u64>,
 }
 
-/// The first bytes of every such file: a file that has them may be replaced by another.
+/// The first bytes of every trace: a file with them may be overwritten.
 pub const MAGIC: [u8; 6] = [0x0a, 0x04, 0x50, 0x01, 0x68, 0x01];
 
 impl<W: Write> Perfetto<W> {
-    /// To `out`, in many small writes: it should have a buffer.
+    /// Writes to `out` in many small writes, so it should be buffered.
     pub fn new(out: W) -> Perfetto<W> {
         Perfetto::below(out, detail::SIZE)
     }
 
-    /// The same, but the file is to stay below `size` bytes. What no run can do without, the names of its threads and
-    /// the counters of its groups, comes on top if it does not fit.
+    /// Like [`Perfetto::new`], with a file below `size` bytes, except that names of threads and
+    /// counters of groups are always written.
     pub fn below(out: W, size: u64) -> Perfetto<W> {
         Perfetto {
             packets: Packets::new(out, size),
@@ -77,7 +77,7 @@ impl<W: Write> Perfetto<W> {
         }
     }
 
-    /// Writes an instant of which there may be many. Returns whether it is written.
+    /// Writes a frequent instant. Returns whether it is written.
     fn instant(
         &mut self,
         at: u64,
@@ -167,7 +167,7 @@ impl<W: Write> Perfetto<W> {
                 self.threads[thread].batch(event.raw());
                 Ok(())
             }
-            // The batches are in the sums of the slices around them; a throttled thread has a slice of its own.
+            // Enclosing slices have the sums of batches; a throttled thread has its own slice.
             E::MmVmscanLruShrinkActive { .. } | E::MmVmscanThrottled { .. } => Ok(()),
         }
     }
@@ -321,13 +321,13 @@ impl<W: Write> Observer for Perfetto<W> {
                 terminating: &[],
             })?;
         }
-        // On the track of the instant above, and later.
+        // After the instant above, on the same track.
         if let (Some(at), Some(track)) = (self.left_out, self.machine) {
             self.packets.event(TrackEvent {
                 at,
                 track,
                 kind: Kind::Instant,
-                name: "whom CPUs run is left out from here",
+                name: "no CPU switches from here (size of the file)",
                 annotations: &[],
                 flows: &[],
                 terminating: &[],

@@ -1,6 +1,7 @@
-//! What a verdict looks at: the rows of the table, then the metrics of [`OUTCOMES`] that it does not show.
+//! The metrics that a verdict compares: the rows of the table, then those of [`OUTCOMES`] without a
+//! row.
 //!
-//! Invariant: a metric is a candidate once; levels, and times of tasks in the background, are none.
+//! Invariant: a metric is a candidate once. Levels and walltimes of background tasks are not.
 
 use crate::report::Report;
 use crate::rows;
@@ -10,8 +11,8 @@ use pagetide_scenario::metric::{Key, Names, Owner, Scope};
 use pagetide_scenario::record::Unit;
 use std::collections::BTreeSet;
 
-/// What matters to whoever runs the load: looked at of the machine, of tasks and of groups even if the table does not
-/// show it. What comes first is told first.
+/// What a user of the load notices. Compared for the machine, tasks and groups even if the table
+/// does not show it; the most important first.
 const OUTCOMES: [&str; 16] = [
     "oom_kill",
     "memory.events.oom_kill",
@@ -31,8 +32,8 @@ const OUTCOMES: [&str; 16] = [
     "psi.memory.some",
 ];
 
-/// Causes of those, told after them, and only if the table shows them: waiting is a part of a time, and may grow while
-/// the whole of it shrinks.
+/// Causes of outcomes. Reported after them, and only if the table shows them: waiting is a part of
+/// a time, and may grow while the time shrinks.
 const CAUSES: [&str; 10] = [
     "memory.pressure.full",
     "memory.pressure.some",
@@ -46,7 +47,7 @@ const CAUSES: [&str; 10] = [
     "allocstall",
 ];
 
-/// Metrics that say nearly the same begin with these; of one owner only one of them is told.
+/// Prefixes of metrics that say nearly the same; one per family and owner is reported.
 const FAMILIES: [(&str, &str); 24] = [
     ("latency_", "latency"),
     ("alloc_latency_", "alloc_latency"),
@@ -74,10 +75,10 @@ const FAMILIES: [(&str, &str); 24] = [
     ("mm_vmscan_wakeup_kswapd", "kswapd"),
 ];
 
-/// A metric that is looked at.
+/// A metric to compare.
 pub(super) struct Candidate {
     pub(super) metric: String,
-    /// The time that it adds up over, if it is compared per second of that.
+    /// The run time metric, if the candidate is compared per second of it.
     pub(super) time: Option<String>,
     pub(super) better: Better,
     pub(super) rank: usize,
@@ -85,7 +86,6 @@ pub(super) struct Candidate {
     pub(super) family: (Scope, String),
 }
 
-/// The rows of the table, then the important metrics that it does not show.
 pub(super) fn candidates(report: &Report) -> Vec<Candidate> {
     let shown = rows::rows(report);
     let has_named = !report.plan.scenario.rows.is_empty();
@@ -96,9 +96,9 @@ pub(super) fn candidates(report: &Report) -> Vec<Candidate> {
     let mut push = |metric: &str, key: Key, rank: usize, is_shown: bool| {
         let better = better::of(&key);
         let is_background = is_of_background(report, &key);
-        // A task in the background lives as long as the others: its time says nothing of its own.
+        // A background task runs as long as the others: its walltime says nothing.
         let says_nothing = is_background && key.name == "walltime";
-        // Of the others the time says it.
+        // For other tasks the walltime says the same.
         let is_said = !is_shown && !is_background && key.name == "throughput";
         if better != Better::Neither && !says_nothing && !is_said {
             let time = time_of_total(metric, &key, is_background || better == Better::More);
@@ -109,7 +109,7 @@ pub(super) fn candidates(report: &Report) -> Vec<Candidate> {
     };
     for (at, metric) in shown.iter().enumerate() {
         let Some(key) = read(metric) else { continue };
-        // Rows that nobody chose are in the alphabet's order.
+        // Default rows are in alphabetical order.
         let rank = if has_named { at } else { importance(&key.name) };
         push(metric, key, rank, true);
     }
@@ -142,7 +142,7 @@ fn family(name: &str) -> &str {
     found.map_or(name, |(_, family)| family)
 }
 
-/// Whether it is of a task that runs in the background, or of a phase of one.
+/// Whether the metric is of a background task, or of a phase of one.
 fn is_of_background(report: &Report, key: &Key) -> bool {
     let (Scope::Task(owner) | Scope::Phase { task: owner, .. }) = &key.scope else { return false };
     let tasks = report.plan.scenario.variants.iter().flat_map(|variant| &variant.setup.tasks);
@@ -153,7 +153,7 @@ fn is_of_background(report: &Report, key: &Key) -> bool {
     of_owner.any(|task| task.background)
 }
 
-/// The time that a total of a task or a phase adds up over, if it `grows_with_time`.
+/// The run time over which a total of a task or a phase adds up, if it `grows_with_time`.
 fn time_of_total(metric: &str, key: &Key, grows_with_time: bool) -> Option<String> {
     let is_of_task = matches!(key.scope, Scope::Task(_) | Scope::Phase { .. });
     let unit = declared::find(key.scope.kind(), &key.name).map_or(Unit::Count, |it| it.unit);

@@ -8,10 +8,10 @@ use crate::report::Report;
 use crate::stats::Change;
 use pagetide_scenario::record::{Ended, Unit};
 
-/// Tasks that are named when something ended them.
+/// Tasks that are named if their work ended early.
 const MOST_TASKS: usize = 3;
 
-/// What ended the work of a column before it was done, and how many of its runs did not finish.
+/// Sentences on failed runs of a column, and on what ended its work early.
 pub(super) fn ended(report: &Report, column: usize) -> Vec<String> {
     let mut said = Vec::new();
     let of = &report.columns[column];
@@ -36,10 +36,8 @@ pub(super) fn ended(report: &Report, column: usize) -> Vec<String> {
             continue;
         }
         let (killer, nameless) = match found.ended {
-            Ended::OomKilled => ("the OOM killer ended", "the OOM killer ended a task"),
-            Ended::IoError | Ended::Cut => {
-                ("an unreadable page ended", "an unreadable page ended a task")
-            }
+            Ended::OomKilled => ("the OOM killer killed", "the OOM killer killed a task"),
+            Ended::IoError | Ended::Cut => ("a read error killed", "a read error killed a task"),
         };
         if tasks.is_empty() {
             said.push(format!("{nameless} {}: not compared", in_runs(found.runs)));
@@ -58,7 +56,7 @@ pub(super) fn ended(report: &Report, column: usize) -> Vec<String> {
     said
 }
 
-/// The sentences of a verdict, the variant's name in front.
+/// The sentences of a verdict, after the variant's name.
 pub(super) fn sentence(report: &Report, verdict: &Verdict) -> String {
     let findings = match verdict.column > 0 && report.columns[verdict.column].finished > 0 {
         true => findings(report, verdict).join(". "),
@@ -74,6 +72,10 @@ fn findings(report: &Report, verdict: &Verdict) -> Vec<String> {
     if report.columns[0].finished == 0 {
         return vec![format!("nothing to compare with: no run of {first} was made")];
     }
+    let is_complete = |column: usize| report.incomplete(column).is_none();
+    if is_complete(verdict.column) && !is_complete(0) {
+        return vec![format!("nothing to compare with: {first} has incomplete runs")];
+    }
     if verdict.compared == 0 {
         return Vec::new();
     }
@@ -84,32 +86,29 @@ fn findings(report: &Report, verdict: &Verdict) -> Vec<String> {
     };
     let mut said = Vec::new();
     if verdict.gains.is_empty() && verdict.costs.is_empty() {
-        let surely = if is_one_run { "by 1 % or more" } else { "surely, by 1 % or more," };
-        let of_what = if verdict.ended.is_empty() { "" } else { "of what could be compared, " };
-        said.push(format!(
-            "{of_what}nothing that anybody waits for or gets done differs {surely} from {first}"
-        ));
+        let significantly = if is_one_run { "" } else { "significantly " };
+        said.push(format!("no outcome differs {significantly}from {first} (by 1 % or more)"));
         if let Some(unsure) = &verdict.unsure {
-            said.push(format!("Closest to it: {}, not sure", in_words(unsure, false)));
+            said.push(format!("Closest: {}, not significant", in_words(unsure, false)));
         }
     } else if verdict.gains.is_empty() {
         said.push(format!(
-            "nothing is {}better than in {first}",
-            if is_one_run { "" } else { "surely " }
+            "no outcome is {}better than in {first}",
+            if is_one_run { "" } else { "significantly " }
         ));
     } else {
         said.push(list(&verdict.gains));
     }
     if !verdict.costs.is_empty() {
-        said.push(format!("It costs {}", list(&verdict.costs)));
+        said.push(format!("Worse: {}", list(&verdict.costs)));
     } else if !verdict.gains.is_empty() && verdict.ended.is_empty() {
-        said.push("Costs: nothing that was looked at got worse".to_owned());
+        said.push("Worse: none of the compared metrics".to_owned());
     }
     if !verdict.work.is_empty() {
         said.push(format!("Less work: {}", list(&verdict.work)));
     }
     if is_one_run {
-        said.push("One run: no statement how sure".to_owned());
+        said.push(ONE_RUN.to_owned());
     } else if told().next().is_some() {
         let numbers = || told().map(|it| it.comparisons);
         let (least, most) = (numbers().min().unwrap_or(0), numbers().max().unwrap_or(0));
@@ -117,16 +116,19 @@ fn findings(report: &Report, verdict: &Verdict) -> Vec<String> {
         let number =
             if numbers().all(|it| it == least) { most } else { format!("{least} to {most}") };
         let exceptions = told().any(|it| it.p.is_some_and(|p| p >= VERY_SURE));
-        let elsewhere = if exceptions { " where nothing else is said" } else { "" };
-        said.push(format!("Sure: p < {VERY_SURE}{elsewhere}, corrected for {number}"));
+        let unless = if exceptions { " unless stated" } else { "" };
+        said.push(format!("p < {VERY_SURE}{unless}, corrected for {number}"));
     }
     said
 }
 
-/// Below this a probability is not printed as a figure.
+/// Printed if a side has a single run.
+pub const ONE_RUN: &str = "One run per variant: significance unknown";
+/// A smaller p is not printed as a figure.
 const VERY_SURE: f64 = 0.001;
 
-/// `service.walltime 1.035 s instead of 17.18 s (-94 %)`; with the probability if it is not very small, or `every_p`.
+/// `service.walltime 1.035 s instead of 17.18 s (-94 %)`; with p if it is not very small, or if
+/// `every_p`.
 pub fn in_words(difference: &Difference, every_p: bool) -> String {
     let (before, after) = (&difference.before, &difference.after);
     let values = [(before.mean, before.stddev), (after.mean, after.stddev)];
@@ -141,13 +143,13 @@ pub fn in_words(difference: &Difference, every_p: bool) -> String {
     }
     let about = if about.is_empty() { String::new() } else { format!(" ({})", about.join(", ")) };
     let [before, after] = values.map(print);
-    // Of a time, its share: "of its time" is what the unit does not say.
+    // A time as a share of the run time of its task.
     let of =
         if difference.is_rate && difference.unit == Unit::Percent { " of its time" } else { "" };
     format!("{} {after}{unit} instead of {before}{unit}{of}{about}", difference.metric)
 }
 
-/// `-94 %`, `17 times as much`; nothing from zero or to it, where the figures say it all.
+/// `-94 %`, `17 times as much`; nothing if one of the two values is zero.
 fn by_how_much(change: Change) -> Option<String> {
     match change {
         Change::Percent(percent) if percent <= -100.0 => None,

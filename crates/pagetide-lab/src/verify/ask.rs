@@ -1,7 +1,7 @@
-//! Both worlds asked: a real kernel, or what was recorded of one, and the simulator on the same
-//! memory.
+//! Runs a scenario on both sides: a real kernel (or a recording of one), and the simulator with the
+//! same memory.
 //!
-//! Invariant: what finished is in the result, whatever went wrong after it.
+//! Invariant: all finished runs are in the result, whatever fails later.
 
 use super::compare::{Comparison, Sides, VariantComparison};
 use super::{expected, fitted_costs};
@@ -24,89 +24,82 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What is noted when a reference is not of the scenario at hand.
+/// Noted if a reference was recorded from another scenario text.
 pub const ANOTHER_TEXT: &str =
-    "the reference was recorded from another text of this scenario, or with other values of --set";
+    "the reference was recorded from another version of this scenario, or with other --set values";
 
-/// Where the kernel's side comes from.
+/// Source of the kernel's runs.
 #[derive(Clone, Debug)]
 pub enum KernelSide<'a> {
-    /// From a kernel in QEMU, that reads the scenario from this file.
+    /// A kernel in QEMU.
     Boot {
-        /// The scenario's file.
+        /// The scenario's file, which the guest reads.
         file: &'a Path,
-        /// What to boot, and how.
         options: &'a Options,
-        /// Where to keep what it did.
+        /// Directory for the recording.
         record: Option<&'a Path>,
     },
-    /// From references.
+    /// Recorded references.
     Recorded {
-        /// Their directory.
         dir: &'a Path,
-        /// The scenario's file, to tell whether they are of it.
+        /// The scenario's file, compared with the one that was recorded.
         file: &'a Path,
     },
 }
 
-/// Which cost model the simulator has.
+/// The simulator's cost model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CostSource {
-    /// What was measured on the kernel: from a recording in the directory of the references, or measured when one is
-    /// recorded. The sourced table where there is none.
+    /// Costs measured on the kernel: from a recording beside the references, or measured while
+    /// recording. Without either, the sourced table.
     Measured,
-    /// The sourced table, or what the scenario states.
+    /// The sourced table, and costs that the scenario states.
     Sourced,
 }
 
-/// What there is to say while it goes on.
+/// Progress of a verification.
 #[derive(Clone, Debug)]
 pub enum Asking<'a> {
-    /// The kernel is measured, with so many CPUs.
+    /// Costs are measured on the kernel with this number of CPUs.
     Measuring(u16),
     /// The kernel boots for this variant.
     Booting(&'a str),
-    /// It has made so many of so many runs.
+    /// The kernel runs this variant: runs done, and all runs.
     Running(&'a str, usize, usize),
-    /// The simulator makes its runs.
+    /// The simulator runs this variant.
     Simulating(&'a str),
 }
 
-/// Something that could not be had.
+/// A failure on one side.
 #[derive(Debug, thiserror::Error)]
 pub enum VerifyError {
-    /// The kernel's side.
+    /// On Linux.
     #[error("{place}{error}")]
     Linux {
         /// Variant and seed.
         place: String,
-        /// What happened.
         error: LinuxError,
     },
-    /// The simulator's side.
+    /// In the simulator.
     #[error("{place}{failure}")]
     Pagetide {
         /// Variant and seed.
         place: String,
-        /// What happened.
         failure: Failure,
     },
 }
 
-/// What came of it.
+/// Result of a verification.
 #[derive(Debug, Default)]
 pub struct Verified {
-    /// The variants of which both sides have runs.
+    /// The variants that both sides have run.
     pub comparison: Option<Comparison>,
-    /// Who the sides are.
     pub sides: Sides,
-    /// What could not be had.
     pub errors: Vec<VerifyError>,
-    /// Whether the user interrupted.
     pub cancelled: bool,
 }
 
-/// Asks both sides for every variant of `plan`'s scenario.
+/// Runs every variant of `plan` on both sides.
 pub fn verify(
     plan: &Plan,
     side: &KernelSide<'_>,
@@ -119,7 +112,7 @@ pub fn verify(
     let scenario = &plan.scenario;
     let mut verified = Verified::default();
     if let KernelSide::Boot { record: Some(dir), .. } = side {
-        // Better now than after all runs.
+        // Fail now, not after all runs.
         if let Err(error) = std::fs::create_dir_all(dir) {
             let place = "cannot record: ".to_owned();
             let error = LinuxError::file(dir, error);
@@ -127,7 +120,7 @@ pub fn verify(
             return verified;
         }
     }
-    // Before anything boots, whichever variant it is. The kernel of a recording was able to.
+    // Check all variants before anything boots. The kernel of a recording could run them.
     let gives_memory = match side {
         KernelSide::Boot { options, .. } => options.kernel.gives_memory(),
         KernelSide::Recorded { .. } => true,
@@ -150,7 +143,7 @@ pub fn verify(
         }
         let before = verified.errors.len();
         let Some(reference) = kernel_side(plan, variant, side, jobs, tell, &mut verified) else {
-            // The next variant would meet the same missing program or bad file.
+            // The next variant would fail for the same missing program or bad file.
             let hopeless = verified.errors[before..].iter().any(
                 |error| matches!(error, VerifyError::Linux { error, .. } if error.is_bad_input()),
             );
@@ -164,14 +157,14 @@ pub fn verify(
         let cpus = setup.machine.cpus;
         let mut fitted = None;
         if source == CostSource::Measured {
-            // References may be of several kernels, and of several ways to run them.
+            // References may be of several kernels and emulators.
             let found = known.entry((cpus, machine_costs::made_on(&reference.origin)));
             let measure = || measured(cpus, side, &reference, cancel, tell, &mut verified);
             fitted = found.or_insert_with(measure).as_ref();
         }
         let costs = UsedCosts::new(cpus, fitted, &variant.setup.machine.costs);
         if let Some(fitted) = fitted {
-            // Stated prices of operations that the equations do not have remain.
+            // Stated costs that are in no equation remain.
             fitted.costs.iter().for_each(|(price, ns)| setup.machine.costs.set(price, ns));
         }
         if used.is_empty() {
@@ -183,8 +176,8 @@ pub fn verify(
         }
         tell(Asking::Simulating(&variant.name));
         let simulated = Variant { setup, ..variant.clone() };
-        // ^C while the kernel ran: what it finished is simulated all the same, which is short, so
-        // that there is something to show. A second ^C ends everything.
+        // After ^C while the kernel ran, the finished runs are still simulated, which is short. A
+        // second ^C ends everything.
         let cancel = if verified.cancelled { &Arc::default() } else { cancel };
         let records = simulate(
             scenario,
@@ -220,7 +213,7 @@ pub fn verify(
     verified
 }
 
-/// What operations cost on the kernel that made `reference`; `None` if nobody has measured it.
+/// Costs on the kernel that made `reference`; `None` if they were not measured.
 fn measured(
     cpus: u16,
     side: &KernelSide<'_>,
@@ -230,7 +223,7 @@ fn measured(
     verified: &mut Verified,
 ) -> Option<Fitted> {
     let origin = &reference.origin;
-    let place = || format!("what operations cost with {cpus} CPUs: ");
+    let place = || format!("costs with {cpus} CPUs: ");
     let mut failed = |error: LinuxError| match error {
         LinuxError::Cancelled => verified.cancelled = true,
         error => verified.errors.push(VerifyError::Linux { place: place(), error }),
@@ -265,7 +258,7 @@ fn measured(
     };
     match fitted_costs::load(dir, cpus, &recording).map_or_else(fit, Ok) {
         Ok(fitted) if fitted.costs.is_default() => {
-            let note = "the recording of what operations cost has no times: the prices are the sourced ones";
+            let note = "the cost recording has no CPU times: the sourced costs are used";
             verified.sides.notes.push(note.to_owned());
             None
         }
@@ -283,7 +276,7 @@ fn measured(
     }
 }
 
-/// The kernel's runs of a variant; `None` when there is none.
+/// The kernel's runs of a variant; `None` without any.
 fn kernel_side(
     plan: &Plan,
     variant: &Variant,
@@ -333,7 +326,7 @@ fn kernel_side(
         return None;
     }
     let reference = Reference::new(&scenario.name, &variant.name, session.origin.clone(), &records);
-    // An interrupted one must not replace a whole one.
+    // An interrupted recording must not replace a complete one.
     let interrupted = options.cancel.as_ref().is_some_and(|cancel| cancel.load(Ordering::Relaxed));
     if let Some(dir) = record.filter(|_| !interrupted) {
         if let Err(error) = reference.save(dir) {
@@ -343,8 +336,8 @@ fn kernel_side(
     Some(reference)
 }
 
-/// How many machines run at a time. Several CPUs of a guest go by the host's clock: if all guests together had more
-/// CPUs than the host, each would stand still at times while its clock goes on.
+/// How many guests run at a time. A guest with several CPUs follows the host's clock: if all guests
+/// together had more CPUs than the host, each would stop at times while its clock goes on.
 fn machines_at_a_time(jobs: NonZeroUsize, guest_cpus: u16, host: NonZeroUsize) -> NonZeroUsize {
     match guest_cpus {
         0 | 1 => jobs,
@@ -354,7 +347,7 @@ fn machines_at_a_time(jobs: NonZeroUsize, guest_cpus: u16, host: NonZeroUsize) -
     }
 }
 
-/// Makes the runs, `jobs` at a time, and returns them in the order of the seeds.
+/// Runs all seeds, `jobs` at a time; results are in the order of the seeds.
 fn run_all(
     session: &Session<'_>,
     seeds: &[u64],
@@ -392,7 +385,7 @@ fn simulate(
     verified: &mut Verified,
 ) -> Vec<RunRecord> {
     let mut records = Vec::new();
-    // A reference may lack seeds of runs that failed, so each is a plan of its own.
+    // A reference may lack seeds of failed runs, so each range of seeds is one plan.
     for chunk in seeds.chunk_by(|a, b| a.wrapping_add(1) == *b) {
         let mut scenario = scenario.clone();
         scenario.variants = vec![variant.clone()];
@@ -421,7 +414,7 @@ fn add_to(sides: &mut Sides, reference: &Reference, variant: &Variant, of_severa
     add_name(&mut sides.policies, ", ", policies);
     // Variants may differ in CPUs or memory.
     add_name(&mut sides.how, "; ", &reference.origin.how);
-    // A recording may be of the same variant before something was set.
+    // The recording may be of the variant without the settings of today.
     let here = not_comparable(&variant.setup, &reference.origin.switches);
     for text in reference.origin.not_comparable.iter().cloned().chain(here) {
         if !sides.not_comparable.contains(&text) {
@@ -439,7 +432,7 @@ fn add_to(sides: &mut Sides, reference: &Reference, variant: &Variant, of_severa
     }
 }
 
-/// Adds a name to a list of names that is one text, unless it is there.
+/// Adds a name to a text that lists names, unless it has the name.
 fn add_name(names: &mut String, between: &str, name: &str) {
     if names.split(between).any(|known| known == name) {
         return;
@@ -450,7 +443,7 @@ fn add_name(names: &mut String, between: &str, name: &str) {
     *names += name;
 }
 
-/// Says where the simulator's watermarks are not the kernel's although its memory is.
+/// A note if the simulator's watermarks differ from the kernel's on the same memory.
 fn other_marks(start: &Start, variant: &Variant) -> Option<String> {
     let ours = pagetide_sim::watermarks(&variant.setup).ok()?;
     let differ: Vec<String> = start
@@ -459,11 +452,11 @@ fn other_marks(start: &Start, variant: &Variant) -> Option<String> {
         .zip(ours)
         .filter_map(|(zone, ours)| {
             let linux = [zone.min, zone.low, zone.high];
-            (linux != ours).then(|| format!("zone {}: {linux:?}, ours {ours:?}", zone.name))
+            (linux != ours).then(|| format!("zone {} Linux {linux:?} Pagetide {ours:?}", zone.name))
         })
         .collect();
     let variant = &variant.name;
-    (!differ.is_empty()).then(|| format!("{variant}: watermarks of {}", differ.join("; ")))
+    (!differ.is_empty()).then(|| format!("{variant}: watermarks differ: {}", differ.join("; ")))
 }
 
 #[cfg(test)]

@@ -1,8 +1,7 @@
-//! The records of two worlds paired, counter by counter, each with a verdict.
+//! The records of Linux and Pagetide, paired counter by counter, each pair with a verdict.
 //!
-//! Invariant: every key of either world's records is in a comparison exactly once, in the phase it
-//! belongs to or among the others. One that a world does not have has no samples there and is
-//! never judged.
+//! Invariant: every key of a record is in a comparison exactly once, in its phase or among the
+//! others. A key that one side does not have has no samples there and is never judged.
 
 use super::expected::Expected;
 use super::judge::{
@@ -17,38 +16,35 @@ use pagetide_scenario::record::{RunRecord, Unit};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Bytes of a page.
 const PAGE: f64 = 4096.0;
 
-/// Who the two sides are, and what the reader should know before reading: text from the caller.
+/// Description of the two sides, from the caller.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sides {
     /// The kernel, as it names itself.
     pub kernel: String,
-    /// How it was run: emulator, accelerator.
+    /// Emulator and accelerator.
     pub how: String,
-    /// The kernel whose policies the simulator has.
+    /// Kernel version of the simulator's policies.
     pub policies: String,
-    /// Which cost model the simulator had; empty: the sourced table.
+    /// The simulator's cost model; empty: the sourced table.
     pub costs: String,
-    /// The prices that were measured or stated, nanoseconds by name: those of the first variant.
+    /// Measured or stated costs of the first variant, in nanoseconds.
     pub prices: BTreeMap<&'static str, u64>,
-    /// What of the scenario the two worlds cannot do alike.
+    /// Parts of the scenario that Linux and Pagetide cannot do alike.
     pub not_comparable: Vec<String>,
-    /// Anything else.
     pub notes: Vec<String>,
 }
 
-/// A scenario in both worlds.
+/// A scenario on Linux and in Pagetide.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comparison {
-    /// Name of the scenario.
     pub scenario: String,
     /// In the scenario's order.
     pub variants: Vec<VariantComparison>,
 }
 
-/// A variant in both worlds.
+/// A variant on Linux and in Pagetide.
 #[derive(Clone, Debug, PartialEq)]
 pub struct VariantComparison {
     pub name: String,
@@ -57,22 +53,21 @@ pub struct VariantComparison {
     pub linux_runs: usize,
     /// Number of runs in Pagetide.
     pub pagetide_runs: usize,
-    /// The phases of the tasks, in the order of the scenario, each followed by what its groups did
-    /// meanwhile.
+    /// The phases of the tasks in the order of the scenario, each followed by its groups.
     pub phases: Vec<Phase>,
-    /// Everything that is not of a phase, by key; never judged.
+    /// Counters without a phase, by key; never judged.
     pub others: Vec<Counter>,
-    /// What the runs want the reader to know, each once, after the name of its world.
+    /// Notes of the runs, each once, after `Linux: ` or `Pagetide: `.
     pub notes: Vec<String>,
-    /// What the scenario expects of this variant, in both worlds.
+    /// Expectations of the scenario for this variant.
     pub expected: Vec<Expected>,
 }
 
-/// The counters of a phase, the machine's or those of a group.
+/// The counters of a phase, of the machine or of a group.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Phase {
-    /// `TASK.PHASE`, and `TASK.PHASE.GROUP` of a group during the phase. Copies of a task are one
-    /// phase, `NAME.PHASE`, if both worlds sum them up.
+    /// `TASK.PHASE`, or `TASK.PHASE.GROUP` for a group. Copies of a task are one phase,
+    /// `NAME.PHASE`, if both sides sum them up.
     pub key: String,
     /// The phase, or the group during the phase.
     pub scope: Scope,
@@ -80,15 +75,13 @@ pub struct Phase {
     pub counters: Vec<Counter>,
 }
 
-/// A counter in both worlds.
+/// A counter on both sides.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Counter {
     pub key: String,
-    /// Its name: the key without the phase.
+    /// The key without the phase.
     pub name: String,
-    /// Unit of its values.
     pub unit: Unit,
-    /// How it is judged.
     pub judgement: Judgement,
     /// On Linux; without samples if Linux does not have it.
     pub linux: stats::Summary,
@@ -96,23 +89,23 @@ pub struct Counter {
     pub pagetide: stats::Summary,
     /// Pagetide's mean over Linux's; `None` where Linux's is zero or there are not two means.
     pub ratio: Option<f64>,
-    /// What to make of it.
     pub verdict: Verdict,
 }
 
-/// Level of the test that calls a difference noise: Student's t of the two means, with the degrees of freedom
-/// of the kernel's runs, and Pagetide's variance counted as no more than the kernel's. So a simulation that
-/// scatters more does not pass more easily. Of ten counters that agree, one is told from the kernel if Pagetide
-/// scatters as much as the kernel; more are, on purpose, if it scatters more.
+/// Level of the test that calls a difference noise: Student's t of the two means, with the degrees
+/// of freedom of the kernel's runs. Pagetide's variance counts as at most the kernel's, so that a
+/// simulation with more scatter does not pass more easily. At this level one in ten counters that
+/// truly agree is reported as different; more if Pagetide scatters more than the kernel.
 ///
-/// With three runs a side, differences of up to 1.69 standard deviations of the kernel are noise if Pagetide
-/// does not scatter, and of 2.38 if it scatters as much or more. More repeats narrow both.
+/// With three runs on each side, a difference of up to 1.69 standard deviations of the kernel is
+/// noise if Pagetide does not scatter, and up to 2.38 if it scatters as much or more. More repeats
+/// narrow both.
 pub const NOISE: f64 = 0.1;
 
-/// With fewer runs the kernel's scatter is not known, and only equal means are within noise.
+/// With fewer runs the kernel's scatter is unknown, and only equal means are within noise.
 pub const LEAST_RUNS: usize = 3;
 
-/// What to make of a counter.
+/// How well a counter agrees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verdict {
     /// The kernel's own scatter explains the difference of the means: see [`NOISE`].
@@ -121,7 +114,7 @@ pub enum Verdict {
     Close,
     /// They differ by more.
     Off,
-    /// No one asks, or Linux counts fewer than [`least_judged`].
+    /// The counter is not compared, or Linux counts fewer than [`least_judged`].
     NotJudged,
 }
 
@@ -137,8 +130,8 @@ impl Verdict {
     }
 }
 
-/// How many times the larger of two means is the smaller, of their `ratio`: 1 at best, infinite
-/// where one world has nothing.
+/// The larger of two means divided by the smaller, from their `ratio`: at least 1, infinite if one
+/// is 0.
 pub fn factor(ratio: f64) -> f64 {
     if ratio > 0.0 {
         ratio.max(1.0 / ratio)
@@ -148,7 +141,7 @@ pub fn factor(ratio: f64) -> f64 {
 }
 
 impl Phase {
-    /// The group whose counters these are; `None`: the machine's.
+    /// The group of these counters; `None`: the machine.
     pub fn group(&self) -> Option<&Owner> {
         match &self.scope {
             Scope::PhaseGroup { group, .. } => Some(group),
@@ -184,14 +177,14 @@ impl Counter {
         self.linux.n == 0
     }
 
-    /// Ratio error: by how much the larger mean exceeds the smaller, as a part of the smaller.
+    /// Ratio error: `factor - 1`.
     pub fn error(&self) -> Option<f64> {
         self.ratio.map(|ratio| factor(ratio) - 1.0)
     }
 }
 
 fn ratio(linux: &stats::Summary, pagetide: &stats::Summary) -> Option<f64> {
-    // Over an infinite mean it would be zero.
+    // Over an infinite mean the ratio would be 0.
     let ratio = Some(pagetide.mean / linux.mean).filter(|_| linux.mean.is_finite());
     ratio.filter(|ratio| ratio.is_finite())
 }
@@ -213,7 +206,7 @@ fn verdict(
     if linux.mean < least || (judgement == Judgement::Timed && !is_steady) {
         return Verdict::NotJudged;
     }
-    // Nothing at all where Linux has a thousand is not noise, however wide that is.
+    // 0 where Linux has a thousand is never noise.
     if ratio > 0.0 && is_noise(linux, pagetide) {
         Verdict::WithinNoise
     } else if factor(ratio) <= close {
@@ -235,14 +228,13 @@ fn is_noise(linux: &stats::Summary, pagetide: &stats::Summary) -> bool {
 }
 
 impl Comparison {
-    /// The comparison of a scenario from those of its variants.
     pub fn new(scenario: impl Into<String>, variants: Vec<VariantComparison>) -> Comparison {
         Comparison { scenario: scenario.into(), variants }
     }
 }
 
 impl VariantComparison {
-    /// Pairs the records of a variant, whose phases are those of `setup`. Time is judged if the simulator's prices
+    /// Pairs the records of a variant with the phases of `setup`. Times are judged if the costs
     /// were measured on the kernel.
     pub fn new(
         name: impl Into<String>,
@@ -265,7 +257,7 @@ impl VariantComparison {
         let compacts = setup.policies.of().is_some_and(Thp::is_on);
         let judge = |name: &str| match judge(name) {
             _ if is_of_compaction(name) && !compacts => Judgement::Shown,
-            // Another machine's prices make other times.
+            // Times depend on costs, which are another machine's.
             Judgement::Timed if !is_measured => Judgement::Shown,
             judgement => judgement,
         };
@@ -319,7 +311,7 @@ struct Series {
 }
 
 impl Series {
-    /// What is in bytes as pages, so that what is too little to judge is as little as of counts.
+    /// Bytes as pages, so that the least judged value is that of counts.
     fn in_pages(&self) -> Series {
         match self.unit {
             Unit::Bytes => Series {
@@ -331,13 +323,13 @@ impl Series {
     }
 }
 
-/// Who reclaims is chance; how much is reclaimed is not: two counters, and their sum.
+/// Whether kswapd or tasks reclaim is chance, the total is not: two counters and their sum.
 const TOTALS: [[&str; 3]; 2] = [
     ["pgscan_kswapd", "pgscan_direct", "pgscan_total"],
     ["pgsteal_kswapd", "pgsteal_direct", "pgsteal_total"],
 ];
 
-/// The samples of each key, in the order of the records, with the totals that no record has.
+/// The samples of each key in the order of the records, with the computed totals.
 fn gather(names: &Names, records: &[RunRecord]) -> BTreeMap<String, Series> {
     let mut all: BTreeMap<String, Series> = BTreeMap::new();
     let mut add = |key: String, unit: Unit, value: f64| {
@@ -365,8 +357,8 @@ fn scopes(names: &Names, world: &BTreeMap<String, Series>) -> BTreeSet<Scope> {
     world.keys().filter_map(|key| Some(names.read(key)?.scope)).collect()
 }
 
-/// All phases that left anything, in the order of the scenario, each once, and after each the groups of
-/// which it left anything. Copies are one phase if both worlds sum them up.
+/// All phases with metrics in the order of the scenario, each followed by its groups with metrics.
+/// Copies are one phase if both sides sum them up.
 fn phase_scopes(setup: &Setup, worlds: [BTreeSet<Scope>; 2]) -> Vec<Scope> {
     let has = |scope: &Scope| worlds.iter().any(|world| world.contains(scope));
     let both_have = |scope: &Scope| worlds.iter().all(|world| world.contains(scope));
@@ -427,7 +419,8 @@ mod tests {
         assert_eq!(of(Repeats, (1000.0, 0.0), (1051.0, 0.0)), Verdict::Off);
         assert_eq!(of(Varies, (1000.0, 0.0), (1150.0, 0.0)), Verdict::Close);
         assert_eq!(of(Varies, (1000.0, 0.0), (1151.0, 0.0)), Verdict::Off);
-        // t is 2.92 at 10 % and two degrees of freedom: 1.686 deviations, or 2.384 of two equal ones
+        // t is 2.92 at 10 % and two degrees of freedom: 1.686 deviations, or 2.384 of two equal
+        // ones
         assert_eq!(of(Repeats, (1000.0, 50.0), (1084.2, 0.0)), Verdict::WithinNoise);
         assert_eq!(of(Repeats, (1000.0, 50.0), (1084.4, 0.0)), Verdict::Off);
         assert_eq!(of(Repeats, (1000.0, 50.0), (1119.2, 50.0)), Verdict::WithinNoise);
@@ -454,7 +447,7 @@ mod tests {
         assert_eq!(judged(&setup, false), shown);
         assert_eq!(judged(&setup, true), (Timed, Verdict::WithinNoise));
         setup.machine.costs.set(pagetide_scenario::costs::Price::Fault, 1);
-        assert_eq!(judged(&setup, false), shown, "what is stated nobody has measured");
+        assert_eq!(judged(&setup, false), shown, "stated costs are not measured");
     }
 
     #[test]
@@ -467,7 +460,7 @@ mod tests {
         let (wide, ours) = (summary(1000.0, 500.0), summary(1300.0, 0.0));
         assert!(is_noise(&wide, &ours));
         for n in 1..LEAST_RUNS {
-            assert!(!is_noise(&runs(n, 1000.0, 500.0), &ours), "{n} runs do not tell the scatter");
+            assert!(!is_noise(&runs(n, 1000.0, 500.0), &ours), "{n} runs: the scatter is unknown");
             assert!(is_noise(&runs(n, 1300.0, 0.0), &ours));
         }
         assert!(!is_noise(&runs(30, 1000.0, 500.0), &ours), "many runs narrow it");
@@ -490,7 +483,7 @@ mod tests {
     }
 
     #[test]
-    fn zeros_and_what_is_no_number() {
+    fn zeros_and_nan() {
         use Judgement::Repeats;
         assert_eq!(of(Repeats, (0.0, 0.0), (0.0, 0.0)), Verdict::NotJudged);
         assert_eq!(of(Repeats, (0.0, 0.0), (9000.0, 0.0)), Verdict::NotJudged);
@@ -681,7 +674,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_to_compare_is_no_mistake() {
+    fn an_empty_comparison_is_valid() {
         let found = VariantComparison::new("v", &setup(&["t.p"]), false, &[], &[]);
         assert_eq!((found.phases.len(), found.others.len()), (0, 0));
         let mut run = record("v", 1, &[("t.p.pswpin", 5.0)]);

@@ -1,14 +1,16 @@
-//! Prices of operations from the CPU times of phases: least squares, no price below nothing.
+//! Costs of operations from the CPU times of phases: least squares with costs >= 0.
 //!
-//! Each phase gives an equation for the task, one for kswapd and one for the flusher: what was done, times the prices, is the CPU time
-//! that was used. The counts are the simulator's, of the same scenario on the same memory; the times are a real
-//! kernel's. Errors are relative, so a short phase weighs as much as a long one.
+//! Each phase gives one equation for the task, one for kswapd and one for the flusher: the sum of
+//! count times cost is the CPU time. The counts are the simulator's, of the same scenario on the
+//! same memory; the times are those of a real kernel. Errors are relative, so a short phase weighs
+//! as much as a long one.
 //!
-//! Operations that always occur together cannot be told apart by any measurement. So the prices may depart from the
-//! sourced table, as a whole made faster or slower to fit best, only as far as the equations ask for it
-//! ([`PULL`]). No price is set by hand, and there is no list of which phase is for which price.
+//! No measurement separates operations that always occur together. So the sourced table is first
+//! scaled as a whole to fit best, and the costs then depart from it only as far as the equations
+//! need ([`PULL`]). No cost is set by hand, and no phase is tied to a cost.
 //!
-//! Invariant: a price that no equation has is not stated. Equal rows give equal prices on every machine.
+//! Invariant: a cost that is in no equation is not stated. Equal rows give equal costs on every
+//! machine.
 
 use pagetide_linux::machine_costs;
 use pagetide_linux::reference::Reference;
@@ -22,40 +24,38 @@ use pagetide_sim::{count_work, PhaseWork, SimError};
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 
-/// How many prices there are.
 const N: usize = Price::COUNT;
-/// A departure of a price by all of itself counts as much as an error of one equation by a tenth: enough to decide
-/// what the equations leave open, too little to outweigh even one of them.
+/// Weight of the departure from the table. A cost off by 100 % weighs as much as an equation off by
+/// 10 %: enough to decide what the equations leave open, too little to outweigh one of them.
 const PULL: f64 = 0.01;
-/// Shorter times are left out, in seconds: interrupts by the timer, and where a report ends, are a part of them.
+/// Shorter times (seconds) are left out: they include timer interrupts and the end of a report.
 const SHORTEST: f64 = 1e-3;
-/// A phase of which the simulator explains less than this part of what it explains of others did something else: it
-/// drops what boot left, say.
+/// A phase is left out if the simulator explains less than this share of what it explains of other
+/// phases: it mostly did uncounted work, such as dropping caches left by boot.
 const LEAST_EXPLAINED: f64 = 0.1;
-/// The simulator divides reclaim between task and kswapd by time, so counts depend on the prices a little.
+/// Rounds of counting and fitting: the split of reclaim between tasks and kswapd depends on the
+/// costs.
 const ROUNDS: usize = 3;
-/// Rounds of the descent: each costs N squared, and a hundredth of them is enough.
+/// Most rounds of the descent; a hundredth of them is usually enough.
 const SWEEPS: usize = 20_000;
-/// When a round changes no price by more than this part of itself, it is the last.
+/// The descent ends when no cost changes by more than this share.
 const STILL: f64 = 1e-9;
 
-/// An equation: so much of each operation took so long.
+/// An equation: counts of operations, and the CPU time that they took.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
-    /// Who, in which phase.
+    /// Phase and thread: `TASK.PHASE`, `TASK.PHASE, kswapd`.
     pub what: String,
-    /// Operations, in the order of [`Price::ALL`].
+    /// In the order of [`Price::ALL`].
     pub counts: [f64; N],
-    /// CPU time.
     pub seconds: f64,
 }
 
-/// Prices, and how well they explain what they were made of.
+/// Fitted costs, and how well they explain the CPU times.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Fitted {
-    /// The prices that were measured.
     pub costs: Costs,
-    /// Each equation: what it is of, and the ratio of the explained time to the measured one.
+    /// Each equation with the ratio of explained to measured time.
     pub rows: Vec<(String, f64)>,
 }
 
@@ -67,10 +67,9 @@ impl Fitted {
         errors.get(errors.len() / 2).copied().unwrap_or(0.0)
     }
 
-    /// One line about it.
     pub fn describe(&self) -> String {
         format!(
-            "{} of {N} prices measured on this kernel, which explain {} CPU times to {:.0} % in the median",
+            "{} of {N} costs measured on this kernel; they explain {} CPU times to {:.0} % (median)",
             self.costs.iter().count(),
             self.rows.len(),
             100.0 * self.median_error()
@@ -78,10 +77,10 @@ impl Fitted {
     }
 }
 
-/// The prices of the machine that `reference`, a recording of [`machine_costs`], was made on.
+/// The costs of the machine on which `reference`, a recording of [`machine_costs`], was made.
 ///
 /// # Errors
-/// When the simulator cannot perform the scenario, or was cancelled.
+/// The simulator cannot run the scenario, or was cancelled.
 pub fn of_reference(
     reference: &Reference,
     cpus: u16,
@@ -93,11 +92,11 @@ pub fn of_reference(
     Ok(solve(reference, &mut setup, seed, cancel)?.0)
 }
 
-/// The prices that explain the CPU times of `reference`, the phases of `setup`, and what was counted in these. The
-/// setup has the prices then.
+/// The costs that explain the CPU times of `reference`, and the counts of the phases of `setup`.
+/// Sets the costs in `setup`.
 ///
 /// # Errors
-/// When the simulator cannot perform it, or was cancelled.
+/// The simulator cannot run the scenario, or was cancelled.
 pub(crate) fn solve(
     reference: &Reference,
     setup: &mut Setup,
@@ -120,7 +119,7 @@ pub(crate) fn solve(
     Ok((fitted, counted))
 }
 
-/// The equations of a recording's phases: of several runs the median.
+/// The equations of the phases of a recording, with median times over the runs.
 pub(crate) fn rows(reference: &Reference, names: &Names, work: &[PhaseWork]) -> Vec<Row> {
     let median = |scope: &Scope, metric: &Declared| -> Option<f64> {
         let key = Key { scope: scope.clone(), name: metric.name.into() };
@@ -131,7 +130,7 @@ pub(crate) fn rows(reference: &Reference, names: &Names, work: &[PhaseWork]) -> 
         Some((there.get(low)? + there.get(high)?) / 2.0)
     };
     let mut rows = Vec::new();
-    // Calls on names and pipes have no price: their length is known as a whole.
+    // Calls on names and pipes have no cost per operation: their whole length is known.
     for of in work.iter().filter(|of| !of.makes_things) {
         let scope = Scope::Phase { task: Owner::new(&of.task), phase: of.phase.clone() };
         let what = |who: &str| format!("{}.{}{who}", of.task, of.phase);
@@ -150,7 +149,7 @@ pub(crate) fn rows(reference: &Reference, names: &Names, work: &[PhaseWork]) -> 
     rows
 }
 
-/// The prices that explain `rows` best, on a machine with so many CPUs.
+/// The costs that explain `rows` best, on a machine with `cpus` CPUs.
 pub fn fit(rows: &[Row], cpus: u16) -> Fitted {
     let table = CostModel::for_cpus(cpus);
     let prior = Price::ALL.map(|price| table[price] as f64 / 1e9);
@@ -161,14 +160,14 @@ pub fn fit(rows: &[Row], cpus: u16) -> Fitted {
     ratios.sort_by(f64::total_cmp);
     let least = ratios.get(ratios.len() / 2).map_or(0.0, |middle| LEAST_EXPLAINED * middle);
     let rows: Vec<&Row> = rows.iter().filter(|row| explained(row, &prior) >= least).collect();
-    // The table as a whole: the factor by which relative errors are least.
+    // The factor of the whole table that makes the relative errors least.
     let ratios: Vec<f64> = rows.iter().map(|row| explained(row, &prior)).collect();
     let (sum, squares) = ratios
         .iter()
         .fold((0.0, 0.0), |(sum, squares), ratio| (sum + ratio, squares + ratio * ratio));
     let scale = if squares > 0.0 { sum / squares } else { 1.0 };
     let prior = prior.map(|price| price * scale);
-    // In units of the prior, so that the pull is the same for a dear operation and for a cheap one.
+    // In units of the prior, so that the pull is the same for cheap and expensive operations.
     let scaled: Vec<[f64; N]> = rows
         .iter()
         .map(|row| std::array::from_fn(|at| row.counts[at] * prior[at] / row.seconds))
@@ -185,8 +184,8 @@ pub fn fit(rows: &[Row], cpus: u16) -> Fitted {
     Fitted { costs, rows }
 }
 
-/// The factors x >= 0 for which the sum over `rows` of (row * x - 1)^2, and [`PULL`] times that of (x - 1)^2, is
-/// least: one at a time to its best value, again and again, which converges because the sum is strictly convex.
+/// The factors x >= 0 that minimise the sum over `rows` of (row * x - 1)^2 plus [`PULL`] times the
+/// sum of (x - 1)^2. Coordinate descent; converges because the function is strictly convex.
 fn descend(rows: &[[f64; N]]) -> [f64; N] {
     let mut normal = [[0.0; N]; N];
     let mut right = [PULL; N];
@@ -217,14 +216,14 @@ fn descend(rows: &[[f64; N]]) -> [f64; N] {
     x
 }
 
-/// What was measured, by number of CPUs, kernel and way to run it, so that it is asked for once.
+/// Measured costs by number of CPUs, kernel and way to run it.
 pub(super) type Known = BTreeMap<(u16, (String, String)), Option<Fitted>>;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Rows of a machine with these prices that does a little of everything, differently each time.
+    /// Rows of a machine with these costs, with different amounts of all operations.
     fn rows_of(prices: &[f64; N], rows: usize, kinds: &[Price]) -> Vec<Row> {
         let mut state = 7u64;
         let mut draw = || {
@@ -234,7 +233,7 @@ mod tests {
         let row = |n: usize| {
             let mut counts = [0.0; N];
             for (at, kind) in kinds.iter().enumerate() {
-                // Each kind is the main one of some row, however cheap it is.
+                // Each kind, also a cheap one, is the main one of some row.
                 let share = if n % kinds.len() == at { 1.0 } else { 20.0 };
                 counts[*kind as usize] = draw() / CostModel::SERVER[*kind] as f64 / share;
             }
@@ -249,7 +248,7 @@ mod tests {
         let kinds: Vec<Price> =
             Price::ALL.into_iter().filter(|price| *price != Price::TlbShootdown).collect();
         let table = CostModel::for_cpus(1);
-        // Everything three times as fast, and every other operation four times as dear as that.
+        // Everything three times as fast; every second operation four times as expensive as that.
         let prices: [f64; N] = std::array::from_fn(|at| {
             let factor = if at % 2 == 0 { 4.0 } else { 1.0 };
             table[Price::ALL[at]] as f64 * factor / 3e9
@@ -261,7 +260,7 @@ mod tests {
             assert!(off <= 0.04 * wanted + 1.0, "{}: {found:?}, not {wanted}", price.name());
         }
         assert!(fitted.median_error() < 0.01);
-        assert_eq!(fitted.costs.get(Price::TlbShootdown), None, "nobody did that");
+        assert_eq!(fitted.costs.get(Price::TlbShootdown), None, "no row has it");
     }
 
     #[test]
@@ -283,7 +282,7 @@ mod tests {
             counts[Price::Pte as usize] = pte;
             Row { what: String::new(), counts, seconds }
         };
-        // With more entries it was faster: no price explains that.
+        // With more entries it was faster: no cost >= 0 explains that.
         let fitted = fit(&[row(1e6, 0.0, 1.0), row(1e6, 1e6, 0.5)], 1);
         assert_eq!(fitted.costs.get(Price::Pte), Some(0));
         assert!(fit(&[], 2).costs.is_default());

@@ -1,4 +1,4 @@
-//! A comparison as CSV, for spreadsheets and data frames: one line per variant and metric.
+//! A comparison as CSV: one line per variant and metric.
 
 use super::compare::{Comparison, Counter};
 use crate::csv::{number, quoted};
@@ -9,8 +9,8 @@ use std::fmt::Write;
 pub const HEADER: &str = "scenario,variant,metric,unit,judgement,linux_mean,linux_stddev,linux_n,\
     pagetide_mean,pagetide_stddev,pagetide_n,ratio,verdict";
 
-/// Renders all metrics of `comparison` after RFC 4180, with `\n` line ends. A value that is not a
-/// finite number is empty, as is the mean of a world that does not have the metric.
+/// Renders all metrics of `comparison` after RFC 4180, with `\n` line ends. NaN, infinity and the
+/// mean of a side that lacks the metric are empty.
 pub fn render(comparison: &Comparison) -> String {
     let mut out = format!("{HEADER}\n");
     let scenario = quoted(&comparison.scenario);

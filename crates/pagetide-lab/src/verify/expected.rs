@@ -1,8 +1,9 @@
-//! What a scenario expects (`[[expect]]`), held against the runs of both worlds.
+//! The expectations of a scenario (`[[expect]]`), judged in the runs of Linux and Pagetide.
 //!
-//! A kernel's record leaves out events that did not happen in a phase, so an event that the simulator counts and
-//! the kernel's record does not have is zero there; a level that it does not have stays unknown. So does what the
-//! kernel cannot report: of the whole machine nothing is left out, so a counter that is missing there has no zeros.
+//! A kernel's record has no events that did not happen in a phase. So an event that the simulator
+//! counts and the record lacks is 0 on Linux. A missing level stays unknown. So does an event that
+//! the kernel cannot report: the counters of the whole machine are complete, so an event that is
+//! missing there is not filled in with zeros.
 
 use crate::expect::{self, OfVariant};
 use pagetide_scenario::criterion::Sample;
@@ -11,21 +12,17 @@ use pagetide_scenario::record::{Metric, RunRecord, Unit};
 use serde_json::{json, Value};
 use std::collections::BTreeSet;
 
-/// An expectation in both worlds.
+/// An expectation, judged on both sides.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Expected {
-    /// In words.
     pub text: String,
-    /// The criterion, as a text.
+    /// The criterion.
     pub that: String,
-    /// The kernel's runs.
     pub linux: OfVariant,
-    /// The simulator's.
     pub pagetide: OfVariant,
 }
 
 impl Expected {
-    /// For programs.
     pub(super) fn json(&self) -> Value {
         let side = |side: &OfVariant| {
             let failed: Vec<u64> = side.failed.iter().map(|failed| failed.seed).collect();
@@ -40,7 +37,7 @@ impl Expected {
     }
 }
 
-/// Judges what is expected of a variant in the runs of both sides.
+/// Judges the expectations of a variant in the runs of both sides.
 pub(super) fn judge(
     expectations: &[Expectation],
     variant: &str,
@@ -83,7 +80,7 @@ pub(super) fn judge(
     .collect()
 }
 
-/// How many hold in each world, and which do not: labels, and what they label.
+/// How many hold on each side, and which do not: pairs of label and text.
 pub(super) fn sentences(variant: &str, expected: &[Expected]) -> Vec<(&'static str, String)> {
     if expected.is_empty() {
         return Vec::new();
@@ -95,7 +92,10 @@ pub(super) fn sentences(variant: &str, expected: &[Expected]) -> Vec<(&'static s
     let (linux, pagetide) = (holding(|it| &it.linux), holding(|it| &it.pagetide));
     let mut sentences = vec![(
         "expected",
-        format!("{of}of {}, Linux meets {linux} in every run, Pagetide {pagetide}", expected.len()),
+        format!(
+            "{of}met in every run: Linux {linux} of {0}, Pagetide {pagetide} of {0}",
+            expected.len()
+        ),
     )];
     for Expected { text, that, linux, pagetide } in expected {
         for (world, side) in [("Linux", linux), ("Pagetide", pagetide)] {
@@ -104,7 +104,7 @@ pub(super) fn sentences(variant: &str, expected: &[Expected]) -> Vec<(&'static s
                 sentences.push((
                     "  no",
                     format!(
-                        "{text} ({that}): not in {failed} of {runs} runs of {world}, seed {} has {}",
+                        "{text} ({that}): fails in {failed} of {runs} runs of {world} (seed {}: {})",
                         first.seed, first.seen
                     ),
                 ));
@@ -122,7 +122,7 @@ mod tests {
     use pagetide_scenario::model::PageSize;
 
     #[test]
-    fn what_did_not_happen_is_zero_and_what_the_kernel_does_not_report_is_unknown() {
+    fn missing_events_are_zero_and_unreported_ones_unknown() {
         let expectation = |that: &str| Expectation {
             text: String::new(),
             that: Criterion::parse(that, PageSize::Kib4).unwrap(),

@@ -1,13 +1,15 @@
-//! A comparison as JSON, for programs.
+//! A comparison as JSON.
 //!
-//! Exactly `{"scenario","version","kernel","policies","how","costs","costs_ns":{},"not_comparable":[],"notes":[],
+//! Exactly
+//! `{"scenario","version","kernel","policies","how","costs","costs_ns":{},"not_comparable":[],"notes":[],
 //! "summary":{"repeats":SCORE,"varies":SCORE,"timed":SCORE,"surplus":[{"key","linux","pagetide"}]},"variants":[{"name",
 //! "linux_runs","pagetide_runs","notes":[],"metrics":{KEY:{"unit","judgement","linux":SIDE,
 //! "pagetide":SIDE,"ratio","verdict"}}}]}` with all metrics. SCORE is `{"counters",
-//! "median_error","worst","beyond":[{"key","ratio"}]}`, where `worst` is `{"key","ratio"}` or `null`. A variant of
-//! which the scenario expects something has `"expectations":[{"text","that","linux":RUNS, "pagetide":RUNS}]`
-//! besides, where RUNS is `{"runs","failed":[SEED...]}`. SIDE is `{"mean","stddev","n"}`, `null` in the world that
-//! does not have the metric. A value that is not a finite number is `null`.
+//! "median_error","worst","beyond":[{"key","ratio"}]}`, where `worst` is `{"key","ratio"}` or
+//! `null`. A variant with expectations also has `"expectations":[{"text","that","linux":RUNS,
+//! "pagetide":RUNS}]`, where RUNS is `{"runs","failed":[SEED...]}`. SIDE is
+//! `{"mean","stddev","n"}`, or `null` if that side does not have the metric. NaN and infinity are
+//! `null`.
 
 use super::compare::{Comparison, Counter, Sides, VariantComparison};
 use super::expected::Expected;
@@ -19,7 +21,7 @@ use serde::Serialize;
 use serde_json::{json, Value};
 use std::collections::BTreeMap;
 
-/// Renders `comparison`, indented, with a line end.
+/// Renders `comparison`, indented.
 pub fn render(comparison: &Comparison, sides: &Sides) -> String {
     let summary = comparison.summary();
     let document = Document {
@@ -130,7 +132,7 @@ fn score(score: &Score) -> Value {
     })
 }
 
-/// Without a fraction when it has none: 5, not 5.0; NaN and infinities are null.
+/// 5, not 5.0; NaN and infinity are null.
 fn number(value: f64) -> Value {
     as_integer(value).map_or_else(|| Value::from(value), Value::from)
 }

@@ -1,6 +1,6 @@
-//! Which counters of a phase are held against the kernel, and how strictly.
+//! Which counters of a phase are compared with the kernel, and how strictly.
 //!
-//! A simulator can only be asked for what the kernel itself repeats. The grades come from the
+//! A simulator can only reproduce what the kernel itself repeats. The grades come from the
 //! kernel alone: the same workloads, several times on one machine (experiments/truth), standard
 //! deviation over mean of every counter of a phase that reaches [`LEAST_JUDGED`]:
 //!
@@ -11,11 +11,11 @@
 //! | [`Judgement::Timed`] | who reclaims, kswapd or direct; time with I/O | 27 to 61 % | any |
 //!
 //! (Of kswapd's own part the median is 1 %, but only because there it does nearly all the work.)
-//! What is [`Judgement::Timed`] follows from how long operations take. It is judged only where these were measured on
-//! the kernel ([`super::costs`]), and only where its runs repeat it to [`STEADY`]: with instructions counted and
-//! no disk to wait for they do.
-//! Sizes of LRU lists at the end of a phase are not among those measurements; they are taken to
-//! vary. Invariant: a name has one grade, whatever its value.
+//! [`Judgement::Timed`] counters follow from how long operations take. They are judged only if the
+//! costs were measured on the kernel ([`super::costs`]) and its runs repeat the counter to
+//! [`STEADY`], which they do with counted instructions and without waits for a disk.
+//! Sizes of LRU lists at the end of a phase were not measured; they are assumed to vary.
+//! Invariant: a name has one grade, whatever its value.
 
 use pagetide_scenario::kernel_objects::reported_caches;
 use pagetide_scenario::metric::declared::{self, is_state, slabinfo_names};
@@ -23,23 +23,23 @@ use pagetide_scenario::metric::COUNTED;
 use pagetide_scenario::record::Unit;
 use std::sync::LazyLock;
 
-/// How a counter is held against the kernel.
+/// How strictly a counter is compared with the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Judgement {
     /// The kernel repeats it to 1 %.
     Repeats,
     /// The kernel repeats it to 5 to 15 %.
     Varies,
-    /// It follows from how long things take: judged where that was measured, and the kernel repeats it to [`STEADY`].
+    /// Depends on time: judged if costs were measured and the kernel repeats it to [`STEADY`].
     Timed,
     /// Printed, never judged.
     Shown,
 }
 
-/// The kernel repeats what is timed, if its standard deviation is at most this part of the mean.
+/// A timed counter repeats if its standard deviation is at most this share of the mean.
 pub const STEADY: f64 = 0.1;
 
-/// What is timed must be as much on Linux to be judged: 10 ms, or 50 of anything else.
+/// Least value on Linux of a judged timed counter: 10 ms, or 50 of any other unit.
 pub fn least_timed(unit: Unit) -> f64 {
     match unit {
         Unit::Seconds => 0.01,
@@ -57,7 +57,7 @@ pub fn least_timed(unit: Unit) -> f64 {
 /// Counters of which the kernel has fewer are not judged: smaller counts are chance.
 pub const LEAST_JUDGED: f64 = 1000.0;
 
-/// What a counter must have on Linux to be judged: shares are judged whatever they are.
+/// Least value on Linux of a judged counter; shares are always judged.
 pub fn least_judged(unit: Unit) -> f64 {
     match unit {
         Unit::Percent | Unit::Ratio => 0.0,
@@ -71,13 +71,13 @@ pub fn least_judged(unit: Unit) -> f64 {
     }
 }
 
-/// Whether a level of a group is held against the kernel's in bytes: objects are charged to the byte,
-/// and the kernel repeats it; limits are what somebody wrote. All other levels are in pages.
+/// Whether a level of a group is compared in bytes: objects are charged to the byte, and limits are
+/// written values. All other levels are compared in pages.
 pub(super) fn is_in_bytes(name: &str) -> bool {
     name.starts_with("slab") || is_state(name)
 }
 
-/// The counters of a phase that are judged or always worth a look, in the order of the rows.
+/// The counters of a phase that are judged or always shown, in the order of the rows.
 const COUNTERS: &[(&str, Judgement)] = &[
     ("walltime", Judgement::Timed),
     ("cpu", Judgement::Timed),
@@ -140,8 +140,8 @@ const COUNTERS: &[(&str, Judgement)] = &[
     ("slab_utilisation", Judgement::Varies),
 ];
 
-/// The columns of the caches that names and pipes are made of, of kernels with accounting and without; their
-/// rows come after the [`COUNTERS`].
+/// The columns of the caches that names and pipes are made of, of kernels with accounting and
+/// without; their rows come after the [`COUNTERS`].
 static OF_CACHES: LazyLock<Vec<String>> = LazyLock::new(|| {
     let mut names = Vec::new();
     for cache in [true, false].into_iter().flat_map(reported_caches) {
@@ -153,16 +153,17 @@ static OF_CACHES: LazyLock<Vec<String>> = LazyLock::new(|| {
     names
 });
 
-/// What of a group is not judged: who reclaims is chance; faults are in the task's own counters; what the
-/// kernel has in small amounts for itself; limits met.
+/// What of a group is not judged: who reclaims is chance; faults are in the task's own counters;
+/// what the kernel has in small amounts for itself; limits met.
 const SHOWN_OF_GROUPS: [&str; 5] =
     ["pgscan_kswapd", "pgscan_direct", "pgsteal_kswapd", "pgsteal_direct", "memory.events."];
 const NOT_JUDGED_OF_GROUPS: [&str; 5] =
     ["pgfault", "kernel", "pagetables", "thp_fault_alloc", "thp_collapse_alloc"];
 
-/// The counters of a group during a phase, the same way: its levels, what memory.stat counts, with the totals of
-/// scanned and stolen pages before their parts, and memory.events. Levels are in pages, but for those of
-/// [`is_in_bytes`]. A counter that is new there varies, unless it is named above.
+/// The counters of a group during a phase, the same way: its levels, what memory.stat counts, with
+/// the totals of scanned and stolen pages before their parts, and memory.events. Levels are in
+/// pages, but for those of [`is_in_bytes`]. A counter that is new there varies, unless it is named
+/// above.
 static OF_GROUPS: LazyLock<Vec<(&str, Judgement)>> = LazyLock::new(|| {
     let levels = declared::levels_of_groups().map(|level| level.name);
     let counted = COUNTED.iter().flat_map(|event| match event.name() {
@@ -195,13 +196,13 @@ pub fn judge(name: &str) -> Judgement {
     }
 }
 
-/// Whether the name counts compaction. The kernel compacts for itself, too, for stacks and slabs that
-/// are not modelled: these counters are judged only where the scenario has huge pages.
+/// Whether the counter is of compaction. The kernel also compacts for stacks and slabs that are not
+/// modelled, so these counters are judged only if the scenario has huge pages.
 pub(super) fn is_of_compaction(name: &str) -> bool {
     name.starts_with("compact_") || name.starts_with("pgmigrate_")
 }
 
-/// Place of this name among the rows of a phase; all names without one share the last.
+/// Place of this name among the rows of a phase; unknown names come last.
 pub(super) fn place(name: &str) -> usize {
     let names = COUNTERS.iter().map(|(counter, _)| *counter);
     let of_caches = OF_CACHES.iter().map(String::as_str);
@@ -219,7 +220,7 @@ pub(super) fn place_of_group(name: &str) -> usize {
     OF_GROUPS.iter().position(|(counter, _)| *counter == name).unwrap_or(OF_GROUPS.len())
 }
 
-/// Whether the table shows this name when it is not zero, although it is not judged.
+/// Whether the table shows this counter if it is not zero, although it is not judged.
 pub(super) fn worth_a_look(name: &str) -> bool {
     let (shown, timed) = ((name, Judgement::Shown), (name, Judgement::Timed));
     COUNTERS.contains(&shown) || COUNTERS.contains(&timed) || OF_GROUPS.contains(&shown)
@@ -236,7 +237,7 @@ impl Judgement {
         }
     }
 
-    /// Largest factor between the two worlds that is still close; `None`: nothing is asked.
+    /// Largest factor between the two sides that is still close; `None`: not judged.
     pub fn close(self) -> Option<f64> {
         match self {
             Judgement::Repeats => Some(1.05),

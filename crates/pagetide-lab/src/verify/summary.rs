@@ -1,48 +1,43 @@
-//! Many comparisons in a few figures: how far off a counter is in the middle, and at worst.
+//! A few figures for many comparisons: the median error of the counters, and the worst.
 //!
-//! Every judged counter counts once, by its ratio, whether or not the verdict calls it noise: a
-//! figure that noise flatters would be worth nothing.
+//! Every judged counter counts once by its ratio, also one that is within noise.
 
 use super::compare::{factor, Comparison, Counter, Verdict};
 use super::judge::{Judgement, LEAST_JUDGED};
 use crate::stats;
 use std::fmt;
 
-/// A factor between the two worlds beyond which a counter is listed by name.
+/// A counter that is off by more than this factor is listed by name.
 pub const BEYOND: f64 = 1.5;
 
-/// What all judged counters say together.
+/// Scores of all judged counters.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Summary {
-    /// Of counters that the kernel repeats.
+    /// Counters that the kernel repeats.
     pub repeats: Score,
-    /// Of those that vary more.
+    /// Counters that vary more.
     pub varies: Score,
-    /// Of those that follow from how long things take, where that was measured.
+    /// Counters that depend on time, where the costs were measured.
     pub timed: Score,
-    /// What Pagetide counts and Linux hardly does, which no ratio tells: (key, Linux's mean,
-    /// Pagetide's mean) where Linux stays below [`LEAST_JUDGED`] and Pagetide reaches it with more
-    /// than [`BEYOND`] times as many.
+    /// Counters that no ratio judges because Linux is below [`LEAST_JUDGED`], while Pagetide
+    /// reaches it and has more than [`BEYOND`] times as many: (key, Linux's mean, Pagetide's mean).
     pub surplus: Vec<(String, f64, f64)>,
 }
 
-/// What the judged counters of one grade say.
-///
-/// Keys are preceded by scenario and variant where there are several.
+/// The judged counters of one grade. Keys start with scenario and variant if there are several.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Score {
-    /// How many there are.
     pub counters: usize,
-    /// Median of their ratio errors (0.05 is 5 %), infinite if Pagetide has nothing in half of
-    /// them; `None` without counters.
+    /// Median ratio error (0.05 is 5 %), infinite if Pagetide has 0 in half of them; `None` without
+    /// counters.
     pub median_error: Option<f64>,
     /// The ratio furthest from 1, and its key.
     pub worst: Option<(f64, String)>,
-    /// Those further off than [`BEYOND`], worst first.
+    /// Counters that are off by more than [`BEYOND`], worst first.
     pub beyond: Vec<(String, f64)>,
 }
 
-/// Summarises all `comparisons` as one.
+/// The summary of all `comparisons` together.
 pub fn summarise(comparisons: &[Comparison]) -> Summary {
     let mut summary = Summary::default();
     let (mut repeats, mut varies, mut timed) = (Vec::new(), Vec::new(), Vec::new());
@@ -96,7 +91,7 @@ impl Comparison {
 
 impl Score {
     fn new(mut ratios: Vec<(String, f64)>) -> Score {
-        // Stable, so that of equals the first in the scenario is named.
+        // Stable: of equal ones the first in the scenario is named.
         ratios.sort_by(|a, b| factor(b.1).total_cmp(&factor(a.1)));
         let errors: Vec<f64> = ratios.iter().map(|(_, ratio)| factor(*ratio) - 1.0).collect();
         Score {
@@ -116,7 +111,7 @@ impl Score {
     }
 }
 
-/// From here on a figure only says that there is nothing to compare.
+/// Larger figures are printed as `>MOST`.
 const MOST: f64 = 1e6;
 
 /// A ratio error, which may be infinite.
@@ -128,7 +123,7 @@ fn percent(error: f64) -> String {
     }
 }
 
-/// A ratio with so many decimals, or fewer when it is large.
+/// A ratio with `decimals` decimals, fewer if it is large.
 pub(crate) fn times(ratio: f64, decimals: usize) -> String {
     match ratio {
         ratio if ratio >= MOST => format!(">{MOST}"),
@@ -146,7 +141,7 @@ impl fmt::Display for Summary {
         self.varies.write(("other", "others"), f)?;
         if self.timed.counters > 0 {
             f.write_str(" \u{b7} ")?;
-            self.timed.write(("that is time", "that are time"), f)?;
+            self.timed.write(("time", "times"), f)?;
         }
         Ok(())
     }
@@ -222,7 +217,7 @@ mod tests {
         let beyond: Vec<&str> = all.repeats.beyond.iter().map(|(key, _)| key.as_str()).collect();
         assert_eq!(beyond, ["x high t.p.pgmajfault", "y t.p.pgmajfault"]);
         assert_eq!(all.varies.median_error, Some(0.0));
-        assert_eq!(all.surplus, [], "a ratio tells of those");
+        assert_eq!(all.surplus, [], "these have a ratio");
         assert_eq!(once.summary().repeats.worst, Some((0.5, "t.p.pgmajfault".to_owned())));
         assert_eq!(twice.summary().repeats.beyond[0].0, "high t.p.pgmajfault");
         assert_eq!(
@@ -234,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_pagetide_counts_is_not_lost() {
+    fn counters_that_only_pagetide_has_are_listed() {
         let found = compared(&[
             ("t.p.pswpout", 0.0, 50_000.0),
             ("t.p.pswpin", 999.0, 1001.0),

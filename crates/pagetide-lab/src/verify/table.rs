@@ -1,4 +1,4 @@
-//! A comparison as a table: a row a counter, the two worlds side by side.
+//! A comparison as a table: one row per counter, Linux and Pagetide side by side.
 //!
 //! ```text
 //!                        Linux    Pagetide   ratio        verdict
@@ -8,7 +8,7 @@
 //!   pgscan_total   21200 ± 283   22705 ± 7   1.071          close
 //! ```
 //!
-//! Invariant: whatever the records hold, no line shows a float that is not a number.
+//! Invariant: no line shows NaN or infinity, whatever the records hold.
 
 use super::compare::{Comparison, Counter, Phase, Sides, VariantComparison, Verdict};
 use super::expected;
@@ -29,10 +29,10 @@ use std::fmt::{Display, Write};
 /// Sentences wrap here.
 const TEXT_WIDTH: usize = 100;
 
-/// Renders heading, a table for each variant, the summary and notes.
+/// Renders heading, one table per variant, the summary and notes.
 ///
-/// Without `all` the rows are, of each phase, the judged counters of which either world has
-/// [`LEAST_JUDGED`], and a few besides that are not zero.
+/// With `all`, every counter is a row. Without, the rows of a phase are the judged counters that
+/// reach `LEAST_JUDGED` on one side, and a few others that are not zero.
 pub fn render(comparison: &Comparison, sides: &Sides, all: bool) -> String {
     let mut out = Text::default();
     entries(comparison, sides).iter().for_each(|(label, text)| out.entry(label, text));
@@ -48,10 +48,10 @@ pub fn render(comparison: &Comparison, sides: &Sides, all: bool) -> String {
         }
         let lines = lines(variant, all);
         if lines.is_empty() {
-            out.line("No counter to show: nothing that is judged reached 1000.");
+            out.line(NO_COUNTER);
         } else {
             let names = ["Linux", "Pagetide", "ratio", "verdict"];
-            // A line that is too long is read more easily than one whose verdict is far below.
+            // Never split: the verdict must stand beside its counter.
             out.text += &layout::render(&names, &lines, usize::MAX);
         }
     }
@@ -70,7 +70,7 @@ pub fn render(comparison: &Comparison, sides: &Sides, all: bool) -> String {
     out.text
 }
 
-/// What was compared: labels, and what they label.
+/// What was compared: pairs of label and text.
 pub(crate) fn entries(comparison: &Comparison, sides: &Sides) -> Vec<(&'static str, String)> {
     let mut machines: Vec<String> = Vec::new();
     for variant in &comparison.variants {
@@ -94,13 +94,16 @@ pub(crate) fn entries(comparison: &Comparison, sides: &Sides) -> Vec<(&'static s
     entries
 }
 
-/// What columns and verdicts are.
+/// Printed instead of a table without rows.
+pub(crate) const NO_COUNTER: &str = "No counter to show: no judged counter reached 1000.";
+
+/// Explains columns and verdicts.
 pub(crate) const LEGEND: &str =
-    "mean \u{b1} sample standard deviation over the runs; ratio: Pagetide / \
-    Linux; within noise: Linux's scatter explains the difference (t-test, p >= 0.1, Pagetide's \
-    deviation counted as Linux's at most); close: by 5 % where the kernel repeats a counter to \
-    1 %, by 15 % where it does not, by 10 % where it is time; -: not judged, as the kernel does \
-    not repeat it or counts fewer than 1000 (time: 10 ms, or 50 events)";
+    "mean \u{b1} sample standard deviation over the runs; ratio: Pagetide / Linux; within noise: \
+    the difference is within Linux's scatter (t-test, p >= 0.1; Pagetide's deviation counts as at \
+    most Linux's); close: within 5 % for counters that Linux repeats to 1 %, within 15 % for \
+    others, within 10 % for times; -: not judged, because Linux does not repeat it or counts fewer \
+    than 1000 (times: 10 ms; events that depend on time: 50)";
 
 #[derive(Default)]
 struct Text {
@@ -113,7 +116,7 @@ impl Text {
         self.text.push('\n');
     }
 
-    /// A label with what it labels, wrapped beside it; nothing without text.
+    /// A label with its text wrapped beside it; nothing without text.
     fn entry(&mut self, label: &str, text: &str) {
         if !text.trim().is_empty() {
             self.item(&format!("{label:<11}"), text);
@@ -130,7 +133,7 @@ impl Text {
     }
 }
 
-/// `1 CPU, 256 MiB, 4 GiB swap`. (Disks are QEMU's, whatever the scenario says.)
+/// `1 CPU, 256 MiB, 4 GiB swap`. Without disks: those are QEMU's.
 fn machine(machine: &Machine) -> String {
     let memory = machine.nodes.iter().fold(0u64, |sum, node| {
         let zones = node.zones.iter().map(|zone| machine.page_size.bytes_of(zone.managed));
@@ -153,7 +156,7 @@ fn add(text: &mut String, more: impl Display) {
     write!(text, "{more}").expect("writing to a string");
 }
 
-/// `Linux 3, Pagetide 3`, by variant where they differ.
+/// `Linux 3, Pagetide 3`, per variant if they differ.
 fn runs(variants: &[VariantComparison]) -> String {
     let of =
         |v: &VariantComparison| format!("Linux {}, Pagetide {}", v.linux_runs, v.pagetide_runs);
@@ -197,14 +200,13 @@ pub(crate) fn shown(counter: &Counter) -> bool {
     let most = counter.linux.mean.max(counter.pagetide.mean);
     match counter.judgement {
         Judgement::Timed | Judgement::Shown => {
-            // Others have no phase: their name is the whole key.
+            // Counters without a phase have their whole key as name.
             counter.name != counter.key && worth_a_look(&counter.name) && most > 0.0
         }
         Judgement::Repeats | Judgement::Varies => most >= least_judged(counter.unit),
     }
 }
 
-/// A line of the table: the two means, their ratio, the verdict.
 pub(crate) fn row(counter: &Counter) -> Line {
     let sides = [&counter.linux, &counter.pagetide];
     let scale = Scale::new(counter.unit, &to_scale(&counter.key, sides.into_iter()));
@@ -235,7 +237,7 @@ fn mean(side: &stats::Summary, scale: &Scale) -> Cell {
     Cell { value, spread, change: String::new() }
 }
 
-/// What the table does not say: counters far off by name, keys of one world, the runs' own notes.
+/// Notes under the table: counters far off, keys of one side only, notes of the runs.
 pub(crate) fn remarks(comparison: &Comparison, sides: &Sides, summary: &Summary) -> Vec<String> {
     let mut remarks = Vec::new();
     let beyond: Vec<String> = [&summary.repeats, &summary.varies, &summary.timed]
@@ -250,10 +252,10 @@ pub(crate) fn remarks(comparison: &Comparison, sides: &Sides, summary: &Summary)
         .map(|(key, linux, pagetide)| format!("{key} {pagetide:.0} (Linux {linux:.0})"))
         .collect();
     if !surplus.is_empty() {
-        remarks.push(format!("counted by Pagetide, hardly by Linux: {}", surplus.join(", ")));
+        remarks.push(format!("high in Pagetide but not in Linux: {}", surplus.join(", ")));
     }
     remarks.extend(only("Linux", comparison, Counter::only_linux, |_| true));
-    // A record of the kernel leaves out events of phases that did not happen.
+    // A record of the kernel has no events that did not happen in a phase.
     let is_some = |counter: &Counter| counter.unit != Unit::Count || counter.pagetide.mean != 0.0;
     remarks.extend(only("Pagetide", comparison, Counter::only_pagetide, is_some));
     for variant in &comparison.variants {
@@ -267,8 +269,8 @@ pub(crate) fn remarks(comparison: &Comparison, sides: &Sides, summary: &Summary)
     remarks
 }
 
-/// What one world does not have: whole phases, groups in phases that it has, judged counters by name,
-/// and how many others. `is_told`: which of them are worth it.
+/// What only `world` has: whole phases, groups in shared phases, judged counters by name, and the
+/// number of others. `is_told` selects the counters to report.
 fn only(
     world: &str,
     comparison: &Comparison,
@@ -442,7 +444,7 @@ note: no tracepoints
     }
 
     #[test]
-    fn what_only_one_world_has_is_said_briefly() {
+    fn what_only_one_side_has_is_said_briefly() {
         let setup = setup(&["t.p", "w.q"]);
         let linux: [(&str, f64); 5] = [
             ("t.p.pgmajfault", 1.0),
@@ -471,7 +473,7 @@ note: no tracepoints
     }
 
     #[test]
-    fn what_did_not_happen_is_not_told() {
+    fn events_that_did_not_happen_are_not_listed() {
         let setup = setup(&["t.p"]);
         let linux = record("v", 1, &[("t.p.pgmajfault", 1.0)]);
         let ours = record("v", 1, &[("t.p.pgmajfault", 1.0), ("t.p.pswpin", 0.0), ("t.p.x", 0.0)]);

@@ -1,10 +1,10 @@
-//! Comparisons without a world, for the tests of this module.
+//! Comparisons without runs, for the tests of this module.
 
 use super::VariantComparison;
 use crate::testing::{record, scenario};
 use pagetide_scenario::model::{Phase, Setup, Sleep, Start, Task, Workload};
 
-/// A setup with these phases, given as `TASK.PHASE`, each of a task of its own.
+/// A setup with these phases (`TASK.PHASE`), one task per phase.
 pub fn setup(phases: &[&str]) -> Setup {
     let mut setup = scenario(&["v"]).variants.remove(0).setup;
     setup.tasks = phases
@@ -28,7 +28,7 @@ pub fn setup(phases: &[&str]) -> Setup {
     setup
 }
 
-/// One run in each world of the phases `t.p` and `a.late`: key, Linux, Pagetide.
+/// One run on each side of the phases `t.p` and `a.late`: key, Linux, Pagetide.
 pub fn compared(values: &[(&str, f64, f64)]) -> VariantComparison {
     let linux: Vec<(&str, f64)> = values.iter().map(|(key, value, _)| (*key, *value)).collect();
     let pagetide: Vec<(&str, f64)> = values.iter().map(|(key, _, value)| (*key, *value)).collect();

@@ -1,14 +1,14 @@
-//! Which cost model the simulator had, for the heading of a comparison: what was measured, what the scenario states,
-//! and of which number of CPUs that is.
+//! The cost model of the simulator, for the heading of a comparison: measured costs, costs that the
+//! scenario states, and the number of CPUs that they are for.
 
 use super::costs::Fitted;
 use pagetide_scenario::costs::{Costs, Price};
 
-/// Where the simulator's prices are from, on a machine with so many CPUs.
+/// Source of the simulator's costs on a machine with `cpus` CPUs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct UsedCosts {
     cpus: u16,
-    /// `None`: all of the sourced table.
+    /// `None`: the sourced table.
     text: Option<String>,
 }
 
@@ -19,14 +19,14 @@ impl UsedCosts {
             .filter(|(price, _)| fitted.is_none_or(|it| it.costs.get(*price).is_none()));
         let stated = match nr.count() {
             0 => None,
-            nr => Some(format!("{nr} of {} prices stated", Price::COUNT)),
+            nr => Some(format!("{nr} of {} costs stated", Price::COUNT)),
         };
         let texts: Vec<String> = fitted.map(Fitted::describe).into_iter().chain(stated).collect();
         UsedCosts { cpus, text: Some(texts.join("; ")).filter(|text| !text.is_empty()) }
     }
 }
 
-/// Says where the simulator's prices are from, for each number of CPUs if it matters.
+/// Sources of the costs as text; per number of CPUs if they differ.
 pub(super) fn say(used: &[UsedCosts]) -> String {
     let say = |it: &UsedCosts| it.text.clone().unwrap_or_else(|| "the sourced table".to_owned());
     if let [first, rest @ ..] = used {
@@ -36,7 +36,7 @@ pub(super) fn say(used: &[UsedCosts]) -> String {
     }
     let of_cpus = |it: &UsedCosts| {
         let cpus = if it.cpus == 1 { "1 CPU".to_owned() } else { format!("{} CPUs", it.cpus) };
-        format!("with {cpus} {}", say(it))
+        format!("{cpus}: {}", say(it))
     };
     used.iter().map(of_cpus).collect::<Vec<_>>().join("; ")
 }
@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn the_heading_says_where_prices_are_from() {
+    fn the_heading_names_the_source_of_costs() {
         let (none, stated) = (Costs::default(), costs(&[(Price::Fault, 7), (Price::Pte, 1)]));
         let fitted = Fitted { costs: costs(&[(Price::Fault, 300)]), rows: Vec::new() };
         let said = |all: &[(u16, Option<&Fitted>, &Costs)]| {
@@ -62,14 +62,14 @@ mod tests {
         };
         assert_eq!(said(&[]), "", "nothing ran");
         assert_eq!(said(&[(1, None, &none), (2, None, &none)]), "the sourced table");
-        assert_eq!(said(&[(1, None, &stated)]), format!("2 of {} prices stated", Price::COUNT));
+        assert_eq!(said(&[(1, None, &stated)]), format!("2 of {} costs stated", Price::COUNT));
         let measured = fitted.describe();
         assert_eq!(said(&[(2, Some(&fitted), &none)]), measured);
-        let rest = format!("{measured}; 1 of {} prices stated", Price::COUNT);
+        let rest = format!("{measured}; 1 of {} costs stated", Price::COUNT);
         assert_eq!(said(&[(2, Some(&fitted), &stated)]), rest, "one of them was measured");
         assert_eq!(
             said(&[(1, None, &none), (2, Some(&fitted), &none)]),
-            format!("with 1 CPU the sourced table; with 2 CPUs {measured}")
+            format!("1 CPU: the sourced table; 2 CPUs: {measured}")
         );
     }
 }

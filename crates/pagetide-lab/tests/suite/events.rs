@@ -1,4 +1,4 @@
-//! Events and timelines: what they say is what happened, and asking for them changes nothing.
+//! Events and timelines agree with the metrics, and recording them does not change a run.
 
 use pagetide_core::event::TraceEvent;
 use pagetide_lab::traces::JsonLines;
@@ -13,7 +13,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-/// Two groups that want more than there is; one has a limit of its own in some variants.
+/// Two groups that need more memory than there is; one has a limit in some variants.
 const SCENARIO: &str = r#"
 name = "groups"
 
@@ -80,7 +80,7 @@ name = "limit"
 group.slave.memory.limit_in_bytes = "24M"
 "#;
 
-/// Bytes that a sink collects.
+/// Bytes that a sink collected.
 #[derive(Clone, Default)]
 struct Collected(Arc<Mutex<Vec<u8>>>);
 
@@ -214,14 +214,14 @@ fn batches_sum_up_to_the_groups_counters() {
             .iter()
             .fold(Counts::default(), |sum, sample| sum.plus(&sample.rows[0].unwrap().counts));
         assert_eq!(stolen.values().sum::<u64>(), machine.pgsteal_kswapd + machine.pgsteal_direct);
-        // Pages that were looked at but all of too high zones are no batch.
+        // Scanned pages that are all of too high zones are not a batch.
         assert!(scanned <= machine.pgscan_kswapd + machine.pgscan_direct);
         for line in &ran.lines {
             *seen.entry(line["event"].as_str().unwrap().to_owned()).or_insert(0) += 1;
         }
     }
-    // Nobody is killed here, and nothing kept that could be shrunk (crates/pagetide-sim/tests/slabs.rs).
-    // Nobody writes a file, either.
+    // No task is killed, no slab can be shrunk (crates/pagetide-sim/tests/slabs.rs), no file is
+    // written.
     let elsewhere = [
         "mark_victim",
         "mm_vmscan_throttled",
@@ -254,7 +254,7 @@ fn what_begins_ends_in_the_same_thread() {
                 open.iter_mut().for_each(|(_, stolen)| *stolen += number(line, "nr_reclaimed"));
             }
         }
-        // The run ends with its last task, whatever kswapd is about.
+        // The run ends with its last task, even if kswapd is active.
         open.remove("kswapd0");
         assert!(open.values().all(Vec::is_empty), "{open:?}");
     }
@@ -267,7 +267,7 @@ fn a_policy_shows_in_the_priorities() {
         let of_group = ran.lines.iter().filter(|line| line["memcg"] == memcg);
         of_group.filter_map(|line| line["priority"].as_i64()).min().unwrap()
     };
-    // The stage of the trees scans at priority 0, whoever is over the limit.
+    // Soft limit reclaim of the trees scans at priority 0.
     assert_eq!(least(&ran[0], "/slave/inner"), 0);
     let tops = ran[0].lines.iter().filter(|line| !line["top"].is_null());
     assert!(tops.clone().all(|line| line["top"] == "/slave" && number(line, "excess") > 0));
@@ -292,7 +292,7 @@ fn a_timeline_has_the_runs_sums_and_extremes() {
         let free_at_end = ran.record.metrics["nr_free_pages"].value;
         assert_eq!(free(timeline.samples.last().unwrap()) as f64, free_at_end);
         for sample in samples() {
-            // The machine's row has what is not free.
+            // The machine's row has the pages that are not free.
             let used = sample.rows[0].unwrap().usage_pages;
             assert_eq!(free(sample) + used, timeline.machine_pages);
             assert_eq!(sample.nodes.len(), timeline.nr_nodes);
@@ -313,7 +313,7 @@ fn a_timeline_has_the_runs_sums_and_extremes() {
             }
             let seconds =
                 |ns: fn(&Row) -> u64| rows().map(|row| ns(&row)).sum::<u64>() as f64 / 1e9;
-            // The mean over CPUs depends on how often it is taken, as on a kernel that somebody reads.
+            // The mean over CPUs depends on how often PSI is read, as on a kernel.
             let pressure =
                 [("some", seconds(|row| row.some_ns)), ("full", seconds(|row| row.full_ns))];
             for (kind, seconds) in pressure {
@@ -405,7 +405,7 @@ fn a_sink_that_fails_ends_the_run_with_a_reason() {
 
 #[test]
 fn the_killed_are_named() {
-    // Without swap, 48 MiB are too few whoever runs first.
+    // Without swap, 48 MiB are too few for both tasks.
     let text = SCENARIO.replace("swap = \"256MiB\"", "");
     let text = text.replace("memory = \"64MiB\"", "memory = \"48MiB\"");
     let ran = recorded(&variants(&text)[0]);
@@ -445,7 +445,8 @@ phase = [
     let timeline = ran.record.timeline.unwrap();
     let rows = timeline.samples.iter().filter_map(|sample| sample.rows[1]);
     let sum = rows.fold(Counts::default(), |sum, row| sum.plus(&row.counts));
-    // The second group's counts are all there; of the first those since its last sample are its parent's.
+    // The second group has all its counts; the first group's since its last sample are its
+    // parent's.
     let second = ran.record.metrics["gg.pgfault"].value;
     assert!(sum.pgfault as f64 >= second, "{} of {second}", sum.pgfault);
 }

@@ -1,7 +1,7 @@
-//! The kernel's own selftests of memory, as scenarios (experiments/selftests): what they assert holds here.
+//! The kernel's selftests of memory as scenarios (experiments/selftests): their assertions hold.
 //!
-//! The short form runs each once, on the scenario's machine. With `PAGETIDE_SELFTESTS=long` each runs with 1, 2 and 8
-//! CPUs and 5 seeds: 15 runs.
+//! The short form runs each once on the scenario's machine. With `PAGETIDE_SELFTESTS=long` each
+//! runs with 1, 2 and 8 CPUs and 5 seeds: 15 runs.
 
 use pagetide_lab::execute::execute;
 use pagetide_lab::expect;
@@ -13,7 +13,7 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Expectations that do not hold yet: the scenario, the words of the expectation, and why.
+/// Expectations that do not hold yet: scenario, text of the expectation, and reason.
 const OPEN: [(&str, &str, &str); 0] = [];
 
 fn selftests() -> Vec<PathBuf> {
@@ -26,7 +26,7 @@ fn selftests() -> Vec<PathBuf> {
     found
 }
 
-/// Runs a scenario and returns how much it expects and what does not hold, in words.
+/// Runs a scenario; returns the number of expectations, and those that fail.
 fn failures(file: &Path, cpus: Option<u32>, repeats: u32) -> (usize, Vec<(String, String)>) {
     let sets = cpus.map(|cpus| ("machine.cpus".to_owned(), cpus.to_string()));
     let overrides = Overrides {
@@ -48,7 +48,7 @@ fn failures(file: &Path, cpus: Option<u32>, repeats: u32) -> (usize, Vec<(String
 }
 
 #[test]
-fn what_the_kernels_selftests_assert_holds() {
+fn the_assertions_of_the_kernels_selftests_hold() {
     let long = std::env::var("PAGETIDE_SELFTESTS").is_ok_and(|form| form == "long");
     let machines: &[(Option<u32>, u32)] =
         if long { &[(Some(1), 5), (Some(2), 5), (Some(8), 5)] } else { &[(None, 1)] };
@@ -69,7 +69,7 @@ fn what_the_kernels_selftests_assert_holds() {
     }
     println!("{all} expectations, {} do not hold", wrong.len());
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    // Some are open with several CPUs only.
+    // Some fail only with several CPUs.
     let done: Vec<_> = OPEN.iter().zip(met).filter(|(_, met)| *met).map(|(open, _)| open).collect();
-    assert!(!long || done.is_empty(), "these hold now, and are open no more: {done:?}");
+    assert!(!long || done.is_empty(), "these hold now; remove them: {done:?}");
 }

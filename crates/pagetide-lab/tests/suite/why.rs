@@ -1,5 +1,5 @@
-//! The sentences under the table, on three small experiments: they name who did wait, what kswapd did wait for, and
-//! the group that did lose memory, with the figures of the records.
+//! The sentences under the table, on small experiments: they name the task that waited, what kswapd
+//! did, and the group that lost memory, with the figures of the records.
 
 use pagetide_lab::execute::execute;
 use pagetide_lab::plan::Plan;
@@ -54,16 +54,23 @@ fn a_service_that_is_not_protected_waits_for_its_own_pages() {
     );
     let said = sentences(&report);
     assert_eq!(said.len(), 3, "{said:#?}");
-    assert!(said[0].starts_with("service waited for memory in unprotected "), "{said:#?}");
-    assert!(said[0].contains(" for pages that had been evicted"), "{said:#?}");
+    assert!(said[0].starts_with("service: waited for memory "), "{said:#?}");
+    assert!(
+        said[0].contains(" in unprotected (") && said[0].contains(" for evicted pages"),
+        "{said:#?}"
+    );
     let refault = |column| mean(&report, column, "service.stall_refault");
     assert!(refault(0) > 10.0 * refault(1), "it was protected");
     assert!(refault(0) > 0.5 * mean(&report, 0, "service.walltime"));
-    assert!(said[2].starts_with("Reclaim took from group web in unprotected "), "{said:#?}");
-    assert!(said[2].contains("as the machine was short), while batch allocated "), "{said:#?}");
-    assert!(said[2].contains("; in memory.low "), "{said:#?}");
+    assert!(said[2].starts_with("group web: lost "), "{said:#?}");
+    assert!(
+        said[2].contains("the machine was short of memory) while batch allocated "),
+        "{said:#?}"
+    );
+    assert!(said[2].contains(" to reclaim in unprotected "), "{said:#?}");
+    assert!(said[2].contains(" in memory.low"), "{said:#?}");
     let text = render(&report, 60);
-    assert!(text.starts_with("\nwhy  service waited"), "{text}");
+    assert!(text.starts_with("\nwhy  service: waited"), "{text}");
     assert!(text.lines().all(|line| line.chars().count() <= 60), "{text}");
 }
 
@@ -93,21 +100,18 @@ fn a_group_at_its_limit_is_why_its_task_waits() {
         "#,
     );
     let said = sentences(&report);
-    assert!(
-        said[0].starts_with("batch waited for memory in free not at all; in limited "),
-        "{said:#?}"
-    );
+    assert!(said[0].starts_with("batch: waited for memory not at all in free; "), "{said:#?}");
     let last = said.last().unwrap();
-    let expected = "Reclaim took from group jobs in free next to nothing; in limited ";
+    let expected = "group jobs: lost next to nothing in free; ";
     assert!(last.starts_with(expected), "{said:#?}");
-    assert!(last.contains("(most of it by tasks, as a group was at its limit)"), "{said:#?}");
+    assert!(last.contains(" in limited (mostly by tasks: a group was at its limit)"), "{said:#?}");
     // kswapd had nothing to do.
     assert!(!said.iter().any(|sentence| sentence.starts_with("kswapd")), "{said:#?}");
 }
 
-/// What was taken from a group was taken from those around it, too, and is told once.
+/// Pages of a group are counted in its ancestors, too, and are named once.
 #[test]
-fn what_a_group_lost_is_not_told_of_the_group_around_it_again() {
+fn the_loss_of_a_group_is_not_repeated_for_its_ancestor() {
     let report = report(
         r#"
         repeats = 1
@@ -129,8 +133,8 @@ fn what_a_group_lost_is_not_told_of_the_group_around_it_again() {
     assert_eq!(mean(&report, 0, "pod.pgsteal"), mean(&report, 0, "jobs.pgsteal"));
     let said = sentences(&report);
     let last = said.last().unwrap();
-    assert!(last.starts_with("Reclaim took from group "), "{said:#?}");
-    assert!(!last.contains(", and from "), "{said:#?}");
+    assert!(last.starts_with("group "), "{said:#?}");
+    assert!(!last.contains(", group "), "{said:#?}");
 }
 
 #[test]
@@ -165,17 +169,17 @@ fn kswapd_is_busy_while_a_file_is_read_through_a_small_machine() {
         "#,
     );
     let said = sentences(&report);
-    let kswapd = said.iter().find(|sentence| sentence.starts_with("kswapd was awake ")).unwrap();
+    let kswapd = said.iter().find(|sentence| sentence.starts_with("kswapd: awake ")).unwrap();
     let share = mean(&report, 0, "time_kswapd_awake") / mean(&report, 0, "elapsed");
-    let expected = format!("kswapd was awake {:.0} % of the time (", share * 100.0);
+    let expected = format!("kswapd: awake {:.0} % of the run (", share * 100.0);
     assert!(kswapd.starts_with(&expected), "{share}: {said:#?}");
     // A writer faster than its disk waits for that, not for memory as a whole.
-    assert!(said[0].starts_with("dd waited for memory "), "{said:#?}");
-    assert!(said[0].contains(" for its dirty pages to be written"), "{said:#?}");
+    assert!(said[0].starts_with("dd: waited for memory "), "{said:#?}");
+    assert!(said[0].contains(" for dirty pages to be written"), "{said:#?}");
 }
 
 #[test]
-fn what_was_asked_for_is_not_want_of_memory() {
+fn requested_reclaim_is_not_a_shortage_of_memory() {
     let with = |phases: &str| {
         report(&format!(
             r#"
@@ -213,8 +217,8 @@ fn what_was_asked_for_is_not_want_of_memory() {
     };
     for target in ["pod", "web"] {
         let said = write("memory.reclaim", target, "60M");
-        assert!(said.contains("(most of it by tasks, as memory.reclaim was written)"), "{said}");
+        assert!(said.contains("(mostly by tasks: memory.reclaim was written)"), "{said}");
     }
     let said = write("memory.high", "web", "40M");
-    assert!(said.contains("(most of it by tasks, as its limit was lowered)"), "{said}");
+    assert!(said.contains("(mostly by tasks: its limit was lowered)"), "{said}");
 }

@@ -1,7 +1,7 @@
-//! Distributions of latencies: which share takes longer than a given time, by variant, on logarithmic axes (CCDF). A
-//! tail that a percentile of the table cuts off is seen here.
+//! Latency distributions: the share that takes longer than a given time, per variant, on
+//! logarithmic axes (CCDF). It shows the tail beyond the percentiles of the table.
 //!
-//! Invariant: each point is exact; where there are too many, some are left out.
+//! Invariant: each point is exact; some are left out if there are too many.
 
 use super::super::lines::{Axis, Choice, Line, Lines, Panel, Shape};
 use crate::report::Report;
@@ -10,10 +10,10 @@ use pagetide_scenario::record::{Latencies, Unit};
 
 /// Distributions that can be chosen.
 const MOST_CHOICES: usize = 8;
-/// Points along a line, about.
+/// About this many points along a line.
 const MOST_POINTS: usize = 300;
 
-/// The figure, if the report has distributions. Those that rows of the table are of come first.
+/// The figure, if the report has distributions. Those with a row in the table come first.
 pub fn figure(report: &Report, table: &Table) -> Option<Lines> {
     let mut names: Vec<&str> = Vec::new();
     for latencies in report.columns.iter().flat_map(|column| &column.latencies) {
@@ -32,8 +32,8 @@ pub fn figure(report: &Report, table: &Table) -> Option<Lines> {
     (!choices.is_empty()).then(|| Lines {
         id: "latency-ccdf".to_owned(),
         title: "Share that takes longer".to_owned(),
-        about: "Of the requests of a service, or of a task's allocations, those that take longer than the time below; \
-                all seeds together. The lower a line, the better. Each ends at the longest."
+        about: "Share of a service's requests, or of a task's allocations, that takes longer than the time on the x \
+                axis; all seeds together. Lower is better. A line ends at the longest."
             .to_owned(),
         x: Axis::new("latency", Unit::Seconds).times(1e-9).log(),
         y: Axis::new("take longer", Unit::Percent).log(),
@@ -59,8 +59,8 @@ fn choice(report: &Report, name: &str) -> Choice {
     Choice { name: name.to_owned(), clip: None, panels: vec![panel] }
 }
 
-/// The bounds in rising order, each once, some left out if there are too many, and a place before the first, which
-/// everything takes longer than.
+/// The bounds in ascending order, each once, some left out if there are too many, after a place
+/// that everything takes longer than.
 fn thinned(bounds: impl Iterator<Item = u64>) -> Vec<u64> {
     let mut all: Vec<u64> = bounds.collect();
     all.sort_unstable();
@@ -73,7 +73,7 @@ fn thinned(bounds: impl Iterator<Item = u64>) -> Vec<u64> {
     before.into_iter().chain(kept.map(|(_, bound)| bound)).collect()
 }
 
-/// Per cent that take longer than each bound. Beyond the longest there is nothing to draw; at it the line ends.
+/// Per cent that takes longer than each bound. The line ends at the longest.
 fn longer(latencies: &Latencies, bounds: &[u64]) -> Vec<Option<f64>> {
     let total: u64 = latencies.buckets.iter().map(|(_, count)| count).sum();
     let mut left = total;
@@ -85,7 +85,7 @@ fn longer(latencies: &Latencies, bounds: &[u64]) -> Vec<Option<f64>> {
             left -= count;
         }
         let share = (left > 0).then(|| left as f64 * 100.0 / total as f64);
-        // The share of the stretch before holds up to the longest.
+        // The last share holds up to the longest.
         shares.push(share.or_else(|| last.take()));
         if share.is_some() {
             last = share;

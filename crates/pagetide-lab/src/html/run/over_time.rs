@@ -1,7 +1,7 @@
-//! Timelines as charts: a panel for each variant, all over one axis of virtual time.
+//! Timelines as charts over virtual time, one panel per variant.
 //!
-//! Invariant: a chart has what the timeline has: levels at the ends of samples with their extremes between, counts as
-//! rates over the stretch they were counted in, waits as sums so far (a wait counts where it ends).
+//! Invariant: levels are drawn at the ends of samples with the extremes between, counts as rates
+//! over their sample, waits as running sums (a wait counts when it ends).
 
 mod activity;
 mod load;
@@ -13,11 +13,11 @@ use pagetide_scenario::record::Unit;
 use pagetide_scenario::timeline::{Row, Sample, Timeline};
 use std::collections::BTreeSet;
 
-/// What the axes of all these charts are.
+/// The shared x axis.
 const OVER: &str = "time";
-/// Numbers on a page for these charts, about. With more, neighbouring samples are merged.
+/// About this many numbers on a page; with more, neighbouring samples are merged.
 const MOST_NUMBERS: usize = 200_000;
-/// Fewer samples than this are no chart.
+/// Samples are not merged below this number.
 const LEAST_SAMPLES: usize = 128;
 
 /// The charts of the first seed of each variant; none without timelines.
@@ -49,14 +49,14 @@ pub fn figures(report: &Report) -> Vec<Lines> {
     figures.into_iter().flatten().collect()
 }
 
-/// How many numbers of a sample are drawn, about.
+/// About how many numbers of a sample are drawn.
 fn numbers_of_a_sample(timeline: &Timeline) -> usize {
     let most = super::super::lines::MOST_LINES;
     let groups = timeline.groups.len().min(most);
     12 + timeline.zones.len() * 6 + groups * 8 + timeline.tasks.len().min(most) * 3
 }
 
-/// Merges neighbours.
+/// Merges pairs of neighbours.
 fn halve(timeline: &mut Timeline) {
     if timeline.samples.len() < 2 * LEAST_SAMPLES {
         return;
@@ -94,12 +94,12 @@ impl Variant {
         self.samples().iter().map(value).collect()
     }
 
-    /// A count for each sample, by the second.
+    /// A count per sample, as a rate per second.
     fn rate(&self, count: impl Fn(&Sample) -> Option<u64>) -> Vec<Option<f64>> {
         self.by_second(self.samples().iter().map(count))
     }
 
-    /// Counts, one for each sample, by the second.
+    /// Counts, one per sample, as rates per second.
     fn by_second(&self, counts: impl Iterator<Item = Option<u64>>) -> Vec<Option<f64>> {
         let mut before = 0;
         let rate = |(sample, count): (&Sample, Option<u64>)| {
@@ -120,7 +120,7 @@ impl Variant {
         self.samples().iter().map(add).collect()
     }
 
-    /// A running count of /proc/vmstat, by the second.
+    /// A running count of /proc/vmstat, as a rate per second.
     fn vmstat_rate(&self, name: &str) -> Option<Vec<Option<f64>>> {
         let at = self.timeline().vmstat.iter().position(|it| it == name)?;
         let mut before = None;
@@ -141,7 +141,7 @@ fn figure(id: &str, title: &str, about: &str, y: Axis, choices: Vec<Choice>) -> 
     (!choices.is_empty()).then_some(Lines { id, title, about, x, y, over, choices })
 }
 
-/// One choice: a panel for each variant.
+/// One choice, with a panel per variant.
 fn choice(
     name: impl Into<String>,
     all: &[Variant],
@@ -155,10 +155,10 @@ fn row(sample: &Sample, group: usize) -> Option<&Row> {
     sample.rows.get(group).and_then(Option::as_ref)
 }
 
-/// `things` that have lines: those with the largest `size`, in their own order.
-fn largest(things: std::ops::Range<usize>, size: impl Fn(usize) -> u64) -> Vec<usize> {
-    let mut list: Vec<usize> = things.collect();
-    list.sort_by_key(|thing| std::cmp::Reverse(size(*thing)));
+/// The `indices` with the largest `size`, as many as get lines, in ascending order.
+fn largest(indices: std::ops::Range<usize>, size: impl Fn(usize) -> u64) -> Vec<usize> {
+    let mut list: Vec<usize> = indices.collect();
+    list.sort_by_key(|index| std::cmp::Reverse(size(*index)));
     list.truncate(super::super::lines::MOST_LINES);
     list.sort_unstable();
     list
@@ -169,7 +169,7 @@ fn is_something(line: &Line) -> bool {
     line.y.iter().flatten().any(|value| *value != 0.0)
 }
 
-/// Leaves out lines that are zero in every panel, and choices without any other.
+/// Drops lines that are zero in every panel, and choices without other lines.
 fn drop_zeros(choices: &mut Vec<Choice>) {
     for choice in choices.iter_mut() {
         let all = choice.panels.iter().flat_map(|panel| &panel.lines);

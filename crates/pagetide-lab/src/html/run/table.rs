@@ -1,6 +1,6 @@
-//! The table of the text output, as a table.
+//! The table of the text output, as an HTML table.
 //!
-//! Invariant: every value, spread and change is the text that the text table has.
+//! Invariant: every value, spread and change is printed as in the text table.
 
 use super::super::page::Block;
 use super::{anchor_of_dots, anchor_of_row};
@@ -9,10 +9,9 @@ use crate::report::Report;
 use crate::table::{Row, Table, NOTHING};
 use maud::{html, Markup};
 
-/// More variants than this are printed on paper that lies on its side.
+/// With more variants the table is printed in landscape.
 const MANY: usize = 3;
 
-/// What stands in the section of the table.
 pub fn blocks(report: &Report, table: &Table, charts: &[&str]) -> Vec<Block> {
     if table.rows.is_empty() {
         return vec![html! { p { (NOTHING) } }.into()];
@@ -71,7 +70,7 @@ fn cells(cell: &Cell) -> Markup {
     }
 }
 
-/// Which of the page's charts shows more of it.
+/// The chart of the page that shows the metric over time.
 fn chart_of<'a>(key: &str, charts: &[&'a str]) -> Option<&'a str> {
     let name = key.rsplit('.').next().unwrap_or(key);
     let begins = |words: &[&str]| words.iter().any(|word| name.starts_with(word));

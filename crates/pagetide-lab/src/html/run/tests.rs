@@ -1,4 +1,5 @@
-//! What any page of a run must be: all figures of the table, the same bytes, no markup but ours, not too large.
+//! Properties of all run pages: all figures of the table, same bytes, no markup but ours, not too
+//! large.
 
 use super::*;
 use crate::report::OverTime;
@@ -19,7 +20,7 @@ fn small(names: [&str; 2]) -> Report {
     report
 }
 
-/// A timeline of numbers that hardly repeat, as long and as wide as a machine with groups has.
+/// A timeline of random numbers, as long and wide as that of a machine with groups.
 fn timeline(nr_samples: u64, groups: usize, tasks: usize) -> Timeline {
     let mut state = 1u64;
     let mut any = |most: u64| {
@@ -159,14 +160,14 @@ fn five_variants_of_eight_seeds_are_at_most_two_megabytes() {
 }
 
 #[test]
-fn pages_of_little_are_pages() {
+fn reports_without_data_make_pages() {
     let mut report = report_of(&[("only", vec![&[("pswpin", 0.0)]])]);
     let text = page(&report, &Source::default()).render();
     assert!(text.contains("No metric to show") && !text.contains("id=\"time\""), "{text}");
     let empty = Timeline { groups: vec![String::new()], ..Timeline::default() };
     report.columns[0].timeline = Some(OverTime { seed: 1, page_size: 4096, timeline: empty });
     assert!(!page(&report, &Source::default()).render().contains("id=\"time\""));
-    // One sample of nothing.
+    // One empty sample.
     let one = Timeline {
         groups: vec![String::new()],
         samples: vec![Sample { rows: vec![None], ..Sample::default() }],
@@ -177,7 +178,7 @@ fn pages_of_little_are_pages() {
 }
 
 #[test]
-fn what_was_not_done_is_marked() {
+fn incomplete_runs_are_marked() {
     let mut report = small(["default", "case1"]);
     let series = report.columns[1].series.get_mut("web.walltime").unwrap();
     series.samples[0].ended = Some(Ended::OomKilled);
@@ -185,7 +186,7 @@ fn what_was_not_done_is_marked() {
     let text = page(&report, &Source::default()).render();
     assert!(text.contains("class=\"ended\""), "a hollow dot");
     assert!(text.contains("<td class=\"change\">\u{2020}</td>"), "a dagger in the table");
-    assert!(text.contains("case1: 1 of 2 runs have values"), "a warning");
+    assert!(text.contains("case1: 1 of 2 runs are incomplete (oom-killed)"), "a warning");
     assert!(text.contains("task `web` was killed"), "the note");
 }
 
@@ -193,10 +194,10 @@ fn what_was_not_done_is_marked() {
 fn a_long_scenario_is_cut_and_says_so() {
     let source = Source { scenario: "# \u{e4}\n".repeat(100_000), command: String::new() };
     let text = page(&small(["a", "b"]), &source).render();
-    assert!(text.len() < 600_000 && text.contains("this is its beginning"));
+    assert!(text.len() < 600_000 && text.contains("The rest of the scenario is cut off."));
 }
 
-/// The elements of a page, opened and closed, in their order.
+/// The elements of a page, in their order.
 fn elements(text: &str) -> Vec<&str> {
     let markup = &text[..text.find("id=\"data\"").unwrap_or(text.len())];
     let tags = markup.split('<').skip(1);

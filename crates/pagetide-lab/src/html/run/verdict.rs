@@ -1,17 +1,16 @@
-//! Which variant is better at what, by how much, how sure, and what it costs: `crate::verdict` as a list.
+//! The verdicts of `crate::verdict` as lists.
 //!
-//! Invariant: the figures, and the words where there are no figures, are those of the sentences.
+//! Invariant: the figures are those of the sentences; a verdict without figures is its sentence.
 
 use super::super::page::Block;
 use super::anchor_of_row;
 use crate::format::Scale;
 use crate::report::Report;
 use crate::table::Table;
-use crate::verdict::words::in_words;
+use crate::verdict::words::{in_words, ONE_RUN};
 use crate::verdict::{verdicts, Difference, Verdict};
 use maud::{html, Markup};
 
-/// What stands in the section of the verdict.
 pub fn blocks(report: &Report, table: &Table) -> Vec<Block> {
     let verdicts = verdicts(report);
     if verdicts.is_empty() {
@@ -20,11 +19,11 @@ pub fn blocks(report: &Report, table: &Table) -> Vec<Block> {
     let first = &report.columns[0].name;
     let mut finished = report.columns.iter().filter(|column| column.finished > 0);
     if let (Some(one), None) = (finished.next(), finished.next()) {
-        let note = html! { p.note { "Only " strong { (one.name) } " has runs that finished: there is nothing to compare." } };
+        let note = html! { p.note { "Nothing to compare: only " strong { (one.name) } " has finished runs." } };
         return vec![note.into()];
     }
     vec![html! {
-        p.note { "Each variant against " strong { (first) } ", the first one." }
+        p.note { "Each variant is compared with " strong { (first) } ", the first one." }
         div.verdicts {
             @for verdict in &verdicts { (of_variant(verdict, table)) }
         }
@@ -35,7 +34,7 @@ pub fn blocks(report: &Report, table: &Table) -> Vec<Block> {
 fn of_variant(verdict: &Verdict, table: &Table) -> Markup {
     let lists = [
         ("better", "\u{25b2}", "Better", &verdict.gains),
-        ("worse", "\u{25bc}", "It costs", &verdict.costs),
+        ("worse", "\u{25bc}", "Worse", &verdict.costs),
         ("work", "\u{25cb}", "Less work", &verdict.work),
     ];
     let has_figures = lists.iter().any(|(.., differences)| !differences.is_empty());
@@ -50,15 +49,15 @@ fn of_variant(verdict: &Verdict, table: &Table) -> Markup {
                         ul.{ (class) } { @for it in differences { li { (difference(it, table)) } } }
                     }
                 }
-                @if verdict.gains.is_empty() { p.note { (if verdict.is_one_run() { "Nothing is better." } else { "Nothing is surely better." }) } }
-                @if verdict.costs.is_empty() && verdict.ended.is_empty() { p.note { "Nothing that was looked at got worse." } }
+                @if verdict.gains.is_empty() { p.note { (if verdict.is_one_run() { "No outcome is better." } else { "No outcome is significantly better." }) } }
+                @if verdict.costs.is_empty() && verdict.ended.is_empty() { p.note { "None of the compared metrics is worse." } }
                 p.note {
                     @match verdict.comparisons {
-                        0 => "One run: no statement how sure.",
-                        1 => "p of one comparison (Welch's t-test); intervals are of 95 %.",
+                        0 => { (ONE_RUN) "." }
+                        1 => "p: Welch's t-test, one comparison. Intervals: 95 % confidence.",
                         number => {
-                            "p of Welch's t-test after Holm's correction, for the rows of the table and for everything else, "
-                            (number) " comparisons together; intervals are of 95 %."
+                            "p: Welch's t-test with Holm's correction, separately for the rows of the table and for "
+                            "other metrics (" (number) " comparisons together). Intervals: 95 % confidence."
                         }
                     }
                 }
@@ -69,7 +68,7 @@ fn of_variant(verdict: &Verdict, table: &Table) -> Markup {
     }
 }
 
-/// The sentence without the variant's name, which is the heading.
+/// The sentence without the variant's name, because that is the heading.
 fn sentence(verdict: &Verdict) -> &str {
     let rest = verdict.sentence.strip_prefix(&verdict.variant).unwrap_or(&verdict.sentence);
     rest.trim_start_matches(": ")
@@ -92,7 +91,7 @@ fn difference(it: &Difference, table: &Table) -> Markup {
     }
 }
 
-/// An interval, least first, in one unit.
+/// An interval in one unit.
 fn between(it: &Difference, from: f64, to: f64) -> String {
     let (from, to) = if from <= to { (from, to) } else { (to, from) };
     let scale = Scale::new(it.unit, &[(from, 0.0), (to, 0.0)]);

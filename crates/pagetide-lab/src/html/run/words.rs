@@ -1,4 +1,4 @@
-//! A scenario in words.
+//! Text about a scenario.
 
 use crate::format::size;
 use pagetide_core::control::GroupControlWrite;
@@ -7,10 +7,10 @@ use pagetide_scenario::model::{Setup, Task};
 use pagetide_scenario::names::Named;
 use std::collections::BTreeSet;
 
-/// Lines of what runs on a machine; of more, a line says how many more.
+/// Most lines of tasks; a further line says how many more there are.
 const MOST_TASKS: usize = 12;
 
-/// Paragraphs of a description, which blank lines are between.
+/// The paragraphs of a description, split at blank lines.
 pub fn paragraphs(text: &str) -> Vec<String> {
     let mut paragraphs = vec![String::new()];
     for line in text.lines() {
@@ -29,7 +29,7 @@ pub fn paragraphs(text: &str) -> Vec<String> {
     paragraphs
 }
 
-/// A line for each task, copies together: who does what, in which group.
+/// One line per task, copies together: group, controls and workload.
 pub fn load(setup: &Setup) -> Vec<String> {
     let mut seen = BTreeSet::new();
     let families =
@@ -84,15 +84,15 @@ fn of_task(setup: &Setup, task: &Task) -> String {
     format!("{text}: {}", parts.join(". Then: "))
 }
 
-/// A printed value, marked if it is no measurement.
+/// A printed value, marked if its work is incomplete.
 pub fn with_dagger(text: String, is_ended: bool) -> String {
     match is_ended {
-        true => text + crate::table::DAGGER,
+        true => text + crate::dagger::DAGGER,
         false => text,
     }
 }
 
-/// The first `most` bytes of `text`, or fewer, and whether it is longer.
+/// At most `most` bytes of `text`, and whether it was cut.
 pub fn at_most(text: &str, most: usize) -> (&str, bool) {
     if text.len() <= most {
         return (text, false);
@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paragraphs_are_told_apart_by_blank_lines() {
+    fn paragraphs_are_split_at_blank_lines() {
         assert_eq!(paragraphs("\n a\n b\n\n\nc\n"), ["a b", "c"]);
         assert!(paragraphs("").is_empty());
     }

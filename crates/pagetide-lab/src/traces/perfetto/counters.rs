@@ -1,7 +1,7 @@
-//! The run's timeline as counters: zones against their marks, groups, pressure, and the counts of /proc/vmstat.
+//! The timeline as counters: zones with watermarks, groups, pressure, and /proc/vmstat.
 //!
-//! Levels are bytes, so that the reader's axis says MiB. Counts are running totals, as the files have them: the last
-//! value is the one of the table.
+//! Levels are in bytes, so that the UI prints MiB. Counts are running totals, as in the kernel's
+//! files: the last value is that of the table.
 
 use super::packets::{Packets, Track, Unit};
 use pagetide_scenario::timeline::{Row, Timeline};
@@ -30,7 +30,8 @@ const VMSTAT: [&str; 19] = [
     "oom_kill",
 ];
 
-/// Writes all counters of a run below `machine` and the tracks of the groups, by their index in the scenario.
+/// Writes all counters of a run below `machine` and the tracks of the groups, by their index in the
+/// scenario.
 pub fn write<W: Write>(
     timeline: &Timeline,
     page_size: u64,
@@ -84,7 +85,7 @@ fn vmstat<W: Write>(
             continue;
         }
         let of = |row: &[u64]| row.get(at).copied().unwrap_or(0);
-        // What never happened would only take room.
+        // Events that never happened only take space.
         if timeline.samples.iter().all(|sample| of(&sample.vmstat) == 0) {
             continue;
         }
@@ -116,7 +117,7 @@ fn group<W: Write>(
         let samples = timeline.samples.iter();
         samples.filter_map(move |sample| Some((sample.end_ns, sample.rows.get(row)?.as_ref()?)))
     };
-    // A group may be made later, or removed: its share is of the sample, whatever there was of it before.
+    // A group may be created later or removed, so its share is of the length of the sample.
     let lengths = || {
         let ends = std::iter::once(0).chain(timeline.samples.iter().map(|sample| sample.end_ns));
         let lengths = timeline.samples.iter().zip(ends);

@@ -1,9 +1,9 @@
-//! Whom each CPU runs, as Perfetto takes it from a kernel: switches in compact form.
+//! The thread on each CPU, as Perfetto's compact switches.
 //!
-//! Linux: the tracepoint sched_switch. A thread that leaves and one that comes at the same time are one switch; a CPU
-//! that nobody takes runs its idle thread, which has number 0.
+//! Linux: the tracepoint sched_switch. A thread that leaves and one that comes at the same time are
+//! one switch; an idle CPU runs its idle thread with pid 0.
 //!
-//! Invariant: the switches of a CPU are in the order of time, each from whom the one before was to.
+//! Invariant: the switches of a CPU ascend in time; each is from the thread of the previous switch.
 
 use super::packets::{Packets, Switches};
 use pagetide_sim::observe::Left;
@@ -24,18 +24,19 @@ const IDLE: &str = "swapper";
 #[derive(Debug)]
 pub struct CpuTrack {
     switches: Switches,
-    /// Threads whose names are in them.
+    /// Pids with a name in `switches`.
     named: Vec<u32>,
     last: u64,
-    /// Somebody has left, and nobody has come yet.
+    /// A thread has left and no thread has come yet: time and state.
     left: Option<(u64, u64)>,
     is_busy: bool,
-    /// The file has become so large that nothing more is written; since then.
+    /// From when on nothing is written because the file is large.
     left_out: Option<u64>,
 }
 
 impl CpuTrack {
-    /// The CPU is idle. A reader takes whom the first switch is from as unknown, hence there is one at the beginning.
+    /// The CPU is idle. Starts with a switch, because readers do not know the thread before the
+    /// first.
     pub fn new() -> CpuTrack {
         let switches = Switches::default();
         let mut cpu = CpuTrack {
@@ -115,7 +116,7 @@ impl CpuTrack {
             if self.left_out.replace(self.left_out.unwrap_or(first)).is_some() {
                 return Ok(());
             }
-            // Or the last one would run to the end.
+            // Otherwise the last thread would seem to run to the end.
             let mut idle = CpuTrack::new().switches;
             idle.times = vec![first];
             return packets.switches(cpu, &idle);
@@ -123,8 +124,8 @@ impl CpuTrack {
         packets.switches(cpu, &switches)
     }
 
-    /// The run ends: the last thread leaves as the CPU goes idle, so that its time on it has an end. Returns from when
-    /// on switches were left out, if they were.
+    /// The run ends: the CPU goes idle, so that the last slice ends. Returns from when on switches
+    /// were left out, if any.
     pub fn end<W: Write>(
         &mut self,
         at: u64,

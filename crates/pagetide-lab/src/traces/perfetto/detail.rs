@@ -1,12 +1,12 @@
-//! How fine a trace is, by how large it has become: so that it stays below a size, which is 20 MB.
+//! Level of detail of a trace by the size of the file, so that it stays below 20 MB.
 //!
-//! Invariant: it depends on the bytes written and on nothing else, so the same run has the same detail.
+//! Invariant: the level depends only on the bytes written, so the same run has the same detail.
 
-/// The size that a trace stays below, in bytes.
+/// Upper bound of a trace, in bytes.
 pub const SIZE: u64 = 20_000_000;
 
-/// Per cent of the size from which on detail is given up, and how long then a slice must be to get one of its own. The
-/// rest is for the counters, which come last.
+/// From this per cent of the size on, shorter slices than these nanoseconds are merged. The rest is
+/// for the counters at the end.
 const STEPS: [(u64, u64); 7] = [
     (30, 1_000_000),
     (50, 10_000_000),
@@ -17,20 +17,20 @@ const STEPS: [(u64, u64); 7] = [
     (85, 1_000_000_000_000),
 ];
 
-/// Per cent of the size from which on it is not written any more whom CPUs run.
+/// From this per cent of the size on, CPU switches are not written.
 const SWITCHES_PERCENT: u64 = 60;
 
 /// The detail at one time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Detail {
-    /// Shorter slices become one with their neighbours; 0: all are written.
+    /// Shorter slices are merged with their neighbours; 0: all are written.
     pub least_ns: u64,
-    /// Whether it is written whom CPUs run.
+    /// Whether CPU switches are written.
     pub has_switches: bool,
 }
 
 impl Detail {
-    /// With so many bytes in a file that is to stay below `size`.
+    /// The detail after `written` bytes of a file that must stay below `size`.
     pub fn of(written: u64, size: u64) -> Detail {
         let reaches =
             |percent: u64| u128::from(written) * 100 >= u128::from(size) * u128::from(percent);
@@ -41,12 +41,12 @@ impl Detail {
         }
     }
 
-    /// Whether instants that are many, and arrows, are written.
+    /// Whether frequent instants and arrows are written.
     pub fn has_instants(self) -> bool {
         self.least_ns == 0
     }
 
-    /// The longest slice that short ones become.
+    /// The longest merged slice.
     pub fn most_ns(self) -> u64 {
         10 * self.least_ns
     }

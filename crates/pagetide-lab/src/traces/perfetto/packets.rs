@@ -1,13 +1,14 @@
-//! Packets of a trace: what Perfetto reads one after the other, in its published schema.
+//! Packets of a trace in Perfetto's published schema.
 //!
-//! Source: protos/perfetto/trace of google/perfetto. The numbers of the fields that are used are here and nowhere else:
-//! `Trace`, `TracePacket`, `TrackDescriptor` with `ProcessDescriptor`, `ThreadDescriptor` and `CounterDescriptor`,
-//! `TrackEvent` with `DebugAnnotation`, `InternedData`, and `FtraceEventBundle` with `CompactSched`.
+//! Source: protos/perfetto/trace of google/perfetto. Only this file has the field numbers: `Trace`,
+//! `TracePacket`, `TrackDescriptor` with `ProcessDescriptor`, `ThreadDescriptor` and
+//! `CounterDescriptor`, `TrackEvent` with `DebugAnnotation`, `InternedData`, and
+//! `FtraceEventBundle` with `CompactSched`.
 //!
-//! Names that come again are sent once, with a number that stands for them from then on. Times are the simulator's
-//! own, in nanoseconds; the packets of a track are in their order, those of different tracks need not be.
+//! Repeated names are interned: sent once with a number. Times are virtual nanoseconds; packets of
+//! a track ascend in time, those of different tracks may not.
 //!
-//! Invariant: one sequence; a name is sent before, or with, the first packet that uses its number.
+//! Invariant: one sequence; a name is sent before or with the first packet that uses its number.
 
 use super::detail::Detail;
 use super::protobuf::Message;
@@ -28,9 +29,9 @@ mod packet {
     pub const TRACK_DESCRIPTOR: u32 = 60;
     /// `Trace.packet`.
     pub const IN_TRACE: u32 = 1;
-    /// `SequenceFlags`: the numbers of names begin anew.
+    /// `SequenceFlags`: interned names are reset.
     pub const STATE_CLEARED: u64 = 1;
-    /// ... and this packet uses them.
+    /// `SequenceFlags`: this packet uses interned names.
     pub const NEEDS_STATE: u64 = 2;
 }
 
@@ -46,30 +47,27 @@ mod event {
     pub const TERMINATING_FLOWS: u32 = 48;
 }
 
-/// A track, by its number.
+/// The number of a track.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Track(u64);
 
-/// What a `TrackEvent` says.
+/// Type of a `TrackEvent`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A slice begins.
+    /// Start of a slice.
     Begin = 1,
-    /// The last slice that has begun ends.
+    /// End of the innermost slice.
     End = 2,
-    /// Something that takes no time.
+    /// Without duration.
     Instant = 3,
 }
 
-/// What a counter counts.
+/// Unit of a counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
-    /// Nanoseconds.
     Nanos,
-    /// A number of things.
     Count,
     Bytes,
-    /// Per cent.
     Percent,
 }
 
@@ -91,7 +89,7 @@ pub struct TrackEvent<'a> {
     /// Empty for an end.
     pub name: &'a str,
     pub annotations: &'a [(&'static str, Value)],
-    /// Arrows that begin here.
+    /// Arrows that start here.
     pub flows: &'a [u64],
     /// Arrows that end here.
     pub terminating: &'a [u64],
@@ -100,11 +98,11 @@ pub struct TrackEvent<'a> {
 /// Switches of one CPU from one thread to another (`CompactSched`).
 #[derive(Clone, Debug, Default)]
 pub struct Switches {
-    /// Each since the one before, the first since 0.
+    /// Nanoseconds since the previous switch, the first since 0.
     pub times: Vec<u64>,
     pub prev_states: Vec<u64>,
     pub next_pids: Vec<u64>,
-    /// Places in [`Switches::comms`].
+    /// Indices into [`Switches::comms`].
     pub next_comms: Vec<u64>,
     pub comms: Vec<String>,
 }
@@ -114,7 +112,7 @@ pub struct Switches {
 pub struct Packets<W> {
     out: W,
     written: u64,
-    /// What it is to stay below.
+    /// Upper bound of the file.
     size: u64,
     framed: Message,
     packet: Message,
@@ -125,7 +123,7 @@ pub struct Packets<W> {
 }
 
 impl<W: Write> Packets<W> {
-    /// To `out`, in many small writes: it should have a buffer. All is to stay below `size` bytes.
+    /// Writes at most `size` bytes to `out` in many small writes, so it should be buffered.
     pub fn new(out: W, size: u64) -> Packets<W> {
         Packets {
             out,
@@ -140,12 +138,12 @@ impl<W: Write> Packets<W> {
         }
     }
 
-    /// How fine what comes now is to be.
+    /// The present level of detail.
     pub fn detail(&self) -> Detail {
         Detail::of(self.written, self.size)
     }
 
-    /// The first packet: nothing before it counts.
+    /// The first packet, which resets the state.
     pub fn begin(&mut self) -> io::Result<()> {
         self.packet.clear();
         self.packet.uint(packet::SEQUENCE_ID, SEQUENCE);
@@ -153,7 +151,6 @@ impl<W: Write> Packets<W> {
         self.write()
     }
 
-    /// The last thing to do.
     pub fn flush(&mut self) -> io::Result<()> {
         self.out.flush()
     }
@@ -189,7 +186,7 @@ impl<W: Write> Packets<W> {
         Ok(track)
     }
 
-    /// A track that others are under.
+    /// A parent track.
     pub fn group(&mut self, parent: Option<Track>, name: &str) -> io::Result<Track> {
         self.describe(parent, Some(name), |_| {})
     }
@@ -215,7 +212,7 @@ impl<W: Write> Packets<W> {
         })
     }
 
-    /// A counter (`CounterDescriptor`). Those with the same `scale` are drawn on one.
+    /// A counter (`CounterDescriptor`). Counters with the same `scale` share a y axis.
     pub fn counter(
         &mut self,
         parent: Track,
@@ -255,7 +252,7 @@ impl<W: Write> Packets<W> {
         self.write()
     }
 
-    /// The same of one that is no whole number.
+    /// Like [`Packets::value`], for a fraction.
     pub fn double_value(&mut self, at: u64, track: Track, value: f64) -> io::Result<()> {
         self.start_event(at);
         self.event.uint(event::TYPE, 4);
@@ -265,7 +262,7 @@ impl<W: Write> Packets<W> {
         self.write()
     }
 
-    /// A slice begins or ends, or something happens at once.
+    /// Writes a start or end of a slice, or an instant.
     pub fn event(&mut self, it: TrackEvent<'_>) -> io::Result<()> {
         self.start_event(it.at);
         let mut interned = Message::default();
@@ -301,7 +298,7 @@ impl<W: Write> Packets<W> {
         self.write()
     }
 
-    /// Whom a CPU ran (`FtraceEventBundle`).
+    /// Switches of a CPU (`FtraceEventBundle`).
     pub fn switches(&mut self, cpu: u16, switches: &Switches) -> io::Result<()> {
         self.packet.clear();
         self.packet.uint(packet::SEQUENCE_ID, SEQUENCE);
@@ -311,7 +308,7 @@ impl<W: Write> Packets<W> {
                 compact.packed(1, &switches.times);
                 compact.packed(2, &switches.prev_states);
                 compact.packed(3, &switches.next_pids);
-                // Everybody's priority is that of nice 0.
+                // All threads have the priority of nice 0.
                 compact.packed(4, &vec![120; switches.times.len()]);
                 switches.comms.iter().for_each(|comm| compact.text(5, comm));
                 compact.packed(6, &switches.next_comms);

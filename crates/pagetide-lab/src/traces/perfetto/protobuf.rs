@@ -1,11 +1,11 @@
-//! Messages in the protocol-buffers encoding, as far as a trace needs it.
+//! Messages in the protocol buffers encoding, as far as a trace needs it.
 //!
-//! Source: protobuf.dev, "Encoding". A field is a tag (its number and the kind of its value) and a value: a varint, 8
-//! bytes, or a length and so many bytes, which may be a text, a message or packed varints.
+//! Source: protobuf.dev, "Encoding". A field is a tag (number and wire type) and a value: a varint,
+//! 8 bytes, or a length with that many bytes (text, message or packed varints).
 //!
-//! Invariant: what has been put is never changed, so the same fields in the same order give the same bytes.
+//! Invariant: the same fields in the same order give the same bytes.
 
-/// A message under way.
+/// A message under construction.
 #[derive(Clone, Debug, Default)]
 pub struct Message {
     bytes: Vec<u8>,
@@ -15,7 +15,7 @@ const VARINT: u64 = 0;
 const FIXED64: u64 = 1;
 const LENGTH: u64 = 2;
 
-/// Puts a varint: seven bits a byte, lowest first.
+/// Appends a varint: seven bits per byte, lowest first.
 fn put_varint(bytes: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         bytes.push(value as u8 | 0x80);
@@ -25,12 +25,11 @@ fn put_varint(bytes: &mut Vec<u8>, mut value: u64) {
 }
 
 impl Message {
-    /// What has been put so far.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// Takes everything out of it, for the next message.
+    /// Clears the message for the next one.
     pub fn clear(&mut self) {
         self.bytes.clear();
     }
@@ -39,7 +38,7 @@ impl Message {
         put_varint(&mut self.bytes, u64::from(field) << 3 | kind);
     }
 
-    /// A number that is not negative, an enum, or a bool.
+    /// An unsigned number, an enum, or a bool.
     pub fn uint(&mut self, field: u32, value: u64) {
         self.tag(field, VARINT);
         put_varint(&mut self.bytes, value);

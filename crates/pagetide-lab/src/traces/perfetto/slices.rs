@@ -1,15 +1,17 @@
-//! What a thread is in, as nested slices: from the activities that the world shows and the events of the core.
+//! Activities of a thread as nested slices, from the activities that the simulator shows and the
+//! events of the core.
 //!
-//! A slice of reclaim has, at its end, the pages that its batches looked at and freed. Short calls are not slices; a
-//! wait for a page in a fault or a read that is one is not either, since that slice is the wait.
+//! A slice of reclaim has at its end the numbers of scanned and freed pages. Short calls are not
+//! slices. A wait for a page within a major fault or a read is not a slice, because the outer slice
+//! is the wait.
 //!
-//! A slice is written when it is over, or when something in it is. The longer the file has become, the longer must be
-//! what gets a slice of its own (`detail`): neighbours that are shorter become one, which has their number and the
-//! time that they took together, and instants that are many become numbers at the next end of a slice. So the size of
-//! a file is bounded, and what is long is never lost.
+//! A slice is written when it ends, or when something in it is written. As the file grows, only
+//! longer slices are written separately (`detail`): shorter neighbours become one slice with their
+//! number and total time, and frequent instants become a count at the next end of a slice. So the
+//! size of a file is bounded, and long slices are never lost.
 //!
-//! Invariant: slices of a thread nest, and every one that begins ends: with its own end, with the one around it, with
-//! its thread, or with the run. In the last two cases an annotation `ended` says so.
+//! Invariant: slices of a thread nest, and every slice ends: by itself, with the enclosing one,
+//! with its thread, or with the run. In the last two cases it has an annotation `ended`.
 
 use super::detail::Detail;
 use super::packets::{Annotations, Kind, Packets, Track, TrackEvent, Value};
@@ -17,32 +19,32 @@ use super::stage::Stage;
 use pagetide_core::event::{Field, TraceEvent};
 use std::io::{self, Write};
 
-/// A slice that is open.
+/// An open slice.
 #[derive(Debug)]
 struct Open {
     stage: Stage,
     since: u64,
     annotations: Annotations,
     arrows: Vec<u64>,
-    /// Its beginning is in the file.
+    /// Its start is in the file.
     is_written: bool,
-    /// Short ones in it.
+    /// Merged short slices in it.
     fold: Option<Fold>,
-    /// Pages that batches of reclaim in it have looked at, and freed.
+    /// Pages scanned by batches of reclaim in it.
     scanned: u64,
     reclaimed: u64,
 }
 
-/// Neighbours that are too short for slices of their own.
+/// Merged neighbours that are too short for separate slices.
 #[derive(Debug)]
 struct Fold {
     name: &'static str,
     since: u64,
     until: u64,
     count: u64,
-    /// What they took together.
+    /// Total time.
     took: u64,
-    /// Of the only one.
+    /// Used if there is only one.
     annotations: Annotations,
 }
 
@@ -51,19 +53,18 @@ struct Fold {
 pub struct ThreadTrack {
     track: Track,
     open: Vec<Open>,
-    /// Short ones that are in none.
+    /// Merged short slices outside any slice.
     fold: Option<Fold>,
-    /// Instants that were not written since the last end of a slice that was.
+    /// Instants left out since the last written end of a slice.
     left_out: u64,
 }
 
 impl ThreadTrack {
-    /// Nothing is open.
     pub fn new(track: Track) -> ThreadTrack {
         ThreadTrack { track, open: Vec::new(), fold: None, left_out: 0 }
     }
 
-    /// A slice begins; `arrows` end at it.
+    /// A slice starts; `arrows` end at it.
     pub fn begin(&mut self, at: u64, stage: Stage, annotations: Annotations, arrows: Vec<u64>) {
         if self.open.last().is_some_and(|around| around.stage.tells(stage)) {
             return;
@@ -80,7 +81,7 @@ impl ThreadTrack {
         });
     }
 
-    /// A batch of reclaim was judged.
+    /// Adds the pages of a batch of reclaim to all open slices.
     pub fn batch(&mut self, event: &TraceEvent) {
         event.each_field(|name, value| {
             for open in &mut self.open {
@@ -93,7 +94,7 @@ impl ThreadTrack {
         });
     }
 
-    /// Something that takes no time; `arrows` begin at it.
+    /// An instant; `arrows` start at it.
     pub fn instant<W: Write>(
         &mut self,
         at: u64,
@@ -115,7 +116,8 @@ impl ThreadTrack {
         })
     }
 
-    /// The same, but one of many, which is no more than counted when the file is large. Returns whether it is written.
+    /// A frequent instant, which is only counted if the file is large. Returns whether it is
+    /// written.
     pub fn frequent_instant<W: Write>(
         &mut self,
         at: u64,
@@ -131,7 +133,7 @@ impl ThreadTrack {
         Ok(false)
     }
 
-    /// A slice ends, if it has begun, and all in it.
+    /// A slice and all slices in it end; nothing if it is not open.
     pub fn end<W: Write>(
         &mut self,
         at: u64,
@@ -151,7 +153,7 @@ impl ThreadTrack {
         self.close(at, annotations, packets)
     }
 
-    /// All slices end, because the thread or the run does.
+    /// All slices end with the thread or the run.
     pub fn end_all<W: Write>(
         &mut self,
         at: u64,
@@ -206,7 +208,7 @@ impl ThreadTrack {
         })
     }
 
-    /// The last slice is over, and was short.
+    /// Merges the last slice, which was short.
     fn fold<W: Write>(
         &mut self,
         at: u64,
@@ -225,7 +227,7 @@ impl ThreadTrack {
                 (fold.until, fold.count, fold.took) = (at, fold.count + 1, fold.took + took);
                 return Ok(());
             }
-            // What is around it is long by now.
+            // The enclosing slices are long by now.
             self.write_open(packets)?;
             self.flush_last(packets)?;
         }
@@ -246,7 +248,7 @@ impl ThreadTrack {
         }
     }
 
-    /// Writes the short ones in the last open slice, whose beginning is written.
+    /// Writes the merged slices in the last open slice, whose start is written.
     fn flush_last<W: Write>(&mut self, packets: &mut Packets<W>) -> io::Result<()> {
         let fold = match self.open.last_mut() {
             Some(around) => around.fold.take(),
@@ -255,7 +257,7 @@ impl ThreadTrack {
         write_fold(self.track, fold, &mut self.left_out, packets)
     }
 
-    /// Writes the beginnings of all open slices that are not written yet.
+    /// Writes the starts of all open slices that are not written yet.
     fn write_open<W: Write>(&mut self, packets: &mut Packets<W>) -> io::Result<()> {
         let mut before = &mut self.fold;
         for open in &mut self.open {

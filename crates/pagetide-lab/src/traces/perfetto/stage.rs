@@ -1,14 +1,14 @@
-//! What a slice is of, and what it is called.
+//! Kinds of slices and their names.
 
 use pagetide_core::effect::Throttle;
 use pagetide_sim::observe::{CallKind, Slice, Wait};
 
-/// Something that a thread is in for a while.
+/// An activity of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// Shown by the world.
+    /// Shown by the simulator.
     Of(Slice),
-    /// kswapd between `mm_vmscan_kswapd_wake` and its next rest.
+    /// kswapd from `mm_vmscan_kswapd_wake` to its next sleep.
     BalancePgdat,
     /// `mm_vmscan_direct_reclaim_begin` to `_end`.
     DirectReclaim,
@@ -21,7 +21,7 @@ pub enum Stage {
 }
 
 impl Stage {
-    /// Whether an end of `other` ends it: what was learnt meanwhile does not matter.
+    /// Whether the end of `other` ends this slice; details such as major or minor may differ.
     pub fn is_ended_by(self, other: Stage) -> bool {
         match (self, other) {
             (Stage::Of(this), Stage::Of(other)) => {
@@ -32,7 +32,7 @@ impl Stage {
         }
     }
 
-    /// Whether a slice of `inner` in it would say nothing more.
+    /// Whether a slice of `inner` in this one would be redundant.
     pub fn tells(self, inner: Stage) -> bool {
         inner == Stage::Of(Slice::Wait(Wait::Page))
             && matches!(
@@ -41,13 +41,12 @@ impl Stage {
             )
     }
 
-    /// Whether it is a fault that turned out to have to read only after it was shown.
+    /// Whether this is a fault that became a major one after its start.
     pub fn became_major(self, at_end: Stage) -> bool {
         self == Stage::Of(Slice::Call(CallKind::Fault { major: false }))
             && at_end == Stage::Of(Slice::Call(CallKind::Fault { major: true }))
     }
 
-    /// What the slice is called.
     pub fn name(self) -> &'static str {
         match self {
             Stage::BalancePgdat => "balance_pgdat",

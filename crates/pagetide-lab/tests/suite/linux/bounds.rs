@@ -1,9 +1,9 @@
-//! What each case reached, and its exceptions.
+//! Bounds of each case, and its exceptions.
 
 /// Counters of a grade ([`pagetide_lab::verify::judge`]) in all variants and phases of a case.
 #[derive(Clone, Copy, Debug)]
 pub struct Grade {
-    /// How many are judged.
+    /// Number of judged counters.
     pub counters: usize,
     /// Median error, in per cent.
     pub median_percent: f64,
@@ -11,14 +11,15 @@ pub struct Grade {
     pub worst: f64,
 }
 
-/// Times of all variants and phases of a case, and who reclaims: only the medians are held, as one phase has few.
+/// Timed counters of all variants and phases of a case. Only the median is bounded: one phase has
+/// few.
 #[derive(Clone, Copy, Debug)]
 pub struct Time {
     /// How many are judged.
     pub counters: usize,
     /// Median error, in per cent.
     pub median_percent: f64,
-    /// How many are off by more than half.
+    /// Number of counters that are off by more than half.
     pub beyond: usize,
 }
 
@@ -28,7 +29,7 @@ pub struct Off {
     pub variant: &'static str,
     /// `TASK.PHASE` or `TASK.PHASE.GROUP`.
     pub phase: &'static str,
-    /// Each with the largest factor it may be off by.
+    /// Counters with their largest allowed factor.
     pub counters: &'static [(&'static str, f64)],
     /// The mechanism.
     pub why: &'static str,
@@ -73,42 +74,43 @@ const fn off(
     Off { variant, phase, counters, why }
 }
 
-/// Pagetide has nothing.
+/// Pagetide has 0.
 const INF: f64 = f64::INFINITY;
 
-/// Cases with this reason are held to it (`differing_sums`).
+/// Checked by `differing_sums`.
 pub const OVERLAP: &str =
-    "Two tasks run side by side, and a phase of one counts what the machine did for both meanwhile. \
-    Which task is ahead decides in which phase that falls. Over all phases of a task anonymous pages \
-    scanned, stolen and swapped out are within 5 % of the kernel's.";
+    "Two tasks run at the same time, and a phase of one counts the machine's work for both. \
+    Which task is ahead decides in which phase the work is counted. Over all phases of a task, \
+    anonymous pages scanned, stolen and swapped out are within 5 % of the kernel's.";
 
 const WHERE_THEY_MEET: &str =
     "Not explained: the scanners of compaction meet later than on the kernel, which moves as many pages.";
 
 const BY_TURNS: &str =
-    "In one of the kernel's three runs reclaim also ages the active list; which it is depends on how many pages \
-    the first call finds on either list.";
+    "In one of the kernel's three runs reclaim also ages the active list. Which run depends on the sizes of the \
+    lists at the first call.";
 
 const KEPT_BLOCKS: &str =
     "Not explained: since per-CPU lists keep huge pages the second touch finds all its blocks ready here; the \
     kernel, whose lists keep them too, has to compact in each run.";
 
 const GIVES_WAY: &str =
-    "The phase in which swapping gives way to dropping page cache comes one earlier here, as nodes of \
-    trees are charged and their slabs come and go. Over all phases pages stolen are within 1 %.";
+    "Here reclaim changes from swapping to dropping page cache one phase earlier, because nodes of \
+    trees are charged and their slabs are allocated and freed. Over all phases, pages stolen are within 1 %.";
 
 const GRACE_PERIOD: &str =
-    "Two CPUs are emulated by the host's clock: a call takes from 20 to 140 microseconds. \
-    What waits for RCU goes by that.";
+    "Two CPUs are emulated with the host's clock: a call takes 20 to 140 microseconds. \
+    The number of objects that wait for RCU depends on that.";
 
 const GRACE_TICK: &str =
-    "Files that were closed late in the phase wait for RCU. A tick of 4 ms ends the grace period before the \
-    end of the phase or after it: recordings of the kernel have it both ways.";
+    "Files closed late in the phase wait for RCU. The 4 ms tick ends the grace period before or after the \
+    end of the phase: recordings of the kernel have both.";
 
 const SEVERAL_CPUS: &str =
-    "Not explained. Two CPUs are emulated by the host's clock, and what operations cost there is known to a tenth.";
+    "Not explained. Two CPUs are emulated with the host's clock, so costs are known only to 10 %.";
 
-/// In the order of their names. `cargo test -p pagetide-lab --test linux -- --nocapture` prints each line.
+/// In the order of their names. `cargo test -p pagetide-lab --test linux -- --nocapture` prints
+/// each line.
 pub const CASES: &[Case] = &[
     case(
         "anon",

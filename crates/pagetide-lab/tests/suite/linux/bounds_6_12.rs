@@ -1,15 +1,15 @@
-//! What each case of Linux 6.12 reached. The policies of that kernel are known in part, so a case is held to its
-//! medians and to how many of its counters are off by more than half, not counter by counter.
+//! Bounds of the cases of Linux 6.12. Its policies are only partly modelled, so a case is bounded
+//! by its medians and by the number of counters that are off by more than half, not per counter.
 
 /// The recorded variants of a case of experiments/verify.
 #[derive(Clone, Copy, Debug)]
 pub struct Held {
     pub name: &'static str,
-    /// Counters that the kernel repeats to 1 %: how many, and the median of their errors in per cent.
+    /// Counters that the kernel repeats to 1 %: number, and median error in per cent.
     pub repeats: (usize, f64),
     /// The others.
     pub varies: (usize, f64),
-    /// Counters that are off by more than half.
+    /// Number of counters that are off by more than half.
     pub beyond: usize,
     /// The mechanism.
     pub why: &'static str,
@@ -26,25 +26,25 @@ pub const fn held(
 }
 
 const PCP_BATCHES: &str =
-    "Since 6.7 a CPU's list is refilled by up to 32 batches at once, 480 pages here, and may keep an eighth of \
-    a zone. One refill empties the lists of movable blocks; the rest of it falls back, page by page, and \
-    boosts the marks, that of zone DMA as well. Not modelled, and not tried.";
+    "Since 6.7 a per-CPU list is refilled by up to 32 batches at once (480 pages here) and may keep an eighth of \
+    a zone. One refill empties the lists of movable blocks; the rest of it falls back page by page and \
+    boosts the watermarks, also of zone DMA. Not modelled.";
 
 const SHADOWS: &str =
-    "As for `anon`; and the kernel counts less than half as many refaults of anonymous pages as it reads from \
-    swap with two groups, but all of them with none. Not explained.";
+    "As for `anon`. With two groups, the kernel counts fewer refaults of anonymous pages than half of the pages \
+    that it reads from swap; without groups it counts all. Not explained.";
 
 const QUARTERS: &str =
-    "Since 6.9 a write to memory.reclaim asks for a quarter of the rest at a time, so it takes little more than \
-    was asked for. Not modelled.";
+    "Since 6.9 a write to memory.reclaim reclaims a quarter of the rest at a time, so it exceeds the request only \
+    a little. Not modelled.";
 
 const SMALL_LISTS: &str =
-    "Lists that are empty on one side or have some hundred pages of the guest's own.";
+    "Lists that are empty on one side, or have a few hundred pages of the guest.";
 
 const COMPACTION: &str =
-    "kcompactd and tasks compact at other times and find other places than 6.1's. Not explained.";
+    "kcompactd and tasks compact at other times and places than in 6.1. Not explained.";
 
-/// The variants with one CPU that are recorded.
+/// The recorded variants with one CPU.
 pub const CASES_6_12: &[Held] = &[
     held("anon", (46, 3.3), (77, 11.8), 22, PCP_BATCHES),
     held("file", (24, 1.6), (23, 5.2), 5, PCP_BATCHES),

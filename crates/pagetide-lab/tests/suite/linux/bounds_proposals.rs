@@ -1,26 +1,26 @@
-//! What the cases of the proposals reached on the patched kernel: their medians, and how many counters are off by more
-//! than half. The runs are few and disturb each other less than the differences named here; see `bounds.rs` for the
-//! kernel as it is, where each counter is held by itself.
+//! Bounds of the cases of the proposals, compared with the patched kernel: medians, and the number
+//! of counters that are off by more than half. See `bounds.rs` for the unpatched kernel, where each
+//! counter has a bound.
 
 use super::bounds_6_12::{held, Held};
 
 const BOOSTED_DMA: &str =
     "This kernel boots with one block of 256 unmovable pages in zone DMA. The first movable page that falls back into it \
-    boosts the zone's marks. If kswapd sleeps then, as it does on the kernel, it is woken for that zone alone and \
-    passes over all pages of the other, twice: that is half of `pgscan_anon` while memory is filled. Ours is at work.";
+    boosts the zone's watermarks. On the kernel, kswapd sleeps at that time, is woken for this zone alone, and scans all \
+    pages of the other zone twice: half of `pgscan_anon` while memory is filled. Our kswapd is already awake.";
 
 const STATES: &str =
-    "The states of few pages at the end of a phase; and while memory is filled (`fill.read`) kswapd passes once over all \
-    pages for the small DMA zone alone: in each variant some 46 000 (`pgskip_dma32`) of the 62 000 or 63 000 that it scans \
-    (`pgscan_kswapd`). Here it is at work then, and does not.";
+    "States of few pages at the end of a phase. Also, while memory is filled (`fill.read`), kswapd scans all pages once \
+    for the small DMA zone alone: in each variant about 46 000 (`pgskip_dma32`) of its 62 000 or 63 000 \
+    (`pgscan_kswapd`). Our kswapd is already awake then.";
 
 const SMALL_ZONE: &str =
-    "Which of the daemons first finds the small DMA zone short, and so how much is swapped out for its sake. Small \
-    differences in prices decide it: with those measured a day before the median of the others is 30 %.";
+    "Which daemon first finds the small DMA zone short decides how much is swapped out for it. That depends on small \
+    differences in costs: with those measured a day earlier the median of the others is 30 %.";
 
 const LAST_PAGES: &str =
-    "The kernel has some 1000 pages more to give, so the first task that is short of memory swaps out less; and the \
-    guest's own pages, which reclaim looks at when there is nothing else.";
+    "The kernel has about 1000 more free pages, so the first task that is short of memory swaps out less. Also, \
+    reclaim scans the guest's own pages when there are no others.";
 
 /// The cases of experiments/verify/proposals, in order.
 pub const CASES_PROPOSALS: &[Held] = &[

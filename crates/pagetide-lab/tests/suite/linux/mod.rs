@@ -1,17 +1,17 @@
-//! Held against Linux: every shipped case with what a real kernel counted on it
-//! (experiments/verify, recorded in experiments/verify/linux-6.1), without QEMU. Some of them with what Linux
-//! 6.12 counted (linux-6.12), under the policies of that kernel, and those of the proposals with what a kernel with
-//! the patches of kernels/linux-6.1 counted (proposals/linux-6.1).
+//! Compares every shipped case (experiments/verify) with recordings of a real kernel
+//! (experiments/verify/linux-6.1), without QEMU. Some cases are also compared with Linux 6.12
+//! (linux-6.12) under the policies of that kernel, and those of the proposals with a kernel that
+//! has the patches of kernels/linux-6.1 (proposals/linux-6.1).
 //!
-//! `bounds.rs` has a line for each case with what it reached: how many counters are judged, the median of
-//! their errors, the worst. A case fails if it is worse than its line, and also if it is much better: then
-//! the line is to be renewed, so that nothing hides in the room. A counter that is off by more than half is
-//! an exception, named by variant, phase and counter, with a bound of its own and the reason; one that is no
-//! longer needed fails, too. Times, and who reclaims, are held to their median and to how many are off by more
-//! than half.
+//! `bounds.rs` has one line per case: the number of judged counters, their median error, and the
+//! worst. A case fails if it is worse than its line, and also if it is much better: then the line
+//! must be updated, so that later regressions do not hide. A counter that is off by more than half
+//! is an exception, named by variant, phase and counter, with a bound and a reason; an exception
+//! that is not needed fails, too. Timed counters are bounded by their median and by the number that
+//! is off by more than half.
 //!
-//! `cargo test -p pagetide-lab --test linux -- --nocapture` prints the lines as they are now, and the times by
-//! kind.
+//! `cargo test -p pagetide-lab --test linux -- --nocapture` prints the present lines, and the times
+//! by kind.
 
 mod bounds;
 mod bounds_6_12;
@@ -38,28 +38,28 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::sync::Arc;
 
-/// Huge pages that a phase got may differ by so many.
+/// Allowed difference in the huge pages of a phase.
 const HUGE_PAGES: f64 = 2.0;
 
-/// A bound is given up if it is larger than what is reached by more than this part and this much: of errors,
-/// where 0.01 is 1 per cent.
+/// A bound is too wide if it exceeds the reached error by more than this share plus this difference
+/// (0.01 is 1 per cent).
 const ROOM: (f64, f64) = (0.5, 0.03);
 
 fn experiments() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../experiments/verify")
 }
 
-/// The cases of the kernel as it is, in [`experiments`].
+/// Cases of the unpatched kernel, in [`experiments`].
 const OF_LINUX: &str = "";
-/// Those of the proposals.
+/// Cases of the proposals.
 const OF_PROPOSALS: &str = "proposals";
 
-/// Both sides of a case, all its variants.
+/// Compares all variants of a case.
 fn compare(case: &str) -> Comparison {
     compare_with(OF_LINUX, case, "linux-6.1", Vec::new())
 }
 
-/// Names in a directory of experiments, less what they begin and end with, in order.
+/// Names in a directory of experiments without `prefix` and `suffix`, in order.
 fn names(dir: &str, prefix: &str, suffix: &str) -> Vec<String> {
     let mut names: Vec<String> = std::fs::read_dir(experiments().join(dir))
         .unwrap()
@@ -73,7 +73,7 @@ fn names(dir: &str, prefix: &str, suffix: &str) -> Vec<String> {
     names
 }
 
-/// Both sides of a case of a directory, these variants (all, if none is named), with a kernel's references.
+/// Compares these variants of a case (all, if empty) with a kernel's references.
 fn compare_with(dir: &str, case: &str, kernel: &str, variants: Vec<String>) -> Comparison {
     let file = experiments().join(dir).join(format!("{case}.toml"));
     let overrides = Overrides { repeats: Some(3), variants, ..Overrides::default() };
@@ -119,14 +119,14 @@ fn judged(comparison: &Comparison) -> BTreeMap<Place<'_>, &Counter> {
     all
 }
 
-/// How many times the larger mean is the smaller.
+/// The larger mean divided by the smaller.
 fn times(counter: &Counter) -> f64 {
     factor(counter.ratio.expect("a judged counter has a ratio"))
 }
 
-/// What a bound on an error, or on a factor less one, has become: enough, too narrow, or too wide.
+/// Whether a bound on an error (or on a factor minus one) is too narrow or too wide.
 fn is_outdated(bound: f64, reached: f64) -> bool {
-    // Both are infinite where Pagetide has nothing.
+    // Both are infinite if Pagetide has 0.
     reached > bound || (bound > reached * (1.0 + ROOM.0) + ROOM.1 && bound != reached)
 }
 
@@ -140,8 +140,8 @@ fn median(mut errors: Vec<f64>) -> Option<f64> {
     }
 }
 
-/// The counters of a grade: how many, the median of their errors, and the worst factor of those that neither
-/// the kernel's scatter explains nor an exception names.
+/// The counters of a grade: number, median error, and the worst factor of those that are neither
+/// within noise nor exceptions.
 fn reached(
     all: &BTreeMap<Place<'_>, &Counter>,
     grade: Judgement,
@@ -185,7 +185,7 @@ fn line(name: &str, repeats: Grade, varies: Grade, timed: Time) -> String {
     format!("case(\"{name}\", {}, {}, {timed}, ..)", grade(repeats), grade(varies))
 }
 
-/// What is wrong with a case; empty if nothing is.
+/// Errors of a case.
 fn complaints(case: &Case, comparison: &Comparison) -> Vec<String> {
     let counters = judged(comparison);
     let mut exceptions: BTreeMap<Place<'_>, f64> = BTreeMap::new();
@@ -204,9 +204,7 @@ fn complaints(case: &Case, comparison: &Comparison) -> Vec<String> {
             None => wrong.push(format!("{place:?}: there is no such judged counter")),
             Some(counter) if !is_off(counter) => {
                 let (verdict, times) = (counter.verdict.name(), times(counter));
-                wrong.push(format!(
-                    "{place:?} is not needed any more: {verdict}, factor {times:.2}"
-                ));
+                wrong.push(format!("{place:?} is not needed: {verdict}, factor {times:.2}"));
             }
             Some(counter) if is_outdated(bound - 1.0, times(counter) - 1.0) => {
                 let times = times(counter);
@@ -267,7 +265,7 @@ fn every_case_is_as_close_to_the_kernel_as_it_was() {
     assert!(text.is_empty(), "\n{text}");
 }
 
-/// Kinds of time, and who reclaims: the columns of the table in docs/fidelity.md.
+/// Kinds of timed counters: the columns of the table in docs/fidelity.md.
 const KINDS: [(&str, &[&str]); 5] = [
     ("walltime", &["walltime"]),
     ("CPU time", &["cpu", "cpu_kswapd", "cpu_writeback"]),
@@ -279,7 +277,7 @@ const KINDS: [(&str, &[&str]); 5] = [
     ("kswapd", &["pgscan_kswapd", "pgsteal_kswapd"]),
 ];
 
-/// For each case, with one CPU and with several, and each kind: how many the kernel repeats, and the median error.
+/// For each case (one CPU, several CPUs) and kind: number of repeating counters, and median error.
 fn times_by_kind(comparisons: &[Comparison]) -> String {
     let titles = KINDS.map(|(title, _)| title).join(" | ");
     let mut table = format!("| case | {titles} |\n|---|{}\n", "---|".repeat(KINDS.len()));
@@ -310,7 +308,7 @@ fn times_by_kind(comparisons: &[Comparison]) -> String {
     table
 }
 
-/// What the line of a case should be, if it is another.
+/// Error if the line of a case is outdated.
 fn complaint(held: &Held, comparison: &Comparison) -> Option<String> {
     assert!(held.why.contains(' '), "{}: off without a reason", held.name);
     let summary = comparison.summary();
@@ -387,7 +385,7 @@ fn fitted_costs_are_those_of_the_recordings() {
     }
 }
 
-/// What [`OVERLAP`] says: the sums over the phases of a task agree, whichever phase it was.
+/// Checks the claim of [`OVERLAP`]: the sums over the phases of a task agree.
 fn differing_sums(comparison: &Comparison) -> Vec<String> {
     const COUNTERS: [&str; 3] = ["pgscan_anon", "pgsteal_anon", "pswpout"];
     const SHARE: f64 = 0.05;
@@ -411,7 +409,7 @@ fn differing_sums(comparison: &Comparison) -> Vec<String> {
         .collect()
 }
 
-/// Too few for the verdicts above, and what it is all about.
+/// Too few huge pages for the verdicts above, but they are the point of the case.
 #[test]
 fn as_many_faults_get_huge_pages_as_on_the_kernel() {
     let mut seen = 0;
@@ -428,9 +426,9 @@ fn as_many_faults_get_huge_pages_as_on_the_kernel() {
     assert!(seen >= 14, "two phases and the whole of five variants: {seen}");
 }
 
-/// A line that has become too narrow or too wide, and exceptions that are missing or in vain.
+/// Bounds that are too narrow or too wide, and exceptions that are missing or not needed.
 #[test]
-fn what_is_outdated_is_said() {
+fn outdated_bounds_are_reported() {
     assert!(!is_outdated(0.05, 0.05) && !is_outdated(0.05, 0.045) && !is_outdated(0.01, 0.0));
     assert!(is_outdated(0.05, 0.051), "worse");
     assert!(is_outdated(0.05, 0.01), "better by far");
@@ -449,7 +447,7 @@ fn what_is_outdated_is_said() {
     };
     let with_fine: Vec<Off> = held.off.iter().copied().chain([fine]).collect();
     let in_vain = said(Case { off: with_fine.leak(), ..*held });
-    assert!(in_vain.contains("\"pgmajfault\") is not needed any more"), "{in_vain}");
+    assert!(in_vain.contains("\"pgmajfault\") is not needed"), "{in_vain}");
     assert!(in_vain.contains("\"pgstolen\"): there is no such"), "{in_vain}");
     let fewer = Grade { counters: held.varies.counters + 1, ..held.varies };
     assert!(said(Case { varies: fewer, ..*held }).contains("the line should be"), "a counter lost");

@@ -1,5 +1,5 @@
-//! What a script made for the kernel's text reads of ours: each line by the format that
-//! /sys/kernel/tracing/events/vmscan/*/format documents, as many as there are lines of JSON, with the same numbers.
+//! A script for the kernel's ftrace text reads ours: each line has the format of
+//! /sys/kernel/tracing/events/vmscan/*/format, and lines and numbers agree with the JSON lines.
 
 use super::{ran, SCENARIO};
 use pagetide_core::event::TraceEvent;
@@ -87,7 +87,7 @@ fn formats() -> BTreeMap<&'static str, Regex> {
     texts.into_iter().map(|(name, text)| (name, Regex::new(&text).unwrap())).collect()
 }
 
-/// Reads ftrace's text; events with their fields, in order.
+/// Reads ftrace text: events with their fields, in order.
 pub fn read(text: &str) -> Vec<(String, String, BTreeMap<String, String>)> {
     let line_of = Regex::new(
         r"^ *(?P<comm>\S+)-(?P<pid>[0-9]+) +\[(?P<cpu>[0-9]{3})\] [.dnNpHhsZz0-9bBDX-]{5} +(?P<s>[0-9]+)\.(?P<us>[0-9]{6}): (?P<event>[a-z_]+): (?P<fields>.*)$",
@@ -134,7 +134,7 @@ fn check(text: &str) -> BTreeMap<String, usize> {
     assert_eq!(json.keys().collect::<Vec<_>>(), ours.keys().collect::<Vec<_>>());
     for (event, lines) in &json {
         assert_eq!(lines.len(), ours[event].len(), "{event}");
-        // Throttled ones come in the order in which they end.
+        // Throttle events are in the order of their ends.
         if event == "mm_vmscan_throttled" {
             continue;
         }
@@ -159,7 +159,7 @@ fn lines_are_those_of_a_kernel() {
         .replace("swap = \"256MiB\"", "")
         .replace("memory = \"64MiB\"", "memory = \"48MiB\"");
     seen.extend(check(&text));
-    // These want other loads; `names` makes one of each.
+    // These need other loads; `names` makes one of each.
     let elsewhere = [
         "mm_shrink_slab_start",
         "mm_shrink_slab_end",

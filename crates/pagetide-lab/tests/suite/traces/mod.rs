@@ -1,5 +1,5 @@
-//! Traces of a run, read back by readers that are not ours: Perfetto's schema by `prost`, ftrace's lines by
-//! expressions made from the kernel's formats, and Perfetto's own trace processor where it is installed.
+//! Traces of a run, read by independent readers: `prost` with Perfetto's schema, regular
+//! expressions from the kernel's ftrace formats, and Perfetto's trace processor if it is installed.
 
 mod ftrace;
 mod names;
@@ -17,7 +17,7 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-/// Two groups that want more than there is, a service with two threads, and names that need care.
+/// Two groups that need more memory than there is, a service with two threads, and special names.
 pub const SCENARIO: &str = r#"
 name = "groups"
 
@@ -76,17 +76,15 @@ threads = 2
 cpu = "1ms"
 "#;
 
-/// Bytes that a sink collects.
+/// Bytes that a sink collected.
 #[derive(Clone, Default)]
 pub struct Collected(Arc<Mutex<Vec<u8>>>);
 
 impl Collected {
-    /// What has come.
     pub fn bytes(&self) -> Vec<u8> {
         self.0.lock().unwrap().clone()
     }
 
-    /// The same, which is text.
     pub fn text(&self) -> String {
         String::from_utf8(self.bytes()).unwrap()
     }
@@ -103,7 +101,7 @@ impl Write for Collected {
     }
 }
 
-/// A run, as three writers have it.
+/// The output of three writers for one run.
 pub struct Ran {
     pub record: RunRecord,
     /// Lines of JSON.

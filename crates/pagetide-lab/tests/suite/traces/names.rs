@@ -1,4 +1,4 @@
-//! Names that no format takes as they are, and events that the scenarios here do not make.
+//! Names that formats must escape or cut, and events that these scenarios do not cause.
 
 use super::schema::Trace;
 use super::{ftrace, Collected};
@@ -41,7 +41,7 @@ fn cast() -> Cast {
     }
 }
 
-/// A day of one event each, told to an observer.
+/// One event of each kind, reported to an observer.
 fn tell(mut observer: impl Observer) {
     let nid = NodeId(0);
     let memcg = MemcgId(1);
@@ -126,7 +126,7 @@ fn ftrace_cuts_names_and_says_how_long_sleeps_were() {
     let out = Collected::default();
     tell(Ftrace::new(out.clone()));
     let text = out.text();
-    // Another of its characters would end at the eighteenth byte.
+    // One more character would end at byte 18.
     assert!(text.contains("\u{fc}\u{1f41a}\u{fc}\u{1f41a}\u{fc}-1004 "), "{text}");
     assert!(text.contains("a_\"b\"_\\_c-1001 ") && text.contains("line__tab__-1003 "), "{text}");
     let events = ftrace::read(&text);
@@ -164,6 +164,6 @@ fn perfetto_takes_any_name_and_closes_what_is_open() {
         let events = trace.packet.iter().filter_map(|packet| packet.track_event.as_ref());
         events.filter(|event| event.r#type == Some(kind)).count()
     };
-    // Each is throttled once, after a shrinker was at work.
+    // Each is throttled once, after a shrinker ran.
     assert_eq!((of(1), of(2)), (2 * NAMES.len(), 2 * NAMES.len()));
 }

@@ -1,5 +1,5 @@
-//! What prost reads of a trace: slices that close and nest, times in order, counters that are the table's, arrows that
-//! arrive, names as they were.
+//! A trace read by prost: slices close and nest, times ascend, counters agree with the table,
+//! arrows have both ends, names are unchanged.
 
 use super::schema::{Trace, TrackEvent};
 use super::{ran, scenario, Collected, SCENARIO};
@@ -16,20 +16,20 @@ struct Slice {
     begin: u64,
     end: u64,
     depth: usize,
-    /// Of its beginning and of its end.
+    /// Start and end.
     annotations: BTreeMap<String, String>,
 }
 
-/// A trace, read.
+/// A decoded trace.
 #[derive(Default)]
 struct Read {
     slices: Vec<Slice>,
     instants: Vec<(String, String, u64)>,
-    /// Instants that are only counted.
+    /// Number of instants that are only counted.
     left_out: u64,
-    /// Values by the name of the parent and their own.
+    /// Values by the name of the parent and of the counter.
     counters: BTreeMap<(String, String), Vec<f64>>,
-    /// Arrows: when each begins, and when it ends.
+    /// Start and end of each arrow.
     begins: BTreeMap<u64, u64>,
     ends: BTreeMap<u64, u64>,
     /// Time on CPUs, by thread.
@@ -77,7 +77,7 @@ fn read(bytes: &[u8]) -> Read {
                 }
                 now += since;
             }
-            // A CPU of which all is left out has its first switch, to the idle thread, and no more.
+            // A CPU without written switches has only its first switch, to the idle thread.
             assert!(now > 0 || length == 1);
         }
         let Some(event) = packet.track_event else { continue };
@@ -137,7 +137,7 @@ fn slices_close_and_nest_and_arrows_arrive() {
     for name in ["major fault", "memcg reclaim", "balance_pgdat", "request", "direct reclaim"] {
         assert!(named(name) > 0, "no {name}");
     }
-    // A fault that reads is a slice, and the others are not.
+    // A major fault is a slice; other faults are not.
     let major =
         |slice: &&Slice| slice.name == "major fault" || slice.annotations.contains_key("major");
     let majors = read.slices.iter().filter(major).count() as f64;
@@ -163,7 +163,7 @@ fn slices_close_and_nest_and_arrows_arrive() {
     };
     let of_kswapd = ran.record.metrics["pgsteal_kswapd"].value as u64;
     assert_eq!(reclaimed("balance_pgdat"), of_kswapd, "batches are in the sums of slices");
-    // An arrow for each wake-up; kswapd follows each but those after its last look.
+    // One arrow per wake-up; kswapd follows all except those after its last check.
     let wakeups = read.instants.iter().filter(|(_, name, _)| name == "mm_vmscan_wakeup_kswapd");
     assert_eq!(wakeups.count(), read.begins.len());
     let last_look = read.ends.values().max().unwrap();
@@ -199,7 +199,7 @@ fn counters_are_those_of_the_table() {
     }
     for kind in ["some", "full"] {
         let total = last("machine", &format!("memory.pressure {kind} total"));
-        // The mean over CPUs depends on how often it is taken, as on a kernel that somebody reads.
+        // The mean over CPUs depends on how often PSI is read, as on a kernel.
         let wanted = metric(&format!("psi.memory.{kind}"));
         assert!((total / 1e9 - wanted).abs() < 0.2 * wanted, "{kind}: {total}, not {wanted} s");
     }
@@ -228,7 +228,7 @@ fn cpus_run_the_threads_as_long_as_they_ran() {
     let reader = read.ran[&tid_of("reader")] as f64;
     let metric = |name: &str| ran.record.metrics[name].value;
     let used = (metric("reader.user") + metric("reader.system")) * 1e9;
-    // Switches and interrupts are in the time on the CPU, and not in that of the task.
+    // The time on the CPU includes switches and interrupts, that of the task does not.
     assert!(reader >= used && reader < 1.5 * used, "{reader} for {used}");
     let all: u64 = read.ran.values().sum();
     assert!(all <= 2 * (ran.record.elapsed_ns + 50_000));
@@ -249,7 +249,7 @@ fn a_run_that_is_cut_closes_its_slices_and_says_so() {
 
 #[test]
 fn the_killed_are_shown_and_their_slices_end() {
-    // Without swap, 48 MiB are too few whoever runs first.
+    // Without swap, 48 MiB are too few for both tasks.
     let text = SCENARIO
         .replace("swap = \"256MiB\"", "")
         .replace("memory = \"64MiB\"", "memory = \"48MiB\"");
@@ -267,7 +267,7 @@ fn the_same_run_has_the_same_bytes() {
 
 #[test]
 fn what_comes_after_a_call_is_in_none() {
-    // The disk is full, so that who has submitted its last read sleeps when the call is over already.
+    // The disk queue is full, so a task sleeps after the call that submitted its last read.
     let mut text =
         "name = \"full\"\ntime_limit = \"300ms\"\n[machine]\ncpus = 2\nmemory = \"512MiB\"\n\
                     [[machine.disk]]\nname = \"sda\"\nmodel = \"ssd\"\n"
@@ -278,7 +278,7 @@ fn what_comes_after_a_call_is_in_none() {
              [[task]]\nname = \"r{at}\"\nworkload = \"file-read\"\nfile = \"e{at}\"\n"
         );
     }
-    // Times in order, and ends of what has begun, are seen by the reader.
+    // The reader checks that times ascend and that slices that end have started.
     let read = read(&ran(&text).perfetto);
     let after = |slice: &&Slice| slice.name == "wait for the disk" && slice.depth == 0;
     assert!(read.slices.iter().any(|slice| after(&slice)), "the disk is never full after a call");
@@ -321,7 +321,7 @@ duration = "3s"
     assert_eq!(read.slices.iter().filter(long).map(|slice| &slice.name).next(), None);
 }
 
-/// One that thrashes, and wakes kswapd all the time.
+/// A task that thrashes and wakes kswapd all the time.
 const THRASHING: &str = r#"
 name = "thrashing"
 [machine]
@@ -340,7 +340,7 @@ sysctl."vm.swappiness" = 1
 
 #[test]
 fn a_trace_stays_below_its_size_and_counts_what_it_leaves_out() {
-    // What the core tells of; a wake-up is the scheduler's.
+    // Events of the core; wake-ups are of the scheduler.
     let is_of_core = |name: &str| {
         name.starts_with("mm_") || ["boost_watermark", "balance_dirty_pages"].contains(&name)
     };

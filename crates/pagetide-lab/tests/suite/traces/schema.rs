@@ -1,4 +1,4 @@
-//! The part of Perfetto's published schema (protos/perfetto/trace) that a trace of ours uses, for prost.
+//! The part of Perfetto's published schema (protos/perfetto/trace) that our traces use, for prost.
 
 use prost::Message;
 

@@ -1,4 +1,4 @@
-//! Perfetto's own trace processor, where it is installed: `scripts/trace_processor/install.sh` gets it.
+//! Perfetto's trace processor, if installed (`scripts/trace_processor/install.sh`).
 
 use super::{ran, SCENARIO};
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! What the kernel does, and how it hurts: reclaim, pressure, faults.
+//! Charts of kernel activity and its effects: reclaim, pressure, faults.
 
 use super::memory::largest_groups;
 use super::{before, choice, drop_zeros, figure, is_something, largest, row, Variant};
@@ -6,7 +6,7 @@ use crate::html::lines::{Axis, Choice, Line, Lines};
 use pagetide_scenario::record::Unit;
 use pagetide_scenario::timeline::Row;
 
-/// Who reclaims, and how fast.
+/// Reclaim rates of kswapd and of tasks.
 pub fn reclaim(all: &[Variant]) -> Option<Lines> {
     let of = |name: &str, counts: [fn(&Row) -> u64; 2]| {
         choice(name, all, |variant| {
@@ -20,7 +20,7 @@ pub fn reclaim(all: &[Variant]) -> Option<Lines> {
     figure(
         "time-reclaim",
         "Who reclaims",
-        "Pages that kswapd and tasks reclaim (pgsteal), or look at (pgscan).",
+        "Pages that kswapd and tasks reclaim (pgsteal) and scan (pgscan).",
         Axis::new("pages a second", Unit::Count),
         vec![
             of("reclaimed", [|row| row.counts.pgsteal_kswapd, |row| row.counts.pgsteal_direct]),
@@ -64,13 +64,13 @@ pub fn pressure(all: &[Variant]) -> Option<Lines> {
     figure(
         "time-pressure",
         "Pressure (PSI)",
-        "Share of the time in which a task (some), or every task that could run (full), waited for memory.",
+        "Share of time in which at least one task (some), or all non-idle tasks (full), waited for memory.",
         Axis::new("of the time", Unit::Percent),
         choices,
     )
 }
 
-/// Faults that had to read, by task, and what moved to and from swap.
+/// Major faults by task, and pages swapped in and out.
 pub fn faults(all: &[Variant]) -> Option<Lines> {
     const OF_MACHINE: [&str; 5] =
         ["pgmajfault", "pswpin", "pswpout", "workingset_refault_file", "workingset_refault_anon"];
@@ -99,8 +99,7 @@ pub fn faults(all: &[Variant]) -> Option<Lines> {
     figure(
         "time-faults",
         "Faults and swap",
-        "Faults that had to read, pages read from and written to swap, and pages that came back after they had been \
-         evicted.",
+        "Major faults, pages read from and written to swap, and refaults of evicted pages.",
         Axis::new("a second", Unit::Count),
         choices,
     )

@@ -1,4 +1,4 @@
-//! What programs notice: how long requests take, and how much time waits for memory have cost.
+//! Charts of what programs notice: latency of requests, and time lost waiting for memory.
 
 use super::{before, choice, drop_zeros, figure, largest, Variant};
 use crate::html::lines::{Axis, Line, Lines};
@@ -23,7 +23,7 @@ pub fn services(all: &[Variant]) -> Option<Lines> {
     figure(
         "time-services",
         "Latency of services",
-        "Of the requests that ended in each stretch of time: the longest, or their mean.",
+        "Longest and mean latency of the requests that ended in each sample.",
         Axis::new("latency", Unit::Seconds).times(1e-9).log(),
         vec![
             of("the longest", |row| row.latency_max_ns),
@@ -32,13 +32,13 @@ pub fn services(all: &[Variant]) -> Option<Lines> {
     )
 }
 
-/// Time that waits for memory have cost tasks so far.
+/// Time that tasks have waited for memory so far.
 pub fn stalls(all: &[Variant]) -> Option<Lines> {
     const REASONS: [&str; 4] = [
-        "for pages that had been evicted (stall_refault)",
+        "evicted pages (stall_refault)",
         "reclaiming (stall_reclaim)",
         "throttled in reclaim (stall_throttled)",
-        "for dirty pages to be written (stall_dirty)",
+        "dirty pages to be written (stall_dirty)",
     ];
     let of = |name: &str, value: &dyn Fn(&TaskRow) -> u64| {
         choice(name, all, |variant| {
@@ -66,7 +66,7 @@ pub fn stalls(all: &[Variant]) -> Option<Lines> {
     figure(
         "time-stalls",
         "Time lost to memory",
-        "How long each task has waited for memory so far, all its threads together. A wait counts where it ends.",
+        "Time that each task has waited for memory so far, all threads together. A wait counts when it ends.",
         Axis::new("waited so far", Unit::Seconds).times(1e-9),
         choices,
     )

@@ -1,4 +1,4 @@
-//! Where the memory is: free in zones, held by groups, and as what.
+//! Charts of memory: free in zones, used by groups, and by kind.
 
 use super::{choice, figure, largest, row, Variant};
 use crate::html::lines::{Axis, Choice, Line, Lines, Shape};
@@ -7,7 +7,7 @@ use pagetide_scenario::timeline::{Row, Sample, ZoneRow};
 
 /// Zones that can be chosen.
 const MOST_ZONES: usize = 16;
-/// All that is free at first would dwarf what reclaim goes by: so many high marks are shown.
+/// The scale ends at this many high watermarks, because an empty machine would dwarf them.
 const MARKS_SHOWN: f64 = 3.0;
 
 /// Pages of a kind in a row.
@@ -17,7 +17,7 @@ fn bytes(all: &[Variant]) -> Axis {
     Axis::new("memory", Unit::Bytes).times(all[0].of.page_size as f64)
 }
 
-/// Free memory of each zone, and the marks.
+/// Free memory of each zone, and the watermarks.
 pub fn zones(all: &[Variant]) -> Option<Lines> {
     let mut names: Vec<(u32, String)> = Vec::new();
     for zone in all.iter().flat_map(|variant| &variant.timeline().zones) {
@@ -46,8 +46,8 @@ pub fn zones(all: &[Variant]) -> Option<Lines> {
     figure(
         "time-zones",
         "Free memory against the watermarks",
-        "kswapd is woken below low and stops above high; below min, tasks reclaim for themselves. The ground is the \
-         least and the most between two samples.",
+        "kswapd wakes below low and stops above high; below min, tasks reclaim directly. The band is minimum and \
+         maximum between two samples.",
         bytes(all),
         names.iter().map(of_zone).collect(),
     )
@@ -83,7 +83,7 @@ fn lines(variant: &Variant, name: &(u32, String)) -> Vec<Line> {
     ]
 }
 
-/// How much memory groups have, and as what.
+/// Memory of groups, by kind.
 pub fn groups(all: &[Variant]) -> Option<Lines> {
     let of_kind = |name: &str, pages: PagesOf, extremes: Option<[PagesOf; 2]>| {
         choice(name, all, |variant| {
@@ -106,8 +106,7 @@ pub fn groups(all: &[Variant]) -> Option<Lines> {
     figure(
         "time-groups",
         "Memory of groups",
-        "With the groups below each. In use is memory.current; the ground is the least and the most between two \
-         samples.",
+        "Including descendants. In use is memory.current; its band is minimum and maximum between two samples.",
         bytes(all),
         vec![
             of_kind("in use", |row| row.usage_pages, extremes),
@@ -118,7 +117,6 @@ pub fn groups(all: &[Variant]) -> Option<Lines> {
     )
 }
 
-/// The groups that had most memory.
 pub fn largest_groups(variant: &Variant) -> Vec<usize> {
     largest(1..variant.timeline().groups.len(), |group| {
         let rows = variant.samples().iter().filter_map(|sample| row(sample, group));
@@ -126,7 +124,7 @@ pub fn largest_groups(variant: &Variant) -> Vec<usize> {
     })
 }
 
-/// What the machine's memory holds.
+/// Memory of the machine, by kind.
 pub fn holds(all: &[Variant]) -> Option<Lines> {
     let lines = |variant: &Variant| {
         let machine = variant.timeline().machine_pages;
@@ -143,8 +141,8 @@ pub fn holds(all: &[Variant]) -> Option<Lines> {
     };
     figure(
         "time-machine",
-        "What memory holds",
-        "Of the whole machine. What is in swap is not in memory.",
+        "Memory by kind",
+        "Of the whole machine. Swapped pages are not in memory.",
         bytes(all),
         vec![choice("the machine", all, lines)],
     )
