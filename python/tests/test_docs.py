@@ -1,4 +1,4 @@
-"""Runs the code blocks of docs/python.md and docs/clusters.md, in order, in an empty directory."""
+"""The blocks of docs/python.md run, in order, in an empty directory."""
 
 import re
 from pathlib import Path
@@ -6,18 +6,17 @@ from pathlib import Path
 import pytest
 
 
-@pytest.mark.parametrize("page", ["python.md", "clusters.md"])
-def test_blocks_of_pages(page: str, tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for needed in ["polars"] if page == "python.md" else ["polars", "pyarrow", "optuna", "matplotlib"]:
+def test_blocks_of_the_page(tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for needed in ["polars", "pyarrow", "optuna", "matplotlib"]:
         pytest.importorskip(needed)
     monkeypatch.setenv("MPLBACKEND", "Agg")
-    text = (tree / "docs" / page).read_text()
+    text = (tree / "docs/python.md").read_text()
     blocks = re.findall(r"^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
     assert len(blocks) > 4
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}
     for number, block in enumerate(blocks):
-        exec(compile(block, f"docs/{page}, block {number + 1}", "exec"), names)
+        exec(compile(block, f"docs/python.md, block {number + 1}", "exec"), names)
 
 
 def test_the_table_of_results_has_every_attribute(tree: Path) -> None:

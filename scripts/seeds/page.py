@@ -1,9 +1,9 @@
-"""Writes docs/seeds.md: every cell of the mails, next to the results of the simulator and of the
-patched kernel."""
+"""docs/seeds.md: every cell of the mails, next to our results and those of the patched kernel."""
 
 import hashlib
 import json
 import math
+import textwrap
 
 from mails import (
     CONTROLS, EXPERIMENTS, FIT_COLUMNS, HERE, KINDS, MAILS, RECORDS, ROOT, STAYS_NOTHING,
@@ -12,6 +12,11 @@ from mails import (
 
 
 PAGE = ROOT / "docs" / "seeds.md"
+
+
+def wrapped(text):
+    """A paragraph in lines of at most 100 columns."""
+    return textwrap.wrap(text, 100, break_long_words=False, break_on_hyphens=False)
 
 
 def percent(value):
@@ -53,16 +58,16 @@ def render():
         for name, pairs in experiments:
             body += table(name, pairs, here)
             if name in CONTROLS:
-                body += ["The control, which is not counted: with enough memory for both builds, nothing should change.", ""]
+                body += ["The control (not counted): with room for both builds nothing should change.", ""]
                 body += table(name, CONTROLS[name], None)
-            body += [runs_of(name), ""] + note(name)
+            body += [*wrapped(runs_of(name)), ""] + note(name)
         summary.append(f"| {mail} | {' | '.join(count(here[kind]) for kind in KINDS)} |")
         for kind, sums in here.items():
             totals[kind] = [one + two for one, two in zip(totals[kind], sums)]
     out += ["| | plain: right way, within 1.5x | calibrated | Linux | simulated small, against Linux |", "|---|---|---|---|---|"]
     out += [*summary, f"| **all** | {' | '.join(count(totals[kind]) for kind in KINDS)} |"]
     moved = (count(totals[kind][3:]) for kind in KINDS)
-    out += [f"| of these, moved by 5 % or more in the reference | {' | '.join(moved)} |", ""]
+    out += [f"| of these, changed by 5 % or more in the reference | {' | '.join(moved)} |", ""]
     return "\n".join(out + body).rstrip() + "\n"
 
 
@@ -81,7 +86,7 @@ def moves(change):
 def table(name, pairs, sums):
     plain, calibrated, linux, there, fits = records(name)
     _, source = published(name)
-    lines = [f"[{name}](../experiments/{name}.toml): {source}.", ""]
+    lines = [*wrapped(f"[{name}](../experiments/{name}.toml): {source}."), ""]
     lines += ["| | published | plain | | calibrated | best fits | | Linux | | simulated small | |"]
     lines += ["|---|--:|--:|---|--:|--:|---|--:|---|--:|---|"]
     last = None
@@ -121,7 +126,7 @@ def runs_of(name):
 
 
 def of_other_patches(name):
-    """A sentence, if the recordings of the patched kernel are of older patches."""
+    """A sentence, if the recordings are from a kernel with other patches than those here."""
     patches = ROOT / "kernels" / "linux-6.1"
     # The same sum as in scripts/proposals.sh.
     files = [*sorted(patches.glob("[0-9]*.patch")), patches / "config"]
@@ -133,7 +138,7 @@ def of_other_patches(name):
             others.add(kernel)
     if not others:
         return ""
-    return f" Linux is {' and '.join(sorted(others))}, of older patches; the current ones are -{now}."
+    return f" Linux is {' and '.join(sorted(others))}, with older patches; the current ones are -{now}."
 
 
 def note(name):
@@ -144,8 +149,8 @@ def note(name):
     chosen = [row for row in rows if row["rank"] == "0"]
     parts = [f"{key} {value}" for key, value in chosen[0].items() if key not in FIT_COLUMNS] if chosen else []
     spec = calibration()[name]
-    return [
-        f"Calibrated on {', '.join(spec['columns'])} ({len(rows)} trials; plain is off by "
-        f"{rows[0]['objective']}, the best fit by {chosen[0]['judged']}): {'; '.join(parts)}.",
-        "",
-    ] if chosen else []
+    text = (
+        f"Calibrated on {', '.join(spec['columns'])} ({len(rows)} trials; distance of plain "
+        f"{rows[0]['objective']}, of the best fit {chosen[0]['judged']}): {'; '.join(parts)}."
+    ) if chosen else ""
+    return [*wrapped(text), ""] if chosen else []

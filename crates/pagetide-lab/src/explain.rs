@@ -162,7 +162,7 @@ fn metric(entry: &Entry) -> Topic {
         better: better.to_owned(),
         of,
         linux,
-        document: "docs/metrics.md".to_owned(),
+        document: "docs/scenario.md#report".to_owned(),
         ..Topic::new(Kind::Metric, entry.name.clone(), entry.about.clone())
     }
 }
@@ -210,7 +210,7 @@ fn is_constant(text: &str) -> bool {
 /// The hint if a pattern matches nothing.
 pub fn hint(all: &[Topic], pattern: &str) -> String {
     if TraceEvent::NAMES.contains(&pattern) {
-        return "it is an event of `run --events`: see docs/events.md".to_owned();
+        return "it is an event of `run --events`; docs/outputs.md lists its fields".to_owned();
     }
     match nearest_few(pattern, all.iter().map(|topic| topic.name.as_str()), SUGGESTED).as_slice() {
         [] => {

@@ -1,18 +1,15 @@
-//! docs/linux-functions.md, the index from Linux's functions to files of the core, is what the files say.
+//! The index from Linux's functions to files of the core, which `pagetide explain` prints, matches the files.
 //!
-//! Each file opens with what Linux calls the thing. The names in backticks of that paragraph are the index, but for
-//! links to names of ours (in brackets).
-//! `PAGETIDE_ACCEPT=1` writes it anew.
+//! Each file opens with the names that Linux uses. The index has the names in backticks of that paragraph, except
+//! links to our own names (in brackets). A line is `NAME<TAB>FILE, FILE...`; paths are those of
+//! crates/pagetide-core/src. `PAGETIDE_ACCEPT=1` writes the index.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const HEAD: &str = "# From Linux's names to files\n\n\
-    Made from the openings of the core's files by `PAGETIDE_ACCEPT=1 cargo test -p pagetide-core --test linux_functions`.\n\
-    Paths are those of crates/pagetide-core/src.\n\n\
-    | Linux | file |\n|---|---|\n";
+const INDEX: &str = "../pagetide-lab/src/explain/linux_functions.tsv";
 
 fn files(dir: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(dir).unwrap() {
@@ -65,7 +62,7 @@ fn index() -> String {
             }
         }
     }
-    let mut text = HEAD.to_owned();
+    let mut text = String::new();
     let by_plain_name: BTreeMap<&str, (&str, Vec<String>)> = by_name
         .iter()
         .map(|(name, files)| {
@@ -81,19 +78,19 @@ fn index() -> String {
             all
         });
     for (name, files) in by_plain_name.into_values() {
-        writeln!(text, "| `{name}` | {} |", files.join(", ")).unwrap();
+        writeln!(text, "{name}\t{}", files.join(", ")).unwrap();
     }
     text
 }
 
 #[test]
 fn the_index_is_what_the_files_say() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/linux-functions.md");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(INDEX);
     let index = index();
     assert!(index.lines().count() > 150, "{index}");
     if std::env::var_os("PAGETIDE_ACCEPT").is_some() {
         fs::write(&path, &index).unwrap();
     }
     let written = fs::read_to_string(&path).unwrap_or_default();
-    assert_eq!(written, index, "PAGETIDE_ACCEPT=1 writes it anew");
+    assert_eq!(written, index, "PAGETIDE_ACCEPT=1 writes the index");
 }

@@ -1,26 +1,25 @@
-//! Linux functions with the core's files that implement them, from docs/linux-functions.md, which
-//! is generated from the openings of these files.
+//! Functions of Linux, each with the files of the core that implement it. `linux_functions.tsv` is made from the
+//! openings of these files by a test of the core (`suite linux_functions`).
 //!
-//! Invariant: every row of that table is a topic.
+//! Invariant: every line of `linux_functions.tsv` is a topic.
 
 use super::{Choice, Kind, Topic};
 
-const INDEX: &str = include_str!("../../assets/linux-functions.md");
-/// Directory of the files.
+/// Lines of `NAME<TAB>FILE, FILE...`.
+const INDEX: &str = include_str!("linux_functions.tsv");
+/// Where the files are.
 const ROOT: &str = "crates/pagetide-core/src/";
 /// Shorter names of knobs match too many functions.
 const LEAST: usize = 8;
 
-/// The table of functions and files.
+/// Each function with the paths of its files.
 pub(super) fn index() -> Vec<Choice> {
-    let rows = INDEX.lines().filter_map(|line| line.strip_prefix("| `")?.strip_suffix(" |"));
-    rows.filter_map(|row| row.split_once("` | "))
-        .map(|(name, files)| {
-            let files: Vec<String> =
-                files.split(", ").map(|file| format!("{ROOT}{file}")).collect();
-            Choice { name: name.to_owned(), about: files.join(", ") }
-        })
-        .collect()
+    let rows = INDEX.lines().filter_map(|line| line.split_once('\t'));
+    rows.map(|(name, files)| {
+        let files: Vec<String> = files.split(", ").map(|file| format!("{ROOT}{file}")).collect();
+        Choice { name: name.to_owned(), about: files.join(", ") }
+    })
+    .collect()
 }
 
 /// Functions with the last part of a knob's name in their name: `calculate_min_free_kbytes`.
@@ -32,11 +31,7 @@ pub(super) fn about(index: &[Choice], knob: &str) -> Vec<Choice> {
 
 pub(super) fn topic(function: Choice) -> Topic {
     Topic {
-        document: "docs/linux-functions.md".to_owned(),
-        ..Topic::new(
-            Kind::LinuxFunction,
-            function.name,
-            format!("Implemented in {}.", function.about),
-        )
+        document: "ARCHITECTURE.md".to_owned(),
+        ..Topic::new(Kind::LinuxFunction, function.name, format!("Implemented in {}.", function.about))
     }
 }

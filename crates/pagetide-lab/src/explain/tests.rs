@@ -88,7 +88,7 @@ fn names_are_found_as_people_write_them() {
     assert!(names("psi.*").len() == 2 && names("pgscam").is_empty());
     assert!(hint(&topics(), "pgscan_dirct").contains("pgscan_direct"));
     assert!(hint(&topics(), "xyzzy").contains("explain '*'"));
-    assert!(hint(&topics(), "mm_shrink_slab_start").contains("docs/events.md"));
+    assert!(hint(&topics(), "mm_shrink_slab_start").contains("docs/outputs.md"));
     let of_zone = one("buddyinfo.node0.DMA32.nr_free_blocks_9");
     assert_eq!(of_zone.name, "buddyinfo.nodeN.ZONE.nr_free_blocks_9");
     assert_eq!(one("done.pgfree").name, "pgfree");

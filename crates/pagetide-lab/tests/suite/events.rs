@@ -151,12 +151,12 @@ fn recording_changes_nothing_and_repeats_to_the_byte() {
 
 #[test]
 fn lines_have_the_documented_fields_in_the_order_of_time() {
-    let docs = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/events.md");
+    let docs = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/outputs.md");
     let docs = std::fs::read_to_string(docs).unwrap();
     let row = |name: &str| {
         let start = format!("| `{name}` |");
         let row = docs.lines().find(|line| line.starts_with(&start));
-        row.unwrap_or_else(|| panic!("docs/events.md has no row for {name}"))
+        row.unwrap_or_else(|| panic!("docs/outputs.md has no row for {name}"))
     };
     TraceEvent::NAMES.iter().for_each(|name| assert!(!row(name).is_empty()));
     for ran in all_recorded() {

@@ -24,19 +24,7 @@ pub enum Better {
     Neither,
 }
 
-impl Better {
-    /// The word in docs/metrics.md; empty for neither.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Better::Less => "less",
-            Better::More => "more",
-            Better::Work => "work",
-            Better::Neither => "",
-        }
-    }
-}
-
-/// The direction of the metric of a key.
+/// Which way the metric of a key is better.
 pub fn of(key: &Key) -> Better {
     of_name(key.scope.kind(), &key.name)
 }

@@ -1,5 +1,5 @@
-//! Every metric that a record can have: name, unit and meaning. `pagetide metrics` prints the list,
-//! docs/metrics.md is generated from it, and rows of reports are checked against it.
+//! Every metric that a record can have: its name, unit and meaning, from the declarations. `pagetide metrics` prints
+//! it, and rows of a report must be in it.
 //!
 //! Invariant: every metric of the simulator is listed here (`tests/catalogue.rs` of pagetide-sim).
 
@@ -45,7 +45,7 @@ const OTHERS: [(&str, &str); 10] = [
     ("nr_dirty_threshold", "dirty pages at which writers are throttled"),
 ];
 
-/// All metrics, in the order of docs/metrics.md.
+/// All of them, in the order of `pagetide metrics`.
 pub fn all() -> Vec<Entry> {
     let mut all: Vec<Entry> = Vec::new();
     for metric in declared::ALL {

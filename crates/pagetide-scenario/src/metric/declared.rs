@@ -1,6 +1,5 @@
-//! The metrics that are not event counters of the kernel: for each its unit, the scopes that have
-//! it, the file in which a kernel reports it, and its meaning. docs/metrics.md is generated from
-//! this list and the core's counters.
+//! The metrics that no event counter of the kernel gives: each with its unit, the scopes that have it, the
+//! file in which a kernel reports it, and its meaning.
 //!
 //! To add a metric, add an entry here and a call of [`super::Writer::put`] in each world with it.
 //!

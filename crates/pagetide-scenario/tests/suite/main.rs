@@ -4,5 +4,4 @@ mod corpus;
 mod documents;
 mod experiments;
 mod metric_keys;
-mod metrics_doc;
 mod names;

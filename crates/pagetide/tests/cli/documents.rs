@@ -37,19 +37,7 @@ mod long {
 
     #[test]
     #[cfg_attr(debug_assertions, ignore = "takes minutes: make test-docs")]
-    fn experiments() {
-        follow("docs/experiments.md");
-    }
-
-    #[test]
-    #[cfg_attr(debug_assertions, ignore = "takes minutes: make test-docs")]
-    fn find() {
-        follow("docs/find.md");
-    }
-
-    #[test]
-    #[cfg_attr(debug_assertions, ignore = "takes minutes: make test-docs")]
-    fn sweep() {
-        follow("docs/sweep.md");
+    fn questions() {
+        follow("docs/questions.md");
     }
 }

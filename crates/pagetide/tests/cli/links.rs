@@ -85,11 +85,6 @@ fn plain(path: &Path) -> PathBuf {
 /// Why a link of a page does not resolve, if so.
 fn broken(page: &Path, link: &str) -> Option<String> {
     let (path, anchor) = link.split_once('#').unwrap_or((link, ""));
-    // Reports of shipped experiments are generated for the book and are not in the repository.
-    if let Some(name) = path.strip_prefix("gallery/").and_then(|path| path.strip_suffix(".html")) {
-        let scenario = root().join("experiments").join(name).with_extension("toml");
-        return (!scenario.exists()).then(|| format!("there is no experiment `{name}`"));
-    }
     let target = match path {
         "" => page.to_owned(),
         path => plain(&page.parent().expect("a page is in a folder").join(path)),
