@@ -7,7 +7,7 @@
 mod slab_world;
 
 use pagetide_core::config::{Config, ObjcgStock, SlabAccounting, SlabOwners, SlubPolicy};
-use slab_world::{Op, SlabWorld};
+use slab_world::{SlabOp, SlabWorld};
 
 /// Operations on slab caches and groups. The first byte selects the policies; each following group
 /// of four bytes is an operation.
@@ -34,7 +34,7 @@ pub fn slab_ops(bytes: &[u8]) {
     let config = Config { slab_accounting, slub, slab_owners, objcg_stock, ..Config::default() };
     let mut world = SlabWorld::new(config);
     for op in bytes.chunks_exact(4).take(OPS) {
-        world.step(Op::from_bytes([op[0], op[1], op[2], op[3]]));
+        world.step(SlabOp::from_bytes([op[0], op[1], op[2], op[3]]));
     }
     world.finish();
 }

@@ -34,7 +34,7 @@
 //! (Welch's t-test, p < 0.05)
 //! ```
 
-use pagetide::policy::{Digest, GroupPolicy, Plan, Visit};
+use pagetide::policy::{Digest, GroupPlan, GroupPolicy, GroupVisit};
 
 /// Shares are stored in units of 1 / WHOLE.
 const WHOLE: u64 = 256;
@@ -79,7 +79,7 @@ pub struct RefaultsLast {
 }
 
 impl GroupPolicy for RefaultsLast {
-    fn plan(&mut self, visit: &Visit<'_>, plan: &mut Plan) {
+    fn plan(&mut self, visit: &GroupVisit<'_>, plan: &mut GroupPlan) {
         let group = visit.group;
         let (refaults, reclaimed) = (group.refaults().iter().sum(), group.reclaimed());
         let at = group.id().idx();

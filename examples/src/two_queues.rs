@@ -39,7 +39,7 @@
 //! differ (Welch's t-test, p < 0.05)
 //! ```
 
-use pagetide::policy::{Digest, Judged, ListSizes, PagePolicy, PageView, Start};
+use pagetide::policy::{Digest, InitialList, ListSizes, PagePolicy, PageVerdict, PageView};
 
 /// Maximum number of counted uses.
 const USES_MAX: u8 = 3;
@@ -55,7 +55,7 @@ fn used(page: &mut PageView<'_>) {
 }
 
 impl PagePolicy for TwoQueues {
-    fn on_new(&mut self, _: &mut PageView<'_>, linux: Start) -> Start {
+    fn on_new(&mut self, _: &mut PageView<'_>, linux: InitialList) -> InitialList {
         // As in Linux, a ghost goes to the large queue if its distance is at most the length of
         // that queue.
         linux
@@ -67,18 +67,18 @@ impl PagePolicy for TwoQueues {
         false
     }
 
-    fn judge(&mut self, page: &mut PageView<'_>, linux: Judged) -> Judged {
+    fn judge(&mut self, page: &mut PageView<'_>, linux: PageVerdict) -> PageVerdict {
         if page.nr_references > 0 {
             used(page);
         }
         match page.mark {
-            0 => Judged::Reclaim,
+            0 => PageVerdict::Reclaim,
             // Its first use, which is its fault if it is mapped.
-            1 if page.nr_references > 0 => Judged::Keep,
+            1 if page.nr_references > 0 => PageVerdict::Keep,
             1 => linux,
             _ => {
                 page.mark = 0;
-                Judged::Activate
+                PageVerdict::Activate
             }
         }
     }

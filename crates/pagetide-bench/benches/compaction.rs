@@ -17,9 +17,9 @@ use pagetide_core::gfp::Gfp;
 use pagetide_core::node::NodeSpec;
 use pagetide_core::page_alloc::Memory;
 use pagetide_core::process::page_table::{Advice, Backing};
-use pagetide_core::process::Call;
 use pagetide_core::process::Machine;
 use pagetide_core::process::MmId;
+use pagetide_core::process::ProcessCall;
 use pagetide_core::units::{Cpu, NodeId};
 use pagetide_core::vmstat::Event;
 use std::hint::black_box;
@@ -37,7 +37,7 @@ fn fragmented(gib: u64) -> (Machine, MmId) {
     let pages = machine.nr_free_pages() * 97 / 100;
     let vma = machine.mmap(mm, Backing::Anon, pages, Advice::Normal, false).unwrap();
     for page in 0..pages {
-        let mut call = Call::fault(mm, NODE, vma, page, true);
+        let mut call = ProcessCall::fault(mm, NODE, vma, page, true);
         loop {
             let (step, effects) = machine.step(&mut call, CPU, 0);
             effects.discard();
@@ -58,7 +58,7 @@ fn fragmented(gib: u64) -> (Machine, MmId) {
 
 /// Writes 1 to `vm.compact_memory`. Returns the pages scanned.
 fn compact(machine: &mut Machine, mm: MmId) -> u64 {
-    let mut call = Call::compact_memory(mm, NODE);
+    let mut call = ProcessCall::compact_memory(mm, NODE);
     let mut effects = Vec::new();
     loop {
         let (step, more) = machine.step(&mut call, CPU, 0);

@@ -26,13 +26,13 @@ const TURN: u64 = 64;
 const COUNTS: [usize; 4] = [1, 10, 100, 1000];
 
 #[derive(Clone, Copy, PartialEq)]
-enum Kind {
+enum PageKind {
     File,
     Anonymous,
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum By {
+enum BenchReclaimer {
     Kswapd,
     Direct,
 }
@@ -46,8 +46,8 @@ struct Crowd {
     /// Page of each mapping that the next turn starts with.
     from: u64,
     at: u64,
-    kind: Kind,
-    by: By,
+    kind: PageKind,
+    by: BenchReclaimer,
     /// Time in which pages were reclaimed.
     spent: Duration,
 }
@@ -64,11 +64,11 @@ fn chain(machine: &mut Machine, depth: usize) -> Vec<MemcgId> {
 }
 
 impl Crowd {
-    fn new(memory: u64, groups: usize, kind: Kind, by: By) -> Crowd {
+    fn new(memory: u64, groups: usize, kind: PageKind, by: BenchReclaimer) -> Crowd {
         let total = 2 * (memory / 4096);
         let config = Config { page_cluster: 0, ..Config::default() };
         let mut driver = Driver::new(one_zone(memory), config);
-        if kind == Kind::Anonymous {
+        if kind == PageKind::Anonymous {
             driver.executor.manager.swapon(2 * total as u32, 2 * total as u32, false);
         }
         let pages = total / groups as u64;
@@ -82,8 +82,8 @@ impl Crowd {
             for memcg in members {
                 driver.mm = driver.executor.manager.create_mm(memcg).unwrap();
                 let map = match kind {
-                    Kind::File => driver.map_sparse_file(pages, Advice::Random),
-                    Kind::Anonymous => driver.map_anon(pages),
+                    PageKind::File => driver.map_sparse_file(pages, Advice::Random),
+                    PageKind::Anonymous => driver.map_anon(pages),
                 };
                 tasks.push((driver.mm, map));
             }
@@ -99,7 +99,7 @@ impl Crowd {
     fn access(&mut self) {
         let (mm, map) = self.tasks[self.turn];
         self.driver.mm = mm;
-        self.driver.access(map, self.at, self.kind == Kind::Anonymous);
+        self.driver.access(map, self.at, self.kind == PageKind::Anonymous);
         self.at += 1;
         if self.at == self.pages.min(self.from + TURN) {
             self.turn += 1;
@@ -123,14 +123,14 @@ impl Crowd {
         while self.reclaimed() - before < pages {
             for _ in 0..TURN {
                 self.access();
-                if self.by == By::Kswapd && self.driver.kswapd_is_awake() {
+                if self.by == BenchReclaimer::Kswapd && self.driver.kswapd_is_awake() {
                     begin = cpu_time();
                     self.driver.balance();
                     self.spent += cpu_time() - begin;
                 }
             }
         }
-        if self.by == By::Direct {
+        if self.by == BenchReclaimer::Direct {
             self.spent += cpu_time() - begin;
         }
         self.reclaimed() - before
@@ -140,11 +140,11 @@ impl Crowd {
 /// Time per reclaimed page: kswapd's own, or the time of faults that reclaim directly.
 fn reclaim(criterion: &mut Criterion<CpuTime>) {
     for (mebibytes, by, kind, name) in [
-        (1024, By::Kswapd, Kind::File, "1_GiB/kswapd/file"),
-        (1024, By::Kswapd, Kind::Anonymous, "1_GiB/kswapd/anonymous"),
-        (1024, By::Direct, Kind::File, "1_GiB/direct/file"),
-        (1024, By::Direct, Kind::Anonymous, "1_GiB/direct/anonymous"),
-        (8192, By::Kswapd, Kind::File, "8_GiB/kswapd/file"),
+        (1024, BenchReclaimer::Kswapd, PageKind::File, "1_GiB/kswapd/file"),
+        (1024, BenchReclaimer::Kswapd, PageKind::Anonymous, "1_GiB/kswapd/anonymous"),
+        (1024, BenchReclaimer::Direct, PageKind::File, "1_GiB/direct/file"),
+        (1024, BenchReclaimer::Direct, PageKind::Anonymous, "1_GiB/direct/anonymous"),
+        (8192, BenchReclaimer::Kswapd, PageKind::File, "8_GiB/kswapd/file"),
     ] {
         let mut group = criterion.benchmark_group(format!("reclaimed_page/{name}"));
         for groups in COUNTS {
@@ -232,12 +232,12 @@ fn touch(criterion: &mut Criterion<CpuTime>) {
 fn simulated() {
     println!("kswapd in virtual time, per reclaimed page");
     for (mebibytes, kind, name) in [
-        (1024, Kind::File, "1 GiB, file"),
-        (1024, Kind::Anonymous, "1 GiB, anonymous"),
-        (8192, Kind::File, "8 GiB, file"),
+        (1024, PageKind::File, "1 GiB, file"),
+        (1024, PageKind::Anonymous, "1 GiB, anonymous"),
+        (8192, PageKind::File, "8 GiB, file"),
     ] {
         for groups in COUNTS {
-            let mut crowd = Crowd::new(mebibytes << 20, groups, kind, By::Kswapd);
+            let mut crowd = Crowd::new(mebibytes << 20, groups, kind, BenchReclaimer::Kswapd);
             crowd.driver.daemon_work = Work::default();
             let pages = crowd.reclaim(200_000) as f64;
             let work = crowd.driver.daemon_work;

@@ -12,7 +12,7 @@
 use criterion::{criterion_group, criterion_main, Throughput};
 use mimalloc::MiMalloc;
 use pagetide_bench::clock::CpuTime;
-use pagetide_bench::objects::{Kernel, Payer};
+use pagetide_bench::objects::{CacheMachine, Payer};
 use pagetide_core::config::{Config, ObjcgStock, SlabOwners, SlubPolicy};
 use pagetide_core::memcg::ROOT;
 use pagetide_core::slab::Object;
@@ -43,7 +43,7 @@ trait Objects {
 
 /// One of our caches, and the payer of its objects.
 struct Ours {
-    kernel: Kernel,
+    kernel: CacheMachine,
     payer: Payer,
     cpu: Cpu,
 }
@@ -120,21 +120,22 @@ fn peer<A: GlobalAlloc>(allocator: A, size: u32) -> Peer<A> {
 
 /// A cache with objects charged to no group.
 fn root(size: u32, slub: SlubPolicy) -> Ours {
-    let mut kernel = Kernel::new(MEMORY, size, Config { slub, ..Config::default() });
+    let mut kernel = CacheMachine::new(MEMORY, size, Config { slub, ..Config::default() });
     let payer = kernel.task(ROOT);
     Ours { kernel, payer, cpu: Cpu(0) }
 }
 
 /// A cache with objects charged to a group.
 fn group(size: u32, slab_owners: SlabOwners, slub: SlubPolicy) -> Ours {
-    let mut kernel = Kernel::new(MEMORY, size, Config { slab_owners, slub, ..Config::default() });
+    let mut kernel =
+        CacheMachine::new(MEMORY, size, Config { slab_owners, slub, ..Config::default() });
     let payer = kernel.group();
     Ours { kernel, payer, cpu: Cpu(0) }
 }
 
 fn round_robin(size: u32, objcg_stock: ObjcgStock) -> RoundRobin {
     let config = Config { objcg_stock, ..Config::default() };
-    let mut kernel = Kernel::new(MEMORY, size, config);
+    let mut kernel = CacheMachine::new(MEMORY, size, config);
     let groups = std::array::from_fn(|_| kernel.group());
     RoundRobin { ours: Ours { kernel, payer: groups[0], cpu: Cpu(0) }, groups, next: 0 }
 }

@@ -6,7 +6,7 @@
 //!
 //! Invariant: after the burst a tenth of the objects is in use at the end of every round.
 
-use crate::objects::Kernel;
+use super::objects::CacheMachine;
 use pagetide_core::config::{Config, SlubPolicy};
 use pagetide_core::memcg::ROOT;
 use pagetide_core::units::Cpu;
@@ -17,7 +17,7 @@ const CPU: Cpu = Cpu(0);
 
 /// Bytes of slabs per byte of live objects.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Held {
+pub struct SlabHolding {
     /// After most objects were freed.
     pub burst: f64,
     /// After the last round.
@@ -36,12 +36,12 @@ impl Random {
 }
 
 /// Memory held for `count` objects of `size` bytes, on a machine of `memory` bytes.
-pub fn held(memory: u64, size: u32, count: usize, slub: SlubPolicy) -> Held {
-    let mut kernel = Kernel::new(memory, size, Config { slub, ..Config::default() });
+pub fn held(memory: u64, size: u32, count: usize, slub: SlubPolicy) -> SlabHolding {
+    let mut kernel = CacheMachine::new(memory, size, Config { slub, ..Config::default() });
     let payer = kernel.task(ROOT);
     let mut random = Random(1);
     let mut live: Vec<_> = (0..count).map(|_| kernel.alloc(payer, CPU)).collect();
-    let ratio = |kernel: &Kernel| {
+    let ratio = |kernel: &CacheMachine| {
         let usage = kernel.executor.manager.slab_usage(kernel.cache);
         assert_eq!(usage.active_objs, (count / 10) as u64);
         usage.bytes as f64 / usage.active_bytes as f64
@@ -59,5 +59,5 @@ pub fn held(memory: u64, size: u32, count: usize, slub: SlubPolicy) -> Held {
         }
         live.extend((0..some).map(|_| kernel.alloc(payer, CPU)));
     }
-    Held { burst, churned: ratio(&kernel) }
+    SlabHolding { burst, churned: ratio(&kernel) }
 }

@@ -10,7 +10,7 @@ use pagetide_core::executor::Executor;
 use pagetide_core::node::{NodeSpec, ZoneSpec};
 use pagetide_core::outcome::Outcome;
 use pagetide_core::process::page_table::{Advice, Backing, VmaId};
-use pagetide_core::process::{Call, Machine, MmId, Processes, Touch};
+use pagetide_core::process::{Machine, MmId, ProcessCall, Processes, TouchResult};
 use pagetide_core::units::{Cpu, NodeId, PAGE_SIZE};
 use pagetide_core::work::Work;
 
@@ -75,8 +75,8 @@ impl Driver {
     #[inline]
     pub fn access(&mut self, vma: VmaId, page: u64, write: bool) -> bool {
         match self.executor.manager.touch(vma, page, write) {
-            Touch::Hit => false,
-            Touch::Fault => {
+            TouchResult::Hit => false,
+            TouchResult::Fault => {
                 self.fault(vma, page, write);
                 true
             }
@@ -90,7 +90,7 @@ impl Driver {
     #[inline(never)]
     pub fn fault(&mut self, vma: VmaId, page: u64, write: bool) {
         let outcome =
-            self.executor.run(&mut Call::fault(self.mm, NODE, vma, page, write), TASK_CPU);
+            self.executor.run(&mut ProcessCall::fault(self.mm, NODE, vma, page, write), TASK_CPU);
         assert!(matches!(outcome, Outcome::Got(_)), "{outcome:?}");
         self.executor.manager.take_work();
     }

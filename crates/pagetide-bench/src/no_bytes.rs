@@ -4,7 +4,7 @@
 
 use pagetide_core::effect::{Effect, Io};
 use pagetide_core::executor::World;
-use pagetide_core::units::{Asker, Nanos};
+use pagetide_core::units::{Nanos, Requester};
 
 /// Virtual nanoseconds between two reads of the clock.
 const TICK: Nanos = 1_000;
@@ -34,7 +34,7 @@ impl World for NoBytes {
         true
     }
 
-    fn kill(&mut self, asker: Asker) {
+    fn kill(&mut self, asker: Requester) {
         panic!("the machine is too small for the bench: {asker:?} would be killed");
     }
 }

@@ -5,14 +5,14 @@
 //!
 //! Invariant: the machine is large enough for every allocation to succeed.
 
-use crate::no_bytes::NoBytes;
+use super::no_bytes::NoBytes;
 use pagetide_core::config::Config;
 use pagetide_core::executor::Executor;
 use pagetide_core::gfp::Gfp;
 use pagetide_core::memcg::ROOT;
 use pagetide_core::node::NodeSpec;
 use pagetide_core::outcome::Outcome;
-use pagetide_core::process::{Call, Machine, MmId, Processes};
+use pagetide_core::process::{Machine, MmId, ProcessCall, Processes};
 use pagetide_core::slab::{CacheSpec, Object};
 use pagetide_core::units::{CacheId, Cpu, MemcgId, NodeId};
 
@@ -23,21 +23,21 @@ pub struct Payer {
     memcg: MemcgId,
 }
 
-pub struct Kernel {
+pub struct CacheMachine {
     /// Runs the machine, which is its manager.
     pub executor: Executor<Processes, NoBytes>,
     pub cache: CacheId,
 }
 
-impl Kernel {
+impl CacheMachine {
     /// A machine of `memory` bytes, and a cache of objects of `size` bytes, charged to the payers.
-    pub fn new(memory: u64, size: u32, config: Config) -> Kernel {
+    pub fn new(memory: u64, size: u32, config: Config) -> CacheMachine {
         let nodes = [NodeSpec::x86_64(memory, 0, 0)];
         let mut machine = Machine::new(&nodes, 1, config).expect("the machine is valid");
         let name = String::from("object");
         let spec = CacheSpec { name, object_size: size, reclaimable: false, account: true };
         let cache = machine.create_cache(spec).expect("the cache is possible");
-        Kernel { executor: Executor::new(machine, NoBytes::default(), Cpu(0)), cache }
+        CacheMachine { executor: Executor::new(machine, NoBytes::default(), Cpu(0)), cache }
     }
 
     /// A task in a new group.
@@ -64,7 +64,7 @@ impl Kernel {
     #[cold]
     #[inline(never)]
     fn alloc_slow(&mut self, mm: MmId, cpu: Cpu) -> Object {
-        let mut call = Call::kmem_alloc(mm, NodeId(0), self.cache, false, Gfp::KERNEL);
+        let mut call = ProcessCall::kmem_alloc(mm, NodeId(0), self.cache, false, Gfp::KERNEL);
         match self.executor.run(&mut call, cpu) {
             Outcome::Object(object) => object,
             other => panic!("the machine is too small: {other:?}"),

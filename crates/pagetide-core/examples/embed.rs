@@ -6,7 +6,7 @@ use pagetide_core::effect::{Effect, Effects, Io};
 use pagetide_core::executor::{frame_of, Executor, World};
 use pagetide_core::manager::Manager;
 use pagetide_core::node::{NodeSpec, ZoneSpec};
-use pagetide_core::slots::{Call, Entry, Slots, TenantId};
+use pagetide_core::slots::{Slots, TenantCall, TenantEntry, TenantId};
 use pagetide_core::units::{Cpu, NodeId, Pfn};
 use pagetide_core::zone::ZONE_NORMAL;
 use std::fs::File;
@@ -81,7 +81,7 @@ struct Pool {
 struct Tenant {
     id: TenantId,
     cpu: Cpu,
-    entries: Arc<[Entry]>,
+    entries: Arc<[TenantEntry]>,
 }
 
 impl Pool {
@@ -99,7 +99,7 @@ impl Pool {
         let frame = match entry.pin(write) {
             Some(frame) => frame,
             None => {
-                let mut call = Call::get(of.id, NodeId(0), at, write);
+                let mut call = TenantCall::get(of.id, NodeId(0), at, write);
                 frame_of(self.executor.lock().expect("no thread panics").run(&mut call, of.cpu))?
             }
         };

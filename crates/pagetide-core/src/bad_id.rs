@@ -8,14 +8,14 @@
 use crate::manager::Manager;
 use crate::owners::Owners;
 use crate::slab::Object;
-use crate::units::{Asker, CacheId, Cpu, FileId, MemcgId, NodeId, Pfn, VmaId};
+use crate::units::{CacheId, Cpu, FileId, MemcgId, NodeId, Pfn, Requester, VmaId};
 use core::fmt;
 
 /// An id that names nothing, or something that no longer exists.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum BadId {
     /// No such address space, or it has ended.
-    Mm(Asker),
+    Mm(Requester),
     /// No such mapping, or it was unmapped.
     Vma(VmaId),
     /// The mapping has no such page.

@@ -90,7 +90,7 @@ const RECLAIMABLE_FROM_PAGEBLOCKS: u32 = 16;
 
 /// Position of a zone, in frames.
 #[derive(Clone, Copy, Default)]
-struct Span {
+struct ZoneSpan {
     start: u64,
     len: u64,
     /// First managed frame; managed frames are contiguous.
@@ -195,12 +195,12 @@ fn check(specs: &[NodeSpec], nr_cpus: u16, page_size: PageSize) -> Result<(), Se
 /// follows; if such a zone has less memory, its hole is at the start (DMA: below 1 MiB) or at the
 /// end (DMA32: the PCI hole). Other zones are contiguous and have no holes. Starts are aligned to
 /// the largest block, so that no block and no pageblock belongs to two zones.
-fn lay_out(specs: &[NodeSpec], page_size: PageSize) -> (Vec<[Span; MAX_NR_ZONES]>, u64) {
+fn lay_out(specs: &[NodeSpec], page_size: PageSize) -> (Vec<[ZoneSpan; MAX_NR_ZONES]>, u64) {
     let align = 1u64 << MAX_PAGE_ORDER;
     let mut at = 0u64;
     let mut spans = Vec::with_capacity(specs.len());
     for spec in specs {
-        let mut node = [Span::default(); MAX_NR_ZONES];
+        let mut node = [ZoneSpan::default(); MAX_NR_ZONES];
         for (z, zone) in spec.zones.iter().enumerate() {
             if zone.present == 0 {
                 continue;
@@ -214,7 +214,7 @@ fn lay_out(specs: &[NodeSpec], page_size: PageSize) -> (Vec<[Span; MAX_NR_ZONES]
             };
             let hole_in_front = if z == ZONE_DMA { len - zone.present } else { 0 };
             let managed = start + hole_in_front + (zone.present - zone.managed);
-            node[z] = Span { start, len, managed };
+            node[z] = ZoneSpan { start, len, managed };
             at = start + len;
         }
         spans.push(node);
@@ -230,12 +230,13 @@ pub fn managed_frames(spec: &NodeSpec, page_size: PageSize) -> Option<[Range<u32
     check(&specs, 1, page_size).ok()?;
     let (spans, nr_pages) = lay_out(&specs, page_size);
     let spans = spans.first().filter(|_| nr_pages <= MAX_PAGES)?;
-    let frames =
-        |span: &Span, zone: &ZoneSpec| span.managed as u32..(span.managed + zone.managed) as u32;
+    let frames = |span: &ZoneSpan, zone: &ZoneSpec| {
+        span.managed as u32..(span.managed + zone.managed) as u32
+    };
     Some(core::array::from_fn(|z| frames(&spans[z], &spec.zones[z])))
 }
 
-fn page_array(spans: &[[Span; MAX_NR_ZONES]], nr_pages: u64) -> Result<PageArray, SetupError> {
+fn page_array(spans: &[[ZoneSpan; MAX_NR_ZONES]], nr_pages: u64) -> Result<PageArray, SetupError> {
     let mut pages = PageArray::new(nr_pages).ok_or(SetupError::PageArray(nr_pages))?;
     let mut at = 0;
     for (i, node) in spans.iter().enumerate() {
@@ -266,7 +267,7 @@ fn boot_zone(
     node: NodeId,
     index: usize,
     spec: &ZoneSpec,
-    span: Span,
+    span: ZoneSpan,
     nr_cpus: u16,
 ) -> Option<Zone> {
     let mut zone = Zone::new(index, node, Pfn(span.start as u32), span.len, nr_cpus);

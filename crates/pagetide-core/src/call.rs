@@ -11,7 +11,7 @@ use crate::bad_id::BadId;
 use crate::compaction::CompactMemory;
 use crate::control::GroupWrite;
 use crate::ctx::Ctx;
-use crate::daemon::CountedIn;
+use crate::daemon::ThrottleQueue;
 use crate::effect::{Effects, Sleep, Step, Throttle, Token};
 use crate::gfp::Gfp;
 use crate::manager::Manager;
@@ -21,12 +21,12 @@ use crate::owners::Owners;
 use crate::page::PageFlags;
 use crate::page_request::SlowRequest;
 use crate::slab::call::KmemAlloc;
-use crate::units::{Asker, CacheId, Cpu, Nanos, NodeId};
+use crate::units::{CacheId, Cpu, Nanos, NodeId, Requester};
 use alloc::boxed::Box;
 use core::fmt::Debug;
 
 /// Owners that accept requests of their own, in addition to requests for kernel memory.
-pub trait Asks: Owners {
+pub trait RequestOwners: Owners {
     /// A request of these owners.
     type Request: Clone + Debug;
 
@@ -45,7 +45,7 @@ const NOT_BEGUN: u64 = u64::MAX;
 /// A request in progress.
 #[derive(Clone, Debug)]
 pub struct Call<R> {
-    pub(crate) kind: Kind<R>,
+    pub(crate) kind: RequestKind<R>,
     /// The page allocation that did not succeed at once.
     pub(crate) slow: Option<SlowRequest>,
     /// Set when the call itself is done and its task must still reclaim for `memory.high`.
@@ -53,15 +53,15 @@ pub struct Call<R> {
     /// Pages charged above `memory.high` that are not paid for yet.
     nr_over_high: u64,
     /// Throttle queue whose sleeper count includes this call.
-    counted: CountedIn,
-    asker: Asker,
+    counted: ThrottleQueue,
+    asker: Requester,
     /// Generation of the requester since the first step ([`Owners::tenure`]): ids are reused.
     tenure: u64,
     node: NodeId,
 }
 
 #[derive(Clone, Debug)]
-pub(crate) enum Kind<R> {
+pub(crate) enum RequestKind<R> {
     Owner(R),
     GroupWrite(Box<GroupWrite>),
     KmemAlloc(KmemAlloc),
@@ -70,21 +70,21 @@ pub(crate) enum Kind<R> {
 
 impl<R> Call<R> {
     /// A request of the owner's kind.
-    pub fn of_owner(asker: Asker, node: NodeId, request: R) -> Call<R> {
-        Call::new(Kind::Owner(request), asker, node)
+    pub fn of_owner(asker: Requester, node: NodeId, request: R) -> Call<R> {
+        Call::new(RequestKind::Owner(request), asker, node)
     }
 
     /// The owner's request; `None` for another kind of call.
     pub fn owners_request(&self) -> Option<&R> {
         match &self.kind {
-            Kind::Owner(request) => Some(request),
+            RequestKind::Owner(request) => Some(request),
             _ => None,
         }
     }
 
     /// The rest of a write to a group's control file ([`Manager::write_group_control`]).
-    pub fn group_write(asker: Asker, node: NodeId, write: GroupWrite) -> Call<R> {
-        Call::new(Kind::GroupWrite(Box::new(write)), asker, node)
+    pub fn group_write(asker: Requester, node: NodeId, write: GroupWrite) -> Call<R> {
+        Call::new(RequestKind::GroupWrite(Box::new(write)), asker, node)
     }
 
     /// Allocates an object of `cache` for `asker`. The asker's group is charged if `account` is set
@@ -92,21 +92,21 @@ impl<R> Call<R> {
     /// [`Outcome::NoCache`]. The receiver must free the object ([`Manager::kmem_cache_free`]); the
     /// end of `asker` does not free it.
     pub fn kmem_alloc(
-        asker: Asker,
+        asker: Requester,
         node: NodeId,
         cache: CacheId,
         account: bool,
         gfp: Gfp,
     ) -> Call<R> {
-        Call::new(Kind::KmemAlloc(KmemAlloc::new(cache, account, gfp)), asker, node)
+        Call::new(RequestKind::KmemAlloc(KmemAlloc::new(cache, account, gfp)), asker, node)
     }
 
     /// A write of 1 to `vm.compact_memory`: compacts all zones before the call ends.
-    pub fn compact_memory(asker: Asker, node: NodeId) -> Call<R> {
-        Call::new(Kind::CompactMemory(CompactMemory::default()), asker, node)
+    pub fn compact_memory(asker: Requester, node: NodeId) -> Call<R> {
+        Call::new(RequestKind::CompactMemory(CompactMemory::default()), asker, node)
     }
 
-    fn new(kind: Kind<R>, asker: Asker, node: NodeId) -> Call<R> {
+    fn new(kind: RequestKind<R>, asker: Requester, node: NodeId) -> Call<R> {
         Call {
             kind,
             slow: None,
@@ -126,10 +126,11 @@ impl<R> Call<R> {
             (Some((Outcome::Block(_), _)), _) => Outcome::NoBlock,
             (Some((Outcome::Got(_), _)), _) => Outcome::NoMemory,
             (Some((outcome, _)), _) => *outcome,
-            (None, Kind::KmemAlloc(_)) => Outcome::NoObject,
-            (None, Kind::Owner(_) | Kind::GroupWrite(_) | Kind::CompactMemory(_)) => {
-                Outcome::NoMemory
-            }
+            (None, RequestKind::KmemAlloc(_)) => Outcome::NoObject,
+            (
+                None,
+                RequestKind::Owner(_) | RequestKind::GroupWrite(_) | RequestKind::CompactMemory(_),
+            ) => Outcome::NoMemory,
         }
     }
 
@@ -145,7 +146,7 @@ impl<R> Call<R> {
 
     /// Whether the call is a write to a control file that reclaims, which is not a stall.
     fn reclaims_by_request(&self) -> bool {
-        matches!(self.kind, Kind::GroupWrite(_)) && self.over_high.is_none()
+        matches!(self.kind, RequestKind::GroupWrite(_)) && self.over_high.is_none()
     }
 
     /// Whether the call's task is stalled on memory: it reclaims because memory is short, is
@@ -166,7 +167,7 @@ impl<R> Call<R> {
     /// Whether the call is in direct compaction.
     pub fn is_compacting(&self) -> bool {
         self.slow.as_ref().is_some_and(SlowRequest::is_compacting)
-            || matches!(self.kind, Kind::CompactMemory(_))
+            || matches!(self.kind, RequestKind::CompactMemory(_))
     }
 
     /// Whether a fault waits for a page that was in the working set (thrashing).
@@ -187,7 +188,7 @@ impl<R> Call<R> {
     }
 }
 
-impl<O: Asks> Manager<O> {
+impl<O: RequestOwners> Manager<O> {
     pub(crate) fn do_step(
         &mut self,
         call: &mut Call<O::Request>,
@@ -257,10 +258,10 @@ impl<O: Asks> Manager<O> {
             };
         }
         let step = match &mut call.kind {
-            Kind::Owner(request) => O::request_step(self, request, &mut call.slow, &ctx),
-            Kind::GroupWrite(write) => self.group_write_step(write, &ctx),
-            Kind::CompactMemory(state) => self.compact_memory_step(state, &ctx),
-            Kind::KmemAlloc(wanted) => self.kmem_alloc_step(wanted, &mut call.slow, &ctx),
+            RequestKind::Owner(request) => O::request_step(self, request, &mut call.slow, &ctx),
+            RequestKind::GroupWrite(write) => self.group_write_step(write, &ctx),
+            RequestKind::CompactMemory(state) => self.compact_memory_step(state, &ctx),
+            RequestKind::KmemAlloc(wanted) => self.kmem_alloc_step(wanted, &mut call.slow, &ctx),
         };
         let Step::Done(outcome) = step else { return step };
         match self.begin_over_high(&ctx) {
@@ -294,9 +295,9 @@ impl<O: Asks> Manager<O> {
         // The task pays in a later call.
         self.owners.note_over_high(asker, nr_over_high);
         match kind {
-            Kind::CompactMemory(state) => self.compact_memory_given_up(&state, asker, cpu),
+            RequestKind::CompactMemory(state) => self.compact_memory_given_up(&state, asker, cpu),
             // These hold no resources between two steps.
-            Kind::Owner(_) | Kind::GroupWrite(_) | Kind::KmemAlloc(_) => {}
+            RequestKind::Owner(_) | RequestKind::GroupWrite(_) | RequestKind::KmemAlloc(_) => {}
         }
         let Some((outcome, paying)) = over_high else { return };
         self.owners.note_over_high(asker, paying.nr_pages());

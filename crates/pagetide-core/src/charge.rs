@@ -16,12 +16,12 @@ use crate::digest::State;
 use crate::effect::{Sleep, Step, Throttle};
 use crate::gfp::Gfp;
 use crate::manager::Manager;
-use crate::memcg::{MemoryEvent, Position, ROOT};
+use crate::memcg::{MemcgPosition, MemoryEvent, ROOT};
 use crate::memcg_stock::{Stock, MEMCG_CHARGE_BATCH};
 use crate::owners::Owners;
 use crate::planted::Defect;
 use crate::reclaim::direct::DirectReclaim;
-use crate::units::{Asker, Cpu, MemcgId, Pfn, PAGE_ALLOC_COSTLY_ORDER, TICK};
+use crate::units::{Cpu, MemcgId, Pfn, Requester, PAGE_ALLOC_COSTLY_ORDER, TICK};
 use alloc::vec::Vec;
 
 /// Reclaims in a row without progress before the group is out of memory.
@@ -31,7 +31,7 @@ pub(crate) const MAX_RECLAIM_RETRIES: u32 = 16;
 #[derive(Clone, Debug, State)]
 pub struct ChargePath {
     /// The group of the limit.
-    over: Position,
+    over: MemcgPosition,
     nr: u64,
     gfp: Gfp,
     retries_left: u32,
@@ -42,7 +42,7 @@ pub struct ChargePath {
 
 /// Why a charge fails.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Uncharged {
+pub(crate) enum ChargeFailure {
     Limit(MemcgId),
     /// The task must first pay for being above `memory.high`, then charge again.
     Owing,
@@ -127,7 +127,7 @@ impl<O: Owners> Manager<O> {
         memcg: MemcgId,
         nr: u64,
         gfp: Gfp,
-    ) -> Result<(), Uncharged> {
+    ) -> Result<(), ChargeFailure> {
         if memcg == ROOT {
             return Ok(());
         }
@@ -145,14 +145,14 @@ impl<O: Owners> Manager<O> {
         memcg: MemcgId,
         nr: u64,
         gfp: Gfp,
-    ) -> Result<(), Uncharged> {
+    ) -> Result<(), ChargeFailure> {
         let mut batch = nr.max(MEMCG_CHARGE_BATCH);
         if let Err(over) = self.counter_try_charge(memcg, batch) {
             if batch == nr {
-                return Err(Uncharged::Limit(over));
+                return Err(ChargeFailure::Limit(over));
             }
             batch = nr;
-            self.counter_try_charge(memcg, batch).map_err(Uncharged::Limit)?;
+            self.counter_try_charge(memcg, batch).map_err(ChargeFailure::Limit)?;
         }
         self.note_over_high(memcg, batch);
         self.pay_first(ctx, memcg, batch, gfp)?;
@@ -172,16 +172,17 @@ impl<O: Owners> Manager<O> {
         memcg: MemcgId,
         batch: u64,
         gfp: Gfp,
-    ) -> Result<(), Uncharged> {
+    ) -> Result<(), ChargeFailure> {
         // More pages than a stock holds (a huge page) are paid for when the call returns. A daemon
         // never pays.
-        let may_pay =
-            gfp.has(Gfp::DIRECT_RECLAIM) && batch <= MEMCG_CHARGE_BATCH && ctx.asker != Asker::NONE;
+        let may_pay = gfp.has(Gfp::DIRECT_RECLAIM)
+            && batch <= MEMCG_CHARGE_BATCH
+            && ctx.asker != Requester::NONE;
         if !may_pay || !self.owes_too_much() {
             return Ok(());
         }
         self.refill_stock(ctx.cpu, memcg, batch);
-        Err(Uncharged::Owing)
+        Err(ChargeFailure::Owing)
     }
 
     /// Charges a group's counter and its ancestors' (Linux `page_counter_try_charge`). The root's

@@ -23,7 +23,7 @@ mod policy;
 mod policy_set;
 
 pub(crate) use form::INT_MAX;
-pub use form::{ControlFile, Form, Origin, Value};
+pub use form::{ControlFile, ControlForm, ControlOrigin, ControlValue};
 pub use marks::{
     default_min_free_kbytes, WatermarkInputs, WmarkKbytes, MIN_FREE_KBYTES_MAX,
     MIN_FREE_KBYTES_MAX_OLD, MIN_FREE_KBYTES_MIN,
@@ -35,8 +35,8 @@ use crate::digest::{Digest, State};
 use crate::page_size::PageSize;
 use crate::units::HPAGE_PMD_NR;
 use declare::{default_words, flag, optional, policy_type, tunables};
-use form::Origin::{Linux, Patch};
-use form::{from, sysfs, within, Field, INT_MIN, SECONDS_MAX, UINT_MAX, ULONG_MAX};
+use form::ControlOrigin::{Linux, Patch};
+use form::{from, sysfs, within, ControlNumber, INT_MIN, SECONDS_MAX, UINT_MAX, ULONG_MAX};
 
 /// Pages of a huge page that khugepaged may find missing or in swap: all but one.
 const MAX_PTES: u64 = HPAGE_PMD_NR - 1;
@@ -67,25 +67,25 @@ tunables! {
         /// Raises the low and high watermarks, not min (Rik van Riel's patch of 2011).
         ExtraFreeKbytes = "vm.extra_free_kbytes", from(0), "kB", Patch("2011"), default "0";
         /// Share of a lower zone that is reserved from requests that could use a higher zone.
-        LowmemReserveRatio = "vm.lowmem_reserve_ratio", Form::Zones, "", Linux("2.6"),
+        LowmemReserveRatio = "vm.lowmem_reserve_ratio", ControlForm::Zones, "", Linux("2.6"),
             default "256 256 32 0";
         /// 1 drops clean page cache, 2 unused inodes and directory entries, 3 both (workload
         /// write-control only).
-        DropCaches = "vm.drop_caches", Form::Action { max: 4 }, "", Linux("2.6.16"),
+        DropCaches = "vm.drop_caches", ControlForm::Action { max: 4 }, "", Linux("2.6.16"),
             default "none, it is written only";
         /// Compacts all zones at once (workload write-control only).
-        CompactMemory = "vm.compact_memory", Form::Action { max: 1 }, "", Linux("2.6.35"),
+        CompactMemory = "vm.compact_memory", ControlForm::Action { max: 1 }, "", Linux("2.6.35"),
             default "none, it is written only";
         /// Updates the counters of /proc/vmstat, always exact here (workload write-control only).
-        StatRefresh = "vm.stat_refresh", Form::Anything, "", Linux("4.7"),
+        StatRefresh = "vm.stat_refresh", ControlForm::Anything, "", Linux("4.7"),
             default "none, it is written only";
         /// Which anonymous memory gets huge pages. All values except never raise
         /// vm.min_free_kbytes, unless it was written.
-        ThpEnabled = "transparent_hugepage.enabled", Form::Policy(Policy::Thp), "", Linux("2.6.38"),
+        ThpEnabled = "transparent_hugepage.enabled", ControlForm::Policy(Policy::Thp), "", Linux("2.6.38"),
             default "never";
         /// What a fault does when no huge page is free: reclaim and compact, wake the daemons,
         /// nothing.
-        ThpDefrag = "transparent_hugepage.defrag", Form::Policy(Policy::ThpDefrag), "",
+        ThpDefrag = "transparent_hugepage.defrag", ControlForm::Policy(Policy::ThpDefrag), "",
             Linux("2.6.38; defer since 4.6, defer+madvise since 4.11"), default "madvise";
     }
 
@@ -134,7 +134,7 @@ tunables! {
             PageCluster = "vm.page-cluster", within(0, 31), "log2 of pages",
                 Linux("2.2; bounds in later kernels than 6.1") => page_cluster: u32 = 3;
             /// Cached pages around a file fault that are mapped with it; one page: off.
-            FaultAroundBytes = "vm.fault_around_bytes", Form::Debugfs, "bytes",
+            FaultAroundBytes = "vm.fault_around_bytes", ControlForm::Debugfs, "bytes",
                 Linux("3.15, in Linux a debugfs file")
                 => fault_around_pages: u32 = page_size.pages_in(64 << 10) as u32,
                 special FaultAroundBytes, words "65536";
@@ -150,7 +150,7 @@ tunables! {
             DirtyBackgroundRatio = "vm.dirty_background_ratio", within(0, 100), "per cent", Linux("2.6")
                 => dirty_background_ratio: u32 = 10, special DirtyBackgroundRatio;
             /// Dirty memory at which writers are throttled, instead of the ratio; from two pages.
-            DirtyBytes = "vm.dirty_bytes", Form::Bytes { min_pages: 2 }, "bytes", Linux("2.6.29")
+            DirtyBytes = "vm.dirty_bytes", ControlForm::Bytes { min_pages: 2 }, "bytes", Linux("2.6.29")
                 => dirty_bytes: u64 = 0, special DirtyBytes, words "0 (the ratio counts)";
             /// Dirty memory at which background writeback starts, instead of the ratio.
             DirtyBackgroundBytes = "vm.dirty_background_bytes", within(1, ULONG_MAX), "bytes",

@@ -33,7 +33,7 @@ pub use group::{GroupControl, GroupControlWrite, GroupWrite};
 pub use parse::{kernel_number, Refusal};
 pub use write::ControlWrite;
 
-use crate::config::{PolicyChoice, Special, Sysctl, Value};
+use crate::config::{ControlValue, PolicyChoice, Special, Sysctl};
 use crate::effect::Effects;
 use crate::manager::Manager;
 use crate::owners::Owners;
@@ -46,8 +46,8 @@ use cache::{is_of_cache, CacheWrite};
 use marks::MarksWrite;
 
 #[derive(Clone, Copy, Debug)]
-enum Change {
-    Write(Sysctl, Value),
+enum ControlChange {
+    Write(Sysctl, ControlValue),
     Marks(MarksWrite),
     Cache(CacheId, CacheWrite),
 }
@@ -56,7 +56,7 @@ enum Change {
 fn plan<O: Owners>(
     machine: &Manager<O>,
     writes: &[ControlWrite],
-) -> Result<Vec<Change>, ControlError> {
+) -> Result<Vec<ControlChange>, ControlError> {
     let mut changes = Vec::with_capacity(writes.len());
     let mut marks = MarksWrite::default();
     for write in writes {
@@ -64,15 +64,15 @@ fn plan<O: Owners>(
         match write {
             ControlWrite::Cache { cache, control, value } => {
                 let (cache, write) = machine.check_cache_write(cache, *control, *value)?;
-                changes.push(Change::Cache(cache, write));
+                changes.push(ControlChange::Cache(cache, write));
             }
             ControlWrite::Sysctl(sysctl, value) => match marks.field(*sysctl) {
                 Some(field) => {
                     *field = Some(u64_of(value.number()));
-                    changes.retain(|change| !matches!(change, Change::Marks(_)));
-                    changes.push(Change::Marks(marks));
+                    changes.retain(|change| !matches!(change, ControlChange::Marks(_)));
+                    changes.push(ControlChange::Marks(marks));
                 }
-                None => changes.push(Change::Write(*sysctl, *value)),
+                None => changes.push(ControlChange::Write(*sysctl, *value)),
             },
         }
     }
@@ -164,12 +164,12 @@ impl<O: Owners> Manager<O> {
         self.check_marks(&changes)?;
         for change in changes {
             match change {
-                Change::Write(sysctl, value) => self.apply_sysctl(sysctl, value)?,
-                Change::Marks(marks) => {
+                ControlChange::Write(sysctl, value) => self.apply_sysctl(sysctl, value)?,
+                ControlChange::Marks(marks) => {
                     marks.apply(&mut self.config.watermarks)?;
                     self.mem.setup_watermarks(&self.config.watermarks);
                 }
-                Change::Cache(cache, write) => self.apply_cache_write(cache, write)?,
+                ControlChange::Cache(cache, write) => self.apply_cache_write(cache, write)?,
             }
         }
         Ok(self.hand_out())
@@ -177,8 +177,8 @@ impl<O: Owners> Manager<O> {
 
     /// Makes the writes that affect the watermarks on copies: these checks depend on earlier
     /// writes.
-    fn check_marks(&self, changes: &[Change]) -> Result<(), ControlError> {
-        if !changes.iter().any(|change| matches!(change, Change::Marks(_))) {
+    fn check_marks(&self, changes: &[ControlChange]) -> Result<(), ControlError> {
+        if !changes.iter().any(|change| matches!(change, ControlChange::Marks(_))) {
             return Ok(());
         }
         let page_size = self.mem.page_size;
@@ -186,21 +186,21 @@ impl<O: Owners> Manager<O> {
         let (mut inputs, mut thp) = (self.config.watermarks, self.config.thp);
         for change in changes {
             match change {
-                Change::Write(_, Value::Choice(PolicyChoice::Thp(new))) => {
+                ControlChange::Write(_, ControlValue::Choice(PolicyChoice::Thp(new))) => {
                     let (was_on, is_on) = (thp.is_on(), new.is_on());
                     watermark::switch_thp(&mut nodes, &mut inputs, was_on, is_on, page_size);
                     thp = *new;
                 }
-                Change::Write(sysctl, value) => {
+                ControlChange::Write(sysctl, value) => {
                     if write_inputs(&mut inputs, *sysctl, value.number()) {
                         watermark::setup(&mut nodes, &inputs, page_size);
                     }
                 }
-                Change::Marks(marks) => {
+                ControlChange::Marks(marks) => {
                     marks.apply(&mut inputs)?;
                     watermark::setup(&mut nodes, &inputs, page_size);
                 }
-                Change::Cache(..) => {}
+                ControlChange::Cache(..) => {}
             }
         }
         Ok(())

@@ -2,7 +2,7 @@
 //!
 //! Linux: `current`, `smp_processor_id()`, `numa_node_id()`, `jiffies`; here arguments of a step.
 
-use crate::units::{Asker, Cpu, MemcgId, Nanos, NodeId};
+use crate::units::{Cpu, MemcgId, Nanos, NodeId, Requester};
 
 /// Who runs a step, where and when.
 #[derive(Clone, Copy, Debug)]
@@ -13,8 +13,8 @@ pub struct Ctx {
     pub node: NodeId,
     /// The time of the step.
     pub now: Nanos,
-    /// The requester; [`Asker::NONE`] for a daemon.
-    pub asker: Asker,
+    /// The requester; [`Requester::NONE`] for a daemon.
+    pub asker: Requester,
     /// The group that is charged.
     pub memcg: MemcgId,
 }

@@ -60,18 +60,18 @@ impl Daemon {
 
 /// A daemon has nothing to do: step it again when it is woken, or after `timeout`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rest {
+pub struct DaemonRest {
     /// Length of the rest; [`Nanos::MAX`]: until the daemon is woken.
     pub timeout: Nanos,
 }
 
-impl Rest {
+impl DaemonRest {
     /// A rest that only a wake-up ends.
-    pub const UNTIL_WOKEN: Rest = Rest { timeout: Nanos::MAX };
+    pub const UNTIL_WOKEN: DaemonRest = DaemonRest { timeout: Nanos::MAX };
 
     /// A rest of `timeout`, unless the daemon is woken earlier.
-    pub const fn of(timeout: Nanos) -> Rest {
-        Rest { timeout }
+    pub const fn of(timeout: Nanos) -> DaemonRest {
+        DaemonRest { timeout }
     }
 
     /// Whether only a wake-up ends it.
@@ -81,4 +81,4 @@ impl Rest {
 }
 
 /// The throttle queue whose sleeper count includes this sleeper, if any.
-pub(crate) type CountedIn = Option<(NodeId, Throttle)>;
+pub(crate) type ThrottleQueue = Option<(NodeId, Throttle)>;

@@ -12,7 +12,7 @@
 use crate::daemon::Daemon;
 use crate::digest::State;
 use crate::slab::Object;
-use crate::units::{Asker, Cpu, FileId, Nanos, NodeId, Pfn, SwapSlot};
+use crate::units::{Cpu, FileId, Nanos, NodeId, Pfn, Requester, SwapSlot};
 use alloc::vec::Vec;
 
 /// One I/O request. The world carries it out and reports with
@@ -119,7 +119,7 @@ pub enum Effect {
     ScheduleWork,
     /// Memory ran out: kill the owner of this address space, cancel its call, then call
     /// [`Machine::exit_mm`](crate::process::Machine::exit_mm).
-    OomKill(Asker),
+    OomKill(Requester),
 }
 
 impl Effect {

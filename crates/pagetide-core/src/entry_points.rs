@@ -7,9 +7,9 @@
 //! Invariant: an entry point calls the method `do_*` of its name, and does nothing else.
 
 use crate::audit::violation::Violation;
-use crate::call::{Asks, Call};
+use crate::call::{Call, RequestOwners};
 use crate::control::{ControlError, ControlWrite, Errno, GroupControlWrite, GroupWrite};
-use crate::daemon::{Daemon, Rest};
+use crate::daemon::{Daemon, DaemonRest};
 use crate::effect::{Effects, Io, Step};
 use crate::manager::Manager;
 use crate::outcome::Outcome;
@@ -23,7 +23,7 @@ type GroupWriteResult<'a> = Result<(Option<GroupWrite>, Effects<'a>), ControlErr
 macro_rules! entry_points {
     ($($(#[$doc:meta])* fn $name:ident($($arg:ident: $type:ty),*) -> $result:ty = $work:ident;)+) => {
         /// Owners for which the core has compiled the entry points.
-        pub trait EntryPoints: Asks {
+        pub trait EntryPoints: RequestOwners {
             #[doc(hidden)]
             fn step<'a>(
                 manager: &'a mut Manager<Self>,
@@ -80,7 +80,7 @@ macro_rules! entry_points {
 entry_points! {
     /// Runs one bounded step of a daemon on `cpu`. Do not step a daemon that rests or sleeps before its timeout.
     /// Unknown node or CPU: does nothing and returns [`Rest::UNTIL_WOKEN`].
-    fn step_daemon(daemon: Daemon, cpu: Cpu, now: Nanos) -> (Step<Rest>, Effects<'a>) = do_step_daemon;
+    fn step_daemon(daemon: Daemon, cpu: Cpu, now: Nanos) -> (Step<DaemonRest>, Effects<'a>) = do_step_daemon;
     /// The world reports the end of an I/O request. Ignores unknown requests and CPUs.
     fn io_done(io: Io, ok: bool, cpu: Cpu, now: Nanos) -> Effects<'a> = do_io_done;
     /// The world reports the end of a copy ([`crate::effect::Effect::CopyPage`]). If `ok`, the page takes its new

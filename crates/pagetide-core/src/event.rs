@@ -12,12 +12,12 @@
 
 use crate::effect::Throttle;
 use crate::gfp::{Gfp, MigrateType};
-use crate::units::{Asker, MemcgId, NodeId, Order};
+use crate::units::{MemcgId, NodeId, Order, Requester};
 use alloc::vec::Vec;
 
 /// The value of an event's field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Field {
+pub enum TraceField {
     /// A number that is not negative; the field's name gives its unit.
     Number(u64),
     /// A scan priority: a pass looks at `list >> priority` pages.
@@ -31,13 +31,13 @@ pub enum Field {
     /// A group. It may have been removed since the event.
     Group(MemcgId),
     /// An address space.
-    Mm(Asker),
+    Mm(Requester),
 }
 
 macro_rules! fields_from {
     ($($from:ty => |$value:ident| $field:expr;)+) => {
-        $(impl From<$from> for Field {
-            fn from($value: $from) -> Field {
+        $(impl From<$from> for TraceField {
+            fn from($value: $from) -> TraceField {
                 $field
             }
         })+
@@ -45,18 +45,18 @@ macro_rules! fields_from {
 }
 
 fields_from! {
-    u8 => |number| Field::Number(number.into());
-    u32 => |number| Field::Number(number.into());
-    u64 => |number| Field::Number(number);
-    NodeId => |node| Field::Number(node.0.into());
-    i8 => |priority| Field::Priority(priority);
-    bool => |flag| Field::Flag(flag);
-    Gfp => |gfp| Field::Gfp(gfp);
-    MemcgId => |memcg| Field::Group(memcg);
-    Asker => |mm| Field::Mm(mm);
-    &'static str => |name| Field::Name(name);
-    MigrateType => |mt| Field::Number(mt as u64);
-    Throttle => |reason| Field::Name(reason_name(reason));
+    u8 => |number| TraceField::Number(number.into());
+    u32 => |number| TraceField::Number(number.into());
+    u64 => |number| TraceField::Number(number);
+    NodeId => |node| TraceField::Number(node.0.into());
+    i8 => |priority| TraceField::Priority(priority);
+    bool => |flag| TraceField::Flag(flag);
+    Gfp => |gfp| TraceField::Gfp(gfp);
+    MemcgId => |memcg| TraceField::Group(memcg);
+    Requester => |mm| TraceField::Mm(mm);
+    &'static str => |name| TraceField::Name(name);
+    MigrateType => |mt| TraceField::Number(mt as u64);
+    Throttle => |reason| TraceField::Name(reason_name(reason));
 }
 
 /// A throttle reason as the kernel prints it, or else the name of its function.
@@ -96,7 +96,7 @@ macro_rules! trace_events {
             }
 
             /// Calls `show` for every field and its name, in the order of the documentation.
-            pub fn each_field(&self, mut show: impl FnMut(&'static str, Field)) {
+            pub fn each_field(&self, mut show: impl FnMut(&'static str, TraceField)) {
                 match *self {
                     $(TraceEvent::$variant { $($field,)* } => {
                         $(show(stringify!($field), $field.into());)*
@@ -349,7 +349,7 @@ trace_events! {
     /// The out-of-memory killer has chosen a victim.
     MarkVictim = "mark_victim" {
         /// The victim.
-        victim: Asker,
+        victim: Requester,
         /// Its group.
         memcg: MemcgId,
         /// The group that ran out of memory; the root: the machine.
@@ -403,7 +403,7 @@ mod tests {
         let event = TraceEvent::MmVmscanKswapdWake { nid: NodeId(1), zid: 2, order: 3 };
         let mut fields = Vec::new();
         event.each_field(|name, value| fields.push((name, value)));
-        let number = Field::Number;
+        let number = TraceField::Number;
         assert_eq!(event.name(), "mm_vmscan_kswapd_wake");
         assert_eq!(fields, [("nid", number(1)), ("zid", number(2)), ("order", number(3))]);
     }

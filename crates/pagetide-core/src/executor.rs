@@ -16,7 +16,7 @@ use crate::effect::{Effect, Io, Step, Token};
 use crate::entry_points::EntryPoints;
 use crate::manager::Manager;
 use crate::outcome::Outcome;
-use crate::units::{Asker, Cpu, Nanos, Pfn};
+use crate::units::{Cpu, Nanos, Pfn, Requester};
 use alloc::vec::Vec;
 
 /// A clock, stores and bytes: the parts that the manager does not have.
@@ -39,11 +39,11 @@ pub trait World {
     fn move_bytes(&mut self, effect: Effect) -> bool;
 
     /// Memory ran out: the world must end this requester after the current call.
-    fn kill(&mut self, _asker: Asker) {}
+    fn kill(&mut self, _asker: Requester) {}
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Is {
+enum DaemonRunState {
     /// Must be stepped.
     Awake,
     /// Rests or sleeps until a wake-up of this token or this time.
@@ -59,7 +59,7 @@ pub struct Executor<O: EntryPoints, W> {
     pub world: W,
     /// While set, daemons do not run by themselves; see [`Executor::run_daemons`].
     pub daemons_held: bool,
-    daemons: Vec<(Daemon, Is)>,
+    daemons: Vec<(Daemon, DaemonRunState)>,
     daemon_cpu: Cpu,
     /// No daemon is awake, or ends its sleep or rest, before this time.
     daemons_due: Nanos,
@@ -75,8 +75,11 @@ impl<O: EntryPoints, W: World> Executor<O, W> {
     /// An executor whose daemons run on `daemon_cpu`.
     pub fn new(manager: Manager<O>, mut world: W, daemon_cpu: Cpu) -> Executor<O, W> {
         let now = world.now();
-        let begin = |(daemon, rest): (Daemon, crate::daemon::Rest)| {
-            (daemon, Is::Asleep(Token::Daemon(daemon), now.saturating_add(rest.timeout)))
+        let begin = |(daemon, rest): (Daemon, crate::daemon::DaemonRest)| {
+            (
+                daemon,
+                DaemonRunState::Asleep(Token::Daemon(daemon), now.saturating_add(rest.timeout)),
+            )
         };
         let daemons = manager.daemons().map(begin).collect();
         Executor {
@@ -148,7 +151,7 @@ impl<O: EntryPoints, W: World> Executor<O, W> {
 
     /// Whether a daemon is awake.
     pub fn is_awake(&self, daemon: Daemon) -> bool {
-        self.daemons.contains(&(daemon, Is::Awake))
+        self.daemons.contains(&(daemon, DaemonRunState::Awake))
     }
 
     /// Sleeps until a token is woken or until a time, after [`Executor::step`] has returned a
@@ -187,8 +190,8 @@ impl<O: EntryPoints, W: World> Executor<O, W> {
     /// Earliest end of a daemon's rest or sleep.
     fn next_wakeup(&self) -> Nanos {
         let until = self.daemons.iter().map(|&(_, is)| match is {
-            Is::Awake => 0,
-            Is::Asleep(_, until) => until,
+            DaemonRunState::Awake => 0,
+            DaemonRunState::Asleep(_, until) => until,
         });
         until.min().unwrap_or(Nanos::MAX)
     }
@@ -202,7 +205,7 @@ impl<O: EntryPoints, W: World> Executor<O, W> {
         let mut any = false;
         for at in 0..self.daemons.len() {
             let (daemon, is) = self.daemons[at];
-            if matches!(is, Is::Asleep(_, until) if until > now) {
+            if matches!(is, DaemonRunState::Asleep(_, until) if until > now) {
                 continue;
             }
             any = true;
@@ -210,10 +213,12 @@ impl<O: EntryPoints, W: World> Executor<O, W> {
             effects.drain_into(&mut self.todo);
             // Stored before the effects are carried out: they may wake this daemon.
             self.daemons[at].1 = match step {
-                Step::Continue => Is::Awake,
-                Step::Wait(sleep) => Is::Asleep(sleep.token, now.saturating_add(sleep.timeout)),
+                Step::Continue => DaemonRunState::Awake,
+                Step::Wait(sleep) => {
+                    DaemonRunState::Asleep(sleep.token, now.saturating_add(sleep.timeout))
+                }
                 Step::Done(rest) => {
-                    Is::Asleep(Token::Daemon(daemon), now.saturating_add(rest.timeout))
+                    DaemonRunState::Asleep(Token::Daemon(daemon), now.saturating_add(rest.timeout))
                 }
             };
             self.carry_out();
@@ -275,8 +280,8 @@ impl<O: EntryPoints, W: World> Executor<O, W> {
     fn wake(&mut self, token: Token) {
         self.is_woken |= self.awaited == Some(token);
         for (_, is) in &mut self.daemons {
-            if matches!(is, Is::Asleep(on, _) if *on == token) {
-                *is = Is::Awake;
+            if matches!(is, DaemonRunState::Asleep(on, _) if *on == token) {
+                *is = DaemonRunState::Awake;
                 self.daemons_due = 0;
             }
         }

@@ -24,7 +24,7 @@ use crate::vmstat::{Event, Vmstat};
 use crate::zone::Zone;
 
 /// A free block of a foreign type that a request may take.
-struct Candidate {
+struct FallbackCandidate {
     order: Order,
     /// Type of the list it is on.
     mt: MigrateType,
@@ -32,7 +32,7 @@ struct Candidate {
     whole_block: bool,
 }
 
-pub(crate) enum Fallen {
+pub(crate) enum FallbackResult {
     /// The request's own lists now have free blocks.
     OnLists,
     /// The request got this block.
@@ -40,7 +40,7 @@ pub(crate) enum Fallen {
 }
 
 /// Counters and event log for fallbacks.
-pub(crate) struct Notes<'a> {
+pub(crate) struct FallbackLog<'a> {
     pub(crate) vmstat: &'a mut Vmstat,
     pub(crate) events: &'a mut EventLog,
 }
@@ -58,7 +58,7 @@ impl Zone {
     pub(crate) fn take_block(
         &mut self,
         pages: &mut PageArray,
-        notes: &mut Notes<'_>,
+        notes: &mut FallbackLog<'_>,
         order: Order,
         mt: MigrateType,
         flags: AllocFlags,
@@ -70,7 +70,7 @@ impl Zone {
             if (1..PAGEBLOCK_ORDER).contains(&order) && self.close_blocks(pages, Some(mt)) {
                 continue;
             }
-            if let Fallen::Taken(pfn) = self.steal(pages, notes, order, mt, flags)? {
+            if let FallbackResult::Taken(pfn) = self.steal(pages, notes, order, mt, flags)? {
                 self.stat.add(-(1i64 << order));
                 return Some(pfn);
             }
@@ -82,18 +82,18 @@ impl Zone {
     pub(crate) fn steal(
         &mut self,
         pages: &mut PageArray,
-        notes: &mut Notes<'_>,
+        notes: &mut FallbackLog<'_>,
         order: Order,
         mt: MigrateType,
         flags: AllocFlags,
-    ) -> Option<Fallen> {
+    ) -> Option<FallbackResult> {
         let candidate = self.find_fallback(order, mt, flags)?;
         let pfn = self.first_block(candidate.order, candidate.mt)?;
         let boost = self.watermark_boost;
         let fallen = match self.fallback {
             FallbackPolicy::Linux61 => {
                 self.steal_block(pages, pfn, mt, &candidate, flags);
-                Fallen::OnLists
+                FallbackResult::OnLists
             }
             FallbackPolicy::Linux612 => {
                 self.claim_or_take(pages, pfn, order, mt, &candidate, flags)?
@@ -114,7 +114,7 @@ impl Zone {
     /// Counts and records that a request falls back to a block of another type.
     pub(crate) fn note_fallback(
         &self,
-        notes: &mut Notes<'_>,
+        notes: &mut FallbackLog<'_>,
         pfn: Pfn,
         (alloc_order, alloc_migratetype): (Order, MigrateType),
         (fallback_order, fallback_migratetype): (Order, MigrateType),
@@ -140,9 +140,9 @@ impl Zone {
         pfn: Pfn,
         order: Order,
         mt: MigrateType,
-        candidate: &Candidate,
+        candidate: &FallbackCandidate,
         flags: AllocFlags,
-    ) -> Option<Fallen> {
+    ) -> Option<FallbackResult> {
         let old_mt = self.block_type(pfn);
         if old_mt.is_mergeable() {
             if candidate.order >= PAGEBLOCK_ORDER {
@@ -150,7 +150,7 @@ impl Zone {
                     self.set_block_type(Pfn(pfn.0 + at), mt);
                 }
                 self.move_block(pages, pfn, mt);
-                return Some(Fallen::OnLists);
+                return Some(FallbackResult::OnLists);
             }
             if self.boost_watermark() && flags.kswapd {
                 self.boosted = true;
@@ -161,16 +161,21 @@ impl Zone {
                 if found.free > 0 && alike >= PAGEBLOCK_NR_PAGES / 2 {
                     self.move_pageblock(pages, pfn, mt);
                     self.set_block_type(pfn, mt);
-                    return Some(Fallen::OnLists);
+                    return Some(FallbackResult::OnLists);
                 }
             }
         }
-        self.take_of_block(pages, candidate.order, candidate.mt, order).map(Fallen::Taken)
+        self.take_of_block(pages, candidate.order, candidate.mt, order).map(FallbackResult::Taken)
     }
 
     /// The block to take: searched from the largest order down. A movable request that may not
     /// claim the pageblock takes the smallest block instead, because it splits the block.
-    fn find_fallback(&self, order: Order, mt: MigrateType, flags: AllocFlags) -> Option<Candidate> {
+    fn find_fallback(
+        &self,
+        order: Order,
+        mt: MigrateType,
+        flags: AllocFlags,
+    ) -> Option<FallbackCandidate> {
         let min_order = if flags.nofragment { order.max(PAGEBLOCK_ORDER) } else { order };
         let largest =
             (min_order..=MAX_PAGE_ORDER).rev().find_map(|o| self.fallback_of_order(o, mt))?;
@@ -180,10 +185,10 @@ impl Zone {
         (order..=MAX_PAGE_ORDER).find_map(|o| self.fallback_of_order(o, mt))
     }
 
-    fn fallback_of_order(&self, order: Order, mt: MigrateType) -> Option<Candidate> {
+    fn fallback_of_order(&self, order: Order, mt: MigrateType) -> Option<FallbackCandidate> {
         let area = &self.free_area[usize::from(order)];
         let from = mt.fallbacks().iter().find(|from| !area.lists[from.idx()].is_empty())?;
-        Some(Candidate { order, mt: *from, whole_block: may_steal(order, mt) })
+        Some(FallbackCandidate { order, mt: *from, whole_block: may_steal(order, mt) })
     }
 
     /// Moves the block, or, if allowed, the free blocks of its pageblock, to the lists of `mt`
@@ -193,7 +198,7 @@ impl Zone {
         pages: &mut PageArray,
         pfn: Pfn,
         mt: MigrateType,
-        candidate: &Candidate,
+        candidate: &FallbackCandidate,
         flags: AllocFlags,
     ) {
         let old_mt = self.block_type(pfn);
@@ -265,10 +270,10 @@ impl Zone {
         &mut self,
         pages: &mut PageArray,
         mt: MigrateType,
-        force: Force,
+        force: HighAtomicRelease,
     ) -> bool {
         let block = u64::from(PAGEBLOCK_NR_PAGES);
-        if force == Force::No && self.nr_reserved_highatomic <= block {
+        if force == HighAtomicRelease::No && self.nr_reserved_highatomic <= block {
             return false;
         }
         let head =
@@ -293,7 +298,7 @@ impl Zone {
 
 /// Whether even the last high-atomic pageblock is given up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Force {
+pub enum HighAtomicRelease {
     /// One pageblock stays reserved.
     No,
     /// Memory is very short: all pageblocks may be given up.

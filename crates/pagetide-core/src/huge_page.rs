@@ -11,7 +11,7 @@
 
 use crate::lruvec::Lru;
 use crate::manager::Manager;
-use crate::owners::{Owners, Slot};
+use crate::owners::{OwnerSlot, Owners};
 use crate::page::{PageFlags, Place};
 use crate::units::{Pfn, HPAGE_PMD_NR};
 use crate::vmstat::{Event, NodeStat};
@@ -47,7 +47,7 @@ impl<O: Owners> Manager<O> {
 
     /// Replaces the PMD entry by 512 page-table entries.
     fn split_huge_pmd(&mut self, head: Pfn) {
-        self.owners.split(Slot::of(&self.mem.pages[head.idx()]));
+        self.owners.split(OwnerSlot::of(&self.mem.pages[head.idx()]));
         self.stat_dec(head, NodeStat::NrAnonTransparentHugepages);
         self.mem.vmstat.count(Event::ThpSplitPmd);
         self.mem.work.ptes_set += HPAGE_PMD_NR as u32;

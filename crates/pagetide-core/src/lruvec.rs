@@ -17,7 +17,7 @@ use crate::zone::MAX_NR_ZONES;
 
 /// Recent reclaim results of one group's lists: [anonymous, file].
 #[derive(Clone, Copy, Debug, Default, State)]
-pub struct ReclaimStat {
+pub struct ZoneReclaimStat {
     /// Pages scanned.
     pub recent_scanned: [u64; 2],
     /// Pages found in use.
@@ -112,7 +112,7 @@ pub struct Lruvec {
     /// Cost of reclaiming file pages, decayed (Linux `file_cost`).
     pub file_cost: u64,
     /// Replaces the costs before 5.8.
-    pub recent: ReclaimStat,
+    pub recent: ZoneReclaimStat,
     /// Evictions and activations so far: the clock of refault distances.
     pub nonresident_age: u64,
     /// `workingset_activate_{anon,file}` when reclaim last looked.
@@ -139,7 +139,7 @@ impl Lruvec {
             zone_sizes: [[0; NR_LRU_LISTS]; MAX_NR_ZONES],
             anon_cost: 0,
             file_cost: 0,
-            recent: ReclaimStat { recent_scanned: [0; 2], recent_rotated: [0; 2] },
+            recent: ZoneReclaimStat { recent_scanned: [0; 2], recent_rotated: [0; 2] },
             nonresident_age: 0,
             refaults: [0; 2],
             workingset_activate: [0; 2],

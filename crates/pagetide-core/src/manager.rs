@@ -10,7 +10,7 @@
 use crate::boot::SetupError;
 use crate::compaction::Compactions;
 use crate::config::Config;
-use crate::daemon::{CountedIn, Daemon};
+use crate::daemon::{Daemon, ThrottleQueue};
 use crate::effect::{Effect, EffectQueue, Effects, Throttle, Token};
 use crate::era::Era;
 use crate::event::{EventLog, TraceEvent};
@@ -24,8 +24,8 @@ use crate::page_size::PageSize;
 use crate::pagevec::LruBatches;
 use crate::pgdat::NodeState;
 use crate::pin::Pins;
-use crate::plugin::{Chosen, InForce, Wrong};
-use crate::reclaim::quiet::QuietGroups;
+use crate::plugin::{ActivePlugins, PluginChoice, PolicyFault};
+use crate::reclaim::quiet::IdleGroups;
 use crate::reclaim::soft_limit_tree::SoftLimitTrees;
 use crate::slab::Slabs;
 use crate::swap::SwapArea;
@@ -53,7 +53,7 @@ pub struct Manager<O> {
     /// Ids of removed groups, for reuse.
     pub(crate) free_memcgs: Vec<MemcgId>,
     /// Idle groups: a walk would find nothing in them.
-    pub(crate) quiet: QuietGroups,
+    pub(crate) quiet: IdleGroups,
     /// Pages charged in advance, by CPU.
     pub(crate) stocks: Vec<Stock>,
     pub(crate) soft_limit_trees: SoftLimitTrees,
@@ -65,17 +65,17 @@ pub struct Manager<O> {
     pub(crate) compactions: Compactions,
     pub(crate) pins: Pins,
     /// Policies registered from outside the core.
-    pub(crate) plugins: InForce,
+    pub(crate) plugins: ActivePlugins,
     /// Pages above `memory.high` that the running call must still pay for; saved in the `Call`
     /// between steps.
     pub(crate) nr_over_high: u64,
     /// Another task wants the CPU of the next step.
     pub(crate) need_resched: bool,
     /// Throttle queue whose sleeper count includes the daemon, by [`Daemon::idx`].
-    pub(crate) daemon_sleeps: Vec<CountedIn>,
+    pub(crate) daemon_sleeps: Vec<ThrottleQueue>,
     /// A defect for tests to find.
     #[cfg(debug_assertions)]
-    pub planted: Option<crate::planted::Planted>,
+    pub planted: Option<crate::planted::PlantedDefect>,
     pub(crate) effects: EffectQueue,
     /// Buffers reused between steps, so that none allocates.
     pub(crate) scratch: Vec<Pfn>,
@@ -117,7 +117,7 @@ impl<O: Owners> Manager<O> {
             memcgs: alloc::vec![Memcg::new("root".into(), MemcgId::NONE, nr_nodes)],
             parents: alloc::vec![MemcgId::NONE],
             free_memcgs: Vec::new(),
-            quiet: QuietGroups::new(nr_nodes),
+            quiet: IdleGroups::new(nr_nodes),
             stocks: (0..nr_cpus).map(|_| Stock::EMPTY).collect(),
             soft_limit_trees: SoftLimitTrees::new(nr_nodes),
             legacy_wait: None,
@@ -126,7 +126,7 @@ impl<O: Owners> Manager<O> {
             lru_batches: (0..nr_cpus).map(|_| LruBatches::new()).collect(),
             compactions: Compactions::default(),
             pins: Pins::default(),
-            plugins: InForce::default(),
+            plugins: ActivePlugins::default(),
             nr_over_high: 0,
             need_resched: false,
             daemon_sleeps: Daemon::all(nr_nodes).map(|_| None).collect(),
@@ -139,12 +139,12 @@ impl<O: Owners> Manager<O> {
     }
 
     /// Replaces the policies from outside the core. Existing pages keep their marks.
-    pub fn use_plugins(&mut self, chosen: Chosen) {
-        self.plugins = InForce::of(chosen);
+    pub fn use_plugins(&mut self, chosen: PluginChoice) {
+        self.plugins = ActivePlugins::of(chosen);
     }
 
     /// Invalid answers of policies from outside the core, each with its count.
-    pub fn plugin_errors(&self) -> Vec<(Wrong, u64)> {
+    pub fn plugin_errors(&self) -> Vec<(PolicyFault, u64)> {
         self.plugins.wrong()
     }
 

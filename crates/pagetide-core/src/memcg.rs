@@ -199,28 +199,28 @@ impl Memcg {
 
 /// A saved place in a walk over the tree, valid even if its group is removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, State)]
-pub(crate) struct Position {
+pub(crate) struct MemcgPosition {
     pub id: MemcgId,
     pub generation: u32,
 }
 
 /// The groups that a reclaim targets: all of them, or one with its descendants.
 #[derive(Clone, Copy, Debug)]
-pub struct Within<'m> {
+pub struct ReclaimScope<'m> {
     memcgs: &'m [Memcg],
     target: Option<MemcgId>,
     heeds_random: bool,
 }
 
-impl<'m> Within<'m> {
-    pub(crate) fn new(memcgs: &'m [Memcg], target: Option<MemcgId>) -> Within<'m> {
-        Within { memcgs, target, heeds_random: true }
+impl<'m> ReclaimScope<'m> {
+    pub(crate) fn new(memcgs: &'m [Memcg], target: Option<MemcgId>) -> ReclaimScope<'m> {
+        ReclaimScope { memcgs, target, heeds_random: true }
     }
 
     /// The same, ignoring references through mappings with random advice (those with sequential
     /// advice never count).
-    pub(crate) fn without_random(self) -> Within<'m> {
-        Within { heeds_random: false, ..self }
+    pub(crate) fn without_random(self) -> ReclaimScope<'m> {
+        ReclaimScope { heeds_random: false, ..self }
     }
 
     /// Whether references through a mapping with this advice count (Linux 6.3 `vma_has_recency`).

@@ -19,7 +19,7 @@ use crate::digest::State;
 use crate::effect::{Sleep, Step, Throttle};
 use crate::gfp::Gfp;
 use crate::manager::Manager;
-use crate::memcg::{MemoryEvent, Position};
+use crate::memcg::{MemcgPosition, MemoryEvent};
 use crate::memcg_stock::MEMCG_CHARGE_BATCH;
 use crate::owners::Owners;
 use crate::reclaim::direct::DirectReclaim;
@@ -38,10 +38,10 @@ const SCALING_SHIFT: u32 = 14;
 /// Payment of a task's debt in progress.
 #[derive(Clone, Debug, State)]
 pub struct OverHigh {
-    memcg: Position,
+    memcg: MemcgPosition,
     nr_pages: u64,
     /// Next group on the path to the root.
-    at: Option<Position>,
+    at: Option<MemcgPosition>,
     reclaim: Option<DirectReclaim>,
     nr_reclaimed: u64,
     in_retry: bool,

@@ -14,7 +14,7 @@
 //! counts these pages by node and zone.
 
 use crate::manager::Manager;
-use crate::owners::{Owners, Slot};
+use crate::owners::{OwnerSlot, Owners};
 use crate::page::{Page, PageFlags, Place};
 use crate::units::{Pfn, HPAGE_PMD_NR};
 use crate::vmstat::Event;
@@ -74,7 +74,7 @@ impl<O: Owners> Manager<O> {
     }
 
     pub(crate) fn is_page_locked(&self, page: &Page) -> bool {
-        page.mapcount > 0 && self.owners.is_locked(Slot::of(page), page.has(PageFlags::HEAD))
+        page.mapcount > 0 && self.owners.is_locked(OwnerSlot::of(page), page.has(PageFlags::HEAD))
     }
 
     /// Marks the locked pages of a huge page that was partly locked and is now split.

@@ -31,7 +31,7 @@ pub enum Contents {
 /// is not: any later step may take it away, and after paying for `memory.high` it may be gone at
 /// the end of the call already.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Got {
+pub struct FaultedPage {
     /// Location of the page.
     pub frame: Frame,
     /// Contents of the page.
@@ -44,7 +44,7 @@ pub struct Got {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Outcome {
     /// A fault, with its page.
-    Got(Got),
+    Got(FaultedPage),
     /// Done without reading from a disk.
     Minor,
     /// Done after reading from a disk.

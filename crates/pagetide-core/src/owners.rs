@@ -12,48 +12,48 @@
 //! that take the whole manager are named after the change they make.
 
 use crate::audit::violation::Violation;
-use crate::daemon::{Daemon, Rest};
+use crate::daemon::{Daemon, DaemonRest};
 use crate::digest::State;
 use crate::effect::{Io, Step};
 use crate::manager::Manager;
-use crate::memcg::Within;
+use crate::memcg::ReclaimScope;
 use crate::outcome::Outcome;
 use crate::page::{Page, PageFlags};
 use crate::shadow::Shadow;
-use crate::units::{Asker, Cpu, MemcgId, Nanos, Pfn, SwapSlot};
+use crate::units::{Cpu, MemcgId, Nanos, Pfn, Requester, SwapSlot};
 
 /// The owner of a page and the page's index in it (`Page::{mapping, index}`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Slot {
+pub struct OwnerSlot {
     /// The owner, in the numbering of [`Slot::store`].
     pub owner: u32,
     /// Page of the owner, from 0.
     pub index: u32,
     /// Destination of the owner's pages when memory is short.
-    pub store: Store,
+    pub store: BackingStore,
 }
 
 /// Destination of an owner's pages when memory is short.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Store {
+pub enum BackingStore {
     /// The swap area: anonymous memory.
     Swap,
     /// The owner's own store: a file.
     Own,
 }
 
-impl Slot {
+impl OwnerSlot {
     /// The owner and index of a page of user memory.
     #[inline]
-    pub const fn of(page: &Page) -> Slot {
-        let store = if page.has(PageFlags::ANON) { Store::Swap } else { Store::Own };
-        Slot { owner: page.mapping, index: page.index, store }
+    pub const fn of(page: &Page) -> OwnerSlot {
+        let store = if page.has(PageFlags::ANON) { BackingStore::Swap } else { BackingStore::Own };
+        OwnerSlot { owner: page.mapping, index: page.index, store }
     }
 }
 
 /// References to a page since the previous query (Linux `folio_referenced`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct References {
+pub struct PageReferences {
     /// Entries that were used.
     pub nr: u32,
     /// One of them is executable.
@@ -64,7 +64,7 @@ pub struct References {
 
 /// Destination of a page that is unmapped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Gone {
+pub enum UnmapTarget {
     /// Into this swap slot, which the entry names from now on.
     Swapped(SwapSlot),
     /// Nowhere: only the entries go; the owner's store has the data or will have it.
@@ -75,7 +75,7 @@ pub enum Gone {
 
 /// Result of unmapping a page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Unmapped {
+pub struct UnmapResult {
     /// Entries that were removed. If fewer than the page has, the page is pinned and stays.
     pub nr: u16,
     /// The page was written through one of them.
@@ -102,33 +102,39 @@ pub trait Owners: State + Sized {
 
     /// Prefetches the data that [`Owners::referenced`] reads. The result depends on the loads.
     #[inline]
-    fn prefetch(&self, _at: Slot) -> u32 {
+    fn prefetch(&self, _at: OwnerSlot) -> u32 {
         0
     }
 
     /// Prefetches the data that the page's eviction will read, if eviction is likely.
     #[inline]
-    fn prefetch_eviction(&self, _at: Slot, _is_mapped: bool) -> u32 {
+    fn prefetch_eviction(&self, _at: OwnerSlot, _is_mapped: bool) -> u32 {
         0
     }
 
     /// Counts and clears the references through the page's `mapcount` entries since the previous
     /// query. Only users `within` a group count. `huge`: the slot is the first of a huge page.
-    fn referenced(&mut self, at: Slot, mapcount: u16, huge: bool, within: Within) -> References;
+    fn referenced(
+        &mut self,
+        at: OwnerSlot,
+        mapcount: u16,
+        huge: bool,
+        within: ReclaimScope,
+    ) -> PageReferences;
 
     /// Removes the page's entries. If any entry remains afterwards, the page is pinned.
-    fn unmap(&mut self, at: Slot, mapcount: u16, to: Gone) -> Unmapped;
+    fn unmap(&mut self, at: OwnerSlot, mapcount: u16, to: UnmapTarget) -> UnmapResult;
 
     /// Completes a move ([`Gone::Moving`]): the page is now in `to`, which equals `from` if the
     /// move failed. Returns the number of entries that map the page.
-    fn moved(&mut self, at: Slot, from: Pfn, to: Pfn, young: bool) -> u16;
+    fn moved(&mut self, at: OwnerSlot, from: Pfn, to: Pfn, young: bool) -> u16;
 
     /// Splits a huge page into 512 small ones in place.
-    fn split(&mut self, _at: Slot) {}
+    fn split(&mut self, _at: OwnerSlot) {}
 
     /// Whether a locked mapping maps the page. The page has entries. `huge`: the query concerns the
     /// whole huge page that starts at the slot.
-    fn is_locked(&self, _at: Slot, _huge: bool) -> bool {
+    fn is_locked(&self, _at: OwnerSlot, _huge: bool) -> bool {
         false
     }
 
@@ -145,26 +151,26 @@ pub trait Owners: State + Sized {
 
     /// Generation of a requester: a later requester with the same id has another generation.
     /// `None`: unknown id, or the requester has ended.
-    fn tenure(&self, _asker: Asker) -> Option<u64> {
+    fn tenure(&self, _asker: Requester) -> Option<u64> {
         Some(0)
     }
 
     /// Records a request of `asker`. Returns the group to charge.
-    fn asks(&mut self, asker: Asker) -> MemcgId;
+    fn asks(&mut self, asker: Requester) -> MemcgId;
 
     /// The group to charge for requests of `asker`. `None`: unknown id, or the requester has ended.
-    fn payer(&self, asker: Asker) -> Option<MemcgId>;
+    fn payer(&self, asker: Requester) -> Option<MemcgId>;
 
     /// Whether the requester is about to end and may use the reserves (Linux `tsk_is_oom_victim`).
-    fn is_dying(&self, _asker: Asker) -> bool {
+    fn is_dying(&self, _asker: Requester) -> bool {
         false
     }
 
     /// Adds `nr` pages above `memory.high` that a cancelled call has not paid for.
-    fn note_over_high(&mut self, _asker: Asker, _nr: u64) {}
+    fn note_over_high(&mut self, _asker: Requester, _nr: u64) {}
 
     /// Returns and clears the pages above `memory.high` that the requester must still pay for.
-    fn take_over_high(&mut self, _asker: Asker) -> u64 {
+    fn take_over_high(&mut self, _asker: Requester) -> u64 {
         0
     }
 
@@ -176,25 +182,25 @@ pub trait Owners: State + Sized {
         _daemon: Daemon,
         _cpu: Cpu,
         _now: Nanos,
-    ) -> Step<Rest> {
-        Step::Done(Rest::UNTIL_WOKEN)
+    ) -> Step<DaemonRest> {
+        Step::Done(DaemonRest::UNTIL_WOKEN)
     }
 
     /// Rest of such a daemon before its first step.
-    fn daemon_rest(_manager: &Manager<Self>, _daemon: Daemon) -> Rest {
-        Rest::UNTIL_WOKEN
+    fn daemon_rest(_manager: &Manager<Self>, _daemon: Daemon) -> DaemonRest {
+        DaemonRest::UNTIL_WOKEN
     }
 
     /// Reports that huge pages were switched on.
     fn huge_pages_on(_manager: &mut Manager<Self>) {}
 
     /// Gives back the result of a call that was cancelled after its end.
-    fn take_back(_manager: &mut Manager<Self>, _asker: Asker, _outcome: Outcome, _cpu: Cpu) {}
+    fn take_back(_manager: &mut Manager<Self>, _asker: Requester, _outcome: Outcome, _cpu: Cpu) {}
 
     /// Nothing can be reclaimed for a group (the root: for the machine). Kills a task
     /// ([`crate::effect::Effect::OomKill`]) or lets the request fail. Returns whether memory will
     /// be freed. By default the request fails.
-    fn out_of_memory(_manager: &mut Manager<Self>, _scope: MemcgId, _asker: Asker) -> bool {
+    fn out_of_memory(_manager: &mut Manager<Self>, _scope: MemcgId, _asker: Requester) -> bool {
         false
     }
 

@@ -14,7 +14,7 @@ use crate::boot::cpu_node;
 use crate::buddy::{clear_page, mark_allocated};
 use crate::digest::State;
 use crate::event::EventLog;
-use crate::fallback::{Force, Notes};
+use crate::fallback::{FallbackLog, HighAtomicRelease};
 use crate::gfp::{AllocFlags, Gfp, MigrateType, Watermark};
 use crate::node::{Node, ZoneRef, Zonelists};
 use crate::page::Place;
@@ -237,7 +237,7 @@ impl Memory {
         let order = attempt.order;
         let Memory { pages, nodes, vmstat, events, work, .. } = self;
         let zone = &mut nodes[at.node.idx()].zones[usize::from(at.zone)];
-        let notes = &mut Notes { vmstat, events };
+        let notes = &mut FallbackLog { vmstat, events };
         let mut taken = None;
         let pcp = &mut zone.pcps[attempt.cpu.idx()];
         if pcp.keeps(order) {
@@ -393,7 +393,7 @@ impl Memory {
         node: NodeId,
         highest_zoneidx: usize,
         mt: MigrateType,
-        force: Force,
+        force: HighAtomicRelease,
     ) -> bool {
         let Memory { pages, nodes, zonelists, .. } = self;
         zonelists[node.idx()][highest_zoneidx].zones.iter().any(|at| {
@@ -431,7 +431,7 @@ impl Memory {
 fn rmqueue_buddy(
     zone: &mut Zone,
     pages: &mut PageArray,
-    notes: &mut Notes<'_>,
+    notes: &mut FallbackLog<'_>,
     work: &mut Work,
     attempt: &Attempt,
 ) -> Option<Pfn> {

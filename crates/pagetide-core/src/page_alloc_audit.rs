@@ -87,7 +87,7 @@ impl fmt::Display for AuditError {
 impl core::error::Error for AuditError {}
 
 /// The walk: frames already seen in a free block.
-struct Walk<'m> {
+struct FreeListWalk<'m> {
     memory: &'m Memory,
     seen: Vec<bool>,
 }
@@ -95,7 +95,7 @@ struct Walk<'m> {
 impl Memory {
     /// Checks every frame, list and count of the allocator.
     pub fn audit(&self) -> Result<(), AuditError> {
-        let mut walk = Walk { memory: self, seen: vec![false; self.pages.len()] };
+        let mut walk = FreeListWalk { memory: self, seen: vec![false; self.pages.len()] };
         for zone in self.nodes.iter().flat_map(|node| &node.zones) {
             walk.buddy_lists(zone)?;
             for pcp in &zone.pcps {
@@ -107,7 +107,7 @@ impl Memory {
     }
 }
 
-impl Walk<'_> {
+impl FreeListWalk<'_> {
     fn buddy_lists(&mut self, zone: &Zone) -> Result<(), AuditError> {
         let mut free = 0;
         for (order, area) in zone.free_area.iter().enumerate() {

@@ -25,7 +25,7 @@ const BLOCK: usize = 1 << MAX_PAGE_ORDER;
 
 /// Boot state of all frames of a block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Content {
+enum BlockContent {
     /// The descriptors are valid.
     Opened,
     /// Not managed.
@@ -38,8 +38,8 @@ enum Content {
 
 /// State of a block outside its descriptors.
 #[derive(Clone, Copy, Debug)]
-struct Block {
-    content: Content,
+struct FrameBlock {
+    content: BlockContent,
     zone: u8,
     node: NodeId,
 }
@@ -48,14 +48,14 @@ struct Block {
 #[derive(Debug)]
 pub struct PageArray {
     pages: Vec<Page>,
-    blocks: Vec<Block>,
+    blocks: Vec<FrameBlock>,
 }
 
 impl PageArray {
     /// `nr_pages` unmanaged frames. `None` if the host has no memory for them.
     pub(crate) fn new(nr_pages: u64) -> Option<PageArray> {
         let pages = Page::new_vec_zeroed(usize::try_from(nr_pages).ok()?).ok()?;
-        let block = Block { content: Content::Reserved, zone: 0, node: NodeId(0) };
+        let block = FrameBlock { content: BlockContent::Reserved, zone: 0, node: NodeId(0) };
         let mut blocks = Vec::new();
         let nr_blocks = pages.len().div_ceil(BLOCK);
         blocks.try_reserve_exact(nr_blocks).ok()?;
@@ -88,25 +88,25 @@ impl PageArray {
     /// Whether the block of the frame is as boot left it, with descriptors that were never written.
     #[inline]
     pub fn is_fresh(&self, at: usize) -> bool {
-        self.blocks.get(at / BLOCK).is_some_and(|block| block.content != Content::Opened)
+        self.blocks.get(at / BLOCK).is_some_and(|block| block.content != BlockContent::Opened)
     }
 
     /// The frames with written descriptors, each with its descriptor; lowest first.
     #[inline]
-    pub fn opened(&self) -> Opened<'_> {
-        Opened { array: self, block: 0, at: 0, rest: [].iter() }
+    pub fn opened(&self) -> OpenedFrames<'_> {
+        OpenedFrames { array: self, block: 0, at: 0, rest: [].iter() }
     }
 
     /// First frames of the fresh free blocks; lowest first.
     pub(crate) fn fresh_free(&self) -> impl Iterator<Item = Pfn> + '_ {
         let blocks = self.blocks.iter().enumerate();
-        let free = blocks.filter(|(_, block)| matches!(block.content, Content::Free { .. }));
+        let free = blocks.filter(|(_, block)| matches!(block.content, BlockContent::Free { .. }));
         free.map(|(at, _)| Pfn((at * BLOCK) as u32))
     }
 
     /// Frame ranges of the blocks in which the kernel may hold a frame; lowest first.
     pub(crate) fn with_held(&self) -> impl Iterator<Item = Range<usize>> + '_ {
-        let may_have = |content| matches!(content, Content::Opened | Content::Held);
+        let may_have = |content| matches!(content, BlockContent::Opened | BlockContent::Held);
         let blocks = self.blocks.iter().enumerate();
         let blocks = blocks.filter(move |(_, block)| may_have(block.content));
         blocks.map(|(at, _)| at * BLOCK..((at + 1) * BLOCK).min(self.len()))
@@ -116,7 +116,7 @@ impl PageArray {
     #[inline]
     pub fn peek(&self, at: usize) -> Page {
         let block = &self.blocks[at / BLOCK];
-        if block.content == Content::Opened {
+        if block.content == BlockContent::Opened {
             self.pages[at].clone()
         } else {
             block.page(at % BLOCK)
@@ -150,7 +150,7 @@ impl PageArray {
     #[inline(never)]
     fn open_block(&mut self, at: usize) {
         let block = self.blocks[at];
-        self.blocks[at].content = Content::Opened;
+        self.blocks[at].content = BlockContent::Opened;
         let first = at * BLOCK;
         let end = (first + BLOCK).min(self.pages.len());
         for (i, page) in self.pages[first..end].iter_mut().enumerate() {
@@ -179,8 +179,8 @@ impl PageArray {
         while at < end {
             let is_whole = at.is_multiple_of(BLOCK) && end - at >= BLOCK;
             let block = &mut self.blocks[at / BLOCK];
-            if is_whole && block.content == Content::Reserved {
-                block.content = Content::Held;
+            if is_whole && block.content == BlockContent::Reserved {
+                block.content = BlockContent::Held;
                 at += BLOCK;
             } else {
                 self.open(Pfn(at as u32));
@@ -197,10 +197,10 @@ impl PageArray {
         if !self.is_fresh(first) || first + BLOCK > self.len() {
             return false;
         }
-        self.blocks[first / BLOCK].content = Content::Free { mt, prev: last, next: Pfn::NONE };
+        self.blocks[first / BLOCK].content = BlockContent::Free { mt, prev: last, next: Pfn::NONE };
         if last.is_some() {
             match &mut self.blocks[last.idx() / BLOCK].content {
-                Content::Free { next, .. } => *next = pfn,
+                BlockContent::Free { next, .. } => *next = pfn,
                 _ => self.pages[last.idx()].next = pfn,
             }
         }
@@ -210,7 +210,7 @@ impl PageArray {
 
 /// Iterator over the frames with written descriptors ([`PageArray::opened`]).
 #[derive(Clone, Debug)]
-pub struct Opened<'a> {
+pub struct OpenedFrames<'a> {
     array: &'a PageArray,
     /// The next block.
     block: usize,
@@ -218,7 +218,7 @@ pub struct Opened<'a> {
     rest: core::slice::Iter<'a, Page>,
 }
 
-impl<'a> Iterator for Opened<'a> {
+impl<'a> Iterator for OpenedFrames<'a> {
     type Item = (Pfn, &'a Page);
 
     #[inline]
@@ -228,7 +228,7 @@ impl<'a> Iterator for Opened<'a> {
                 self.at += 1;
                 return Some((Pfn(self.at - 1), page));
             }
-            let is_opened = self.array.blocks.get(self.block)?.content == Content::Opened;
+            let is_opened = self.array.blocks.get(self.block)?.content == BlockContent::Opened;
             let first = self.block * BLOCK;
             self.block += 1;
             if is_opened {
@@ -240,20 +240,20 @@ impl<'a> Iterator for Opened<'a> {
     }
 }
 
-impl Block {
+impl FrameBlock {
     fn page(&self, at: usize) -> Page {
         let mut page = Page::reserved(self.zone, self.node);
         match self.content {
-            Content::Opened | Content::Reserved => {}
-            Content::Held => page.place = Place::Allocated,
-            Content::Free { mt, prev, next } if at == 0 => {
+            BlockContent::Opened | BlockContent::Reserved => {}
+            BlockContent::Held => page.place = Place::Allocated,
+            BlockContent::Free { mt, prev, next } if at == 0 => {
                 page.place = Place::Buddy;
                 page.prev = prev;
                 page.next = next;
                 page.private = MAX_PAGE_ORDER.into();
                 page.index = mt.into();
             }
-            Content::Free { .. } => page.place = Place::BuddyTail,
+            BlockContent::Free { .. } => page.place = Place::BuddyTail,
         }
         page
     }
@@ -267,7 +267,7 @@ impl Clone for PageArray {
             return PageArray { pages: self.pages.clone(), blocks: self.blocks.clone() };
         };
         let blocks = self.blocks.iter().zip(pages.chunks_mut(BLOCK).zip(self.pages.chunks(BLOCK)));
-        for (_, (to, from)) in blocks.filter(|(block, _)| block.content == Content::Opened) {
+        for (_, (to, from)) in blocks.filter(|(block, _)| block.content == BlockContent::Opened) {
             to.clone_from_slice(from);
         }
         PageArray { pages, blocks: self.blocks.clone() }
@@ -315,16 +315,16 @@ impl State for PageArray {
     fn digest(&self, digest: &mut Digest) {
         digest.write_u64(self.len() as u64);
         for (block, pages) in self.blocks.iter().zip(self.pages.chunks(BLOCK)) {
-            let Block { content, zone, node } = *block;
+            let FrameBlock { content, zone, node } = *block;
             digest.write_all(&match content {
-                Content::Opened => [0; 4],
-                Content::Reserved => [1, 0, 0, 0],
-                Content::Held => [2, 0, 0, 0],
-                Content::Free { mt, prev, next } => {
+                BlockContent::Opened => [0; 4],
+                BlockContent::Reserved => [1, 0, 0, 0],
+                BlockContent::Held => [2, 0, 0, 0],
+                BlockContent::Free { mt, prev, next } => {
                     [3, mt.into(), u64::from(prev.0), u64::from(next.0)]
                 }
             });
-            if content == Content::Opened {
+            if content == BlockContent::Opened {
                 pages.iter().for_each(|page| page.digest(digest));
             } else {
                 digest.write_all(&[u64::from(zone), u64::from(node.0)]);

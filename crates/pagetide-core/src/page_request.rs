@@ -13,7 +13,7 @@
 //! Invariant: between two steps a request holds neither pages nor a charge, and a failed attempt
 //! has returned everything that it took.
 
-use crate::charge::{ChargePath, Uncharged};
+use crate::charge::{ChargeFailure, ChargePath};
 use crate::ctx::Ctx;
 use crate::digest::State;
 use crate::effect::Step;
@@ -23,7 +23,7 @@ use crate::memcg::ROOT;
 use crate::memory_high::OverHigh;
 use crate::owners::Owners;
 use crate::slowpath::SlowPath;
-use crate::units::{Asker, Cpu, MemcgId, Order, Pfn, HPAGE_PMD_ORDER};
+use crate::units::{Cpu, MemcgId, Order, Pfn, Requester, HPAGE_PMD_ORDER};
 use alloc::boxed::Box;
 
 /// A request for a block of pages, and the group that is charged. The caller builds it again at
@@ -34,12 +34,12 @@ pub(crate) struct PageRequest {
     gfp: Gfp,
     /// The root's pages are not charged.
     payer: MemcgId,
-    first: First,
+    first: AttemptStart,
 }
 
 /// What the first attempt takes first.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum First {
+pub(crate) enum AttemptStart {
     /// The charge first: a CPU has charges for small pages in stock.
     Charge,
     /// The page first, from any node.
@@ -53,18 +53,18 @@ pub(crate) enum First {
 impl PageRequest {
     /// A page charged to a group.
     pub fn page(gfp: Gfp, payer: MemcgId) -> PageRequest {
-        PageRequest { order: 0, gfp, payer, first: First::Charge }
+        PageRequest { order: 0, gfp, payer, first: AttemptStart::Charge }
     }
 
     /// A huge page. It is charged past the stock, and no task is killed for it, because the
     /// requester can use small pages.
-    pub fn huge(gfp: Gfp, payer: MemcgId, first: First) -> PageRequest {
+    pub fn huge(gfp: Gfp, payer: MemcgId, first: AttemptStart) -> PageRequest {
         PageRequest { order: HPAGE_PMD_ORDER, gfp, payer, first }
     }
 
     /// A block that is not charged.
     pub fn unpaid(order: Order, gfp: Gfp) -> PageRequest {
-        PageRequest { order, gfp, payer: ROOT, first: First::Charge }
+        PageRequest { order, gfp, payer: ROOT, first: AttemptStart::Charge }
     }
 
     fn nr_pages(&self) -> u64 {
@@ -104,7 +104,7 @@ impl SlowRequest {
 
 /// What an attempt lacks and, once everything was tried, what could not be had.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Lack {
+pub(crate) enum Shortage {
     /// A block of pages.
     Pages(Order, Gfp),
     /// Room for this many pages under the limit of a group.
@@ -117,7 +117,7 @@ pub(crate) enum Lack {
 
 /// What the work since the last attempt has provided.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Given {
+pub(crate) enum AttemptInput {
     /// Nothing: this is the first attempt.
     Nothing,
     /// The block that the last attempt lacked.
@@ -128,7 +128,7 @@ pub(crate) enum Given {
 
 /// When a request continues that found room and then met a limit again.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Again {
+pub(crate) enum RetryTiming {
     /// In the same step: the attempt only looked at counters.
     SameStep,
     /// In the next step: the attempt was work.
@@ -144,8 +144,8 @@ impl<O: Owners> Manager<O> {
         ctx: &Ctx,
         slow: &mut Option<SlowRequest>,
         request: PageRequest,
-    ) -> Step<Result<Pfn, Lack>> {
-        if slow.is_none() && request.first == First::Charge {
+    ) -> Step<Result<Pfn, Shortage>> {
+        if slow.is_none() && request.first == AttemptStart::Charge {
             match self.attempt_charge_first(ctx, request) {
                 Ok(pfn) => return Step::Done(Ok(pfn)),
                 Err(lack) => self.work_for(ctx, slow, lack),
@@ -159,18 +159,18 @@ impl<O: Owners> Manager<O> {
         ctx: &Ctx,
         slow: &mut Option<SlowRequest>,
         mut request: PageRequest,
-    ) -> Step<Result<Pfn, Lack>> {
+    ) -> Step<Result<Pfn, Shortage>> {
         loop {
-            let step = self.request_step(ctx, slow, Again::SameStep, |machine, given| {
+            let step = self.request_step(ctx, slow, RetryTiming::SameStep, |machine, given| {
                 machine.attempt_page(ctx, request, given)
             });
             match step {
-                Step::Done(Err(Lack::Pages(_, asked)))
+                Step::Done(Err(Shortage::Pages(_, asked)))
                     if asked.has(Gfp::THISNODE)
                         && !request.gfp.has(Gfp::THISNODE)
                         && request.gfp.has(Gfp::DIRECT_RECLAIM) =>
                 {
-                    request.first = First::Page;
+                    request.first = AttemptStart::Page;
                 }
                 step => return step,
             }
@@ -183,18 +183,18 @@ impl<O: Owners> Manager<O> {
         &mut self,
         ctx: &Ctx,
         slow: &mut Option<SlowRequest>,
-        again: Again,
-        mut attempt: impl FnMut(&mut Self, Given) -> Result<T, Lack>,
-    ) -> Step<Result<T, Lack>> {
+        again: RetryTiming,
+        mut attempt: impl FnMut(&mut Self, AttemptInput) -> Result<T, Shortage>,
+    ) -> Step<Result<T, Shortage>> {
         loop {
             let given = match slow {
-                None => Given::Nothing,
+                None => AttemptInput::Nothing,
                 Some(SlowRequest::Pages(path)) => match self.slowpath_step(path, ctx) {
                     Step::Continue => return Step::Continue,
                     Step::Wait(wait) => return Step::Wait(wait),
-                    Step::Done(Some(pfn)) => Given::Pages(pfn),
+                    Step::Done(Some(pfn)) => AttemptInput::Pages(pfn),
                     Step::Done(None) => {
-                        let lack = Lack::Pages(path.order(), path.gfp());
+                        let lack = Shortage::Pages(path.order(), path.gfp());
                         *slow = None;
                         return Step::Done(Err(lack));
                     }
@@ -202,16 +202,16 @@ impl<O: Owners> Manager<O> {
                 Some(SlowRequest::Room(path)) => match self.charge_step(path, ctx) {
                     Step::Continue => return Step::Continue,
                     Step::Wait(wait) => return Step::Wait(wait),
-                    Step::Done(true) => Given::Room,
+                    Step::Done(true) => AttemptInput::Room,
                     Step::Done(false) => {
                         *slow = None;
-                        return Step::Done(Err(Lack::Denied));
+                        return Step::Done(Err(Shortage::Denied));
                     }
                 },
                 Some(SlowRequest::Owing(paying)) => match self.over_high_step(paying, ctx) {
                     Step::Continue => return Step::Continue,
                     Step::Wait(wait) => return Step::Wait(wait),
-                    Step::Done(()) => Given::Nothing,
+                    Step::Done(()) => AttemptInput::Nothing,
                 },
             };
             match (attempt(self, given), &mut *slow) {
@@ -219,14 +219,14 @@ impl<O: Owners> Manager<O> {
                     *slow = None;
                     return Step::Done(Ok(got));
                 }
-                (Err(Lack::Denied), _) => {
+                (Err(Shortage::Denied), _) => {
                     *slow = None;
-                    return Step::Done(Err(Lack::Denied));
+                    return Step::Done(Err(Shortage::Denied));
                 }
                 // Another task took the room; the tries so far still count.
-                (Err(Lack::Room(over, nr, gfp)), Some(SlowRequest::Room(path))) => {
+                (Err(Shortage::Room(over, nr, gfp)), Some(SlowRequest::Room(path))) => {
                     self.charge_again(path, over, nr, gfp);
-                    if again == Again::NextStep {
+                    if again == RetryTiming::NextStep {
                         return Step::Continue;
                     }
                 }
@@ -236,7 +236,7 @@ impl<O: Owners> Manager<O> {
     }
 
     /// The request is abandoned: releases what its work holds.
-    pub(crate) fn slow_given_up(&mut self, slow: &SlowRequest, asker: Asker, cpu: Cpu) {
+    pub(crate) fn slow_given_up(&mut self, slow: &SlowRequest, asker: Requester, cpu: Cpu) {
         match slow {
             SlowRequest::Pages(path) => self.slowpath_given_up(path, asker, cpu),
             // Reclaim at a group's limit holds nothing: it has no soft-limit stage.
@@ -255,87 +255,96 @@ impl<O: Owners> Manager<O> {
     }
 
     #[cold]
-    fn work_for(&mut self, ctx: &Ctx, slow: &mut Option<SlowRequest>, lack: Lack) {
+    fn work_for(&mut self, ctx: &Ctx, slow: &mut Option<SlowRequest>, lack: Shortage) {
         *slow = match lack {
-            Lack::Pages(order, gfp) => {
+            Shortage::Pages(order, gfp) => {
                 Some(SlowRequest::Pages(Box::new(SlowPath::new(order, gfp))))
             }
-            Lack::Room(over, nr, gfp) => {
+            Shortage::Room(over, nr, gfp) => {
                 Some(SlowRequest::Room(Box::new(self.charge_path(over, nr, gfp))))
             }
-            Lack::Owing => {
+            Shortage::Owing => {
                 self.begin_over_high(ctx).map(|paying| SlowRequest::Owing(Box::new(paying)))
             }
-            Lack::Denied => None,
+            Shortage::Denied => None,
         };
     }
 
     /// One attempt at a page with its charge, without reclaim.
-    fn attempt_page(&mut self, ctx: &Ctx, request: PageRequest, given: Given) -> Result<Pfn, Lack> {
+    fn attempt_page(
+        &mut self,
+        ctx: &Ctx,
+        request: PageRequest,
+        given: AttemptInput,
+    ) -> Result<Pfn, Shortage> {
         let PageRequest { order, gfp, payer, first } = request;
         let nr = request.nr_pages();
         let given = match given {
             // The block was for an earlier lack, which another task has met since.
-            Given::Pages(pfn) if self.mem.pages[pfn.idx()].order != order => {
+            AttemptInput::Pages(pfn) if self.mem.pages[pfn.idx()].order != order => {
                 self.mem.free_page(ctx.cpu, pfn, self.mem.pages[pfn.idx()].order);
-                Given::Nothing
+                AttemptInput::Nothing
             }
             given => given,
         };
         let near = match (given, first) {
-            (Given::Pages(pfn), _) => return self.charge_for(ctx, request, pfn),
-            (Given::Room, _) => {
+            (AttemptInput::Pages(pfn), _) => return self.charge_for(ctx, request, pfn),
+            (AttemptInput::Room, _) => {
                 // There is room for this page alone: no batch is charged for the stock.
                 let charged = self.counter_try_charge(payer, nr);
-                charged.map_err(|over| Lack::Room(over, nr, gfp))?;
+                charged.map_err(|over| Shortage::Room(over, nr, gfp))?;
                 self.note_over_high(payer, nr);
-                self.pay_first(ctx, payer, nr, gfp).map_err(|_| Lack::Owing)?;
+                self.pay_first(ctx, payer, nr, gfp).map_err(|_| Shortage::Owing)?;
                 return self.page_for_charge(ctx, request);
             }
-            (Given::Nothing, First::Charge) => return self.attempt_charge_first(ctx, request),
-            (Given::Nothing, First::Page) => gfp,
-            (Given::Nothing, First::NearPage) => gfp.with(Gfp::THISNODE).with(Gfp::NORETRY),
+            (AttemptInput::Nothing, AttemptStart::Charge) => {
+                return self.attempt_charge_first(ctx, request)
+            }
+            (AttemptInput::Nothing, AttemptStart::Page) => gfp,
+            (AttemptInput::Nothing, AttemptStart::NearPage) => {
+                gfp.with(Gfp::THISNODE).with(Gfp::NORETRY)
+            }
         };
         let found = self.mem.alloc_fast(ctx.cpu, ctx.node, order, near);
-        let pfn = found.ok_or(Lack::Pages(order, near))?;
+        let pfn = found.ok_or(Shortage::Pages(order, near))?;
         self.charge_for(ctx, request, pfn)
     }
 
     #[inline(always)]
-    fn attempt_charge_first(&mut self, ctx: &Ctx, request: PageRequest) -> Result<Pfn, Lack> {
+    fn attempt_charge_first(&mut self, ctx: &Ctx, request: PageRequest) -> Result<Pfn, Shortage> {
         let nr = request.nr_pages();
         match self.try_charge(ctx, request.payer, nr, request.gfp) {
             Ok(()) => self.page_for_charge(ctx, request),
-            Err(Uncharged::Limit(over)) => Err(Lack::Room(over, nr, request.gfp)),
-            Err(Uncharged::Owing) => Err(Lack::Owing),
+            Err(ChargeFailure::Limit(over)) => Err(Shortage::Room(over, nr, request.gfp)),
+            Err(ChargeFailure::Owing) => Err(Shortage::Owing),
         }
     }
 
     /// Allocates the page for a charge; cancels the charge if there is none.
     #[inline(always)]
-    fn page_for_charge(&mut self, ctx: &Ctx, request: PageRequest) -> Result<Pfn, Lack> {
+    fn page_for_charge(&mut self, ctx: &Ctx, request: PageRequest) -> Result<Pfn, Shortage> {
         let PageRequest { order, gfp, payer, first: _ } = request;
         match self.mem.alloc_fast(ctx.cpu, ctx.node, order, gfp) {
             Some(pfn) => Ok(pfn),
             None => {
                 self.cancel_charge(ctx.cpu, payer, request.nr_pages());
-                Err(Lack::Pages(order, gfp))
+                Err(Shortage::Pages(order, gfp))
             }
         }
     }
 
     /// Charges a page; frees the page if there is no room.
-    fn charge_for(&mut self, ctx: &Ctx, request: PageRequest, pfn: Pfn) -> Result<Pfn, Lack> {
+    fn charge_for(&mut self, ctx: &Ctx, request: PageRequest, pfn: Pfn) -> Result<Pfn, Shortage> {
         let PageRequest { order, gfp, payer, first: _ } = request;
         let nr = request.nr_pages();
         // The page is allocated already, so this charge may not wait: the task pays later.
         let Err(lack) = self.try_charge(ctx, payer, nr, Gfp::NOWAIT) else { return Ok(pfn) };
         self.mem.free_page(ctx.cpu, pfn, order);
         match lack {
-            Uncharged::Limit(over) if gfp.has(Gfp::DIRECT_RECLAIM) => {
-                Err(Lack::Room(over, nr, gfp))
+            ChargeFailure::Limit(over) if gfp.has(Gfp::DIRECT_RECLAIM) => {
+                Err(Shortage::Room(over, nr, gfp))
             }
-            Uncharged::Limit(_) | Uncharged::Owing => Err(Lack::Denied),
+            ChargeFailure::Limit(_) | ChargeFailure::Owing => Err(Shortage::Denied),
         }
     }
 
@@ -353,9 +362,9 @@ mod tests {
     use crate::memcg::MemoryEvent;
     use crate::node::NodeSpec;
     use crate::outcome::Outcome;
-    use crate::process::Call;
     use crate::process::Machine;
     use crate::process::MmId;
+    use crate::process::ProcessCall;
     use crate::units::{NodeId, HPAGE_PMD_NR};
 
     /// A machine with a group limited to `max` pages, and a task in it.
@@ -380,7 +389,7 @@ mod tests {
         let (free, used) = (machine.nr_free_pages(), usage(&machine, &ctx));
         let stock = machine.stocks[0].nr_pages;
         assert_eq!((used, stock), (64, 63), "a batch");
-        let huge = PageRequest::huge(Gfp::TRANSHUGE, ctx.memcg, First::NearPage);
+        let huge = PageRequest::huge(Gfp::TRANSHUGE, ctx.memcg, AttemptStart::NearPage);
         let Step::Done(Ok(head)) = machine.request_page(&ctx, &mut None, huge) else { panic!() };
         assert_eq!(usage(&machine, &ctx), used + HPAGE_PMD_NR);
         machine.discard_charged(ctx.cpu, head, ctx.memcg);
@@ -399,11 +408,11 @@ mod tests {
             machine.memcgs[ctx.memcg.idx()].memory_events[MemoryEvent::Max as usize]
         };
         let mut slow = None;
-        let light = PageRequest::huge(Gfp::TRANSHUGE_LIGHT, ctx.memcg, First::NearPage);
+        let light = PageRequest::huge(Gfp::TRANSHUGE_LIGHT, ctx.memcg, AttemptStart::NearPage);
         let step = machine.request_page(&ctx, &mut slow, light);
-        assert_eq!(step, Step::Done(Err(Lack::Denied)));
+        assert_eq!(step, Step::Done(Err(Shortage::Denied)));
         assert_eq!((events(&machine), slow.is_some()), (0, false));
-        let hard = PageRequest::huge(Gfp::TRANSHUGE, ctx.memcg, First::Page);
+        let hard = PageRequest::huge(Gfp::TRANSHUGE, ctx.memcg, AttemptStart::Page);
         let step = machine.request_page(&ctx, &mut slow, hard);
         assert_eq!(step, Step::Continue);
         assert!(events(&machine) > 0 && slow.is_some());
@@ -418,7 +427,7 @@ mod tests {
         let gfp = Gfp::KERNEL.with(Gfp::THISNODE).with(Gfp::NORETRY);
         let mut steps = 0;
         let mut ask = |machine: &mut Machine, mm: MmId| {
-            let mut call = Call::alloc_pages(mm, NodeId(0), 3, gfp);
+            let mut call = ProcessCall::alloc_pages(mm, NodeId(0), 3, gfp);
             loop {
                 steps += 1;
                 assert!(steps < 10_000, "the request never ends");

@@ -19,11 +19,11 @@ mod pageblocks;
 
 use crate::config::FallbackPolicy;
 pub use crate::config::PcpPolicy;
-pub(crate) use pageblocks::{OpenBlocks, Word};
+pub(crate) use pageblocks::{FrameWord, OpenBlocks};
 
 use crate::buddy::clear_page;
 use crate::digest::State;
-use crate::fallback::{Fallen, Notes};
+use crate::fallback::{FallbackLog, FallbackResult};
 use crate::gfp::{AllocFlags, MigrateType};
 use crate::page::Place;
 use crate::page_array::PageArray;
@@ -52,7 +52,7 @@ pub struct Pcp {
     /// The policy that sizes the set.
     pub policy: PcpPolicy,
     /// Single frames taken from open pageblocks, by type.
-    pub(crate) words: [Word; MigrateType::PCP_COUNT],
+    pub(crate) words: [FrameWord; MigrateType::PCP_COUNT],
     /// Heads of blocks, oldest first.
     pub(crate) lists: [Vec<Pfn>; NR_PCP_LISTS],
 }
@@ -66,14 +66,14 @@ impl Pcp {
             batch: 1,
             free_factor: 0,
             policy: PcpPolicy::default(),
-            words: [Word::NONE; MigrateType::PCP_COUNT],
+            words: [FrameWord::NONE; MigrateType::PCP_COUNT],
             lists: Default::default(),
         }
     }
 
     /// Pages on the lists and in the words.
     pub fn nr_pages(&self) -> u32 {
-        self.count + self.words.iter().map(Word::nr_free).sum::<u32>()
+        self.count + self.words.iter().map(FrameWord::nr_free).sum::<u32>()
     }
 
     /// List of blocks of `order` and type `mt`. Types without a list share the movable one.
@@ -218,7 +218,7 @@ impl Zone {
     pub(crate) fn pcp_take(
         &mut self,
         pages: &mut PageArray,
-        notes: &mut Notes<'_>,
+        notes: &mut FallbackLog<'_>,
         cpu: Cpu,
         request: PcpRequest,
     ) -> (Option<Pfn>, u32) {
@@ -242,7 +242,7 @@ impl Zone {
     fn pcp_refill(
         &mut self,
         pages: &mut PageArray,
-        notes: &mut Notes<'_>,
+        notes: &mut FallbackLog<'_>,
         cpu: Cpu,
         request: PcpRequest,
     ) -> u32 {
@@ -257,8 +257,8 @@ impl Zone {
             let closes = nr == 0 && got == 0 && (1..PAGEBLOCK_ORDER).contains(&order);
             if nr == 0 && !(closes && self.close_blocks(pages, Some(mt))) {
                 match self.steal(pages, notes, order, mt, flags) {
-                    Some(Fallen::OnLists) => {}
-                    Some(Fallen::Taken(pfn)) => {
+                    Some(FallbackResult::OnLists) => {}
+                    Some(FallbackResult::Taken(pfn)) => {
                         let page = &mut pages[pfn.idx()];
                         page.place = Place::Pcp;
                         page.private = mt as u32;

@@ -19,7 +19,7 @@ pub enum Defect {
 /// What is planted in a machine.
 #[cfg(debug_assertions)]
 #[derive(Clone, Copy, Debug)]
-pub struct Planted {
+pub struct PlantedDefect {
     /// The defect.
     pub defect: Defect,
     /// The defect shows at every n-th occasion.

@@ -17,11 +17,15 @@ mod group;
 mod page;
 mod registry;
 
-pub(crate) use group::Groups;
-pub use group::{GroupPolicy, GroupView, Plan, Visit, Walk, PLAN_PRIORITIES, WALKS_MAX};
-pub use page::{Balance, Judged, ListSizes, PagePolicy, PageView, Pressure, Refault, Start};
-pub use registry::{Chosen, NoSuchPolicy, Plugins, Refused};
-pub(crate) use registry::{CloneGroup, ClonePage};
+pub(crate) use group::GroupViews;
+pub use group::{
+    GroupPlan, GroupPolicy, GroupView, GroupVisit, GroupWalk, PLAN_PRIORITIES, WALKS_MAX,
+};
+pub use page::{
+    InitialList, ListSizes, PagePolicy, PageVerdict, PageView, Refault, ScanBalance, ScanPressure,
+};
+pub(crate) use registry::{CloneGroupPolicy, ClonePagePolicy};
+pub use registry::{PluginChoice, Plugins, RegistrationError, UnknownPolicy};
 
 use crate::digest::{Digest, State};
 use alloc::boxed::Box;
@@ -31,7 +35,7 @@ use alloc::vec::Vec;
 /// Kinds of wrong answers, with the correction applied.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(usize)]
-pub enum Wrong {
+pub enum PolicyFault {
     /// A priority outside [`PLAN_PRIORITIES`]; replaced by the nearest one.
     PriorityOutOfRange = 0,
     /// More protected than the group's usage; replaced by the usage (the root has none).
@@ -47,93 +51,99 @@ pub enum Wrong {
     Overruled = 5,
 }
 
-impl Wrong {
+impl PolicyFault {
     /// All kinds.
-    pub const ALL: [Wrong; 6] = [
-        Wrong::PriorityOutOfRange,
-        Wrong::ProtectsTooMuch,
-        Wrong::ProtectsTooLittle,
-        Wrong::WalksForEver,
-        Wrong::BalanceOfNothing,
-        Wrong::Overruled,
+    pub const ALL: [PolicyFault; 6] = [
+        PolicyFault::PriorityOutOfRange,
+        PolicyFault::ProtectsTooMuch,
+        PolicyFault::ProtectsTooLittle,
+        PolicyFault::WalksForEver,
+        PolicyFault::BalanceOfNothing,
+        PolicyFault::Overruled,
     ];
 
     /// The name under which it is counted.
     pub const fn name(self) -> &'static str {
         match self {
-            Wrong::PriorityOutOfRange => "plugin_priority_out_of_range",
-            Wrong::ProtectsTooMuch => "plugin_protects_too_much",
-            Wrong::ProtectsTooLittle => "plugin_protects_too_little",
-            Wrong::WalksForEver => "plugin_walks_for_ever",
-            Wrong::BalanceOfNothing => "plugin_balance_of_nothing",
-            Wrong::Overruled => "plugin_overruled",
+            PolicyFault::PriorityOutOfRange => "plugin_priority_out_of_range",
+            PolicyFault::ProtectsTooMuch => "plugin_protects_too_much",
+            PolicyFault::ProtectsTooLittle => "plugin_protects_too_little",
+            PolicyFault::WalksForEver => "plugin_walks_for_ever",
+            PolicyFault::BalanceOfNothing => "plugin_balance_of_nothing",
+            PolicyFault::Overruled => "plugin_overruled",
         }
     }
 
     /// Whether a policy of this kind, `groups` or `pages`, can cause it.
     pub fn is_of(self, kind: &str) -> bool {
         match self {
-            Wrong::PriorityOutOfRange
-            | Wrong::ProtectsTooMuch
-            | Wrong::ProtectsTooLittle
-            | Wrong::WalksForEver => kind == "groups",
-            Wrong::BalanceOfNothing => kind == "pages",
-            Wrong::Overruled => true,
+            PolicyFault::PriorityOutOfRange
+            | PolicyFault::ProtectsTooMuch
+            | PolicyFault::ProtectsTooLittle
+            | PolicyFault::WalksForEver => kind == "groups",
+            PolicyFault::BalanceOfNothing => kind == "pages",
+            PolicyFault::Overruled => true,
         }
     }
 
     /// One clause for a report.
     pub const fn text(self) -> &'static str {
         match self {
-            Wrong::PriorityOutOfRange => "a priority outside 0..=24; the nearest was used",
-            Wrong::ProtectsTooMuch => "more protected than the group uses; its usage was used",
-            Wrong::ProtectsTooLittle => "less protected than memory.min and memory.low; these hold",
-            Wrong::WalksForEver => "another walk after the fourth; it was refused",
-            Wrong::BalanceOfNothing => "an impossible balance; the built-in one was used",
-            Wrong::Overruled => "all remaining memory was spared; the next descent did not ask",
+            PolicyFault::PriorityOutOfRange => "a priority outside 0..=24; the nearest was used",
+            PolicyFault::ProtectsTooMuch => {
+                "more protected than the group uses; its usage was used"
+            }
+            PolicyFault::ProtectsTooLittle => {
+                "less protected than memory.min and memory.low; these hold"
+            }
+            PolicyFault::WalksForEver => "another walk after the fourth; it was refused",
+            PolicyFault::BalanceOfNothing => "an impossible balance; the built-in one was used",
+            PolicyFault::Overruled => {
+                "all remaining memory was spared; the next descent did not ask"
+            }
         }
     }
 }
 
 #[derive(Clone, Debug, Default)]
-pub(crate) struct InForce {
-    pub groups: Option<Named<dyn CloneGroup>>,
-    pub pages: Option<Named<dyn ClonePage>>,
-    wrong: [u64; Wrong::ALL.len()],
+pub(crate) struct ActivePlugins {
+    pub groups: Option<NamedPolicy<dyn CloneGroupPolicy>>,
+    pub pages: Option<NamedPolicy<dyn ClonePagePolicy>>,
+    wrong: [u64; PolicyFault::ALL.len()],
 }
 
 #[derive(Debug)]
-pub(crate) struct Named<P: ?Sized> {
+pub(crate) struct NamedPolicy<P: ?Sized> {
     pub name: String,
     pub policy: Box<P>,
 }
 
-impl InForce {
-    pub fn of(chosen: Chosen) -> InForce {
-        InForce { groups: chosen.groups, pages: chosen.pages, wrong: Default::default() }
+impl ActivePlugins {
+    pub fn of(chosen: PluginChoice) -> ActivePlugins {
+        ActivePlugins { groups: chosen.groups, pages: chosen.pages, wrong: Default::default() }
     }
 
     #[cold]
-    pub fn note(&mut self, wrong: Wrong) {
+    pub fn note(&mut self, wrong: PolicyFault) {
         self.wrong[wrong as usize] += 1;
     }
 
     /// The wrong answers and their counts.
-    pub fn wrong(&self) -> Vec<(Wrong, u64)> {
-        let counts = Wrong::ALL.into_iter().zip(self.wrong);
+    pub fn wrong(&self) -> Vec<(PolicyFault, u64)> {
+        let counts = PolicyFault::ALL.into_iter().zip(self.wrong);
         counts.filter(|&(_, times)| times > 0).collect()
     }
 }
 
 /// Hashes names and states. Counts of wrong answers affect no decision, so they are left out.
-impl State for InForce {
+impl State for ActivePlugins {
     fn digest(&self, digest: &mut Digest) {
-        let InForce { groups, pages, wrong: _ } = self;
-        if let Some(Named { name, policy }) = groups {
+        let ActivePlugins { groups, pages, wrong: _ } = self;
+        if let Some(NamedPolicy { name, policy }) = groups {
             digest_name(name, digest);
             policy.digest(digest);
         }
-        if let Some(Named { name, policy }) = pages {
+        if let Some(NamedPolicy { name, policy }) = pages {
             digest_name(name, digest);
             policy.digest(digest);
         }

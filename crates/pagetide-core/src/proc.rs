@@ -36,7 +36,7 @@ macro_rules! put {
 use put;
 
 /// A counter's name and its value.
-type Row = (&'static str, u64);
+type CounterRow = (&'static str, u64);
 
 /// /proc/vmstat of Linux 6.1 on x86-64, in its order: zones, nodes, writeback, events. Includes the
 /// names of counters that are not modelled.
@@ -213,7 +213,7 @@ fn is_node_counter(name: &str) -> bool {
 }
 
 /// Sorts rows into the kernel's order; Pagetide's own follow in the given order.
-fn sort_rows(rows: &mut [Row]) {
+fn sort_rows(rows: &mut [CounterRow]) {
     rows.sort_by_key(|(name, _)| kernel_position(name).unwrap_or(usize::MAX));
 }
 
@@ -248,7 +248,7 @@ impl<O: Owners> Manager<O> {
         ];
         let OwnersReport { dirty_limits, .. } = O::report(self);
         let (background, threshold) = dirty_limits;
-        let mut rows: Vec<Row> = Vec::with_capacity(VMSTAT_ORDER.len());
+        let mut rows: Vec<CounterRow> = Vec::with_capacity(VMSTAT_ORDER.len());
         rows.push(("nr_free_pages", self.nr_free_pages()));
         rows.extend(zones.map(|(name, stat)| (name, self.global_node_stat(stat))));
         rows.push(("nr_zone_write_pending", self.write_pending()));

@@ -11,28 +11,28 @@
 
 use crate::audit::violation::{check, Violation};
 use crate::bad_id::BadId;
-use crate::call::Asks;
+use crate::call::RequestOwners;
 use crate::ctx::Ctx;
 use crate::digest::{self, Digest};
 use crate::effect::{Effect, Effects, Sleep, Step};
 use crate::gfp::Gfp;
 use crate::manager::Manager;
-use crate::memcg::Within;
+use crate::memcg::ReclaimScope;
 use crate::outcome::Contents;
+use crate::outcome::FaultedPage;
 use crate::outcome::Frame;
-use crate::outcome::Got;
 use crate::outcome::Outcome;
-use crate::owners::{Gone, Owners, References, Slot, Store, Unmapped};
+use crate::owners::{BackingStore, OwnerSlot, Owners, PageReferences, UnmapResult, UnmapTarget};
 use crate::page::PageFlags;
 use crate::page_request::{PageRequest, SlowRequest};
-use crate::units::{Asker, Cpu, MemcgId, NodeId, Pfn, SwapSlot, VmaId};
+use crate::units::{Cpu, MemcgId, NodeId, Pfn, Requester, SwapSlot, VmaId};
 use crate::vmstat::Event;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 /// A request of a tenant in progress.
-pub type Call = crate::call::Call<Get>;
+pub type TenantCall = crate::call::Call<TenantRequest>;
 
 const PRESENT: u64 = 1 << 63;
 const YOUNG: u64 = 1 << 62;
@@ -54,15 +54,15 @@ const fn pins(word: u64) -> u64 {
 /// Bits: 0-31 frame or swap slot; 32-55 pins; 58 held back from threads; 59 in swap; 60 being
 /// moved; 61 written, and writable without a request; 62 used since the last query; 63 present.
 #[derive(Debug, Default)]
-pub struct Entry(AtomicU64);
+pub struct TenantEntry(AtomicU64);
 
-impl digest::State for Entry {
+impl digest::State for TenantEntry {
     fn digest(&self, digest: &mut Digest) {
         digest.write_u64(self.0.load(Ordering::Acquire));
     }
 }
 
-impl Entry {
+impl TenantEntry {
     /// Pins the page if it is present (for a write: and was written before). Returns its frame,
     /// which stays the page's frame until [`Entry::unpin`]. Takes one atomic operation, or two for
     /// the first use since reclaim last checked. `None`: request the page ([`Call::get`]).
@@ -125,21 +125,21 @@ impl Entry {
         let _ = self.change(|_| Some(PRESENT | YOUNG | dirty | u64::from(pfn.0)));
     }
 
-    fn load(&self) -> State {
+    fn load(&self) -> EntryState {
         let word = self.0.load(Ordering::Acquire);
         let place = (word & WHERE) as u32;
         match word & (PRESENT | MOVING | SWAPPED | HELD) {
-            PRESENT => State::There { pfn: Pfn(place), dirty: word & DIRTY != 0 },
-            MOVING => State::Moving(Pfn(place)),
-            SWAPPED => State::InSwap(SwapSlot(place)),
-            HELD => State::Held(Pfn(place)),
-            _ => State::Empty,
+            PRESENT => EntryState::There { pfn: Pfn(place), dirty: word & DIRTY != 0 },
+            MOVING => EntryState::Moving(Pfn(place)),
+            SWAPPED => EntryState::InSwap(SwapSlot(place)),
+            HELD => EntryState::Held(Pfn(place)),
+            _ => EntryState::Empty,
         }
     }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum EntryState {
     /// The page never had contents.
     Empty,
     /// The page is in a frame.
@@ -155,13 +155,13 @@ enum State {
 /// A tenant. Its number is reused after its removal; a `TenantId` is unique.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TenantId {
-    asker: Asker,
+    asker: Requester,
     born: u64,
 }
 
 impl TenantId {
     /// The requester, for calls for anything but a page ([`Call::compact_memory`]).
-    pub const fn asker(self) -> Asker {
+    pub const fn asker(self) -> Requester {
         self.asker
     }
 }
@@ -194,17 +194,17 @@ impl core::fmt::Display for TenantError {
 }
 
 #[derive(Clone, Debug, digest::State)]
-struct Tenant {
+struct TenantTable {
     memcg: MemcgId,
     born: u64,
-    entries: Arc<[Entry]>,
+    entries: Arc<[TenantEntry]>,
     nr_over_high: u64,
 }
 
 /// The tenants of a manager.
 #[derive(Debug, Default, digest::State)]
 pub struct Slots {
-    tenants: Vec<Option<Tenant>>,
+    tenants: Vec<Option<TenantTable>>,
     /// Tenants created so far.
     births: u64,
 }
@@ -215,18 +215,18 @@ impl Slots {
         Slots::default()
     }
 
-    fn entry(&self, at: Slot) -> Option<&Entry> {
+    fn entry(&self, at: OwnerSlot) -> Option<&TenantEntry> {
         self.tenants.get(at.owner as usize)?.as_ref()?.entries.get(at.index as usize)
     }
 
-    fn tenant_mut(&mut self, asker: Asker) -> Option<&mut Tenant> {
+    fn tenant_mut(&mut self, asker: Requester) -> Option<&mut TenantTable> {
         self.tenants.get_mut(asker.idx())?.as_mut()
     }
 }
 
 /// A request to bring a page of a tenant into memory and pin it.
 #[derive(Clone, Debug)]
-pub struct Get {
+pub struct TenantRequest {
     tenant: TenantId,
     index: u32,
     write: bool,
@@ -235,13 +235,13 @@ pub struct Get {
     fresh: bool,
 }
 
-impl Call {
+impl TenantCall {
     /// Requests a page of a tenant for a thread on `node`, for writing or only for reading. Ends as
     /// [`Outcome::Got`] with the page pinned once ([`Entry::unpin`] ends the pin), as
     /// [`Outcome::NoMemory`] (no tenant is killed), [`Outcome::IoError`], or [`Outcome::BadId`].
-    pub fn get(tenant: TenantId, node: NodeId, index: u32, write: bool) -> Call {
-        let get = Get { tenant, index, write, begun: false, major: false, fresh: false };
-        Call::of_owner(tenant.asker, node, get)
+    pub fn get(tenant: TenantId, node: NodeId, index: u32, write: bool) -> TenantCall {
+        let get = TenantRequest { tenant, index, write, begun: false, major: false, fresh: false };
+        TenantCall::of_owner(tenant.asker, node, get)
     }
 }
 
@@ -254,15 +254,15 @@ impl Manager<Slots> {
         &mut self,
         memcg: MemcgId,
         pages: u64,
-    ) -> Result<(TenantId, Arc<[Entry]>), TenantError> {
+    ) -> Result<(TenantId, Arc<[TenantEntry]>), TenantError> {
         if !self.memcg_is_online(memcg) {
             return Err(TenantError::NoGroup);
         }
         let pages = u32::try_from(pages).map_err(|_| TenantError::TooLarge)?;
-        let entries: Arc<[Entry]> = (0..pages).map(|_| Entry::default()).collect();
+        let entries: Arc<[TenantEntry]> = (0..pages).map(|_| TenantEntry::default()).collect();
         self.owners.births += 1;
         let born = self.owners.births;
-        let tenant = Tenant { memcg, born, entries: entries.clone(), nr_over_high: 0 };
+        let tenant = TenantTable { memcg, born, entries: entries.clone(), nr_over_high: 0 };
         let tenants = &mut self.owners.tenants;
         let at = tenants.iter().position(Option::is_none).unwrap_or(tenants.len());
         if at == tenants.len() {
@@ -270,7 +270,7 @@ impl Manager<Slots> {
         }
         tenants[at] = Some(tenant);
         self.memcgs[memcg.idx()].nr_tasks += 1;
-        Ok((TenantId { asker: Asker(at as u32), born }, entries))
+        Ok((TenantId { asker: Requester(at as u32), born }, entries))
     }
 
     /// Removes a tenant: frees its pages and swap slots, and makes its number reusable.
@@ -286,20 +286,20 @@ impl Manager<Slots> {
         let memcg = tenant.memcg;
         let entries = tenant.entries.clone();
         // From here on no thread can pin a page of this tenant.
-        if !entries.iter().all(Entry::hold) {
-            entries.iter().for_each(Entry::publish);
+        if !entries.iter().all(TenantEntry::hold) {
+            entries.iter().for_each(TenantEntry::publish);
             return Err(TenantError::Pinned);
         }
         for entry in entries.iter() {
             let state = entry.load();
             let _ = entry.change(|_| Some(0));
             match state {
-                State::Empty | State::Moving(_) => {}
-                State::There { pfn, .. } | State::Held(pfn) => {
+                EntryState::Empty | EntryState::Moving(_) => {}
+                EntryState::There { pfn, .. } | EntryState::Held(pfn) => {
                     self.page_remove_rmap(pfn);
                     self.free_anon_page(pfn, cpu);
                 }
-                State::InSwap(slot) => {
+                EntryState::InSwap(slot) => {
                     self.swap_unmap(slot);
                     self.free_cached_swap_page(slot, cpu);
                 }
@@ -313,7 +313,7 @@ impl Manager<Slots> {
 
     fn get_step(
         &mut self,
-        get: &mut Get,
+        get: &mut TenantRequest,
         slow: &mut Option<SlowRequest>,
         ctx: &Ctx,
     ) -> Step<Outcome> {
@@ -326,14 +326,14 @@ impl Manager<Slots> {
             self.memcgs[ctx.memcg.idx()].events.count(Event::Pgfault);
             self.mem.work.faults += 1;
         }
-        let at = Slot { owner: ctx.asker.0, index: get.index, store: Store::Swap };
+        let at = OwnerSlot { owner: ctx.asker.0, index: get.index, store: BackingStore::Swap };
         loop {
             let Some(entry) = self.owners.entry(at) else {
                 let page = BadId::Page(VmaId(at.owner));
                 return Step::Done(Outcome::BadId(page));
             };
             let done = match entry.load() {
-                State::There { pfn, dirty } => {
+                EntryState::There { pfn, dirty } => {
                     if get.write && !dirty {
                         self.reuse_page(at, pfn);
                         continue;
@@ -341,17 +341,17 @@ impl Manager<Slots> {
                     // A present page stays present during this call: only the manager takes it away.
                     entry.pin(get.write).map(|pfn| self.got(get, pfn, Contents::Kept))
                 }
-                State::Moving(pfn) => {
+                EntryState::Moving(pfn) => {
                     self.mem.pages[pfn.idx()].set(PageFlags::WAITERS);
                     Some(Step::Wait(Sleep::on_page(pfn)))
                 }
                 // The effect that zeroes the page was carried out before this step.
-                State::Held(_) => {
+                EntryState::Held(_) => {
                     entry.publish();
                     None
                 }
-                State::InSwap(slot) => self.get_from_swap(get, at, slot, slow, ctx),
-                State::Empty => self.get_fresh(get, at, slow, ctx),
+                EntryState::InSwap(slot) => self.get_from_swap(get, at, slot, slow, ctx),
+                EntryState::Empty => self.get_fresh(get, at, slow, ctx),
             };
             if let Some(step) = done {
                 return step;
@@ -359,17 +359,17 @@ impl Manager<Slots> {
         }
     }
 
-    fn got(&self, get: &Get, pfn: Pfn, contents: Contents) -> Step<Outcome> {
+    fn got(&self, get: &TenantRequest, pfn: Pfn, contents: Contents) -> Step<Outcome> {
         let contents = match (get.major, get.fresh) {
             (true, _) => Contents::Read,
             (false, true) => Contents::Fresh,
             (false, false) => contents,
         };
-        Step::Done(Outcome::Got(Got { frame: Frame::At(pfn), contents, major: get.major }))
+        Step::Done(Outcome::Got(FaultedPage { frame: Frame::At(pfn), contents, major: get.major }))
     }
 
     /// The page will be written: its copy in swap is stale.
-    fn reuse_page(&mut self, at: Slot, pfn: Pfn) {
+    fn reuse_page(&mut self, at: OwnerSlot, pfn: Pfn) {
         let page = &self.mem.pages[pfn.idx()];
         if page.has(PageFlags::SWAPCACHE) && !page.has(PageFlags::WRITEBACK) {
             self.delete_from_swap_cache(pfn, Default::default());
@@ -383,8 +383,8 @@ impl Manager<Slots> {
 
     fn get_fresh(
         &mut self,
-        get: &mut Get,
-        at: Slot,
+        get: &mut TenantRequest,
+        at: OwnerSlot,
         slow: &mut Option<SlowRequest>,
         ctx: &Ctx,
     ) -> Option<Step<Outcome>> {
@@ -397,7 +397,7 @@ impl Manager<Slots> {
         };
         let held = DIRTY | YOUNG | HELD | u64::from(pfn.0);
         match self.owners.entry(at) {
-            Some(entry) if entry.load() == State::Empty => {
+            Some(entry) if entry.load() == EntryState::Empty => {
                 let _ = entry.change(|_| Some(held));
             }
             // Another thread was faster.
@@ -419,8 +419,8 @@ impl Manager<Slots> {
 
     fn get_from_swap(
         &mut self,
-        get: &mut Get,
-        at: Slot,
+        get: &mut TenantRequest,
+        at: OwnerSlot,
         slot: SwapSlot,
         slow: &mut Option<SlowRequest>,
         ctx: &Ctx,
@@ -457,12 +457,12 @@ impl Manager<Slots> {
     }
 }
 
-impl Asks for Slots {
-    type Request = Get;
+impl RequestOwners for Slots {
+    type Request = TenantRequest;
 
     fn request_step(
         manager: &mut Manager<Slots>,
-        get: &mut Get,
+        get: &mut TenantRequest,
         slow: &mut Option<SlowRequest>,
         ctx: &Ctx,
     ) -> Step<Outcome> {
@@ -478,16 +478,22 @@ impl Asks for Slots {
 
 impl Owners for Slots {
     #[inline]
-    fn prefetch(&self, at: Slot) -> u32 {
+    fn prefetch(&self, at: OwnerSlot) -> u32 {
         self.entry(at).map_or(0, |entry| entry.0.load(Ordering::Relaxed) as u32)
     }
 
-    fn referenced(&mut self, at: Slot, _mapcount: u16, _huge: bool, within: Within) -> References {
+    fn referenced(
+        &mut self,
+        at: OwnerSlot,
+        _mapcount: u16,
+        _huge: bool,
+        within: ReclaimScope,
+    ) -> PageReferences {
         let Some(tenant) = self.tenants.get(at.owner as usize).and_then(Option::as_ref) else {
-            return References::default();
+            return PageReferences::default();
         };
         let Some(entry) = tenant.entries.get(at.index as usize) else {
-            return References::default();
+            return PageReferences::default();
         };
         let nr = if within.contains(|| tenant.memcg) {
             let was = entry.0.fetch_and(!YOUNG, Ordering::AcqRel);
@@ -495,36 +501,36 @@ impl Owners for Slots {
         } else {
             0
         };
-        References { nr, executable: false, nr_looked_at: 1 }
+        PageReferences { nr, executable: false, nr_looked_at: 1 }
     }
 
-    fn unmap(&mut self, at: Slot, _mapcount: u16, to: Gone) -> Unmapped {
-        let Some(entry) = self.entry(at) else { return Unmapped::default() };
+    fn unmap(&mut self, at: OwnerSlot, _mapcount: u16, to: UnmapTarget) -> UnmapResult {
+        let Some(entry) = self.entry(at) else { return UnmapResult::default() };
         let was = entry.change(|was| {
             let is_free = was & (PRESENT | HELD) != 0 && (was & HELD != 0 || pins(was) == 0);
             if !is_free {
                 return None;
             }
             Some(match to {
-                Gone::Swapped(slot) => SWAPPED | u64::from(slot.0),
-                Gone::Moving(from) => MOVING | was & DIRTY | u64::from(from.0),
+                UnmapTarget::Swapped(slot) => SWAPPED | u64::from(slot.0),
+                UnmapTarget::Moving(from) => MOVING | was & DIRTY | u64::from(from.0),
                 // Tenants have no store except swap.
-                Gone::Unmapped => return None,
+                UnmapTarget::Unmapped => return None,
             })
         });
         match was {
-            Ok(was) => Unmapped {
+            Ok(was) => UnmapResult {
                 nr: 1,
                 dirty: was & DIRTY != 0,
                 young: was & YOUNG != 0,
                 nr_looked_at: 1,
             },
             // Pinned.
-            Err(_) => Unmapped { nr_looked_at: 1, ..Unmapped::default() },
+            Err(_) => UnmapResult { nr_looked_at: 1, ..UnmapResult::default() },
         }
     }
 
-    fn moved(&mut self, at: Slot, from: Pfn, to: Pfn, young: bool) -> u16 {
+    fn moved(&mut self, at: OwnerSlot, from: Pfn, to: Pfn, young: bool) -> u16 {
         let Some(entry) = self.entry(at) else { return 0 };
         let young = if young { YOUNG } else { 0 };
         let is_it = MOVING | u64::from(from.0);
@@ -535,31 +541,31 @@ impl Owners for Slots {
         u16::from(moved.is_ok())
     }
 
-    fn tenure(&self, asker: Asker) -> Option<u64> {
+    fn tenure(&self, asker: Requester) -> Option<u64> {
         Some(self.tenants.get(asker.idx())?.as_ref()?.born)
     }
 
-    fn asks(&mut self, asker: Asker) -> MemcgId {
+    fn asks(&mut self, asker: Requester) -> MemcgId {
         self.payer(asker).unwrap_or(Manager::<Slots>::ROOT)
     }
 
-    fn payer(&self, asker: Asker) -> Option<MemcgId> {
+    fn payer(&self, asker: Requester) -> Option<MemcgId> {
         Some(self.tenants.get(asker.idx())?.as_ref()?.memcg)
     }
 
-    fn note_over_high(&mut self, asker: Asker, nr: u64) {
+    fn note_over_high(&mut self, asker: Requester, nr: u64) {
         if let Some(tenant) = self.tenant_mut(asker) {
             tenant.nr_over_high += nr;
         }
     }
 
-    fn take_over_high(&mut self, asker: Asker) -> u64 {
+    fn take_over_high(&mut self, asker: Requester) -> u64 {
         self.tenant_mut(asker).map_or(0, |tenant| core::mem::take(&mut tenant.nr_over_high))
     }
 
-    fn take_back(manager: &mut Manager<Slots>, _asker: Asker, outcome: Outcome, _cpu: Cpu) {
-        let Outcome::Got(Got { frame: Frame::At(pfn), .. }) = outcome else { return };
-        let at = Slot::of(&manager.mem.pages[pfn.idx()]);
+    fn take_back(manager: &mut Manager<Slots>, _asker: Requester, outcome: Outcome, _cpu: Cpu) {
+        let Outcome::Got(FaultedPage { frame: Frame::At(pfn), .. }) = outcome else { return };
+        let at = OwnerSlot::of(&manager.mem.pages[pfn.idx()]);
         if let Some(entry) = manager.owners.entry(at) {
             entry.unpin();
         }
@@ -571,8 +577,8 @@ impl Owners for Slots {
             let Some(tenant) = tenant else { continue };
             for (index, entry) in tenant.entries.iter().enumerate() {
                 match entry.load() {
-                    State::Empty => {}
-                    State::There { pfn, .. } | State::Held(pfn) => {
+                    EntryState::Empty => {}
+                    EntryState::There { pfn, .. } | EntryState::Held(pfn) => {
                         mapped += 1;
                         let page = &manager.mem.pages[pfn.idx()];
                         check!(
@@ -582,11 +588,11 @@ impl Owners for Slots {
                             "tenant {id} page {index}: {pfn:?} is {page:?}"
                         );
                     }
-                    State::InSwap(slot) => check!(
+                    EntryState::InSwap(slot) => check!(
                         manager.swap.is_mapped(slot),
                         "tenant {id} page {index}: {slot:?} is not mapped"
                     ),
-                    State::Moving(pfn) => check!(
+                    EntryState::Moving(pfn) => check!(
                         manager.mem.pages[pfn.idx()].has(PageFlags::MIGRATING),
                         "tenant {id} page {index}: waits for {pfn:?}, which stays"
                     ),

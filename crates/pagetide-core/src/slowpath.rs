@@ -7,18 +7,18 @@
 
 mod old;
 
-use crate::compaction::direct::{CompactPriority, DirectCompacted, DirectCompaction};
+use crate::compaction::direct::{CompactPriority, DirectCompactResult, DirectCompaction};
 use crate::compaction::CompactResult;
 use crate::ctx::Ctx;
 use crate::digest::State;
 use crate::effect::{Sleep, Step, Throttle};
-use crate::fallback::Force;
+use crate::fallback::HighAtomicRelease;
 use crate::gfp::{AllocFlags, Gfp, MigrateType, Watermark};
 use crate::manager::Manager;
 use crate::memcg::ROOT;
 use crate::owners::Owners;
 use crate::reclaim::direct::DirectReclaim;
-use crate::units::{Asker, Cpu, NodeId, Order, Pfn, PAGEBLOCK_ORDER, PAGE_ALLOC_COSTLY_ORDER};
+use crate::units::{Cpu, NodeId, Order, Pfn, Requester, PAGEBLOCK_ORDER, PAGE_ALLOC_COSTLY_ORDER};
 use alloc::boxed::Box;
 
 /// Reclaims in a row without progress before memory is declared exhausted.
@@ -28,7 +28,7 @@ const MAX_RECLAIM_RETRIES: u32 = 16;
 const MAX_COMPACT_RETRIES: u32 = 16;
 
 #[derive(Clone, Debug, State)]
-enum Stage {
+enum SlowPathStage {
     /// Wake kswapd and try at the min watermark.
     Start,
     /// The reserves were too low to reclaim; waited for kswapd.
@@ -57,7 +57,7 @@ pub struct SlowPath {
     order: Order,
     gfp: Gfp,
     flags: AllocFlags,
-    stage: Stage,
+    stage: SlowPathStage,
     reclaim: DirectReclaim,
     no_progress_loops: u32,
     compact_priority: CompactPriority,
@@ -75,7 +75,7 @@ impl SlowPath {
             order,
             gfp,
             flags: AllocFlags::slow(gfp),
-            stage: Stage::Start,
+            stage: SlowPathStage::Start,
             reclaim: DirectReclaim::new(order, gfp),
             no_progress_loops: 0,
             compact_priority: CompactPriority::SyncLight,
@@ -88,12 +88,15 @@ impl SlowPath {
 
     /// Whether the task is in direct reclaim or compaction.
     pub fn is_reclaiming(&self) -> bool {
-        matches!(self.stage, Stage::Reclaim | Stage::Throttled | Stage::Compact(..))
+        matches!(
+            self.stage,
+            SlowPathStage::Reclaim | SlowPathStage::Throttled | SlowPathStage::Compact(..)
+        )
     }
 
     /// Whether the task is compacting.
     pub fn is_compacting(&self) -> bool {
-        matches!(self.stage, Stage::Compact(..))
+        matches!(self.stage, SlowPathStage::Compact(..))
     }
 
     pub(crate) fn order(&self) -> Order {
@@ -122,15 +125,18 @@ impl SlowPath {
 
 impl<O: Owners> Manager<O> {
     /// The request is abandoned: releases what its reclaim and its compaction hold.
-    pub(crate) fn slowpath_given_up(&mut self, state: &SlowPath, asker: Asker, cpu: Cpu) {
+    pub(crate) fn slowpath_given_up(&mut self, state: &SlowPath, asker: Requester, cpu: Cpu) {
         self.slowpath_orphaned(state);
         match &state.stage {
-            Stage::Compact(compaction, _) => {
+            SlowPathStage::Compact(compaction, _) => {
                 if let Some(run) = compaction.run() {
                     self.run_given_up(run, asker, cpu);
                 }
             }
-            Stage::Start | Stage::Throttled | Stage::Reclaim | Stage::OomWait => {}
+            SlowPathStage::Start
+            | SlowPathStage::Throttled
+            | SlowPathStage::Reclaim
+            | SlowPathStage::OomWait => {}
         }
     }
 
@@ -142,17 +148,17 @@ impl<O: Owners> Manager<O> {
     /// One bounded step. `Done`: the block, or `None` if there is none.
     pub(crate) fn slowpath_step(&mut self, state: &mut SlowPath, ctx: &Ctx) -> Step<Option<Pfn>> {
         match &mut state.stage {
-            Stage::Start | Stage::OomWait => self.slowpath_start(state, ctx),
-            Stage::Throttled => {
+            SlowPathStage::Start | SlowPathStage::OomWait => self.slowpath_start(state, ctx),
+            SlowPathStage::Throttled => {
                 self.begin_reclaim(state);
                 Step::Continue
             }
-            Stage::Reclaim => match self.direct_reclaim_step(&mut state.reclaim, ctx) {
+            SlowPathStage::Reclaim => match self.direct_reclaim_step(&mut state.reclaim, ctx) {
                 Step::Continue => Step::Continue,
                 Step::Wait(wait) => Step::Wait(wait),
                 Step::Done(reclaimed) => self.after_reclaim(state, reclaimed, ctx),
             },
-            Stage::Compact(compaction, after) => {
+            SlowPathStage::Compact(compaction, after) => {
                 let after = *after;
                 match self.direct_compact_step(compaction, ctx) {
                     Step::Continue => Step::Continue,
@@ -200,7 +206,7 @@ impl<O: Owners> Manager<O> {
 
     fn reclaim_or_wait(&mut self, state: &mut SlowPath, ctx: &Ctx) -> Step<Option<Pfn>> {
         if let Some(wait) = self.throttle_direct_reclaim(state.gfp, ctx) {
-            state.stage = Stage::Throttled;
+            state.stage = SlowPathStage::Throttled;
             return Step::Wait(wait);
         }
         self.begin_reclaim(state);
@@ -210,7 +216,7 @@ impl<O: Owners> Manager<O> {
     fn begin_reclaim(&mut self, state: &mut SlowPath) {
         self.direct_reclaim_begin(state.gfp);
         state.reclaim = DirectReclaim::new(state.order, state.gfp);
-        state.stage = Stage::Reclaim;
+        state.stage = SlowPathStage::Reclaim;
     }
 
     fn begin_compaction(
@@ -220,7 +226,7 @@ impl<O: Owners> Manager<O> {
         after: AfterCompaction,
     ) {
         let compaction = DirectCompaction::new(state.order, state.gfp, state.flags, priority);
-        state.stage = Stage::Compact(Box::new(compaction), after);
+        state.stage = SlowPathStage::Compact(Box::new(compaction), after);
     }
 
     fn try_freelists(&mut self, state: &SlowPath, flags: AllocFlags, ctx: &Ctx) -> Option<Pfn> {
@@ -246,14 +252,14 @@ impl<O: Owners> Manager<O> {
         reclaimed: u64,
         ctx: &Ctx,
     ) -> Step<Option<Pfn>> {
-        state.stage = Stage::Start;
+        state.stage = SlowPathStage::Start;
         if reclaimed > 0 {
             if let Some(pfn) = self.try_freelists(state, state.flags, ctx) {
                 return Step::Done(Some(pfn));
             }
             // Freed pages may be in per-CPU lists, or in the reserve for high orders.
             if !self.era.leaves_cpu_lists {
-                self.unreserve_highatomic(state.gfp, ctx, Force::No);
+                self.unreserve_highatomic(state.gfp, ctx, HighAtomicRelease::No);
                 self.lru_add_drain_all();
                 self.mem.drain_all();
                 if let Some(pfn) = self.try_freelists(state, state.flags, ctx) {
@@ -275,11 +281,11 @@ impl<O: Owners> Manager<O> {
     fn after_compaction(
         &mut self,
         state: &mut SlowPath,
-        done: DirectCompacted,
+        done: DirectCompactResult,
         after: AfterCompaction,
         ctx: &Ctx,
     ) -> Step<Option<Pfn>> {
-        state.stage = Stage::Start;
+        state.stage = SlowPathStage::Start;
         state.compact_result = done.result;
         if done.pfn.is_some() {
             return Step::Done(done.pfn);
@@ -379,7 +385,7 @@ impl<O: Owners> Manager<O> {
             state.no_progress_loops += 1;
         }
         if state.no_progress_loops > MAX_RECLAIM_RETRIES {
-            return self.unreserve_highatomic(state.gfp, ctx, Force::Yes);
+            return self.unreserve_highatomic(state.gfp, ctx, HighAtomicRelease::Yes);
         }
         let highest = state.gfp.highest_zone();
         (0..self.nodes.len()).any(|node| {
@@ -399,7 +405,7 @@ impl<O: Owners> Manager<O> {
         })
     }
 
-    fn unreserve_highatomic(&mut self, gfp: Gfp, ctx: &Ctx, force: Force) -> bool {
+    fn unreserve_highatomic(&mut self, gfp: Gfp, ctx: &Ctx, force: HighAtomicRelease) -> bool {
         self.mem.unreserve_highatomic(ctx.node, gfp.highest_zone(), gfp.migrate_type(), force)
     }
 
@@ -414,7 +420,7 @@ impl<O: Owners> Manager<O> {
             return Step::Done(None);
         }
         state.no_progress_loops = 0;
-        state.stage = Stage::OomWait;
+        state.stage = SlowPathStage::OomWait;
         let timeout = crate::units::TICK;
         Step::Wait(Sleep::throttled(ctx.node, Throttle::NoProgress, timeout))
     }

@@ -77,9 +77,9 @@ mod tests {
     use crate::node::NodeSpec;
     use crate::outcome::Outcome;
     use crate::process::page_table::{Advice, Backing, VmaId};
-    use crate::process::Call;
     use crate::process::Machine;
     use crate::process::MmId;
+    use crate::process::ProcessCall;
     use crate::psi::TaskState;
     use crate::units::{Cpu, NodeId};
     use alloc::vec::Vec;
@@ -95,7 +95,7 @@ mod tests {
     fn run(machine: &mut Machine, mm: MmId, vma: VmaId, pages: u64) {
         let mut now = 0;
         for page in 0..pages {
-            let mut call = Call::fault(mm, NodeId(0), vma, page, true);
+            let mut call = ProcessCall::fault(mm, NodeId(0), vma, page, true);
             loop {
                 now += 1_000_000;
                 let (step, effects) = machine.step(&mut call, Cpu(0), now);

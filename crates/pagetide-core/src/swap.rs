@@ -16,7 +16,7 @@ use alloc::vec::Vec;
 pub const SWAPFILE_CLUSTER: u32 = 256;
 
 #[derive(Clone, Copy, Debug, PartialEq, State)]
-struct Slot {
+struct SwapSlotState {
     /// Frame in the swap cache plus 1, or 0.
     cached: u32,
     mapped: bool,
@@ -26,13 +26,13 @@ struct Slot {
     shadow: Shadow,
 }
 
-impl Default for Slot {
+impl Default for SwapSlotState {
     fn default() -> Self {
-        Slot { cached: 0, mapped: false, memcg: MemcgId::NONE, shadow: Shadow::NONE }
+        SwapSlotState { cached: 0, mapped: false, memcg: MemcgId::NONE, shadow: Shadow::NONE }
     }
 }
 
-impl Slot {
+impl SwapSlotState {
     const fn is_free(&self) -> bool {
         self.cached == 0 && !self.mapped
     }
@@ -43,7 +43,7 @@ impl Slot {
 pub struct SwapArea {
     /// Grows on first use of slots, up to `capacity`.
     #[state(sparse)]
-    slots: Vec<Slot>,
+    slots: Vec<SwapSlotState>,
     capacity: u32,
     /// Artificial limit (fault injection: "swap full").
     limit: u32,
@@ -107,13 +107,13 @@ impl SwapArea {
     fn grow_to(&mut self, len: u32) {
         if self.slots.len() < len as usize {
             let len = len.next_multiple_of(SWAPFILE_CLUSTER).min(self.capacity);
-            self.slots.resize(len as usize, Slot::default());
+            self.slots.resize(len as usize, SwapSlotState::default());
             self.cluster_used.resize(len.div_ceil(SWAPFILE_CLUSTER) as usize, 0);
         }
     }
 
     fn is_free_at(&self, at: u32) -> bool {
-        self.slots.get(at as usize).is_none_or(Slot::is_free)
+        self.slots.get(at as usize).is_none_or(SwapSlotState::is_free)
     }
 
     /// The next free slot of the run, else the next wholly free run, else the next free slot.

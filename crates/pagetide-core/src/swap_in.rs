@@ -10,7 +10,7 @@ use crate::effect::{Effect, Io, Sleep, Step, Throttle};
 use crate::gfp::Gfp;
 use crate::manager::Manager;
 use crate::outcome::Outcome;
-use crate::owners::{Owners, Slot};
+use crate::owners::{OwnerSlot, Owners};
 use crate::page::{PageFlags, Place};
 use crate::page_request::{PageRequest, SlowRequest};
 use crate::units::{MemcgId, Pfn, SwapSlot, TICK};
@@ -78,7 +78,7 @@ impl<O: Owners> Manager<O> {
     }
 
     /// Gives a page in the swap cache back to its owner, after an entry maps it again.
-    pub(crate) fn take_from_swap_cache(&mut self, pfn: Pfn, at: Slot, write: bool, ctx: &Ctx) {
+    pub(crate) fn take_from_swap_cache(&mut self, pfn: Pfn, at: OwnerSlot, write: bool, ctx: &Ctx) {
         let page = &mut self.mem.pages[pfn.idx()];
         let slot = SwapSlot(page.private);
         page.mapping = at.owner;

@@ -98,7 +98,7 @@ id!(
 id!(
     /// A requester of memory, numbered by the owners: an address space of a simulated machine
     /// (Linux `mm_struct`), or a tenant of a pool.
-    Asker, u32, "mm"
+    Requester, u32, "mm"
 );
 id!(
     /// File in the page cache (Linux `address_space` of an inode).

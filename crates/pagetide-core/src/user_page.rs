@@ -7,7 +7,7 @@
 
 use crate::buddy::clear_tails;
 use crate::manager::Manager;
-use crate::owners::{Owners, Slot};
+use crate::owners::{OwnerSlot, Owners};
 use crate::page::{Page, PageFlags, Place};
 use crate::shadow::Shadow;
 use crate::units::{Cpu, MemcgId, NodeId, Pfn, SwapSlot, HPAGE_PMD_ORDER};
@@ -28,7 +28,7 @@ impl<O: Owners> Manager<O> {
     pub(crate) fn begin_anon_page(
         &mut self,
         pfn: Pfn,
-        at: Slot,
+        at: OwnerSlot,
         extra: PageFlags,
         memcg: MemcgId,
         cpu: Cpu,

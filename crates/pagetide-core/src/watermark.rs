@@ -74,18 +74,18 @@ pub fn lowmem_kbytes(nodes: &[Node], page_size: PageSize) -> u64 {
 
 /// Which of a zone's managed pages count.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Managed {
+enum ManagedPages {
     /// Those that existed when boot first set the watermarks.
     AtBoot,
     /// All.
     Now,
 }
 
-impl Managed {
+impl ManagedPages {
     const fn of(self, zone: &Zone) -> u64 {
         match self {
-            Managed::AtBoot => zone.managed.saturating_sub(zone.late),
-            Managed::Now => zone.managed,
+            ManagedPages::AtBoot => zone.managed.saturating_sub(zone.late),
+            ManagedPages::Now => zone.managed,
         }
     }
 }
@@ -93,27 +93,27 @@ impl Managed {
 /// First computation of `min_free_kbytes`, watermarks and reserves, as during boot (Linux
 /// `init_per_zone_wmark_min`): late memory ([`Zone::late`]) is not counted.
 pub fn boot(nodes: &mut [Node], inputs: &mut WatermarkInputs, page_size: PageSize) {
-    let pages: u64 = lowmem_zones(nodes).map(|zone| Managed::AtBoot.of(zone)).sum();
+    let pages: u64 = lowmem_zones(nodes).map(|zone| ManagedPages::AtBoot.of(zone)).sum();
     inputs.calculate_min_free_kbytes(page_size.kbytes_of(pages));
-    setup_marks(nodes, inputs, Managed::AtBoot, page_size);
-    setup_reserves(nodes, inputs, Managed::AtBoot);
+    setup_marks(nodes, inputs, ManagedPages::AtBoot, page_size);
+    setup_reserves(nodes, inputs, ManagedPages::AtBoot);
 }
 
 /// Computes the watermarks of all zones and the sizes of the per-CPU sets, as after a write to one
 /// of the sysctls (Linux `setup_per_zone_wmarks`). Clears every boost.
 pub fn setup(nodes: &mut [Node], inputs: &WatermarkInputs, page_size: PageSize) {
-    setup_marks(nodes, inputs, Managed::Now, page_size);
+    setup_marks(nodes, inputs, ManagedPages::Now, page_size);
 }
 
 /// Computes every `lowmem_reserve` (Linux `setup_per_zone_lowmem_reserve`).
 pub fn setup_lowmem_reserve(nodes: &mut [Node], inputs: &WatermarkInputs) {
-    setup_reserves(nodes, inputs, Managed::Now);
+    setup_reserves(nodes, inputs, ManagedPages::Now);
 }
 
 fn setup_marks(
     nodes: &mut [Node],
     inputs: &WatermarkInputs,
-    managed: Managed,
+    managed: ManagedPages,
     page_size: PageSize,
 ) {
     let zones = || nodes.iter().flat_map(|node| &node.zones);
@@ -164,7 +164,7 @@ fn mul_div(a: u64, b: u64, c: u64) -> u64 {
     u64::try_from(u128::from(a) * u128::from(b) / u128::from(c)).unwrap_or(u64::MAX >> 8)
 }
 
-fn setup_reserves(nodes: &mut [Node], inputs: &WatermarkInputs, managed: Managed) {
+fn setup_reserves(nodes: &mut [Node], inputs: &WatermarkInputs, managed: ManagedPages) {
     for node in nodes.iter_mut() {
         for i in 0..MAX_NR_ZONES {
             let ratio = u64::from(inputs.lowmem_reserve_ratio[i]);

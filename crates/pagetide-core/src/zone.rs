@@ -18,7 +18,7 @@ use crate::gfp::{MigrateType, Watermark};
 use crate::list::List;
 use crate::pcp::{OpenBlocks, Pcp};
 use crate::units::{NodeId, Order, Pfn, NR_PAGE_ORDERS, PAGEBLOCK_NR_PAGES, PAGEBLOCK_ORDER};
-use crate::zone_stat::{Marks, ZoneStat};
+use crate::zone_stat::{StatMarks, ZoneStat};
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -167,8 +167,8 @@ impl Zone {
     }
 
     /// Inputs of the counter's thresholds; without boosts.
-    pub(crate) const fn stat_marks(&self) -> Marks {
-        Marks {
+    pub(crate) const fn stat_marks(&self) -> StatMarks {
+        StatMarks {
             managed: self.managed,
             min: self.watermark_min,
             low: self.watermark_low,

@@ -35,7 +35,7 @@ pub(crate) struct ZoneStat {
 
 /// Inputs of the thresholds.
 #[derive(Clone, Copy)]
-pub(crate) struct Marks {
+pub(crate) struct StatMarks {
     pub managed: u64,
     pub min: u64,
     pub low: u64,
@@ -126,7 +126,7 @@ impl ZoneStat {
 
     /// Computes the thresholds at machine start (Linux `refresh_zone_stat_thresholds`). `unit` is
     /// the number of pages in 128 MiB.
-    pub(crate) fn set_thresholds(&mut self, marks: Marks, unit: u64) {
+    pub(crate) fn set_thresholds(&mut self, marks: StatMarks, unit: u64) {
         let nr_cpus = self.diffs.len() as u64;
         let normal = normal_threshold(marks.managed, nr_cpus, unit);
         self.threshold = normal as i64;
@@ -137,7 +137,7 @@ impl ZoneStat {
 
     /// Adjusts the thresholds when kswapd goes to full sleep or wakes up (Linux
     /// `set_pgdat_percpu_threshold`). A CPU adds any excess with its next page.
-    pub(crate) fn set_pressure(&mut self, awake: bool, marks: Marks, unit: u64) {
+    pub(crate) fn set_pressure(&mut self, awake: bool, marks: StatMarks, unit: u64) {
         if self.drift_mark == 0 {
             return;
         }
@@ -168,7 +168,7 @@ mod tests {
 
     fn zone(managed: u64, nr_cpus: u16) -> ZoneStat {
         let mut stat = ZoneStat::new(nr_cpus);
-        stat.set_thresholds(Marks { managed, min: 32, low: 40, high: 48 }, UNIT);
+        stat.set_thresholds(StatMarks { managed, min: 32, low: 40, high: 48 }, UNIT);
         stat
     }
 
@@ -200,7 +200,7 @@ mod tests {
         stat.add(100);
         stat.add(5);
         assert_eq!((stat.counted(), stat.safe(105)), (100, 105));
-        let marks = Marks { managed: 3840, min: 32, low: 40, high: 48 };
+        let marks = StatMarks { managed: 3840, min: 32, low: 40, high: 48 };
         stat.set_pressure(true, marks, UNIT);
         assert_eq!(stat.threshold, 1);
         stat.set_pressure(false, marks, UNIT);
@@ -218,7 +218,7 @@ mod tests {
         ) {
             let mut at_once = zone(3840, cpus);
             at_once.add(before);
-            at_once.set_pressure(awake, Marks { managed: 3840, min: 32, low: 40, high: 48 }, UNIT);
+            at_once.set_pressure(awake, StatMarks { managed: 3840, min: 32, low: 40, high: 48 }, UNIT);
             let mut one_by_one = at_once.clone();
             at_once.add_each(1 << pages, times);
             (0..times).for_each(|_| one_by_one.add(1 << pages));

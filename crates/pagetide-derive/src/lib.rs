@@ -20,22 +20,22 @@ type Tokens = Peekable<proc_macro::token_stream::IntoIter>;
 
 /// How a field is hashed.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum FieldHash {
     Hashed,
     Skipped,
     Sparse,
 }
 
 /// A field: its name in a pattern, and how it is hashed.
-struct Field {
+struct StateField {
     name: String,
-    kind: Kind,
+    kind: FieldHash,
 }
 
 /// The fields of a struct or a variant; fields of a tuple are called `f0`, `f1`, ...
-struct Fields {
+struct StateFields {
     is_tuple: bool,
-    fields: Vec<Field>,
+    fields: Vec<StateField>,
 }
 
 /// Implements `crate::digest::State` (see the crate's documentation).
@@ -80,7 +80,7 @@ fn variants(arms: &mut String, name: &str, body: TokenStream) -> Result<(), Stri
         let Some(variant) = tokens.next() else { return Ok(()) };
         let fields = match tokens.peek() {
             Some(TokenTree::Group(body)) => fields(&body.clone())?,
-            _ => Fields { is_tuple: true, fields: Vec::new() },
+            _ => StateFields { is_tuple: true, fields: Vec::new() },
         };
         arm(arms, &format!("{name}::{variant}"), Some(number), &fields);
         number += 1;
@@ -89,7 +89,7 @@ fn variants(arms: &mut String, name: &str, body: TokenStream) -> Result<(), Stri
 }
 
 /// An arm of the match: the pattern names every field.
-fn arm(arms: &mut String, path: &str, number: Option<u64>, fields: &Fields) {
+fn arm(arms: &mut String, path: &str, number: Option<u64>, fields: &StateFields) {
     let (open, close) = if fields.is_tuple { ('(', ')') } else { ('{', '}') };
     let is_unit = fields.is_tuple && fields.fields.is_empty();
     let mut pattern = String::new();
@@ -97,16 +97,16 @@ fn arm(arms: &mut String, path: &str, number: Option<u64>, fields: &Fields) {
     if let Some(number) = number {
         let _ = write!(body, "digest.write_u64({number});");
     }
-    for Field { name, kind } in &fields.fields {
+    for StateField { name, kind } in &fields.fields {
         let _ = match (kind, fields.is_tuple) {
-            (Kind::Skipped, true) => write!(pattern, "_,"),
-            (Kind::Skipped, false) => write!(pattern, "{name}: _,"),
+            (FieldHash::Skipped, true) => write!(pattern, "_,"),
+            (FieldHash::Skipped, false) => write!(pattern, "{name}: _,"),
             _ => write!(pattern, "{name},"),
         };
         let _ = match kind {
-            Kind::Hashed => write!(body, "crate::digest::State::digest({name}, digest);"),
-            Kind::Sparse => write!(body, "crate::digest::sparse({name}, digest);"),
-            Kind::Skipped => Ok(()),
+            FieldHash::Hashed => write!(body, "crate::digest::State::digest({name}, digest);"),
+            FieldHash::Sparse => write!(body, "crate::digest::sparse({name}, digest);"),
+            FieldHash::Skipped => Ok(()),
         };
     }
     let _ = if is_unit {
@@ -116,7 +116,7 @@ fn arm(arms: &mut String, path: &str, number: Option<u64>, fields: &Fields) {
     };
 }
 
-fn fields(body: &Group) -> Result<Fields, String> {
+fn fields(body: &Group) -> Result<StateFields, String> {
     let is_tuple = body.delimiter() == Delimiter::Parenthesis;
     let mut tokens = body.stream().into_iter().peekable();
     let mut fields = Vec::new();
@@ -124,20 +124,20 @@ fn fields(body: &Group) -> Result<Fields, String> {
         let kind = attributes(&mut tokens)?;
         visibility(&mut tokens);
         if tokens.peek().is_none() {
-            return Ok(Fields { is_tuple, fields });
+            return Ok(StateFields { is_tuple, fields });
         }
         let name = match is_tuple {
             true => format!("f{}", fields.len()),
             false => tokens.next().map(|name| name.to_string()).unwrap_or_default(),
         };
-        fields.push(Field { name, kind });
+        fields.push(StateField { name, kind });
         skip_to_comma(&mut tokens);
     }
 }
 
 /// Skips attributes; returns the meaning of `#[state(...)]` if it is among them.
-fn attributes(tokens: &mut Tokens) -> Result<Kind, String> {
-    let mut kind = Kind::Hashed;
+fn attributes(tokens: &mut Tokens) -> Result<FieldHash, String> {
+    let mut kind = FieldHash::Hashed;
     while tokens
         .next_if(|token| matches!(token, TokenTree::Punct(mark) if mark.as_char() == '#'))
         .is_some()
@@ -145,8 +145,8 @@ fn attributes(tokens: &mut Tokens) -> Result<Kind, String> {
         let text: String = tokens.next().map(|token| token.to_string()).unwrap_or_default();
         let text: String = text.split_whitespace().collect();
         kind = match text.as_str() {
-            "[state(skip)]" => Kind::Skipped,
-            "[state(sparse)]" => Kind::Sparse,
+            "[state(skip)]" => FieldHash::Skipped,
+            "[state(sparse)]" => FieldHash::Sparse,
             other if other.starts_with("[state") => {
                 return Err(format!("{other}: write #[state(skip)] or #[state(sparse)]"));
             }

@@ -12,7 +12,7 @@ use crate::service::{self, in_pieces, Served};
 use crate::shared::Shared;
 use crate::sys::memory::{Mapping, PAGE_SIZE};
 use crate::sys::process::{self, Usage};
-use pagetide_core::config::{PolicyVariant, Sysctl, Thp, Value};
+use pagetide_core::config::{ControlValue, PolicyVariant, Sysctl, Thp};
 use pagetide_core::control::{ControlWrite, GroupControlWrite};
 use pagetide_scenario::model::{Advice, Setup, Task, Write};
 use pagetide_scenario::names::MadviseKind;
@@ -433,7 +433,7 @@ fn advises_huge(task: &Task) -> bool {
 
 fn is_always_huge(setup: &Setup) -> bool {
     let by_knob = setup.sysctls.iter().rev().find_map(|write| match write {
-        ControlWrite::Sysctl(Sysctl::ThpEnabled, Value::Choice(choice)) => Thp::of(*choice),
+        ControlWrite::Sysctl(Sysctl::ThpEnabled, ControlValue::Choice(choice)) => Thp::of(*choice),
         _ => None,
     });
     by_knob.or(setup.policies.of()) == Some(Thp::Always)

@@ -234,7 +234,7 @@ fn settings(setup: &Setup) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::testing::report_of;
-    use pagetide_core::config::{Sysctl, Value};
+    use pagetide_core::config::{ControlValue, Sysctl};
     use pagetide_core::control::ControlWrite;
     use pagetide_scenario::model::{Disk, DiskFaults, File, Reference, Swap};
     use pagetide_scenario::names::DiskModel;
@@ -247,7 +247,7 @@ mod tests {
             Some(Reference { source: "a mail of 2011".to_owned(), values: Default::default() });
         for variant in &mut scenario.variants {
             variant.setup.sysctls =
-                vec![ControlWrite::Sysctl(Sysctl::Swappiness, Value::Number(60))];
+                vec![ControlWrite::Sysctl(Sysctl::Swappiness, ControlValue::Number(60))];
             let machine = &mut variant.setup.machine;
             machine.disks.push(Disk {
                 name: "sda".to_owned(),
@@ -265,7 +265,7 @@ mod tests {
         scenario.variants[1]
             .setup
             .sysctls
-            .push(ControlWrite::Sysctl(Sysctl::WmarkLowKbytes, Value::Number(16384)));
+            .push(ControlWrite::Sysctl(Sysctl::WmarkLowKbytes, ControlValue::Number(16384)));
         report.plan.overrides = vec![("machine.memory".to_owned(), "2G".to_owned())];
         let version = crate::VERSION;
         assert_eq!(

@@ -12,7 +12,7 @@ mod path;
 
 pub(crate) use path::group_and_file;
 
-use pagetide_core::config::{ControlFile, Form};
+use pagetide_core::config::{ControlFile, ControlForm};
 use pagetide_scenario::criterion::Mistake;
 use pagetide_scenario::model::{PageSize, Setup};
 use pagetide_scenario::quantity::Quantity;
@@ -115,11 +115,11 @@ impl Reader<'_> {
         if coarse {
             return Err(give(format!("{path} has no values")));
         }
-        if let Form::Policy(policy) = file.form {
+        if let ControlForm::Policy(policy) = file.form {
             return self.list(&policy.listed().replace(" or ", ",").replace(", ", ","), coarse);
         }
         let memory: u64 = setup.machine.nodes.iter().map(|node| node.memory).sum();
-        if let Form::Size { .. } = file.form {
+        if let ControlForm::Size { .. } = file.form {
             let (low, high) =
                 (Quantity::Bytes((memory / 64).max(1 << 20)), Quantity::Bytes(memory));
             let (values, how) = self.span(low, high, None)?;
@@ -176,7 +176,7 @@ impl Reader<'_> {
         let read = Quantity::read(text, self.page_size)
             .map_err(|error| Mistake::new(format!("{}: {error}", self.path), error.hint))?;
         let unit = self.file.map_or("", |file| file.unit);
-        let is_size = self.file.is_some_and(|file| matches!(file.form, Form::Size { .. }));
+        let is_size = self.file.is_some_and(|file| matches!(file.form, ControlForm::Size { .. }));
         Ok(match read {
             Quantity::Bytes(bytes) if unit == "kB" => Quantity::Integer((bytes / 1024).into()),
             Quantity::Bytes(bytes) if unit == "bytes" && !is_size => {

@@ -11,7 +11,7 @@
 mod families;
 mod text;
 
-use pagetide_core::config::Value;
+use pagetide_core::config::ControlValue;
 use pagetide_core::control::GroupControl;
 use pagetide_scenario::model::Setup;
 use pagetide_scenario::timeline::{Sample, Timeline};
@@ -73,7 +73,7 @@ fn limits(setup: &Setup) -> Vec<u64> {
         let is_limit = |control| matches!(control, GroupControl::Max | GroupControl::LimitInBytes);
         let write = group.controls.iter().rev().find(|write| is_limit(write.control));
         match write.map(|write| write.value) {
-            Some(Value::Size(bytes)) => bytes,
+            Some(ControlValue::Size(bytes)) => bytes,
             _ => 0,
         }
     };

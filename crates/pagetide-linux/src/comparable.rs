@@ -1,7 +1,7 @@
 //! The parts of a scenario that a real kernel in QEMU cannot reproduce. They are printed above
 //! every comparison. The guest adds what its kernel lacks or refuses.
 
-use pagetide_core::config::{Origin, PolicyChoice};
+use pagetide_core::config::{ControlOrigin, PolicyChoice};
 use pagetide_core::control::GroupControl;
 use pagetide_scenario::model::{PageSize, Setup};
 use pagetide_scenario::switches::{needed, Needed, Switch};
@@ -114,7 +114,9 @@ pub fn not_comparable(setup: &Setup, switches: &[String]) -> Vec<String> {
     }
     let mut patched: Vec<GroupControl> = setup.group_controls().collect();
     let has = |control| done.iter().any(|needed| needed.switch.of_groups == Some(control));
-    patched.retain(|&control| matches!(control.file().since, Origin::Patch(_)) && !has(control));
+    patched.retain(|&control| {
+        matches!(control.file().since, ControlOrigin::Patch(_)) && !has(control)
+    });
     patched.sort();
     patched.dedup();
     for control in patched {

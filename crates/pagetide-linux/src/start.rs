@@ -5,7 +5,7 @@
 //! therefore uses zones, free pages and watermarks of the guest.
 
 use crate::host::{pagetypeinfo, zoneinfo};
-use pagetide_core::config::{Sysctl, Value};
+use pagetide_core::config::{ControlValue, Sysctl};
 use pagetide_core::control::ControlWrite;
 use pagetide_scenario::model::{Disk, DiskFaults, FreeLists, Node, Setup, Zone};
 use pagetide_scenario::names::{DiskModel, Named, ZoneName};
@@ -118,7 +118,7 @@ impl Start {
         setup.machine.init_on_alloc = self.init_on_alloc.or(setup.machine.init_on_alloc);
         let nodes = self.zones.iter().map(|zone| zone.node + 1).max().unwrap_or(1);
         let scale = setup.sysctls.iter().rev().find_map(|write| match write {
-            ControlWrite::Sysctl(Sysctl::WatermarkScaleFactor, Value::Number(scale)) => {
+            ControlWrite::Sysctl(Sysctl::WatermarkScaleFactor, ControlValue::Number(scale)) => {
                 u64::try_from(*scale).ok()
             }
             _ => None,

@@ -19,7 +19,7 @@ use pagetide_core::memcg::ROOT;
 use pagetide_core::node::NodeSpec;
 use pagetide_core::outcome::Outcome;
 use pagetide_core::page_size::PageSize;
-use pagetide_core::process::Call;
+use pagetide_core::process::ProcessCall;
 use pagetide_core::units::{Cpu, Nanos, NodeId};
 use pagetide_lab::execute::room::available;
 use pagetide_scenario::load;
@@ -305,7 +305,7 @@ impl Machine {
             let Some(write) = begun.map_err(raised)? else { return Ok(()) };
             // The writer of the file performs the reclaim.
             let (writer, number) = state.begin(ROOT)?;
-            let outcome = state.run(&mut Call::group_write(writer, NodeId(0), write));
+            let outcome = state.run(&mut ProcessCall::group_write(writer, NodeId(0), write));
             state.end(writer, number);
             match outcome {
                 Outcome::Refused(errno) => {

@@ -16,7 +16,7 @@ pub use crate::op::{Advice, BlockRequest};
 use crate::policies::Policies;
 pub use crate::workload::*;
 pub use pagetide_core::boot::free_lists::FreeLists;
-use pagetide_core::config::{CgroupVersion, Origin};
+use pagetide_core::config::{CgroupVersion, ControlOrigin};
 use pagetide_core::control::{ControlWrite, GroupControl, GroupControlWrite};
 use pagetide_core::node::ZoneSpec;
 pub use pagetide_core::page_size::PageSize;
@@ -351,7 +351,8 @@ impl Setup {
     /// version 1 has, else 2. A control of a patch has the version of its patch, but may be
     /// combined with others of version 2.
     pub fn cgroup_version(&self) -> CgroupVersion {
-        let is_of_patch = |control: &GroupControl| matches!(control.file().since, Origin::Patch(_));
+        let is_of_patch =
+            |control: &GroupControl| matches!(control.file().since, ControlOrigin::Patch(_));
         let all = || self.group_controls().map(GroupControl::version);
         let of_linux = || {
             let of_linux = self.group_controls().filter(|control| !is_of_patch(control));

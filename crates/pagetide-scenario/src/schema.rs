@@ -6,7 +6,7 @@
 use crate::load::raw::Scenario;
 use crate::load::raw::{policy_keys, KERNEL_KEY, PLUGIN_KEYS};
 use crate::load::{PluginNames, BUILT_IN};
-use pagetide_core::config::{ControlFile, Form, PolicyChoice, PolicySet, Sysctl};
+use pagetide_core::config::{ControlFile, ControlForm, PolicyChoice, PolicySet, Sysctl};
 use pagetide_core::control::{CacheControl, GroupControl};
 use pagetide_core::page_size::PageSize;
 use schemars::generate::SchemaSettings;
@@ -176,8 +176,10 @@ fn file_schema(file: &ControlFile) -> Value {
     };
     let bounds = form.bounds(PageSize::Kib4).zip(form.bounds(PageSize::Kib64));
     match (form, bounds) {
-        (Form::Action { max: 1 }, _) => json!({ "description": description, "enum": [1, "1"] }),
-        (Form::Action { max }, _) => {
+        (ControlForm::Action { max: 1 }, _) => {
+            json!({ "description": description, "enum": [1, "1"] })
+        }
+        (ControlForm::Action { max }, _) => {
             json!({ "description": description, "type": ["integer", "string"], "minimum": 1, "maximum": bound(*max) })
         }
         (_, Some(((min, _), (_, max)))) => json!({
@@ -187,14 +189,14 @@ fn file_schema(file: &ControlFile) -> Value {
                 { "type": "string" }
             ]
         }),
-        (Form::Zones, _) => json!({
+        (ControlForm::Zones, _) => json!({
             "description": description,
             "anyOf": [
                 { "type": "array", "items": { "type": "integer" }, "maxItems": 4 },
                 { "type": "string" }
             ]
         }),
-        (Form::Policy(policy), _) => {
+        (ControlForm::Policy(policy), _) => {
             let words: Vec<&str> = policy.variants().iter().map(|one| one.name()).collect();
             json!({ "description": description, "enum": words })
         }

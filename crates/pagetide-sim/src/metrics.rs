@@ -7,7 +7,7 @@ use crate::histogram::LatencyHistogram;
 use crate::task::{snapshot, Counted, GroupCounts, MemoryWait, PhaseRun, Task, Usage, ZoneBlocks};
 use crate::world::service::Served;
 use crate::world::World;
-use pagetide_core::plugin::Wrong;
+use pagetide_core::plugin::PolicyFault;
 use pagetide_core::units::Nanos;
 use pagetide_core::vmstat::Event;
 use pagetide_scenario::metric::declared::{self, buddyinfo_name, Declared, FREE_BLOCKS};
@@ -39,7 +39,7 @@ fn of_machine(metrics: &mut Metrics, world: &World, setup: &Setup, cut: Option<E
     }
     let errors = world.machine.plugin_errors();
     // With a plug-in, report counts of 0 too; a mean over seeds needs them.
-    for wrong in Wrong::ALL {
+    for wrong in PolicyFault::ALL {
         if setup.plugins.iter().any(|(kind, _)| wrong.is_of(kind)) {
             let times = errors.iter().find(|(it, _)| *it == wrong).map_or(0, |(_, times)| *times);
             machine.put_named(wrong.name(), times as f64, Unit::Count);

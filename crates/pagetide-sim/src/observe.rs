@@ -8,7 +8,7 @@
 
 use pagetide_core::daemon::Daemon;
 use pagetide_core::effect::Throttle;
-use pagetide_core::event::{Field, TraceEvent};
+use pagetide_core::event::{TraceEvent, TraceField};
 use pagetide_core::gfp::Gfp;
 use pagetide_core::units::{Cpu, Nanos};
 use pagetide_scenario::record::RunRecord;
@@ -199,12 +199,12 @@ impl Event {
         let mut names = self.names.iter();
         self.event.each_field(|field, value| {
             let value = match value {
-                Field::Number(number) => Value::Number(number),
-                Field::Priority(priority) => Value::Priority(priority),
-                Field::Flag(flag) => Value::Flag(flag),
-                Field::Name(word) => Value::Word(word),
-                Field::Gfp(gfp) => Value::Gfp(gfp),
-                Field::Group(_) | Field::Mm(_) => {
+                TraceField::Number(number) => Value::Number(number),
+                TraceField::Priority(priority) => Value::Priority(priority),
+                TraceField::Flag(flag) => Value::Flag(flag),
+                TraceField::Name(word) => Value::Word(word),
+                TraceField::Gfp(gfp) => Value::Gfp(gfp),
+                TraceField::Group(_) | TraceField::Mm(_) => {
                     Value::Name(names.next().and_then(|name| name.as_deref()))
                 }
             };

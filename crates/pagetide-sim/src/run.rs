@@ -22,7 +22,7 @@ use pagetide_core::control::ControlError;
 use pagetide_core::memcg::ROOT;
 use pagetide_core::node::NodeSpec;
 use pagetide_core::page_size::PageSize;
-use pagetide_core::plugin::{NoSuchPolicy, Plugins, Refused};
+use pagetide_core::plugin::{Plugins, RegistrationError, UnknownPolicy};
 use pagetide_core::process::Machine;
 use pagetide_core::slab::{CacheSpec, CacheTuning, SlabError};
 use pagetide_core::units::{CacheId, MemcgId, Nanos};
@@ -116,10 +116,10 @@ pub enum SimError {
     },
     /// No policy of this name is registered.
     #[error("{0}")]
-    Plugin(NoSuchPolicy),
+    Plugin(UnknownPolicy),
     /// The program registers two policies of one name, or one with the name of a built-in policy.
     #[error("{0}")]
-    Plugins(Refused),
+    Plugins(RegistrationError),
     /// A workload cannot start.
     #[error(transparent)]
     Program(#[from] ProgramError),

@@ -12,8 +12,8 @@ use crate::world::slab_levels::SlabLevels;
 use crate::world::ShownCall;
 use pagetide_core::process::page_table::VmaId;
 use pagetide_core::process::readahead::ReadaheadState;
-use pagetide_core::process::Call;
 use pagetide_core::process::MmId;
+use pagetide_core::process::ProcessCall;
 use pagetide_core::psi::Psi;
 use pagetide_core::slab::Object;
 use pagetide_core::units::{CacheId, Nanos, NodeId, Pfn, NR_PAGE_ORDERS};
@@ -277,7 +277,7 @@ pub struct Task {
     /// Read-ahead state, by index of the setup's files.
     pub readahead: Vec<ReadaheadState>,
     /// The call in progress and its operation. Taken out during a step.
-    pub call: Option<Box<(Call, Op)>>,
+    pub call: Option<Box<(ProcessCall, Op)>>,
     /// Operation of the call in progress, also during a step.
     pub(crate) call_of: Option<Op>,
     pub(crate) shown_call: ShownCall,

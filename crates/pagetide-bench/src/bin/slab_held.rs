@@ -1,7 +1,7 @@
 //! Prints the memory that caches hold for a million objects, and the memory for owners' ids.
 
 use pagetide_bench::churn::held;
-use pagetide_bench::objects::Kernel;
+use pagetide_bench::objects::CacheMachine;
 use pagetide_core::config::{Config, SlabOwners, SlubPolicy};
 use pagetide_core::units::Cpu;
 
@@ -10,7 +10,7 @@ const MEMORY: u64 = 2 << 30;
 
 /// Bytes for owners per byte of objects.
 fn owner_share(size: u32, slab_owners: SlabOwners) -> f64 {
-    let mut kernel = Kernel::new(MEMORY, size, Config { slab_owners, ..Config::default() });
+    let mut kernel = CacheMachine::new(MEMORY, size, Config { slab_owners, ..Config::default() });
     let payer = kernel.group();
     for _ in 0..COUNT {
         kernel.alloc(payer, Cpu(0));

@@ -9,7 +9,7 @@ use crate::memcg::ROOT;
 use crate::owners::Owners;
 use crate::page::{PageFlags, Place};
 use crate::slab::cpu_slab::{kept_bits, low_bits, CpuSlab};
-use crate::slab::kmem_cache::{KmemCache, Seat, NO_SLAB};
+use crate::slab::kmem_cache::{KmemCache, SlabSeat, NO_SLAB};
 use crate::slab::objcg::NO_OWNER;
 use crate::slab::partial::chain;
 use crate::slab::Object;
@@ -49,7 +49,7 @@ impl<O: Owners> Manager<O> {
                 listed[slot as usize] += 1;
                 let seat = cache.slabs[slot as usize].seat;
                 check!(
-                    seat == Seat::Partial,
+                    seat == SlabSeat::Partial,
                     "{id:?} slab {slot} is on a node's list and {seat:?}"
                 );
             }
@@ -60,7 +60,10 @@ impl<O: Owners> Manager<O> {
             for slot in slots {
                 listed[slot as usize] += 1;
                 let seat = cache.slabs[slot as usize].seat;
-                check!(seat == Seat::CpuPartial, "{id:?} slab {slot} is on a chain and {seat:?}");
+                check!(
+                    seat == SlabSeat::CpuPartial,
+                    "{id:?} slab {slot} is on a chain and {seat:?}"
+                );
             }
             self.audit_loan(id, cache, cpu, mine)?;
             if mine.slot == NO_SLAB {
@@ -71,7 +74,7 @@ impl<O: Owners> Manager<O> {
             listed[mine.slot as usize] += 1;
             let slab = &cache.slabs[mine.slot as usize];
             let seat = slab.seat;
-            let expected = Seat::Active(crate::units::Cpu(cpu as u16));
+            let expected = SlabSeat::Active(crate::units::Cpu(cpu as u16));
             check!(seat == expected, "{id:?} CPU {cpu} allocates from a slab that is {seat:?}");
             check!(
                 mine.has_owners == slab.has_owners,
@@ -109,19 +112,21 @@ impl<O: Owners> Manager<O> {
             }
             let places = listed[slot];
             match slab.seat {
-                Seat::Gone => {
+                SlabSeat::Gone => {
                     check!(
                         places == 0 && free == 0,
                         "{id:?} slab {slot} was freed but is on a list"
                     );
                     continue;
                 }
-                Seat::Full => check!(
+                SlabSeat::Full => check!(
                     places == 0 && free == 0,
                     "{id:?} slab {slot} is full: {free} free, {places} lists"
                 ),
-                Seat::Active(_) => check!(places == 1, "{id:?} slab {slot}: {places} CPUs have it"),
-                Seat::Partial | Seat::CpuPartial => check!(
+                SlabSeat::Active(_) => {
+                    check!(places == 1, "{id:?} slab {slot}: {places} CPUs have it")
+                }
+                SlabSeat::Partial | SlabSeat::CpuPartial => check!(
                     places == 1 && free > 0,
                     "{id:?} slab {slot} is partial: {free} free, {places} lists"
                 ),
@@ -323,7 +328,8 @@ impl<O: Owners> Manager<O> {
     pub(super) fn count_slab_pages(&self, stats: &mut [[u64; NodeStat::COUNT]]) {
         for (_, cache) in self.kmem_caches() {
             let stat = crate::slab::allocate::slab_stat(cache.reclaimable) as usize;
-            let slabs: Vec<_> = cache.slabs.iter().filter(|slab| slab.seat != Seat::Gone).collect();
+            let slabs: Vec<_> =
+                cache.slabs.iter().filter(|slab| slab.seat != SlabSeat::Gone).collect();
             for slab in slabs {
                 stats[slab.node.idx()][stat] += 1 << slab.order;
             }

@@ -20,8 +20,8 @@ use crate::units::{Order, Pfn, NR_PAGE_ORDERS, PAGEBLOCK_NR_PAGES};
 use crate::zone::Zone;
 use alloc::vec::Vec;
 use core::ops::Range;
-use parts::{Count, Edge};
-use whole::Whole;
+use parts::{Edge, PageblockNeeds};
+use whole::WholeBlocks;
 
 /// The migrate types that boot uses, in the order of /proc/pagetypeinfo.
 pub const TYPES: [MigrateType; 3] =
@@ -45,7 +45,7 @@ struct Chunk {
 
 /// Why free blocks do not fit into a zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Misfit {
+pub enum FreeListsError {
     /// The blocks of one or two pageblocks, of all types together: only `room` of this order fit.
     /// Free pageblocks that are buddies would merge, and a pair of them is aligned.
     Whole {
@@ -69,7 +69,7 @@ pub enum Misfit {
 }
 
 /// Position of every free block, and the types of pageblocks by their first frame.
-struct Plan {
+struct BlockLayout {
     chunks: Vec<Chunk>,
     typed: Vec<(u32, MigrateType)>,
 }
@@ -93,15 +93,19 @@ impl FreeLists {
     ///
     /// # Errors
     /// The blocks do not fit.
-    pub fn fits(&self, frames: Range<u32>) -> Result<[u64; 3], Misfit> {
+    pub fn fits(&self, frames: Range<u32>) -> Result<[u64; 3], FreeListsError> {
         let (whole, _, count) = self.shares(frames.start, frames.end)?;
         let taken = pageblocks_by_type(&whole.typed);
         Ok(core::array::from_fn(|of| taken[of] + count.pageblocks()[of]))
     }
 
     /// Positions of the blocks of whole pageblocks, the edges, and the needs of the smaller blocks.
-    fn shares(&self, start: u32, end: u32) -> Result<(Whole, Vec<Edge>, Count), Misfit> {
-        let whole = Whole::place(self, start, end)?;
+    fn shares(
+        &self,
+        start: u32,
+        end: u32,
+    ) -> Result<(WholeBlocks, Vec<Edge>, PageblockNeeds), FreeListsError> {
+        let whole = WholeBlocks::place(self, start, end)?;
         let edges = parts::edges(start, end);
         let taken = pageblocks_by_type(&whole.typed);
         let count = parts::count(self, &edges, whole.vacant.len() as u64, taken)?;
@@ -109,9 +113,9 @@ impl FreeLists {
     }
 
     /// Positions of all blocks within the frames `start..end`; `None` if they do not fit.
-    fn plan(&self, start: u32, end: u32) -> Option<Plan> {
+    fn plan(&self, start: u32, end: u32) -> Option<BlockLayout> {
         let (whole, mut edges, count) = self.shares(start, end).ok()?;
-        let Whole { mut chunks, mut typed, mut vacant } = whole;
+        let WholeBlocks { mut chunks, mut typed, mut vacant } = whole;
         parts::place(self, count.owners, &mut edges, &mut vacant, &mut chunks, &mut typed)?;
         // The kernel holds the rest. Its pageblocks make up the requested numbers as far as
         // possible: pageblocks of unmanaged memory have types, too.
@@ -125,7 +129,7 @@ impl FreeLists {
         let size = PAGEBLOCK_NR_PAGES;
         vacant.extend(edges.into_iter().map(|(from, _)| from / size * size));
         typed.extend(vacant.into_iter().map(|pfn| (pfn, MigrateType::Unmovable)));
-        Some(Plan { chunks, typed })
+        Some(BlockLayout { chunks, typed })
     }
 
     /// Places these free blocks in `zone`, of which the managed frames `start..end` are neither
@@ -138,7 +142,7 @@ impl FreeLists {
         start: u32,
         end: u32,
     ) -> bool {
-        let Some(Plan { chunks, typed }) = self.plan(start, end) else { return false };
+        let Some(BlockLayout { chunks, typed }) = self.plan(start, end) else { return false };
         pages.hold(start..end, |pages, pfn| mark_allocated(pages, pfn, 0));
         for (pfn, mt) in typed {
             zone.set_block_type(Pfn(pfn), mt);
@@ -263,7 +267,7 @@ mod tests {
         // The halves of a split block would merge.
         let blocks = [of_orders(&[(7, 2)]), movable, [0; NR_PAGE_ORDERS]];
         let lists = FreeLists { blocks, pageblocks: [1, 7, 0] };
-        let misfit = Misfit::Parts { most: 0, needed: 1, room: 0 };
+        let misfit = FreeListsError::Parts { most: 0, needed: 1, room: 0 };
         assert_eq!(lists.fits(256..4096), Err(misfit));
     }
 
@@ -279,7 +283,7 @@ mod tests {
         let blocks = [of_orders(&[(9, 1)]), of_orders(&[(10, 1)]), [0; NR_PAGE_ORDERS]];
         let lists = FreeLists { blocks, pageblocks: [1, 2, 0] };
         assert_eq!(lists.fits(512..2048), Ok([1, 2, 0]));
-        let misfit = Misfit::Whole { order: 9, asked: 1, room: 0 };
+        let misfit = FreeListsError::Whole { order: 9, asked: 1, room: 0 };
         assert_eq!(lists.fits(1024..2048), Err(misfit));
     }
 

@@ -8,13 +8,13 @@
 //! Invariant: `kernel_pages` of a group are the pages charged to it for slabs. Its kernel counter
 //! has these pages, its page tables, and the counters of its children.
 
-use super::Uncharged;
+use super::ChargeFailure;
 use crate::ctx::Ctx;
 use crate::gfp::Gfp;
 use crate::manager::Manager;
 use crate::memcg::ROOT;
 use crate::owners::Owners;
-use crate::slab::allocate::SlabLack;
+use crate::slab::allocate::SlabShortage;
 use crate::units::{Cpu, MemcgId};
 
 impl<O: Owners> Manager<O> {
@@ -25,14 +25,14 @@ impl<O: Owners> Manager<O> {
         memcg: MemcgId,
         nr: u64,
         gfp: Gfp,
-    ) -> Result<(), SlabLack> {
+    ) -> Result<(), SlabShortage> {
         if let Some(over) = self.over_kernel_limit(memcg, nr) {
             self.memcgs[over.idx()].kmem.failcnt += 1;
-            return Err(SlabLack::Denied);
+            return Err(SlabShortage::Denied);
         }
         self.try_charge(ctx, memcg, nr, gfp).map_err(|lack| match lack {
-            Uncharged::Limit(over) => SlabLack::Charge(over, nr),
-            Uncharged::Owing => SlabLack::Owing,
+            ChargeFailure::Limit(over) => SlabShortage::Charge(over, nr),
+            ChargeFailure::Owing => SlabShortage::Owing,
         })?;
         self.account_kernel_pages(memcg, nr as i64);
         Ok(())

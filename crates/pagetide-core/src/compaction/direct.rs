@@ -8,8 +8,8 @@
 //! Invariant: a request that may not start I/O compacts nothing.
 
 use super::compaction_4_5::has_low_mark;
-use super::run::RunId;
-use super::{CompactMode, CompactResult, Compactor, Goal};
+use super::run::CompactRunId;
+use super::{CompactGoal, CompactMode, CompactResult, Compactor};
 use crate::ctx::Ctx;
 use crate::digest::State;
 use crate::effect::Step;
@@ -39,14 +39,14 @@ pub(crate) struct DirectCompaction {
     priority: CompactPriority,
     /// Position in the zonelist.
     at: usize,
-    run: Option<RunId>,
+    run: Option<CompactRunId>,
     /// The largest result of all zones so far.
     result: CompactResult,
     captured: Option<Pfn>,
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct DirectCompacted {
+pub(crate) struct DirectCompactResult {
     pub result: CompactResult,
     /// The allocated block.
     pub pfn: Option<Pfn>,
@@ -63,7 +63,7 @@ impl DirectCompaction {
         DirectCompaction { order, gfp, flags, priority, at: 0, run: None, result, captured: None }
     }
 
-    pub(crate) fn run(&self) -> Option<RunId> {
+    pub(crate) fn run(&self) -> Option<CompactRunId> {
         self.run
     }
 
@@ -82,7 +82,7 @@ impl<O: Owners> Manager<O> {
         &mut self,
         state: &mut DirectCompaction,
         ctx: &Ctx,
-    ) -> Step<DirectCompacted> {
+    ) -> Step<DirectCompactResult> {
         match self.try_to_compact_zones(state, ctx) {
             Step::Continue => Step::Continue,
             Step::Wait(wait) => Step::Wait(wait),
@@ -123,7 +123,7 @@ impl<O: Owners> Manager<O> {
                 state.at += 1;
                 continue;
             }
-            let goal = Goal {
+            let goal = CompactGoal {
                 zone,
                 order: Some(state.order),
                 mt: state.gfp.migrate_type(),
@@ -184,11 +184,15 @@ impl<O: Owners> Manager<O> {
         state.priority == CompactPriority::Async && self.need_resched
     }
 
-    fn after_direct_compact(&mut self, state: &mut DirectCompaction, ctx: &Ctx) -> DirectCompacted {
+    fn after_direct_compact(
+        &mut self,
+        state: &mut DirectCompaction,
+        ctx: &Ctx,
+    ) -> DirectCompactResult {
         let result = state.result;
         let deferred = result == CompactResult::Deferred && self.era.deferred_is_no_stall;
         if result == CompactResult::Skipped || deferred {
-            return DirectCompacted { result, pfn: None };
+            return DirectCompactResult { result, pfn: None };
         }
         self.mem.vmstat.count(Event::CompactStall);
         let pfn = match state.captured.take() {
@@ -215,7 +219,7 @@ impl<O: Owners> Manager<O> {
             }
             None => self.mem.vmstat.count(Event::CompactFail),
         }
-        DirectCompacted { result, pfn }
+        DirectCompactResult { result, pfn }
     }
 
     /// Whether reclaim could make compaction possible (Linux `compaction_zonelist_suitable`).

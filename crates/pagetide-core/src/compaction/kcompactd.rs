@@ -12,7 +12,7 @@
 
 mod work;
 
-use super::run::RunId;
+use super::run::CompactRunId;
 use crate::config::Config;
 use crate::digest::State;
 use crate::units::{Nanos, Order, MAX_PAGE_ORDER, PAGEBLOCK_ORDER};
@@ -23,7 +23,7 @@ const CHECK_INTERVAL: Nanos = 500_000_000;
 
 /// Why kcompactd compacts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, State)]
-enum Work {
+enum KcompactdWork {
     /// A task or kswapd wants a block.
     Request { order: Order, highest_zoneidx: usize },
     /// The node is too fragmented.
@@ -33,17 +33,17 @@ enum Work {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, State)]
-enum Stage {
+enum KcompactdStage {
     /// Asleep until woken, or until this time.
     Sleep { until: Nanos },
     /// Working: index of the zone, and the run over it if one has begun.
-    Zone { work: Work, at: usize, run: Option<RunId> },
+    Zone { work: KcompactdWork, at: usize, run: Option<CompactRunId> },
 }
 
 /// State of one node's kcompactd.
 #[derive(Clone, Debug, State)]
 pub struct Kcompactd {
-    stage: Stage,
+    stage: KcompactdStage,
     /// Whether kcompactd sleeps. The world must not step it while it does.
     pub sleeping: bool,
     /// Highest requested order; 0 without a request (Linux `kcompactd_max_order`).
@@ -59,7 +59,7 @@ pub struct Kcompactd {
 impl Kcompactd {
     pub(crate) fn new() -> Kcompactd {
         Kcompactd {
-            stage: Stage::Sleep { until: CHECK_INTERVAL },
+            stage: KcompactdStage::Sleep { until: CHECK_INTERVAL },
             sleeping: true,
             max_order: 0,
             highest_zoneidx: MAX_NR_ZONES - 1,

@@ -19,13 +19,13 @@
 //! set: whether an entry was young.
 
 use super::migrate_scanner::isolated_stat;
-use super::run::RunId;
+use super::run::CompactRunId;
 use super::CompactControl;
 use crate::buddy::clear_page;
 use crate::effect::{Effect, Effects};
 use crate::manager::Manager;
 use crate::owners::Owners;
-use crate::owners::{Gone, Slot};
+use crate::owners::{OwnerSlot, UnmapTarget};
 use crate::page::{PageFlags, Place};
 use crate::planted::Defect;
 use crate::units::{Cpu, Pfn, SwapSlot};
@@ -33,7 +33,7 @@ use crate::vmstat::Event;
 
 impl<O: Owners> Manager<O> {
     /// Begins to move the isolated pages of a run, as long as there are target frames.
-    pub(super) fn migrate_pages(&mut self, id: RunId, run: &mut CompactControl) {
+    pub(super) fn migrate_pages(&mut self, id: CompactRunId, run: &mut CompactControl) {
         let mut pages = core::mem::take(&mut run.migratepages);
         // Each time the list of frames is empty, look for as many frames as the batch has pages.
         let wanted = pages.len() as u32;
@@ -91,7 +91,7 @@ impl<O: Owners> Manager<O> {
     }
 
     /// Unmaps a page and asks the world to copy it. `false`: the page is pinned; nothing changed.
-    fn begin_migration(&mut self, id: RunId, pfn: Pfn, frame: Pfn) -> bool {
+    fn begin_migration(&mut self, id: CompactRunId, pfn: Pfn, frame: Pfn) -> bool {
         debug_assert_eq!(self.mem.pages[pfn.idx()].place, Place::Isolated);
         let Some(young) = self.unmap_for_migration(pfn) else { return false };
         let page = &mut self.mem.pages[pfn.idx()];
@@ -108,11 +108,11 @@ impl<O: Owners> Manager<O> {
     /// Makes all entries migration entries. Returns whether one was young; `None`: page is pinned.
     fn unmap_for_migration(&mut self, pfn: Pfn) -> Option<bool> {
         let page = &self.mem.pages[pfn.idx()];
-        let (at, mapcount) = (Slot::of(page), page.mapcount);
+        let (at, mapcount) = (OwnerSlot::of(page), page.mapcount);
         if mapcount == 0 {
             return Some(false);
         }
-        let unmapped = self.owners.unmap(at, mapcount, Gone::Moving(pfn));
+        let unmapped = self.owners.unmap(at, mapcount, UnmapTarget::Moving(pfn));
         if unmapped.nr < mapcount {
             self.owners.moved(at, pfn, pfn, unmapped.young);
             return None;
@@ -139,7 +139,7 @@ impl<O: Owners> Manager<O> {
         self.wake_page(from);
         let page = &mut self.mem.pages[from.idx()];
         page.clear(PageFlags::LOCKED.with(PageFlags::MIGRATING));
-        let (run, frame) = (RunId(page.prev.0), page.next);
+        let (run, frame) = (CompactRunId(page.prev.0), page.next);
         page.prev = Pfn::NONE;
         page.next = Pfn::NONE;
         let stat = isolated_stat(page);
@@ -153,7 +153,7 @@ impl<O: Owners> Manager<O> {
             self.take_over(from, frame);
         }
         self.mem.pages[home.idx()].place = Place::Allocated;
-        let nr = self.owners.moved(Slot::of(&self.mem.pages[home.idx()]), from, home, young);
+        let nr = self.owners.moved(OwnerSlot::of(&self.mem.pages[home.idx()]), from, home, young);
         for _ in 0..nr {
             self.page_add_rmap(home);
         }

@@ -26,7 +26,7 @@ pub(crate) mod suitable;
 mod trigger;
 mod zone_state;
 
-pub(crate) use run::{Compactions, RunId};
+pub(crate) use run::{CompactRunId, Compactions};
 pub use trigger::CompactMemory;
 pub use zone_state::ZoneCompaction;
 
@@ -99,7 +99,7 @@ pub(crate) enum Compactor {
 }
 
 #[derive(Clone, Copy, Debug, State)]
-pub(crate) struct Goal {
+pub(crate) struct CompactGoal {
     pub zone: ZoneRef,
     /// Order of the wanted free block; `None`: move every movable page.
     pub order: Option<Order>,
@@ -117,7 +117,7 @@ pub(crate) struct Goal {
 /// One run over one zone (Linux `struct compact_control`).
 #[derive(Clone, Debug, State)]
 pub(crate) struct CompactControl {
-    pub goal: Goal,
+    pub goal: CompactGoal,
     /// Next frame of the migrate scanner, which moves up.
     migrate_pfn: u32,
     /// Next frame of the free scanner, which moves down by pageblocks.
@@ -147,7 +147,7 @@ pub(crate) struct CompactControl {
     batch_start: u32,
     update_cached: bool,
     contended: bool,
-    stage: Stage,
+    stage: CompactStage,
     captured: Option<Pfn>,
     pub migrate_scanned: u64,
     pub free_scanned: u64,
@@ -164,7 +164,7 @@ enum FastStart {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, State)]
-enum Stage {
+enum CompactStage {
     Isolate,
     Migrating,
 }

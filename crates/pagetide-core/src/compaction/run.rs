@@ -11,10 +11,11 @@ mod steps;
 
 use super::zone_state::{pageblock_end, pageblock_start};
 use super::{
-    CompactControl, CompactResult, Compactor, FastStart, Goal, Stage, COMPACT_CLUSTER_MAX,
+    CompactControl, CompactGoal, CompactResult, CompactStage, Compactor, FastStart,
+    COMPACT_CLUSTER_MAX,
 };
 use crate::digest::State;
-use crate::units::{Asker, Order, Pfn, PAGEBLOCK_ORDER};
+use crate::units::{Order, Pfn, Requester, PAGEBLOCK_ORDER};
 use crate::zone::Zone;
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -25,10 +26,10 @@ const BLOCKS_A_STEP: u32 = COMPACT_CLUSTER_MAX;
 
 /// Index of a run in the machine's table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, State)]
-pub(crate) struct RunId(pub u32);
+pub(crate) struct CompactRunId(pub u32);
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct RunEnd {
+pub(crate) struct CompactRunEnd {
     pub result: CompactResult,
     /// The free block that the run has kept for its task.
     pub captured: Option<Pfn>,
@@ -36,9 +37,9 @@ pub(crate) struct RunEnd {
     pub free_scanned: u64,
 }
 
-impl RunEnd {
+impl CompactRunEnd {
     /// Result of a run that was abandoned or belongs to another task.
-    const GIVEN_UP: RunEnd = RunEnd {
+    const GIVEN_UP: CompactRunEnd = CompactRunEnd {
         result: CompactResult::Contended,
         captured: None,
         migrate_scanned: 0,
@@ -48,18 +49,18 @@ impl RunEnd {
 
 #[derive(Clone, Debug, Default, State)]
 pub(crate) struct Compactions {
-    runs: Vec<Option<(Asker, Box<CompactControl>)>>,
+    runs: Vec<Option<(Requester, Box<CompactControl>)>>,
 }
 
 impl Compactions {
-    fn insert(&mut self, owner: Asker, run: CompactControl) -> RunId {
+    fn insert(&mut self, owner: Requester, run: CompactControl) -> CompactRunId {
         let free = self.runs.iter().position(Option::is_none);
         let at = free.unwrap_or_else(|| {
             self.runs.push(None);
             self.runs.len() - 1
         });
         self.runs[at] = Some((owner, Box::new(run)));
-        RunId(at as u32)
+        CompactRunId(at as u32)
     }
 
     /// Pages under migration, and their target frames.
@@ -75,7 +76,12 @@ impl Compactions {
 
     /// Notes the end of a copy. An `unused` target frame (failed copy) returns to the run's list;
     /// if the run was abandoned, it is returned to the caller to be freed.
-    pub(super) fn copy_ended(&mut self, id: RunId, from: Pfn, unused: Option<Pfn>) -> Option<Pfn> {
+    pub(super) fn copy_ended(
+        &mut self,
+        id: CompactRunId,
+        from: Pfn,
+        unused: Option<Pfn>,
+    ) -> Option<Pfn> {
         let Some(Some((_, run))) = self.runs.get_mut(id.0 as usize) else { return unused };
         run.in_flight.retain(|&(page, _)| page != from);
         let mut left = unused;
@@ -94,7 +100,7 @@ impl Compactions {
 }
 
 impl CompactControl {
-    fn new(goal: Goal, zone: &Zone) -> CompactControl {
+    fn new(goal: CompactGoal, zone: &Zone) -> CompactControl {
         CompactControl {
             goal,
             migrate_pfn: zone.start_pfn.0,
@@ -114,7 +120,7 @@ impl CompactControl {
             batch_start: 0,
             update_cached: false,
             contended: false,
-            stage: Stage::Isolate,
+            stage: CompactStage::Isolate,
             captured: None,
             migrate_scanned: 0,
             free_scanned: 0,

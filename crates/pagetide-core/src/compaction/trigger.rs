@@ -5,8 +5,8 @@
 //!
 //! Invariant: a node's zones are compacted once each, lowest first.
 
-use super::run::RunId;
-use super::{CompactMode, Compactor, Goal};
+use super::run::CompactRunId;
+use super::{CompactGoal, CompactMode, Compactor};
 use crate::ctx::Ctx;
 use crate::effect::Step;
 use crate::gfp::{AllocFlags, Gfp, MigrateType, Watermark};
@@ -14,7 +14,7 @@ use crate::manager::Manager;
 use crate::node::ZoneRef;
 use crate::outcome::Outcome;
 use crate::owners::Owners;
-use crate::units::{Asker, Cpu, NodeId};
+use crate::units::{Cpu, NodeId, Requester};
 
 /// State of a write to `vm.compact_memory`.
 #[derive(Clone, Debug, Default)]
@@ -22,12 +22,17 @@ pub struct CompactMemory {
     began: bool,
     node: usize,
     zone: usize,
-    run: Option<RunId>,
+    run: Option<CompactRunId>,
 }
 
 impl<O: Owners> Manager<O> {
     /// The task gives up the write: abandons its run.
-    pub(crate) fn compact_memory_given_up(&mut self, state: &CompactMemory, by: Asker, cpu: Cpu) {
+    pub(crate) fn compact_memory_given_up(
+        &mut self,
+        state: &CompactMemory,
+        by: Requester,
+        cpu: Cpu,
+    ) {
         if let Some(run) = state.run {
             self.run_given_up(run, by, cpu);
         }
@@ -63,7 +68,7 @@ impl<O: Owners> Manager<O> {
                 }
                 Some(false) => state.zone += 1,
                 Some(true) => {
-                    let goal = Goal {
+                    let goal = CompactGoal {
                         zone: ZoneRef { node, zone: state.zone as u8 },
                         order: None,
                         mt: MigrateType::Movable,

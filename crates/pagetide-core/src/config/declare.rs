@@ -357,7 +357,7 @@ macro_rules! tunables {
             pub(crate) fn set_number(&mut self, sysctl: Sysctl, number: i128) {
                 match sysctl {
                     $( Sysctl::$file => {} )*
-                    $($( Sysctl::$sysctl => self.$field = Field::of_number(number), )*)*
+                    $($( Sysctl::$sysctl => self.$field = ControlNumber::of_number(number), )*)*
                 }
             }
         }

@@ -22,7 +22,7 @@ pub(super) const SECONDS_MAX: i128 = INT_MAX / 250;
 
 /// The texts that a control file accepts, and the kernel's parser for them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Form {
+pub enum ControlForm {
     /// One integer (`proc_dointvec_minmax`, `proc_doulongvec_minmax`).
     Integer {
         /// Minimum.
@@ -80,18 +80,18 @@ pub enum Form {
 
 /// The kernel that has a control file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Origin {
+pub enum ControlOrigin {
     /// Linux since this release, with later changes.
     Linux(&'static str),
     /// An unmerged patch of this date.
     Patch(&'static str),
 }
 
-impl fmt::Display for Origin {
+impl fmt::Display for ControlOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Origin::Linux(release) => write!(f, "Linux {release}"),
-            Origin::Patch(date) => write!(f, "patch of {date}"),
+            ControlOrigin::Linux(release) => write!(f, "Linux {release}"),
+            ControlOrigin::Patch(date) => write!(f, "patch of {date}"),
         }
     }
 }
@@ -102,79 +102,79 @@ pub struct ControlFile {
     /// The kernel's name for it; for a cache's file, the last part.
     pub name: &'static str,
     /// The accepted texts.
-    pub form: Form,
+    pub form: ControlForm,
     /// Unit of its number; empty for a plain number.
     pub unit: &'static str,
     /// The kernel that has it.
-    pub since: Origin,
+    pub since: ControlOrigin,
     /// Its value on a new machine, as text.
     pub default: &'static str,
     /// Its effect.
     pub doc: &'static str,
 }
 
-pub(super) const fn from(min: i128) -> Form {
-    Form::Integer { min, max: INT_MAX }
+pub(super) const fn from(min: i128) -> ControlForm {
+    ControlForm::Integer { min, max: INT_MAX }
 }
 
-pub(super) const fn within(min: i128, max: i128) -> Form {
-    Form::Integer { min, max }
+pub(super) const fn within(min: i128, max: i128) -> ControlForm {
+    ControlForm::Integer { min, max }
 }
 
-pub(super) const fn sysfs(min: u64, max: u64) -> Form {
-    Form::Sysfs { min, max }
+pub(super) const fn sysfs(min: u64, max: u64) -> ControlForm {
+    ControlForm::Sysfs { min, max }
 }
 
-impl Form {
+impl ControlForm {
     /// Minimum and maximum of its number; `None`: it takes no single number.
     pub const fn bounds(self, page_size: PageSize) -> Option<(i128, i128)> {
         Some(match self {
-            Form::Integer { min, max } => (min, max),
-            Form::Bytes { min_pages } => (page_size.bytes_of(min_pages) as i128, ULONG_MAX),
-            Form::Sysfs { min, max } => (min as i128, max as i128),
-            Form::Debugfs => {
+            ControlForm::Integer { min, max } => (min, max),
+            ControlForm::Bytes { min_pages } => (page_size.bytes_of(min_pages) as i128, ULONG_MAX),
+            ControlForm::Sysfs { min, max } => (min as i128, max as i128),
+            ControlForm::Debugfs => {
                 let beyond = page_size.bytes_of(page_size.ptrs_per_pte() + 1);
                 (0, beyond as i128 - 1)
             }
-            Form::Action { max } => (1, max),
-            Form::Signed { min, max } => (min as i128, max as i128),
-            Form::Zones
-            | Form::Policy(_)
-            | Form::Anything
-            | Form::Size { .. }
-            | Form::Reclaim
-            | Form::Bandwidth
-            | Form::ReadOnly => return None,
+            ControlForm::Action { max } => (1, max),
+            ControlForm::Signed { min, max } => (min as i128, max as i128),
+            ControlForm::Zones
+            | ControlForm::Policy(_)
+            | ControlForm::Anything
+            | ControlForm::Size { .. }
+            | ControlForm::Reclaim
+            | ControlForm::Bandwidth
+            | ControlForm::ReadOnly => return None,
         })
     }
 
     /// Whether a write triggers an action, so that it makes no sense before the machine runs.
     pub const fn is_action(self) -> bool {
-        matches!(self, Form::Action { .. } | Form::Anything | Form::Reclaim)
+        matches!(self, ControlForm::Action { .. } | ControlForm::Anything | ControlForm::Reclaim)
     }
 
     /// Completes "it takes ".
     pub(crate) fn accepts(self, page_size: PageSize) -> String {
         match (self, self.bounds(page_size)) {
             (_, Some((min, max))) if min == max => format!("{min}"),
-            (Form::Sysfs { .. }, Some((min, max))) => {
+            (ControlForm::Sysfs { .. }, Some((min, max))) => {
                 format!("a decimal number from {min} to {max}")
             }
-            (Form::Debugfs, Some((min, max))) => format!("a number from {min} to {max}"),
-            (Form::Signed { .. }, Some((min, max))) => format!("{min} to {max}"),
+            (ControlForm::Debugfs, Some((min, max))) => format!("a number from {min} to {max}"),
+            (ControlForm::Signed { .. }, Some((min, max))) => format!("{min} to {max}"),
             (_, Some((min, max))) => format!("an integer from {min} to {max}"),
-            (Form::Zones, _) => {
+            (ControlForm::Zones, _) => {
                 format!("up to {MAX_NR_ZONES} integers (DMA DMA32 Normal Movable); 0 is no reserve")
             }
-            (Form::Policy(policy), _) => policy.listed(),
-            (Form::Size { unlimited }, _) => format!("a size such as 300M, or {unlimited}"),
-            (Form::Reclaim, _) => {
+            (ControlForm::Policy(policy), _) => policy.listed(),
+            (ControlForm::Size { unlimited }, _) => format!("a size such as 300M, or {unlimited}"),
+            (ControlForm::Reclaim, _) => {
                 String::from("a size such as 64M, optionally with swappiness=0 to 200")
             }
-            (Form::Bandwidth, _) => String::from(
+            (ControlForm::Bandwidth, _) => String::from(
                 "max or microseconds (at least 1000), optionally with a period from 1000 to 1000000",
             ),
-            (Form::ReadOnly, _) => String::from("nothing"),
+            (ControlForm::ReadOnly, _) => String::from("nothing"),
             _ => String::from("any text"),
         }
     }
@@ -182,7 +182,7 @@ impl Form {
 
 /// The value of a text written to a control file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Value {
+pub enum ControlValue {
     /// A number.
     Number(i128),
     /// Numbers for the first zones, and their count.
@@ -206,11 +206,11 @@ pub enum Value {
     },
 }
 
-impl Value {
+impl ControlValue {
     /// The number; 0 for other values.
     pub(crate) const fn number(self) -> i128 {
         match self {
-            Value::Number(number) => number,
+            ControlValue::Number(number) => number,
             _ => 0,
         }
     }
@@ -218,7 +218,7 @@ impl Value {
     /// The bytes of a limit or a request; `u64::MAX`: no limit.
     pub const fn bytes(self) -> u64 {
         match self {
-            Value::Size(bytes) | Value::Reclaim(bytes, _) => bytes,
+            ControlValue::Size(bytes) | ControlValue::Reclaim(bytes, _) => bytes,
             _ => u64::MAX,
         }
     }
@@ -233,25 +233,25 @@ fn write_size(bytes: u64, f: &mut fmt::Formatter<'_>) -> fmt::Result {
 }
 
 /// Prints the text to write, as the kernel accepts it.
-impl fmt::Display for Value {
+impl fmt::Display for ControlValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Value::Number(number) => write!(f, "{number}"),
-            Value::Zones(numbers, count) => {
+            ControlValue::Number(number) => write!(f, "{number}"),
+            ControlValue::Zones(numbers, count) => {
                 numbers.iter().take(*count).enumerate().try_for_each(|(at, number)| {
                     let blank = if at == 0 { "" } else { " " };
                     write!(f, "{blank}{number}")
                 })
             }
-            Value::Choice(choice) => f.write_str(choice.name()),
-            Value::Anything => f.write_str("1"),
-            Value::Size(bytes) => write_size(*bytes, f),
-            Value::Unlimited(word) => f.write_str(word),
-            Value::Reclaim(bytes, swappiness) => {
+            ControlValue::Choice(choice) => f.write_str(choice.name()),
+            ControlValue::Anything => f.write_str("1"),
+            ControlValue::Size(bytes) => write_size(*bytes, f),
+            ControlValue::Unlimited(word) => f.write_str(word),
+            ControlValue::Reclaim(bytes, swappiness) => {
                 write_size(*bytes, f)?;
                 swappiness.map_or(Ok(()), |value| write!(f, " swappiness={value}"))
             }
-            Value::Bandwidth { quota, period } => {
+            ControlValue::Bandwidth { quota, period } => {
                 match quota {
                     Some(quota) => write!(f, "{quota}")?,
                     None => f.write_str("max")?,
@@ -263,14 +263,14 @@ impl fmt::Display for Value {
 }
 
 /// Type of a control file's field.
-pub(super) trait Field: Copy {
+pub(super) trait ControlNumber: Copy {
     fn of_number(number: i128) -> Self;
     fn number(self) -> i128;
 }
 
 macro_rules! fields {
     ($($type:ty: $number:ident => $of:expr;)*) => { $(
-        impl Field for $type {
+        impl ControlNumber for $type {
             fn of_number($number: i128) -> $type {
                 $of
             }

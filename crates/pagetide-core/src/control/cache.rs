@@ -11,11 +11,11 @@
 
 use super::error::{quoted, ControlError, Errno};
 use super::parse::Refusal;
-use crate::config::{ControlFile, Form, Origin, SlubPolicy};
+use crate::config::{ControlFile, ControlForm, ControlOrigin, SlubPolicy};
 use crate::manager::Manager;
 use crate::owners::Owners;
 use crate::page_size::PageSize;
-use crate::slab::kmem_cache::Seat;
+use crate::slab::kmem_cache::SlabSeat;
 use crate::slab::{CacheTuning, KmemCache};
 use crate::units::{CacheId, Cpu};
 use alloc::format;
@@ -43,7 +43,7 @@ macro_rules! cache_controls {
                 name: $name,
                 form: $form,
                 unit: $unit,
-                since: Origin::Linux("2.6.22, in Linux in /sys/kernel/slab"),
+                since: ControlOrigin::Linux("2.6.22, in Linux in /sys/kernel/slab"),
                 default: $default,
                 doc: concat!($($doc),+).trim_ascii(),
             } ),*];
@@ -52,7 +52,7 @@ macro_rules! cache_controls {
 }
 
 /// `kstrtouint` of a decimal number.
-const NUMBER: Form = Form::Sysfs { min: 0, max: u32::MAX as u64 };
+const NUMBER: ControlForm = ControlForm::Sysfs { min: 0, max: u32::MAX as u64 };
 
 cache_controls! {
     /// Empty slabs that a node keeps.
@@ -60,25 +60,25 @@ cache_controls! {
     /// Limit of free objects on a CPU's chain of slabs (policy slub = fullest and lowest: only 0).
     CpuPartial = "cpu_partial", NUMBER, "objects", default "6 to 120, by the object's size";
     /// Frees empty slabs (workload write-control only).
-    Shrink = "shrink", Form::Action { max: 1 }, "", default "none, it is written only";
+    Shrink = "shrink", ControlForm::Action { max: 1 }, "", default "none, it is written only";
     /// log2 of the pages of a slab.
-    Order = "order", Form::ReadOnly, "", default "by the object's size";
+    Order = "order", ControlForm::ReadOnly, "", default "by the object's size";
     /// Capacity of a slab.
-    ObjsPerSlab = "objs_per_slab", Form::ReadOnly, "objects", default "by the object's size";
+    ObjsPerSlab = "objs_per_slab", ControlForm::ReadOnly, "objects", default "by the object's size";
     /// Slabs, in total and per node.
-    Slabs = "slabs", Form::ReadOnly, "slabs", default "0";
+    Slabs = "slabs", ControlForm::ReadOnly, "slabs", default "0";
     /// Objects in use.
-    Objects = "objects", Form::ReadOnly, "objects", default "0";
+    Objects = "objects", ControlForm::ReadOnly, "objects", default "0";
     /// Slabs on the nodes' lists.
-    Partial = "partial", Form::ReadOnly, "slabs", default "0";
+    Partial = "partial", ControlForm::ReadOnly, "slabs", default "0";
     /// Slabs of CPUs.
-    CpuSlabs = "cpu_slabs", Form::ReadOnly, "slabs", default "0";
+    CpuSlabs = "cpu_slabs", ControlForm::ReadOnly, "slabs", default "0";
 }
 
 impl CacheControl {
     /// The writable files.
     pub fn written() -> impl Iterator<Item = CacheControl> {
-        Self::ALL.iter().copied().filter(|control| control.file().form != Form::ReadOnly)
+        Self::ALL.iter().copied().filter(|control| control.file().form != ControlForm::ReadOnly)
     }
 
     /// Its name, form and documentation.
@@ -114,13 +114,13 @@ impl CacheControl {
             ControlError::new(Errno::Einval, name, message)
         };
         match self.file().form {
-            Form::ReadOnly => {
+            ControlForm::ReadOnly => {
                 let message = format!("{name} can only be read");
                 Err(ControlError::new(Errno::Eacces, name, message))
             }
             // Text after the digit is ignored.
-            Form::Action { .. } if text.starts_with('1') => Ok(1),
-            Form::Action { .. } => Err(refuse("is not a valid command", "1")),
+            ControlForm::Action { .. } if text.starts_with('1') => Ok(1),
+            ControlForm::Action { .. } => Err(refuse("is not a valid command", "1")),
             form => {
                 let page_size = PageSize::default();
                 let number = form.read(text, page_size).map_err(|refusal| match refusal {
@@ -152,7 +152,7 @@ pub fn cache_and_file(name: &str) -> Option<(&str, &str)> {
     name.strip_prefix(PREFIX)?.rsplit_once('.')
 }
 
-type ByNode = Vec<u64>;
+type NodeSums = Vec<u64>;
 
 /// Levenshtein distance of two names.
 fn distance(one: &str, other: &str) -> usize {
@@ -308,20 +308,20 @@ impl<O: Owners> Manager<O> {
 }
 
 /// Adds a cache's count to the sums.
-fn count(it: &KmemCache, control: CacheControl, sums: &mut ByNode) {
+fn count(it: &KmemCache, control: CacheControl, sums: &mut NodeSums) {
     for (slot, slab) in it.slabs.iter().enumerate() {
         let held = |slot: usize| {
             let mine = it.cpus.iter().filter(move |cpu| cpu.slot as usize == slot);
             mine.map(|cpu| cpu.word.count_ones()).sum::<u32>()
         };
-        let of_cpu = matches!(slab.seat, Seat::Active(_) | Seat::CpuPartial);
+        let of_cpu = matches!(slab.seat, SlabSeat::Active(_) | SlabSeat::CpuPartial);
         let nr = match control {
-            _ if slab.seat == Seat::Gone => 0,
+            _ if slab.seat == SlabSeat::Gone => 0,
             CacheControl::Slabs => 1,
             CacheControl::Objects => {
                 u64::from(slab.objects) - u64::from(slab.free) - u64::from(held(slot))
             }
-            CacheControl::Partial => u64::from(slab.seat == Seat::Partial),
+            CacheControl::Partial => u64::from(slab.seat == SlabSeat::Partial),
             CacheControl::CpuSlabs => u64::from(of_cpu),
             CacheControl::MinPartial
             | CacheControl::CpuPartial
@@ -334,7 +334,7 @@ fn count(it: &KmemCache, control: CacheControl, sums: &mut ByNode) {
 }
 
 /// Prints the sum and the part of each node.
-fn by_node(sums: &ByNode) -> String {
+fn by_node(sums: &NodeSums) -> String {
     let mut text = format!("{}", sums.iter().sum::<u64>());
     for (node, sum) in sums.iter().enumerate().filter(|(_, &sum)| sum > 0) {
         // Writing to a string does not fail.

@@ -16,8 +16,8 @@ pub use write::GroupWrite;
 use super::error::{quoted, ControlError, Errno};
 use super::parse::Refusal;
 use crate::config::CgroupVersion::{V1, V2};
-use crate::config::Origin::{Linux, Patch};
-use crate::config::{CgroupVersion, ControlFile, Form, Value};
+use crate::config::ControlOrigin::{Linux, Patch};
+use crate::config::{CgroupVersion, ControlFile, ControlForm, ControlValue};
 use crate::manager::Manager;
 use crate::memcg::{MemoryEvent, NR_MEMORY_EVENTS, ROOT};
 use crate::owners::Owners;
@@ -60,13 +60,14 @@ macro_rules! group_controls {
     };
 }
 
-const MAX: Form = Form::Size { unlimited: "max" };
-const MINUS_ONE: Form = Form::Size { unlimited: "-1" };
+const MAX: ControlForm = ControlForm::Size { unlimited: "max" };
+const MINUS_ONE: ControlForm = ControlForm::Size { unlimited: "-1" };
 /// -128 is for policy shrink_priority = posted only.
-const SHRINK_PRIORITY: Form = Form::Signed { min: i8::MIN as i64, max: DEF_PRIORITY as i64 };
+const SHRINK_PRIORITY: ControlForm =
+    ControlForm::Signed { min: i8::MIN as i64, max: DEF_PRIORITY as i64 };
 
 /// Bounds of an 8-bit number.
-const SIGNED_8: Form = Form::Signed { min: i8::MIN as i64, max: i8::MAX as i64 };
+const SIGNED_8: ControlForm = ControlForm::Signed { min: i8::MIN as i64, max: i8::MAX as i64 };
 
 group_controls! {
     /// Memory that is never reclaimed from the group.
@@ -81,7 +82,7 @@ group_controls! {
     SwapMax = "memory.swap.max", MAX, "bytes", V2, Linux("4.5"), default "max";
     /// Whether the OOM killer kills all tasks of the group and its descendants together. A task
     /// with `oom_score_adj = -1000` is spared.
-    OomGroup = "memory.oom.group", Form::Signed { min: 0, max: 1 }, "", V2, Linux("4.19"), default "0";
+    OomGroup = "memory.oom.group", ControlForm::Signed { min: 0, max: 1 }, "", V2, Linux("4.19"), default "0";
     /// The limit (version 1).
     LimitInBytes = "memory.limit_in_bytes", MINUS_ONE, "bytes", V1, Linux("2.6.25"), default "-1";
     /// The limit of kernel memory (version 1; refused by later kernels). EBUSY if more is in use.
@@ -91,20 +92,20 @@ group_controls! {
     SoftLimitInBytes = "memory.soft_limit_in_bytes", MINUS_ONE, "bytes", V1, Linux("2.6.31"),
         default "-1";
     /// Like vm.swappiness (version 1).
-    Swappiness = "memory.swappiness", Form::Signed { min: 0, max: 200 }, "", V1, Linux("2.6.29"),
+    Swappiness = "memory.swappiness", ControlForm::Signed { min: 0, max: 200 }, "", V1, Linux("2.6.29"),
         default "the parent's";
     /// Global reclaim skips the group above this priority. Negative: shrink_priority = posted only.
     GlobalShrinkPriority = "memory.global_shrink_priority", SHRINK_PRIORITY, "reclaim priority", V1,
         Patch("December 2019"), default "12";
     /// The group's share of CPU time, relative to its siblings.
-    CpuWeight = "cpu.weight", Form::Signed { min: 1, max: 10_000 }, "", V2, Linux("4.15"), default "100";
+    CpuWeight = "cpu.weight", ControlForm::Signed { min: 1, max: 10_000 }, "", V2, Linux("4.15"), default "100";
     /// CPU time that the group may use in each period, and the period.
-    CpuMax = "cpu.max", Form::Bandwidth, "us", V2, Linux("4.15"), default "max 100000";
+    CpuMax = "cpu.max", ControlForm::Bandwidth, "us", V2, Linux("4.15"), default "max 100000";
     /// Reclaims this amount from the group at once (workload write-control only).
-    Reclaim = "memory.reclaim", Form::Reclaim, "bytes", V2, Linux("5.19; swappiness since 6.9"),
+    Reclaim = "memory.reclaim", ControlForm::Reclaim, "bytes", V2, Linux("5.19; swappiness since 6.9"),
         default "none, it is written only";
     /// Reclaims everything from the group (version 1; workload write-control only).
-    ForceEmpty = "memory.force_empty", Form::Anything, "", V1, Linux("2.6.25"),
+    ForceEmpty = "memory.force_empty", ControlForm::Anything, "", V1, Linux("2.6.25"),
         default "none, it is written only";
 }
 
@@ -166,7 +167,7 @@ impl GroupControl {
     }
 
     /// Parses a text as the kernel does. The write itself checks policies and usage.
-    fn read(self, text: &str, page_size: PageSize) -> Result<Value, ControlError> {
+    fn read(self, text: &str, page_size: PageSize) -> Result<ControlValue, ControlError> {
         if self == GroupControl::GlobalShrinkPriority {
             // The kernel applies `kstrtos8` before the bounds.
             if let Err(Refusal::TooLarge | Refusal::OutOfRange) = SIGNED_8.read(text, page_size) {
@@ -210,7 +211,7 @@ pub struct GroupControlWrite {
     /// The file.
     pub control: GroupControl,
     /// The value to write.
-    pub value: Value,
+    pub value: ControlValue,
 }
 
 /// Prints the text to write, as the kernel accepts it.

@@ -9,7 +9,7 @@
 
 use super::error::{ControlError, Errno};
 use super::{u32_of, u64_of, write_inputs};
-use crate::config::{Policy, Special, Sysctl, Thp, Value};
+use crate::config::{ControlValue, Policy, Special, Sysctl, Thp};
 use crate::manager::Manager;
 use crate::owners::Owners;
 use crate::units::Cpu;
@@ -22,7 +22,7 @@ impl<O: Owners> Manager<O> {
     pub(super) fn apply_sysctl(
         &mut self,
         sysctl: Sysctl,
-        value: Value,
+        value: ControlValue,
     ) -> Result<(), ControlError> {
         match sysctl.special() {
             Some(special) => self.apply_special(sysctl, special, value),
@@ -37,7 +37,7 @@ impl<O: Owners> Manager<O> {
         &mut self,
         sysctl: Sysctl,
         special: Special,
-        value: Value,
+        value: ControlValue,
     ) -> Result<(), ControlError> {
         let number = value.number();
         match special {
@@ -71,7 +71,7 @@ impl<O: Owners> Manager<O> {
             Special::CompactionProactiveness => self.set_compaction_proactiveness(u32_of(number)),
             Special::DefragMode => self.set_defrag_mode(number != 0),
             Special::ThpEnabled | Special::ThpDefrag => {
-                if let Value::Choice(choice) = value {
+                if let ControlValue::Choice(choice) = value {
                     self.put_in_force(choice)?;
                 }
             }
@@ -138,8 +138,8 @@ impl<O: Owners> Manager<O> {
     }
 
     /// Zones without a number keep their values.
-    fn set_lowmem_reserve_ratio(&mut self, value: Value) {
-        let Value::Zones(given, count) = value else { return };
+    fn set_lowmem_reserve_ratio(&mut self, value: ControlValue) {
+        let ControlValue::Zones(given, count) = value else { return };
         let inputs = &mut self.config.watermarks;
         for (ratio, value) in inputs.lowmem_reserve_ratio.iter_mut().zip(&given[..count]) {
             *ratio = u32_of((*value).into());

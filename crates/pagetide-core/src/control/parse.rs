@@ -10,7 +10,7 @@
 //! Two differences, both stricter. A write with more numbers than the file has is refused; Linux
 //! takes the first ones and reports a short write. An empty write is refused; Linux ignores it.
 
-use crate::config::{Form, Value};
+use crate::config::{ControlForm, ControlValue};
 use crate::page_size::PageSize;
 use crate::units::MAX_NR_ZONES;
 
@@ -181,7 +181,7 @@ fn memparse(text: &str) -> Result<u64, Refusal> {
 }
 
 /// Bytes, and an optional swappiness (Linux 6.9 `memory_reclaim`).
-fn reclaim(text: &str) -> Result<Value, Refusal> {
+fn reclaim(text: &str) -> Result<ControlValue, Refusal> {
     let mut words = text.split_ascii_whitespace();
     let bytes = memparse(words.next().unwrap_or_default())?;
     let mut swappiness = None;
@@ -192,11 +192,11 @@ fn reclaim(text: &str) -> Result<Value, Refusal> {
             _ => return Err(Refusal::UnknownKey),
         }
     }
-    Ok(Value::Reclaim(bytes, swappiness))
+    Ok(ControlValue::Reclaim(bytes, swappiness))
 }
 
 /// A quota and an optional period in us (`cpu_period_quota_parse`, `tg_set_cfs_bandwidth`).
-fn bandwidth(text: &str) -> Result<Value, Refusal> {
+fn bandwidth(text: &str) -> Result<ControlValue, Refusal> {
     let mut words = text.split_ascii_whitespace();
     let number = |word: &str| kstrtoull(word, 10).map_err(|_| Refusal::NotANumber);
     let quota = match words.next().unwrap_or_default() {
@@ -208,7 +208,7 @@ fn bandwidth(text: &str) -> Result<Value, Refusal> {
     let is_in_range = quota.is_none_or(|quota| least(quota) && quota <= BANDWIDTH_MAX_US)
         && period.is_none_or(|period| least(period) && period <= PERIOD_MAX_US);
     match (is_in_range, words.next()) {
-        (true, None) => Ok(Value::Bandwidth { quota, period }),
+        (true, None) => Ok(ControlValue::Bandwidth { quota, period }),
         (false, None) => Err(Refusal::OutOfRange),
         (_, Some(_)) => Err(Refusal::UnknownKey),
     }
@@ -220,44 +220,46 @@ const BANDWIDTH_MIN_US: u64 = 1_000;
 const PERIOD_MAX_US: u64 = 1_000_000;
 const BANDWIDTH_MAX_US: u64 = (1 << 44) / 1_000;
 
-impl Form {
+impl ControlForm {
     /// Parses and checks a text, on a machine with pages of this size.
     ///
     /// # Errors
     /// Why the kernel refuses the text.
-    pub fn read(self, text: &str, page_size: PageSize) -> Result<Value, Refusal> {
+    pub fn read(self, text: &str, page_size: PageSize) -> Result<ControlValue, Refusal> {
         let mut numbers = [0; MAX_NR_ZONES];
         let number = match self {
-            Form::Integer { .. } | Form::Bytes { .. } | Form::Action { .. } => {
+            ControlForm::Integer { .. }
+            | ControlForm::Bytes { .. }
+            | ControlForm::Action { .. } => {
                 sysctl(text, &mut numbers[..1])?;
                 numbers[0]
             }
-            Form::Sysfs { .. } => kstrtoull(text, 10)?.into(),
-            Form::Debugfs => kstrtoull(text, 0)?.into(),
-            Form::Signed { .. } => kstrtoll(text.trim())?,
-            Form::Zones => {
+            ControlForm::Sysfs { .. } => kstrtoull(text, 10)?.into(),
+            ControlForm::Debugfs => kstrtoull(text, 0)?.into(),
+            ControlForm::Signed { .. } => kstrtoll(text.trim())?,
+            ControlForm::Zones => {
                 let count = sysctl(text, &mut numbers)?;
                 let mut zones = [0; MAX_NR_ZONES];
                 for (zone, number) in zones.iter_mut().zip(&numbers[..count]) {
                     *zone = i32::try_from(*number).map_err(|_| Refusal::OutOfRange)?;
                 }
-                return Ok(Value::Zones(zones, count));
+                return Ok(ControlValue::Zones(zones, count));
             }
-            Form::Policy(policy) => {
+            ControlForm::Policy(policy) => {
                 let choice = policy.choice(text.strip_suffix('\n').unwrap_or(text));
-                return choice.map(Value::Choice).ok_or(Refusal::NoWord);
+                return choice.map(ControlValue::Choice).ok_or(Refusal::NoWord);
             }
-            Form::Anything => return Ok(Value::Anything),
-            Form::ReadOnly => return Err(Refusal::NoWord),
-            Form::Size { unlimited } if text.trim() == unlimited => {
-                return Ok(Value::Unlimited(unlimited));
+            ControlForm::Anything => return Ok(ControlValue::Anything),
+            ControlForm::ReadOnly => return Err(Refusal::NoWord),
+            ControlForm::Size { unlimited } if text.trim() == unlimited => {
+                return Ok(ControlValue::Unlimited(unlimited));
             }
-            Form::Size { .. } => return memparse(text.trim()).map(Value::Size),
-            Form::Reclaim => return reclaim(text),
-            Form::Bandwidth => return bandwidth(text),
+            ControlForm::Size { .. } => return memparse(text.trim()).map(ControlValue::Size),
+            ControlForm::Reclaim => return reclaim(text),
+            ControlForm::Bandwidth => return bandwidth(text),
         };
         match self.bounds(page_size) {
-            Some((min, max)) if (min..=max).contains(&number) => Ok(Value::Number(number)),
+            Some((min, max)) if (min..=max).contains(&number) => Ok(ControlValue::Number(number)),
             _ => Err(Refusal::OutOfRange),
         }
     }
@@ -334,9 +336,9 @@ mod tests {
 
     #[test]
     fn words_are_compared_as_sysfs_does() {
-        let read = |text| Form::Policy(Policy::Thp).read(text, PageSize::Kib4);
-        assert_eq!(read("always"), Ok(Value::Choice(Thp::Always.into())));
-        assert_eq!(read("never\n"), Ok(Value::Choice(Thp::Never.into())));
+        let read = |text| ControlForm::Policy(Policy::Thp).read(text, PageSize::Kib4);
+        assert_eq!(read("always"), Ok(ControlValue::Choice(Thp::Always.into())));
+        assert_eq!(read("never\n"), Ok(ControlValue::Choice(Thp::Never.into())));
         for text in ["never\n\n", " never", "Never", "", "[never]"] {
             assert_eq!(read(text), Err(Refusal::NoWord), "{text:?}");
         }
@@ -344,7 +346,7 @@ mod tests {
 
     #[test]
     fn sizes_are_read_as_memparse_reads_them() {
-        let read = |text| Form::Size { unlimited: "max" }.read(text, PageSize::Kib4);
+        let read = |text| ControlForm::Size { unlimited: "max" }.read(text, PageSize::Kib4);
         for (text, bytes) in [
             ("0", 0),
             ("300M", 300 << 20),
@@ -356,15 +358,15 @@ mod tests {
             ("99E", u64::MAX),
             ("99999999999999999999", u64::MAX),
         ] {
-            assert_eq!(read(text), Ok(Value::Size(bytes)), "{text:?}");
+            assert_eq!(read(text), Ok(ControlValue::Size(bytes)), "{text:?}");
         }
-        assert_eq!(read("max\n"), Ok(Value::Unlimited("max")));
+        assert_eq!(read("max\n"), Ok(ControlValue::Unlimited("max")));
         for text in ["", "M", "300MB", "300MiB", "-1", "1.5G", "3 M", "0x", "08", "\u{e9}"] {
             assert_eq!(read(text), Err(Refusal::NoSize), "{text:?}");
         }
-        let reclaim = |text| Form::Reclaim.read(text, PageSize::Kib4);
-        assert_eq!(reclaim(" 1G swappiness=0\n"), Ok(Value::Reclaim(1 << 30, Some(0))));
-        assert_eq!(reclaim("64M"), Ok(Value::Reclaim(64 << 20, None)));
+        let reclaim = |text| ControlForm::Reclaim.read(text, PageSize::Kib4);
+        assert_eq!(reclaim(" 1G swappiness=0\n"), Ok(ControlValue::Reclaim(1 << 30, Some(0))));
+        assert_eq!(reclaim("64M"), Ok(ControlValue::Reclaim(64 << 20, None)));
         for (text, refusal) in [
             ("", Refusal::NoSize),
             ("max", Refusal::NoSize),
@@ -379,9 +381,9 @@ mod tests {
 
     #[test]
     fn signed_numbers_are_stripped_first() {
-        let read = |text| Form::Signed { min: -128, max: 12 }.read(text, PageSize::Kib4);
+        let read = |text| ControlForm::Signed { min: -128, max: 12 }.read(text, PageSize::Kib4);
         for (text, number) in [(" 8\n", 8), ("0xc", 12), ("010", 8), ("-0x10", -16), ("+3", 3)] {
-            assert_eq!(read(text), Ok(Value::Number(number)), "{text:?}");
+            assert_eq!(read(text), Ok(ControlValue::Number(number)), "{text:?}");
         }
         assert_eq!(read("13"), Err(Refusal::OutOfRange));
         assert_eq!(read("99999999999999999999"), Err(Refusal::TooLarge));
@@ -394,16 +396,16 @@ mod tests {
     #[test]
     fn what_is_printed_is_read_as_it_was() {
         for (form, text, printed) in [
-            (Form::Integer { min: -9, max: 99 }, " 0x3c\n", "60"),
-            (Form::Zones, "1 -2\t3\n", "1 -2 3"),
-            (Form::Policy(Policy::ThpDefrag), "defer+madvise\n", "defer+madvise"),
-            (Form::Size { unlimited: "-1" }, "-1", "-1"),
-            (Form::Size { unlimited: "max" }, "314572800", "300M"),
-            (Form::Size { unlimited: "max" }, "0x1001", "4097"),
-            (Form::Size { unlimited: "max" }, "0k", "0"),
-            (Form::Reclaim, "1024M  swappiness=7", "1G swappiness=7"),
-            (Form::Bandwidth, "max\n", "max"),
-            (Form::Bandwidth, " 20000  100000", "20000 100000"),
+            (ControlForm::Integer { min: -9, max: 99 }, " 0x3c\n", "60"),
+            (ControlForm::Zones, "1 -2\t3\n", "1 -2 3"),
+            (ControlForm::Policy(Policy::ThpDefrag), "defer+madvise\n", "defer+madvise"),
+            (ControlForm::Size { unlimited: "-1" }, "-1", "-1"),
+            (ControlForm::Size { unlimited: "max" }, "314572800", "300M"),
+            (ControlForm::Size { unlimited: "max" }, "0x1001", "4097"),
+            (ControlForm::Size { unlimited: "max" }, "0k", "0"),
+            (ControlForm::Reclaim, "1024M  swappiness=7", "1G swappiness=7"),
+            (ControlForm::Bandwidth, "max\n", "max"),
+            (ControlForm::Bandwidth, " 20000  100000", "20000 100000"),
         ] {
             let value = form.read(text, PageSize::Kib4).unwrap();
             assert_eq!(value.to_string(), printed);

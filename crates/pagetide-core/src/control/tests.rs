@@ -453,12 +453,12 @@ fn a_new_interval_wakes_the_writeback_thread_when_it_matters() {
 fn drop_caches_drops_clean_page_cache() {
     use crate::effect::Step;
     use crate::outcome::Outcome;
-    use crate::process::Call;
+    use crate::process::ProcessCall;
 
     let mut machine = machine();
     let mm = machine.create_mm(Machine::ROOT).unwrap();
     let file = machine.create_file(64 * PAGE_SIZE, true).unwrap();
-    let mut read = Call::read(mm, NodeId(0), file, 0, 64 * PAGE_SIZE, Default::default());
+    let mut read = ProcessCall::read(mm, NodeId(0), file, 0, 64 * PAGE_SIZE, Default::default());
     loop {
         let (step, effects) = machine.step(&mut read, Cpu(0), 0);
         effects.discard();
@@ -683,16 +683,16 @@ proptest::proptest! {
 /// Values that do not come from a text: for another file, out of bounds, for other pages.
 #[test]
 fn values_made_by_hand_are_checked_as_texts_are() {
-    use crate::config::{PolicyChoice, SlubPolicy, Value};
+    use crate::config::{ControlValue, PolicyChoice, SlubPolicy};
     let mut machine = machine();
     let before = machine.digest();
-    let swappiness = ControlWrite::Sysctl(Sysctl::Swappiness, Value::Number(10));
+    let swappiness = ControlWrite::Sysctl(Sysctl::Swappiness, ControlValue::Number(10));
     for (sysctl, value) in [
-        (Sysctl::LowmemReserveRatio, Value::Zones([0; 4], 9)),
-        (Sysctl::Swappiness, Value::Number(1_000_000)),
-        (Sysctl::Swappiness, Value::Choice(PolicyChoice::Slub(SlubPolicy::Lowest))),
-        (Sysctl::ThpEnabled, Value::Choice(PolicyChoice::Slub(SlubPolicy::Lowest))),
-        (Sysctl::DirtyBytes, Value::Number(1)),
+        (Sysctl::LowmemReserveRatio, ControlValue::Zones([0; 4], 9)),
+        (Sysctl::Swappiness, ControlValue::Number(1_000_000)),
+        (Sysctl::Swappiness, ControlValue::Choice(PolicyChoice::Slub(SlubPolicy::Lowest))),
+        (Sysctl::ThpEnabled, ControlValue::Choice(PolicyChoice::Slub(SlubPolicy::Lowest))),
+        (Sysctl::DirtyBytes, ControlValue::Number(1)),
     ] {
         let bad = ControlWrite::Sysctl(sysctl, value);
         let error = machine.apply_writes(&[swappiness.clone(), bad]).unwrap_err();
@@ -700,7 +700,9 @@ fn values_made_by_hand_are_checked_as_texts_are() {
         assert_eq!(machine.digest(), before, "{error}");
     }
     let group = machine.create_memcg("g".into(), Machine::ROOT).unwrap();
-    for value in [Value::Number(5), Value::Unlimited("-1"), Value::Zones([0; 4], 7)] {
+    for value in
+        [ControlValue::Number(5), ControlValue::Unlimited("-1"), ControlValue::Zones([0; 4], 7)]
+    {
         let write = GroupControlWrite { control: GroupControl::find("memory.max").unwrap(), value };
         assert_eq!(machine.apply_group_write(group, write).unwrap_err().errno, Errno::Einval);
     }

@@ -7,7 +7,7 @@
 use super::cache::{is_of_cache, CacheControl};
 use super::error::{quoted, ControlError, Errno};
 use super::parse::Refusal;
-use crate::config::{ControlFile, Form, Sysctl, Value};
+use crate::config::{ControlFile, ControlForm, ControlValue, Sysctl};
 use crate::page_size::PageSize;
 use alloc::borrow::Cow;
 use alloc::format;
@@ -18,7 +18,7 @@ use core::fmt;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ControlWrite {
     /// To a control file of the machine.
-    Sysctl(Sysctl, Value),
+    Sysctl(Sysctl, ControlValue),
     /// To a file of a cache.
     Cache {
         /// The cache.
@@ -94,7 +94,7 @@ pub(super) fn find_sysctl(name: &str) -> Result<Sysctl, ControlError> {
 
 fn refuse(file: &ControlFile, refusal: Refusal, text: &str, page_size: PageSize) -> ControlError {
     let errno = match (refusal, file.form) {
-        (Refusal::TooLarge, Form::Debugfs) => Errno::Erange,
+        (Refusal::TooLarge, ControlForm::Debugfs) => Errno::Erange,
         _ => Errno::Einval,
     };
     let takes = file.form.accepts(page_size);

@@ -2,7 +2,7 @@
 //!
 //! Linux: `kthread_run`, and the counts in `reclaim_throttle` around `schedule_timeout` (6.1).
 
-use super::{CountedIn, Daemon, Rest};
+use super::{Daemon, DaemonRest, ThrottleQueue};
 use crate::effect::{Effects, Sleep, Step, Throttle, Token};
 use crate::manager::Manager;
 use crate::owners::Owners;
@@ -11,10 +11,10 @@ use crate::units::{Cpu, Nanos, NodeId};
 impl<O: Owners> Manager<O> {
     /// The machine's daemons in the order of [`Daemon::all`], each with its rest before the first
     /// step. A world reads this once, at the start.
-    pub fn daemons(&self) -> impl Iterator<Item = (Daemon, Rest)> + '_ {
+    pub fn daemons(&self) -> impl Iterator<Item = (Daemon, DaemonRest)> + '_ {
         Daemon::all(self.nr_nodes()).map(|daemon| {
             let rest = match daemon {
-                Daemon::Kswapd(_) | Daemon::Kworker => Rest::UNTIL_WOKEN,
+                Daemon::Kswapd(_) | Daemon::Kworker => DaemonRest::UNTIL_WOKEN,
                 Daemon::Kcompactd(_) => self.kcompactd_first_rest(),
                 Daemon::Flusher | Daemon::Khugepaged => O::daemon_rest(self, daemon),
             };
@@ -27,9 +27,9 @@ impl<O: Owners> Manager<O> {
         daemon: Daemon,
         cpu: Cpu,
         now: Nanos,
-    ) -> (Step<Rest>, Effects<'_>) {
+    ) -> (Step<DaemonRest>, Effects<'_>) {
         if !self.has_daemon(daemon) || !self.has_cpu(cpu) {
-            return (Step::Done(Rest::UNTIL_WOKEN), self.hand_out());
+            return (Step::Done(DaemonRest::UNTIL_WOKEN), self.hand_out());
         }
         let at = daemon.idx(self.nr_nodes());
         let counted = self.daemon_sleeps[at].take();
@@ -62,7 +62,7 @@ impl<O: Owners> Manager<O> {
     /// Counts a sleeper of one of the two counted queues until it is stepped again (Linux counts in
     /// `reclaim_throttle`, before and after `schedule_timeout`).
     #[inline]
-    pub(crate) fn enter_queue(&mut self, sleep: Sleep) -> CountedIn {
+    pub(crate) fn enter_queue(&mut self, sleep: Sleep) -> ThrottleQueue {
         let Token::Throttled(node, reason) = sleep.token else { return None };
         let state = &mut self.nodes[node.idx()];
         match reason {
@@ -86,7 +86,7 @@ impl<O: Owners> Manager<O> {
 
     /// Removes a sleeper from the count of its queue, because it runs again or is given up.
     #[inline]
-    pub(crate) fn leave_queue(&mut self, counted: CountedIn) {
+    pub(crate) fn leave_queue(&mut self, counted: ThrottleQueue) {
         let Some((node, reason)) = counted else { return };
         let state = &mut self.nodes[node.idx()];
         match reason {

@@ -16,9 +16,9 @@ use crate::ctx::Ctx;
 use crate::gfp::Gfp;
 use crate::manager::Manager;
 use crate::owners::Owners;
-use crate::slab::allocate::SlabLack;
+use crate::slab::allocate::SlabShortage;
 use crate::slab::objcg::NO_OWNER;
-use crate::units::{Asker, Cpu, MemcgId, Nanos};
+use crate::units::{Cpu, MemcgId, Nanos, Requester};
 
 /// Words of `struct memcg_vmstats_percpu`: 50 sizes and 15 events, each with the part already
 /// propagated, and 3 counts of events for soft limits.
@@ -49,12 +49,12 @@ impl<O: Owners> Manager<O> {
         let objcg = self.memcgs[parent.idx()].objcg;
         let bytes = counters_size(self.stocks.len() as u64, self.nodes.len() as u64) as u32;
         let node = self.mem.cpu_node(cpu);
-        let ctx = Ctx { cpu, node, now, asker: Asker::NONE, memcg: parent };
+        let ctx = Ctx { cpu, node, now, asker: Requester::NONE, memcg: parent };
         // Over the limit the charge is forced; only a limit of kernel memory (version 1) refuses
         // it.
         match self.obj_charge(&ctx, objcg, bytes, false, Gfp::NOWAIT) {
             Ok(()) => {}
-            Err(SlabLack::Denied) => return,
+            Err(SlabShortage::Denied) => return,
             Err(_) => self.obj_force_charge(cpu, objcg, bytes, false),
         }
         self.slabs.objcgs.counters_came(cpu, objcg, bytes);

@@ -4,7 +4,7 @@
 //! Linux: `mem_cgroup_css_alloc`, `mem_cgroup_css_offline` (mm/memcontrol.c),
 //! `css_next_descendant_pre` (kernel/cgroup/cgroup.c, 6.1).
 
-use super::{Memcg, MemcgEvents, MemoryEvent, Position, Within, ROOT};
+use super::{Memcg, MemcgEvents, MemcgPosition, MemoryEvent, ReclaimScope, ROOT};
 use crate::config::SlabAccounting;
 use crate::control::Errno;
 use crate::effect::Effects;
@@ -260,7 +260,7 @@ impl<O: Owners> Manager<O> {
 
     /// Whether `memcg` is `ancestor` or its descendant.
     pub(crate) fn is_descendant(&self, memcg: MemcgId, ancestor: MemcgId) -> bool {
-        Within::new(&self.memcgs, Some(ancestor)).contains(|| memcg)
+        ReclaimScope::new(&self.memcgs, Some(ancestor)).contains(|| memcg)
     }
 
     /// Descendants of a group, and removed descendants that still exist (cgroup.stat).
@@ -276,18 +276,18 @@ impl<O: Owners> Manager<O> {
         (living, dying)
     }
 
-    pub(crate) fn position_of(&self, id: MemcgId) -> Position {
-        Position { id, generation: self.memcgs[id.idx()].generation }
+    pub(crate) fn position_of(&self, id: MemcgId) -> MemcgPosition {
+        MemcgPosition { id, generation: self.memcgs[id.idx()].generation }
     }
 
     /// The group of a position, unless it was removed.
-    pub(crate) fn at_position(&self, position: Position) -> Option<MemcgId> {
+    pub(crate) fn at_position(&self, position: MemcgPosition) -> Option<MemcgId> {
         let group = &self.memcgs[position.id.idx()];
         (group.online && group.generation == position.generation).then_some(position.id)
     }
 
     /// The same for a walk, which visits removed groups as long as their caches hold them.
-    pub(crate) fn at_position_in_walk(&self, position: Position) -> Option<MemcgId> {
+    pub(crate) fn at_position_in_walk(&self, position: MemcgPosition) -> Option<MemcgId> {
         let group = &self.memcgs[position.id.idx()];
         let exists = group.online || group.dying;
         (exists && group.generation == position.generation).then_some(position.id)

@@ -7,7 +7,7 @@
 
 use super::{Memory, PGALLOC};
 use crate::buddy::mark_allocated;
-use crate::fallback::Notes;
+use crate::fallback::FallbackLog;
 use crate::gfp::{AllocFlags, Gfp, Watermark};
 use crate::node::ZoneRef;
 use crate::pcp::PcpRequest;
@@ -71,7 +71,7 @@ impl Memory {
         let Memory { pages, nodes, vmstat, events, work, .. } = self;
         let zone = &mut nodes[at.node.idx()].zones[usize::from(at.zone)];
         let request = PcpRequest { order: 0, mt: gfp.migrate_type(), flags };
-        let notes = &mut Notes { vmstat, events };
+        let notes = &mut FallbackLog { vmstat, events };
         let mut taken = 0;
         while taken < nr {
             let (pfn, buddy_ops) = zone.pcp_take(pages, notes, cpu, request);

@@ -223,8 +223,8 @@ fn an_atomic_request_of_larger_order_reserves_its_pageblock() {
     memory.drain_all();
     memory.audit().unwrap();
     let movable = MigrateType::Movable;
-    assert!(!memory.unreserve_highatomic(NODE, ZONE_NORMAL, movable, Force::No));
-    assert!(memory.unreserve_highatomic(NODE, ZONE_NORMAL, movable, Force::Yes));
+    assert!(!memory.unreserve_highatomic(NODE, ZONE_NORMAL, movable, HighAtomicRelease::No));
+    assert!(memory.unreserve_highatomic(NODE, ZONE_NORMAL, movable, HighAtomicRelease::Yes));
     assert_eq!(zone(&mut memory).nr_reserved_highatomic, 0);
     memory.audit().unwrap();
     // The pageblock may now merge, and has merged with its neighbour.
@@ -242,11 +242,11 @@ fn two_reserved_pageblocks_that_merged_are_given_up_one_by_one() {
     first.iter().for_each(|&pfn| memory.free_page(CPU, pfn, 8));
     assert_eq!(zone(&mut memory).pagetypeinfo(MigrateType::HighAtomic)[10], 1);
     let kind = MigrateType::Unmovable;
-    assert!(memory.unreserve_highatomic(NODE, ZONE_NORMAL, kind, Force::No));
+    assert!(memory.unreserve_highatomic(NODE, ZONE_NORMAL, kind, HighAtomicRelease::No));
     assert_eq!(zone(&mut memory).nr_reserved_highatomic, 512);
     assert_eq!(zone(&mut memory).pagetypeinfo(MigrateType::HighAtomic)[9], 1);
     memory.audit().unwrap();
-    assert!(memory.unreserve_highatomic(NODE, ZONE_NORMAL, kind, Force::Yes));
+    assert!(memory.unreserve_highatomic(NODE, ZONE_NORMAL, kind, HighAtomicRelease::Yes));
     memory.audit().unwrap();
 }
 

@@ -20,7 +20,7 @@
 use super::{Pcp, PcpRequest};
 use crate::buddy::{clear_page, Placement};
 use crate::digest::State;
-use crate::fallback::{Fallen, Notes};
+use crate::fallback::{FallbackLog, FallbackResult};
 use crate::gfp::{AllocFlags, MigrateType};
 use crate::page::Place;
 use crate::page_array::PageArray;
@@ -35,15 +35,15 @@ const TYPES: usize = MigrateType::PCP_COUNT;
 
 /// Free frames that a CPU has taken from an open block, by type of the request.
 #[derive(Clone, Debug, State)]
-pub(crate) struct Word {
+pub(crate) struct FrameWord {
     free: u64,
     /// First of the 64 frames.
     base: Pfn,
 }
 
-impl Word {
+impl FrameWord {
     /// No word: no frame is near its base.
-    pub(super) const NONE: Word = Word { free: 0, base: Pfn(u32::MAX - 64) };
+    pub(super) const NONE: FrameWord = FrameWord { free: 0, base: Pfn(u32::MAX - 64) };
 
     /// Takes the lowest frame, if any.
     #[inline(always)]
@@ -227,7 +227,7 @@ impl Zone {
     pub(super) fn take_single(
         &mut self,
         pages: &mut PageArray,
-        notes: &mut Notes<'_>,
+        notes: &mut FallbackLog<'_>,
         cpu: Cpu,
         request: PcpRequest,
     ) -> (Option<Pfn>, u32) {
@@ -252,7 +252,7 @@ impl Zone {
                 let most = if batch > 1 { batch + 1 } else { 1 };
                 let (first, free) = self.open.take_word(block, most);
                 let base = Pfn(self.first_of_block(block).0 + first);
-                self.pcps[cpu.idx()].words[list] = Word { free, base };
+                self.pcps[cpu.idx()].words[list] = FrameWord { free, base };
                 self.remove_free(free.count_ones().into());
                 continue;
             }
@@ -273,8 +273,8 @@ impl Zone {
                 continue;
             }
             match self.steal(pages, notes, 0, mt, flags) {
-                Some(Fallen::OnLists) => {}
-                Some(Fallen::Taken(pfn)) => {
+                Some(FallbackResult::OnLists) => {}
+                Some(FallbackResult::Taken(pfn)) => {
                     self.stat.add(-1);
                     return (Some(pfn), buddy_ops);
                 }
@@ -301,7 +301,7 @@ impl Zone {
     /// Takes a frame from an open block of another type, as a last resort.
     fn take_foreign(
         &mut self,
-        notes: &mut Notes<'_>,
+        notes: &mut FallbackLog<'_>,
         mt: MigrateType,
         flags: AllocFlags,
     ) -> Option<Pfn> {
@@ -352,7 +352,7 @@ impl Zone {
         let mut nr = 0;
         self.stat.this_cpu = cpu;
         for list in 0..TYPES {
-            let word = core::mem::replace(&mut self.pcps[cpu.idx()].words[list], Word::NONE);
+            let word = core::mem::replace(&mut self.pcps[cpu.idx()].words[list], FrameWord::NONE);
             if word.free == 0 {
                 continue;
             }

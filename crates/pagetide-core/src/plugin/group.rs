@@ -29,11 +29,11 @@ pub const WALKS_MAX: u32 = 4;
 pub trait GroupPolicy: fmt::Debug + Send + Sync {
     /// Changes the plan for one group. On entry it is the plan of the built-in rules. Not called
     /// for a group that they skip, nor in a machine that has only the root.
-    fn plan(&mut self, visit: &Visit<'_>, plan: &mut Plan);
+    fn plan(&mut self, visit: &GroupVisit<'_>, plan: &mut GroupPlan);
 
     /// Whether to visit all groups once more after this walk, before the priority falls. There are
     /// at most [`WALKS_MAX`] walks in total.
-    fn another_walk(&mut self, _walk: &Walk) -> bool {
+    fn another_walk(&mut self, _walk: &GroupWalk) -> bool {
         false
     }
 
@@ -43,7 +43,7 @@ pub trait GroupPolicy: fmt::Debug + Send + Sync {
 
 /// What reclaim does with a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Plan {
+pub struct GroupPlan {
     /// Skip the group this time.
     pub skip: bool,
     /// Scan `list >> priority` pages of each list.
@@ -55,7 +55,7 @@ pub struct Plan {
 /// A group that a walk has reached.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
-pub struct Visit<'m> {
+pub struct GroupVisit<'m> {
     /// The group.
     pub group: GroupView<'m>,
     /// The group that is short of memory: the root if the machine is.
@@ -77,7 +77,7 @@ pub struct Visit<'m> {
 /// A walk that has ended.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
-pub struct Walk {
+pub struct GroupWalk {
     /// Number of the walk within the pass over the node, from 0.
     pub number: u32,
     /// Pages scanned by the walk.
@@ -90,7 +90,7 @@ pub struct Walk {
 
 /// All groups, as seen from one node.
 #[derive(Clone, Copy)]
-pub(crate) struct Groups<'m> {
+pub(crate) struct GroupViews<'m> {
     pub memcgs: &'m [Memcg],
     pub nodes: &'m [NodeState],
     pub mem: &'m Memory,
@@ -98,7 +98,7 @@ pub(crate) struct Groups<'m> {
     pub node: NodeId,
 }
 
-impl<'m> Groups<'m> {
+impl<'m> GroupViews<'m> {
     pub fn view(self, id: MemcgId) -> GroupView<'m> {
         GroupView { of: self, id }
     }
@@ -107,7 +107,7 @@ impl<'m> Groups<'m> {
 /// Facts about one group. All sizes are in pages.
 #[derive(Clone, Copy)]
 pub struct GroupView<'m> {
-    of: Groups<'m>,
+    of: GroupViews<'m>,
     id: MemcgId,
 }
 

@@ -20,7 +20,7 @@ use core::fmt;
 pub trait PagePolicy: fmt::Debug + Send + Sync {
     /// The list of a new page in memory. `page.refault` says whether it was in memory before. Its
     /// mark is 0.
-    fn on_new(&mut self, _page: &mut PageView<'_>, linux: Start) -> Start {
+    fn on_new(&mut self, _page: &mut PageView<'_>, linux: InitialList) -> InitialList {
         linux
     }
 
@@ -31,7 +31,7 @@ pub trait PagePolicy: fmt::Debug + Send + Sync {
     }
 
     /// What to do with a page at the end of its inactive list.
-    fn judge(&mut self, _page: &mut PageView<'_>, linux: Judged) -> Judged {
+    fn judge(&mut self, _page: &mut PageView<'_>, linux: PageVerdict) -> PageVerdict {
         linux
     }
 
@@ -48,7 +48,7 @@ pub trait PagePolicy: fmt::Debug + Send + Sync {
 
     /// How anonymous memory and page cache share the pressure on one group. Not asked if nothing
     /// can be swapped.
-    fn balance(&mut self, _pressure: &Pressure<'_>, linux: Balance) -> Balance {
+    fn balance(&mut self, _pressure: &ScanPressure<'_>, linux: ScanBalance) -> ScanBalance {
         linux
     }
 
@@ -106,7 +106,7 @@ pub struct Refault {
 
 /// First list of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Start {
+pub enum InitialList {
     /// Head of the inactive list.
     Inactive,
     /// Head of the active list.
@@ -115,7 +115,7 @@ pub enum Start {
 
 /// What happens to a page at the end of its inactive list (Linux `enum folio_references`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Judged {
+pub enum PageVerdict {
     /// Reclaimed: freed, or written first.
     Reclaim,
     /// Reclaimed if it need not be written.
@@ -142,7 +142,7 @@ pub struct ListSizes {
 /// Inputs of the balance decision.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
-pub struct Pressure<'m> {
+pub struct ScanPressure<'m> {
     /// The group being reclaimed.
     pub group: GroupView<'m>,
     /// Priority of the group's plan.
@@ -161,7 +161,7 @@ pub struct Pressure<'m> {
 
 /// How anonymous memory and page cache share the pressure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Balance {
+pub enum ScanBalance {
     /// Both kinds get all of it.
     Equal,
     /// Each kind gets a share.
@@ -179,21 +179,21 @@ pub enum Balance {
     File,
 }
 
-impl Balance {
+impl ScanBalance {
     /// Shares of anonymous memory and page cache, each as (numerator, denominator).
     fn shares(self) -> [(u64, u64); 2] {
         match self {
-            Balance::Equal => [(1, 1), (1, 1)],
-            Balance::Fract { anon, file, denominator } => {
+            ScanBalance::Equal => [(1, 1), (1, 1)],
+            ScanBalance::Fract { anon, file, denominator } => {
                 [(anon, denominator), (file, denominator)]
             }
-            Balance::Anon => [(1, 1), (0, 1)],
-            Balance::File => [(0, 1), (1, 1)],
+            ScanBalance::Anon => [(1, 1), (0, 1)],
+            ScanBalance::File => [(0, 1), (1, 1)],
         }
     }
 
     /// Whether one of the kinds gets less than with `other`.
-    pub(crate) fn spares(self, other: Balance) -> bool {
+    pub(crate) fn spares(self, other: ScanBalance) -> bool {
         let product = |a: u64, b: u64| u128::from(a) * u128::from(b);
         let is_less =
             |((part, of), (other, of_other))| product(part, of_other) < product(other, of);
@@ -203,8 +203,8 @@ impl Balance {
     /// Whether scan targets can be computed from it.
     pub(crate) fn is_possible(self) -> bool {
         match self {
-            Balance::Equal | Balance::Anon | Balance::File => true,
-            Balance::Fract { anon, file, denominator } => {
+            ScanBalance::Equal | ScanBalance::Anon | ScanBalance::File => true,
+            ScanBalance::Fract { anon, file, denominator } => {
                 let whole = 1..=u64::from(u32::MAX);
                 let within = anon.max(file) <= denominator;
                 whole.contains(&denominator) && within && anon + file > 0

@@ -7,7 +7,7 @@
 
 use super::group::GroupPolicy;
 use super::page::PagePolicy;
-use super::Named;
+use super::NamedPolicy;
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -19,44 +19,44 @@ const NONE: &str = "linux";
 const NAME_MAX: usize = 64;
 
 /// A cloneable group policy.
-pub trait CloneGroup: GroupPolicy {
+pub trait CloneGroupPolicy: GroupPolicy {
     /// A copy in the same state.
-    fn boxed(&self) -> Box<dyn CloneGroup>;
+    fn boxed(&self) -> Box<dyn CloneGroupPolicy>;
 }
 
-impl<P: GroupPolicy + Clone + 'static> CloneGroup for P {
-    fn boxed(&self) -> Box<dyn CloneGroup> {
+impl<P: GroupPolicy + Clone + 'static> CloneGroupPolicy for P {
+    fn boxed(&self) -> Box<dyn CloneGroupPolicy> {
         Box::new(self.clone())
     }
 }
 
-impl Clone for Named<dyn CloneGroup> {
+impl Clone for NamedPolicy<dyn CloneGroupPolicy> {
     fn clone(&self) -> Self {
-        Named { name: self.name.clone(), policy: self.policy.boxed() }
+        NamedPolicy { name: self.name.clone(), policy: self.policy.boxed() }
     }
 }
 
 /// A cloneable page policy.
-pub trait ClonePage: PagePolicy {
+pub trait ClonePagePolicy: PagePolicy {
     /// A copy in the same state.
-    fn boxed(&self) -> Box<dyn ClonePage>;
+    fn boxed(&self) -> Box<dyn ClonePagePolicy>;
 }
 
-impl<P: PagePolicy + Clone + 'static> ClonePage for P {
-    fn boxed(&self) -> Box<dyn ClonePage> {
+impl<P: PagePolicy + Clone + 'static> ClonePagePolicy for P {
+    fn boxed(&self) -> Box<dyn ClonePagePolicy> {
         Box::new(self.clone())
     }
 }
 
-impl Clone for Named<dyn ClonePage> {
+impl Clone for NamedPolicy<dyn ClonePagePolicy> {
     fn clone(&self) -> Self {
-        Named { name: self.name.clone(), policy: self.policy.boxed() }
+        NamedPolicy { name: self.name.clone(), policy: self.policy.boxed() }
     }
 }
 
 /// Why a policy cannot be registered.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Refused {
+pub enum RegistrationError {
     /// The name is taken for this kind.
     Twice {
         /// `groups` or `pages`.
@@ -73,13 +73,13 @@ pub enum Refused {
     },
 }
 
-impl fmt::Display for Refused {
+impl fmt::Display for RegistrationError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Refused::Twice { kind, name } => {
+            RegistrationError::Twice { kind, name } => {
                 write!(f, "two policies of {kind} are registered as {name:?}")
             }
-            Refused::BadName { kind, name } => write!(
+            RegistrationError::BadName { kind, name } => write!(
                 f,
                 "a policy of {kind} cannot be registered as {name:?}: a name has letters, digits and \
                  hyphens, at most {NAME_MAX}, and is not {NONE:?}"
@@ -88,24 +88,24 @@ impl fmt::Display for Refused {
     }
 }
 
-impl core::error::Error for Refused {}
+impl core::error::Error for RegistrationError {}
 
 /// No plug-in has this name.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct NoSuchPolicy {
+pub struct UnknownPolicy {
     /// `groups` or `pages`.
     pub kind: &'static str,
     /// The name.
     pub name: String,
 }
 
-impl fmt::Display for NoSuchPolicy {
+impl fmt::Display for UnknownPolicy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "there is no policy of {} called {:?}", self.kind, self.name)
     }
 }
 
-impl core::error::Error for NoSuchPolicy {}
+impl core::error::Error for UnknownPolicy {}
 
 /// Registered policies, by name.
 ///
@@ -131,16 +131,16 @@ impl core::error::Error for NoSuchPolicy {}
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Plugins {
-    groups: Vec<Named<dyn CloneGroup>>,
-    pages: Vec<Named<dyn ClonePage>>,
-    refused: Option<Refused>,
+    groups: Vec<NamedPolicy<dyn CloneGroupPolicy>>,
+    pages: Vec<NamedPolicy<dyn ClonePagePolicy>>,
+    refused: Option<RegistrationError>,
 }
 
 /// The policies chosen for a machine: at most one of each kind.
 #[derive(Clone, Debug, Default)]
-pub struct Chosen {
-    pub(super) groups: Option<Named<dyn CloneGroup>>,
-    pub(super) pages: Option<Named<dyn ClonePage>>,
+pub struct PluginChoice {
+    pub(super) groups: Option<NamedPolicy<dyn CloneGroupPolicy>>,
+    pub(super) pages: Option<NamedPolicy<dyn ClonePagePolicy>>,
 }
 
 impl Plugins {
@@ -153,7 +153,7 @@ impl Plugins {
     #[must_use]
     pub fn groups<P: GroupPolicy + Clone + 'static>(mut self, name: &str, policy: P) -> Plugins {
         if self.accepts("groups", name, self.groups.iter().any(|known| known.name == name)) {
-            self.groups.push(Named { name: name.into(), policy: Box::new(policy) });
+            self.groups.push(NamedPolicy { name: name.into(), policy: Box::new(policy) });
         }
         self
     }
@@ -162,7 +162,7 @@ impl Plugins {
     #[must_use]
     pub fn pages<P: PagePolicy + Clone + 'static>(mut self, name: &str, policy: P) -> Plugins {
         if self.accepts("pages", name, self.pages.iter().any(|known| known.name == name)) {
-            self.pages.push(Named { name: name.into(), policy: Box::new(policy) });
+            self.pages.push(NamedPolicy { name: name.into(), policy: Box::new(policy) });
         }
         self
     }
@@ -172,9 +172,9 @@ impl Plugins {
             && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
             && name != NONE;
         let refused = if !fits {
-            Refused::BadName { kind, name: name.into() }
+            RegistrationError::BadName { kind, name: name.into() }
         } else if taken {
-            Refused::Twice { kind, name: name.into() }
+            RegistrationError::Twice { kind, name: name.into() }
         } else {
             return true;
         };
@@ -187,7 +187,7 @@ impl Plugins {
     /// # Errors
     ///
     /// Its name was taken or is not a valid name.
-    pub fn check(&self) -> Result<(), Refused> {
+    pub fn check(&self) -> Result<(), RegistrationError> {
         self.refused.clone().map_or(Ok(()), Err)
     }
 
@@ -210,21 +210,21 @@ impl Plugins {
         &self,
         groups: Option<&str>,
         pages: Option<&str>,
-    ) -> Result<Chosen, NoSuchPolicy> {
+    ) -> Result<PluginChoice, UnknownPolicy> {
         let groups = match groups.filter(|&name| name != NONE) {
             None => None,
             Some(name) => match self.groups.iter().find(|known| known.name == name) {
                 Some(known) => Some(known.clone()),
-                None => return Err(NoSuchPolicy { kind: "groups", name: name.into() }),
+                None => return Err(UnknownPolicy { kind: "groups", name: name.into() }),
             },
         };
         let pages = match pages.filter(|&name| name != NONE) {
             None => None,
             Some(name) => match self.pages.iter().find(|known| known.name == name) {
                 Some(known) => Some(known.clone()),
-                None => return Err(NoSuchPolicy { kind: "pages", name: name.into() }),
+                None => return Err(UnknownPolicy { kind: "pages", name: name.into() }),
             },
         };
-        Ok(Chosen { groups, pages })
+        Ok(PluginChoice { groups, pages })
     }
 }

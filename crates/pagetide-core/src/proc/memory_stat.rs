@@ -8,7 +8,7 @@
 //! Rows are in Linux's order. Rows of memory that no task here can have ([`ALWAYS_ZERO`]) are 0.
 //! `kernel_stack` is left out: it is not 0 in Linux and is not modelled here.
 
-use super::{put, Row};
+use super::{put, CounterRow};
 use crate::manager::Manager;
 use crate::memcg::ROOT;
 use crate::owners::Owners;
@@ -35,7 +35,7 @@ fn zeroes_behind(row: &str) -> &'static [&'static str] {
 
 /// Pages of a group by type.
 #[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
-struct Usage {
+struct GroupUsage {
     anon: u64,
     file: u64,
     file_mapped: u64,
@@ -65,7 +65,7 @@ impl<O: Owners> Manager<O> {
     }
 
     /// The sizes of memory.stat, in bytes. O(pages of the group). Empty for a removed group.
-    pub fn memory_stat_sizes(&self, memcg: MemcgId) -> Vec<Row> {
+    pub fn memory_stat_sizes(&self, memcg: MemcgId) -> Vec<CounterRow> {
         if self.memcgs.get(memcg.idx()).is_none_or(|group| group.lruvecs.is_empty()) {
             return Vec::new();
         }
@@ -146,8 +146,8 @@ impl<O: Owners> Manager<O> {
         self.mem.page_size.bytes_of(huge * HPAGE_PMD_NR)
     }
 
-    fn root_usage(&self) -> Usage {
-        Usage {
+    fn root_usage(&self) -> GroupUsage {
+        GroupUsage {
             anon: self.global_node_stat(NodeStat::NrAnonPages),
             file: self.global_node_stat(NodeStat::NrFilePages)
                 - self.global_node_stat(NodeStat::NrSwapcached),
@@ -159,8 +159,8 @@ impl<O: Owners> Manager<O> {
     }
 
     /// Counts the user pages charged to the groups marked in `members`.
-    fn group_usage(&self, members: &[bool]) -> Usage {
-        let mut usage = Usage::default();
+    fn group_usage(&self, members: &[bool]) -> GroupUsage {
+        let mut usage = GroupUsage::default();
         self.for_each_user_page(members, |page| {
             let (anon, file) = (page.has(PageFlags::ANON), page.has(PageFlags::FILE));
             let mapped = page.mapcount > 0;

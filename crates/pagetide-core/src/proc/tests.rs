@@ -7,8 +7,8 @@ use crate::effect::{Effect, Step};
 use crate::node::NodeSpec;
 use crate::outcome::Outcome;
 use crate::process::page_table::{Advice, Backing};
-use crate::process::Call;
 use crate::process::Machine;
+use crate::process::ProcessCall;
 use crate::psi::TaskState;
 use crate::units::{Cpu, MemcgId, NodeId, PAGE_SIZE};
 use alloc::collections::BTreeMap;
@@ -22,7 +22,7 @@ fn host(name: &str) -> Option<String> {
     version.starts_with("Linux version 6.").then_some(text)
 }
 
-fn drive(machine: &mut Machine, mut call: Call) {
+fn drive(machine: &mut Machine, mut call: ProcessCall) {
     let mut now = 0;
     loop {
         now += 1_000_000;
@@ -55,16 +55,16 @@ fn used_machine() -> Machine {
     let dirty = machine.create_file(64 * PAGE_SIZE, true).unwrap();
     let mm = machine.create_mm(Machine::ROOT).unwrap();
     let len = 512 * PAGE_SIZE;
-    drive(&mut machine, Call::read(mm, NodeId(0), clean, 0, len, Default::default()));
+    drive(&mut machine, ProcessCall::read(mm, NodeId(0), clean, 0, len, Default::default()));
     for (memcg, pages) in [(child, 9000), (group, 500)] {
         let mm = machine.create_mm(memcg).unwrap();
         let vma = machine.mmap(mm, Backing::Anon, pages, Advice::Normal, false).unwrap();
         for page in 0..pages {
-            drive(&mut machine, Call::fault(mm, NodeId(0), vma, page, true));
+            drive(&mut machine, ProcessCall::fault(mm, NodeId(0), vma, page, true));
         }
     }
     let mm = machine.create_mm(group).unwrap();
-    drive(&mut machine, Call::write(mm, NodeId(0), dirty, 0, 16 * PAGE_SIZE));
+    drive(&mut machine, ProcessCall::write(mm, NodeId(0), dirty, 0, 16 * PAGE_SIZE));
     machine.audit().unwrap();
     assert!(machine.swap().used() > 0 && machine.global_node_stat(NodeStat::NrDirty) > 0);
     machine
@@ -130,7 +130,7 @@ fn vmstat_has_the_kernels_names_in_the_kernels_order() {
 fn metrics_are_vmstat() {
     let machine = used_machine();
     let text = machine.proc_vmstat();
-    let rows: Vec<Row> = machine.metrics().collect();
+    let rows: Vec<CounterRow> = machine.metrics().collect();
     let printed: Vec<(&str, u64)> =
         read_pairs(&text).into_iter().filter(|(name, _)| *name != "nr_unstable").collect();
     assert_eq!(rows, printed);

@@ -4,7 +4,7 @@
 //! memory. `vm stats threshold` is 0: all counters are exact here. Counters of the whole machine
 //! (`workingset_refault_*`, `nr_dirtied`, ...) are in the per-node block if there is one node.
 
-use super::{is_node_counter, put, Row};
+use super::{is_node_counter, put, CounterRow};
 use crate::gfp::{MigrateType, Watermark};
 use crate::manager::Manager;
 use crate::node::Node;
@@ -64,11 +64,11 @@ impl<O: Owners> Manager<O> {
     }
 
     /// Counters of the per-node block.
-    fn node_rows(&self, node: &Node) -> Vec<Row> {
+    fn node_rows(&self, node: &Node) -> Vec<CounterRow> {
         if self.mem.nodes.len() == 1 {
             return self.metrics().filter(|(name, _)| is_node_counter(name)).collect();
         }
-        let mut rows: Vec<Row> = NodeStat::ALL
+        let mut rows: Vec<CounterRow> = NodeStat::ALL
             .iter()
             .map(|&stat| (stat.name(), self.node_stat(node.id, stat)))
             .chain([("workingset_nodes", self.nr_shadow_nodes(node.id))])
@@ -77,7 +77,7 @@ impl<O: Owners> Manager<O> {
         rows
     }
 
-    fn zone_rows(&self, zone: &Zone, write_pending: u64) -> [Row; 8] {
+    fn zone_rows(&self, zone: &Zone, write_pending: u64) -> [CounterRow; 8] {
         let [inactive_anon, active_anon, inactive_file, active_file, unevictable] =
             self.nodes[zone.node.idx()].zone_lru[zone.index];
         [

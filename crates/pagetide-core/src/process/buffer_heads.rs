@@ -49,13 +49,13 @@ impl BufferHeads {
 
 /// State of a task that needs a buffer head for the page that it writes.
 #[derive(Clone, Debug, Default, State)]
-pub(super) struct BufferWanted {
+pub(super) struct BufferHeadRequest {
     asked: Option<KmemAlloc>,
     /// Page that must go without a buffer head because none can be allocated.
     without: Option<u32>,
 }
 
-impl BufferWanted {
+impl BufferHeadRequest {
     /// Whether an allocation is in progress and must be continued.
     pub fn is_asking(&self) -> bool {
         self.asked.is_some()

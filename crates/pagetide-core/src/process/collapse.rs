@@ -19,7 +19,7 @@ use crate::gfp::Gfp;
 use crate::node::MAX_NODES;
 use crate::outcome::Outcome;
 use crate::page::{Page, PageFlags};
-use crate::page_request::{First, Lack, PageRequest, SlowRequest};
+use crate::page_request::{AttemptStart, PageRequest, Shortage, SlowRequest};
 use crate::process::fault::Fault;
 use crate::process::page_table::{Pte, VmaId};
 use crate::process::Machine;
@@ -28,7 +28,7 @@ use crate::vmstat::Event;
 
 /// What collapses (Linux `collapse_control::is_khugepaged`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, State)]
-pub(super) enum By {
+pub(super) enum CollapseTrigger {
     /// khugepaged, within its limits.
     Khugepaged,
     /// A task, by MADV_COLLAPSE.
@@ -37,7 +37,7 @@ pub(super) enum By {
 
 /// Why a region does not become a huge page (a part of Linux `enum scan_result`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Failed {
+pub(super) enum CollapseError {
     IsHuge,
     /// The mapping is gone, or may not have huge pages.
     NotAllowed,
@@ -53,7 +53,7 @@ pub(super) enum Failed {
     NoRoom,
 }
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Look {
+enum RegionCheck {
     /// Is the region worth a huge page? Some of its pages may be in swap.
     Scan,
     /// Can the region be copied now?
@@ -61,7 +61,7 @@ enum Look {
 }
 #[derive(Clone, Debug, State)]
 pub(super) struct Collapse {
-    by: By,
+    by: CollapseTrigger,
     vma: VmaId,
     /// Generation of the mapping, because another mapping may get its id later.
     born: u64,
@@ -78,9 +78,9 @@ impl Machine {
         &mut self,
         vma: VmaId,
         start: u64,
-        by: By,
-    ) -> Result<Collapse, Failed> {
-        let node = self.judge_region(vma, start, by, Look::Scan)?;
+        by: CollapseTrigger,
+    ) -> Result<Collapse, CollapseError> {
+        let node = self.judge_region(vma, start, by, RegionCheck::Scan)?;
         let born = self.owners.vmas[vma.idx()].born;
         Ok(Collapse { by, vma, born, start, node, swap_in: None, has_read: false })
     }
@@ -90,25 +90,25 @@ impl Machine {
         &mut self,
         vma: VmaId,
         start: u64,
-        by: By,
-        look: Look,
-    ) -> Result<NodeId, Failed> {
+        by: CollapseTrigger,
+        look: RegionCheck,
+    ) -> Result<NodeId, CollapseError> {
         let mapping = &self.owners.vmas[vma.idx()];
         let may_be_huge = match by {
-            By::Khugepaged => self.may_be_huge(mapping, start),
-            By::Madvise => Machine::may_be_collapsed(mapping, start),
+            CollapseTrigger::Khugepaged => self.may_be_huge(mapping, start),
+            CollapseTrigger::Madvise => Machine::may_be_collapsed(mapping, start),
         };
         if !(mapping.alive && may_be_huge && mapping.has_region(start)) {
-            return Err(Failed::NotAllowed);
+            return Err(CollapseError::NotAllowed);
         }
         let has_table = mapping.tables[self.mem.page_size.table_of(start)].is_some();
         if !has_table || !mapping.is_locked_alike(start) {
-            return Err(Failed::Unfit);
+            return Err(CollapseError::Unfit);
         }
         if self.huge_page_at(vma, start).is_some() {
-            return Err(Failed::IsHuge);
+            return Err(CollapseError::IsHuge);
         }
-        let is_limited = by == By::Khugepaged;
+        let is_limited = by == CollapseTrigger::Khugepaged;
         let (mut nr_none, mut nr_swapped, mut nr_referenced) = (0, 0, 0);
         let mut writable = false;
         let mut nodes = [0u32; MAX_NODES];
@@ -117,26 +117,26 @@ impl Machine {
                 nr_none += 1;
                 if is_limited && nr_none > self.config.khugepaged_max_ptes_none {
                     self.mem.vmstat.count(Event::ThpScanExceedNonePte);
-                    return Err(Failed::Unfit);
+                    return Err(CollapseError::Unfit);
                 }
                 continue;
             }
-            if pte.swap_slot().is_some() && look == Look::Scan {
+            if pte.swap_slot().is_some() && look == RegionCheck::Scan {
                 nr_swapped += 1;
                 if is_limited && nr_swapped > self.config.khugepaged_max_ptes_swap {
                     self.mem.vmstat.count(Event::ThpScanExceedSwapPte);
-                    return Err(Failed::Unfit);
+                    return Err(CollapseError::Unfit);
                 }
                 continue;
             }
             // Swapped out again, or under migration.
             if !pte.is_present() {
-                return Err(Failed::Unfit);
+                return Err(CollapseError::Unfit);
             }
             let page = &self.mem.pages[pte.pfn().idx()];
             self.mem.work.compact_scanned += 1;
             if !is_collapsible(page) {
-                return Err(Failed::Busy);
+                return Err(CollapseError::Busy);
             }
             writable |= pte.is_dirty();
             nr_referenced += u64::from(pte.is_young() || page.has(PageFlags::REFERENCED));
@@ -149,7 +149,7 @@ impl Machine {
             (true, _) => HPAGE_PMD_NR / 2,
         };
         if !writable || nr_referenced < enough {
-            return Err(Failed::Unfit);
+            return Err(CollapseError::Unfit);
         }
         let most = nodes.iter().max();
         let node = nodes.iter().position(|nr| Some(nr) == most).unwrap_or_default();
@@ -161,14 +161,14 @@ impl Machine {
         collapse: &mut Collapse,
         slow: &mut Option<SlowRequest>,
         ctx: &Ctx,
-    ) -> Step<Result<(), Failed>> {
+    ) -> Step<Result<(), CollapseError>> {
         let Collapse { by, vma, born, start, node, .. } = *collapse;
         let mapping = &self.owners.vmas[vma.idx()];
         if !mapping.alive || mapping.born != born {
             if let Some(slow) = slow.take() {
                 self.slow_given_up(&slow, ctx.asker, ctx.cpu);
             }
-            return Step::Done(Err(Failed::NotAllowed));
+            return Step::Done(Err(CollapseError::NotAllowed));
         }
         let memcg = self.owners.mms[mapping.mm.idx()].memcg;
         let ctx = Ctx { node, memcg, ..*ctx };
@@ -177,26 +177,26 @@ impl Machine {
             step => return step,
         }
         let gfp = match by {
-            By::Khugepaged if !self.config.khugepaged_defrag => Gfp::TRANSHUGE_LIGHT,
-            By::Khugepaged | By::Madvise => Gfp::TRANSHUGE,
+            CollapseTrigger::Khugepaged if !self.config.khugepaged_defrag => Gfp::TRANSHUGE_LIGHT,
+            CollapseTrigger::Khugepaged | CollapseTrigger::Madvise => Gfp::TRANSHUGE,
         };
-        match self.request_page(&ctx, slow, PageRequest::huge(gfp, memcg, First::Page)) {
+        match self.request_page(&ctx, slow, PageRequest::huge(gfp, memcg, AttemptStart::Page)) {
             Step::Continue => Step::Continue,
             Step::Wait(wait) => Step::Wait(wait),
-            Step::Done(Err(Lack::Pages(..))) => {
+            Step::Done(Err(Shortage::Pages(..))) => {
                 self.mem.vmstat.count(Event::ThpCollapseAllocFailed);
-                Step::Done(Err(Failed::NoPage))
+                Step::Done(Err(CollapseError::NoPage))
             }
             // A page was allocated, so the event counts.
-            Step::Done(Err(Lack::Room(..) | Lack::Owing | Lack::Denied)) => {
+            Step::Done(Err(Shortage::Room(..) | Shortage::Owing | Shortage::Denied)) => {
                 self.mem.vmstat.count(Event::ThpCollapseAlloc);
-                Step::Done(Err(Failed::NoRoom))
+                Step::Done(Err(CollapseError::NoRoom))
             }
             Step::Done(Ok(head)) => {
                 self.mem.vmstat.count(Event::ThpCollapseAlloc);
                 self.memcgs[memcg.idx()].events.count(Event::ThpCollapseAlloc);
                 // The region may have changed since the scan, for instance by reclaim.
-                let judged = self.judge_region(vma, start, by, Look::Isolate);
+                let judged = self.judge_region(vma, start, by, RegionCheck::Isolate);
                 match judged {
                     Ok(_) => self.collapse(vma, start, head, &ctx),
                     Err(_) => self.discard_charged(ctx.cpu, head, memcg),
@@ -212,7 +212,7 @@ impl Machine {
         collapse: &mut Collapse,
         slow: &mut Option<SlowRequest>,
         ctx: &Ctx,
-    ) -> Step<Result<(), Failed>> {
+    ) -> Step<Result<(), CollapseError>> {
         let Collapse { vma, born, start, .. } = *collapse;
         loop {
             let mut fault = match collapse.swap_in.take() {
@@ -246,8 +246,8 @@ impl Machine {
                     }
                     match outcome {
                         Outcome::Got(_) | Outcome::Minor => collapse.has_read = true,
-                        _ if fault.has_let_go() => return Step::Done(Err(Failed::Busy)),
-                        _ => return Step::Done(Err(Failed::NotRead)),
+                        _ if fault.has_let_go() => return Step::Done(Err(CollapseError::Busy)),
+                        _ => return Step::Done(Err(CollapseError::NotRead)),
                     }
                 }
             }

@@ -23,14 +23,14 @@ use crate::digest::State;
 use crate::effect::{Effect, Sleep, Step};
 use crate::gfp::Gfp;
 use crate::memcg::ROOT;
-use crate::outcome::{Contents, Frame, Got, Outcome};
-use crate::owners::{Slot, Store};
+use crate::outcome::{Contents, FaultedPage, Frame, Outcome};
+use crate::owners::{BackingStore, OwnerSlot};
 use crate::page::PageFlags;
 use crate::page_request::{PageRequest, SlowRequest};
-use crate::process::buffer_heads::BufferWanted;
+use crate::process::buffer_heads::BufferHeadRequest;
 use crate::process::ids::NOT_BEGUN;
 use crate::process::page_table::{Backing, Pte, VmaId, HEAP_TOP_PAD};
-use crate::process::readahead::Window;
+use crate::process::readahead::ReadaheadWindow;
 use crate::process::Machine;
 use crate::units::{FileId, MemcgId, Pfn};
 use crate::vmstat::{Event, NodeStat};
@@ -53,7 +53,7 @@ pub struct Fault {
     write: bool,
     /// Generation of the mapping once the fault has begun; another mapping may get its id.
     pub(super) born: u64,
-    stage: Stage,
+    stage: FaultStage,
     /// Second attempt after the lock was dropped (Linux `FAULT_FLAG_TRIED`).
     tried: bool,
     /// The lock was dropped in this attempt: end it with a retry.
@@ -70,11 +70,11 @@ pub struct Fault {
     huge: bool,
     /// Remaining pages of a swap read-ahead, as page offsets or slots.
     swap_window: SwapWindow,
-    buffer: BufferWanted,
+    buffer: BufferHeadRequest,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, State)]
-enum Stage {
+enum FaultStage {
     /// Read the entry and decide.
     Start,
     /// Wait for the migration of the page.
@@ -88,7 +88,7 @@ enum Stage {
     /// Look the page up in the page cache.
     File,
     /// Read a window of pages, then search the page cache again.
-    Readahead(Window),
+    Readahead(ReadaheadWindow),
     /// Allocate a buffer head for a page that will be written.
     BufferHead,
     /// The entry is writable; the writer pauses.
@@ -130,7 +130,7 @@ impl Fault {
             page,
             write,
             born: NOT_BEGUN,
-            stage: Stage::Start,
+            stage: FaultStage::Start,
             tried: false,
             dropped_lock: false,
             looked: false,
@@ -139,7 +139,7 @@ impl Fault {
             for_collapse: false,
             huge: false,
             swap_window: SwapWindow::default(),
-            buffer: BufferWanted::default(),
+            buffer: BufferHeadRequest::default(),
         }
     }
 
@@ -147,7 +147,7 @@ impl Fault {
     /// `__collapse_huge_page_swapin`). Ends with the page, with [`Outcome::Minor`] if the page is
     /// no longer in swap, or with [`Outcome::NoMemory`] if the collapse must give up the region.
     pub(super) fn swap_in(vma: VmaId, born: u64, page: u64) -> Fault {
-        Fault { born, stage: Stage::Swap, for_collapse: true, ..Fault::new(vma, page, false) }
+        Fault { born, stage: FaultStage::Swap, for_collapse: true, ..Fault::new(vma, page, false) }
     }
 
     #[inline(always)]
@@ -162,7 +162,7 @@ impl Fault {
 
     /// Ends the fault: the entry maps `pfn`.
     fn got(&self, pfn: Pfn, contents: Contents) -> Step<Outcome> {
-        Step::Done(Outcome::Got(Got { frame: Frame::At(pfn), contents, major: self.major }))
+        Step::Done(Outcome::Got(FaultedPage { frame: Frame::At(pfn), contents, major: self.major }))
     }
 
     /// Ends the fault with a page that was in memory, or was read.
@@ -173,7 +173,7 @@ impl Fault {
     /// Ends the fault: the entry maps the zero page.
     fn got_zeroes(&self) -> Step<Outcome> {
         let (frame, contents) = (Frame::Zeroes, Contents::Fresh);
-        Step::Done(Outcome::Got(Got { frame, contents, major: self.major }))
+        Step::Done(Outcome::Got(FaultedPage { frame, contents, major: self.major }))
     }
 }
 
@@ -186,27 +186,33 @@ impl Machine {
     ) -> Step<Outcome> {
         loop {
             match fault.stage {
-                Stage::Start if fault.for_collapse => {
+                FaultStage::Start if fault.for_collapse => {
                     // The fault dropped the lock to wait for the page, and is not tried again.
                     let outcome = if fault.tried { Outcome::NoMemory } else { Outcome::Minor };
                     return Step::Done(outcome);
                 }
-                Stage::Start => go_on_or_return!(self.fault_start(fault, ctx)),
-                Stage::Migration(pfn) => go_on_or_return!(self.fault_migration(fault, pfn)),
-                Stage::PageTable => go_on_or_return!(self.fault_page_table(fault, slow, ctx)),
-                Stage::Huge => go_on_or_return!(self.fault_huge(fault, slow, ctx)),
-                Stage::Anon => go_on_or_return!(self.fault_anon(fault, slow, ctx)),
-                Stage::File => go_on_or_return!(self.fault_file(fault, ctx)),
-                Stage::Readahead(window) => {
+                FaultStage::Start => go_on_or_return!(self.fault_start(fault, ctx)),
+                FaultStage::Migration(pfn) => go_on_or_return!(self.fault_migration(fault, pfn)),
+                FaultStage::PageTable => go_on_or_return!(self.fault_page_table(fault, slow, ctx)),
+                FaultStage::Huge => go_on_or_return!(self.fault_huge(fault, slow, ctx)),
+                FaultStage::Anon => go_on_or_return!(self.fault_anon(fault, slow, ctx)),
+                FaultStage::File => go_on_or_return!(self.fault_file(fault, ctx)),
+                FaultStage::Readahead(window) => {
                     go_on_or_return!(self.fault_readahead(fault, window, slow, ctx))
                 }
-                Stage::BufferHead => go_on_or_return!(self.fault_buffer_head(fault, slow, ctx)),
-                Stage::Throttled => go_on_or_return!(self.fault_throttled(fault, ctx)),
-                Stage::FileCreate => go_on_or_return!(self.fault_file_create(fault, slow, ctx)),
-                Stage::FileLocked(pfn) => go_on_or_return!(self.fault_file_locked(fault, pfn)),
-                Stage::Swap => go_on_or_return!(self.fault_swap(fault, ctx)),
-                Stage::SwapRead => go_on_or_return!(self.fault_swap_read(fault, slow, ctx)),
-                Stage::SwapLocked(pfn) => go_on_or_return!(self.fault_swap_locked(fault, pfn, ctx)),
+                FaultStage::BufferHead => {
+                    go_on_or_return!(self.fault_buffer_head(fault, slow, ctx))
+                }
+                FaultStage::Throttled => go_on_or_return!(self.fault_throttled(fault, ctx)),
+                FaultStage::FileCreate => {
+                    go_on_or_return!(self.fault_file_create(fault, slow, ctx))
+                }
+                FaultStage::FileLocked(pfn) => go_on_or_return!(self.fault_file_locked(fault, pfn)),
+                FaultStage::Swap => go_on_or_return!(self.fault_swap(fault, ctx)),
+                FaultStage::SwapRead => go_on_or_return!(self.fault_swap_read(fault, slow, ctx)),
+                FaultStage::SwapLocked(pfn) => {
+                    go_on_or_return!(self.fault_swap_locked(fault, pfn, ctx))
+                }
             }
         }
     }
@@ -237,13 +243,13 @@ impl Machine {
         }
         let table = self.mem.page_size.table_of(fault.page);
         if self.owners.vmas[fault.vma.idx()].tables[table].is_none() {
-            fault.stage = Stage::PageTable;
+            fault.stage = FaultStage::PageTable;
             fault.huge = self.wants_huge(fault);
             self.khugepaged_enter(fault.vma, fault.page);
             return None;
         }
         if self.wants_huge_in_table(fault) {
-            fault.stage = Stage::Huge;
+            fault.stage = FaultStage::Huge;
             return None;
         }
         self.fault_dispatch(fault, ctx)
@@ -261,21 +267,21 @@ impl Machine {
             });
         }
         if let Some((pfn, _)) = pte.migrating() {
-            fault.stage = Stage::Migration(pfn);
+            fault.stage = FaultStage::Migration(pfn);
             return None;
         }
         fault.stage = match vma.backing {
             Backing::File(_) if pte.is_present() => {
                 if !self.has_buffer_head(pte.pfn(), &mut fault.buffer, ctx) {
-                    fault.stage = Stage::BufferHead;
+                    fault.stage = FaultStage::BufferHead;
                     return None;
                 }
                 self.set_page_dirty(pte.pfn());
                 self.set_pte(fault.vma, fault.page, Pte::map(pte.pfn(), true));
                 return self.fault_dirtied(fault, fault.got(pte.pfn(), Contents::Kept), ctx);
             }
-            Backing::File(_) => Stage::File,
-            Backing::Anon if pte.swap_slot().is_some() => Stage::Swap,
+            Backing::File(_) => FaultStage::File,
+            Backing::Anon if pte.swap_slot().is_some() => FaultStage::Swap,
             Backing::Anon if pte.is_present() && !pte.is_zero_page() => {
                 self.reuse_anon_page(fault, pte.pfn());
                 return Some(fault.got(pte.pfn(), Contents::Kept));
@@ -285,7 +291,7 @@ impl Machine {
                 self.mem.work.ptes_set += 1;
                 return Some(fault.got_zeroes());
             }
-            Backing::Anon => Stage::Anon,
+            Backing::Anon => FaultStage::Anon,
         };
         None
     }
@@ -297,7 +303,7 @@ impl Machine {
             page.set(PageFlags::WAITERS);
             return Some(Step::Wait(Sleep::on_page(pfn)));
         }
-        fault.stage = Stage::Start;
+        fault.stage = FaultStage::Start;
         None
     }
 
@@ -332,7 +338,7 @@ impl Machine {
             return Some(Step::Done(Outcome::NoMemory));
         }
         if fault.huge {
-            fault.stage = Stage::Huge;
+            fault.stage = FaultStage::Huge;
             return None;
         }
         self.fault_dispatch(fault, ctx)
@@ -399,11 +405,12 @@ impl Machine {
         };
         if changed {
             self.discard_charged(ctx.cpu, pfn, ctx.memcg);
-            fault.stage = Stage::Start;
+            fault.stage = FaultStage::Start;
             return None;
         }
         self.zero_new_page(pfn);
-        let at = Slot { owner: fault.vma.0, index: fault.page as u32, store: Store::Swap };
+        let at =
+            OwnerSlot { owner: fault.vma.0, index: fault.page as u32, store: BackingStore::Swap };
         self.begin_anon_page(pfn, at, PageFlags::EMPTY, ctx.memcg, ctx.cpu);
         self.map_page(fault.vma, fault.page, pfn, true);
         self.folio_add_lru(ctx.cpu, pfn);

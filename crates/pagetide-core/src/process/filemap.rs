@@ -14,9 +14,9 @@ use crate::gfp::Gfp;
 use crate::outcome::Outcome;
 use crate::page::PageFlags;
 use crate::page_request::{PageRequest, SlowRequest};
-use crate::process::buffer_heads::BufferWanted;
+use crate::process::buffer_heads::BufferHeadRequest;
 use crate::process::ids::NOT_BEGUN;
-use crate::process::readahead::{ReadaheadState, Window};
+use crate::process::readahead::{ReadaheadState, ReadaheadWindow};
 use crate::process::Machine;
 use crate::units::{Cpu, FileId, NodeId, Pfn};
 use crate::vmstat::{Event, NodeStat};
@@ -26,13 +26,13 @@ pub const BIO_MAX_PAGES: u32 = 256;
 
 /// A read() in progress.
 #[derive(Clone, Debug)]
-pub struct FileRead {
+pub struct ReadCall {
     pub(super) file: FileId,
     /// Generation of the file, once the call has begun, because another file may get its id later.
     pub(super) born: u64,
     pub(super) pos: u64,
     end: u64,
-    window: Option<Window>,
+    window: Option<ReadaheadWindow>,
     /// Page that the last window was read for. If it is still missing, it is read alone.
     read_ahead_for: Option<u32>,
     /// Page that this call reads alone. If that read fails, the call fails.
@@ -45,7 +45,7 @@ pub struct FileRead {
 
 /// A write() in progress.
 #[derive(Clone, Debug)]
-pub struct FileWrite {
+pub struct WriteCall {
     pub(super) file: FileId,
     /// Generation of the file, once the call has begun, because another file may get its id later.
     pub(super) born: u64,
@@ -56,14 +56,14 @@ pub struct FileWrite {
     reads_alone: Option<u32>,
     /// File size before the call. Data beyond it exist only in memory.
     old_size: u64,
-    buffer: BufferWanted,
+    buffer: BufferHeadRequest,
     entered: bool,
     major: bool,
 }
 
-impl FileRead {
-    pub(crate) fn new(file: FileId, offset: u64, len: u64, readahead: ReadaheadState) -> FileRead {
-        FileRead {
+impl ReadCall {
+    pub(crate) fn new(file: FileId, offset: u64, len: u64, readahead: ReadaheadState) -> ReadCall {
+        ReadCall {
             file,
             born: NOT_BEGUN,
             pos: offset,
@@ -79,9 +79,9 @@ impl FileRead {
     }
 }
 
-impl FileWrite {
-    pub(crate) fn new(file: FileId, offset: u64, len: u64) -> FileWrite {
-        FileWrite {
+impl WriteCall {
+    pub(crate) fn new(file: FileId, offset: u64, len: u64) -> WriteCall {
+        WriteCall {
             file,
             born: NOT_BEGUN,
             pos: offset,
@@ -89,7 +89,7 @@ impl FileWrite {
             waiting: None,
             reads_alone: None,
             old_size: 0,
-            buffer: BufferWanted::default(),
+            buffer: BufferHeadRequest::default(),
             entered: false,
             major: false,
         }
@@ -107,7 +107,7 @@ const PAGES_PER_STEP: u32 = 32;
 impl Machine {
     pub(crate) fn read_step(
         &mut self,
-        read: &mut FileRead,
+        read: &mut ReadCall,
         slow: &mut Option<SlowRequest>,
         ctx: &Ctx,
     ) -> Step<Outcome> {
@@ -148,7 +148,7 @@ impl Machine {
 
     fn read_one_page(
         &mut self,
-        read: &mut FileRead,
+        read: &mut ReadCall,
         end: u64,
         slow: &mut Option<SlowRequest>,
         ctx: &Ctx,
@@ -164,7 +164,7 @@ impl Machine {
                 let cache = &self.owners.files[file.idx()];
                 read.window = read.readahead.ondemand(file, cache, index, false, last - index, max);
                 // A window without the page itself would be read forever.
-                let holds = |window: &Window| (window.next..window.end).contains(&index);
+                let holds = |window: &ReadaheadWindow| (window.next..window.end).contains(&index);
                 if read.window.as_ref().is_some_and(holds) {
                     read.major = true;
                     read.read_ahead_for = Some(index);
@@ -239,7 +239,7 @@ impl Machine {
 
     pub(crate) fn write_step(
         &mut self,
-        write: &mut FileWrite,
+        write: &mut WriteCall,
         slow: &mut Option<SlowRequest>,
         ctx: &Ctx,
     ) -> Step<Outcome> {
@@ -276,7 +276,7 @@ impl Machine {
 
     fn write_one_page(
         &mut self,
-        write: &mut FileWrite,
+        write: &mut WriteCall,
         slow: &mut Option<SlowRequest>,
         ctx: &Ctx,
     ) -> Result<(), Step<Outcome>> {
@@ -363,7 +363,7 @@ impl Machine {
     /// Adds the pages of a window to the page cache and submits their reads. `None`: finished.
     pub(crate) fn readahead_step(
         &mut self,
-        window: &mut Window,
+        window: &mut ReadaheadWindow,
         slow: &mut Option<SlowRequest>,
         ctx: &Ctx,
     ) -> Option<Step<Outcome>> {
@@ -496,7 +496,7 @@ mod tests {
     use crate::config::Config;
     use crate::node::NodeSpec;
     use crate::process::page_table::{Advice, Backing};
-    use crate::process::Call;
+    use crate::process::ProcessCall;
     use crate::units::{Cpu, PAGE_SIZE};
     use alloc::vec::Vec;
 
@@ -511,7 +511,7 @@ mod tests {
         let map = machine.mmap(mm, Backing::File(file), 8192, Advice::Normal, false).unwrap();
         // The windows around these pages are complete and consecutive.
         for page in (16..8192).step_by(32) {
-            let mut call = Call::fault(mm, NodeId(0), map, page, false);
+            let mut call = ProcessCall::fault(mm, NodeId(0), map, page, false);
             loop {
                 let mut effects = Vec::new();
                 let (step, borrowed) = machine.step(&mut call, Cpu(0), 0);

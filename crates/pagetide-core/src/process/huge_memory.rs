@@ -14,7 +14,7 @@ use super::page_table::{Advice, Backing, Pte, Vma, VmaId};
 use super::Machine;
 use crate::config::{Thp, ThpDefrag};
 use crate::gfp::Gfp;
-use crate::owners::{Slot, Store};
+use crate::owners::{BackingStore, OwnerSlot};
 use crate::page::{PageFlags, Place};
 use crate::units::{Cpu, MemcgId, Pfn, HPAGE_PMD_NR};
 
@@ -118,7 +118,7 @@ impl Machine {
         for page in &mut self.mem.pages[first + 1..first + HPAGE_PMD_NR as usize] {
             page.place = Place::HugeTail;
         }
-        let at = Slot { owner: vma.0, index: start as u32, store: Store::Swap };
+        let at = OwnerSlot { owner: vma.0, index: start as u32, store: BackingStore::Swap };
         self.begin_anon_page(head, at, PageFlags::HEAD, memcg, cpu);
         let mapping = &mut self.owners.vmas[vma.idx()];
         for (pte, pfn) in mapping.region_mut(start).iter_mut().zip(head.0..) {

@@ -14,7 +14,7 @@
 
 use super::fault::Fault;
 use super::page_table::{Backing, Vma, VmaId};
-use super::request::Request;
+use super::request::ProcessRequest;
 use super::{Machine, MmId, Processes};
 use crate::bad_id::BadId;
 use crate::control::Errno;
@@ -33,12 +33,12 @@ pub const MAX_INDEX: u64 = u32::MAX as u64;
 
 /// Free ids of one table, and the number of entries ever created.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Ids {
+pub(crate) struct IdPool {
     free: BinaryHeap<Reverse<u32>>,
     nr_born: u64,
 }
 
-impl Ids {
+impl IdPool {
     /// The lowest free id of a table of `len` entries, and the new entry's generation.
     pub fn take(&mut self, len: usize) -> (u32, u64) {
         let born = self.nr_born;
@@ -132,23 +132,23 @@ impl Machine {
     ///
     /// # Errors The outcome of the request if not.
     #[inline(always)]
-    pub(super) fn check_request(&self, request: &mut Request) -> Result<(), Outcome> {
+    pub(super) fn check_request(&self, request: &mut ProcessRequest) -> Result<(), Outcome> {
         match request {
-            Request::Fault(fault) => self.owners.fault_goes_on(fault),
-            Request::Read(read) => self.owners.file_goes_on(read.file, &mut read.born),
-            Request::Write(write) => {
+            ProcessRequest::Fault(fault) => self.owners.fault_goes_on(fault),
+            ProcessRequest::Read(read) => self.owners.file_goes_on(read.file, &mut read.born),
+            ProcessRequest::Write(write) => {
                 if self.mem.page_size.pages_for(write.end()) > MAX_INDEX {
                     return Err(Outcome::Refused(Errno::Efbig));
                 }
                 self.owners.file_goes_on(write.file, &mut write.born)
             }
-            Request::KernelAlloc(_) => Ok(()),
-            Request::Populate(populate) => match populate.fault() {
+            ProcessRequest::KernelAlloc(_) => Ok(()),
+            ProcessRequest::Populate(populate) => match populate.fault() {
                 Some(fault) => self.owners.fault_goes_on(fault),
                 None => Ok(()),
             },
             // These requests check their mapping themselves.
-            Request::Leave(_) | Request::Collapse(_) => Ok(()),
+            ProcessRequest::Leave(_) | ProcessRequest::Collapse(_) => Ok(()),
         }
     }
 

@@ -9,12 +9,12 @@
 
 use crate::config::Thp;
 use crate::ctx::Ctx;
-use crate::daemon::{Daemon, Rest};
+use crate::daemon::{Daemon, DaemonRest};
 use crate::digest::State;
 use crate::effect::{Effect, Step, Token};
 use crate::memcg::ROOT;
 use crate::page_request::SlowRequest;
-use crate::process::collapse::{By, Collapse, Failed};
+use crate::process::collapse::{Collapse, CollapseError, CollapseTrigger};
 use crate::process::page_table::VmaId;
 use crate::process::Machine;
 use crate::process::MmId;
@@ -25,7 +25,7 @@ const SKIPS_A_STEP: u32 = 32;
 #[derive(Clone, Debug, Default, State)]
 pub(crate) struct KhugepagedScan {
     at: ScanPosition,
-    round: Option<Round>,
+    round: Option<KhugepagedRound>,
     collapse: Option<Collapse>,
     slow: Option<SlowRequest>,
     /// Huge pages are off, or no address space is registered: sleep until that changes.
@@ -42,7 +42,7 @@ struct ScanPosition {
 }
 
 #[derive(Clone, Copy, Debug, State)]
-struct Round {
+struct KhugepagedRound {
     /// Pages scanned, plus mappings skipped.
     progress: u64,
     /// Number of times the scan was at its start: the second time ends the round.
@@ -50,7 +50,7 @@ struct Round {
     /// An allocation failed in this round; the next failure ends it.
     failed: bool,
 }
-enum Next {
+enum NextRegion {
     Region(VmaId, u64),
     /// A mapping without regions, or at its end.
     Skipped,
@@ -65,17 +65,17 @@ impl KhugepagedScan {
 
 impl Machine {
     /// One bounded step of khugepaged on `cpu`: one region, or a part of the allocation for it.
-    pub(super) fn khugepaged_step(&mut self, cpu: Cpu, now: Nanos) -> Step<Rest> {
+    pub(super) fn khugepaged_step(&mut self, cpu: Cpu, now: Nanos) -> Step<DaemonRest> {
         let mut state = core::mem::take(&mut self.owners.khugepaged);
         let step = if self.config.thp == Thp::Never {
             if let Some(slow) = &state.slow {
                 self.slow_given_up(slow, MmId::NONE, cpu);
             }
             state = KhugepagedScan { at: state.at, is_off: true, ..Default::default() };
-            Step::Done(Rest::UNTIL_WOKEN)
+            Step::Done(DaemonRest::UNTIL_WOKEN)
         } else if state.round.is_none() && !self.khugepaged_has_work() {
             state.is_off = true;
-            Step::Done(Rest::UNTIL_WOKEN)
+            Step::Done(DaemonRest::UNTIL_WOKEN)
         } else {
             state.is_off = false;
             self.khugepaged_work(&mut state, cpu, now)
@@ -83,10 +83,10 @@ impl Machine {
         self.owners.khugepaged = state;
         step
     }
-    pub(super) fn khugepaged_first_rest(&self) -> Rest {
+    pub(super) fn khugepaged_first_rest(&self) -> DaemonRest {
         match self.config.thp {
-            Thp::Never => Rest::UNTIL_WOKEN,
-            Thp::Always | Thp::Madvise => Rest::of(0),
+            Thp::Never => DaemonRest::UNTIL_WOKEN,
+            Thp::Always | Thp::Madvise => DaemonRest::of(0),
         }
     }
 
@@ -122,12 +122,17 @@ impl Machine {
         self.owners.khugepaged.slow.as_ref().is_some_and(SlowRequest::is_compacting)
     }
 
-    fn khugepaged_work(&mut self, state: &mut KhugepagedScan, cpu: Cpu, now: Nanos) -> Step<Rest> {
+    fn khugepaged_work(
+        &mut self,
+        state: &mut KhugepagedScan,
+        cpu: Cpu,
+        now: Nanos,
+    ) -> Step<DaemonRest> {
         let mut round = state.round.take().unwrap_or_else(|| {
             // Pages in LRU batches cannot be collapsed.
             self.lru_add_drain_all();
             let nr_begun = u32::from(state.at == ScanPosition::default());
-            Round { progress: 0, nr_begun, failed: false }
+            KhugepagedRound { progress: 0, nr_begun, failed: false }
         });
         if let Some(mut collapse) = state.collapse.take() {
             // `collapse_step` takes the node from the region and the group from its address space.
@@ -136,10 +141,10 @@ impl Machine {
             let waits = match self.collapse_step(&mut collapse, &mut state.slow, &ctx) {
                 Step::Continue => Some(Step::Continue),
                 Step::Wait(wait) => Some(Step::Wait(wait)),
-                Step::Done(Err(Failed::NoPage)) if round.failed => {
+                Step::Done(Err(CollapseError::NoPage)) if round.failed => {
                     return Step::Done(self.end_of_round());
                 }
-                Step::Done(Err(Failed::NoPage)) => {
+                Step::Done(Err(CollapseError::NoPage)) => {
                     round.failed = true;
                     state.round = Some(round);
                     let millisecs = self.config.khugepaged_alloc_sleep_millisecs;
@@ -158,13 +163,14 @@ impl Machine {
                 return Step::Done(self.end_of_round());
             }
             match self.next_region(&mut state.at) {
-                Next::Region(vma, start) => {
+                NextRegion::Region(vma, start) => {
                     round.progress += HPAGE_PMD_NR;
-                    state.collapse = self.begin_collapse(vma, start, By::Khugepaged).ok();
+                    state.collapse =
+                        self.begin_collapse(vma, start, CollapseTrigger::Khugepaged).ok();
                     break;
                 }
-                Next::Skipped => round.progress += 1,
-                Next::End => {
+                NextRegion::Skipped => round.progress += 1,
+                NextRegion::End => {
                     round.nr_begun += 1;
                     if round.nr_begun >= 2 {
                         return Step::Done(self.end_of_round());
@@ -177,12 +183,12 @@ impl Machine {
     }
 
     /// The sleep after a round; at least one tick.
-    fn end_of_round(&self) -> Rest {
+    fn end_of_round(&self) -> DaemonRest {
         nap(self.config.khugepaged_scan_sleep_millisecs)
     }
 
     /// Advances the position by one region, or past one mapping.
-    fn next_region(&self, at: &mut ScanPosition) -> Next {
+    fn next_region(&self, at: &mut ScanPosition) -> NextRegion {
         let owners = &self.owners;
         loop {
             let next = owners.living.partition_point(|mm| owners.mms[mm.idx()].born < at.mm);
@@ -207,21 +213,21 @@ impl Machine {
             let may_be_huge = self.may_be_huge(mapping, at.page);
             if !mapping.has_region(at.page) || !may_be_huge && mapping.parts.is_empty() {
                 (at.vma, at.page) = (born + 1, 0);
-                return Next::Skipped;
+                return NextRegion::Skipped;
             }
             if !may_be_huge {
                 at.page += HPAGE_PMD_NR;
-                return Next::Skipped;
+                return NextRegion::Skipped;
             }
             let start = at.page;
             at.page += HPAGE_PMD_NR;
-            return Next::Region(vma, start);
+            return NextRegion::Region(vma, start);
         }
         *at = ScanPosition::default();
-        Next::End
+        NextRegion::End
     }
 }
 
-fn nap(millisecs: u32) -> Rest {
-    Rest::of((u64::from(millisecs) * 1_000_000).max(TICK))
+fn nap(millisecs: u32) -> DaemonRest {
+    DaemonRest::of((u64::from(millisecs) * 1_000_000).max(TICK))
 }

@@ -15,7 +15,7 @@
 use super::huge_memory::region_of;
 use super::ids::NOT_BEGUN;
 use super::page_table::{Advice, VmaId};
-use super::request::{Leave, LeaveHow};
+use super::request::{MadviseLru, MadviseLruMode};
 use super::Machine;
 use crate::bad_id::BadId;
 use crate::control::Errno;
@@ -80,7 +80,7 @@ impl Machine {
     }
 
     /// Processes one batch of pages, all of one page table.
-    pub(crate) fn leave_step(&mut self, leave: &mut Leave, ctx: &Ctx) -> Step<Outcome> {
+    pub(crate) fn leave_step(&mut self, leave: &mut MadviseLru, ctx: &Ctx) -> Step<Outcome> {
         let mapping = match self.living_vma(leave.vma) {
             Ok(mapping) if [NOT_BEGUN, mapping.born].contains(&leave.born) => mapping,
             Err(id) if leave.born == NOT_BEGUN => return Step::Done(Outcome::BadId(id)),
@@ -103,8 +103,8 @@ impl Machine {
         let end = locked.unwrap_or(leave.end).min(region_of(leave.next) + HPAGE_PMD_NR);
         let batch = self.only_mapped_here(leave.vma, &mut leave.next, end);
         match leave.how {
-            LeaveHow::Cold => self.deactivate_pages(&batch),
-            LeaveHow::PageOut => {
+            MadviseLruMode::Cold => self.deactivate_pages(&batch),
+            MadviseLruMode::PageOut => {
                 leave.is_unmapped |= !batch.is_empty();
                 // MADV_PAGEOUT is not reclaim for a group, so the context has no memcg.
                 let (node, asker) = (self.mem.cpu_node(ctx.cpu), MmId::NONE);

@@ -9,7 +9,7 @@
 //!
 //! Invariant: between two steps only the request for a huge page holds memory.
 
-use super::collapse::{By, Failed};
+use super::collapse::{CollapseError, CollapseTrigger};
 use super::huge_memory::region_of;
 use super::ids::NOT_BEGUN;
 use super::request::MadviseCollapse;
@@ -22,25 +22,28 @@ use crate::outcome::Outcome;
 use crate::page_request::SlowRequest;
 use crate::units::HPAGE_PMD_NR;
 
-impl Failed {
+impl CollapseError {
     fn errno(self) -> Errno {
         match self {
-            Failed::NoPage => Errno::Enomem,
-            Failed::NoRoom => Errno::Ebusy,
-            Failed::Busy => Errno::Eagain,
-            Failed::IsHuge | Failed::NotAllowed | Failed::Unfit | Failed::NotRead => Errno::Einval,
+            CollapseError::NoPage => Errno::Enomem,
+            CollapseError::NoRoom => Errno::Ebusy,
+            CollapseError::Busy => Errno::Eagain,
+            CollapseError::IsHuge
+            | CollapseError::NotAllowed
+            | CollapseError::Unfit
+            | CollapseError::NotRead => Errno::Einval,
         }
     }
 
     /// Whether the call continues with the next region.
     fn concerns_one_region(self) -> bool {
         match self {
-            Failed::Unfit | Failed::Busy => true,
-            Failed::IsHuge
-            | Failed::NotAllowed
-            | Failed::NotRead
-            | Failed::NoPage
-            | Failed::NoRoom => false,
+            CollapseError::Unfit | CollapseError::Busy => true,
+            CollapseError::IsHuge
+            | CollapseError::NotAllowed
+            | CollapseError::NotRead
+            | CollapseError::NoPage
+            | CollapseError::NoRoom => false,
         }
     }
 }
@@ -68,7 +71,7 @@ impl Machine {
             }
             None => match self.owners.vmas.get(call.vma.idx()) {
                 Some(mapping) if mapping.born == call.born => {
-                    match self.begin_collapse(call.vma, call.next, By::Madvise) {
+                    match self.begin_collapse(call.vma, call.next, CollapseTrigger::Madvise) {
                         Ok(collapse) => {
                             call.collapse = Some(collapse);
                             return Step::Continue;
@@ -76,13 +79,15 @@ impl Machine {
                         Err(failed) => Step::Done(Err(failed)),
                     }
                 }
-                _ => Step::Done(Err(Failed::NotAllowed)),
+                _ => Step::Done(Err(CollapseError::NotAllowed)),
             },
         };
         let failed = match step {
             Step::Continue => return Step::Continue,
             Step::Wait(wait) => return Step::Wait(wait),
-            Step::Done(collapsed) => collapsed.err().filter(|&failed| failed != Failed::IsHuge),
+            Step::Done(collapsed) => {
+                collapsed.err().filter(|&failed| failed != CollapseError::IsHuge)
+            }
         };
         call.collapse = None;
         call.next += HPAGE_PMD_NR;

@@ -15,7 +15,7 @@ use super::page_table::{Vma, VmaId};
 use super::{Machine, Processes};
 use crate::bad_id::BadId;
 use crate::digest::State;
-use crate::owners::{Slot, Store};
+use crate::owners::{BackingStore, OwnerSlot};
 use crate::pin::PinError;
 use crate::units::{Cpu, Pfn, HPAGE_PMD_NR};
 use alloc::vec::Vec;
@@ -91,9 +91,9 @@ impl Vma {
 
 impl Processes {
     /// Whether a mapping that maps the slot's page has locked it.
-    pub(super) fn is_slot_locked(&self, at: Slot, huge: bool) -> bool {
+    pub(super) fn is_slot_locked(&self, at: OwnerSlot, huge: bool) -> bool {
         let page = u64::from(at.index);
-        if at.store == Store::Own {
+        if at.store == BackingStore::Own {
             let mappings = self.files.get(at.owner as usize).map(|file| file.mappings.as_slice());
             return mappings.unwrap_or(&[]).iter().any(|vma| {
                 let vma = &self.vmas[vma.idx()];

@@ -34,9 +34,9 @@ mod tree_nodes;
 pub mod writeback;
 mod zap;
 
-pub use crate::units::Asker as MmId;
+pub use crate::units::Requester as MmId;
 pub use ids::{MapError, MAX_INDEX};
-pub use request::{Call, Request};
+pub use request::{ProcessCall, ProcessRequest};
 
 use crate::bad_id::BadId;
 use crate::boot::SetupError;
@@ -53,7 +53,7 @@ use crate::vmstat::NodeStat;
 use alloc::vec::Vec;
 use buffer_heads::BufferHeads;
 use fault::SwapinHistory;
-use ids::{put, Ids};
+use ids::{put, IdPool};
 use khugepaged::KhugepagedScan;
 use page_cache::FileCache;
 use page_table::{Backing, Vma, VmaId};
@@ -70,11 +70,11 @@ pub struct Processes {
     pub(crate) vmas: Vec<Vma>,
     pub(crate) files: Vec<FileCache>,
     #[state(skip)] // derived from `exited`
-    pub(crate) mm_ids: Ids,
+    pub(crate) mm_ids: IdPool,
     #[state(skip)] // likewise
-    pub(crate) vma_ids: Ids,
+    pub(crate) vma_ids: IdPool,
     #[state(skip)] // likewise
-    pub(crate) file_ids: Ids,
+    pub(crate) file_ids: IdPool,
     /// Address spaces that have not ended, oldest first.
     #[state(skip)] // derived from `born`
     pub(crate) living: Vec<MmId>,
@@ -123,7 +123,7 @@ pub const OOM_SCORE_ADJ_MAX: i16 = 1000;
 
 /// Whether an access needs a page fault.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Touch {
+pub enum TouchResult {
     /// The access is done.
     Hit,
     /// Not present, or not writable: make a [`Call::fault`].
@@ -139,9 +139,9 @@ impl Machine {
             mms: Vec::new(),
             vmas: Vec::new(),
             files: Vec::new(),
-            mm_ids: Ids::default(),
-            vma_ids: Ids::default(),
-            file_ids: Ids::default(),
+            mm_ids: IdPool::default(),
+            vma_ids: IdPool::default(),
+            file_ids: IdPool::default(),
             living: Vec::new(),
             dying: Vec::new(),
             failure: FailurePolicy::default(),
@@ -270,15 +270,15 @@ impl Machine {
     /// One access: one load, one store, no effects. For an unknown mapping or page returns
     /// [`Touch::Fault`], and the fault reports the error.
     #[inline]
-    pub fn touch(&mut self, vma: VmaId, page: u64, write: bool) -> Touch {
-        let Some(vma) = self.owners.vmas.get_mut(vma.idx()) else { return Touch::Fault };
-        let Some(pte) = vma.ptes.get_mut(page as usize) else { return Touch::Fault };
+    pub fn touch(&mut self, vma: VmaId, page: u64, write: bool) -> TouchResult {
+        let Some(vma) = self.owners.vmas.get_mut(vma.idx()) else { return TouchResult::Fault };
+        let Some(pte) = vma.ptes.get_mut(page as usize) else { return TouchResult::Fault };
         match pte.touched(write) {
             Some(touched) => {
                 *pte = touched;
-                Touch::Hit
+                TouchResult::Hit
             }
-            None => Touch::Fault,
+            None => TouchResult::Fault,
         }
     }
 

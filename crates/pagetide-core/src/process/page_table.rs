@@ -9,7 +9,7 @@
 //! One bit stands for both "dirty" and "writable": a writable entry has been written.
 
 use crate::digest::State;
-use crate::memcg::Within;
+use crate::memcg::ReclaimScope;
 use crate::page_size::PageSize;
 use crate::process::mlock::LockedPages;
 use crate::process::MmId;
@@ -181,7 +181,7 @@ pub enum Advice {
 
 impl Advice {
     /// Whether references through such a mapping count for this kind of reclaim.
-    pub(crate) fn is_heeded(self, by: &Within<'_>) -> bool {
+    pub(crate) fn is_heeded(self, by: &ReclaimScope<'_>) -> bool {
         by.heeds(self == Advice::Sequential, self == Advice::Random)
     }
 }

@@ -23,7 +23,7 @@ pub enum OomPolicy {
 
 /// Treatment of a file page after a failed write.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, State)]
-pub enum FailedWrite {
+pub enum FailedWritePolicy {
     /// Mark the page clean: the data is lost with the page (Linux).
     #[default]
     Drop,
@@ -34,7 +34,7 @@ pub enum FailedWrite {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, State)]
 pub(crate) struct FailurePolicy {
     pub oom: OomPolicy,
-    pub failed_write: FailedWrite,
+    pub failed_write: FailedWritePolicy,
 }
 
 impl Processes {
@@ -44,7 +44,7 @@ impl Processes {
     }
 
     /// Sets the treatment of a file page after a failed write.
-    pub fn set_failed_write(&mut self, policy: FailedWrite) {
+    pub fn set_failed_write(&mut self, policy: FailedWritePolicy) {
         self.failure.failed_write = policy;
     }
 }

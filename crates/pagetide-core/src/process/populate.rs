@@ -14,8 +14,8 @@ use super::fault::Fault;
 use super::huge_memory::region_of;
 use super::ids::NOT_BEGUN;
 use super::page_table::Backing;
-use super::readahead::Window;
-use super::request::{Populate, PopulateHow};
+use super::readahead::ReadaheadWindow;
+use super::request::{Populate, PopulateMode};
 use super::Machine;
 use crate::bad_id::BadId;
 use crate::ctx::Ctx;
@@ -50,13 +50,13 @@ impl Machine {
         }
         let (born, begins) = (mapping.born, populate.born == NOT_BEGUN);
         populate.born = born;
-        if begins && matches!(populate.how, PopulateHow::Read(_)) {
+        if begins && matches!(populate.how, PopulateMode::Read(_)) {
             let most = READ_AT_MOST / self.mem.page_size.bytes();
             populate.end = populate.end.min(populate.next.saturating_add(most));
         }
         match &mut populate.how {
-            PopulateHow::Faults(..) => self.populate_by_faults(populate, slow, ctx),
-            PopulateHow::Read(_) => self.populate_page_cache(populate, slow, ctx),
+            PopulateMode::Faults(..) => self.populate_by_faults(populate, slow, ctx),
+            PopulateMode::Read(_) => self.populate_page_cache(populate, slow, ctx),
         }
     }
 
@@ -66,7 +66,7 @@ impl Machine {
         slow: &mut Option<SlowRequest>,
         ctx: &Ctx,
     ) -> Step<Outcome> {
-        let PopulateHow::Faults(fault, write) = &mut populate.how else { return Step::Continue };
+        let PopulateMode::Faults(fault, write) = &mut populate.how else { return Step::Continue };
         if let Some(under_way) = fault {
             match self.fault_step(under_way, slow, ctx) {
                 Step::Done(Outcome::Got(got)) => {
@@ -117,7 +117,7 @@ impl Machine {
         slow: &mut Option<SlowRequest>,
         ctx: &Ctx,
     ) -> Step<Outcome> {
-        let PopulateHow::Read(window) = &mut populate.how else { return Step::Continue };
+        let PopulateMode::Read(window) = &mut populate.how else { return Step::Continue };
         let Backing::File(file) = self.owners.vmas[populate.vma.idx()].backing else {
             return Step::Done(Outcome::Minor);
         };
@@ -130,7 +130,7 @@ impl Machine {
         let left = populate.end.saturating_sub(populate.next).min(READ_AT_A_TIME.into());
         let (start, nr) = (populate.next as u32, left as u32);
         // No page gets the read-ahead mark: MADV_WILLNEED starts no further read-ahead.
-        *window = Window::new(file, &self.owners.files[file.idx()], start, nr, u32::MAX);
+        *window = ReadaheadWindow::new(file, &self.owners.files[file.idx()], start, nr, u32::MAX);
         populate.next += left;
         match window {
             Some(_) => Step::Continue,

@@ -31,7 +31,7 @@ pub struct ReadaheadState {
 
 /// Pages to read into the page cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, State)]
-pub struct Window {
+pub struct ReadaheadWindow {
     /// File of the pages.
     pub file: FileId,
     /// Next page to process.
@@ -44,7 +44,7 @@ pub struct Window {
     pub run_start: u32,
 }
 
-impl Window {
+impl ReadaheadWindow {
     /// `nr` pages from `start`, cut at the end of the file, with the mark `lookahead` pages before
     /// the end (Linux `do_page_cache_ra`). `None` if no page is left.
     pub fn new(
@@ -53,14 +53,14 @@ impl Window {
         start: u32,
         nr: u32,
         lookahead: u32,
-    ) -> Option<Window> {
+    ) -> Option<ReadaheadWindow> {
         let nr_file_pages = file.nr_file_pages().min(u64::from(u32::MAX)) as u32;
         if start >= nr_file_pages || nr == 0 {
             return None;
         }
         let nr = nr.min(nr_file_pages - start);
         let marker = if lookahead <= nr { start + (nr - lookahead) } else { u32::MAX };
-        Some(Window { file: id, next: start, end: start + nr, marker, run_start: start })
+        Some(ReadaheadWindow { file: id, next: start, end: start + nr, marker, run_start: start })
     }
 }
 
@@ -89,11 +89,17 @@ impl ReadaheadState {
     }
 
     /// Window around a page fault that missed (Linux `do_sync_mmap_readahead`).
-    pub fn around(&mut self, id: FileId, file: &FileCache, index: u32, max: u32) -> Option<Window> {
+    pub fn around(
+        &mut self,
+        id: FileId,
+        file: &FileCache,
+        index: u32,
+        max: u32,
+    ) -> Option<ReadaheadWindow> {
         self.start = index.saturating_sub(max / 2);
         self.size = max;
         self.async_size = max / 4;
-        Window::new(id, file, self.start, self.size, self.async_size)
+        ReadaheadWindow::new(id, file, self.start, self.size, self.async_size)
     }
 
     /// Chooses the window for a read of `req` pages at `index` (Linux `ondemand_readahead`).
@@ -106,9 +112,10 @@ impl ReadaheadState {
         hit_marker: bool,
         req: u32,
         max: u32,
-    ) -> Option<Window> {
+    ) -> Option<ReadaheadWindow> {
         if max == 0 {
-            return Window::new(id, file, index, req, 0).map(|w| Window { marker: u32::MAX, ..w });
+            return ReadaheadWindow::new(id, file, index, req, 0)
+                .map(|w| ReadaheadWindow { marker: u32::MAX, ..w });
         }
         let expected = self.start.saturating_add(self.size - self.async_size);
         let prev_index = file.page_size().index_of(self.prev_pos);
@@ -134,8 +141,8 @@ impl ReadaheadState {
             // Cached pages just before look like an interleaved stream.
             let mut history = file.run_before(index, max);
             if history <= req {
-                return Window::new(id, file, index, req, 0)
-                    .map(|w| Window { marker: u32::MAX, ..w });
+                return ReadaheadWindow::new(id, file, index, req, 0)
+                    .map(|w| ReadaheadWindow { marker: u32::MAX, ..w });
             }
             if history >= index {
                 history *= 2;
@@ -155,7 +162,7 @@ impl ReadaheadState {
                 self.async_size = max >> 1;
             }
         }
-        Window::new(id, file, self.start, self.size, self.async_size)
+        ReadaheadWindow::new(id, file, self.start, self.size, self.async_size)
     }
 
     fn begin(&mut self, index: u32, req: u32, max: u32) {

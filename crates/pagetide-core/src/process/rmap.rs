@@ -8,44 +8,46 @@
 
 use super::page_table::{Pte, VmaId};
 use super::policy::OomPolicy;
-use super::request::Request;
+use super::request::ProcessRequest;
 use super::{Machine, Processes};
 use crate::audit::Violation;
-use crate::call::Asks;
+use crate::call::RequestOwners;
 use crate::ctx::Ctx;
-use crate::daemon::{Daemon, Rest};
+use crate::daemon::{Daemon, DaemonRest};
 use crate::effect::{Io, Step};
-use crate::memcg::Within;
+use crate::memcg::ReclaimScope;
 use crate::outcome::Outcome;
-use crate::owners::{Gone, Owners, OwnersReport, References, Slot, Store, Unmapped};
+use crate::owners::{
+    BackingStore, OwnerSlot, Owners, OwnersReport, PageReferences, UnmapResult, UnmapTarget,
+};
 use crate::page_request::SlowRequest;
 use crate::shadow::Shadow;
-use crate::units::{Asker, Cpu, FileId, MemcgId, Nanos, Pfn};
+use crate::units::{Cpu, FileId, MemcgId, Nanos, Pfn, Requester};
 
 impl Processes {
     /// The entry that may map a page, in the file's first mapping.
     #[inline]
-    fn first_pte(&self, at: Slot) -> Option<Pte> {
+    fn first_pte(&self, at: OwnerSlot) -> Option<Pte> {
         let vma = match at.store {
-            Store::Swap => at.owner as usize,
-            Store::Own => self.files[at.owner as usize].mappings.first()?.idx(),
+            BackingStore::Swap => at.owner as usize,
+            BackingStore::Own => self.files[at.owner as usize].mappings.first()?.idx(),
         };
         self.vmas.get(vma)?.ptes.get(at.index as usize).copied()
     }
 
     /// Number of mappings that may have an entry for a page.
-    fn nr_mappings(&self, at: Slot) -> usize {
+    fn nr_mappings(&self, at: OwnerSlot) -> usize {
         match at.store {
-            Store::Swap => 1,
-            Store::Own => self.files[at.owner as usize].mappings.len(),
+            BackingStore::Swap => 1,
+            BackingStore::Own => self.files[at.owner as usize].mappings.len(),
         }
     }
 
     /// Mapping `number` of those, and the index of the entry.
-    fn mapping_of(&self, at: Slot, number: usize) -> Option<(VmaId, usize)> {
+    fn mapping_of(&self, at: OwnerSlot, number: usize) -> Option<(VmaId, usize)> {
         let vma = match at.store {
-            Store::Swap => VmaId(at.owner),
-            Store::Own => *self.files[at.owner as usize].mappings.get(number)?,
+            BackingStore::Swap => VmaId(at.owner),
+            BackingStore::Own => *self.files[at.owner as usize].mappings.get(number)?,
         };
         let index = at.index as usize;
         let mapped = self.vmas.get(vma.idx()).is_some_and(|vma| index < vma.ptes.len());
@@ -53,17 +55,17 @@ impl Processes {
     }
 
     /// Replaces an anonymous page's entry by a swap entry.
-    fn swap_out(&mut self, at: Slot, to: Pte) -> Unmapped {
+    fn swap_out(&mut self, at: OwnerSlot, to: Pte) -> UnmapResult {
         let vma = &mut self.vmas[at.owner as usize];
         let pte = core::mem::replace(&mut vma.ptes[at.index as usize], to);
         vma.nr_present -= 1;
         vma.nr_swapped += 1;
-        Unmapped { nr: 1, dirty: pte.is_dirty(), young: pte.is_young(), nr_looked_at: 1 }
+        UnmapResult { nr: 1, dirty: pte.is_dirty(), young: pte.is_young(), nr_looked_at: 1 }
     }
 
     /// Removes the `mapcount` entries of a file page.
-    fn unmap_file(&mut self, at: Slot, mapcount: u16) -> Unmapped {
-        let mut unmapped = Unmapped::default();
+    fn unmap_file(&mut self, at: OwnerSlot, mapcount: u16) -> UnmapResult {
+        let mut unmapped = UnmapResult::default();
         let Processes { files, vmas, .. } = self;
         for mapping in &files[at.owner as usize].mappings {
             if unmapped.nr == mapcount {
@@ -85,8 +87,8 @@ impl Processes {
     }
 
     /// Replaces the entries of a page by migration entries.
-    fn begin_to_move(&mut self, at: Slot, from: Pfn) -> Unmapped {
-        let mut unmapped = Unmapped::default();
+    fn begin_to_move(&mut self, at: OwnerSlot, from: Pfn) -> UnmapResult {
+        let mut unmapped = UnmapResult::default();
         for number in 0..self.nr_mappings(at) {
             let Some((vma, index)) = self.mapping_of(at, number) else { continue };
             let vma = &mut self.vmas[vma.idx()];
@@ -103,12 +105,12 @@ impl Processes {
     }
 }
 
-impl Asks for Processes {
-    type Request = Request;
+impl RequestOwners for Processes {
+    type Request = ProcessRequest;
 
     fn request_step(
         machine: &mut Machine,
-        request: &mut Request,
+        request: &mut ProcessRequest,
         slow: &mut Option<SlowRequest>,
         ctx: &Ctx,
     ) -> Step<Outcome> {
@@ -119,34 +121,42 @@ impl Asks for Processes {
             return Step::Done(outcome);
         }
         match request {
-            Request::Fault(fault) => machine.fault_step(fault, slow, ctx),
-            Request::Read(read) => machine.read_step(read, slow, ctx),
-            Request::Write(write) => machine.write_step(write, slow, ctx),
-            Request::KernelAlloc(wanted) => machine.kernel_alloc_step(*wanted, slow, ctx),
-            Request::Populate(populate) => machine.populate_step(populate, slow, ctx),
-            Request::Leave(leave) => machine.leave_step(leave, ctx),
-            Request::Collapse(collapse) => machine.madvise_collapse_step(collapse, slow, ctx),
+            ProcessRequest::Fault(fault) => machine.fault_step(fault, slow, ctx),
+            ProcessRequest::Read(read) => machine.read_step(read, slow, ctx),
+            ProcessRequest::Write(write) => machine.write_step(write, slow, ctx),
+            ProcessRequest::KernelAlloc(wanted) => machine.kernel_alloc_step(*wanted, slow, ctx),
+            ProcessRequest::Populate(populate) => machine.populate_step(populate, slow, ctx),
+            ProcessRequest::Leave(leave) => machine.leave_step(leave, ctx),
+            ProcessRequest::Collapse(collapse) => {
+                machine.madvise_collapse_step(collapse, slow, ctx)
+            }
         }
     }
 }
 
 impl Owners for Processes {
     #[inline]
-    fn prefetch(&self, at: Slot) -> u32 {
+    fn prefetch(&self, at: OwnerSlot) -> u32 {
         self.first_pte(at).map_or(0, Pte::bits)
     }
 
     #[inline]
-    fn prefetch_eviction(&self, at: Slot, is_mapped: bool) -> u32 {
+    fn prefetch_eviction(&self, at: OwnerSlot, is_mapped: bool) -> u32 {
         let young = is_mapped && self.first_pte(at).is_some_and(Pte::is_young);
-        if at.store == Store::Own && !young {
+        if at.store == BackingStore::Own && !young {
             return u32::from(self.files[at.owner as usize].get(at.index).is_some());
         }
         0
     }
 
-    fn referenced(&mut self, at: Slot, mapcount: u16, huge: bool, within: Within) -> References {
-        if at.store == Store::Swap {
+    fn referenced(
+        &mut self,
+        at: OwnerSlot,
+        mapcount: u16,
+        huge: bool,
+        within: ReclaimScope,
+    ) -> PageReferences {
+        if at.store == BackingStore::Swap {
             let vma = &mut self.vmas[at.owner as usize];
             let young = if huge {
                 vma.test_clear_young_huge(at.index.into())
@@ -155,9 +165,9 @@ impl Owners for Processes {
             };
             let counts = vma.advice.is_heeded(&within);
             let executable = vma.executable;
-            return References { nr: u32::from(young && counts), executable, nr_looked_at: 1 };
+            return PageReferences { nr: u32::from(young && counts), executable, nr_looked_at: 1 };
         }
-        let mut references = References::default();
+        let mut references = PageReferences::default();
         let mut left = mapcount;
         let Processes { files, vmas, mms, .. } = self;
         for mapping in &files[at.owner as usize].mappings {
@@ -180,16 +190,16 @@ impl Owners for Processes {
         references
     }
 
-    fn unmap(&mut self, at: Slot, mapcount: u16, to: Gone) -> Unmapped {
+    fn unmap(&mut self, at: OwnerSlot, mapcount: u16, to: UnmapTarget) -> UnmapResult {
         match to {
-            Gone::Swapped(slot) => self.swap_out(at, Pte::swapped(slot)),
-            Gone::Unmapped => self.unmap_file(at, mapcount),
-            Gone::Moving(from) => self.begin_to_move(at, from),
+            UnmapTarget::Swapped(slot) => self.swap_out(at, Pte::swapped(slot)),
+            UnmapTarget::Unmapped => self.unmap_file(at, mapcount),
+            UnmapTarget::Moving(from) => self.begin_to_move(at, from),
         }
     }
 
-    fn moved(&mut self, at: Slot, from: Pfn, to: Pfn, young: bool) -> u16 {
-        if at.store == Store::Own && from != to {
+    fn moved(&mut self, at: OwnerSlot, from: Pfn, to: Pfn, young: bool) -> u16 {
+        if at.store == BackingStore::Own && from != to {
             self.files[at.owner as usize].replace(at.index, to);
         }
         let mut nr = 0;
@@ -209,12 +219,12 @@ impl Owners for Processes {
         nr
     }
 
-    fn split(&mut self, at: Slot) {
+    fn split(&mut self, at: OwnerSlot) {
         self.vmas[at.owner as usize].split_region(at.index.into());
     }
 
     #[inline]
-    fn is_locked(&self, at: Slot, huge: bool) -> bool {
+    fn is_locked(&self, at: OwnerSlot, huge: bool) -> bool {
         self.is_slot_locked(at, huge)
     }
 
@@ -231,52 +241,57 @@ impl Owners for Processes {
         tables.filter(|table| table.is_some()).for_each(|&table| f(table));
     }
 
-    fn asks(&mut self, asker: Asker) -> MemcgId {
+    fn asks(&mut self, asker: Requester) -> MemcgId {
         let mm = &mut self.mms[asker.idx()];
         mm.begun = true;
         mm.memcg
     }
 
     #[inline]
-    fn tenure(&self, asker: Asker) -> Option<u64> {
+    fn tenure(&self, asker: Requester) -> Option<u64> {
         self.mms.get(asker.idx()).filter(|mm| !mm.exited).map(|mm| mm.born)
     }
 
-    fn payer(&self, asker: Asker) -> Option<MemcgId> {
+    fn payer(&self, asker: Requester) -> Option<MemcgId> {
         self.mms.get(asker.idx()).filter(|mm| !mm.exited).map(|mm| mm.memcg)
     }
 
-    fn is_dying(&self, asker: Asker) -> bool {
+    fn is_dying(&self, asker: Requester) -> bool {
         self.mms.get(asker.idx()).is_some_and(|mm| mm.oom_victim)
     }
 
-    fn note_over_high(&mut self, asker: Asker, nr: u64) {
+    fn note_over_high(&mut self, asker: Requester, nr: u64) {
         if let Some(mm) = self.mms.get_mut(asker.idx()) {
             mm.nr_over_high += nr;
         }
     }
 
     #[inline]
-    fn take_over_high(&mut self, asker: Asker) -> u64 {
+    fn take_over_high(&mut self, asker: Requester) -> u64 {
         self.mms.get_mut(asker.idx()).map_or(0, |mm| core::mem::take(&mut mm.nr_over_high))
     }
 
-    fn daemon_step(machine: &mut Machine, daemon: Daemon, cpu: Cpu, now: Nanos) -> Step<Rest> {
+    fn daemon_step(
+        machine: &mut Machine,
+        daemon: Daemon,
+        cpu: Cpu,
+        now: Nanos,
+    ) -> Step<DaemonRest> {
         match daemon {
             Daemon::Flusher => machine.flusher_step(now),
             Daemon::Khugepaged => machine.khugepaged_step(cpu, now),
             // Daemons of the page level.
             Daemon::Kswapd(_) | Daemon::Kcompactd(_) | Daemon::Kworker => {
-                Step::Done(Rest::UNTIL_WOKEN)
+                Step::Done(DaemonRest::UNTIL_WOKEN)
             }
         }
     }
 
-    fn daemon_rest(machine: &Machine, daemon: Daemon) -> Rest {
+    fn daemon_rest(machine: &Machine, daemon: Daemon) -> DaemonRest {
         match daemon {
             Daemon::Flusher => machine.flusher_timeout(),
             Daemon::Khugepaged => machine.khugepaged_first_rest(),
-            Daemon::Kswapd(_) | Daemon::Kcompactd(_) | Daemon::Kworker => Rest::UNTIL_WOKEN,
+            Daemon::Kswapd(_) | Daemon::Kcompactd(_) | Daemon::Kworker => DaemonRest::UNTIL_WOKEN,
         }
     }
 
@@ -284,13 +299,13 @@ impl Owners for Processes {
         machine.wake_khugepaged();
     }
 
-    fn take_back(machine: &mut Machine, asker: Asker, outcome: Outcome, cpu: Cpu) {
+    fn take_back(machine: &mut Machine, asker: Requester, outcome: Outcome, cpu: Cpu) {
         if let Outcome::Block(pfn) = outcome {
             machine.free_kernel_block(asker, pfn, cpu);
         }
     }
 
-    fn out_of_memory(machine: &mut Machine, scope: MemcgId, asker: Asker) -> bool {
+    fn out_of_memory(machine: &mut Machine, scope: MemcgId, asker: Requester) -> bool {
         match machine.owners.failure.oom {
             OomPolicy::Kill => machine.oom_kill_process(scope, asker),
             OomPolicy::Fail => false,

@@ -10,14 +10,14 @@
 //! Invariant: `files[f].nr_dirty` pages are tagged; a dirty file is in `dirty_files` exactly once.
 
 use crate::ctx::Ctx;
-use crate::daemon::{Daemon, Rest};
+use crate::daemon::{Daemon, DaemonRest};
 use crate::digest::State;
 use crate::effect::{Effect, Io, Sleep, Step, Throttle, Token};
 use crate::event::TraceEvent;
 use crate::page::PageFlags;
 use crate::page_size::PageSize;
 use crate::process::filemap::BIO_MAX_PAGES;
-use crate::process::policy::FailedWrite;
+use crate::process::policy::FailedWritePolicy;
 use crate::process::Machine;
 use crate::units::{Cpu, FileId, Nanos, NodeId, Pfn};
 use crate::vmstat::{Event, NodeStat};
@@ -252,7 +252,7 @@ impl Machine {
     }
 
     /// One bounded step of the flusher: at most 4 MiB of one file.
-    pub(super) fn flusher_step(&mut self, now: Nanos) -> Step<Rest> {
+    pub(super) fn flusher_step(&mut self, now: Nanos) -> Step<DaemonRest> {
         self.owners.writeback.idle = false;
         self.update_bandwidth(now);
         if self.owners.writeback.inflight_bios >= MAX_INFLIGHT_BIOS {
@@ -304,14 +304,14 @@ impl Machine {
     }
 
     /// Time that the flusher sleeps unless it is woken.
-    pub(super) fn flusher_timeout(&self) -> Rest {
+    pub(super) fn flusher_timeout(&self) -> DaemonRest {
         match self.flush_interval() {
-            0 => Rest::UNTIL_WOKEN,
-            interval => Rest::of(interval),
+            0 => DaemonRest::UNTIL_WOKEN,
+            interval => DaemonRest::of(interval),
         }
     }
 
-    fn flusher_rest(&mut self) -> Step<Rest> {
+    fn flusher_rest(&mut self) -> Step<DaemonRest> {
         self.owners.writeback.wanted = false;
         self.owners.writeback.periodic = false;
         self.owners.writeback.fruitless = 0;
@@ -452,8 +452,8 @@ impl Machine {
         page.set(PageFlags::UPTODATE);
         match self.owners.failure.failed_write {
             // The error is recorded for fsync(), and the page is clean.
-            FailedWrite::Drop => {}
-            FailedWrite::KeepDirty => {
+            FailedWritePolicy::Drop => {}
+            FailedWritePolicy::KeepDirty => {
                 page.clear(PageFlags::RECLAIM);
                 self.set_page_dirty(pfn);
             }

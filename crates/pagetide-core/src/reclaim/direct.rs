@@ -18,9 +18,9 @@ use crate::effect::{Sleep, Step, Throttle};
 use crate::event::TraceEvent;
 use crate::gfp::{AllocFlags, Gfp, Watermark};
 use crate::manager::Manager;
-use crate::memcg::Position;
+use crate::memcg::MemcgPosition;
 use crate::owners::Owners;
-use crate::plugin::Wrong;
+use crate::plugin::PolicyFault;
 use crate::units::{NodeId, Order, DEF_PRIORITY, PAGE_ALLOC_COSTLY_ORDER, SWAP_CLUSTER_MAX, TICK};
 use crate::vmstat::Event;
 use crate::watermark::zone_watermark_ok;
@@ -30,7 +30,7 @@ use crate::watermark::zone_watermark_ok;
 pub struct DirectReclaim {
     sc: ScanControl,
     /// The group to reclaim from; `None`: the machine.
-    target: Option<Position>,
+    target: Option<MemcgPosition>,
     /// Position in the node order of the current round.
     at: usize,
     pass: Option<ShrinkNode>,
@@ -53,7 +53,7 @@ impl DirectReclaim {
 
     /// Reclaim of `nr` pages from a group and its descendants (Linux
     /// `try_to_free_mem_cgroup_pages`).
-    pub(crate) fn of_group(target: Position, nr: u64, gfp: Gfp) -> DirectReclaim {
+    pub(crate) fn of_group(target: MemcgPosition, nr: u64, gfp: Gfp) -> DirectReclaim {
         let mut reclaim = DirectReclaim::new(0, gfp);
         reclaim.target = Some(target);
         reclaim.sc.target = Some(target.id);
@@ -246,7 +246,7 @@ impl<O: Owners> Manager<O> {
             sc.memcg_low_skipped = false;
         } else if sc.overrules_plugins_now() {
             sc.force_deactivate = false;
-            self.plugins.note(Wrong::Overruled);
+            self.plugins.note(PolicyFault::Overruled);
         } else {
             return false;
         }
@@ -306,8 +306,8 @@ mod tests {
     use crate::memcg::ROOT;
     use crate::node::NodeSpec;
     use crate::process::page_table::{Advice, Backing};
-    use crate::process::{Call, Machine};
-    use crate::units::{Asker, Cpu, MemcgId};
+    use crate::process::{Machine, ProcessCall};
+    use crate::units::{Cpu, MemcgId, Requester};
 
     const NODE: NodeId = NodeId(0);
 
@@ -322,14 +322,15 @@ mod tests {
         let mm = machine.create_mm(memcg).unwrap();
         let heap = machine.mmap(mm, Backing::Anon, 4000, Advice::Normal, false).unwrap();
         for page in 0..4000 {
-            let mut call = Call::fault(mm, NODE, heap, page, true);
+            let mut call = ProcessCall::fault(mm, NODE, heap, page, true);
             let (step, effects) = machine.step(&mut call, Cpu(0), 0);
             effects.discard();
             assert!(matches!(step, Step::Done(_)), "there is room");
         }
         let on_tree = |machine: &Machine| machine.soft_limit_trees.of_node(0).count();
         assert_eq!(on_tree(&machine), 1);
-        let ctx = Ctx { cpu: Cpu(0), node: NODE, now: 0, asker: Asker::NONE, memcg: MemcgId(0) };
+        let ctx =
+            Ctx { cpu: Cpu(0), node: NODE, now: 0, asker: Requester::NONE, memcg: MemcgId(0) };
         let mut reclaim = DirectReclaim::new(0, Gfp::KERNEL);
         assert!(matches!(machine.direct_reclaim_step(&mut reclaim, &ctx), Step::Continue));
         assert_eq!(on_tree(&machine), 0, "the stage holds it");

@@ -10,13 +10,13 @@
 //! the walk's priority.
 
 use crate::digest::Digest;
-use crate::plugin::{GroupPolicy, Plan, Visit};
+use crate::plugin::{GroupPlan, GroupPolicy, GroupVisit};
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Graded;
+pub(crate) struct GradedSoftLimit;
 
-impl GroupPolicy for Graded {
-    fn plan(&mut self, visit: &Visit<'_>, plan: &mut Plan) {
+impl GroupPolicy for GradedSoftLimit {
+    fn plan(&mut self, visit: &GroupVisit<'_>, plan: &mut GroupPlan) {
         // The worst group on the path decides for its descendants.
         let mut eased = 0;
         for group in visit.group.path().take_while(|group| group.id() != visit.target.id()) {

@@ -12,8 +12,8 @@
 //! Invariant: a plan never changes the reclaimer's own priority (`sc.priority`), so the end of a
 //! walk has nothing to restore.
 
-use super::graded::Graded;
-use super::plan::{GroupAt, WalkEnded};
+use super::graded::GradedSoftLimit;
+use super::plan::{VisitedGroup, WalkResult};
 use super::protection::Protection;
 use super::shrink_priority::ShrinkPriority;
 use super::soft_limit::SoftLimit;
@@ -22,7 +22,10 @@ use crate::config::SoftLimitPolicy;
 use crate::manager::Manager;
 use crate::memcg::ROOT;
 use crate::owners::Owners;
-use crate::plugin::{GroupPolicy, Groups, Plan, Visit, Walk, Wrong, PLAN_PRIORITIES, WALKS_MAX};
+use crate::plugin::{
+    GroupPlan, GroupPolicy, GroupViews, GroupVisit, GroupWalk, PolicyFault, PLAN_PRIORITIES,
+    WALKS_MAX,
+};
 use crate::units::{NodeId, DEF_PRIORITY};
 
 /// A rule that reads or writes the reclaimer's state.
@@ -30,14 +33,14 @@ pub(crate) trait GroupRule {
     /// Changes the plan for one group. Not called for a group that is skipped already.
     fn plan<O: Owners>(
         machine: &mut Manager<O>,
-        visit: GroupAt,
+        visit: VisitedGroup,
         sc: &mut ScanControl,
-        plan: &mut Plan,
+        plan: &mut GroupPlan,
     );
 }
 
-fn visit_of<'m>(groups: Groups<'m>, at: GroupAt, sc: &ScanControl) -> Visit<'m> {
-    Visit {
+fn visit_of<'m>(groups: GroupViews<'m>, at: VisitedGroup, sc: &ScanControl) -> GroupVisit<'m> {
+    GroupVisit {
         group: groups.view(at.memcg),
         target: groups.view(sc.target.unwrap_or(ROOT)),
         is_for_limit: sc.is_for_group(),
@@ -50,14 +53,14 @@ fn visit_of<'m>(groups: Groups<'m>, at: GroupAt, sc: &ScanControl) -> Visit<'m> 
 }
 
 impl<O: Owners> Manager<O> {
-    pub(crate) fn groups(&self, node: NodeId) -> Groups<'_> {
+    pub(crate) fn groups(&self, node: NodeId) -> GroupViews<'_> {
         let Manager { memcgs, nodes, mem, config, .. } = self;
-        Groups { memcgs, nodes, mem, config, node }
+        GroupViews { memcgs, nodes, mem, config, node }
     }
 
     #[inline]
-    pub(crate) fn plan_group(&mut self, at: GroupAt, sc: &mut ScanControl) -> Plan {
-        let mut plan = Plan { skip: false, priority: sc.priority, protected: 0 };
+    pub(crate) fn plan_group(&mut self, at: VisitedGroup, sc: &mut ScanControl) -> GroupPlan {
+        let mut plan = GroupPlan { skip: false, priority: sc.priority, protected: 0 };
         // Without groups and without a priority of the root there is nothing to decide.
         let root = &self.memcgs[ROOT.idx()];
         if at.memcg == ROOT && root.first_child.is_none() && root.shrink_priority == DEF_PRIORITY {
@@ -78,7 +81,7 @@ impl<O: Owners> Manager<O> {
             return plan;
         }
         if self.config.soft_limit == SoftLimitPolicy::Graded {
-            Graded.plan(&visit_of(self.groups(at.node), at, sc), &mut plan);
+            GradedSoftLimit.plan(&visit_of(self.groups(at.node), at, sc), &mut plan);
         }
         Protection::plan(self, at, sc, &mut plan);
         if self.plugins.groups.is_some() && !plan.skip {
@@ -87,14 +90,14 @@ impl<O: Owners> Manager<O> {
         plan
     }
 
-    pub(crate) fn another_walk(&mut self, ended: WalkEnded, sc: &mut ScanControl) -> bool {
+    pub(crate) fn another_walk(&mut self, ended: WalkResult, sc: &mut ScanControl) -> bool {
         if self.is_second_pass_due(ended, sc) {
             return true;
         }
         let Some(plugin) = self.plugins.groups.as_mut().filter(|_| !sc.overrules_plugins) else {
             return false;
         };
-        let walk = Walk {
+        let walk = GroupWalk {
             number: ended.number,
             scanned: ended.scanned,
             nr_to_reclaim: sc.nr_to_reclaim,
@@ -102,7 +105,7 @@ impl<O: Owners> Manager<O> {
         };
         let again = plugin.policy.another_walk(&walk);
         if again && ended.number + 1 >= WALKS_MAX {
-            self.plugins.note(Wrong::WalksForEver);
+            self.plugins.note(PolicyFault::WalksForEver);
             return false;
         }
         again
@@ -111,28 +114,28 @@ impl<O: Owners> Manager<O> {
     /// Asks the plug-in to change a plan, and corrects impossible values.
     #[cold]
     #[inline(never)]
-    fn ask_group_plugin(&mut self, at: GroupAt, sc: &mut ScanControl, plan: &mut Plan) {
+    fn ask_group_plugin(&mut self, at: VisitedGroup, sc: &mut ScanControl, plan: &mut GroupPlan) {
         if sc.overrules_plugins {
             return;
         }
         let Manager { memcgs, nodes, mem, config, plugins, .. } = self;
         let Some(plugin) = &mut plugins.groups else { return };
         let before = *plan;
-        let visit = visit_of(Groups { memcgs, nodes, mem, config, node: at.node }, at, sc);
+        let visit = visit_of(GroupViews { memcgs, nodes, mem, config, node: at.node }, at, sc);
         plugin.policy.plan(&visit, plan);
         let usage = visit.group.usage();
         if !PLAN_PRIORITIES.contains(&plan.priority) {
             plan.priority = plan.priority.clamp(*PLAN_PRIORITIES.start(), *PLAN_PRIORITIES.end());
-            self.plugins.note(Wrong::PriorityOutOfRange);
+            self.plugins.note(PolicyFault::PriorityOutOfRange);
         }
         let most = if at.memcg == ROOT { before.protected } else { usage.max(before.protected) };
         if plan.protected > most {
             plan.protected = most;
-            self.plugins.note(Wrong::ProtectsTooMuch);
+            self.plugins.note(PolicyFault::ProtectsTooMuch);
         }
         if plan.protected < before.protected {
             plan.protected = before.protected;
-            self.plugins.note(Wrong::ProtectsTooLittle);
+            self.plugins.note(PolicyFault::ProtectsTooLittle);
         }
         let gentler = plan.priority > before.priority || plan.protected > before.protected;
         sc.plugin_spared |= plan.skip || gentler;

@@ -18,7 +18,7 @@ use alloc::vec::Vec;
 
 /// Result of an isolation, in pages.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Isolated {
+pub(super) struct IsolatedBatch {
     pub nr_scanned: u64,
     pub nr_taken: u64,
 }
@@ -38,14 +38,14 @@ impl<O: Owners> Manager<O> {
         node: NodeId,
         sc: &ScanControl,
         taken: &mut Vec<Pfn>,
-    ) -> Isolated {
+    ) -> IsolatedBatch {
         if let Some(zone) = sc.only_zone {
             return self.isolate_pages_of_zone(lru, nr, memcg, node, zone, taken);
         }
         let reclaim_idx = sc.reclaim_idx;
         let lruvec = &mut self.memcgs[memcg.idx()].lruvecs[node.idx()];
         let pages = &mut self.mem.pages;
-        let mut isolated = Isolated { nr_scanned: 0, nr_taken: 0 };
+        let mut isolated = IsolatedBatch { nr_scanned: 0, nr_taken: 0 };
         let mut skipped: Vec<Pfn> = Vec::new();
         while isolated.nr_taken < nr {
             let pfn = lruvec.lists[lru as usize].tail;
@@ -93,7 +93,7 @@ impl<O: Owners> Manager<O> {
         node: NodeId,
         zone: usize,
         taken: &mut Vec<Pfn>,
-    ) -> Isolated {
+    ) -> IsolatedBatch {
         let span = &self.mem.nodes[node.idx()].zones[zone];
         let (start, spanned) = (span.start_pfn.0, span.spanned as u32);
         let lruvec = &mut self.memcgs[memcg.idx()].lruvecs[node.idx()];
@@ -135,7 +135,7 @@ impl<O: Owners> Manager<O> {
         state.stats[lru as usize] -= nr_taken;
         self.subtree_sizes_changed(memcg, node, lru, -(nr_taken as i64));
         self.mem.work.pages_scanned += taken.len() as u32;
-        Isolated { nr_scanned: nr_taken, nr_taken }
+        IsolatedBatch { nr_scanned: nr_taken, nr_taken }
     }
 
     /// Puts an isolated page back on the list that its flags name (Linux `move_folios_to_lru`).

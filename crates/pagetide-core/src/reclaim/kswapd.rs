@@ -10,7 +10,7 @@
 
 mod balance_pgdat;
 
-use super::kswapd_4_5::{Balance, Zones};
+use super::kswapd_4_5::{Kswapd45State, ZoneDescent};
 use super::kswapd_compacts::CompactZones;
 use super::shrink_node::ShrinkNode;
 use super::{Reclaimer, ScanControl};
@@ -27,7 +27,7 @@ pub const MAX_RECLAIM_RETRIES: u32 = 16;
 const NAP: Nanos = 100_000_000;
 
 #[derive(Clone, Debug, State)]
-enum Stage {
+enum KswapdStage {
     /// Deciding whether to sleep.
     TrySleep,
     /// Napping before the full sleep.
@@ -44,12 +44,12 @@ enum Stage {
     /// Compacting at the end of a round.
     Compact(CompactZones),
     /// In a descent of Linux 4.5.
-    Balance(Box<Balance>),
+    Balance(Box<ZoneDescent>),
 }
 
 /// State that only kswapd of Linux 2.6.37 has.
 #[derive(Clone, Copy, Debug, Default, State)]
-pub(super) struct Descent {
+pub(super) struct Kswapd2637State {
     /// Pages reclaimed before the present descent began.
     pub reclaimed_before: u64,
 }
@@ -98,7 +98,7 @@ impl State for KswapdScan {
 /// The daemon of one node.
 #[derive(Clone, Debug, State)]
 pub struct Kswapd {
-    stage: Stage,
+    stage: KswapdStage,
     /// Highest order requested.
     pub order: Order,
     /// Highest zone requested; `None`: no request.
@@ -120,14 +120,14 @@ pub struct Kswapd {
     /// The round is for a block that no zone has, and kswapd compacts.
     needs_compaction: bool,
     /// State of older kernels.
-    pub(super) of_2_6_37: Descent,
-    pub(super) of_4_5: Zones,
+    pub(super) of_2_6_37: Kswapd2637State,
+    pub(super) of_4_5: Kswapd45State,
 }
 
 impl Kswapd {
     pub(crate) fn new() -> Kswapd {
         Kswapd {
-            stage: Stage::Sleep,
+            stage: KswapdStage::Sleep,
             order: 0,
             highest_zoneidx: None,
             failures: 0,
@@ -142,8 +142,8 @@ impl Kswapd {
             round_reclaimed: 0,
             raise_priority: true,
             needs_compaction: false,
-            of_2_6_37: Descent::default(),
-            of_4_5: Zones::default(),
+            of_2_6_37: Kswapd2637State::default(),
+            of_4_5: Kswapd45State::default(),
         }
     }
 }

@@ -14,7 +14,7 @@ use crate::effect::{Sleep, Throttle};
 use crate::gfp::Watermark;
 use crate::manager::Manager;
 use crate::owners::Owners;
-use crate::plugin::Wrong;
+use crate::plugin::PolicyFault;
 use crate::units::{NodeId, Order, DEF_PRIORITY, SWAP_CLUSTER_MAX};
 
 impl<O: Owners> Manager<O> {
@@ -58,7 +58,7 @@ impl<O: Owners> Manager<O> {
                 return (true, wait);
             }
             if reclaimed == 0 && sc.overrules_plugins_now() {
-                self.plugins.note(Wrong::Overruled);
+                self.plugins.note(PolicyFault::Overruled);
                 return (true, wait);
             }
             if reclaimed == 0 {

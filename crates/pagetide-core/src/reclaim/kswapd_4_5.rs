@@ -29,7 +29,7 @@ use crate::zone::MAX_NR_ZONES;
 
 /// State that only kswapd of Linux 4.5 has.
 #[derive(Clone, Copy, Debug, Default, State)]
-pub(super) struct Zones {
+pub(super) struct Kswapd45State {
     /// Pages of each zone scanned since the last page was reclaimed from it.
     pub pages_scanned: [u64; MAX_NR_ZONES],
     pub compacting: bool,
@@ -37,10 +37,10 @@ pub(super) struct Zones {
 
 /// State of a descent.
 #[derive(Clone, Debug, State)]
-pub(super) struct Balance {
+pub(super) struct ZoneDescent {
     /// Highest zone that was not balanced; kswapd decides by it whether to sleep.
     end_zone: usize,
-    at: Place,
+    at: ZoneDescentStage,
     nr_attempted: u64,
     needs_compaction: bool,
     raise_priority: bool,
@@ -51,7 +51,7 @@ pub(super) struct Balance {
 }
 
 #[derive(Clone, Debug, State)]
-enum Place {
+enum ZoneDescentStage {
     /// Top of a round.
     Top,
     /// The next zone of the round.
@@ -65,11 +65,11 @@ enum Place {
     End,
 }
 
-impl Balance {
-    pub(super) fn new(zoneidx: usize) -> Balance {
-        Balance {
+impl ZoneDescent {
+    pub(super) fn new(zoneidx: usize) -> ZoneDescent {
+        ZoneDescent {
             end_zone: zoneidx,
-            at: Place::Top,
+            at: ZoneDescentStage::Top,
             nr_attempted: 0,
             needs_compaction: false,
             raise_priority: true,
@@ -79,7 +79,7 @@ impl Balance {
     }
 }
 
-impl Balance {
+impl ZoneDescent {
     pub(super) fn end_zoneidx(&self) -> usize {
         self.end_zone
     }

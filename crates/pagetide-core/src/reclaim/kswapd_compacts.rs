@@ -11,7 +11,7 @@
 
 mod compact_pgdat;
 
-use crate::compaction::RunId;
+use crate::compaction::CompactRunId;
 use crate::digest::State;
 use crate::gfp::Watermark;
 use crate::units::Order;
@@ -25,7 +25,7 @@ const KSWAPD_ZONE_BALANCE_GAP_RATIO: u64 = 100;
 pub(in crate::reclaim) struct CompactZones {
     order: Order,
     zone: usize,
-    run: Option<RunId>,
+    run: Option<CompactRunId>,
 }
 
 /// Pages above the high watermark that kswapd aims for when it compacts.

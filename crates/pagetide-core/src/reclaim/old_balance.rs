@@ -14,7 +14,7 @@ use crate::gfp::Watermark;
 use crate::lruvec::Lru;
 use crate::manager::Manager;
 use crate::owners::Owners;
-use crate::plugin::{Balance, Plan};
+use crate::plugin::{GroupPlan, ScanBalance};
 use crate::units::{MemcgId, NodeId};
 use crate::vmstat::NodeStat;
 
@@ -41,34 +41,34 @@ impl<O: Owners> Manager<O> {
         memcg: MemcgId,
         node: NodeId,
         sc: &ScanControl,
-        plan: Plan,
-    ) -> Balance {
+        plan: GroupPlan,
+    ) -> ScanBalance {
         let swappiness = u64::from(self.memcg_swappiness(memcg)).min(100);
         let size = |lru: Lru| self.lruvec(memcg, node).size(lru);
         let anon = size(Lru::InactiveAnon) + size(Lru::ActiveAnon);
         let file = size(Lru::InactiveFile) + size(Lru::ActiveFile);
         if !sc.may_swap || self.memcg_swap_left(memcg) == 0 {
-            return Balance::File;
+            return ScanBalance::File;
         }
         if sc.is_for_group() && swappiness == 0 {
-            return Balance::File;
+            return ScanBalance::File;
         }
         if plan.priority == 0 && swappiness > 0 {
-            return Balance::Equal;
+            return ScanBalance::Equal;
         }
         if !sc.is_for_group() && self.is_page_cache_tiny(node) {
             let enough = self.config.lru == LruPolicy::Linux33
                 || (!self.inactive_is_low(memcg, node, false)
                     && size(Lru::InactiveAnon) >> plan.priority > 0);
             if enough {
-                return Balance::Anon;
+                return ScanBalance::Anon;
             }
         }
         if self.config.lru == LruPolicy::Linux54
             && !self.is_to_be_aged(memcg, node, true)
             && size(Lru::InactiveFile) >> plan.priority > 0
         {
-            return Balance::File;
+            return ScanBalance::File;
         }
         let recent = &mut self.memcgs[memcg.idx()].lruvecs[node.idx()].recent;
         for (kind, pages) in [anon, file].into_iter().enumerate() {
@@ -83,7 +83,7 @@ impl<O: Owners> Manager<O> {
             (weight + one) * (recent.recent_scanned[kind] + 1) / (recent.recent_rotated[kind] + 1)
         };
         let (anon, file) = (share(swappiness, 0), share(200 - swappiness, 1));
-        Balance::Fract { anon, file, denominator: anon + file + 1 }
+        ScanBalance::Fract { anon, file, denominator: anon + file + 1 }
     }
 
     /// Whether the node could not be balanced even if all its page cache were freed.

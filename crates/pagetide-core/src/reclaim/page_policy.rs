@@ -12,13 +12,14 @@ use crate::memcg::ROOT;
 use crate::owners::Owners;
 use crate::page::{PageFlags, Place};
 use crate::plugin::{
-    Balance, ClonePage, Groups, Judged, ListSizes, PageView, Plan, Pressure, Refault, Start, Wrong,
+    ClonePagePolicy, GroupPlan, GroupViews, InitialList, ListSizes, PageVerdict, PageView,
+    PolicyFault, Refault, ScanBalance, ScanPressure,
 };
 use crate::units::{Cpu, MemcgId, NodeId, Pfn};
 use crate::vmstat::NodeStat;
 
 #[derive(Clone, Copy, Default)]
-struct Found {
+struct PageFacts {
     /// Mappings through which it was used; whether one of them is executable.
     references: (u32, bool),
     referenced: bool,
@@ -30,13 +31,13 @@ impl<O: Owners> Manager<O> {
     fn ask_about<A>(
         &mut self,
         pfn: Pfn,
-        found: Found,
-        ask: impl FnOnce(&mut dyn ClonePage, &mut PageView<'_>) -> A,
+        found: PageFacts,
+        ask: impl FnOnce(&mut dyn ClonePagePolicy, &mut PageView<'_>) -> A,
     ) -> Option<A> {
         let Manager { memcgs, nodes, mem, config, plugins, .. } = self;
         let plugin = plugins.pages.as_mut()?;
         let page = &mem.pages[pfn.idx()];
-        let groups = Groups { memcgs, nodes, mem, config, node: page.node() };
+        let groups = GroupViews { memcgs, nodes, mem, config, node: page.node() };
         let memcg = if page.memcg.is_some() { page.memcg } else { ROOT };
         let mut view = PageView {
             mark: page.mark,
@@ -95,10 +96,10 @@ impl<O: Owners> Manager<O> {
     #[cold]
     #[inline(never)]
     fn begins_active_by_plugin(&mut self, pfn: Pfn, refault: Option<Refault>, linux: bool) -> bool {
-        let linux = if linux { Start::Active } else { Start::Inactive };
-        let found = Found { refault, ..Found::default() };
+        let linux = if linux { InitialList::Active } else { InitialList::Inactive };
+        let found = PageFacts { refault, ..PageFacts::default() };
         let start = self.ask_about(pfn, found, |plugin, page| plugin.on_new(page, linux));
-        start.unwrap_or(linux) == Start::Active
+        start.unwrap_or(linux) == InitialList::Active
     }
 
     /// A page was used by a system call, or through a mapping that is removed ([`crate::lru`]).
@@ -109,7 +110,7 @@ impl<O: Owners> Manager<O> {
         let referenced = page.has(PageFlags::REFERENCED);
         let may_move = !page.has(PageFlags::ACTIVE) && page.place != Place::Unevictable;
         let linux = referenced && may_move;
-        let found = Found { referenced, ..Found::default() };
+        let found = PageFacts { referenced, ..PageFacts::default() };
         let activate = self.ask_about(pfn, found, |plugin, page| plugin.on_referenced(page, linux));
         let page = &mut self.mem.pages[pfn.idx()];
         if may_move && activate.unwrap_or(linux) {
@@ -130,14 +131,14 @@ impl<O: Owners> Manager<O> {
         pfn: Pfn,
         references: (u32, bool),
         referenced: bool,
-        linux: Judged,
-    ) -> (Judged, bool) {
-        let found = Found { references, referenced, refault: None };
+        linux: PageVerdict,
+    ) -> (PageVerdict, bool) {
+        let found = PageFacts { references, referenced, refault: None };
         let judged = self.ask_about(pfn, found, |plugin, page| plugin.judge(page, linux));
         let judged = judged.unwrap_or(linux);
-        let goes = |judged| matches!(judged, Judged::Reclaim | Judged::ReclaimClean);
+        let goes = |judged| matches!(judged, PageVerdict::Reclaim | PageVerdict::ReclaimClean);
         let spared = goes(linux) && !goes(judged)
-            || linux == Judged::Reclaim && judged == Judged::ReclaimClean;
+            || linux == PageVerdict::Reclaim && judged == PageVerdict::ReclaimClean;
         (judged, spared)
     }
 
@@ -151,7 +152,7 @@ impl<O: Owners> Manager<O> {
         linux: bool,
     ) -> bool {
         let referenced = self.mem.pages[pfn.idx()].has(PageFlags::REFERENCED);
-        let found = Found { references, referenced, refault: None };
+        let found = PageFacts { references, referenced, refault: None };
         let stays = self.ask_about(pfn, found, |plugin, page| plugin.stays_active(page, linux));
         stays.unwrap_or(linux)
     }
@@ -185,9 +186,9 @@ impl<O: Owners> Manager<O> {
         memcg: MemcgId,
         node: NodeId,
         sc: &mut ScanControl,
-        plan: Plan,
-        linux: Balance,
-    ) -> Balance {
+        plan: GroupPlan,
+        linux: ScanBalance,
+    ) -> ScanBalance {
         let may_swap = sc.may_swap && self.memcg_swap_left(memcg) > 0;
         if sc.overrules_plugins || !may_swap {
             return linux;
@@ -195,8 +196,8 @@ impl<O: Owners> Manager<O> {
         let swappiness = self.memcg_swappiness(memcg);
         let Manager { memcgs, nodes, mem, config, plugins, .. } = self;
         let Some(plugin) = &mut plugins.pages else { return linux };
-        let pressure = Pressure {
-            group: Groups { memcgs, nodes, mem, config, node }.view(memcg),
+        let pressure = ScanPressure {
+            group: GroupViews { memcgs, nodes, mem, config, node }.view(memcg),
             priority: plan.priority,
             swappiness,
             anon_cost: sc.anon_cost,
@@ -209,7 +210,7 @@ impl<O: Owners> Manager<O> {
             sc.plugin_spared |= balance.spares(linux);
             return balance;
         }
-        plugins.note(Wrong::BalanceOfNothing);
+        plugins.note(PolicyFault::BalanceOfNothing);
         linux
     }
 }

@@ -6,7 +6,7 @@
 use crate::units::{MemcgId, NodeId};
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct GroupAt {
+pub(crate) struct VisitedGroup {
     pub memcg: MemcgId,
     /// The node being reclaimed.
     pub node: NodeId,
@@ -15,7 +15,7 @@ pub(crate) struct GroupAt {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct WalkEnded {
+pub(crate) struct WalkResult {
     /// Number of the walk within the pass over the node, from 0.
     pub number: u32,
     /// Pages that the walk scanned.

@@ -9,14 +9,14 @@
 //! Invariant: a group is not protected from reclaim for its own limit.
 
 use super::group_policy::GroupRule;
-use super::plan::GroupAt;
+use super::plan::VisitedGroup;
 use super::ScanControl;
 use crate::config::MemoryProtection;
 use crate::manager::Manager;
 use crate::memcg::{MemoryEvent, ROOT};
 use crate::owners::Owners;
 use crate::page_counter::{effective_protection, recursive_protection};
-use crate::plugin::Plan;
+use crate::plugin::GroupPlan;
 use crate::units::MemcgId;
 
 pub(crate) struct Protection;
@@ -24,9 +24,9 @@ pub(crate) struct Protection;
 impl GroupRule for Protection {
     fn plan<O: Owners>(
         machine: &mut Manager<O>,
-        visit: GroupAt,
+        visit: VisitedGroup,
         sc: &mut ScanControl,
-        plan: &mut Plan,
+        plan: &mut GroupPlan,
     ) {
         let target = sc.target.unwrap_or(ROOT);
         if visit.memcg == target {

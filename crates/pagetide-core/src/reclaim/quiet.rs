@@ -26,7 +26,7 @@ const NEVER: u8 = u64::BITS as u8 - 1;
 
 /// Policies that decide which of a group's settings matter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Rules {
+struct IdleRules {
     soft_limit: SoftLimitPolicy,
     shrink_priority: ShrinkPriorityPolicy,
     can_age_anon: bool,
@@ -34,7 +34,7 @@ struct Rules {
 
 /// How much may change before a group's byte is invalid.
 #[derive(Clone, Copy, Debug, Default)]
-struct Margin {
+struct IdleMargin {
     /// Pages that may arrive before one of the lists is large enough to be scanned.
     arrivals: u32,
     /// Pages that may leave before there are too many shadow nodes.
@@ -43,15 +43,15 @@ struct Margin {
 
 /// Idle state of the groups on a node, by place in the walk order.
 #[derive(Clone, Debug, Default)]
-struct Quiet {
+struct IdleNode {
     /// The least priority at which a visit finds nothing.
     from: Vec<u8>,
-    margins: Vec<Margin>,
+    margins: Vec<IdleMargin>,
 }
 
-impl Quiet {
+impl IdleNode {
     #[inline]
-    fn spend(&mut self, place: usize, nr: u64, of: impl Fn(&mut Margin) -> &mut u32) {
+    fn spend(&mut self, place: usize, nr: u64, of: impl Fn(&mut IdleMargin) -> &mut u32) {
         let margin = of(&mut self.margins[place]);
         if nr <= u64::from(*margin) {
             *margin -= nr as u32;
@@ -63,10 +63,10 @@ impl Quiet {
 
 /// All groups in walk order, with their idle state.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct QuietGroups {
+pub(crate) struct IdleGroups {
     /// Rules at the time when the order was built; `None`: groups were created, removed or changed
     /// since.
-    rules: Option<Rules>,
+    rules: Option<IdleRules>,
     /// Groups visited since the order went out of date.
     looked_at: usize,
     /// The groups, parents first.
@@ -77,14 +77,14 @@ pub(crate) struct QuietGroups {
     ends: Vec<u32>,
     /// Whether a setting of the group or of an ancestor can change its plan, by place.
     set_apart: Vec<bool>,
-    nodes: Vec<Quiet>,
+    nodes: Vec<IdleNode>,
     /// Data of groups before this place was prefetched.
     warmed: u32,
 }
 
-impl QuietGroups {
-    pub fn new(nr_nodes: usize) -> QuietGroups {
-        QuietGroups { nodes: alloc::vec![Quiet::default(); nr_nodes], ..QuietGroups::default() }
+impl IdleGroups {
+    pub fn new(nr_nodes: usize) -> IdleGroups {
+        IdleGroups { nodes: alloc::vec![IdleNode::default(); nr_nodes], ..IdleGroups::default() }
     }
 
     /// A group was created, removed or changed: the order is out of date.
@@ -169,14 +169,14 @@ mod tests {
         let (memcg, node) = (machine.create_memcg("group".into(), ROOT).unwrap(), NodeId(0));
         let sizes = &mut machine.memcgs[memcg.idx()].lruvecs[0].subtree;
         (sizes[Lru::InactiveAnon as usize], sizes[Lru::ActiveAnon as usize]) = (80_000, 182_145);
-        machine.quiet.rules = Some(Rules {
+        machine.quiet.rules = Some(IdleRules {
             soft_limit: SoftLimitPolicy::default(),
             shrink_priority: ShrinkPriorityPolicy::default(),
             can_age_anon: true,
         });
         machine.quiet.places = alloc::vec![0, 1];
-        let margins = alloc::vec![Margin { arrivals: u32::MAX, departures: u32::MAX }; 2];
-        machine.quiet.nodes[0] = Quiet { from: alloc::vec![0, 0], margins };
+        let margins = alloc::vec![IdleMargin { arrivals: u32::MAX, departures: u32::MAX }; 2];
+        machine.quiet.nodes[0] = IdleNode { from: alloc::vec![0, 0], margins };
         machine.subtree_sizes_changed(memcg, node, Lru::ActiveAnon, -1);
         assert_eq!(machine.quiet.nodes[0].from, [0, 0], "there is a GiB still");
         machine.subtree_sizes_changed(memcg, node, Lru::ActiveAnon, -1);

@@ -11,7 +11,7 @@ use crate::lruvec::{Lru, Lruvec};
 use crate::manager::Manager;
 use crate::memcg::ROOT;
 use crate::owners::Owners;
-use crate::plugin::{Balance, Plan};
+use crate::plugin::{GroupPlan, ScanBalance};
 use crate::units::{int_sqrt, MemcgId, NodeId, SWAP_CLUSTER_MAX};
 use crate::vmstat::NodeStat;
 
@@ -91,17 +91,17 @@ impl<O: Owners> Manager<O> {
     }
 
     /// How anonymous memory and page cache share the pressure.
-    fn balance(&self, memcg: MemcgId, sc: &ScanControl, plan: Plan) -> Balance {
+    fn balance(&self, memcg: MemcgId, sc: &ScanControl, plan: GroupPlan) -> ScanBalance {
         let swappiness = u64::from(self.memcg_swappiness(memcg));
         let may_swap = sc.may_swap && !(sc.is_for_group() && swappiness == 0);
         if !may_swap || self.memcg_swap_left(memcg) == 0 {
-            Balance::File
+            ScanBalance::File
         } else if plan.priority == 0 && swappiness > 0 {
-            Balance::Equal
+            ScanBalance::Equal
         } else if sc.file_is_tiny {
-            Balance::Anon
+            ScanBalance::Anon
         } else if sc.cache_trim_mode {
-            Balance::File
+            ScanBalance::File
         } else {
             let total = sc.anon_cost + sc.file_cost;
             let anon_cost = total + sc.anon_cost;
@@ -109,7 +109,7 @@ impl<O: Owners> Manager<O> {
             let total = anon_cost + file_cost;
             let anon = swappiness * (total + 1) / (anon_cost + 1);
             let file = (200 - swappiness) * (total + 1) / (file_cost + 1);
-            Balance::Fract { anon, file, denominator: anon + file }
+            ScanBalance::Fract { anon, file, denominator: anon + file }
         }
     }
 
@@ -119,7 +119,7 @@ impl<O: Owners> Manager<O> {
         memcg: MemcgId,
         node: NodeId,
         sc: &mut ScanControl,
-        plan: Plan,
+        plan: GroupPlan,
     ) -> ScanCounts {
         let group = &self.memcgs[memcg.idx()];
         let lruvec = &group.lruvecs[node.idx()];
@@ -153,10 +153,10 @@ impl<O: Owners> Manager<O> {
             balance
         };
         match balance {
-            Balance::Equal => scans,
-            Balance::Anon => [scans[0], scans[1], 0, 0],
-            Balance::File => [0, 0, scans[2], scans[3]],
-            Balance::Fract { anon, file, denominator } => Lru::EVICTABLE.map(|lru| {
+            ScanBalance::Equal => scans,
+            ScanBalance::Anon => [scans[0], scans[1], 0, 0],
+            ScanBalance::File => [0, 0, scans[2], scans[3]],
+            ScanBalance::Fract { anon, file, denominator } => Lru::EVICTABLE.map(|lru| {
                 let fraction = if lru.is_file() { file } else { anon };
                 scans[lru as usize] * fraction / denominator
             }),

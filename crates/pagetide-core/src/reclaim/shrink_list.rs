@@ -9,7 +9,7 @@
 //! between steps and too-many-isolated throttling cannot occur (Linux needs it because its batches
 //! overlap).
 
-use super::isolate::Isolated;
+use super::isolate::IsolatedBatch;
 use super::{ScanControl, DEACTIVATE_ANON, DEACTIVATE_FILE};
 use crate::ctx::Ctx;
 use crate::effect::{Effect, Io};
@@ -17,11 +17,11 @@ use crate::event::TraceEvent;
 use crate::gfp::Gfp;
 use crate::lruvec::Lru;
 use crate::manager::Manager;
-use crate::memcg::{MemoryEvent, Within};
+use crate::memcg::{MemoryEvent, ReclaimScope};
 use crate::owners::Owners;
-use crate::owners::{Gone, References, Slot, Store};
+use crate::owners::{BackingStore, OwnerSlot, PageReferences, UnmapTarget};
 use crate::page::{PageFlags, Place};
-use crate::plugin::Judged;
+use crate::plugin::PageVerdict;
 use crate::shadow::Shadow;
 use crate::units::{MemcgId, NodeId, Pfn, SwapSlot, HPAGE_PMD_NR, SWAP_CLUSTER_MAX};
 use crate::vmstat::{Event, NodeStat};
@@ -42,7 +42,7 @@ pub(super) struct ReclaimStat {
     plugin_spared: bool,
 }
 
-enum Verdict {
+enum ShrinkVerdict {
     Freed,
     Keep,
     Activate,
@@ -91,13 +91,13 @@ impl<O: Owners> Manager<O> {
         for &pfn in taken {
             let page = &self.mem.pages[pfn.idx()];
             if page.mapcount > 0 {
-                loaded ^= self.owners.prefetch(Slot::of(page));
+                loaded ^= self.owners.prefetch(OwnerSlot::of(page));
             }
         }
         core::hint::black_box(loaded);
         for &pfn in taken {
             let page = &self.mem.pages[pfn.idx()];
-            loaded ^= self.owners.prefetch_eviction(Slot::of(page), page.mapcount > 0);
+            loaded ^= self.owners.prefetch_eviction(OwnerSlot::of(page), page.mapcount > 0);
         }
         core::hint::black_box(loaded);
     }
@@ -125,7 +125,7 @@ impl<O: Owners> Manager<O> {
         self.lru_add_drain(ctx.cpu);
         let file = lru.is_file();
         let mut taken = core::mem::take(&mut self.scratch);
-        let Isolated { nr_scanned, nr_taken } =
+        let IsolatedBatch { nr_scanned, nr_taken } =
             self.isolate_lru_pages(lru, nr, memcg, node, sc, &mut taken);
         let event = if sc.is_kswapd() { Event::PgscanKswapd } else { Event::PgscanDirect };
         self.memcgs[memcg.idx()].events.add(event, nr_scanned);
@@ -233,9 +233,9 @@ impl<O: Owners> Manager<O> {
         let nr = page.nr_pages();
         sc.nr_scanned += nr;
         match verdict {
-            Verdict::Freed => freed.push(pfn),
-            Verdict::Keep => self.putback_page(pfn),
-            Verdict::Activate => {
+            ShrinkVerdict::Freed => freed.push(pfn),
+            ShrinkVerdict::Keep => self.putback_page(pfn),
+            ShrinkVerdict::Activate => {
                 // A page that stays releases its swap slot if swap is short or if the page cannot
                 // be swapped.
                 if page.has(PageFlags::SWAPCACHE)
@@ -281,16 +281,16 @@ impl<O: Owners> Manager<O> {
         sc: &ScanControl,
         stat: &mut ReclaimStat,
         ctx: &Ctx,
-    ) -> Verdict {
+    ) -> ShrinkVerdict {
         let page = &self.mem.pages[pfn.idx()];
         if page.has(PageFlags::LOCKED) {
-            return Verdict::Keep;
+            return ShrinkVerdict::Keep;
         }
         if page.has(PageFlags::MLOCKED) {
-            return Verdict::Activate;
+            return ShrinkVerdict::Activate;
         }
         if !sc.may_unmap && page.mapcount > 0 {
-            return Verdict::Keep;
+            return ShrinkVerdict::Keep;
         }
         // Anonymous pages become "dirty file-backed" only once they are in the swap cache.
         let has_backing = page.is_file_lru() || page.has(PageFlags::SWAPCACHE);
@@ -305,7 +305,7 @@ impl<O: Owners> Manager<O> {
         if self.writes_files(sc) {
             stat.congested += u64::from(dirty && self.owners.is_write_congested());
             if page.has(PageFlags::WRITEBACK) {
-                return Verdict::Keep;
+                return ShrinkVerdict::Keep;
             }
         } else if file && writeback && page.has(PageFlags::RECLAIM) {
             stat.congested += 1;
@@ -321,43 +321,43 @@ impl<O: Owners> Manager<O> {
                 && (sc.gfp.has(Gfp::FS) || (!file && sc.gfp.has(Gfp::IO)))
             {
                 self.legacy_wait = Some(pfn);
-                return Verdict::Keep;
+                return ShrinkVerdict::Keep;
             } else {
                 self.mem.pages[pfn.idx()].set(PageFlags::RECLAIM);
                 stat.writeback += 1;
             }
-            return Verdict::Activate;
+            return ShrinkVerdict::Activate;
         }
         let references = self.check_references(pfn, sc, stat);
         match references {
-            Judged::Activate => return Verdict::Activate,
-            Judged::Keep => {
+            PageVerdict::Activate => return ShrinkVerdict::Activate,
+            PageVerdict::Keep => {
                 stat.ref_keep += self.mem.pages[pfn.idx()].nr_pages();
-                return Verdict::Keep;
+                return ShrinkVerdict::Keep;
             }
-            Judged::Reclaim | Judged::ReclaimClean => {}
+            PageVerdict::Reclaim | PageVerdict::ReclaimClean => {}
         }
         if self.mem.pages[pfn.idx()].has(PageFlags::PINNED) {
-            return Verdict::Keep;
+            return ShrinkVerdict::Keep;
         }
         if self.mem.pages[pfn.idx()].has(PageFlags::ANON)
             && !self.mem.pages[pfn.idx()].has(PageFlags::SWAPCACHE)
         {
             if !sc.gfp.has(Gfp::IO) {
-                return Verdict::Keep;
+                return ShrinkVerdict::Keep;
             }
             // A page with another reference (such as a batch) cannot be split.
             if self.mem.pages[pfn.idx()].has(PageFlags::HEAD) {
                 if self.mem.pages[pfn.idx()].has(PageFlags::BATCHED) || !self.split_huge_page(pfn) {
-                    return Verdict::Activate;
+                    return ShrinkVerdict::Activate;
                 }
                 self.mem.vmstat.count(Event::ThpSwpoutFallback);
                 // The huge page was locked in part, and this page is of that part.
                 if self.mem.pages[pfn.idx()].has(PageFlags::MLOCKED) {
-                    return Verdict::Activate;
+                    return ShrinkVerdict::Activate;
                 }
             }
-            let Some(slot) = self.swap_alloc(pfn) else { return Verdict::Activate };
+            let Some(slot) = self.swap_alloc(pfn) else { return ShrinkVerdict::Activate };
             self.mark_swap_cached(pfn, slot);
             self.mem.pages[pfn.idx()].set(PageFlags::DIRTY);
             self.mem.work.cache_ops += 1;
@@ -366,7 +366,7 @@ impl<O: Owners> Manager<O> {
             self.try_to_unmap(pfn);
             // Pinned by a user.
             if self.mem.pages[pfn.idx()].mapcount > 0 {
-                return Verdict::Activate;
+                return ShrinkVerdict::Activate;
             }
         }
         if self.mem.pages[pfn.idx()].has(PageFlags::DIRTY) {
@@ -374,22 +374,22 @@ impl<O: Owners> Manager<O> {
                 // The writeback thread will write it; free the page as soon as it has.
                 self.mem.vmstat.count(Event::NrVmscanImmediateReclaim);
                 self.mem.pages[pfn.idx()].set(PageFlags::RECLAIM);
-                return Verdict::Activate;
+                return ShrinkVerdict::Activate;
             }
             let may_enter_fs = sc.gfp.has(Gfp::FS) || (!file && sc.gfp.has(Gfp::IO));
-            if references == Judged::ReclaimClean || !may_enter_fs || !sc.may_writepage {
-                return Verdict::Keep;
+            if references == PageVerdict::ReclaimClean || !may_enter_fs || !sc.may_writepage {
+                return ShrinkVerdict::Keep;
             }
             if file && !self.may_write_to_queue(sc) {
-                return Verdict::Keep;
+                return ShrinkVerdict::Keep;
             }
             self.pageout(pfn);
             stat.pageout += 1;
-            return Verdict::Keep;
+            return ShrinkVerdict::Keep;
         }
         // A page in another CPU's batch has one reference too many to be freed.
         if self.mem.pages[pfn.idx()].has(PageFlags::BATCHED) {
-            return Verdict::Keep;
+            return ShrinkVerdict::Keep;
         }
         let shadow = self.workingset_eviction(pfn, sc.target);
         self.mem.work.cache_ops += 1;
@@ -398,7 +398,7 @@ impl<O: Owners> Manager<O> {
         } else if self.mem.pages[pfn.idx()].has(PageFlags::FILE) {
             O::evict(self, pfn, shadow, ctx.cpu);
         }
-        Verdict::Freed
+        ShrinkVerdict::Freed
     }
 
     /// Whether reclaim itself may write a dirty file page: only kswapd may, for a page that it has
@@ -439,12 +439,12 @@ impl<O: Owners> Manager<O> {
         if page.mapcount == 0 {
             return (0, false);
         }
-        let mut within = Within::new(&self.memcgs, sc.target);
+        let mut within = ReclaimScope::new(&self.memcgs, sc.target);
         if self.era.forgets_random {
             within = within.without_random();
         }
-        let (at, huge) = (Slot::of(page), page.has(PageFlags::HEAD));
-        let References { nr, executable, nr_looked_at } =
+        let (at, huge) = (OwnerSlot::of(page), page.has(PageFlags::HEAD));
+        let PageReferences { nr, executable, nr_looked_at } =
             self.owners.referenced(at, page.mapcount, huge, within);
         self.mem.work.rmap_walks += nr_looked_at;
         (nr, executable)
@@ -452,9 +452,14 @@ impl<O: Owners> Manager<O> {
 
     /// Linux `folio_check_references`, with the plug-in's answer applied.
     #[inline]
-    fn check_references(&mut self, pfn: Pfn, sc: &ScanControl, stat: &mut ReclaimStat) -> Judged {
+    fn check_references(
+        &mut self,
+        pfn: Pfn,
+        sc: &ScanControl,
+        stat: &mut ReclaimStat,
+    ) -> PageVerdict {
         if sc.ignores_references {
-            return Judged::Reclaim;
+            return PageVerdict::Reclaim;
         }
         if self.plugins.pages.is_some() && !sc.overrules_plugins {
             return self.check_references_by_plugin(pfn, sc, stat);
@@ -471,7 +476,7 @@ impl<O: Owners> Manager<O> {
         pfn: Pfn,
         sc: &ScanControl,
         stat: &mut ReclaimStat,
-    ) -> Judged {
+    ) -> PageVerdict {
         let found = self.page_referenced(pfn, sc);
         let referenced = self.mem.pages[pfn.idx()].test_clear(PageFlags::REFERENCED);
         let linux = self.judge_references(pfn, found, referenced);
@@ -486,7 +491,7 @@ impl<O: Owners> Manager<O> {
         pfn: Pfn,
         (referenced_ptes, executable): (u32, bool),
         referenced_page: bool,
-    ) -> Judged {
+    ) -> PageVerdict {
         let page = &mut self.mem.pages[pfn.idx()];
         if referenced_ptes > 0 {
             page.set(PageFlags::REFERENCED);
@@ -496,29 +501,29 @@ impl<O: Owners> Manager<O> {
                 || (executable && page.is_file_lru())
                 || first_is_enough
             {
-                return Judged::Activate;
+                return PageVerdict::Activate;
             }
-            return Judged::Keep;
+            return PageVerdict::Keep;
         }
         if referenced_page && page.is_file_lru() {
-            Judged::ReclaimClean
+            PageVerdict::ReclaimClean
         } else {
-            Judged::Reclaim
+            PageVerdict::Reclaim
         }
     }
 
     /// Removes every entry of a page; for an anonymous page a swap entry replaces it.
     fn try_to_unmap(&mut self, pfn: Pfn) {
         let page = &self.mem.pages[pfn.idx()];
-        let (at, mapcount, slot) = (Slot::of(page), page.mapcount, SwapSlot(page.private));
+        let (at, mapcount, slot) = (OwnerSlot::of(page), page.mapcount, SwapSlot(page.private));
         let to = match at.store {
-            Store::Swap => Gone::Swapped(slot),
-            Store::Own => Gone::Unmapped,
+            BackingStore::Swap => UnmapTarget::Swapped(slot),
+            BackingStore::Own => UnmapTarget::Unmapped,
         };
         let unmapped = self.owners.unmap(at, mapcount, to);
         self.mem.work.rmap_walks += unmapped.nr_looked_at;
         self.mem.work.ptes_set += u32::from(unmapped.nr);
-        if at.store == Store::Swap && unmapped.nr > 0 {
+        if at.store == BackingStore::Swap && unmapped.nr > 0 {
             self.swap.map(slot);
         }
         for _ in 0..unmapped.nr {
@@ -526,8 +531,8 @@ impl<O: Owners> Manager<O> {
         }
         if unmapped.dirty {
             match at.store {
-                Store::Swap => self.mem.pages[pfn.idx()].set(PageFlags::DIRTY),
-                Store::Own => O::dirtied(self, pfn),
+                BackingStore::Swap => self.mem.pages[pfn.idx()].set(PageFlags::DIRTY),
+                BackingStore::Own => O::dirtied(self, pfn),
             }
         }
     }
@@ -546,7 +551,7 @@ impl<O: Owners> Manager<O> {
     ) -> bool {
         self.lru_add_drain(ctx.cpu);
         let mut taken = core::mem::take(&mut self.scratch);
-        let Isolated { nr_scanned, nr_taken } =
+        let IsolatedBatch { nr_scanned, nr_taken } =
             self.isolate_lru_pages(lru, nr, memcg, node, sc, &mut taken);
         if !sc.is_for_group() {
             self.mem.vmstat.add(Event::Pgrefill, nr_scanned);

@@ -17,8 +17,8 @@ mod walk;
 use super::soft_limit_tree::SoftReclaim;
 use crate::digest::State;
 use crate::effect::Sleep;
-use crate::memcg::Position;
-use crate::plugin::Plan;
+use crate::memcg::MemcgPosition;
+use crate::plugin::GroupPlan;
 use crate::slab::shrinker::ShrinkSlab;
 use crate::units::NodeId;
 use alloc::boxed::Box;
@@ -30,7 +30,7 @@ const VISITS_A_STEP: u32 = 32;
 #[derive(Clone, Debug, State)]
 pub struct ShrinkNode {
     node: NodeId,
-    stage: Stage,
+    stage: NodePassStage,
     /// Number of the walk over the tree, from 0.
     walk: u32,
     /// Pages scanned before the walk.
@@ -43,20 +43,20 @@ pub struct ShrinkNode {
 }
 
 #[derive(Clone, Debug, State)]
-enum Stage {
+enum NodePassStage {
     New,
     /// In the soft-limit tree's stage.
     Soft(Box<SoftReclaim>),
     /// Begin a walk.
     Walk,
     /// At a group, before its lists.
-    At(Position),
+    At(MemcgPosition),
     /// Scanning a group's lists.
-    Shrink(Position, ShrinkLruvec),
+    Shrink(MemcgPosition, ShrinkLruvec),
     /// Shrinking a group's cached objects.
-    Slab(Position, ShrinkSlab),
+    Slab(MemcgPosition, ShrinkSlab),
     /// Done with a group.
-    After(Position),
+    After(MemcgPosition),
 }
 
 /// Scan of one group's lists in progress.
@@ -77,7 +77,12 @@ pub(crate) struct ShrinkLruvec {
 }
 
 impl ShrinkLruvec {
-    pub fn new(nr: [u64; 4], nr_to_reclaim: u64, proportional: bool, plan: Plan) -> ShrinkLruvec {
+    pub fn new(
+        nr: [u64; 4],
+        nr_to_reclaim: u64,
+        proportional: bool,
+        plan: GroupPlan,
+    ) -> ShrinkLruvec {
         let (nr_reclaimed, at, priority) = (0, 0, plan.priority);
         ShrinkLruvec { nr, targets: nr, nr_reclaimed, nr_to_reclaim, proportional, at, priority }
     }
@@ -98,7 +103,7 @@ impl ShrinkNode {
     pub fn new(node: NodeId) -> ShrinkNode {
         ShrinkNode {
             node,
-            stage: Stage::New,
+            stage: NodePassStage::New,
             walk: 0,
             walk_scanned: 0,
             scanned_before: 0,

@@ -11,12 +11,12 @@
 //! Invariant: except with *posted*, memory is not declared exhausted while a group was skipped.
 
 use super::group_policy::GroupRule;
-use super::plan::GroupAt;
+use super::plan::VisitedGroup;
 use super::ScanControl;
 use crate::config::ShrinkPriorityPolicy;
 use crate::manager::Manager;
 use crate::owners::Owners;
-use crate::plugin::Plan;
+use crate::plugin::GroupPlan;
 use crate::units::{MemcgId, DEF_PRIORITY};
 
 pub(crate) struct ShrinkPriority;
@@ -24,9 +24,9 @@ pub(crate) struct ShrinkPriority;
 impl GroupRule for ShrinkPriority {
     fn plan<O: Owners>(
         machine: &mut Manager<O>,
-        visit: GroupAt,
+        visit: VisitedGroup,
         sc: &mut ScanControl,
-        plan: &mut Plan,
+        plan: &mut GroupPlan,
     ) {
         if !sc.is_global() || sc.ignore_shrink_priority {
             return;

@@ -16,13 +16,13 @@
 //! Memory is not declared exhausted while a group was skipped.
 
 use super::group_policy::GroupRule;
-use super::plan::{GroupAt, WalkEnded};
+use super::plan::{VisitedGroup, WalkResult};
 use super::ScanControl;
 use crate::config::{SoftLimitDirect, SoftLimitPolicy, SoftLimitRoot};
 use crate::manager::Manager;
 use crate::memcg::ROOT;
 use crate::owners::Owners;
-use crate::plugin::Plan;
+use crate::plugin::GroupPlan;
 use crate::units::{MemcgId, NodeId};
 
 pub(crate) struct SoftLimit;
@@ -30,9 +30,9 @@ pub(crate) struct SoftLimit;
 impl GroupRule for SoftLimit {
     fn plan<O: Owners>(
         machine: &mut Manager<O>,
-        visit: GroupAt,
+        visit: VisitedGroup,
         sc: &mut ScanControl,
-        plan: &mut Plan,
+        plan: &mut GroupPlan,
     ) {
         match machine.config.soft_limit {
             SoftLimitPolicy::Off | SoftLimitPolicy::Tree | SoftLimitPolicy::Graded => {}
@@ -57,7 +57,7 @@ impl GroupRule for SoftLimit {
 
 impl<O: Owners> Manager<O> {
     /// Whether the first of two passes has ended without a page scanned.
-    pub(super) fn is_second_pass_due(&self, walk: WalkEnded, sc: &mut ScanControl) -> bool {
+    pub(super) fn is_second_pass_due(&self, walk: WalkResult, sc: &mut ScanControl) -> bool {
         if self.config.soft_limit != SoftLimitPolicy::TwoPass
             || walk.number > 0
             || sc.ignore_soft_limit
@@ -133,11 +133,11 @@ mod tests {
         scanned: u64,
         sc: &mut ScanControl,
     ) -> bool {
-        let mut plan = Plan { skip: false, priority: sc.priority, protected: 0 };
-        let visit = GroupAt { memcg, node: NodeId(0), walk: 0 };
+        let mut plan = GroupPlan { skip: false, priority: sc.priority, protected: 0 };
+        let visit = VisitedGroup { memcg, node: NodeId(0), walk: 0 };
         SoftLimit::plan(machine, visit, sc, &mut plan);
         assert_eq!(
-            machine.is_second_pass_due(WalkEnded { number: 0, scanned }, sc),
+            machine.is_second_pass_due(WalkResult { number: 0, scanned }, sc),
             scanned == 0 && plan.skip
         );
         plan.skip

@@ -17,7 +17,7 @@
 pub(crate) mod reclaim;
 
 use crate::digest::State;
-use crate::memcg::Position;
+use crate::memcg::MemcgPosition;
 use crate::reclaim::shrink_node::ShrinkLruvec;
 use crate::reclaim::ScanControl;
 use crate::units::MemcgId;
@@ -61,16 +61,16 @@ impl SoftLimitTrees {
 pub(crate) struct SoftReclaim {
     node: NodeId,
     /// The group being worked on, and its excess at the start.
-    top: Option<(Position, u64)>,
+    top: Option<(MemcgPosition, u64)>,
     /// Member of its subtree that is being scanned.
-    victim: Option<(Position, ShrinkLruvec)>,
+    victim: Option<(MemcgPosition, ShrinkLruvec)>,
     sc: ScanControl,
     /// Complete rounds over the subtree, and the pages that they freed.
     turns: u32,
     total: u64,
     /// Groups tried so far, and the next one if the last freed nothing.
     tried: u32,
-    next: Option<Position>,
+    next: Option<MemcgPosition>,
     /// Bitmap of small zones that still need their own stage before the node's.
     zones_left: u8,
     /// Pages freed in the present zone.

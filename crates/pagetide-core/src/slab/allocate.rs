@@ -22,7 +22,7 @@ use crate::units::{CacheId, Cpu, MemcgId, NodeId, Order, Pfn};
 use crate::vmstat::NodeStat;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum SlabLack {
+pub(crate) enum SlabShortage {
     /// A block for a slab of this cache.
     Pages(CacheId, Order),
     /// Room for this many pages under the limit of a group.
@@ -218,7 +218,7 @@ impl<O: Owners> Manager<O> {
     pub(crate) fn kmem_alloc_beyond(&mut self, cache: CacheId, ctx: &Ctx) -> Option<Object> {
         let gfp = Gfp::NOWAIT;
         let mut paid = self.kmem_alloc_now(cache, true, gfp, ctx);
-        if let Err(SlabLack::Charge(_, nr)) = paid {
+        if let Err(SlabShortage::Charge(_, nr)) = paid {
             self.force_charge(ctx.cpu, ctx.memcg, nr);
             paid = self.kmem_alloc_now(cache, true, gfp, ctx);
         }
@@ -232,7 +232,7 @@ impl<O: Owners> Manager<O> {
         account: bool,
         gfp: Gfp,
         ctx: &Ctx,
-    ) -> Result<Object, SlabLack> {
+    ) -> Result<Object, SlabShortage> {
         let it = &self.slabs.caches[cache.idx()];
         let accounting = match ctx.memcg != ROOT && (account || it.account) {
             true => self.slabs.accounting,
@@ -276,7 +276,7 @@ impl<O: Owners> Manager<O> {
         cache: CacheId,
         gfp: Gfp,
         ctx: &Ctx,
-    ) -> Result<Object, SlabLack> {
+    ) -> Result<Object, SlabShortage> {
         self.slabs.settle(ctx.cpu);
         let it = &mut self.slabs.caches[cache.idx()];
         if let Some(number) = it.alloc_fast(ctx.cpu) {
@@ -290,7 +290,7 @@ impl<O: Owners> Manager<O> {
         let (order, min_order) = (it.order, it.min_order);
         let gfp = gfp.with(if it.reclaimable { Gfp::RECLAIMABLE } else { Gfp::EMPTY });
         let Some((pfn, order)) = self.slab_pages(order, min_order, gfp, ctx) else {
-            return Err(SlabLack::Pages(cache, min_order));
+            return Err(SlabShortage::Pages(cache, min_order));
         };
         self.add_slab(cache, pfn, order, ctx)?;
         let it = &mut self.slabs.caches[cache.idx()];
@@ -331,12 +331,12 @@ impl<O: Owners> Manager<O> {
         pfn: Pfn,
         order: Order,
         ctx: &Ctx,
-    ) -> Result<(), SlabLack> {
+    ) -> Result<(), SlabShortage> {
         let nr = 1u64 << order;
         let memcg = self.slabs.caches[cache.idx()].memcg;
         if !self.slabs.caches[cache.idx()].has_room() {
             self.mem.free_page(ctx.cpu, pfn, order);
-            return Err(SlabLack::Denied);
+            return Err(SlabShortage::Denied);
         }
         if memcg.is_some() {
             // The pages are allocated already: this charge may not wait, the task pays later.

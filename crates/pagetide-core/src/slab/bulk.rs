@@ -16,7 +16,7 @@ use crate::manager::Manager;
 use crate::memcg::ROOT;
 use crate::memcg_stock::MEMCG_CHARGE_BATCH;
 use crate::owners::Owners;
-use crate::units::{Asker, CacheId, Cpu};
+use crate::units::{CacheId, Cpu, Requester};
 use alloc::vec::Vec;
 
 impl<O: Owners> Manager<O> {
@@ -29,7 +29,7 @@ impl<O: Owners> Manager<O> {
     pub fn kmem_cache_alloc_bulk(
         &mut self,
         cache: CacheId,
-        asker: Asker,
+        asker: Requester,
         account: bool,
         cpu: Cpu,
         nr: usize,
@@ -45,7 +45,7 @@ impl<O: Owners> Manager<O> {
     fn alloc_bulk(
         &mut self,
         cache: CacheId,
-        asker: Asker,
+        asker: Requester,
         account: bool,
         cpu: Cpu,
         nr: usize,

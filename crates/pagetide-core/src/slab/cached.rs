@@ -59,7 +59,7 @@ pub struct CachedId {
 }
 
 #[derive(Clone, Debug, State)]
-struct Entry {
+struct CachedEntry {
     object: Object,
     /// Object held by this one; it is cached separately when this one is freed.
     holds: Object,
@@ -108,18 +108,18 @@ impl CachedLists {
 
 #[derive(Clone, Debug, Default, State)]
 pub(crate) struct CachedObjects {
-    entries: Vec<Entry>,
+    entries: Vec<CachedEntry>,
     free: Vec<u32>,
 }
 
 impl CachedObjects {
     fn create(&mut self, object: Object, holds: Object, list: usize, place: (u32, u32)) -> u32 {
         let (prev, next, generation, referenced) = (NONE, NONE, 0, false);
-        let entry = Entry { object, holds, prev, next, generation, list, place, referenced };
+        let entry = CachedEntry { object, holds, prev, next, generation, list, place, referenced };
         match self.free.pop() {
             Some(at) => {
                 let generation = self.entries[at as usize].generation + 1;
-                self.entries[at as usize] = Entry { generation, ..entry };
+                self.entries[at as usize] = CachedEntry { generation, ..entry };
                 at
             }
             None => {
@@ -141,7 +141,7 @@ impl CachedObjects {
     }
 
     fn remove(&mut self, list: &mut CachedList, at: u32) {
-        let Entry { prev, next, .. } = self.entries[at as usize];
+        let CachedEntry { prev, next, .. } = self.entries[at as usize];
         match prev {
             NONE => list.head = next,
             prev => self.entries[prev as usize].next = next,

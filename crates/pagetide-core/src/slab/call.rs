@@ -6,7 +6,7 @@
 //!
 //! Invariant: between two steps the task holds neither pages nor a charge.
 
-use super::allocate::SlabLack;
+use super::allocate::SlabShortage;
 use super::Object;
 use crate::ctx::Ctx;
 use crate::digest::State;
@@ -15,7 +15,7 @@ use crate::gfp::Gfp;
 use crate::manager::Manager;
 use crate::outcome::Outcome;
 use crate::owners::Owners;
-use crate::page_request::{Again, Given, Lack, SlowRequest};
+use crate::page_request::{AttemptInput, RetryTiming, Shortage, SlowRequest};
 use crate::units::{CacheId, Order, Pfn};
 
 /// An object allocation in progress.
@@ -47,7 +47,7 @@ impl<O: Owners> Manager<O> {
         if self.owners.payer(ctx.asker).is_none() {
             return Step::Done(Outcome::NoObject);
         }
-        let step = self.request_step(ctx, slow, Again::NextStep, |machine, given| {
+        let step = self.request_step(ctx, slow, RetryTiming::NextStep, |machine, given| {
             machine.attempt_object(wanted, given, ctx)
         });
         match step {
@@ -61,31 +61,36 @@ impl<O: Owners> Manager<O> {
     pub(crate) fn attempt_object(
         &mut self,
         wanted: &mut KmemAlloc,
-        given: Given,
+        given: AttemptInput,
         ctx: &Ctx,
-    ) -> Result<Object, Lack> {
+    ) -> Result<Object, Shortage> {
         let KmemAlloc { cache, account, gfp, .. } = *wanted;
         let result = match given {
-            Given::Pages(pfn) => self.use_pages(wanted, pfn, ctx),
-            Given::Nothing | Given::Room => Ok(()),
+            AttemptInput::Pages(pfn) => self.use_pages(wanted, pfn, ctx),
+            AttemptInput::Nothing | AttemptInput::Room => Ok(()),
         };
         let result = result.and_then(|()| self.kmem_alloc_now(cache, account, gfp, ctx));
         result.map_err(|lack| match lack {
-            SlabLack::Denied => Lack::Denied,
-            SlabLack::Owing => Lack::Owing,
-            SlabLack::Charge(over, nr) => Lack::Room(over, nr, gfp),
-            SlabLack::Pages(cache, order) => {
+            SlabShortage::Denied => Shortage::Denied,
+            SlabShortage::Owing => Shortage::Owing,
+            SlabShortage::Charge(over, nr) => Shortage::Room(over, nr, gfp),
+            SlabShortage::Pages(cache, order) => {
                 wanted.seeking = Some((cache, order));
                 let reclaimable = self.slabs.caches[cache.idx()].reclaimable;
                 let kind = if reclaimable { Gfp::RECLAIMABLE } else { Gfp::EMPTY };
-                Lack::Pages(order, gfp.with(kind))
+                Shortage::Pages(order, gfp.with(kind))
             }
         })
     }
 
     /// Adds the allocated pages to their cache. Frees them if the cache is gone: a clone may have
     /// been removed.
-    fn use_pages(&mut self, wanted: &mut KmemAlloc, pfn: Pfn, ctx: &Ctx) -> Result<(), SlabLack> {
+    fn use_pages(
+        &mut self,
+        wanted: &mut KmemAlloc,
+        pfn: Pfn,
+        ctx: &Ctx,
+    ) -> Result<(), SlabShortage> {
         let Some((cache, order)) = wanted.seeking.take() else {
             // The pages were for an earlier lack, which another task has met since.
             self.mem.free_page(ctx.cpu, pfn, self.mem.pages[pfn.idx()].order);

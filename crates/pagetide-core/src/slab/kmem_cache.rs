@@ -17,7 +17,7 @@
 use super::cpu_slab::{kept_bits, low_bits, CpuSlab};
 use super::objcg::NO_OWNER;
 use super::partial::NodePartial;
-use super::{Discard, Object, SlabError};
+use super::{DiscardedSlab, Object, SlabError};
 use crate::config::SlubPolicy;
 use crate::digest::State;
 use crate::units::{CacheId, Cpu, MemcgId, NodeId, Order, Pfn};
@@ -28,7 +28,7 @@ pub(crate) const NO_SLAB: u32 = u32::MAX;
 
 /// Where a slab is linked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, State)]
-pub(crate) enum Seat {
+pub(crate) enum SlabSeat {
     /// The slot has no slab and may be reused.
     Gone,
     /// The active slab of a CPU.
@@ -45,7 +45,7 @@ pub(crate) enum Seat {
 #[derive(Clone, Debug, State)]
 pub(crate) struct Slab {
     pub pfn: Pfn,
-    pub seat: Seat,
+    pub seat: SlabSeat,
     /// Free objects in its own words.
     pub free: u16,
     /// Number of objects.
@@ -145,8 +145,13 @@ pub struct KmemCache {
 
 impl KmemCache {
     /// A cache without slabs. `size` is already rounded.
-    pub(crate) fn new(spec: CacheSpec, shape: Shape, nr_cpus: u16, nr_nodes: usize) -> KmemCache {
-        let Shape { size, order, min_order, policy, page_size } = shape;
+    pub(crate) fn new(
+        spec: CacheSpec,
+        shape: CacheShape,
+        nr_cpus: u16,
+        nr_nodes: usize,
+    ) -> KmemCache {
+        let CacheShape { size, order, min_order, policy, page_size } = shape;
         let objects = (page_size << order) / u64::from(size);
         let shift = (objects.next_power_of_two()).trailing_zeros();
         let mut cache = KmemCache {
@@ -284,7 +289,7 @@ impl KmemCache {
         }
         let slab = &mut self.slabs[mine.slot as usize];
         if slab.free == 0 {
-            slab.seat = Seat::Full;
+            slab.seat = SlabSeat::Full;
             mine.slot = NO_SLAB;
             mine.base = u32::MAX;
             mine.returnable = 0;
@@ -365,7 +370,7 @@ impl KmemCache {
     fn push_chain(&mut self, cpu: Cpu, slot: u32) {
         let mine = &mut self.cpus[cpu.idx()];
         let slab = &mut self.slabs[slot as usize];
-        slab.seat = Seat::CpuPartial;
+        slab.seat = SlabSeat::CpuPartial;
         slab.next = mine.partial;
         mine.partial = slot;
         mine.nr_partial += 1;
@@ -374,7 +379,7 @@ impl KmemCache {
     }
 
     fn activate(&mut self, cpu: Cpu, slot: u32) {
-        self.slabs[slot as usize].seat = Seat::Active(cpu);
+        self.slabs[slot as usize].seat = SlabSeat::Active(cpu);
         let mine = &mut self.cpus[cpu.idx()];
         mine.slot = slot;
         mine.has_owners = self.slabs[slot as usize].has_owners;
@@ -433,7 +438,7 @@ impl KmemCache {
         }
         self.slabs[slot as usize] = Slab {
             pfn,
-            seat: Seat::Active(cpu),
+            seat: SlabSeat::Active(cpu),
             free: objects as u16,
             objects: objects as u16,
             order,
@@ -462,7 +467,7 @@ impl KmemCache {
         &mut self,
         number: u32,
         cpu: Cpu,
-        discarded: &mut Vec<Discard>,
+        discarded: &mut Vec<DiscardedSlab>,
     ) -> Result<(), SlabError> {
         if self.cpus[cpu.idx()].take_back(number).is_some() {
             return Ok(());
@@ -488,7 +493,7 @@ impl KmemCache {
         let (slot, index) = self.place_of(number);
         let slab = self.slabs.get(slot).ok_or(SlabError::NotAnObject)?;
         // All objects of a removed slab were freed.
-        if slab.seat == Seat::Gone {
+        if slab.seat == SlabSeat::Gone {
             return Err(SlabError::DoubleFree);
         }
         if index >= u32::from(slab.objects) {
@@ -516,7 +521,7 @@ impl KmemCache {
         &mut self,
         number: u32,
         cpu: Cpu,
-        discarded: &mut Vec<Discard>,
+        discarded: &mut Vec<DiscardedSlab>,
     ) -> Result<(), SlabError> {
         let (at, index) = self.place_of(number);
         let slot = at as u32;
@@ -526,7 +531,8 @@ impl KmemCache {
         };
         let bit = 1u64 << (number & ((1 << self.word_shift) - 1));
         // Only an active slab needs `check_in_use`, because a CPU's word may hold the object.
-        let is_plain = matches!(slab.seat, Seat::Full | Seat::Partial | Seat::CpuPartial);
+        let is_plain =
+            matches!(slab.seat, SlabSeat::Full | SlabSeat::Partial | SlabSeat::CpuPartial);
         if !is_plain || index >= u32::from(slab.objects) || *word & bit != 0 {
             self.check_in_use(number)?;
             self.set_returnable(number, false);
@@ -536,22 +542,24 @@ impl KmemCache {
         slab.free += 1;
         let (seat, node, is_empty) = (slab.seat, slab.node.idx(), slab.free == slab.objects);
         match seat {
-            Seat::Active(_) | Seat::CpuPartial => {}
-            Seat::Partial if is_empty && self.nodes[node].len() >= self.min_partial => {
+            SlabSeat::Active(_) | SlabSeat::CpuPartial => {}
+            SlabSeat::Partial if is_empty && self.nodes[node].len() >= self.min_partial => {
                 self.nodes[node].remove(&mut self.slabs, slot);
                 self.discard(slot, discarded);
             }
-            Seat::Partial => self.nodes[node].refile(&mut self.slabs, slot),
-            Seat::Full if self.cpu_partial_slabs > 0 => self.put_cpu_partial(cpu, slot, discarded),
-            Seat::Full => self.put_node_partial(slot, discarded),
-            Seat::Gone => unreachable!("it was checked"),
+            SlabSeat::Partial => self.nodes[node].refile(&mut self.slabs, slot),
+            SlabSeat::Full if self.cpu_partial_slabs > 0 => {
+                self.put_cpu_partial(cpu, slot, discarded)
+            }
+            SlabSeat::Full => self.put_node_partial(slot, discarded),
+            SlabSeat::Gone => unreachable!("it was checked"),
         }
         Ok(())
     }
 
     /// A slab that was full joins the CPU's chain; a chain that is too long moves to the node
     /// (Linux `put_cpu_partial`).
-    fn put_cpu_partial(&mut self, cpu: Cpu, slot: u32, discarded: &mut Vec<Discard>) {
+    fn put_cpu_partial(&mut self, cpu: Cpu, slot: u32, discarded: &mut Vec<DiscardedSlab>) {
         let mine = &self.cpus[cpu.idx()];
         let is_full = match self.policy {
             SlubPolicy::Linux61 => mine.nr_partial >= self.cpu_partial_slabs,
@@ -565,7 +573,7 @@ impl KmemCache {
 
     /// Puts a slab on its node's list, or returns it to the page allocator if it is empty and the
     /// list is long enough.
-    fn put_node_partial(&mut self, slot: u32, discarded: &mut Vec<Discard>) {
+    fn put_node_partial(&mut self, slot: u32, discarded: &mut Vec<DiscardedSlab>) {
         let slab = &self.slabs[slot as usize];
         let node = slab.node.idx();
         if slab.free == slab.objects && self.nodes[node].len() >= self.min_partial {
@@ -576,7 +584,7 @@ impl KmemCache {
     }
 
     /// Moves a CPU's chain to the nodes' lists (Linux `__unfreeze_partials`).
-    fn flush_chain(&mut self, cpu: Cpu, discarded: &mut Vec<Discard>) {
+    fn flush_chain(&mut self, cpu: Cpu, discarded: &mut Vec<DiscardedSlab>) {
         let mine = &mut self.cpus[cpu.idx()];
         let mut slot = core::mem::replace(&mut mine.partial, NO_SLAB);
         mine.nr_partial = 0;
@@ -589,7 +597,7 @@ impl KmemCache {
     }
 
     /// Takes the active slab from a CPU (Linux `deactivate_slab`).
-    pub(crate) fn deactivate(&mut self, cpu: Cpu, discarded: &mut Vec<Discard>) {
+    pub(crate) fn deactivate(&mut self, cpu: Cpu, discarded: &mut Vec<DiscardedSlab>) {
         let CpuSlab { partial, nr_partial, partial_objects, .. } = self.cpus[cpu.idx()];
         let chain = CpuSlab { partial, nr_partial, partial_objects, ..CpuSlab::EMPTY };
         let mine = core::mem::replace(&mut self.cpus[cpu.idx()], chain);
@@ -603,21 +611,21 @@ impl KmemCache {
             slab.free += mine.word.count_ones() as u16;
         }
         if slab.free == 0 {
-            slab.seat = Seat::Full;
+            slab.seat = SlabSeat::Full;
         } else {
             self.put_node_partial(mine.slot, discarded);
         }
     }
 
     /// Takes everything of the cache from a CPU (Linux `flush_cpu_slab`).
-    pub(crate) fn flush_cpu(&mut self, cpu: Cpu, discarded: &mut Vec<Discard>) {
+    pub(crate) fn flush_cpu(&mut self, cpu: Cpu, discarded: &mut Vec<DiscardedSlab>) {
         self.deactivate(cpu, discarded);
         self.flush_chain(cpu, discarded);
     }
 
     /// Discards all empty slabs, and sorts the others by fullness, fullest first (Linux
     /// `kmem_cache_shrink`).
-    pub(crate) fn shrink(&mut self, discarded: &mut Vec<Discard>) {
+    pub(crate) fn shrink(&mut self, discarded: &mut Vec<DiscardedSlab>) {
         for cpu in 0..self.cpus.len() {
             self.flush_cpu(Cpu(cpu as u16), discarded);
         }
@@ -635,7 +643,7 @@ impl KmemCache {
         }
     }
 
-    fn discard(&mut self, slot: u32, discarded: &mut Vec<Discard>) {
+    fn discard(&mut self, slot: u32, discarded: &mut Vec<DiscardedSlab>) {
         let slab = core::mem::replace(&mut self.slabs[slot as usize], Slab::gone());
         let first = slot as usize * self.words_per_slot();
         let words = self.words_per_slot();
@@ -644,7 +652,7 @@ impl KmemCache {
         self.nr_pages -= 1 << slab.order;
         self.nr_objects -= u64::from(slab.objects);
         self.free_slots.push(slot);
-        discarded.push(Discard {
+        discarded.push(DiscardedSlab {
             pfn: slab.pfn,
             order: slab.order,
             owner_vector: slab.owner_vector,
@@ -653,7 +661,7 @@ impl KmemCache {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Shape {
+pub(crate) struct CacheShape {
     pub size: u32,
     pub order: Order,
     pub min_order: Order,
@@ -665,7 +673,7 @@ impl Slab {
     fn gone() -> Slab {
         Slab {
             pfn: Pfn::NONE,
-            seat: Seat::Gone,
+            seat: SlabSeat::Gone,
             free: 0,
             objects: 0,
             order: 0,
@@ -679,9 +687,9 @@ impl Slab {
     }
 }
 
-fn seat_cpu(seat: Seat) -> Option<Cpu> {
+fn seat_cpu(seat: SlabSeat) -> Option<Cpu> {
     match seat {
-        Seat::Active(cpu) => Some(cpu),
+        SlabSeat::Active(cpu) => Some(cpu),
         _ => None,
     }
 }

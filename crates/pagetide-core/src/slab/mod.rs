@@ -34,12 +34,12 @@ mod tests;
 
 use crate::config::{Config, KmemAccounting, SlabAccounting, SlabOwners, SlubPolicy};
 use crate::digest::State;
-use crate::memcg::Position;
+use crate::memcg::MemcgPosition;
 use crate::units::{CacheId, Order, Pfn};
 use alloc::collections::VecDeque;
 use alloc::format;
 use alloc::vec::Vec;
-use kmem_cache::Shape;
+use kmem_cache::CacheShape;
 pub use kmem_cache::{CacheSpec, KmemCache};
 use objcg::ObjCgroups;
 
@@ -114,7 +114,7 @@ impl core::fmt::Display for SlabError {
 
 /// A slab that its cache has given up.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Discard {
+pub(crate) struct DiscardedSlab {
     pub pfn: Pfn,
     pub order: Order,
     pub owner_vector: Object,
@@ -131,7 +131,7 @@ const KMALLOC_KINDS: [(&str, bool, bool); 3] =
 #[derive(Clone, Copy, Debug, State)]
 pub(crate) enum DeferredWork {
     /// Create a group's clone of a cache.
-    Create { root: CacheId, group: Position },
+    Create { root: CacheId, group: MemcgPosition },
     /// Empty a clone of a removed group.
     Shrink { clone: CacheId },
 }
@@ -166,7 +166,7 @@ pub(crate) struct Slabs {
     pub deferred: VecDeque<DeferredWork>,
     /// Slabs given up in the present operation, not yet returned.
     #[state(skip)] // empty between two steps
-    pub discarded: Vec<Discard>,
+    pub discarded: Vec<DiscardedSlab>,
     /// Buffer for owner vectors that are being freed.
     #[state(skip)] // a buffer
     pub spare: Vec<Object>,
@@ -241,7 +241,7 @@ impl Slabs {
         slabs
     }
 
-    fn shape(&self, object_size: u32) -> Result<Shape, SlabError> {
+    fn shape(&self, object_size: u32) -> Result<CacheShape, SlabError> {
         if object_size == 0 {
             return Err(SlabError::NoSize);
         }
@@ -252,7 +252,7 @@ impl Slabs {
             return Err(SlabError::TooLarge);
         };
         let size = u32::try_from(size).map_err(|_| SlabError::TooLarge)?;
-        Ok(Shape { size, order, min_order, policy: self.policy, page_size: self.page_size })
+        Ok(CacheShape { size, order, min_order, policy: self.policy, page_size: self.page_size })
     }
 
     /// Adds a cache with a spec that is known to be valid.

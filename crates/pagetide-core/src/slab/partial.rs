@@ -7,7 +7,7 @@
 //!
 //! Invariant: exactly the slabs of the node with [`Seat::Partial`] are here, each once.
 
-use super::kmem_cache::{Seat, Slab, NO_SLAB};
+use super::kmem_cache::{Slab, SlabSeat, NO_SLAB};
 use crate::config::SlubPolicy;
 use crate::digest::State;
 use alloc::vec::Vec;
@@ -15,13 +15,13 @@ use alloc::vec::Vec;
 const BUCKETS: usize = 8;
 
 #[derive(Clone, Copy, Debug, State)]
-struct List {
+struct SlabList {
     head: u32,
     tail: u32,
 }
 
-impl List {
-    const EMPTY: List = List { head: NO_SLAB, tail: NO_SLAB };
+impl SlabList {
+    const EMPTY: SlabList = SlabList { head: NO_SLAB, tail: NO_SLAB };
 
     fn push_back(&mut self, slabs: &mut [Slab], slot: u32) {
         slabs[slot as usize].prev = self.tail;
@@ -47,18 +47,18 @@ impl List {
 }
 
 #[derive(Clone, Debug, State)]
-enum Kept {
+enum PartialLists {
     /// In order of arrival.
-    Queue(List),
+    Queue(SlabList),
     /// By fullness, fullest first.
-    Fullness([List; BUCKETS]),
+    Fullness([SlabList; BUCKETS]),
     /// One bit per slot; all words below `lowest` are 0.
     Address { bits: Vec<u64>, lowest: usize },
 }
 
 #[derive(Clone, Debug, State)]
 pub(crate) struct NodePartial {
-    kept: Kept,
+    kept: PartialLists,
     len: u32,
 }
 
@@ -70,9 +70,9 @@ fn bucket_of(slab: &Slab) -> usize {
 impl NodePartial {
     pub fn new(policy: SlubPolicy) -> NodePartial {
         let kept = match policy {
-            SlubPolicy::Linux61 | SlubPolicy::Linux55 => Kept::Queue(List::EMPTY),
-            SlubPolicy::Fullest => Kept::Fullness([List::EMPTY; BUCKETS]),
-            SlubPolicy::Lowest => Kept::Address { bits: Vec::new(), lowest: 0 },
+            SlubPolicy::Linux61 | SlubPolicy::Linux55 => PartialLists::Queue(SlabList::EMPTY),
+            SlubPolicy::Fullest => PartialLists::Fullness([SlabList::EMPTY; BUCKETS]),
+            SlubPolicy::Lowest => PartialLists::Address { bits: Vec::new(), lowest: 0 },
         };
         NodePartial { kept, len: 0 }
     }
@@ -87,11 +87,11 @@ impl NodePartial {
             return None;
         }
         match &mut self.kept {
-            Kept::Queue(list) => Some(list.head),
-            Kept::Fullness(lists) => {
+            PartialLists::Queue(list) => Some(list.head),
+            PartialLists::Fullness(lists) => {
                 lists.iter().map(|list| list.head).find(|&head| head != NO_SLAB)
             }
-            Kept::Address { bits, lowest } => {
+            PartialLists::Address { bits, lowest } => {
                 while bits[*lowest] == 0 {
                     *lowest += 1;
                 }
@@ -104,15 +104,15 @@ impl NodePartial {
     pub fn add(&mut self, slabs: &mut [Slab], slot: u32) {
         self.len += 1;
         let slab = &mut slabs[slot as usize];
-        slab.seat = Seat::Partial;
+        slab.seat = SlabSeat::Partial;
         match &mut self.kept {
-            Kept::Queue(list) => list.push_back(slabs, slot),
-            Kept::Fullness(lists) => {
+            PartialLists::Queue(list) => list.push_back(slabs, slot),
+            PartialLists::Fullness(lists) => {
                 let bucket = bucket_of(slab);
                 slab.bucket = bucket as u8;
                 lists[bucket].push_back(slabs, slot);
             }
-            Kept::Address { bits, lowest } => {
+            PartialLists::Address { bits, lowest } => {
                 let word = slot as usize / 64;
                 if bits.len() <= word {
                     bits.resize(word + 1, 0);
@@ -127,16 +127,16 @@ impl NodePartial {
         self.len -= 1;
         let bucket = usize::from(slabs[slot as usize].bucket);
         match &mut self.kept {
-            Kept::Queue(list) => list.remove(slabs, slot),
-            Kept::Fullness(lists) => lists[bucket].remove(slabs, slot),
-            Kept::Address { bits, .. } => bits[slot as usize / 64] &= !(1 << (slot % 64)),
+            PartialLists::Queue(list) => list.remove(slabs, slot),
+            PartialLists::Fullness(lists) => lists[bucket].remove(slabs, slot),
+            PartialLists::Address { bits, .. } => bits[slot as usize / 64] &= !(1 << (slot % 64)),
         }
     }
 
     /// Moves a slab that has one more free object to its class.
     #[inline]
     pub fn refile(&mut self, slabs: &mut [Slab], slot: u32) {
-        if let Kept::Fullness(lists) = &mut self.kept {
+        if let PartialLists::Fullness(lists) = &mut self.kept {
             let slab = &mut slabs[slot as usize];
             let (old, new) = (usize::from(slab.bucket), bucket_of(slab));
             if old != new {
@@ -160,11 +160,11 @@ impl NodePartial {
     /// Slots of the slabs, in no particular order.
     pub fn slots(&self, slabs: &[Slab]) -> Vec<u32> {
         match &self.kept {
-            Kept::Queue(list) => chain(list.head, slabs),
-            Kept::Fullness(lists) => {
+            PartialLists::Queue(list) => chain(list.head, slabs),
+            PartialLists::Fullness(lists) => {
                 lists.iter().flat_map(|list| chain(list.head, slabs)).collect()
             }
-            Kept::Address { bits, .. } => (0..bits.len() as u32 * 64)
+            PartialLists::Address { bits, .. } => (0..bits.len() as u32 * 64)
                 .filter(|&slot| bits[slot as usize / 64] >> (slot % 64) & 1 == 1)
                 .collect(),
         }

@@ -10,16 +10,16 @@
 //! Invariant: for each group `clones` of a root cache has its clone, none, or [`PENDING`]; a clone
 //! is in its group's list. A group that is `dying` has clones or a descendant with clones.
 
-use super::{CacheSpec, DeferredWork, KmemCache, Object, Shape};
+use super::{CacheShape, CacheSpec, DeferredWork, KmemCache, Object};
 use crate::config::SlabAccounting;
 use crate::ctx::Ctx;
-use crate::daemon::{Daemon, Rest};
+use crate::daemon::{Daemon, DaemonRest};
 use crate::effect::{Effect, Step, Token};
 use crate::gfp::Gfp;
 use crate::manager::Manager;
-use crate::memcg::{Position, ROOT};
+use crate::memcg::{MemcgPosition, ROOT};
 use crate::owners::Owners;
-use crate::units::{Asker, CacheId, Cpu, MemcgId, Nanos};
+use crate::units::{CacheId, Cpu, MemcgId, Nanos, Requester};
 use alloc::format;
 
 const PENDING: CacheId = CacheId(u32::MAX - 1);
@@ -49,9 +49,9 @@ impl<O: Owners> Manager<O> {
     }
 
     /// Does one item of deferred work: creates or empties a clone. `Done`: none is left.
-    pub(crate) fn kworker_step(&mut self, cpu: Cpu, now: Nanos) -> Step<Rest> {
+    pub(crate) fn kworker_step(&mut self, cpu: Cpu, now: Nanos) -> Step<DaemonRest> {
         match self.slabs.deferred.pop_front() {
-            None => Step::Done(Rest::UNTIL_WOKEN),
+            None => Step::Done(DaemonRest::UNTIL_WOKEN),
             Some(work) => {
                 match work {
                     DeferredWork::Create { root, group } => {
@@ -71,14 +71,14 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    fn create_clone(&mut self, root: CacheId, group: Position, cpu: Cpu, now: Nanos) {
+    fn create_clone(&mut self, root: CacheId, group: MemcgPosition, cpu: Cpu, now: Nanos) {
         self.mem.work.caches_created += 1;
         // The group may have been removed since its request.
         let Some(memcg) = self.at_position(group).filter(|&id| self.memcg_is_online(id)) else {
             return;
         };
         let node = self.mem.cpu_node(cpu);
-        let ctx = Ctx { cpu, node, now, asker: Asker::NONE, memcg: ROOT };
+        let ctx = Ctx { cpu, node, now, asker: Requester::NONE, memcg: ROOT };
         let nr_nodes = self.nodes.len();
         let mut parts = alloc::vec::Vec::with_capacity(1 + nr_nodes);
         let [cache_part, node_part] = self.slabs.clone_parts;
@@ -101,7 +101,7 @@ impl<O: Owners> Manager<O> {
             reclaimable: it.reclaimable,
             account: it.account,
         };
-        let shape = Shape {
+        let shape = CacheShape {
             size: it.size,
             order: it.order,
             min_order: it.min_order,

@@ -8,7 +8,7 @@
 //! track them; here only the objects in use count ([`SlabUsage::counted_active_objs`] is the
 //! kernel's number, for comparison).
 
-use super::kmem_cache::Seat;
+use super::kmem_cache::SlabSeat;
 use super::KmemCache;
 use crate::manager::Manager;
 use crate::owners::Owners;
@@ -90,7 +90,7 @@ impl KmemCache {
     /// Objects that Linux's slabinfo calls active: all except the free ones on nodes' lists,
     /// because Linux does not look into CPUs' slabs.
     pub fn nr_counted_in_use(&self) -> u64 {
-        let listed = self.slabs.iter().filter(|slab| slab.seat == Seat::Partial);
+        let listed = self.slabs.iter().filter(|slab| slab.seat == SlabSeat::Partial);
         self.nr_objects - listed.map(|slab| u64::from(slab.free)).sum::<u64>()
     }
 
@@ -105,8 +105,8 @@ impl KmemCache {
             .filter(|(slot, slab)| {
                 let free = u32::from(slab.free);
                 match slab.seat {
-                    Seat::Gone => false,
-                    Seat::Active(_) => free + held(*slot) == u32::from(slab.objects),
+                    SlabSeat::Gone => false,
+                    SlabSeat::Active(_) => free + held(*slot) == u32::from(slab.objects),
                     _ => free == u32::from(slab.objects),
                 }
             })

@@ -17,9 +17,9 @@ use crate::gfp::Gfp;
 use crate::memcg::ROOT;
 use crate::node::NodeSpec;
 use crate::outcome::Outcome;
-use crate::process::Call;
 use crate::process::Machine;
 use crate::process::MmId;
+use crate::process::ProcessCall;
 use crate::units::Cpu;
 use crate::units::PAGE_SIZE;
 use crate::units::{MemcgId, NodeId};
@@ -47,7 +47,7 @@ fn alloc_on(machine: &mut Machine, mm: MmId, cache: CacheId, cpu: Cpu) -> Option
     if let Some(object) = machine.kmem_cache_alloc(cache, memcg, false, cpu) {
         return Some(object);
     }
-    let mut call = Call::kmem_alloc(mm, NodeId(0), cache, false, Gfp::KERNEL);
+    let mut call = ProcessCall::kmem_alloc(mm, NodeId(0), cache, false, Gfp::KERNEL);
     for now in 0..100_000 {
         let (step, effects) = machine.step(&mut call, cpu, now);
         effects.discard();
@@ -673,7 +673,7 @@ fn a_clone_is_no_cache_to_ask_for() {
     let clone = alloc(&mut machine, mm, cache).cache;
     assert_ne!(clone, cache);
     for wrong in [clone, CacheId(9999)] {
-        let mut call = Call::kmem_alloc(mm, NodeId(0), wrong, false, Gfp::KERNEL);
+        let mut call = ProcessCall::kmem_alloc(mm, NodeId(0), wrong, false, Gfp::KERNEL);
         let (step, effects) = machine.step(&mut call, CPU, 0);
         effects.discard();
         assert_eq!(step, Step::Done(Outcome::NoCache));

@@ -1,7 +1,7 @@
 //! Every public function with unknown ids, ids of removed objects and arbitrary numbers: no
 //! function panics, and the audit passes afterwards.
 
-use crate::world::{World, CPU};
+use crate::world::{TestWorld, CPU};
 use pagetide_core::bad_id::BadId;
 use pagetide_core::config::{Config, SlabAccounting, Thp};
 use pagetide_core::daemon::Daemon;
@@ -10,7 +10,7 @@ use pagetide_core::gfp::Gfp;
 use pagetide_core::node::NodeSpec;
 use pagetide_core::outcome::Outcome;
 use pagetide_core::process::page_table::{Advice, Backing, VmaId};
-use pagetide_core::process::{Call, Machine, MmId};
+use pagetide_core::process::{Machine, MmId, ProcessCall};
 use pagetide_core::psi::TaskState;
 use pagetide_core::slab::cached::CachedKind;
 use pagetide_core::slab::{CacheSpec, Object};
@@ -20,10 +20,10 @@ use proptest::prelude::*;
 
 const NODE: NodeId = NodeId(0);
 
-fn small(config: Config) -> World {
+fn small(config: Config) -> TestWorld {
     let mut machine = Machine::new(&[NodeSpec::x86_64(24 << 20, 0, 0)], 2, config).unwrap();
     machine.swapon(1 << 16, 1 << 16, false);
-    let mut world = World::new(machine);
+    let mut world = TestWorld::new(machine);
     world.audit = false;
     world
 }
@@ -76,7 +76,7 @@ fn foreign_objects() -> Vec<Object> {
     let mut objects = vec![Object::NONE];
     for cache in caches {
         for _ in 0..100 {
-            let mut call = Call::kmem_alloc(mm, NODE, cache, false, Gfp::KERNEL);
+            let mut call = ProcessCall::kmem_alloc(mm, NODE, cache, false, Gfp::KERNEL);
             if let Outcome::Object(object) = world.drive(&mut call) {
                 objects.push(object);
             }
@@ -86,7 +86,7 @@ fn foreign_objects() -> Vec<Object> {
 }
 
 fn call_function(
-    world: &mut World,
+    world: &mut TestWorld,
     which: u32,
     n: [u64; 4],
     objects: &mut Vec<Object>,
@@ -198,7 +198,7 @@ fn call_function(
                 write
             });
             if let Ok(Some(write)) = write {
-                call = Some(Call::group_write(MmId(n[2] as u32), node, write));
+                call = Some(ProcessCall::group_write(MmId(n[2] as u32), node, write));
             }
         }
         51 => {
@@ -233,23 +233,23 @@ fn call_function(
         }
         57 => ignore(machine.tune_cache(cache, Default::default())),
         58 => machine.drop_slab(cpu).drain_into(&mut effects),
-        59 => call = Some(Call::fault(mm, node, VmaId(n[1] as u32), n[3], ok)),
+        59 => call = Some(ProcessCall::fault(mm, node, VmaId(n[1] as u32), n[3], ok)),
         60 => {
             let of = FileId(n[1] as u32);
             call = Some(match ok {
-                true => Call::read(mm, node, of, n[2], n[3], Default::default()),
-                false => Call::write(mm, node, of, modest(n[2]), n[3].min(1 << 16)),
+                true => ProcessCall::read(mm, node, of, n[2], n[3], Default::default()),
+                false => ProcessCall::write(mm, node, of, modest(n[2]), n[3].min(1 << 16)),
             });
         }
         61 => {
             call = Some(match n[3] % 3 {
-                0 => Call::kmem_alloc(mm, node, CacheId(n[1] as u32), ok, Gfp::KERNEL),
-                1 => Call::alloc_pages(mm, node, n[1] as u8, Gfp::KERNEL),
-                _ => Call::compact_memory(mm, node),
+                0 => ProcessCall::kmem_alloc(mm, node, CacheId(n[1] as u32), ok, Gfp::KERNEL),
+                1 => ProcessCall::alloc_pages(mm, node, n[1] as u8, Gfp::KERNEL),
+                _ => ProcessCall::compact_memory(mm, node),
             });
         }
         62 => {
-            let mut call = Call::fault(mm, node, VmaId(n[1] as u32), n[3], ok);
+            let mut call = ProcessCall::fault(mm, node, VmaId(n[1] as u32), n[3], ok);
             machine.step(&mut call, CPU, now).1.drain_into(&mut effects);
             machine.cancel(call, cpu).drain_into(&mut effects);
         }
@@ -321,12 +321,12 @@ fn a_page_beyond_the_end_of_its_file_is_sigbus() {
         let backing = Backing::File(file);
         let vma = world.machine.mmap(mm, backing, 10, Advice::Normal, false).unwrap();
         for (page, write) in [(pages, false), (pages, true), (9, false)] {
-            let outcome = world.drive(&mut Call::fault(mm, NODE, vma, page, write));
+            let outcome = world.drive(&mut ProcessCall::fault(mm, NODE, vma, page, write));
             assert_eq!(outcome, Outcome::IoError);
             world.machine.audit().unwrap();
         }
         if pages > 0 {
-            let outcome = world.drive(&mut Call::fault(mm, NODE, vma, pages - 1, true));
+            let outcome = world.drive(&mut ProcessCall::fault(mm, NODE, vma, pages - 1, true));
             assert!(matches!(outcome, Outcome::Got(_)));
         }
     }

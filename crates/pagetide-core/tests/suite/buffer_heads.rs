@@ -2,22 +2,22 @@
 //!
 //! Linux: fs/buffer.c under ext4 without a journal (6.1): 104 bytes for each written file page.
 
-use crate::world::{World, CPU};
+use crate::world::{TestWorld, CPU};
 use pagetide_core::config::Config;
 use pagetide_core::memcg::ROOT;
 use pagetide_core::node::NodeSpec;
 use pagetide_core::outcome::Outcome;
 use pagetide_core::process::page_table::{Advice, Backing};
-use pagetide_core::process::{Call, Machine, MmId};
+use pagetide_core::process::{Machine, MmId, ProcessCall};
 use pagetide_core::units::{FileId, MemcgId, NodeId, PAGE_SIZE};
 
 const NODE: NodeId = NodeId(0);
 /// Bytes charged for one buffer head, with the pointer to its group.
 const CHARGED: u64 = 104 + 8;
 
-fn writer(max: &str) -> (World, MemcgId, MmId, FileId) {
+fn writer(max: &str) -> (TestWorld, MemcgId, MmId, FileId) {
     let machine = Machine::new(&[NodeSpec::x86_64(64 << 20, 0, 0)], 1, Config::default()).unwrap();
-    let mut world = World::new(machine);
+    let mut world = TestWorld::new(machine);
     world.audit = false;
     let group = world.machine.create_memcg("g".into(), ROOT).unwrap();
     world.machine.write_group_control(group, "memory.max", max).unwrap().1.discard();
@@ -26,24 +26,24 @@ fn writer(max: &str) -> (World, MemcgId, MmId, FileId) {
     (world, group, mm, file)
 }
 
-fn heads(world: &World) -> u64 {
+fn heads(world: &TestWorld) -> u64 {
     let cache = world.machine.find_cache("buffer_head").unwrap();
     assert_eq!(world.machine.kmem_cache(cache).unwrap().objects_per_slab(), 39);
     world.machine.slab_usage(cache).active_objs
 }
 
-fn slab(world: &World, group: MemcgId) -> u64 {
+fn slab(world: &TestWorld, group: MemcgId) -> u64 {
     let sizes = world.machine.memory_stat_sizes(group);
     sizes.iter().find(|(name, _)| *name == "slab_reclaimable").unwrap().1
 }
 
-fn write(world: &mut World, mm: MmId, file: FileId, pages: u64) {
-    let outcome = world.drive(&mut Call::write(mm, NODE, file, 0, pages * PAGE_SIZE));
+fn write(world: &mut TestWorld, mm: MmId, file: FileId, pages: u64) {
+    let outcome = world.drive(&mut ProcessCall::write(mm, NODE, file, 0, pages * PAGE_SIZE));
     assert!(matches!(outcome, Outcome::Minor | Outcome::Major), "{outcome:?}");
     world.machine.audit().unwrap();
 }
 
-fn clean(world: &mut World) {
+fn clean(world: &mut TestWorld) {
     for _ in 0..10 {
         world.now += 60_000_000_000;
         world.flusher_awake = true;
@@ -55,7 +55,7 @@ fn clean(world: &mut World) {
 #[test]
 fn a_written_page_has_one_until_it_leaves_memory() {
     let (mut world, group, mm, file) = writer("max");
-    let read = Call::read(mm, NODE, file, 0, 128 * PAGE_SIZE, Default::default());
+    let read = ProcessCall::read(mm, NODE, file, 0, 128 * PAGE_SIZE, Default::default());
     world.drive(&mut read.clone());
     let of_nodes = slab(&world, group);
     assert_eq!(heads(&world), 0, "reading needs none");
@@ -75,7 +75,7 @@ fn a_store_through_a_mapping_gives_one_to_the_pages_group() {
     let (mut world, group, mm, file) = writer("max");
     // The root has read the pages and pays for their buffer heads.
     let other = world.machine.create_mm(ROOT).unwrap();
-    world.drive(&mut Call::read(other, NODE, file, 0, 64 * PAGE_SIZE, Default::default()));
+    world.drive(&mut ProcessCall::read(other, NODE, file, 0, 64 * PAGE_SIZE, Default::default()));
     let map = world.machine.mmap(mm, Backing::File(file), 256, Advice::Random, false).unwrap();
     for page in 0..10 {
         world.access(mm, map, page, false);
@@ -103,8 +103,13 @@ fn at_a_limit_the_writer_reclaims_for_them_and_reclaim_frees_them() {
     let (mut world, group, mm, file) = writer("400K");
     world.disk_works = true;
     for round in 0..8 {
-        let outcome =
-            world.drive(&mut Call::write(mm, NODE, file, round * 64 * PAGE_SIZE, 64 * PAGE_SIZE));
+        let outcome = world.drive(&mut ProcessCall::write(
+            mm,
+            NODE,
+            file,
+            round * 64 * PAGE_SIZE,
+            64 * PAGE_SIZE,
+        ));
         assert!(matches!(outcome, Outcome::Minor | Outcome::Major), "{outcome:?}");
         clean(&mut world);
         world.machine.audit().unwrap();

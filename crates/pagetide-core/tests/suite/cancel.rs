@@ -4,14 +4,14 @@
 //! continues. The audit then accounts for every frame, charge and slot; the test itself checks
 //! compaction runs, counted sleepers, objects and blocks.
 
-use crate::world::{World, CPU};
+use crate::world::{TestWorld, CPU};
 use pagetide_core::config::{CgroupVersion, Config, Thp};
 use pagetide_core::effect::{Step, Throttle};
 use pagetide_core::gfp::Gfp;
 use pagetide_core::node::NodeSpec;
 use pagetide_core::outcome::Outcome;
 use pagetide_core::process::page_table::{Advice, Backing, VmaId};
-use pagetide_core::process::{Call, Machine, MmId};
+use pagetide_core::process::{Machine, MmId, ProcessCall};
 use pagetide_core::slab::CacheSpec;
 use pagetide_core::units::{CacheId, MemcgId, NodeId, PAGE_SIZE};
 
@@ -30,15 +30,15 @@ struct Tally {
     counted: [u32; 2],
 }
 
-fn machine(mib: u64, config: Config) -> World {
+fn machine(mib: u64, config: Config) -> TestWorld {
     let mut machine = Machine::new(&[NodeSpec::x86_64(mib << 20, 0, 0)], 1, config).unwrap();
     machine.swapon(1 << 16, 1 << 16, false);
-    let mut world = World::new(machine);
+    let mut world = TestWorld::new(machine);
     world.audit = false;
     world
 }
 
-fn group(world: &mut World, controls: &[(&str, &str)]) -> MemcgId {
+fn group(world: &mut TestWorld, controls: &[(&str, &str)]) -> MemcgId {
     let memcg = world.machine.create_memcg("g".into(), Machine::ROOT).unwrap();
     for (name, text) in controls {
         world.machine.write_group_control(memcg, name, text).unwrap().1.discard();
@@ -46,19 +46,25 @@ fn group(world: &mut World, controls: &[(&str, &str)]) -> MemcgId {
     memcg
 }
 
-fn task(world: &mut World, memcg: MemcgId, pages: u64) -> (MmId, VmaId) {
+fn task(world: &mut TestWorld, memcg: MemcgId, pages: u64) -> (MmId, VmaId) {
     let mm = world.machine.create_mm(memcg).unwrap();
     (mm, world.machine.mmap(mm, Backing::Anon, pages, Advice::Normal, false).unwrap())
 }
 
-fn fill(world: &mut World, (mm, heap): (MmId, VmaId), pages: std::ops::Range<u64>) {
+fn fill(world: &mut TestWorld, (mm, heap): (MmId, VmaId), pages: std::ops::Range<u64>) {
     for page in pages {
         world.access(mm, heap, page, true);
     }
 }
 
 /// Cancels a copy of the call in a copy of the world.
-fn give_up(world: &World, call: &Call, mm: MmId, cache: Option<CacheId>, tally: &mut Tally) {
+fn give_up(
+    world: &TestWorld,
+    call: &ProcessCall,
+    mm: MmId,
+    cache: Option<CacheId>,
+    tally: &mut Tally,
+) {
     let mut world = world.clone();
     tally.all += 1;
     tally.reclaiming += u32::from(call.is_reclaiming());
@@ -67,7 +73,7 @@ fn give_up(world: &World, call: &Call, mm: MmId, cache: Option<CacheId>, tally: 
     for (nr, reason) in tally.counted.iter_mut().zip([Throttle::Writeback, Throttle::Reserves]) {
         *nr += u32::from(call.is_counted_in(NODE, reason));
     }
-    let objects = |world: &World| cache.map(|at| world.machine.slab_usage(at).active_objs);
+    let objects = |world: &TestWorld| cache.map(|at| world.machine.slab_usage(at).active_objs);
     let had = objects(&world);
     let blocks = world.machine.kernel_blocks(mm).len();
     let mut effects = Vec::new();
@@ -95,8 +101,8 @@ fn give_up(world: &World, call: &Call, mm: MmId, cache: Option<CacheId>, tally: 
 
 /// Steps a call to its end, and cancels a copy before the first step and after each but the last.
 fn at_every_step(
-    world: &mut World,
-    call: &mut Call,
+    world: &mut TestWorld,
+    call: &mut ProcessCall,
     mm: MmId,
     cache: Option<CacheId>,
     tally: &mut Tally,
@@ -110,11 +116,11 @@ fn at_every_step(
 }
 
 /// Faults on the pages of a heap in order until enough calls were cancelled.
-fn faults(world: &mut World, (mm, heap): (MmId, VmaId), first: u64, enough: u32) -> Tally {
+fn faults(world: &mut TestWorld, (mm, heap): (MmId, VmaId), first: u64, enough: u32) -> Tally {
     let mut tally = Tally::default();
     let mut page = first;
     while tally.all < enough {
-        let mut call = Call::fault(mm, NODE, heap, page, true);
+        let mut call = ProcessCall::fault(mm, NODE, heap, page, true);
         at_every_step(world, &mut call, mm, None, &mut tally);
         page += 1;
     }
@@ -139,7 +145,7 @@ fn a_fault_that_waits_for_the_reserves() {
     fill(&mut world, (mm, heap), 0..free - 200);
     // Allocations that may use the reserves have emptied them.
     loop {
-        let mut call = Call::alloc_pages(mm, NODE, 0, Gfp::ATOMIC);
+        let mut call = ProcessCall::alloc_pages(mm, NODE, 0, Gfp::ATOMIC);
         let mut effects = Vec::new();
         let (step, more) = world.machine.step(&mut call, CPU, 0);
         more.drain_into(&mut effects);
@@ -171,18 +177,20 @@ fn a_fault_for_a_huge_page_that_compacts() {
     let advice = Advice::Huge;
     let heap = world.machine.mmap(mm, Backing::Anon, 8 * 512, advice, false).unwrap();
     let other = world.machine.create_mm(Machine::ROOT).unwrap();
-    while world.drive(&mut Call::alloc_pages(other, NODE, 9, Gfp::ATOMIC)) != Outcome::NoBlock {}
+    while world.drive(&mut ProcessCall::alloc_pages(other, NODE, 9, Gfp::ATOMIC))
+        != Outcome::NoBlock
+    {}
     world.holds_copies = true;
     let mut tally = Tally::default();
     for region in 0..8 {
-        let mut call = Call::fault(mm, NODE, heap, region * 512, true);
+        let mut call = ProcessCall::fault(mm, NODE, heap, region * 512, true);
         at_every_step(&mut world, &mut call, mm, None, &mut tally);
     }
     assert!(tally.compacting > 20 && tally.copying > 5, "{tally:?}");
 }
 
 /// A machine with every second frame free.
-fn fragmented(mib: u64, config: Config) -> World {
+fn fragmented(mib: u64, config: Config) -> TestWorld {
     let mut world = machine(mib, config);
     let (mm, heap) = task(&mut world, Machine::ROOT, mib * MIB);
     let pages = (world.machine.nr_free_pages() - 1300) & !1;
@@ -199,11 +207,12 @@ fn a_block_of_kernel_memory_that_compacts() {
     let config = Config { thp: Thp::Never, ..Config::default() };
     let mut world = fragmented(32, config);
     let mm = world.machine.create_mm(Machine::ROOT).unwrap();
-    while world.drive(&mut Call::alloc_pages(mm, NODE, 9, Gfp::ATOMIC)) != Outcome::NoBlock {}
+    while world.drive(&mut ProcessCall::alloc_pages(mm, NODE, 9, Gfp::ATOMIC)) != Outcome::NoBlock {
+    }
     world.holds_copies = true;
     let mut tally = Tally::default();
     for _ in 0..8 {
-        let mut call = Call::alloc_pages(mm, NODE, 9, Gfp::KERNEL);
+        let mut call = ProcessCall::alloc_pages(mm, NODE, 9, Gfp::KERNEL);
         at_every_step(&mut world, &mut call, mm, None, &mut tally);
     }
     assert!(tally.compacting > 20 && tally.copying > 5, "{tally:?}");
@@ -216,7 +225,7 @@ fn a_write_to_compact_memory() {
     let mm = world.machine.create_mm(Machine::ROOT).unwrap();
     world.holds_copies = true;
     let mut tally = Tally::default();
-    at_every_step(&mut world, &mut Call::compact_memory(mm, NODE), mm, None, &mut tally);
+    at_every_step(&mut world, &mut ProcessCall::compact_memory(mm, NODE), mm, None, &mut tally);
     assert!(tally.compacting > 20 && tally.copying > 10, "{tally:?}");
 }
 
@@ -231,9 +240,9 @@ fn reads_and_writes_of_files() {
     );
     let mut tally = Tally::default();
     for at in (0..size).step_by(1 << 20) {
-        let mut read = Call::read(mm, NODE, old, at, 1 << 20, Default::default());
+        let mut read = ProcessCall::read(mm, NODE, old, at, 1 << 20, Default::default());
         assert_ne!(at_every_step(&mut world, &mut read, mm, None, &mut tally), Outcome::NoMemory);
-        let mut write = Call::write(mm, NODE, new, at, 1 << 20);
+        let mut write = ProcessCall::write(mm, NODE, new, at, 1 << 20);
         assert_ne!(at_every_step(&mut world, &mut write, mm, None, &mut tally), Outcome::NoMemory);
     }
     assert!(tally.all > 500, "{tally:?}");
@@ -261,7 +270,8 @@ fn writes_to_the_files_of_a_group() {
     for (name, text) in [("memory.reclaim", "1M"), ("memory.high", "2M"), ("memory.max", "1500K")] {
         let (write, effects) = world.machine.write_group_control(memcg, name, text).unwrap();
         effects.discard();
-        let mut call = Call::group_write(mm, NODE, write.expect("there is something to reclaim"));
+        let mut call =
+            ProcessCall::group_write(mm, NODE, write.expect("there is something to reclaim"));
         at_every_step(&mut world, &mut call, mm, None, &mut tally);
     }
     assert!(tally.reclaiming > 30, "{tally:?}");
@@ -279,7 +289,7 @@ fn what_a_task_has_that_must_pay_first() {
     let cache = world.machine.create_cache(spec).unwrap();
     let (mut tally, mut paying) = (Tally::default(), 0);
     for _ in 0..200 {
-        let mut call = Call::kmem_alloc(mm, NODE, cache, true, Gfp::KERNEL);
+        let mut call = ProcessCall::kmem_alloc(mm, NODE, cache, true, Gfp::KERNEL);
         at_every_step(&mut world, &mut call, mm, Some(cache), &mut tally);
         // The debt of objects allocated without a call is paid by the next call.
         let mut objects = Vec::new();
@@ -287,7 +297,7 @@ fn what_a_task_has_that_must_pay_first() {
         let (_, effects) = got.unwrap();
         effects.discard();
         let before = tally.reclaiming;
-        let mut call = Call::alloc_pages(mm, NODE, 0, Gfp::KERNEL);
+        let mut call = ProcessCall::alloc_pages(mm, NODE, 0, Gfp::KERNEL);
         at_every_step(&mut world, &mut call, mm, Some(cache), &mut tally);
         paying += tally.reclaiming - before;
         for object in objects {

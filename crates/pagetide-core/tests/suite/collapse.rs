@@ -1,6 +1,6 @@
 //! MADV_COLLAPSE: which regions become huge pages, and what the call returns.
 
-use crate::world::{World, CPU};
+use crate::world::{TestWorld, CPU};
 use pagetide_core::bad_id::BadId;
 use pagetide_core::config::{Config, Thp};
 use pagetide_core::control::Errno;
@@ -9,7 +9,7 @@ use pagetide_core::gfp::Gfp;
 use pagetide_core::node::NodeSpec;
 use pagetide_core::outcome::Outcome;
 use pagetide_core::process::page_table::{Advice, Backing, VmaId};
-use pagetide_core::process::{Call, Machine, MmId};
+use pagetide_core::process::{Machine, MmId, ProcessCall};
 use pagetide_core::units::{NodeId, HPAGE_PMD_NR as HUGE, PAGE_SIZE};
 use pagetide_core::vmstat::{Event, NodeStat};
 use std::ops::Range;
@@ -22,32 +22,32 @@ fn refused(errno: Errno) -> Outcome {
 }
 
 /// A machine on which only MADV_COLLAPSE makes huge pages.
-fn world(config: Config) -> World {
+fn world(config: Config) -> TestWorld {
     let mut machine = Machine::new(&[NodeSpec::x86_64(64 << 20, 0, 0)], 1, config).unwrap();
     machine.swapon(1 << 14, 1 << 14, false);
-    World::new(machine)
+    TestWorld::new(machine)
 }
 
-fn heap(world: &mut World, pages: u64, advice: Advice) -> (MmId, VmaId) {
+fn heap(world: &mut TestWorld, pages: u64, advice: Advice) -> (MmId, VmaId) {
     let mm = world.machine.create_mm(Machine::ROOT).unwrap();
     (mm, world.machine.mmap(mm, Backing::Anon, pages, advice, false).unwrap())
 }
 
-fn fill(world: &mut World, mm: MmId, vma: VmaId, pages: Range<u64>) {
+fn fill(world: &mut TestWorld, mm: MmId, vma: VmaId, pages: Range<u64>) {
     for page in pages {
         world.access(mm, vma, page, true);
     }
 }
 
-fn collapse(world: &mut World, mm: MmId, vma: VmaId, pages: Range<u64>) -> Outcome {
-    world.drive(&mut Call::collapse(mm, NODE, vma, pages))
+fn collapse(world: &mut TestWorld, mm: MmId, vma: VmaId, pages: Range<u64>) -> Outcome {
+    world.drive(&mut ProcessCall::collapse(mm, NODE, vma, pages))
 }
 
-fn nr_huge(world: &World) -> u64 {
+fn nr_huge(world: &TestWorld) -> u64 {
     world.machine.global_node_stat(NodeStat::NrAnonTransparentHugepages)
 }
 
-fn count(world: &World, event: Event) -> u64 {
+fn count(world: &TestWorld, event: Event) -> u64 {
     world.machine.mem.vmstat.get(event)
 }
 
@@ -115,7 +115,7 @@ fn pages_in_swap_are_read_back_however_many() {
     let mut world = world(Config { page_cluster: 0, ..Config::default() });
     let (mm, vma) = heap(&mut world, HUGE, Advice::Normal);
     fill(&mut world, mm, vma, 0..HUGE);
-    assert_eq!(world.drive(&mut Call::page_out(mm, NODE, vma, 0..200)), DONE);
+    assert_eq!(world.drive(&mut ProcessCall::page_out(mm, NODE, vma, 0..200)), DONE);
     world.settle();
     assert_eq!(world.machine.vma(vma).unwrap().nr_swapped, 200);
     assert_eq!(collapse(&mut world, mm, vma, 0..HUGE), DONE);
@@ -159,11 +159,11 @@ fn a_group_without_room_is_told() {
 fn where_there_is_no_huge_page_it_says_so() {
     // Without swap, so that the pages stay in memory.
     let machine = Machine::new(&[NodeSpec::x86_64(64 << 20, 0, 0)], 1, Config::default()).unwrap();
-    let mut world = World::new(machine);
+    let mut world = TestWorld::new(machine);
     let (mm, vma) = heap(&mut world, HUGE, Advice::Normal);
     fill(&mut world, mm, vma, 0..HUGE);
     let gfp = Gfp::KERNEL.with(Gfp::NORETRY);
-    while let Outcome::Block(_) = world.drive(&mut Call::alloc_pages(mm, NODE, 3, gfp)) {}
+    while let Outcome::Block(_) = world.drive(&mut ProcessCall::alloc_pages(mm, NODE, 3, gfp)) {}
     assert_eq!(collapse(&mut world, mm, vma, 0..HUGE), refused(Errno::Enomem));
     assert_eq!(count(&world, Event::ThpCollapseAllocFailed), 1);
     assert_eq!(nr_huge(&world), 0);
@@ -175,7 +175,7 @@ fn a_mapping_that_goes_meanwhile_ends_it() {
         let mut world = world(Config::default());
         let (mm, vma) = heap(&mut world, 2 * HUGE, Advice::Normal);
         fill(&mut world, mm, vma, 0..2 * HUGE);
-        let mut call = Call::collapse(mm, NODE, vma, 0..2 * HUGE);
+        let mut call = ProcessCall::collapse(mm, NODE, vma, 0..2 * HUGE);
         let over = (0..steps).find_map(|_| match world.step(&mut call) {
             Step::Done(outcome) => Some(outcome),
             Step::Continue | Step::Wait(_) => None,
@@ -198,7 +198,7 @@ fn advice_on_a_part_splits_the_huge_page_at_its_edge_and_keeps_others_from_comin
     let (mm, vma) = heap(&mut world, 3 * HUGE, Advice::Huge);
     fill(&mut world, mm, vma, 0..2 * HUGE);
     assert_eq!(nr_huge(&world), 2);
-    let forbid = |world: &mut World, pages: Range<u64>| {
+    let forbid = |world: &mut TestWorld, pages: Range<u64>| {
         world.machine.advise_huge(vma, pages, false).unwrap().discard();
         world.machine.audit().unwrap();
     };

@@ -1,6 +1,6 @@
 //! Compaction on whole machines: its results, what it does not move, and failures.
 
-use crate::world::{World, CPU};
+use crate::world::{TestWorld, CPU};
 use pagetide_core::config::{
     BackgroundCompaction, CompactionPolicy, Config, KswapdPolicy, PcpPolicy, Thp,
 };
@@ -10,9 +10,9 @@ use pagetide_core::node::NodeSpec;
 use pagetide_core::outcome::Outcome;
 use pagetide_core::page::{Page, PageFlags, Place};
 use pagetide_core::process::page_table::{Advice, Backing, VmaId};
-use pagetide_core::process::Call;
 use pagetide_core::process::Machine;
 use pagetide_core::process::MmId;
+use pagetide_core::process::ProcessCall;
 use pagetide_core::units::{NodeId, Pfn, PAGE_SIZE};
 use pagetide_core::vmstat::{Event, NodeStat};
 use pagetide_core::watermark::WatermarkInputs;
@@ -21,7 +21,7 @@ const NODE: NodeId = NodeId(0);
 
 /// A machine with alternating frames of anonymous memory and free ones.
 struct Fragmented {
-    world: World,
+    world: TestWorld,
     mm: MmId,
     heap: VmaId,
     /// Number of pages of the heap.
@@ -31,7 +31,7 @@ struct Fragmented {
 fn fragmented(mib: u64, config: Config) -> Fragmented {
     let mut machine = Machine::new(&[NodeSpec::x86_64(mib << 20, 0, 0)], 1, config).unwrap();
     machine.swapon(1024, 1024, false);
-    let mut world = World::new(machine);
+    let mut world = TestWorld::new(machine);
     world.audit = false;
     let mm = world.machine.create_mm(Machine::ROOT).unwrap();
     // All free memory above the low watermarks.
@@ -40,7 +40,7 @@ fn fragmented(mib: u64, config: Config) -> Fragmented {
     let file = world.machine.create_file(pages * PAGE_SIZE, true).unwrap();
     for page in 0..pages {
         world.access(mm, heap, page, true);
-        world.drive(&mut Call::write(mm, NODE, file, page * PAGE_SIZE, PAGE_SIZE));
+        world.drive(&mut ProcessCall::write(mm, NODE, file, page * PAGE_SIZE, PAGE_SIZE));
     }
     world.settle();
     while world.machine.global_node_stat(NodeStat::NrDirty) > 0 {
@@ -62,7 +62,7 @@ impl Fragmented {
     }
 
     fn block(&mut self, order: u8, gfp: Gfp) -> Option<Pfn> {
-        match self.world.drive(&mut Call::alloc_pages(self.mm, NODE, order, gfp)) {
+        match self.world.drive(&mut ProcessCall::alloc_pages(self.mm, NODE, order, gfp)) {
             Outcome::Block(pfn) => Some(pfn),
             Outcome::NoBlock => None,
             other => panic!("{other:?}"),
@@ -96,7 +96,7 @@ fn a_write_to_compact_memory_gathers_what_is_free() {
     let (free, resident) =
         (machine.free_pages(), machine.world.machine.is_resident(machine.heap, 7));
     assert!(resident);
-    machine.world.drive(&mut Call::compact_memory(machine.mm, NODE));
+    machine.world.drive(&mut ProcessCall::compact_memory(machine.mm, NODE));
     assert_eq!(machine.free_pages(), free, "free pages came or went");
     // Per zone: frames that boot scattered, a rest smaller than a block, kept slabs.
     let possible = free / 512 - 5;
@@ -113,7 +113,7 @@ fn a_write_to_compact_memory_gathers_what_is_free() {
 #[test]
 fn no_page_is_moved_into_a_pageblock_that_is_free_as_a_whole() {
     let mut machine = fragmented(64, Config::default());
-    machine.world.drive(&mut Call::compact_memory(machine.mm, NODE));
+    machine.world.drive(&mut ProcessCall::compact_memory(machine.mm, NODE));
     machine.world.machine.mem.drain_all();
     let whole = |machine: &Fragmented| -> Vec<usize> {
         let pages = &machine.world.machine.mem.pages;
@@ -123,7 +123,7 @@ fn no_page_is_moved_into_a_pageblock_that_is_free_as_a_whole() {
     };
     let before = whole(&machine);
     assert!(before.len() > 4);
-    machine.world.drive(&mut Call::compact_memory(machine.mm, NODE));
+    machine.world.drive(&mut ProcessCall::compact_memory(machine.mm, NODE));
     let after = whole(&machine);
     assert!(before.iter().all(|at| after.contains(at)), "{before:?} {after:?}");
 }
@@ -155,7 +155,7 @@ fn a_failed_copy_leaves_the_page_where_it_was() {
     let mut machine = fragmented(32, Config::default());
     machine.world.fail_copies = 3;
     let free = machine.free_pages();
-    machine.world.drive(&mut Call::compact_memory(machine.mm, NODE));
+    machine.world.drive(&mut ProcessCall::compact_memory(machine.mm, NODE));
     assert!(machine.count(Event::PgmigrateFail) > 100);
     assert!(machine.count(Event::PgmigrateSuccess) > 100);
     assert_eq!(machine.free_pages(), free);
@@ -168,7 +168,7 @@ fn a_failed_copy_leaves_the_page_where_it_was() {
 fn whoever_touches_a_page_on_its_way_waits_and_then_has_it() {
     let mut machine = fragmented(32, Config::default());
     machine.world.holds_copies = true;
-    let mut call = Call::compact_memory(machine.mm, NODE);
+    let mut call = ProcessCall::compact_memory(machine.mm, NODE);
     let mut waited = 0;
     for _ in 0..200 {
         let (step, effects) = machine.world.machine.step(&mut call, CPU, 0);
@@ -197,7 +197,7 @@ fn a_task_that_dies_in_the_middle_leaves_nothing_behind() {
     machine.world.holds_copies = true;
     let free = machine.free_pages();
     let other = machine.world.machine.create_mm(Machine::ROOT).unwrap();
-    let mut call = Call::alloc_pages(other, NODE, 9, Gfp::KERNEL.with(Gfp::HIGH));
+    let mut call = ProcessCall::alloc_pages(other, NODE, 9, Gfp::KERNEL.with(Gfp::HIGH));
     let mut steps = 0;
     while machine.world.copies.is_empty() {
         let (step, effects) = machine.world.machine.step(&mut call, CPU, 0);
@@ -223,7 +223,7 @@ fn the_owner_may_go_while_its_pages_are_on_their_way() {
     let mut machine = fragmented(32, Config::default());
     machine.world.holds_copies = true;
     let other = machine.world.machine.create_mm(Machine::ROOT).unwrap();
-    let mut call = Call::compact_memory(other, NODE);
+    let mut call = ProcessCall::compact_memory(other, NODE);
     while machine.world.copies.is_empty() {
         let (_, effects) = machine.world.machine.step(&mut call, CPU, 0);
         let mut buffer = Vec::new();
@@ -319,7 +319,7 @@ fn spoilt(gfp: Gfp) -> Fragmented {
         Machine::new(&[NodeSpec::x86_64(64 << 20, 0, 0)], 1, Config::default()).unwrap();
     let mm = machine.create_mm(Machine::ROOT).unwrap();
     let heap = machine.mmap(mm, Backing::Anon, 1, Advice::Normal, false).unwrap();
-    let mut world = World::new(machine);
+    let mut world = TestWorld::new(machine);
     world.audit = false;
     let mut machine = Fragmented { world, mm, heap, pages: 0 };
     let mut held = Vec::new();
@@ -367,7 +367,7 @@ fn a_page_on_its_way_is_not_written_meanwhile() {
     let heap = machine.mmap(mm, Backing::Anon, pages, Advice::Normal, false).unwrap();
     let file = machine.create_file(pages * PAGE_SIZE, true).unwrap();
     let map = machine.mmap(mm, Backing::File(file), pages, Advice::Random, false).unwrap();
-    let mut world = World::new(machine);
+    let mut world = TestWorld::new(machine);
     world.audit = false;
     for page in 0..pages {
         world.access(mm, heap, page, true);
@@ -378,7 +378,7 @@ fn a_page_on_its_way_is_not_written_meanwhile() {
     let mut machine = Fragmented { world, mm, heap, pages };
     machine.world.audit = true;
     machine.world.holds_copies = true;
-    let mut call = Call::compact_memory(machine.mm, NODE);
+    let mut call = ProcessCall::compact_memory(machine.mm, NODE);
     let mut seen = 0;
     for _ in 0..2000 {
         let (step, effects) = machine.world.machine.step(&mut call, CPU, machine.world.now);
@@ -440,7 +440,7 @@ fn khugepaged_that_is_switched_off_in_the_middle_gives_everything_back() {
 #[test]
 fn the_scanners_never_cross() {
     let mut machine = fragmented(64, Config::default());
-    let mut call = Call::compact_memory(machine.mm, NODE);
+    let mut call = ProcessCall::compact_memory(machine.mm, NODE);
     let mut moved = 0;
     loop {
         let (step, effects) = machine.world.machine.step(&mut call, CPU, 0);
@@ -471,7 +471,7 @@ fn a_pinned_page_is_never_moved() {
     for page in (0..machine.pages).filter(|&page| pinned(page)) {
         assert_eq!(machine.world.machine.pin(machine.heap, page, true), Ok(before[page as usize]));
     }
-    machine.world.drive(&mut Call::compact_memory(machine.mm, NODE));
+    machine.world.drive(&mut ProcessCall::compact_memory(machine.mm, NODE));
     let stays = |page: &u64| frame(&machine, *page) == before[*page as usize];
     assert!((0..machine.pages).filter(|&page| pinned(page)).all(|page| stays(&page)));
     assert!(!(0..machine.pages).all(|page| stays(&page)), "nothing was moved");
@@ -487,7 +487,13 @@ fn dirty_blocks_of_a_file_system_stay_where_they_are() {
             world.machine.set_metadata(file).unwrap();
         }
         for page in 0..400 {
-            world.drive(&mut Call::write(machine.mm, NODE, file, page * PAGE_SIZE, PAGE_SIZE));
+            world.drive(&mut ProcessCall::write(
+                machine.mm,
+                NODE,
+                file,
+                page * PAGE_SIZE,
+                PAGE_SIZE,
+            ));
         }
         if clean {
             world.settle();
@@ -504,7 +510,7 @@ fn dirty_blocks_of_a_file_system_stay_where_they_are() {
         let before = places(&machine);
         assert!(before.iter().all(Option::is_some));
         let failed = machine.count(Event::PgmigrateFail);
-        machine.world.drive(&mut Call::compact_memory(machine.mm, NODE));
+        machine.world.drive(&mut ProcessCall::compact_memory(machine.mm, NODE));
         machine.world.machine.audit().unwrap();
         let after = places(&machine);
         let moved = before.iter().zip(&after).filter(|(before, after)| before != after).count();

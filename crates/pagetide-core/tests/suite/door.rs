@@ -2,10 +2,10 @@
 
 use crate::world::CPU;
 use pagetide_core::config::{Config, Thp};
-use pagetide_core::daemon::{Daemon, Rest};
+use pagetide_core::daemon::{Daemon, DaemonRest};
 use pagetide_core::effect::{Effect, Step, Token};
 use pagetide_core::node::NodeSpec;
-use pagetide_core::process::{Call, Machine};
+use pagetide_core::process::{Machine, ProcessCall};
 use pagetide_core::units::NodeId;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 
@@ -16,10 +16,10 @@ fn machine() -> Machine {
 }
 
 /// A call with I/O to start.
-fn read(machine: &mut Machine) -> Call {
+fn read(machine: &mut Machine) -> ProcessCall {
     let mm = machine.create_mm(Machine::ROOT).unwrap();
     let file = machine.create_file(1 << 20, false).unwrap();
-    Call::read(mm, NODE, file, 0, 4096, Default::default())
+    ProcessCall::read(mm, NODE, file, 0, 4096, Default::default())
 }
 
 fn message(panic: Box<dyn std::any::Any + Send>) -> String {
@@ -92,19 +92,19 @@ fn daemons_begin_with_a_rest() {
     let rest = |machine: &Machine, daemon| {
         machine.daemons().find_map(|(at, rest)| (at == daemon).then_some(rest)).unwrap()
     };
-    let second = Rest::of(1_000_000_000);
-    assert_eq!(rest(&machine, Daemon::Kswapd(NODE)), Rest::UNTIL_WOKEN);
-    assert_eq!(rest(&machine, Daemon::Kworker), Rest::UNTIL_WOKEN);
-    assert_eq!(rest(&machine, Daemon::Kcompactd(NODE)), Rest::of(500_000_000));
+    let second = DaemonRest::of(1_000_000_000);
+    assert_eq!(rest(&machine, Daemon::Kswapd(NODE)), DaemonRest::UNTIL_WOKEN);
+    assert_eq!(rest(&machine, Daemon::Kworker), DaemonRest::UNTIL_WOKEN);
+    assert_eq!(rest(&machine, Daemon::Kcompactd(NODE)), DaemonRest::of(500_000_000));
     machine.write_control("vm.compaction_proactiveness", "0").unwrap().discard();
-    assert_eq!(rest(&machine, Daemon::Kcompactd(NODE)), Rest::UNTIL_WOKEN);
+    assert_eq!(rest(&machine, Daemon::Kcompactd(NODE)), DaemonRest::UNTIL_WOKEN);
     machine.write_control("vm.dirty_writeback_centisecs", "100").unwrap().discard();
     assert_eq!(rest(&machine, Daemon::Flusher), second);
     machine.write_control("vm.dirty_writeback_centisecs", "0").unwrap().discard();
-    assert_eq!(rest(&machine, Daemon::Flusher), Rest::UNTIL_WOKEN);
-    assert_eq!(rest(&machine, Daemon::Khugepaged), Rest::UNTIL_WOKEN);
+    assert_eq!(rest(&machine, Daemon::Flusher), DaemonRest::UNTIL_WOKEN);
+    assert_eq!(rest(&machine, Daemon::Khugepaged), DaemonRest::UNTIL_WOKEN);
     machine.config.thp = Thp::Always;
-    assert_eq!(rest(&machine, Daemon::Khugepaged), Rest::of(0));
+    assert_eq!(rest(&machine, Daemon::Khugepaged), DaemonRest::of(0));
     for daemon in [Daemon::Kcompactd(NODE), Daemon::Flusher, Daemon::Kworker] {
         let said = rest(&machine, daemon);
         let (step, effects) = machine.step_daemon(daemon, CPU, 0);
@@ -130,6 +130,6 @@ fn huge_pages_that_are_switched_on_wake_khugepaged_once() {
     assert_eq!(wakes(&mut machine, "never"), 0);
     let (step, effects) = machine.step_daemon(Daemon::Khugepaged, CPU, 0);
     effects.discard();
-    assert_eq!(step, Step::Done(Rest::UNTIL_WOKEN));
+    assert_eq!(step, Step::Done(DaemonRest::UNTIL_WOKEN));
     assert_eq!(wakes(&mut machine, "always"), 1);
 }

@@ -5,7 +5,7 @@
 //! rows leave out fields that follow from no single operation: free memory and values computed from
 //! it, and the slabs of the page cache's nodes.
 
-use crate::world::{World, CPU};
+use crate::world::{TestWorld, CPU};
 use pagetide_core::config::Config;
 use pagetide_core::daemon::Daemon;
 use pagetide_core::effect::Step;
@@ -13,7 +13,7 @@ use pagetide_core::memcg::ROOT;
 use pagetide_core::node::NodeSpec;
 use pagetide_core::outcome::Outcome;
 use pagetide_core::process::page_table::{Advice, Backing, VmaId};
-use pagetide_core::process::{Call, Machine, MmId};
+use pagetide_core::process::{Machine, MmId, ProcessCall};
 use pagetide_core::slab::CacheSpec;
 use pagetide_core::units::{CacheId, FileId, MemcgId, NodeId, PAGE_SIZE};
 use std::collections::BTreeMap;
@@ -26,7 +26,7 @@ const K: i64 = P / 1024;
 /// One group with a task that has a heap and a mapped file of 60 pages each. A CPU's batch has 15
 /// pages, so 30 or 60 pages leave none in it.
 struct Scene {
-    world: World,
+    world: TestWorld,
     group: MemcgId,
     mm: MmId,
     heap: VmaId,
@@ -49,7 +49,7 @@ impl Scene {
             account: true,
         };
         let cache = machine.create_cache(cache).unwrap();
-        let mut world = World::new(machine);
+        let mut world = TestWorld::new(machine);
         let group = world.machine.create_memcg("g".into(), ROOT).unwrap();
         let mm = world.machine.create_mm(group).unwrap();
         let data = world.create_file(60 * PAGE_SIZE, false);
@@ -67,14 +67,21 @@ impl Scene {
         }
     }
 
-    fn call(&mut self, mut call: Call) {
+    fn call(&mut self, mut call: ProcessCall) {
         let outcome = self.world.drive(&mut call);
         assert!(matches!(outcome, Outcome::Minor | Outcome::Major), "{outcome:?}");
         self.world.settle();
     }
 
     fn read_file(&mut self) {
-        self.call(Call::read(self.mm, NODE, self.data, 0, 60 * PAGE_SIZE, Default::default()));
+        self.call(ProcessCall::read(
+            self.mm,
+            NODE,
+            self.data,
+            0,
+            60 * PAGE_SIZE,
+            Default::default(),
+        ));
     }
 
     fn begin_writeback(&mut self) {
@@ -211,7 +218,7 @@ const ROWS: &[Row] = &[
     },
     Row {
         what: "30 pages are written to another file",
-        run: |scene| scene.call(Call::write(scene.mm, NODE, scene.log, 0, 30 * PAGE_SIZE)),
+        run: |scene| scene.call(ProcessCall::write(scene.mm, NODE, scene.log, 0, 30 * PAGE_SIZE)),
         moves: &[
             ("stat.file", 30 * P),
             ("stat.file_dirty", 30 * P),
@@ -371,7 +378,7 @@ fn the_swap_cache_is_in_the_nodes_file_pages_and_not_in_a_groups() {
     let (write, effects) =
         scene.world.machine.write_group_control(scene.group, "memory.reclaim", "60K").unwrap();
     effects.discard();
-    let mut call = Call::group_write(scene.mm, NODE, write.unwrap());
+    let mut call = ProcessCall::group_write(scene.mm, NODE, write.unwrap());
     // The disk has not finished any write yet.
     for _ in 0..1000 {
         if scene.world.inflight.len() >= 8 {
@@ -414,8 +421,13 @@ fn memory_of_the_kernel_is_its_payers() {
     let before = scene.fields();
     let memcg = scene.group;
     for _ in 0..10 {
-        let mut call =
-            Call::kmem_alloc(scene.mm, NODE, scene.cache, true, pagetide_core::gfp::Gfp::KERNEL);
+        let mut call = ProcessCall::kmem_alloc(
+            scene.mm,
+            NODE,
+            scene.cache,
+            true,
+            pagetide_core::gfp::Gfp::KERNEL,
+        );
         assert!(matches!(scene.world.drive(&mut call), Outcome::Object(_)));
     }
     let after = scene.fields();

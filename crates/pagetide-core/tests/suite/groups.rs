@@ -1,7 +1,7 @@
 //! Memory groups: scenarios with limits, protection, soft limits and shrink priority.
 //! (random_groups.rs has random operations.)
 
-use crate::world::{World, CPU};
+use crate::world::{TestWorld, CPU};
 use pagetide_core::config::{CgroupVersion, Config};
 use pagetide_core::control::Errno;
 use pagetide_core::effect::{Effect, Step};
@@ -9,37 +9,37 @@ use pagetide_core::memcg::{MemoryEvent, ROOT};
 use pagetide_core::node::NodeSpec;
 use pagetide_core::outcome::Outcome;
 use pagetide_core::process::page_table::{Advice, Backing, VmaId};
-use pagetide_core::process::Call;
 use pagetide_core::process::Machine;
 use pagetide_core::process::MmId;
+use pagetide_core::process::ProcessCall;
 use pagetide_core::units::{MemcgId, NodeId, PAGE_SIZE};
 use pagetide_core::vmstat::Event;
 
 const MIB: u64 = (1 << 20) / PAGE_SIZE;
 
-fn world(mebibytes: u64) -> World {
+fn world(mebibytes: u64) -> TestWorld {
     world_of(mebibytes, 2)
 }
 
-fn world_of(mebibytes: u64, nr_cpus: u16) -> World {
+fn world_of(mebibytes: u64, nr_cpus: u16) -> TestWorld {
     world_with(mebibytes, nr_cpus, Config::default())
 }
 
-fn world_with(mebibytes: u64, nr_cpus: u16, config: Config) -> World {
+fn world_with(mebibytes: u64, nr_cpus: u16, config: Config) -> TestWorld {
     world_with_swap(mebibytes, nr_cpus, config, 256 * MIB)
 }
 
-fn world_with_swap(mebibytes: u64, nr_cpus: u16, config: Config, swap: u64) -> World {
+fn world_with_swap(mebibytes: u64, nr_cpus: u16, config: Config, swap: u64) -> TestWorld {
     let spec = NodeSpec::x86_64(mebibytes << 20, 0, 0);
     let mut machine = Machine::new(&[spec], nr_cpus, config).unwrap();
     machine.swapon(swap as u32, swap as u32, false);
-    let mut world = World::new(machine);
+    let mut world = TestWorld::new(machine);
     world.audit = false;
     world.disk_works = true;
     world
 }
 
-fn group(world: &mut World, parent: MemcgId, controls: &[(&str, &str)]) -> MemcgId {
+fn group(world: &mut TestWorld, parent: MemcgId, controls: &[(&str, &str)]) -> MemcgId {
     let memcg = world.machine.create_memcg("g".into(), parent).unwrap();
     for (name, text) in controls {
         assert!(world.machine.write_group_control(memcg, name, text).unwrap().0.is_none());
@@ -48,31 +48,31 @@ fn group(world: &mut World, parent: MemcgId, controls: &[(&str, &str)]) -> Memcg
 }
 
 /// A task of a group with a heap of `pages` untouched pages.
-fn task(world: &mut World, memcg: MemcgId, pages: u64) -> (MmId, VmaId) {
+fn task(world: &mut TestWorld, memcg: MemcgId, pages: u64) -> (MmId, VmaId) {
     let mm = world.machine.create_mm(memcg).unwrap();
     (mm, world.machine.mmap(mm, Backing::Anon, pages, Advice::Normal, false).unwrap())
 }
 
-fn fill(world: &mut World, (mm, heap): (MmId, VmaId), pages: u64) {
+fn fill(world: &mut TestWorld, (mm, heap): (MmId, VmaId), pages: u64) {
     for page in 0..pages {
         world.access(mm, heap, page, true);
     }
 }
 
-fn write(world: &mut World, mm: MmId, memcg: MemcgId, name: &str, text: &str) -> Outcome {
+fn write(world: &mut TestWorld, mm: MmId, memcg: MemcgId, name: &str, text: &str) -> Outcome {
     let (write, effects) = world.machine.write_group_control(memcg, name, text).unwrap();
     effects.discard();
     match write {
         None => Outcome::Minor,
-        Some(write) => world.drive(&mut Call::group_write(mm, NodeId(0), write)),
+        Some(write) => world.drive(&mut ProcessCall::group_write(mm, NodeId(0), write)),
     }
 }
 
-fn resident(world: &World, (_, heap): (MmId, VmaId), pages: u64) -> u64 {
+fn resident(world: &TestWorld, (_, heap): (MmId, VmaId), pages: u64) -> u64 {
     (0..pages).filter(|&page| world.machine.is_resident(heap, page)).count() as u64
 }
 
-fn event(world: &World, memcg: MemcgId, event: MemoryEvent) -> u64 {
+fn event(world: &TestWorld, memcg: MemcgId, event: MemoryEvent) -> u64 {
     world.machine.memcgs()[memcg.idx()].memory_events[event as usize]
 }
 
@@ -80,11 +80,11 @@ fn event(world: &World, memcg: MemcgId, event: MemoryEvent) -> u64 {
 #[test]
 fn a_group_pays_for_the_counters_of_the_groups_in_it() {
     const EACH: u64 = 219 * 8 * 2 + 219 * 8 * 2;
-    let percpu = |world: &World, memcg| {
+    let percpu = |world: &TestWorld, memcg| {
         let sizes = world.machine.memory_stat_sizes(memcg);
         sizes.into_iter().find(|(name, _)| *name == "percpu").map_or(0, |(_, bytes)| bytes)
     };
-    let make = |world: &mut World, parent| {
+    let make = |world: &mut TestWorld, parent| {
         let memcg = group(world, parent, &[]);
         world.machine.charge_counters(memcg, CPU, 1);
         world.machine.audit().unwrap();
@@ -96,7 +96,7 @@ fn a_group_pays_for_the_counters_of_the_groups_in_it() {
     let middle = make(&mut world, outer);
     let inner: Vec<MemcgId> = (0..100).map(|_| make(&mut world, middle)).collect();
     assert_eq!((percpu(&world, middle), percpu(&world, outer)), (100 * EACH, 101 * EACH));
-    let kernel = |world: &World| world.machine.memcgs()[middle.idx()].kmem.usage * PAGE_SIZE;
+    let kernel = |world: &TestWorld| world.machine.memcgs()[middle.idx()].kmem.usage * PAGE_SIZE;
     assert!((100 * EACH..100 * EACH + 2 * PAGE_SIZE).contains(&kernel(&world)));
     // A limit does not prevent the creation of groups.
     let mm = world.machine.create_mm(ROOT).unwrap();
@@ -124,7 +124,7 @@ fn a_full_group_pays_for_the_counters_of_many_cpus() {
     let inner = group(&mut world, outer, &[]);
     world.machine.charge_counters(inner, CPU, 1);
     world.machine.audit().unwrap();
-    let percpu = |world: &World| {
+    let percpu = |world: &TestWorld| {
         let sizes = world.machine.memory_stat_sizes(outer);
         sizes.into_iter().find(|(name, _)| *name == "percpu").map_or(0, |(_, bytes)| bytes)
     };
@@ -159,11 +159,11 @@ fn a_group_stays_below_its_limit_and_the_machine_has_no_part_in_it() {
 }
 
 /// A machine with groups of one version, and with `swap` slots.
-fn world_of_version(cgroup: CgroupVersion, swap: u64) -> World {
+fn world_of_version(cgroup: CgroupVersion, swap: u64) -> TestWorld {
     world_with_swap(64, 2, Config { cgroup, page_cluster: 0, ..Config::default() }, swap)
 }
 
-fn read_all(world: &mut World, (mm, heap): (MmId, VmaId), pages: u64) {
+fn read_all(world: &mut TestWorld, (mm, heap): (MmId, VmaId), pages: u64) {
     for page in 0..pages {
         world.access(mm, heap, page, false);
     }
@@ -251,8 +251,8 @@ fn a_locked_page_gives_its_slot_up() {
     fill(&mut world, heap, 16 * MIB);
     write(&mut world, heap.0, memcg, "memory.max", "max");
     world.settle();
-    let out = |world: &World| 16 * MIB - resident(world, heap, 16 * MIB);
-    let slots = |world: &World| world.machine.memcgs()[memcg.idx()].swap.usage;
+    let out = |world: &TestWorld| 16 * MIB - resident(world, heap, 16 * MIB);
+    let slots = |world: &TestWorld| world.machine.memcgs()[memcg.idx()].swap.usage;
     let before = (slots(&world), out(&world));
     assert!(before.1 > 7 * MIB);
     // The first half is swapped out: half of that is locked before it is read back.
@@ -275,7 +275,8 @@ fn slots_of_pages_in_memory_outlive_their_group() {
         fill(&mut world, heap, 16 * MIB);
         write(&mut world, heap.0, memcg, "memory.max", "max");
         read_all(&mut world, heap, 16 * MIB);
-        let slots = |world: &World, memcg: MemcgId| world.machine.memcgs()[memcg.idx()].swap.usage;
+        let slots =
+            |world: &TestWorld, memcg: MemcgId| world.machine.memcgs()[memcg.idx()].swap.usage;
         let counted = slots(&world, memcg);
         assert_eq!(counted > 0, cgroup == CgroupVersion::V2);
         assert!(world.machine.swap().used() > 7 * MIB as u32);
@@ -362,7 +363,7 @@ fn memory_high_is_enforced_inside_a_long_call() {
     let mm = world.machine.create_mm(memcg).unwrap();
     let size = 32 * MIB * PAGE_SIZE;
     let file = world.create_file(size, false);
-    let mut read = Call::read(mm, NodeId(0), file, 0, size, Default::default());
+    let mut read = ProcessCall::read(mm, NodeId(0), file, 0, size, Default::default());
     let mut most = 0;
     loop {
         let outcome = world.drive_once(&mut read);
@@ -452,7 +453,7 @@ fn lowering_a_limit_reclaims_or_fails_and_leaves_the_old_value() {
     let heap = task(&mut world, memcg, 16 * MIB);
     fill(&mut world, heap, 16 * MIB);
     // One descent may find only pages under writeback; a second write succeeds.
-    let lower = |world: &mut World| {
+    let lower = |world: &mut TestWorld| {
         let outcome = write(world, heap.0, memcg, "memory.limit_in_bytes", "8M");
         world.settle();
         outcome
@@ -489,7 +490,7 @@ fn memory_reclaim_takes_what_it_is_told_and_no_more_than_there_is() {
 }
 
 /// Two tasks that together need one and a half times the machine's memory.
-fn two_rivals(controls: [&[(&str, &str)]; 2], policies: &[(&str, &str)]) -> (World, [u64; 2]) {
+fn two_rivals(controls: [&[(&str, &str)]; 2], policies: &[(&str, &str)]) -> (TestWorld, [u64; 2]) {
     let mut world = world(64);
     for (name, value) in policies {
         world.machine.set_policy(name, value).unwrap().discard();
@@ -595,7 +596,7 @@ fn every_kswapd_ends_what_a_policy_spares() {
 #[test]
 fn guarded_shrink_priorities_end_before_memory_low_does() {
     let spec = NodeSpec::x86_64(64 << 20, 0, 0);
-    let mut world = World::new(Machine::new(&[spec], 2, Config::default()).unwrap());
+    let mut world = TestWorld::new(Machine::new(&[spec], 2, Config::default()).unwrap());
     world.audit = false;
     world.disk_works = true;
     world.machine.set_policy("shrink_priority", "guarded").unwrap().discard();
@@ -661,7 +662,7 @@ fn the_group_whose_limit_raised_the_pressure_counts_only_as_posted() {
         let a =
             group(&mut world, ROOT, &[("memory.max", "24M"), ("memory.soft_limit_in_bytes", "8M")]);
         let soft =
-            |world: &mut World, text| group(world, a, &[("memory.soft_limit_in_bytes", text)]);
+            |world: &mut TestWorld, text| group(world, a, &[("memory.soft_limit_in_bytes", text)]);
         let groups = [soft(&mut world, "20M"), soft(&mut world, "2M")];
         let tasks = groups.map(|memcg| task(&mut world, memcg, 16 * MIB));
         for page in (0..2 * 16 * MIB).map(|at| at % (16 * MIB)) {
@@ -683,7 +684,7 @@ fn a_soft_limit_can_be_that_of_a_node() {
     let mut machine = Machine::new(&nodes, 2, Config::default()).unwrap();
     machine.swapon(1 << 16, 1 << 16, false);
     machine.set_policy("soft_limit", "hierarchical").unwrap().discard();
-    let mut world = World::new(machine);
+    let mut world = TestWorld::new(machine);
     world.audit = false;
     let wide = group(&mut world, ROOT, &[("memory.soft_limit_in_bytes", "40M")]);
     let (mm, heap) = task(&mut world, wide, 48 * MIB);
@@ -692,7 +693,7 @@ fn a_soft_limit_can_be_that_of_a_node() {
     let hungry = task(&mut world, other, 100 * MIB);
     let mut stolen = |policy: &str| {
         world.machine.set_policy("soft_limit_node", policy).unwrap().discard();
-        let steals = |world: &World| {
+        let steals = |world: &TestWorld| {
             let events = world.machine.memcgs()[wide.idx()].events;
             events.get(Event::PgstealKswapd) + events.get(Event::PgstealDirect)
         };
@@ -765,7 +766,7 @@ fn a_page_of_a_full_group_without_tasks_kills_nobody() {
     world.machine.move_mm(mm, other).unwrap().discard();
     write(&mut world, mm, full, "memory.max", "0");
     let page = (0..4 * MIB).find(|&page| !world.machine.is_resident(heap, page)).unwrap();
-    let mut fault = Call::fault(mm, NodeId(0), heap, page, true);
+    let mut fault = ProcessCall::fault(mm, NodeId(0), heap, page, true);
     for _ in 0..10_000 {
         let (step, effects) = world.machine.step(&mut fault, CPU, world.now);
         assert!(effects
@@ -789,7 +790,7 @@ fn a_task_that_moves_to_the_root_while_it_reclaims_is_charged_to_nobody() {
     fill(&mut world, (mm, heap), 4 * MIB);
     let mut page = 4 * MIB;
     let mut call = loop {
-        let mut call = Call::fault(mm, NodeId(0), heap, page, true);
+        let mut call = ProcessCall::fault(mm, NodeId(0), heap, page, true);
         let (step, effects) = world.machine.step(&mut call, CPU, 0);
         let mut buffer = Vec::new();
         effects.drain_into(&mut buffer);

@@ -1,33 +1,33 @@
 //! Pinned and locked pages in a machine that is short of memory.
 
-use crate::world::{World, CPU};
+use crate::world::{TestWorld, CPU};
 use pagetide_core::bad_id::BadId;
 use pagetide_core::config::{Config, Thp};
 use pagetide_core::node::NodeSpec;
 use pagetide_core::pin::PinError;
 use pagetide_core::process::page_table::{Advice, Backing, VmaId};
-use pagetide_core::process::{Call, Machine, MapError, MmId};
+use pagetide_core::process::{Machine, MapError, MmId, ProcessCall};
 use pagetide_core::units::{Cpu, NodeId, Pfn, HPAGE_PMD_NR, PAGE_SIZE};
 use pagetide_core::vmstat::{Event, NodeStat};
 use proptest::prelude::*;
 
 const MEMORY: u64 = 24 << 20;
 
-fn world_of(memory: u64, config: Config) -> (World, MmId) {
+fn world_of(memory: u64, config: Config) -> (TestWorld, MmId) {
     let mut machine = Machine::new(&[NodeSpec::x86_64(memory, 0, 0)], 2, config).unwrap();
     machine.swapon(1 << 16, 1 << 16, false);
     let mm = machine.create_mm(Machine::ROOT).unwrap();
-    let mut world = World::new(machine);
+    let mut world = TestWorld::new(machine);
     world.audit = false;
     (world, mm)
 }
 
-fn map(world: &mut World, mm: MmId, pages: u64) -> VmaId {
+fn map(world: &mut TestWorld, mm: MmId, pages: u64) -> VmaId {
     world.machine.mmap(mm, Backing::Anon, pages, Advice::Normal, false).unwrap()
 }
 
 /// Writes enough new pages to evict every evictable page.
-fn press(world: &mut World, mm: MmId) {
+fn press(world: &mut TestWorld, mm: MmId) {
     let pages = 2 * MEMORY / PAGE_SIZE;
     let heap = map(world, mm, pages);
     for page in 0..pages {
@@ -87,7 +87,7 @@ fn pins_are_counted_and_outlive_their_mapping() {
     let used = world.machine.memcgs()[0].charged;
     world.munmap(heap);
     world.machine.audit().unwrap();
-    let user = |world: &World| world.machine.memcgs()[0].charged;
+    let user = |world: &TestWorld| world.machine.memcgs()[0].charged;
     // The page table is gone, the pinned page is not.
     assert_eq!(user(&world), used - 1);
     world.machine.unpin(pfn, CPU).unwrap();
@@ -101,7 +101,7 @@ fn pins_are_counted_and_outlive_their_mapping() {
     world.machine.audit().unwrap();
 }
 
-fn huge_world() -> (World, MmId, VmaId, Pfn) {
+fn huge_world() -> (TestWorld, MmId, VmaId, Pfn) {
     let (mut world, mm) = world_of(64 << 20, Config { thp: Thp::Always, ..Config::default() });
     let heap = map(&mut world, mm, 2 * HPAGE_PMD_NR);
     world.access(mm, heap, 5, true);
@@ -147,7 +147,7 @@ fn locked_pages_are_unevictable_those_that_come_later_too() {
     let meminfo = world.machine.proc_meminfo();
     assert!(meminfo.lines().any(|line| line == "Mlocked:             256 kB"), "{meminfo}");
 
-    let count = |world: &World, event| world.machine.mem.vmstat.get(event);
+    let count = |world: &TestWorld, event| world.machine.mem.vmstat.get(event);
     world.machine.munlock(heap, 0, 16, CPU).unwrap();
     assert_eq!(world.machine.nr_mlock(), 48);
     assert_eq!(count(&world, Event::UnevictablePgsMunlocked), 16);
@@ -230,12 +230,12 @@ fn moved_by_compaction(allowed: &str) -> usize {
         world.discard(heap, page, 1).unwrap();
     }
     world.machine.mlock(heap, 0, pages, CPU).unwrap();
-    let frames = |world: &World| -> Vec<Pfn> {
+    let frames = |world: &TestWorld| -> Vec<Pfn> {
         let vma = world.machine.vma(heap).unwrap();
         (0..pages).step_by(2).map(|page| vma.ptes[page as usize].pfn()).collect()
     };
     let before = frames(&world);
-    world.drive(&mut Call::compact_memory(mm, NodeId(0)));
+    world.drive(&mut ProcessCall::compact_memory(mm, NodeId(0)));
     world.machine.audit().unwrap();
     assert_eq!(world.machine.nr_mlock(), pages / 2);
     frames(&world).iter().zip(&before).filter(|(now, before)| now != before).count()
@@ -263,7 +263,7 @@ fn a_lock_or_its_end_is_seen_by_a_page_that_is_on_its_way() {
             world.machine.mlock(heap, 0, pages, CPU).unwrap();
         }
         world.holds_copies = true;
-        let mut call = Call::compact_memory(mm, NodeId(0));
+        let mut call = ProcessCall::compact_memory(mm, NodeId(0));
         while world.copies.is_empty() {
             let mut effects = Vec::new();
             world.machine.step(&mut call, CPU, world.now).1.drain_into(&mut effects);
@@ -282,7 +282,7 @@ fn a_lock_or_its_end_is_seen_by_a_page_that_is_on_its_way() {
 
 /// An operation on two heaps and two mappings of a file.
 #[derive(Clone, Copy, Debug)]
-enum Op {
+enum HeldOp {
     Touch { vma: usize, page: u64, nr: u64, write: bool },
     Lock { vma: usize, page: u64, nr: u64, locked: bool },
     Discard { vma: usize, page: u64, nr: u64 },
@@ -295,24 +295,24 @@ enum Op {
     DropCaches,
 }
 
-fn ops() -> impl Strategy<Value = Op> {
+fn ops() -> impl Strategy<Value = HeldOp> {
     let vma = 0..4usize;
     let page = 0..1024u64;
     prop_oneof![
         8 => (vma.clone(), page.clone(), 1..600u64, any::<bool>())
-            .prop_map(|(vma, page, nr, write)| Op::Touch { vma, page, nr, write }),
+            .prop_map(|(vma, page, nr, write)| HeldOp::Touch { vma, page, nr, write }),
         4 => (vma.clone(), page.clone(), 0..700u64, any::<bool>())
-            .prop_map(|(vma, page, nr, locked)| Op::Lock { vma, page, nr, locked }),
+            .prop_map(|(vma, page, nr, locked)| HeldOp::Lock { vma, page, nr, locked }),
         2 => (vma.clone(), page.clone(), 1..600u64)
-            .prop_map(|(vma, page, nr)| Op::Discard { vma, page, nr }),
+            .prop_map(|(vma, page, nr)| HeldOp::Discard { vma, page, nr }),
         4 => (vma.clone(), page, any::<bool>())
-            .prop_map(|(vma, page, write)| Op::Pin { vma, page, write }),
-        3 => (0..64usize).prop_map(|which| Op::Unpin { which }),
-        1 => vma.prop_map(|vma| Op::Remap { vma }),
-        1 => Just(Op::Kcompactd),
-        2 => Just(Op::Khugepaged),
-        1 => Just(Op::Compact),
-        1 => Just(Op::DropCaches),
+            .prop_map(|(vma, page, write)| HeldOp::Pin { vma, page, write }),
+        3 => (0..64usize).prop_map(|which| HeldOp::Unpin { which }),
+        1 => vma.prop_map(|vma| HeldOp::Remap { vma }),
+        1 => Just(HeldOp::Kcompactd),
+        2 => Just(HeldOp::Khugepaged),
+        1 => Just(HeldOp::Compact),
+        1 => Just(HeldOp::DropCaches),
     ]
 }
 
@@ -335,23 +335,23 @@ proptest! {
         let mut pins: Vec<(Pfn, Option<(VmaId, u64)>)> = Vec::new();
         for op in ops {
             match op {
-                Op::Touch { vma, page, nr, write } => {
+                HeldOp::Touch { vma, page, nr, write } => {
                     for page in page..(page + nr).min(1024) {
                         world.access(mm, vmas[vma], page, write);
                     }
                 }
-                Op::Lock { vma, page, nr, locked: true } => {
+                HeldOp::Lock { vma, page, nr, locked: true } => {
                     // Keep the machine from running out of evictable memory.
                     let nr = nr.min(1024 - page);
                     if world.machine.nr_mlock() + nr < 1500 {
                         world.machine.mlock(vmas[vma], page, nr, CPU).unwrap();
                     }
                 }
-                Op::Lock { vma, page, nr, locked: false } => {
+                HeldOp::Lock { vma, page, nr, locked: false } => {
                     let nr = nr.min(1024 - page);
                     world.machine.munlock(vmas[vma], page, nr, CPU).unwrap();
                 }
-                Op::Discard { vma, page, nr } => {
+                HeldOp::Discard { vma, page, nr } => {
                     if world.discard(vmas[vma], page, nr).is_ok() {
                         let gone = page..page + nr;
                         for (_, at) in &mut pins {
@@ -359,20 +359,20 @@ proptest! {
                         }
                     }
                 }
-                Op::Pin { vma, page, write } => {
+                HeldOp::Pin { vma, page, write } => {
                     if let Ok(pfn) = world.machine.pin(vmas[vma], page, write) {
                         pins.push((pfn, Some((vmas[vma], page))));
                     }
                 }
-                Op::Unpin { which } if pins.is_empty() => {
+                HeldOp::Unpin { which } if pins.is_empty() => {
                     let pfn = Pfn(which as u32);
                     prop_assert!(world.machine.unpin(pfn, Cpu(1)).is_err());
                 }
-                Op::Unpin { which } => {
+                HeldOp::Unpin { which } => {
                     let (pfn, _) = pins.swap_remove(which % pins.len());
                     world.machine.unpin(pfn, CPU).unwrap();
                 }
-                Op::Remap { vma } => {
+                HeldOp::Remap { vma } => {
                     world.munmap(vmas[vma]);
                     for (_, at) in &mut pins {
                         *at = at.filter(|(of, _)| *of != vmas[vma]);
@@ -380,14 +380,14 @@ proptest! {
                     let again = world.machine.mmap(mm, backing(vma), 1024, Advice::Normal, false);
                     vmas[vma] = again.unwrap();
                 }
-                Op::Kcompactd => world.kcompactd(),
-                Op::Khugepaged => {
+                HeldOp::Kcompactd => world.kcompactd(),
+                HeldOp::Khugepaged => {
                     world.khugepaged_round();
                 }
-                Op::Compact => {
-                    world.drive(&mut Call::compact_memory(mm, NodeId(0)));
+                HeldOp::Compact => {
+                    world.drive(&mut ProcessCall::compact_memory(mm, NodeId(0)));
                 }
-                Op::DropCaches => world.machine.drop_pagecache(CPU).discard(),
+                HeldOp::DropCaches => world.machine.drop_pagecache(CPU).discard(),
             }
             if let Err(violation) = world.machine.audit() {
                 prop_assert!(false, "after {op:?}: {violation}");

@@ -1,16 +1,16 @@
 //! Huge pages: allocation by faults, failures, ageing, splitting, collapse and free.
 
-use crate::world::{World, CPU};
+use crate::world::{TestWorld, CPU};
 use pagetide_core::config::{CompactionPolicy, Config, Thp, ThpDefrag};
-use pagetide_core::daemon::Rest;
+use pagetide_core::daemon::DaemonRest;
 use pagetide_core::gfp::Gfp;
 use pagetide_core::node::NodeSpec;
 use pagetide_core::outcome::Outcome;
 use pagetide_core::page::{PageFlags, Place};
 use pagetide_core::process::page_table::{Advice, Backing, VmaId};
-use pagetide_core::process::Call;
 use pagetide_core::process::Machine;
 use pagetide_core::process::MmId;
+use pagetide_core::process::ProcessCall;
 use pagetide_core::units::{MemcgId, NodeId, Pfn, PAGE_SIZE};
 use pagetide_core::vmstat::{Event, NodeStat};
 use pagetide_core::watermark::WatermarkInputs;
@@ -22,42 +22,42 @@ fn always() -> Config {
     Config { thp: Thp::Always, ..Config::default() }
 }
 
-fn world(mib: u64, config: Config) -> World {
+fn world(mib: u64, config: Config) -> TestWorld {
     let mut machine = Machine::new(&[NodeSpec::x86_64(mib << 20, 0, 0)], 1, config).unwrap();
     machine.swapon(1 << 16, 1 << 16, false);
-    World::new(machine)
+    TestWorld::new(machine)
 }
 
 /// An address space in the root with one anonymous mapping.
-fn heap(world: &mut World, pages: u64, advice: Advice) -> (MmId, VmaId) {
+fn heap(world: &mut TestWorld, pages: u64, advice: Advice) -> (MmId, VmaId) {
     let mm = world.machine.create_mm(Machine::ROOT).unwrap();
     (mm, world.machine.mmap(mm, Backing::Anon, pages, advice, false).unwrap())
 }
 
-fn count(world: &World, event: Event) -> u64 {
+fn count(world: &TestWorld, event: Event) -> u64 {
     world.machine.mem.vmstat.get(event)
 }
 
-fn stat(world: &World, stat: NodeStat) -> u64 {
+fn stat(world: &TestWorld, stat: NodeStat) -> u64 {
     world.machine.global_node_stat(stat)
 }
 
-fn nr_huge(world: &World) -> u64 {
+fn nr_huge(world: &TestWorld) -> u64 {
     stat(world, NodeStat::NrAnonTransparentHugepages)
 }
 
 /// First frame of the huge page at a page of a mapping.
-fn head(world: &World, vma: VmaId, page: u64) -> Pfn {
+fn head(world: &TestWorld, vma: VmaId, page: u64) -> Pfn {
     let pfn = world.machine.vma(vma).unwrap().ptes[page as usize].pfn();
     assert!(world.machine.mem.pages[pfn.idx()].has(PageFlags::HEAD), "{pfn:?} is no huge page");
     pfn
 }
 
 /// Leaves half of memory free, in blocks too small for a huge page.
-fn fragment(world: &mut World, mm: MmId) {
+fn fragment(world: &mut TestWorld, mm: MmId) {
     let gfp = Gfp::KERNEL.with(Gfp::NORETRY).without(Gfp::RECLAIM);
-    let take = |world: &mut World, order| {
-        let mut call = Call::alloc_pages(mm, NodeId(0), order, gfp);
+    let take = |world: &mut TestWorld, order| {
+        let mut call = ProcessCall::alloc_pages(mm, NodeId(0), order, gfp);
         match world.drive(&mut call) {
             Outcome::Block(pfn) => Some(pfn),
             _ => None,
@@ -207,7 +207,7 @@ fn compaction_makes_a_huge_page_of_scattered_free_ones() {
 }
 
 /// A group with a limit of `max` pages, and a task in it with one mapping.
-fn group(world: &mut World, max: u64, pages: u64, advice: Advice) -> (MemcgId, MmId, VmaId) {
+fn group(world: &mut TestWorld, max: u64, pages: u64, advice: Advice) -> (MemcgId, MmId, VmaId) {
     let group = world.machine.create_memcg("group".into(), Machine::ROOT).unwrap();
     let bytes = (max * PAGE_SIZE).to_string();
     world.machine.write_group_control(group, "memory.max", &bytes).unwrap().1.discard();
@@ -469,12 +469,12 @@ fn khugepaged_gives_up_a_round_after_two_failures() {
     while naps.len() < 3 {
         naps.extend(world.khugepaged());
     }
-    let nap = |millisecs: u64| Rest::of(millisecs * 1_000_000);
+    let nap = |millisecs: u64| DaemonRest::of(millisecs * 1_000_000);
     assert_eq!(naps, [nap(60_000), nap(10_000), nap(60_000)]);
     assert_eq!(count(&world, Event::ThpCollapseAllocFailed), 3);
     assert_eq!(nr_huge(&world), 0);
     world.machine.config.thp = Thp::Never;
-    assert_eq!(world.khugepaged(), Some(Rest::UNTIL_WOKEN));
+    assert_eq!(world.khugepaged(), Some(DaemonRest::UNTIL_WOKEN));
     world.machine.audit().unwrap();
 }
 
@@ -507,7 +507,7 @@ fn khugepaged_passes_over_what_is_in_swap() {
 }
 
 /// Four regions of small pages, touched in scattered order, with `nr_swapped` pages in swap.
-fn partly_swapped(config: Config, nr_swapped: u64) -> (World, VmaId) {
+fn partly_swapped(config: Config, nr_swapped: u64) -> (TestWorld, VmaId) {
     let mut world = world(64, config);
     world.disk_works = true;
     world.disk_speed = 1000;
@@ -529,7 +529,7 @@ fn partly_swapped(config: Config, nr_swapped: u64) -> (World, VmaId) {
     let (write, effects) =
         world.machine.write_group_control(Machine::ROOT, "memory.reclaim", &text).unwrap();
     effects.discard();
-    world.drive(&mut Call::group_write(mm, NodeId(0), write.unwrap()));
+    world.drive(&mut ProcessCall::group_write(mm, NodeId(0), write.unwrap()));
     world.settle();
     for page in 0..4 * HUGE {
         world.touch(vma, page, false);
@@ -574,21 +574,21 @@ fn khugepaged_looks_at_those_that_might_have_huge_pages() {
     world.access(mm, vma, 0, true);
     assert_eq!(
         world.khugepaged(),
-        Some(Rest::UNTIL_WOKEN),
+        Some(DaemonRest::UNTIL_WOKEN),
         "no task has faulted in an eligible region"
     );
     let (mm, vma) = heap(&mut world, HUGE, Advice::Huge);
-    assert_eq!(world.khugepaged(), Some(Rest::UNTIL_WOKEN), "a mapping alone has no pages");
+    assert_eq!(world.khugepaged(), Some(DaemonRest::UNTIL_WOKEN), "a mapping alone has no pages");
     world.access(mm, vma, 0, false);
     world.access(mm, vma, 0, true);
     world.khugepaged_round();
     assert_eq!(count(&world, Event::ThpCollapseAlloc), 1);
     world.exit(mm);
-    assert_eq!(world.khugepaged(), Some(Rest::UNTIL_WOKEN), "the address space has ended");
+    assert_eq!(world.khugepaged(), Some(DaemonRest::UNTIL_WOKEN), "the address space has ended");
 }
 
 #[derive(Clone, Debug)]
-enum Operation {
+enum HugeOperation {
     Write { vma: usize, page: u64, nr: u64 },
     Read { vma: usize, page: u64 },
     Discard { vma: usize, page: u64, nr: u64 },
@@ -602,36 +602,36 @@ enum Operation {
     Kswapd,
 }
 
-fn operation() -> impl Strategy<Value = Operation> {
+fn operation() -> impl Strategy<Value = HugeOperation> {
     let pages = 5 * HUGE;
     prop_oneof![
         8 => (0..3usize, 0..pages, 1..700u64)
-            .prop_map(|(vma, page, nr)| Operation::Write { vma, page, nr }),
-        3 => (0..3usize, 0..pages).prop_map(|(vma, page)| Operation::Read { vma, page }),
+            .prop_map(|(vma, page, nr)| HugeOperation::Write { vma, page, nr }),
+        3 => (0..3usize, 0..pages).prop_map(|(vma, page)| HugeOperation::Read { vma, page }),
         3 => (0..3usize, 0..pages, 1..1500u64)
-            .prop_map(|(vma, page, nr)| Operation::Discard { vma, page, nr }),
-        2 => (0..3usize, 0..5u64).prop_map(|(vma, region)| Operation::Split { vma, region }),
-        1 => (0..3usize).prop_map(|vma| Operation::Unmap { vma }),
+            .prop_map(|(vma, page, nr)| HugeOperation::Discard { vma, page, nr }),
+        2 => (0..3usize, 0..5u64).prop_map(|(vma, region)| HugeOperation::Split { vma, region }),
+        1 => (0..3usize).prop_map(|vma| HugeOperation::Unmap { vma }),
         2 => (0..2000u64, 1..200u64)
-            .prop_map(|(page, pages)| Operation::FileRead { page, pages }),
-        4 => Just(Operation::Khugepaged),
-        2 => Just(Operation::Kcompactd),
-        2 => any::<bool>().prop_map(|held| Operation::Copies { held }),
-        4 => Just(Operation::Complete),
-        3 => Just(Operation::Kswapd),
+            .prop_map(|(page, pages)| HugeOperation::FileRead { page, pages }),
+        4 => Just(HugeOperation::Khugepaged),
+        2 => Just(HugeOperation::Kcompactd),
+        2 => any::<bool>().prop_map(|held| HugeOperation::Copies { held }),
+        4 => Just(HugeOperation::Complete),
+        3 => Just(HugeOperation::Kswapd),
     ]
 }
 
-fn run_operations(operations: &[Operation], thp_defrag: ThpDefrag, max: u64, swap: u32) {
+fn run_operations(operations: &[HugeOperation], thp_defrag: ThpDefrag, max: u64, swap: u32) {
     let config = Config { thp_defrag, khugepaged_max_ptes_none: 200, ..always() };
     let mut machine = Machine::new(&[NodeSpec::x86_64(16 << 20, 0, 0)], 1, config).unwrap();
     machine.swapon(swap, swap, false);
-    let mut world = World::new(machine);
+    let mut world = TestWorld::new(machine);
     // Mapping 2 belongs to a group.
     let (_, grouped, in_group) = group(&mut world, max, 5 * HUGE, Advice::Huge);
     let root = world.machine.create_mm(Machine::ROOT).unwrap();
     let owners = [root, root, grouped];
-    let map = |world: &mut World, mm: MmId, vma: usize| {
+    let map = |world: &mut TestWorld, mm: MmId, vma: usize| {
         let advice = if vma == 0 { Advice::Normal } else { Advice::Huge };
         world.machine.mmap(mm, Backing::Anon, 5 * HUGE, advice, false).unwrap()
     };
@@ -643,23 +643,23 @@ fn run_operations(operations: &[Operation], thp_defrag: ThpDefrag, max: u64, swa
             vmas[vma] = VmaId::NONE;
         }
         match *operation {
-            Operation::Write { vma, page, nr } => {
+            HugeOperation::Write { vma, page, nr } => {
                 for page in (page..5 * HUGE).take(nr as usize).step_by(3) {
                     if !world.machine.is_exited(owners[vma]) {
                         world.access(owners[vma], vmas[vma], page, true);
                     }
                 }
             }
-            Operation::Read { vma, page } => {
+            HugeOperation::Read { vma, page } => {
                 if !world.machine.is_exited(owners[vma]) {
                     world.access(owners[vma], vmas[vma], page, false);
                 }
             }
-            Operation::Discard { vma, page, nr } => {
+            HugeOperation::Discard { vma, page, nr } => {
                 // The mapping may be gone.
                 let _ = world.discard(vmas[vma], page, nr);
             }
-            Operation::Split { vma, region } => {
+            HugeOperation::Split { vma, region } => {
                 let mapping = world.machine.vma(vmas[vma]).ok();
                 if let Some(pte) = mapping.and_then(|it| it.ptes.get((region * HUGE) as usize)) {
                     if pte.is_present() && !pte.is_zero_page() {
@@ -668,32 +668,39 @@ fn run_operations(operations: &[Operation], thp_defrag: ThpDefrag, max: u64, swa
                     }
                 }
             }
-            Operation::Unmap { vma } => {
+            HugeOperation::Unmap { vma } => {
                 if !world.machine.is_exited(owners[vma]) {
                     world.munmap(vmas[vma]);
                     vmas[vma] = map(&mut world, owners[vma], vma);
                 }
             }
-            Operation::FileRead { page, pages } => {
+            HugeOperation::FileRead { page, pages } => {
                 let (offset, len) = (page * PAGE_SIZE, pages * PAGE_SIZE);
                 if !world.machine.is_exited(root) {
                     let readahead = Default::default();
-                    world.drive(&mut Call::read(root, NodeId(0), file, offset, len, readahead));
+                    world.drive(&mut ProcessCall::read(
+                        root,
+                        NodeId(0),
+                        file,
+                        offset,
+                        len,
+                        readahead,
+                    ));
                 }
             }
-            Operation::Khugepaged => {
+            HugeOperation::Khugepaged => {
                 world.khugepaged();
             }
-            Operation::Kcompactd => {
+            HugeOperation::Kcompactd => {
                 world.now += 600_000_000;
                 world.kcompactd();
             }
-            Operation::Copies { held } => {
+            HugeOperation::Copies { held } => {
                 world.holds_copies = held;
                 world.finish_copies();
             }
-            Operation::Complete => world.complete_one(),
-            Operation::Kswapd => world.kswapd(),
+            HugeOperation::Complete => world.complete_one(),
+            HugeOperation::Kswapd => world.kswapd(),
         }
         world.machine.audit().unwrap();
     }

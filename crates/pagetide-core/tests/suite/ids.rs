@@ -1,26 +1,26 @@
 //! Reuse of ids, errors for bad ids, and the owner's policies for failures of memory or a disk.
 
-use crate::world::{World, CPU};
+use crate::world::{TestWorld, CPU};
 use pagetide_core::bad_id::BadId;
 use pagetide_core::config::{Config, Thp};
-use pagetide_core::daemon::{Daemon, Rest};
+use pagetide_core::daemon::{Daemon, DaemonRest};
 use pagetide_core::effect::{Step, Token};
 use pagetide_core::gfp::Gfp;
 use pagetide_core::node::NodeSpec;
 use pagetide_core::outcome::Outcome;
 use pagetide_core::process::page_table::{Advice, Backing, VmaId};
-use pagetide_core::process::policy::{FailedWrite, OomPolicy};
-use pagetide_core::process::{Call, Machine, MapError, MmId};
+use pagetide_core::process::policy::{FailedWritePolicy, OomPolicy};
+use pagetide_core::process::{Machine, MapError, MmId, ProcessCall};
 use pagetide_core::slab::Object;
 use pagetide_core::units::{Cpu, FileId, NodeId, Pfn, PAGE_SIZE};
 use pagetide_core::vmstat::{Event, NodeStat};
 
 const NODE: NodeId = NodeId(0);
 
-fn small(config: Config) -> World {
+fn small(config: Config) -> TestWorld {
     let mut machine = Machine::new(&[NodeSpec::x86_64(24 << 20, 0, 0)], 2, config).unwrap();
     machine.swapon(1 << 16, 1 << 16, false);
-    let mut world = World::new(machine);
+    let mut world = TestWorld::new(machine);
     world.audit = false;
     world
 }
@@ -70,8 +70,8 @@ fn tables_do_not_grow_with_what_has_been() {
 }
 
 /// A fault that waits for the read of its page.
-fn waiting_fault(world: &mut World, mm: MmId, vma: VmaId) -> Call {
-    let mut call = Call::fault(mm, NODE, vma, 3, false);
+fn waiting_fault(world: &mut TestWorld, mm: MmId, vma: VmaId) -> ProcessCall {
+    let mut call = ProcessCall::fault(mm, NODE, vma, 3, false);
     loop {
         let mut effects = Vec::new();
         let (step, more) = world.machine.step(&mut call, CPU, world.now);
@@ -118,7 +118,7 @@ fn a_file_is_gone_when_its_io_its_pins_and_its_mappings_are() {
     world.access(mm, map, 1, false);
     let pinned = world.machine.pin(map, 1, false).unwrap();
     let mut reader = waiting_fault(&mut world, mm, map);
-    let mut other = Call::read(mm, NODE, file, 5 * PAGE_SIZE, 100, Default::default());
+    let mut other = ProcessCall::read(mm, NODE, file, 5 * PAGE_SIZE, 100, Default::default());
     let mut effects = Vec::new();
     world.machine.step(&mut other, CPU, 0).1.drain_into(&mut effects);
     world.carry_out(effects);
@@ -132,7 +132,7 @@ fn a_file_is_gone_when_its_io_its_pins_and_its_mappings_are() {
     assert_eq!(again, Err(MapError::BadId(BadId::File(file))));
     // Mappings keep working, as in Linux.
     assert!(world.machine.is_resident(map, 0));
-    let next = |world: &mut World| {
+    let next = |world: &mut TestWorld| {
         let id = world.create_file(PAGE_SIZE, true);
         world.machine.audit().unwrap();
         id
@@ -157,7 +157,7 @@ fn a_removed_file_leaves_no_shadow_and_no_node_of_its_tree() {
     let mm = world.machine.create_mm(Machine::ROOT).unwrap();
     let pages = 3 * (24 << 20) / PAGE_SIZE;
     let file = world.create_file(pages * PAGE_SIZE, true);
-    let mut read = Call::read(mm, NODE, file, 0, pages * PAGE_SIZE, Default::default());
+    let mut read = ProcessCall::read(mm, NODE, file, 0, pages * PAGE_SIZE, Default::default());
     world.drive(&mut read);
     assert!(world.machine.file(file).unwrap().nr_shadows > 0);
     world.machine.remove_file(file, CPU).unwrap().discard();
@@ -169,9 +169,9 @@ fn a_removed_file_leaves_no_shadow_and_no_node_of_its_tree() {
 }
 
 /// Allocates more than all memory, without swap. Returns the outcome of the last request.
-fn out_of_memory(policy: OomPolicy, limited: bool) -> (World, Outcome, Option<Pfn>) {
+fn out_of_memory(policy: OomPolicy, limited: bool) -> (TestWorld, Outcome, Option<Pfn>) {
     let machine = Machine::new(&[NodeSpec::x86_64(24 << 20, 0, 0)], 1, Config::default());
-    let mut world = World::new(machine.unwrap());
+    let mut world = TestWorld::new(machine.unwrap());
     world.audit = false;
     world.machine.owners.set_oom_policy(policy);
     let group = world.machine.create_memcg("g".into(), Machine::ROOT).unwrap();
@@ -192,7 +192,7 @@ fn out_of_memory(policy: OomPolicy, limited: bool) -> (World, Outcome, Option<Pf
             break;
         }
     }
-    let block = match world.drive(&mut Call::alloc_pages(bystander, NODE, 0, Gfp::KERNEL)) {
+    let block = match world.drive(&mut ProcessCall::alloc_pages(bystander, NODE, 0, Gfp::KERNEL)) {
         Outcome::Block(pfn) => Some(pfn),
         _ => None,
     };
@@ -217,13 +217,13 @@ fn a_fault_fails_and_nobody_is_killed_if_the_owner_says_so() {
 
 #[test]
 fn what_a_failed_write_had_is_kept_if_the_owner_says_so() {
-    for policy in [FailedWrite::Drop, FailedWrite::KeepDirty] {
+    for policy in [FailedWritePolicy::Drop, FailedWritePolicy::KeepDirty] {
         let mut world = small(Config::default());
         world.machine.owners.set_failed_write(policy);
         let mm = world.machine.create_mm(Machine::ROOT).unwrap();
         let file = world.create_file(4 * PAGE_SIZE, false);
-        world.drive(&mut Call::write(mm, NODE, file, 0, 4 * PAGE_SIZE));
-        let sync = |world: &mut World| {
+        world.drive(&mut ProcessCall::write(mm, NODE, file, 0, 4 * PAGE_SIZE));
+        let sync = |world: &mut TestWorld| {
             world.now += 60_000_000_000;
             for _ in 0..8 {
                 world.flusher_awake = true;
@@ -235,7 +235,7 @@ fn what_a_failed_write_had_is_kept_if_the_owner_says_so() {
         world.fail_every = 1;
         world.settle();
         world.machine.audit().unwrap();
-        let kept = if policy == FailedWrite::KeepDirty { 4 } else { 0 };
+        let kept = if policy == FailedWritePolicy::KeepDirty { 4 } else { 0 };
         assert_eq!(world.machine.file(file).unwrap().nr_dirty, kept);
         world.fail_every = 0;
         sync(&mut world);
@@ -254,7 +254,7 @@ fn objects_of_a_slab_do_not_overlap() {
     let cache = world.machine.find_cache("kmalloc-192").unwrap();
     let mut objects: Vec<(u64, Object)> = Vec::new();
     for _ in 0..300 {
-        let mut call = Call::kmem_alloc(mm, NODE, cache, false, Gfp::KERNEL);
+        let mut call = ProcessCall::kmem_alloc(mm, NODE, cache, false, Gfp::KERNEL);
         let Outcome::Object(object) = world.drive(&mut call) else { panic!("no object") };
         let (pfn, offset) = world.machine.address_of(object).unwrap();
         assert!(u64::from(offset) < PAGE_SIZE);
@@ -279,8 +279,8 @@ fn a_mapping_that_begins_to_grow_late_has_what_is_in_use() {
 }
 
 /// A call for a kernel block that has its block and pays for its group being above `memory.high`.
-fn paying_for_a_block(world: &mut World, mm: MmId) -> Option<Call> {
-    let mut call = Call::alloc_pages(mm, NODE, 0, Gfp::KERNEL);
+fn paying_for_a_block(world: &mut TestWorld, mm: MmId) -> Option<ProcessCall> {
+    let mut call = ProcessCall::alloc_pages(mm, NODE, 0, Gfp::KERNEL);
     while world.machine.kernel_blocks(mm).is_empty() {
         assert!(!matches!(world.step(&mut call), Step::Done(_)), "the call ends without paying");
     }
@@ -296,7 +296,7 @@ fn a_cancelled_call_gives_back_nothing_of_who_has_its_askers_id_now() {
     let heap = world.machine.mmap(mm, Backing::Anon, 2000, Advice::Normal, false).unwrap();
     // A fault cancelled while it pays leaves the debt to the next call.
     for page in 0.. {
-        let mut call = Call::fault(mm, NODE, heap, page, true);
+        let mut call = ProcessCall::fault(mm, NODE, heap, page, true);
         while !world.machine.is_resident(heap, page) {
             world.step(&mut call);
         }
@@ -309,7 +309,7 @@ fn a_cancelled_call_gives_back_nothing_of_who_has_its_askers_id_now() {
     let block = world.machine.kernel_blocks(mm)[0];
     world.exit(mm);
     assert_eq!(world.machine.create_mm(Machine::ROOT), Ok(mm));
-    let got = world.drive(&mut Call::alloc_pages(mm, NODE, 0, Gfp::KERNEL));
+    let got = world.drive(&mut ProcessCall::alloc_pages(mm, NODE, 0, Gfp::KERNEL));
     assert_eq!(got, Outcome::Block(block), "the frame freed last");
     world.machine.cancel(call, CPU).discard();
     assert_eq!(world.machine.kernel_blocks(mm), [block]);
@@ -330,7 +330,7 @@ fn a_daemon_of_no_node_or_on_no_cpu_rests_until_it_is_woken() {
     ] {
         let (step, effects) = world.machine.step_daemon(daemon, cpu, 0);
         assert!(effects.is_empty(), "{daemon:?}");
-        assert_eq!(step, Step::Done(Rest::UNTIL_WOKEN), "{daemon:?}");
+        assert_eq!(step, Step::Done(DaemonRest::UNTIL_WOKEN), "{daemon:?}");
     }
     world.machine.audit().unwrap();
 }

@@ -1,6 +1,6 @@
 //! Scenarios and random operations on a whole machine, with the audit after every step.
 
-use crate::world::{World, CPU};
+use crate::world::{TestWorld, CPU};
 use pagetide_core::config::{
     BackgroundCompaction, CompactionCapture, CompactionPolicy, Config, DirectReclaimPolicy,
     KswapdPolicy, LruPolicy, PcpPolicy, Thp, ThpDefrag,
@@ -8,20 +8,20 @@ use pagetide_core::config::{
 use pagetide_core::gfp::Gfp;
 use pagetide_core::node::NodeSpec;
 use pagetide_core::outcome::Outcome;
-use pagetide_core::plugin::Chosen;
+use pagetide_core::plugin::PluginChoice;
 use pagetide_core::process::page_table::{Advice, Backing, VmaId};
-use pagetide_core::process::Call;
 use pagetide_core::process::Machine;
 use pagetide_core::process::MmId;
+use pagetide_core::process::ProcessCall;
 use pagetide_core::units::{NodeId, PAGE_SIZE};
 use pagetide_core::vmstat::{Event, NodeStat};
 use pagetide_core::watermark::WatermarkInputs;
 use proptest::prelude::*;
 
-fn small(config: Config) -> World {
+fn small(config: Config) -> TestWorld {
     let mut machine = Machine::new(&[NodeSpec::x86_64(24 << 20, 0, 0)], 2, config).unwrap();
     machine.swapon(1 << 16, 1 << 16, false);
-    World::new(machine)
+    TestWorld::new(machine)
 }
 
 #[test]
@@ -102,11 +102,11 @@ fn a_failed_swap_read_is_an_error_and_the_page_can_be_tried_again() {
 }
 
 /// A world in which the second disk request fails and the first has completed.
-fn second_request_fails() -> (World, MmId, pagetide_core::units::FileId) {
+fn second_request_fails() -> (TestWorld, MmId, pagetide_core::units::FileId) {
     let mut world = small(Config::default());
     let mm = world.machine.create_mm(Machine::ROOT).unwrap();
     let file = world.machine.create_file(64 * PAGE_SIZE, false).unwrap();
-    world.drive(&mut Call::read(mm, NodeId(0), file, 0, 1, Default::default()));
+    world.drive(&mut ProcessCall::read(mm, NodeId(0), file, 0, 1, Default::default()));
     world.settle();
     world.machine.drop_pagecache(CPU).discard();
     world.fail_every = 2;
@@ -117,11 +117,11 @@ fn second_request_fails() -> (World, MmId, pagetide_core::units::FileId) {
 fn a_page_of_a_failed_read_ahead_is_read_again_alone() {
     let (mut world, mm, file) = second_request_fails();
     let readahead = Default::default();
-    let mut call = Call::read(mm, NodeId(0), file, 0, PAGE_SIZE, readahead);
+    let mut call = ProcessCall::read(mm, NodeId(0), file, 0, PAGE_SIZE, readahead);
     assert_eq!(world.drive(&mut call), Outcome::Major);
     world.machine.audit().unwrap();
     world.fail_every = 1;
-    let mut call = Call::read(mm, NodeId(0), file, PAGE_SIZE, PAGE_SIZE, readahead);
+    let mut call = ProcessCall::read(mm, NodeId(0), file, PAGE_SIZE, PAGE_SIZE, readahead);
     assert_eq!(world.drive(&mut call), Outcome::IoError);
 }
 
@@ -140,7 +140,7 @@ fn a_mapped_page_of_a_failed_read_ahead_is_read_again_alone() {
 #[test]
 fn without_swap_the_largest_task_is_killed_and_the_rest_goes_on() {
     let machine = Machine::new(&[NodeSpec::x86_64(24 << 20, 0, 0)], 1, Config::default()).unwrap();
-    let mut world = World::new(machine);
+    let mut world = TestWorld::new(machine);
     world.audit = false;
     let big = world.machine.create_mm(Machine::ROOT).unwrap();
     let small = world.machine.create_mm(Machine::ROOT).unwrap();
@@ -198,12 +198,17 @@ fn operation() -> impl Strategy<Value = Operation> {
     ]
 }
 
-fn run_operations(operations: &[Operation], config: Config, fail_every: u64, plugins: Chosen) {
+fn run_operations(
+    operations: &[Operation],
+    config: Config,
+    fail_every: u64,
+    plugins: PluginChoice,
+) {
     // Tiny, so that everything is under pressure all the time.
     let mut machine = Machine::new(&[NodeSpec::x86_64(6 << 20, 0, 0)], 4, config).unwrap();
     machine.swapon(4096, 4096, true);
     machine.use_plugins(plugins);
-    let mut world = World::new(machine);
+    let mut world = TestWorld::new(machine);
     world.nr_cpus = 4;
     world.fail_every = fail_every;
     world.fail_copies = fail_every;
@@ -236,12 +241,13 @@ fn run_operations(operations: &[Operation], config: Config, fail_every: u64, plu
                 let len = pages * PAGE_SIZE;
                 let readahead = Default::default();
                 let offset = page * PAGE_SIZE;
-                let mut call = Call::read(mm[0], NodeId(0), files[file], offset, len, readahead);
+                let mut call =
+                    ProcessCall::read(mm[0], NodeId(0), files[file], offset, len, readahead);
                 world.drive(&mut call);
             }
             Operation::Write { file, page, bytes } => {
                 let offset = page * PAGE_SIZE + bytes % 100;
-                world.drive(&mut Call::write(mm[0], NodeId(0), files[file], offset, bytes));
+                world.drive(&mut ProcessCall::write(mm[0], NodeId(0), files[file], offset, bytes));
             }
             Operation::Complete => world.complete_one(),
             Operation::Kswapd => world.kswapd(),
@@ -265,7 +271,12 @@ fn run_operations(operations: &[Operation], config: Config, fail_every: u64, plu
             Operation::AllocBlock { order, request } => {
                 let gfp = [Gfp::KERNEL, Gfp::ATOMIC, Gfp::KERNEL.with(Gfp::HIGH), Gfp::TRANSHUGE];
                 if !world.machine_is_dead(mm[0]) {
-                    world.drive(&mut Call::alloc_pages(mm[0], NodeId(0), order, gfp[request]));
+                    world.drive(&mut ProcessCall::alloc_pages(
+                        mm[0],
+                        NodeId(0),
+                        order,
+                        gfp[request],
+                    ));
                 }
             }
             Operation::FreeBlock { at } => {
@@ -276,7 +287,7 @@ fn run_operations(operations: &[Operation], config: Config, fail_every: u64, plu
                 }
             }
             Operation::CompactMemory => {
-                world.drive(&mut Call::compact_memory(mm[1], NodeId(0)));
+                world.drive(&mut ProcessCall::compact_memory(mm[1], NodeId(0)));
             }
             Operation::Kcompactd => {
                 world.now += 600_000_000;
@@ -293,7 +304,7 @@ fn run_operations(operations: &[Operation], config: Config, fail_every: u64, plu
     world.machine.audit().unwrap();
 }
 
-impl World {
+impl TestWorld {
     fn machine_is_dead(&self, mm: MmId) -> bool {
         self.machine.is_exited(mm)
     }
@@ -340,7 +351,7 @@ proptest! {
             thp_defrag: if huge { ThpDefrag::Always } else { ThpDefrag::default() },
             ..Config::default()
         };
-        run_operations(&operations, config, fail_every, Chosen::default());
+        run_operations(&operations, config, fail_every, PluginChoice::default());
     }
 
     /// The same with plug-ins that give strange answers.
@@ -350,7 +361,7 @@ proptest! {
         huge in any::<bool>(),
         lru in 0..3usize,
         fail_every in prop_oneof![Just(0u64), 2..20u64],
-        kind in 0..strange::KINDS,
+        kind in 0..crate::strange::KINDS,
         seed in any::<u64>(),
     ) {
         let config = Config {
@@ -359,6 +370,6 @@ proptest! {
             thp_defrag: if huge { ThpDefrag::Always } else { ThpDefrag::default() },
             ..Config::default()
         };
-        run_operations(&operations, config, fail_every, strange::chosen(kind, seed));
+        run_operations(&operations, config, fail_every, crate::strange::chosen(kind, seed));
     }
 }

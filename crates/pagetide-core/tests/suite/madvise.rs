@@ -1,6 +1,6 @@
 //! Ranges of mappings: populate, lock and advise. Audits after every step.
 
-use crate::world::{World, CPU};
+use crate::world::{TestWorld, CPU};
 use pagetide_core::bad_id::BadId;
 use pagetide_core::config::{Config, Thp};
 use pagetide_core::control::Errno;
@@ -9,34 +9,34 @@ use pagetide_core::node::NodeSpec;
 use pagetide_core::outcome::Outcome;
 use pagetide_core::page::PageFlags;
 use pagetide_core::process::page_table::{Advice, Backing, VmaId};
-use pagetide_core::process::{Call, Machine, MmId};
+use pagetide_core::process::{Machine, MmId, ProcessCall};
 use pagetide_core::units::{NodeId, PAGE_SIZE};
 use pagetide_core::vmstat::{Event, NodeStat};
 
 const NODE: NodeId = NodeId(0);
 
-fn world(config: Config) -> World {
+fn world(config: Config) -> TestWorld {
     let mut machine = Machine::new(&[NodeSpec::x86_64(64 << 20, 0, 0)], 1, config).unwrap();
     machine.swapon(1 << 14, 1 << 14, false);
-    World::new(machine)
+    TestWorld::new(machine)
 }
 
-fn heap(world: &mut World, pages: u64, advice: Advice) -> (MmId, VmaId) {
+fn heap(world: &mut TestWorld, pages: u64, advice: Advice) -> (MmId, VmaId) {
     let mm = world.machine.create_mm(Machine::ROOT).unwrap();
     (mm, world.machine.mmap(mm, Backing::Anon, pages, advice, false).unwrap())
 }
 
-fn resident(world: &World, vma: VmaId) -> usize {
+fn resident(world: &TestWorld, vma: VmaId) -> usize {
     let len = world.machine.vma(vma).unwrap().len();
     (0..len).filter(|&page| world.machine.is_in_core(vma, page)).count()
 }
 
-fn count(world: &World, event: Event) -> u64 {
+fn count(world: &TestWorld, event: Event) -> u64 {
     world.machine.mem.vmstat.get(event)
 }
 
-fn pageout(world: &mut World, mm: MmId, vma: VmaId, pages: std::ops::Range<u64>) -> Outcome {
-    world.drive(&mut Call::page_out(mm, NODE, vma, pages))
+fn pageout(world: &mut TestWorld, mm: MmId, vma: VmaId, pages: std::ops::Range<u64>) -> Outcome {
+    world.drive(&mut ProcessCall::page_out(mm, NODE, vma, pages))
 }
 
 #[test]
@@ -44,13 +44,13 @@ fn a_range_is_populated_by_reads_or_by_writes() {
     for (write, anon) in [(false, 0), (true, 700)] {
         let mut world = world(Config::default());
         let (mm, vma) = heap(&mut world, 1000, Advice::Normal);
-        let mut call = Call::populate(mm, NODE, vma, 100..800, write);
+        let mut call = ProcessCall::populate(mm, NODE, vma, 100..800, write);
         assert_eq!(world.drive(&mut call), Outcome::Minor);
         assert_eq!(resident(&world, vma), 700);
         assert_eq!(world.machine.global_node_stat(NodeStat::NrAnonPages), anon);
         assert_eq!(count(&world, Event::Pgfault), 700);
         // Present pages need no fault.
-        let mut call = Call::populate(mm, NODE, vma, 0..1000, write);
+        let mut call = ProcessCall::populate(mm, NODE, vma, 0..1000, write);
         assert_eq!(world.drive(&mut call), Outcome::Minor);
         assert_eq!(count(&world, Event::Pgfault), 1000);
     }
@@ -60,7 +60,7 @@ fn a_range_is_populated_by_reads_or_by_writes() {
 fn huge_pages_are_populated_whole() {
     let mut world = world(Config { thp: Thp::Always, ..Config::default() });
     let (mm, vma) = heap(&mut world, 1024, Advice::Normal);
-    let mut call = Call::populate(mm, NODE, vma, 0..1024, true);
+    let mut call = ProcessCall::populate(mm, NODE, vma, 0..1024, true);
     assert_eq!(world.drive(&mut call), Outcome::Minor);
     assert_eq!(count(&world, Event::ThpFaultAlloc), 2);
     assert_eq!(count(&world, Event::Pgfault), 2);
@@ -70,9 +70,9 @@ fn huge_pages_are_populated_whole() {
 fn what_is_not_there_is_not_populated() {
     let mut world = world(Config::default());
     let (mm, vma) = heap(&mut world, 10, Advice::Normal);
-    let mut call = Call::populate(mm, NODE, vma, 5..11, true);
+    let mut call = ProcessCall::populate(mm, NODE, vma, 5..11, true);
     assert_eq!(world.drive(&mut call), Outcome::BadId(BadId::Page(vma)));
-    let mut call = Call::populate(mm, NODE, VmaId(77), 0..1, true);
+    let mut call = ProcessCall::populate(mm, NODE, VmaId(77), 0..1, true);
     assert_eq!(world.drive(&mut call), Outcome::BadId(BadId::Vma(VmaId(77))));
     assert_eq!(resident(&world, vma), 0);
 }
@@ -83,7 +83,7 @@ fn a_file_is_read_ahead_where_it_is_not_in_memory() {
     let mm = world.machine.create_mm(Machine::ROOT).unwrap();
     let file = world.create_file(1000 * PAGE_SIZE, false);
     let vma = world.machine.mmap(mm, Backing::File(file), 1000, Advice::Random, false).unwrap();
-    let mut call = Call::will_need(mm, NODE, vma, 10..900);
+    let mut call = ProcessCall::will_need(mm, NODE, vma, 10..900);
     assert_eq!(world.drive(&mut call), Outcome::Minor);
     world.settle();
     assert_eq!(resident(&world, vma), 320, "one request of 1280 KiB");
@@ -94,7 +94,7 @@ fn a_file_is_read_ahead_where_it_is_not_in_memory() {
 fn pages_out_leave_their_entries_and_come_back() {
     let mut world = world(Config::default());
     let (mm, vma) = heap(&mut world, 1000, Advice::Normal);
-    let mut call = Call::populate(mm, NODE, vma, 0..1000, true);
+    let mut call = ProcessCall::populate(mm, NODE, vma, 0..1000, true);
     assert_eq!(world.drive(&mut call), Outcome::Minor);
     assert_eq!(pageout(&mut world, mm, vma, 200..300), Outcome::Minor);
     assert_eq!(count(&world, Event::Pswpout), 100);
@@ -113,10 +113,13 @@ fn pages_out_leave_their_entries_and_come_back() {
 fn pages_go_out_in_bounded_batches() {
     let mut world = world(Config::default());
     let (mm, vma) = heap(&mut world, 5000, Advice::Normal);
-    assert_eq!(world.drive(&mut Call::populate(mm, NODE, vma, 0..5000, true)), Outcome::Minor);
+    assert_eq!(
+        world.drive(&mut ProcessCall::populate(mm, NODE, vma, 0..5000, true)),
+        Outcome::Minor
+    );
     for (make, event) in [
-        (Call::cold as fn(_, _, _, _) -> Call, Event::Pgdeactivate),
-        (Call::page_out, Event::Pswpout),
+        (ProcessCall::cold as fn(_, _, _, _) -> ProcessCall, Event::Pgdeactivate),
+        (ProcessCall::page_out, Event::Pswpout),
     ] {
         for page in 0..5000 {
             world.touch(vma, page, true);
@@ -145,13 +148,19 @@ fn pages_go_out_in_bounded_batches() {
 fn pages_of_a_mapping_that_has_gone_stay_others() {
     let mut world = world(Config::default());
     let (mm, vma) = heap(&mut world, 1000, Advice::Normal);
-    assert_eq!(world.drive(&mut Call::populate(mm, NODE, vma, 0..1000, true)), Outcome::Minor);
-    let mut call = Call::page_out(mm, NODE, vma, 0..1000);
+    assert_eq!(
+        world.drive(&mut ProcessCall::populate(mm, NODE, vma, 0..1000, true)),
+        Outcome::Minor
+    );
+    let mut call = ProcessCall::page_out(mm, NODE, vma, 0..1000);
     assert_eq!(world.step(&mut call), Step::Continue);
     world.munmap(vma);
     let other = world.machine.mmap(mm, Backing::Anon, 1000, Advice::Normal, false).unwrap();
     assert_eq!(other, vma);
-    assert_eq!(world.drive(&mut Call::populate(mm, NODE, vma, 0..1000, true)), Outcome::Minor);
+    assert_eq!(
+        world.drive(&mut ProcessCall::populate(mm, NODE, vma, 0..1000, true)),
+        Outcome::Minor
+    );
     assert_eq!(world.drive(&mut call), Outcome::Refused(Errno::Enomem));
     assert_eq!(count(&world, Event::Pswpout), 32);
 }
@@ -160,12 +169,12 @@ fn pages_of_a_mapping_that_has_gone_stay_others() {
 fn locked_mappings_are_not_reclaimed_on_request() {
     let mut world = world(Config::default());
     let (mm, vma) = heap(&mut world, 100, Advice::Normal);
-    let mut call = Call::populate(mm, NODE, vma, 0..100, true);
+    let mut call = ProcessCall::populate(mm, NODE, vma, 0..100, true);
     assert_eq!(world.drive(&mut call), Outcome::Minor);
     world.machine.mlock(vma, 50, 10, CPU).unwrap();
     let refused = Outcome::Refused(Errno::Einval);
     assert_eq!(pageout(&mut world, mm, vma, 55..70), refused);
-    assert_eq!(world.drive(&mut Call::cold(mm, NODE, vma, 50..51)), refused);
+    assert_eq!(world.drive(&mut ProcessCall::cold(mm, NODE, vma, 50..51)), refused);
     assert_eq!(count(&world, Event::Pswpout), 0);
     // Pages before the locked part are reclaimed, pages after it are not.
     assert_eq!(pageout(&mut world, mm, vma, 40..70), refused);
@@ -178,7 +187,7 @@ fn locked_mappings_are_not_reclaimed_on_request() {
 fn huge_pages_go_whole_or_are_split_first() {
     let mut world = world(Config { thp: Thp::Always, ..Config::default() });
     let (mm, vma) = heap(&mut world, 1024, Advice::Normal);
-    let mut call = Call::populate(mm, NODE, vma, 0..1024, true);
+    let mut call = ProcessCall::populate(mm, NODE, vma, 0..1024, true);
     assert_eq!(world.drive(&mut call), Outcome::Minor);
     assert_eq!(pageout(&mut world, mm, vma, 0..512), Outcome::Minor);
     assert_eq!(count(&world, Event::Pswpout), 512);
@@ -193,10 +202,10 @@ fn cold_pages_are_inactive() {
     let (mm, vma) = heap(&mut world, 64, Advice::Normal);
     // Populated twice, so accessed twice: active.
     for _ in 0..2 {
-        let mut call = Call::populate(mm, NODE, vma, 0..64, true);
+        let mut call = ProcessCall::populate(mm, NODE, vma, 0..64, true);
         assert_eq!(world.drive(&mut call), Outcome::Minor);
     }
-    let active = |world: &World| {
+    let active = |world: &TestWorld| {
         let mapping = world.machine.vma(vma).unwrap();
         let is_active = |page: usize| {
             world.machine.mem.pages[mapping.ptes[page].pfn().idx()].has(PageFlags::ACTIVE)
@@ -205,7 +214,7 @@ fn cold_pages_are_inactive() {
     };
     let before = active(&world);
     assert!(before > 32, "{before}");
-    assert_eq!(world.drive(&mut Call::cold(mm, NODE, vma, 0..64)), Outcome::Minor);
+    assert_eq!(world.drive(&mut ProcessCall::cold(mm, NODE, vma, 0..64)), Outcome::Minor);
     assert_eq!(active(&world), 0);
     assert!(count(&world, Event::Pgdeactivate) >= before as u64);
 }
@@ -227,7 +236,7 @@ fn advice_changes_from_then_on() {
 fn a_page_that_was_locked_in_swap_is_locked_when_it_is_back() {
     let mut world = world(Config::default());
     let (mm, vma) = heap(&mut world, 64, Advice::Normal);
-    assert_eq!(world.drive(&mut Call::populate(mm, NODE, vma, 0..64, true)), Outcome::Minor);
+    assert_eq!(world.drive(&mut ProcessCall::populate(mm, NODE, vma, 0..64, true)), Outcome::Minor);
     assert_eq!(pageout(&mut world, mm, vma, 0..64), Outcome::Minor);
     world.settle();
     assert_eq!(pageout(&mut world, mm, vma, 0..64), Outcome::Minor);

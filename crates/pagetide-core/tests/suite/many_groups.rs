@@ -5,7 +5,7 @@
 //! Invariant: scans per page at most double from ten groups to a thousand; visits grow, because
 //! every walk visits every group, but stay below a measured bound.
 
-use crate::world::World;
+use crate::world::TestWorld;
 use pagetide_core::config::Config;
 use pagetide_core::memcg::ROOT;
 use pagetide_core::node::NodeSpec;
@@ -32,7 +32,7 @@ fn reclaim(groups: usize, file: bool) -> PerPage {
     let spec = NodeSpec::x86_64(MEMORY, 0, 0);
     let mut machine = Machine::new(&[spec], 2, Config::default()).unwrap();
     machine.swapon(1 << 17, 1 << 17, false);
-    let mut world = World::new(machine);
+    let mut world = TestWorld::new(machine);
     world.audit = false;
     let pages = 2 * (MEMORY / PAGE_SIZE) / groups as u64;
     let mut parent: MemcgId = ROOT;

@@ -1,6 +1,6 @@
 //! Machines with pages of 4, 16 and 64 KiB: equal values in bytes, smaller values in pages.
 
-use crate::world::World;
+use crate::world::TestWorld;
 use pagetide_core::config::Config;
 use pagetide_core::memcg::ROOT;
 use pagetide_core::node::NodeSpec;
@@ -8,8 +8,8 @@ use pagetide_core::outcome::Outcome;
 use pagetide_core::page_counter::UNLIMITED;
 use pagetide_core::page_size::PageSize;
 use pagetide_core::process::page_table::{Advice, Backing};
-use pagetide_core::process::Call;
 use pagetide_core::process::Machine;
+use pagetide_core::process::ProcessCall;
 use pagetide_core::units::NodeId;
 use pagetide_core::vmstat::{Event, NodeStat};
 use pagetide_core::watermark::{default_min_free_kbytes, MIN_FREE_KBYTES_MAX};
@@ -85,10 +85,11 @@ fn huge_pages_want_so_many_pageblocks_whatever_they_have() {
 fn a_file_read_takes_its_bytes_in_pages_and_counts_kilobytes() {
     for page_size in PageSize::ALL {
         let bytes = 3 * MIB + 1;
-        let mut world = World::new(machine(64, page_size));
+        let mut world = TestWorld::new(machine(64, page_size));
         let file = world.machine.create_file(bytes, false).unwrap();
         let mm = world.machine.create_mm(ROOT).unwrap();
-        let outcome = world.drive(&mut Call::read(mm, NODE, file, 0, bytes, Default::default()));
+        let outcome =
+            world.drive(&mut ProcessCall::read(mm, NODE, file, 0, bytes, Default::default()));
         assert_eq!(outcome, Outcome::Major);
         let pages = bytes.div_ceil(page_size.bytes());
         assert_eq!(world.machine.file(file).unwrap().nr_pages, pages);
@@ -98,7 +99,7 @@ fn a_file_read_takes_its_bytes_in_pages_and_counts_kilobytes() {
         // Half a page at both ends of a write.
         let half = page_size.bytes() / 2;
         let (at, len) = (2 * MIB - half, 2 * half);
-        world.drive(&mut Call::write(mm, NODE, file, at, len));
+        world.drive(&mut ProcessCall::write(mm, NODE, file, at, len));
         assert_eq!(world.machine.global_node_stat(NodeStat::NrDirty), 2);
         assert_eq!(kilobytes(&world.machine.proc_meminfo(), "Dirty:"), 2 * page_size.kbytes_of(1));
         assert_eq!(world.machine.take_work().bytes_copied as u64, bytes + len);
@@ -109,7 +110,7 @@ fn a_file_read_takes_its_bytes_in_pages_and_counts_kilobytes() {
 #[test]
 fn limits_of_groups_are_whole_pages() {
     for page_size in PageSize::ALL {
-        let mut world = World::new(machine(64, page_size));
+        let mut world = TestWorld::new(machine(64, page_size));
         let group = world.machine.create_memcg("group".into(), ROOT).unwrap();
         let page = page_size.bytes();
         let odd = 4 * MIB + page - 1;
@@ -188,7 +189,7 @@ fn page_sizes_differ_in_the_digest_by_what_they_change() {
 #[test]
 fn a_table_has_as_many_entries_as_fit_in_a_page() {
     for page_size in PageSize::ALL {
-        let mut world = World::new(machine(64, page_size));
+        let mut world = TestWorld::new(machine(64, page_size));
         let mm = world.machine.create_mm(ROOT).unwrap();
         let entries = page_size.bytes() / 8;
         let heap =
@@ -208,7 +209,7 @@ fn a_table_has_as_many_entries_as_fit_in_a_page() {
 fn every_empty_region_gets_a_huge_page_at_its_first_touch() {
     for page_size in PageSize::ALL {
         let mut world =
-            World::new(machine(if page_size == PageSize::Kib64 { 512 } else { 64 }, page_size));
+            TestWorld::new(machine(if page_size == PageSize::Kib64 { 512 } else { 64 }, page_size));
         world.audit = false;
         world.machine.write_control("transparent_hugepage.enabled", "always").unwrap().discard();
         let mm = world.machine.create_mm(ROOT).unwrap();
@@ -217,19 +218,19 @@ fn every_empty_region_gets_a_huge_page_at_its_first_touch() {
             world.access(mm, heap, at, true);
             world.machine.audit().unwrap();
         }
-        let huge = |world: &World| {
+        let huge = |world: &TestWorld| {
             kilobytes(&world.machine.proc_meminfo(), "AnonHugePages:") / page_size.kbytes_of(512)
         };
         assert_eq!(huge(&world), 3, "{page_size:?}");
         let tables = 3 * 512 / (page_size.bytes() / 8).min(3 * 512);
         assert_eq!(world.machine.global_node_stat(NodeStat::NrPageTablePages), tables);
         // One huge page is discarded. Its page table stays if it has entries of the others.
-        world.machine.discard(heap, 512, 512, world::CPU).unwrap().discard();
+        world.machine.discard(heap, 512, 512, crate::world::CPU).unwrap().discard();
         world.machine.audit().unwrap();
         assert_eq!(huge(&world), 2);
         world.access(mm, heap, 700, true);
         assert_eq!(huge(&world), 3, "{page_size:?}");
-        world.machine.munmap(heap, world::CPU).unwrap().discard();
+        world.machine.munmap(heap, crate::world::CPU).unwrap().discard();
         world.machine.audit().unwrap();
         assert_eq!(world.machine.global_node_stat(NodeStat::NrPageTablePages), 0);
     }
@@ -241,7 +242,7 @@ fn reclaim_works_with_every_page_size() {
     for page_size in PageSize::ALL {
         // The same number of pages, so that the run time is the same.
         let mib = 8 * page_size.bytes() / 4096;
-        let mut world = World::new(machine(mib, page_size));
+        let mut world = TestWorld::new(machine(mib, page_size));
         let swap = page_size.pages_in(2 * mib * MIB) as u32;
         world.machine.swapon(swap, swap, false);
         let mm = world.machine.create_mm(ROOT).unwrap();
@@ -249,11 +250,11 @@ fn reclaim_works_with_every_page_size() {
         let file = world.machine.create_file(page_size.bytes_of(pages), false).unwrap();
         let heap = world.machine.mmap(mm, Backing::Anon, pages, Advice::Normal, false).unwrap();
         let len = page_size.bytes_of(pages / 2);
-        world.drive(&mut Call::read(mm, NODE, file, 0, len, Default::default()));
+        world.drive(&mut ProcessCall::read(mm, NODE, file, 0, len, Default::default()));
         for at in 0..pages {
             world.access(mm, heap, at, true);
         }
-        world.drive(&mut Call::write(mm, NODE, file, 100, len));
+        world.drive(&mut ProcessCall::write(mm, NODE, file, 100, len));
         world.settle();
         let vmstat = &world.machine.mem.vmstat;
         assert!(vmstat.get(Event::Pswpout) > 0 && vmstat.get(Event::Pgpgout) > 0, "{page_size:?}");

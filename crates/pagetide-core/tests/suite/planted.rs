@@ -1,7 +1,7 @@
 //! Storms find what is planted: a page forgotten on no list, a copy skipped, a charge leaked; and nothing else.
 
 use crate::storm::Storm;
-use pagetide_core::planted::{Defect, Planted};
+use pagetide_core::planted::{Defect, PlantedDefect};
 use std::panic::{catch_unwind, AssertUnwindSafe};
 
 const NR_OPERATIONS: u32 = 3000;
@@ -11,7 +11,8 @@ const NR_SEEDS: u64 = 200;
 fn found(seed: u64, defect: Option<Defect>) -> Option<String> {
     let storm = || {
         let mut storm = Storm::new(seed);
-        storm.world.machine.planted = defect.map(|defect| Planted { defect, every: 100, nr: 0 });
+        storm.world.machine.planted =
+            defect.map(|defect| PlantedDefect { defect, every: 100, nr: 0 });
         storm.rage(NR_OPERATIONS);
     };
     let panic = catch_unwind(AssertUnwindSafe(storm)).err()?;

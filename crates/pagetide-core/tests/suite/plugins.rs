@@ -1,46 +1,51 @@
 //! Plug-ins: they are asked, corrected and overruled where necessary; and a plug-in that repeats
 //! the built-in answers changes nothing.
 
-use crate::strange::{Miser, Wild};
-use crate::world::World;
+use crate::strange::{RandomPolicy, SparingPolicy};
+use crate::world::TestWorld;
 use pagetide_core::config::{Config, LruPolicy};
 use pagetide_core::digest::Digest;
 use pagetide_core::memcg::ROOT;
 use pagetide_core::node::NodeSpec;
 use pagetide_core::plugin::{
-    Balance, GroupPolicy, Judged, PagePolicy, PageView, Plan, Plugins, Pressure, Start, Visit,
-    Wrong,
+    GroupPlan, GroupPolicy, GroupVisit, InitialList, PagePolicy, PageVerdict, PageView, Plugins,
+    PolicyFault, ScanBalance, ScanPressure,
 };
 use pagetide_core::process::page_table::{Advice, Backing, VmaId};
-use pagetide_core::process::{Call, Machine, MmId};
+use pagetide_core::process::{Machine, MmId, ProcessCall};
 use pagetide_core::units::{MemcgId, NodeId, PAGE_SIZE};
 use pagetide_core::vmstat::Event;
 
 const MIB: u64 = (1 << 20) / PAGE_SIZE;
 
-fn world(plugins: &Plugins, groups: Option<&str>, pages: Option<&str>) -> World {
+fn world(plugins: &Plugins, groups: Option<&str>, pages: Option<&str>) -> TestWorld {
     world_of(Config::default(), plugins, groups, pages)
 }
 
-fn world_of(config: Config, plugins: &Plugins, groups: Option<&str>, pages: Option<&str>) -> World {
+fn world_of(
+    config: Config,
+    plugins: &Plugins,
+    groups: Option<&str>,
+    pages: Option<&str>,
+) -> TestWorld {
     plugins.check().unwrap();
     let mut machine = Machine::new(&[NodeSpec::x86_64(64 << 20, 0, 0)], 2, config).unwrap();
     machine.swapon(1 << 16, 1 << 16, false);
     machine.use_plugins(plugins.choose(groups, pages).unwrap());
-    let mut world = World::new(machine);
+    let mut world = TestWorld::new(machine);
     world.audit = false;
     world.disk_works = true;
     world
 }
 
-fn task(world: &mut World, memcg: MemcgId, pages: u64) -> (MmId, VmaId) {
+fn task(world: &mut TestWorld, memcg: MemcgId, pages: u64) -> (MmId, VmaId) {
     let mm = world.machine.create_mm(memcg).unwrap();
     (mm, world.machine.mmap(mm, Backing::Anon, pages, Advice::Normal, false).unwrap())
 }
 
 /// Two groups that together need one and a half times the machine's memory, and a file that is
 /// read. Ends with an audit. Returns the pages that each of the two has left.
-fn rivals(world: &mut World, controls: [&[(&str, &str)]; 2]) -> [u64; 2] {
+fn rivals(world: &mut TestWorld, controls: [&[(&str, &str)]; 2]) -> [u64; 2] {
     let groups = controls.map(|controls| {
         let memcg = world.machine.create_memcg("g".into(), ROOT).unwrap();
         for (name, text) in controls {
@@ -63,7 +68,7 @@ fn rivals(world: &mut World, controls: [&[(&str, &str)]; 2]) -> [u64; 2] {
         let (mm, node) = (tasks[0].0, NodeId(0));
         if !world.machine.is_exited(mm) {
             let len = 4 * MIB * PAGE_SIZE;
-            world.drive(&mut Call::read(mm, node, file, offset, len, Default::default()));
+            world.drive(&mut ProcessCall::read(mm, node, file, offset, len, Default::default()));
         }
         world.machine.audit().unwrap();
     }
@@ -74,7 +79,7 @@ fn rivals(world: &mut World, controls: [&[(&str, &str)]; 2]) -> [u64; 2] {
     })
 }
 
-fn wrong(world: &World, wrong: Wrong) -> u64 {
+fn wrong(world: &TestWorld, wrong: PolicyFault) -> u64 {
     world.machine.plugin_errors().iter().find(|(it, _)| *it == wrong).map_or(0, |(_, times)| *times)
 }
 
@@ -83,7 +88,7 @@ fn wrong(world: &World, wrong: Wrong) -> u64 {
 struct Echo(u64);
 
 impl GroupPolicy for Echo {
-    fn plan(&mut self, _: &Visit<'_>, _: &mut Plan) {
+    fn plan(&mut self, _: &GroupVisit<'_>, _: &mut GroupPlan) {
         self.0 += 1;
     }
 
@@ -134,7 +139,8 @@ fn names_and_state_are_in_the_digest_and_equal_histories_are_equal() {
         assert!(!all[..at].contains(one), "{at} is as one before");
     }
     assert_eq!(digest(Some("linux"), Some("linux")), all[0]);
-    let wild = Plugins::new().groups("wild", Wild::new(7)).pages("wild", Wild::new(9));
+    let wild =
+        Plugins::new().groups("wild", RandomPolicy::new(7)).pages("wild", RandomPolicy::new(9));
     let run = || {
         let mut world = world(&wild, Some("wild"), Some("wild"));
         rivals(&mut world, [&[], &[]]);
@@ -157,9 +163,13 @@ fn a_copy_of_a_machine_has_a_policy_of_its_own() {
 #[test]
 fn names_are_refused_at_registration_and_unknown_ones_when_chosen() {
     let message = |plugins: Plugins| plugins.check().unwrap_err().to_string();
-    let twice = Plugins::new().groups("a", Miser).pages("a", Miser).groups("a", Echo(0));
+    let twice =
+        Plugins::new().groups("a", SparingPolicy).pages("a", SparingPolicy).groups("a", Echo(0));
     assert_eq!(message(twice), "two policies of groups are registered as \"a\"");
-    let twice = Plugins::new().pages("a", Miser).pages("a", Miser).pages("b c", Miser);
+    let twice = Plugins::new()
+        .pages("a", SparingPolicy)
+        .pages("a", SparingPolicy)
+        .pages("b c", SparingPolicy);
     assert_eq!(
         message(twice),
         "two policies of pages are registered as \"a\"",
@@ -167,11 +177,11 @@ fn names_are_refused_at_registration_and_unknown_ones_when_chosen() {
     );
     for name in ["", "linux", "a b", "ä", &"x".repeat(65)] {
         assert!(
-            message(Plugins::new().groups(name, Miser)).contains("cannot be registered"),
+            message(Plugins::new().groups(name, SparingPolicy)).contains("cannot be registered"),
             "{name}"
         );
     }
-    let plugins = Plugins::new().groups("a", Miser).pages("b", Miser);
+    let plugins = Plugins::new().groups("a", SparingPolicy).pages("b", SparingPolicy);
     assert_eq!(plugins.group_names().collect::<Vec<_>>(), ["a"]);
     assert_eq!(plugins.page_names().collect::<Vec<_>>(), ["b"]);
     let unknown = plugins.choose(Some("b"), None).unwrap_err().to_string();
@@ -184,7 +194,7 @@ fn names_are_refused_at_registration_and_unknown_ones_when_chosen() {
 struct SpareFirst;
 
 impl GroupPolicy for SpareFirst {
-    fn plan(&mut self, visit: &Visit<'_>, plan: &mut Plan) {
+    fn plan(&mut self, visit: &GroupVisit<'_>, plan: &mut GroupPlan) {
         plan.skip = visit.group.id() == MemcgId(1);
     }
 
@@ -202,7 +212,7 @@ fn a_group_policy_decides_who_is_reclaimed_from() {
 
 #[test]
 fn who_spares_everybody_for_ever_is_overruled() {
-    let plugins = Plugins::new().groups("miser", Miser).pages("miser", Miser);
+    let plugins = Plugins::new().groups("miser", SparingPolicy).pages("miser", SparingPolicy);
     for (groups, pages) in
         [(Some("miser"), None), (None, Some("miser")), (Some("miser"), Some("miser"))]
     {
@@ -210,18 +220,18 @@ fn who_spares_everybody_for_ever_is_overruled() {
         rivals(&mut world, [&[], &[]]);
         assert_eq!(world.machine.mem.vmstat.get(Event::OomKill), 0, "{groups:?} {pages:?}");
         assert!(world.machine.mem.vmstat.get(Event::Pswpout) > 20 * MIB);
-        assert!(wrong(&world, Wrong::Overruled) > 0);
-        assert_eq!(wrong(&world, Wrong::WalksForEver) > 0, groups.is_some());
+        assert!(wrong(&world, PolicyFault::Overruled) > 0);
+        assert_eq!(wrong(&world, PolicyFault::WalksForEver) > 0, groups.is_some());
     }
 }
 
 #[test]
 fn out_of_memory_comes_at_last_where_a_policy_spares_and_nothing_else_is_left() {
-    let plugins = Plugins::new().groups("miser", Miser).pages("miser", Miser);
+    let plugins = Plugins::new().groups("miser", SparingPolicy).pages("miser", SparingPolicy);
     let mut machine =
         Machine::new(&[NodeSpec::x86_64(32 << 20, 0, 0)], 1, Config::default()).unwrap();
     machine.use_plugins(plugins.choose(Some("miser"), Some("miser")).unwrap());
-    let mut world = World::new(machine);
+    let mut world = TestWorld::new(machine);
     world.audit = false;
     let memcg = world.machine.create_memcg("g".into(), ROOT).unwrap();
     let (mm, heap) = task(&mut world, memcg, 40 * MIB);
@@ -237,10 +247,10 @@ fn out_of_memory_comes_at_last_where_a_policy_spares_and_nothing_else_is_left() 
 }
 
 #[derive(Clone, Debug)]
-struct Impossible(Plan);
+struct Impossible(GroupPlan);
 
 impl GroupPolicy for Impossible {
-    fn plan(&mut self, _: &Visit<'_>, plan: &mut Plan) {
+    fn plan(&mut self, _: &GroupVisit<'_>, plan: &mut GroupPlan) {
         *plan = self.0;
     }
 
@@ -249,12 +259,12 @@ impl GroupPolicy for Impossible {
 
 #[test]
 fn plans_that_cannot_be_are_put_right_and_counted() {
-    let plan = Plan { skip: false, priority: 12, protected: 0 };
+    let plan = GroupPlan { skip: false, priority: 12, protected: 0 };
     for (plan, expected) in [
-        (Plan { priority: -1, ..plan }, Wrong::PriorityOutOfRange),
-        (Plan { priority: i8::MAX, ..plan }, Wrong::PriorityOutOfRange),
-        (Plan { priority: i8::MIN, ..plan }, Wrong::PriorityOutOfRange),
-        (Plan { protected: u64::MAX, ..plan }, Wrong::ProtectsTooMuch),
+        (GroupPlan { priority: -1, ..plan }, PolicyFault::PriorityOutOfRange),
+        (GroupPlan { priority: i8::MAX, ..plan }, PolicyFault::PriorityOutOfRange),
+        (GroupPlan { priority: i8::MIN, ..plan }, PolicyFault::PriorityOutOfRange),
+        (GroupPlan { protected: u64::MAX, ..plan }, PolicyFault::ProtectsTooMuch),
     ] {
         let plugins = Plugins::new().groups("impossible", Impossible(plan));
         let mut world = world(&plugins, Some("impossible"), None);
@@ -266,20 +276,20 @@ fn plans_that_cannot_be_are_put_right_and_counted() {
 
 #[test]
 fn memory_min_holds_whatever_a_policy_plans() {
-    let plan = Plan { skip: false, priority: 0, protected: 0 };
+    let plan = GroupPlan { skip: false, priority: 0, protected: 0 };
     let plugins = Plugins::new().groups("hard", Impossible(plan));
     let mut world = world(&plugins, Some("hard"), None);
     let [first, _] = rivals(&mut world, [&[("memory.min", "30M")], &[]]);
     assert!(first >= 28 * MIB, "{first} pages of 30 MiB");
-    assert!(wrong(&world, Wrong::ProtectsTooLittle) > 0);
+    assert!(wrong(&world, PolicyFault::ProtectsTooLittle) > 0);
 }
 
 #[derive(Clone, Debug)]
 struct Unbalanced(u64, u64, u64);
 
 impl PagePolicy for Unbalanced {
-    fn balance(&mut self, _: &Pressure<'_>, _: Balance) -> Balance {
-        Balance::Fract { anon: self.0, file: self.1, denominator: self.2 }
+    fn balance(&mut self, _: &ScanPressure<'_>, _: ScanBalance) -> ScanBalance {
+        ScanBalance::Fract { anon: self.0, file: self.1, denominator: self.2 }
     }
 
     fn digest(&self, _: &mut Digest) {}
@@ -293,15 +303,15 @@ fn a_balance_that_cannot_be_is_the_built_in_one() {
         let plugins = Plugins::new().pages("bad", Unbalanced(anon, file, denominator));
         let mut world = world(&plugins, None, Some("bad"));
         rivals(&mut world, [&[], &[]]);
-        assert!(wrong(&world, Wrong::BalanceOfNothing) > 0, "{anon} {file} of {denominator}");
+        assert!(wrong(&world, PolicyFault::BalanceOfNothing) > 0, "{anon} {file} of {denominator}");
     }
 }
 
 #[derive(Clone, Debug)]
-struct OneSided(Balance);
+struct OneSided(ScanBalance);
 
 impl PagePolicy for OneSided {
-    fn balance(&mut self, _: &Pressure<'_>, _: Balance) -> Balance {
+    fn balance(&mut self, _: &ScanPressure<'_>, _: ScanBalance) -> ScanBalance {
         self.0
     }
 
@@ -312,14 +322,14 @@ impl PagePolicy for OneSided {
 /// alone.
 #[test]
 fn a_balance_that_spares_all_there_is_is_overruled() {
-    let plugins = Plugins::new().pages("file", OneSided(Balance::File));
+    let plugins = Plugins::new().pages("file", OneSided(ScanBalance::File));
     let mut world = world(&plugins, None, Some("file"));
     let (mm, heap) = task(&mut world, ROOT, 90 * MIB);
     for page in 0..90 * MIB {
         world.access(mm, heap, page, true);
     }
     assert!(!world.machine.is_exited(mm), "killed in spite of free swap");
-    assert!(wrong(&world, Wrong::Overruled) > 0);
+    assert!(wrong(&world, PolicyFault::Overruled) > 0);
     world.settle();
     world.machine.audit().unwrap();
 }
@@ -329,7 +339,7 @@ fn a_balance_that_spares_all_there_is_is_overruled() {
 struct Marks;
 
 impl PagePolicy for Marks {
-    fn on_new(&mut self, page: &mut PageView<'_>, linux: Start) -> Start {
+    fn on_new(&mut self, page: &mut PageView<'_>, linux: InitialList) -> InitialList {
         assert_eq!(page.mark, 0, "a new page has no mark");
         page.mark = if page.is_file { 2 } else { 1 };
         linux
@@ -340,7 +350,7 @@ impl PagePolicy for Marks {
         true
     }
 
-    fn judge(&mut self, page: &mut PageView<'_>, linux: Judged) -> Judged {
+    fn judge(&mut self, page: &mut PageView<'_>, linux: PageVerdict) -> PageVerdict {
         assert_eq!(page.mark, if page.is_file { 2 } else { 1 }, "{page:?}");
         linux
     }
@@ -364,7 +374,7 @@ fn a_mark_stays_with_its_page_until_that_leaves_memory() {
     for page in 0..4 * MIB {
         world.access(mm, heap, page, true);
     }
-    let marks = |world: &World| -> Vec<u8> {
+    let marks = |world: &TestWorld| -> Vec<u8> {
         let pages = world.machine.mem.pages.opened();
         pages
             .filter(|(_, page)| page.mapcount > 0 && page.memcg == memcg)
@@ -372,7 +382,7 @@ fn a_mark_stays_with_its_page_until_that_leaves_memory() {
             .collect()
     };
     let migrated = world.machine.mem.vmstat.get(Event::PgmigrateSuccess);
-    world.drive(&mut Call::compact_memory(mm, NodeId(0)));
+    world.drive(&mut ProcessCall::compact_memory(mm, NodeId(0)));
     world.finish_copies();
     assert!(world.machine.mem.vmstat.get(Event::PgmigrateSuccess) > migrated);
     assert!(!marks(&world).is_empty() && marks(&world).iter().all(|&mark| mark == 1));
@@ -388,8 +398,8 @@ fn a_mark_stays_with_its_page_until_that_leaves_memory() {
 struct AllActive;
 
 impl PagePolicy for AllActive {
-    fn on_new(&mut self, _: &mut PageView<'_>, _: Start) -> Start {
-        Start::Active
+    fn on_new(&mut self, _: &mut PageView<'_>, _: InitialList) -> InitialList {
+        InitialList::Active
     }
 
     fn digest(&self, _: &mut Digest) {}

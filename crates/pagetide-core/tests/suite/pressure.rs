@@ -1,27 +1,27 @@
 //! Which reclaim counts as pressure: for PSI and for listeners of `vmpressure`.
 
-use crate::world::World;
+use crate::world::TestWorld;
 use pagetide_core::config::Config;
 use pagetide_core::effect::Step;
 use pagetide_core::memcg::ROOT;
 use pagetide_core::node::NodeSpec;
 use pagetide_core::process::page_table::{Advice, Backing, VmaId};
-use pagetide_core::process::{Call, Machine, MmId};
+use pagetide_core::process::{Machine, MmId, ProcessCall};
 use pagetide_core::units::{MemcgId, NodeId, PAGE_SIZE};
 
 const MIB: u64 = (1 << 20) / PAGE_SIZE;
 
-fn world() -> World {
+fn world() -> TestWorld {
     let spec = NodeSpec::x86_64(64 << 20, 0, 0);
     let mut machine = Machine::new(&[spec], 1, Config::default()).unwrap();
     machine.swapon(1 << 16, 1 << 16, false);
-    let mut world = World::new(machine);
+    let mut world = TestWorld::new(machine);
     world.audit = false;
     world.disk_works = true;
     world
 }
 
-fn group(world: &mut World, controls: &[(&str, &str)]) -> MemcgId {
+fn group(world: &mut TestWorld, controls: &[(&str, &str)]) -> MemcgId {
     let memcg = world.machine.create_memcg("g".into(), ROOT).unwrap();
     for (name, text) in controls {
         assert!(world.machine.write_group_control(memcg, name, text).unwrap().0.is_none());
@@ -30,7 +30,7 @@ fn group(world: &mut World, controls: &[(&str, &str)]) -> MemcgId {
 }
 
 /// A task of a group with a heap of `pages` pages, of which `touched` are touched.
-fn task(world: &mut World, memcg: MemcgId, pages: u64, touched: u64) -> (MmId, VmaId) {
+fn task(world: &mut TestWorld, memcg: MemcgId, pages: u64, touched: u64) -> (MmId, VmaId) {
     let mm = world.machine.create_mm(memcg).unwrap();
     let heap = world.machine.mmap(mm, Backing::Anon, pages, Advice::Normal, false).unwrap();
     for page in 0..touched {
@@ -40,15 +40,15 @@ fn task(world: &mut World, memcg: MemcgId, pages: u64, touched: u64) -> (MmId, V
 }
 
 /// A write to a control file of a group that has to reclaim, by a task of the root.
-fn write(world: &mut World, memcg: MemcgId, file: &str, text: &str) -> Call {
+fn write(world: &mut TestWorld, memcg: MemcgId, file: &str, text: &str) -> ProcessCall {
     let admin = world.machine.create_mm(ROOT).unwrap();
     let (write, effects) = world.machine.write_group_control(memcg, file, text).unwrap();
     effects.discard();
-    Call::group_write(admin, NodeId(0), write.unwrap())
+    ProcessCall::group_write(admin, NodeId(0), write.unwrap())
 }
 
 /// Steps a call to its end. Returns whether it was ever stalled, and ever reclaiming.
-fn drive_and_watch(world: &mut World, call: &mut Call) -> (bool, bool) {
+fn drive_and_watch(world: &mut TestWorld, call: &mut ProcessCall) -> (bool, bool) {
     let (mut was_stalled, mut was_reclaiming) = (false, false);
     loop {
         let waiting = match world.step(call) {
@@ -84,7 +84,7 @@ fn who_meets_a_limit_is_stalled_and_who_writes_one_is_not() {
     let mut world = world();
     let memcg = group(&mut world, &[("memory.max", "4M")]);
     let (mm, heap) = task(&mut world, memcg, 8 * MIB, 4 * MIB);
-    let calls = (4 * MIB..5 * MIB).map(|page| Call::fault(mm, NodeId(0), heap, page, true));
+    let calls = (4 * MIB..5 * MIB).map(|page| ProcessCall::fault(mm, NodeId(0), heap, page, true));
     let seen: Vec<_> = calls.map(|mut call| drive_and_watch(&mut world, &mut call)).collect();
     assert!(seen.contains(&(true, true)), "{seen:?}");
 }

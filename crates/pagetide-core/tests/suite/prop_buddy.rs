@@ -2,7 +2,7 @@
 
 use pagetide_core::config::PcpPolicy;
 use pagetide_core::digest::{Digest, State};
-use pagetide_core::fallback::Force;
+use pagetide_core::fallback::HighAtomicRelease;
 use pagetide_core::gfp::{AllocFlags, Gfp, MigrateType, Watermark};
 use pagetide_core::node::{NodeSpec, ZoneSpec};
 use pagetide_core::page::{PageFlags, Place};
@@ -153,7 +153,7 @@ impl World {
             }
             Op::DrainAll => self.memory.drain_all(),
             Op::Unreserve { mt, force } => {
-                let force = if force { Force::Yes } else { Force::No };
+                let force = if force { HighAtomicRelease::Yes } else { HighAtomicRelease::No };
                 self.memory.unreserve_highatomic(NodeId(0), ZONE_MOVABLE, mt, force);
             }
             Op::ReclaimActive(active) => {
@@ -252,7 +252,7 @@ proptest! {
             let mt = MigrateType::Movable;
             let memory = &mut world.memory;
             memory.drain_all();
-            while memory.unreserve_highatomic(NodeId(node), ZONE_MOVABLE, mt, Force::Yes) {}
+            while memory.unreserve_highatomic(NodeId(node), ZONE_MOVABLE, mt, HighAtomicRelease::Yes) {}
         }
         let stuck = world.zones().iter().any(|zone| zone.nr_reserved_highatomic > 0);
         while !world.live.is_empty() {

@@ -1,7 +1,7 @@
 //! Random operations on slab caches and groups, with every policy for accounting objects, using
 //! slabs and storing owners, against a model that knows only the owner of each object.
 
-use crate::slab_world::{Op, SlabWorld};
+use crate::slab_world::{SlabOp, SlabWorld};
 use pagetide_core::config::{Config, ObjcgStock, SlabAccounting, SlabOwners, SlubPolicy};
 use proptest::prelude::*;
 
@@ -27,7 +27,7 @@ proptest! {
     /// are refused, and after all frees no memory remains in use.
     #[test]
     fn any_sequence_is_sound(
-        ops in prop::collection::vec(any::<[u8; 4]>().prop_map(Op::from_bytes), 1..60),
+        ops in prop::collection::vec(any::<[u8; 4]>().prop_map(SlabOp::from_bytes), 1..60),
         objcg_stock in prop::sample::select(ObjcgStock::ALL),
     ) {
         for slab_accounting in ACCOUNTING {

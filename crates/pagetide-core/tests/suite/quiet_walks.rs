@@ -6,16 +6,16 @@
 //!
 //! Invariant: the audit compares the idle state with the groups.
 
-use crate::world::{World, CPU};
+use crate::world::{TestWorld, CPU};
 use pagetide_core::config::Config;
 use pagetide_core::digest::Digest;
 use pagetide_core::event::TraceEvent;
 use pagetide_core::memcg::ROOT;
 use pagetide_core::node::NodeSpec;
 use pagetide_core::outcome::Outcome;
-use pagetide_core::plugin::{Chosen, GroupPolicy, Plan, Plugins, Visit};
+use pagetide_core::plugin::{GroupPlan, GroupPolicy, GroupVisit, PluginChoice, Plugins};
 use pagetide_core::process::page_table::{Advice, Backing, VmaId};
-use pagetide_core::process::{Call, Machine, MmId};
+use pagetide_core::process::{Machine, MmId, ProcessCall};
 use pagetide_core::slab::cached::{CachedId, CachedKind};
 use pagetide_core::slab::CacheSpec;
 use pagetide_core::units::{CacheId, MemcgId, NodeId, PAGE_SIZE};
@@ -24,10 +24,10 @@ use proptest::prelude::*;
 
 /// A policy that changes nothing.
 #[derive(Clone, Debug)]
-struct Looks;
+struct NoopPolicy;
 
-impl GroupPolicy for Looks {
-    fn plan(&mut self, _: &Visit<'_>, _: &mut Plan) {}
+impl GroupPolicy for NoopPolicy {
+    fn plan(&mut self, _: &GroupVisit<'_>, _: &mut GroupPlan) {}
 
     fn digest(&self, _: &mut Digest) {}
 }
@@ -102,7 +102,7 @@ const POLICIES: [(&str, &str); 16] = [
 ];
 
 struct Side {
-    world: World,
+    world: TestWorld,
     groups: Vec<MemcgId>,
     tasks: Vec<(MmId, VmaId, VmaId)>,
     kept: Vec<CachedId>,
@@ -110,7 +110,7 @@ struct Side {
     work: Work,
     events: Vec<TraceEvent>,
     /// The plug-ins while no other is set.
-    plugins: Chosen,
+    plugins: PluginChoice,
 }
 
 impl Side {
@@ -121,14 +121,14 @@ impl Side {
             machine.swapon(1 << 16, 1 << 16, false);
         }
         machine.set_policy("slab_accounting", accounting).unwrap().discard();
-        let known = Plugins::new().groups("looks", Looks);
+        let known = Plugins::new().groups("looks", NoopPolicy);
         let plugins = known.choose(looks.then_some("looks"), None).unwrap();
         machine.use_plugins(plugins.clone());
         machine.record_events(true);
         let name = "dentry".into();
         let dentry = CacheSpec { name, object_size: 192, reclaimable: true, account: true };
         let dentry = machine.create_cache(dentry).unwrap();
-        let mut world = World::new(machine);
+        let mut world = TestWorld::new(machine);
         world.audit = false;
         world.disk_works = true;
         world.may_starve = true;
@@ -199,7 +199,7 @@ impl Side {
                     write
                 });
                 if let Some(write) = write {
-                    world.drive(&mut Call::group_write(mm, NodeId(0), write));
+                    world.drive(&mut ProcessCall::group_write(mm, NodeId(0), write));
                 }
             }
             Op::Policy(at) => {
@@ -213,7 +213,7 @@ impl Side {
                         break;
                     }
                     let gfp = pagetide_core::gfp::Gfp::KERNEL;
-                    let mut call = Call::kmem_alloc(mm, NodeId(0), *dentry, true, gfp);
+                    let mut call = ProcessCall::kmem_alloc(mm, NodeId(0), *dentry, true, gfp);
                     if let Outcome::Object(object) = world.drive(&mut call) {
                         let kind = CachedKind::Dentry;
                         kept.push(world.machine.cache_object(object, None, kind).unwrap());
@@ -236,7 +236,10 @@ impl Side {
             Op::Plugin(kind) => {
                 let odd = kind % 4 == 0;
                 let chosen = match odd {
-                    true => strange::chosen(usize::from(kind) % strange::KINDS, u64::from(kind)),
+                    true => crate::strange::chosen(
+                        usize::from(kind) % crate::strange::KINDS,
+                        u64::from(kind),
+                    ),
                     false => self.plugins.clone(),
                 };
                 world.machine.use_plugins(chosen);
@@ -251,7 +254,7 @@ impl Side {
     /// Everything that must be equal on both machines.
     fn state(&mut self) -> (u64, u64, Work, Vec<TraceEvent>) {
         let mut machine = self.world.machine.clone();
-        machine.use_plugins(Chosen::default());
+        machine.use_plugins(PluginChoice::default());
         let events = std::mem::take(&mut self.events);
         (machine.digest(), self.world.now, std::mem::take(&mut self.work), events)
     }

@@ -1,17 +1,17 @@
 //! Random operations on a tree of memory groups under every policy, with the audit after each.
 //! (groups.rs has scenarios.)
 
-use crate::world::{World, CPU};
+use crate::world::{TestWorld, CPU};
 use pagetide_core::config::Config;
 use pagetide_core::effect::Effects;
 use pagetide_core::memcg::ROOT;
 use pagetide_core::node::NodeSpec;
 use pagetide_core::page::{Page, PageFlags};
-use pagetide_core::plugin::Chosen;
+use pagetide_core::plugin::PluginChoice;
 use pagetide_core::process::page_table::{Advice, Backing, VmaId};
-use pagetide_core::process::Call;
 use pagetide_core::process::Machine;
 use pagetide_core::process::MmId;
+use pagetide_core::process::ProcessCall;
 use pagetide_core::units::{MemcgId, NodeId, PAGE_SIZE};
 use proptest::prelude::*;
 
@@ -109,11 +109,11 @@ fn sizes_are_those_of_the_pages(machine: &Machine) {
 
 /// After any sequence of operations all counts add up, no removed group is charged, and every call
 /// ends or can be abandoned.
-fn run_groups(ops: Vec<Op>, plugins: Chosen, patience: u32) {
+fn run_groups(ops: Vec<Op>, plugins: PluginChoice, patience: u32) {
     let spec = NodeSpec::x86_64(8 << 20, 0, 0);
     let mut machine = Machine::new(&[spec], 2, Config::default()).unwrap();
     machine.swapon(1 << 16, 1 << 16, false);
-    let mut world = World::new(machine);
+    let mut world = TestWorld::new(machine);
     world.audit = false;
     world.disk_works = true;
     world.machine.use_plugins(plugins);
@@ -166,7 +166,7 @@ fn run_groups(ops: Vec<Op>, plugins: Chosen, patience: u32) {
                     let offset = u64::from(page) % 500 * PAGE_SIZE;
                     let len = 64 * PAGE_SIZE;
                     let state = Default::default();
-                    let mut read = Call::read(mm, NodeId(0), file, offset, len, state);
+                    let mut read = ProcessCall::read(mm, NodeId(0), file, offset, len, state);
                     world.drive(&mut read);
                 }
             }
@@ -189,7 +189,7 @@ fn run_groups(ops: Vec<Op>, plugins: Chosen, patience: u32) {
                     write
                 });
                 if let Some(write) = write {
-                    world.drive(&mut Call::group_write(mm, NodeId(0), write));
+                    world.drive(&mut ProcessCall::group_write(mm, NodeId(0), write));
                 }
             }
             Op::Policy(at) => {
@@ -229,17 +229,17 @@ proptest! {
 
     #[test]
     fn groups_add_up(ops in prop::collection::vec(op(), 1..120)) {
-        run_groups(ops, Chosen::default(), 20_000);
+        run_groups(ops, PluginChoice::default(), 20_000);
     }
 
     #[test]
     fn groups_add_up_under_strange_policies(
         ops in prop::collection::vec(op(), 1..120),
-        kind in 0..strange::KINDS,
+        kind in 0..crate::strange::KINDS,
         seed in any::<u64>(),
     ) {
         // Strange answers make a reclaim long: one page per descent, four walks per priority.
-        run_groups(ops, strange::chosen(kind, seed), 1_000_000);
+        run_groups(ops, crate::strange::chosen(kind, seed), 1_000_000);
     }
 }
 
@@ -262,5 +262,5 @@ fn a_full_group_whose_only_task_has_not_begun_starves_others() {
         Spawn(1),
         Touch(0, 15281, false),
     ];
-    run_groups(ops, strange::chosen(4, 11050871016775908946), 1_000_000);
+    run_groups(ops, crate::strange::chosen(4, 11050871016775908946), 1_000_000);
 }

@@ -4,13 +4,13 @@
 //! about 1024 page-cache nodes with only shadows. It keeps one node for eight of its pages, and up
 //! to two batches.
 
-use crate::world::{World, CPU};
+use crate::world::{TestWorld, CPU};
 use pagetide_core::config::Config;
 use pagetide_core::effect::Effect;
 use pagetide_core::memcg::ROOT;
 use pagetide_core::node::NodeSpec;
 use pagetide_core::process::page_table::{Advice, Backing};
-use pagetide_core::process::{Call, Machine, MmId};
+use pagetide_core::process::{Machine, MmId, ProcessCall};
 use pagetide_core::units::{FileId, MemcgId, NodeId, PAGE_SIZE};
 use pagetide_core::vmstat::Event;
 
@@ -19,14 +19,14 @@ const PAGES: u64 = 65_536;
 /// Pages of the group.
 const LIMIT: u64 = 1024;
 
-fn metric(world: &World, name: &str) -> u64 {
+fn metric(world: &TestWorld, name: &str) -> u64 {
     world.machine.metrics().find(|(known, _)| *known == name).unwrap().1
 }
 
 /// A reader in a group, and a sparse file.
-fn reader(limit: Option<u64>) -> (World, MemcgId, MmId, FileId) {
+fn reader(limit: Option<u64>) -> (TestWorld, MemcgId, MmId, FileId) {
     let machine = Machine::new(&[NodeSpec::x86_64(512 << 20, 0, 0)], 1, Config::default()).unwrap();
-    let mut world = World::new(machine);
+    let mut world = TestWorld::new(machine);
     world.audit = false;
     let group = world.machine.create_memcg("g".into(), ROOT).unwrap();
     if let Some(pages) = limit {
@@ -38,10 +38,10 @@ fn reader(limit: Option<u64>) -> (World, MemcgId, MmId, FileId) {
     (world, group, mm, file)
 }
 
-fn read(world: &mut World, mm: MmId, file: FileId, pages: std::ops::Range<u64>) {
+fn read(world: &mut TestWorld, mm: MmId, file: FileId, pages: std::ops::Range<u64>) {
     let node = NodeId(0);
     let (offset, len) = (pages.start * PAGE_SIZE, (pages.end - pages.start) * PAGE_SIZE);
-    world.drive(&mut Call::read(mm, node, file, offset, len, Default::default()));
+    world.drive(&mut ProcessCall::read(mm, node, file, offset, len, Default::default()));
     world.machine.audit().unwrap();
 }
 
@@ -59,7 +59,7 @@ fn a_group_keeps_a_node_for_eight_pages_and_loses_the_oldest() {
     assert!(stat.contains(&format!("\nworkingset_nodereclaim {lost}\n")), "{stat}");
     assert!(metric(&world, "slabs_scanned") >= lost);
     // The first evicted pages have lost their shadows, the last ones have not.
-    let refaults = |world: &World| world.machine.mem.vmstat.get(Event::WorkingsetRefaultFile);
+    let refaults = |world: &TestWorld| world.machine.mem.vmstat.get(Event::WorkingsetRefaultFile);
     read(&mut world, mm, file, 0..64);
     assert_eq!(refaults(&world), 0);
     read(&mut world, mm, file, PAGES - LIMIT - 640..PAGES - LIMIT - 576);
@@ -73,7 +73,7 @@ fn the_parent_gets_shadow_nodes_and_invalidation_forgets_all() {
     let (write, effects) =
         world.machine.write_group_control(group, "memory.reclaim", "200M").unwrap();
     effects.discard();
-    world.drive(&mut Call::group_write(mm, NodeId(0), write.unwrap()));
+    world.drive(&mut ProcessCall::group_write(mm, NodeId(0), write.unwrap()));
     let nodes = metric(&world, "workingset_nodes");
     assert!(nodes > 100);
     // The parent gets the shadow nodes and pages of a removed group.
@@ -91,7 +91,7 @@ fn nodes_wait_for_a_grace_period_in_a_world_that_has_one() {
     let (mut world, _, mm, file) = reader(None);
     world.machine.free_late();
     read(&mut world, mm, file, 0..640);
-    let slabs = |world: &World| {
+    let slabs = |world: &TestWorld| {
         let cache = world.machine.find_cache("radix_tree_node").unwrap();
         world.machine.slab_usage(cache).active_objs
     };
@@ -132,7 +132,7 @@ fn a_small_group_forgets_as_much_as_the_kernels() {
     let scattered = world.create_file(SCATTERED * PAGE_SIZE, true);
     let backing = Backing::File(scattered);
     let map = world.machine.mmap(mm, backing, SCATTERED, Advice::Random, false).unwrap();
-    let counts = |world: &World| {
+    let counts = |world: &TestWorld| {
         let count = |event| world.machine.mem.vmstat.get(event);
         (count(Event::WorkingsetNodereclaim), count(Event::WorkingsetRefaultFile))
     };
@@ -146,7 +146,7 @@ fn a_small_group_forgets_as_much_as_the_kernels() {
                 for at in 0..98_304 / 16 {
                     let offset = at * 16 * PAGE_SIZE;
                     let mut call =
-                        Call::read(mm, NodeId(0), stream, offset, 16 * PAGE_SIZE, readahead);
+                        ProcessCall::read(mm, NodeId(0), stream, offset, 16 * PAGE_SIZE, readahead);
                     world.drive(&mut call);
                     readahead = call.readahead().unwrap();
                 }

@@ -9,7 +9,7 @@ use pagetide_core::manager::Manager;
 use pagetide_core::node::NodeSpec;
 use pagetide_core::outcome::Contents;
 use pagetide_core::outcome::Outcome;
-use pagetide_core::slots::{Call, Entry, Slots, TenantError, TenantId};
+use pagetide_core::slots::{Slots, TenantCall, TenantEntry, TenantError, TenantId};
 use pagetide_core::units::{Cpu, MemcgId, NodeId, Pfn};
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -86,7 +86,7 @@ impl World for Bytes {
 
 struct Tenant {
     id: TenantId,
-    entries: Arc<[Entry]>,
+    entries: Arc<[TenantEntry]>,
     /// The last value written to each page.
     written: Vec<u64>,
     pinned: Vec<(u32, Pfn)>,
@@ -133,7 +133,7 @@ impl Pool {
         let frame = match tenant.entries[page as usize].pin(write) {
             Some(frame) => frame,
             None => {
-                let mut call = Call::get(tenant.id, NODE, page, write);
+                let mut call = TenantCall::get(tenant.id, NODE, page, write);
                 let outcome = self.executor.run(&mut call, cpu);
                 let Some(frame) = frame_of(outcome) else {
                     // All frames may be pinned, or a read may have failed.
@@ -195,12 +195,13 @@ impl Pool {
                     write
                 });
                 if let Some(write) = write {
-                    let mut call = Call::group_write(self.tenants[at].id.asker(), NODE, write);
+                    let mut call =
+                        TenantCall::group_write(self.tenants[at].id.asker(), NODE, write);
                     self.executor.run(&mut call, cpu);
                 }
             }
             92..=95 => {
-                let mut call = Call::compact_memory(self.tenants[at].id.asker(), NODE);
+                let mut call = TenantCall::compact_memory(self.tenants[at].id.asker(), NODE);
                 self.executor.run(&mut call, cpu);
             }
             _ => {
@@ -265,9 +266,10 @@ fn what_there_is_not_is_refused() {
     assert_eq!(manager.create_tenant(MemcgId(9), 1).err(), Some(TenantError::NoGroup));
     assert_eq!(manager.create_tenant(MemcgId(0), 1 << 32).err(), Some(TenantError::TooLarge));
     // The old id does not reach the new tenant's page.
-    let outcome = pool.executor.run(&mut Call::get(gone, NODE, 0, true), Cpu(0));
+    let outcome = pool.executor.run(&mut TenantCall::get(gone, NODE, 0, true), Cpu(0));
     assert_eq!(outcome, Outcome::BadId(BadId::Mm(gone.asker())));
-    let outcome = pool.executor.run(&mut Call::get(pool.tenants[0].id, NODE, PAGES, true), Cpu(0));
+    let outcome =
+        pool.executor.run(&mut TenantCall::get(pool.tenants[0].id, NODE, PAGES, true), Cpu(0));
     assert!(matches!(outcome, Outcome::BadId(BadId::Page(..))), "{outcome:?}");
 }
 
@@ -304,7 +306,7 @@ fn numbers_are_used_again() {
 fn a_fresh_page_is_nobodys_before_it_is_zeroed() {
     let mut pool = Pool::new(1);
     let entry = pool.tenants[0].entries.clone();
-    let mut call = Call::get(pool.tenants[0].id, NODE, 0, true);
+    let mut call = TenantCall::get(pool.tenants[0].id, NODE, 0, true);
     let (step, effects) = pool.executor.manager.step(&mut call, Cpu(0), 0);
     assert_eq!((step, entry[0].pin(false)), (Step::Continue, None));
     assert!(effects.into_iter().any(|effect| matches!(effect, Effect::Zero { .. })));

@@ -7,7 +7,7 @@
 
 use super::{linux, Choice, Kind, Topic};
 use pagetide_core::config::{
-    CgroupVersion, ControlFile, Form, Origin, Policy, PolicyChoice, Sysctl,
+    CgroupVersion, ControlFile, ControlForm, ControlOrigin, Policy, PolicyChoice, Sysctl,
 };
 use pagetide_core::control::{CacheControl, GroupControl};
 use pagetide_linux::host::sysctl::place;
@@ -27,7 +27,7 @@ pub(super) fn all(index: &[Choice]) -> Vec<Topic> {
 
 fn topic(kind: Kind, name: String, file: &ControlFile) -> Topic {
     let choices = match file.form {
-        Form::Policy(policy) => policy.variants().iter().map(|one| choice(*one)).collect(),
+        ControlForm::Policy(policy) => policy.variants().iter().map(|one| choice(*one)).collect(),
         _ => Vec::new(),
     };
     Topic {
@@ -50,9 +50,9 @@ fn set(file: &ControlFile, path: &str) -> String {
 fn of_machine(sysctl: Sysctl) -> Topic {
     let file = sysctl.file();
     let linux = match (file.since, place(sysctl)) {
-        (Origin::Patch(_), _) => String::new(),
-        (Origin::Linux(_), Some(place)) => place,
-        (Origin::Linux(_), None) => {
+        (ControlOrigin::Patch(_), _) => String::new(),
+        (ControlOrigin::Linux(_), Some(place)) => place,
+        (ControlOrigin::Linux(_), None) => {
             let file = file.name.rsplit_once('.').map_or(file.name, |(_, file)| file);
             format!("/sys/block/DISK/queue/{file}")
         }
@@ -85,8 +85,8 @@ fn of_group(control: GroupControl) -> Topic {
         CgroupVersion::V2 => "/sys/fs/cgroup",
     };
     let linux = match file.since {
-        Origin::Patch(_) => String::new(),
-        Origin::Linux(_) => format!("{root}/GROUP/{}", file.name),
+        ControlOrigin::Patch(_) => String::new(),
+        ControlOrigin::Linux(_) => format!("{root}/GROUP/{}", file.name),
     };
     Topic {
         linux,

@@ -32,6 +32,10 @@ pub(super) fn about(index: &[Choice], knob: &str) -> Vec<Choice> {
 pub(super) fn topic(function: Choice) -> Topic {
     Topic {
         document: "ARCHITECTURE.md".to_owned(),
-        ..Topic::new(Kind::LinuxFunction, function.name, format!("Implemented in {}.", function.about))
+        ..Topic::new(
+            Kind::LinuxFunction,
+            function.name,
+            format!("Implemented in {}.", function.about),
+        )
     }
 }

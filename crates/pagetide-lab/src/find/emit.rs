@@ -8,7 +8,7 @@
 //! Invariant: every line of provenance is a comment, whatever the scenario's name is.
 
 use crate::knob::{group_and_file, Knob, KnobValue};
-use pagetide_core::config::{Origin, Sysctl};
+use pagetide_core::config::{ControlOrigin, Sysctl};
 use pagetide_scenario::criterion::Mistake;
 use pagetide_scenario::model::{PageSize, Setup};
 use pagetide_scenario::quantity::Quantity;
@@ -122,8 +122,8 @@ fn line(form: Form, path: &str, value: &str, setup: &Setup) -> Result<(String, S
 fn is_kernel_sysctl(path: &str) -> bool {
     let has = |sysctl: Sysctl| match sysctl.file().since {
         // `in Linux a debugfs file`, `a file of each disk`: not in /proc/sys.
-        Origin::Linux(since) => !since.contains("in Linux"),
-        Origin::Patch(_) => false,
+        ControlOrigin::Linux(since) => !since.contains("in Linux"),
+        ControlOrigin::Patch(_) => false,
     };
     path.starts_with("vm.") && Sysctl::find(path).is_some_and(has)
 }

@@ -60,7 +60,8 @@ fn timeline(group: &str) -> Timeline {
 
 fn text(timeline: &Timeline, instance: &str) -> String {
     let mut setup = crate::testing::scenario(&["a"]).variants[0].setup.clone();
-    let limit = GroupControlWrite { control: GroupControl::Max, value: Value::Size(1 << 20) };
+    let limit =
+        GroupControlWrite { control: GroupControl::Max, value: ControlValue::Size(1 << 20) };
     setup.groups = vec![Group {
         name: "web".to_owned(),
         parent: None,

@@ -280,7 +280,7 @@ fn printk(event: &TraceEvent, delayed: u64, victim: u32) -> String {
         E::MmVmscanThrottled { nid, usec_timeout, reason: _ } => {
             let mut why = "";
             event.each_field(|_, value| {
-                if let pagetide_core::event::Field::Name(name) = value {
+                if let pagetide_core::event::TraceField::Name(name) = value {
                     why = name;
                 }
             });

@@ -17,7 +17,7 @@ mod stage;
 
 use cpus::CpuTrack;
 use packets::{Annotations, Kind, Packets, Track, TrackEvent, Value};
-use pagetide_core::event::{Field as CoreField, TraceEvent};
+use pagetide_core::event::{TraceEvent, TraceField as CoreField};
 use pagetide_scenario::record::RunRecord;
 use pagetide_sim::observe::{
     Cast, Event, Exit, Observation, Observer, Role, Slice, ThreadInfo, Wait, What,

@@ -5,7 +5,7 @@
 //! accepts every text that [`parse`] returns.
 
 use super::note::{shown, Note};
-use pagetide_core::config::{Form, Sysctl};
+use pagetide_core::config::{ControlForm, Sysctl};
 use pagetide_core::page_size::PageSize;
 
 /// The path of a control file; `None` if it is not a single file.
@@ -33,7 +33,7 @@ pub fn parse(sysctl: Sysctl, text: &str) -> Result<Option<String>, Note> {
         return Err(refuse("left out: it has no value".to_owned()));
     }
     let words: Vec<&str> = text.split_whitespace().take(64).collect();
-    if let Form::Policy(policy) = form {
+    if let ControlForm::Policy(policy) = form {
         // The file lists all words, with the current one in brackets.
         let bare = words.iter().map(|word| word.strip_prefix('[')?.strip_suffix(']'));
         let known = bare.flatten().next().filter(|word| policy.choice(word).is_some());

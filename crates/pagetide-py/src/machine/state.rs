@@ -6,8 +6,8 @@ use pagetide_core::effect::{Effect, Io, Step};
 use pagetide_core::executor::{Executor, World};
 use pagetide_core::memcg::ROOT;
 use pagetide_core::outcome::Outcome;
-use pagetide_core::process::{Call, MmId, Processes};
-use pagetide_core::units::{Asker, MemcgId, Nanos};
+use pagetide_core::process::{MmId, ProcessCall, Processes};
+use pagetide_core::units::{MemcgId, Nanos, Requester};
 use pagetide_scenario::near::nearest;
 use pyo3::prelude::*;
 use std::collections::BTreeMap;
@@ -19,7 +19,7 @@ pub struct Still {
     pub now: Nanos,
     /// Pages transferred: read from files, written to files, read from swap, written to swap.
     pub moved: [u64; 4],
-    doomed: Vec<Asker>,
+    doomed: Vec<Requester>,
 }
 
 impl World for Still {
@@ -47,7 +47,7 @@ impl World for Still {
         true
     }
 
-    fn kill(&mut self, asker: Asker) {
+    fn kill(&mut self, asker: Requester) {
         self.doomed.push(asker);
     }
 }
@@ -67,7 +67,7 @@ impl State {
     }
 
     /// Runs a call to its end. A victim of the OOM killer ends at once.
-    pub fn run(&mut self, call: &mut Call) -> Outcome {
+    pub fn run(&mut self, call: &mut ProcessCall) -> Outcome {
         loop {
             let step = self.executor.step(call, CPU);
             let reaped = self.reap();

@@ -6,7 +6,7 @@ use crate::buffer::Buffer;
 use pagetide_core::outcome::Outcome;
 use pagetide_core::page_size::PageSize;
 use pagetide_core::process::page_table::{Advice, Backing};
-use pagetide_core::process::{Call, MmId, Touch};
+use pagetide_core::process::{MmId, ProcessCall, TouchResult};
 use pagetide_core::units::{FileId, NodeId, VmaId};
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
@@ -174,9 +174,10 @@ impl Mapping {
                     return Err(page);
                 }
                 match state.executor.manager.touch(self.vma, page, write) {
-                    Touch::Hit => counts[0] += 1,
-                    Touch::Fault => {
-                        let mut call = Call::fault(self.mm, NodeId(0), self.vma, page, write);
+                    TouchResult::Hit => counts[0] += 1,
+                    TouchResult::Fault => {
+                        let mut call =
+                            ProcessCall::fault(self.mm, NodeId(0), self.vma, page, write);
                         match state.run(&mut call) {
                             Outcome::Got(got) => counts[1 + usize::from(got.major)] += 1,
                             _ => return Ok(false),

@@ -8,7 +8,7 @@ use super::key::Kind;
 use super::COUNTED;
 use crate::record::Unit;
 
-use pagetide_core::plugin::Wrong;
+use pagetide_core::plugin::PolicyFault;
 use pagetide_core::units::NR_PAGE_ORDERS;
 use pagetide_core::vmstat::{Event, NodeStat};
 use std::borrow::Cow;
@@ -120,7 +120,7 @@ pub fn all() -> Vec<Entry> {
             about: format!("free blocks of order {order} in each zone").into(),
         });
     }
-    for wrong in Wrong::ALL {
+    for wrong in PolicyFault::ALL {
         all.push(Entry {
             name: wrong.name().into(),
             unit: Unit::Count,

@@ -9,7 +9,7 @@
 
 use super::{Event, World};
 use crate::scheduler::{GroupId, Quota, Scheduler, TaskId, ROOT, WEIGHT_DEFAULT};
-use pagetide_core::config::Value;
+use pagetide_core::config::ControlValue;
 use pagetide_core::control::{GroupControl, GroupControlWrite};
 use pagetide_core::units::Nanos;
 use pagetide_scenario::metric::declared;
@@ -23,10 +23,10 @@ fn number(group: Option<usize>) -> GroupId {
 
 fn carry_out(scheduler: &mut Scheduler, group: GroupId, write: GroupControlWrite, now: Nanos) {
     match (write.control, write.value) {
-        (GroupControl::CpuWeight, Value::Number(weight)) => {
+        (GroupControl::CpuWeight, ControlValue::Number(weight)) => {
             scheduler.set_weight(group, u64::try_from(weight).unwrap_or(WEIGHT_DEFAULT), now);
         }
-        (GroupControl::CpuMax, Value::Bandwidth { quota, period }) => {
+        (GroupControl::CpuMax, ControlValue::Bandwidth { quota, period }) => {
             let period_ns = period.map_or(scheduler.period(group), |period| period * US);
             scheduler.set_period(group, period_ns);
             let quota = quota.map(|quota| Quota { quota_ns: quota * US, period_ns });

@@ -6,7 +6,7 @@
 use super::daemon_times::KswapdWait;
 use super::{drain, After, Event, Thread, World};
 use crate::observe::{Slice, Wait};
-use pagetide_core::daemon::{Daemon, Rest};
+use pagetide_core::daemon::{Daemon, DaemonRest};
 use pagetide_core::effect::{Sleep, Step, Token};
 use pagetide_core::units::{Cpu, Nanos};
 
@@ -15,7 +15,7 @@ impl World {
     pub(super) fn start_daemons(&mut self) {
         for (daemon, rest) in self.machine.daemons().collect::<Vec<_>>() {
             match rest {
-                Rest { timeout: 0 } => self.wake(Thread::Daemon(daemon)),
+                DaemonRest { timeout: 0 } => self.wake(Thread::Daemon(daemon)),
                 rest => self.daemon_rests(daemon, rest),
             }
         }
@@ -73,8 +73,8 @@ impl World {
         }
     }
 
-    fn daemon_rests(&mut self, daemon: Daemon, rest: Rest) {
-        if rest != Rest::UNTIL_WOKEN {
+    fn daemon_rests(&mut self, daemon: Daemon, rest: DaemonRest) {
+        if rest != DaemonRest::UNTIL_WOKEN {
             let at = self.now + rest.timeout;
             let timer = self.queue.push(at, Event::Timer(Thread::Daemon(daemon)));
             self.daemon(daemon).timer = Some(timer);

@@ -17,7 +17,7 @@ use super::{Thread, World};
 use pagetide_core::daemon::Daemon;
 use pagetide_core::digest::{Digest, State};
 use pagetide_core::effect::{Effect, Io, Token};
-use pagetide_core::event::{Field, TraceEvent};
+use pagetide_core::event::{TraceEvent, TraceField};
 use pagetide_core::slab::Object;
 use pagetide_core::units::{Cpu, Nanos};
 use std::fmt::{self, Write as _};
@@ -124,17 +124,17 @@ fn number_of(daemon: Daemon) -> u64 {
     kind << 8 | u64::from(node)
 }
 
-fn write_field(digest: &mut Digest, value: Field) {
+fn write_field(digest: &mut Digest, value: TraceField) {
     match value {
-        Field::Number(number) => digest.write_u64(number),
-        Field::Priority(priority) => digest.write_u64(i64::from(priority) as u64),
-        Field::Flag(flag) => digest.write_u64(flag.into()),
-        Field::Name(name) => write_text(digest, name),
-        Field::Gfp(gfp) => {
+        TraceField::Number(number) => digest.write_u64(number),
+        TraceField::Priority(priority) => digest.write_u64(i64::from(priority) as u64),
+        TraceField::Flag(flag) => digest.write_u64(flag.into()),
+        TraceField::Name(name) => write_text(digest, name),
+        TraceField::Gfp(gfp) => {
             let _ = write!(Text(digest), "{gfp}");
         }
-        Field::Group(memcg) => digest.write_u64(memcg.0.into()),
-        Field::Mm(mm) => digest.write_u64(mm.0.into()),
+        TraceField::Group(memcg) => digest.write_u64(memcg.0.into()),
+        TraceField::Mm(mm) => digest.write_u64(mm.0.into()),
     }
 }
 

@@ -17,7 +17,7 @@ use pagetide_core::outcome::Outcome;
 use pagetide_core::page::PageFlags;
 use pagetide_core::process::page_table::{Backing, VmaId};
 use pagetide_core::process::readahead::ReadaheadState;
-use pagetide_core::process::{Call, Touch};
+use pagetide_core::process::{ProcessCall, TouchResult};
 use pagetide_core::units::{Cpu, FileId, Nanos};
 use pagetide_core::vmstat::{Event as Counter, Vmstat};
 use pagetide_scenario::costs::Price;
@@ -148,9 +148,9 @@ impl World {
                     let ns = self.meter.access();
                     task.usage.user_ns += ns;
                     elapsed += ns;
-                    if self.machine.touch(vma, page, write) == Touch::Fault {
+                    if self.machine.touch(vma, page, write) == TouchResult::Fault {
                         let node = self.machine.mem.cpu_node(cpu);
-                        let mut call = Call::fault(task.mm, node, vma, page, write);
+                        let mut call = ProcessCall::fault(task.mm, node, vma, page, write);
                         let op = Op::Access { region, page, write };
                         self.note_call(id, op, elapsed);
                         // Fast path: most faults end with their first step, so the call need not be
@@ -204,7 +204,7 @@ impl World {
         }
     }
 
-    pub(super) fn begin_call(&mut self, id: usize, call: Call, op: Op, elapsed: Nanos) {
+    pub(super) fn begin_call(&mut self, id: usize, call: ProcessCall, op: Op, elapsed: Nanos) {
         self.tasks[id].call = Some(Box::new((call, op)));
         self.note_call(id, op, elapsed);
     }
@@ -220,7 +220,7 @@ impl World {
     fn step_call(
         &mut self,
         id: usize,
-        call: &mut Call,
+        call: &mut ProcessCall,
         op: Op,
         cpu: Cpu,
         elapsed: &mut Nanos,
@@ -446,7 +446,7 @@ impl World {
             Op::AllocBlock { order, request, .. } => {
                 let ns = self.meter.some(Price::Syscall, 1);
                 self.spend_in_kernel(id, ns, elapsed);
-                let call = Call::alloc_pages(mm, node, order, gfp_of(request));
+                let call = ProcessCall::alloc_pages(mm, node, order, gfp_of(request));
                 self.begin_call(id, call, op, *elapsed);
             }
             Op::FreeBlock { slot } => self.free_block(id, slot, cpu, elapsed),
@@ -463,12 +463,12 @@ impl World {
             Op::Read { file, offset, len } => {
                 let state = self.tasks[id].readahead[file];
                 self.tasks[id].usage.bytes += len;
-                let call = Call::read(mm, node, FileId(file as u32), offset, len, state);
+                let call = ProcessCall::read(mm, node, FileId(file as u32), offset, len, state);
                 self.begin_call(id, call, op, *elapsed);
             }
             Op::Write { file, offset, len } => {
                 self.tasks[id].usage.bytes += len;
-                let call = Call::write(mm, node, FileId(file as u32), offset, len);
+                let call = ProcessCall::write(mm, node, FileId(file as u32), offset, len);
                 self.begin_call(id, call, op, *elapsed);
             }
             Op::Compute { ns } => self.tasks[id].compute_left = ns,

@@ -12,8 +12,8 @@ use pagetide_core::config::Sysctl;
 use pagetide_core::control::{ControlError, ControlWrite, Errno};
 use pagetide_core::effect::Effects;
 use pagetide_core::memcg::{MemoryEvent, ROOT};
-use pagetide_core::process::Call;
 use pagetide_core::process::Machine;
+use pagetide_core::process::ProcessCall;
 use pagetide_core::units::{Cpu, MemcgId, Nanos};
 use pagetide_scenario::costs::Price;
 use pagetide_scenario::metric::declared::{self, Declared};
@@ -56,7 +56,7 @@ impl World {
             Workload::WriteControl(WriteControl { write: Write::Machine(write) }) => {
                 // The writing task compacts, and its write returns when that is done.
                 if matches!(write, ControlWrite::Sysctl(Sysctl::CompactMemory, _)) {
-                    self.begin_call(id, Call::compact_memory(mm, node), op, *elapsed);
+                    self.begin_call(id, ProcessCall::compact_memory(mm, node), op, *elapsed);
                 } else {
                     let written = self.machine.apply_writes(&[write]).map(|effects| {
                         drain(effects, &mut self.cpus[cpu.idx()].effects, &mut self.late);
@@ -87,7 +87,12 @@ impl World {
                 match written {
                     Ok(None) => {}
                     Ok(Some(write)) => {
-                        self.begin_call(id, Call::group_write(mm, node, write), op, *elapsed);
+                        self.begin_call(
+                            id,
+                            ProcessCall::group_write(mm, node, write),
+                            op,
+                            *elapsed,
+                        );
                     }
                     Err(error) => self.note_error(id, group, &error),
                 }

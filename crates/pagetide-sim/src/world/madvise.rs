@@ -6,7 +6,7 @@
 use super::{drain, World};
 use crate::metrics::Level;
 use pagetide_core::process::page_table::{Backing, Vma, VmaId};
-use pagetide_core::process::Call;
+use pagetide_core::process::ProcessCall;
 use pagetide_core::units::{Cpu, Nanos};
 use pagetide_scenario::costs::Price;
 use pagetide_scenario::metric::declared;
@@ -69,12 +69,12 @@ impl World {
                 }
                 None
             }
-            MadviseKind::PopulateRead => Some(Call::populate(mm, node, vma, pages, false)),
-            MadviseKind::PopulateWrite => Some(Call::populate(mm, node, vma, pages, true)),
-            MadviseKind::WillNeed => Some(Call::will_need(mm, node, vma, pages)),
-            MadviseKind::Cold => Some(Call::cold(mm, node, vma, pages)),
-            MadviseKind::PageOut => Some(Call::page_out(mm, node, vma, pages)),
-            MadviseKind::Collapse => Some(Call::collapse(mm, node, vma, pages)),
+            MadviseKind::PopulateRead => Some(ProcessCall::populate(mm, node, vma, pages, false)),
+            MadviseKind::PopulateWrite => Some(ProcessCall::populate(mm, node, vma, pages, true)),
+            MadviseKind::WillNeed => Some(ProcessCall::will_need(mm, node, vma, pages)),
+            MadviseKind::Cold => Some(ProcessCall::cold(mm, node, vma, pages)),
+            MadviseKind::PageOut => Some(ProcessCall::page_out(mm, node, vma, pages)),
+            MadviseKind::Collapse => Some(ProcessCall::collapse(mm, node, vma, pages)),
         };
         let cost = self.meter.some(Price::Syscall, 1) + self.meter.work(self.machine.take_work());
         self.spend_in_kernel(id, cost, elapsed);
@@ -95,7 +95,7 @@ impl World {
     ) {
         let node = self.machine.mem.cpu_node(cpu);
         let write = self.machine.vma(vma).is_ok_and(|vma| vma.backing == Backing::Anon);
-        let call = Call::populate(self.tasks[id].mm, node, vma, pages, write);
+        let call = ProcessCall::populate(self.tasks[id].mm, node, vma, pages, write);
         self.begin_call(id, call, op, elapsed);
     }
 

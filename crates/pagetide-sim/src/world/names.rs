@@ -16,8 +16,8 @@ use crate::task::{ObjectStep, Part, ThingKey};
 use pagetide_core::config::KmemAccounting;
 use pagetide_core::gfp::Gfp;
 use pagetide_core::outcome::Outcome;
-use pagetide_core::process::Call;
 use pagetide_core::process::Machine;
+use pagetide_core::process::ProcessCall;
 use pagetide_core::slab::cached::CachedKind;
 use pagetide_core::slab::{CacheSpec, SlabError};
 use pagetide_core::units::{CacheId, Cpu, Nanos};
@@ -251,7 +251,8 @@ impl World {
                     Some(object) => self.thing_allocated(id, Outcome::Object(object)),
                     None => {
                         let node = self.machine.mem.cpu_node(cpu);
-                        let call = Call::kmem_alloc(task.mm, node, cache, account, Gfp::KERNEL);
+                        let call =
+                            ProcessCall::kmem_alloc(task.mm, node, cache, account, Gfp::KERNEL);
                         // Any operation on files or pipes will do: `step_of` has the key.
                         self.begin_call(id, call, Op::OpenPipe { slot: key.number }, *elapsed);
                     }

@@ -6,7 +6,7 @@
 use super::World;
 use pagetide_core::gfp::Gfp;
 use pagetide_core::outcome::Outcome;
-use pagetide_core::process::Call;
+use pagetide_core::process::ProcessCall;
 use pagetide_core::slab::cached::CachedKind;
 use pagetide_core::slab::Object;
 use pagetide_core::units::{CacheId, Cpu, Nanos};
@@ -32,7 +32,7 @@ impl World {
             Some(object) => self.object_allocated(id, op, Outcome::Object(object)),
             None => {
                 let node = self.machine.mem.cpu_node(cpu);
-                let call = Call::kmem_alloc(task.mm, node, cache, account, Gfp::KERNEL);
+                let call = ProcessCall::kmem_alloc(task.mm, node, cache, account, Gfp::KERNEL);
                 self.begin_call(id, call, op, *elapsed);
             }
         }

@@ -15,7 +15,7 @@ use crate::observe::{
 };
 use crate::task::Blocked;
 use pagetide_core::daemon::Daemon;
-use pagetide_core::event::{Field, TraceEvent};
+use pagetide_core::event::{TraceEvent, TraceField};
 use pagetide_core::memcg::ROOT;
 use pagetide_core::process::Machine;
 use pagetide_core::units::{Cpu, MemcgId, Nanos};
@@ -136,17 +136,17 @@ impl World {
     fn names_in(&self, event: &TraceEvent) -> Vec<Option<String>> {
         let mut names = Vec::new();
         event.each_field(|_, value| match value {
-            Field::Group(memcg) => names.push(group_path(&self.machine, memcg)),
-            Field::Mm(mm) => {
+            TraceField::Group(memcg) => names.push(group_path(&self.machine, memcg)),
+            TraceField::Mm(mm) => {
                 names.push(
                     self.tasks.iter().find(|task| task.mm == mm).map(|task| task.name.clone()),
                 );
             }
-            Field::Number(_)
-            | Field::Priority(_)
-            | Field::Flag(_)
-            | Field::Name(_)
-            | Field::Gfp(_) => {}
+            TraceField::Number(_)
+            | TraceField::Priority(_)
+            | TraceField::Flag(_)
+            | TraceField::Name(_)
+            | TraceField::Gfp(_) => {}
         });
         names
     }

@@ -10,7 +10,7 @@ use pagetide_core::control::{ControlError, Errno, GroupControl, GroupControlWrit
 use pagetide_core::effect::{Effect, Io, Step};
 use pagetide_core::memcg::ROOT;
 use pagetide_core::outcome::Outcome;
-use pagetide_core::process::Call;
+use pagetide_core::process::ProcessCall;
 use pagetide_core::units::{Cpu, MemcgId, Nanos, NodeId};
 
 /// Longest time between two polls of a sleeping writer, which an effect may wake before its
@@ -102,7 +102,7 @@ impl World {
         self.carry_out_outside(effects);
         let Some(begun) = begun.map_err(WriteError::Control)? else { return Ok(()) };
         let writer = self.machine.create_mm(ROOT).expect("the root is always there");
-        let mut call = Call::group_write(writer, NodeId(0), begun);
+        let mut call = ProcessCall::group_write(writer, NodeId(0), begun);
         let done = self.perform(&mut call, &mut cancelled);
         let mut effects = Vec::new();
         if let Ok(asked) = self.machine.exit_mm(writer, Cpu(0)) {
@@ -118,7 +118,7 @@ impl World {
     /// Steps a call to its end. The world runs on while the call works or sleeps.
     fn perform(
         &mut self,
-        call: &mut Call,
+        call: &mut ProcessCall,
         cancelled: &mut impl FnMut(Nanos) -> bool,
     ) -> Result<Outcome, WorldError> {
         loop {

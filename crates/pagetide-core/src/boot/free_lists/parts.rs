@@ -10,7 +10,7 @@
 //!
 //! Invariant: [`count`] returns the number of pageblocks that [`place`] uses.
 
-use super::{Chunk, FreeLists, Misfit, TYPES};
+use super::{Chunk, FreeLists, FreeListsError, TYPES};
 use crate::gfp::MigrateType;
 use crate::units::{Order, PAGEBLOCK_NR_PAGES, PAGEBLOCK_ORDER};
 use alloc::collections::BTreeSet;
@@ -23,16 +23,16 @@ const ORDERS: usize = PAGEBLOCK_ORDER as usize;
 pub(super) type Edge = (u32, u32);
 
 /// The type that uses each edge, as an index of [`TYPES`], in the order of the edges.
-pub(super) type Owners = [Option<usize>; 2];
+pub(super) type EdgeTypes = [Option<usize>; 2];
 
 #[derive(Clone, Copy)]
-pub(super) struct Count {
-    pub(super) owners: Owners,
+pub(super) struct PageblockNeeds {
+    pub(super) owners: EdgeTypes,
     whole: [u64; 3],
     edges: [u64; 3],
 }
 
-impl Count {
+impl PageblockNeeds {
     pub(super) fn pageblocks(&self) -> [u64; 3] {
         core::array::from_fn(|of| self.whole[of] + self.edges[of])
     }
@@ -75,14 +75,15 @@ pub(super) fn count(
     edges: &[Edge],
     room: u64,
     taken: [u64; 3],
-) -> Result<Count, Misfit> {
+) -> Result<PageblockNeeds, FreeListsError> {
     let has_small = |of: usize| small(lists, of).iter().any(|&count| count > 0);
     let each =
         || [Some(0), Some(1), Some(2), None].into_iter().filter(|of| of.is_none_or(has_small));
     let owners = each().flat_map(|low| each().map(move |high| [high, low]));
-    let counts: Vec<Count> = owners.map(|owners| count_for(lists, edges, owners)).collect();
-    let needed = |count: &&Count| count.whole.iter().sum::<u64>();
-    let excess = |count: &&Count| -> u64 {
+    let counts: Vec<PageblockNeeds> =
+        owners.map(|owners| count_for(lists, edges, owners)).collect();
+    let needed = |count: &&PageblockNeeds| count.whole.iter().sum::<u64>();
+    let excess = |count: &&PageblockNeeds| -> u64 {
         let all = count.pageblocks().into_iter().zip(taken).zip(lists.pageblocks);
         all.map(|((nr, taken), asked)| (nr + taken).saturating_sub(asked.into())).sum()
     };
@@ -91,12 +92,12 @@ pub(super) fn count(
     fitting.copied().ok_or_else(|| {
         let whole = least.map_or([0; 3], |count| count.whole);
         let most = (0..3).max_by_key(|&of| (whole[of], 3 - of)).unwrap_or(0);
-        Misfit::Parts { most, needed: whole.iter().sum(), room }
+        FreeListsError::Parts { most, needed: whole.iter().sum(), room }
     })
 }
 
-fn count_for(lists: &FreeLists, edges: &[Edge], owners: Owners) -> Count {
-    let mut count = Count { owners, whole: [0; 3], edges: [0; 3] };
+fn count_for(lists: &FreeLists, edges: &[Edge], owners: EdgeTypes) -> PageblockNeeds {
+    let mut count = PageblockNeeds { owners, whole: [0; 3], edges: [0; 3] };
     for of in 0..TYPES.len() {
         // Pages of slots larger than `order`, and the number of edge slots that are not larger.
         let mut larger = 0u64;
@@ -123,7 +124,7 @@ fn count_for(lists: &FreeLists, edges: &[Edge], owners: Owners) -> Count {
 }
 
 #[derive(Clone, Copy)]
-struct Slot {
+struct BlockSlot {
     pfn: u32,
     order: Order,
     /// Whether the slot may become free as a whole.
@@ -132,34 +133,34 @@ struct Slot {
 
 /// The slots of one type.
 #[derive(Default)]
-struct Slots {
-    all: Vec<Slot>,
+struct BlockSlots {
+    all: Vec<BlockSlot>,
     /// By the largest order of a block that fits, its order, its index.
     by_room: BTreeSet<(Order, Order, usize)>,
 }
 
-impl Slots {
-    fn key(slot: Slot, index: usize) -> Option<(Order, Order, usize)> {
+impl BlockSlots {
+    fn key(slot: BlockSlot, index: usize) -> Option<(Order, Order, usize)> {
         let room = if slot.is_whole { slot.order } else { slot.order.checked_sub(1)? };
         Some((room, slot.order, index))
     }
 
-    fn add(&mut self, slot: Slot) {
-        self.by_room.extend(Slots::key(slot, self.all.len()));
+    fn add(&mut self, slot: BlockSlot) {
+        self.by_room.extend(BlockSlots::key(slot, self.all.len()));
         self.all.push(slot);
     }
 
     /// Takes the smallest slot that fits a block of `order`, so that large slots stay whole.
-    fn take(&mut self, order: Order) -> Option<Slot> {
+    fn take(&mut self, order: Order) -> Option<BlockSlot> {
         let key = *self.by_room.range((order, 0, 0)..).next()?;
         self.by_room.remove(&key);
         let (.., index) = key;
         let slot = self.all.swap_remove(index);
         if let Some(&moved) = self.all.get(index) {
-            if let Some(old) = Slots::key(moved, self.all.len()) {
+            if let Some(old) = BlockSlots::key(moved, self.all.len()) {
                 self.by_room.remove(&old);
             }
-            self.by_room.extend(Slots::key(moved, index));
+            self.by_room.extend(BlockSlots::key(moved, index));
         }
         Some(slot)
     }
@@ -169,7 +170,7 @@ impl Slots {
 /// `None` if there are too few, which [`count`] excludes.
 pub(super) fn place(
     lists: &FreeLists,
-    owners: Owners,
+    owners: EdgeTypes,
     edges: &mut Vec<Edge>,
     vacant: &mut Vec<u32>,
     chunks: &mut Vec<Chunk>,
@@ -179,10 +180,11 @@ pub(super) fn place(
     let mut left = owners.iter();
     edges.retain(|_| left.next().is_none_or(Option::is_none));
     for (of, mt) in TYPES.into_iter().enumerate() {
-        let mut slots = Slots::default();
+        let mut slots = BlockSlots::default();
         for (edge, _) in all.iter().zip(owners).filter(|(_, owner)| *owner == Some(of)) {
             typed.push((edge.0 / PAGEBLOCK_NR_PAGES * PAGEBLOCK_NR_PAGES, mt));
-            aligned(*edge).for_each(|(pfn, order)| slots.add(Slot { pfn, order, is_whole: true }));
+            aligned(*edge)
+                .for_each(|(pfn, order)| slots.add(BlockSlot { pfn, order, is_whole: true }));
         }
         let mut taken = Vec::new();
         for order in (0..PAGEBLOCK_ORDER).rev() {
@@ -192,7 +194,7 @@ pub(super) fn place(
                     None => {
                         let pfn = vacant.pop()?;
                         taken.push((pfn, mt));
-                        Slot { pfn, order: PAGEBLOCK_ORDER, is_whole: false }
+                        BlockSlot { pfn, order: PAGEBLOCK_ORDER, is_whole: false }
                     }
                 };
                 // One of two halves is split further; the other may hold only smaller blocks.

@@ -5,7 +5,7 @@
 //!
 //! Invariant: no two free pageblocks are buddies, of whatever types: they would merge.
 
-use super::{Chunk, FreeLists, Misfit, TYPES};
+use super::{Chunk, FreeLists, FreeListsError, TYPES};
 use crate::gfp::MigrateType;
 use crate::units::{Order, MAX_PAGE_ORDER, PAGEBLOCK_NR_PAGES, PAGEBLOCK_ORDER};
 use alloc::collections::BTreeSet;
@@ -14,7 +14,7 @@ use alloc::vec::Vec;
 const SIZE: u32 = PAGEBLOCK_NR_PAGES;
 
 #[derive(Default)]
-pub(super) struct Whole {
+pub(super) struct WholeBlocks {
     pub(super) chunks: Vec<Chunk>,
     /// Pageblocks filled by the blocks, by first frame.
     pub(super) typed: Vec<(u32, MigrateType)>,
@@ -22,15 +22,19 @@ pub(super) struct Whole {
     pub(super) vacant: Vec<u32>,
 }
 
-impl Whole {
+impl WholeBlocks {
     /// Places all blocks in the whole pageblocks of `start..end`.
-    pub(super) fn place(lists: &FreeLists, start: u32, end: u32) -> Result<Whole, Misfit> {
+    pub(super) fn place(
+        lists: &FreeLists,
+        start: u32,
+        end: u32,
+    ) -> Result<WholeBlocks, FreeListsError> {
         let orders = [MAX_PAGE_ORDER, PAGEBLOCK_ORDER];
         let by_type = [0, 1, 2].into_iter().flat_map(|of| orders.map(|order| (of, order)));
         // Single pageblocks of one type may break pairs that another type needs.
         let pairs_first = orders.into_iter().flat_map(|order| [0, 1, 2].map(|of| (of, order)));
-        Whole::in_turn(lists, start, end, by_type)
-            .or_else(|_| Whole::in_turn(lists, start, end, pairs_first))
+        WholeBlocks::in_turn(lists, start, end, by_type)
+            .or_else(|_| WholeBlocks::in_turn(lists, start, end, pairs_first))
     }
 
     fn in_turn(
@@ -38,9 +42,9 @@ impl Whole {
         start: u32,
         end: u32,
         turns: impl Iterator<Item = (usize, Order)>,
-    ) -> Result<Whole, Misfit> {
+    ) -> Result<WholeBlocks, FreeListsError> {
         let vacant = (start.div_ceil(SIZE)..end / SIZE).map(|n| n * SIZE).collect();
-        let mut whole = Whole { vacant, ..Whole::default() };
+        let mut whole = WholeBlocks { vacant, ..WholeBlocks::default() };
         let mut singles = BTreeSet::new();
         let mut placed = [0u64; 2];
         for (of, order) in turns {
@@ -53,7 +57,7 @@ impl Whole {
             *placed += found.len() as u64;
             if (found.len() as u64) < asked {
                 let all = lists.blocks.iter().map(|counts| u64::from(counts[usize::from(order)]));
-                return Err(Misfit::Whole { order, asked: all.sum(), room: *placed });
+                return Err(FreeListsError::Whole { order, asked: all.sum(), room: *placed });
             }
             let parts = 1 << (order - PAGEBLOCK_ORDER);
             for &pfn in &found {

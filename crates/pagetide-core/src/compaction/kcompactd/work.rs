@@ -3,19 +3,20 @@
 //! Linux: `wakeup_kcompactd`, `kcompactd_do_work`, `proactive_compact_node` (mm/compaction.c, 6.1).
 
 use super::{
-    fragmentation_score_wmark, fragmentation_score_zone, Kcompactd, Stage, Work, CHECK_INTERVAL,
+    fragmentation_score_wmark, fragmentation_score_zone, Kcompactd, KcompactdStage, KcompactdWork,
+    CHECK_INTERVAL,
 };
 use crate::compaction::compaction_4_5::has_low_mark;
-use crate::compaction::run::{RunEnd, RunId};
-use crate::compaction::{CompactMode, CompactResult, Compactor, Goal};
+use crate::compaction::run::{CompactRunEnd, CompactRunId};
+use crate::compaction::{CompactGoal, CompactMode, CompactResult, Compactor};
 use crate::ctx::Ctx;
-use crate::daemon::{Daemon, Rest};
+use crate::daemon::{Daemon, DaemonRest};
 use crate::effect::{Effect, Step, Token};
 use crate::gfp::{AllocFlags, Gfp, MigrateType, Watermark};
 use crate::manager::Manager;
 use crate::node::ZoneRef;
 use crate::owners::Owners;
-use crate::units::{Asker, Cpu, MemcgId, Nanos, NodeId, Order};
+use crate::units::{Cpu, MemcgId, Nanos, NodeId, Order, Requester};
 use crate::vmstat::Event;
 use crate::watermark::{zone_watermark_ok, zone_watermark_ok_free};
 use crate::zone::{Zone, MAX_NR_ZONES};
@@ -97,7 +98,9 @@ impl<O: Owners> Manager<O> {
     /// Whether the node's kcompactd is compacting a zone.
     pub fn kcompactd_is_compacting(&self, node: NodeId) -> bool {
         let node = self.nodes.get(node.idx());
-        node.is_some_and(|node| matches!(node.kcompactd.stage, Stage::Zone { run: Some(_), .. }))
+        node.is_some_and(|node| {
+            matches!(node.kcompactd.stage, KcompactdStage::Zone { run: Some(_), .. })
+        })
     }
 
     /// Whether the node's kcompactd is asleep.
@@ -106,78 +109,89 @@ impl<O: Owners> Manager<O> {
     }
 
     /// Time until the first step of each kcompactd, unless it is woken earlier.
-    pub(crate) fn kcompactd_first_rest(&self) -> Rest {
+    pub(crate) fn kcompactd_first_rest(&self) -> DaemonRest {
         match self.is_proactive() {
-            true => Rest::of(CHECK_INTERVAL),
-            false => Rest::UNTIL_WOKEN,
+            true => DaemonRest::of(CHECK_INTERVAL),
+            false => DaemonRest::UNTIL_WOKEN,
         }
     }
 
-    pub(crate) fn kcompactd_step(&mut self, node: NodeId, cpu: Cpu, now: Nanos) -> Step<Rest> {
-        let ctx = Ctx { cpu, node, now, asker: Asker::NONE, memcg: MemcgId(0) };
+    pub(crate) fn kcompactd_step(
+        &mut self,
+        node: NodeId,
+        cpu: Cpu,
+        now: Nanos,
+    ) -> Step<DaemonRest> {
+        let ctx = Ctx { cpu, node, now, asker: Requester::NONE, memcg: MemcgId(0) };
         self.nodes[node.idx()].kcompactd.sleeping = false;
         self.kcompactd_work(&ctx)
     }
 
-    fn kcompactd_work(&mut self, ctx: &Ctx) -> Step<Rest> {
+    fn kcompactd_work(&mut self, ctx: &Ctx) -> Step<DaemonRest> {
         let node = ctx.node;
         match self.nodes[node.idx()].kcompactd.stage {
-            Stage::Sleep { until } => self.kcompactd_begin(ctx, ctx.now >= until),
-            Stage::Zone { work, at, run: Some(id) } => match self.compact_step(id, ctx) {
+            KcompactdStage::Sleep { until } => self.kcompactd_begin(ctx, ctx.now >= until),
+            KcompactdStage::Zone { work, at, run: Some(id) } => match self.compact_step(id, ctx) {
                 Step::Continue => Step::Continue,
                 Step::Wait(wait) => Step::Wait(wait),
                 Step::Done(end) => {
                     self.kcompactd_zone_done(node, work, at, end);
                     self.nodes[node.idx()].kcompactd.stage =
-                        Stage::Zone { work, at: at + 1, run: None };
+                        KcompactdStage::Zone { work, at: at + 1, run: None };
                     Step::Continue
                 }
             },
-            Stage::Zone { work, at, run: None } => self.kcompactd_next_zone(work, at, ctx),
+            KcompactdStage::Zone { work, at, run: None } => self.kcompactd_next_zone(work, at, ctx),
         }
     }
 
     /// Chooses the work after waking up.
-    fn kcompactd_begin(&mut self, ctx: &Ctx, timed_out: bool) -> Step<Rest> {
+    fn kcompactd_begin(&mut self, ctx: &Ctx, timed_out: bool) -> Step<DaemonRest> {
         let node = ctx.node;
         let kcompactd = &mut self.nodes[node.idx()].kcompactd;
         let triggered = core::mem::take(&mut kcompactd.proactive_trigger);
         let work = if core::mem::take(&mut kcompactd.explicit) {
-            Some(Work::Explicit)
+            Some(KcompactdWork::Explicit)
         } else if kcompactd.max_order > 0 && !triggered {
             let (order, highest_zoneidx) = (kcompactd.max_order, kcompactd.highest_zoneidx);
             self.mem.vmstat.count(Event::CompactDaemonWake);
-            Some(Work::Request { order, highest_zoneidx })
+            Some(KcompactdWork::Request { order, highest_zoneidx })
         } else if (timed_out || triggered) && self.should_compact_proactively(node) {
-            Some(Work::Proactive { score_before: self.fragmentation_score_node(node) })
+            Some(KcompactdWork::Proactive { score_before: self.fragmentation_score_node(node) })
         } else {
             None
         };
         match work {
             Some(work) => {
-                self.nodes[node.idx()].kcompactd.stage = Stage::Zone { work, at: 0, run: None };
+                self.nodes[node.idx()].kcompactd.stage =
+                    KcompactdStage::Zone { work, at: 0, run: None };
                 Step::Continue
             }
             None => self.kcompactd_sleep(ctx, CHECK_INTERVAL),
         }
     }
 
-    fn kcompactd_sleep(&mut self, ctx: &Ctx, timeout: Nanos) -> Step<Rest> {
+    fn kcompactd_sleep(&mut self, ctx: &Ctx, timeout: Nanos) -> Step<DaemonRest> {
         let timeout = if self.is_proactive() { timeout } else { Nanos::MAX };
         let kcompactd = &mut self.nodes[ctx.node.idx()].kcompactd;
-        kcompactd.stage = Stage::Sleep { until: ctx.now.saturating_add(timeout) };
+        kcompactd.stage = KcompactdStage::Sleep { until: ctx.now.saturating_add(timeout) };
         if kcompactd.max_order > 0 || kcompactd.explicit || kcompactd.proactive_trigger {
             return Step::Continue;
         }
         kcompactd.sleeping = true;
-        Step::Done(Rest::of(timeout))
+        Step::Done(DaemonRest::of(timeout))
     }
 
-    fn kcompactd_next_zone(&mut self, work: Work, at: usize, ctx: &Ctx) -> Step<Rest> {
+    fn kcompactd_next_zone(
+        &mut self,
+        work: KcompactdWork,
+        at: usize,
+        ctx: &Ctx,
+    ) -> Step<DaemonRest> {
         let node = ctx.node;
         let last = match work {
-            Work::Request { highest_zoneidx, .. } => highest_zoneidx,
-            Work::Proactive { .. } | Work::Explicit => MAX_NR_ZONES - 1,
+            KcompactdWork::Request { highest_zoneidx, .. } => highest_zoneidx,
+            KcompactdWork::Proactive { .. } | KcompactdWork::Explicit => MAX_NR_ZONES - 1,
         };
         for zone in at..=last {
             if !self.mem.nodes[node.idx()].zones[zone].is_populated() {
@@ -185,7 +199,7 @@ impl<O: Owners> Manager<O> {
             }
             if let Some(run) = self.kcompactd_begin_zone(node, work, zone, ctx) {
                 self.nodes[node.idx()].kcompactd.stage =
-                    Stage::Zone { work, at: zone, run: Some(run) };
+                    KcompactdStage::Zone { work, at: zone, run: Some(run) };
                 return Step::Continue;
             }
         }
@@ -195,12 +209,12 @@ impl<O: Owners> Manager<O> {
     fn kcompactd_begin_zone(
         &mut self,
         node: NodeId,
-        work: Work,
+        work: KcompactdWork,
         zone: usize,
         ctx: &Ctx,
-    ) -> Option<RunId> {
+    ) -> Option<CompactRunId> {
         let at = ZoneRef { node, zone: zone as u8 };
-        let goal = Goal {
+        let goal = CompactGoal {
             zone: at,
             order: None,
             mt: MigrateType::Movable,
@@ -212,9 +226,11 @@ impl<O: Owners> Manager<O> {
             thorough: true,
         };
         let goal = match work {
-            Work::Proactive { .. } => goal,
-            Work::Explicit => Goal { mode: CompactMode::Sync, by: Compactor::Explicit, ..goal },
-            Work::Request { order, highest_zoneidx } => {
+            KcompactdWork::Proactive { .. } => goal,
+            KcompactdWork::Explicit => {
+                CompactGoal { mode: CompactMode::Sync, by: Compactor::Explicit, ..goal }
+            }
+            KcompactdWork::Request { order, highest_zoneidx } => {
                 let state = &mut self.mem.nodes[node.idx()].zones[zone];
                 if state.compaction.is_deferred(order) {
                     return None;
@@ -226,7 +242,7 @@ impl<O: Owners> Manager<O> {
                 let by = Compactor::Kcompactd;
                 // The request's migrate type is unknown; 0 in the kernel's control is unmovable.
                 let mt = MigrateType::Unmovable;
-                Goal { order: Some(order), mt, highest_zoneidx, by, thorough: false, ..goal }
+                CompactGoal { order: Some(order), mt, highest_zoneidx, by, thorough: false, ..goal }
             }
         };
         let id = self.compact_begin(goal, ctx).ok()?;
@@ -236,10 +252,16 @@ impl<O: Owners> Manager<O> {
         Some(id)
     }
 
-    fn kcompactd_zone_done(&mut self, node: NodeId, work: Work, zone: usize, end: RunEnd) {
+    fn kcompactd_zone_done(
+        &mut self,
+        node: NodeId,
+        work: KcompactdWork,
+        zone: usize,
+        end: CompactRunEnd,
+    ) {
         self.mem.vmstat.add(Event::CompactDaemonMigrateScanned, end.migrate_scanned);
         self.mem.vmstat.add(Event::CompactDaemonFreeScanned, end.free_scanned);
-        let Work::Request { order, highest_zoneidx } = work else { return };
+        let KcompactdWork::Request { order, highest_zoneidx } = work else { return };
         let exhausted =
             matches!(end.result, CompactResult::Complete | CompactResult::PartialSkipped);
         let success = if self.era.compacts_to_low_mark {
@@ -262,12 +284,12 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    fn kcompactd_end(&mut self, work: Work, ctx: &Ctx) -> Step<Rest> {
+    fn kcompactd_end(&mut self, work: KcompactdWork, ctx: &Ctx) -> Step<DaemonRest> {
         let node = ctx.node;
         let mut timeout = CHECK_INTERVAL;
         match work {
-            Work::Explicit => {}
-            Work::Request { order, highest_zoneidx } => {
+            KcompactdWork::Explicit => {}
+            KcompactdWork::Request { order, highest_zoneidx } => {
                 // The request counts as served whatever the result, unless a larger one came.
                 let kcompactd = &mut self.nodes[node.idx()].kcompactd;
                 if kcompactd.max_order <= order {
@@ -277,7 +299,7 @@ impl<O: Owners> Manager<O> {
                     kcompactd.highest_zoneidx = MAX_NR_ZONES - 1;
                 }
             }
-            Work::Proactive { score_before } => {
+            KcompactdWork::Proactive { score_before } => {
                 if self.fragmentation_score_node(node) >= score_before {
                     timeout <<= crate::compaction::defer::COMPACT_MAX_DEFER_SHIFT;
                 }

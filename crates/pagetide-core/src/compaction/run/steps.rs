@@ -2,10 +2,12 @@
 //!
 //! Linux: `compact_zone` (mm/compaction.c, 6.1).
 
-use super::{block_start, last_block, scanners_met, RunEnd, RunId, BLOCKS_A_STEP};
+use super::{block_start, last_block, scanners_met, CompactRunEnd, CompactRunId, BLOCKS_A_STEP};
 use crate::compaction::compaction_4_5::has_low_mark;
 use crate::compaction::zone_state::pageblock_start;
-use crate::compaction::{CompactControl, CompactMode, CompactResult, Compactor, Goal, Stage};
+use crate::compaction::{
+    CompactControl, CompactGoal, CompactMode, CompactResult, CompactStage, Compactor,
+};
 use crate::ctx::Ctx;
 use crate::effect::{Sleep, Step};
 use crate::event::TraceEvent;
@@ -14,7 +16,7 @@ use crate::manager::Manager;
 use crate::owners::Owners;
 use crate::page::PageFlags;
 use crate::page_alloc::Memory;
-use crate::units::{Asker, Cpu, Pfn, MAX_PAGE_ORDER, PAGEBLOCK_NR_PAGES, PAGEBLOCK_ORDER};
+use crate::units::{Cpu, Pfn, Requester, MAX_PAGE_ORDER, PAGEBLOCK_NR_PAGES, PAGEBLOCK_ORDER};
 use crate::zone::Zone;
 
 impl<O: Owners> Manager<O> {
@@ -23,12 +25,16 @@ impl<O: Owners> Manager<O> {
         self.compactions.runs.iter().flatten().count()
     }
 
-    pub(in crate::compaction) fn compact_zone_of(&mut self, goal: &Goal) -> &mut Zone {
+    pub(in crate::compaction) fn compact_zone_of(&mut self, goal: &CompactGoal) -> &mut Zone {
         &mut self.mem.nodes[goal.zone.node.idx()].zones[usize::from(goal.zone.zone)]
     }
 
     /// Begins a run if it can help. `Err` holds the reason if not.
-    pub(crate) fn compact_begin(&mut self, goal: Goal, ctx: &Ctx) -> Result<RunId, CompactResult> {
+    pub(crate) fn compact_begin(
+        &mut self,
+        goal: CompactGoal,
+        ctx: &Ctx,
+    ) -> Result<CompactRunId, CompactResult> {
         let zone = &self.mem.nodes[goal.zone.node.idx()].zones[usize::from(goal.zone.zone)];
         // kcompactd in defrag mode wants more than one block and has checked the zone itself.
         let wants_more = self.config.defrag_mode && goal.by == Compactor::Kcompactd;
@@ -84,13 +90,13 @@ impl<O: Owners> Manager<O> {
     }
 
     /// Runs one batch. `Done`: the run is gone and has returned all frames except a captured block.
-    pub(crate) fn compact_step(&mut self, id: RunId, ctx: &Ctx) -> Step<RunEnd> {
+    pub(crate) fn compact_step(&mut self, id: CompactRunId, ctx: &Ctx) -> Step<CompactRunEnd> {
         let entry = self.compactions.runs.get_mut(id.0 as usize).and_then(Option::take);
-        let Some((owner, mut run)) = entry else { return Step::Done(RunEnd::GIVEN_UP) };
+        let Some((owner, mut run)) = entry else { return Step::Done(CompactRunEnd::GIVEN_UP) };
         if owner != ctx.asker || run.abandoned {
             // The run's task was killed, and another run has taken its id.
             self.compactions.runs[id.0 as usize] = Some((owner, run));
-            return Step::Done(RunEnd::GIVEN_UP);
+            return Step::Done(CompactRunEnd::GIVEN_UP);
         }
         if let Some(&(page, _)) = run.in_flight.first() {
             // The world is still copying.
@@ -110,12 +116,12 @@ impl<O: Owners> Manager<O> {
 
     fn compact_batch(
         &mut self,
-        id: RunId,
+        id: CompactRunId,
         run: &mut CompactControl,
         ctx: &Ctx,
     ) -> Option<CompactResult> {
-        if run.stage == Stage::Migrating {
-            run.stage = Stage::Isolate;
+        if run.stage == CompactStage::Migrating {
+            run.stage = CompactStage::Isolate;
             if let Some(result) = self.after_migration(run, ctx) {
                 return Some(result);
             }
@@ -146,9 +152,9 @@ impl<O: Owners> Manager<O> {
             run.update_cached = false;
             run.batch_start = start;
             self.migrate_pages(id, run);
-            run.stage = Stage::Migrating;
+            run.stage = CompactStage::Migrating;
             if run.in_flight.is_empty() {
-                run.stage = Stage::Isolate;
+                run.stage = CompactStage::Isolate;
                 if let Some(result) = self.after_migration(run, ctx) {
                     return Some(result);
                 }
@@ -268,7 +274,12 @@ impl<O: Owners> Manager<O> {
         found.then_some(CompactResult::Success)
     }
 
-    fn compact_end(&mut self, mut run: CompactControl, result: CompactResult, ctx: &Ctx) -> RunEnd {
+    fn compact_end(
+        &mut self,
+        mut run: CompactControl,
+        result: CompactResult,
+        ctx: &Ctx,
+    ) -> CompactRunEnd {
         debug_assert!(run.migratepages.is_empty() && run.in_flight.is_empty());
         let highest = Self::release_freepages(&mut self.mem, &mut run, ctx.cpu);
         let zone = self.compact_zone_of(&run.goal);
@@ -285,7 +296,7 @@ impl<O: Owners> Manager<O> {
             sync: run.goal.mode != CompactMode::Async,
             status: result.name(),
         });
-        RunEnd {
+        CompactRunEnd {
             result,
             captured: run.captured,
             migrate_scanned: run.migrate_scanned,
@@ -303,24 +314,24 @@ impl<O: Owners> Manager<O> {
     }
 
     /// Abandons all runs of a task. They return their frames now, or after their copies.
-    pub(crate) fn abandon_compactions(&mut self, owner: Asker, cpu: Cpu) {
+    pub(crate) fn abandon_compactions(&mut self, owner: Requester, cpu: Cpu) {
         for at in 0..self.compactions.runs.len() {
             let entry = self.compactions.runs[at].as_ref();
             if entry.is_some_and(|(mm, run)| *mm == owner && !run.abandoned) {
-                self.abandon_run(RunId(at as u32), cpu);
+                self.abandon_run(CompactRunId(at as u32), cpu);
             }
         }
     }
 
     /// Abandons a run on behalf of the task that began it.
-    pub(crate) fn run_given_up(&mut self, id: RunId, by: Asker, cpu: Cpu) {
+    pub(crate) fn run_given_up(&mut self, id: CompactRunId, by: Requester, cpu: Cpu) {
         let entry = self.compactions.runs.get(id.0 as usize).and_then(Option::as_ref);
         if entry.is_some_and(|(owner, run)| *owner == by && !run.abandoned) {
             self.abandon_run(id, cpu);
         }
     }
 
-    fn abandon_run(&mut self, id: RunId, cpu: Cpu) {
+    fn abandon_run(&mut self, id: CompactRunId, cpu: Cpu) {
         let at = id.0 as usize;
         let Some((owner, mut run)) = self.compactions.runs[at].take() else { return };
         Self::release_freepages(&mut self.mem, &mut run, cpu);
@@ -334,7 +345,7 @@ impl<O: Owners> Manager<O> {
     }
 
     /// Makes a run ignore skip bits.
-    pub(in crate::compaction) fn ignore_skip_hints(&mut self, id: RunId) {
+    pub(in crate::compaction) fn ignore_skip_hints(&mut self, id: CompactRunId) {
         if let Some(Some((_, run))) = self.compactions.runs.get_mut(id.0 as usize) {
             run.ignore_skip_hint = true;
         }

@@ -8,9 +8,9 @@ use crate::gfp::Gfp;
 use crate::memcg::ROOT;
 use crate::node::NodeSpec;
 use crate::outcome::Outcome;
-use crate::process::Call;
 use crate::process::Machine;
 use crate::process::MmId;
+use crate::process::ProcessCall;
 use crate::slab::{CacheSpec, Object};
 use crate::units::NodeId;
 
@@ -24,7 +24,7 @@ fn machine(config: Config) -> Machine {
 
 fn alloc(machine: &mut Machine, mm: MmId) -> Object {
     let cache = machine.find_cache("dentry").unwrap();
-    let mut call = Call::kmem_alloc(mm, NodeId(0), cache, true, Gfp::KERNEL);
+    let mut call = ProcessCall::kmem_alloc(mm, NodeId(0), cache, true, Gfp::KERNEL);
     loop {
         let (step, effects) = machine.step(&mut call, Cpu(0), 0);
         effects.discard();

@@ -8,13 +8,13 @@
 
 use super::{GroupControl, GroupControlWrite};
 use crate::charge::MAX_RECLAIM_RETRIES;
-use crate::config::{ShrinkPriorityPolicy, Value};
+use crate::config::{ControlValue, ShrinkPriorityPolicy};
 use crate::control::error::{ControlError, Errno};
 use crate::ctx::Ctx;
 use crate::effect::{Effects, Sleep, Step, Throttle};
 use crate::gfp::Gfp;
 use crate::manager::Manager;
-use crate::memcg::{MemoryEvent, Position, ROOT};
+use crate::memcg::{MemcgPosition, MemoryEvent, ROOT};
 use crate::outcome::Outcome;
 use crate::owners::Owners;
 use crate::page_counter::UNLIMITED;
@@ -25,8 +25,8 @@ use alloc::string::ToString;
 /// The rest of a write that still has to reclaim.
 #[derive(Clone, Debug)]
 pub struct GroupWrite {
-    memcg: Position,
-    kind: Kind,
+    memcg: MemcgPosition,
+    kind: GroupReclaimGoal,
     reclaim: Option<DirectReclaim>,
     retries_left: u32,
     drained: bool,
@@ -34,7 +34,7 @@ pub struct GroupWrite {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum GroupReclaimGoal {
     /// `memory.max`: the limit is already in force; reclaims, then kills.
     Max,
     /// `memory.high`: reclaims as long as it makes progress.
@@ -76,7 +76,7 @@ impl<O: Owners> Manager<O> {
     }
 
     /// A limit in pages, rounded down.
-    fn pages_of(&self, value: Value) -> u64 {
+    fn pages_of(&self, value: ControlValue) -> u64 {
         let page_size = self.mem.page_size;
         match page_size.pages_in(value.bytes()) {
             pages if pages < page_size.counter_max() => pages,
@@ -106,11 +106,11 @@ impl<O: Owners> Manager<O> {
             }
             GroupControl::High => {
                 group.memory.high = pages;
-                Kind::High
+                GroupReclaimGoal::High
             }
             GroupControl::Max => {
                 group.memory.max = pages;
-                Kind::Max
+                GroupReclaimGoal::Max
             }
             GroupControl::SwapMax => {
                 group.swap.max = pages;
@@ -123,7 +123,7 @@ impl<O: Owners> Manager<O> {
             GroupControl::LimitInBytes | GroupControl::KmemLimitInBytes if memcg == ROOT => {
                 return refuse(Errno::Einval, "is refused: the root group has no limit");
             }
-            GroupControl::LimitInBytes => Kind::Limit(pages),
+            GroupControl::LimitInBytes => GroupReclaimGoal::Limit(pages),
             GroupControl::KmemLimitInBytes if group.kmem.usage > pages => {
                 return refuse(Errno::Ebusy, "is less than the current usage");
             }
@@ -159,15 +159,18 @@ impl<O: Owners> Manager<O> {
             }
             GroupControl::Reclaim => {
                 let swappiness = match value {
-                    Value::Reclaim(_, swappiness) => swappiness,
+                    ControlValue::Reclaim(_, swappiness) => swappiness,
                     _ => None,
                 };
-                Kind::Reclaim { pages: self.mem.page_size.pages_in(value.bytes()), swappiness }
+                GroupReclaimGoal::Reclaim {
+                    pages: self.mem.page_size.pages_in(value.bytes()),
+                    swappiness,
+                }
             }
             GroupControl::ForceEmpty if memcg == ROOT => {
                 return refuse(Errno::Einval, "is refused: the root group cannot be emptied");
             }
-            GroupControl::ForceEmpty => Kind::ForceEmpty,
+            GroupControl::ForceEmpty => GroupReclaimGoal::ForceEmpty,
         };
         let write = GroupWrite {
             memcg: self.position_of(memcg),
@@ -184,17 +187,17 @@ impl<O: Owners> Manager<O> {
     fn group_write_is_due(&mut self, write: &GroupWrite, memcg: MemcgId) -> bool {
         let counter = &mut self.memcgs[memcg.idx()].memory;
         match write.kind {
-            Kind::Max => counter.usage > counter.max,
-            Kind::High => counter.usage > counter.high,
-            Kind::Limit(pages) => {
+            GroupReclaimGoal::Max => counter.usage > counter.max,
+            GroupReclaimGoal::High => counter.usage > counter.high,
+            GroupReclaimGoal::Limit(pages) => {
                 // A limit that is raised, or is above the usage, needs no reclaim.
                 if counter.usage <= pages {
                     counter.max = pages;
                 }
                 counter.usage > pages
             }
-            Kind::Reclaim { pages, .. } => write.nr_reclaimed < pages,
-            Kind::ForceEmpty => counter.usage > 0,
+            GroupReclaimGoal::Reclaim { pages, .. } => write.nr_reclaimed < pages,
+            GroupReclaimGoal::ForceEmpty => counter.usage > 0,
         }
     }
 
@@ -204,7 +207,7 @@ impl<O: Owners> Manager<O> {
         };
         if let Some(reclaim) = &mut write.reclaim {
             let swappiness = match write.kind {
-                Kind::Reclaim { swappiness, .. } => swappiness,
+                GroupReclaimGoal::Reclaim { swappiness, .. } => swappiness,
                 _ => None,
             };
             let step = self.with_swappiness(memcg, swappiness, |machine| {
@@ -234,15 +237,18 @@ impl<O: Owners> Manager<O> {
         }
         let counter = &self.memcgs[memcg.idx()].memory;
         let nr = match write.kind {
-            Kind::Max => counter.usage - counter.max,
-            Kind::High => counter.usage - counter.high,
-            Kind::Limit(_) | Kind::ForceEmpty => 1,
-            Kind::Reclaim { pages, .. } => pages - write.nr_reclaimed,
+            GroupReclaimGoal::Max => counter.usage - counter.max,
+            GroupReclaimGoal::High => counter.usage - counter.high,
+            GroupReclaimGoal::Limit(_) | GroupReclaimGoal::ForceEmpty => 1,
+            GroupReclaimGoal::Reclaim { pages, .. } => pages - write.nr_reclaimed,
         };
         let reclaim = DirectReclaim::of_group(write.memcg, nr, Gfp::KERNEL);
         write.reclaim = Some(match write.kind {
-            Kind::Reclaim { .. } => reclaim.proactive(),
-            Kind::Max | Kind::High | Kind::Limit(_) | Kind::ForceEmpty => reclaim,
+            GroupReclaimGoal::Reclaim { .. } => reclaim.proactive(),
+            GroupReclaimGoal::Max
+            | GroupReclaimGoal::High
+            | GroupReclaimGoal::Limit(_)
+            | GroupReclaimGoal::ForceEmpty => reclaim,
         });
         Step::Continue
     }
@@ -254,7 +260,7 @@ impl<O: Owners> Manager<O> {
         memcg: MemcgId,
         ctx: &Ctx,
     ) -> Option<Step<Outcome>> {
-        if let Kind::Limit(_) = write.kind {
+        if let GroupReclaimGoal::Limit(_) = write.kind {
             return Some(Step::Done(Outcome::Refused(Errno::Ebusy)));
         }
         if write.retries_left > 0 {
@@ -262,10 +268,12 @@ impl<O: Owners> Manager<O> {
             return None;
         }
         match write.kind {
-            Kind::High | Kind::ForceEmpty => Some(Step::Done(Outcome::Minor)),
-            Kind::Reclaim { .. } => Some(Step::Done(Outcome::Refused(Errno::Eagain))),
-            Kind::Limit(_) => None,
-            Kind::Max => {
+            GroupReclaimGoal::High | GroupReclaimGoal::ForceEmpty => {
+                Some(Step::Done(Outcome::Minor))
+            }
+            GroupReclaimGoal::Reclaim { .. } => Some(Step::Done(Outcome::Refused(Errno::Eagain))),
+            GroupReclaimGoal::Limit(_) => None,
+            GroupReclaimGoal::Max => {
                 self.memory_event(memcg, MemoryEvent::Oom);
                 if !O::out_of_memory(self, memcg, ctx.asker) {
                     return Some(Step::Done(Outcome::Minor));

@@ -2,14 +2,14 @@
 //!
 //! Linux 6.1: `create_empty_buffers`, `try_to_free_buffers`, `filemap_release_folio`.
 
-use super::BufferWanted;
+use super::BufferHeadRequest;
 use crate::audit::{check, Violation};
 use crate::ctx::Ctx;
 use crate::effect::Step;
 use crate::gfp::Gfp;
 use crate::outcome::Outcome;
 use crate::page::PageFlags;
-use crate::page_request::{Again, SlowRequest};
+use crate::page_request::{RetryTiming, SlowRequest};
 use crate::process::{Machine, MmId};
 use crate::slab::call::KmemAlloc;
 use crate::slab::Object;
@@ -23,7 +23,7 @@ impl Machine {
     pub(in crate::process) fn has_buffer_head(
         &mut self,
         pfn: Pfn,
-        wanted: &mut BufferWanted,
+        wanted: &mut BufferHeadRequest,
         ctx: &Ctx,
     ) -> bool {
         let page = &self.mem.pages[pfn.idx()];
@@ -46,7 +46,7 @@ impl Machine {
     pub(in crate::process) fn buffer_head_ahead(
         &mut self,
         index: u32,
-        wanted: &mut BufferWanted,
+        wanted: &mut BufferHeadRequest,
         ctx: &Ctx,
     ) -> Result<Option<Object>, ()> {
         if wanted.without == Some(index) {
@@ -87,7 +87,7 @@ impl Machine {
         &mut self,
         file: FileId,
         index: u32,
-        wanted: &mut BufferWanted,
+        wanted: &mut BufferHeadRequest,
         slow: &mut Option<SlowRequest>,
         ctx: &Ctx,
     ) -> Result<(), Step<Outcome>> {
@@ -97,7 +97,7 @@ impl Machine {
         let page = cached(self).map(|pfn| self.mem.pages[pfn.idx()].memcg);
         let memcg = page.filter(|memcg| memcg.is_some()).unwrap_or(ctx.memcg);
         let payer = &Ctx { memcg, ..*ctx };
-        let step = self.request_step(ctx, slow, Again::NextStep, |machine, given| {
+        let step = self.request_step(ctx, slow, RetryTiming::NextStep, |machine, given| {
             machine.attempt_object(&mut asked, given, payer)
         });
         let object = match step {

@@ -4,7 +4,7 @@
 //!
 //! Invariant: a page is dirty and mapped writable before its writer pauses. The pause is no fault.
 
-use super::{Fault, Stage};
+use super::{Fault, FaultStage};
 use crate::ctx::Ctx;
 use crate::effect::{Sleep, Step, Throttle};
 use crate::outcome::Outcome;
@@ -42,7 +42,7 @@ impl Machine {
         ctx: &Ctx,
     ) -> Option<Step<Outcome>> {
         let Some(pause) = self.balance_dirty_pages_ratelimited(ctx) else { return Some(done) };
-        fault.stage = Stage::Throttled;
+        fault.stage = FaultStage::Throttled;
         Some(Step::Wait(Sleep::throttled(NodeId(0), Throttle::Dirty, pause)))
     }
 
@@ -59,7 +59,7 @@ impl Machine {
         if vma.ptes[fault.page as usize].touched(fault.write).is_some() {
             return self.fault_dispatch(fault, ctx);
         }
-        fault.stage = Stage::Start;
+        fault.stage = FaultStage::Start;
         None
     }
 }

@@ -5,7 +5,7 @@
 //! Invariant: only an up-to-date page is mapped, and the page is searched again after every step
 //! that dropped the lock of the address space.
 
-use super::{Fault, Stage};
+use super::{Fault, FaultStage};
 use crate::ctx::Ctx;
 use crate::effect::{Sleep, Step};
 use crate::gfp::Gfp;
@@ -14,7 +14,7 @@ use crate::page::PageFlags;
 use crate::page_request::{PageRequest, SlowRequest};
 use crate::process::page_cache::bits;
 use crate::process::page_table::{Advice, Backing, VmaId};
-use crate::process::readahead::Window;
+use crate::process::readahead::ReadaheadWindow;
 use crate::process::Machine;
 use crate::units::{FileId, Pfn};
 use crate::vmstat::Event;
@@ -52,7 +52,7 @@ impl Machine {
             Some(pfn) => {
                 if !fault.tried && !looked {
                     if let Some(window) = self.async_mmap_readahead(fault, file, advice, pfn) {
-                        fault.stage = Stage::Readahead(window);
+                        fault.stage = FaultStage::Readahead(window);
                         return None;
                     }
                 }
@@ -90,11 +90,11 @@ impl Machine {
                     };
                     if let Some(window) = window {
                         fault.dropped_lock = !fault.tried;
-                        fault.stage = Stage::Readahead(window);
+                        fault.stage = FaultStage::Readahead(window);
                         return None;
                     }
                 }
-                fault.stage = Stage::FileCreate;
+                fault.stage = FaultStage::FileCreate;
                 None
             }
         }
@@ -107,7 +107,7 @@ impl Machine {
         file: FileId,
         advice: Advice,
         pfn: Pfn,
-    ) -> Option<Window> {
+    ) -> Option<ReadaheadWindow> {
         let max = self.config.read_ahead_pages;
         if advice == Advice::Random || max == 0 {
             return None;
@@ -142,7 +142,7 @@ impl Machine {
         if self.mem.pages[pfn.idx()].has(PageFlags::LOCKED) {
             // Under read: drop the lock, wait, try again.
             fault.dropped_lock |= !fault.tried;
-            fault.stage = Stage::FileLocked(pfn);
+            fault.stage = FaultStage::FileLocked(pfn);
             return None;
         }
         if !self.mem.pages[pfn.idx()].has(PageFlags::UPTODATE) {
@@ -153,7 +153,7 @@ impl Machine {
             fault.read_alone = true;
             fault.dropped_lock |= !fault.tried;
             self.read_page_again(pfn);
-            fault.stage = Stage::FileLocked(pfn);
+            fault.stage = FaultStage::FileLocked(pfn);
             return None;
         }
         if fault.dropped_lock {
@@ -164,7 +164,7 @@ impl Machine {
         if !pte.is_empty() {
             // Another task has handled the fault (Linux `finish_fault`): try the access again.
             let Some(touched) = pte.touched(fault.write) else {
-                fault.stage = Stage::Start;
+                fault.stage = FaultStage::Start;
                 return None;
             };
             vma.ptes[fault.page as usize] = touched;
@@ -172,7 +172,7 @@ impl Machine {
         }
         if fault.write {
             if !self.has_buffer_head(pfn, &mut fault.buffer, ctx) {
-                fault.stage = Stage::BufferHead;
+                fault.stage = FaultStage::BufferHead;
                 return None;
             }
             self.set_page_dirty(pfn);
@@ -186,23 +186,23 @@ impl Machine {
     /// Starts the fault again after dropping the lock, as the architecture's handler does.
     pub(super) fn retry(&mut self, fault: &mut Fault) -> Option<Step<Outcome>> {
         fault.tried = true;
-        fault.stage = Stage::Start;
+        fault.stage = FaultStage::Start;
         None
     }
 
     pub(super) fn fault_readahead(
         &mut self,
         fault: &mut Fault,
-        mut window: Window,
+        mut window: ReadaheadWindow,
         slow: &mut Option<SlowRequest>,
         ctx: &Ctx,
     ) -> Option<Step<Outcome>> {
         let step = self.readahead_step(&mut window, slow, ctx);
-        fault.stage = Stage::Readahead(window);
+        fault.stage = FaultStage::Readahead(window);
         if let Some(step) = step {
             return Some(step);
         }
-        fault.stage = Stage::File;
+        fault.stage = FaultStage::File;
         None
     }
 
@@ -230,7 +230,7 @@ impl Machine {
         }
         if !self.add_to_page_cache(file, index, pfn, ctx, true) {
             self.discard_charged(ctx.cpu, pfn, ctx.memcg);
-            fault.stage = Stage::File;
+            fault.stage = FaultStage::File;
             return None;
         }
         fault.dropped_lock |= !fault.tried;
@@ -251,7 +251,7 @@ impl Machine {
         if fault.dropped_lock {
             return self.retry(fault);
         }
-        fault.stage = Stage::File;
+        fault.stage = FaultStage::File;
         None
     }
 

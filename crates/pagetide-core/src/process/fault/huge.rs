@@ -11,7 +11,7 @@ use crate::ctx::Ctx;
 use crate::effect::{Effect, Step};
 use crate::outcome::Contents;
 use crate::outcome::Outcome;
-use crate::page_request::{First, Lack, PageRequest, SlowRequest};
+use crate::page_request::{AttemptStart, PageRequest, Shortage, SlowRequest};
 use crate::process::huge_memory::region_of;
 use crate::process::page_table::Pte;
 use crate::process::Machine;
@@ -48,14 +48,15 @@ impl Machine {
         ctx: &Ctx,
     ) -> Option<Step<Outcome>> {
         // Since Linux 4.20 the local node comes first.
-        let first = if self.era.asks_once_for_huge { First::Page } else { First::NearPage };
+        let first =
+            if self.era.asks_once_for_huge { AttemptStart::Page } else { AttemptStart::NearPage };
         let request = PageRequest::huge(self.thp_gfp(fault.vma, fault.page), ctx.memcg, first);
         let pfn = match self.request_page(ctx, slow, request) {
             Step::Continue => return Some(Step::Continue),
             Step::Wait(wait) => return Some(Step::Wait(wait)),
             Step::Done(Ok(pfn)) => pfn,
-            Step::Done(Err(Lack::Pages(..))) => return self.huge_fallback(fault, ctx),
-            Step::Done(Err(Lack::Room(..) | Lack::Owing | Lack::Denied)) => {
+            Step::Done(Err(Shortage::Pages(..))) => return self.huge_fallback(fault, ctx),
+            Step::Done(Err(Shortage::Room(..) | Shortage::Owing | Shortage::Denied)) => {
                 self.mem.vmstat.count(Event::ThpFaultFallbackCharge);
                 return self.huge_fallback(fault, ctx);
             }

@@ -10,11 +10,11 @@
 //!
 //! [`SwapReadahead`]: crate::process::readahead::SwapReadahead
 
-use super::{Fault, Stage, SwapWindow, SwapinHistory};
+use super::{Fault, FaultStage, SwapWindow, SwapinHistory};
 use crate::ctx::Ctx;
 use crate::effect::{Sleep, Step};
 use crate::outcome::Outcome;
-use crate::owners::{Slot, Store};
+use crate::owners::{BackingStore, OwnerSlot};
 use crate::page::PageFlags;
 use crate::page_request::SlowRequest;
 use crate::process::page_table::Pte;
@@ -64,7 +64,7 @@ impl Machine {
             vma => vma.ptes[fault.page as usize].swap_slot(),
         };
         let Some(slot) = slot else {
-            fault.stage = Stage::Start;
+            fault.stage = FaultStage::Start;
             return None;
         };
         self.mem.work.cache_ops += 1;
@@ -75,7 +75,7 @@ impl Machine {
         }
         fault.major = true;
         self.choose_swap_window(fault, slot);
-        fault.stage = Stage::SwapRead;
+        fault.stage = FaultStage::SwapRead;
         None
     }
 
@@ -152,7 +152,7 @@ impl Machine {
         }
         let slot = self.owners.vmas[fault.vma.idx()].ptes[fault.page as usize].swap_slot();
         let Some(slot) = slot else {
-            fault.stage = Stage::Start;
+            fault.stage = FaultStage::Start;
             return None;
         };
         let Some(pfn) = self.swap.cached(slot) else {
@@ -166,7 +166,7 @@ impl Machine {
             self.mem.vmstat.count(Event::Pgmajfault);
             self.memcgs[ctx.memcg.idx()].events.count(Event::Pgmajfault);
         }
-        fault.stage = Stage::SwapLocked(pfn);
+        fault.stage = FaultStage::SwapLocked(pfn);
         None
     }
 
@@ -187,7 +187,7 @@ impl Machine {
         if fault.dropped_lock {
             return self.retry(fault);
         }
-        fault.stage = Stage::Swap;
+        fault.stage = FaultStage::Swap;
         let slot = self.owners.vmas[fault.vma.idx()]
             .ptes
             .get(fault.page as usize)
@@ -207,7 +207,7 @@ impl Machine {
         ctx: &Ctx,
     ) -> Option<Step<Outcome>> {
         if self.mem.pages[pfn.idx()].has(PageFlags::LOCKED) {
-            fault.stage = Stage::SwapLocked(pfn);
+            fault.stage = FaultStage::SwapLocked(pfn);
             return None;
         }
         if !self.mem.pages[pfn.idx()].has(PageFlags::UPTODATE) {
@@ -216,7 +216,8 @@ impl Machine {
         self.owners.vmas[fault.vma.idx()].nr_swapped -= 1;
         self.owners.vmas[fault.vma.idx()].nr_present += 1;
         self.set_pte(fault.vma, fault.page, Pte::map(pfn, fault.write));
-        let at = Slot { owner: fault.vma.0, index: fault.page as u32, store: Store::Swap };
+        let at =
+            OwnerSlot { owner: fault.vma.0, index: fault.page as u32, store: BackingStore::Swap };
         self.take_from_swap_cache(pfn, at, fault.write, ctx);
         Some(fault.got_kept(pfn))
     }
@@ -231,8 +232,8 @@ mod tests {
     use crate::page::Place;
     use crate::process::page_table::{Advice, Backing, VmaId};
     use crate::process::readahead::SwapReadahead;
-    use crate::process::Call;
     use crate::process::MmId;
+    use crate::process::ProcessCall;
     use crate::units::{Cpu, NodeId};
     use alloc::vec::Vec;
 
@@ -240,21 +241,21 @@ mod tests {
     /// Pages at the start of the mapping. All are in swap after the mapping was filled.
     const SWAPPED: u64 = 512;
 
-    struct World {
+    struct SwapInWorld {
         machine: Machine,
         mm: MmId,
         vma: VmaId,
     }
 
-    impl World {
+    impl SwapInWorld {
         /// Writes a mapping larger than memory once, in order, with an immediate disk.
-        fn new(page_cluster: u32, rotational: bool) -> World {
+        fn new(page_cluster: u32, rotational: bool) -> SwapInWorld {
             let config = Config { page_cluster, ..Config::default() };
             let mut machine = Machine::new(&[NodeSpec::x86_64(8 << 20, 0, 0)], 1, config).unwrap();
             machine.swapon(8192, 8192, rotational);
             let mm = machine.create_mm(Machine::ROOT).unwrap();
             let vma = machine.mmap(mm, Backing::Anon, 3000, Advice::Normal, false).unwrap();
-            let mut world = World { machine, mm, vma };
+            let mut world = SwapInWorld { machine, mm, vma };
             for page in 0..3000 {
                 world.fault(page, true);
             }
@@ -266,7 +267,7 @@ mod tests {
         }
 
         fn fault(&mut self, page: u64, write: bool) -> Outcome {
-            let mut call = Call::fault(self.mm, NodeId(0), self.vma, page, write);
+            let mut call = ProcessCall::fault(self.mm, NodeId(0), self.vma, page, write);
             loop {
                 let (step, effects) = self.machine.step(&mut call, CPU, 1);
                 let mut todo: Vec<Effect> = Vec::new();
@@ -312,7 +313,7 @@ mod tests {
 
     #[test]
     fn a_sequential_run_misses_once_a_window() {
-        let mut world = World::new(3, false);
+        let mut world = SwapInWorld::new(3, false);
         let pgfault = world.count(Event::Pgfault);
         let majors = world.majors(0..200);
         // The first window is around the fault and is cut at the start of the mapping.
@@ -331,7 +332,7 @@ mod tests {
 
     #[test]
     fn a_backward_run_misses_once_a_window() {
-        let mut world = World::new(3, false);
+        let mut world = SwapInWorld::new(3, false);
         let majors = world.majors((100..200).rev());
         assert_eq!(majors[..3], [199, 195, 187]);
         assert_eq!(majors.len(), 1 + 12);
@@ -340,7 +341,7 @@ mod tests {
 
     #[test]
     fn pages_read_ahead_are_marked_and_on_the_inactive_list() {
-        let mut world = World::new(3, false);
+        let mut world = SwapInWorld::new(3, false);
         world.fault(100, false);
         assert!(world.machine.is_in_core(world.vma, 100));
         for page in [97, 98, 99, 101, 102, 103, 104] {
@@ -355,7 +356,7 @@ mod tests {
 
     #[test]
     fn a_page_wanted_back_while_it_is_written_counts_as_read_ahead() {
-        let mut world = World::new(3, false);
+        let mut world = SwapInWorld::new(3, false);
         world.fault(100, false);
         let pfn = world.cached(101).unwrap();
         let page = &mut world.machine.mem.pages[pfn.idx()];
@@ -368,7 +369,7 @@ mod tests {
 
     #[test]
     fn scattered_faults_end_up_reading_one_page_in_one_fault() {
-        let mut world = World::new(3, false);
+        let mut world = SwapInWorld::new(3, false);
         // Windows of 8, 4, 2, then 1.
         world.majors([50, 100, 150].into_iter());
         let (pgfault, ahead) = (world.count(Event::Pgfault), world.count(Event::SwapRa));
@@ -380,7 +381,7 @@ mod tests {
 
     #[test]
     fn swap_that_rotates_is_read_by_slot() {
-        let mut world = World::new(3, true);
+        let mut world = SwapInWorld::new(3, true);
         let slot = world.slot(100).0;
         let ahead: Vec<u64> = (0..SWAPPED)
             .filter(|&page| page != 100 && world.slot(page).0 / 8 == slot / 8)
@@ -427,7 +428,7 @@ mod tests {
     #[test]
     fn page_cluster_0_reads_each_page_alone() {
         for rotational in [false, true] {
-            let mut world = World::new(0, rotational);
+            let mut world = SwapInWorld::new(0, rotational);
             let pgfault = world.count(Event::Pgfault);
             assert_eq!(world.majors(0..100).len(), 100);
             assert_eq!(world.count(Event::Pswpin), 100);

@@ -3,12 +3,12 @@ use crate::config::Config;
 use crate::effect::{Throttle, Token};
 use crate::node::NodeSpec;
 use crate::process::page_table::Advice;
-use crate::process::{Call, MmId};
+use crate::process::{MmId, ProcessCall};
 use crate::units::{Cpu, NodeId, PAGE_SIZE};
 
 /// Steps a read fault to its end or its first wait.
 fn read(machine: &mut Machine, mm: MmId, map: VmaId, page: u64) {
-    let mut call = Call::fault(mm, NodeId(0), map, page, false);
+    let mut call = ProcessCall::fault(mm, NodeId(0), map, page, false);
     loop {
         let (step, effects) = machine.step(&mut call, Cpu(0), 0);
         effects.discard();
@@ -70,7 +70,7 @@ fn a_world_without_bytes_is_asked_for_all_but_contents() {
         let heap = machine.mmap(mm, Backing::Anon, 16, Advice::Normal, false).unwrap();
         let mut asked = alloc::vec::Vec::new();
         for (map, page) in (0..16).map(|page| (heap, page)).chain([(map, 0)]) {
-            let mut call = Call::fault(mm, NodeId(0), map, page, true);
+            let mut call = ProcessCall::fault(mm, NodeId(0), map, page, true);
             loop {
                 let (step, effects) = machine.step(&mut call, Cpu(0), 0);
                 asked.extend(effects);
@@ -98,7 +98,7 @@ fn a_fault_that_may_not_be_charged_for_fails_after_one_look() {
     let file = machine.create_file(16 * PAGE_SIZE, true).unwrap();
     let map = machine.mmap(mm, Backing::File(file), 16, Advice::Sequential, false).unwrap();
     let fault = |machine: &mut Machine, page| {
-        let mut call = Call::fault(mm, NodeId(0), map, page, false);
+        let mut call = ProcessCall::fault(mm, NodeId(0), map, page, false);
         for _ in 0..1000 {
             let (step, effects) = machine.step(&mut call, Cpu(0), 0);
             effects.discard();
@@ -121,7 +121,7 @@ fn a_fault_that_may_not_be_charged_for_fails_after_one_look() {
 }
 
 /// Writes to a mapped file until the writer pauses, without writeback.
-fn dirty_until_a_pause() -> (Machine, Call, VmaId, u64) {
+fn dirty_until_a_pause() -> (Machine, ProcessCall, VmaId, u64) {
     let config = Config { fault_around_pages: 1, ..Config::default() };
     let mut machine = Machine::new(&[NodeSpec::x86_64(24 << 20, 0, 0)], 1, config).unwrap();
     let mm = machine.create_mm(Machine::ROOT).unwrap();
@@ -129,7 +129,7 @@ fn dirty_until_a_pause() -> (Machine, Call, VmaId, u64) {
     let file = machine.create_file(pages * PAGE_SIZE, true).unwrap();
     let map = machine.mmap(mm, Backing::File(file), pages, Advice::Random, false).unwrap();
     for page in 0..pages {
-        let mut call = Call::fault(mm, NodeId(0), map, page, true);
+        let mut call = ProcessCall::fault(mm, NodeId(0), map, page, true);
         loop {
             let (step, effects) = machine.step(&mut call, Cpu(0), page * 1000);
             effects.discard();

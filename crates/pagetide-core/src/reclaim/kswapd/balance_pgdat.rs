@@ -3,9 +3,9 @@
 //! Linux: `wakeup_kswapd`, `balance_pgdat`, `kswapd_try_to_sleep`, `prepare_kswapd_sleep`
 //! (mm/vmscan.c, 6.1).
 
-use super::{Descent, Stage, MAX_RECLAIM_RETRIES, NAP};
+use super::{Kswapd2637State, KswapdStage, MAX_RECLAIM_RETRIES, NAP};
 use crate::ctx::Ctx;
-use crate::daemon::{Daemon, Rest};
+use crate::daemon::{Daemon, DaemonRest};
 use crate::effect::{Effect, Sleep, Step, Throttle, Token};
 use crate::event::TraceEvent;
 use crate::gfp::{AllocFlags, Gfp, Watermark};
@@ -14,12 +14,12 @@ use crate::manager::Manager;
 use crate::memcg::ROOT;
 use crate::owners::Owners;
 use crate::page_alloc::Memory;
-use crate::plugin::Wrong;
-use crate::reclaim::kswapd_4_5::Balance;
+use crate::plugin::PolicyFault;
+use crate::reclaim::kswapd_4_5::ZoneDescent;
 use crate::reclaim::shrink_node::{NodeStep, ShrinkNode};
 use crate::reclaim::{Reclaimer, ScanControl};
 use crate::units::{
-    Asker, Cpu, MemcgId, Nanos, NodeId, Order, DEF_PRIORITY, PAGEBLOCK_ORDER, SWAP_CLUSTER_MAX,
+    Cpu, MemcgId, Nanos, NodeId, Order, Requester, DEF_PRIORITY, PAGEBLOCK_ORDER, SWAP_CLUSTER_MAX,
 };
 use crate::vmstat::Event;
 use crate::watermark::zone_watermark_ok_free;
@@ -27,7 +27,7 @@ use crate::zone::{Zone, MAX_NR_ZONES};
 use alloc::boxed::Box;
 
 /// What a round starts with.
-enum Round {
+enum RoundStart {
     Shrink,
     Nothing,
     Over,
@@ -126,8 +126,8 @@ impl<O: Owners> Manager<O> {
     }
 
     /// One bounded step of a node's kswapd, which runs on `cpu`.
-    pub(crate) fn kswapd_step(&mut self, node: NodeId, cpu: Cpu, now: Nanos) -> Step<Rest> {
-        let ctx = Ctx { cpu, node, now, asker: Asker::NONE, memcg: MemcgId(0) };
+    pub(crate) fn kswapd_step(&mut self, node: NodeId, cpu: Cpu, now: Nanos) -> Step<DaemonRest> {
+        let ctx = Ctx { cpu, node, now, asker: Requester::NONE, memcg: MemcgId(0) };
         self.kswapd_work(&ctx)
     }
 
@@ -136,59 +136,62 @@ impl<O: Owners> Manager<O> {
         self.nodes.get(node.idx()).is_none_or(|node| node.kswapd.sleeping)
     }
 
-    fn kswapd_work(&mut self, ctx: &Ctx) -> Step<Rest> {
+    fn kswapd_work(&mut self, ctx: &Ctx) -> Step<DaemonRest> {
         let node = ctx.node;
         // The stage is taken out so that the machine can be borrowed at the same time. All other
         // state stays in place except the scan control during a pass, so that new requests can
         // update it.
         let mut stage =
-            core::mem::replace(&mut self.nodes[node.idx()].kswapd.stage, Stage::TrySleep);
+            core::mem::replace(&mut self.nodes[node.idx()].kswapd.stage, KswapdStage::TrySleep);
         let result = loop {
             match stage {
-                Stage::TrySleep => match self.kswapd_try_to_nap(ctx) {
+                KswapdStage::TrySleep => match self.kswapd_try_to_nap(ctx) {
                     Some((next, step)) => break (next, step),
-                    None => stage = Stage::Begin,
+                    None => stage = KswapdStage::Begin,
                 },
-                Stage::Nap { until } => {
+                KswapdStage::Nap { until } => {
                     self.nodes[node.idx()].kswapd.sleeping = false;
                     match self.kswapd_nap_ended(ctx, ctx.now < until) {
                         Some((next, step)) => break (next, step),
-                        None => stage = Stage::Begin,
+                        None => stage = KswapdStage::Begin,
                     }
                 }
-                Stage::Sleep => {
+                KswapdStage::Sleep => {
                     self.nodes[node.idx()].kswapd.sleeping = false;
                     self.set_percpu_threshold(node, true);
-                    stage = Stage::Begin;
+                    stage = KswapdStage::Begin;
                 }
-                Stage::Begin => {
+                KswapdStage::Begin => {
                     self.kswapd_begin(node);
                     stage = if self.era.kswapd_by_zone {
                         let zoneidx = self.nodes[node.idx()].kswapd.zoneidx;
-                        Stage::Balance(Box::new(Balance::new(zoneidx)))
+                        KswapdStage::Balance(Box::new(ZoneDescent::new(zoneidx)))
                     } else {
-                        Stage::Round
+                        KswapdStage::Round
                     };
                 }
-                Stage::Balance(ref mut balance) => match self.balance_pgdat_4_5(balance, ctx) {
+                KswapdStage::Balance(ref mut balance) => match self.balance_pgdat_4_5(balance, ctx)
+                {
                     Step::Continue => break (stage, Step::Continue),
                     Step::Wait(wait) => break (stage, Step::Wait(wait)),
                     Step::Done(()) => {
                         let end_zone = balance.end_zoneidx();
                         let again = self.kswapd_end_4_5(node, end_zone);
-                        let next = if again { Stage::Begin } else { Stage::TrySleep };
+                        let next = if again { KswapdStage::Begin } else { KswapdStage::TrySleep };
                         break (next, Step::Continue);
                     }
                 },
-                Stage::Round => match self.kswapd_round(ctx) {
-                    Round::Shrink => stage = Stage::Shrink(Box::new(ShrinkNode::new(node))),
-                    Round::Nothing => {
+                KswapdStage::Round => match self.kswapd_round(ctx) {
+                    RoundStart::Shrink => {
+                        stage = KswapdStage::Shrink(Box::new(ShrinkNode::new(node)))
+                    }
+                    RoundStart::Nothing => {
                         let more = self.kswapd_lower_priority(node);
                         break (self.kswapd_next(node, more), Step::Continue);
                     }
-                    Round::Over => break (self.kswapd_next(node, false), Step::Continue),
+                    RoundStart::Over => break (self.kswapd_next(node, false), Step::Continue),
                 },
-                Stage::Compact(ref mut zones) => match self.kswapd_compact_step(zones, ctx) {
+                KswapdStage::Compact(ref mut zones) => match self.kswapd_compact_step(zones, ctx) {
                     Step::Continue => break (stage, Step::Continue),
                     Step::Wait(wait) => break (stage, Step::Wait(wait)),
                     Step::Done(()) => {
@@ -196,7 +199,7 @@ impl<O: Owners> Manager<O> {
                         break (self.kswapd_next(node, more), Step::Continue);
                     }
                 },
-                Stage::Shrink(ref mut pass) => {
+                KswapdStage::Shrink(ref mut pass) => {
                     let mut sc = self.nodes[node.idx()].kswapd.sc.take();
                     let step = self.shrink_node_step(pass, &mut sc, ctx);
                     self.nodes[node.idx()].kswapd.sc.put_back(sc);
@@ -219,12 +222,12 @@ impl<O: Owners> Manager<O> {
     }
 
     /// After a round: another round, or the end of the descent.
-    fn kswapd_next(&mut self, node: NodeId, more: bool) -> Stage {
+    fn kswapd_next(&mut self, node: NodeId, more: bool) -> KswapdStage {
         if more {
-            return Stage::Round;
+            return KswapdStage::Round;
         }
         self.kswapd_end(node);
-        Stage::TrySleep
+        KswapdStage::TrySleep
     }
 
     /// Whether kswapd may sleep: balanced, or hopeless. Ends the reserve throttle in both cases.
@@ -247,7 +250,7 @@ impl<O: Owners> Manager<O> {
         false
     }
 
-    fn kswapd_try_to_nap(&mut self, ctx: &Ctx) -> Option<(Stage, Step<Rest>)> {
+    fn kswapd_try_to_nap(&mut self, ctx: &Ctx) -> Option<(KswapdStage, Step<DaemonRest>)> {
         let node = ctx.node;
         if self.prepare_kswapd_sleep(node) {
             let kswapd = &mut self.nodes[node.idx()].kswapd;
@@ -257,13 +260,20 @@ impl<O: Owners> Manager<O> {
                 self.reset_isolation_suitable(node);
                 self.wakeup_kcompactd(node, order, zoneidx);
             }
-            return Some((Stage::Nap { until: ctx.now + NAP }, Step::Done(Rest::of(NAP))));
+            return Some((
+                KswapdStage::Nap { until: ctx.now + NAP },
+                Step::Done(DaemonRest::of(NAP)),
+            ));
         }
         self.mem.vmstat.count(Event::KswapdHighWmarkHitQuickly);
         None
     }
 
-    fn kswapd_nap_ended(&mut self, ctx: &Ctx, early: bool) -> Option<(Stage, Step<Rest>)> {
+    fn kswapd_nap_ended(
+        &mut self,
+        ctx: &Ctx,
+        early: bool,
+    ) -> Option<(KswapdStage, Step<DaemonRest>)> {
         let node = ctx.node;
         if early {
             let kswapd = &mut self.nodes[node.idx()].kswapd;
@@ -283,7 +293,7 @@ impl<O: Owners> Manager<O> {
             }
             self.nodes[node.idx()].kswapd.sleeping = true;
             self.set_percpu_threshold(node, false);
-            return Some((Stage::Sleep, Step::Done(Rest::UNTIL_WOKEN)));
+            return Some((KswapdStage::Sleep, Step::Done(DaemonRest::UNTIL_WOKEN)));
         }
         self.mem.vmstat.count(Event::KswapdHighWmarkHitQuickly);
         None
@@ -336,10 +346,10 @@ impl<O: Owners> Manager<O> {
         }
         kswapd.nr_boost_reclaim = kswapd.boosts.iter().sum();
         kswapd.round_reclaimed = 0;
-        kswapd.of_2_6_37 = Descent::default();
+        kswapd.of_2_6_37 = Kswapd2637State::default();
     }
 
-    fn kswapd_round(&mut self, ctx: &Ctx) -> Round {
+    fn kswapd_round(&mut self, ctx: &Ctx) -> RoundStart {
         let node = ctx.node;
         let kswapd = &self.nodes[node.idx()].kswapd;
         let balanced = self.pgdat_balanced(node, kswapd.sc.order, kswapd.zoneidx);
@@ -351,7 +361,7 @@ impl<O: Owners> Manager<O> {
             kswapd.sc.priority = DEF_PRIORITY;
         }
         if kswapd.nr_boost_reclaim == 0 && balanced {
-            return Round::Over;
+            return RoundStart::Over;
         }
         let compacts = self.era.kswapd_compacts && kswapd.sc.order > 0 && !balanced;
         kswapd.raise_priority =
@@ -380,12 +390,12 @@ impl<O: Owners> Manager<O> {
             if !self.aim_at_zones_without_pages(node) {
                 // As if enough had been scanned: priority stays.
                 self.nodes[node.idx()].kswapd.raise_priority = false;
-                return Round::Nothing;
+                return RoundStart::Nothing;
             }
         } else {
             self.nodes[node.idx()].kswapd.sc.reclaim_idx = zoneidx;
         }
-        Round::Shrink
+        RoundStart::Shrink
     }
 
     /// Keeps the anonymous lists in balance even while only page cache is taken.
@@ -412,7 +422,7 @@ impl<O: Owners> Manager<O> {
     }
 
     /// After a node pass: the next stage, and a wait.
-    fn kswapd_round_end(&mut self, ctx: &Ctx) -> (Stage, Option<Sleep>) {
+    fn kswapd_round_end(&mut self, ctx: &Ctx) -> (KswapdStage, Option<Sleep>) {
         let node = ctx.node;
         if self.nodes[node.idx()].nr_reserve_throttled > 0 && self.allow_direct_reclaim(node) {
             self.wake_throttled(node, Throttle::Reserves);
@@ -433,7 +443,7 @@ impl<O: Owners> Manager<O> {
         kswapd.nr_boost_reclaim -= kswapd.nr_boost_reclaim.min(reclaimed);
         if kswapd.needs_compaction && sc.order > 0 && reclaimed > sc.nr_to_reclaim {
             let order = sc.order;
-            return (Stage::Compact(self.kswapd_begins_to_compact(node, order)), None);
+            return (KswapdStage::Compact(self.kswapd_begins_to_compact(node, order)), None);
         }
         let more = self.kswapd_lower_priority(node);
         (self.kswapd_next(node, more), None)
@@ -462,7 +472,7 @@ impl<O: Owners> Manager<O> {
             return true;
         }
         if sc.nr_reclaimed == 0 && sc.overrules_plugins_now() {
-            self.plugins.note(Wrong::Overruled);
+            self.plugins.note(PolicyFault::Overruled);
             return true;
         }
         if sc.nr_reclaimed == 0 && !self.is_no_failure(node) {

@@ -2,13 +2,13 @@
 //!
 //! Linux: `balance_pgdat`, `kswapd_shrink_zone` (mm/vmscan.c, 4.5).
 
-use super::{Balance, Place};
+use super::{ZoneDescent, ZoneDescentStage};
 use crate::ctx::Ctx;
 use crate::effect::{Step, Throttle};
 use crate::gfp::{AllocFlags, Watermark};
 use crate::manager::Manager;
 use crate::owners::Owners;
-use crate::plugin::Wrong;
+use crate::plugin::PolicyFault;
 use crate::reclaim::kswapd::Kswapd;
 use crate::reclaim::kswapd_compacts::balance_gap;
 use crate::reclaim::shrink_node::{NodeStep, ShrinkNode};
@@ -84,28 +84,28 @@ impl<O: Owners> Manager<O> {
     /// One step of a descent. `Done`: it is over.
     pub(in crate::reclaim) fn balance_pgdat_4_5(
         &mut self,
-        state: &mut Balance,
+        state: &mut ZoneDescent,
         ctx: &Ctx,
     ) -> Step<()> {
         let node = ctx.node;
         match &mut state.at {
-            Place::Top => {
+            ZoneDescentStage::Top => {
                 if !self.begin_round(state, ctx) {
                     return Step::Done(());
                 }
-                state.at = Place::Zone(0);
+                state.at = ZoneDescentStage::Zone(0);
             }
-            Place::Zone(zone) => {
+            ZoneDescentStage::Zone(zone) => {
                 let zone = *zone;
                 if zone > state.end_zone {
-                    state.at = Place::AfterZones;
+                    state.at = ZoneDescentStage::AfterZones;
                 } else if self.begin_zone(state, node, zone) {
-                    state.at = Place::Shrink(zone, ShrinkNode::new(node));
+                    state.at = ZoneDescentStage::Shrink(zone, ShrinkNode::new(node));
                 } else {
-                    state.at = Place::Zone(zone + 1);
+                    state.at = ZoneDescentStage::Zone(zone + 1);
                 }
             }
-            Place::Shrink(zone, pass) => {
+            ZoneDescentStage::Shrink(zone, pass) => {
                 let zone = *zone;
                 let mut sc = self.nodes[node.idx()].kswapd.sc.take();
                 let step = self.shrink_node_step(pass, &mut sc, ctx);
@@ -115,14 +115,14 @@ impl<O: Owners> Manager<O> {
                     NodeStep::Wait(wait) => return Step::Wait(wait),
                     NodeStep::Done(wait) => {
                         self.end_zone(state, node, zone);
-                        state.at = Place::Zone(zone + 1);
+                        state.at = ZoneDescentStage::Zone(zone + 1);
                         if let Some(wait) = wait {
                             return Step::Wait(wait);
                         }
                     }
                 }
             }
-            Place::AfterZones => {
+            ZoneDescentStage::AfterZones => {
                 if self.nodes[node.idx()].nr_reserve_throttled > 0
                     && self.allow_direct_reclaim(node)
                 {
@@ -138,17 +138,18 @@ impl<O: Owners> Manager<O> {
                 // This comparison is never true if there was nothing to reclaim.
                 let compacts = state.needs_compaction && sc.nr_reclaimed > state.nr_attempted;
                 let order = sc.order;
-                state.at = Place::End;
+                state.at = ZoneDescentStage::End;
                 if compacts && order > 0 {
-                    state.at = Place::Compact(self.kswapd_begins_to_compact(node, order));
+                    state.at =
+                        ZoneDescentStage::Compact(self.kswapd_begins_to_compact(node, order));
                 }
             }
-            Place::Compact(zones) => match self.kswapd_compact_step(zones, ctx) {
+            ZoneDescentStage::Compact(zones) => match self.kswapd_compact_step(zones, ctx) {
                 Step::Continue => {}
                 Step::Wait(wait) => return Step::Wait(wait),
-                Step::Done(()) => state.at = Place::End,
+                Step::Done(()) => state.at = ZoneDescentStage::End,
             },
-            Place::End => {
+            ZoneDescentStage::End => {
                 let sc = &mut self.nodes[node.idx()].kswapd.sc;
                 state.reclaimed += sc.nr_reclaimed;
                 if state.raise_priority || sc.nr_reclaimed == 0 {
@@ -166,19 +167,19 @@ impl<O: Owners> Manager<O> {
                         return Step::Done(());
                     } else if sc.spares_no_group() {
                     } else if sc.overrules_plugins_now() {
-                        self.plugins.note(Wrong::Overruled);
+                        self.plugins.note(PolicyFault::Overruled);
                     } else {
                         return Step::Done(());
                     }
                 }
-                state.at = Place::Top;
+                state.at = ZoneDescentStage::Top;
             }
         }
         Step::Continue
     }
 
     /// Finds the highest zone that needs work. `false`: none does.
-    fn begin_round(&mut self, state: &mut Balance, ctx: &Ctx) -> bool {
+    fn begin_round(&mut self, state: &mut ZoneDescent, ctx: &Ctx) -> bool {
         let node = ctx.node;
         self.mem.work.lruvecs_visited += 1;
         let sc = &mut self.nodes[node.idx()].kswapd.sc;
@@ -206,7 +207,7 @@ impl<O: Owners> Manager<O> {
     }
 
     /// Whether to shrink a zone (Linux `kswapd_shrink_zone`, first part).
-    fn begin_zone(&mut self, state: &mut Balance, node: NodeId, index: usize) -> bool {
+    fn begin_zone(&mut self, state: &mut ZoneDescent, node: NodeId, index: usize) -> bool {
         let zone = &self.mem.nodes[node.idx()].zones[index];
         let Kswapd { sc, .. } = &self.nodes[node.idx()].kswapd;
         let reclaimable = sc.priority == DEF_PRIORITY || self.zone_reclaimable(node, index);
@@ -233,7 +234,7 @@ impl<O: Owners> Manager<O> {
         !balanced
     }
 
-    fn end_zone(&mut self, state: &mut Balance, node: NodeId, zone: usize) {
+    fn end_zone(&mut self, state: &mut ZoneDescent, node: NodeId, zone: usize) {
         let kswapd = &mut self.nodes[node.idx()].kswapd;
         let sc = &mut kswapd.sc;
         sc.only_zone = None;

@@ -3,7 +3,7 @@
 //! Linux: `compact_pgdat` (mm/compaction.c, until 4.5).
 
 use super::{balance_gap, CompactZones};
-use crate::compaction::{CompactMode, CompactResult, Compactor, Goal};
+use crate::compaction::{CompactGoal, CompactMode, CompactResult, Compactor};
 use crate::ctx::Ctx;
 use crate::effect::Step;
 use crate::gfp::{AllocFlags, Gfp, MigrateType, Watermark};
@@ -121,7 +121,7 @@ impl<O: Owners> Manager<O> {
         while *zone < MAX_NR_ZONES {
             let of = &mut self.mem.nodes[node.idx()].zones[*zone];
             if of.is_populated() && !of.compaction.is_deferred(order) {
-                let goal = Goal {
+                let goal = CompactGoal {
                     zone: ZoneRef { node, zone: *zone as u8 },
                     order: Some(order),
                     mt: MigrateType::Unmovable,

@@ -2,7 +2,7 @@
 //!
 //! Linux: nothing; see the parent module.
 
-use super::{arrivals_until, first_to_leave_alone, quiet_in_a_row, Margin, Rules, NEVER};
+use super::{arrivals_until, first_to_leave_alone, quiet_in_a_row, IdleMargin, IdleRules, NEVER};
 use crate::config::{ShrinkPriorityPolicy, SoftLimitPolicy};
 use crate::lruvec::Lru;
 use crate::manager::Manager;
@@ -14,8 +14,8 @@ use crate::slab::cached::PAGES_A_SHADOW_NODE;
 use crate::units::{MemcgId, NodeId, DEF_PRIORITY};
 
 impl<O: Owners> Manager<O> {
-    fn rules_of_walks(&self) -> Rules {
-        Rules {
+    fn rules_of_walks(&self) -> IdleRules {
+        IdleRules {
             soft_limit: self.config.soft_limit,
             shrink_priority: self.config.shrink_priority,
             can_age_anon: self.can_age_anon_pages(),
@@ -61,7 +61,7 @@ impl<O: Owners> Manager<O> {
             node.from.clear();
             node.from.resize(nr, NEVER);
             node.margins.clear();
-            node.margins.resize(nr, Margin::default());
+            node.margins.resize(nr, IdleMargin::default());
         }
         quiet.rules = Some(rules);
         quiet.looked_at = 0;
@@ -69,7 +69,7 @@ impl<O: Owners> Manager<O> {
     }
 
     /// Whether a setting of a group can change the plan for it and its descendants.
-    fn is_set_apart(&self, memcg: MemcgId, rules: Rules) -> bool {
+    fn is_set_apart(&self, memcg: MemcgId, rules: IdleRules) -> bool {
         let group = &self.memcgs[memcg.idx()];
         let counter = &group.memory;
         let heeds_soft_limits = match rules.soft_limit {
@@ -142,7 +142,7 @@ impl<O: Owners> Manager<O> {
         let from = first_to_leave_alone(largest);
         let quiet = &mut self.quiet.nodes[node.idx()];
         quiet.from[place] = from;
-        quiet.margins[place] = Margin {
+        quiet.margins[place] = IdleMargin {
             arrivals: as_margin(arrivals_until(from, largest)),
             departures: as_margin(departures),
         };

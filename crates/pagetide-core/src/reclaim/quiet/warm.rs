@@ -10,7 +10,7 @@
 
 use crate::lruvec::Lru;
 use crate::manager::Manager;
-use crate::owners::{Owners, Slot};
+use crate::owners::{OwnerSlot, Owners};
 use crate::reclaim::ScanControl;
 use crate::units::{MemcgId, NodeId, Pfn};
 
@@ -87,13 +87,13 @@ impl<O: Owners> Manager<O> {
                 loaded ^= u64::from(self.mem.pages[page.prev.idx()].mapcount);
             }
             if page.mapcount > 0 {
-                loaded ^= u64::from(self.owners.prefetch(Slot::of(page)));
+                loaded ^= u64::from(self.owners.prefetch(OwnerSlot::of(page)));
             }
         }
         core::hint::black_box(loaded);
         for tail in tails.into_iter().filter(|tail| tail.is_some()) {
             let page = &self.mem.pages[tail.idx()];
-            let slot = Slot::of(page);
+            let slot = OwnerSlot::of(page);
             loaded ^= u64::from(self.owners.prefetch_eviction(slot, page.mapcount > 0));
         }
         core::hint::black_box(loaded);

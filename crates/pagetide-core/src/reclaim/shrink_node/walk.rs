@@ -4,7 +4,7 @@
 //! Linux: `shrink_node`, `shrink_node_memcgs`, `shrink_lruvec`, `reclaim_throttle` (mm/vmscan.c,
 //! 6.1).
 
-use super::{NodeStep, ShrinkLruvec, ShrinkNode, Stage, VISITS_A_STEP};
+use super::{NodePassStage, NodeStep, ShrinkLruvec, ShrinkNode, VISITS_A_STEP};
 use crate::compaction::suitable::{compact_gap, compaction_suitable};
 use crate::compaction::CompactResult;
 use crate::ctx::Ctx;
@@ -17,8 +17,8 @@ use crate::manager::Manager;
 use crate::memcg::ROOT;
 use crate::owners::Owners;
 use crate::page::PageFlags;
-use crate::plugin::Plan;
-use crate::reclaim::plan::{GroupAt, WalkEnded};
+use crate::plugin::GroupPlan;
+use crate::reclaim::plan::{VisitedGroup, WalkResult};
 use crate::reclaim::ScanControl;
 use crate::units::{
     MemcgId, NodeId, DEF_PRIORITY, PAGE_ALLOC_COSTLY_ORDER, SWAP_CLUSTER_MAX, TICK,
@@ -90,13 +90,13 @@ impl<O: Owners> Manager<O> {
     /// The pass is abandoned: a group that its soft-limit stage holds returns to the tree.
     pub(crate) fn shrink_node_given_up(&mut self, pass: &ShrinkNode) {
         match &pass.stage {
-            Stage::Soft(soft) => self.soft_reclaim_given_up(soft),
-            Stage::New
-            | Stage::Walk
-            | Stage::At(_)
-            | Stage::Slab(..)
-            | Stage::After(_)
-            | Stage::Shrink(..) => {}
+            NodePassStage::Soft(soft) => self.soft_reclaim_given_up(soft),
+            NodePassStage::New
+            | NodePassStage::Walk
+            | NodePassStage::At(_)
+            | NodePassStage::Slab(..)
+            | NodePassStage::After(_)
+            | NodePassStage::Shrink(..) => {}
         }
     }
 
@@ -109,11 +109,11 @@ impl<O: Owners> Manager<O> {
         let mut visits = 0;
         loop {
             match &mut pass.stage {
-                Stage::New => match self.begin_soft_reclaim(pass.node, sc) {
-                    Some(soft) => pass.stage = Stage::Soft(Box::new(soft)),
+                NodePassStage::New => match self.begin_soft_reclaim(pass.node, sc) {
+                    Some(soft) => pass.stage = NodePassStage::Soft(Box::new(soft)),
                     None => self.shrink_node_begin(pass, sc),
                 },
-                Stage::Soft(soft) => {
+                NodePassStage::Soft(soft) => {
                     if self.soft_reclaim_step(soft, ctx) {
                         sc.nr_reclaimed += soft.nr_reclaimed;
                         // kswapd judges its round by the regular scan alone.
@@ -124,14 +124,14 @@ impl<O: Owners> Manager<O> {
                     }
                     return self.legacy_wait(sc, pass.node);
                 }
-                Stage::Walk => {
+                NodePassStage::Walk => {
                     self.walk_begins();
                     match self.first_of_walk(pass, sc) {
-                        Some(at) => pass.stage = Stage::At(self.position_of(at)),
+                        Some(at) => pass.stage = NodePassStage::At(self.position_of(at)),
                         None => return NodeStep::Done(self.shrink_node_end(pass, sc)),
                     }
                 }
-                Stage::At(at) => {
+                NodePassStage::At(at) => {
                     let position = *at;
                     let Some(memcg) = self.at_position_in_walk(position) else {
                         return NodeStep::Done(self.shrink_node_end(pass, sc));
@@ -156,9 +156,9 @@ impl<O: Owners> Manager<O> {
                     self.mem.work.lruvecs_visited += 1;
                     self.looked_at_group();
                     self.warm_groups(root, memcg, pass.node, sc);
-                    let visit = GroupAt { memcg, node: pass.node, walk: pass.walk };
+                    let visit = VisitedGroup { memcg, node: pass.node, walk: pass.walk };
                     let plan = match self.has_no_rules(memcg, sc) {
-                        true => Plan { skip: false, priority: sc.priority, protected: 0 },
+                        true => GroupPlan { skip: false, priority: sc.priority, protected: 0 },
                         false => self.plan_group(visit, sc),
                     };
                     if plan.skip {
@@ -172,7 +172,7 @@ impl<O: Owners> Manager<O> {
                     if memcg != ROOT && counts == [0; 4] && !self.must_age_anon(memcg, pass.node) {
                         let priority = self.slab_priority(memcg, sc);
                         if let Some(slab) = self.begin_shrink_slab(memcg, pass.node, priority) {
-                            pass.stage = Stage::Slab(position, slab);
+                            pass.stage = NodePassStage::Slab(position, slab);
                             continue;
                         }
                         self.found_nothing(memcg, pass.node);
@@ -184,17 +184,17 @@ impl<O: Owners> Manager<O> {
                     let proportional =
                         !sc.is_kswapd() && sc.target.is_none() && plan.priority == DEF_PRIORITY;
                     let lruvec = ShrinkLruvec::new(counts, sc.nr_to_reclaim, proportional, plan);
-                    pass.stage = Stage::Shrink(position, lruvec);
+                    pass.stage = NodePassStage::Shrink(position, lruvec);
                 }
-                Stage::Slab(at, slab) => {
+                NodePassStage::Slab(at, slab) => {
                     let position = *at;
                     let is_there = self.at_position_in_walk(position).is_some();
                     if is_there && !self.shrink_slab_step(slab, ctx.cpu) {
                         return NodeStep::Continue;
                     }
-                    pass.stage = Stage::After(position);
+                    pass.stage = NodePassStage::After(position);
                 }
-                Stage::After(at) => {
+                NodePassStage::After(at) => {
                     let Some(memcg) = self.at_position_in_walk(*at) else {
                         return NodeStep::Done(self.shrink_node_end(pass, sc));
                     };
@@ -202,7 +202,7 @@ impl<O: Owners> Manager<O> {
                         return done;
                     }
                 }
-                Stage::Shrink(at, lruvec) => {
+                NodePassStage::Shrink(at, lruvec) => {
                     // A removed group passes its lists to its parent.
                     let Some(memcg) = self.at_position_in_walk(*at) else {
                         sc.nr_reclaimed += lruvec.nr_reclaimed;
@@ -213,8 +213,8 @@ impl<O: Owners> Manager<O> {
                         let position = *at;
                         let priority = self.slab_priority(memcg, sc);
                         pass.stage = match self.begin_shrink_slab(memcg, pass.node, priority) {
-                            Some(slab) => Stage::Slab(position, slab),
-                            None => Stage::After(position),
+                            Some(slab) => NodePassStage::Slab(position, slab),
+                            None => NodePassStage::After(position),
                         };
                     }
                     return self.legacy_wait(sc, pass.node);
@@ -231,7 +231,7 @@ impl<O: Owners> Manager<O> {
         pass.walk_scanned = sc.nr_scanned;
         sc.tally = Default::default();
         self.prepare_scan_count(pass.node, sc);
-        pass.stage = Stage::Walk;
+        pass.stage = NodePassStage::Walk;
     }
 
     /// Reclaim for a group of version 1 waits for a page that it meets a second time under
@@ -286,15 +286,15 @@ impl<O: Owners> Manager<O> {
             }
         }
         match next {
-            Some(next) => pass.stage = Stage::At(self.position_of(next)),
+            Some(next) => pass.stage = NodePassStage::At(self.position_of(next)),
             None => {
                 let scanned = sc.nr_scanned - pass.walk_scanned;
-                if !self.another_walk(WalkEnded { number: pass.walk, scanned }, sc) {
+                if !self.another_walk(WalkResult { number: pass.walk, scanned }, sc) {
                     return Some(NodeStep::Done(self.shrink_node_end(pass, sc)));
                 }
                 pass.walk += 1;
                 pass.walk_scanned = sc.nr_scanned;
-                pass.stage = Stage::Walk;
+                pass.stage = NodePassStage::Walk;
             }
         }
         None

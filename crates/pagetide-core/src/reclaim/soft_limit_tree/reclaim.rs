@@ -267,7 +267,7 @@ impl<O: Owners> Manager<O> {
             });
         }
         let sc = &mut state.sc;
-        let plan = crate::plugin::Plan { skip: false, priority: 0, protected: 0 };
+        let plan = crate::plugin::GroupPlan { skip: false, priority: 0, protected: 0 };
         let counts = self.get_scan_count(victim, state.node, sc, plan);
         let lruvec = ShrinkLruvec::new(counts, SWAP_CLUSTER_MAX, false, plan);
         state.victim = Some((self.position_of(victim), lruvec));

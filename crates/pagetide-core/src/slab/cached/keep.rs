@@ -2,7 +2,7 @@
 //!
 //! Linux: `dput`, `iput`, `list_lru_add`, `list_lru_del` (6.1).
 
-use super::{CachedId, CachedKind, Entry, NONE, PAGES_A_SHADOW_NODE, SHADOW_NODES};
+use super::{CachedEntry, CachedId, CachedKind, NONE, PAGES_A_SHADOW_NODE, SHADOW_NODES};
 use crate::effect::Effect;
 use crate::manager::Manager;
 use crate::owners::Owners;
@@ -103,7 +103,7 @@ impl<O: Owners> Manager<O> {
 
     /// Takes an entry off its list and frees the entry.
     pub(super) fn take_entry(&mut self, at: u32) -> (Object, Object) {
-        let Entry { object, holds, list, .. } = self.slabs.cached.entries[at as usize];
+        let CachedEntry { object, holds, list, .. } = self.slabs.cached.entries[at as usize];
         let (memcg, node) = self.list_of(object);
         let list = &mut self.memcgs[memcg.idx()].cached[node.idx()].lists[list];
         self.slabs.cached.remove(list, at);

@@ -9,7 +9,7 @@ use crate::gfp::Gfp;
 use crate::manager::Manager;
 use crate::memcg::ROOT;
 use crate::owners::Owners;
-use crate::slab::allocate::SlabLack;
+use crate::slab::allocate::SlabShortage;
 use crate::units::{Cpu, MemcgId};
 
 impl<O: Owners> Manager<O> {
@@ -30,7 +30,7 @@ impl<O: Owners> Manager<O> {
         bytes: u32,
         reclaimable: bool,
         gfp: Gfp,
-    ) -> Result<(), SlabLack> {
+    ) -> Result<(), SlabShortage> {
         self.slabs.settle(ctx.cpu);
         let stock = self.slabs.objcgs.stock_of(ctx.cpu, objcg);
         if stock.objcg == objcg && stock.nr_bytes() >= bytes {

@@ -32,7 +32,7 @@ fn a_removed_group_counts_no_pages_whatever_holds_it() {
     let (memcg, mm) = group(&mut machine, "g");
     let file = machine.create_file(64 * PAGE_SIZE, true).unwrap();
     let map = machine.mmap(mm, Backing::File(file), 64, Advice::Normal, false).unwrap();
-    let mut fault = Call::fault(mm, NodeId(0), map, 0, false);
+    let mut fault = ProcessCall::fault(mm, NodeId(0), map, 0, false);
     loop {
         let (step, effects) = machine.step(&mut fault, CPU, 0);
         effects.discard();

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::process::Machine;
-use crate::slab::kmem_cache::Seat;
+use crate::slab::kmem_cache::SlabSeat;
 
 /// The audit's message about a machine after `spoil` has corrupted it.
 fn found(spoil: impl Fn(&mut Machine, CacheId, Object)) -> std::string::String {
@@ -82,7 +82,9 @@ fn the_audit_finds_what_is_spoilt() {
         }),
         ("slabs, pages and objects", &|machine, cache, _| at(machine, cache).nr_slabs += 1),
         ("slabs, pages and objects", &|machine, cache, _| at(machine, cache).nr_pages -= 1),
-        ("on a chain and Full", &|machine, cache, _| at(machine, cache).slabs[0].seat = Seat::Full),
+        ("on a chain and Full", &|machine, cache, _| {
+            at(machine, cache).slabs[0].seat = SlabSeat::Full
+        }),
     ];
     for (expected, spoil) in spoilt {
         let found = found(spoil);

@@ -6,15 +6,15 @@
 
 use pagetide_core::config::{Config, SlabAccounting};
 use pagetide_core::control::Errno;
-use pagetide_core::daemon::{Daemon, Rest};
+use pagetide_core::daemon::{Daemon, DaemonRest};
 use pagetide_core::effect::{Effect, Step, Token};
 use pagetide_core::gfp::Gfp;
 use pagetide_core::memcg::ROOT;
 use pagetide_core::node::{NodeSpec, ZoneSpec};
 use pagetide_core::outcome::Outcome;
-use pagetide_core::process::Call;
 use pagetide_core::process::Machine;
 use pagetide_core::process::MmId;
+use pagetide_core::process::ProcessCall;
 use pagetide_core::slab::cached::{CachedId, CachedKind};
 use pagetide_core::slab::{CacheSpec, CacheTuning, Object, SlabError};
 use pagetide_core::units::{CacheId, Cpu, MemcgId, NodeId};
@@ -28,7 +28,7 @@ const SIZES: [u32; 8] = [8, 32, 104, 192, 600, 1024, 4096, 9000];
 
 /// One operation. A number selects among the existing items, modulo their count.
 #[derive(Clone, Copy, Debug)]
-pub enum Op {
+pub enum SlabOp {
     CreateCache { size: u8, reclaimable: bool, account: bool },
     CreateGroup { parent: u8 },
     RemoveGroup { group: u8 },
@@ -48,32 +48,32 @@ pub enum Op {
     Tune { cache: u8, order: Option<u8>, min_partial: Option<u8>, cpu_partial: Option<u8> },
 }
 
-impl Op {
+impl SlabOp {
     /// Four bytes encode an operation.
-    pub fn from_bytes([what, a, b, c]: [u8; 4]) -> Op {
+    pub fn from_bytes([what, a, b, c]: [u8; 4]) -> SlabOp {
         let cpu = c & 1;
         let some = |bit: u8, value: u8| (c >> bit & 1 == 1).then_some(value);
         match what % 32 {
-            0 => Op::CreateCache { size: a, reclaimable: b & 1 == 1, account: b & 2 == 2 },
-            1 | 2 => Op::CreateGroup { parent: a },
-            3 => Op::RemoveGroup { group: a },
-            4..=11 => Op::Alloc { cache: a, group: b, cpu, account: c & 2 == 2, nr: c >> 2 },
-            12..=17 => Op::Free { nth: a, cpu, nr: b },
-            18 => Op::FreeTwice { nth: a, cpu, again: c >> 1 & 1 },
-            19 => Op::FreeToWrong { nth: a, cache: b },
+            0 => SlabOp::CreateCache { size: a, reclaimable: b & 1 == 1, account: b & 2 == 2 },
+            1 | 2 => SlabOp::CreateGroup { parent: a },
+            3 => SlabOp::RemoveGroup { group: a },
+            4..=11 => SlabOp::Alloc { cache: a, group: b, cpu, account: c & 2 == 2, nr: c >> 2 },
+            12..=17 => SlabOp::Free { nth: a, cpu, nr: b },
+            18 => SlabOp::FreeTwice { nth: a, cpu, again: c >> 1 & 1 },
+            19 => SlabOp::FreeToWrong { nth: a, cache: b },
             20..=22 => {
                 let kind = if c & 2 == 2 { CachedKind::Inode } else { CachedKind::Dentry };
-                Op::Keep { nth: a, holds: some(0, b), kind }
+                SlabOp::Keep { nth: a, holds: some(0, b), kind }
             }
-            23 => Op::FreeKept { nth: a, cpu },
-            24 => Op::UseKept { nth: a },
-            25 => Op::TakeBack { nth: a },
-            26 => Op::Shrink { cache: a, cpu },
-            27 => Op::DropCaches { cpu },
-            28 | 29 => Op::Kworker { steps: a, cpu },
-            30 if c & 1 == 1 => Op::KmemLimit { group: a, pages: b },
-            30 => Op::MemoryMax { group: a, pages: b },
-            _ => Op::Tune {
+            23 => SlabOp::FreeKept { nth: a, cpu },
+            24 => SlabOp::UseKept { nth: a },
+            25 => SlabOp::TakeBack { nth: a },
+            26 => SlabOp::Shrink { cache: a, cpu },
+            27 => SlabOp::DropCaches { cpu },
+            28 | 29 => SlabOp::Kworker { steps: a, cpu },
+            30 if c & 1 == 1 => SlabOp::KmemLimit { group: a, pages: b },
+            30 => SlabOp::MemoryMax { group: a, pages: b },
+            _ => SlabOp::Tune {
                 cache: a,
                 order: some(0, b % 5),
                 min_partial: some(1, b % 7),
@@ -144,25 +144,25 @@ impl SlabWorld {
     }
 
     /// Performs an operation and compares the machine with the model.
-    pub fn step(&mut self, op: Op) {
+    pub fn step(&mut self, op: SlabOp) {
         match op {
-            Op::CreateCache { size, reclaimable, account } => {
+            SlabOp::CreateCache { size, reclaimable, account } => {
                 self.create_cache(size, reclaimable, account);
             }
-            Op::CreateGroup { parent } => {
+            SlabOp::CreateGroup { parent } => {
                 let parent = self.online(parent);
                 self.create_group(parent);
             }
-            Op::RemoveGroup { group } => {
+            SlabOp::RemoveGroup { group } => {
                 let group = self.online(group);
                 self.remove_group(group);
             }
-            Op::Alloc { cache, group, cpu, account, nr } => {
+            SlabOp::Alloc { cache, group, cpu, account, nr } => {
                 for _ in 0..=nr {
                     self.alloc(cache, group, Cpu(cpu.into()), account);
                 }
             }
-            Op::Free { nth, cpu, nr } => {
+            SlabOp::Free { nth, cpu, nr } => {
                 for at in 0..=nr / 4 {
                     let Some(live) = self.take_live(nth.wrapping_add(at.wrapping_mul(7))) else {
                         break;
@@ -172,8 +172,8 @@ impl SlabWorld {
                     assert_eq!(freed, Ok(()));
                 }
             }
-            Op::FreeTwice { nth, cpu, again } => self.free_twice(nth, cpu, again),
-            Op::FreeToWrong { nth, cache } => {
+            SlabOp::FreeTwice { nth, cpu, again } => self.free_twice(nth, cpu, again),
+            SlabOp::FreeToWrong { nth, cache } => {
                 let Some(live) = self.take_live(nth) else { return };
                 self.live.push(live);
                 let wrong = usize::from(cache) % self.caches.len();
@@ -183,8 +183,8 @@ impl SlabWorld {
                 }
                 self.refused(CacheId(54_321), live.object, Cpu(1), SlabError::UnknownCache);
             }
-            Op::Keep { nth, holds, kind } => self.keep(nth, holds, kind),
-            Op::FreeKept { nth, cpu } => {
+            SlabOp::Keep { nth, holds, kind } => self.keep(nth, holds, kind),
+            SlabOp::FreeKept { nth, cpu } => {
                 self.forget_pruned();
                 let Some(at) = nth_of(nth, self.kept.len()) else { return };
                 let Kept { live, holds, .. } = self.kept[at];
@@ -193,34 +193,34 @@ impl SlabWorld {
                     self.refused(cache, it.object, Cpu(cpu.into()), SlabError::IsCached);
                 }
             }
-            Op::UseKept { nth } => {
+            SlabOp::UseKept { nth } => {
                 if let Some(at) = nth_of(nth, self.kept.len()) {
                     self.machine.use_cached(self.kept[at].id);
                 }
             }
-            Op::TakeBack { nth } => {
+            SlabOp::TakeBack { nth } => {
                 self.forget_pruned();
                 let Some(at) = nth_of(nth, self.kept.len()) else { return };
                 self.take_back(at);
             }
-            Op::Shrink { cache, cpu } => {
+            SlabOp::Shrink { cache, cpu } => {
                 let cache = self.caches[usize::from(cache) % self.caches.len()].0;
                 self.machine.shrink_cache(cache, Cpu(cpu.into()));
                 let usage = self.machine.slab_usage(cache);
                 assert_eq!(usage.active_slabs, usage.num_slabs, "no slab is empty");
             }
-            Op::DropCaches { cpu } => self.machine.drop_slab(Cpu(cpu.into())).discard(),
-            Op::Kworker { steps, cpu } => {
+            SlabOp::DropCaches { cpu } => self.machine.drop_slab(Cpu(cpu.into())).discard(),
+            SlabOp::Kworker { steps, cpu } => {
                 for _ in 0..steps % 8 {
                     self.kworker(Cpu(cpu.into()));
                     self.audit(op);
                 }
             }
-            Op::KmemLimit { group, pages } => {
+            SlabOp::KmemLimit { group, pages } => {
                 self.limit(group, "memory.kmem.limit_in_bytes", pages);
             }
-            Op::MemoryMax { group, pages } => self.limit(group, "memory.max", pages),
-            Op::Tune { cache, order, min_partial, cpu_partial } => {
+            SlabOp::MemoryMax { group, pages } => self.limit(group, "memory.max", pages),
+            SlabOp::Tune { cache, order, min_partial, cpu_partial } => {
                 let cache = self.caches[usize::from(cache) % self.caches.len()].0;
                 let tuning = CacheTuning {
                     order,
@@ -240,7 +240,7 @@ impl SlabWorld {
         self.compare(op);
     }
 
-    fn kworker(&mut self, cpu: Cpu) -> Step<Rest> {
+    fn kworker(&mut self, cpu: Cpu) -> Step<DaemonRest> {
         let (step, effects) = self.machine.step_daemon(Daemon::Kworker, cpu, self.now);
         effects.discard();
         step
@@ -289,13 +289,13 @@ impl SlabWorld {
         assert!(cache.0 <= self.highest + 1, "ids of removed caches are reused");
     }
 
-    fn audit(&self, op: Op) {
+    fn audit(&self, op: SlabOp) {
         if let Err(violation) = self.machine.audit() {
             panic!("after {op:?}: {violation}");
         }
     }
 
-    fn compare(&self, op: Op) {
+    fn compare(&self, op: SlabOp) {
         let kept = self.kept.iter().flat_map(|kept| [Some(kept.live), kept.holds]).flatten();
         let all: Vec<Live> = self.live.iter().copied().chain(kept).collect();
         for (at, (id, spec)) in self.caches.iter().enumerate() {
@@ -404,7 +404,7 @@ impl SlabWorld {
         }
         let node = NodeId((cpu.0 % u16::from(NR_NODES)) as u8);
         let mm = self.groups[group].mm;
-        let mut call = Call::kmem_alloc(mm, node, cache, account, Gfp::KERNEL);
+        let mut call = ProcessCall::kmem_alloc(mm, node, cache, account, Gfp::KERNEL);
         for _ in 0..100_000 {
             self.now += 1000;
             let mut effects = Vec::new();

@@ -4,7 +4,7 @@
 //! write() at a time (Linux: the inode's lock). After any step all contents are where the machine
 //! says.
 
-use crate::world::World;
+use crate::world::TestWorld;
 use pagetide_core::config::{
     CompactionPolicy, Config, DirectReclaimPolicy, KswapdPolicy, Thp, ThpDefrag,
 };
@@ -13,7 +13,7 @@ use pagetide_core::gfp::Gfp;
 use pagetide_core::node::NodeSpec;
 use pagetide_core::outcome::Outcome;
 use pagetide_core::process::page_table::{Advice, Backing, VmaId};
-use pagetide_core::process::{Call, Machine, MmId};
+use pagetide_core::process::{Machine, MmId, ProcessCall};
 use pagetide_core::units::{FileId, MemcgId, NodeId, Pfn, PAGE_SIZE};
 
 const NODE: NodeId = NodeId(0);
@@ -33,7 +33,7 @@ enum Aim {
 
 /// A call in progress of a task.
 struct Job {
-    call: Call,
+    call: ProcessCall,
     aim: Aim,
     sleep: Option<Sleep>,
 }
@@ -56,7 +56,7 @@ struct Tenant {
 }
 
 pub struct Storm {
-    pub world: World,
+    pub world: TestWorld,
     files: [FileId; 2],
     tenants: Vec<Tenant>,
     tasks: Vec<Task>,
@@ -67,7 +67,7 @@ impl Storm {
     pub fn new(seed: u64) -> Storm {
         let config = Config::default();
         let machine = Machine::new(&[NodeSpec::x86_64(4 << 20, 0, 0)], 1, config).unwrap();
-        let mut dice = World::new(machine);
+        let mut dice = TestWorld::new(machine);
         dice.random = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
         for _ in 0..4 {
             dice.draw(2);
@@ -81,7 +81,7 @@ impl Storm {
         if slots > 0 {
             machine.swapon(slots, slots, dice.draw(2) == 0);
         }
-        let mut world = World::new(machine);
+        let mut world = TestWorld::new(machine);
         world.random = dice.random;
         world.nr_cpus = nr_cpus;
         world.audit = false;
@@ -264,7 +264,7 @@ impl Storm {
             }
             if page < end {
                 self.tasks[at].run = Some((vma, page + 1, end, write));
-                let call = Call::fault(mm, NODE, vma, page, write);
+                let call = ProcessCall::fault(mm, NODE, vma, page, write);
                 self.job(at, call, Aim::Access { vma, page, write });
             }
             return;
@@ -284,7 +284,7 @@ impl Storm {
                 let (offset, len) = (self.draw(FILE * PAGE_SIZE), self.draw(60 * PAGE_SIZE));
                 self.job(
                     at,
-                    Call::read(mm, NODE, file, offset, len, Default::default()),
+                    ProcessCall::read(mm, NODE, file, offset, len, Default::default()),
                     Aim::Other,
                 );
             }
@@ -296,12 +296,12 @@ impl Storm {
                 let offset = self.draw(2 * FILE) * PAGE_SIZE / 2 + self.draw(3) * 512;
                 let len = 1 + self.draw(20 * PAGE_SIZE);
                 let len = len.min(FILE * PAGE_SIZE - offset.min(FILE * PAGE_SIZE));
-                self.job(at, Call::write(mm, NODE, file, offset, len), Aim::Write(file));
+                self.job(at, ProcessCall::write(mm, NODE, file, offset, len), Aim::Write(file));
             }
             14 => {
                 let order = self.draw(6) as u8;
                 let gfp = [Gfp::KERNEL, Gfp::ATOMIC, Gfp::TRANSHUGE][self.draw(3) as usize];
-                self.job(at, Call::alloc_pages(mm, NODE, order, gfp), Aim::Block(order));
+                self.job(at, ProcessCall::alloc_pages(mm, NODE, order, gfp), Aim::Block(order));
             }
             _ => {
                 let tenant = self.tasks[at].tenant;
@@ -314,7 +314,7 @@ impl Storm {
         }
     }
 
-    fn job(&mut self, at: usize, call: Call, aim: Aim) {
+    fn job(&mut self, at: usize, call: ProcessCall, aim: Aim) {
         self.tasks[at].job = Some(Job { call, aim, sleep: None });
     }
 
@@ -352,7 +352,7 @@ impl Storm {
                 let idle = (0..NR_TASKS).find(|&task| self.tasks[task].job.is_none());
                 if let (Ok(Some(write)), Some(task)) = (write, idle) {
                     let asker = self.tenants[self.tasks[task].tenant].mm;
-                    self.job(task, Call::group_write(asker, NODE, write), Aim::Other);
+                    self.job(task, ProcessCall::group_write(asker, NODE, write), Aim::Other);
                 }
             }
             9 => {
@@ -363,7 +363,7 @@ impl Storm {
             10 => {
                 if let Some(task) = (0..NR_TASKS).find(|&task| self.tasks[task].job.is_none()) {
                     let asker = self.tenants[self.tasks[task].tenant].mm;
-                    self.job(task, Call::compact_memory(asker, NODE), Aim::Other);
+                    self.job(task, ProcessCall::compact_memory(asker, NODE), Aim::Other);
                 }
             }
             _ => {
@@ -404,7 +404,7 @@ impl Storm {
     }
 }
 
-fn config_of(dice: &mut World) -> Config {
+fn config_of(dice: &mut TestWorld) -> Config {
     let old = dice.draw(4) == 0;
     let thp = [Thp::Never, Thp::Always, Thp::Madvise][dice.draw(3) as usize];
     let defrag = [ThpDefrag::Always, ThpDefrag::Madvise, ThpDefrag::Never][dice.draw(3) as usize];

@@ -2,25 +2,25 @@
 
 use pagetide_core::digest::Digest;
 use pagetide_core::plugin::{
-    Balance, Chosen, GroupPolicy, Judged, ListSizes, PagePolicy, PageView, Plan, Plugins, Pressure,
-    Start, Visit, Walk,
+    GroupPlan, GroupPolicy, GroupVisit, GroupWalk, InitialList, ListSizes, PagePolicy, PageVerdict,
+    PageView, PluginChoice, Plugins, ScanBalance, ScanPressure,
 };
 use std::cell::Cell;
 use std::sync::Mutex;
 
 /// Answers at random.
 #[derive(Debug)]
-pub struct Wild(Mutex<Cell<u64>>);
+pub struct RandomPolicy(Mutex<Cell<u64>>);
 
-impl Clone for Wild {
-    fn clone(&self) -> Wild {
-        Wild(Mutex::new(Cell::new(self.state())))
+impl Clone for RandomPolicy {
+    fn clone(&self) -> RandomPolicy {
+        RandomPolicy(Mutex::new(Cell::new(self.state())))
     }
 }
 
-impl Wild {
-    pub fn new(seed: u64) -> Wild {
-        Wild(Mutex::new(Cell::new(seed)))
+impl RandomPolicy {
+    pub fn new(seed: u64) -> RandomPolicy {
+        RandomPolicy(Mutex::new(Cell::new(seed)))
     }
 
     fn state(&self) -> u64 {
@@ -39,14 +39,14 @@ impl Wild {
     }
 }
 
-impl GroupPolicy for Wild {
-    fn plan(&mut self, _: &Visit<'_>, plan: &mut Plan) {
+impl GroupPolicy for RandomPolicy {
+    fn plan(&mut self, _: &GroupVisit<'_>, plan: &mut GroupPlan) {
         plan.skip = self.draw().is_multiple_of(3);
         plan.priority = self.draw() as i8;
         plan.protected = self.one_of(&[0, 1, 7, 1000, u64::MAX]);
     }
 
-    fn another_walk(&mut self, _: &Walk) -> bool {
+    fn another_walk(&mut self, _: &GroupWalk) -> bool {
         !self.draw().is_multiple_of(8)
     }
 
@@ -55,19 +55,24 @@ impl GroupPolicy for Wild {
     }
 }
 
-impl PagePolicy for Wild {
-    fn on_new(&mut self, page: &mut PageView<'_>, _: Start) -> Start {
+impl PagePolicy for RandomPolicy {
+    fn on_new(&mut self, page: &mut PageView<'_>, _: InitialList) -> InitialList {
         page.mark = self.draw() as u8;
-        self.one_of(&[Start::Inactive, Start::Active])
+        self.one_of(&[InitialList::Inactive, InitialList::Active])
     }
 
     fn on_referenced(&mut self, _: &mut PageView<'_>, _: bool) -> bool {
         self.one_of(&[false, true])
     }
 
-    fn judge(&mut self, page: &mut PageView<'_>, _: Judged) -> Judged {
+    fn judge(&mut self, page: &mut PageView<'_>, _: PageVerdict) -> PageVerdict {
         page.mark = page.mark.wrapping_add(1);
-        self.one_of(&[Judged::Reclaim, Judged::ReclaimClean, Judged::Keep, Judged::Activate])
+        self.one_of(&[
+            PageVerdict::Reclaim,
+            PageVerdict::ReclaimClean,
+            PageVerdict::Keep,
+            PageVerdict::Activate,
+        ])
     }
 
     fn stays_active(&mut self, _: &mut PageView<'_>, _: bool) -> bool {
@@ -78,15 +83,15 @@ impl PagePolicy for Wild {
         self.one_of(&[false, true])
     }
 
-    fn balance(&mut self, _: &Pressure<'_>, linux: Balance) -> Balance {
+    fn balance(&mut self, _: &ScanPressure<'_>, linux: ScanBalance) -> ScanBalance {
         let part = || self.one_of(&[0, 1, 100, u64::MAX]);
         let (anon, file, denominator) = (part(), part(), part());
         self.one_of(&[
             linux,
-            Balance::Equal,
-            Balance::Anon,
-            Balance::File,
-            Balance::Fract { anon, file, denominator },
+            ScanBalance::Equal,
+            ScanBalance::Anon,
+            ScanBalance::File,
+            ScanBalance::Fract { anon, file, denominator },
         ])
     }
 
@@ -97,23 +102,23 @@ impl PagePolicy for Wild {
 
 /// Spares all groups and pages, always.
 #[derive(Clone, Debug)]
-pub struct Miser;
+pub struct SparingPolicy;
 
-impl GroupPolicy for Miser {
-    fn plan(&mut self, _: &Visit<'_>, plan: &mut Plan) {
+impl GroupPolicy for SparingPolicy {
+    fn plan(&mut self, _: &GroupVisit<'_>, plan: &mut GroupPlan) {
         plan.skip = true;
     }
 
-    fn another_walk(&mut self, _: &Walk) -> bool {
+    fn another_walk(&mut self, _: &GroupWalk) -> bool {
         true
     }
 
     fn digest(&self, _: &mut Digest) {}
 }
 
-impl PagePolicy for Miser {
-    fn judge(&mut self, _: &mut PageView<'_>, _: Judged) -> Judged {
-        Judged::Keep
+impl PagePolicy for SparingPolicy {
+    fn judge(&mut self, _: &mut PageView<'_>, _: PageVerdict) -> PageVerdict {
+        PageVerdict::Keep
     }
 
     fn stays_active(&mut self, _: &mut PageView<'_>, _: bool) -> bool {
@@ -129,12 +134,12 @@ impl PagePolicy for Miser {
 
 /// No policy, one kind, the other, or both, by number; there are [`KINDS`].
 #[allow(dead_code)] // each test file uses its part
-pub fn chosen(kind: usize, seed: u64) -> Chosen {
+pub fn chosen(kind: usize, seed: u64) -> PluginChoice {
     let plugins = Plugins::new()
-        .groups("wild", Wild::new(seed))
-        .pages("wild", Wild::new(seed ^ 0xabc))
-        .groups("miser", Miser)
-        .pages("miser", Miser);
+        .groups("wild", RandomPolicy::new(seed))
+        .pages("wild", RandomPolicy::new(seed ^ 0xabc))
+        .groups("miser", SparingPolicy)
+        .pages("miser", SparingPolicy);
     let (groups, pages) = [
         (Some("wild"), None),
         (None, Some("wild")),

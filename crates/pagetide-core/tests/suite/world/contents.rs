@@ -14,35 +14,35 @@ use pagetide_core::units::{FileId, Pfn};
 use std::collections::BTreeMap;
 
 /// The quarters of a page.
-pub type Bytes = [u64; 4];
+pub type PageQuarters = [u64; 4];
 
-const ZEROES: Bytes = [0; 4];
+const ZEROES: PageQuarters = [0; 4];
 
 /// The expected contents of a file's page.
 #[derive(Clone, Copy)]
 struct FilePage {
-    last: Bytes,
+    last: PageQuarters,
     /// The disk's contents, if a write of the page failed: Linux then clears the dirty state, so
     /// that the last write is lost when the page leaves memory (`io_done`).
-    lost_to: Option<Bytes>,
+    lost_to: Option<PageQuarters>,
 }
 
 /// An I/O in progress: its frames and, if the disk took the data at once, their contents.
 #[derive(Clone)]
 pub struct Transfer {
     frames: Vec<Pfn>,
-    taken: Option<Vec<Bytes>>,
+    taken: Option<Vec<PageQuarters>>,
 }
 
 #[allow(dead_code)] // each test file uses its part
 #[derive(Clone, Default)]
-pub struct Contents {
-    frames: Vec<Bytes>,
-    slots: BTreeMap<u32, Bytes>,
-    disk: BTreeMap<(u32, u32), Bytes>,
+pub struct ContentsModel {
+    frames: Vec<PageQuarters>,
+    slots: BTreeMap<u32, PageQuarters>,
+    disk: BTreeMap<(u32, u32), PageQuarters>,
     /// Initial size of each file, and whether it was sparse.
     files: BTreeMap<u32, (u64, bool)>,
-    anon: BTreeMap<(u32, u64), Bytes>,
+    anon: BTreeMap<(u32, u64), PageQuarters>,
     cached: BTreeMap<(u32, u32), FilePage>,
     /// Blocks of kernel memory: order, and the number that the kernel has written to each frame.
     blocks: BTreeMap<u32, (u8, u64)>,
@@ -55,10 +55,10 @@ pub struct Contents {
 }
 
 #[allow(dead_code)] // each test file uses its part
-impl Contents {
-    pub fn new(machine: &Machine) -> Contents {
+impl ContentsModel {
+    pub fn new(machine: &Machine) -> ContentsModel {
         let mut contents =
-            Contents { page_bytes: machine.page_size().bytes(), ..Default::default() };
+            ContentsModel { page_bytes: machine.page_size().bytes(), ..Default::default() };
         // Firmware does not leave zeroes.
         contents.frames = (0..machine.mem.pages.len()).map(|_| contents.garbage()).collect();
         contents
@@ -70,7 +70,7 @@ impl Contents {
         self.nr_writes
     }
 
-    fn garbage(&mut self) -> Bytes {
+    fn garbage(&mut self) -> PageQuarters {
         let number = self.fresh() | 1 << 62;
         [number; 4]
     }
@@ -89,7 +89,7 @@ impl Contents {
         self.cached.retain(|&(at, _), _| at != file.0);
     }
 
-    fn at_first(&self, file: u32, index: u32) -> Bytes {
+    fn at_first(&self, file: u32, index: u32) -> PageQuarters {
         let (size, sparse) = self.files.get(&file).copied().unwrap_or((0, true));
         let number = 1 << 61 | u64::from(file) << 40 | u64::from(index) << 4;
         let quarter = self.page_bytes / 4;
@@ -103,7 +103,7 @@ impl Contents {
         })
     }
 
-    fn on_disk(&self, file: u32, index: u32) -> Bytes {
+    fn on_disk(&self, file: u32, index: u32) -> PageQuarters {
         let written = self.disk.get(&(file, index)).copied();
         written.unwrap_or_else(|| self.at_first(file, index))
     }
@@ -146,7 +146,7 @@ impl Contents {
     }
 
     /// Compares the contents of a file's page with the expected ones. `by` names the operation.
-    fn check_file(&mut self, file: u32, index: u32, found: Bytes, by: &str) {
+    fn check_file(&mut self, file: u32, index: u32, found: PageQuarters, by: &str) {
         let page = self.of_file(file, index);
         self.nr_checked += 1;
         if found == page.last || self.is_blind {
@@ -168,8 +168,9 @@ impl Contents {
         let found = self.frames[frame.idx()];
         let is_whole = |at: u64| offset <= at * quarter && (at + 1) * quarter <= offset + len;
         let is_apart = |at: u64| (at + 1) * quarter <= offset || offset + len <= at * quarter;
-        let agrees =
-            |with: &Bytes| (0..4).all(|at| is_whole(at) || found[at as usize] == with[at as usize]);
+        let agrees = |with: &PageQuarters| {
+            (0..4).all(|at| is_whole(at) || found[at as usize] == with[at as usize])
+        };
         if !self.is_blind && !agrees(&page.last) {
             let lost = page.lost_to.filter(|lost| agrees(lost));
             page.last = lost.unwrap_or_else(|| {
@@ -215,7 +216,7 @@ impl Contents {
         Transfer { frames, taken }
     }
 
-    fn held(&self, frames: &[Pfn]) -> Vec<Bytes> {
+    fn held(&self, frames: &[Pfn]) -> Vec<PageQuarters> {
         frames.iter().map(|pfn| self.frames[pfn.idx()]).collect()
     }
 
@@ -246,7 +247,7 @@ impl Contents {
         }
     }
 
-    fn end_file_write(&mut self, file: u32, index: u32, new: Bytes, ok: bool) {
+    fn end_file_write(&mut self, file: u32, index: u32, new: PageQuarters, ok: bool) {
         let mut page = self.of_file(file, index);
         if ok {
             // Dirty again, by a fault before its store: the lost data is lost.
@@ -263,11 +264,11 @@ impl Contents {
     }
 
     /// Starts a copy; returns its data if it is copied at once.
-    pub fn begin_copy(&self, from: Pfn, early: bool) -> Option<Bytes> {
+    pub fn begin_copy(&self, from: Pfn, early: bool) -> Option<PageQuarters> {
         early.then(|| self.frames[from.idx()])
     }
 
-    pub fn end_copy(&mut self, from: Pfn, to: Pfn, taken: Option<Bytes>, ok: bool) {
+    pub fn end_copy(&mut self, from: Pfn, to: Pfn, taken: Option<PageQuarters>, ok: bool) {
         let copied = taken.unwrap_or(self.frames[from.idx()]);
         self.frames[to.idx()] = if ok { copied } else { self.garbage() };
     }
@@ -309,7 +310,7 @@ impl Contents {
         }
     }
 
-    fn behind(&self, pte: Pte) -> Bytes {
+    fn behind(&self, pte: Pte) -> PageQuarters {
         if pte.is_zero_page() {
             ZEROES
         } else {
@@ -391,7 +392,7 @@ impl Contents {
     }
 
     /// The contents of a page of anonymous memory, wherever it is. `None`: being read from swap.
-    fn anywhere(&self, machine: &Machine, pte: Pte) -> Option<Bytes> {
+    fn anywhere(&self, machine: &Machine, pte: Pte) -> Option<PageQuarters> {
         if pte.is_empty() {
             return Some(ZEROES);
         }

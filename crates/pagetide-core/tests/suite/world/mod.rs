@@ -4,17 +4,17 @@
 #[allow(dead_code)] // each test file uses its part
 pub mod contents;
 
-use contents::{Bytes, Contents, Transfer};
-use pagetide_core::daemon::{Daemon, Rest};
+use contents::{ContentsModel, PageQuarters, Transfer};
+use pagetide_core::daemon::{Daemon, DaemonRest};
 use pagetide_core::effect::{Effect, Io, Sleep, Step, Token};
 use pagetide_core::outcome::Contents as Held;
+use pagetide_core::outcome::FaultedPage;
 use pagetide_core::outcome::Frame;
-use pagetide_core::outcome::Got;
 use pagetide_core::outcome::Outcome;
 use pagetide_core::process::page_table::{Backing, VmaId};
-use pagetide_core::process::Call;
 use pagetide_core::process::MmId;
-use pagetide_core::process::{Machine, MapError, Touch};
+use pagetide_core::process::ProcessCall;
+use pagetide_core::process::{Machine, MapError, TouchResult};
 use pagetide_core::units::{Cpu, FileId, NodeId, Pfn};
 
 pub const CPU: Cpu = Cpu(0);
@@ -22,22 +22,22 @@ const NODE: NodeId = NodeId(0);
 
 /// A copy that was requested and is not reported yet.
 #[derive(Clone)]
-pub struct Copying {
+pub struct PendingCopy {
     from: Pfn,
     to: Pfn,
-    taken: Option<Bytes>,
+    taken: Option<PageQuarters>,
 }
 
 #[derive(Clone)]
-pub struct World {
+pub struct TestWorld {
     pub machine: Machine,
-    pub contents: Contents,
+    pub contents: ContentsModel,
     pub now: u64,
     /// CPUs for calls and daemons, chosen at random.
     pub nr_cpus: u16,
     pub inflight: Vec<(Io, Transfer)>,
     /// Copies in progress.
-    pub copies: Vec<Copying>,
+    pub copies: Vec<PendingCopy>,
     /// Copies wait until the test reports them.
     pub holds_copies: bool,
     /// Every n-th copy fails; 0: none.
@@ -69,10 +69,10 @@ pub struct World {
 }
 
 #[allow(dead_code)] // each test file uses its part
-impl World {
-    pub fn new(machine: Machine) -> World {
-        World {
-            contents: Contents::new(&machine),
+impl TestWorld {
+    pub fn new(machine: Machine) -> TestWorld {
+        TestWorld {
+            contents: ContentsModel::new(&machine),
             machine,
             now: 0,
             nr_cpus: 1,
@@ -135,7 +135,7 @@ impl World {
                 Effect::CopyPage { from, to } => {
                     let early = self.nr_cpus > 1 && self.draw(2) == 0;
                     let taken = self.contents.begin_copy(from, early);
-                    self.copies.push(Copying { from, to, taken });
+                    self.copies.push(PendingCopy { from, to, taken });
                 }
                 Effect::Zero { .. }
                 | Effect::CollapsePage { .. }
@@ -159,7 +159,7 @@ impl World {
     pub fn finish_copies(&mut self) {
         while !self.copies.is_empty() {
             let at = self.draw(self.copies.len() as u64) as usize;
-            let Copying { from, to, taken } = self.copies.swap_remove(at);
+            let PendingCopy { from, to, taken } = self.copies.swap_remove(at);
             self.nr_copies += 1;
             let ok = self.fail_copies == 0 || !self.nr_copies.is_multiple_of(self.fail_copies);
             self.contents.end_copy(from, to, taken, ok);
@@ -171,7 +171,7 @@ impl World {
     }
 
     /// One step of a daemon, and its effects.
-    fn step_daemon(&mut self, daemon: Daemon) -> Step<Rest> {
+    fn step_daemon(&mut self, daemon: Daemon) -> Step<DaemonRest> {
         let mut effects = Vec::new();
         let cpu = self.cpu();
         let (step, more) = self.machine.step_daemon(daemon, cpu, self.now);
@@ -235,7 +235,7 @@ impl World {
         effects.drain_into(&mut buffer);
         match step {
             Step::Continue => {}
-            Step::Done(Rest::UNTIL_WOKEN) => self.kswapd_awake = false,
+            Step::Done(DaemonRest::UNTIL_WOKEN) => self.kswapd_awake = false,
             Step::Done(rest) => self.now += rest.timeout,
             Step::Wait(sleep) => {
                 assert!(matches!(sleep.token, Token::Throttled(..)), "kswapd waits for a page");
@@ -258,7 +258,7 @@ impl World {
     }
 
     /// One step of khugepaged; its rest, if it is idle.
-    pub fn khugepaged(&mut self) -> Option<Rest> {
+    pub fn khugepaged(&mut self) -> Option<DaemonRest> {
         self.now += 1000;
         match self.step_daemon(Daemon::Khugepaged) {
             Step::Continue => None,
@@ -269,7 +269,7 @@ impl World {
                 None
             }
             Step::Done(rest) => {
-                if rest != Rest::UNTIL_WOKEN {
+                if rest != DaemonRest::UNTIL_WOKEN {
                     self.now += rest.timeout;
                 }
                 Some(rest)
@@ -278,7 +278,7 @@ impl World {
     }
 
     /// Steps khugepaged until it is idle.
-    pub fn khugepaged_round(&mut self) -> Rest {
+    pub fn khugepaged_round(&mut self) -> DaemonRest {
         for _ in 0..1_000_000 {
             if let Some(idle) = self.khugepaged() {
                 return idle;
@@ -304,7 +304,7 @@ impl World {
     }
 
     /// One step of a call, and its effects.
-    pub fn step(&mut self, call: &mut Call) -> Step<Outcome> {
+    pub fn step(&mut self, call: &mut ProcessCall) -> Step<Outcome> {
         self.now += 1000;
         let position = call.position();
         if let Some((file, _)) = position {
@@ -319,7 +319,7 @@ impl World {
     }
 
     /// Steps a call to its end; daemons and I/O run in between.
-    pub fn drive(&mut self, call: &mut Call) -> Outcome {
+    pub fn drive(&mut self, call: &mut ProcessCall) -> Outcome {
         for _ in 0..if self.may_starve { self.patience } else { 1_000_000 } {
             if let Some(outcome) = self.drive_once(call) {
                 return outcome;
@@ -351,7 +351,7 @@ impl World {
     }
 
     /// One step of a call, and the events before the next step.
-    pub fn drive_once(&mut self, call: &mut Call) -> Option<Outcome> {
+    pub fn drive_once(&mut self, call: &mut ProcessCall) -> Option<Outcome> {
         match self.step(call) {
             Step::Continue if self.disk_works => {
                 (0..self.disk_speed).for_each(|_| self.complete_one());
@@ -382,7 +382,7 @@ impl World {
         if self.touch(vma, page, write) {
             return None;
         }
-        let outcome = self.drive(&mut Call::fault(mm, NODE, vma, page, write));
+        let outcome = self.drive(&mut ProcessCall::fault(mm, NODE, vma, page, write));
         let Outcome::Got(got) = outcome else { return Some(outcome) };
         // After reclaim for `memory.high` the page may be gone again.
         if self.machine.vma(vma).is_ok() && self.touch(vma, page, write) {
@@ -393,7 +393,7 @@ impl World {
 
     /// An access without a fault, with its load or store. Returns whether no fault is needed.
     pub fn touch(&mut self, vma: VmaId, page: u64, write: bool) -> bool {
-        let hit = self.machine.touch(vma, page, write) == Touch::Hit;
+        let hit = self.machine.touch(vma, page, write) == TouchResult::Hit;
         if hit {
             self.contents.access(&self.machine, vma, page, write);
         }
@@ -401,7 +401,7 @@ impl World {
     }
 
     /// The fault returned the frame of the page-table entry.
-    pub fn check_got(&self, got: Got, vma: VmaId, page: u64) {
+    pub fn check_got(&self, got: FaultedPage, vma: VmaId, page: u64) {
         let mapping = self.machine.vma(vma).unwrap();
         let pte = mapping.ptes[page as usize];
         match got.frame {

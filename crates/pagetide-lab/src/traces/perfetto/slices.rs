@@ -16,7 +16,7 @@
 use super::detail::Detail;
 use super::packets::{Annotations, Kind, Packets, Track, TrackEvent, Value};
 use super::stage::Stage;
-use pagetide_core::event::{Field, TraceEvent};
+use pagetide_core::event::{TraceEvent, TraceField};
 use std::io::{self, Write};
 
 /// An open slice.
@@ -86,8 +86,8 @@ impl ThreadTrack {
         event.each_field(|name, value| {
             for open in &mut self.open {
                 match (name, value) {
-                    ("nr_scanned", Field::Number(pages)) => open.scanned += pages,
-                    ("nr_reclaimed", Field::Number(pages)) => open.reclaimed += pages,
+                    ("nr_scanned", TraceField::Number(pages)) => open.scanned += pages,
+                    ("nr_reclaimed", TraceField::Number(pages)) => open.reclaimed += pages,
                     _ => {}
                 }
             }

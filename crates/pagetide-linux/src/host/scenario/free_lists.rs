@@ -6,7 +6,7 @@ use crate::host::layout::{NodeLayout, ZoneLayout};
 use crate::host::note::Note;
 use crate::host::pagetypeinfo;
 use crate::host::snapshot::HostSnapshot;
-use pagetide_core::boot::free_lists::Misfit;
+use pagetide_core::boot::free_lists::FreeListsError;
 use pagetide_core::boot::managed_frames;
 use pagetide_core::node::{NodeSpec, ZoneSpec};
 use pagetide_core::page_size::PageSize;
@@ -88,12 +88,12 @@ fn fitted(
 }
 
 /// Describes what does not fit.
-fn in_words(misfit: Misfit) -> String {
+fn in_words(misfit: FreeListsError) -> String {
     match misfit {
-        Misfit::Whole { order, asked, room } => {
+        FreeListsError::Whole { order, asked, room } => {
             format!("{asked} free blocks of order {order}, and there is room for {room}")
         }
-        Misfit::Parts { needed, room, .. } => format!(
+        FreeListsError::Parts { needed, room, .. } => format!(
             "the free blocks below order 9 need {needed} pageblocks, and larger blocks leave {room}"
         ),
     }

@@ -11,7 +11,7 @@ use crate::host::number::{plural, show_bytes};
 use crate::host::plain_names::PlainNames;
 use crate::host::snapshot::HostSnapshot;
 use crate::host::vmstat;
-use pagetide_core::config::{Form, Sysctl};
+use pagetide_core::config::{ControlForm, Sysctl};
 use pagetide_core::control::GroupControl;
 use pagetide_scenario::load::SCENARIO_BYTES_MAX;
 
@@ -170,7 +170,7 @@ fn one(
     for (control, value) in controls {
         lines.push(match value {
             None => format!("\"{}\" = \"max\"", control.name()),
-            Some(value) if !matches!(control.file().form, Form::Size { .. }) => {
+            Some(value) if !matches!(control.file().form, ControlForm::Size { .. }) => {
                 format!("\"{}\" = {value}", control.name())
             }
             Some(value) => format!("\"{}\" = {value} # {}", control.name(), show_bytes(*value)),

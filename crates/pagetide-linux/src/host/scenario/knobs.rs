@@ -7,7 +7,7 @@ use super::page::{quoted, Page};
 use crate::host::note::Note;
 use crate::host::snapshot::HostSnapshot;
 use pagetide_core::config::{
-    DirectReclaimPolicy, Form, KswapdPolicy, PcpPolicy, Sysctl, WatermarkPolicy,
+    ControlForm, DirectReclaimPolicy, KswapdPolicy, PcpPolicy, Sysctl, WatermarkPolicy,
 };
 use pagetide_core::page_size::PageSize;
 use pagetide_scenario::names::{Named, ZoneName};
@@ -45,8 +45,8 @@ pub(super) fn write(page: &mut Page, host: &HostSnapshot) {
             page.tell(Note::new("/proc/sys/vm", message));
         } else {
             match sysctl.file().form {
-                Form::Policy(_) => page.line(&format!("\"{name}\" = {}", quoted(text))),
-                Form::Zones => {
+                ControlForm::Policy(_) => page.line(&format!("\"{name}\" = {}", quoted(text))),
+                ControlForm::Zones => {
                     page.line(&format!("\"{name}\" = {}", quoted(&reserve_ratios(host, text))));
                 }
                 _ => page.line(&format!("\"{name}\" = {text}")),

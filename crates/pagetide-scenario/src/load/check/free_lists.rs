@@ -6,7 +6,7 @@ use crate::load::raw;
 use crate::load::span::Sink;
 use crate::model::{FreeLists, Zone};
 use crate::names::Named;
-use pagetide_core::boot::free_lists::Misfit;
+use pagetide_core::boot::free_lists::FreeListsError;
 use pagetide_core::boot::managed_frames;
 use pagetide_core::node::NodeSpec;
 use pagetide_core::units::{PAGEBLOCK_NR_PAGES, PAGEBLOCK_ORDER};
@@ -93,10 +93,16 @@ fn tell(zone: &raw::Zone, index: usize, message: String, hint: &str, sink: &mut 
     sink.hinted(at, message, hint);
 }
 
-fn refuse(raw: &raw::Zone, zone: &Zone, lists: &FreeLists, misfit: Misfit, sink: &mut Sink) {
+fn refuse(
+    raw: &raw::Zone,
+    zone: &Zone,
+    lists: &FreeLists,
+    misfit: FreeListsError,
+    sink: &mut Sink,
+) {
     let name = zone.name.name();
     match misfit {
-        Misfit::Whole { order, asked, room } => {
+        FreeListsError::Whole { order, asked, room } => {
             let message = format!(
                 "{asked} free blocks of order {order} in zone {name}, which has space for {room}"
             );
@@ -108,7 +114,7 @@ fn refuse(raw: &raw::Zone, zone: &Zone, lists: &FreeLists, misfit: Misfit, sink:
             let of_order = |index: usize| lists.blocks[index][usize::from(order)].into();
             tell(raw, most(raw, of_order), message, hint, sink);
         }
-        Misfit::Parts { most, needed, room } => {
+        FreeListsError::Parts { most, needed, room } => {
             let message = format!(
                 "the free blocks below order 9 need {needed} pageblocks of zone {name}, but larger \
                  blocks leave {room}; `{}` needs most",

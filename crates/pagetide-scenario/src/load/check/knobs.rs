@@ -11,8 +11,8 @@ use crate::load::BUILT_IN;
 use crate::model::ChosenPlugins;
 use crate::policies::Policies;
 use pagetide_core::config::{
-    BackgroundCompaction, ControlFile, Form, KswapdPolicy, Policy, PolicyChoice, Sysctl, Value,
-    WatermarkPolicy,
+    BackgroundCompaction, ControlFile, ControlForm, ControlValue, KswapdPolicy, Policy,
+    PolicyChoice, Sysctl, WatermarkPolicy,
 };
 use pagetide_core::control::{
     cache_and_file, kernel_number, CacheControl, ControlWrite, GroupControl, GroupControlWrite,
@@ -98,7 +98,7 @@ pub(super) fn sysctls(
         };
         check_mark(&write.name, policies, sink);
         let value = checked.iter().find_map(|(write, span)| match write {
-            ControlWrite::Sysctl(sysctl, Value::Number(value)) if *sysctl == mark => {
+            ControlWrite::Sysctl(sysctl, ControlValue::Number(value)) if *sysctl == mark => {
                 Some((*value, *span))
             }
             _ => None,
@@ -187,7 +187,7 @@ pub(super) fn machine_write(
         return None;
     };
     match read(control.file(), name, text, sink)? {
-        Value::Number(value) => {
+        ControlValue::Number(value) => {
             let value = u32::try_from(value).unwrap_or(u32::MAX);
             Some(ControlWrite::Cache { cache: cache.to_owned(), control, value })
         }
@@ -236,7 +236,7 @@ fn read(
     name: &At<String>,
     text: &At<String>,
     sink: &mut Sink,
-) -> Option<Value> {
+) -> Option<ControlValue> {
     let read = value_of(file, &text.value, sink.page_size);
     if read.is_none() {
         let (shown, name) = (clip(&text.value), clip(&name.value));
@@ -247,7 +247,11 @@ fn read(
 }
 
 /// The value of a text for a file: as the kernel parses it, or else as a size of a scenario.
-pub(super) fn value_of(file: &ControlFile, text: &str, page_size: PageSize) -> Option<Value> {
+pub(super) fn value_of(
+    file: &ControlFile,
+    text: &str,
+    page_size: PageSize,
+) -> Option<ControlValue> {
     let as_kernel = file.form.read(text, page_size).ok();
     as_kernel.or_else(|| file.form.read(&in_kernel_s_units(file, text, page_size)?, page_size).ok())
 }
@@ -284,12 +288,12 @@ pub(super) fn check_mark(name: &At<String>, policies: &Policies, sink: &mut Sink
 /// Says what a file accepts, for a text that it refuses.
 fn takes(file: &ControlFile, text: &str, page_size: PageSize) -> String {
     let with_size = |forms: String| match parse_size(text, page_size) {
-        Ok(bytes) => format!("{forms}: write {}", Value::Size(bytes)),
+        Ok(bytes) => format!("{forms}: write {}", ControlValue::Size(bytes)),
         Err(_) => forms,
     };
     match (file.form, file.form.bounds(page_size)) {
-        (Form::Action { max: 1 }, _) => "it takes 1".to_owned(),
-        (Form::Action { max }, _) => format!("it takes 1 to {max}"),
+        (ControlForm::Action { max: 1 }, _) => "it takes 1".to_owned(),
+        (ControlForm::Action { max }, _) => format!("it takes 1 to {max}"),
         (_, Some((min, max))) => {
             let is_wide = max >= i32::MAX.into();
             match (kernel_number(text), parse_size(text, page_size)) {
@@ -310,15 +314,15 @@ fn takes(file: &ControlFile, text: &str, page_size: PageSize) -> String {
                 (None, _) => format!("it takes an integer ({})", file.unit),
             }
         }
-        (Form::Zones, _) => "it takes up to 4 integers, separated by blanks".to_owned(),
-        (Form::Size { unlimited }, _) => {
+        (ControlForm::Zones, _) => "it takes up to 4 integers, separated by blanks".to_owned(),
+        (ControlForm::Size { unlimited }, _) => {
             with_size(format!("it takes bytes like 300M, or {unlimited} for no limit"))
         }
-        (Form::Reclaim, _) => with_size(
+        (ControlForm::Reclaim, _) => with_size(
             "it takes bytes like 300M, optionally followed by swappiness=N (0 to 200)".to_owned(),
         ),
-        (Form::Policy(policy), _) => format!("it takes {}", policy.listed()),
-        (Form::Bandwidth, _) => {
+        (ControlForm::Policy(policy), _) => format!("it takes {}", policy.listed()),
+        (ControlForm::Bandwidth, _) => {
             "it takes microseconds or max, optionally a period: \"50000 100000\"".to_owned()
         }
         _ => "it takes any text".to_owned(),

@@ -2,7 +2,7 @@
 //! kernel memory, larger pages, objects.
 
 use super::weather::{Draw, PAGE};
-use pagetide_core::config::{Policy, PolicyChoice, Sysctl, Value};
+use pagetide_core::config::{ControlValue, Policy, PolicyChoice, Sysctl};
 use pagetide_core::control::{ControlWrite, GroupControlWrite};
 use pagetide_scenario::model::{
     Advice, Advise, BlockRequest, CacheTuning, CreateGroup, Discard, Group, HighOrder, Interleave,
@@ -360,7 +360,7 @@ pub fn enlarge_pages(setup: &mut Setup, seed: u64) {
         file.size *= factor;
     }
     for write in &mut setup.sysctls {
-        if let ControlWrite::Sysctl(Sysctl::DirtyBytes, Value::Number(bytes)) = write {
+        if let ControlWrite::Sysctl(Sysctl::DirtyBytes, ControlValue::Number(bytes)) = write {
             *bytes *= i128::from(factor);
         }
     }
