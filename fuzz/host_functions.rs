@@ -8,14 +8,14 @@ use pagetide_core::config::Sysctl;
 use pagetide_linux::console;
 use pagetide_linux::counts::{record, RunName};
 use pagetide_linux::host::block::BlockDevice;
-use pagetide_linux::host::cgroup::{self, Group, Version};
+use pagetide_linux::host::cgroup::{self, CgroupVersion, HostGroup};
 use pagetide_linux::host::error::HostError;
-use pagetide_linux::host::note::Note;
-use pagetide_linux::host::scenario::{write, Options};
+use pagetide_linux::host::note::ImportNote;
+use pagetide_linux::host::scenario::{write, HostImportOptions};
 use pagetide_linux::host::snapshot::HostSnapshot;
 use pagetide_linux::host::{buddyinfo, meminfo, slabinfo, swaps, sysctl, vmstat, zoneinfo};
-use pagetide_linux::reference::{is_of_a_machine, Reference};
-use pagetide_linux::start::Start;
+use pagetide_linux::reference::{is_of_a_machine, KernelReference};
+use pagetide_linux::start::StartMemory;
 use pagetide_scenario::load::{load_str, Overrides};
 use pagetide_scenario::model::Setup;
 use std::path::Path;
@@ -61,8 +61,8 @@ pub fn host_system(bytes: &[u8]) {
 }
 
 /// Adds a part to the system and returns its notes.
-fn add(host: &mut HostSnapshot, name: &str, text: &str) -> Vec<Note> {
-    fn take<T>(place: &mut T, (value, notes): (T, Vec<Note>)) -> Vec<Note> {
+fn add(host: &mut HostSnapshot, name: &str, text: &str) -> Vec<ImportNote> {
+    fn take<T>(place: &mut T, (value, notes): (T, Vec<ImportNote>)) -> Vec<ImportNote> {
         *place = value;
         notes
     }
@@ -83,10 +83,10 @@ fn add(host: &mut HostSnapshot, name: &str, text: &str) -> Vec<Note> {
                 return notes;
             }
             if let Some(path) = name.strip_prefix("group 1 ") {
-                return add_group(host, Version::V1, path, text);
+                return add_group(host, CgroupVersion::V1, path, text);
             }
             if let Some(path) = name.strip_prefix("group 2 ") {
-                return add_group(host, Version::V2, path, text);
+                return add_group(host, CgroupVersion::V2, path, text);
             }
             let file = Sysctl::find(name);
             if let Some(sysctl) = file.filter(|sysctl| host.sysctl(*sysctl).is_none()) {
@@ -102,11 +102,16 @@ fn add(host: &mut HostSnapshot, name: &str, text: &str) -> Vec<Note> {
 }
 
 /// Adds a group with lines `FILE VALUE`. Its parent is the last group with a shorter path.
-fn add_group(host: &mut HostSnapshot, version: Version, path: &str, text: &str) -> Vec<Note> {
+fn add_group(
+    host: &mut HostSnapshot,
+    version: CgroupVersion,
+    path: &str,
+    text: &str,
+) -> Vec<ImportNote> {
     let files = text.lines().filter_map(|line| line.split_once(' '));
     let (group, notes) = cgroup::parse(version, path, files);
     let parent = host.groups.iter().rposition(|other| other.path.len() < path.len());
-    host.groups.push(Group { parent, ..group });
+    host.groups.push(HostGroup { parent, ..group });
     notes
 }
 
@@ -140,7 +145,7 @@ pub fn start(bytes: &[u8]) {
 }
 
 fn begun([zoneinfo, types]: [&str; 2], [min_free_kbytes, auto_init]: [&str; 2]) {
-    match Start::parse(zoneinfo, types, min_free_kbytes, auto_init) {
+    match StartMemory::parse(zoneinfo, types, min_free_kbytes, auto_init) {
         Ok(start) if is_of_a_machine(&start) => start.apply(&mut two_tasks()),
         Ok(_) | Err(_) => {}
     }
@@ -148,7 +153,7 @@ fn begun([zoneinfo, types]: [&str; 2], [min_free_kbytes, auto_init]: [&str; 2]) 
 
 /// A recorded reference: if it parses, it can be applied to a setup.
 pub fn reference(bytes: &[u8]) {
-    let Ok(reference) = Reference::parse(&String::from_utf8_lossy(bytes)) else { return };
+    let Ok(reference) = KernelReference::parse(&String::from_utf8_lossy(bytes)) else { return };
     assert_eq!(reference.records().len(), reference.seeds.len());
     let mut setup = two_tasks();
     reference.apply(&mut setup);
@@ -163,7 +168,7 @@ fn two_tasks() -> Setup {
     loaded.expect("a valid scenario").variants.remove(0).setup
 }
 
-fn check_notes(notes: &[Note]) {
+fn check_notes(notes: &[ImportNote]) {
     for note in notes {
         let text = note.to_string();
         assert!(!text.is_empty() && !text.contains(char::is_control), "{text:?}");
@@ -173,7 +178,7 @@ fn check_notes(notes: &[Note]) {
 /// Generates scenarios with both settings of the options; [`write`] also loads them.
 fn imported(host: &HostSnapshot) {
     for (as_is, all_groups) in [(false, false), (true, true)] {
-        match write(host, Options { as_is, all_groups, ..Options::default() }) {
+        match write(host, HostImportOptions { as_is, all_groups, ..HostImportOptions::default() }) {
             Ok(written) => check_notes(&written.notes),
             Err(HostError::NoMemory(_) | HostError::TooLarge { .. }) => {}
             Err(error) => panic!("{error}"),

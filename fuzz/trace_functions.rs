@@ -5,17 +5,17 @@
 
 use std::path::PathBuf;
 
-use pagetide_trace::{import, Format, Info, Options, Reader, Replay, Writer};
+use pagetide_trace::{import, Format, ImportOptions, Replay, TraceInfo, TraceReader, TraceWriter};
 
 /// Small limits, so that a few bytes of input cannot create a large trace.
-fn options() -> Options {
-    Options { max_object_size: 1 << 20, max_pages: 1 << 14, ..Options::default() }
+fn options() -> ImportOptions {
+    ImportOptions { max_object_size: 1 << 20, max_pages: 1 << 14, ..ImportOptions::default() }
 }
 
 /// A `.ptt` file: a valid trace, written and read again, has the same records.
 pub fn trace(bytes: &[u8]) {
-    let Ok(mut reader) = Reader::from_reader(bytes) else { return };
-    let mut writer = Writer::new(Vec::new(), reader.header()).expect("a header that was read");
+    let Ok(mut reader) = TraceReader::from_reader(bytes) else { return };
+    let mut writer = TraceWriter::new(Vec::new(), reader.header()).expect("a header that was read");
     let mut records = Vec::new();
     loop {
         match reader.next_record() {
@@ -32,7 +32,7 @@ pub fn trace(bytes: &[u8]) {
     }
     let totals = *reader.totals().expect("it came to the end");
     let (written, _) = writer.finish(totals.time - reader.time()).expect("into memory");
-    let mut again = Reader::from_reader(written.as_slice()).expect("what was written");
+    let mut again = TraceReader::from_reader(written.as_slice()).expect("what was written");
     for record in &records {
         assert_eq!(again.next_record().as_ref(), Ok(&Some(*record)));
     }
@@ -54,17 +54,17 @@ pub fn import_of(format: Format, bytes: &[u8]) {
     let end = bytes.iter().position(|&byte| byte == b'\n').unwrap_or(bytes.len());
     let Ok(text) = std::str::from_utf8(&bytes[..end]) else { return };
     let Ok(csv) = text.parse() else { return };
-    imported(format, &bytes[(end + 1).min(bytes.len())..], &Options { csv, ..options() });
+    imported(format, &bytes[(end + 1).min(bytes.len())..], &ImportOptions { csv, ..options() });
 }
 
 /// Imports. After a success, the trace must be readable to its end and must replay.
-fn imported(format: Format, bytes: &[u8], options: &Options) {
+fn imported(format: Format, bytes: &[u8], options: &ImportOptions) {
     let output = Output::new();
     let Ok(summary) = import(format, bytes, options, &output.0) else {
         assert!(!output.0.exists(), "an error leaves nothing behind");
         return;
     };
-    let info = Info::scan(&output.0).expect("what was imported");
+    let info = TraceInfo::scan(&output.0).expect("what was imported");
     assert_eq!(info.totals, summary.totals);
     let mut replay = Replay::open(&output.0, 2).expect("what was imported");
     while replay.next_step().expect("what was imported").is_some() {}

@@ -45,7 +45,7 @@ const GENTLEST: u64 = 4;
 
 /// Counts of one group, or of all groups.
 #[derive(Clone, Copy, Debug, Default)]
-struct Seen {
+struct RefaultShare {
     /// Identifies the group, because ids are reused.
     key: u64,
     refaults: u64,
@@ -54,7 +54,7 @@ struct Seen {
     share: u64,
 }
 
-impl Seen {
+impl RefaultShare {
     /// Updates the counts; computes a new share if enough pages were freed since the last one.
     fn update(&mut self, refaults: u64, reclaimed: u64) {
         let freed = reclaimed.saturating_sub(self.reclaimed);
@@ -71,9 +71,9 @@ impl Seen {
 #[derive(Clone, Debug, Default)]
 pub struct RefaultsLast {
     /// By group id.
-    groups: Vec<Seen>,
+    groups: Vec<RefaultShare>,
     /// All groups together: sums of the counts in all visits.
-    all: Seen,
+    all: RefaultShare,
     refaults: u64,
     reclaimed: u64,
 }
@@ -84,11 +84,11 @@ impl GroupPolicy for RefaultsLast {
         let (refaults, reclaimed) = (group.refaults().iter().sum(), group.reclaimed());
         let at = group.id().idx();
         if self.groups.len() <= at {
-            self.groups.resize(at + 1, Seen::default());
+            self.groups.resize(at + 1, RefaultShare::default());
         }
         let seen = &mut self.groups[at];
         if seen.key != group.key() {
-            *seen = Seen { key: group.key(), refaults, reclaimed, share: 0 };
+            *seen = RefaultShare { key: group.key(), refaults, reclaimed, share: 0 };
         }
         let before = *seen;
         seen.update(refaults, reclaimed);
@@ -102,7 +102,9 @@ impl GroupPolicy for RefaultsLast {
     }
 
     fn digest(&self, digest: &mut Digest) {
-        for Seen { key, refaults, reclaimed, share } in self.groups.iter().chain([&self.all]) {
+        for RefaultShare { key, refaults, reclaimed, share } in
+            self.groups.iter().chain([&self.all])
+        {
             digest.write_all(&[*key, *refaults, *reclaimed, *share]);
         }
         digest.write_all(&[self.refaults, self.reclaimed]);

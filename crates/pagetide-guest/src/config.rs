@@ -17,7 +17,7 @@ pub const PATH: &str = "pagetide.conf";
 
 /// The instructions.
 #[derive(Debug, Default, PartialEq)]
-pub struct Config {
+pub struct GuestConfig {
     pub scenario: PathBuf,
     pub variant: String,
     /// Changes of the scenario.
@@ -28,13 +28,13 @@ pub struct Config {
     pub groups: Option<PathBuf>,
 }
 
-impl Config {
+impl GuestConfig {
     /// Parses the text of [`PATH`].
     ///
     /// # Errors
     /// The malformed line.
-    pub fn parse(text: &str) -> Result<Config, String> {
-        let mut config = Config::default();
+    pub fn parse(text: &str) -> Result<GuestConfig, String> {
+        let mut config = GuestConfig::default();
         for line in text.lines() {
             let (key, value) = line.split_once(' ').ok_or_else(|| line.to_owned())?;
             match key {
@@ -63,15 +63,15 @@ mod tests {
         let text = "scenario /a b/c.toml\nvariant x = y\nset machine.memory=\"1GiB\"\n\
                     set a=b=c\nadd calm:vm.swappiness=10\nmodule /m/1.ko\nmodule /m/2.ko\n\
                     groups /g\n";
-        let config = Config::parse(text).unwrap();
+        let config = GuestConfig::parse(text).unwrap();
         assert_eq!(config.scenario, PathBuf::from("/a b/c.toml"));
         assert_eq!(config.variant, "x = y");
         assert_eq!(config.sets[0], ("machine.memory".into(), "\"1GiB\"".into()));
         assert_eq!(config.sets[1], ("a".into(), "b=c".into()));
         assert_eq!(config.added[0].to_string(), "calm:vm.swappiness=10");
-        assert!(Config::parse("add calm").is_err());
+        assert!(GuestConfig::parse("add calm").is_err());
         assert_eq!(config.modules.len(), 2);
         assert_eq!(config.groups, Some("/g".into()));
-        assert_eq!(Config::parse("colour red"), Err("colour red".into()));
+        assert_eq!(GuestConfig::parse("colour red"), Err("colour red".into()));
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Linux: writing to /proc/sys/vm/stat_refresh folds the per-CPU differences into the counters.
 
-use crate::sys::perf::Counter;
+use crate::sys::perf::TracepointCounter;
 use std::cell::{Cell, RefCell};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -18,7 +18,7 @@ const TRACEPOINTS: [(&str, &str); 3] = [
 
 /// Open files and counters, inherited by all processes of the guest.
 #[derive(Debug)]
-pub struct Counters {
+pub struct GuestCounters {
     refresh: Option<File>,
     vmstat: File,
     buddyinfo: File,
@@ -32,17 +32,17 @@ pub struct Counters {
     workers: Option<RefCell<Vec<File>>>,
     /// The last process id that was checked.
     newest: Cell<u32>,
-    tracepoints: Vec<(&'static str, Vec<Counter>)>,
+    tracepoints: Vec<(&'static str, Vec<TracepointCounter>)>,
     /// Tracepoints that this kernel does not offer.
     pub missing: Vec<&'static str>,
 }
 
-impl Counters {
+impl GuestCounters {
     /// Opens all files; /proc/slabinfo only `with_slabs`.
     ///
     /// # Errors
     /// /proc/vmstat or /proc/buddyinfo is missing.
-    pub fn open(cpus: u16, with_slabs: bool) -> io::Result<Counters> {
+    pub fn open(cpus: u16, with_slabs: bool) -> io::Result<GuestCounters> {
         let mut tracepoints = Vec::new();
         let mut missing = Vec::new();
         for (system, name) in TRACEPOINTS {
@@ -73,7 +73,7 @@ impl Counters {
         if kswapds.is_empty() {
             missing.push("kswapd's CPU time (no /proc/PID/schedstat of it)");
         }
-        Ok(Counters {
+        Ok(GuestCounters {
             refresh,
             vmstat,
             buddyinfo,
@@ -92,8 +92,8 @@ impl Counters {
     ///
     /// # Errors
     /// /proc/vmstat or /proc/buddyinfo is missing.
-    pub fn of_live() -> io::Result<Counters> {
-        Ok(Counters {
+    pub fn of_live() -> io::Result<GuestCounters> {
+        Ok(GuestCounters {
             refresh: None,
             vmstat: File::open("/proc/vmstat")?,
             buddyinfo: File::open("/proc/buddyinfo")?,
@@ -155,7 +155,7 @@ impl Counters {
     pub fn tracepoints(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
         self.tracepoints
             .iter()
-            .map(|(name, counters)| (*name, counters.iter().map(Counter::read).sum()))
+            .map(|(name, counters)| (*name, counters.iter().map(TracepointCounter::read).sum()))
     }
 }
 
@@ -194,9 +194,9 @@ fn threads(name: &str, pids: RangeInclusive<u32>) -> Vec<File> {
     found.filter_map(|pid| File::open(format!("/proc/{pid}/schedstat")).ok()).collect()
 }
 
-fn open_tracepoint(system: &str, name: &str, cpus: u16) -> io::Result<Vec<Counter>> {
+fn open_tracepoint(system: &str, name: &str, cpus: u16) -> io::Result<Vec<TracepointCounter>> {
     let path = format!("/sys/kernel/tracing/events/{system}/{name}/id");
     let id = std::fs::read_to_string(path)?;
     let id = id.trim().parse().map_err(|_| io::Error::from(io::ErrorKind::InvalidData))?;
-    (0..i32::from(cpus)).map(|cpu| Counter::open(id, cpu)).collect()
+    (0..i32::from(cpus)).map(|cpu| TracepointCounter::open(id, cpu)).collect()
 }

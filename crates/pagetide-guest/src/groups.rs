@@ -9,7 +9,7 @@ use crate::report::line;
 use crate::sys::mount::mount;
 use pagetide_core::config::CgroupVersion;
 use pagetide_core::control::GroupControlWrite;
-use pagetide_scenario::metric::declared::{Declared, ON_REQUEST};
+use pagetide_scenario::metric::declared::{MetricDecl, ON_REQUEST};
 use pagetide_scenario::model::Setup;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -35,7 +35,7 @@ const FILES_1: [&str; 3] = ["memory.stat", "memory.usage_in_bytes", "memory.kmem
 /// its memory.stat may lag by about 64 pages for each CPU.
 const FOLDS: &str = "cpu.stat";
 
-pub struct Groups<'a> {
+pub struct GuestGroups<'a> {
     setup: &'a Setup,
     /// The group above them.
     top: PathBuf,
@@ -48,13 +48,13 @@ pub struct Groups<'a> {
     folds: Vec<Option<File>>,
 }
 
-impl<'a> Groups<'a> {
+impl<'a> GuestGroups<'a> {
     /// Mounts the hierarchies and creates the initial groups.
     ///
     /// # Errors
     /// A sentence, if cgroups are not available at all.
-    pub fn prepare(setup: &'a Setup) -> Result<Groups<'a>, String> {
-        let mut groups = Groups::named(setup, ROOT.into());
+    pub fn prepare(setup: &'a Setup) -> Result<GuestGroups<'a>, String> {
+        let mut groups = GuestGroups::named(setup, ROOT.into());
         if setup.groups.is_empty() {
             return Ok(groups);
         }
@@ -78,22 +78,22 @@ impl<'a> Groups<'a> {
     ///
     /// # Errors
     /// A sentence, if a group cannot be created.
-    pub fn below(setup: &'a Setup, top: PathBuf) -> Result<Groups<'a>, String> {
-        let mut groups = Groups::named(setup, top);
+    pub fn below(setup: &'a Setup, top: PathBuf) -> Result<GuestGroups<'a>, String> {
+        let mut groups = GuestGroups::named(setup, top);
         groups.make()?;
         Ok(groups)
     }
 
     /// The groups with their paths, not created yet.
-    fn named(setup: &'a Setup, top: PathBuf) -> Groups<'a> {
+    fn named(setup: &'a Setup, top: PathBuf) -> GuestGroups<'a> {
         let first = setup.cgroup_version() == CgroupVersion::V1;
         let mut paths: Vec<PathBuf> = Vec::new();
         for group in &setup.groups {
             let parent = group.parent.map_or(&top, |parent| &paths[parent]);
             paths.push(parent.join(&group.name));
         }
-        let names = Groups::names_of(setup, first);
-        Groups { setup, top, first, names, paths, files: Vec::new(), folds: Vec::new() }
+        let names = GuestGroups::names_of(setup, first);
+        GuestGroups { setup, top, first, names, paths, files: Vec::new(), folds: Vec::new() }
     }
 
     /// Creates the initial groups.
@@ -123,7 +123,7 @@ impl<'a> Groups<'a> {
         if setup.has_cpu_controller() {
             names.push(FOLDS);
         }
-        let asked = |metric: &&&Declared| setup.asked_of_groups.contains(&metric.name);
+        let asked = |metric: &&&MetricDecl| setup.asked_of_groups.contains(&metric.name);
         names.extend(ON_REQUEST.iter().filter(asked).map(|metric| metric.source));
         names
     }

@@ -18,7 +18,7 @@ const FILE: &str = "/sys/kernel/debug/allocation_test";
 /// Maximum length of a command in bytes.
 const COMMAND_MAX: usize = 128;
 
-pub struct KernelMemory {
+pub struct TestAllocations {
     file: Option<File>,
     /// Number of the cache for charged objects of cache 0; those of the others follow.
     first_charged: u32,
@@ -27,16 +27,16 @@ pub struct KernelMemory {
     got: u64,
 }
 
-impl KernelMemory {
+impl TestAllocations {
     /// Opens the file if task number `id` requests kernel memory, and names the caches of the
     /// setup.
     ///
     /// # Errors
     /// A sentence, if this kernel has no such file.
-    pub fn new(setup: &Setup, id: usize) -> Result<KernelMemory, String> {
+    pub fn new(setup: &Setup, id: usize) -> Result<TestAllocations, String> {
         let asks =
             setup.tasks[id].phases.iter().any(|phase| phase.workload.asks_for_kernel_memory());
-        let mut memory = KernelMemory { file: None, first_charged: 0, asked: 0, got: 0 };
+        let mut memory = TestAllocations { file: None, first_charged: 0, asked: 0, got: 0 };
         if !asks {
             return Ok(memory);
         }

@@ -42,13 +42,13 @@ pub fn prepare(setup: &Setup) -> Result<(), String> {
 /// The open files `shrink` of the kernel's caches. They are opened early, because opening allocates
 /// objects.
 #[derive(Debug, Default)]
-pub struct Caches(Vec<File>);
+pub struct ShrinkFiles(Vec<File>);
 
-impl Caches {
+impl ShrinkFiles {
     /// Opens the files, if tasks create objects.
-    pub fn open(setup: &Setup) -> Caches {
+    pub fn open(setup: &Setup) -> ShrinkFiles {
         if !setup.has_objects() {
-            return Caches::default();
+            return ShrinkFiles::default();
         }
         let open = || {
             let entries = fs::read_dir(CACHES)?;
@@ -57,7 +57,7 @@ impl Caches {
             };
             entries.map(file).collect::<io::Result<Vec<File>>>()
         };
-        Caches(open().unwrap_or_else(|error| {
+        ShrinkFiles(open().unwrap_or_else(|error| {
             line(format_args!("@lacks shrinking the caches of objects: {error}"));
             Vec::new()
         }))
@@ -77,19 +77,19 @@ impl Caches {
     }
 }
 
-pub struct Objects {
+pub struct TaskObjects {
     task: usize,
     /// The tmpfs and the root of the first disk, if the task creates names.
     directories: Option<[File; 2]>,
     pipes: Vec<[i32; 2]>,
 }
 
-impl Objects {
+impl TaskObjects {
     /// Opens the files that task number `id` needs.
     ///
     /// # Errors
     /// A sentence, if a file cannot be opened.
-    pub fn new(setup: &Setup, id: usize) -> Result<Objects, String> {
+    pub fn new(setup: &Setup, id: usize) -> Result<TaskObjects, String> {
         let task = &setup.tasks[id];
         let (mut has_names, mut pipes) = (false, 0u64);
         for phase in &task.phases {
@@ -111,7 +111,7 @@ impl Objects {
             names::allow_open_files(OPEN_FILES_MAX)
                 .map_err(|error| format!("allowing {OPEN_FILES_MAX} open files: {error}"))?;
         }
-        Ok(Objects { task: id, directories, pipes: vec![NO_PIPE; pipes as usize] })
+        Ok(TaskObjects { task: id, directories, pipes: vec![NO_PIPE; pipes as usize] })
     }
 
     /// Calls `call` with directory number `place` and the name for `number`.

@@ -2,24 +2,24 @@
 //!
 //! Invariant: every operation of the program is performed or reported in a note.
 
-use crate::groups::Groups;
-use crate::kernel_memory::KernelMemory;
-use crate::objects::Objects;
+use crate::groups::GuestGroups;
+use crate::kernel_memory::TestAllocations;
+use crate::objects::TaskObjects;
 use crate::prepare::write_knob;
-use crate::report::{line, line_between, Moment, Reporter};
+use crate::report::{line, line_between, Reporter, SnapshotPoint};
 use crate::residency::{report_residency, report_resident};
-use crate::service::{self, in_pieces, Served};
-use crate::shared::Shared;
-use crate::sys::memory::{Mapping, PAGE_SIZE};
-use crate::sys::process::{self, Usage};
+use crate::service::{self, in_pieces, GuestLatencies};
+use crate::shared::SharedWords;
+use crate::sys::memory::{MemoryMapping, PAGE_SIZE};
+use crate::sys::process::{self, ProcessUsage};
 use pagetide_core::config::{ControlValue, PolicyVariant, Sysctl, Thp};
 use pagetide_core::control::{ControlWrite, GroupControlWrite};
-use pagetide_scenario::model::{Advice, Setup, Task, Write};
+use pagetide_scenario::model::{Advice, Setup, TargetWrite, Task};
 use pagetide_scenario::names::MadviseKind;
-use pagetide_scenario::op::{Backing, Op};
+use pagetide_scenario::op::{Op, RegionBacking};
 use pagetide_scenario::workload::Program;
 use pagetide_scenario::workload::{
-    Advise, CreateGroup, JoinGroup, Lock, RemoveGroup, Workload, WriteControl,
+    AdviseWorkload, CreateGroup, JoinGroup, Lock, RemoveGroup, Workload, WriteControl,
 };
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -47,26 +47,26 @@ pub struct Performer<'a> {
     setup: &'a Setup,
     id: usize,
     task: &'a Task,
-    shared: Shared,
+    shared: SharedWords,
     reporter: Reporter<'a>,
-    groups: &'a Groups<'a>,
+    groups: &'a GuestGroups<'a>,
     files: Vec<Option<File>>,
     /// Buffers for read() and write(), one for each thread.
-    buffers: Vec<Mapping>,
+    buffers: Vec<MemoryMapping>,
     /// Use huge pages for all anonymous memory from the start.
     is_always_huge: bool,
     /// The task will give advice about huge pages on memory that is mapped by then.
     advises_huge: bool,
-    regions: Vec<Option<Mapping>>,
-    objects: Objects,
-    kernel_memory: KernelMemory,
+    regions: Vec<Option<MemoryMapping>>,
+    objects: TaskObjects,
+    kernel_memory: TestAllocations,
     bytes: u64,
     errors: u64,
     /// Time of the phase's first [`Op::Until`].
     until_base: Option<u64>,
     /// Time at which the phase's last [`Op::Pace`] ended.
     paced: Option<u64>,
-    served: Option<Served>,
+    served: Option<GuestLatencies>,
     /// Result of the phase's last madvise().
     errno: i32,
 }
@@ -79,9 +79,9 @@ impl<'a> Performer<'a> {
     pub fn new(
         setup: &'a Setup,
         id: usize,
-        shared: Shared,
+        shared: SharedWords,
         reporter: Reporter<'a>,
-        groups: &'a Groups<'a>,
+        groups: &'a GuestGroups<'a>,
     ) -> Result<Performer<'a>, String> {
         let task = &setup.tasks[id];
         // Build the program once in advance, so that the heap has its final size.
@@ -99,8 +99,8 @@ impl<'a> Performer<'a> {
             }
         }
         let threads = task.phases.iter().map(|phase| phase.workload.threads()).max().unwrap_or(1);
-        let buffers: io::Result<Vec<Mapping>> =
-            (0..threads).map(|_| Mapping::locked(BUFFER_PAGES)).collect();
+        let buffers: io::Result<Vec<MemoryMapping>> =
+            (0..threads).map(|_| MemoryMapping::locked(BUFFER_PAGES)).collect();
         let buffers = buffers.map_err(|error| format!("buffer of a task: {error}"))?;
         process::set_nice(task.nice).map_err(|error| format!("nice {}: {error}", task.nice))?;
         let regions = Vec::with_capacity(64);
@@ -116,8 +116,8 @@ impl<'a> Performer<'a> {
             is_always_huge: is_always_huge(setup),
             advises_huge: advises_huge(task),
             regions,
-            objects: Objects::new(setup, id)?,
-            kernel_memory: KernelMemory::new(setup, id)?,
+            objects: TaskObjects::new(setup, id)?,
+            kernel_memory: TestAllocations::new(setup, id)?,
             bytes: 0,
             errors: 0,
             until_base: None,
@@ -289,11 +289,13 @@ impl<'a> Performer<'a> {
         let name = |group: usize| self.setup.groups[group].name.as_str();
         let groups = self.groups;
         let (done, what) = match self.task.phases.get(phase as usize).map(|phase| &phase.workload) {
-            Some(Workload::WriteControl(WriteControl { write: Write::Machine(write) })) => {
+            Some(Workload::WriteControl(WriteControl { write: TargetWrite::Machine(write) })) => {
                 let control = write.name();
                 (write_knob(&control, &write.to_string()), format!("{write} to {control}"))
             }
-            Some(Workload::WriteControl(WriteControl { write: Write::Group(group, write) })) => {
+            Some(Workload::WriteControl(WriteControl {
+                write: TargetWrite::Group(group, write),
+            })) => {
                 let control = write.control.name();
                 let what = format!("{write} to {control} of group `{}`", name(*group));
                 (groups.write(*group, *write), what)
@@ -321,24 +323,24 @@ impl<'a> Performer<'a> {
 
     fn map(
         &mut self,
-        backing: Backing,
+        backing: RegionBacking,
         pages: u64,
         advice: Advice,
         executable: bool,
-    ) -> Option<Mapping> {
+    ) -> Option<MemoryMapping> {
         let may_be_huge = self.is_always_huge
             || self.advises_huge
             || matches!(advice, Advice::Huge | Advice::NoHuge);
         let made = match backing {
-            Backing::Anon if may_be_huge => Mapping::anonymous_aligned(pages),
-            Backing::Anon | Backing::Heap => Mapping::anonymous(pages),
-            Backing::File(file) => match &self.files[file] {
-                Some(file) => Mapping::file(file, pages, executable),
+            RegionBacking::Anon if may_be_huge => MemoryMapping::anonymous_aligned(pages),
+            RegionBacking::Anon | RegionBacking::Heap => MemoryMapping::anonymous(pages),
+            RegionBacking::File(file) => match &self.files[file] {
+                Some(file) => MemoryMapping::file(file, pages, executable),
                 None => return None,
             },
             // Only the trace describes the file. It has holes of that size: the kernel's work on
             // pages is compared, but disk reads are not.
-            Backing::TraceFile { key } => {
+            RegionBacking::TraceFile { key } => {
                 let path = disk_path(0).join(format!("trace-{key:016x}"));
                 OpenOptions::new()
                     .read(true)
@@ -350,7 +352,7 @@ impl<'a> Performer<'a> {
                         if file.metadata()?.len() < pages * PAGE_SIZE {
                             file.set_len(pages * PAGE_SIZE)?;
                         }
-                        Mapping::file(&file, pages, executable)
+                        MemoryMapping::file(&file, pages, executable)
                     })
             }
         };
@@ -389,7 +391,7 @@ impl<'a> Performer<'a> {
     fn snapshot(&mut self, kind: &str, phase: u32) {
         let usage = process::usage();
         let (bytes, memory) = (self.bytes, &self.kernel_memory);
-        let moment = Moment { kind, task: self.id, phase };
+        let moment = SnapshotPoint { kind, task: self.id, phase };
         self.reporter.snapshot(moment, |_| {
             report_usage(usage, bytes);
             memory.report();
@@ -401,17 +403,17 @@ impl<'a> Performer<'a> {
         let (bytes, regions, served) = (self.bytes, &self.regions, &self.served);
         let (errno, memory) = (self.errno, &self.kernel_memory);
         let workload = &self.task.phases[phase as usize].workload;
-        let moment = Moment { kind: "phase-end", task: self.id, phase };
+        let moment = SnapshotPoint { kind: "phase-end", task: self.id, phase };
         self.reporter.snapshot(moment, |buffer| {
             report_usage(usage, bytes);
             memory.report();
-            served.iter().for_each(Served::report);
+            served.iter().for_each(GuestLatencies::report);
             match workload {
                 Workload::WorkingSet(set) => report_residency(set, program, regions, buffer),
                 Workload::Lock(Lock { part, .. }) => {
                     report_resident(&part.region, program, regions, buffer);
                 }
-                Workload::Advise(Advise { part, .. }) => {
+                Workload::Advise(AdviseWorkload { part, .. }) => {
                     report_resident(&part.region, program, regions, buffer);
                     line(format_args!("@errno {errno}"));
                 }
@@ -439,7 +441,7 @@ fn is_always_huge(setup: &Setup) -> bool {
     by_knob.or(setup.policies.of()) == Some(Thp::Always)
 }
 
-fn report_usage(usage: Usage, bytes: u64) {
-    let Usage { user_us, system_us, minor_faults, major_faults } = usage;
+fn report_usage(usage: ProcessUsage, bytes: u64) {
+    let ProcessUsage { user_us, system_us, minor_faults, major_faults } = usage;
     line(format_args!("@usage {user_us} {system_us} {minor_faults} {major_faults} {bytes}"));
 }

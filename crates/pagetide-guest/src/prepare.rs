@@ -3,16 +3,16 @@
 //!
 //! Everything that the kernel lacks is reported, so that the comparison lists it as not comparable.
 
-use crate::config::Config;
+use crate::config::GuestConfig;
 use crate::groups::write_existing;
 use crate::perform::{disk_path, file_path};
 use crate::report::line;
-use crate::sys::memory::{forget, Mapping, PAGE_SIZE};
+use crate::sys::memory::{forget, MemoryMapping, PAGE_SIZE};
 use crate::sys::mount::{load_module, mount, swap_on};
 use pagetide_core::config::Sysctl;
 use pagetide_core::control::{cache_and_file, ControlWrite};
 use pagetide_scenario::model::Setup;
-use pagetide_scenario::switches::{needed, of_patches, Needed};
+use pagetide_scenario::switches::{needed, of_patches, NeededSwitch};
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -48,7 +48,7 @@ pub fn file_systems() -> Result<(), String> {
 ///
 /// # Errors
 /// A sentence, if a module cannot be loaded.
-pub fn modules(config: &Config) -> Result<(), String> {
+pub fn modules(config: &GuestConfig) -> Result<(), String> {
     for path in &config.modules {
         let name = path.display();
         let file = File::open(path).map_err(|error| format!("{name}: {error}"))?;
@@ -184,7 +184,7 @@ fn policies(setup: &Setup) {
     for file in of_patches().filter(|file| sysctl(file).exists()) {
         line(format_args!("@switch {file}"));
     }
-    for Needed { choice, switch, text } in needed(setup) {
+    for NeededSwitch { choice, switch, text } in needed(setup) {
         let Some(text) = text else { continue };
         let policy = switch.policy;
         match write_knob(switch.files[0], text) {
@@ -246,7 +246,7 @@ fn in_accepted_order(
 
 /// Allocates and locks memory until only as much is free as a scenario with exact zones says. In
 /// the simulator this memory belongs to the kernel.
-pub fn hold(setup: &Setup) -> Option<Mapping> {
+pub fn hold(setup: &Setup) -> Option<MemoryMapping> {
     let zones = || setup.machine.nodes.iter().flat_map(|node| &node.zones);
     zones().next()?;
     let wanted: u64 = zones().map(|zone| zone.free).sum();
@@ -256,7 +256,7 @@ pub fn hold(setup: &Setup) -> Option<Mapping> {
     if surplus == 0 {
         return None;
     }
-    match Mapping::locked(surplus) {
+    match MemoryMapping::locked(surplus) {
         Ok(mapping) => Some(mapping),
         Err(error) => {
             let kib = surplus * PAGE_SIZE / 1024;

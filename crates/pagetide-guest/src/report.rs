@@ -29,10 +29,10 @@
 //! | `@ended TASK HOW` | a task ended: `exit CODE` or `signal NUMBER` |
 //! | `@done` | the run is finished |
 
-use crate::counters::{read_all, Counters};
-use crate::groups::Groups;
-use crate::shared::Shared;
-use crate::sys::memory::Mapping;
+use crate::counters::{read_all, GuestCounters};
+use crate::groups::GuestGroups;
+use crate::shared::SharedWords;
+use crate::sys::memory::MemoryMapping;
 use crate::sys::{port, process};
 use std::fmt::{self, Write};
 use std::fs::File;
@@ -43,19 +43,19 @@ const BUFFER_PAGES: u64 = 16;
 
 /// Sends reports; one for each process.
 pub struct Reporter<'a> {
-    shared: Shared,
-    counters: &'a Counters,
-    groups: &'a Groups<'a>,
-    buffer: Mapping,
+    shared: SharedWords,
+    counters: &'a GuestCounters,
+    groups: &'a GuestGroups<'a>,
+    buffer: MemoryMapping,
 }
 
 /// Formats a line into a fixed buffer, without allocation.
-struct Line {
+struct LineBuffer {
     bytes: [u8; 512],
     len: usize,
 }
 
-impl Write for Line {
+impl Write for LineBuffer {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         let left = self.bytes.len() - 1 - self.len;
         let text = &text.as_bytes()[..text.len().min(left)];
@@ -67,7 +67,7 @@ impl Write for Line {
 
 /// Sends one line; line ends within become spaces. While tasks run, use [`line_between`].
 pub fn line(arguments: fmt::Arguments<'_>) {
-    let mut line = Line { bytes: [0; 512], len: 0 };
+    let mut line = LineBuffer { bytes: [0; 512], len: 0 };
     // Writing to `Line` cannot fail: it truncates.
     let _ = line.write_fmt(arguments);
     for byte in &mut line.bytes[..line.len] {
@@ -80,7 +80,7 @@ pub fn line(arguments: fmt::Arguments<'_>) {
 }
 
 /// Sends one line, not within another process's report.
-pub fn line_between(shared: Shared, arguments: fmt::Arguments<'_>) {
+pub fn line_between(shared: SharedWords, arguments: fmt::Arguments<'_>) {
     let _console = shared.lock_console();
     line(arguments);
 }
@@ -98,7 +98,7 @@ pub fn text_of(name: &str, bytes: &[u8]) {
 
 /// The occasion of a snapshot.
 #[derive(Clone, Copy, Debug)]
-pub struct Moment<'a> {
+pub struct SnapshotPoint<'a> {
     /// `run-begin`, `task-end` and so on.
     pub kind: &'a str,
     /// The task, or 0.
@@ -109,16 +109,16 @@ pub struct Moment<'a> {
 
 impl<'a> Reporter<'a> {
     pub fn new(
-        shared: Shared,
-        counters: &'a Counters,
-        groups: &'a Groups<'a>,
+        shared: SharedWords,
+        counters: &'a GuestCounters,
+        groups: &'a GuestGroups<'a>,
     ) -> io::Result<Reporter<'a>> {
-        Ok(Reporter { shared, counters, groups, buffer: Mapping::locked(BUFFER_PAGES)? })
+        Ok(Reporter { shared, counters, groups, buffer: MemoryMapping::locked(BUFFER_PAGES)? })
     }
 
     /// Sends the current counters. `more` adds lines.
-    pub fn snapshot(&mut self, moment: Moment<'_>, more: impl FnOnce(&mut [u8])) {
-        let Moment { kind, task, phase } = moment;
+    pub fn snapshot(&mut self, moment: SnapshotPoint<'_>, more: impl FnOnce(&mut [u8])) {
+        let SnapshotPoint { kind, task, phase } = moment;
         let _console = self.shared.lock_console();
         self.counters.refresh();
         line(format_args!("@snap {kind} {task} {phase} {}", process::now_ns()));

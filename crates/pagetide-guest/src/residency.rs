@@ -1,14 +1,14 @@
 //! Pages in memory at the end of a phase. Linux: mincore(2).
 
 use crate::report::line;
-use crate::sys::memory::Mapping;
+use crate::sys::memory::MemoryMapping;
 use pagetide_scenario::workload::{scatter, Program, WorkingSet};
 
 /// Reports the pages of a region that are in memory.
 pub fn report_resident(
     region: &str,
     program: &Program,
-    regions: &[Option<Mapping>],
+    regions: &[Option<MemoryMapping>],
     buffer: &mut [u8],
 ) {
     let number = program.region_number(region).map(|number| number as usize);
@@ -23,7 +23,7 @@ pub fn report_resident(
 pub fn report_residency(
     set: &WorkingSet,
     program: &Program,
-    regions: &[Option<Mapping>],
+    regions: &[Option<MemoryMapping>],
     buffer: &mut [u8],
 ) {
     let mut count = |what: &str, region: &str, pages: u64| {
@@ -32,7 +32,7 @@ pub fn report_residency(
         let hot = pages * u64::from(set.hot_page_percent) / 100;
         // The permutation has no cheap inverse, so mark the pages first.
         let mut resident = [0u64; 2];
-        let inverse = Inverse::of_scatter(pages);
+        let inverse = ScatterInverse::of_scatter(pages);
         let result = mapping.in_core(buffer, |page, present| {
             if present && page < pages {
                 resident[usize::from(inverse.index(page) >= hot)] += 1;
@@ -52,15 +52,15 @@ pub fn report_residency(
 }
 
 /// The inverse of [`scatter`], which is multiplication by a number modulo `pages`.
-struct Inverse {
+struct ScatterInverse {
     pages: u64,
     factor: u64,
 }
 
-impl Inverse {
-    fn of_scatter(pages: u64) -> Inverse {
+impl ScatterInverse {
+    fn of_scatter(pages: u64) -> ScatterInverse {
         let forward = if pages > 1 { scatter(1, pages) } else { 0 };
-        Inverse { pages, factor: inverse_modulo(forward, pages) }
+        ScatterInverse { pages, factor: inverse_modulo(forward, pages) }
     }
 
     fn index(&self, page: u64) -> u64 {
@@ -87,7 +87,7 @@ mod tests {
     #[test]
     fn the_inverse_undoes_scatter() {
         for pages in [1, 2, 7, 36864, 98304, 7_368_787, 7_368_788] {
-            let inverse = Inverse::of_scatter(pages);
+            let inverse = ScatterInverse::of_scatter(pages);
             for index in (0..pages).step_by((pages / 1000).max(1) as usize) {
                 assert_eq!(inverse.index(scatter(index, pages)), index, "{pages} pages");
             }

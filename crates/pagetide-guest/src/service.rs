@@ -8,10 +8,10 @@
 //! queue full is not served.
 
 use crate::report::line;
-use crate::sys::memory::{Mapping, Regions, PAGE_SIZE};
+use crate::sys::memory::{MappedRegions, MemoryMapping, PAGE_SIZE};
 use crate::sys::process;
 use pagetide_scenario::op::Op;
-use pagetide_scenario::workload::{Arrivals, Program, Request};
+use pagetide_scenario::workload::{Arrivals, Program, ServiceRequest};
 use std::collections::VecDeque;
 use std::fs::File;
 use std::sync::Mutex;
@@ -22,7 +22,7 @@ const STEPS: u64 = 128;
 
 /// Outcomes of requests.
 #[derive(Clone, Debug, Default)]
-pub struct Served {
+pub struct GuestLatencies {
     /// Count for each bucket of latencies (nanoseconds).
     buckets: Vec<u64>,
     /// Requests slower than the deadline.
@@ -34,9 +34,9 @@ pub struct Served {
     max_ns: u64,
 }
 
-impl Served {
-    fn new() -> Served {
-        Served { buckets: vec![0; bucket_of(u64::MAX) + 1], ..Served::default() }
+impl GuestLatencies {
+    fn new() -> GuestLatencies {
+        GuestLatencies { buckets: vec![0; bucket_of(u64::MAX) + 1], ..GuestLatencies::default() }
     }
 
     fn record(&mut self, latency_ns: u64, deadline_ns: Option<u64>) {
@@ -47,7 +47,7 @@ impl Served {
         self.max_ns = self.max_ns.max(latency_ns);
     }
 
-    fn merge(&mut self, other: &Served) {
+    fn merge(&mut self, other: &GuestLatencies) {
         for (bucket, others) in self.buckets.iter_mut().zip(&other.buckets) {
             *bucket += others;
         }
@@ -74,7 +74,7 @@ impl Served {
     /// Requests, late, dropped, sum, p50, p90, p99, p99.9, maximum.
     fn numbers(&self) -> [u64; 9] {
         let [p50, p90, p99, p999] = [5_000, 9_000, 9_900, 9_990].map(|share| self.permyriad(share));
-        let Served { requests, late, dropped, sum_ns, max_ns, .. } = *self;
+        let GuestLatencies { requests, late, dropped, sum_ns, max_ns, .. } = *self;
         [requests, late, dropped, sum_ns, p50, p90, p99, p999, max_ns]
     }
 
@@ -104,7 +104,7 @@ fn highest_of(bucket: usize) -> u64 {
 }
 
 /// The common source of requests for the threads.
-struct Front {
+struct RequestSource {
     arrivals: Arrivals,
     /// Start time of the load.
     began: u64,
@@ -113,9 +113,9 @@ struct Front {
     dropped: u64,
 }
 
-impl Front {
+impl RequestSource {
     /// The next request that is not dropped, with its arrival time.
-    fn next(&mut self) -> Option<(u64, Request)> {
+    fn next(&mut self) -> Option<(u64, ServiceRequest)> {
         loop {
             let at_ns = self.arrivals.next_at()?;
             let arrives = self.began + at_ns;
@@ -137,17 +137,17 @@ impl Front {
 /// A thread's resources.
 struct Worker<'a> {
     program: Program,
-    regions: Regions<'a>,
+    regions: MappedRegions<'a>,
     files: &'a [Option<File>],
     buffer: &'a mut [u8],
-    served: Served,
+    served: GuestLatencies,
     /// Bytes touched, read and written.
     bytes: u64,
     errors: u64,
 }
 
 impl Worker<'_> {
-    fn serve_all(mut self, front: &Mutex<Front>, deadline_ns: Option<u64>) -> Self {
+    fn serve_all(mut self, front: &Mutex<RequestSource>, deadline_ns: Option<u64>) -> Self {
         // Each program starts by requesting a request.
         let mut op = self.program.next_op().ok().flatten();
         while let Some(Op::Serve { .. }) = op {
@@ -233,9 +233,9 @@ pub fn in_pieces(
 }
 
 /// The results of a service.
-pub struct Done {
+pub struct ServiceOutcome {
     /// Its requests.
-    pub served: Served,
+    pub served: GuestLatencies,
     /// Bytes that its threads touched, read and wrote.
     pub bytes: u64,
     pub errors: u64,
@@ -245,24 +245,24 @@ pub struct Done {
 pub fn serve(
     program: &Program,
     arrivals: Arrivals,
-    regions: &[Option<Mapping>],
+    regions: &[Option<MemoryMapping>],
     files: &[Option<File>],
-    buffers: &mut [Mapping],
-) -> Done {
+    buffers: &mut [MemoryMapping],
+) -> ServiceOutcome {
     process::set_timer_slack(1);
     let deadline_ns = arrivals.deadline_ns();
     let ends_ns = arrivals.duration_ns();
     let (threads, began) = (arrivals.threads(), process::now_ns());
-    let front = Mutex::new(Front { arrivals, began, begun: VecDeque::new(), dropped: 0 });
+    let front = Mutex::new(RequestSource { arrivals, began, begun: VecDeque::new(), dropped: 0 });
     let workers = buffers.iter_mut().take(threads as usize).enumerate().map(|(thread, buffer)| {
         let program = program.thread(thread as u32);
-        let regions = Regions::of(regions);
-        let served = Served::new();
+        let regions = MappedRegions::of(regions);
+        let served = GuestLatencies::new();
         let buffer = buffer.bytes();
         Worker { program, regions, files, buffer, served, bytes: 0, errors: 0 }
     });
     let mut workers: Vec<Worker<'_>> = workers.collect();
-    let mut done = Done { served: Served::new(), bytes: 0, errors: 0 };
+    let mut done = ServiceOutcome { served: GuestLatencies::new(), bytes: 0, errors: 0 };
     std::thread::scope(|scope| {
         let own = workers.pop();
         let front = &front;
@@ -311,7 +311,7 @@ mod tests {
 
     #[test]
     fn percentiles_are_those_of_what_was_recorded() {
-        let mut served = Served::new();
+        let mut served = GuestLatencies::new();
         (1..=1000).rev().for_each(|ms| served.record(ms * 1_000_000, Some(900_000_000)));
         let [requests, late, dropped, sum, p50, p90, p99, p999, max] = served.numbers();
         assert_eq!((requests, late, dropped, max), (1000, 100, 0, 1_000_000_000));

@@ -17,7 +17,7 @@ const TASKS: usize = 5;
 
 /// Handle to the shared words; copies refer to the same words.
 #[derive(Clone, Copy, Debug)]
-pub struct Shared {
+pub struct SharedWords {
     words: &'static [AtomicU32],
 }
 
@@ -31,10 +31,10 @@ impl Drop for ConsoleLock {
     }
 }
 
-impl Shared {
+impl SharedWords {
     /// Creates the words for `tasks` tasks.
-    pub fn new(tasks: usize) -> io::Result<Shared> {
-        Ok(Shared { words: memory::shared_words(TASKS + tasks)? })
+    pub fn new(tasks: usize) -> io::Result<SharedWords> {
+        Ok(SharedWords { words: memory::shared_words(TASKS + tasks)? })
     }
 
     /// Starts the tasks with this seed.

@@ -1,14 +1,14 @@
 //! The main sequence of a guest: prepare, fork the tasks, be saved, run, report, power off.
 
-use crate::config::{self, Config};
-use crate::counters::Counters;
-use crate::groups::Groups;
-use crate::objects::{self, Caches};
+use crate::config::{self, GuestConfig};
+use crate::counters::GuestCounters;
+use crate::groups::GuestGroups;
+use crate::objects::{self, ShrinkFiles};
 use crate::perform::Performer;
 use crate::prepare;
-use crate::report::{line, line_between, text_of, Moment, Reporter};
-use crate::shared::Shared;
-use crate::sys::process::{self, Ended, Forked};
+use crate::report::{line, line_between, text_of, Reporter, SnapshotPoint};
+use crate::shared::SharedWords;
+use crate::sys::process::{self, ExitCause, ForkSide};
 use crate::sys::{kernel_log, memory, port};
 use pagetide_scenario::load::{load, Overrides, PluginNames};
 use pagetide_scenario::model::{Scenario, Setup};
@@ -64,13 +64,13 @@ fn doing(what: &str) {
     line(format_args!("@doing {what}"));
 }
 
-fn read_config() -> Result<Config, String> {
+fn read_config() -> Result<GuestConfig, String> {
     let text = std::fs::read_to_string(config::PATH)
         .map_err(|error| format!("{}: {error}", config::PATH))?;
-    Config::parse(&text).map_err(|line| format!("{}: `{line}`", config::PATH))
+    GuestConfig::parse(&text).map_err(|line| format!("{}: `{line}`", config::PATH))
 }
 
-fn read_scenario(config: &Config) -> Result<Scenario, String> {
+fn read_scenario(config: &GuestConfig) -> Result<Scenario, String> {
     let overrides = Overrides {
         sets: config.sets.clone(),
         variants: vec![config.variant.clone()],
@@ -100,21 +100,21 @@ fn supervise() -> Result<(), String> {
     prepare::sysctls(setup);
     objects::prepare(setup)?;
     doing("making groups");
-    let groups = Groups::prepare(setup)?;
-    let counters = Counters::open(setup.machine.cpus, setup.has_objects())
+    let groups = GuestGroups::prepare(setup)?;
+    let counters = GuestCounters::open(setup.machine.cpus, setup.has_objects())
         .map_err(|error| error.to_string())?;
     for missing in &counters.missing {
         line(format_args!("@lacks {missing}"));
     }
     process::spare_from_oom();
-    let tasks = Tasks::start(setup, &groups, &counters, true)?;
+    let tasks = TaskProcesses::start(setup, &groups, &counters, true)?;
     let mut reporter =
         Reporter::new(tasks.shared, &counters, &groups).map_err(|error| error.to_string())?;
     memory::lock_all().map_err(|error| format!("mlockall: {error}"))?;
     tasks.wait_until_ready()?;
     let _held = prepare::hold(setup);
     // Start with flushed CPU slabs.
-    let caches = Caches::open(setup);
+    let caches = ShrinkFiles::open(setup);
     caches.settle();
 
     TEXTS.iter().for_each(|path| reporter.file(path));
@@ -144,12 +144,12 @@ fn supervise_here() -> Result<(), String> {
     prepare::files(setup)?;
     doing("making groups");
     let groups = match config.groups {
-        Some(top) => Groups::below(setup, top)?,
-        None if setup.groups.is_empty() => Groups::prepare(setup)?,
+        Some(top) => GuestGroups::below(setup, top)?,
+        None if setup.groups.is_empty() => GuestGroups::prepare(setup)?,
         None => return Err("the scenario has groups, but no parent group was given".to_owned()),
     };
-    let counters = Counters::of_live().map_err(|error| error.to_string())?;
-    let tasks = Tasks::start(setup, &groups, &counters, false)?;
+    let counters = GuestCounters::of_live().map_err(|error| error.to_string())?;
+    let tasks = TaskProcesses::start(setup, &groups, &counters, false)?;
     let mut reporter =
         Reporter::new(tasks.shared, &counters, &groups).map_err(|error| error.to_string())?;
     tasks.wait_until_ready()?;
@@ -160,38 +160,38 @@ fn supervise_here() -> Result<(), String> {
 }
 
 /// The occasion of a snapshot that belongs to no task.
-fn of_run(kind: &str) -> Moment<'_> {
-    Moment { kind, task: 0, phase: 0 }
+fn of_run(kind: &str) -> SnapshotPoint<'_> {
+    SnapshotPoint { kind, task: 0, phase: 0 }
 }
 
-struct Tasks<'a> {
+struct TaskProcesses<'a> {
     setup: &'a Setup,
-    shared: Shared,
+    shared: SharedWords,
     pids: Vec<i32>,
 }
 
-impl<'a> Tasks<'a> {
+impl<'a> TaskProcesses<'a> {
     /// Forks them. `is_ours`: this is our own machine, so tasks must be able to lock their memory.
     fn start(
         setup: &'a Setup,
-        groups: &Groups<'_>,
-        counters: &Counters,
+        groups: &GuestGroups<'_>,
+        counters: &GuestCounters,
         is_ours: bool,
-    ) -> Result<Tasks<'a>, String> {
+    ) -> Result<TaskProcesses<'a>, String> {
         doing("starting tasks");
-        let shared = Shared::new(setup.tasks.len()).map_err(|error| error.to_string())?;
+        let shared = SharedWords::new(setup.tasks.len()).map_err(|error| error.to_string())?;
         let mut pids = Vec::new();
         for id in 0..setup.tasks.len() {
             match process::fork().map_err(|error| format!("fork: {error}"))? {
-                Forked::Parent(pid) => pids.push(pid),
-                Forked::Child => {
+                ForkSide::Parent(pid) => pids.push(pid),
+                ForkSide::Child => {
                     process::end_with_parent();
                     process::offer_to_oom(setup.tasks[id].oom_score_adj);
                     live(setup, id, groups, shared, counters, is_ours);
                 }
             }
         }
-        Ok(Tasks { setup, shared, pids })
+        Ok(TaskProcesses { setup, shared, pids })
     }
 
     fn wait_until_ready(&self) -> Result<(), String> {
@@ -230,9 +230,9 @@ impl<'a> Tasks<'a> {
 fn live(
     setup: &Setup,
     id: usize,
-    groups: &Groups<'_>,
-    shared: Shared,
-    counters: &Counters,
+    groups: &GuestGroups<'_>,
+    shared: SharedWords,
+    counters: &GuestCounters,
     is_ours: bool,
 ) -> ! {
     let prepare = || {
@@ -316,7 +316,7 @@ fn wait_for_seed() -> u64 {
 fn wait_for_tasks(
     setup: &Setup,
     pids: &[i32],
-    shared: Shared,
+    shared: SharedWords,
     reporter: &mut Reporter<'_>,
 ) -> bool {
     let mut is_over = vec![false; pids.len()];
@@ -334,15 +334,17 @@ fn wait_for_tasks(
                 process::kill(pids[other]);
                 drop(console);
                 is_stopped[other] = true;
-                let stopped = Moment { kind: "task-stop", task: other, phase: 0 };
+                let stopped = SnapshotPoint { kind: "task-stop", task: other, phase: 0 };
                 reporter.snapshot(stopped, |_| {});
             }
         }
         match ended {
-            Ended::Exited(0) => {}
-            Ended::Killed(_) if is_stopped[id] => {}
-            Ended::Exited(code) => line_between(shared, format_args!("@ended {id} exit {code}")),
-            Ended::Killed(signal) => {
+            ExitCause::Exited(0) => {}
+            ExitCause::Killed(_) if is_stopped[id] => {}
+            ExitCause::Exited(code) => {
+                line_between(shared, format_args!("@ended {id} exit {code}"))
+            }
+            ExitCause::Killed(signal) => {
                 line_between(shared, format_args!("@ended {id} signal {signal}"));
             }
         }

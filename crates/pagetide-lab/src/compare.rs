@@ -14,7 +14,7 @@ use std::fmt::Write;
 
 /// A result that was read from JSON.
 #[derive(Clone, Debug)]
-pub struct Printed {
+pub struct PrintedResult {
     /// The file.
     pub name: String,
     document: Document,
@@ -45,7 +45,7 @@ struct Samples {
 
 /// # Errors
 /// The text is not the JSON of `run` or `sweep`.
-pub fn read(name: &str, text: &str) -> Result<Printed, Mistake> {
+pub fn read(name: &str, text: &str) -> Result<PrintedResult, Mistake> {
     let document: Document = serde_json::from_str(text).map_err(|error| {
         Mistake::new(
             format!("{name} is not a result: {error}"),
@@ -55,11 +55,11 @@ pub fn read(name: &str, text: &str) -> Result<Printed, Mistake> {
     if document.variants.is_empty() {
         return Err(Mistake::new(format!("{name} has no variants"), "give a result with runs"));
     }
-    Ok(Printed { name: name.to_owned(), document })
+    Ok(PrintedResult { name: name.to_owned(), document })
 }
 
 /// The comparison, and warnings.
-pub fn render(a: &Printed, b: &Printed) -> (String, Vec<String>) {
+pub fn render(a: &PrintedResult, b: &PrintedResult) -> (String, Vec<String>) {
     let mut out = String::new();
     for (label, of) in [("A", a), ("B", b)] {
         let Document { scenario, version, variants, .. } = &of.document;
@@ -72,11 +72,11 @@ pub fn render(a: &Printed, b: &Printed) -> (String, Vec<String>) {
         )
         .expect("writing to a string");
     }
-    let has = |of: &Printed, name: &str| of.document.variants.iter().any(|v| v.name == name);
+    let has = |of: &PrintedResult, name: &str| of.document.variants.iter().any(|v| v.name == name);
     let both: Vec<&Variant> =
         a.document.variants.iter().filter(|variant| has(b, &variant.name)).collect();
     if both.is_empty() {
-        let all = |label: &str, of: &Printed| -> Vec<(String, Vec<RunRecord>)> {
+        let all = |label: &str, of: &PrintedResult| -> Vec<(String, Vec<RunRecord>)> {
             of.document
                 .variants
                 .iter()
@@ -105,7 +105,7 @@ pub fn render(a: &Printed, b: &Printed) -> (String, Vec<String>) {
     (out, warnings(a, b, !both.is_empty()))
 }
 
-fn warnings(a: &Printed, b: &Printed, is_paired: bool) -> Vec<String> {
+fn warnings(a: &PrintedResult, b: &PrintedResult, is_paired: bool) -> Vec<String> {
     let mut warnings = Vec::new();
     let (one, other) = (&a.document, &b.document);
     if one.scenario != other.scenario {
@@ -132,7 +132,7 @@ fn warnings(a: &Printed, b: &Printed, is_paired: bool) -> Vec<String> {
 }
 
 /// The runs of a variant, from its samples: the n-th samples of all metrics are of one run.
-fn records(of: &Printed, variant: &Variant) -> Vec<RunRecord> {
+fn records(of: &PrintedResult, variant: &Variant) -> Vec<RunRecord> {
     let nr_runs = variant.metrics.values().map(|metric| metric.samples.len()).max().unwrap_or(0);
     let record = |at: usize| RunRecord {
         scenario: of.document.scenario.clone(),
@@ -166,7 +166,7 @@ mod tests {
     use crate::json;
     use crate::testing::report_of;
 
-    fn result(name: &str, variant: &str, values: [f64; 3]) -> Printed {
+    fn result(name: &str, variant: &str, values: [f64; 3]) -> PrintedResult {
         let metrics = values.map(|value| [("t.walltime", value), ("pgfault", 7.0)]);
         let seeds = metrics.iter().map(|metrics| metrics.as_slice()).collect();
         read(name, &json::render(&report_of(&[(variant, seeds)]))).unwrap()

@@ -2,7 +2,7 @@
 
 use crate::json::as_integer;
 use crate::report::Report;
-use pagetide_scenario::record::{Ended, Unit};
+use pagetide_scenario::record::{Incomplete, Unit};
 use std::borrow::Cow;
 use std::fmt::Write;
 
@@ -22,7 +22,7 @@ pub fn render(report: &Report) -> String {
             let unit = unit_name(series.unit);
             for sample in &series.samples {
                 let (seed, value) = (sample.seed, number(sample.value));
-                let ended = sample.ended.map_or("", Ended::word);
+                let ended = sample.ended.map_or("", Incomplete::word);
                 let front = format!("{scenario},{version},{variant},{key},{unit}");
                 writeln!(out, "{front},{seed},{value},{ended}").expect("writing to a string");
             }
@@ -76,7 +76,7 @@ mod tests {
             ("low, high \"x\"", vec![&[("pgfault", f64::NAN)]]),
         ]);
         let series = report.columns[0].series.get_mut("dd.walltime").unwrap();
-        series.samples[0].ended = Some(Ended::Cut);
+        series.samples[0].ended = Some(Incomplete::Cut);
         let v = crate::VERSION;
         assert_eq!(
             render(&report),

@@ -7,7 +7,7 @@ use crate::report::Report;
 use pagetide_scenario::metric::declared::WALLTIME;
 use pagetide_scenario::metric::Owner;
 use pagetide_scenario::model::Task;
-use pagetide_scenario::record::Ended;
+use pagetide_scenario::record::Incomplete;
 use std::collections::BTreeSet;
 
 /// Marks a value that is not compared.
@@ -15,26 +15,26 @@ pub(crate) const DAGGER: &str = "\u{2020}";
 
 /// Why a value is not compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Incomplete {
+pub(crate) enum DaggerReason {
     /// A run of the variant did not finish its work.
-    Run(Ended),
+    Run(Incomplete),
     /// The walltime of a background task that still ran when the run ended.
     Background,
 }
 
-impl Incomplete {
+impl DaggerReason {
     fn reason(self) -> &'static str {
         match self {
-            Incomplete::Run(Ended::OomKilled) => "killed by the OOM killer",
-            Incomplete::Run(Ended::IoError) => "killed by a read error",
-            Incomplete::Run(Ended::Cut) => "cut by the time limit",
-            Incomplete::Background => "background task cut by the end of the run",
+            DaggerReason::Run(Incomplete::OomKilled) => "killed by the OOM killer",
+            DaggerReason::Run(Incomplete::IoError) => "killed by a read error",
+            DaggerReason::Run(Incomplete::Cut) => "cut by the time limit",
+            DaggerReason::Background => "background task cut by the end of the run",
         }
     }
 }
 
 /// `† incomplete (killed by the OOM killer): not compared`.
-pub(crate) fn legend(reasons: &BTreeSet<Incomplete>) -> String {
+pub(crate) fn legend(reasons: &BTreeSet<DaggerReason>) -> String {
     let reasons: Vec<&str> = reasons.iter().map(|it| it.reason()).collect();
     format!("{DAGGER} incomplete ({}): not compared", reasons.join(", "))
 }
@@ -43,7 +43,7 @@ pub(crate) fn legend(reasons: &BTreeSet<Incomplete>) -> String {
 pub(crate) struct Daggers<'a> {
     report: &'a Report,
     /// One per column.
-    incomplete: Vec<Option<Ended>>,
+    incomplete: Vec<Option<Incomplete>>,
 }
 
 impl<'a> Daggers<'a> {
@@ -53,9 +53,9 @@ impl<'a> Daggers<'a> {
     }
 
     /// Why `key` of `column` is not compared; `None`: it is.
-    pub(crate) fn of(&self, column: usize, key: &str) -> Option<Incomplete> {
-        let run = self.incomplete[column].map(Incomplete::Run);
-        run.or_else(|| self.is_of_stopped_task(column, key).then_some(Incomplete::Background))
+    pub(crate) fn of(&self, column: usize, key: &str) -> Option<DaggerReason> {
+        let run = self.incomplete[column].map(DaggerReason::Run);
+        run.or_else(|| self.is_of_stopped_task(column, key).then_some(DaggerReason::Background))
     }
 
     /// Whether `key` is the walltime of a background task that still ran at the end of a run: then
@@ -83,21 +83,22 @@ impl<'a> Daggers<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{report_of, Metrics};
+    use crate::testing::{report_of, TestMetrics};
     use pagetide_scenario::build::Builder;
 
     #[test]
     fn one_killed_task_marks_all_rows_of_its_variant() {
-        let run: Metrics<'_> = &[("batch.walltime", 8.0), ("web.walltime", 4.0), ("pswpin", 7.0)];
+        let run: TestMetrics<'_> =
+            &[("batch.walltime", 8.0), ("web.walltime", 4.0), ("pswpin", 7.0)];
         let mut report = report_of(&[("a", vec![run, run]), ("b", vec![run, run])]);
         report.columns[1].series.get_mut("batch.walltime").unwrap().samples[1].ended =
-            Some(Ended::OomKilled);
+            Some(Incomplete::OomKilled);
         let daggers = Daggers::new(&report);
         for key in ["batch.walltime", "web.walltime", "pswpin"] {
             assert_eq!(daggers.of(0, key), None, "{key}");
-            assert_eq!(daggers.of(1, key), Some(Incomplete::Run(Ended::OomKilled)), "{key}");
+            assert_eq!(daggers.of(1, key), Some(DaggerReason::Run(Incomplete::OomKilled)), "{key}");
         }
-        let reasons = [Incomplete::Run(Ended::OomKilled), Incomplete::Background];
+        let reasons = [DaggerReason::Run(Incomplete::OomKilled), DaggerReason::Background];
         assert_eq!(
             legend(&reasons.into()),
             "\u{2020} incomplete (killed by the OOM killer, background task cut by the end of the run): not compared"
@@ -106,9 +107,9 @@ mod tests {
 
     #[test]
     fn a_background_task_that_the_end_of_the_run_stops_has_no_walltime() {
-        const STOPPED: Metrics<'_> =
+        const STOPPED: TestMetrics<'_> =
             &[("log.walltime", 9.0), ("log.fill.walltime", 1.0), ("web.walltime", 9.0)];
-        const DONE: Metrics<'_> =
+        const DONE: TestMetrics<'_> =
             &[("log.walltime", 3.0), ("log.rest.walltime", 2.0), ("web.walltime", 9.0)];
         let mut report = report_of(&[("a", vec![DONE, DONE]), ("b", vec![DONE, STOPPED])]);
         let sleep = |name: &str| {
@@ -123,7 +124,7 @@ mod tests {
         }
         let daggers = Daggers::new(&report);
         assert_eq!(daggers.of(0, "log.walltime"), None, "it finished in all runs");
-        assert_eq!(daggers.of(1, "log.walltime"), Some(Incomplete::Background));
+        assert_eq!(daggers.of(1, "log.walltime"), Some(DaggerReason::Background));
         assert_eq!(daggers.of(1, "web.walltime"), None);
     }
 }

@@ -6,11 +6,11 @@
 
 pub mod room;
 
-use crate::plan::{Job, Plan};
-use crate::world::{Cause, Failure, Watch, World};
+use crate::plan::{RunJob, RunPlan};
+use crate::world::{Failure, FailureCause, RunBackend, RunControl};
 use pagetide_scenario::model::Scenario;
 use pagetide_scenario::record::RunRecord;
-use room::Room;
+use room::MemoryBudget;
 use std::any::Any;
 use std::cell::RefCell;
 use std::num::NonZeroUsize;
@@ -21,14 +21,14 @@ use std::thread;
 
 /// A job and its outcome.
 #[derive(Clone, Debug)]
-pub struct Run {
-    pub job: Job,
-    pub outcome: Outcome,
+pub struct RunResult {
+    pub job: RunJob,
+    pub outcome: JobOutcome,
 }
 
 /// Outcome of a job.
 #[derive(Clone, Debug)]
-pub enum Outcome {
+pub enum JobOutcome {
     Finished(Box<RunRecord>),
     /// An error or a panic.
     Failed(Failure),
@@ -38,15 +38,15 @@ pub enum Outcome {
 
 /// Progress of an execution, reported from any thread.
 #[derive(Debug)]
-pub enum Progress<'a> {
+pub enum RunProgress<'a> {
     /// A run starts.
     Started {
-        job: Job,
+        job: RunJob,
         /// Virtual nanoseconds done so far.
         clock: &'a Arc<AtomicU64>,
     },
     /// A run ended.
-    Ended { job: Job, outcome: &'a Outcome },
+    Ended { job: RunJob, outcome: &'a JobOutcome },
 }
 
 /// Runs all jobs of `plan` on `threads` threads and returns them ordered by (variant, seed).
@@ -54,21 +54,22 @@ pub enum Progress<'a> {
 /// When `cancel` becomes true, no new run starts and active runs are asked to stop. Finished runs
 /// are kept.
 pub fn execute(
-    plan: &Plan,
-    world: &dyn World,
+    plan: &RunPlan,
+    world: &dyn RunBackend,
     threads: NonZeroUsize,
     cancel: &Arc<AtomicBool>,
-    on_progress: &(dyn Fn(Progress<'_>) + Sync),
-) -> Vec<Run> {
+    on_progress: &(dyn Fn(RunProgress<'_>) + Sync),
+) -> Vec<RunResult> {
     let jobs = plan.jobs();
-    let slots: Vec<Mutex<Outcome>> = jobs.iter().map(|_| Mutex::new(Outcome::Cancelled)).collect();
+    let slots: Vec<Mutex<JobOutcome>> =
+        jobs.iter().map(|_| Mutex::new(JobOutcome::Cancelled)).collect();
     perform(&plan.scenario, &jobs, world, threads, cancel, on_progress, &|index, outcome| {
         *slots[index].lock().unwrap_or_else(PoisonError::into_inner) = outcome;
     });
     let outcomes =
         slots.into_iter().map(|s| s.into_inner().unwrap_or_else(PoisonError::into_inner));
-    let mut runs: Vec<Run> =
-        jobs.into_iter().zip(outcomes).map(|(job, outcome)| Run { job, outcome }).collect();
+    let mut runs: Vec<RunResult> =
+        jobs.into_iter().zip(outcomes).map(|(job, outcome)| RunResult { job, outcome }).collect();
     runs.sort_by_key(|run| run.job);
     runs
 }
@@ -77,30 +78,30 @@ pub fn execute(
 /// from any thread; a job that was not started has no outcome. `cancel` is as in [`execute`].
 pub fn perform(
     scenario: &Scenario,
-    jobs: &[Job],
-    world: &dyn World,
+    jobs: &[RunJob],
+    world: &dyn RunBackend,
     threads: NonZeroUsize,
     cancel: &Arc<AtomicBool>,
-    on_progress: &(dyn Fn(Progress<'_>) + Sync),
-    keep: &(dyn Fn(usize, Outcome) + Sync),
+    on_progress: &(dyn Fn(RunProgress<'_>) + Sync),
+    keep: &(dyn Fn(usize, JobOutcome) + Sync),
 ) {
     let next = AtomicUsize::new(0);
-    let memory = Room::new(room::available());
+    let memory = MemoryBudget::new(room::available());
     let work = || loop {
         let index = next.fetch_add(1, Ordering::Relaxed);
         let Some(&job) = jobs.get(index) else { break };
         if cancel.load(Ordering::Relaxed) {
             break;
         }
-        let watch = Watch { cancel: Arc::clone(cancel), clock: Arc::default() };
+        let watch = RunControl { cancel: Arc::clone(cancel), clock: Arc::default() };
         let needed = world.room(&scenario.variants[job.variant]);
         let place = memory.take(needed);
-        on_progress(Progress::Started { job, clock: &watch.clock });
+        on_progress(RunProgress::Started { job, clock: &watch.clock });
         let outcome = match place {
             Ok(_) => run_one(scenario, world, job, &watch),
-            Err(failure) => Outcome::Failed(failure),
+            Err(failure) => JobOutcome::Failed(failure),
         };
-        on_progress(Progress::Ended { job, outcome: &outcome });
+        on_progress(RunProgress::Ended { job, outcome: &outcome });
         keep(index, outcome);
     };
 
@@ -141,7 +142,12 @@ fn note_places_of_panics() {
     });
 }
 
-fn run_one(scenario: &Scenario, world: &dyn World, job: Job, watch: &Watch) -> Outcome {
+fn run_one(
+    scenario: &Scenario,
+    world: &dyn RunBackend,
+    job: RunJob,
+    watch: &RunControl,
+) -> JobOutcome {
     let variant = &scenario.variants[job.variant];
     note_places_of_panics();
     PANICKED_AT.set(Some(String::new()));
@@ -150,10 +156,10 @@ fn run_one(scenario: &Scenario, world: &dyn World, job: Job, watch: &Watch) -> O
         catch_unwind(AssertUnwindSafe(|| world.run(&scenario.name, variant, job.seed, watch)));
     let place = PANICKED_AT.take().filter(|place| !place.is_empty());
     match result {
-        Ok(Ok(record)) => Outcome::Finished(Box::new(record)),
-        Ok(Err(_)) if watch.cancel.load(Ordering::Relaxed) => Outcome::Cancelled,
-        Ok(Err(failure)) => Outcome::Failed(failure),
-        Err(panic) => Outcome::Failed(Failure {
+        Ok(Ok(record)) => JobOutcome::Finished(Box::new(record)),
+        Ok(Err(_)) if watch.cancel.load(Ordering::Relaxed) => JobOutcome::Cancelled,
+        Ok(Err(failure)) => JobOutcome::Failed(failure),
+        Err(panic) => JobOutcome::Failed(Failure {
             message: format!(
                 "internal error: {}{}",
                 panic_message(panic.as_ref()),
@@ -168,7 +174,7 @@ fn run_one(scenario: &Scenario, world: &dyn World, job: Job, watch: &Watch) -> O
                 variant.name,
                 job.seed
             )),
-            cause: Cause::Run,
+            cause: FailureCause::Run,
         }),
     }
 }
@@ -188,20 +194,20 @@ mod tests {
     use pagetide_scenario::model::Variant;
     use std::time::Duration;
 
-    fn plan(repeats: u32) -> Plan {
+    fn plan(repeats: u32) -> RunPlan {
         let mut scenario = scenario(&["a", "b", "c"]);
         scenario.repeats = repeats;
-        Plan::new(scenario).unwrap()
+        RunPlan::new(scenario).unwrap()
     }
 
     fn threads(n: usize) -> NonZeroUsize {
         NonZeroUsize::new(n).unwrap()
     }
 
-    fn finished(runs: &[Run]) -> Vec<(usize, u64, String)> {
+    fn finished(runs: &[RunResult]) -> Vec<(usize, u64, String)> {
         runs.iter()
             .filter_map(|run| match &run.outcome {
-                Outcome::Finished(record) => {
+                JobOutcome::Finished(record) => {
                     Some((run.job.variant, run.job.seed, format!("{record:?}")))
                 }
                 _ => None,
@@ -211,7 +217,7 @@ mod tests {
 
     #[test]
     fn order_does_not_depend_on_the_number_of_threads() {
-        let world = |_: &str, v: &Variant, seed: u64, _: &Watch| {
+        let world = |_: &str, v: &Variant, seed: u64, _: &RunControl| {
             thread::sleep(Duration::from_millis(7 - seed % 7)); // later seeds finish earlier
             Ok(record(&v.name, seed, &[("pgscan_kswapd", seed as f64)]))
         };
@@ -221,14 +227,15 @@ mod tests {
         let four = execute(&plan, &world, threads(4), &cancel, &|_| {});
         assert_eq!(finished(&one).len(), 12);
         assert_eq!(finished(&one), finished(&four));
-        let mut sorted: Vec<Job> = one.iter().map(|run| run.job).collect();
+        let mut sorted: Vec<RunJob> = one.iter().map(|run| run.job).collect();
         sorted.sort();
         assert_eq!(sorted, one.iter().map(|run| run.job).collect::<Vec<_>>());
     }
 
     #[test]
     fn failures_and_panics_cost_only_themselves() {
-        let world = |_: &str, v: &Variant, seed: u64, _: &Watch| match (v.name.as_str(), seed) {
+        let world = |_: &str, v: &Variant, seed: u64, _: &RunControl| match (v.name.as_str(), seed)
+        {
             ("a", 2) => Err(failure("disk on fire")),
             ("b", 1) => panic!("list is broken at {seed}"),
             _ => Ok(record(&v.name, seed, &[])),
@@ -238,7 +245,7 @@ mod tests {
         let failures: Vec<String> = runs
             .iter()
             .filter_map(|run| match &run.outcome {
-                Outcome::Failed(failure) => Some(failure.to_string()),
+                JobOutcome::Failed(failure) => Some(failure.to_string()),
                 _ => None,
             })
             .collect();
@@ -250,7 +257,7 @@ mod tests {
     #[test]
     fn cancelling_keeps_what_finished() {
         let cancel: Arc<AtomicBool> = Arc::default();
-        let world = |_: &str, v: &Variant, seed: u64, watch: &Watch| {
+        let world = |_: &str, v: &Variant, seed: u64, watch: &RunControl| {
             if seed == 2 {
                 watch.cancel.store(true, Ordering::Relaxed);
                 return Err(failure("cancelled"));
@@ -259,18 +266,19 @@ mod tests {
         };
         let runs = execute(&plan(5), &world, threads(1), &cancel, &|_| {});
         assert_eq!(finished(&runs).len(), 3); // seed 1 of all three variants
-        let cancelled = runs.iter().filter(|run| matches!(run.outcome, Outcome::Cancelled));
+        let cancelled = runs.iter().filter(|run| matches!(run.outcome, JobOutcome::Cancelled));
         assert_eq!(cancelled.count(), 12);
     }
 
     #[test]
     fn progress_is_told_of_every_run() {
         let (started, ended) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        let world = |_: &str, v: &Variant, seed: u64, _: &Watch| Ok(record(&v.name, seed, &[]));
+        let world =
+            |_: &str, v: &Variant, seed: u64, _: &RunControl| Ok(record(&v.name, seed, &[]));
         execute(&plan(2), &world, threads(2), &Arc::default(), &|progress| {
             match progress {
-                Progress::Started { .. } => &started,
-                Progress::Ended { .. } => &ended,
+                RunProgress::Started { .. } => &started,
+                RunProgress::Ended { .. } => &ended,
             }
             .fetch_add(1, Ordering::Relaxed);
         });

@@ -7,7 +7,7 @@
 use crate::format::Scale;
 use crate::heading::wrap;
 use crate::report::Report;
-use pagetide_scenario::criterion::Sample;
+use pagetide_scenario::criterion::RunMetrics;
 use pagetide_scenario::model::Expectation;
 use pagetide_scenario::record::Metric;
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,52 +18,52 @@ const LABEL_WIDTH: usize = 10;
 
 /// A judged expectation.
 #[derive(Clone, Debug)]
-pub struct Judged<'a> {
+pub struct JudgedExpectation<'a> {
     pub expectation: &'a Expectation,
     /// One per selected variant of the expectation.
-    pub variants: Vec<OfVariant>,
+    pub variants: Vec<VariantJudgement>,
 }
 
 /// The runs of one variant.
 #[derive(Clone, Debug, PartialEq)]
-pub struct OfVariant {
+pub struct VariantJudgement {
     pub variant: String,
     /// Number of finished runs.
     pub runs: usize,
     /// Runs that do not meet the expectation.
-    pub failed: Vec<Failed>,
+    pub failed: Vec<FailedExpectation>,
 }
 
 /// A run that does not meet an expectation.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Failed {
+pub struct FailedExpectation {
     pub seed: u64,
     /// The values of the first failing comparison.
     pub seen: String,
 }
 
-impl OfVariant {
+impl VariantJudgement {
     /// Whether there are runs, and the expectation holds in all.
     pub(crate) fn holds(&self) -> bool {
         self.runs > 0 && self.failed.is_empty()
     }
 }
 
-impl Judged<'_> {
+impl JudgedExpectation<'_> {
     pub fn holds(&self) -> bool {
-        !self.variants.is_empty() && self.variants.iter().all(OfVariant::holds)
+        !self.variants.is_empty() && self.variants.iter().all(VariantJudgement::holds)
     }
 
     /// The expectation, and the runs that do not meet it.
     pub fn sentence(&self) -> String {
         let Expectation { text, that, .. } = self.expectation;
         let mut sentence = format!("{text} ({that})");
-        for OfVariant { variant, runs, failed } in &self.variants {
+        for VariantJudgement { variant, runs, failed } in &self.variants {
             if *runs == 0 {
                 write!(sentence, "; {variant}: no run finished").expect("writing to a string");
             }
             if let Some(first) = failed.first() {
-                let (nr, Failed { seed, seen }) = (failed.len(), first);
+                let (nr, FailedExpectation { seed, seen }) = (failed.len(), first);
                 write!(sentence, "; {variant}: fails in {nr} of {runs} runs (seed {seed}: {seen})")
                     .expect("writing to a string");
             }
@@ -76,8 +76,8 @@ impl Judged<'_> {
 pub fn judge<'a>(
     expectations: &'a [Expectation],
     variant: &str,
-    runs: &[(u64, &Sample)],
-) -> Vec<(&'a Expectation, OfVariant)> {
+    runs: &[(u64, &RunMetrics)],
+) -> Vec<(&'a Expectation, VariantJudgement)> {
     let of_variant = expectations.iter().filter(|expectation| expectation.is_of(variant));
     let judged = of_variant.map(|expectation| {
         let failed = runs.iter().filter_map(|&(seed, run)| {
@@ -92,10 +92,13 @@ pub fn judge<'a>(
                     None => format!("no {key}"),
                 })
                 .collect();
-            Some(Failed { seed, seen: seen.join(", ") })
+            Some(FailedExpectation { seed, seen: seen.join(", ") })
         });
-        let of =
-            OfVariant { variant: variant.to_owned(), runs: runs.len(), failed: failed.collect() };
+        let of = VariantJudgement {
+            variant: variant.to_owned(),
+            runs: runs.len(),
+            failed: failed.collect(),
+        };
         (expectation, of)
     });
     judged.collect()
@@ -107,13 +110,13 @@ fn amount(metric: &Metric) -> String {
 }
 
 /// Judges the expectations for the variants of the report.
-pub fn of_report(report: &Report) -> Vec<Judged<'_>> {
+pub fn of_report(report: &Report) -> Vec<JudgedExpectation<'_>> {
     let expectations = &report.plan.scenario.expectations;
     let planned = &report.plan.scenario.variants;
-    let mut all: Vec<Judged<'_>> = expectations
+    let mut all: Vec<JudgedExpectation<'_>> = expectations
         .iter()
         .filter(|expectation| planned.iter().any(|variant| expectation.is_of(&variant.name)))
-        .map(|expectation| Judged { expectation, variants: Vec::new() })
+        .map(|expectation| JudgedExpectation { expectation, variants: Vec::new() })
         .collect();
     if all.is_empty() {
         return all;
@@ -121,7 +124,7 @@ pub fn of_report(report: &Report) -> Vec<Judged<'_>> {
     let wanted: BTreeSet<&String> =
         expectations.iter().flat_map(|expectation| expectation.that.metrics()).collect();
     for column in &report.columns {
-        let mut runs: BTreeMap<u64, Sample> = BTreeMap::new();
+        let mut runs: BTreeMap<u64, RunMetrics> = BTreeMap::new();
         for (key, series) in &column.series {
             for sample in &series.samples {
                 let run = runs.entry(sample.seed).or_default();
@@ -132,7 +135,7 @@ pub fn of_report(report: &Report) -> Vec<Judged<'_>> {
                 }
             }
         }
-        let runs: Vec<(u64, &Sample)> = runs.iter().map(|(seed, run)| (*seed, run)).collect();
+        let runs: Vec<(u64, &RunMetrics)> = runs.iter().map(|(seed, run)| (*seed, run)).collect();
         let mut judged = judge(expectations, &column.name, &runs).into_iter().peekable();
         for place in &mut all {
             let next =
@@ -145,11 +148,12 @@ pub fn of_report(report: &Report) -> Vec<Judged<'_>> {
 
 /// How many hold, and which do not, in lines of at most `width` characters; empty without
 /// expectations.
-pub fn render(judged: &[Judged<'_>], width: usize) -> String {
+pub fn render(judged: &[JudgedExpectation<'_>], width: usize) -> String {
     if judged.is_empty() {
         return String::new();
     }
-    let failed: Vec<&Judged<'_>> = judged.iter().filter(|judged| !judged.holds()).collect();
+    let failed: Vec<&JudgedExpectation<'_>> =
+        judged.iter().filter(|judged| !judged.holds()).collect();
     let (holding, all) = (judged.len() - failed.len(), judged.len());
     let mut out = format!("\n{:<LABEL_WIDTH$}{holding} of {all} hold in every run\n", "expected");
     for judged in failed {
@@ -193,11 +197,14 @@ mod tests {
         ];
         let judged = of_report(&report);
         assert_eq!(
-            judged.iter().map(Judged::holds).collect::<Vec<_>>(),
+            judged.iter().map(JudgedExpectation::holds).collect::<Vec<_>>(),
             [true, false, false, true],
             "c is not selected"
         );
-        assert_eq!(judged[1].variants[0].failed, [Failed { seed: 2, seen: "x 2, y 2".to_owned() }]);
+        assert_eq!(
+            judged[1].variants[0].failed,
+            [FailedExpectation { seed: 2, seen: "x 2, y 2".to_owned() }]
+        );
         let text = render(&judged, 100);
         assert!(
             text.starts_with("\nexpected  2 of 4 hold in every run\n  no      as it should be"),
@@ -214,7 +221,7 @@ mod tests {
         report.plan.scenario.expectations =
             vec![expectation("x >= 1", &[]), expectation("x >= 1", &["a"])];
         let judged = of_report(&report);
-        assert_eq!(judged.iter().map(Judged::holds).collect::<Vec<_>>(), [false, true]);
+        assert_eq!(judged.iter().map(JudgedExpectation::holds).collect::<Vec<_>>(), [false, true]);
         let text = render(&judged, 100);
         assert!(text.contains("b: no run finished"), "{text}");
     }

@@ -16,8 +16,8 @@ use crate::metrics::{is_end, of_moment};
 use crate::pattern::{ends_with_name, meant};
 use pagetide_core::event::TraceEvent;
 use pagetide_scenario::load::PluginNames;
-use pagetide_scenario::metric::catalogue::{self, Entry};
-use pagetide_scenario::metric::{better, declared, Better, Kind as Scope};
+use pagetide_scenario::metric::catalogue::{self, MetricEntry};
+use pagetide_scenario::metric::{better, declared, MetricDirection, ScopeKind as Scope};
 use pagetide_scenario::near::nearest_few;
 use serde::Serialize;
 use std::fmt::Write;
@@ -30,7 +30,7 @@ const IN_FULL: usize = 6;
 /// Kind of topic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Kind {
+pub enum TopicKind {
     /// A metric of records.
     Metric,
     /// A control file of the machine.
@@ -48,24 +48,24 @@ pub enum Kind {
     LinuxFunction,
 }
 
-impl Kind {
+impl TopicKind {
     pub fn words(self) -> &'static str {
         match self {
-            Kind::Metric => "metric",
-            Kind::Sysctl => "sysctl",
-            Kind::GroupFile => "control file of groups",
-            Kind::CacheFile => "control file of caches",
-            Kind::Policy => "policy",
-            Kind::Key => "key of scenarios",
-            Kind::Workload => "workload",
-            Kind::LinuxFunction => "Linux function",
+            TopicKind::Metric => "metric",
+            TopicKind::Sysctl => "sysctl",
+            TopicKind::GroupFile => "control file of groups",
+            TopicKind::CacheFile => "control file of caches",
+            TopicKind::Policy => "policy",
+            TopicKind::Key => "key of scenarios",
+            TopicKind::Workload => "workload",
+            TopicKind::LinuxFunction => "Linux function",
         }
     }
 }
 
 /// A value or key with its meaning.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Choice {
+pub struct TopicChoice {
     pub name: String,
     pub about: String,
 }
@@ -74,7 +74,7 @@ pub struct Choice {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Topic {
     pub name: String,
-    pub kind: Kind,
+    pub kind: TopicKind,
     pub about: String,
     /// Unit of a metric.
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -99,19 +99,19 @@ pub struct Topic {
     pub linux: String,
     /// Linux functions, each with the core's files that implement it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub functions: Vec<Choice>,
+    pub functions: Vec<TopicChoice>,
     /// Command line option.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub set: String,
     /// Its values or keys.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub choices: Vec<Choice>,
+    pub choices: Vec<TopicChoice>,
     /// Document with details.
     pub document: String,
 }
 
 impl Topic {
-    fn new(kind: Kind, name: impl Into<String>, about: impl Into<String>) -> Topic {
+    fn new(kind: TopicKind, name: impl Into<String>, about: impl Into<String>) -> Topic {
         let empty = String::new;
         Topic {
             name: name.into(),
@@ -142,13 +142,13 @@ pub fn all(plugins: &PluginNames) -> Vec<Topic> {
     all
 }
 
-fn metric(entry: &Entry) -> Topic {
+fn metric(entry: &MetricEntry) -> Topic {
     let of = entry.of.iter().map(|kind| kind.word().to_owned()).collect();
     let better = match entry.of.first().map(|kind| better::of_name(*kind, &entry.name)) {
-        Some(Better::Less) => "less",
-        Some(Better::More) => "more",
-        Some(Better::Work) => "less, but only as a means: it is work of the machine",
-        Some(Better::Neither) | None => "",
+        Some(MetricDirection::Less) => "less",
+        Some(MetricDirection::More) => "more",
+        Some(MetricDirection::Work) => "less, but only as a means: it is work of the machine",
+        Some(MetricDirection::Neither) | None => "",
     };
     let first = entry.of.iter().find_map(|kind| declared::find(*kind, &entry.name));
     let is_of_groups = entry.source == "/proc/vmstat" && entry.of.contains(&Scope::Group);
@@ -163,7 +163,7 @@ fn metric(entry: &Entry) -> Topic {
         of,
         linux,
         document: "docs/scenario.md#report".to_owned(),
-        ..Topic::new(Kind::Metric, entry.name.clone(), entry.about.clone())
+        ..Topic::new(TopicKind::Metric, entry.name.clone(), entry.about.clone())
     }
 }
 
@@ -173,7 +173,10 @@ pub fn find<'a>(all: &'a [Topic], pattern: &str) -> Vec<&'a Topic> {
     if let Some((kind, of_it)) = of_moment(pattern) {
         let found = meant(all, |topic| &topic.name, of_it, &[&|name: &str| is_end(of_it, name)]);
         let has_kind = |topic: &&Topic| topic.of.iter().any(|of| of == kind.word());
-        return found.into_iter().filter(|it| it.kind == Kind::Metric && has_kind(it)).collect();
+        return found
+            .into_iter()
+            .filter(|it| it.kind == TopicKind::Metric && has_kind(it))
+            .collect();
     }
     let is_end = |name: &str| is_end(pattern, name);
     // `slab.dentry.min_partial` of `slab.CACHE.min_partial`, `task.web.accesses` of
@@ -235,7 +238,9 @@ fn list(topics: &[&Topic], width: usize) -> String {
     let mut out = String::new();
     for topic in topics {
         let of = match topic.kind {
-            Kind::Key if !topic.of.is_empty() => format!(" of workload {}", topic.of.join(", ")),
+            TopicKind::Key if !topic.of.is_empty() => {
+                format!(" of workload {}", topic.of.join(", "))
+            }
             _ => String::new(),
         };
         let line =
@@ -259,7 +264,7 @@ fn in_full(topic: &Topic, width: usize) -> String {
         writeln!(out, "    {line}").expect("to a string");
     }
     let of = topic.of.join(", ");
-    let of_what = if topic.kind == Kind::Key { "workload" } else { "of" };
+    let of_what = if topic.kind == TopicKind::Key { "workload" } else { "of" };
     for (label, text) in [
         ("unit", &topic.unit),
         ("better", &topic.better),

@@ -1,7 +1,7 @@
 //! A report from existing records, of a store or of files.
 
-use crate::execute::{Outcome, Run};
-use crate::plan::{Job, Plan};
+use crate::execute::{JobOutcome, RunResult};
+use crate::plan::{RunJob, RunPlan};
 use crate::report::Report;
 use crate::rows;
 use pagetide_scenario::build::Builder;
@@ -33,13 +33,13 @@ pub fn report(scenario: &str, columns: Vec<(String, Vec<RunRecord>)>) -> Report 
     let mut runs = Vec::new();
     for (variant, (_, mut records)) in columns.into_iter().enumerate() {
         records.sort_by_key(|record| record.seed);
-        runs.extend(records.into_iter().map(|record| Run {
-            job: Job { variant, seed: record.seed },
-            outcome: Outcome::Finished(Box::new(record)),
+        runs.extend(records.into_iter().map(|record| RunResult {
+            job: RunJob { variant, seed: record.seed },
+            outcome: JobOutcome::Finished(Box::new(record)),
         }));
     }
     let mut report =
-        Report::new(Plan { scenario, overrides: Vec::new(), added: Vec::new() }, &runs);
+        Report::new(RunPlan { scenario, overrides: Vec::new(), added: Vec::new() }, &runs);
     report.plan.scenario.rows = rows(&report);
     report
 }

@@ -3,9 +3,9 @@
 use crate::format::size;
 use crate::report::Report;
 use pagetide_core::control::GroupControlWrite;
-use pagetide_scenario::costs::{Costs, Price};
-use pagetide_scenario::model::{Machine, PageSize, Setup, Variant};
-use pagetide_scenario::names::Named;
+use pagetide_scenario::costs::{MachineCosts, Price};
+use pagetide_scenario::model::{MachineSetup, PageSize, Setup, Variant};
+use pagetide_scenario::names::NameSet;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
@@ -116,7 +116,7 @@ fn seeds(report: &Report) -> String {
 }
 
 /// `2 CPUs, 2 GiB, sda (rotating), 4 GiB swap on sda`.
-pub fn machine(machine: &Machine) -> String {
+pub fn machine(machine: &MachineSetup) -> String {
     let mut parts = vec![match machine.cpus {
         1 => "1 CPU".to_owned(),
         n => format!("{n} CPUs"),
@@ -156,7 +156,7 @@ pub fn machine(machine: &Machine) -> String {
 }
 
 /// The stated costs, if any: by name, or their number.
-pub fn costs(costs: &Costs) -> Option<String> {
+pub fn costs(costs: &MachineCosts) -> Option<String> {
     /// More are only counted.
     const NAMED: usize = 4;
     let stated: Vec<String> =
@@ -183,7 +183,7 @@ fn differences(report: &Report) -> Vec<String> {
             let mut own: Vec<String> = own.iter().filter(|s| !shared(s)).cloned().collect();
             let setup = &variant.setup;
             let same_costs =
-                Machine { costs: first.machine.costs.clone(), ..setup.machine.clone() };
+                MachineSetup { costs: first.machine.costs.clone(), ..setup.machine.clone() };
             if same_costs != first.machine {
                 own.push(format!("machine: {}", machine(&setup.machine)));
             }
@@ -236,7 +236,7 @@ mod tests {
     use crate::testing::report_of;
     use pagetide_core::config::{ControlValue, Sysctl};
     use pagetide_core::control::ControlWrite;
-    use pagetide_scenario::model::{Disk, DiskFaults, File, Reference, Swap};
+    use pagetide_scenario::model::{DiskFaults, DiskSetup, File, Reference, Swap};
     use pagetide_scenario::names::DiskModel;
 
     #[test]
@@ -249,7 +249,7 @@ mod tests {
             variant.setup.sysctls =
                 vec![ControlWrite::Sysctl(Sysctl::Swappiness, ControlValue::Number(60))];
             let machine = &mut variant.setup.machine;
-            machine.disks.push(Disk {
+            machine.disks.push(DiskSetup {
                 name: "sda".to_owned(),
                 model: DiskModel::Rotating,
                 read_latency_ns: None,

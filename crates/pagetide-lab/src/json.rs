@@ -15,11 +15,11 @@
 //! `pagetide schema --of run` prints the schema.
 
 use crate::expect;
-use crate::report::{Report, Series};
-use crate::stats::Change;
-use crate::verdict::{verdicts, Difference, Verdict};
-use pagetide_scenario::costs::Costs;
-use pagetide_scenario::record::{Ended, Unit};
+use crate::report::{MetricSeries, Report};
+use crate::stats::MeanChange;
+use crate::verdict::{verdicts, Difference, VariantVerdict};
+use pagetide_scenario::costs::MachineCosts;
+use pagetide_scenario::record::{Incomplete, Unit};
 use serde::{Serialize, Serializer};
 use serde_json::{json, Value};
 use std::collections::BTreeMap;
@@ -68,8 +68,8 @@ fn write(report: &Report, whole: &Report, verdict: Option<Vec<Judged<'_>>>) -> S
 }
 
 /// An expectation, and the runs of each variant that do not meet it.
-pub(crate) fn expected(judged: &expect::Judged<'_>) -> Value {
-    let of = |of: &expect::OfVariant| {
+pub(crate) fn expected(judged: &expect::JudgedExpectation<'_>) -> Value {
+    let of = |of: &expect::VariantJudgement| {
         json!({
             "variant": of.variant,
             "runs": of.runs,
@@ -88,10 +88,10 @@ pub(crate) fn expected(judged: &expect::Judged<'_>) -> Value {
 fn stated(report: &Report, name: &str) -> BTreeMap<&'static str, u64> {
     let variants = &report.plan.scenario.variants;
     let costs = variants.iter().find(|it| it.name == name).map(|it| &it.setup.machine.costs);
-    costs.into_iter().flat_map(Costs::iter).map(|(price, ns)| (price.name(), ns)).collect()
+    costs.into_iter().flat_map(MachineCosts::iter).map(|(price, ns)| (price.name(), ns)).collect()
 }
 
-fn metric(series: &Series) -> Metric {
+fn metric(series: &MetricSeries) -> Metric {
     Metric {
         mean: Number(series.summary.mean),
         stddev: Number(series.summary.stddev),
@@ -101,7 +101,7 @@ fn metric(series: &Series) -> Metric {
     }
 }
 
-fn verdict(verdict: &Verdict) -> Judged<'_> {
+fn verdict(verdict: &VariantVerdict) -> Judged<'_> {
     let list = |differences: &[Difference]| differences.iter().map(difference).collect();
     Judged {
         variant: &verdict.variant,
@@ -116,8 +116,8 @@ fn verdict(verdict: &Verdict) -> Judged<'_> {
 
 fn difference(difference: &Difference) -> Compared {
     let percent = match difference.change {
-        Change::Percent(percent) => percent,
-        Change::New | Change::Unknown => f64::NAN,
+        MeanChange::Percent(percent) => percent,
+        MeanChange::New | MeanChange::Unknown => f64::NAN,
     };
     Compared {
         metric: difference.metric.clone(),
@@ -181,7 +181,7 @@ struct Metric {
     unit: Unit,
     samples: Vec<Number>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    ended: Option<Vec<Option<Ended>>>,
+    ended: Option<Vec<Option<Incomplete>>>,
 }
 
 /// A float that is written without a fraction when it has none: 5, not 5.0.
@@ -229,7 +229,7 @@ mod tests {
     fn samples_of_incomplete_work_are_marked() {
         let mut report = report_of(&[("a", vec![&[("x", 2.0)], &[("x", 8.0)]])]);
         let series = report.columns[0].series.get_mut("x").unwrap();
-        series.samples[1].ended = Some(Ended::OomKilled);
+        series.samples[1].ended = Some(Incomplete::OomKilled);
         report.notes = vec!["a, seed 2: task `x` was killed".to_owned()];
         let value: serde_json::Value = serde_json::from_str(&render(&report)).unwrap();
         let x = &value["variants"][0]["metrics"]["x"];

@@ -100,11 +100,11 @@ struct Reader<'a> {
     page_size: PageSize,
 }
 
-type Chosen = (Vec<KnobValue>, String);
+type KnobValues = (Vec<KnobValue>, String);
 
 impl Reader<'_> {
     /// The range of the kernel.
-    fn own_range(&self, setup: &Setup, coarse: bool) -> Result<Chosen, Mistake> {
+    fn own_range(&self, setup: &Setup, coarse: bool) -> Result<KnobValues, Mistake> {
         let path = self.path;
         let give = |message: String| {
             Mistake::new(message, format!("give a range, like {path}=LOW..HIGH or {path}=A,B,C"))
@@ -147,7 +147,7 @@ impl Reader<'_> {
         Ok((values, format!("{how}; {whose}")))
     }
 
-    fn range(&self, text: &str, coarse: bool) -> Result<Chosen, Mistake> {
+    fn range(&self, text: &str, coarse: bool) -> Result<KnobValues, Mistake> {
         let Some((low, rest)) = text.split_once("..") else { return self.list(text, coarse) };
         let (high, count) = match rest.rsplit_once('/') {
             // In `1MB/s` the slash is part of the rate.
@@ -190,7 +190,7 @@ impl Reader<'_> {
     }
 
     /// The values of a list, sorted for a search; a grid (`coarse`) keeps the order.
-    fn list(&self, text: &str, coarse: bool) -> Result<Chosen, Mistake> {
+    fn list(&self, text: &str, coarse: bool) -> Result<KnobValues, Mistake> {
         let mut values: Vec<KnobValue> = Vec::new();
         let mut is_ordered = !coarse;
         for (place, word) in text.split(',').map(str::trim).enumerate() {
@@ -229,7 +229,7 @@ impl Reader<'_> {
         Ok((values, format!("{count} given values")))
     }
 
-    fn span(&self, low: Quantity, high: Quantity, n: Option<usize>) -> Result<Chosen, Mistake> {
+    fn span(&self, low: Quantity, high: Quantity, n: Option<usize>) -> Result<KnobValues, Mistake> {
         let (low, high) = same_kind(low, high).ok_or_else(|| {
             Mistake::new(
                 format!("{}: {low}..{high} mixes {} with {}", self.path, low.kind(), high.kind()),

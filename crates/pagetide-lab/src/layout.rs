@@ -7,16 +7,16 @@
 
 /// One line of the table.
 #[derive(Clone, Debug, Default)]
-pub struct Line {
+pub struct TextLine {
     pub label: String,
     pub unit: String,
     /// One per column.
-    pub cells: Vec<Cell>,
+    pub cells: Vec<TextCell>,
 }
 
 /// One value of a line.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Cell {
+pub struct TextCell {
     /// `-` if missing.
     pub value: String,
     /// Its spread, or empty.
@@ -32,12 +32,12 @@ pub const NARROW: usize = 100;
 const FOLDED: usize = 14;
 
 /// Lays out `lines` under the column `names`, on a page of `width` characters.
-pub fn render(names: &[&str], lines: &[Line], width: usize) -> String {
+pub fn render(names: &[&str], lines: &[TextLine], width: usize) -> String {
     blocks(names, lines, width).join("\n")
 }
 
 /// The blocks of the table, one below the other.
-pub fn blocks(names: &[&str], lines: &[Line], width: usize) -> Vec<String> {
+pub fn blocks(names: &[&str], lines: &[TextLine], width: usize) -> Vec<String> {
     let label = widest(lines.iter().map(|line| line.label.as_str()));
     let unit = widest(lines.iter().map(|line| line.unit.as_str()));
     let mut columns: Vec<Column> = names
@@ -69,7 +69,7 @@ pub fn blocks(names: &[&str], lines: &[Line], width: usize) -> Vec<String> {
 fn block(
     columns: &[Column],
     range: std::ops::Range<usize>,
-    lines: &[Line],
+    lines: &[TextLine],
     (label, unit): (usize, usize),
     width: usize,
 ) -> String {
@@ -120,7 +120,7 @@ struct Column {
 }
 
 impl Column {
-    fn new<'a>(name: &str, cells: impl Iterator<Item = &'a Cell> + Clone) -> Column {
+    fn new<'a>(name: &str, cells: impl Iterator<Item = &'a TextCell> + Clone) -> Column {
         let value = widest(cells.clone().map(|cell| cell.value.as_str()));
         let spread = widest(cells.clone().map(|cell| cell.spread.as_str()));
         let change = widest(cells.map(|cell| cell.change.as_str()));
@@ -146,7 +146,7 @@ impl Column {
         self.names = names;
     }
 
-    fn cell(&self, cell: &Cell) -> String {
+    fn cell(&self, cell: &TextCell) -> String {
         let mut text = format!("{:>width$}", cell.value, width = self.value);
         if self.spread > 0 {
             let spread = self.spread;
@@ -173,12 +173,12 @@ fn widest<'a>(texts: impl Iterator<Item = &'a str>) -> usize {
 mod tests {
     use super::*;
 
-    fn cell(value: &str, spread: &str, change: &str) -> Cell {
-        Cell { value: value.to_owned(), spread: spread.to_owned(), change: change.to_owned() }
+    fn cell(value: &str, spread: &str, change: &str) -> TextCell {
+        TextCell { value: value.to_owned(), spread: spread.to_owned(), change: change.to_owned() }
     }
 
-    fn line(label: &str, unit: &str, cells: Vec<Cell>) -> Line {
-        Line { label: label.to_owned(), unit: unit.to_owned(), cells }
+    fn line(label: &str, unit: &str, cells: Vec<TextCell>) -> TextLine {
+        TextLine { label: label.to_owned(), unit: unit.to_owned(), cells }
     }
 
     #[test]

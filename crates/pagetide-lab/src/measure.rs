@@ -8,14 +8,14 @@
 //!
 //! Invariant: a cost is stated only if the time of some phase depends on it.
 
-use crate::verify::costs::{fit, rows, solve, Fitted, Row};
+use crate::verify::costs::{fit, rows, solve, CostEquation, FittedCosts};
 use pagetide_linux::host::scenario::MeasuredCosts;
 use pagetide_linux::live::scenario::NAME;
-use pagetide_linux::live::Measured;
-use pagetide_linux::reference::Reference;
+use pagetide_linux::live::LiveMeasurement;
+use pagetide_linux::reference::KernelReference;
 use pagetide_scenario::costs::Price;
 use pagetide_scenario::metric::declared;
-use pagetide_scenario::metric::{Key, Names, Owner, Scope};
+use pagetide_scenario::metric::{KeyNames, MetricKey, Owner, Scope};
 use pagetide_scenario::model::{Setup, Variant};
 use pagetide_scenario::record::RunRecord;
 use pagetide_sim::cost::CostModel;
@@ -44,7 +44,7 @@ const PART: f64 = 0.02;
 
 /// A count of the kernel and of the simulator.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Counted {
+pub struct CountRatio {
     /// Such as `pgscan`.
     pub name: &'static str,
     /// Task and phase.
@@ -53,7 +53,7 @@ pub struct Counted {
     pub ratio: f64,
 }
 
-impl Counted {
+impl CountRatio {
     fn is_apart(&self) -> bool {
         !(1.0 / APART..=APART).contains(&self.ratio)
     }
@@ -61,7 +61,7 @@ impl Counted {
 
 /// A cost, with the range of single runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Priced {
+pub struct MeasuredCost {
     pub price: Price,
     /// Nanoseconds, from the medians of all runs.
     pub ns: u64,
@@ -73,13 +73,13 @@ pub struct Priced {
 
 /// Result of the measurement.
 #[derive(Clone, Debug)]
-pub struct Found {
+pub struct MeasuredMachine {
     /// Measured costs.
-    pub prices: Vec<Priced>,
+    pub prices: Vec<MeasuredCost>,
     /// How well they explain the CPU times.
-    pub fitted: Fitted,
+    pub fitted: FittedCosts,
     /// Counts of both sides.
-    pub counted: Vec<Counted>,
+    pub counted: Vec<CountRatio>,
     pub runs: usize,
     /// Scatter of phases: half of the runs are within this share of the median.
     pub spread: Vec<(String, f64)>,
@@ -93,13 +93,16 @@ pub struct Found {
 ///
 /// # Errors
 /// The simulator cannot run the scenario, or was cancelled.
-pub fn prices_of(measured: &Measured, cancel: &Arc<AtomicBool>) -> Result<Found, SimError> {
+pub fn prices_of(
+    measured: &LiveMeasurement,
+    cancel: &Arc<AtomicBool>,
+) -> Result<MeasuredMachine, SimError> {
     let mut setup = measured.setup.clone();
     let mut reference = measured.reference.clone();
     pagetide_linux::program_times::apply(&reference.metrics, &mut setup);
     let (mut fitted, mut work) = solve(&reference, &mut setup, SEED, cancel)?;
     let counted = compare(&reference, &setup, cancel)?;
-    let names = Names::of(&setup);
+    let names = KeyNames::of(&setup);
     let mut is_none: BTreeSet<(String, String)> =
         counted.iter().filter(|it| it.is_apart()).map(|it| it.of.clone()).collect();
     let times = spread(&reference, &names, &rows(&reference, &names, &work));
@@ -114,7 +117,7 @@ pub fn prices_of(measured: &Measured, cancel: &Arc<AtomicBool>) -> Result<Found,
     let cpus = setup.machine.cpus;
     let single = reference.records().into_iter().map(|record| {
         let origin = reference.origin.clone();
-        let one = Reference::new(&reference.scenario, &reference.variant, origin, &[record]);
+        let one = KernelReference::new(&reference.scenario, &reference.variant, origin, &[record]);
         fit(&rows(&one, &names, &work), cpus).costs
     });
     let single: Vec<_> = single.collect();
@@ -124,10 +127,10 @@ pub fn prices_of(measured: &Measured, cancel: &Arc<AtomicBool>) -> Result<Found,
     let prices = prices.map(|(price, ns)| {
         let of_runs = || single.iter().filter_map(|costs| costs.get(price));
         let (low, high) = (of_runs().min().unwrap_or(ns), of_runs().max().unwrap_or(ns));
-        Priced { price, ns, low: low.min(ns), high: high.max(ns) }
+        MeasuredCost { price, ns, low: low.min(ns), high: high.max(ns) }
     });
     let prices = prices.collect();
-    Ok(Found {
+    Ok(MeasuredMachine {
         prices,
         counted,
         runs: reference.seeds.len(),
@@ -139,9 +142,9 @@ pub fn prices_of(measured: &Measured, cancel: &Arc<AtomicBool>) -> Result<Found,
 }
 
 /// Whether the time of some phase depends on this cost, by the sourced table.
-fn is_measured(equations: &[Row], price: Price, cpus: u16) -> bool {
+fn is_measured(equations: &[CostEquation], price: Price, cpus: u16) -> bool {
     let table = CostModel::for_cpus(cpus);
-    let cost = |row: &Row, price: Price| row.counts[price as usize] * table[price] as f64;
+    let cost = |row: &CostEquation, price: Price| row.counts[price as usize] * table[price] as f64;
     equations.iter().any(|row| {
         let all: f64 = Price::ALL.into_iter().map(|price| cost(row, price)).sum();
         cost(row, price) > 0.0 && cost(row, price) >= PART * all
@@ -150,15 +153,15 @@ fn is_measured(equations: &[Row], price: Price, cpus: u16) -> bool {
 
 /// Counts of groups per phase on both sides; without groups, faults of tasks.
 fn compare(
-    reference: &Reference,
+    reference: &KernelReference,
     setup: &Setup,
     cancel: &Arc<AtomicBool>,
-) -> Result<Vec<Counted>, SimError> {
+) -> Result<Vec<CountRatio>, SimError> {
     let variant =
         Variant { name: reference.variant.clone(), sets: Vec::new(), setup: setup.clone() };
     let options = RunOptions { cancel: Some(Arc::clone(cancel)), ..RunOptions::default() };
     let record = run(NAME, &variant, SEED, &options)?;
-    let names = Names::of(setup);
+    let names = KeyNames::of(setup);
     let mut counted = Vec::new();
     for task in &setup.tasks {
         for phase in &task.phases {
@@ -169,14 +172,15 @@ fn compare(
                 }
                 None => (of_phase, &COUNTED[..1]),
             };
-            let key =
-                |name: &'static str| names.text(&Key { scope: scope.clone(), name: name.into() });
+            let key = |name: &'static str| {
+                names.text(&MetricKey { scope: scope.clone(), name: name.into() })
+            };
             for &(name, parts) in events {
                 let kernel = median(reference, &key(name)).unwrap_or(0.0);
                 let ours: f64 = parts.iter().filter_map(|part| value(&record, &key(part))).sum();
                 if kernel.max(ours) >= FEW {
                     let of = (task.name.clone(), phase.name.clone());
-                    counted.push(Counted { name, of, ratio: kernel / ours.max(1.0) });
+                    counted.push(CountRatio { name, of, ratio: kernel / ours.max(1.0) });
                 }
             }
         }
@@ -188,13 +192,13 @@ fn value(record: &RunRecord, key: &str) -> Option<f64> {
     record.metrics.get(key).map(|metric| metric.value)
 }
 
-fn median(reference: &Reference, key: &str) -> Option<f64> {
+fn median(reference: &KernelReference, key: &str) -> Option<f64> {
     let values = sorted(reference, key);
     values.get(values.len() / 2).copied()
 }
 
 /// The values of a metric, ascending.
-fn sorted(reference: &Reference, key: &str) -> Vec<f64> {
+fn sorted(reference: &KernelReference, key: &str) -> Vec<f64> {
     let values = reference.metrics.get(key).map(|(_, values)| values);
     let mut values: Vec<f64> = values.into_iter().flatten().flatten().copied().collect();
     values.sort_by(f64::total_cmp);
@@ -202,20 +206,24 @@ fn sorted(reference: &Reference, key: &str) -> Vec<f64> {
 }
 
 /// Removes the CPU times of these phases.
-fn forget(reference: &mut Reference, names: &Names, phases: &BTreeSet<(String, String)>) {
+fn forget(reference: &mut KernelReference, names: &KeyNames, phases: &BTreeSet<(String, String)>) {
     for (task, phase) in phases {
         let scope = Scope::Phase { task: Owner::new(task), phase: phase.clone() };
-        let key = Key { scope, name: declared::CPU.name.into() };
+        let key = MetricKey { scope, name: declared::CPU.name.into() };
         reference.metrics.remove(&names.text(&key));
     }
 }
 
 /// Per equation: half of the runs are within this share of the median.
-fn spread(reference: &Reference, names: &Names, equations: &[Row]) -> Vec<(String, f64)> {
-    let of = |row: &Row| {
+fn spread(
+    reference: &KernelReference,
+    names: &KeyNames,
+    equations: &[CostEquation],
+) -> Vec<(String, f64)> {
+    let of = |row: &CostEquation| {
         let (task, phase) = row.what.split_once('.')?;
         let scope = Scope::Phase { task: Owner::new(task), phase: phase.to_owned() };
-        let key = Key { scope, name: declared::CPU.name.into() };
+        let key = MetricKey { scope, name: declared::CPU.name.into() };
         let values = sorted(reference, &names.text(&key));
         let middle = *values.get(values.len() / 2)?;
         let mut off: Vec<f64> = values.iter().map(|value| (value / middle - 1.0).abs()).collect();
@@ -233,7 +241,7 @@ fn middle_and_worst(of: &[(String, f64)]) -> Option<(f64, &str, f64)> {
     Some((sorted[sorted.len() / 2].1, worst, *part))
 }
 
-impl Found {
+impl MeasuredMachine {
     /// Sentences on the quality of the costs: how well they explain the CPU times, how steady these
     /// are, and whether kernel and simulator did the same work.
     pub fn sentences(&self) -> Vec<String> {
@@ -257,8 +265,8 @@ impl Found {
             let what = self.unsteady.join(", ");
             said.push(format!("phases left out because their times were not steady: {what}"));
         }
-        let what = |it: &Counted| format!("{}.{} {}", it.of.0, it.of.1, it.name);
-        let off = |it: &Counted| (what(it), (it.ratio - 1.0).abs());
+        let what = |it: &CountRatio| format!("{}.{} {}", it.of.0, it.of.1, it.name);
+        let off = |it: &CountRatio| (what(it), (it.ratio - 1.0).abs());
         let off: Vec<(String, f64)> = self.counted.iter().map(off).collect();
         if let Some((middle, _, _)) = middle_and_worst(&off) {
             let apart = self.counted.iter().filter(|it| it.is_apart());

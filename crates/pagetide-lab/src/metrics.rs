@@ -3,13 +3,13 @@
 use crate::csv::{quoted, unit_name};
 use crate::heading::wrap;
 use crate::pattern::{ends_with_name, meant};
-use pagetide_scenario::metric::catalogue::Entry;
+use pagetide_scenario::metric::catalogue::MetricEntry;
 use pagetide_scenario::metric::declared::file_in;
-use pagetide_scenario::metric::Kind;
+use pagetide_scenario::metric::ScopeKind;
 use std::fmt::Write;
 
 /// The metrics that match a pattern: a name, a key that ends in one, a part of names, or `*`.
-pub fn find<'a>(all: &'a [Entry], pattern: Option<&str>) -> Vec<&'a Entry> {
+pub fn find<'a>(all: &'a [MetricEntry], pattern: Option<&str>) -> Vec<&'a MetricEntry> {
     let Some(pattern) = pattern else { return all.iter().collect() };
     if let Some((kind, of_it)) = of_moment(pattern) {
         let found = meant(all, |entry| &entry.name, of_it, &[&|name: &str| is_end(of_it, name)]);
@@ -31,21 +31,21 @@ pub(crate) fn is_end(key: &str, name: &str) -> bool {
 }
 
 /// The moment of a pattern (`done.pgfree`, `done.*`, `done`), and the rest of the pattern.
-pub(crate) fn of_moment(pattern: &str) -> Option<(Kind, &str)> {
+pub(crate) fn of_moment(pattern: &str) -> Option<(ScopeKind, &str)> {
     let (word, rest) = pattern.split_once(['.', ':']).unwrap_or((pattern, "*"));
-    let moments = [Kind::Idle, Kind::Done, Kind::Shrunk];
+    let moments = [ScopeKind::Idle, ScopeKind::Done, ScopeKind::Shrunk];
     let kind = moments.into_iter().find(|kind| kind.word() == word)?;
     Some((kind, if rest.is_empty() { "*" } else { rest }))
 }
 
-fn kinds(entry: &Entry) -> String {
+fn kinds(entry: &MetricEntry) -> String {
     let kinds: Vec<&str> = entry.of.iter().map(|kind| kind.word()).collect();
     kinds.join(", ")
 }
 
 /// One paragraph per metric: name, unit, owners and description, in lines of at most `width`
 /// characters.
-pub fn text(entries: &[&Entry], width: usize) -> String {
+pub fn text(entries: &[&MetricEntry], width: usize) -> String {
     let mut out = String::new();
     for entry in entries {
         let head = format!("{} ({}; of {})", entry.name, unit_name(entry.unit), kinds(entry));
@@ -63,9 +63,9 @@ fn put(out: &mut String, line: &str) {
 }
 
 /// A list of `{"name","unit","of","source","about"}`.
-pub fn json(entries: &[&Entry]) -> String {
-    let entry = |entry: &&Entry| {
-        let of: Vec<&str> = entry.of.iter().map(|kind: &Kind| kind.word()).collect();
+pub fn json(entries: &[&MetricEntry]) -> String {
+    let entry = |entry: &&MetricEntry| {
+        let of: Vec<&str> = entry.of.iter().map(|kind: &ScopeKind| kind.word()).collect();
         serde_json::json!({
             "name": entry.name,
             "unit": entry.unit,
@@ -79,7 +79,7 @@ pub fn json(entries: &[&Entry]) -> String {
 }
 
 /// One line per metric.
-pub fn csv(entries: &[&Entry]) -> String {
+pub fn csv(entries: &[&MetricEntry]) -> String {
     let mut out = "name,unit,of,source,about\n".to_owned();
     for entry in entries {
         let (name, unit) = (quoted(&entry.name), unit_name(entry.unit));

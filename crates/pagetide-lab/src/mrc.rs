@@ -9,14 +9,14 @@
 mod lru;
 
 use crate::csv::quoted;
-use crate::execute::{Outcome, Run};
+use crate::execute::{JobOutcome, RunResult};
 use crate::heading::wrap;
-use crate::layout::{self, Cell, Line};
-use crate::plan::Plan;
-use lru::Lru;
+use crate::layout::{self, TextCell, TextLine};
+use crate::plan::RunPlan;
+use lru::LruLists;
 use pagetide_scenario::load::{self, load_str, Overrides};
 use pagetide_trace::format::PAGE_SIZE;
-use pagetide_trace::{Header, Reader, RegionKind, TraceError};
+use pagetide_trace::{Header, RegionKind, TraceError, TraceReader};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -34,9 +34,9 @@ const STOCK: u64 = 32;
 
 /// A miss ratio curve to compute.
 #[derive(Debug)]
-pub struct Curve {
+pub struct MissRatioCurve {
     /// One variant per size.
-    pub plan: Plan,
+    pub plan: RunPlan,
     trace: String,
     sizes: Vec<u64>,
     requests: u64,
@@ -46,7 +46,7 @@ pub struct Curve {
 
 /// A size with its misses.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Point {
+pub struct CurvePoint {
     /// Bytes of the cache.
     pub size: u64,
     pub pages: u64,
@@ -128,15 +128,15 @@ pub fn sizes(text: &str) -> Result<Vec<u64>, MrcError> {
     Ok(found)
 }
 
-impl Curve {
+impl MissRatioCurve {
     /// Reads the trace for the LRU lists, and plans the runs.
     ///
     /// # Errors
     /// The trace cannot be read, or no machine can replay it.
-    pub fn new(trace: &Path, sizes: &[u64], seed: u64) -> Result<Curve, MrcError> {
-        let mut reader = Reader::open(trace)?;
+    pub fn new(trace: &Path, sizes: &[u64], seed: u64) -> Result<MissRatioCurve, MrcError> {
+        let mut reader = TraceReader::open(trace)?;
         let pages: Vec<u64> = sizes.iter().map(|size| size / u64::from(PAGE_SIZE)).collect();
-        let mut lru = Lru::new(&pages);
+        let mut lru = LruLists::new(&pages);
         let places = places(reader.header());
         let is_file: Vec<bool> =
             reader.header().regions.iter().map(|it| is_file(it.kind)).collect();
@@ -147,9 +147,9 @@ impl Curve {
             requests += 1;
         }
         let scenario = scenario(trace, reader.header(), sizes, seed)?;
-        let plan = Plan::new(scenario).map_err(|error| MrcError::Scenario(error.to_string()))?;
+        let plan = RunPlan::new(scenario).map_err(|error| MrcError::Scenario(error.to_string()))?;
         let (trace, sizes) = (trace.display().to_string(), sizes.to_vec());
-        Ok(Curve { plan, trace, sizes, requests, lru: lru.misses() })
+        Ok(MissRatioCurve { plan, trace, sizes, requests, lru: lru.misses() })
     }
 
     pub fn trace(&self) -> &str {
@@ -160,14 +160,14 @@ impl Curve {
     ///
     /// # Errors
     /// The first run that did not finish.
-    pub fn points(&self, runs: &[Run]) -> Result<Vec<Point>, MrcError> {
-        let of = |run: &Run| {
+    pub fn points(&self, runs: &[RunResult]) -> Result<Vec<CurvePoint>, MrcError> {
+        let of = |run: &RunResult| {
             let (size, lru_misses) = (self.sizes[run.job.variant], self.lru[run.job.variant]);
             let failed = |message: String| MrcError::Run { size, message };
             let record = match &run.outcome {
-                Outcome::Finished(record) => record,
-                Outcome::Failed(failure) => return Err(failed(failure.to_string())),
-                Outcome::Cancelled => return Err(failed("interrupted".to_owned())),
+                JobOutcome::Finished(record) => record,
+                JobOutcome::Failed(failure) => return Err(failed(failure.to_string())),
+                JobOutcome::Cancelled => return Err(failed("interrupted".to_owned())),
             };
             let metric = record.metrics.get("replay.pgmajfault").copied();
             let metric = metric.ok_or_else(|| failed("the run did not count misses".to_owned()))?;
@@ -179,7 +179,7 @@ impl Curve {
                 requests => misses as f64 / requests as f64,
             };
             let misses = metric.value as u64;
-            Ok(Point {
+            Ok(CurvePoint {
                 size,
                 pages: size / u64::from(PAGE_SIZE),
                 requests: self.requests,
@@ -192,10 +192,10 @@ impl Curve {
         runs.iter().map(of).collect()
     }
 
-    pub fn table(&self, points: &[Point], width: usize) -> String {
+    pub fn table(&self, points: &[CurvePoint], width: usize) -> String {
         let names = ["pages", "requests", "misses", "miss ratio", "LRU misses", "LRU miss ratio"];
-        let plain = |value: String| Cell { value, ..Cell::default() };
-        let line = |point: &Point| Line {
+        let plain = |value: String| TextCell { value, ..TextCell::default() };
+        let line = |point: &CurvePoint| TextLine {
             label: crate::format::size(point.size),
             unit: String::new(),
             cells: vec![
@@ -207,20 +207,27 @@ impl Curve {
                 plain(format!("{:.4}", point.lru_miss_ratio)),
             ],
         };
-        let lines: Vec<Line> = points.iter().map(line).collect();
+        let lines: Vec<TextLine> = points.iter().map(line).collect();
         let table = layout::render(&names, &lines, width);
         let legend: String =
             wrap(LEGEND, width).into_iter().flat_map(|line| [line, "\n".into()]).collect();
         format!("trace  {}\n\n{table}\n{legend}", self.trace)
     }
 
-    pub fn csv(&self, points: &[Point]) -> String {
+    pub fn csv(&self, points: &[CurvePoint]) -> String {
         let mut out =
             "trace,size,pages,requests,misses,miss_ratio,lru_misses,lru_miss_ratio\n".to_owned();
         let trace = quoted(&self.trace);
         for point in points {
-            let Point { size, pages, requests, misses, miss_ratio, lru_misses, lru_miss_ratio } =
-                point;
+            let CurvePoint {
+                size,
+                pages,
+                requests,
+                misses,
+                miss_ratio,
+                lru_misses,
+                lru_miss_ratio,
+            } = point;
             let front = format!("{trace},{size},{pages},{requests},{misses},{miss_ratio}");
             writeln!(out, "{front},{lru_misses},{lru_miss_ratio}").expect("writing to a string");
         }
@@ -228,7 +235,7 @@ impl Curve {
     }
 
     /// The curve as JSON: `{"trace","version","seed","points":[...]}`.
-    pub fn json(&self, points: &[Point]) -> String {
+    pub fn json(&self, points: &[CurvePoint]) -> String {
         let document = serde_json::json!({
             "trace": self.trace,
             "version": crate::VERSION,
@@ -262,7 +269,7 @@ fn places(header: &Header) -> Vec<u64> {
         *first = next;
         next += *pages;
     }
-    let place = |region: &pagetide_trace::Region| match region.kind {
+    let place = |region: &pagetide_trace::TraceRegion| match region.kind {
         RegionKind::File { key, .. } => files[&key].0,
         RegionKind::Anon => {
             next += region.pages;

@@ -14,11 +14,11 @@ mod text;
 use pagetide_core::config::ControlValue;
 use pagetide_core::control::GroupControl;
 use pagetide_scenario::model::Setup;
-use pagetide_scenario::timeline::{Sample, Timeline};
+use pagetide_scenario::timeline::{Timeline, TimelineSample};
 
 /// Input of [`render`].
 #[derive(Clone, Copy, Debug)]
-pub struct Source<'a> {
+pub struct OpenMetricsSource<'a> {
     pub timeline: &'a Timeline,
     /// For the limits of groups.
     pub setup: &'a Setup,
@@ -31,7 +31,7 @@ pub struct Source<'a> {
 }
 
 /// The text with its `# EOF`. A timeline without samples gives only that line.
-pub fn render(source: &Source<'_>) -> String {
+pub fn render(source: &OpenMetricsSource<'_>) -> String {
     let samples = thinned(&source.timeline.samples);
     let mut out = String::new();
     if !samples.is_empty() {
@@ -43,26 +43,26 @@ pub fn render(source: &Source<'_>) -> String {
 }
 
 /// Milliseconds of virtual time.
-fn milliseconds(sample: &Sample) -> u64 {
+fn milliseconds(sample: &TimelineSample) -> u64 {
     sample.end_ns.div_ceil(1_000_000)
 }
 
 /// The last sample of a millisecond, with all samples of it.
 #[derive(Clone, Debug)]
-struct At<'a> {
+struct LastSample<'a> {
     milliseconds: u64,
-    last: &'a Sample,
+    last: &'a TimelineSample,
     /// All samples that end in the millisecond.
-    all: &'a [Sample],
+    all: &'a [TimelineSample],
 }
 
 /// The last sample of each millisecond.
-fn thinned(samples: &[Sample]) -> Vec<At<'_>> {
+fn thinned(samples: &[TimelineSample]) -> Vec<LastSample<'_>> {
     samples
         .chunk_by(|a, b| milliseconds(a) == milliseconds(b))
         .filter_map(|all| {
             let last = all.last()?;
-            Some(At { milliseconds: milliseconds(last), last, all })
+            Some(LastSample { milliseconds: milliseconds(last), last, all })
         })
         .collect()
 }

@@ -3,12 +3,12 @@
 //! Invariant: the output of a command is valid by its schema, and has no key that is not in it
 //! (`tests/cli/schema.rs` of pagetide).
 
-use pagetide_scenario::metric::Kind;
+use pagetide_scenario::metric::ScopeKind;
 use serde_json::{json, Value};
 
 /// A command whose output has a schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Output {
+pub enum OutputKind {
     /// `pagetide run`.
     Run,
     /// `pagetide mrc`.
@@ -19,12 +19,12 @@ pub enum Output {
     Explain,
 }
 
-pub fn schema(output: Output) -> Value {
+pub fn schema(output: OutputKind) -> Value {
     let (title, mut schema) = match output {
-        Output::Run => ("pagetide run --format json", run()),
-        Output::Mrc => ("pagetide mrc --format json", mrc()),
-        Output::Metrics => ("pagetide metrics --format json", metrics()),
-        Output::Explain => ("pagetide explain --format json", explain()),
+        OutputKind::Run => ("pagetide run --format json", run()),
+        OutputKind::Mrc => ("pagetide mrc --format json", mrc()),
+        OutputKind::Metrics => ("pagetide metrics --format json", metrics()),
+        OutputKind::Explain => ("pagetide explain --format json", explain()),
     };
     schema["$schema"] = "https://json-schema.org/draft/2020-12/schema".into();
     schema["title"] = title.into();
@@ -203,7 +203,7 @@ fn mrc() -> Value {
 }
 
 fn metrics() -> Value {
-    let kinds = Kind::ALL.map(Kind::word);
+    let kinds = ScopeKind::ALL.map(ScopeKind::word);
     let metric = object(
         json!({
             "name": { "type": "string" },

@@ -9,7 +9,7 @@ pub const MAX_REPEATS: u32 = 10_000;
 
 /// A scenario with checked numbers of runs.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct RunPlan {
     /// Its variants, first seed and repeats are those that will run.
     pub scenario: Scenario,
     /// `--set` changes to the file, for the report: (`machine.cpus`, `4`).
@@ -20,7 +20,7 @@ pub struct Plan {
 
 /// One run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Job {
+pub struct RunJob {
     /// Index into the scenario's variants.
     pub variant: usize,
     pub seed: u64,
@@ -49,9 +49,9 @@ impl PlanError {
     }
 }
 
-impl Plan {
+impl RunPlan {
     /// Plans all variants of `scenario`, each with `repeats` seeds from the first on.
-    pub fn new(scenario: Scenario) -> Result<Plan, PlanError> {
+    pub fn new(scenario: Scenario) -> Result<RunPlan, PlanError> {
         let (seed, repeats) = (scenario.seed, scenario.repeats);
         if !(1..=MAX_REPEATS).contains(&repeats) {
             return Err(PlanError::Repeats(repeats));
@@ -59,16 +59,16 @@ impl Plan {
         if seed.checked_add(u64::from(repeats) - 1).is_none() {
             return Err(PlanError::Seeds { seed, repeats });
         }
-        Ok(Plan { scenario, overrides: Vec::new(), added: Vec::new() })
+        Ok(RunPlan { scenario, overrides: Vec::new(), added: Vec::new() })
     }
 
     /// All runs, seed by seed, so that after an early stop all variants have about the same number
     /// of runs.
-    pub fn jobs(&self) -> Vec<Job> {
+    pub fn jobs(&self) -> Vec<RunJob> {
         let mut jobs = Vec::new();
         for seed in self.seeds() {
             for variant in 0..self.scenario.variants.len() {
-                jobs.push(Job { variant, seed });
+                jobs.push(RunJob { variant, seed });
             }
         }
         jobs
@@ -91,7 +91,7 @@ mod tests {
         let with = |seed, repeats| {
             let mut scenario = scenario(&["a"]);
             (scenario.seed, scenario.repeats) = (seed, repeats);
-            Plan::new(scenario)
+            RunPlan::new(scenario)
         };
         assert_eq!(with(1, 0).unwrap_err(), PlanError::Repeats(0));
         assert!(with(1, MAX_REPEATS + 1).is_err());
@@ -103,7 +103,7 @@ mod tests {
     fn jobs_go_seed_by_seed() {
         let mut base = scenario(&["a", "b"]);
         base.repeats = 2;
-        let jobs = Plan::new(base).unwrap().jobs();
+        let jobs = RunPlan::new(base).unwrap().jobs();
         let pairs: Vec<(usize, u64)> = jobs.iter().map(|j| (j.variant, j.seed)).collect();
         assert_eq!(pairs, [(0, 1), (1, 1), (0, 2), (1, 2)]);
     }

@@ -2,22 +2,22 @@
 //!
 //! Invariant: a sample of incomplete work ([`Ended`]) is kept and marked, and is in no statistic.
 
-use crate::execute::{Outcome, Run};
-use crate::plan::Plan;
-use crate::stats::Summary;
+use crate::execute::{JobOutcome, RunResult};
+use crate::plan::RunPlan;
+use crate::stats::Statistics;
 use crate::world::Failure;
-use pagetide_scenario::record::{Ended, Latencies, Unit};
+use pagetide_scenario::record::{Incomplete, Latencies, Unit};
 use pagetide_scenario::timeline::Timeline;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The results from which all tables and files are made.
 #[derive(Clone, Debug)]
 pub struct Report {
-    pub plan: Plan,
+    pub plan: RunPlan,
     /// Version of Pagetide that made the runs.
     pub version: String,
     /// One per variant, in the plan's order.
-    pub columns: Vec<Column>,
+    pub columns: Vec<ReportColumn>,
     /// Notes of the runs, without repetitions.
     pub notes: Vec<String>,
     pub failures: Vec<FailedRun>,
@@ -27,21 +27,21 @@ pub struct Report {
 
 /// The finished runs of one variant.
 #[derive(Clone, Debug)]
-pub struct Column {
+pub struct ReportColumn {
     /// The variant.
     pub name: String,
     pub finished: usize,
     /// Metric key -> samples.
-    pub series: BTreeMap<String, Series>,
+    pub series: BTreeMap<String, MetricSeries>,
     /// Timeline of the first finished run that has one.
-    pub timeline: Option<OverTime>,
+    pub timeline: Option<RunTimeline>,
     /// Latency distributions, all runs together.
     pub latencies: Vec<Latencies>,
 }
 
 /// Timeline of one run.
 #[derive(Clone, Debug)]
-pub struct OverTime {
+pub struct RunTimeline {
     pub seed: u64,
     /// Bytes per page.
     pub page_size: u64,
@@ -50,43 +50,43 @@ pub struct OverTime {
 
 /// The samples of one metric in one variant.
 #[derive(Clone, Debug)]
-pub struct Series {
+pub struct MetricSeries {
     pub unit: Unit,
     /// In seed order; a run without this metric has no sample.
-    pub samples: Vec<Sample>,
+    pub samples: Vec<ReportSample>,
     /// Of the samples of complete work.
-    pub summary: Summary,
+    pub summary: Statistics,
 }
 
-impl Series {
+impl MetricSeries {
     /// What ended the work of a sample early, if anything did. Such a series is not compared: its
     /// summary has only the seeds that went well.
-    pub fn ended(&self) -> Option<Ended> {
+    pub fn ended(&self) -> Option<Incomplete> {
         self.samples.iter().filter_map(|sample| sample.ended).min()
     }
 
     /// Summary of all samples, also of incomplete work.
-    pub fn of_all(&self) -> Summary {
+    pub fn of_all(&self) -> Statistics {
         let values: Vec<f64> = self.samples.iter().map(|sample| sample.value).collect();
-        Summary::of(&values)
+        Statistics::of(&values)
     }
 }
 
 /// One value.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Sample {
+pub struct ReportSample {
     /// Seed of its run.
     pub seed: u64,
     pub value: f64,
     /// What ended the work early; `None`: the value is a measurement.
-    pub ended: Option<Ended>,
+    pub ended: Option<Incomplete>,
 }
 
 /// Number of runs of a variant that have values of incomplete work.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EndedRuns {
+pub struct IncompleteRuns {
     pub variant: String,
-    pub ended: Ended,
+    pub ended: Incomplete,
     /// Number of such runs.
     pub runs: usize,
     /// Number of all finished runs.
@@ -103,15 +103,15 @@ pub struct FailedRun {
 
 impl Report {
     /// Gathers `runs`, which are ordered by (variant, seed), as [`crate::execute::execute`] does.
-    pub fn new(plan: Plan, runs: &[Run]) -> Report {
+    pub fn new(plan: RunPlan, runs: &[RunResult]) -> Report {
         let mut failures = Vec::new();
         let mut cancelled = 0;
         let mut notes = Notes::default();
-        let mut columns: Vec<Column> = plan
+        let mut columns: Vec<ReportColumn> = plan
             .scenario
             .variants
             .iter()
-            .map(|v| Column {
+            .map(|v| ReportColumn {
                 name: v.name.clone(),
                 finished: 0,
                 series: BTreeMap::new(),
@@ -123,21 +123,22 @@ impl Report {
         for run in runs {
             let column = &mut columns[run.job.variant];
             match &run.outcome {
-                Outcome::Finished(record) => {
+                JobOutcome::Finished(record) => {
                     column.finished += 1;
                     for (key, metric) in &record.metrics {
-                        let series = column.series.entry(key.clone()).or_insert_with(|| Series {
-                            unit: metric.unit,
-                            samples: Vec::new(),
-                            summary: Summary::of(&[]),
-                        });
+                        let series =
+                            column.series.entry(key.clone()).or_insert_with(|| MetricSeries {
+                                unit: metric.unit,
+                                samples: Vec::new(),
+                                summary: Statistics::of(&[]),
+                            });
                         let (seed, value, ended) = (run.job.seed, metric.value, metric.ended);
-                        series.samples.push(Sample { seed, value, ended });
+                        series.samples.push(ReportSample { seed, value, ended });
                     }
                     if let (None, Some(timeline)) = (&column.timeline, &record.timeline) {
                         let (seed, page_size) = (run.job.seed, record.page_size);
                         column.timeline =
-                            Some(OverTime { seed, page_size, timeline: timeline.clone() });
+                            Some(RunTimeline { seed, page_size, timeline: timeline.clone() });
                     }
                     for latencies in &record.latencies {
                         let all = &mut column.latencies;
@@ -150,34 +151,34 @@ impl Report {
                         notes.add(&column.name, run.job.seed, note);
                     }
                 }
-                Outcome::Failed(failure) => failures.push(FailedRun {
+                JobOutcome::Failed(failure) => failures.push(FailedRun {
                     variant: column.name.clone(),
                     seed: run.job.seed,
                     failure: failure.clone(),
                 }),
-                Outcome::Cancelled => cancelled += 1,
+                JobOutcome::Cancelled => cancelled += 1,
             }
         }
         for series in columns.iter_mut().flat_map(|column| column.series.values_mut()) {
             let measured = series.samples.iter().filter(|sample| sample.ended.is_none());
             let values: Vec<f64> = measured.map(|sample| sample.value).collect();
-            series.summary = Summary::of(&values);
+            series.summary = Statistics::of(&values);
         }
         let version = crate::VERSION.to_owned();
         Report { plan, version, columns, notes: notes.lines(), failures, cancelled }
     }
 
     /// The variants that have values of incomplete work, by reason.
-    pub fn ended_runs(&self) -> Vec<EndedRuns> {
+    pub fn ended_runs(&self) -> Vec<IncompleteRuns> {
         let mut found = Vec::new();
         for column in &self.columns {
             let samples = || column.series.values().flat_map(|series| &series.samples);
-            for ended in Ended::ALL {
+            for ended in Incomplete::ALL {
                 let of = samples().filter(|sample| sample.ended == Some(ended));
                 let seeds: BTreeSet<u64> = of.map(|sample| sample.seed).collect();
                 if !seeds.is_empty() {
                     let (variant, finished) = (column.name.clone(), column.finished);
-                    found.push(EndedRuns { variant, ended, runs: seeds.len(), finished });
+                    found.push(IncompleteRuns { variant, ended, runs: seeds.len(), finished });
                 }
             }
         }
@@ -188,22 +189,22 @@ impl Report {
         self.columns.iter().any(|column| column.finished > 0)
     }
 
-    pub fn summary(&self, column: usize, key: &str) -> Option<&Summary> {
+    pub fn summary(&self, column: usize, key: &str) -> Option<&Statistics> {
         self.columns[column].series.get(key).map(|series| &series.summary)
     }
 
     /// What ended a run of `column` early, if anything did.
-    pub fn incomplete(&self, column: usize) -> Option<Ended> {
-        self.columns[column].series.values().filter_map(Series::ended).min()
+    pub fn incomplete(&self, column: usize) -> Option<Incomplete> {
+        self.columns[column].series.values().filter_map(MetricSeries::ended).min()
     }
 
     /// What ended the work of a sample of `key` early, if anything did.
-    pub fn ended(&self, column: usize, key: &str) -> Option<Ended> {
-        self.columns[column].series.get(key).and_then(Series::ended)
+    pub fn ended(&self, column: usize, key: &str) -> Option<Incomplete> {
+        self.columns[column].series.get(key).and_then(MetricSeries::ended)
     }
 
     /// What the table shows of `key` in `column`: its measurements, or all samples if none is one.
-    pub fn to_show(&self, column: usize, key: &str) -> Option<Summary> {
+    pub fn to_show(&self, column: usize, key: &str) -> Option<Statistics> {
         let series = self.columns[column].series.get(key)?;
         let is_measured = series.samples.iter().any(|sample| sample.ended.is_none());
         Some(if is_measured { series.summary } else { series.of_all() })
@@ -254,30 +255,30 @@ impl Notes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::Job;
+    use crate::plan::RunJob;
     use crate::testing::{failure, record, scenario};
 
     #[test]
     fn records_become_series_in_seed_order() {
-        let plan = Plan::new(scenario(&["a", "b"])).unwrap();
+        let plan = RunPlan::new(scenario(&["a", "b"])).unwrap();
         let mut noted = record("b", 1, &[("pgfault", 7.0)]);
         noted.notes = vec!["time limit reached".to_owned()];
         let mut again = record("b", 2, &[("pgfault", 9.0)]);
         again.notes = noted.notes.clone();
-        let run = |variant, seed, outcome| Run { job: Job { variant, seed }, outcome };
+        let run = |variant, seed, outcome| RunResult { job: RunJob { variant, seed }, outcome };
         let runs = [
-            run(0, 1, Outcome::Finished(Box::new(record("a", 1, &[("pgfault", 1.0)])))),
-            run(0, 2, Outcome::Failed(failure("no"))),
-            run(0, 3, Outcome::Cancelled),
-            run(1, 1, Outcome::Finished(Box::new(noted))),
-            run(1, 2, Outcome::Finished(Box::new(again))),
+            run(0, 1, JobOutcome::Finished(Box::new(record("a", 1, &[("pgfault", 1.0)])))),
+            run(0, 2, JobOutcome::Failed(failure("no"))),
+            run(0, 3, JobOutcome::Cancelled),
+            run(1, 1, JobOutcome::Finished(Box::new(noted))),
+            run(1, 2, JobOutcome::Finished(Box::new(again))),
         ];
         let report = Report::new(plan, &runs);
         assert_eq!(report.columns[0].finished, 1);
         assert_eq!(report.summary(1, "pgfault").unwrap().mean, 8.0);
         assert_eq!(
             report.columns[1].series["pgfault"].samples,
-            [7.0, 9.0].map(|value| Sample { seed: value as u64 / 3 - 1, value, ended: None })
+            [7.0, 9.0].map(|value| ReportSample { seed: value as u64 / 3 - 1, value, ended: None })
         );
         assert_eq!(report.notes, ["b, 2 seeds: time limit reached"]);
         assert_eq!((report.failures.len(), report.cancelled), (1, 1));

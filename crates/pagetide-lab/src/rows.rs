@@ -138,7 +138,7 @@ impl Rows {
 mod tests {
     use super::*;
     use crate::testing::report;
-    use pagetide_scenario::model::{Phase, Sleep, Start, Task, Workload};
+    use pagetide_scenario::model::{Phase, SleepWorkload, Task, TaskStart, Workload};
 
     const RUNS: &[(&str, &[(&str, f64)])] = &[
         ("a", &[("dd.walltime", 2.0), ("dd.copy.walltime", 2.0), ("pswpin", 0.0), ("x", 1.0)]),
@@ -146,12 +146,12 @@ mod tests {
     ];
 
     fn task(name: &str, phases: &[&str]) -> Task {
-        let workload = Workload::Sleep(Sleep { ns: 1 });
+        let workload = Workload::Sleep(SleepWorkload { ns: 1 });
         let phase = |name: &&str| Phase { name: (*name).to_owned(), workload: workload.clone() };
         Task {
             name: name.to_owned(),
             group: None,
-            start: Start { delay_ns: 0, after: None },
+            start: TaskStart { delay_ns: 0, after: None },
             background: false,
             until: None,
             nice: 0,

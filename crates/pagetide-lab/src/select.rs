@@ -6,9 +6,9 @@
 use crate::pattern::meant;
 use crate::report::Report;
 use pagetide_scenario::criterion::Mistake;
-use pagetide_scenario::metric::catalogue::{self, Entry};
+use pagetide_scenario::metric::catalogue::{self, MetricEntry};
 use pagetide_scenario::metric::declared::file_in;
-use pagetide_scenario::metric::{Kind, Owner};
+use pagetide_scenario::metric::{Owner, ScopeKind};
 use pagetide_scenario::model::{Scenario, Setup};
 use pagetide_scenario::near::nearest_few;
 use std::collections::BTreeSet;
@@ -24,7 +24,7 @@ pub fn check(scenario: &Scenario, patterns: &[String]) -> Result<(), Mistake> {
     }
     let all = catalogue::all();
     let mut words: BTreeSet<String> = all.iter().map(|entry| entry.name.to_string()).collect();
-    words.extend(Kind::ALL.map(|kind| kind.word().to_owned()));
+    words.extend(ScopeKind::ALL.map(|kind| kind.word().to_owned()));
     let setups = || scenario.variants.iter().map(|variant| &variant.setup);
     words.extend(setups().flat_map(names));
     for pattern in patterns {
@@ -54,15 +54,15 @@ fn names(setup: &Setup) -> BTreeSet<String> {
 }
 
 /// Keys to suggest before a run: of the machine, of tasks and of groups.
-fn likely<'a>(all: &[Entry], setups: impl Iterator<Item = &'a Setup>) -> BTreeSet<String> {
+fn likely<'a>(all: &[MetricEntry], setups: impl Iterator<Item = &'a Setup>) -> BTreeSet<String> {
     let mut keys: BTreeSet<String> = all.iter().map(|entry| entry.name.to_string()).collect();
-    let of = |kind: Kind| all.iter().filter(move |entry| entry.of.contains(&kind));
+    let of = |kind: ScopeKind| all.iter().filter(move |entry| entry.of.contains(&kind));
     for setup in setups {
         let family = |name: &str| Owner::new(name).family().name;
         let tasks: BTreeSet<String> = setup.tasks.iter().map(|task| family(&task.name)).collect();
         let groups: BTreeSet<String> =
             setup.groups.iter().map(|group| family(&group.name)).collect();
-        for (kind, owners) in [(Kind::Task, tasks), (Kind::Group, groups)] {
+        for (kind, owners) in [(ScopeKind::Task, tasks), (ScopeKind::Group, groups)] {
             for owner in &owners {
                 keys.extend(of(kind).map(|entry| format!("{owner}.{}", entry.name)));
             }

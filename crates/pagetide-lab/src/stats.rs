@@ -5,7 +5,7 @@
 
 /// Statistics of the samples of one metric.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Summary {
+pub struct Statistics {
     /// Number of samples.
     pub n: usize,
     /// Arithmetic mean; NaN without samples.
@@ -20,7 +20,7 @@ pub struct Summary {
     pub max: f64,
 }
 
-impl Summary {
+impl Statistics {
     /// Summarises `samples`.
     ///
     /// ```
@@ -28,11 +28,11 @@ impl Summary {
     /// assert_eq!((s.mean, s.median, s.min, s.max), (5.0, 4.5, 2.0, 9.0));
     /// assert!((s.stddev - 2.138_089_935).abs() < 1e-9);
     /// ```
-    pub fn of(samples: &[f64]) -> Summary {
+    pub fn of(samples: &[f64]) -> Statistics {
         let n = samples.len();
         if n == 0 || samples.iter().any(|value| value.is_nan()) {
             let nan = f64::NAN;
-            return Summary { n, mean: nan, stddev: nan, median: nan, min: nan, max: nan };
+            return Statistics { n, mean: nan, stddev: nan, median: nan, min: nan, max: nan };
         }
         let mean = samples.iter().sum::<f64>() / n as f64;
         let stddev = if n == 1 {
@@ -49,13 +49,13 @@ impl Summary {
         } else {
             f64::midpoint(sorted[n / 2 - 1], sorted[n / 2])
         };
-        Summary { n, mean, stddev, median, min: sorted[0], max: sorted[n - 1] }
+        Statistics { n, mean, stddev, median, min: sorted[0], max: sorted[n - 1] }
     }
 }
 
 /// How a value differs from the baseline's.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Change {
+pub enum MeanChange {
     /// In per cent of the baseline.
     Percent(f64),
     /// The baseline is 0 and the value is not.
@@ -73,19 +73,19 @@ pub enum Change {
 /// assert_eq!(change(0.0, 0.0), Change::Percent(0.0));
 /// assert_eq!(change(f64::NAN, 3.0), Change::Unknown);
 /// ```
-pub fn change(baseline: f64, value: f64) -> Change {
+pub fn change(baseline: f64, value: f64) -> MeanChange {
     if baseline.is_nan() || value.is_nan() {
-        Change::Unknown
+        MeanChange::Unknown
     } else if baseline == value {
-        Change::Percent(0.0)
+        MeanChange::Percent(0.0)
     } else if baseline == 0.0 {
-        Change::New
+        MeanChange::New
     } else {
         let percent = (value - baseline) / baseline.abs() * 100.0;
         if percent.is_finite() {
-            Change::Percent(percent)
+            MeanChange::Percent(percent)
         } else {
-            Change::Unknown
+            MeanChange::Unknown
         }
     }
 }
@@ -94,7 +94,7 @@ pub fn change(baseline: f64, value: f64) -> Change {
 pub const SIGNIFICANCE: f64 = 0.05;
 
 /// Whether Welch's t-test says that the means differ at [`SIGNIFICANCE`].
-pub fn differs(a: &Summary, b: &Summary) -> bool {
+pub fn differs(a: &Statistics, b: &Statistics) -> bool {
     welch(a, b).is_some_and(|test| test.p < SIGNIFICANCE)
 }
 
@@ -113,7 +113,7 @@ pub struct Welch {
 ///
 /// Without spread on both sides, which is common in a deterministic simulator, equal means give
 /// p = 1 and different ones p = 0.
-pub fn welch(a: &Summary, b: &Summary) -> Option<Welch> {
+pub fn welch(a: &Statistics, b: &Statistics) -> Option<Welch> {
     if a.n < 2 || b.n < 2 || !a.mean.is_finite() || !b.mean.is_finite() {
         return None;
     }
@@ -144,7 +144,7 @@ pub fn two_sided(t: f64, df: f64) -> f64 {
 /// let (low, high) = difference(&Summary::of(&[1.0, 2.0]), &Summary::of(&[5.0, 6.0]), 0.95).unwrap();
 /// assert!((low - 0.957).abs() < 1e-3 && (high - 7.043).abs() < 1e-3);
 /// ```
-pub fn difference(a: &Summary, b: &Summary, confidence: f64) -> Option<(f64, f64)> {
+pub fn difference(a: &Statistics, b: &Statistics, confidence: f64) -> Option<(f64, f64)> {
     let test = welch(a, b)?;
     let error = (a.stddev.powi(2) / a.n as f64 + b.stddev.powi(2) / b.n as f64).sqrt();
     let reach = error * two_sided_quantile(1.0 - confidence, test.df);
@@ -294,16 +294,16 @@ mod tests {
 
     #[test]
     fn summary_of_one_none_and_nan() {
-        let one = Summary::of(&[3.0]);
+        let one = Statistics::of(&[3.0]);
         assert_eq!((one.n, one.mean, one.stddev, one.median), (1, 3.0, 0.0, 3.0));
-        assert!(Summary::of(&[]).mean.is_nan());
-        assert!(Summary::of(&[1.0, f64::NAN]).stddev.is_nan());
+        assert!(Statistics::of(&[]).mean.is_nan());
+        assert!(Statistics::of(&[1.0, f64::NAN]).stddev.is_nan());
     }
 
     #[test]
     fn spread_survives_a_large_offset() {
         close(
-            Summary::of(&[1e9 + 4.0, 1e9 + 7.0, 1e9 + 13.0, 1e9 + 16.0]).stddev.powi(2),
+            Statistics::of(&[1e9 + 4.0, 1e9 + 7.0, 1e9 + 13.0, 1e9 + 16.0]).stddev.powi(2),
             30.0,
             1e-6,
         );
@@ -323,14 +323,14 @@ mod tests {
     fn intervals_on_students_sleep_data() {
         // The same manual: 95 percent confidence interval: -3.3654832 0.2054832 of the first minus
         // the second.
-        let a = Summary::of(&[0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0.0, 2.0]);
-        let b = Summary::of(&[1.9, 0.8, 1.1, 0.1, -0.1, 4.4, 5.5, 1.6, 4.6, 3.4]);
+        let a = Statistics::of(&[0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0.0, 2.0]);
+        let b = Statistics::of(&[1.9, 0.8, 1.1, 0.1, -0.1, 4.4, 5.5, 1.6, 4.6, 3.4]);
         let (low, high) = difference(&a, &b, 0.95).unwrap();
         close(low, -0.205_483_2, 1e-6);
         close(high, 3.365_483_2, 1e-6);
-        let same = Summary::of(&[2.0, 2.0]);
+        let same = Statistics::of(&[2.0, 2.0]);
         assert_eq!(difference(&same, &same, 0.95), Some((0.0, 0.0)));
-        assert_eq!(difference(&same, &Summary::of(&[1.0]), 0.95), None);
+        assert_eq!(difference(&same, &Statistics::of(&[1.0]), 0.95), None);
         assert!(holm(&[]).is_empty());
         assert_eq!(holm(&[0.9, 0.8]), [1.0, 1.0]);
     }
@@ -349,8 +349,8 @@ mod tests {
     #[test]
     fn welch_on_students_sleep_data() {
         // Student (1908), as in the manual of R's t.test: t = -1.8608, df = 17.776, p = 0.07939.
-        let a = Summary::of(&[0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0.0, 2.0]);
-        let b = Summary::of(&[1.9, 0.8, 1.1, 0.1, -0.1, 4.4, 5.5, 1.6, 4.6, 3.4]);
+        let a = Statistics::of(&[0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0.0, 2.0]);
+        let b = Statistics::of(&[1.9, 0.8, 1.1, 0.1, -0.1, 4.4, 5.5, 1.6, 4.6, 3.4]);
         let test = welch(&a, &b).unwrap();
         close(test.t, -1.8608, 5e-5);
         close(test.df, 17.776, 5e-4);
@@ -360,18 +360,18 @@ mod tests {
 
     #[test]
     fn welch_without_spread_or_samples() {
-        let same = Summary::of(&[5.0, 5.0, 5.0]);
-        let other = Summary::of(&[4.0, 4.0, 4.0]);
+        let same = Statistics::of(&[5.0, 5.0, 5.0]);
+        let other = Statistics::of(&[4.0, 4.0, 4.0]);
         assert_eq!(welch(&same, &same).unwrap().p, 1.0);
         assert!(differs(&same, &other));
-        assert_eq!(welch(&same, &Summary::of(&[4.0])), None);
-        assert_eq!(welch(&same, &Summary::of(&[f64::NAN, 1.0])), None);
-        assert!(!differs(&same, &Summary::of(&[f64::INFINITY, 1.0])));
+        assert_eq!(welch(&same, &Statistics::of(&[4.0])), None);
+        assert_eq!(welch(&same, &Statistics::of(&[f64::NAN, 1.0])), None);
+        assert!(!differs(&same, &Statistics::of(&[f64::INFINITY, 1.0])));
     }
 
     #[test]
     fn change_keeps_the_sign_of_a_negative_baseline() {
-        assert_eq!(change(-10.0, -5.0), Change::Percent(50.0));
-        assert_eq!(change(1.0, f64::INFINITY), Change::Unknown);
+        assert_eq!(change(-10.0, -5.0), MeanChange::Percent(50.0));
+        assert_eq!(change(1.0, f64::INFINITY), MeanChange::Unknown);
     }
 }

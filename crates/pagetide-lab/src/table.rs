@@ -10,11 +10,11 @@
 //!   published            503           364        -27.6%
 //! ```
 
-use crate::dagger::{self, Daggers, Incomplete, DAGGER};
+use crate::dagger::{self, DaggerReason, Daggers, DAGGER};
 use crate::format::Scale;
-use crate::layout::{self, Cell, Line};
+use crate::layout::{self, TextCell, TextLine};
 use crate::report::Report;
-use crate::stats::{change, differs, Change, Summary};
+use crate::stats::{change, differs, MeanChange, Statistics};
 use crate::{heading, rows};
 use pagetide_scenario::metric::declared::is_state;
 use pagetide_scenario::record::Unit;
@@ -63,7 +63,7 @@ pub fn body_within(report: &Report, width: usize) -> String {
     if rows.is_empty() {
         writeln!(out, "{NOTHING}").expect("writing to a string");
     } else {
-        let mut lines: Vec<Line> = rows.into_iter().flat_map(Row::lines).collect();
+        let mut lines: Vec<TextLine> = rows.into_iter().flat_map(TableRow::lines).collect();
         legend.without_spread(&names, &mut lines, width);
         let legend = legend.text(report);
         out.push_str(&layout::render(&names, &lines, width));
@@ -83,39 +83,39 @@ pub fn body_within(report: &Report, width: usize) -> String {
 }
 
 /// Contents of a table, without a layout.
-pub(crate) struct Table {
-    pub rows: Vec<Row>,
+pub(crate) struct RenderedTable {
+    pub rows: Vec<TableRow>,
     /// Explains the signs; may be empty.
     pub legend: String,
 }
 
 /// The values of one metric, one cell per variant.
-pub(crate) struct Row {
+pub(crate) struct TableRow {
     /// The metric.
     pub key: String,
     pub scale: Scale,
-    pub ours: Vec<Cell>,
+    pub ours: Vec<TextCell>,
     /// Published values, if any.
-    pub published: Option<Vec<Cell>>,
+    pub published: Option<Vec<TextCell>>,
 }
 
-impl Row {
-    fn lines(self) -> impl Iterator<Item = Line> {
+impl TableRow {
+    fn lines(self) -> impl Iterator<Item = TextLine> {
         let unit = self.scale.symbol.to_owned();
-        let ours = Line { label: self.key, unit, cells: self.ours };
+        let ours = TextLine { label: self.key, unit, cells: self.ours };
         let published =
-            |cells| Line { label: "  published".to_owned(), unit: String::new(), cells };
+            |cells| TextLine { label: "  published".to_owned(), unit: String::new(), cells };
         std::iter::once(ours).chain(self.published.map(published))
     }
 }
 
 /// The rows of `report`, and the legend.
-pub(crate) fn tabulate(report: &Report) -> Table {
+pub(crate) fn tabulate(report: &Report) -> RenderedTable {
     let (rows, legend) = rows_and_legend(report);
-    Table { rows, legend: legend.text(report) }
+    RenderedTable { rows, legend: legend.text(report) }
 }
 
-fn rows_and_legend(report: &Report) -> (Vec<Row>, Legend) {
+fn rows_and_legend(report: &Report) -> (Vec<TableRow>, Legend) {
     let mut legend = Legend::default();
     let daggers = Daggers::new(report);
     let rows = rows::rows(report).into_iter();
@@ -123,11 +123,11 @@ fn rows_and_legend(report: &Report) -> (Vec<Row>, Legend) {
     (rows, legend)
 }
 
-fn row(report: &Report, key: String, daggers: &Daggers<'_>, legend: &mut Legend) -> Row {
+fn row(report: &Report, key: String, daggers: &Daggers<'_>, legend: &mut Legend) -> TableRow {
     let columns = 0..report.columns.len();
-    let incomplete: Vec<Option<Incomplete>> =
+    let incomplete: Vec<Option<DaggerReason>> =
         columns.clone().map(|column| daggers.of(column, &key)).collect();
-    let ours: Vec<Option<Summary>> =
+    let ours: Vec<Option<Statistics>> =
         columns.clone().map(|column| report.to_show(column, &key)).collect();
     let published: Vec<Option<f64>> =
         columns.map(|column| report.published(column, &key)).collect();
@@ -137,7 +137,8 @@ fn row(report: &Report, key: String, daggers: &Daggers<'_>, legend: &mut Legend)
     let scale = Scale::new(report.unit(&key).unwrap_or(Unit::Ratio), &values);
 
     let is_state = is_state(&key);
-    let mut cells: Vec<Cell> = ours.iter().map(|it| our_cell(&key, it.as_ref(), &scale)).collect();
+    let mut cells: Vec<TextCell> =
+        ours.iter().map(|it| our_cell(&key, it.as_ref(), &scale)).collect();
     legend.spread |= cells.iter().any(|cell| !cell.spread.is_empty());
     for ((cell, summary), reason) in cells.iter_mut().zip(&ours).zip(&incomplete) {
         if let (Some(_), Some(reason)) = (summary, reason) {
@@ -167,9 +168,9 @@ fn row(report: &Report, key: String, daggers: &Daggers<'_>, legend: &mut Legend)
     }
 
     let has_published = published.iter().any(Option::is_some);
-    let mut row = Row { key, scale, ours: cells, published: None };
+    let mut row = TableRow { key, scale, ours: cells, published: None };
     if has_published {
-        let mut cells: Vec<Cell> =
+        let mut cells: Vec<TextCell> =
             published.iter().map(|p| published_cell(*p, &row.scale)).collect();
         if let Some(base) = published[0] {
             for (cell, value) in cells.iter_mut().zip(&published).skip(1) {
@@ -183,22 +184,22 @@ fn row(report: &Report, key: String, daggers: &Daggers<'_>, legend: &mut Legend)
 }
 
 /// A value with its spread; a state (error number, limit) has no mean and is printed as a range.
-pub(crate) fn our_cell(key: &str, summary: Option<&Summary>, scale: &Scale) -> Cell {
+pub(crate) fn our_cell(key: &str, summary: Option<&Statistics>, scale: &Scale) -> TextCell {
     let Some(summary) = summary else { return absent() };
     if is_state(key) && summary.mean.is_finite() {
-        return Cell { value: state(summary, scale), ..Cell::default() };
+        return TextCell { value: state(summary, scale), ..TextCell::default() };
     }
     let (value, mut spread) = scale.print(summary.mean, summary.stddev);
     if summary.n < 2 || !summary.mean.is_finite() {
         spread.clear();
     }
-    Cell { value, spread, change: String::new() }
+    TextCell { value, spread, change: String::new() }
 }
 
 /// The values that a scale must suit, each with its spread.
 pub(crate) fn to_scale<'a>(
     key: &str,
-    summaries: impl Iterator<Item = &'a Summary>,
+    summaries: impl Iterator<Item = &'a Statistics>,
 ) -> Vec<(f64, f64)> {
     if is_state(key) {
         summaries.flat_map(|summary| [(summary.min, 0.0), (summary.max, 0.0)]).collect()
@@ -208,7 +209,7 @@ pub(crate) fn to_scale<'a>(
 }
 
 /// A state over several runs: the value, or `MIN to MAX` if runs differ.
-pub(crate) fn state(summary: &Summary, scale: &Scale) -> String {
+pub(crate) fn state(summary: &Statistics, scale: &Scale) -> String {
     let [min, max] = [summary.min, summary.max].map(|value| scale.print(value, 0.0).0);
     if summary.min == summary.max {
         min
@@ -217,13 +218,13 @@ pub(crate) fn state(summary: &Summary, scale: &Scale) -> String {
     }
 }
 
-fn published_cell(value: Option<f64>, scale: &Scale) -> Cell {
+fn published_cell(value: Option<f64>, scale: &Scale) -> TextCell {
     let Some(value) = value else { return absent() };
-    Cell { value: scale.print_as_given(value), ..Cell::default() }
+    TextCell { value: scale.print_as_given(value), ..TextCell::default() }
 }
 
-fn absent() -> Cell {
-    Cell { value: "-".to_owned(), ..Cell::default() }
+fn absent() -> TextCell {
+    TextCell { value: "-".to_owned(), ..TextCell::default() }
 }
 
 /// The signs that the table uses and must explain.
@@ -236,12 +237,12 @@ struct Legend {
     from_published: bool,
     star: bool,
     new: bool,
-    incomplete: BTreeSet<Incomplete>,
+    incomplete: BTreeSet<DaggerReason>,
 }
 
 impl Legend {
     /// Drops the spreads on a narrow terminal if the table then has fewer blocks.
-    fn without_spread(&mut self, names: &[&str], lines: &mut Vec<Line>, width: usize) {
+    fn without_spread(&mut self, names: &[&str], lines: &mut Vec<TextLine>, width: usize) {
         let nr_blocks = layout::blocks(names, lines, width).len();
         if width >= layout::NARROW || nr_blocks <= BLOCKS_MAX || !self.spread {
             return;
@@ -255,16 +256,18 @@ impl Legend {
         }
     }
 
-    fn change(&mut self, change: Change, mark: &str) -> String {
+    fn change(&mut self, change: MeanChange, mark: &str) -> String {
         match change {
-            Change::Percent(0.0) => format!("0.0%{mark}"),
-            Change::Percent(percent) if percent.abs() >= 1000.0 => format!("{percent:+.0}%{mark}"),
-            Change::Percent(percent) => format!("{percent:+.1}%{mark}"),
-            Change::New => {
+            MeanChange::Percent(0.0) => format!("0.0%{mark}"),
+            MeanChange::Percent(percent) if percent.abs() >= 1000.0 => {
+                format!("{percent:+.0}%{mark}")
+            }
+            MeanChange::Percent(percent) => format!("{percent:+.1}%{mark}"),
+            MeanChange::New => {
                 self.new = true;
                 format!("new{mark}")
             }
-            Change::Unknown => format!("-{mark}"),
+            MeanChange::Unknown => format!("-{mark}"),
         }
     }
 
@@ -303,7 +306,7 @@ mod tests {
     use super::*;
     use crate::testing::{report, report_of};
     use pagetide_scenario::model::Reference;
-    use pagetide_scenario::record::Ended;
+    use pagetide_scenario::record::Incomplete;
 
     type Metrics = &'static [(&'static str, f64)];
 
@@ -429,9 +432,9 @@ difference from the published value in per cent
         let mut report = report_of(&[("a", D.to_vec()), ("b", C.to_vec()), ("c", C.to_vec())]);
         let end = |report: &mut Report, column: usize, sample: usize| {
             let series = report.columns[column].series.get_mut("batch.walltime").unwrap();
-            series.samples[sample].ended = Some(Ended::OomKilled);
+            series.samples[sample].ended = Some(Incomplete::OomKilled);
             let measured = series.samples.iter().filter(|sample| sample.ended.is_none());
-            series.summary = Summary::of(&measured.map(|it| it.value).collect::<Vec<_>>());
+            series.summary = Statistics::of(&measured.map(|it| it.value).collect::<Vec<_>>());
         };
         end(&mut report, 1, 0);
         end(&mut report, 1, 1);

@@ -1,15 +1,15 @@
 //! A small scenario and records without a simulator, for this crate's tests.
 
-use crate::execute::{Outcome, Run};
-use crate::plan::{Job, Plan};
+use crate::execute::{JobOutcome, RunResult};
+use crate::plan::{RunJob, RunPlan};
 use crate::report::Report;
-use crate::world::{Cause, Failure};
+use crate::world::{Failure, FailureCause};
 use pagetide_scenario::build::Builder;
 use pagetide_scenario::model::{Scenario, Variant};
 use pagetide_scenario::record::{Metric, RunRecord, Unit};
 
 /// Metric keys with their values.
-pub type Metrics<'a> = &'a [(&'a str, f64)];
+pub type TestMetrics<'a> = &'a [(&'a str, f64)];
 
 /// A scenario named `fake`, seed 1, three repeats, with these variants and nothing to do.
 pub fn scenario(variants: &[&str]) -> Scenario {
@@ -35,7 +35,7 @@ pub fn scenario(variants: &[&str]) -> Scenario {
 }
 
 /// A record of `fake`; the unit follows the metric's name.
-pub fn record(variant: &str, seed: u64, metrics: Metrics<'_>) -> RunRecord {
+pub fn record(variant: &str, seed: u64, metrics: TestMetrics<'_>) -> RunRecord {
     let unit = |key: &str| match key.rsplit('.').next().unwrap_or(key) {
         "walltime" | "alloc_latency_p99" => Unit::Seconds,
         "throughput" => Unit::BytesPerSecond,
@@ -62,24 +62,24 @@ pub fn record(variant: &str, seed: u64, metrics: Metrics<'_>) -> RunRecord {
 }
 
 /// A report with one run (seed 1) for each variant.
-pub fn report(runs: &[(&str, Metrics<'_>)]) -> Report {
-    let seeds: Vec<(&str, Vec<Metrics<'_>>)> =
+pub fn report(runs: &[(&str, TestMetrics<'_>)]) -> Report {
+    let seeds: Vec<(&str, Vec<TestMetrics<'_>>)> =
         runs.iter().map(|(name, metrics)| (*name, vec![*metrics])).collect();
     report_of(&seeds)
 }
 
 /// A report with one run for each seed, from 1.
-pub fn report_of(variants: &[(&str, Vec<Metrics<'_>>)]) -> Report {
+pub fn report_of(variants: &[(&str, Vec<TestMetrics<'_>>)]) -> Report {
     let names: Vec<&str> = variants.iter().map(|(name, _)| *name).collect();
     let repeats = variants.iter().map(|(_, seeds)| seeds.len()).max().unwrap_or(1) as u32;
     let mut scenario = scenario(&names);
     scenario.repeats = repeats;
-    let plan = Plan::new(scenario).unwrap();
+    let plan = RunPlan::new(scenario).unwrap();
     let mut runs = Vec::new();
     for (variant, (name, seeds)) in variants.iter().enumerate() {
         for (seed, metrics) in (1..).zip(seeds) {
-            let outcome = Outcome::Finished(Box::new(record(name, seed, metrics)));
-            runs.push(Run { job: Job { variant, seed }, outcome });
+            let outcome = JobOutcome::Finished(Box::new(record(name, seed, metrics)));
+            runs.push(RunResult { job: RunJob { variant, seed }, outcome });
         }
     }
     Report::new(plan, &runs)
@@ -87,5 +87,5 @@ pub fn report_of(variants: &[(&str, Vec<Metrics<'_>>)]) -> Report {
 
 /// A failure of the run.
 pub fn failure(message: &str) -> Failure {
-    Failure { message: message.to_owned(), hint: None, cause: Cause::Run }
+    Failure { message: message.to_owned(), hint: None, cause: FailureCause::Run }
 }

@@ -14,7 +14,9 @@ mod services;
 use crate::format::Scale;
 pub use csv::{render_csv, HEADER};
 use pagetide_scenario::record::Unit;
-use pagetide_scenario::timeline::{Compaction, Counts, Row, Sample, Timeline};
+use pagetide_scenario::timeline::{
+    CompactionCounts, GroupEvents, GroupRow, Timeline, TimelineSample,
+};
 use std::fmt::Write;
 
 /// Default width in characters.
@@ -72,7 +74,7 @@ pub fn render(timeline: &Timeline, page_size: u64, width: usize) -> String {
 /// The columns of a group.
 struct Chart {
     group: usize,
-    columns: Vec<Option<Row>>,
+    columns: Vec<Option<GroupRow>>,
 }
 
 impl Chart {
@@ -81,14 +83,14 @@ impl Chart {
             column_of(timeline, nr_columns, at)
                 .iter()
                 .map(|sample| sample.rows.get(group).copied().flatten())
-                .fold(None, Row::merged_if_there)
+                .fold(None, GroupRow::merged_if_there)
         };
         Chart { group, columns: (0..nr_columns).map(column).collect() }
     }
 
     /// Two counts of all columns, from count `first` on.
     fn drawn(&self, first: usize) -> impl Iterator<Item = u64> + '_ {
-        let counts = move |row: &Row| row.counts.values().into_iter().skip(first).take(2);
+        let counts = move |row: &GroupRow| row.counts.values().into_iter().skip(first).take(2);
         self.columns.iter().flatten().flat_map(counts)
     }
 
@@ -118,7 +120,7 @@ impl Chart {
         let clipped = if top < peak { ", clipped" } else { "" };
         let _ = writeln!(out, "{name} (0 to {}{clipped})", size(top));
         bars(&levels, HEIGHT, top, size, out);
-        for (at, label) in Counts::NAMES.iter().enumerate().take(DRAWN) {
+        for (at, label) in GroupEvents::NAMES.iter().enumerate().take(DRAWN) {
             let counts =
                 || self.columns.iter().map(|row| row.map_or(0, |row| row.counts.values()[at]));
             let total: u64 = counts().sum();
@@ -139,7 +141,7 @@ impl Chart {
 }
 
 /// The samples of column `at`.
-fn column_of(timeline: &Timeline, nr_columns: usize, at: usize) -> &[Sample] {
+fn column_of(timeline: &Timeline, nr_columns: usize, at: usize) -> &[TimelineSample] {
     let nr_samples = timeline.samples.len();
     &timeline.samples[at * nr_samples / nr_columns..(at + 1) * nr_samples / nr_columns]
 }
@@ -176,7 +178,7 @@ fn draw_compaction(timeline: &Timeline, nr_columns: usize, out: &mut String) {
         .map(|at| column_of(timeline, nr_columns, at))
         .map(|samples| {
             let sums = samples.iter().map(|sample| sample.compaction);
-            sums.fold(Compaction::default(), |sum, counts| sum.plus(&counts)).values()
+            sums.fold(CompactionCounts::default(), |sum, counts| sum.plus(&counts)).values()
         })
         .collect();
     for (at, label) in COMPACTION_LABELS.iter().enumerate() {
@@ -253,14 +255,14 @@ pub(super) mod tests {
     /// A group of 1000 pages that has only 100 during one of `nr_samples` samples.
     pub(super) fn with_a_cut(nr_samples: u64, at: u64) -> Timeline {
         let row = |least: u64, scanned: u64| {
-            let counts = Counts { pgscan_kswapd: scanned, ..Counts::default() };
+            let counts = GroupEvents { pgscan_kswapd: scanned, ..GroupEvents::default() };
             let usage = 1000;
-            Some(Row {
+            Some(GroupRow {
                 usage_pages: usage,
                 usage_min_pages: least,
                 usage_max_pages: usage,
                 counts,
-                ..Row::default()
+                ..GroupRow::default()
             })
         };
         let sample = |index: u64| {
@@ -274,12 +276,12 @@ pub(super) mod tests {
                 unusable_index_max: if index == at { 1000 } else { 488 },
             };
             let moved = if index == at { [1000, 70_000, 300] } else { [0; 3] };
-            Sample {
+            TimelineSample {
                 end_ns: (index + 1) * 1_000_000,
                 rows: vec![row(least, scanned), group],
                 nodes: vec![node],
-                compaction: Compaction::of_values(moved),
-                ..Sample::default()
+                compaction: CompactionCounts::of_values(moved),
+                ..TimelineSample::default()
             }
         };
         Timeline {

@@ -20,11 +20,11 @@
 mod candidates;
 pub mod words;
 
-use self::candidates::{candidates, Candidate};
-use crate::report::{Column, Report, Sample};
-use crate::stats::{change, difference, holm, welch, Change, Summary, SIGNIFICANCE};
-use pagetide_scenario::metric::{Better, Names, Scope};
-use pagetide_scenario::record::{Ended, Unit};
+use self::candidates::{candidates, MetricCandidate};
+use crate::report::{Report, ReportColumn, ReportSample};
+use crate::stats::{change, difference, holm, welch, MeanChange, Statistics, SIGNIFICANCE};
+use pagetide_scenario::metric::{KeyNames, MetricDirection, Scope};
+use pagetide_scenario::record::{Incomplete, Unit};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Most gains, and most costs, of a verdict.
@@ -42,7 +42,7 @@ pub const CONFIDENCE: f64 = 0.95;
 
 /// The comparison of one variant with the first.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Verdict {
+pub struct VariantVerdict {
     /// Column of the variant in the report. The first has a verdict only if `ended` is not empty.
     pub column: usize,
     pub variant: String,
@@ -73,17 +73,17 @@ pub struct Difference {
     /// Whether the values are per second of the owner's run time (of times: per cent of it).
     pub is_rate: bool,
     /// In the first variant.
-    pub before: Summary,
-    pub after: Summary,
+    pub before: Statistics,
+    pub after: Statistics,
     /// Of the means.
-    pub change: Change,
+    pub change: MeanChange,
     /// 95 % confidence interval of the difference of the means; `None`: a single run.
     pub interval: Option<(f64, f64)>,
     /// p value of Welch's t-test after Holm's correction; `None`: a single run.
     pub p: Option<f64>,
     /// Number of tests that `p` is corrected for.
     pub comparisons: usize,
-    pub better: Better,
+    pub better: MetricDirection,
     /// Order of importance: small is first.
     rank: usize,
     /// Whether it is a row of the table and not work.
@@ -112,19 +112,19 @@ impl Difference {
         }
     }
 
-    fn kind(&self) -> Told {
+    fn kind(&self) -> DifferenceKind {
         match (self.better, self.is_more()) {
-            (Better::Less, false) | (Better::More, true) => Told::Gain,
-            (Better::Less, true) | (Better::More, false) => Told::Cost,
-            (Better::Work, true) => Told::MoreWork,
-            (Better::Work, false) => Told::LessWork,
-            (Better::Neither, _) => Told::Nothing,
+            (MetricDirection::Less, false) | (MetricDirection::More, true) => DifferenceKind::Gain,
+            (MetricDirection::Less, true) | (MetricDirection::More, false) => DifferenceKind::Cost,
+            (MetricDirection::Work, true) => DifferenceKind::MoreWork,
+            (MetricDirection::Work, false) => DifferenceKind::LessWork,
+            (MetricDirection::Neither, _) => DifferenceKind::Nothing,
         }
     }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Told {
+enum DifferenceKind {
     Gain,
     Cost,
     MoreWork,
@@ -133,7 +133,7 @@ enum Told {
 }
 
 /// The verdict on each variant, in the order of the columns; empty without runs.
-pub fn verdicts(report: &Report) -> Vec<Verdict> {
+pub fn verdicts(report: &Report) -> Vec<VariantVerdict> {
     if !report.has_data() {
         return Vec::new();
     }
@@ -156,21 +156,21 @@ pub fn verdicts(report: &Report) -> Vec<Verdict> {
         let len = p.len();
         family.into_iter().for_each(|it| it.comparisons = len);
     }
-    let mut verdicts = vec![Verdict::new(report, 0, Vec::new(), comparisons)];
+    let mut verdicts = vec![VariantVerdict::new(report, 0, Vec::new(), comparisons)];
     verdicts.retain(|verdict| !verdict.ended.is_empty());
     for (differences, column) in found.into_iter().zip(1..) {
-        verdicts.push(Verdict::new(report, column, differences, comparisons));
+        verdicts.push(VariantVerdict::new(report, column, differences, comparisons));
     }
     verdicts
 }
 
-impl Verdict {
+impl VariantVerdict {
     fn new(
         report: &Report,
         column: usize,
         differences: Vec<Difference>,
         comparisons: usize,
-    ) -> Verdict {
+    ) -> VariantVerdict {
         // With one run on a side nothing is significant, however many runs others have.
         let is_one_run = [0, column].iter().any(|&column| report.columns[column].finished < 2);
         let comparisons = if is_one_run { 0 } else { comparisons };
@@ -181,23 +181,25 @@ impl Verdict {
             .filter(|it| is_worth_telling(it, elapsed) && shows_in_walltime(report, column, it));
         let (told, unsure): (Vec<Difference>, Vec<Difference>) =
             large.partition(|it| it.is_sure().unwrap_or(is_one_run));
-        let of = |kind: Told| first_of_families(told.iter().filter(|it| it.kind() == kind));
-        let mut work = of(Told::LessWork);
+        let of =
+            |kind: DifferenceKind| first_of_families(told.iter().filter(|it| it.kind() == kind));
+        let mut work = of(DifferenceKind::LessWork);
         work.truncate(MOST_WORK);
         // Rows of the table come before metrics without a row.
         let (mut costs, beyond): (Vec<Difference>, Vec<Difference>) =
-            of(Told::Cost).into_iter().partition(|it| it.is_asked);
-        costs.extend(of(Told::MoreWork));
+            of(DifferenceKind::Cost).into_iter().partition(|it| it.is_asked);
+        costs.extend(of(DifferenceKind::MoreWork));
         costs.extend(beyond);
         costs.truncate(MOST);
-        let is_effect = |it: &&Difference| matches!(it.kind(), Told::Gain | Told::Cost);
+        let is_effect =
+            |it: &&Difference| matches!(it.kind(), DifferenceKind::Gain | DifferenceKind::Cost);
         let unsure = unsure.iter().filter(is_effect);
         let unsure = unsure.min_by(|a, b| a.p.unwrap_or(1.0).total_cmp(&b.p.unwrap_or(1.0)));
-        let mut verdict = Verdict {
+        let mut verdict = VariantVerdict {
             column,
             variant: report.columns[column].name.clone(),
             ended: words::ended(report, column),
-            gains: of(Told::Gain),
+            gains: of(DifferenceKind::Gain),
             costs,
             work,
             unsure: None,
@@ -266,7 +268,7 @@ fn first_of_families<'a>(told: impl Iterator<Item = &'a Difference>) -> Vec<Diff
 }
 
 /// Unit and values of a candidate in a column; `None` if it is missing.
-fn values(column: &Column, candidate: &Candidate) -> Option<(Unit, Summary)> {
+fn values(column: &ReportColumn, candidate: &MetricCandidate) -> Option<(Unit, Statistics)> {
     let series = column.series.get(&candidate.metric)?;
     let Some(time) = &candidate.time else { return Some((series.unit, series.summary)) };
     let (unit, factor) = match series.unit {
@@ -276,20 +278,20 @@ fn values(column: &Column, candidate: &Candidate) -> Option<(Unit, Summary)> {
     };
     let times: BTreeMap<u64, f64> =
         column.series.get(time)?.samples.iter().map(|sample| (sample.seed, sample.value)).collect();
-    let rate = |sample: &Sample| {
+    let rate = |sample: &ReportSample| {
         let time = times.get(&sample.seed).copied().filter(|time| *time > 0.0)?;
         Some(sample.value * factor / time)
     };
     let rates: Vec<f64> = series.samples.iter().filter_map(rate).collect();
-    (!rates.is_empty()).then(|| (unit, Summary::of(&rates)))
+    (!rates.is_empty()).then(|| (unit, Statistics::of(&rates)))
 }
 
 /// The metric in a column against the first column; `None` if one of the two is missing.
-fn compared(report: &Report, column: usize, candidate: &Candidate) -> Option<Difference> {
+fn compared(report: &Report, column: usize, candidate: &MetricCandidate) -> Option<Difference> {
     let (unit, before) = values(&report.columns[0], candidate)?;
     let (_, after) = values(&report.columns[column], candidate)?;
     let change = change(before.mean, after.mean);
-    if change == Change::Unknown {
+    if change == MeanChange::Unknown {
         return None;
     }
     let is_constant =
@@ -313,8 +315,8 @@ fn compared(report: &Report, column: usize, candidate: &Candidate) -> Option<Dif
 }
 
 /// The tasks of a column that `ended` ended early (copies together), each with its number of runs.
-fn ended_tasks(report: &Report, column: usize, ended: Ended) -> BTreeMap<String, usize> {
-    let names = Names::of(&report.plan.scenario.variants[column].setup);
+fn ended_tasks(report: &Report, column: usize, ended: Incomplete) -> BTreeMap<String, usize> {
+    let names = KeyNames::of(&report.plan.scenario.variants[column].setup);
     let mut runs: BTreeMap<String, BTreeSet<u64>> = BTreeMap::new();
     for (metric, series) in &report.columns[column].series {
         let seeds = || series.samples.iter().filter(|it| it.ended == Some(ended)).map(|it| it.seed);

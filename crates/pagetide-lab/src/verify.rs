@@ -19,9 +19,11 @@ pub mod summary;
 pub mod table;
 mod used_costs;
 
-pub use compare::{Comparison, Counter, Phase, Sides, VariantComparison, Verdict};
-pub use judge::{judge, Judgement};
-pub use summary::{summarise, Score, Summary};
+pub use compare::{
+    Agreement, ComparedSides, Comparison, CounterComparison, PhaseComparison, VariantComparison,
+};
+pub use judge::{judge, CounterGrade};
+pub use summary::{summarise, ComparisonSummary, GradeScore};
 
 #[cfg(test)]
 pub(crate) mod testing;

@@ -10,7 +10,7 @@ use crate::report::Report;
 use crate::rows;
 use pagetide_core::control::GroupControl;
 use pagetide_scenario::metric::Owner;
-use pagetide_scenario::model::{Setup, Write};
+use pagetide_scenario::model::{Setup, TargetWrite};
 use pagetide_scenario::record::Unit;
 use pagetide_scenario::workload::{Workload, WriteControl};
 use std::collections::BTreeSet;
@@ -335,7 +335,7 @@ fn is_within(setup: &Setup, group: &str, other: &str) -> bool {
 fn is_written(setup: &Setup, group: &str, controls: &[GroupControl]) -> bool {
     let is_of_it = |target: usize| around(setup, group).any(|at| at == target);
     setup.tasks.iter().flat_map(|task| &task.phases).any(|phase| match &phase.workload {
-        Workload::WriteControl(WriteControl { write: Write::Group(target, write) }) => {
+        Workload::WriteControl(WriteControl { write: TargetWrite::Group(target, write) }) => {
             controls.contains(&write.control) && is_of_it(*target)
         }
         _ => false,
@@ -380,7 +380,7 @@ fn percent(share: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{report, Metrics};
+    use crate::testing::{report, TestMetrics};
     use pagetide_scenario::build::Builder;
 
     #[test]
@@ -390,7 +390,7 @@ mod tests {
         };
         let said = |before: f64| {
             let (before, after) = (of(before), of(0.5));
-            let sides: [(&str, Metrics<'_>); 2] = [("a", &before), ("b", &after)];
+            let sides: [(&str, TestMetrics<'_>); 2] = [("a", &before), ("b", &after)];
             let mut report = report(&sides);
             let task =
                 Builder::new().set("name", "batch").set("workload", "sleep").set("duration", "1ms");

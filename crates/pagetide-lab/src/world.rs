@@ -3,21 +3,21 @@
 use crate::execute::room;
 use pagetide_scenario::model::Variant;
 use pagetide_scenario::record::RunRecord;
-pub use pagetide_sim::observe::Sink;
+pub use pagetide_sim::observe::ObserverHandle;
 use pagetide_sim::policy::Plugins;
 use pagetide_sim::{RunOptions, SimError};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::Arc;
 
 /// Performs runs. A run is a pure function of its arguments, except that `watch` may end it early.
-pub trait World: Sync {
+pub trait RunBackend: Sync {
     /// Runs `variant` of the scenario called `scenario` with `seed`.
     fn run(
         &self,
         scenario: &str,
         variant: &Variant,
         seed: u64,
-        watch: &Watch,
+        watch: &RunControl,
     ) -> Result<RunRecord, Failure>;
 
     /// Upper bound of the bytes of this computer that a run of `variant` needs; 0 if unknown.
@@ -27,16 +27,16 @@ pub trait World: Sync {
     }
 }
 
-impl<F> World for F
+impl<F> RunBackend for F
 where
-    F: Fn(&str, &Variant, u64, &Watch) -> Result<RunRecord, Failure> + Sync,
+    F: Fn(&str, &Variant, u64, &RunControl) -> Result<RunRecord, Failure> + Sync,
 {
     fn run(
         &self,
         scenario: &str,
         variant: &Variant,
         seed: u64,
-        watch: &Watch,
+        watch: &RunControl,
     ) -> Result<RunRecord, Failure> {
         self(scenario, variant, seed, watch)
     }
@@ -44,7 +44,7 @@ where
 
 /// Control of an active run.
 #[derive(Clone, Debug, Default)]
-pub struct Watch {
+pub struct RunControl {
     /// Set when the user cancels; the run should end soon with any error.
     pub cancel: Arc<AtomicBool>,
     /// Virtual nanoseconds done so far, updated now and then.
@@ -59,12 +59,12 @@ pub struct Failure {
     pub message: String,
     /// How to mend it.
     pub hint: Option<String>,
-    pub cause: Cause,
+    pub cause: FailureCause,
 }
 
 /// Cause of a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cause {
+pub enum FailureCause {
     /// The scenario is impossible.
     Scenario,
     /// The run itself went wrong.
@@ -82,18 +82,18 @@ pub struct Simulator {
     pub want_latencies: bool,
     /// Plug-in policies.
     pub plugins: Plugins,
-    pub observed: Option<Observed>,
+    pub observed: Option<TracedRun>,
 }
 
 /// A run that is traced ([`crate::traces`]).
 #[derive(Clone, Debug)]
-pub struct Observed {
+pub struct TracedRun {
     pub variant: String,
     pub seed: u64,
-    pub sinks: Vec<Sink>,
+    pub sinks: Vec<ObserverHandle>,
 }
 
-impl World for Simulator {
+impl RunBackend for Simulator {
     fn room(&self, variant: &Variant) -> u64 {
         room::needed(variant)
     }
@@ -103,9 +103,9 @@ impl World for Simulator {
         scenario: &str,
         variant: &Variant,
         seed: u64,
-        watch: &Watch,
+        watch: &RunControl,
     ) -> Result<RunRecord, Failure> {
-        let is_wanted = |of: &&Observed| of.variant == variant.name && of.seed == seed;
+        let is_wanted = |of: &&TracedRun| of.variant == variant.name && of.seed == seed;
         let options = RunOptions {
             want_files: self.want_files,
             want_timeline: self.timeline_seed == Some(seed),
@@ -130,8 +130,10 @@ impl World for Simulator {
                 | SimError::Tuning { .. }
                 | SimError::Plugin(_)
                 | SimError::Plugins(_)
-                | SimError::Program(_) => Cause::Scenario,
-                SimError::World(_) | SimError::Unwritten(_) | SimError::Cancelled => Cause::Run,
+                | SimError::Program(_) => FailureCause::Scenario,
+                SimError::World(_) | SimError::Unwritten(_) | SimError::Cancelled => {
+                    FailureCause::Run
+                }
             },
             hint: error.hint(),
             message: error.to_string(),

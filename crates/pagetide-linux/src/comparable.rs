@@ -4,8 +4,8 @@
 use pagetide_core::config::{ControlOrigin, PolicyChoice};
 use pagetide_core::control::GroupControl;
 use pagetide_scenario::model::{PageSize, Setup};
-use pagetide_scenario::switches::{needed, Needed, Switch};
-use pagetide_scenario::workload::{FileRead, FileWrite, Workload};
+use pagetide_scenario::switches::{needed, NeededSwitch, Switch};
+use pagetide_scenario::workload::{FileReadWorkload, FileWriteWorkload, Workload};
 
 /// Maximum size of one read() or write() in the guest.
 const BLOCK_MAX: u64 = 1 << 20;
@@ -59,7 +59,7 @@ fn variants_of_switch(choice: PolicyChoice, switches: &[String]) -> Option<&'sta
 /// kernel.
 pub fn not_comparable(setup: &Setup, switches: &[String]) -> Vec<String> {
     let mut found = Vec::new();
-    let done: Vec<Needed> =
+    let done: Vec<NeededSwitch> =
         needed(setup).filter(|needed| needed.switch.missing(switches).is_none()).collect();
     let is_done = |choice: &PolicyChoice| done.iter().any(|needed| needed.choice == *choice);
     let own = setup.policies.iter().filter(|choice| !setup.policies.is_linux(*choice));
@@ -105,8 +105,8 @@ pub fn not_comparable(setup: &Setup, switches: &[String]) -> Vec<String> {
     }
     let phases = || setup.tasks.iter().flat_map(|task| &task.phases);
     let mut long = phases().filter(|phase| match phase.workload {
-        Workload::FileRead(FileRead { block, .. })
-        | Workload::FileWrite(FileWrite { block, .. }) => block > BLOCK_MAX,
+        Workload::FileRead(FileReadWorkload { block, .. })
+        | Workload::FileWrite(FileWriteWorkload { block, .. }) => block > BLOCK_MAX,
         _ => false,
     });
     if long.next().is_some() {

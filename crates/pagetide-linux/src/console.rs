@@ -12,7 +12,7 @@ const VERSION: &str = "1";
 
 /// The parsed report, in order.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Report {
+pub struct GuestReport {
     /// The last step of the preparation that began.
     pub doing: String,
     /// What the kernel lacks.
@@ -28,7 +28,7 @@ pub struct Report {
     pub ready: bool,
     /// Kernel files by path; the last reading of each.
     pub texts: BTreeMap<String, String>,
-    pub snapshots: Vec<Snapshot>,
+    pub snapshots: Vec<GuestSnapshot>,
     /// (task, phase) -> (nanoseconds that the program takes to generate its operations, number of
     /// operations). The last round of each.
     pub programs: BTreeMap<(usize, usize), (u64, u64)>,
@@ -40,7 +40,7 @@ pub struct Report {
 
 /// The counters at a moment.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Snapshot {
+pub struct GuestSnapshot {
     /// `run-begin`, `task-end`, ...
     pub kind: String,
     /// Task, or 0.
@@ -52,7 +52,7 @@ pub struct Snapshot {
     /// /proc/vmstat, and tracepoints under their names.
     pub counts: Vec<(String, u64)>,
     /// Resource usage of the task so far.
-    pub usage: Usage,
+    pub usage: GuestTaskUsage,
     /// Resident pages of its regions.
     pub resident: Vec<(String, u64)>,
     /// Blocks of kernel memory that the task requested and got.
@@ -62,7 +62,7 @@ pub struct Snapshot {
     /// CPU times, if the guest reports them.
     pub cpu: Option<CpuTimes>,
     /// Requests of a service.
-    pub served: Option<Served>,
+    pub served: Option<ServiceStats>,
     /// /proc/slabinfo, if the setup has names or pipes.
     pub slabs: Vec<SlabCache>,
     /// The files of each group that existed, by its number. The lines of memory.stat keep their
@@ -86,7 +86,7 @@ pub struct CpuTimes {
 
 /// Requests of a service in a phase. Latencies are in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Served {
+pub struct ServiceStats {
     pub requests: u64,
     /// Requests slower than the deadline.
     pub late: u64,
@@ -100,7 +100,7 @@ pub struct Served {
 
 /// Resource usage of a task so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Usage {
+pub struct GuestTaskUsage {
     /// User time in microseconds.
     pub user_us: u64,
     /// System time in microseconds.
@@ -115,7 +115,7 @@ pub struct Usage {
 
 /// A line of the report that cannot be parsed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Garbage {
+pub struct ReportError {
     /// Offset of the line.
     pub at: usize,
     /// What is wrong.
@@ -138,16 +138,16 @@ pub fn has_failed(report: &[u8]) -> bool {
 ///
 /// # Errors
 /// The first line that does not have the guest's format.
-pub fn parse(bytes: &[u8]) -> Result<Report, Garbage> {
-    let mut report = Report::default();
-    let mut open: Option<Snapshot> = None;
+pub fn parse(bytes: &[u8]) -> Result<GuestReport, ReportError> {
+    let mut report = GuestReport::default();
+    let mut open: Option<GuestSnapshot> = None;
     let mut at = 0;
     while at < bytes.len() {
         let Some(len) = bytes[at..].iter().position(|&byte| byte == b'\n') else {
             break; // an incomplete line
         };
         let line = String::from_utf8_lossy(&bytes[at..at + len]);
-        let garbage = |problem: String| Garbage { at, problem };
+        let garbage = |problem: String| ReportError { at, problem };
         let (word, rest) = line.split_once(' ').unwrap_or((&line, ""));
         let mut next = at + len + 1;
         match word {
@@ -197,12 +197,12 @@ pub fn parse(bytes: &[u8]) -> Result<Report, Garbage> {
             "@snap" => {
                 let mut fields = rest.split(' ');
                 let mut field = || fields.next().unwrap_or_default();
-                open = Some(Snapshot {
+                open = Some(GuestSnapshot {
                     kind: field().to_owned(),
                     task: number(field()).map_err(garbage)?,
                     phase: number(field()).map_err(garbage)?,
                     ns: number(field()).map_err(garbage)?,
-                    ..Snapshot::default()
+                    ..GuestSnapshot::default()
                 });
             }
             "@program" => {
@@ -245,10 +245,10 @@ fn numbers<const N: usize>(rest: &str) -> Result<[u64; N], String> {
     Ok(numbers)
 }
 
-fn add(snapshot: &mut Snapshot, word: &str, rest: &str) -> Result<(), String> {
+fn add(snapshot: &mut GuestSnapshot, word: &str, rest: &str) -> Result<(), String> {
     if word == "@served" {
         let [requests, late, dropped, sum_ns, latencies_ns @ ..] = numbers::<9>(rest)?;
-        snapshot.served = Some(Served { requests, late, dropped, sum_ns, latencies_ns });
+        snapshot.served = Some(ServiceStats { requests, late, dropped, sum_ns, latencies_ns });
         return Ok(());
     }
     if word == "@blocks" {
@@ -266,7 +266,7 @@ fn add(snapshot: &mut Snapshot, word: &str, rest: &str) -> Result<(), String> {
     }
     if word == "@usage" {
         let [user_us, system_us, minor_faults, major_faults, bytes] = numbers(rest)?;
-        snapshot.usage = Usage { user_us, system_us, minor_faults, major_faults, bytes };
+        snapshot.usage = GuestTaskUsage { user_us, system_us, minor_faults, major_faults, bytes };
         return Ok(());
     }
     let (name, value) = rest.split_once(' ').unwrap_or((rest, ""));
@@ -279,7 +279,7 @@ fn add(snapshot: &mut Snapshot, word: &str, rest: &str) -> Result<(), String> {
 }
 
 /// Adds a file of a group, from a text named `group NUMBER FILE`.
-fn add_group(snapshot: &mut Snapshot, name: &str, text: &str) -> Result<(), String> {
+fn add_group(snapshot: &mut GuestSnapshot, name: &str, text: &str) -> Result<(), String> {
     let mut words = name.split(' ').skip(1);
     let (group, file) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
     let of_group = snapshot.groups.entry(number(group)?).or_default();
@@ -425,7 +425,7 @@ mod tests {
         assert_eq!(snapshot.errno, Some(22));
         assert_eq!(snapshot.blocks, [9, 4]);
         let latencies_ns = [1, 2, 3, 4, 5];
-        let served = Served { requests: 9, late: 8, dropped: 7, sum_ns: 6, latencies_ns };
+        let served = ServiceStats { requests: 9, late: 8, dropped: 7, sum_ns: 6, latencies_ns };
         assert_eq!(snapshot.served, Some(served));
         assert_eq!(report.ended, [(2, "signal 9".to_owned())]);
         assert!(has_said(SAMPLE.as_bytes(), "@ready") && !has_said(b"@ready", "@ready"));

@@ -4,12 +4,12 @@
 //! (`nr_free_pages`, ...) are the values at the end. /proc/vmstat mixes both: names that begin with
 //! `nr_` are levels, with a few exceptions.
 
-use crate::console::{Report, Served, Snapshot};
+use crate::console::{GuestReport, GuestSnapshot, ServiceStats};
 use crate::disks::PAGE_SIZE;
 use crate::group_counts::put_groups;
 use crate::slab_counts::put_slabs;
 use pagetide_scenario::metric::declared::{BUDDYINFO, FREE_BLOCKS};
-use pagetide_scenario::metric::{declared, Metrics, Names, Owner, Scope, Writer};
+use pagetide_scenario::metric::{declared, KeyNames, MetricWriter, Owner, RunMetricSet, Scope};
 use pagetide_scenario::model::{Setup, Task};
 use pagetide_scenario::record::{RunRecord, Unit};
 use std::collections::BTreeMap;
@@ -42,11 +42,11 @@ pub fn is_level(name: &str) -> bool {
 ///
 /// # Errors
 /// A sentence, if snapshots are missing.
-pub fn record(run: RunName<'_>, setup: &Setup, report: &Report) -> Result<RunRecord, String> {
+pub fn record(run: RunName<'_>, setup: &Setup, report: &GuestReport) -> Result<RunRecord, String> {
     let begin = find(report, "run-begin", 0).ok_or("no snapshot of the run's start")?;
     let end = find(report, "run-end", 0).ok_or("no snapshot of the run's end")?;
     let elapsed_ns = end.ns.saturating_sub(begin.ns);
-    let mut metrics = Metrics::new();
+    let mut metrics = RunMetricSet::new();
     of_machine(&mut metrics, setup, report, (begin, end));
     for (id, task) in setup.tasks.iter().enumerate() {
         of_task(&mut metrics, report, (id, task), end);
@@ -68,7 +68,7 @@ pub fn record(run: RunName<'_>, setup: &Setup, report: &Report) -> Result<RunRec
         seed: run.seed,
         version: env!("CARGO_PKG_VERSION").to_owned(),
         page_size: PAGE_SIZE,
-        metrics: metrics.into_texts(&Names::of(setup)),
+        metrics: metrics.into_texts(&KeyNames::of(setup)),
         digest: 0,
         elapsed_ns,
         notes,
@@ -78,15 +78,15 @@ pub fn record(run: RunName<'_>, setup: &Setup, report: &Report) -> Result<RunRec
     })
 }
 
-fn find<'r>(report: &'r Report, kind: &str, task: usize) -> Option<&'r Snapshot> {
+fn find<'r>(report: &'r GuestReport, kind: &str, task: usize) -> Option<&'r GuestSnapshot> {
     report.snapshots.iter().find(|snapshot| snapshot.kind == kind && snapshot.task == task)
 }
 
 fn of_machine(
-    metrics: &mut Metrics,
+    metrics: &mut RunMetricSet,
     setup: &Setup,
-    report: &Report,
-    (begin, end): (&Snapshot, &Snapshot),
+    report: &GuestReport,
+    (begin, end): (&GuestSnapshot, &GuestSnapshot),
 ) {
     let mut machine = metrics.of(Scope::Machine);
     put_counts(&mut machine, begin, end);
@@ -101,7 +101,7 @@ fn of_machine(
         machine.put(declared::CPU_WRITEBACK, writeback as f64 / 1e9);
     }
     machine.put(declared::ELAPSED, end.ns.saturating_sub(begin.ns) as f64 / 1e9);
-    let is_awaited = |of: &&Snapshot| {
+    let is_awaited = |of: &&GuestSnapshot| {
         of.kind == "task-end" && setup.tasks.get(of.task).is_some_and(|task| !task.background)
     };
     // A task that has not ended.
@@ -118,7 +118,12 @@ fn of_machine(
     }
 }
 
-fn of_task(metrics: &mut Metrics, report: &Report, (id, task): (usize, &Task), end: &Snapshot) {
+fn of_task(
+    metrics: &mut RunMetricSet,
+    report: &GuestReport,
+    (id, task): (usize, &Task),
+    end: &GuestSnapshot,
+) {
     let Some(began) = find(report, "task-begin", id) else { return };
     let mut put = metrics.of(Scope::Task(Owner::new(&task.name)));
     if let Some(ended) = find(report, "task-end", id) {
@@ -141,13 +146,13 @@ fn of_task(metrics: &mut Metrics, report: &Report, (id, task): (usize, &Task), e
 }
 
 fn of_phases(
-    metrics: &mut Metrics,
+    metrics: &mut RunMetricSet,
     setup: &Setup,
-    report: &Report,
+    report: &GuestReport,
     id: usize,
 ) -> Result<(), String> {
     let task = &setup.tasks[id];
-    let mut began: Option<&Snapshot> = None;
+    let mut began: Option<&GuestSnapshot> = None;
     let mut services = Vec::new();
     for snapshot in report.snapshots.iter().filter(|snapshot| snapshot.task == id) {
         match snapshot.kind.as_str() {
@@ -192,14 +197,14 @@ fn of_phases(
 }
 
 /// Per cent of the requested blocks in between, rounded down, as mmtests prints it.
-fn put_blocks(put: &mut Writer<'_>, from: &Snapshot, to: &Snapshot) {
+fn put_blocks(put: &mut MetricWriter<'_>, from: &GuestSnapshot, to: &GuestSnapshot) {
     let [asked, got] = [0, 1].map(|of| to.blocks[of].saturating_sub(from.blocks[of]));
     if let Some(percent) = got.saturating_mul(100).checked_div(asked) {
         put.put(declared::SUCCESS, percent as f64);
     }
 }
 
-fn put_served(put: &mut Writer<'_>, served: &Served, ns: u64) {
+fn put_served(put: &mut MetricWriter<'_>, served: &ServiceStats, ns: u64) {
     put.put(declared::REQUESTS, served.requests as f64);
     let seconds = ns as f64 / 1e9;
     put.put(declared::REQUEST_RATE, if ns > 0 { served.requests as f64 / seconds } else { 0.0 });
@@ -222,7 +227,7 @@ fn put_served(put: &mut Writer<'_>, served: &Served, ns: u64) {
     }
 }
 
-fn put_counts(put: &mut Writer<'_>, begin: &Snapshot, end: &Snapshot) {
+fn put_counts(put: &mut MetricWriter<'_>, begin: &GuestSnapshot, end: &GuestSnapshot) {
     let earlier: BTreeMap<&str, u64> =
         begin.counts.iter().map(|(name, value)| (name.as_str(), *value)).collect();
     let mut stalls = 0u64;
@@ -251,7 +256,12 @@ fn put_counts(put: &mut Writer<'_>, begin: &Snapshot, end: &Snapshot) {
 
 /// CPU times of a phase without those of the reports at its ends, and its duration without that of
 /// the first report.
-fn put_times(put: &mut Writer<'_>, setup: &Setup, begin: &Snapshot, end: &Snapshot) {
+fn put_times(
+    put: &mut MetricWriter<'_>,
+    setup: &Setup,
+    begin: &GuestSnapshot,
+    end: &GuestSnapshot,
+) {
     let (Some(from), Some(to)) = (begin.cpu, end.cpu) else { return };
     let seconds = |from: u64, to: u64| to.saturating_sub(from) as f64 / 1e9;
     put.put(declared::CPU, seconds(from.after, to.before));
@@ -264,11 +274,11 @@ fn put_times(put: &mut Writer<'_>, setup: &Setup, begin: &Snapshot, end: &Snapsh
     }
 }
 
-fn put_walltime(put: &mut Writer<'_>, begin: &Snapshot, end: &Snapshot) {
+fn put_walltime(put: &mut MetricWriter<'_>, begin: &GuestSnapshot, end: &GuestSnapshot) {
     put.put(declared::WALLTIME, end.ns.saturating_sub(begin.ns) as f64 / 1e9);
 }
 
-fn put_usage(put: &mut Writer<'_>, begin: &Snapshot, end: &Snapshot) {
+fn put_usage(put: &mut MetricWriter<'_>, begin: &GuestSnapshot, end: &GuestSnapshot) {
     let (from, to) = (begin.usage, end.usage);
     let seconds = end.ns.saturating_sub(begin.ns) as f64 / 1e9;
     let bytes = to.bytes.saturating_sub(from.bytes) as f64;
@@ -283,7 +293,7 @@ fn put_usage(put: &mut Writer<'_>, begin: &Snapshot, end: &Snapshot) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::console::Usage;
+    use crate::console::GuestTaskUsage;
     use crate::host::slabinfo::SlabCache;
     use pagetide_scenario::load::{load_str, Overrides};
     use std::path::Path;
@@ -317,9 +327,9 @@ size = "1MiB"
     }
 
     /// A snapshot at `ms` with `faults` faults, half of them stalls of zone DMA32.
-    fn snap(kind: &str, (task, phase): (usize, usize), ms: u64, faults: u64) -> Snapshot {
+    fn snap(kind: &str, (task, phase): (usize, usize), ms: u64, faults: u64) -> GuestSnapshot {
         let count = |name: &str, value| (name.to_owned(), value);
-        Snapshot {
+        GuestSnapshot {
             kind: kind.to_owned(),
             task,
             phase,
@@ -332,7 +342,7 @@ size = "1MiB"
                 count("allocstall_dma32", faults / 2),
                 count("allocstall_movable", 1),
             ],
-            usage: Usage {
+            usage: GuestTaskUsage {
                 user_us: ms * 100,
                 system_us: ms * 10,
                 minor_faults: faults,
@@ -349,13 +359,18 @@ size = "1MiB"
         }
     }
 
-    fn whole() -> Report {
+    fn whole() -> GuestReport {
         let mut ended = snap("phase-end", (0, 1), 30, 600);
         let latencies_ns = [1, 2, 3, 4, 5].map(|ms| ms * 1_000_000);
-        ended.served =
-            Some(Served { requests: 10, late: 2, dropped: 3, sum_ns: 20_000_000, latencies_ns });
+        ended.served = Some(ServiceStats {
+            requests: 10,
+            late: 2,
+            dropped: 3,
+            sum_ns: 20_000_000,
+            latencies_ns,
+        });
         ended.resident = vec![("anon_hot_resident".to_owned(), 77)];
-        Report {
+        GuestReport {
             snapshots: vec![
                 snap("idle-begin", (0, 0), 8, 90),
                 snap("run-begin", (0, 0), 10, 100),
@@ -370,11 +385,11 @@ size = "1MiB"
                 snap("run-end", (0, 0), 50, 1000),
             ],
             done: true,
-            ..Report::default()
+            ..GuestReport::default()
         }
     }
 
-    fn of(setup: &Setup, report: &Report) -> Result<RunRecord, String> {
+    fn of(setup: &Setup, report: &GuestReport) -> Result<RunRecord, String> {
         record(RunName { scenario: "s", variant: "v", seed: 9 }, setup, report)
     }
 
@@ -533,6 +548,6 @@ size = "1MiB"
         assert_eq!(value(&record, "pgfault"), Some(0.0), "never below zero");
         report.snapshots.retain(|snapshot| snapshot.kind.starts_with("run"));
         assert_eq!(value(&of(&setup(SCENARIO), &report).unwrap(), "new_one"), Some(4.0));
-        assert!(of(&setup(SCENARIO), &Report::default()).is_err());
+        assert!(of(&setup(SCENARIO), &GuestReport::default()).is_err());
     }
 }

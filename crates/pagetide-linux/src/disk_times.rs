@@ -8,9 +8,9 @@
 //! sectors read, milliseconds reading, writes, writes merged, sectors written, milliseconds
 //! writing.
 
-use pagetide_scenario::metric::declared::{self, Declared};
-use pagetide_scenario::metric::{Key, Names, Scope};
-use pagetide_scenario::model::{Disk, Setup};
+use pagetide_scenario::metric::declared::{self, MetricDecl};
+use pagetide_scenario::metric::{KeyNames, MetricKey, Scope};
+use pagetide_scenario::model::{DiskSetup, Setup};
 use pagetide_scenario::record::{Metric, Unit};
 use std::collections::BTreeMap;
 
@@ -52,7 +52,7 @@ fn device(index: usize) -> Option<String> {
 /// QEMU's order.
 pub fn add_to(
     metrics: &mut BTreeMap<String, Metric>,
-    names: &Names,
+    names: &KeyNames,
     serials: &[&str],
     (before, after): (&str, &str),
 ) {
@@ -61,7 +61,7 @@ pub fn add_to(
         let Some(device) = device(index) else { break };
         let Some(end) = after.get(&device) else { continue };
         let begin = before.get(&device).copied().unwrap_or_default();
-        let mut put = |metric: &Declared, begin: u64, end: u64, scale: f64| {
+        let mut put = |metric: &MetricDecl, begin: u64, end: u64, scale: f64| {
             let value = end.saturating_sub(begin) as f64 * scale;
             metrics.insert(text(names, serial, metric), Metric::new(value, metric.unit));
         };
@@ -72,32 +72,32 @@ pub fn add_to(
     }
 }
 
-fn text(names: &Names, serial: &str, metric: &Declared) -> String {
+fn text(names: &KeyNames, serial: &str, metric: &MetricDecl) -> String {
     let scope = Scope::Disk(serial.to_owned());
-    names.text(&Key { scope, name: metric.name.to_owned().into() })
+    names.text(&MetricKey { scope, name: metric.name.to_owned().into() })
 }
 
 /// Sets the disks of `setup` to the mean times of these metrics, over all runs. The guest's swap
 /// area is a separate disk, and so it becomes one here: swap I/O does not wait for file I/O, and
 /// may be several times as fast.
 pub fn apply(metrics: &BTreeMap<String, (Unit, Vec<Option<f64>>)>, setup: &mut Setup) {
-    let names = Names::of(setup);
+    let names = KeyNames::of(setup);
     let disks = &mut setup.machine.disks;
     let mut serials: Vec<Vec<String>> =
         (0..disks.len()).map(|index| vec![format!("disk{index}")]).collect();
     if let Some(swap) = &mut setup.machine.swap {
-        let area = Disk { name: SWAP.to_owned(), ..disks[swap.disk].clone() };
+        let area = DiskSetup { name: SWAP.to_owned(), ..disks[swap.disk].clone() };
         serials.push(vec![SWAP.to_owned(), format!("disk{}", swap.disk)]);
         swap.disk = disks.len();
         disks.push(area);
     }
     for (disk, serials) in disks.iter_mut().zip(&serials) {
-        let sum = |serial: &String, metric: &Declared| -> f64 {
+        let sum = |serial: &String, metric: &MetricDecl| -> f64 {
             let of = metrics.get(&text(&names, serial, metric));
             of.into_iter().flat_map(|(_, values)| values).flatten().sum()
         };
         // If swap reads are missing or too short to measure, the area takes as long as its disk.
-        let mean_ns = |requests: &Declared, time: &Declared| {
+        let mean_ns = |requests: &MetricDecl, time: &MetricDecl| {
             serials.iter().find_map(|serial| {
                 let (requests, seconds) = (sum(serial, requests), sum(serial, time));
                 (requests >= 1.0 && seconds > 0.0)
@@ -124,7 +124,7 @@ mod tests {
     #[test]
     fn times_are_differences() {
         let mut metrics = BTreeMap::new();
-        add_to(&mut metrics, &Names::default(), &["disk0", "swap"], (BEFORE, AFTER));
+        add_to(&mut metrics, &KeyNames::default(), &["disk0", "swap"], (BEFORE, AFTER));
         let value = |key: &str| metrics[key].value;
         assert_eq!(value("disk.disk0.reads"), 100.0);
         assert_eq!(value("disk.disk0.read_time"), 0.020);

@@ -4,19 +4,19 @@
 //! descendants, as in cgroup v2; v1 has such values as `total_...`, and fewer of them. Invariant: a
 //! value that the kernel does not report is absent from the record, not zero.
 
-use crate::console::Snapshot;
-use pagetide_scenario::metric::{declared, Metrics, Owner, Scope, COUNTED};
+use crate::console::GuestSnapshot;
+use pagetide_scenario::metric::{declared, Owner, RunMetricSet, Scope, COUNTED};
 use pagetide_scenario::model::Group;
 use pagetide_scenario::record::Unit;
 
 /// Adds the counters of each group that existed at `end`, for the whole run in scope `of` the
 /// machine, for a phase in the scope of the phase.
 pub fn put_groups(
-    metrics: &mut Metrics,
+    metrics: &mut RunMetricSet,
     of: &Scope,
     groups: &[Group],
-    begin: &Snapshot,
-    end: &Snapshot,
+    begin: &GuestSnapshot,
+    end: &GuestSnapshot,
 ) {
     for (id, group) in groups.iter().enumerate() {
         let Some(ended) = end.groups.get(&id) else { continue };
@@ -57,12 +57,12 @@ fn find(said: &[(String, u64)], name: &str, first: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pagetide_scenario::metric::Names;
+    use pagetide_scenario::metric::KeyNames;
     use std::collections::BTreeMap;
 
-    fn snapshot(group: usize, said: &[(&str, u64)]) -> Snapshot {
+    fn snapshot(group: usize, said: &[(&str, u64)]) -> GuestSnapshot {
         let said = said.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect();
-        Snapshot { groups: BTreeMap::from([(group, said)]), ..Snapshot::default() }
+        GuestSnapshot { groups: BTreeMap::from([(group, said)]), ..GuestSnapshot::default() }
     }
 
     fn groups() -> Vec<Group> {
@@ -76,12 +76,12 @@ mod tests {
         vec![group("a"), group("b")]
     }
 
-    fn of(begin: &Snapshot, end: &Snapshot) -> Vec<(String, f64, Unit)> {
+    fn of(begin: &GuestSnapshot, end: &GuestSnapshot) -> Vec<(String, f64, Unit)> {
         let phase = Scope::Phase { task: Owner::new("t"), phase: "p".to_owned() };
-        let mut metrics = Metrics::new();
+        let mut metrics = RunMetricSet::new();
         put_groups(&mut metrics, &phase, &groups(), begin, end);
         metrics
-            .into_texts(&Names::default())
+            .into_texts(&KeyNames::default())
             .into_iter()
             .map(|(key, metric)| (key, metric.value, metric.unit))
             .collect()
@@ -98,9 +98,9 @@ mod tests {
             ("phase-group:t:p:b:pgfault".to_owned(), 20.0, Unit::Count),
         ];
         assert_eq!(of(&begin, &end), wanted);
-        let made_later = of(&Snapshot::default(), &end);
+        let made_later = of(&GuestSnapshot::default(), &end);
         assert_eq!(made_later[2].1, 30.0);
-        assert_eq!(of(&end, &Snapshot::default()), [], "removed, or never made");
+        assert_eq!(of(&end, &GuestSnapshot::default()), [], "removed, or never made");
         assert_eq!(of(&begin, &snapshot(7, &said)), [], "no such group");
     }
 
@@ -119,6 +119,6 @@ mod tests {
             ("phase-group:t:p:a:memory.current".to_owned(), 40960.0, Unit::Bytes),
             ("phase-group:t:p:a:memory.swap.current".to_owned(), 12288.0, Unit::Bytes),
         ];
-        assert_eq!(of(&Snapshot::default(), &snapshot(0, &said)), wanted);
+        assert_eq!(of(&GuestSnapshot::default(), &snapshot(0, &said)), wanted);
     }
 }

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 const CACHE: &str = "pagetide/kernel";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Kernel {
+pub struct KernelImage {
     pub image: PathBuf,
     /// The version in the file's name: `6.1.0-1-cloud-amd64`.
     pub version: String,
@@ -21,7 +21,7 @@ pub struct Kernel {
 pub const PROPOSALS: &str = "proposals";
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum KernelName {
+pub enum KernelChoice {
     /// The newest kernel of `make kernel`, else the newest installed one.
     #[default]
     Newest,
@@ -31,37 +31,37 @@ pub enum KernelName {
     At(PathBuf),
 }
 
-impl From<Option<PathBuf>> for KernelName {
+impl From<Option<PathBuf>> for KernelChoice {
     /// Converts the argument of the command line. Images are named `vmlinuz-VERSION`, so no
     /// argument is ambiguous.
-    fn from(name: Option<PathBuf>) -> KernelName {
+    fn from(name: Option<PathBuf>) -> KernelChoice {
         match name {
-            None => KernelName::Newest,
-            Some(name) if name.as_os_str() == PROPOSALS => KernelName::Proposals,
-            Some(image) => KernelName::At(image),
+            None => KernelChoice::Newest,
+            Some(name) if name.as_os_str() == PROPOSALS => KernelChoice::Proposals,
+            Some(image) => KernelChoice::At(image),
         }
     }
 }
 
-impl KernelName {
+impl KernelChoice {
     /// Whether the kernel can allocate kernel memory for a program; released kernels cannot. For a
     /// missing image the answer is true, so that the missing image is reported first.
     pub fn gives_memory(&self) -> bool {
-        self.find().map_or(*self != KernelName::Newest, |kernel| kernel.gives_memory())
+        self.find().map_or(*self != KernelChoice::Newest, |kernel| kernel.gives_memory())
     }
 
     /// Finds the kernel on this host.
     ///
     /// # Errors
     /// There is no such kernel.
-    pub fn find(&self) -> Result<Kernel, LinuxError> {
+    pub fn find(&self) -> Result<KernelImage, LinuxError> {
         match self {
-            KernelName::Newest => Kernel::find(),
-            KernelName::Proposals => Kernel::with_proposals(),
-            KernelName::At(image) if is_bare(image) => {
+            KernelChoice::Newest => KernelImage::find(),
+            KernelChoice::Proposals => KernelImage::with_proposals(),
+            KernelChoice::At(image) if is_bare(image) => {
                 Err(LinuxError::NoSuchKernel { name: image.display().to_string() })
             }
-            KernelName::At(image) => Kernel::at(image),
+            KernelChoice::At(image) => KernelImage::at(image),
         }
     }
 }
@@ -71,12 +71,12 @@ fn is_bare(image: &Path) -> bool {
     image.components().count() == 1 && !image.exists()
 }
 
-impl Kernel {
+impl KernelImage {
     /// The kernel with this image.
     ///
     /// # Errors
     /// There is no such file, or its name does not begin with `vmlinuz-`.
-    pub fn at(image: &Path) -> Result<Kernel, LinuxError> {
+    pub fn at(image: &Path) -> Result<KernelImage, LinuxError> {
         std::fs::metadata(image).map_err(|error| LinuxError::file(image, error))?;
         let name = image.file_name().map(|name| name.to_string_lossy().into_owned());
         let version = name.as_deref().and_then(|name| name.strip_prefix("vmlinuz-"));
@@ -91,7 +91,7 @@ impl Kernel {
         let below = |dir: &str| root.join(dir).join(version);
         let usr = below("usr/lib/modules");
         let modules = if usr.is_dir() { usr } else { below("lib/modules") };
-        Ok(Kernel { version: version.to_owned(), modules, image })
+        Ok(KernelImage { version: version.to_owned(), modules, image })
     }
 
     /// Whether the kernel can allocate kernel memory for a program (kernels/linux-6.1, patch 0005),
@@ -107,7 +107,7 @@ impl Kernel {
     ///
     /// # Errors
     /// There is none.
-    pub fn find() -> Result<Kernel, LinuxError> {
+    pub fn find() -> Result<KernelImage, LinuxError> {
         let cache = cache_dir();
         let mut looked_for = Vec::new();
         for dir in cache.iter().map(|cache| cache.join("boot")).chain([PathBuf::from("/boot")]) {
@@ -123,11 +123,11 @@ impl Kernel {
     ///
     /// # Errors
     /// There is none.
-    pub fn with_proposals() -> Result<Kernel, LinuxError> {
-        Kernel::with_proposals_in(&cache_dir().unwrap_or_default())
+    pub fn with_proposals() -> Result<KernelImage, LinuxError> {
+        KernelImage::with_proposals_in(&cache_dir().unwrap_or_default())
     }
 
-    fn with_proposals_in(cache: &Path) -> Result<Kernel, LinuxError> {
+    fn with_proposals_in(cache: &Path) -> Result<KernelImage, LinuxError> {
         let dir = cache.join(PROPOSALS).join("boot");
         newest_in(&dir).ok_or_else(|| LinuxError::NoProposals {
             looked_for: dir.join("vmlinuz-*").display().to_string(),
@@ -136,10 +136,10 @@ impl Kernel {
 }
 
 /// The newest kernel with an image in `dir` and with modules; cloud kernels first.
-fn newest_in(dir: &Path) -> Option<Kernel> {
+fn newest_in(dir: &Path) -> Option<KernelImage> {
     let kernels = std::fs::read_dir(dir).ok()?.flatten();
     let kernels = kernels
-        .filter_map(|entry| Kernel::at(&entry.path()).ok())
+        .filter_map(|entry| KernelImage::at(&entry.path()).ok())
         .filter(|kernel| kernel.modules.is_dir());
     kernels.max_by_key(|kernel| (kernel.version.contains("cloud"), version_key(&kernel.version)))
 }
@@ -169,25 +169,25 @@ mod tests {
         std::fs::create_dir(&boot).unwrap();
         let image = boot.join("vmlinuz-6.1.0-9-cloud-amd64");
         std::fs::write(&image, "").unwrap();
-        let kernel = Kernel::at(&image).unwrap();
+        let kernel = KernelImage::at(&image).unwrap();
         assert_eq!(kernel.version, "6.1.0-9-cloud-amd64");
         assert_eq!(kernel.modules, dir.path().join("lib/modules/6.1.0-9-cloud-amd64"));
-        assert!(Kernel::at(&boot.join("vmlinuz-7")).is_err());
+        assert!(KernelImage::at(&boot.join("vmlinuz-7")).is_err());
         std::fs::write(boot.join("bzImage"), "").unwrap();
-        let error = Kernel::at(&boot.join("bzImage")).unwrap_err().to_string();
+        let error = KernelImage::at(&boot.join("bzImage")).unwrap_err().to_string();
         assert!(error.contains("vmlinuz-VERSION"), "{error}");
     }
 
     #[test]
     fn the_kernel_with_the_proposals_has_a_name() {
-        assert_eq!(KernelName::from(None), KernelName::Newest);
-        assert_eq!(KernelName::from(Some("proposals".into())), KernelName::Proposals);
+        assert_eq!(KernelChoice::from(None), KernelChoice::Newest);
+        assert_eq!(KernelChoice::from(Some("proposals".into())), KernelChoice::Proposals);
         let image = PathBuf::from("./proposals/vmlinuz-1");
-        assert_eq!(KernelName::from(Some(image.clone())), KernelName::At(image));
+        assert_eq!(KernelChoice::from(Some(image.clone())), KernelChoice::At(image));
 
         let dir = tempfile::tempdir().unwrap();
         let cache = dir.path();
-        let error = Kernel::with_proposals_in(cache).unwrap_err();
+        let error = KernelImage::with_proposals_in(cache).unwrap_err();
         assert!(error.to_string().contains("proposals/boot/vmlinuz-*"), "{error}");
         assert!(error.hint().unwrap().contains("make proposals") && error.is_bad_input());
         let boot = cache.join("proposals/boot");
@@ -200,12 +200,12 @@ mod tests {
                 std::fs::create_dir_all(modules).unwrap();
             }
         }
-        assert_eq!(Kernel::with_proposals_in(cache).unwrap().version, "6.1.192-proposals");
+        assert_eq!(KernelImage::with_proposals_in(cache).unwrap().version, "6.1.192-proposals");
     }
 
     #[test]
     fn a_word_that_is_no_kernel_is_answered_with_those_that_are() {
-        let error = KernelName::At("proposal".into()).find().unwrap_err();
+        let error = KernelChoice::At("proposal".into()).find().unwrap_err();
         assert_eq!(error.to_string(), "there is no kernel `proposal`");
         assert!(error.hint().unwrap().contains("`proposals`") && error.is_bad_input());
     }
@@ -215,7 +215,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let image = dir.path().join("vmlinuz-1");
         std::fs::write(&image, "").unwrap();
-        let kernel = Kernel::at(&image).unwrap();
+        let kernel = KernelImage::at(&image).unwrap();
         assert!(kernel.gives_memory(), "nobody knows");
         for (config, gives) in [
             ("CONFIG_DEBUG_FS=y\n# CONFIG_ALLOCATION_TEST is not set\n", false),

@@ -9,8 +9,8 @@
 //! Invariant: a recording belongs to one kernel, one way to run it, and one number of CPUs.
 
 use crate::error::LinuxError;
-use crate::reference::{file_name, scenario_hash, Origin, Reference};
-use crate::session::{Job, Options, Session};
+use crate::reference::{file_name, scenario_hash, KernelReference, ReferenceOrigin};
+use crate::session::{KernelSession, SessionJob, SessionOptions};
 use pagetide_scenario::load::{load_str, Overrides};
 use pagetide_scenario::model::Setup;
 use std::path::Path;
@@ -44,7 +44,7 @@ pub fn setup(cpus: u16) -> Setup {
 }
 
 /// What determines costs: the kernel and the way to run it, but not its memory.
-pub fn made_on(origin: &Origin) -> (String, String) {
+pub fn made_on(origin: &ReferenceOrigin) -> (String, String) {
     let way = origin.how.rsplit_once(", ").map_or(origin.how.as_str(), |(way, _memory)| way);
     (origin.kernel.clone(), way.to_owned())
 }
@@ -54,14 +54,18 @@ pub fn made_on(origin: &Origin) -> (String, String) {
 ///
 /// # Errors
 /// The recording cannot be read.
-pub fn recorded(dir: &Path, cpus: u16, origin: &Origin) -> Result<Option<Reference>, LinuxError> {
+pub fn recorded(
+    dir: &Path,
+    cpus: u16,
+    origin: &ReferenceOrigin,
+) -> Result<Option<KernelReference>, LinuxError> {
     let variant = variant_name(cpus);
     if !dir.join(file_name(NAME, &variant)).exists() {
         return Ok(None);
     }
-    let reference = Reference::load(dir, NAME, &variant)?;
+    let reference = KernelReference::load(dir, NAME, &variant)?;
     let now = scenario_hash(TEXT.as_bytes(), &overrides(cpus).sets, None);
-    let is_of_this = |it: &Reference| {
+    let is_of_this = |it: &KernelReference| {
         let hash = &it.origin.scenario_hash;
         made_on(&it.origin) == made_on(origin) && (hash.is_empty() || *hash == now)
     };
@@ -72,7 +76,7 @@ pub fn recorded(dir: &Path, cpus: u16, origin: &Origin) -> Result<Option<Referen
 ///
 /// # Errors
 /// The kernel's side failed.
-pub fn measure(cpus: u16, options: &Options) -> Result<Reference, LinuxError> {
+pub fn measure(cpus: u16, options: &SessionOptions) -> Result<KernelReference, LinuxError> {
     let dir = tempfile::Builder::new()
         .prefix("pagetide-costs-")
         .tempdir()
@@ -84,17 +88,17 @@ pub fn measure(cpus: u16, options: &Options) -> Result<Reference, LinuxError> {
     let scenario = loaded.map_err(|errors| LinuxError::Scenario(errors.to_string()))?;
     let sets = overrides.sets.as_slice();
     let variant = &scenario.variants[0];
-    let job = Job { file: &file, scenario: NAME, variant, sets, added: None };
-    let session = Session::boot(job, options)?;
+    let job = SessionJob { file: &file, scenario: NAME, variant, sets, added: None };
+    let session = KernelSession::boot(job, options)?;
     let seeds = if cpus == 1 { &SEEDS[..1] } else { &SEEDS };
     let records = seeds.iter().map(|seed| session.run(*seed)).collect::<Result<Vec<_>, _>>()?;
-    Ok(Reference::new(NAME, &variant_name(cpus), session.origin.clone(), &records))
+    Ok(KernelReference::new(NAME, &variant_name(cpus), session.origin.clone(), &records))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::start::{Start, StartZone};
+    use crate::start::{StartMemory, StartZone};
 
     #[test]
     fn the_scenario_is_sound_on_any_number_of_cpus() {
@@ -102,27 +106,27 @@ mod tests {
             assert_eq!(setup(cpus).machine.cpus, cpus);
         }
         assert_eq!((variant_name(1), variant_name(2)), ("1cpu".to_owned(), "2cpus".to_owned()));
-        let none = recorded(Path::new("/nowhere at all"), 1, &Origin::default());
+        let none = recorded(Path::new("/nowhere at all"), 1, &ReferenceOrigin::default());
         assert!(none.is_ok_and(|none| none.is_none()));
     }
 
     #[test]
     fn a_recording_is_of_one_kernel_and_one_way_to_run_it() {
-        let origin = |kernel: &str, accelerator: &str, mib: u32| Origin {
+        let origin = |kernel: &str, accelerator: &str, mib: u32| ReferenceOrigin {
             kernel: kernel.to_owned(),
             how: format!("QEMU 7.2.22, {accelerator}, 1 CPU, {mib} MiB"),
-            start: Start {
+            start: StartMemory {
                 zones: vec![StartZone::default()],
                 min_free_kbytes: 7,
                 init_on_alloc: None,
             },
-            ..Origin::default()
+            ..ReferenceOrigin::default()
         };
         let dir = tempfile::tempdir().unwrap();
-        let mut made = Reference::new(NAME, "1cpu", origin("Linux 6.1", "KVM", 256), &[]);
+        let mut made = KernelReference::new(NAME, "1cpu", origin("Linux 6.1", "KVM", 256), &[]);
         made.seeds.push(SEEDS[0]);
         made.save(dir.path()).unwrap();
-        let is_found = |of: &Origin| recorded(dir.path(), 1, of).unwrap().is_some();
+        let is_found = |of: &ReferenceOrigin| recorded(dir.path(), 1, of).unwrap().is_some();
         assert!(is_found(&origin("Linux 6.1", "KVM", 512)), "memory does not matter");
         assert!(!is_found(&origin("Linux 6.1", "emulation, 1 instruction = 1 ns", 256)));
         assert!(!is_found(&origin("Linux 6.12", "KVM", 256)));

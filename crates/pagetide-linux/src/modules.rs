@@ -6,7 +6,7 @@
 //! the guest's kernel may not be able to.
 
 use crate::error::LinuxError;
-use crate::kernel::Kernel;
+use crate::kernel::KernelImage;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -21,14 +21,14 @@ const ASKED_FOR_BY_NAME: [(&str, &str); 1] = [("ext4", "crc32c_generic")];
 const UNPACKERS: [(&str, &str); 3] = [("xz", "xz"), ("zst", "zstd"), ("gz", "gzip")];
 
 /// Modules of a kernel by name, with `_` in place of `-`.
-type Found = BTreeMap<String, PathBuf>;
+type ModulePaths = BTreeMap<String, PathBuf>;
 
 /// Names and contents of the modules to load, dependencies first. Skips built-in modules.
 ///
 /// # Errors
 /// A module is neither present nor built in, or cannot be decompressed.
-pub fn to_load(kernel: &Kernel) -> Result<Vec<(String, Vec<u8>)>, LinuxError> {
-    let mut found = Found::new();
+pub fn to_load(kernel: &KernelImage) -> Result<Vec<(String, Vec<u8>)>, LinuxError> {
+    let mut found = ModulePaths::new();
     collect(&kernel.modules.join("kernel"), 0, &mut found);
     let builtin = builtin(kernel);
     let mut order = Vec::new();
@@ -66,7 +66,7 @@ fn module_name(file: &str) -> Option<String> {
 }
 
 /// Collects modules below `dir`. The kernel's own tree has about ten levels.
-fn collect(dir: &Path, depth: u32, found: &mut Found) {
+fn collect(dir: &Path, depth: u32, found: &mut ModulePaths) {
     let Ok(entries) = std::fs::read_dir(dir) else { return };
     for entry in entries.flatten() {
         let path = entry.path();
@@ -78,15 +78,15 @@ fn collect(dir: &Path, depth: u32, found: &mut Found) {
     }
 }
 
-fn builtin(kernel: &Kernel) -> Vec<String> {
+fn builtin(kernel: &KernelImage) -> Vec<String> {
     let text = std::fs::read_to_string(kernel.modules.join("modules.builtin")).unwrap_or_default();
     text.lines().filter_map(|line| module_name(line.rsplit('/').next()?)).collect()
 }
 
 fn add(
-    kernel: &Kernel,
+    kernel: &KernelImage,
     name: &str,
-    found: &Found,
+    found: &ModulePaths,
     builtin: &[String],
     order: &mut Vec<(String, Vec<u8>)>,
 ) -> Result<(), LinuxError> {
@@ -135,7 +135,7 @@ mod tests {
     #[test]
     fn dependencies_come_first_and_what_is_built_in_not_at_all() {
         let dir = tempfile::tempdir().unwrap();
-        let kernel = Kernel {
+        let kernel = KernelImage {
             image: dir.path().join("boot/vmlinuz-1"),
             version: "1".into(),
             modules: dir.path().join("lib/modules/1"),

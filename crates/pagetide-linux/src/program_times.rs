@@ -7,21 +7,21 @@
 //!
 //! Invariant: a phase without a measurement has no such time.
 
-use pagetide_scenario::metric::declared::{self, Declared};
-use pagetide_scenario::metric::{Key, Names, Owner, Scope};
+use pagetide_scenario::metric::declared::{self, MetricDecl};
+use pagetide_scenario::metric::{KeyNames, MetricKey, Owner, Scope};
 use pagetide_scenario::model::Setup;
 use pagetide_scenario::record::Unit;
 use std::collections::BTreeMap;
 
 /// Sets the mean time of an operation in each phase of `setup`, over all runs.
 pub fn apply(metrics: &BTreeMap<String, (Unit, Vec<Option<f64>>)>, setup: &mut Setup) {
-    let names = Names::of(setup);
+    let names = KeyNames::of(setup);
     let mut found = Vec::new();
     for (task, model) in setup.tasks.iter().enumerate() {
         for (phase, of) in model.phases.iter().enumerate() {
             let scope = Scope::Phase { task: Owner::new(&model.name), phase: of.name.clone() };
-            let sum = |metric: &Declared| -> f64 {
-                let key = Key { scope: scope.clone(), name: metric.name.into() };
+            let sum = |metric: &MetricDecl| -> f64 {
+                let key = MetricKey { scope: scope.clone(), name: metric.name.into() };
                 let values = metrics.get(&names.text(&key)).map(|(_, values)| values);
                 values.into_iter().flatten().flatten().sum()
             };

@@ -71,7 +71,7 @@ pub fn version() -> Result<String, LinuxError> {
 
 /// A machine to start.
 #[derive(Clone, Debug)]
-pub struct Machine {
+pub struct QemuMachine {
     pub accelerator: Accelerator,
     pub cpus: u16,
     /// Bytes of memory of each node.
@@ -87,7 +87,7 @@ pub struct Machine {
 
 /// The initial state of a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Begin {
+pub enum QemuStart {
     /// Power-on. The machine pauses when it is ready.
     Boot,
     /// The saved state, with this seed.
@@ -114,12 +114,12 @@ pub mod names {
 pub struct Qemu {
     child: Child,
     dir: PathBuf,
-    begin: Begin,
+    begin: QemuStart,
 }
 
 /// The limit of a wait.
 #[derive(Clone, Debug)]
-pub struct Patience {
+pub struct WaitLimit {
     /// The end of the wait.
     pub deadline: Instant,
     /// How long that was, for messages.
@@ -128,12 +128,12 @@ pub struct Patience {
     pub cancel: Option<Arc<AtomicBool>>,
 }
 
-impl Patience {
+impl WaitLimit {
     /// A limit from now.
-    pub fn new(limit: Duration, cancel: Option<Arc<AtomicBool>>) -> Patience {
+    pub fn new(limit: Duration, cancel: Option<Arc<AtomicBool>>) -> WaitLimit {
         // Clip the limit to what the clock can represent.
         let limit = limit.min(FOREVER);
-        Patience { deadline: Instant::now() + limit, limit, cancel }
+        WaitLimit { deadline: Instant::now() + limit, limit, cancel }
     }
 
     fn is_cancelled(&self) -> bool {
@@ -143,7 +143,7 @@ impl Patience {
 
 /// Why a wait ended early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Gone {
+pub enum WaitError {
     /// QEMU ended.
     Ended,
     TimedOut(Duration),
@@ -151,8 +151,8 @@ pub enum Gone {
     Cancelled,
 }
 
-impl Machine {
-    fn arguments(&self, begin: Begin) -> Vec<String> {
+impl QemuMachine {
+    fn arguments(&self, begin: QemuStart) -> Vec<String> {
         let mib = self.nodes.iter().sum::<u64>() >> 20;
         let mut append = APPEND.to_owned();
         if self.movable > 0 {
@@ -160,14 +160,14 @@ impl Machine {
         }
         append += &self.append;
         let seed = match begin {
-            Begin::Boot => 0,
-            Begin::Restore(seed) => seed,
+            QemuStart::Boot => 0,
+            QemuStart::Restore(seed) => seed,
         };
         // Both sides of a restore must have the same devices, so the seed's text has a fixed
         // length.
         let seed = match begin {
-            Begin::Boot => format!("wait {seed:020}"),
-            Begin::Restore(_) => format!("seed {seed:020}"),
+            QemuStart::Boot => format!("wait {seed:020}"),
+            QemuStart::Restore(_) => format!("seed {seed:020}"),
         };
         let mut arguments: Vec<String> =
             ["-nodefaults", "-no-user-config", "-no-reboot", "-display", "none", "-machine", "pc"]
@@ -227,7 +227,7 @@ impl Machine {
             );
             add("-device", format!("virtio-blk-pci,drive={serial},serial={serial}"));
         }
-        if let Begin::Restore(_) = begin {
+        if let QemuStart::Restore(_) = begin {
             add("-incoming", format!("exec:cat ../{}", names::STATE));
         }
         arguments
@@ -238,7 +238,7 @@ impl Machine {
     ///
     /// # Errors
     /// QEMU is not installed, or the directory is not writable.
-    pub fn start(&self, begin: Begin, dir: &Path) -> Result<Qemu, LinuxError> {
+    pub fn start(&self, begin: QemuStart, dir: &Path) -> Result<Qemu, LinuxError> {
         std::fs::create_dir(dir).map_err(|error| LinuxError::file(dir, error))?;
         let path = dir.join(names::QEMU);
         let messages = File::create(&path).map_err(|error| LinuxError::file(&path, error))?;
@@ -280,7 +280,7 @@ pub fn kvm_works(dir: &Path) -> Result<(), String> {
         .stderr(messages)
         .spawn()
         .map_err(|error| error.to_string())?;
-    let mut qemu = Qemu { child, dir: dir.to_owned(), begin: Begin::Boot };
+    let mut qemu = Qemu { child, dir: dir.to_owned(), begin: QemuStart::Boot };
     let started = Instant::now();
     let result = qemu.control().and_then(|mut control| {
         // By then the CPU has executed some firmware, or KVM has reported an error.
@@ -304,9 +304,9 @@ impl Qemu {
     /// Why the wait ended early, with the report so far.
     pub fn wait(
         &mut self,
-        patience: &Patience,
+        patience: &WaitLimit,
         found: impl Fn(&[u8]) -> bool,
-    ) -> Result<Vec<u8>, (Gone, Vec<u8>)> {
+    ) -> Result<Vec<u8>, (WaitError, Vec<u8>)> {
         let mut seen = 0;
         loop {
             let ended = matches!(self.child.try_wait(), Ok(Some(_)) | Err(_));
@@ -320,13 +320,16 @@ impl Qemu {
                 }
                 if ended {
                     let cancelled = patience.is_cancelled() || self.was_interrupted();
-                    return Err((if cancelled { Gone::Cancelled } else { Gone::Ended }, bytes));
+                    return Err((
+                        if cancelled { WaitError::Cancelled } else { WaitError::Ended },
+                        bytes,
+                    ));
                 }
             }
             let gone = if patience.is_cancelled() {
-                Some(Gone::Cancelled)
+                Some(WaitError::Cancelled)
             } else if Instant::now() > patience.deadline {
-                Some(Gone::TimedOut(patience.limit))
+                Some(WaitError::TimedOut(patience.limit))
             } else {
                 None
             };
@@ -341,7 +344,7 @@ impl Qemu {
     ///
     /// # Errors
     /// QEMU refuses, or the host has no space.
-    pub fn save(mut self, patience: &Patience) -> Result<(), LinuxError> {
+    pub fn save(mut self, patience: &WaitLimit) -> Result<(), LinuxError> {
         let saved = self.save_and_quit(patience);
         if saved.is_err() && (patience.is_cancelled() || self.was_interrupted()) {
             return Err(LinuxError::Cancelled);
@@ -349,8 +352,8 @@ impl Qemu {
         saved
     }
 
-    fn save_and_quit(&mut self, patience: &Patience) -> Result<(), LinuxError> {
-        debug_assert_eq!(self.begin, Begin::Boot);
+    fn save_and_quit(&mut self, patience: &WaitLimit) -> Result<(), LinuxError> {
+        debug_assert_eq!(self.begin, QemuStart::Boot);
         let mut control = self.control()?;
         // By default QEMU limits the rate to network speed.
         control.ask("migrate-set-parameters", json!({"max-bandwidth": 1u64 << 40}))?;
@@ -379,7 +382,7 @@ impl Qemu {
         Ok(())
     }
 
-    fn control(&mut self) -> Result<Control, LinuxError> {
+    fn control(&mut self) -> Result<QmpSocket, LinuxError> {
         // A socket's address has at most 108 bytes. A path through /proc/self/fd is always short
         // enough.
         let dir = File::open(&self.dir).map_err(|error| LinuxError::file(&self.dir, error))?;
@@ -387,7 +390,7 @@ impl Qemu {
         let deadline = Instant::now() + PATIENCE;
         loop {
             if let Ok(stream) = UnixStream::connect(&socket) {
-                return Control::new(stream);
+                return QmpSocket::new(stream);
             }
             let ended = matches!(self.child.try_wait(), Ok(Some(_)) | Err(_));
             if ended || Instant::now() > deadline {
@@ -434,16 +437,16 @@ impl Drop for Qemu {
 
 /// QEMU's control socket: one line of JSON for each command and each answer, with events in
 /// between.
-struct Control {
+struct QmpSocket {
     stream: BufReader<UnixStream>,
 }
 
-impl Control {
-    fn new(stream: UnixStream) -> Result<Control, LinuxError> {
+impl QmpSocket {
+    fn new(stream: UnixStream) -> Result<QmpSocket, LinuxError> {
         stream
             .set_read_timeout(Some(PATIENCE))
             .map_err(|error| LinuxError::Qemu(error.to_string()))?;
-        let mut control = Control { stream: BufReader::new(stream) };
+        let mut control = QmpSocket { stream: BufReader::new(stream) };
         control.line()?; // the greeting
         control.ask("qmp_capabilities", json!({}))?;
         Ok(control)

@@ -6,7 +6,7 @@
 
 use crate::disks::PAGE_SIZE;
 use crate::error::LinuxError;
-use crate::start::{Start, StartZone};
+use crate::start::{StartMemory, StartZone};
 use crate::{disk_times, program_times, slab_start};
 use pagetide_core::config::PolicySet;
 use pagetide_scenario::load::AddedVariant;
@@ -26,7 +26,7 @@ const FORMAT: u32 = 1;
 
 /// The results of a kernel for a variant of a scenario.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Reference {
+pub struct KernelReference {
     /// Version of the format.
     pub format: u32,
     pub scenario: String,
@@ -34,7 +34,7 @@ pub struct Reference {
     /// Version of Pagetide that recorded it.
     pub recorded_by: String,
     #[serde(flatten)]
-    pub origin: Origin,
+    pub origin: ReferenceOrigin,
     pub seeds: Vec<u64>,
     /// Metric key -> unit and a value for each run; `None` for a run without the metric.
     pub metrics: BTreeMap<String, (Unit, Vec<Option<f64>>)>,
@@ -42,7 +42,7 @@ pub struct Reference {
 
 /// The origin of a reference.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Origin {
+pub struct ReferenceOrigin {
     /// Hash of the scenario that was run ([`scenario_hash`]); empty if unknown.
     #[serde(default)]
     pub scenario_hash: String,
@@ -58,7 +58,7 @@ pub struct Origin {
     /// Notes for the reader.
     pub notes: Vec<String>,
     /// The kernel's initial memory.
-    pub start: Start,
+    pub start: StartMemory,
 }
 
 /// Hash of a scenario's text and of the changes on the command line: 64-bit FNV-1a, in hexadecimal.
@@ -85,14 +85,14 @@ pub fn file_name(scenario: &str, variant: &str) -> String {
     format!("{scenario}.{variant}.json").replace('%', "%25").replace('/', "%2F")
 }
 
-impl Reference {
+impl KernelReference {
     /// Collects the records of runs of one variant.
     pub fn new(
         scenario: &str,
         variant: &str,
-        mut origin: Origin,
+        mut origin: ReferenceOrigin,
         records: &[RunRecord],
-    ) -> Reference {
+    ) -> KernelReference {
         let mut metrics: BTreeMap<String, (Unit, Vec<Option<f64>>)> = BTreeMap::new();
         for (index, record) in records.iter().enumerate() {
             for (key, metric) in &record.metrics {
@@ -111,7 +111,7 @@ impl Reference {
                 }
             }
         }
-        Reference {
+        KernelReference {
             format: FORMAT,
             scenario: scenario.to_owned(),
             variant: variant.to_owned(),
@@ -213,7 +213,7 @@ impl Reference {
     ///
     /// # Errors
     /// The file is missing, damaged, or of another format.
-    pub fn load(dir: &Path, scenario: &str, variant: &str) -> Result<Reference, LinuxError> {
+    pub fn load(dir: &Path, scenario: &str, variant: &str) -> Result<KernelReference, LinuxError> {
         let path = dir.join(file_name(scenario, variant));
         let wrong = |problem: String| LinuxError::Reference { path: path.clone(), problem };
         let text = std::fs::read_to_string(&path).map_err(|error| {
@@ -222,7 +222,7 @@ impl Reference {
                 _ => error.to_string(),
             })
         })?;
-        let reference = Reference::parse(&text).map_err(wrong)?;
+        let reference = KernelReference::parse(&text).map_err(wrong)?;
         if (reference.scenario.as_str(), reference.variant.as_str()) != (scenario, variant) {
             let (scenario, variant) = (&reference.scenario, &reference.variant);
             return Err(wrong(format!("it is of `{scenario}`, variant `{variant}`")));
@@ -234,7 +234,7 @@ impl Reference {
     ///
     /// # Errors
     /// A short description of the problem.
-    pub fn parse(text: &str) -> Result<Reference, String> {
+    pub fn parse(text: &str) -> Result<KernelReference, String> {
         // Check the version first: another format may lack the other fields.
         #[derive(Deserialize)]
         struct Format {
@@ -247,7 +247,7 @@ impl Reference {
         if format != FORMAT {
             return Err(format!("format {format}; this program reads {FORMAT}"));
         }
-        let reference: Reference = serde_json::from_str(text).map_err(damaged)?;
+        let reference: KernelReference = serde_json::from_str(text).map_err(damaged)?;
         if reference.seeds.is_empty() || reference.origin.start.zones.is_empty() {
             return Err("it has no runs".to_owned());
         }
@@ -276,7 +276,7 @@ fn is_nothing(key: &str, unit: Unit, values: &[Option<f64>]) -> bool {
 
 /// Whether a kernel can start with this memory: zones are in order, and all quantities fit into the
 /// zone and into the 2^52 bytes that a CPU can address.
-pub fn is_of_a_machine(start: &Start) -> bool {
+pub fn is_of_a_machine(start: &StartMemory) -> bool {
     const PAGES_MAX: u64 = 1 << 40;
     const NODES_MAX: u32 = 64;
     let present = start.zones.iter().fold(0u64, |sum, zone| sum.saturating_add(zone.present));
@@ -319,8 +319,11 @@ mod tests {
     #[test]
     fn what_is_kept_is_what_was_recorded() {
         let dir = tempfile::tempdir().unwrap();
-        let start =
-            Start { zones: vec![StartZone::default()], min_free_kbytes: 7, init_on_alloc: None };
+        let start = StartMemory {
+            zones: vec![StartZone::default()],
+            min_free_kbytes: 7,
+            init_on_alloc: None,
+        };
         let mut two = record(2, 9.0);
         two.metrics.insert("extra".into(), Metric::new(1.5, Unit::Seconds));
         two.metrics.insert("t.p.pgscan".into(), Metric::new(0.0, Unit::Count));
@@ -332,12 +335,12 @@ mod tests {
             let none = Metric::new(0.0, Unit::Count);
             record.metrics.insert("g.cgroup.controllers.memory".into(), none);
         }
-        let origin = Origin { start, ..Origin::default() };
-        let reference = Reference::new("s", "a/b", origin, &records);
+        let origin = ReferenceOrigin { start, ..ReferenceOrigin::default() };
+        let reference = KernelReference::new("s", "a/b", origin, &records);
         assert_eq!(reference.origin.notes, ["seed 1: cut", "seed 2: cut"]);
         let path = reference.save(dir.path()).unwrap();
         assert_eq!(path.file_name().unwrap(), "s.a%2Fb.json");
-        let loaded = Reference::load(dir.path(), "s", "a/b").unwrap();
+        let loaded = KernelReference::load(dir.path(), "s", "a/b").unwrap();
         assert_eq!(loaded, reference);
         // An event that never occurred is dropped. A value that one run lacks is not zero.
         records.iter_mut().for_each(|record| {
@@ -350,28 +353,32 @@ mod tests {
     #[test]
     fn a_damaged_reference_says_so() {
         let dir = tempfile::tempdir().unwrap();
-        let missing = Reference::load(dir.path(), "s", "v").unwrap_err();
+        let missing = KernelReference::load(dir.path(), "s", "v").unwrap_err();
         assert!(missing.to_string().contains("no such reference"));
-        let start =
-            Start { zones: vec![StartZone::default()], min_free_kbytes: 7, init_on_alloc: None };
-        let origin = Origin { start, ..Origin::default() };
-        let path = Reference::new("s", "a/b", origin, &[record(1, 8.0)]).save(dir.path()).unwrap();
+        let start = StartMemory {
+            zones: vec![StartZone::default()],
+            min_free_kbytes: 7,
+            init_on_alloc: None,
+        };
+        let origin = ReferenceOrigin { start, ..ReferenceOrigin::default() };
+        let path =
+            KernelReference::new("s", "a/b", origin, &[record(1, 8.0)]).save(dir.path()).unwrap();
         let text = std::fs::read_to_string(&path).unwrap();
         for end in 0..text.len() - 2 {
             std::fs::write(&path, &text[..end]).unwrap();
-            let error = Reference::load(dir.path(), "s", "a/b").unwrap_err();
+            let error = KernelReference::load(dir.path(), "s", "a/b").unwrap_err();
             assert!(error.to_string().contains("damaged"), "{error}");
         }
         std::fs::write(&path, text.replace("\"format\": 1", "\"format\": 2")).unwrap();
-        let error = Reference::load(dir.path(), "s", "a/b").unwrap_err();
+        let error = KernelReference::load(dir.path(), "s", "a/b").unwrap_err();
         assert!(error.to_string().contains("format 2"), "{error}");
         for (from, to) in [("\"managed\":0", "\"managed\":1"), ("\"node\":0", "\"node\":64")] {
             assert!(text.contains(from));
-            let error = Reference::parse(&text.replace(from, to)).unwrap_err();
+            let error = KernelReference::parse(&text.replace(from, to)).unwrap_err();
             assert!(error.contains("no machine"), "{error}");
         }
         std::fs::write(dir.path().join("s.c.json"), &text).unwrap();
-        let error = Reference::load(dir.path(), "s", "c").unwrap_err().to_string();
+        let error = KernelReference::load(dir.path(), "s", "c").unwrap_err().to_string();
         assert!(error.contains("it is of `s`, variant `a/b`"), "{error}");
     }
 }

@@ -6,17 +6,17 @@
 //! nondeterminism of the emulation.
 
 use crate::comparable::{impossible, missing_switch, not_comparable};
-use crate::console::{self, Report};
+use crate::console::{self, GuestReport};
 use crate::counts::{record, RunName};
 use crate::error::{LinuxError, PANIC};
 use crate::initramfs::Initramfs;
-use crate::kernel::{Kernel, KernelName};
-use crate::qemu::{self, names, Accelerator, Begin, Gone, Machine, Patience, Qemu};
-use crate::reference::{is_of_a_machine, scenario_hash, Origin};
-use crate::start::Start;
+use crate::kernel::{KernelChoice, KernelImage};
+use crate::qemu::{self, names, Accelerator, Qemu, QemuMachine, QemuStart, WaitError, WaitLimit};
+use crate::reference::{is_of_a_machine, scenario_hash, ReferenceOrigin};
+use crate::start::StartMemory;
 use crate::{disk_times, disks, modules};
 use pagetide_scenario::load::AddedVariant;
-use pagetide_scenario::metric::Names;
+use pagetide_scenario::metric::KeyNames;
 use pagetide_scenario::model::{Setup, Variant};
 use pagetide_scenario::record::RunRecord;
 use std::path::{Path, PathBuf};
@@ -38,8 +38,8 @@ const MEMORY_SPLIT: u64 = 3584 << 20;
 const MOUNTED_OVER: [&str; 4] = ["/dev", "/proc", "/sys", "/disks"];
 
 #[derive(Clone, Debug)]
-pub struct Options {
-    pub kernel: KernelName,
+pub struct SessionOptions {
+    pub kernel: KernelChoice,
     /// The guest program; default is the one next to the running program.
     pub guest: Option<PathBuf>,
     /// The wanted accelerator; KVM falls back to emulation if it does not work.
@@ -54,7 +54,7 @@ pub struct Options {
 
 /// A scenario as the guest reads it.
 #[derive(Clone, Copy, Debug)]
-pub struct Job<'a> {
+pub struct SessionJob<'a> {
     pub file: &'a Path,
     pub scenario: &'a str,
     pub variant: &'a Variant,
@@ -66,25 +66,28 @@ pub struct Job<'a> {
 
 /// A machine that is ready to run a variant.
 #[derive(Debug)]
-pub struct Session<'a> {
+pub struct KernelSession<'a> {
     dir: TempDir,
-    job: Job<'a>,
-    machine: Machine,
-    options: Options,
+    job: SessionJob<'a>,
+    machine: QemuMachine,
+    options: SessionOptions,
     /// /proc/diskstats when it was saved.
     diskstats: String,
     /// Number of runs started, for the names of their directories.
     runs: AtomicU32,
     /// Origin of its runs.
-    pub origin: Origin,
+    pub origin: ReferenceOrigin,
 }
 
-impl<'a> Session<'a> {
+impl<'a> KernelSession<'a> {
     /// Prepares all files, boots, and saves the machine when it is ready.
     ///
     /// # Errors
     /// The kernel's side failed. No files are left.
-    pub fn boot(job: Job<'a>, options: &Options) -> Result<Session<'a>, LinuxError> {
+    pub fn boot(
+        job: SessionJob<'a>,
+        options: &SessionOptions,
+    ) -> Result<KernelSession<'a>, LinuxError> {
         let setup = &job.variant.setup;
         if let Some(why) = impossible(setup, options.kernel.gives_memory()) {
             return Err(LinuxError::Scenario(why));
@@ -104,7 +107,7 @@ impl<'a> Session<'a> {
                 accelerator = Accelerator::Emulation;
             }
         }
-        let machine = Machine {
+        let machine = QemuMachine {
             accelerator,
             cpus: setup.machine.cpus,
             nodes: memory(setup)?,
@@ -116,7 +119,7 @@ impl<'a> Session<'a> {
         write_archive(&job, &kernel, &guest, dir.path())?;
         let mib = machine.nodes.iter().sum::<u64>() >> 20;
         let text = std::fs::read(job.file).map_err(|error| LinuxError::file(job.file, error))?;
-        let origin = Origin {
+        let origin = ReferenceOrigin {
             scenario_hash: scenario_hash(&text, job.sets, job.added),
             how: format!(
                 "{qemu_version}, {}, {}, {mib} MiB",
@@ -124,10 +127,10 @@ impl<'a> Session<'a> {
                 if machine.cpus == 1 { "1 CPU".into() } else { format!("{} CPUs", machine.cpus) }
             ),
             notes,
-            ..Origin::default()
+            ..ReferenceOrigin::default()
         };
         let options = options.clone();
-        let mut session = Session {
+        let mut session = KernelSession {
             dir,
             job,
             machine,
@@ -145,14 +148,14 @@ impl<'a> Session<'a> {
         &self.job.variant.name
     }
 
-    fn patience(&self) -> Patience {
-        Patience::new(self.options.time_limit, self.options.cancel.clone())
+    fn patience(&self) -> WaitLimit {
+        WaitLimit::new(self.options.time_limit, self.options.cancel.clone())
     }
 
-    fn boot_and_save(&mut self, kernel: &Kernel) -> Result<(), LinuxError> {
+    fn boot_and_save(&mut self, kernel: &KernelImage) -> Result<(), LinuxError> {
         let patience = self.patience();
         let dir = self.dir.path().join("boot");
-        let mut qemu = self.machine.start(Begin::Boot, &dir)?;
+        let mut qemu = self.machine.start(QemuStart::Boot, &dir)?;
         let waited = qemu.wait(&patience, |report| {
             console::has_said(report, "@ready") || console::has_failed(report)
         });
@@ -163,7 +166,7 @@ impl<'a> Session<'a> {
         }
         qemu.save(&patience)?;
         let text = |path: &str| report.texts.get(path).map(String::as_str).unwrap_or_default();
-        self.origin.start = Start::parse(
+        self.origin.start = StartMemory::parse(
             text("/proc/zoneinfo"),
             text("/proc/pagetypeinfo"),
             text("/proc/sys/vm/min_free_kbytes"),
@@ -177,7 +180,7 @@ impl<'a> Session<'a> {
         text("/proc/diskstats").clone_into(&mut self.diskstats);
         self.origin.kernel = short_version(text("/proc/version"), &kernel.version);
         let setup = &self.job.variant.setup;
-        if self.options.kernel == KernelName::Proposals {
+        if self.options.kernel == KernelChoice::Proposals {
             if let Some((choice, file)) = missing_switch(setup, &report.switches) {
                 let kernel = self.origin.kernel.clone();
                 return Err(LinuxError::NoSwitch { kernel, choice, file });
@@ -210,7 +213,7 @@ impl<'a> Session<'a> {
     }
 
     fn run_in(&self, seed: u64, dir: &Path) -> Result<RunRecord, LinuxError> {
-        let mut qemu = self.machine.start(Begin::Restore(seed), dir)?;
+        let mut qemu = self.machine.start(QemuStart::Restore(seed), dir)?;
         let waited = qemu.wait(&self.patience(), |report| {
             console::has_said(report, "@done") || console::has_failed(report)
         });
@@ -226,7 +229,7 @@ impl<'a> Session<'a> {
         let serials: Vec<&str> =
             self.machine.disks.iter().map(|(serial, _)| serial.as_str()).collect();
         let after = report.texts.get("/proc/diskstats").map_or("", String::as_str);
-        let names = Names::of(&self.job.variant.setup);
+        let names = KeyNames::of(&self.job.variant.setup);
         disk_times::add_to(&mut record.metrics, &names, &serials, (&self.diskstats, after));
         record.files = report.texts.into_iter().collect();
         Ok(record)
@@ -235,13 +238,13 @@ impl<'a> Session<'a> {
     /// Converts the guest's report, or explains why it is incomplete.
     fn understand(
         &self,
-        waited: Result<Vec<u8>, (Gone, Vec<u8>)>,
+        waited: Result<Vec<u8>, (WaitError, Vec<u8>)>,
         qemu: &Qemu,
         doing: &str,
-    ) -> Result<Report, LinuxError> {
+    ) -> Result<GuestReport, LinuxError> {
         let (bytes, gone) = match waited {
             Ok(bytes) => (bytes, None),
-            Err((Gone::Cancelled, _)) => return Err(LinuxError::Cancelled),
+            Err((WaitError::Cancelled, _)) => return Err(LinuxError::Cancelled),
             Err((gone, bytes)) => (bytes, Some(gone)),
         };
         let report = console::parse(&bytes).map_err(|garbage| LinuxError::Report {
@@ -260,7 +263,7 @@ impl<'a> Session<'a> {
         }
         match gone {
             None => Ok(report),
-            Some(Gone::TimedOut(limit)) => {
+            Some(WaitError::TimedOut(limit)) => {
                 let how = format!("did not finish within {} s", limit.as_secs());
                 Err(died(how, doing, qemu))
             }
@@ -450,8 +453,8 @@ fn wants_interpreter(elf: &[u8]) -> Option<bool> {
 }
 
 fn write_archive(
-    job: &Job<'_>,
-    kernel: &Kernel,
+    job: &SessionJob<'_>,
+    kernel: &KernelImage,
     guest: &[u8],
     dir: &Path,
 ) -> Result<(), LinuxError> {

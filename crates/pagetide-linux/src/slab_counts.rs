@@ -6,18 +6,18 @@
 //! CPUs' slabs have been flushed. Invariant: the caches in a record depend on the setup and the
 //! kernel, not on the run.
 
-use crate::console::Snapshot;
+use crate::console::GuestSnapshot;
 use crate::host::slabinfo::SlabCache;
 use pagetide_scenario::kernel_objects::{reported_caches, ReportedCache};
 use pagetide_scenario::metric::declared::{self, slabinfo_names};
-use pagetide_scenario::metric::Writer;
+use pagetide_scenario::metric::MetricWriter;
 use pagetide_scenario::model::Setup;
 use pagetide_scenario::record::Unit;
 
 const PAGE: u64 = 4096;
 
 /// Adds the values of slabs and caches, if the guest reported them.
-pub fn put_slabs(put: &mut Writer<'_>, setup: &Setup, snapshot: &Snapshot) {
+pub fn put_slabs(put: &mut MetricWriter<'_>, setup: &Setup, snapshot: &GuestSnapshot) {
     if snapshot.slabs.is_empty() {
         return;
     }
@@ -52,7 +52,7 @@ pub fn put_slabs(put: &mut Writer<'_>, setup: &Setup, snapshot: &Snapshot) {
 mod tests {
     use super::*;
     use pagetide_scenario::load::{load_str, Overrides};
-    use pagetide_scenario::metric::{Metrics, Names, Scope};
+    use pagetide_scenario::metric::{KeyNames, RunMetricSet, Scope};
     use std::path::Path;
 
     fn of(accounting: bool, slabs: Vec<SlabCache>) -> Vec<(String, f64)> {
@@ -64,10 +64,10 @@ mod tests {
         let setup = loaded.unwrap().variants.remove(0).setup;
         let count = |name: &str, pages| (name.to_owned(), pages);
         let counts = vec![count("nr_slab_unreclaimable", 2), count("nr_slab_reclaimable", 1)];
-        let snapshot = Snapshot { counts, slabs, ..Snapshot::default() };
-        let mut metrics = Metrics::new();
+        let snapshot = GuestSnapshot { counts, slabs, ..GuestSnapshot::default() };
+        let mut metrics = RunMetricSet::new();
         put_slabs(&mut metrics.of(Scope::Idle), &setup, &snapshot);
-        let texts = metrics.into_texts(&Names::of(&setup));
+        let texts = metrics.into_texts(&KeyNames::of(&setup));
         texts.into_iter().map(|(key, metric)| (key, metric.value)).collect()
     }
 

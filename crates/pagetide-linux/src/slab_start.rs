@@ -11,26 +11,26 @@
 //! Invariant: if tasks create neither names nor pipes, nothing changes.
 
 use pagetide_scenario::kernel_objects::{reported_caches, BootCache, BootObjects, CallTimes};
-use pagetide_scenario::metric::declared::{self, slabinfo_names, Declared};
-use pagetide_scenario::metric::{Key, Names, Owner, Scope};
+use pagetide_scenario::metric::declared::{self, slabinfo_names, MetricDecl};
+use pagetide_scenario::metric::{KeyNames, MetricKey, Owner, Scope};
 use pagetide_scenario::model::{Phase, Setup, Workload};
 use pagetide_scenario::record::Unit;
-use pagetide_scenario::workload::Keep;
+use pagetide_scenario::workload::KeepShare;
 use std::collections::BTreeMap;
 
 const PAGE: u64 = 4096;
 
-type Metrics = BTreeMap<String, (Unit, Vec<Option<f64>>)>;
+type MetricRuns = BTreeMap<String, (Unit, Vec<Option<f64>>)>;
 
 /// Applies these metrics to `setup`.
-pub fn apply(metrics: &Metrics, setup: &mut Setup) {
+pub fn apply(metrics: &MetricRuns, setup: &mut Setup) {
     if !setup.has_objects() {
         return;
     }
     // All runs start from the same copy of the machine.
-    let names = Names::of(setup);
+    let names = KeyNames::of(setup);
     let level = |name: &str| {
-        let key = Key { scope: Scope::Idle, name: name.to_owned().into() };
+        let key = MetricKey { scope: Scope::Idle, name: name.to_owned().into() };
         let (_, values) = metrics.get(&names.text(&key))?;
         values.iter().flatten().next().map(|value| *value as u64)
     };
@@ -44,7 +44,7 @@ pub fn apply(metrics: &Metrics, setup: &mut Setup) {
     // Pipes and vectors may list the same cache.
     caches.sort_by(|a, b| a.name.cmp(&b.name));
     caches.dedup_by(|a, b| a.name == b.name);
-    let pages = |metric: &Declared| level(metric.name).unwrap_or(0) / PAGE;
+    let pages = |metric: &MetricDecl| level(metric.name).unwrap_or(0) / PAGE;
     setup.machine.boot_objects = BootObjects {
         caches,
         reclaimable_pages: pages(declared::SLAB_RECLAIMABLE),
@@ -55,24 +55,24 @@ pub fn apply(metrics: &Metrics, setup: &mut Setup) {
 
 /// A time of a task or a phase, for each run.
 fn times<'m>(
-    metrics: &'m Metrics,
-    names: &Names,
+    metrics: &'m MetricRuns,
+    names: &KeyNames,
     scope: Scope,
-    metric: &Declared,
+    metric: &MetricDecl,
 ) -> Option<&'m [Option<f64>]> {
-    let key = Key { scope, name: metric.name.into() };
+    let key = MetricKey { scope, name: metric.name.into() };
     metrics.get(&names.text(&key)).map(|(_, values)| values.as_slice())
 }
 
 /// Mean CPU time of a call for files and for pipes, over all phases that make such calls. If CPU
 /// time was not recorded, elapsed time, which includes sleeps of tasks above `memory.high`. Phases
 /// that only remove are excluded, because one kind of call does not represent the mean.
-fn call_times(metrics: &Metrics, setup: &Setup) -> CallTimes {
-    let names = Names::of(setup);
+fn call_times(metrics: &MetricRuns, setup: &Setup) -> CallTimes {
+    let names = KeyNames::of(setup);
     let mut sums = [(0.0, 0.0); 3];
     for task in &setup.tasks {
         for phase in &task.phases {
-            let removed = |make: u64, keep: Keep| make - keep.of_first(make);
+            let removed = |make: u64, keep: KeepShare| make - keep.of_first(make);
             let (kind, calls) = match &phase.workload {
                 Workload::Names(of) if of.missing => (1, of.make.into()),
                 // Opened and closed, and some of them removed.
@@ -104,8 +104,8 @@ fn call_times(metrics: &Metrics, setup: &Setup) -> CallTimes {
 }
 
 /// Mean time between two phases of a task: its life minus its phases, per gap.
-fn report_time(metrics: &Metrics, setup: &Setup) -> Option<u64> {
-    let names = Names::of(setup);
+fn report_time(metrics: &MetricRuns, setup: &Setup) -> Option<u64> {
+    let names = KeyNames::of(setup);
     let sum = |scope: Scope| -> Option<f64> {
         times(metrics, &names, scope, declared::WALLTIME)?.iter().copied().sum()
     };
@@ -139,7 +139,7 @@ mod tests {
                     { name = \"s\", workload = \"sleep\", duration = \"1s\" }]\n";
         let loaded = load_str("s.toml", text, Path::new(""), &Overrides::default());
         let mut setup = loaded.unwrap().variants.remove(0).setup;
-        let mut metrics = Metrics::new();
+        let mut metrics = MetricRuns::new();
         let mut put = |key: &str, values: &[Option<f64>]| {
             metrics.insert(key.to_owned(), (Unit::Count, values.to_vec()));
         };

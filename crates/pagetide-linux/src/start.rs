@@ -7,8 +7,8 @@
 use crate::host::{pagetypeinfo, zoneinfo};
 use pagetide_core::config::{ControlValue, Sysctl};
 use pagetide_core::control::ControlWrite;
-use pagetide_scenario::model::{Disk, DiskFaults, FreeLists, Node, Setup, Zone};
-use pagetide_scenario::names::{DiskModel, Named, ZoneName};
+use pagetide_scenario::model::{DiskFaults, DiskSetup, FreeLists, NodeSetup, Setup, ZoneSetup};
+use pagetide_scenario::names::{DiskModel, NameSet, ZoneName};
 use serde::{Deserialize, Serialize};
 
 /// Above the maximum number of nodes of a scenario.
@@ -16,7 +16,7 @@ const NODES_MAX: u32 = 64;
 
 /// The state of memory when the tasks start.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Start {
+pub struct StartMemory {
     /// Populated zones, by node, lowest first.
     pub zones: Vec<StartZone>,
     /// vm.min_free_kbytes.
@@ -63,7 +63,7 @@ impl StartZone {
     }
 }
 
-impl Start {
+impl StartMemory {
     /// Parses /proc/zoneinfo, /proc/pagetypeinfo and /proc/sys/vm/min_free_kbytes. The second may
     /// be empty, because some kernels restrict it. The last argument is the line of the kernel log
     /// about clearing (`mem auto-init: stack:off, heap alloc:on, heap free:off`, since 5.3).
@@ -75,7 +75,7 @@ impl Start {
         pagetypeinfo: &str,
         min_free_kbytes: &str,
         auto_init: &str,
-    ) -> Result<Start, String> {
+    ) -> Result<StartMemory, String> {
         let types = pagetypeinfo::parse(pagetypeinfo);
         let min_free_kbytes = min_free_kbytes
             .trim()
@@ -109,7 +109,7 @@ impl Start {
         let says = |what: &str| auto_init.contains(what);
         let init_on_alloc =
             (says("heap alloc:on") || says("heap alloc:off")).then(|| says("heap alloc:on"));
-        Ok(Start { zones, min_free_kbytes, init_on_alloc })
+        Ok(StartMemory { zones, min_free_kbytes, init_on_alloc })
     }
 
     /// Sets the memory of `setup`, and disks that answer at once: QEMU's disks are files of the
@@ -130,7 +130,7 @@ impl Start {
             .map(|node| {
                 let of_node = |(index, zone): (usize, &StartZone)| {
                     let name = ZoneName::from_name(&zone.name).filter(|_| zone.node == node)?;
-                    Some(Zone {
+                    Some(ZoneSetup {
                         name,
                         present: zone.present,
                         managed: zone.managed,
@@ -139,13 +139,14 @@ impl Start {
                         free_lists: zone.free_lists(),
                     })
                 };
-                let zones: Vec<Zone> = self.zones.iter().enumerate().filter_map(of_node).collect();
+                let zones: Vec<ZoneSetup> =
+                    self.zones.iter().enumerate().filter_map(of_node).collect();
                 let memory = zones.iter().map(|zone| zone.present * 4096).sum();
-                Node { memory, reserved: 0, movable: 0, zones }
+                NodeSetup { memory, reserved: 0, movable: 0, zones }
             })
             .collect();
         for disk in &mut setup.machine.disks {
-            *disk = Disk {
+            *disk = DiskSetup {
                 name: std::mem::take(&mut disk.name),
                 model: DiskModel::Instant,
                 read_latency_ns: None,
@@ -212,7 +213,7 @@ mod tests {
     #[test]
     fn late_pages_explain_the_marks() {
         // Debian's 6.1 with 256 MiB: watermarks from experiments/truth.
-        let start = Start {
+        let start = StartMemory {
             zones: vec![zone("DMA", 3840, [33, 41, 49]), zone("DMA32", 51806, [426, 532, 638])],
             min_free_kbytes: 1842,
             init_on_alloc: None,
@@ -221,7 +222,7 @@ mod tests {
         assert!((2559..=2654).contains(&late), "{late}");
         // The same with a smaller initramfs: the watermarks alone would be consistent with no late
         // pages.
-        let start = Start {
+        let start = StartMemory {
             zones: vec![zone("DMA", 3840, [32, 40, 48]), zone("DMA32", 52062, [436, 545, 654])],
             min_free_kbytes: 1879,
             init_on_alloc: None,
@@ -229,7 +230,7 @@ mod tests {
         let late = start.late_pages(10);
         assert_eq!(((55902 - late) * 64).isqrt(), 1879);
         // A later write, computed with all pages.
-        let written = Start {
+        let written = StartMemory {
             zones: vec![zone("DMA", 3840, [31, 38, 45]), zone("DMA32", 51806, [428, 535, 642])],
             min_free_kbytes: 1842,
             init_on_alloc: None,

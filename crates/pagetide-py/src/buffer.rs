@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// `Py_buffer`.
 #[repr(C)]
-struct View {
+struct PyBufferView {
     buf: *mut c_void,
     obj: *mut ffi::PyObject,
     len: isize,
@@ -37,13 +37,17 @@ struct View {
 const CONTIGUOUS: c_int = 0x0004 | 0x0008;
 
 extern "C" {
-    fn PyObject_GetBuffer(object: *mut ffi::PyObject, view: *mut View, flags: c_int) -> c_int;
-    fn PyBuffer_Release(view: *mut View);
+    fn PyObject_GetBuffer(
+        object: *mut ffi::PyObject,
+        view: *mut PyBufferView,
+        flags: c_int,
+    ) -> c_int;
+    fn PyBuffer_Release(view: *mut PyBufferView);
 }
 
 /// A contiguous sequence of integers of 4 or 8 bytes.
 pub struct Buffer {
-    view: Box<View>,
+    view: Box<PyBufferView>,
     is_signed: bool,
 }
 
@@ -58,7 +62,7 @@ impl Buffer {
     /// # Errors
     /// The object has no buffer, or a buffer of another type.
     pub fn of(object: &Bound<'_, PyAny>) -> PyResult<Buffer> {
-        let mut view = Box::new(View {
+        let mut view = Box::new(PyBufferView {
             buf: std::ptr::null_mut(),
             obj: std::ptr::null_mut(),
             len: 0,

@@ -30,11 +30,11 @@ pub fn metrics(py: Python<'_>, pattern: Option<&str>) -> PyResult<Table> {
         };
         return Err(errors::input(py, format!("there is no metric `{pattern}`"), hint));
     }
-    let text = |of: &dyn Fn(&catalogue::Entry) -> String| -> ArrayRef {
+    let text = |of: &dyn Fn(&catalogue::MetricEntry) -> String| -> ArrayRef {
         let texts: Vec<String> = found.iter().map(|entry| of(entry)).collect();
         Arc::new(StringArray::from(texts))
     };
-    let kinds = |entry: &catalogue::Entry| {
+    let kinds = |entry: &catalogue::MetricEntry| {
         entry.of.iter().map(|kind| kind.word()).collect::<Vec<_>>().join(", ")
     };
     Table::new(vec![

@@ -4,13 +4,13 @@
 use crate::table::Table;
 use arrow_array::{ArrayRef, BooleanArray, Int64Array, StringArray, UInt64Array};
 use pagetide_scenario::record::RunRecord;
-use pagetide_sim::observe::{Cast, Observation, Observer, Value, What};
+use pagetide_sim::observe::{EventValue, Observation, ObservationKind, Observer, RunCast};
 use pyo3::prelude::*;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The values of a field, by event. Shorter than other columns if the last events lack the field.
-enum Column {
+enum EventColumn {
     Numbers(Vec<Option<u64>>),
     Signed(Vec<Option<i64>>),
     Flags(Vec<Option<bool>>),
@@ -18,20 +18,20 @@ enum Column {
 }
 
 #[derive(Default)]
-struct Kept {
+struct EventRows {
     comms: Vec<String>,
     ns: Vec<u64>,
     cpu: Vec<u64>,
     comm: Vec<usize>,
     event: Vec<&'static str>,
-    fields: Vec<(&'static str, Column)>,
+    fields: Vec<(&'static str, EventColumn)>,
 }
 
 /// Collects the events of a run.
 #[derive(Clone, Default)]
-pub struct Collector(Arc<Mutex<Kept>>);
+pub struct EventCollector(Arc<Mutex<EventRows>>);
 
-impl Collector {
+impl EventCollector {
     pub fn table(&self) -> PyResult<Table> {
         let kept = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
         let rows = kept.ns.len();
@@ -44,10 +44,10 @@ impl Collector {
         ];
         for (name, column) in kept.fields {
             let array: ArrayRef = match column {
-                Column::Numbers(values) => Arc::new(UInt64Array::from(filled(values, rows))),
-                Column::Signed(values) => Arc::new(Int64Array::from(filled(values, rows))),
-                Column::Flags(values) => Arc::new(BooleanArray::from(filled(values, rows))),
-                Column::Words(values) => Arc::new(StringArray::from(filled(values, rows))),
+                EventColumn::Numbers(values) => Arc::new(UInt64Array::from(filled(values, rows))),
+                EventColumn::Signed(values) => Arc::new(Int64Array::from(filled(values, rows))),
+                EventColumn::Flags(values) => Arc::new(BooleanArray::from(filled(values, rows))),
+                EventColumn::Words(values) => Arc::new(StringArray::from(filled(values, rows))),
             };
             columns.push((name, array));
         }
@@ -66,19 +66,19 @@ fn put<T: Clone>(values: &mut Vec<Option<T>>, row: usize, value: Option<T>) {
     values.push(value);
 }
 
-impl Observer for Collector {
+impl Observer for EventCollector {
     fn what(&self) -> &'static str {
         "the events"
     }
 
-    fn begin(&mut self, cast: &Cast) -> io::Result<()> {
+    fn begin(&mut self, cast: &RunCast) -> io::Result<()> {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         kept.comms = cast.threads.iter().map(|thread| thread.comm.clone()).collect();
         Ok(())
     }
 
     fn observe(&mut self, observation: &Observation) -> io::Result<()> {
-        let What::Event(cpu, event) = &observation.what else { return Ok(()) };
+        let ObservationKind::Event(cpu, event) = &observation.what else { return Ok(()) };
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let kept = &mut *kept;
         let row = kept.ns.len();
@@ -90,26 +90,34 @@ impl Observer for Collector {
             let found = kept.fields.iter().position(|(known, _)| *known == name);
             let at = found.unwrap_or_else(|| {
                 let column = match value {
-                    Value::Number(_) => Column::Numbers(Vec::new()),
-                    Value::Priority(_) => Column::Signed(Vec::new()),
-                    Value::Flag(_) => Column::Flags(Vec::new()),
-                    Value::Word(_) | Value::Gfp(_) | Value::Name(_) => Column::Words(Vec::new()),
+                    EventValue::Number(_) => EventColumn::Numbers(Vec::new()),
+                    EventValue::Priority(_) => EventColumn::Signed(Vec::new()),
+                    EventValue::Flag(_) => EventColumn::Flags(Vec::new()),
+                    EventValue::Word(_) | EventValue::Gfp(_) | EventValue::Name(_) => {
+                        EventColumn::Words(Vec::new())
+                    }
                 };
                 kept.fields.push((name, column));
                 kept.fields.len() - 1
             });
             let column = &mut kept.fields[at].1;
             match (column, value) {
-                (Column::Numbers(values), Value::Number(number)) => put(values, row, Some(number)),
-                (Column::Signed(values), Value::Priority(number)) => {
+                (EventColumn::Numbers(values), EventValue::Number(number)) => {
+                    put(values, row, Some(number))
+                }
+                (EventColumn::Signed(values), EventValue::Priority(number)) => {
                     put(values, row, Some(number.into()));
                 }
-                (Column::Flags(values), Value::Flag(flag)) => put(values, row, Some(flag)),
-                (Column::Words(values), Value::Word(word)) => {
+                (EventColumn::Flags(values), EventValue::Flag(flag)) => {
+                    put(values, row, Some(flag))
+                }
+                (EventColumn::Words(values), EventValue::Word(word)) => {
                     put(values, row, Some(word.to_owned()));
                 }
-                (Column::Words(values), Value::Gfp(gfp)) => put(values, row, Some(gfp.to_string())),
-                (Column::Words(values), Value::Name(name)) => {
+                (EventColumn::Words(values), EventValue::Gfp(gfp)) => {
+                    put(values, row, Some(gfp.to_string()))
+                }
+                (EventColumn::Words(values), EventValue::Name(name)) => {
                     put(values, row, name.map(str::to_owned));
                 }
                 // A field has the same type in all events.

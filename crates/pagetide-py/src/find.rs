@@ -6,10 +6,10 @@ use crate::knobs::{knobs, range_text};
 use crate::rows;
 use crate::scenario::Scenario;
 use crate::table::preformatted;
-use pagetide_lab::find::answer::Answer as LabAnswer;
-use pagetide_lab::find::emit::{self, Form};
-use pagetide_lab::find::question::{Find, Job, Question, Told};
-use pagetide_lab::find::search::Wanted;
+use pagetide_lab::find::answer::FindAnswer as LabAnswer;
+use pagetide_lab::find::emit::{self, DeployFormat};
+use pagetide_lab::find::question::{Find, FindJob, FindResult, Question};
+use pagetide_lab::find::search::WantedEnd;
 use pagetide_lab::find::{json, plane, text};
 use pagetide_scenario::criterion::Criterion;
 use pagetide_scenario::model;
@@ -72,12 +72,12 @@ impl Answer {
     ///
     /// Raises `InputError` if the form cannot express the knob, or nothing was found.
     fn emit(&self, py: Python<'_>, form: &str) -> PyResult<String> {
-        const FORMS: [(&str, Form); 5] = [
-            ("sysctl.d", Form::SysctlD),
-            ("systemd", Form::Systemd),
-            ("kubelet", Form::Kubelet),
-            ("tuned", Form::Tuned),
-            ("json", Form::Json),
+        const FORMS: [(&str, DeployFormat); 5] = [
+            ("sysctl.d", DeployFormat::SysctlD),
+            ("systemd", DeployFormat::Systemd),
+            ("kubelet", DeployFormat::Kubelet),
+            ("tuned", DeployFormat::Tuned),
+            ("json", DeployFormat::Json),
         ];
         let Some((_, form)) = FORMS.iter().find(|(name, _)| *name == form) else {
             let names = FORMS.map(|(name, _)| name);
@@ -87,7 +87,7 @@ impl Answer {
             };
             return Err(errors::input(py, format!("there is no form `{form}`"), hint));
         };
-        if *form == Form::Json {
+        if *form == DeployFormat::Json {
             return Ok(self.json());
         }
         let Some(point) = self.answer.to_deploy() else {
@@ -131,16 +131,16 @@ impl Answer {
 pub struct Search {
     /// With only the searched variant.
     scenario: Scenario,
-    state: Mutex<State>,
+    state: Mutex<SearchState>,
 }
 
 /// A requested run: the keys to set, and the seed.
-type Wish = (Vec<(String, String)>, u64);
+type RunRequest = (Vec<(String, String)>, u64);
 
-struct State {
+struct SearchState {
     find: Find,
     /// Requested runs without an outcome, by index.
-    asked: Vec<Option<Job>>,
+    asked: Vec<Option<FindJob>>,
 }
 
 #[pymethods]
@@ -181,7 +181,7 @@ impl Search {
             }
         }
         let criterion = Criterion::parse(want, setup.machine.page_size).map_err(mistake)?;
-        let wanted = if largest { Wanted::Largest } else { Wanted::Smallest };
+        let wanted = if largest { WantedEnd::Largest } else { WantedEnd::Smallest };
         let question =
             Question { scenario: base, knobs: given, criterion, wanted, share, prices: price };
         let find = Find::new(question).map_err(mistake)?;
@@ -192,7 +192,7 @@ impl Search {
                 scenario.with_sets(py, vec![(knob.path.clone(), value.text.clone())])?;
             }
         }
-        Ok(Search { scenario, state: Mutex::new(State { find, asked: Vec::new() }) })
+        Ok(Search { scenario, state: Mutex::new(SearchState { find, asked: Vec::new() }) })
     }
 
     /// The scenario, with only the searched variant.
@@ -205,7 +205,7 @@ impl Search {
     /// is ready.
     ///
     /// Raises `InputError` if the first run lacks a metric of the criterion.
-    fn ask(&self, py: Python<'_>) -> PyResult<Vec<Wish>> {
+    fn ask(&self, py: Python<'_>) -> PyResult<Vec<RunRequest>> {
         let asked = py.detach(|| {
             let mut state = self.state();
             state.find.check()?;
@@ -223,7 +223,7 @@ impl Search {
         let digest = self.scenario.with_sets(py, job.sets.clone())?.0.digest(py)?.to_owned();
         let record = rows::of_bytes(py, row, &digest)?;
         py.detach(|| {
-            self.state().find.tell(job.place, job.seed, Told::Record(Box::new(record)));
+            self.state().find.tell(job.place, job.seed, FindResult::Record(Box::new(record)));
         });
         Ok(())
     }
@@ -231,7 +231,7 @@ impl Search {
     /// Reports that a run failed, or that the scenario rejects the values.
     fn fail(&self, py: Python<'_>, index: usize, message: String) -> PyResult<()> {
         let job = self.take(py, index)?;
-        py.detach(|| self.state().find.tell(job.place, job.seed, Told::Failed(message)));
+        py.detach(|| self.state().find.tell(job.place, job.seed, FindResult::Failed(message)));
         Ok(())
     }
 
@@ -248,11 +248,11 @@ impl Search {
 impl Search {
     /// Call only without the interpreter's lock. A thread that waits here with that lock held would
     /// deadlock with the owner of this one.
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, SearchState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn take(&self, py: Python<'_>, index: usize) -> PyResult<Job> {
+    fn take(&self, py: Python<'_>, index: usize) -> PyResult<FindJob> {
         let job = py.detach(|| self.state().asked.get_mut(index).and_then(Option::take));
         job.ok_or_else(|| {
             PyIndexError::new_err("ask() returned no such run, or its outcome was reported before")

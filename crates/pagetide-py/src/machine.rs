@@ -26,7 +26,7 @@ use pagetide_scenario::load;
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyInt};
-use state::{Shared, State, Still, Wrong};
+use state::{InstantWorld, MachineError, MachineState, SharedMachine};
 use std::collections::BTreeMap;
 
 /// Approximate host memory, in bytes, for a page of machine memory, of a mapping, a file, or swap.
@@ -45,7 +45,7 @@ const CPU: Cpu = Cpu(0);
 /// CPUs and tasks.
 #[pyclass(frozen, module = "pagetide.core")]
 pub struct Machine {
-    state: Shared,
+    state: SharedMachine,
 }
 
 /// The bytes of a size: a number, or text like `"64MiB"`.
@@ -116,13 +116,13 @@ impl Machine {
         if pages > 0 {
             machine.swapon(pages, pages, false);
         }
-        let mut executor = Executor::new(machine, Still::default(), CPU);
+        let mut executor = Executor::new(machine, InstantWorld::default(), CPU);
         executor
             .ask(|manager, todo| {
                 manager.write_controls(&writes).map(|effects| effects.drain_into(todo))
             })
             .map_err(|error| refused(&error))?;
-        Ok(Machine { state: Shared::new(State::new(executor)) })
+        Ok(Machine { state: SharedMachine::new(MachineState::new(executor)) })
     }
 
     /// Creates a group below the root or below `parent`, and writes its control files
@@ -140,14 +140,14 @@ impl Machine {
             let parent = state.group(parent)?;
             if name.is_empty() || state.groups.contains_key(&name) {
                 let message = format!("a group cannot be called `{name}`");
-                return Err(Wrong::Input(
+                return Err(MachineError::Input(
                     message,
                     "choose a name that is unique and not empty".into(),
                 ));
             }
             let made = state.executor.ask(|manager, _| manager.create_memcg(name.clone(), parent));
             let refused = |errno: Errno| PyOSError::new_err((errno.code(), errno.name()));
-            let id = made.map_err(|errno| Wrong::Raised(refused(errno)))?;
+            let id = made.map_err(|errno| MachineError::Raised(refused(errno)))?;
             state.groups.insert(name.clone(), id);
             Ok(())
         })?;
@@ -209,7 +209,7 @@ impl Machine {
             } else {
                 proc_file(manager, file, now).map_or_else(|| manager.read_control(file), Ok)
             };
-            text.map_err(|error| Wrong::Raised(refused(&error)))
+            text.map_err(|error| MachineError::Raised(refused(&error)))
         })
     }
 
@@ -289,7 +289,7 @@ impl Machine {
         group: Option<&str>,
     ) -> PyResult<()> {
         self.state.ask(py, |state| {
-            let raised = |error: ControlError| Wrong::Raised(refused(&error));
+            let raised = |error: ControlError| MachineError::Raised(refused(&error));
             if group.is_none_or(str::is_empty) {
                 let written = state.executor.ask(|manager, todo| {
                     manager.write_control(file, text).map(|effects| effects.drain_into(todo))
@@ -310,7 +310,7 @@ impl Machine {
             match outcome {
                 Outcome::Refused(errno) => {
                     let text = format!("{file}: {errno}");
-                    Err(Wrong::Raised(PyOSError::new_err((errno.code(), text))))
+                    Err(MachineError::Raised(PyOSError::new_err((errno.code(), text))))
                 }
                 _ => Ok(()),
             }

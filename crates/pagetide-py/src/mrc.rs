@@ -1,11 +1,11 @@
 //! `pagetide.mrc`: the miss ratio of a page trace for each size of the page cache.
 
 use crate::errors;
-use crate::run::{self, Asked};
+use crate::run::{self, RunArguments};
 use crate::table::Table;
 use crate::values;
 use arrow_array::{ArrayRef, Float64Array, UInt64Array};
-use pagetide_lab::mrc::{self as lab, Curve, MrcError, Point};
+use pagetide_lab::mrc::{self as lab, CurvePoint, MissRatioCurve, MrcError};
 use pagetide_lab::world::Simulator;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
@@ -48,21 +48,26 @@ pub fn mrc<'py>(
     };
     let (threads, progress) = (run::threads(jobs)?, run::watcher(progress)?);
     let sizes = lab::sizes(&text).map_err(refused)?;
-    let curve = py.detach(|| Curve::new(&trace, &sizes, seed)).map_err(refused)?;
+    let curve = py.detach(|| MissRatioCurve::new(&trace, &sizes, seed)).map_err(refused)?;
     let mut jobs = curve.plan.jobs();
     jobs.sort();
-    let asked =
-        Asked { seeds: Vec::new(), threads, progress, latencies: false, cancel: Arc::default() };
+    let asked = RunArguments {
+        seeds: Vec::new(),
+        threads,
+        progress,
+        latencies: false,
+        cancel: Arc::default(),
+    };
     let simulator = Simulator::default();
     let performed = run::perform(py, &curve.plan.scenario, &jobs, &simulator, &asked);
     if let Some(stopped) = performed.stopped {
         return Err(errors::stopped(py, stopped, jobs.len(), None));
     }
     let points = curve.points(&performed.runs).map_err(refused)?;
-    let whole = |of: &dyn Fn(&Point) -> u64| -> ArrayRef {
+    let whole = |of: &dyn Fn(&CurvePoint) -> u64| -> ArrayRef {
         Arc::new(UInt64Array::from(points.iter().map(of).collect::<Vec<u64>>()))
     };
-    let ratio = |of: &dyn Fn(&Point) -> f64| -> ArrayRef {
+    let ratio = |of: &dyn Fn(&CurvePoint) -> f64| -> ArrayRef {
         Arc::new(Float64Array::from(points.iter().map(of).collect::<Vec<f64>>()))
     };
     Table::new(vec![

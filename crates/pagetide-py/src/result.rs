@@ -4,21 +4,21 @@
 //! the order of the runs do not matter.
 
 use crate::errors;
-use crate::events::Collector;
+use crate::events::EventCollector;
 use crate::rows;
-use crate::run::{self, Asked};
+use crate::run::{self, RunArguments};
 use crate::scenario::Scenario;
 use crate::table::{preformatted, Table};
 use crate::timeline;
 use arrow_array::{ArrayRef, Float64Array, StringArray, UInt64Array};
 use pagetide_lab::csv::unit_name;
-use pagetide_lab::execute::{Outcome, Run};
-use pagetide_lab::html::run::Source;
-use pagetide_lab::plan::{Job, Plan};
-use pagetide_lab::report::{OverTime, Report};
+use pagetide_lab::execute::{JobOutcome, RunResult};
+use pagetide_lab::html::run::PageSource;
+use pagetide_lab::plan::{RunJob, RunPlan};
+use pagetide_lab::report::{Report, RunTimeline};
 use pagetide_lab::select;
-use pagetide_lab::stats::{change, welch, Change};
-use pagetide_lab::world::{Observed, Simulator, Sink};
+use pagetide_lab::stats::{change, welch, MeanChange};
+use pagetide_lab::world::{ObserverHandle, Simulator, TracedRun};
 use pagetide_lab::{csv, html, json, table, why};
 use pagetide_scenario::record::RunRecord;
 use pagetide_scenario::timeline::Timeline;
@@ -40,10 +40,10 @@ const WIDTH: usize = 100;
 pub struct Result {
     scenario: Scenario,
     /// Sorted by (variant, seed).
-    runs: Vec<Run>,
+    runs: Vec<RunResult>,
     report: OnceLock<Arc<Report>>,
     /// Runs that were repeated for observation, by job.
-    looked_at: Mutex<BTreeMap<Job, Arc<RunRecord>>>,
+    looked_at: Mutex<BTreeMap<RunJob, Arc<RunRecord>>>,
 }
 
 impl Result {
@@ -51,23 +51,23 @@ impl Result {
     pub fn of_runs(
         py: Python<'_>,
         scenario: Scenario,
-        asked: Asked,
+        asked: RunArguments,
     ) -> PyResult<Bound<'_, Result>> {
         let model = scenario.0.model(py)?;
         let variants = 0..model.variants.len();
         // Order by seed, so that an interrupted result has about as many runs of each variant.
         let jobs = asked.seeds.iter();
         let jobs =
-            jobs.flat_map(|&seed| variants.clone().map(move |variant| Job { variant, seed }));
-        let jobs: Vec<Job> = jobs.collect();
+            jobs.flat_map(|&seed| variants.clone().map(move |variant| RunJob { variant, seed }));
+        let jobs: Vec<RunJob> = jobs.collect();
         let want_latencies = asked.latencies;
         let simulator = Simulator { want_latencies, ..Simulator::default() };
         let performed = run::perform(py, model, &jobs, &simulator, &asked);
         let missing = performed.runs.iter();
-        let missing = missing.filter(|run| matches!(run.outcome, Outcome::Cancelled)).count();
+        let missing = missing.filter(|run| matches!(run.outcome, JobOutcome::Cancelled)).count();
         let mut failures = Vec::new();
         for run in &performed.runs {
-            if let Outcome::Failed(failure) = &run.outcome {
+            if let JobOutcome::Failed(failure) = &run.outcome {
                 let variant = &model.variants[run.job.variant].name;
                 failures.push(errors::failure(py, variant, run.job.seed, failure)?);
             }
@@ -80,7 +80,7 @@ impl Result {
         }
     }
 
-    fn new(scenario: Scenario, mut runs: Vec<Run>) -> Result {
+    fn new(scenario: Scenario, mut runs: Vec<RunResult>) -> Result {
         runs.sort_by_key(|run| run.job);
         Result { scenario, runs, report: OnceLock::new(), looked_at: Mutex::default() }
     }
@@ -95,13 +95,13 @@ impl Result {
         scenario.repeats = u32::try_from(seeds.len().max(1)).unwrap_or(u32::MAX);
         let overrides = self.scenario.0.sets().to_vec();
         let report = py.detach(|| {
-            Arc::new(Report::new(Plan { scenario, overrides, added: Vec::new() }, &self.runs))
+            Arc::new(Report::new(RunPlan { scenario, overrides, added: Vec::new() }, &self.runs))
         });
         Ok(self.report.get_or_init(|| report))
     }
 
     /// The run of a variant (default: the first) with a seed (default: the smallest).
-    fn job(&self, py: Python<'_>, variant: Option<&str>, seed: Option<u64>) -> PyResult<Job> {
+    fn job(&self, py: Python<'_>, variant: Option<&str>, seed: Option<u64>) -> PyResult<RunJob> {
         let variant = match variant {
             Some(name) => rows::place_of(py, &self.scenario, name)?,
             None => self.runs.first().map_or(0, |run| run.job.variant),
@@ -121,19 +121,20 @@ impl Result {
     }
 
     /// Repeats runs with timelines. Observation does not change a run.
-    fn with_timelines(&self, py: Python<'_>, jobs: &[Job]) -> PyResult<Vec<Arc<RunRecord>>> {
-        let known = |job: &Job| {
+    fn with_timelines(&self, py: Python<'_>, jobs: &[RunJob]) -> PyResult<Vec<Arc<RunRecord>>> {
+        let known = |job: &RunJob| {
             let looked_at = self.looked_at.lock().unwrap_or_else(PoisonError::into_inner);
             looked_at.get(job).cloned()
         };
         let scenario = self.scenario.0.model(py)?;
-        let missing: Vec<Job> = jobs.iter().filter(|job| known(job).is_none()).copied().collect();
+        let missing: Vec<RunJob> =
+            jobs.iter().filter(|job| known(job).is_none()).copied().collect();
         for seed in missing.iter().map(|job| job.seed).collect::<BTreeSet<u64>>() {
-            let of_seed: Vec<Job> =
+            let of_seed: Vec<RunJob> =
                 missing.iter().filter(|job| job.seed == seed).copied().collect();
             let simulator = Simulator { timeline_seed: Some(seed), ..Simulator::default() };
             let threads = run::threads(None)?;
-            let asked = Asked {
+            let asked = RunArguments {
                 seeds: Vec::new(),
                 threads,
                 progress: None,
@@ -146,16 +147,16 @@ impl Result {
             }
             for run in performed.runs {
                 match run.outcome {
-                    Outcome::Finished(record) => {
+                    JobOutcome::Finished(record) => {
                         let mut all = self.looked_at.lock().unwrap_or_else(PoisonError::into_inner);
                         all.insert(run.job, Arc::from(record));
                     }
-                    Outcome::Failed(failure) => {
+                    JobOutcome::Failed(failure) => {
                         let variant = &scenario.variants[run.job.variant].name;
                         let failure = errors::failure(py, variant, seed, &failure)?;
                         return Err(errors::run(py, vec![failure], None));
                     }
-                    Outcome::Cancelled => {
+                    JobOutcome::Cancelled => {
                         return Err(errors::bug("a run was cancelled without a request"));
                     }
                 }
@@ -166,8 +167,8 @@ impl Result {
 
     fn finished(&self) -> impl Iterator<Item = &RunRecord> {
         self.runs.iter().filter_map(|run| match &run.outcome {
-            Outcome::Finished(record) => Some(&**record),
-            Outcome::Failed(_) | Outcome::Cancelled => None,
+            JobOutcome::Finished(record) => Some(&**record),
+            JobOutcome::Failed(_) | JobOutcome::Cancelled => None,
         })
     }
 }
@@ -189,13 +190,14 @@ impl Result {
         rows: &Bound<'_, PyAny>,
     ) -> PyResult<Result> {
         let digest = scenario.0.digest(py)?;
-        let mut runs: BTreeMap<Job, Run> = BTreeMap::new();
+        let mut runs: BTreeMap<RunJob, RunResult> = BTreeMap::new();
         for row in rows.try_iter()? {
             let row = row?;
             let record = rows::of_bytes(py, row.extract()?, digest)?;
             let variant = rows::place_of(py, scenario, &record.variant)?;
-            let job = Job { variant, seed: record.seed };
-            let known = runs.insert(job, Run { job, outcome: Outcome::Finished(record.into()) });
+            let job = RunJob { variant, seed: record.seed };
+            let known =
+                runs.insert(job, RunResult { job, outcome: JobOutcome::Finished(record.into()) });
             if known.is_some() {
                 let name = &scenario.0.model(py)?.variants[variant].name;
                 let message = format!("there are two runs of variant {name}, seed {}", job.seed);
@@ -344,20 +346,25 @@ impl Result {
     fn events(&self, py: Python<'_>, variant: Option<&str>, seed: Option<u64>) -> PyResult<Table> {
         let job = self.job(py, variant, seed)?;
         let scenario = self.scenario.0.model(py)?;
-        let collector = Collector::default();
+        let collector = EventCollector::default();
         let variant = scenario.variants[job.variant].name.clone();
-        let sinks = vec![Sink::new(collector.clone())];
-        let observed = Some(Observed { variant, seed: job.seed, sinks });
+        let sinks = vec![ObserverHandle::new(collector.clone())];
+        let observed = Some(TracedRun { variant, seed: job.seed, sinks });
         let simulator = Simulator { observed, ..Simulator::default() };
         let (threads, seeds) = (std::num::NonZeroUsize::MIN, Vec::new());
-        let asked =
-            Asked { seeds, threads, progress: None, latencies: false, cancel: Arc::default() };
+        let asked = RunArguments {
+            seeds,
+            threads,
+            progress: None,
+            latencies: false,
+            cancel: Arc::default(),
+        };
         let performed = run::perform(py, scenario, &[job], &simulator, &asked);
         if let Some(stopped) = performed.stopped {
             return Err(errors::stopped(py, stopped, 1, None));
         }
         for run in &performed.runs {
-            if let Outcome::Failed(failure) = &run.outcome {
+            if let JobOutcome::Failed(failure) = &run.outcome {
                 let name = &scenario.variants[run.job.variant].name;
                 let failure = errors::failure(py, name, run.job.seed, failure)?;
                 return Err(errors::run(py, vec![failure], None));
@@ -420,20 +427,22 @@ impl Result {
     ) -> PyResult<Option<String>> {
         let mut report = (**self.report(py)?).clone();
         if timeline {
-            let mut firsts: BTreeMap<usize, Job> = BTreeMap::new();
-            for run in self.runs.iter().filter(|it| matches!(it.outcome, Outcome::Finished(_))) {
+            let mut firsts: BTreeMap<usize, RunJob> = BTreeMap::new();
+            for run in self.runs.iter().filter(|it| matches!(it.outcome, JobOutcome::Finished(_))) {
                 firsts.entry(run.job.variant).or_insert(run.job);
             }
-            let jobs: Vec<Job> = firsts.into_values().collect();
+            let jobs: Vec<RunJob> = firsts.into_values().collect();
             for (job, record) in jobs.iter().zip(self.with_timelines(py, &jobs)?) {
                 let (seed, page_size) = (job.seed, record.page_size);
-                report.columns[job.variant].timeline =
-                    record.timeline.clone().map(|timeline| OverTime { seed, page_size, timeline });
+                report.columns[job.variant].timeline = record
+                    .timeline
+                    .clone()
+                    .map(|timeline| RunTimeline { seed, page_size, timeline });
             }
         }
         let report = &report;
         let page = py.detach(|| {
-            let source = Source {
+            let source = PageSource {
                 scenario: self.scenario.0.text().to_owned(),
                 command: "pagetide.Scenario.run".to_owned(),
             };
@@ -498,8 +507,8 @@ fn comparison(report: &Report, a: usize, b: usize, keys: &[String]) -> PyResult<
         ended.push(why.map(|ended| ended.word()));
         let both = one.zip(other).filter(|_| why.is_none());
         changes.push(both.and_then(|(one, other)| match change(one.mean, other.mean) {
-            Change::Percent(percent) => Some(percent),
-            Change::New | Change::Unknown => None,
+            MeanChange::Percent(percent) => Some(percent),
+            MeanChange::New | MeanChange::Unknown => None,
         }));
         let p = both.and_then(|(one, other)| welch(one, other)).map(|test| test.p);
         ps.push(p);

@@ -5,11 +5,11 @@
 //! sweep's store.
 
 use crate::errors;
-use crate::run::{self, Asked, Cancel};
+use crate::run::{self, Cancel, RunArguments};
 use crate::scenario::Scenario;
-use pagetide_lab::execute::Outcome;
-use pagetide_lab::plan::Job;
-use pagetide_lab::sweep::store::Row;
+use pagetide_lab::execute::JobOutcome;
+use pagetide_lab::plan::RunJob;
+use pagetide_lab::sweep::store::SweepRow;
 use pagetide_lab::world::Simulator;
 use pagetide_scenario::near::nearest;
 use pagetide_scenario::record::RunRecord;
@@ -20,13 +20,13 @@ use std::sync::Arc;
 
 /// A finished run as bytes.
 pub fn to_bytes(digest: &str, record: RunRecord) -> PyResult<Vec<u8>> {
-    let row = Row { scenario_digest: digest.to_owned(), knobs: BTreeMap::new(), record };
+    let row = SweepRow { scenario_digest: digest.to_owned(), knobs: BTreeMap::new(), record };
     serde_json::to_vec(&row).map_err(errors::bug)
 }
 
 /// Parses a run, which must belong to the scenario with this digest.
 pub fn of_bytes(py: Python<'_>, bytes: &[u8], digest: &str) -> PyResult<RunRecord> {
-    let row: Row = serde_json::from_slice(bytes).map_err(|error| {
+    let row: SweepRow = serde_json::from_slice(bytes).map_err(|error| {
         let hint = "rows come from Result.rows and from pagetide.executors";
         errors::input(py, format!("these bytes are not a run: {error}"), hint)
     })?;
@@ -67,14 +67,14 @@ pub fn perform<'py>(
     let digest = scenario.0.digest(py)?;
     let mut planned = Vec::with_capacity(runs.len());
     for (name, seed) in &runs {
-        planned.push(Job { variant: place_of(py, scenario, name)?, seed: *seed });
+        planned.push(RunJob { variant: place_of(py, scenario, name)?, seed: *seed });
     }
     let threads = match jobs {
         Some(_) => run::threads(jobs)?,
         None => std::num::NonZeroUsize::MIN,
     };
     let cancel = cancel.map_or_else(Arc::default, |cancel| Arc::clone(&cancel.get().0));
-    let asked = Asked { seeds: Vec::new(), threads, progress: None, latencies, cancel };
+    let asked = RunArguments { seeds: Vec::new(), threads, progress: None, latencies, cancel };
     let simulator = Simulator { want_latencies: latencies, ..Simulator::default() };
     let performed = run::perform(py, model, &planned, &simulator, &asked);
     if let Some(stopped) = performed.stopped {
@@ -85,11 +85,13 @@ pub fn perform<'py>(
     for run in performed.runs {
         let variant = &model.variants[run.job.variant].name;
         match run.outcome {
-            Outcome::Finished(record) => rows.push(PyBytes::new(py, &to_bytes(digest, *record)?)),
-            Outcome::Failed(failure) => {
+            JobOutcome::Finished(record) => {
+                rows.push(PyBytes::new(py, &to_bytes(digest, *record)?))
+            }
+            JobOutcome::Failed(failure) => {
                 failures.push(errors::failure(py, variant, run.job.seed, &failure)?);
             }
-            Outcome::Cancelled => return Err(errors::interrupted(py, runs.len(), None)),
+            JobOutcome::Cancelled => return Err(errors::interrupted(py, runs.len(), None)),
         }
     }
     if failures.is_empty() {

@@ -5,9 +5,9 @@
 //! pressed or a callback raised an exception.
 
 use crate::errors;
-use pagetide_lab::execute::{self, Outcome, Run};
-use pagetide_lab::plan::{Job, MAX_REPEATS};
-use pagetide_lab::world::World;
+use pagetide_lab::execute::{self, JobOutcome, RunResult};
+use pagetide_lab::plan::{RunJob, MAX_REPEATS};
+use pagetide_lab::world::RunBackend;
 use pagetide_scenario::model::Scenario;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 const EVERY: Duration = Duration::from_millis(50);
 
 /// The arguments of a run.
-pub struct Asked {
+pub struct RunArguments {
     /// The seeds of each variant.
     pub seeds: Vec<u64>,
     pub threads: NonZeroUsize,
@@ -54,9 +54,9 @@ impl Cancel {
 }
 
 /// The runs, and what stopped them.
-pub struct Performed {
+pub struct RunOutcome {
     /// In the order of the jobs.
-    pub runs: Vec<Run>,
+    pub runs: Vec<RunResult>,
     /// Why the runs stopped early: ^C, or an exception of the callback.
     pub stopped: Option<PyErr>,
 }
@@ -162,14 +162,15 @@ fn shown(value: &Bound<'_, PyAny>) -> String {
 pub fn perform(
     py: Python<'_>,
     scenario: &Scenario,
-    jobs: &[Job],
-    world: &dyn World,
-    asked: &Asked,
-) -> Performed {
-    let slots: Vec<Mutex<Outcome>> = jobs.iter().map(|_| Mutex::new(Outcome::Cancelled)).collect();
+    jobs: &[RunJob],
+    world: &dyn RunBackend,
+    asked: &RunArguments,
+) -> RunOutcome {
+    let slots: Vec<Mutex<JobOutcome>> =
+        jobs.iter().map(|_| Mutex::new(JobOutcome::Cancelled)).collect();
     let stopped = watched(py, jobs.len(), asked, |cancel, done| {
-        let keep = |index: usize, mut outcome: Outcome| {
-            if let Outcome::Finished(record) = &mut outcome {
+        let keep = |index: usize, mut outcome: JobOutcome| {
+            if let JobOutcome::Finished(record) = &mut outcome {
                 record.metrics.retain(|_, metric| metric.value.is_finite());
             }
             *slots[index].lock().unwrap_or_else(PoisonError::into_inner) = outcome;
@@ -180,8 +181,9 @@ pub fn perform(
     });
     let outcomes =
         slots.into_iter().map(|slot| slot.into_inner().unwrap_or_else(PoisonError::into_inner));
-    let runs = jobs.iter().zip(outcomes).map(|(job, outcome)| Run { job: *job, outcome }).collect();
-    Performed { runs, stopped }
+    let runs =
+        jobs.iter().zip(outcomes).map(|(job, outcome)| RunResult { job: *job, outcome }).collect();
+    RunOutcome { runs, stopped }
 }
 
 /// Runs `work` on another thread without the interpreter's lock, while this thread checks signals
@@ -189,7 +191,7 @@ pub fn perform(
 fn watched(
     py: Python<'_>,
     total: usize,
-    asked: &Asked,
+    asked: &RunArguments,
     work: impl FnOnce(&Arc<AtomicBool>, &Sender<()>) + Send,
 ) -> Option<PyErr> {
     let (cancel, progress) = (&asked.cancel, asked.progress.as_ref());

@@ -6,8 +6,8 @@
 
 use crate::errors;
 use crate::result::Result as RunResult;
-use crate::run::{self, Asked};
-use crate::source::{Loaded, Place, Refused, Source};
+use crate::run::{self, RunArguments};
+use crate::source::{ScenarioBase, ScenarioSource, SourceError, SourceScenario};
 use crate::values;
 use pagetide::shipped;
 use pagetide_lab::sweep::grid;
@@ -31,23 +31,23 @@ const NAME: &str = "scenario";
 /// hashed.
 #[pyclass(frozen, module = "pagetide", from_py_object)]
 #[derive(Clone)]
-pub struct Scenario(pub Arc<Inner>);
+pub struct Scenario(pub Arc<ScenarioInner>);
 
-pub struct Inner {
-    source: Source,
+pub struct ScenarioInner {
+    source: ScenarioSource,
     overrides: Overrides,
     /// The version of Pagetide that created it.
     version: String,
-    loaded: OnceLock<Loaded>,
+    loaded: OnceLock<SourceScenario>,
     digest: OnceLock<String>,
     /// The files that it refers to: paths and digests of the contents.
     files: OnceLock<BTreeMap<PathBuf, String>>,
 }
 
-impl Inner {
-    fn new(source: Source, overrides: Overrides, version: String) -> Inner {
+impl ScenarioInner {
+    fn new(source: ScenarioSource, overrides: Overrides, version: String) -> ScenarioInner {
         let (loaded, digest, files) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
-        Inner { source, overrides, version, loaded, digest, files }
+        ScenarioInner { source, overrides, version, loaded, digest, files }
     }
 
     /// The files that another computer may lack. The extension contains those of shipped
@@ -57,7 +57,7 @@ impl Inner {
             return Ok(files);
         }
         let mut files = BTreeMap::new();
-        if let Place::Directory(_) = self.source.place {
+        if let ScenarioBase::Directory(_) = self.source.place {
             self.model(py)?;
             for path in self.overrides.files.named() {
                 let digest = py.detach(|| grid::file_digest(&path)).map_err(|error| {
@@ -106,8 +106,8 @@ impl Inner {
         overrides.sets.extend_from_slice(sets);
         match self.source.load(&overrides) {
             Ok(loaded) => Ok(loaded.into_scenario()),
-            Err(Refused::Mistakes(mistakes)) => Err(mistakes.to_string()),
-            Err(Refused::Outside(error)) => Err(error.to_string()),
+            Err(SourceError::Mistakes(mistakes)) => Err(mistakes.to_string()),
+            Err(SourceError::Outside(error)) => Err(error.to_string()),
         }
     }
 
@@ -125,8 +125,8 @@ impl Inner {
         let added: Vec<Value> =
             added.iter().map(|it| json!({ "name": it.name, "sets": it.sets })).collect();
         let (directory, shipped) = match &self.source.place {
-            Place::Directory(directory) => (Some(directory), None),
-            Place::Shipped(name) => (None, Some(name)),
+            ScenarioBase::Directory(directory) => (Some(directory), None),
+            ScenarioBase::Shipped(name) => (None, Some(name)),
         };
         json!({
             "version": self.version,
@@ -144,16 +144,16 @@ impl Inner {
 }
 
 /// Converts an error of [`Source::load`] to an exception.
-fn refused_by(py: Python<'_>, refused: &Refused) -> PyErr {
+fn refused_by(py: Python<'_>, refused: &SourceError) -> PyErr {
     match refused {
-        Refused::Mistakes(diagnostics) => errors::scenario(py, diagnostics),
-        Refused::Outside(error) => errors::outside(py, format!("the scenario: {error}")),
+        SourceError::Mistakes(diagnostics) => errors::scenario(py, diagnostics),
+        SourceError::Outside(error) => errors::outside(py, format!("the scenario: {error}")),
     }
 }
 
 impl Scenario {
-    fn checked(py: Python<'_>, source: Source, overrides: Overrides) -> PyResult<Scenario> {
-        let inner = Inner::new(source, overrides, pagetide_lab::VERSION.to_owned());
+    fn checked(py: Python<'_>, source: ScenarioSource, overrides: Overrides) -> PyResult<Scenario> {
+        let inner = ScenarioInner::new(source, overrides, pagetide_lab::VERSION.to_owned());
         inner.model(py)?;
         Ok(Scenario(Arc::new(inner)))
     }
@@ -321,7 +321,7 @@ impl Scenario {
         }
         let mut overrides = self.0.overrides.clone();
         overrides.files = NamedFiles::elsewhere(elsewhere);
-        let inner = Inner::new(self.0.source.clone(), overrides, self.0.version.clone());
+        let inner = ScenarioInner::new(self.0.source.clone(), overrides, self.0.version.clone());
         let _ = inner.files.set(files.clone());
         Ok(Scenario(Arc::new(inner)))
     }
@@ -428,7 +428,7 @@ impl Scenario {
             return Err(PyTypeError::new_err(message));
         }
         let (threads, progress) = (run::threads(jobs)?, run::watcher(progress)?);
-        let asked = Asked { seeds, threads, progress, latencies, cancel: Arc::default() };
+        let asked = RunArguments { seeds, threads, progress, latencies, cancel: Arc::default() };
         RunResult::of_runs(py, scenario, asked).map(Bound::into_any)
     }
 
@@ -477,8 +477,8 @@ fn restored(state: &[u8]) -> Option<Scenario> {
         serde_json::from_value(value?.clone()).ok()
     };
     let place = match text("shipped") {
-        Some(name) => Place::Shipped(name),
-        None => Place::Directory(PathBuf::from(text("directory")?)),
+        Some(name) => ScenarioBase::Shipped(name),
+        None => ScenarioBase::Directory(PathBuf::from(text("directory")?)),
     };
     let added = state.get("added")?.as_array()?.iter();
     let added = added.map(|it| {
@@ -493,8 +493,8 @@ fn restored(state: &[u8]) -> Option<Scenario> {
         added: added.collect::<Option<_>>()?,
         ..Overrides::default()
     };
-    let source = Source { name: text("name")?, text: text("text")?, place };
-    let inner = Inner::new(source, overrides, text("version")?);
+    let source = ScenarioSource { name: text("name")?, text: text("text")?, place };
+    let inner = ScenarioInner::new(source, overrides, text("version")?);
     let files = serde_json::from_value(state.get("files")?.clone()).ok()?;
     let _ = inner.files.set(files);
     Some(Scenario(Arc::new(inner)))
@@ -504,8 +504,8 @@ fn restored(state: &[u8]) -> Option<Scenario> {
 fn of_text(py: Python<'_>, text: String, base: Option<PathBuf>) -> PyResult<Scenario> {
     let base = std::path::absolute(base.as_deref().unwrap_or(Path::new(".")))
         .map_err(|error| errors::outside(py, format!("the working directory: {error}")))?;
-    let place = Place::of(base).map_err(|refused| refused_by(py, &refused))?;
-    let source = Source { name: NAME.to_owned(), text, place };
+    let place = ScenarioBase::of(base).map_err(|refused| refused_by(py, &refused))?;
+    let source = ScenarioSource { name: NAME.to_owned(), text, place };
     Scenario::checked(py, source, Overrides::default())
 }
 
@@ -538,7 +538,7 @@ pub fn load(py: Python<'_>, what: &Bound<'_, PyAny>, base: Option<PathBuf>) -> P
     if is_text && !path.exists() {
         let shown = path.display().to_string();
         if let Some(name) = shipped::find(&shown) {
-            return Scenario::checked(py, Source::of_shipped(name), Overrides::default());
+            return Scenario::checked(py, ScenarioSource::of_shipped(name), Overrides::default());
         }
         if path.extension().is_none() {
             let hint = match nearest(&shown, shipped::names()) {
@@ -549,7 +549,7 @@ pub fn load(py: Python<'_>, what: &Bound<'_, PyAny>, base: Option<PathBuf>) -> P
             return Err(errors::input(py, message, hint));
         }
     }
-    let source = Source::of_file(&path).map_err(|refused| refused_by(py, &refused))?;
+    let source = ScenarioSource::of_file(&path).map_err(|refused| refused_by(py, &refused))?;
     Scenario::checked(py, source, Overrides::default())
 }
 

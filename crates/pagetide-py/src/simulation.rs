@@ -13,8 +13,8 @@ use pagetide_core::units::Nanos;
 use pagetide_scenario::model::Variant;
 use pagetide_sim::outside::WriteError;
 use pagetide_sim::run::{build, record};
-use pagetide_sim::world::World;
-use pagetide_sim::{Of, RunOptions};
+use pagetide_sim::world::SimWorld;
+use pagetide_sim::{RunIdentity, RunOptions};
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 use std::collections::BTreeMap;
@@ -32,14 +32,14 @@ pub struct Simulation {
     variant: Variant,
     seed: u64,
     /// `None` after `metrics()` ended the run and took its record.
-    world: Mutex<Option<World>>,
+    world: Mutex<Option<SimWorld>>,
 }
 
 impl Simulation {
     fn with<T>(
         &self,
         py: Python<'_>,
-        ask: impl FnOnce(&mut World) -> PyResult<T> + Send,
+        ask: impl FnOnce(&mut SimWorld) -> PyResult<T> + Send,
     ) -> PyResult<T>
     where
         T: Send,
@@ -70,14 +70,14 @@ impl Simulation {
 }
 
 /// Checks for signals periodically.
-struct Looker {
+struct SignalCheck {
     last: Instant,
     stopped: Option<PyErr>,
 }
 
-impl Looker {
-    fn new() -> Looker {
-        Looker { last: Instant::now(), stopped: None }
+impl SignalCheck {
+    fn new() -> SignalCheck {
+        SignalCheck { last: Instant::now(), stopped: None }
     }
 
     /// Returns whether to stop.
@@ -145,7 +145,7 @@ impl Simulation {
             if until <= world.now {
                 return Ok(world.is_over());
             }
-            let mut looker = Looker::new();
+            let mut looker = SignalCheck::new();
             let ran = world.run(until, 0, |_| looker.look());
             match looker.stopped {
                 Some(stopped) => Err(stopped),
@@ -170,7 +170,7 @@ impl Simulation {
     ) -> PyResult<()> {
         let text = values::to_text(value, file)?;
         self.with(py, |world| {
-            let mut looker = Looker::new();
+            let mut looker = SignalCheck::new();
             let written = match group.filter(|group| !group.is_empty()) {
                 None => world.write_file(file, &text),
                 Some(group) => world.write_group_file(group, file, &text, |_| looker.look()),
@@ -207,7 +207,8 @@ impl Simulation {
             let Some(mut world) = world else {
                 return Err(PyValueError::new_err("metrics() has ended this simulation"));
             };
-            let of = Of { scenario: &self.scenario, variant: &self.variant, seed: self.seed };
+            let of =
+                RunIdentity { scenario: &self.scenario, variant: &self.variant, seed: self.seed };
             let is_over = world.is_over();
             let mut record = record(&mut world, of, is_over, &RunOptions::default());
             record.metrics.retain(|_, metric| metric.value.is_finite());

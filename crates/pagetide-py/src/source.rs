@@ -1,6 +1,6 @@
 //! The origin of a scenario's text, and the directory of its relative paths.
 
-use pagetide::shipped::{self, Traces};
+use pagetide::shipped::{self, ShippedTraces};
 use pagetide_scenario::diagnostic::Diagnostics;
 use pagetide_scenario::load::{self, Overrides};
 use pagetide_scenario::model::Scenario;
@@ -10,44 +10,44 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 /// The text of a scenario.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Source {
+pub struct ScenarioSource {
     /// Name in messages; its stem is the default name of the scenario.
     pub name: String,
     pub text: String,
     /// Directory of relative paths.
-    pub place: Place,
+    pub place: ScenarioBase,
 }
 
 /// The directory of a scenario's relative paths.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum ScenarioBase {
     Directory(PathBuf),
     /// That of the shipped experiment of this name, the traces of which are in the extension.
     Shipped(String),
 }
 
-impl Place {
+impl ScenarioBase {
     /// A directory. Its name must be UTF-8, because other processes receive scenarios as text.
     ///
     /// # Errors
     /// The name is not UTF-8.
-    pub fn of(directory: PathBuf) -> Result<Place, Refused> {
+    pub fn of(directory: PathBuf) -> Result<ScenarioBase, SourceError> {
         if directory.to_str().is_some() {
-            return Ok(Place::Directory(directory));
+            return Ok(ScenarioBase::Directory(directory));
         }
         let message = format!("the name of {} is not UTF-8", directory.display());
-        Err(Refused::Outside(io::Error::new(io::ErrorKind::InvalidInput, message)))
+        Err(SourceError::Outside(io::Error::new(io::ErrorKind::InvalidInput, message)))
     }
 }
 
 /// A scenario, with the shipped traces that it needs.
 #[derive(Debug)]
-pub struct Loaded {
+pub struct SourceScenario {
     pub scenario: Scenario,
-    _traces: Option<Arc<Traces>>,
+    _traces: Option<Arc<ShippedTraces>>,
 }
 
-impl Loaded {
+impl SourceScenario {
     /// The scenario. The traces stay on disk while another scenario uses them.
     pub fn into_scenario(self) -> Scenario {
         self.scenario
@@ -56,18 +56,18 @@ impl Loaded {
 
 /// Why a scenario cannot be loaded.
 #[derive(Debug)]
-pub enum Refused {
+pub enum SourceError {
     Mistakes(Diagnostics),
     /// The shipped traces cannot be written to disk.
     Outside(io::Error),
 }
 
-impl Source {
+impl ScenarioSource {
     /// The source in a file.
     ///
     /// # Errors
     /// The file cannot be read.
-    pub fn of_file(path: &Path) -> Result<Source, Refused> {
+    pub fn of_file(path: &Path) -> Result<ScenarioSource, SourceError> {
         let name = path.display().to_string();
         let text = std::fs::metadata(path)
             .ok()
@@ -77,8 +77,8 @@ impl Source {
             Some(text) => text,
             // Let the loader report the problem.
             None => match load::load(path, &Overrides::default()) {
-                Err(mistakes) => return Err(Refused::Mistakes(mistakes)),
-                Ok(_) => std::fs::read_to_string(path).map_err(Refused::Outside)?,
+                Err(mistakes) => return Err(SourceError::Mistakes(mistakes)),
+                Ok(_) => std::fs::read_to_string(path).map_err(SourceError::Outside)?,
             },
         };
         let directory = path.parent().unwrap_or(Path::new(""));
@@ -87,16 +87,16 @@ impl Source {
         } else {
             directory
         });
-        let place = Place::of(directory.map_err(Refused::Outside)?)?;
-        Ok(Source { name, text, place })
+        let place = ScenarioBase::of(directory.map_err(SourceError::Outside)?)?;
+        Ok(ScenarioSource { name, text, place })
     }
 
     /// The source of the shipped experiment `name`.
-    pub fn of_shipped(name: &'static str) -> Source {
-        Source {
+    pub fn of_shipped(name: &'static str) -> ScenarioSource {
+        ScenarioSource {
             name: format!("experiments/{name}.toml"),
             text: shipped::text(name).to_owned(),
-            place: Place::Shipped(name.to_owned()),
+            place: ScenarioBase::Shipped(name.to_owned()),
         }
     }
 
@@ -104,31 +104,31 @@ impl Source {
     ///
     /// # Errors
     /// The scenario has mistakes, or its files cannot be read.
-    pub fn load(&self, overrides: &Overrides) -> Result<Loaded, Refused> {
+    pub fn load(&self, overrides: &Overrides) -> Result<SourceScenario, SourceError> {
         let (directory, traces) = match &self.place {
-            Place::Directory(directory) => (directory.clone(), None),
-            Place::Shipped(name) => {
-                let traces = shipped_traces().map_err(Refused::Outside)?;
+            ScenarioBase::Directory(directory) => (directory.clone(), None),
+            ScenarioBase::Shipped(name) => {
+                let traces = shipped_traces().map_err(SourceError::Outside)?;
                 (traces.directory_of(name), Some(traces))
             }
         };
         let scenario = load::load_str(&self.name, &self.text, &directory, overrides);
-        let scenario = scenario.map_err(Refused::Mistakes)?;
-        Ok(Loaded { scenario, _traces: traces })
+        let scenario = scenario.map_err(SourceError::Mistakes)?;
+        Ok(SourceScenario { scenario, _traces: traces })
     }
 }
 
 /// The shipped traces on disk, shared by all scenarios of this process that use them at the same
 /// time.
-fn shipped_traces() -> io::Result<Arc<Traces>> {
-    static THERE: Mutex<(u32, Weak<Traces>)> = Mutex::new((0, Weak::new()));
+fn shipped_traces() -> io::Result<Arc<ShippedTraces>> {
+    static THERE: Mutex<(u32, Weak<ShippedTraces>)> = Mutex::new((0, Weak::new()));
     let mut there = THERE.lock().unwrap_or_else(PoisonError::into_inner);
     // A forked process must not rely on its parent's traces: the parent removes them.
     let this = std::process::id();
     if let Some(traces) = there.1.upgrade().filter(|_| there.0 == this) {
         return Ok(traces);
     }
-    let traces = Arc::new(Traces::unpack()?);
+    let traces = Arc::new(ShippedTraces::unpack()?);
     *there = (this, Arc::downgrade(&traces));
     Ok(traces)
 }

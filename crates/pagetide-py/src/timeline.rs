@@ -6,14 +6,16 @@ use crate::errors;
 use crate::table::Table;
 use arrow_array::{ArrayRef, Float64Array, UInt64Array};
 use pagetide_scenario::near::nearest;
-use pagetide_scenario::timeline::{Compaction, Counts, Row, Sample, TaskRow, Timeline};
+use pagetide_scenario::timeline::{
+    CompactionCounts, GroupEvents, GroupRow, TaskRow, Timeline, TimelineSample,
+};
 use pyo3::prelude::*;
 use std::sync::Arc;
 
-type Cells = Vec<(String, Option<u64>)>;
+type TimelineCells = Vec<(String, Option<u64>)>;
 
 /// The subject of the samples.
-enum Of {
+enum TimelineSubject {
     Group(usize),
     Node(usize),
     Zone(usize),
@@ -24,27 +26,28 @@ enum Of {
 }
 
 /// Every name that [`table`] accepts, except that of the machine.
-fn names(timeline: &Timeline) -> Vec<(String, Of)> {
+fn names(timeline: &Timeline) -> Vec<(String, TimelineSubject)> {
     let mut names = Vec::new();
     for (at, group) in timeline.groups.iter().enumerate().skip(1) {
-        names.push((group.trim_start_matches('/').to_owned(), Of::Group(at)));
-        names.push((format!("group {}", group.trim_start_matches('/')), Of::Group(at)));
+        names.push((group.trim_start_matches('/').to_owned(), TimelineSubject::Group(at)));
+        names
+            .push((format!("group {}", group.trim_start_matches('/')), TimelineSubject::Group(at)));
     }
     for (at, task) in timeline.tasks.iter().enumerate() {
-        names.push((task.clone(), Of::Task(at)));
-        names.push((format!("task {task}"), Of::Task(at)));
+        names.push((task.clone(), TimelineSubject::Task(at)));
+        names.push((format!("task {task}"), TimelineSubject::Task(at)));
     }
     for (at, service) in timeline.services.iter().enumerate() {
-        names.push((format!("service {service}"), Of::Service(at)));
+        names.push((format!("service {service}"), TimelineSubject::Service(at)));
     }
     for node in 0..timeline.nr_nodes {
-        names.push((format!("node{node}"), Of::Node(node)));
+        names.push((format!("node{node}"), TimelineSubject::Node(node)));
     }
     for (at, zone) in timeline.zones.iter().enumerate() {
-        names.push((format!("zone node{} {}", zone.node, zone.zone), Of::Zone(at)));
+        names.push((format!("zone node{} {}", zone.node, zone.zone), TimelineSubject::Zone(at)));
     }
-    names.push(("vmstat".to_owned(), Of::Vmstat));
-    names.push(("meminfo".to_owned(), Of::Meminfo));
+    names.push(("vmstat".to_owned(), TimelineSubject::Vmstat));
+    names.push(("meminfo".to_owned(), TimelineSubject::Meminfo));
     names
 }
 
@@ -53,12 +56,12 @@ fn names(timeline: &Timeline) -> Vec<(String, Of)> {
 pub fn table(py: Python<'_>, timeline: &Timeline, of: Option<&str>) -> PyResult<Table> {
     let is_machine = |of: &&str| of.is_empty() || *of == "machine";
     let of = match of.filter(|of| !is_machine(of)) {
-        None => Of::Group(0),
+        None => TimelineSubject::Group(0),
         Some(wanted) => {
             let all = names(timeline);
             let wanted = wanted.trim_start_matches('/');
             match all.iter().position(|(name, _)| name == wanted) {
-                Some(at) => all.into_iter().nth(at).map_or(Of::Group(0), |(_, of)| of),
+                Some(at) => all.into_iter().nth(at).map_or(TimelineSubject::Group(0), |(_, of)| of),
                 None => {
                     let known = || all.iter().map(|(name, _)| name.as_str());
                     let hint = match nearest(wanted, known()) {
@@ -92,22 +95,26 @@ pub fn table(py: Python<'_>, timeline: &Timeline, of: Option<&str>) -> PyResult<
 }
 
 /// `None` if the subject did not exist at that time.
-fn cells(timeline: &Timeline, sample: &Sample, of: &Of) -> Option<Cells> {
+fn cells(
+    timeline: &Timeline,
+    sample: &TimelineSample,
+    of: &TimelineSubject,
+) -> Option<TimelineCells> {
     let some = |(name, value): (&str, u64)| (name.to_owned(), Some(value));
-    let rows = |names: &[String], values: &[u64]| -> Cells {
+    let rows = |names: &[String], values: &[u64]| -> TimelineCells {
         names.iter().cloned().zip(values.iter().copied().map(Some)).collect()
     };
     Some(match *of {
-        Of::Group(at) => {
-            let mut cells: Cells =
+        TimelineSubject::Group(at) => {
+            let mut cells: TimelineCells =
                 group(sample.rows.get(at)?.as_ref()?).into_iter().map(some).collect();
             if at == 0 {
-                let counts = Compaction::NAMES.into_iter().zip(sample.compaction.values());
+                let counts = CompactionCounts::NAMES.into_iter().zip(sample.compaction.values());
                 cells.extend(counts.map(some));
             }
             cells
         }
-        Of::Node(at) => {
+        TimelineSubject::Node(at) => {
             let row = sample.nodes.get(at)?;
             let cells = [
                 ("free_pages", row.free_pages),
@@ -118,7 +125,7 @@ fn cells(timeline: &Timeline, sample: &Sample, of: &Of) -> Option<Cells> {
             ];
             cells.into_iter().map(some).collect()
         }
-        Of::Zone(at) => {
+        TimelineSubject::Zone(at) => {
             let row = sample.zones.get(at)?;
             let cells = [
                 ("free_pages", row.free_pages),
@@ -130,10 +137,10 @@ fn cells(timeline: &Timeline, sample: &Sample, of: &Of) -> Option<Cells> {
             ];
             cells.into_iter().map(some).collect()
         }
-        Of::Service(at) => {
+        TimelineSubject::Service(at) => {
             let row = sample.services.get(at)?;
             let latency = |ns: u64| Some(ns).filter(|_| row.requests > 0);
-            let mut cells: Cells =
+            let mut cells: TimelineCells =
                 [("requests", row.requests), ("late", row.late), ("dropped", row.dropped)]
                     .into_iter()
                     .map(some)
@@ -142,9 +149,9 @@ fn cells(timeline: &Timeline, sample: &Sample, of: &Of) -> Option<Cells> {
             cells.push(("latency_max_ns".to_owned(), latency(row.latency_max_ns)));
             cells
         }
-        Of::Task(at) => {
+        TimelineSubject::Task(at) => {
             let row = sample.tasks.get(at)?;
-            let mut cells: Cells =
+            let mut cells: TimelineCells =
                 [("pgmajfault", row.pgmajfault), ("allocated_pages", row.allocated_pages)]
                     .into_iter()
                     .map(some)
@@ -153,18 +160,18 @@ fn cells(timeline: &Timeline, sample: &Sample, of: &Of) -> Option<Cells> {
             cells.extend(stalls.map(|(name, ns)| (format!("{name}_ns"), Some(ns))));
             cells
         }
-        Of::Vmstat => rows(&timeline.vmstat, &sample.vmstat),
-        Of::Meminfo => rows(&timeline.meminfo, &sample.meminfo),
+        TimelineSubject::Vmstat => rows(&timeline.vmstat, &sample.vmstat),
+        TimelineSubject::Meminfo => rows(&timeline.meminfo, &sample.meminfo),
     })
 }
 
-fn group(row: &Row) -> Vec<(&'static str, u64)> {
+fn group(row: &GroupRow) -> Vec<(&'static str, u64)> {
     let mut cells = vec![
         ("usage_pages", row.usage_pages),
         ("usage_min_pages", row.usage_min_pages),
         ("usage_max_pages", row.usage_max_pages),
     ];
-    cells.extend(Counts::NAMES.into_iter().zip(row.counts.values()));
+    cells.extend(GroupEvents::NAMES.into_iter().zip(row.counts.values()));
     cells.extend([
         ("anon_pages", row.anon_pages),
         ("file_pages", row.file_pages),

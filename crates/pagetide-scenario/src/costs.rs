@@ -8,13 +8,13 @@
 //! cost in a scenario is at most 1 s, so that no sum of costs in a run overflows.
 
 use crate::load::decode::Time;
-use crate::load::span::{At, Sink};
+use crate::load::span::{ProblemSink, Spanned};
 
 /// Largest cost of an operation, in nanoseconds.
 const PRICE_MAX: u64 = 1_000_000_000;
 
 /// Checks a cost; reports one that is too large.
-fn price(time: &At<Time>, sink: &mut Sink) -> Option<u64> {
+fn price(time: &Spanned<Time>, sink: &mut ProblemSink) -> Option<u64> {
     let Time(ns) = time.value;
     if ns > PRICE_MAX {
         let hint = "write the CPU time of one operation, such as \"500ns\"";
@@ -58,20 +58,20 @@ macro_rules! prices {
         /// `[machine.costs]` as written.
         pub(crate) mod raw {
             use crate::load::decode::{table, Time};
-            use crate::load::span::At;
+            use crate::load::span::Spanned;
 
             table! {
                 /// Costs of operations on this machine; the simulator has defaults for all of them.
                 Costs {
-                    $($(#[doc = $doc])+ $key: At<Time>,)*
+                    $($(#[doc = $doc])+ $key: Spanned<Time>,)*
                 }
             }
         }
 
         impl raw::Costs {
             /// The costs that are set, without those above [`PRICE_MAX`], which are reported.
-            pub(crate) fn check(&self, sink: &mut Sink) -> Costs {
-                let mut costs = Costs::default();
+            pub(crate) fn check(&self, sink: &mut ProblemSink) -> MachineCosts {
+                let mut costs = MachineCosts::default();
                 $(
                     if let Some(ns) = self.$key.as_ref().and_then(|time| price(time, sink)) {
                         costs.set(Price::$name, ns);
@@ -164,17 +164,17 @@ prices! {
 
 /// The costs that a scenario sets, in nanoseconds.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Costs {
+pub struct MachineCosts {
     prices: [Option<u64>; Price::COUNT],
 }
 
-impl Default for Costs {
-    fn default() -> Costs {
-        Costs { prices: [None; Price::COUNT] }
+impl Default for MachineCosts {
+    fn default() -> MachineCosts {
+        MachineCosts { prices: [None; Price::COUNT] }
     }
 }
 
-impl Costs {
+impl MachineCosts {
     /// The cost of an operation, if it is set.
     pub fn get(&self, price: Price) -> Option<u64> {
         self.prices[price as usize]
@@ -215,11 +215,11 @@ impl ProgramTimes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::load::table::Keyed;
+    use crate::load::table::KeyTable;
     use crate::load::{load_str, Overrides};
     use std::path::Path;
 
-    fn costs(text: &str, sets: &[(&str, &str)]) -> Result<Costs, String> {
+    fn costs(text: &str, sets: &[(&str, &str)]) -> Result<MachineCosts, String> {
         let text = format!(
             "[machine]\nmemory = \"1GiB\"\n{text}\n[[task]]\nname = \"t\"\nworkload = \"touch\"\nsize = \"1MiB\"\n"
         );

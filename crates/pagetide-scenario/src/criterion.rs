@@ -47,7 +47,7 @@ impl Mistake {
 }
 
 /// The metrics of one run.
-pub type Sample = BTreeMap<String, Metric>;
+pub type RunMetrics = BTreeMap<String, Metric>;
 
 /// A condition on runs.
 #[derive(Clone, Debug, PartialEq)]
@@ -61,7 +61,7 @@ pub struct Criterion {
 pub struct Term {
     pub left: Sum,
     pub relation: Relation,
-    pub with: With,
+    pub with: CriterionRhs,
 }
 
 /// A sum of metrics with factors, at least one, and of quantities.
@@ -74,7 +74,7 @@ pub struct Sum {
 
 /// The right side of a comparison.
 #[derive(Clone, Debug, PartialEq)]
-pub enum With {
+pub enum CriterionRhs {
     Value(Quantity),
     /// Value of the same metric in the unchanged scenario, times this factor.
     Before(f64),
@@ -158,10 +158,10 @@ impl fmt::Display for Term {
             Relation::Within(tolerance) => write!(f, "{} within {tolerance} of ", self.left)?,
         }
         match &self.with {
-            With::Value(quantity) => write!(f, "{quantity}"),
-            With::Before(1.0) => f.write_str("before"),
-            With::Before(factor) => write!(f, "{factor} * before"),
-            With::Sum(sum) => write!(f, "{sum}"),
+            CriterionRhs::Value(quantity) => write!(f, "{quantity}"),
+            CriterionRhs::Before(1.0) => f.write_str("before"),
+            CriterionRhs::Before(factor) => write!(f, "{factor} * before"),
+            CriterionRhs::Sum(sum) => write!(f, "{sum}"),
         }
     }
 }
@@ -183,7 +183,7 @@ impl Criterion {
     }
 
     /// Whether a run meets it. `before`: the run of the unchanged scenario with the same seed.
-    pub fn holds(&self, run: &Sample, before: Option<&Sample>) -> bool {
+    pub fn holds(&self, run: &RunMetrics, before: Option<&RunMetrics>) -> bool {
         self.terms.iter().all(|term| term.holds(run, before))
     }
 
@@ -196,8 +196,8 @@ impl Criterion {
     pub(crate) fn rename(&mut self, name: impl Fn(&str) -> String) {
         for term in &mut self.terms {
             let right = match &mut term.with {
-                With::Sum(sum) => sum.metrics.as_mut_slice(),
-                With::Value(_) | With::Before(_) => &mut [],
+                CriterionRhs::Sum(sum) => sum.metrics.as_mut_slice(),
+                CriterionRhs::Value(_) | CriterionRhs::Before(_) => &mut [],
             };
             term.left
                 .metrics
@@ -209,14 +209,14 @@ impl Criterion {
 
     /// Whether some term uses `before`.
     pub fn is_relative(&self) -> bool {
-        self.terms.iter().any(|term| matches!(term.with, With::Before(_)))
+        self.terms.iter().any(|term| matches!(term.with, CriterionRhs::Before(_)))
     }
 
     /// Checks names and units against the metrics of a run.
     ///
     /// # Errors
     /// The run lacks a metric, or the criterion compares quantities of different kinds.
-    pub fn check(&self, run: &Sample) -> Result<(), Mistake> {
+    pub fn check(&self, run: &RunMetrics) -> Result<(), Mistake> {
         self.metrics().try_for_each(|metric| check_name(metric, run))?;
         self.check_units(|metric| run.get(metric).map(|metric| metric.unit))
     }
@@ -245,9 +245,9 @@ impl Criterion {
                 Relation::Within(tolerance) => Some(tolerance),
             };
             let (value, added) = match &term.with {
-                With::Value(quantity) => (Some(*quantity), &[][..]),
-                With::Before(_) => (None, &[][..]),
-                With::Sum(sum) => (None, sum.quantities.as_slice()),
+                CriterionRhs::Value(quantity) => (Some(*quantity), &[][..]),
+                CriterionRhs::Before(_) => (None, &[][..]),
+                CriterionRhs::Sum(sum) => (None, sum.quantities.as_slice()),
             };
             let added = term.left.quantities.iter().chain(added).map(|(_, quantity)| *quantity);
             for quantity in value.into_iter().chain(tolerance).chain(added) {
@@ -284,7 +284,7 @@ impl Criterion {
 ///
 /// # Errors
 /// The run lacks it; the hint names the nearest metrics.
-pub fn check_name(name: &str, run: &Sample) -> Result<(), Mistake> {
+pub fn check_name(name: &str, run: &RunMetrics) -> Result<(), Mistake> {
     if run.contains_key(name) {
         return Ok(());
     }
@@ -299,7 +299,7 @@ pub fn check_name(name: &str, run: &Sample) -> Result<(), Mistake> {
 
 impl Sum {
     /// The value and its unit, if the run has all metrics of the sum and all are complete.
-    fn value(&self, run: &Sample) -> Option<(f64, Unit)> {
+    fn value(&self, run: &RunMetrics) -> Option<(f64, Unit)> {
         let mut sum = 0.0;
         let mut unit = None;
         for (factor, key) in &self.metrics {
@@ -319,26 +319,26 @@ impl Term {
     /// Its metrics, those of the left side first.
     pub fn metrics(&self) -> impl Iterator<Item = &String> {
         let right = match &self.with {
-            With::Sum(sum) => sum.metrics.as_slice(),
-            With::Value(_) | With::Before(_) => &[],
+            CriterionRhs::Sum(sum) => sum.metrics.as_slice(),
+            CriterionRhs::Value(_) | CriterionRhs::Before(_) => &[],
         };
         self.left.metrics.iter().chain(right).map(|(_, metric)| metric)
     }
 
     /// The value of the left side in a run, if the run has it.
-    pub fn left_value(&self, run: &Sample) -> Option<(f64, Unit)> {
+    pub fn left_value(&self, run: &RunMetrics) -> Option<(f64, Unit)> {
         self.left.value(run)
     }
 
     /// Whether a run meets the term, like [`Criterion::holds`].
-    pub fn holds(&self, run: &Sample, before: Option<&Sample>) -> bool {
+    pub fn holds(&self, run: &RunMetrics, before: Option<&RunMetrics>) -> bool {
         let Some((left, unit)) = self.left.value(run) else { return false };
         let right = match &self.with {
-            With::Value(quantity) => in_unit(*quantity, unit),
-            With::Before(factor) => {
+            CriterionRhs::Value(quantity) => in_unit(*quantity, unit),
+            CriterionRhs::Before(factor) => {
                 before.and_then(|run| self.left.value(run)).map(|(value, _)| value * factor)
             }
-            With::Sum(sum) => sum.value(run).map(|(value, _)| value),
+            CriterionRhs::Sum(sum) => sum.value(run).map(|(value, _)| value),
         };
         right.is_some_and(|right| match self.relation {
             Relation::Is(operator) => operator.holds(left, right),

@@ -26,7 +26,7 @@ pub struct Diagnostic {
     /// How to mend it.
     pub hint: Option<String>,
     /// A second position that matters, for example the first definition of a name.
-    pub also: Option<Also>,
+    pub also: Option<RelatedSpan>,
     /// The line, for rendering.
     #[serde(skip)]
     source_line: SourceLine,
@@ -34,7 +34,7 @@ pub struct Diagnostic {
 
 /// A second position.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Also {
+pub struct RelatedSpan {
     /// Line, counted from 1.
     pub line: usize,
     /// Column in characters, counted from 1.
@@ -53,7 +53,7 @@ struct SourceLine {
 
 /// A text with mistakes.
 #[derive(Clone, Debug)]
-pub(crate) struct Source {
+pub(crate) struct SourceText {
     pub(crate) path: String,
     pub(crate) text: String,
 }
@@ -61,12 +61,12 @@ pub(crate) struct Source {
 impl Diagnostic {
     /// A mistake in `source` at the byte range `span`.
     pub(crate) fn new(
-        source: &Source,
+        source: &SourceText,
         span: Range<usize>,
         message: String,
         hint: Option<String>,
     ) -> Self {
-        let place = Place::new(&source.text, span.clone());
+        let place = SourcePosition::new(&source.text, span.clone());
         Self {
             path: source.path.clone(),
             line: place.line,
@@ -97,9 +97,14 @@ impl Diagnostic {
         }
     }
 
-    pub(crate) fn with_also(mut self, source: &Source, span: Range<usize>, label: String) -> Self {
-        let Place { line, column, source_line } = Place::new(&source.text, span);
-        self.also = Some(Also { line, column, label, source_line });
+    pub(crate) fn with_also(
+        mut self,
+        source: &SourceText,
+        span: Range<usize>,
+        label: String,
+    ) -> Self {
+        let SourcePosition { line, column, source_line } = SourcePosition::new(&source.text, span);
+        self.also = Some(RelatedSpan { line, column, label, source_line });
         self
     }
 
@@ -142,13 +147,13 @@ fn printable(text: &str) -> String {
     text.chars().map(|c| if c.is_control() && c != '\n' { '\u{fffd}' } else { c }).collect()
 }
 
-struct Place {
+struct SourcePosition {
     line: usize,
     column: usize,
     source_line: SourceLine,
 }
 
-impl Place {
+impl SourcePosition {
     fn new(text: &str, span: Range<usize>) -> Self {
         let start = floor_char_boundary(text, span.start);
         let end = floor_char_boundary(text, span.end).max(start);
@@ -237,7 +242,7 @@ mod tests {
     use super::*;
 
     fn at(text: &str, span: Range<usize>) -> Diagnostic {
-        let source = Source { path: "a.toml".into(), text: text.into() };
+        let source = SourceText { path: "a.toml".into(), text: text.into() };
         Diagnostic::new(&source, span, "message".into(), Some("do this".into()))
     }
 

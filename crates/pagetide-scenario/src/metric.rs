@@ -15,7 +15,7 @@ mod names;
 
 pub use pagetide_core::memcg::events::COUNTED;
 
-pub use better::Better;
-pub use key::{Key, KeyError, Kind, Owner, Scope};
-pub use metrics::{Metrics, Writer};
-pub use names::Names;
+pub use better::MetricDirection;
+pub use key::{KeyError, MetricKey, Owner, Scope, ScopeKind};
+pub use metrics::{MetricWriter, RunMetricSet};
+pub use names::KeyNames;

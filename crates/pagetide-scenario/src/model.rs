@@ -6,14 +6,14 @@
 //!
 //! Units: sizes in bytes unless the name says pages; times in integer nanoseconds.
 
-use crate::costs::{Costs, ProgramTimes};
+use crate::costs::{MachineCosts, ProgramTimes};
 use crate::criterion::Criterion;
 use crate::kernel_objects::{BootObjects, CallTimes};
 use crate::metric::declared::{asked_by, ON_REQUEST};
 use crate::names::{DiskModel, ZoneName};
 pub use crate::object_mix::KernelCache;
 pub use crate::op::{Advice, BlockRequest};
-use crate::policies::Policies;
+use crate::policies::PolicyChoices;
 pub use crate::workload::*;
 pub use pagetide_core::boot::free_lists::FreeLists;
 use pagetide_core::config::{CgroupVersion, ControlOrigin};
@@ -83,11 +83,11 @@ pub struct Variant {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Setup {
-    pub machine: Machine,
+    pub machine: MachineSetup,
     /// Writes to control files before anything runs, in file order.
     pub sysctls: Vec<ControlWrite>,
     /// The policies of the scenario, and those that every setup has.
-    pub policies: Policies,
+    pub policies: PolicyChoices,
     /// Registered policies, by name.
     pub plugins: ChosenPlugins,
     /// Memory groups without the root, parents before children.
@@ -124,13 +124,13 @@ impl ChosenPlugins {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Machine {
+pub struct MachineSetup {
     pub cpus: u16,
     /// Page size: the unit of all page counts in a setup.
     pub page_size: PageSize,
     /// NUMA nodes with their memory, at least one.
-    pub nodes: Vec<Node>,
-    pub disks: Vec<Disk>,
+    pub nodes: Vec<NodeSetup>,
+    pub disks: Vec<DiskSetup>,
     pub swap: Option<Swap>,
     /// Whether kernel objects are charged to groups; `false`: the kernel is booted with
     /// `cgroup.memory=nokmem`.
@@ -141,20 +141,20 @@ pub struct Machine {
     /// `None`: a real kernel uses its build setting, the simulator does not clear.
     pub init_on_alloc: Option<bool>,
     /// Caches of kernel objects with other settings than the kernel's own.
-    pub caches: Vec<CacheTuning>,
+    pub caches: Vec<CacheSetup>,
     /// Kernel objects that boot left behind, if known.
     pub boot_objects: BootObjects,
     /// Times of system calls on file names and pipes, if known.
     pub call_times: CallTimes,
     /// Costs of operations that the scenario sets.
-    pub costs: Costs,
+    pub costs: MachineCosts,
     /// Times that test programs need for themselves, if known.
     pub program_times: ProgramTimes,
 }
 
-impl Default for Machine {
-    fn default() -> Machine {
-        Machine {
+impl Default for MachineSetup {
+    fn default() -> MachineSetup {
+        MachineSetup {
             cpus: 1,
             page_size: PageSize::default(),
             nodes: Vec::new(),
@@ -166,7 +166,7 @@ impl Default for Machine {
             caches: Vec::new(),
             boot_objects: BootObjects::default(),
             call_times: CallTimes::default(),
-            costs: Costs::default(),
+            costs: MachineCosts::default(),
             program_times: ProgramTimes::default(),
         }
     }
@@ -174,7 +174,7 @@ impl Default for Machine {
 
 /// Settings of a cache of kernel objects; `None` keeps the kernel's value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct CacheTuning {
+pub struct CacheSetup {
     /// Unique name.
     pub name: String,
     /// log2 of the pages of a slab.
@@ -186,7 +186,7 @@ pub struct CacheTuning {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Node {
+pub struct NodeSetup {
     /// Bytes present. Zones are placed as on x86-64: DMA to 16 MiB, DMA32 to 4 GiB, then Normal,
     /// unless `zones` gives others.
     pub memory: u64,
@@ -196,12 +196,12 @@ pub struct Node {
     /// Bytes at the top that become zone Movable.
     pub movable: u64,
     /// Exact zones, if the machine gives them.
-    pub zones: Vec<Zone>,
+    pub zones: Vec<ZoneSetup>,
 }
 
 /// A zone with exact sizes.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Zone {
+pub struct ZoneSetup {
     pub name: ZoneName,
     pub present: u64,
     /// Pages that the allocator manages.
@@ -214,16 +214,16 @@ pub struct Zone {
     pub free_lists: Option<FreeLists>,
 }
 
-impl Zone {
+impl ZoneSetup {
     /// In the core's type.
     pub const fn spec(&self) -> ZoneSpec {
-        let Zone { name: _, present, managed, free, late, free_lists } = *self;
+        let ZoneSetup { name: _, present, managed, free, late, free_lists } = *self;
         ZoneSpec { present, managed, free, late, free_lists }
     }
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Disk {
+pub struct DiskSetup {
     /// Name in the scenario.
     pub name: String,
     pub model: DiskModel,
@@ -300,7 +300,7 @@ pub struct Task {
     pub name: String,
     /// Index into [`Setup::groups`]; `None` is the root.
     pub group: Option<usize>,
-    pub start: Start,
+    pub start: TaskStart,
     /// A background task does not keep the run alive: it is stopped when all others have ended.
     pub background: bool,
     /// The task (index into [`Setup::tasks`]) whose end stops this one, which is then a background
@@ -316,7 +316,7 @@ pub struct Task {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Start {
+pub struct TaskStart {
     /// Delay after ...
     pub delay_ns: u64,
     /// ... the end of this task (index into [`Setup::tasks`]), or the start of the run.
@@ -384,7 +384,9 @@ impl Setup {
         let at_start = self.groups.iter().flat_map(|group| &group.controls);
         let phases = self.tasks.iter().flat_map(|task| &task.phases);
         let written = phases.filter_map(|phase| match &phase.workload {
-            Workload::WriteControl(WriteControl { write: Write::Group(_, write) }) => Some(write),
+            Workload::WriteControl(WriteControl { write: TargetWrite::Group(_, write) }) => {
+                Some(write)
+            }
             _ => None,
         });
         at_start.chain(written).map(|write| write.control)

@@ -10,7 +10,7 @@ pub use pagetide_core::control::{cache_and_file, CacheControl};
 use crate::op::Advice;
 use pagetide_core::zone::{ZONE_DMA, ZONE_DMA32, ZONE_MOVABLE, ZONE_NORMAL};
 
-pub trait Named: Copy + Sized + 'static {
+pub trait NameSet: Copy + Sized + 'static {
     /// What messages call a name of this set, for example `disk model`.
     const WHAT: &'static str;
     /// All names, in the order of the documentation.
@@ -38,7 +38,7 @@ macro_rules! names {
             $( $(#[doc = $doc])+ $variant, )+
         }
 
-        impl $crate::names::Named for $name {
+        impl $crate::names::NameSet for $name {
             const WHAT: &'static str = $what;
             const ALL: &'static [Self] = &[$(Self::$variant),+];
 
@@ -298,7 +298,7 @@ mod tests {
 
     #[test]
     fn names_are_unique_and_come_back() {
-        fn check<T: Named + PartialEq + std::fmt::Debug>() {
+        fn check<T: NameSet + PartialEq + std::fmt::Debug>() {
             let names: BTreeSet<&str> = T::ALL.iter().map(|one| one.name()).collect();
             assert_eq!(names.len(), T::ALL.len());
             for one in T::ALL {

@@ -11,7 +11,8 @@ const NAME_MAX: usize = 128;
 /// assert_eq!(nearest("banana", ["soft-limit", "slab-boot"]), None);
 /// ```
 pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let near = near(name, known).into_iter().find(|(kind, _)| matches!(kind, Kind::Misspelt(_)));
+    let near =
+        near(name, known).into_iter().find(|(kind, _)| matches!(kind, Nearness::Misspelt(_)));
     near.map(|(_, candidate)| candidate)
 }
 
@@ -32,7 +33,7 @@ pub fn nearest_few<'a>(
 
 /// How a known name resembles the given one.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Kind {
+enum Nearness {
     /// Edit distance.
     Misspelt(usize),
     /// The known name contains the given one.
@@ -40,8 +41,8 @@ enum Kind {
 }
 
 /// The similar names, each once: nearest first, then in the order of `known`.
-fn near<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<(Kind, &'a str)> {
-    let mut found: Vec<(Kind, &str)> = Vec::new();
+fn near<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<(Nearness, &'a str)> {
+    let mut found: Vec<(Nearness, &str)> = Vec::new();
     if name.len() > NAME_MAX {
         return found;
     }
@@ -67,9 +68,9 @@ fn near<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<(Kind, 
             }
         };
         if distance <= wanted.chars().count() / 3 {
-            found.push((Kind::Misspelt(distance), candidate));
+            found.push((Nearness::Misspelt(distance), candidate));
         } else if wanted.len() > 3 && other.contains(&wanted) {
-            found.push((Kind::Part, candidate));
+            found.push((Nearness::Part, candidate));
         }
     }
     found.sort_by_key(|(kind, _)| *kind);

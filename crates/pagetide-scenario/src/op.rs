@@ -13,7 +13,7 @@ pub const REGION_PAGES_MAX: u64 = 1 << 31;
 pub const FILE_SIZE_MAX: u64 = REGION_PAGES_MAX * PageSize::Kib4.bytes();
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Backing {
+pub enum RegionBacking {
     Anon,
     /// Anonymous memory that grows when it is touched: the heap of a recorded program.
     Heap,
@@ -48,7 +48,7 @@ pub enum Op {
     Map {
         /// Number of the region in the task, counting up from 0.
         region: u32,
-        backing: Backing,
+        backing: RegionBacking,
         pages: u64,
         advice: Advice,
         /// Executable mapping: its referenced pages stay active.

@@ -7,13 +7,13 @@ use pagetide_core::config::{Policy, PolicyChoice, PolicySet, PolicyVariant};
 
 /// Variants of different policies.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Policies {
+pub struct PolicyChoices {
     choices: Vec<PolicyChoice>,
     named: Vec<Policy>,
     kernel: Option<PolicySet>,
 }
 
-impl Policies {
+impl PolicyChoices {
     /// Chooses a variant; replaces another variant of its policy.
     pub fn choose(&mut self, choice: impl Into<PolicyChoice>) {
         let choice = choice.into();
@@ -69,9 +69,9 @@ impl Policies {
 }
 
 /// The defaults of a setup.
-impl FromIterator<PolicyChoice> for Policies {
-    fn from_iter<I: IntoIterator<Item = PolicyChoice>>(choices: I) -> Policies {
-        let mut policies = Policies::default();
+impl FromIterator<PolicyChoice> for PolicyChoices {
+    fn from_iter<I: IntoIterator<Item = PolicyChoice>>(choices: I) -> PolicyChoices {
+        let mut policies = PolicyChoices::default();
         choices.into_iter().for_each(|choice| policies.put(choice));
         policies
     }
@@ -86,7 +86,7 @@ mod tests {
     fn one_variant_a_policy_by_name() {
         let choices: [PolicyChoice; 3] =
             [Thp::Always.into(), KswapdPolicy::Linux45.into(), Thp::Never.into()];
-        let policies: Policies = choices.into_iter().collect();
+        let policies: PolicyChoices = choices.into_iter().collect();
         let names: Vec<&str> = policies.iter().map(|choice| choice.name()).collect();
         assert_eq!(names, ["linux-4.5", "never"]);
         assert_eq!(policies.of(), Some(Thp::Never));
@@ -97,7 +97,7 @@ mod tests {
     fn a_kernel_takes_the_place_of_defaults_only() {
         let choices: [PolicyChoice; 2] =
             [KswapdPolicy::Linux45.into(), GroupWalkPolicy::Whole.into()];
-        let mut policies: Policies = choices.into_iter().collect();
+        let mut policies: PolicyChoices = choices.into_iter().collect();
         assert!(!policies.is_linux(FaultPolicy::Linux612.into()));
         policies.follow(PolicySet::Linux612);
         assert_eq!(policies.kernel(), Some(PolicySet::Linux612));
@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn a_kernel_does_not_take_the_place_of_a_default_that_was_named() {
-        let mut policies = Policies::default();
+        let mut policies = PolicyChoices::default();
         policies.choose(GroupWalkPolicy::Whole);
         policies.follow(PolicySet::Linux612);
         assert_eq!(policies.of(), Some(GroupWalkPolicy::Whole));

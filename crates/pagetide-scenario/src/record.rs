@@ -11,7 +11,7 @@ pub struct Metric {
     pub unit: Unit,
     /// Why the work is incomplete and the value is not a measurement. `None`: it was completed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ended: Option<Ended>,
+    pub ended: Option<Incomplete>,
 }
 
 impl Metric {
@@ -26,7 +26,7 @@ impl Metric {
 /// A background task that is stopped because the others have ended is complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Ended {
+pub enum Incomplete {
     /// The OOM killer killed the task, or one of the tasks that the value sums up.
     OomKilled,
     /// A page that the task faulted on could not be read from its disk: SIGBUS.
@@ -35,20 +35,20 @@ pub enum Ended {
     Cut,
 }
 
-impl Ended {
-    pub const ALL: [Ended; 3] = [Ended::OomKilled, Ended::IoError, Ended::Cut];
+impl Incomplete {
+    pub const ALL: [Incomplete; 3] = [Incomplete::OomKilled, Incomplete::IoError, Incomplete::Cut];
 
     /// The word in records, JSON and CSV.
     pub const fn word(self) -> &'static str {
         match self {
-            Ended::OomKilled => "oom-killed",
-            Ended::IoError => "io-error",
-            Ended::Cut => "cut",
+            Incomplete::OomKilled => "oom-killed",
+            Incomplete::IoError => "io-error",
+            Incomplete::Cut => "cut",
         }
     }
 
     /// The reason why a value made of two values is incomplete, if it is.
-    pub fn first(one: Option<Ended>, other: Option<Ended>) -> Option<Ended> {
+    pub fn first(one: Option<Incomplete>, other: Option<Incomplete>) -> Option<Incomplete> {
         one.into_iter().chain(other).min()
     }
 }
@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn a_metric_says_that_it_was_ended_and_older_ones_read() {
-        for ended in Ended::ALL {
+        for ended in Incomplete::ALL {
             let metric = Metric { ended: Some(ended), ..Metric::new(1.5, Unit::Seconds) };
             let text = serde_json::to_string(&metric).unwrap();
             let word = ended.word();
@@ -148,9 +148,9 @@ mod tests {
         let metric: Metric = serde_json::from_str(old).unwrap();
         assert_eq!(metric.ended, None);
         assert_eq!(serde_json::to_string(&metric).unwrap(), old);
-        let both = Ended::first(Some(Ended::Cut), Some(Ended::OomKilled));
-        assert_eq!(both, Some(Ended::OomKilled));
-        assert_eq!(Ended::first(None, Some(Ended::Cut)), Some(Ended::Cut));
-        assert_eq!(Ended::first(None, None), None);
+        let both = Incomplete::first(Some(Incomplete::Cut), Some(Incomplete::OomKilled));
+        assert_eq!(both, Some(Incomplete::OomKilled));
+        assert_eq!(Incomplete::first(None, Some(Incomplete::Cut)), Some(Incomplete::Cut));
+        assert_eq!(Incomplete::first(None, None), None);
     }
 }

@@ -3,7 +3,7 @@
 //! The schema is generated from the tables that the loader reads, so that the two agree. It cannot
 //! express every check of the loader: references to names, sums, the order of watermarks.
 
-use crate::load::raw::Scenario;
+use crate::load::raw::ScenarioTable;
 use crate::load::raw::{policy_keys, KERNEL_KEY, PLUGIN_KEYS};
 use crate::load::{PluginNames, BUILT_IN};
 use pagetide_core::config::{ControlFile, ControlForm, PolicyChoice, PolicySet, Sysctl};
@@ -17,7 +17,7 @@ use serde_json::{json, Map, Value};
 /// The JSON Schema (draft 2020-12) of a scenario file for a program with these registered policies.
 pub fn schema(plugins: &PluginNames) -> Value {
     let generator = SchemaSettings::draft2020_12().into_generator();
-    let mut schema = generator.into_root_schema_for::<Scenario>();
+    let mut schema = generator.into_root_schema_for::<ScenarioTable>();
     NoNulls.transform(&mut schema);
     schema.insert("title".into(), json!("Pagetide scenario"));
     let mut schema = schema.to_value();
@@ -216,7 +216,7 @@ pub(crate) fn closed(mut schema: Schema, description: &str) -> Schema {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::names::Named;
+    use crate::names::NameSet;
     use crate::workload::WorkloadKind;
 
     fn names(schema: &Value) -> Vec<&str> {

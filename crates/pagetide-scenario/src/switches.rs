@@ -32,7 +32,7 @@ pub struct Switch {
 
 /// A variant that a setup needs, with its switch.
 #[derive(Clone, Copy, Debug)]
-pub struct Needed {
+pub struct NeededSwitch {
     pub choice: PolicyChoice,
     pub switch: &'static Switch,
     /// The text to write to the first of the switch's files, if any.
@@ -123,13 +123,13 @@ impl Switch {
 
     /// The variant of this switch that a setup needs: its current variant, if the switch can choose
     /// it and it is not the kernel's own behaviour.
-    fn needed(&'static self, setup: &Setup) -> Option<Needed> {
+    fn needed(&'static self, setup: &Setup) -> Option<NeededSwitch> {
         let choice = setup.policies.get(self.policy).unwrap_or(self.policy.default_variant());
         let &(_, text) = self.texts.iter().find(|(known, _)| *known == choice)?;
         let heeded = |control| setup.group_controls().any(|written| written == control);
         let is_needed =
             self.always || !setup.policies.is_linux(choice) || self.of_groups.is_some_and(heeded);
-        is_needed.then_some(Needed { choice, switch: self, text })
+        is_needed.then_some(NeededSwitch { choice, switch: self, text })
     }
 
     /// The first of its files that is not in `files`.
@@ -139,7 +139,7 @@ impl Switch {
 }
 
 /// The switch settings that a setup needs.
-pub fn needed(setup: &Setup) -> impl Iterator<Item = Needed> + '_ {
+pub fn needed(setup: &Setup) -> impl Iterator<Item = NeededSwitch> + '_ {
     SWITCHES.iter().filter_map(|switch| switch.needed(setup))
 }
 

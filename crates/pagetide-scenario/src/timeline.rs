@@ -10,7 +10,7 @@
 
 mod counts;
 
-pub use counts::{Compaction, Counts};
+pub use counts::{CompactionCounts, GroupEvents};
 use serde::{Deserialize, Serialize};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,20 +39,20 @@ pub struct Timeline {
     #[serde(default)]
     pub meminfo: Vec<String>,
     /// Oldest first, at equal intervals except for the last.
-    pub samples: Vec<Sample>,
+    pub samples: Vec<TimelineSample>,
 }
 
 /// The state at one time.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Sample {
+pub struct TimelineSample {
     /// Virtual time at its end, in nanoseconds.
     pub end_ns: u64,
     /// By [`Timeline::groups`]; `None`: the group did not exist.
-    pub rows: Vec<Option<Row>>,
+    pub rows: Vec<Option<GroupRow>>,
     /// By number of the node.
     pub nodes: Vec<NodeRow>,
     /// Work of compaction since the previous sample.
-    pub compaction: Compaction,
+    pub compaction: CompactionCounts,
     /// By [`Timeline::services`]: requests since the previous sample.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub services: Vec<ServiceRow>,
@@ -215,7 +215,7 @@ impl NodeRow {
 
 /// A group with its descendants at one time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Row {
+pub struct GroupRow {
     /// Pages in use at the end. For the machine: all pages that are not free.
     pub usage_pages: u64,
     /// Minimum since the previous sample.
@@ -223,7 +223,7 @@ pub struct Row {
     /// Maximum since the previous sample.
     pub usage_max_pages: u64,
     /// Events since the previous sample.
-    pub counts: Counts,
+    pub counts: GroupEvents,
     /// Pages on the anonymous lists at the end.
     #[serde(default)]
     pub anon_pages: u64,
@@ -244,10 +244,10 @@ pub struct Row {
     pub full_ns: u64,
 }
 
-impl Row {
+impl GroupRow {
     /// Merges this row with the row of the next sample.
-    pub fn merged(&self, later: &Row) -> Row {
-        Row {
+    pub fn merged(&self, later: &GroupRow) -> GroupRow {
+        GroupRow {
             usage_min_pages: self.usage_min_pages.min(later.usage_min_pages),
             usage_max_pages: self.usage_max_pages.max(later.usage_max_pages),
             counts: self.counts.plus(&later.counts),
@@ -258,7 +258,7 @@ impl Row {
     }
 
     /// [`Row::merged`] of two rows; if one is missing, the other.
-    pub fn merged_if_there(earlier: Option<Row>, later: Option<Row>) -> Option<Row> {
+    pub fn merged_if_there(earlier: Option<GroupRow>, later: Option<GroupRow>) -> Option<GroupRow> {
         match (earlier, later) {
             (Some(earlier), Some(later)) => Some(earlier.merged(&later)),
             (one, other) => one.or(other),
@@ -266,12 +266,12 @@ impl Row {
     }
 }
 
-impl Sample {
+impl TimelineSample {
     /// Merges the next sample into this one.
-    pub fn merge(&mut self, later: Sample) {
+    pub fn merge(&mut self, later: TimelineSample) {
         self.end_ns = later.end_ns;
         for (row, later) in self.rows.iter_mut().zip(later.rows) {
-            *row = Row::merged_if_there(*row, later);
+            *row = GroupRow::merged_if_there(*row, later);
         }
         for (node, later) in self.nodes.iter_mut().zip(&later.nodes) {
             *node = node.merged(later);
@@ -295,15 +295,15 @@ impl Sample {
 mod tests {
     use super::*;
 
-    fn row(usage: u64, min: u64, max: u64, pgscan_kswapd: u64) -> Row {
-        Row {
+    fn row(usage: u64, min: u64, max: u64, pgscan_kswapd: u64) -> GroupRow {
+        GroupRow {
             usage_pages: usage,
             usage_min_pages: min,
             usage_max_pages: max,
-            counts: Counts { pgscan_kswapd, ..Counts::default() },
+            counts: GroupEvents { pgscan_kswapd, ..GroupEvents::default() },
             anon_pages: usage,
             some_ns: 5,
-            ..Row::default()
+            ..GroupRow::default()
         }
     }
 
@@ -325,22 +325,22 @@ mod tests {
             high_pages: free_pages,
         };
         let task = |ns| TaskRow { stalled_ns: [ns, 0, ns, 0], pgmajfault: ns, allocated_pages: 0 };
-        let mut sample = Sample {
+        let mut sample = TimelineSample {
             end_ns: 1,
             rows: vec![Some(row(5, 1, 9, 10)), None, None],
             nodes: vec![node([600, 1], [100, 20, 300])],
-            compaction: Compaction::of_values([5, 6, 7]),
+            compaction: CompactionCounts::of_values([5, 6, 7]),
             services: vec![ServiceRow::served(30, true)],
             zones: vec![zone(7, 5, 9)],
             tasks: vec![task(4)],
             vmstat: vec![1, 2],
             meminfo: vec![3],
         };
-        sample.merge(Sample {
+        sample.merge(TimelineSample {
             end_ns: 2,
             rows: vec![Some(row(6, 2, 12, 7)), Some(row(3, 3, 3, 1)), None],
             nodes: vec![node([9, 0], [1000, 90, 1000])],
-            compaction: Compaction::of_values([1, 0, 2]),
+            compaction: CompactionCounts::of_values([1, 0, 2]),
             services: vec![ServiceRow::served(10, false)],
             zones: vec![zone(8, 6, 12)],
             tasks: vec![task(6)],
@@ -350,11 +350,15 @@ mod tests {
         let services = sample.services[0];
         assert_eq!((services.requests, services.late, services.latency_max_ns), (2, 1, 30));
         assert_eq!(services.latency_mean_ns(), 20);
-        let merged = Sample {
+        let merged = TimelineSample {
             end_ns: 2,
-            rows: vec![Some(Row { some_ns: 10, ..row(6, 1, 12, 17) }), Some(row(3, 3, 3, 1)), None],
+            rows: vec![
+                Some(GroupRow { some_ns: 10, ..row(6, 1, 12, 17) }),
+                Some(row(3, 3, 3, 1)),
+                None,
+            ],
             nodes: vec![node([9, 0], [1000, 20, 1000])],
-            compaction: Compaction::of_values([6, 6, 9]),
+            compaction: CompactionCounts::of_values([6, 6, 9]),
             services: vec![services],
             zones: vec![zone(8, 5, 12)],
             tasks: vec![task(10)],

@@ -72,7 +72,7 @@
 use pagetide_core::page_size::PageSize;
 use pagetide_core::units::{Nanos, PAGE_SIZE};
 use pagetide_core::work::Work;
-use pagetide_scenario::costs::{Costs, Price};
+use pagetide_scenario::costs::{MachineCosts, Price};
 use std::ops::Index;
 
 /// Passes every kind of work with its cost to a macro, except copies, which count bytes. A test
@@ -271,7 +271,7 @@ impl CostModel {
     }
 
     /// The model of a machine with these costs; the others are those of [`CostModel::SERVER`].
-    pub fn of_machine(costs: &Costs, cpus: u16, page_size: PageSize) -> CostModel {
+    pub fn of_machine(costs: &MachineCosts, cpus: u16, page_size: PageSize) -> CostModel {
         let mut model = Self::SERVER;
         for (price, ns) in costs.iter() {
             model.prices[price as usize] = ns;
@@ -508,8 +508,8 @@ mod tests {
 
     #[test]
     fn a_stated_price_takes_the_place_of_the_table_s() {
-        let mut costs = Costs::default();
-        let of = |costs: &Costs, cpus| CostModel::of_machine(costs, cpus, PageSize::Kib4);
+        let mut costs = MachineCosts::default();
+        let of = |costs: &MachineCosts, cpus| CostModel::of_machine(costs, cpus, PageSize::Kib4);
         assert_eq!((of(&costs, 1), of(&costs, 2)), (CostModel::for_cpus(1), MODEL));
         costs.set(Price::Fault, 7);
         costs.set(Price::TlbShootdown, 70);

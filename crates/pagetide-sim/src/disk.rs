@@ -34,17 +34,17 @@ mod tests;
 mod throttle;
 
 pub use elevator::{FIFO_BATCH, MERGE_PAGES_MAX, READ_EXPIRE_NS, WRITES_STARVED, WRITE_EXPIRE_NS};
-pub use preset::{DiskModel, IoScheduler, Lane, Mechanics};
+pub use preset::{DiskLane, DiskMechanics, DiskParams, IoScheduler};
 pub use throttle::Submitter;
 
-use elevator::{Elevator, Part, Queued};
+use elevator::{Elevator, MergedPart, QueuedRequest};
 use pagetide_core::page_size::PageSize;
 use pagetide_core::units::{int_sqrt, Nanos};
 use pagetide_scenario::model;
 use pagetide_scenario::prng::{sub_seed, SplitMix64};
 use preset::SERVICE_NS_MAX;
 use std::collections::{BTreeMap, VecDeque};
-use throttle::Throttle;
+use throttle::SubmitLimits;
 
 /// Direction of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -57,7 +57,7 @@ pub enum IoKind {
 
 /// A read or write request to a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Request {
+pub struct DiskRequest {
     /// Chosen by the caller, returned in [`Completion::id`].
     pub id: u64,
     pub kind: IoKind,
@@ -78,7 +78,7 @@ pub enum IoError {
 
 /// A completed request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Completion {
+pub struct DiskCompletion {
     /// [`Request::id`].
     pub id: u64,
     pub kind: IoKind,
@@ -115,7 +115,7 @@ pub struct DiskStats {
 }
 
 impl DiskStats {
-    fn count(&mut self, kind: IoKind, part: &Part, page_size: PageSize) {
+    fn count(&mut self, kind: IoKind, part: &MergedPart, page_size: PageSize) {
         let (requests, bytes, errors) = match kind {
             IoKind::Read => (&mut self.reads, &mut self.read_bytes, &mut self.read_errors),
             IoKind::Write => (&mut self.writes, &mut self.write_bytes, &mut self.write_errors),
@@ -132,7 +132,7 @@ impl DiskStats {
 /// A request in service.
 #[derive(Clone, Debug)]
 struct InService {
-    request: Queued,
+    request: QueuedRequest,
     dispatched: Nanos,
     transfer_ns: Nanos,
     recovery_ns: Nanos,
@@ -143,7 +143,7 @@ struct InService {
 /// The times passed to it must not decrease. Any call may change [`Disk::next_completion`].
 #[derive(Clone, Debug)]
 pub struct Disk {
-    model: DiskModel,
+    model: DiskParams,
     /// Unit of offsets and lengths.
     page_size: PageSize,
     faults: model::DiskFaults,
@@ -152,13 +152,13 @@ pub struct Disk {
     slow_prng: SplitMix64,
 
     elevator: Elevator,
-    throttle: Throttle,
+    throttle: SubmitLimits,
     /// Requests in their latency, by (end of the latency, order of dispatch).
     accessing: BTreeMap<(Nanos, u64), InService>,
     /// Requests that use or wait for the channel, each with its end, in order.
     transferring: VecDeque<(Nanos, InService)>,
     /// Completions not yet fetched, in order.
-    done: VecDeque<Completion>,
+    done: VecDeque<DiskCompletion>,
 
     channel_free_at: Nanos,
     /// End of the last request of each direction; position of the arm of a rotating disk.
@@ -175,12 +175,12 @@ pub struct Disk {
 
 impl Disk {
     /// Creates a disk of the scenario. `seed` is the run's.
-    pub fn new(disk: &model::Disk, seed: u64) -> Self {
-        let model = DiskModel::of_scenario(disk);
+    pub fn new(disk: &model::DiskSetup, seed: u64) -> Self {
+        let model = DiskParams::of_scenario(disk);
         let prng = |part| SplitMix64::new(sub_seed(seed, &format!("disk.{}.{part}", disk.name)));
         Self {
             elevator: Elevator::new(model.scheduler, model.queue_depth),
-            throttle: Throttle::new(
+            throttle: SubmitLimits::new(
                 model.scheduler,
                 Some(model.queue_depth).filter(|_| !model.is_instant()),
             ),
@@ -221,18 +221,18 @@ impl Disk {
         self
     }
 
-    pub fn model(&self) -> &DiskModel {
+    pub fn model(&self) -> &DiskParams {
         &self.model
     }
 
     /// Queues a request, and starts it if the disk can serve more.
-    pub fn submit(&mut self, now: Nanos, request: Request) {
+    pub fn submit(&mut self, now: Nanos, request: DiskRequest) {
         self.submit_all(now, [request]);
     }
 
     /// Queues several requests before any of them starts, so that neighbours merge. Linux: the
     /// requests of a plug.
-    pub fn submit_all(&mut self, now: Nanos, requests: impl IntoIterator<Item = Request>) {
+    pub fn submit_all(&mut self, now: Nanos, requests: impl IntoIterator<Item = DiskRequest>) {
         self.advance(now);
         for request in requests {
             self.enqueue(request);
@@ -255,7 +255,7 @@ impl Disk {
     }
 
     /// Fetches the earliest completion that is due at `now`.
-    pub fn pop_completion(&mut self, now: Nanos) -> Option<Completion> {
+    pub fn pop_completion(&mut self, now: Nanos) -> Option<DiskCompletion> {
         self.advance(now);
         self.done.pop_front()
     }
@@ -295,7 +295,7 @@ impl Disk {
         stats
     }
 
-    fn enqueue(&mut self, request: Request) {
+    fn enqueue(&mut self, request: DiskRequest) {
         assert!(request.pages > 0, "request {} is empty", request.id);
         let error_ppm = match request.kind {
             IoKind::Read => self.faults.read_error_ppm,
@@ -306,8 +306,8 @@ impl Disk {
         let slow = self.slow_prng.below(1_000_000) < u64::from(self.faults.slow_ppm);
         let sequence = self.next_sequence;
         self.next_sequence += 1;
-        let part = Part { id: request.id, pages: request.pages, submitted: self.now, fails };
-        let merged = self.elevator.add(Queued {
+        let part = MergedPart { id: request.id, pages: request.pages, submitted: self.now, fails };
+        let merged = self.elevator.add(QueuedRequest {
             sequence,
             kind: request.kind,
             offset: request.offset,
@@ -364,7 +364,7 @@ impl Disk {
     }
 
     /// Starts the service of a request. Returns the end of its latency.
-    fn start(&mut self, now: Nanos, request: Queued) -> (Nanos, InService) {
+    fn start(&mut self, now: Nanos, request: QueuedRequest) -> (Nanos, InService) {
         let (lane, end) = match request.kind {
             IoKind::Read => (self.model.read, &mut self.read_end),
             IoKind::Write => (self.model.write, &mut self.write_end),
@@ -393,7 +393,12 @@ impl Disk {
 
     /// Moves the arm to the end of the request. Returns the time until the head reaches its first
     /// sector.
-    fn position_arm(&mut self, mechanics: &Mechanics, lane: &Lane, request: &Queued) -> Nanos {
+    fn position_arm(
+        &mut self,
+        mechanics: &DiskMechanics,
+        lane: &DiskLane,
+        request: &QueuedRequest,
+    ) -> Nanos {
         let from = std::mem::replace(&mut self.arm, request.end());
         let command_ns = self.jittered(lane.latency_sequential_ns);
         let half_rotation_ns = (mechanics.rotation_ns / 2).min(lane.latency_ns);
@@ -429,7 +434,7 @@ impl Disk {
             assert!(at >= part.submitted);
             self.stats.service_ns += at - served.dispatched;
             self.stats.count(kind, part, self.page_size);
-            self.done.push_back(Completion {
+            self.done.push_back(DiskCompletion {
                 id: part.id,
                 kind,
                 result: if part.fails { Err(IoError::Injected) } else { Ok(()) },
@@ -445,7 +450,7 @@ impl Disk {
 
 /// Seek time over `distance` pages. It grows with the square root of the distance, from the
 /// shortest seek to the mean seek at a third of the disk (the mean distance of random requests).
-fn seek_time(mechanics: &Mechanics, seek_mean_ns: Nanos, distance: u64) -> Nanos {
+fn seek_time(mechanics: &DiskMechanics, seek_mean_ns: Nanos, distance: u64) -> Nanos {
     const SCALE_BITS: u32 = 10;
     let shortest_ns = mechanics.seek_min_ns.min(seek_mean_ns);
     let thirds = (u128::from(distance) * 3) << (2 * SCALE_BITS);

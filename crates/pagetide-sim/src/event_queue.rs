@@ -23,10 +23,10 @@ pub struct EventId {
 
 /// Heap key: time, sequence, slot. Sequence numbers are unique, so the slot does not affect the
 /// order.
-type Key = Reverse<(Nanos, u64, u32)>;
+type HeapKey = Reverse<(Nanos, u64, u32)>;
 
 #[derive(Clone, Debug)]
-struct Slot<T> {
+struct EventSlot<T> {
     sequence: u64,
     payload: Option<T>,
 }
@@ -45,8 +45,8 @@ struct Slot<T> {
 /// ```
 #[derive(Clone, Debug)]
 pub struct EventQueue<T> {
-    heap: BinaryHeap<Key>,
-    slots: Vec<Slot<T>>,
+    heap: BinaryHeap<HeapKey>,
+    slots: Vec<EventSlot<T>>,
     free_slots: Vec<u32>,
     next_sequence: u64,
     /// Time of the last event returned.
@@ -88,7 +88,7 @@ impl<T> EventQueue<T> {
         assert!(at >= self.now, "event at {at} ns, but it is already {} ns", self.now);
         let sequence = self.next_sequence;
         self.next_sequence += 1;
-        let filled = Slot { sequence, payload: Some(payload) };
+        let filled = EventSlot { sequence, payload: Some(payload) };
         let slot = match self.free_slots.pop() {
             Some(slot) => {
                 self.slots[slot as usize] = filled;

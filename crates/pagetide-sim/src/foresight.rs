@@ -52,7 +52,7 @@ pub(crate) fn room(setup: &Setup) -> Result<(), SimError> {
 /// tasks.
 pub fn tables(setup: &Setup) -> u64 {
     let page_size = setup.machine.page_size;
-    let of_zones = |node: &pagetide_scenario::model::Node| match node.zones.as_slice() {
+    let of_zones = |node: &pagetide_scenario::model::NodeSetup| match node.zones.as_slice() {
         [] => page_size.pages_in(node.memory),
         zones => zones.iter().fold(0u64, |sum, zone| sum.saturating_add(zone.present)),
     };

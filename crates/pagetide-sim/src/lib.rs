@@ -20,7 +20,9 @@ mod slab_tables;
 pub mod task;
 pub mod world;
 
-pub use run::{count_work, record, run, watermarks, Of, PhaseWork, RunOptions, SimError, CUT};
+pub use run::{
+    count_work, record, run, watermarks, PhaseWork, RunIdentity, RunOptions, SimError, CUT,
+};
 pub use world::{outside, Decisions};
 
 /// The API for policies of other crates: traits, facts, registry.

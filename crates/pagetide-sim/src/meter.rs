@@ -9,11 +9,11 @@ use pagetide_core::work::Work;
 use pagetide_scenario::costs::Price;
 
 /// Number of operations by [`Price`]; for [`Price::PageCopy`] the number of bytes.
-pub(crate) type Counts = [u64; Price::COUNT];
+pub(crate) type OperationCounts = [u64; Price::COUNT];
 
 /// The thread that is charged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Who {
+pub(crate) enum ChargedThread {
     /// A task, by its index in the world.
     Task(usize),
     Kswapd,
@@ -25,7 +25,7 @@ pub(crate) enum Who {
 
 /// Turns operations into CPU time.
 #[derive(Debug)]
-pub(crate) struct Meter {
+pub(crate) struct CostMeter {
     model: CostModel,
     /// Costs by kind of work, if each fits 32 bits ([`Meter::sum`]).
     of_kinds: Option<[u64; Work::FIELDS]>,
@@ -40,21 +40,21 @@ pub(crate) struct Meter {
 struct Tallies {
     /// Operations on each CPU not yet charged to a thread: of the current time slice and of
     /// interrupts before it.
-    pending: Vec<Counts>,
-    tasks: Vec<Counts>,
-    kswapd: Counts,
-    flusher: Counts,
+    pending: Vec<OperationCounts>,
+    tasks: Vec<OperationCounts>,
+    kswapd: OperationCounts,
+    flusher: OperationCounts,
 }
 
-impl Meter {
+impl CostMeter {
     /// A meter that does not count.
-    pub(crate) fn new(model: CostModel) -> Meter {
+    pub(crate) fn new(model: CostModel) -> CostMeter {
         let of_kinds = model.of_kinds();
-        Meter { model, of_kinds, init_on_alloc: false, cpu: 0, tallies: None }
+        CostMeter { model, of_kinds, init_on_alloc: false, cpu: 0, tallies: None }
     }
 
     /// Sets `init_on_alloc`.
-    pub(crate) fn with_init_on_alloc(mut self, on: bool) -> Meter {
+    pub(crate) fn with_init_on_alloc(mut self, on: bool) -> CostMeter {
         self.init_on_alloc = on;
         self
     }
@@ -127,14 +127,14 @@ impl Meter {
     }
 
     /// Charges the pending operations of the CPU to a thread that has run.
-    pub(crate) fn ran(&mut self, who: Who) {
+    pub(crate) fn ran(&mut self, who: ChargedThread) {
         let Some(tallies) = &mut self.tallies else { return };
         let Tallies { pending, tasks, kswapd, flusher } = &mut **tallies;
         let counts = match who {
-            Who::Task(task) => tasks.get_mut(task),
-            Who::Kswapd => Some(kswapd),
-            Who::Flusher => Some(flusher),
-            Who::Other => None,
+            ChargedThread::Task(task) => tasks.get_mut(task),
+            ChargedThread::Kswapd => Some(kswapd),
+            ChargedThread::Flusher => Some(flusher),
+            ChargedThread::Other => None,
         };
         let done = std::mem::replace(&mut pending[self.cpu], [0; Price::COUNT]);
         for (count, new) in counts.into_iter().flatten().zip(done) {
@@ -144,7 +144,7 @@ impl Meter {
 
     /// Operations so far of a task, of all kswapds and of the flusher. Includes the current time
     /// slice of the task, which must run on the current CPU.
-    pub(crate) fn of_task(&self, task: usize) -> Option<[Counts; 3]> {
+    pub(crate) fn of_task(&self, task: usize) -> Option<[OperationCounts; 3]> {
         let tallies = self.tallies.as_ref()?;
         let mut counts = *tallies.tasks.get(task)?;
         for (count, new) in counts.iter_mut().zip(&tallies.pending[self.cpu]) {
@@ -167,7 +167,7 @@ fn weigh(counts: &[u32], prices: &[u64]) -> (u32, Nanos) {
 }
 
 /// Converts counts to numbers of operations; copies are in units of 4 KiB.
-pub(crate) fn operations(counts: &Counts) -> [f64; Price::COUNT] {
+pub(crate) fn operations(counts: &OperationCounts) -> [f64; Price::COUNT] {
     let mut operations = counts.map(|count| count as f64);
     operations[Price::PageCopy as usize] /= PAGE_SIZE as f64;
     operations
@@ -180,7 +180,7 @@ mod tests {
     #[test]
     fn what_is_counted_costs_what_was_charged() {
         let model = CostModel::for_cpus(2);
-        let mut meter = Meter::new(model.clone());
+        let mut meter = CostMeter::new(model.clone());
         meter.count(2, 2);
         let work = Work { faults: 3, bytes_copied: 8192, tlb_flushes: 2, ..Work::default() };
         let mut charged = meter.work(work) + meter.some(Price::Syscall, 2) + meter.access();
@@ -190,18 +190,18 @@ mod tests {
             (3, [0; Price::COUNT]),
             "the current time slice"
         );
-        meter.ran(Who::Task(1));
+        meter.ran(ChargedThread::Task(1));
         meter.work(work);
-        meter.ran(Who::Other);
+        meter.ran(ChargedThread::Other);
         charged += meter.work(work);
-        meter.ran(Who::Kswapd);
+        meter.ran(ChargedThread::Kswapd);
         let [own, kswapd, _] = meter.of_task(1).unwrap().map(|counts| operations(&counts));
         let price = |at: usize| model[Price::ALL[at]] as f64;
         let cost: f64 = (0..Price::COUNT).map(|at| (own[at] + kswapd[at]) * price(at)).sum();
         assert_eq!(cost, charged as f64);
         assert_eq!(meter.of_task(0).unwrap()[0], [0; Price::COUNT]);
         // Each allocated page is cleared once, with or without __GFP_ZERO; later clears are extra.
-        let mut clears = Meter::new(model.clone()).with_init_on_alloc(true);
+        let mut clears = CostMeter::new(model.clone()).with_init_on_alloc(true);
         let pages = Work {
             pages_allocated: 8,
             pages_allocated_zeroed: 5,
@@ -210,23 +210,23 @@ mod tests {
         };
         assert_eq!(clears.work(pages), 8 * model[Price::PageAlloc] + 9 * model[Price::PageZero]);
         assert_eq!(meter.work(pages), 8 * model[Price::PageAlloc] + 6 * model[Price::PageZero]);
-        meter.ran(Who::Other);
+        meter.ran(ChargedThread::Other);
         // An interrupt of another CPU is not charged to the thread that runs here.
         meter.at(Cpu(1));
         meter.some(Price::IoCompletion, 7);
         meter.at(Cpu(0));
-        meter.ran(Who::Task(0));
+        meter.ran(ChargedThread::Task(0));
         assert_eq!(meter.of_task(0).unwrap()[0], [0; Price::COUNT]);
         meter.at(Cpu(1));
-        meter.ran(Who::Task(0));
+        meter.ran(ChargedThread::Task(0));
         assert_eq!(meter.of_task(0).unwrap()[0][Price::IoCompletion as usize], 7);
-        assert_eq!(Meter::new(model).of_task(0), None);
+        assert_eq!(CostMeter::new(model).of_task(0), None);
     }
 
     #[test]
     fn the_sum_side_by_side_is_the_model_s_cost() {
         let model = CostModel::for_cpus(2);
-        let meter = Meter::new(model.clone());
+        let meter = CostMeter::new(model.clone());
         let mut seed = 1u64;
         let mut draw = |below: u64| {
             seed = seed
@@ -246,10 +246,10 @@ mod tests {
             assert_eq!(meter.sum(&work), model.cost(&work), "{work:?}");
         }
         // A cost that does not fit 32 bits.
-        let mut costs = pagetide_scenario::costs::Costs::default();
+        let mut costs = pagetide_scenario::costs::MachineCosts::default();
         costs.set(Price::Fault, 1 << 33);
         let slow = CostModel::of_machine(&costs, 1, pagetide_core::page_size::PageSize::Kib4);
         let work = Work { faults: 3, ..Work::default() };
-        assert_eq!(Meter::new(slow).sum(&work), 3 << 33);
+        assert_eq!(CostMeter::new(slow).sum(&work), 3 << 33);
     }
 }

@@ -4,22 +4,24 @@
 //! copies are computed from these. A value of incomplete work is marked ([`Ended`]).
 
 use crate::histogram::LatencyHistogram;
-use crate::task::{snapshot, Counted, GroupCounts, MemoryWait, PhaseRun, Task, Usage, ZoneBlocks};
-use crate::world::service::Served;
-use crate::world::World;
+use crate::task::{
+    snapshot, GroupCounts, MachineCounts, MemoryWait, PhaseRun, SimTask, TaskUsage, ZoneBlocks,
+};
+use crate::world::service::RequestResults;
+use crate::world::SimWorld;
 use pagetide_core::plugin::PolicyFault;
 use pagetide_core::units::Nanos;
 use pagetide_core::vmstat::Event;
-use pagetide_scenario::metric::declared::{self, buddyinfo_name, Declared, FREE_BLOCKS};
-use pagetide_scenario::metric::{Kind, Metrics, Names, Owner, Scope, Writer};
+use pagetide_scenario::metric::declared::{self, buddyinfo_name, MetricDecl, FREE_BLOCKS};
+use pagetide_scenario::metric::{KeyNames, MetricWriter, Owner, RunMetricSet, Scope, ScopeKind};
 use pagetide_scenario::model::{self, Setup, Workload};
-use pagetide_scenario::record::{Ended, Latencies, Metric, Unit};
+use pagetide_scenario::record::{Incomplete, Latencies, Metric, Unit};
 use std::collections::BTreeMap;
 
 /// All metrics of a finished run. `cut`: its tasks had not finished.
-pub(crate) fn metrics(world: &World, setup: &Setup, cut: bool) -> BTreeMap<String, Metric> {
-    let cut = cut.then_some(Ended::Cut);
-    let mut metrics = Metrics::new();
+pub(crate) fn metrics(world: &SimWorld, setup: &Setup, cut: bool) -> BTreeMap<String, Metric> {
+    let cut = cut.then_some(Incomplete::Cut);
+    let mut metrics = RunMetricSet::new();
     of_machine(&mut metrics, world, setup, cut);
     for (task, model) in world.tasks.iter().zip(&setup.tasks) {
         of_task(&mut metrics, world, task, model, cut);
@@ -29,10 +31,15 @@ pub(crate) fn metrics(world: &World, setup: &Setup, cut: bool) -> BTreeMap<Strin
     }
     of_groups(&mut metrics, world, setup, cut);
     metrics.add_copies();
-    metrics.into_texts(&Names::of(setup))
+    metrics.into_texts(&KeyNames::of(setup))
 }
 
-fn of_machine(metrics: &mut Metrics, world: &World, setup: &Setup, cut: Option<Ended>) {
+fn of_machine(
+    metrics: &mut RunMetricSet,
+    world: &SimWorld,
+    setup: &Setup,
+    cut: Option<Incomplete>,
+) {
     let mut machine = metrics.of(Scope::Machine).ended(cut);
     for (name, value) in world.machine.metrics() {
         machine.put_named(name, value as f64, Unit::Count);
@@ -57,8 +64,8 @@ fn of_machine(metrics: &mut Metrics, world: &World, setup: &Setup, cut: Option<E
     }
     // The time of the whole run is incomplete if a task was killed.
     let awaited = world.tasks.iter().filter(|task| !task.background);
-    let killed = awaited.filter_map(Task::ended_by).min();
-    machine = machine.ended(Ended::first(killed, cut));
+    let killed = awaited.filter_map(SimTask::ended_by).min();
+    machine = machine.ended(Incomplete::first(killed, cut));
     machine.put(declared::ELAPSED, seconds(world.now));
     let user_ns = world.tasks.iter().map(|task| task.usage.user_ns).sum();
     machine.put(declared::USER, seconds(user_ns));
@@ -75,17 +82,17 @@ fn of_machine(metrics: &mut Metrics, world: &World, setup: &Setup, cut: Option<E
     if let Some(utilisation) = samples.utilisation() {
         machine.put(declared::SLAB_UTILISATION, utilisation);
     }
-    of_work(metrics, world, Ended::first(killed, cut));
+    of_work(metrics, world, Incomplete::first(killed, cut));
     world.idle_slabs.put(&mut metrics.of(Scope::Idle));
     world.shrunk_slabs.put(&mut metrics.of(Scope::Shrunk).ended(cut));
 }
 
-impl World {
+impl SimWorld {
     /// Counters and levels of the machine now.
-    pub(crate) fn counted(&mut self) -> Counted {
+    pub(crate) fn counted(&mut self) -> MachineCounts {
         self.machine.psi_flush(self.now);
         let machine = &self.machine;
-        Counted {
+        MachineCounts {
             vmstat: snapshot(&machine.mem.vmstat),
             levels: machine.levels(),
             zones: machine.free_blocks_of_zones(),
@@ -95,8 +102,8 @@ impl World {
 }
 
 /// Counters and levels at the end of the last foreground task.
-fn of_work(metrics: &mut Metrics, world: &World, ended: Option<Ended>) {
-    let Some(Counted { vmstat, levels, zones, psi }) = &world.done else { return };
+fn of_work(metrics: &mut RunMetricSet, world: &SimWorld, ended: Option<Incomplete>) {
+    let Some(MachineCounts { vmstat, levels, zones, psi }) = &world.done else { return };
     let mut put = metrics.of(Scope::Done).ended(ended);
     put_events(&mut put, vmstat);
     put_levels(&mut put, levels);
@@ -106,16 +113,16 @@ fn of_work(metrics: &mut Metrics, world: &World, ended: Option<Ended>) {
 }
 
 /// Reason for which a task is incomplete: it was killed, or the run reached its limit first.
-fn end_of(task: &Task, cut: Option<Ended>) -> Option<Ended> {
-    Ended::first(task.ended_by(), cut.filter(|_| !task.is_over()))
+fn end_of(task: &SimTask, cut: Option<Incomplete>) -> Option<Incomplete> {
+    Incomplete::first(task.ended_by(), cut.filter(|_| !task.is_over()))
 }
 
 fn of_task(
-    metrics: &mut Metrics,
-    world: &World,
-    task: &Task,
+    metrics: &mut RunMetricSet,
+    world: &SimWorld,
+    task: &SimTask,
     model: &model::Task,
-    cut: Option<Ended>,
+    cut: Option<Incomplete>,
 ) {
     let owner = Owner::new(&task.name);
     let ended = end_of(task, cut);
@@ -142,7 +149,7 @@ fn of_task(
     put.put(declared::ALLOC_LATENCY_P99, seconds(latency.p99()));
     put.put(declared::ALLOC_LATENCY_P999, seconds(latency.p999()));
     put.put(declared::ALLOC_LATENCY_MAX, seconds(latency.max()));
-    let mut served: Option<(Served, Nanos)> = None;
+    let mut served: Option<(RequestResults, Nanos)> = None;
     for run in &task.phases {
         let Some(of_run) = &run.served else { continue };
         let wall = run.ended.unwrap_or(world.now).saturating_sub(run.began);
@@ -178,7 +185,7 @@ fn of_task(
     }
 }
 
-fn of_phase(metrics: &mut Metrics, setup: &Setup, model: &model::Task, run: &PhaseRun) {
+fn of_phase(metrics: &mut RunMetricSet, setup: &Setup, model: &model::Task, run: &PhaseRun) {
     let phase = model.phases[run.phase as usize].name.clone();
     let scope = Scope::Phase { task: Owner::new(&model.name), phase };
     let mut put = metrics.of(scope.clone()).ended(run.cut_short);
@@ -205,7 +212,7 @@ fn of_phase(metrics: &mut Metrics, setup: &Setup, model: &model::Task, run: &Pha
     }
 }
 
-fn of_groups(metrics: &mut Metrics, world: &World, setup: &Setup, cut: Option<Ended>) {
+fn of_groups(metrics: &mut RunMetricSet, world: &SimWorld, setup: &Setup, cut: Option<Incomplete>) {
     let scope = |group: usize| Scope::Group(Owner::new(&setup.groups[group].name));
     // For a removed group, report its values at the removal.
     let removed = || world.removed_groups().cloned();
@@ -230,9 +237,9 @@ fn of_groups(metrics: &mut Metrics, world: &World, setup: &Setup, cut: Option<En
     }
 }
 
-fn put_group(put: &mut Writer<'_>, counts: &GroupCounts) {
+fn put_group(put: &mut MetricWriter<'_>, counts: &GroupCounts) {
     for &(level, bytes) in &counts.levels {
-        let declared = declared::find(Kind::PhaseGroup, level);
+        let declared = declared::find(ScopeKind::PhaseGroup, level);
         put.put_named(level, bytes as f64, declared.map_or(Unit::Bytes, |level| level.unit));
     }
     for &(event, count) in &counts.counts {
@@ -241,14 +248,14 @@ fn put_group(put: &mut Writer<'_>, counts: &GroupCounts) {
 }
 
 /// Levels of the machine: pages, and free blocks of each order.
-fn put_levels(put: &mut Writer<'_>, levels: &[(&'static str, u64)]) {
+fn put_levels(put: &mut MetricWriter<'_>, levels: &[(&'static str, u64)]) {
     for &(level, value) in levels {
         let unit = if level.starts_with(FREE_BLOCKS) { Unit::Count } else { Unit::Pages };
         put.put_named(level, value as f64, unit);
     }
 }
 
-fn put_zones(put: &mut Writer<'_>, zones: &[ZoneBlocks]) {
+fn put_zones(put: &mut MetricWriter<'_>, zones: &[ZoneBlocks]) {
     for (node, zone, blocks) in zones {
         for (order, &nr) in blocks.iter().enumerate() {
             put.put_named(buddyinfo_name(node.0, zone, order), nr as f64, Unit::Count);
@@ -257,7 +264,7 @@ fn put_zones(put: &mut Writer<'_>, zones: &[ZoneBlocks]) {
 }
 
 /// Event counts, and the sum of direct reclaims over all zones.
-fn put_events(put: &mut Writer<'_>, counts: &[u64]) {
+fn put_events(put: &mut MetricWriter<'_>, counts: &[u64]) {
     for (event, &count) in Event::ALL.iter().zip(counts) {
         put.put_named(event.name(), count as f64, Unit::Count);
     }
@@ -271,7 +278,7 @@ fn put_events(put: &mut Writer<'_>, counts: &[u64]) {
     put.put(declared::ALLOCSTALL, stalls as f64);
 }
 
-fn put_served(put: &mut Writer<'_>, served: &Served, wall: Nanos) {
+fn put_served(put: &mut MetricWriter<'_>, served: &RequestResults, wall: Nanos) {
     let latency = &served.latency;
     let rate = if wall == 0 { 0.0 } else { latency.count() as f64 / seconds(wall) };
     put.put(declared::REQUESTS, latency.count() as f64);
@@ -290,7 +297,7 @@ fn put_served(put: &mut Writer<'_>, served: &Served, wall: Nanos) {
     put.put(declared::LATENCY_MAX, seconds(latency.max()));
 }
 
-fn put_usage(put: &mut Writer<'_>, usage: &Usage) {
+fn put_usage(put: &mut MetricWriter<'_>, usage: &TaskUsage) {
     put.put(declared::USER, seconds(usage.user_ns));
     put.put(declared::SYSTEM, seconds(usage.system_ns));
     put.put(declared::BYTES, usage.bytes as f64);
@@ -298,7 +305,7 @@ fn put_usage(put: &mut Writer<'_>, usage: &Usage) {
 
 /// Distributions of latencies: of each task's allocations, and of each service's requests. Copies
 /// of a task are added up.
-pub(crate) fn latencies(world: &World, setup: &Setup) -> Vec<Latencies> {
+pub(crate) fn latencies(world: &SimWorld, setup: &Setup) -> Vec<Latencies> {
     let mut all: Vec<(String, LatencyHistogram)> = Vec::new();
     let mut put = |of: String, histogram: &LatencyHistogram| {
         if histogram.is_empty() {
@@ -348,4 +355,4 @@ fn seconds(ns: Nanos) -> f64 {
 }
 
 /// An extra metric of a phase, not from a kernel counter.
-pub(crate) type Level = (&'static Declared, u64);
+pub(crate) type PhaseLevel = (&'static MetricDecl, u64);

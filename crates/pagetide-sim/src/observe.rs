@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// CPUs, groups and threads of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Cast {
+pub struct RunCast {
     /// Number of CPUs.
     pub cpus: u16,
     /// Bytes in a page.
@@ -37,12 +37,12 @@ pub struct ThreadInfo {
     pub comm: String,
     /// Unique in the run.
     pub pid: u32,
-    pub role: Role,
+    pub role: ThreadRole,
 }
 
 /// Kind of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
+pub enum ThreadRole {
     /// A thread of a task.
     Task {
         /// Index of the task's initial group; `None`: the root.
@@ -61,33 +61,33 @@ pub struct Observation {
     pub at: Nanos,
     /// Index in [`Cast::threads`].
     pub thread: usize,
-    pub what: What,
+    pub what: ObservationKind,
 }
 
 /// Kinds of observations.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum What {
+pub enum ObservationKind {
     /// A trace event of the memory manager (docs/events.md), on a CPU.
-    Event(Cpu, Event),
+    Event(Cpu, NamedEvent),
     /// The thread gets a CPU.
     SwitchIn(Cpu),
     /// The thread leaves its CPU.
-    SwitchOut(Cpu, Left),
+    SwitchOut(Cpu, SwitchReason),
     /// A slice starts in the thread. Slices of a thread nest.
     Began {
-        slice: Slice,
+        slice: ActivitySlice,
         /// Start time. May be earlier than the observation, but not than the thread's last one.
         since: Nanos,
     },
     /// A slice of this kind ends, with all slices inside it. It may not have started.
-    Ended(Slice),
+    Ended(ActivitySlice),
     /// The thread ends, with all its slices.
-    Exited(Exit),
+    Exited(ExitReason),
 }
 
 /// Reason for which a thread leaves its CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Left {
+pub enum SwitchReason {
     /// Another thread preempts it.
     Preempted,
     /// A voluntary sleep, or a kernel thread without work.
@@ -102,7 +102,7 @@ pub enum Left {
 
 /// Reason for the end of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Exit {
+pub enum ExitReason {
     /// Its work is done.
     Done,
     /// Killed by the OOM killer or by a fatal error.
@@ -113,13 +113,13 @@ pub enum Exit {
 
 /// An activity of a thread with a duration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Slice {
+pub enum ActivitySlice {
     /// A call into the kernel. Only calls that wait, reclaim or compact are reported.
     Call(CallKind),
     /// Compaction for the thread's own allocation.
     DirectCompaction,
     /// A sleep during a call or during a daemon's work.
-    Wait(Wait),
+    Wait(WaitReason),
     /// Service of a request.
     Request {
         /// Arrival time.
@@ -146,7 +146,7 @@ pub enum CallKind {
 
 /// Reason for a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wait {
+pub enum WaitReason {
     /// A page that is being read, written or migrated.
     Page,
     /// A full disk queue.
@@ -157,7 +157,7 @@ pub enum Wait {
 
 /// A trace event of the core, with the names of its groups and tasks at that time.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Event {
+pub struct NamedEvent {
     event: TraceEvent,
     /// Names of its groups and tasks, in the order of its fields; `None`: removed or exited.
     names: Vec<Option<String>>,
@@ -165,7 +165,7 @@ pub struct Event {
 
 /// The value of a field of an [`Event`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Value<'a> {
+pub enum EventValue<'a> {
     Number(u64),
     /// A scan priority.
     Priority(i8),
@@ -178,10 +178,10 @@ pub enum Value<'a> {
     Name(Option<&'a str>),
 }
 
-impl Event {
+impl NamedEvent {
     /// `names`: of its groups and tasks, in the order of its fields.
-    pub fn new(event: TraceEvent, names: Vec<Option<String>>) -> Event {
-        Event { event, names }
+    pub fn new(event: TraceEvent, names: Vec<Option<String>>) -> NamedEvent {
+        NamedEvent { event, names }
     }
 
     /// The event with numbers instead of names.
@@ -195,17 +195,17 @@ impl Event {
     }
 
     /// Calls `show` with the name and value of every field, in the order of the documentation.
-    pub fn each_field(&self, mut show: impl FnMut(&'static str, Value<'_>)) {
+    pub fn each_field(&self, mut show: impl FnMut(&'static str, EventValue<'_>)) {
         let mut names = self.names.iter();
         self.event.each_field(|field, value| {
             let value = match value {
-                TraceField::Number(number) => Value::Number(number),
-                TraceField::Priority(priority) => Value::Priority(priority),
-                TraceField::Flag(flag) => Value::Flag(flag),
-                TraceField::Name(word) => Value::Word(word),
-                TraceField::Gfp(gfp) => Value::Gfp(gfp),
+                TraceField::Number(number) => EventValue::Number(number),
+                TraceField::Priority(priority) => EventValue::Priority(priority),
+                TraceField::Flag(flag) => EventValue::Flag(flag),
+                TraceField::Name(word) => EventValue::Word(word),
+                TraceField::Gfp(gfp) => EventValue::Gfp(gfp),
                 TraceField::Group(_) | TraceField::Mm(_) => {
-                    Value::Name(names.next().and_then(|name| name.as_deref()))
+                    EventValue::Name(names.next().and_then(|name| name.as_deref()))
                 }
             };
             show(field, value);
@@ -219,7 +219,7 @@ pub trait Observer {
     fn what(&self) -> &'static str;
 
     /// Called before the run.
-    fn begin(&mut self, cast: &Cast) -> io::Result<()>;
+    fn begin(&mut self, cast: &RunCast) -> io::Result<()>;
 
     /// Called for each observation, in the order of time.
     fn observe(&mut self, observation: &Observation) -> io::Result<()>;
@@ -234,15 +234,15 @@ pub trait Observer {
 
 /// A shared handle of an observer of one run.
 #[derive(Clone)]
-pub struct Sink {
+pub struct ObserverHandle {
     observer: Arc<Mutex<dyn Observer + Send>>,
     is_complete: Arc<AtomicBool>,
 }
 
-impl Sink {
-    pub fn new(observer: impl Observer + Send + 'static) -> Sink {
+impl ObserverHandle {
+    pub fn new(observer: impl Observer + Send + 'static) -> ObserverHandle {
         let is_complete = Arc::new(AtomicBool::new(false));
-        Sink { observer: Arc::new(Mutex::new(observer)), is_complete }
+        ObserverHandle { observer: Arc::new(Mutex::new(observer)), is_complete }
     }
 
     /// True if the observer has written everything up to the end of the run.
@@ -254,15 +254,19 @@ impl Sink {
         self.observer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn close(&self, record: Option<&RunRecord>, is_torn: bool) -> Result<(), Unwritten> {
+    pub(crate) fn close(
+        &self,
+        record: Option<&RunRecord>,
+        is_torn: bool,
+    ) -> Result<(), ObserverError> {
         let mut observer = self.lock();
-        observer.close(record).map_err(|source| Unwritten { what: observer.what(), source })?;
+        observer.close(record).map_err(|source| ObserverError { what: observer.what(), source })?;
         self.is_complete.store(!is_torn, Ordering::Release);
         Ok(())
     }
 }
 
-impl fmt::Debug for Sink {
+impl fmt::Debug for ObserverHandle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Sink")
     }
@@ -271,7 +275,7 @@ impl fmt::Debug for Sink {
 /// An observer cannot write.
 #[derive(Debug, thiserror::Error)]
 #[error("{what} cannot be written: {source}")]
-pub struct Unwritten {
+pub struct ObserverError {
     /// [`Observer::what`].
     pub what: &'static str,
     pub source: io::Error,

@@ -8,12 +8,12 @@ use crate::disk::Disk;
 use crate::foresight;
 use crate::meter::operations;
 use crate::metrics::{latencies, metrics};
-use crate::observe::{Sink, Unwritten};
+use crate::observe::{ObserverError, ObserverHandle};
 use crate::slab_tables;
-use crate::task::Task;
+use crate::task::SimTask;
 use crate::world::groups::{make_group, GroupError};
-use crate::world::names::ThingCaches;
-use crate::world::{Belongings, Decisions, World, WorldError};
+use crate::world::names::FileCaches;
+use crate::world::{Decisions, SimWorld, WorldError, WorldParts};
 use pagetide_core::boot::SetupError;
 use pagetide_core::config::{
     CgroupVersion, Config, KmemAccounting, KswapdPolicy, MemoryProtection,
@@ -77,7 +77,7 @@ pub struct RunOptions {
     /// Every n-th copy of a frame fails (tests); 0: none.
     pub fail_copies: u64,
     /// Observers of the run. For one run only.
-    pub observers: Vec<Sink>,
+    pub observers: Vec<ObserverHandle>,
     /// Hash the core's decisions, and store the hashes here at the end (tests). For one run only.
     pub decisions: Option<Arc<OnceLock<Decisions>>>,
     /// Registered policies, in addition to the built-in ones.
@@ -128,7 +128,7 @@ pub enum SimError {
     World(#[from] WorldError),
     /// An observer cannot write its buffered output at the end of the run.
     #[error(transparent)]
-    Unwritten(Unwritten),
+    Unwritten(ObserverError),
     /// The caller cancelled the run.
     #[error("cancelled")]
     Cancelled,
@@ -230,7 +230,7 @@ fn run_observed(
     if let (Some(decisions), Some(decided)) = (&options.decisions, world.decided()) {
         decisions.set(decided).expect("a run has decisions of its own");
     }
-    let of = Of { scenario, variant, seed };
+    let of = RunIdentity { scenario, variant, seed };
     Ok(record(&mut world, of, finished, options))
 }
 
@@ -285,7 +285,7 @@ pub fn count_work(
 
 /// Identity of a run: scenario, variant and seed.
 #[derive(Clone, Copy, Debug)]
-pub struct Of<'a> {
+pub struct RunIdentity<'a> {
     /// Name of the scenario.
     pub scenario: &'a str,
     pub variant: &'a Variant,
@@ -294,8 +294,13 @@ pub struct Of<'a> {
 
 /// Creates the record of a world; the world must not run afterwards. `finished`: it did not reach
 /// its time limit.
-pub fn record(world: &mut World, of: Of<'_>, finished: bool, options: &RunOptions) -> RunRecord {
-    let Of { scenario, variant, seed } = of;
+pub fn record(
+    world: &mut SimWorld,
+    of: RunIdentity<'_>,
+    finished: bool,
+    options: &RunOptions,
+) -> RunRecord {
+    let RunIdentity { scenario, variant, seed } = of;
     let setup = &variant.setup;
     world.machine.psi_flush(world.now);
     world.finish_slab_samples();
@@ -362,7 +367,7 @@ pub fn record(world: &mut World, of: Of<'_>, finished: bool, options: &RunOption
 ///
 /// # Errors
 /// If the machine is invalid, a control file rejects a value, or a workload cannot start.
-pub fn build(setup: &Setup, seed: u64) -> Result<World, SimError> {
+pub fn build(setup: &Setup, seed: u64) -> Result<SimWorld, SimError> {
     foresight::room(setup)?;
     let page_size = setup.machine.page_size;
     let nodes = setup.machine.nodes.iter().enumerate();
@@ -448,7 +453,7 @@ pub fn build(setup: &Setup, seed: u64) -> Result<World, SimError> {
         machine.set_oom_score_adj(mm, task.oom_score_adj).expect("it was just made");
         let program = Program::new(setup, id, seed)?;
         let files = setup.files.len();
-        let mut made = Task::new(task.name.clone(), program, mm, files, task.background);
+        let mut made = SimTask::new(task.name.clone(), program, mm, files, task.background);
         made.leader = id;
         made.group = task.group;
         tasks.push(made);
@@ -463,8 +468,8 @@ pub fn build(setup: &Setup, seed: u64) -> Result<World, SimError> {
         }
         tasks[id].helpers = first..tasks.len();
     }
-    let has = Belongings { disks, file_base, groups, caches, thing_caches, boot_effects };
-    Ok(World::new(machine, setup, tasks, &jitter, has))
+    let has = WorldParts { disks, file_base, groups, caches, thing_caches, boot_effects };
+    Ok(SimWorld::new(machine, setup, tasks, &jitter, has))
 }
 
 /// Finds or creates the machine's slab caches for those of the setup.
@@ -499,16 +504,13 @@ pub(crate) fn caches_of(machine: &mut Machine, setup: &Setup) -> Result<Vec<Cach
 pub(crate) fn thing_caches_of(
     machine: &mut Machine,
     setup: &Setup,
-) -> Result<Option<ThingCaches>, SimError> {
+) -> Result<Option<FileCaches>, SimError> {
     let failed = |error| SimError::Cache { name: "for files and pipes".into(), error };
-    setup.has_objects().then(|| ThingCaches::new(machine).map_err(failed)).transpose()
+    setup.has_objects().then(|| FileCaches::new(machine).map_err(failed)).transpose()
 }
 
 /// Tunes a cache key by key, so that an error names the key.
-pub(crate) fn tune_cache(
-    machine: &mut Machine,
-    model: &model::CacheTuning,
-) -> Result<(), SimError> {
+pub(crate) fn tune_cache(machine: &mut Machine, model: &model::CacheSetup) -> Result<(), SimError> {
     let refused =
         |what: String, hint: String| Err(SimError::Tuning { name: model.name.clone(), what, hint });
     let Some(cache) = machine.find_cache(&model.name) else {
@@ -518,7 +520,7 @@ pub(crate) fn tune_cache(
         };
         return refused("there is no such cache (ENOENT)".into(), hint);
     };
-    let model::CacheTuning { name: _, order, min_partial, cpu_partial } = *model;
+    let model::CacheSetup { name: _, order, min_partial, cpu_partial } = *model;
     let none = CacheTuning::default();
     if let Err(errno) = machine.tune_cache(cache, CacheTuning { order, ..none }) {
         let (least, most) = machine.order_bounds(cache).unwrap_or_default();
@@ -545,7 +547,7 @@ pub fn watermarks(setup: &Setup) -> Result<Vec<[u64; 3]>, SimError> {
     Ok(zones.map(|zone| [zone.watermark_min, zone.watermark_low, zone.watermark_high]).collect())
 }
 
-fn node_spec((index, node): (usize, &model::Node), page_size: PageSize) -> NodeSpec {
+fn node_spec((index, node): (usize, &model::NodeSetup), page_size: PageSize) -> NodeSpec {
     if node.zones.is_empty() {
         return if index == 0 {
             NodeSpec::x86_64_of_pages(node.memory, node.reserved, node.movable, page_size)
@@ -560,7 +562,7 @@ fn node_spec((index, node): (usize, &model::Node), page_size: PageSize) -> NodeS
     spec
 }
 
-fn files(world: &World, setup: &Setup) -> Vec<(String, String)> {
+fn files(world: &SimWorld, setup: &Setup) -> Vec<(String, String)> {
     let machine = &world.machine;
     let mut files = vec![
         ("/proc/zoneinfo".to_owned(), machine.proc_zoneinfo()),

@@ -46,14 +46,14 @@ mod queue;
 mod tests;
 mod tick;
 
-pub use group::{GroupStats, Quota, WEIGHT_DEFAULT};
-pub use placement::Waker;
+pub use group::{CpuQuota, GroupStats, WEIGHT_DEFAULT};
+pub use placement::WakeSource;
 
-use average::UpTo;
+use average::LoadClock;
 use balance::Balancing;
-use group::Group;
+use group::SchedGroup;
 use placement::Wakees;
-use queue::{Entity, Queue, RunQueue, Who};
+use queue::{CfsQueue, CpuRunQueue, EntityId, SchedEntity};
 
 /// Number of a task, chosen by the caller; small and dense.
 pub type TaskId = u32;
@@ -108,20 +108,20 @@ pub struct TaskStats {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum SchedState {
     Asleep,
     Queued,
     Running,
 }
 
 #[derive(Clone, Debug)]
-struct Task {
-    entity: Entity,
+struct SchedTask {
+    entity: SchedEntity,
     group: GroupId,
     /// The group to which it moves when it next leaves its CPU.
     moves_to: Option<GroupId>,
     allowed: Range<u16>,
-    state: State,
+    state: SchedState,
     /// CPU on which it runs or waits, or ran last.
     cpu: Cpu,
     /// It has been woken before.
@@ -134,7 +134,7 @@ struct Task {
     listed: u64,
     /// Decaying sum of its time awake.
     awake_sum: u64,
-    up_to: UpTo,
+    up_to: LoadClock,
     wakees: Wakees,
     stats: TaskStats,
 }
@@ -142,9 +142,9 @@ struct Task {
 /// The scheduler of all CPUs. See the module documentation.
 #[derive(Clone, Debug)]
 pub struct Scheduler {
-    cpus: Vec<RunQueue>,
-    tasks: Vec<Option<Task>>,
-    groups: Vec<Group>,
+    cpus: Vec<CpuRunQueue>,
+    tasks: Vec<Option<SchedTask>>,
+    groups: Vec<SchedGroup>,
     factor: u64,
     next_sequence: u64,
     next_list: u64,
@@ -160,14 +160,14 @@ impl Scheduler {
     /// A scheduler of `cpus` idle CPUs.
     pub fn new(cpus: u16) -> Self {
         assert!(cpus > 0);
-        let idle = RunQueue {
-            queues: vec![Queue::new(NICE_0_WEIGHT)],
+        let idle = CpuRunQueue {
+            queues: vec![CfsQueue::new(NICE_0_WEIGHT)],
             current: None,
             tasks: Vec::new(),
             picked_at: 0,
             accounted_until: 0,
             needs_resched: false,
-            up_to: UpTo::default(),
+            up_to: LoadClock::default(),
             runnable_sum: 0,
             busy_sum: 0,
             balancing: Balancing::new(cpus),
@@ -175,7 +175,7 @@ impl Scheduler {
         Self {
             cpus: vec![idle; usize::from(cpus)],
             tasks: Vec::new(),
-            groups: vec![Group::new(ROOT, 0)],
+            groups: vec![SchedGroup::new(ROOT, 0)],
             factor: 1 + u64::from(cpus.min(FACTOR_CPUS_MAX).ilog2()),
             next_sequence: 0,
             next_list: 1,
@@ -202,19 +202,19 @@ impl Scheduler {
             self.tasks.resize(index + 1, None);
         }
         assert!(self.tasks[index].is_none(), "task {task} exists");
-        self.tasks[index] = Some(Task {
-            entity: Entity::new(WEIGHTS[(nice.clamp(-20, 19) + 20) as usize]),
+        self.tasks[index] = Some(SchedTask {
+            entity: SchedEntity::new(WEIGHTS[(nice.clamp(-20, 19) + 20) as usize]),
             group: ROOT,
             moves_to: None,
             cpu: Cpu(allowed.start),
             allowed,
-            state: State::Asleep,
+            state: SchedState::Asleep,
             is_placed: false,
             waits_since: 0,
             ran_until: 0,
             listed: 0,
             awake_sum: 0,
-            up_to: UpTo::default(),
+            up_to: LoadClock::default(),
             wakees: Wakees::default(),
             stats: TaskStats::default(),
         });
@@ -233,13 +233,13 @@ impl Scheduler {
     pub fn move_task(&mut self, task: TaskId, group: GroupId, now: Nanos) {
         self.task_mut(task).moves_to = Some(group);
         match self.task(task).state {
-            State::Asleep => self.settle(task, now),
-            State::Queued => {
+            SchedState::Asleep => self.settle(task, now),
+            SchedState::Queued => {
                 self.dequeue(task, now);
                 self.settle(task, now);
                 self.enqueue(task, now);
             }
-            State::Running => {
+            SchedState::Running => {
                 let cpu = self.task(task).cpu;
                 self.rq_mut(cpu).needs_resched = true;
             }
@@ -272,9 +272,9 @@ impl Scheduler {
         let cpu = self.task(task).cpu;
         let now = self.rq(cpu).accounted_until;
         match self.task(task).state {
-            State::Asleep => {}
-            State::Queued => self.dequeue(task, now),
-            State::Running => self.take_off(task),
+            SchedState::Asleep => {}
+            SchedState::Queued => self.dequeue(task, now),
+            SchedState::Running => self.take_off(task),
         }
         if self.task(task).is_placed {
             self.detach_load(task);
@@ -287,8 +287,8 @@ impl Scheduler {
     /// Makes a sleeping task runnable; no effect on an awake task. Returns the CPU that must call
     /// [`pick_next`](Self::pick_next), if any: an idle CPU at once, a busy CPU at the end of its
     /// time slice (which the world may preempt).
-    pub fn wake(&mut self, now: Nanos, task: TaskId, waker: Option<Waker>) -> Option<Cpu> {
-        if self.task(task).state != State::Asleep {
+    pub fn wake(&mut self, now: Nanos, task: TaskId, waker: Option<WakeSource>) -> Option<Cpu> {
+        if self.task(task).state != SchedState::Asleep {
             return None;
         }
         let cpu = self.select_cpu(task, waker, now);
@@ -346,8 +346,8 @@ impl Scheduler {
         while let Some(who) = self.queue(cpu, group).current {
             self.queue_mut(cpu, group).skip_buddy = Some(who);
             match who {
-                Who::Task(_) => return,
-                Who::Group(below) => group = below,
+                EntityId::Task(_) => return,
+                EntityId::Group(below) => group = below,
             }
         }
     }
@@ -373,7 +373,7 @@ impl Scheduler {
     }
 
     pub fn is_asleep(&self, task: TaskId) -> bool {
-        self.task(task).state == State::Asleep
+        self.task(task).state == SchedState::Asleep
     }
 
     /// Takes a task of which the state has changed (asleep, queued, running).
@@ -390,7 +390,7 @@ impl Scheduler {
         self.touch_list(task);
         self.changed.push(task);
         let picked = self.task_mut(task);
-        picked.state = State::Running;
+        picked.state = SchedState::Running;
         picked.stats.wait_ns += now - picked.waits_since;
         let mut group = picked.group;
         let rq = self.rq_mut(cpu);
@@ -418,30 +418,30 @@ impl Scheduler {
         self.settle(task, now);
     }
 
-    fn queue(&self, cpu: Cpu, group: GroupId) -> &Queue {
+    fn queue(&self, cpu: Cpu, group: GroupId) -> &CfsQueue {
         &self.rq(cpu).queues[group as usize]
     }
 
-    fn queue_mut(&mut self, cpu: Cpu, group: GroupId) -> &mut Queue {
+    fn queue_mut(&mut self, cpu: Cpu, group: GroupId) -> &mut CfsQueue {
         &mut self.rq_mut(cpu).queues[group as usize]
     }
 
-    fn rq(&self, cpu: Cpu) -> &RunQueue {
+    fn rq(&self, cpu: Cpu) -> &CpuRunQueue {
         &self.cpus[cpu.idx()]
     }
 
-    fn rq_mut(&mut self, cpu: Cpu) -> &mut RunQueue {
+    fn rq_mut(&mut self, cpu: Cpu) -> &mut CpuRunQueue {
         &mut self.cpus[cpu.idx()]
     }
 
     #[track_caller]
-    fn task(&self, task: TaskId) -> &Task {
+    fn task(&self, task: TaskId) -> &SchedTask {
         let found = self.tasks.get(task as usize).and_then(Option::as_ref);
         found.unwrap_or_else(|| panic!("no task {task}"))
     }
 
     #[track_caller]
-    fn task_mut(&mut self, task: TaskId) -> &mut Task {
+    fn task_mut(&mut self, task: TaskId) -> &mut SchedTask {
         let found = self.tasks.get_mut(task as usize).and_then(Option::as_mut);
         found.unwrap_or_else(|| panic!("no task {task}"))
     }

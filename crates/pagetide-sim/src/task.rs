@@ -5,9 +5,9 @@
 //! [`PIECE_NS`]. Another thread may preempt it (`world/piece.rs`).
 
 use crate::histogram::LatencyHistogram;
-use crate::meter::Counts;
-use crate::world::names::OpenFiles;
-use crate::world::service::{Served, Service};
+use crate::meter::OperationCounts;
+use crate::world::names::FdTable;
+use crate::world::service::{RequestResults, Service};
 use crate::world::slab_levels::SlabLevels;
 use crate::world::ShownCall;
 use pagetide_core::process::page_table::VmaId;
@@ -19,7 +19,7 @@ use pagetide_core::slab::Object;
 use pagetide_core::units::{CacheId, Nanos, NodeId, Pfn, NR_PAGE_ORDERS};
 use pagetide_core::vmstat::{Event, Vmstat};
 use pagetide_scenario::op::Op;
-use pagetide_scenario::record::Ended;
+use pagetide_scenario::record::Incomplete;
 use pagetide_scenario::workload::Program;
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
@@ -29,7 +29,7 @@ pub const PIECE_NS: Nanos = 50_000;
 
 /// Resource usage of a task.
 #[derive(Clone, Debug, Default)]
-pub struct Usage {
+pub struct TaskUsage {
     /// CPU time in user mode.
     pub user_ns: Nanos,
     /// CPU time in the kernel.
@@ -65,15 +65,15 @@ pub enum MemoryWait {
 
 /// Time lost to a lack of memory, and pages allocated.
 #[derive(Clone, Debug, Default)]
-pub struct Lost {
+pub struct MemoryStalls {
     /// By [`MemoryWait`]; for `Reclaim` it includes the CPU time.
     pub waited: [Nanos; 4],
     /// Pages allocated to the task, and to the kernel on its behalf.
     pub allocated: u64,
 }
 
-impl Lost {
-    fn add(&mut self, other: &Lost) {
+impl MemoryStalls {
+    fn add(&mut self, other: &MemoryStalls) {
         self.waited.iter_mut().zip(other.waited).for_each(|(waited, more)| *waited += more);
         self.allocated += other.allocated;
     }
@@ -90,8 +90,8 @@ pub struct PhaseRun {
     /// End time.
     pub ended: Option<Nanos>,
     /// Set if the task was killed in this phase.
-    pub cut_short: Option<Ended>,
-    pub usage: Usage,
+    pub cut_short: Option<Incomplete>,
+    pub usage: TaskUsage,
     /// Counters of the machine.
     pub vmstat: Vec<u64>,
     /// Levels of the machine at the end, such as `nr_free_pages`.
@@ -101,15 +101,15 @@ pub struct PhaseRun {
     /// Slab caches at the end, if tasks use files or pipes.
     pub slabs: SlabLevels,
     /// Extra results, such as residency.
-    pub(crate) extra: Vec<crate::metrics::Level>,
+    pub(crate) extra: Vec<crate::metrics::PhaseLevel>,
     /// Counters of the groups, and their levels at the end.
     pub groups: Vec<GroupCounts>,
     /// Results of a service's requests.
-    pub served: Option<Box<Served>>,
+    pub served: Option<Box<RequestResults>>,
     /// CPU time and PSI.
     pub times: PhaseTimes,
     /// Operations of the task, of all kswapds and of the flusher, if counted.
-    pub(crate) work: Option<[Counts; 3]>,
+    pub(crate) work: Option<[OperationCounts; 3]>,
 }
 
 /// Node, name and free blocks per order of a zone, from
@@ -118,7 +118,7 @@ pub type ZoneBlocks = (NodeId, &'static str, [u64; NR_PAGE_ORDERS]);
 
 /// Counters and levels of the machine at a point in time.
 #[derive(Clone, Debug)]
-pub struct Counted {
+pub struct MachineCounts {
     pub vmstat: Vec<u64>,
     /// Levels such as `nr_free_pages`.
     pub levels: Vec<(&'static str, u64)>,
@@ -213,7 +213,7 @@ pub enum Blocked {
 
 /// Key of a slab object of a file or a pipe.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct ThingKey {
+pub struct ObjectKey {
     /// True for a pipe, false for a file.
     pub is_pipe: bool,
     /// Number of the file, slot of the pipe.
@@ -224,7 +224,7 @@ pub struct ThingKey {
 
 /// Type of a slab object of a file or a pipe.
 #[derive(Clone, Copy, Debug)]
-pub struct Part {
+pub struct ObjectType {
     pub cache: CacheId,
     /// The kernel charges it to the task's group.
     pub account: bool,
@@ -233,14 +233,14 @@ pub struct Part {
 /// A step of a system call on a file or a pipe.
 #[derive(Clone, Copy, Debug)]
 pub enum ObjectStep {
-    Alloc(ThingKey, Part),
-    Free(ThingKey),
+    Alloc(ObjectKey, ObjectType),
+    Free(ObjectKey),
     /// Leaves the object to the kernel as a cached dentry.
-    Keep(ThingKey),
+    Keep(ObjectKey),
 }
 
 /// A single-threaded program, or one thread of a program.
-pub struct Task {
+pub struct SimTask {
     pub name: String,
     /// Group of the setup; `None`: the root.
     pub group: Option<usize>,
@@ -266,12 +266,12 @@ pub struct Task {
     /// Slab objects, by slot.
     pub objects: Vec<Option<Object>>,
     /// Slab objects of files and pipes.
-    pub things: BTreeMap<ThingKey, Object>,
+    pub things: BTreeMap<ObjectKey, Object>,
     /// Remaining steps of a system call on a file or a pipe.
     pub steps: VecDeque<ObjectStep>,
-    pub(crate) open_files: OpenFiles,
+    pub(crate) open_files: FdTable,
     /// The object that the call in progress allocates.
-    pub step_of: Option<ThingKey>,
+    pub step_of: Option<ObjectKey>,
     /// End of the phase's last pause ([`Op::Pace`]), even if none was needed.
     pub paced: Option<Nanos>,
     /// Read-ahead state, by index of the setup's files.
@@ -302,7 +302,7 @@ pub struct Task {
     pub cpu_ns: Nanos,
     /// User time of each operation in the current phase.
     pub program_ns: Nanos,
-    pub lost: Lost,
+    pub lost: MemoryStalls,
     /// Ended for lack of memory: chosen by the OOM killer, or `refused`.
     pub killed: bool,
     /// An essential allocation failed, and the OOM killer had no task to kill.
@@ -317,7 +317,7 @@ pub struct Task {
     pub ended: Option<Nanos>,
     /// The run does not wait for this task.
     pub background: bool,
-    pub usage: Usage,
+    pub usage: TaskUsage,
     /// Phases started so far.
     pub phases: Vec<PhaseRun>,
     /// Wall time of faults and writes minus their waits for pages: the latency of allocation.
@@ -340,8 +340,8 @@ pub fn difference(now: &Vmstat, earlier: &[u64]) -> Vec<u64> {
     Event::ALL.iter().zip(earlier).map(|(&event, &was)| now.get(event) - was).collect()
 }
 
-impl Usage {
-    pub fn add(&mut self, other: &Usage) {
+impl TaskUsage {
+    pub fn add(&mut self, other: &TaskUsage) {
         self.user_ns += other.user_ns;
         self.system_ns += other.system_ns;
         self.pgfault += other.pgfault;
@@ -354,8 +354,8 @@ impl Usage {
     }
 
     /// Difference to an earlier value.
-    pub fn since(&self, earlier: &Usage) -> Usage {
-        Usage {
+    pub fn since(&self, earlier: &TaskUsage) -> TaskUsage {
+        TaskUsage {
             user_ns: self.user_ns - earlier.user_ns,
             system_ns: self.system_ns - earlier.system_ns,
             pgfault: self.pgfault - earlier.pgfault,
@@ -369,12 +369,12 @@ impl Usage {
     }
 }
 
-impl Task {
+impl SimTask {
     /// After a failed allocation: replaces the remaining steps of a system call by frees of the
     /// objects it has allocated.
-    pub(crate) fn undo_thing(&mut self, unmade: ThingKey) {
+    pub(crate) fn undo_thing(&mut self, unmade: ObjectKey) {
         self.steps.clear();
-        let is_of = |key: &&ThingKey| (key.is_pipe, key.number) == (unmade.is_pipe, unmade.number);
+        let is_of = |key: &&ObjectKey| (key.is_pipe, key.number) == (unmade.is_pipe, unmade.number);
         self.steps.extend(self.things.keys().filter(is_of).copied().map(ObjectStep::Free));
     }
 
@@ -385,8 +385,8 @@ impl Task {
         mm: MmId,
         nr_files: usize,
         background: bool,
-    ) -> Task {
-        Task {
+    ) -> SimTask {
+        SimTask {
             name,
             group: None,
             leader: 0,
@@ -402,7 +402,7 @@ impl Task {
             objects: Vec::new(),
             things: BTreeMap::new(),
             steps: VecDeque::new(),
-            open_files: OpenFiles::default(),
+            open_files: FdTable::default(),
             step_of: None,
             paced: None,
             readahead: vec![ReadaheadState::default(); nr_files],
@@ -420,7 +420,7 @@ impl Task {
             waits_for: None,
             cpu_ns: 0,
             program_ns: 0,
-            lost: Lost::default(),
+            lost: MemoryStalls::default(),
             killed: false,
             refused: false,
             crashed: false,
@@ -428,7 +428,7 @@ impl Task {
             began: None,
             ended: None,
             background,
-            usage: Usage::default(),
+            usage: TaskUsage::default(),
             phases: Vec::new(),
             alloc_latency: LatencyHistogram::new(),
             vmstat: Vec::new(),
@@ -445,34 +445,34 @@ impl Task {
     }
 
     /// How the task was killed, if it was. A stop with another task does not count.
-    pub fn ended_by(&self) -> Option<Ended> {
+    pub fn ended_by(&self) -> Option<Incomplete> {
         match (self.killed, self.crashed) {
-            (true, _) => Some(Ended::OomKilled),
-            (false, true) => Some(Ended::IoError),
+            (true, _) => Some(Incomplete::OomKilled),
+            (false, true) => Some(Incomplete::IoError),
             (false, false) => None,
         }
     }
 
     /// An additional thread of this program that has not started.
-    pub(crate) fn new_thread(&self, nr_files: usize) -> Task {
+    pub(crate) fn new_thread(&self, nr_files: usize) -> SimTask {
         let (name, program) = (self.name.clone(), self.program.thread(0));
-        let mut thread = Task::new(name, program, self.mm, nr_files, true);
+        let mut thread = SimTask::new(name, program, self.mm, nr_files, true);
         thread.leader = self.leader;
         thread
     }
 
     /// Request results of the current phase.
-    pub(crate) fn served_now(&mut self) -> Option<&mut Served> {
+    pub(crate) fn served_now(&mut self) -> Option<&mut RequestResults> {
         self.phases.last_mut()?.served.as_deref_mut()
     }
 
     /// Adds the usage of another thread of the same program.
     pub(crate) fn absorb(
         &mut self,
-        usage: Usage,
+        usage: TaskUsage,
         latency: &LatencyHistogram,
         io_errors: u64,
-        lost: &Lost,
+        lost: &MemoryStalls,
     ) {
         self.usage.add(&usage);
         self.lost.add(lost);

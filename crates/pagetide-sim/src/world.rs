@@ -39,14 +39,14 @@ pub(crate) use observing::ShownCall;
 use crate::cost::CostModel;
 use crate::disk::{Disk, Submitter};
 use crate::event_queue::{EventId, EventQueue};
-use crate::meter::{Meter, Who};
-use crate::observe::Unwritten;
-use crate::scheduler::{GroupId, Scheduler, TaskId, Waker, TICK_NS};
-use crate::task::{Counted, Task};
+use crate::meter::{ChargedThread, CostMeter};
+use crate::observe::ObserverError;
+use crate::scheduler::{GroupId, Scheduler, TaskId, WakeSource, TICK_NS};
+use crate::task::{MachineCounts, SimTask};
 use decisions::DecisionHashes;
 use grace::GracePeriod;
-use names::ThingCaches;
-use observing::Observing;
+use names::FileCaches;
+use observing::ObservationQueue;
 use pagetide_core::audit::Violation;
 use pagetide_core::daemon::Daemon;
 use pagetide_core::effect::{Effect, Effects, Io, Throttle, Token};
@@ -56,26 +56,26 @@ use pagetide_core::slab::Object;
 use pagetide_core::units::{CacheId, Cpu, FileId, MemcgId, Nanos, NodeId};
 use pagetide_scenario::costs::Price;
 use pagetide_scenario::model;
-use piece::{After, CutPiece, Piece};
-use pressure::Reported;
+use piece::{PreemptedSlice, SliceEnd, TimeSlice};
+use pressure::PsiReport;
 use slab_levels::SlabLevels;
 use slab_samples::SlabSamples;
 use std::collections::{BTreeMap, BTreeSet};
-use threads::{cpus_of, nice_of, Thread};
-use timeline::Sampler;
+use threads::{cpus_of, nice_of, WorldThread};
+use timeline::TimelineSampler;
 
 /// Interval at which a CPU folds its per-CPU differences into the zones' counters
 /// (`vm.stat_interval`).
 const STAT_INTERVAL: Nanos = 1_000_000_000;
 
 #[derive(Clone, Copy, Debug)]
-enum Event {
+enum WorldEvent {
     /// The time slice of a CPU ends, or an idle CPU starts to work.
     Cpu(Cpu),
     /// A disk finishes a request.
     Disk(usize),
     /// A sleep or a throttle times out.
-    Timer(Thread),
+    Timer(WorldThread),
     /// A task starts.
     Start(usize),
     /// A timer tick while objects wait for a grace period.
@@ -90,11 +90,11 @@ enum Event {
 struct CpuState {
     event: Option<EventId>,
     /// The time slice in execution.
-    piece: Option<Piece>,
+    piece: Option<TimeSlice>,
     /// Effects to carry out at the end of the time slice.
     effects: Vec<Effect>,
     /// The thread that ran last; running another one costs a context switch.
-    last: Option<Thread>,
+    last: Option<WorldThread>,
     /// Time of interrupt work, added to the next time slice.
     debt: Nanos,
     /// Start of the idle time, if the CPU is idle.
@@ -129,44 +129,44 @@ struct FullDisk {
 
 /// A submitted I/O request, and the CPU of its completion interrupt.
 #[derive(Clone, Copy, Debug)]
-struct Pending {
+struct PendingIo {
     io: Io,
     cpu: Cpu,
 }
 
 /// The simulated world.
-pub struct World {
+pub struct SimWorld {
     /// The memory manager.
     pub machine: Machine,
     /// All tasks, by index in the setup, then the additional threads of multi-threaded tasks.
-    pub tasks: Vec<Task>,
+    pub tasks: Vec<SimTask>,
     pub now: Nanos,
     /// CPU time of all tasks, daemons, context switches and interrupts.
     pub busy_ns: Nanos,
-    meter: Meter,
-    queue: EventQueue<Event>,
+    meter: CostMeter,
+    queue: EventQueue<WorldEvent>,
     scheduler: Scheduler,
     /// The CPU controller is on. Then the scheduler id of each group is its index in the setup
     /// plus one.
     has_cpu_groups: bool,
     /// Source of the current wake-ups; `None`: a timer, which wakes a thread on the CPU where it
     /// fell asleep.
-    waker: Option<Waker>,
+    waker: Option<WakeSource>,
     cpus: Vec<CpuState>,
     /// Rests of the time slices of preempted threads.
-    cut: BTreeMap<TaskId, CutPiece>,
+    cut: BTreeMap<TaskId, PreemptedSlice>,
     /// Time of the next search for CPUs that have been idle for a tick.
     idle_look: Nanos,
     disks: Vec<Disk>,
     disk_events: Vec<Option<EventId>>,
     /// Threads that sleep until a disk accepts more requests, in the order of arrival.
-    disk_waiters: Vec<(Thread, FullDisk)>,
-    pending: Vec<Option<Pending>>,
+    disk_waiters: Vec<(WorldThread, FullDisk)>,
+    pending: Vec<Option<PendingIo>>,
     pending_free: Vec<usize>,
     /// First page of each file on its disk; the swap area is at page 0 of its own.
     file_base: Vec<(usize, u64)>,
     swap_disk: usize,
-    page_waiters: BTreeMap<u32, Vec<Thread>>,
+    page_waiters: BTreeMap<u32, Vec<WorldThread>>,
     timers: Vec<Option<EventId>>,
     /// In the order of [`Daemon::all`].
     daemons: Vec<DaemonSleep>,
@@ -188,7 +188,7 @@ pub struct World {
     /// The machine's slab caches, by index in the setup.
     caches: Vec<CacheId>,
     /// Slab caches for files, dentries and pipes, if tasks use any.
-    thing_caches: Option<ThingCaches>,
+    thing_caches: Option<FileCaches>,
     grace: GracePeriod,
     /// By cache id: objects are freed after a grace period.
     frees_late: Vec<bool>,
@@ -200,7 +200,7 @@ pub struct World {
     /// Slab levels after the run, all grace periods and a shrink of all caches.
     pub(crate) shrunk_slabs: SlabLevels,
     /// Counts at the end of the last foreground task that completed its work.
-    pub(crate) done: Option<Counted>,
+    pub(crate) done: Option<MachineCounts>,
     setup: model::Setup,
     /// Additional start delay of each task.
     start_jitter: Vec<Nanos>,
@@ -208,19 +208,19 @@ pub struct World {
     /// Number of foreground tasks.
     nr_awaited: usize,
     /// Last state of each thread reported to PSI.
-    reported: Vec<Reported>,
+    reported: Vec<PsiReport>,
     /// `None` without observers.
-    observing: Option<Observing>,
+    observing: Option<ObservationQueue>,
     /// `None` unless hashes were requested.
     decisions: Option<DecisionHashes>,
     /// Events of the last step.
     fresh_events: Vec<TraceEvent>,
     /// `None` unless a timeline was requested.
-    sampler: Option<Sampler>,
+    sampler: Option<TimelineSampler>,
 }
 
 /// Disks, files, groups and caches of the machine at the start of a run, by index in the setup.
-pub(crate) struct Belongings {
+pub(crate) struct WorldParts {
     pub disks: Vec<Disk>,
     /// Disk of each file, and its first page there.
     pub file_base: Vec<(usize, u64)>,
@@ -229,7 +229,7 @@ pub(crate) struct Belongings {
     /// Slab caches of the setup's object mixes.
     pub caches: Vec<CacheId>,
     /// Slab caches for files, dentries and pipes, if tasks use any.
-    pub thing_caches: Option<ThingCaches>,
+    pub thing_caches: Option<FileCaches>,
     /// Effects of the setup.
     pub boot_effects: Vec<Effect>,
 }
@@ -248,19 +248,19 @@ pub enum WorldError {
     Audit { at_ns: Nanos, violation: Violation },
     /// An observer cannot write.
     #[error(transparent)]
-    Unwritten(Unwritten),
+    Unwritten(ObserverError),
 }
 
-impl World {
+impl SimWorld {
     /// Creates the world of a machine that already has its files, groups and swap.
     pub(crate) fn new(
         machine: Machine,
         setup: &model::Setup,
-        tasks: Vec<Task>,
+        tasks: Vec<SimTask>,
         start_jitter: &[Nanos],
-        has: Belongings,
-    ) -> World {
-        let Belongings { disks, file_base, groups, caches, thing_caches, boot_effects } = has;
+        has: WorldParts,
+    ) -> SimWorld {
+        let WorldParts { disks, file_base, groups, caches, thing_caches, boot_effects } = has;
         let cpus = setup.machine.cpus;
         let mut scheduler = Scheduler::new(cpus);
         for (id, task) in tasks.iter().enumerate() {
@@ -271,8 +271,8 @@ impl World {
             let allowed = cpus_of(daemon, &machine, cpus);
             scheduler.add_sleeper((tasks.len() + at) as TaskId, nice_of(daemon), allowed);
         }
-        let mut world = World {
-            meter: Meter::new(CostModel::of_machine(
+        let mut world = SimWorld {
+            meter: CostMeter::new(CostModel::of_machine(
                 &setup.machine.costs,
                 cpus,
                 machine.page_size(),
@@ -321,7 +321,7 @@ impl World {
             start_jitter: start_jitter.to_vec(),
             nr_over: 0,
             nr_awaited: tasks.iter().filter(|task| !task.background).count(),
-            reported: vec![Reported::NOTHING; tasks.len() + Daemon::all(nr_nodes).count()],
+            reported: vec![PsiReport::NOTHING; tasks.len() + Daemon::all(nr_nodes).count()],
             observing: None,
             decisions: None,
             fresh_events: Vec::new(),
@@ -330,7 +330,7 @@ impl World {
         };
         for (id, task) in setup.tasks.iter().enumerate() {
             if task.start.after.is_none() {
-                world.queue.push(task.start.delay_ns + start_jitter[id], Event::Start(id));
+                world.queue.push(task.start.delay_ns + start_jitter[id], WorldEvent::Start(id));
             }
         }
         if setup.has_cpu_controller() {
@@ -398,13 +398,13 @@ impl World {
             self.now = at;
             self.tell_observers()?;
             match event {
-                Event::Cpu(cpu) => self.cpu_event(cpu)?,
-                Event::Disk(disk) => self.disk_event(disk),
-                Event::Timer(thread) => self.timer_event(thread),
-                Event::Start(task) => self.start_task(task),
-                Event::GracePeriod => self.grace_period_tick(),
-                Event::Arrival(task) => self.arrival_event(task),
-                Event::Period(group) => self.scheduler.period_ended(group, at),
+                WorldEvent::Cpu(cpu) => self.cpu_event(cpu)?,
+                WorldEvent::Disk(disk) => self.disk_event(disk),
+                WorldEvent::Timer(thread) => self.timer_event(thread),
+                WorldEvent::Start(task) => self.start_task(task),
+                WorldEvent::GracePeriod => self.grace_period_tick(),
+                WorldEvent::Arrival(task) => self.arrival_event(task),
+                WorldEvent::Period(group) => self.scheduler.period_ended(group, at),
             }
             for (object, cpu) in std::mem::take(&mut self.late) {
                 self.give_back_late(object, cpu);
@@ -425,10 +425,10 @@ impl World {
 
     /// Makes a thread runnable. If it is still in the time slice that ends in its sleep, cancels
     /// the sleep.
-    fn wake(&mut self, thread: Thread) {
+    fn wake(&mut self, thread: WorldThread) {
         if let Some(after) = self.after_piece(thread) {
-            if *after == After::Block {
-                *after = After::Runnable;
+            if *after == SliceEnd::Block {
+                *after = SliceEnd::Runnable;
             }
             return;
         }
@@ -445,7 +445,7 @@ impl World {
             self.cut_short(cpu);
         } else if state.event.is_none() {
             let at = self.now + self.meter.wake_up();
-            state.event = Some(self.queue.push(at, Event::Cpu(cpu)));
+            state.event = Some(self.queue.push(at, WorldEvent::Cpu(cpu)));
         }
     }
 
@@ -453,19 +453,19 @@ impl World {
         self.cpus[cpu.idx()].event = None;
         self.meter.at(cpu);
         if let Some(piece) = self.ended_piece(cpu) {
-            let Piece { thread, after, .. } = piece;
+            let TimeSlice { thread, after, .. } = piece;
             let id = self.thread_id(thread);
-            if let Thread::Daemon(daemon) = thread {
+            if let WorldThread::Daemon(daemon) = thread {
                 self.daemon_stalls(daemon, false);
             }
             // Block first: the effects of the time slice may wake the thread again.
-            if after == After::Block {
+            if after == SliceEnd::Block {
                 self.scheduler.block(cpu);
             }
-            self.waker = Some(Waker { cpu, task: Some(id) });
+            self.waker = Some(WakeSource { cpu, task: Some(id) });
             let mut full = self.carry_out(thread, cpu);
-            if let Thread::Task(task) = thread {
-                if after == After::Exit || self.tasks[task].must_exit() {
+            if let WorldThread::Task(task) = thread {
+                if after == SliceEnd::Exit || self.tasks[task].must_exit() {
                     self.exit_task(task, cpu);
                     self.carry_out(thread, cpu);
                     full = None;
@@ -475,7 +475,7 @@ impl World {
                 }
             }
             // A thread that sleeps for another reason waits for the disk at its next request.
-            if let Some(full) = full.filter(|_| after == After::Runnable) {
+            if let Some(full) = full.filter(|_| after == SliceEnd::Runnable) {
                 self.scheduler.block(cpu);
                 self.wait_for_disk(thread, full);
             }
@@ -533,39 +533,39 @@ impl World {
         // A preempted thread first gets the rest of its time slice.
         let (after, left, ran) = match (self.take_cut(thread, cpu), thread) {
             (Some((after, left)), _) => (after, left, 0),
-            (None, Thread::Task(task)) => {
+            (None, WorldThread::Task(task)) => {
                 let (after, ran) = self.run_task(task, cpu)?;
                 (after, 0, ran.max(1))
             }
-            (None, Thread::Daemon(daemon)) => {
+            (None, WorldThread::Daemon(daemon)) => {
                 let (after, ran) = self.run_daemon(daemon, cpu);
                 (after, 0, ran.max(1))
             }
         };
         let ran = ran + cost;
         self.meter.ran(match thread {
-            Thread::Task(task) => Who::Task(task),
-            Thread::Daemon(Daemon::Kswapd(_)) => Who::Kswapd,
-            Thread::Daemon(Daemon::Flusher) => Who::Flusher,
-            Thread::Daemon(_) => Who::Other,
+            WorldThread::Task(task) => ChargedThread::Task(task),
+            WorldThread::Daemon(Daemon::Kswapd(_)) => ChargedThread::Kswapd,
+            WorldThread::Daemon(Daemon::Flusher) => ChargedThread::Flusher,
+            WorldThread::Daemon(_) => ChargedThread::Other,
         });
         self.busy_ns += ran;
         match thread {
-            Thread::Task(task) => self.tasks[task].cpu_ns += ran,
-            Thread::Daemon(Daemon::Kswapd(node)) => self.times.kswapd_charged(node, cost),
-            Thread::Daemon(Daemon::Flusher) => self.times.flusher_ran(ran),
-            Thread::Daemon(_) => {}
+            WorldThread::Task(task) => self.tasks[task].cpu_ns += ran,
+            WorldThread::Daemon(Daemon::Kswapd(node)) => self.times.kswapd_charged(node, cost),
+            WorldThread::Daemon(Daemon::Flusher) => self.times.flusher_ran(ran),
+            WorldThread::Daemon(_) => {}
         }
         let state = &mut self.cpus[cpu.idx()];
         let until = self.now + left + ran;
-        state.piece = Some(Piece { thread, after, since: self.now, until });
-        state.event = Some(self.queue.push(until, Event::Cpu(cpu)));
+        state.piece = Some(TimeSlice { thread, after, since: self.now, until });
+        state.event = Some(self.queue.push(until, WorldEvent::Cpu(cpu)));
         Ok(())
     }
 
     /// Carries out the effects of the time slice of `thread` that ended on `cpu`. Returns a disk
     /// that is now full for this thread, if any.
-    fn carry_out(&mut self, thread: Thread, cpu: Cpu) -> Option<FullDisk> {
+    fn carry_out(&mut self, thread: WorldThread, cpu: Cpu) -> Option<FullDisk> {
         let mut effects = std::mem::take(&mut self.cpus[cpu.idx()].effects);
         let mut full = None;
         while !effects.is_empty() {

@@ -11,7 +11,7 @@
 //!
 //! Every block can be decoded without the others.
 
-use crate::format::{Kinds, MAX_BLOCK_RECORDS};
+use crate::format::{AccessKinds, MAX_BLOCK_RECORDS};
 use crate::varint;
 
 const COLUMNS: usize = 3;
@@ -26,9 +26,9 @@ pub(crate) const PREFIX: usize = 16;
 
 /// One record. `place` numbers its page across all regions (see `places`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Flat {
+pub(crate) struct PlacedRecord {
     pub(crate) place: u64,
-    pub(crate) kinds: Kinds,
+    pub(crate) kinds: AccessKinds,
     pub(crate) references: u64,
     pub(crate) time: u64,
 }
@@ -42,7 +42,7 @@ pub(crate) struct Encoder {
 
 impl Encoder {
     /// Adds a record. The caller must stay within [`MAX_BLOCK_RECORDS`].
-    pub(crate) fn push(&mut self, record: Flat) {
+    pub(crate) fn push(&mut self, record: PlacedRecord) {
         assert!(self.records < MAX_BLOCK_RECORDS);
         assert!(record.references > 0);
         let [uses, references, times] = &mut self.columns;
@@ -118,7 +118,7 @@ impl Decoder {
 
     /// The next record, or `None` at the end of the block.
     #[inline]
-    pub(crate) fn next(&mut self) -> Result<Option<Flat>, &'static str> {
+    pub(crate) fn next(&mut self) -> Result<Option<PlacedRecord>, &'static str> {
         if self.left == 0 {
             return Ok(None);
         }
@@ -126,7 +126,7 @@ impl Decoder {
         let uses = self.take(0).ok_or(SHORT)?;
         let references = self.take(1).ok_or(SHORT)?.checked_add(1).ok_or("too many references")?;
         let time = self.take(2).ok_or(SHORT)?;
-        let kinds = Kinds::from_bits(uses as u8 & 7).expect("three bits");
+        let kinds = AccessKinds::from_bits(uses as u8 & 7).expect("three bits");
         if kinds.is_none() {
             return Err("a record has no kind");
         }
@@ -134,7 +134,7 @@ impl Decoder {
         if self.left == 0 && self.next != self.end {
             return Err("a column is longer than its records");
         }
-        Ok(Some(Flat { place: uses >> KIND_BITS, kinds, references, time }))
+        Ok(Some(PlacedRecord { place: uses >> KIND_BITS, kinds, references, time }))
     }
 
     #[inline]
@@ -151,7 +151,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn decode(raw: &[u8], records: usize) -> Result<Vec<Flat>, &'static str> {
+    fn decode(raw: &[u8], records: usize) -> Result<Vec<PlacedRecord>, &'static str> {
         let mut decoder = Decoder::default();
         decoder.buffer().extend_from_slice(raw);
         decoder.begin(records)?;
@@ -171,7 +171,7 @@ mod tests {
 
     #[test]
     fn columns_must_fit_their_records() {
-        let flat = Flat { place: 2, kinds: Kinds::WRITE, references: 6, time: 7 };
+        let flat = PlacedRecord { place: 2, kinds: AccessKinds::WRITE, references: 6, time: 7 };
         assert_eq!(decode(&raw([&[18], &[5], &[7]]), 1), Ok(vec![flat]));
         for (columns, records) in [
             ([&[18u8][..], &[5], &[7]], 2),

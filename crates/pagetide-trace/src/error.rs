@@ -17,13 +17,13 @@ pub struct TraceError {
     /// The file, when it is known.
     pub file: Option<PathBuf>,
     /// Position in the file.
-    pub place: Place,
-    pub problem: Problem,
+    pub place: TracePosition,
+    pub problem: TraceProblem,
 }
 
 /// Position of a problem in the input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum TracePosition {
     /// No position: the problem is an option, or the file as a whole.
     Whole,
     /// Byte, counted from 0. In a zstd-compressed import it counts decompressed bytes.
@@ -38,7 +38,7 @@ pub enum Place {
 
 /// A part of a `.ptt` file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
+pub enum TracePart {
     /// Magic, version, regions.
     Header,
     /// A block of records.
@@ -49,13 +49,13 @@ pub enum Part {
     Trailer,
 }
 
-impl fmt::Display for Part {
+impl fmt::Display for TracePart {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Part::Header => "header",
-            Part::Block => "block",
-            Part::Footer => "footer",
-            Part::Trailer => "trailer",
+            TracePart::Header => "header",
+            TracePart::Block => "block",
+            TracePart::Footer => "footer",
+            TracePart::Trailer => "trailer",
         })
     }
 }
@@ -63,25 +63,25 @@ impl fmt::Display for Part {
 /// The kind of problem, with its details.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Problem {
+pub enum TraceProblem {
     /// An error of the operating system.
     Io { kind: io::ErrorKind, message: String },
     /// The file is not a `.ptt` file.
-    NotATrace { looks_like: Looks },
+    NotATrace { looks_like: FileType },
     /// A `.ptt` file of a version that this program cannot read.
     Version { found: u16 },
     /// The file ends in the middle of a part.
-    Truncated { part: Part },
+    Truncated { part: TracePart },
     /// The checksum of a part does not match its content.
     Checksum {
-        part: Part,
+        part: TracePart,
         /// The checksum in the file.
         stored: u64,
         /// The checksum of the content.
         computed: u64,
     },
     /// A part has an invalid value.
-    Malformed { part: Part, what: &'static str },
+    Malformed { part: TracePart, what: &'static str },
     /// Bytes after the end of the trace.
     Trailing,
     /// The output path exists and is not a regular file.
@@ -91,7 +91,7 @@ pub enum Problem {
     /// A number above its limit.
     TooLarge { what: &'static str, value: u64, limit: u64 },
     /// The input of an import is not in the format that the user named.
-    WrongFormat { wanted: &'static str, looks_like: Looks },
+    WrongFormat { wanted: &'static str, looks_like: FileType },
     /// The input of an import has no references.
     Empty { hint: &'static str },
     /// No importer has this name.
@@ -128,7 +128,7 @@ pub enum Problem {
 
 /// What the first bytes of a file look like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Looks {
+pub enum FileType {
     /// Nothing at all.
     Empty,
     /// A `.ptt` trace.
@@ -146,22 +146,22 @@ pub enum Looks {
     Binary,
 }
 
-impl fmt::Display for Looks {
+impl fmt::Display for FileType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Looks::Empty => "an empty file",
-            Looks::Ptt => "a .ptt page trace",
-            Looks::Zstd => "zstd-compressed data",
-            Looks::Gzip => "gzip-compressed data",
+            FileType::Empty => "an empty file",
+            FileType::Ptt => "a .ptt page trace",
+            FileType::Zstd => "zstd-compressed data",
+            FileType::Gzip => "gzip-compressed data",
             #[cfg(feature = "import")]
-            Looks::Recording(format) => format.contents(),
-            Looks::Text => "text",
-            Looks::Binary => "binary data",
+            FileType::Recording(format) => format.contents(),
+            FileType::Text => "text",
+            FileType::Binary => "binary data",
         })
     }
 }
 
-impl Looks {
+impl FileType {
     /// The import commands that may read such a file; empty if none does.
     fn commands(self) -> String {
         #[cfg(feature = "import")]
@@ -173,18 +173,18 @@ impl Looks {
 
 impl TraceError {
     /// An error at a byte.
-    pub fn at_byte(byte: u64, problem: Problem) -> Self {
-        TraceError { file: None, place: Place::Byte(byte), problem }
+    pub fn at_byte(byte: u64, problem: TraceProblem) -> Self {
+        TraceError { file: None, place: TracePosition::Byte(byte), problem }
     }
 
     /// An error in a line.
-    pub fn at_line(line: u64, byte: u64, problem: Problem) -> Self {
-        TraceError { file: None, place: Place::Line { line, byte }, problem }
+    pub fn at_line(line: u64, byte: u64, problem: TraceProblem) -> Self {
+        TraceError { file: None, place: TracePosition::Line { line, byte }, problem }
     }
 
     /// An error without a position.
-    pub fn whole(problem: Problem) -> Self {
-        TraceError { file: None, place: Place::Whole, problem }
+    pub fn whole(problem: TraceProblem) -> Self {
+        TraceError { file: None, place: TracePosition::Whole, problem }
     }
 
     /// Adds the file name, if the error has none yet.
@@ -197,52 +197,56 @@ impl TraceError {
     /// Byte offset of the problem.
     pub fn byte(&self) -> Option<u64> {
         match self.place {
-            Place::Whole => None,
-            Place::Byte(byte) | Place::Line { byte, .. } => Some(byte),
+            TracePosition::Whole => None,
+            TracePosition::Byte(byte) | TracePosition::Line { byte, .. } => Some(byte),
         }
     }
 
     /// Line of the problem; `None` for binary input.
     pub fn line(&self) -> Option<u64> {
         match self.place {
-            Place::Whole | Place::Byte(_) => None,
-            Place::Line { line, .. } => Some(line),
+            TracePosition::Whole | TracePosition::Byte(_) => None,
+            TracePosition::Line { line, .. } => Some(line),
         }
     }
 
     /// How the user can solve the problem.
     pub fn hint(&self) -> Option<String> {
         let hint = match &self.problem {
-            Problem::Io { .. } => return None,
-            Problem::NotATrace { looks_like } => match looks_like.commands() {
+            TraceProblem::Io { .. } => return None,
+            TraceProblem::NotATrace { looks_like } => match looks_like.commands() {
                 commands if commands.is_empty() => "give a file that ends in .ptt".into(),
                 commands => format!("convert it to a trace with {commands}"),
             },
-            Problem::Version { .. } => {
+            TraceProblem::Version { .. } => {
                 format!("this program reads version {VERSION}; import the original again")
             }
-            Problem::Truncated { .. } => "the file is incomplete: copy or import it again".into(),
-            Problem::Checksum { .. } | Problem::Malformed { .. } | Problem::Trailing => {
+            TraceProblem::Truncated { .. } => {
+                "the file is incomplete: copy or import it again".into()
+            }
+            TraceProblem::Checksum { .. }
+            | TraceProblem::Malformed { .. }
+            | TraceProblem::Trailing => {
                 "the file was changed after it was written: copy or import it again".into()
             }
-            Problem::NotAFile { .. } => {
+            TraceProblem::NotAFile { .. } => {
                 "nothing was written; name a new file, or a regular file to replace".into()
             }
-            Problem::Cancelled => return None,
-            Problem::TooLarge { .. } => "remove the entry from the input, or split it".into(),
-            Problem::WrongFormat { looks_like, .. } => match looks_like {
-                Looks::Gzip => "decompress it first: `zcat FILE | pagetide ... -`".into(),
-                Looks::Ptt => "the file is already a trace; it needs no import".into(),
-                Looks::Empty => "the recording failed; see the messages of its command".into(),
+            TraceProblem::Cancelled => return None,
+            TraceProblem::TooLarge { .. } => "remove the entry from the input, or split it".into(),
+            TraceProblem::WrongFormat { looks_like, .. } => match looks_like {
+                FileType::Gzip => "decompress it first: `zcat FILE | pagetide ... -`".into(),
+                FileType::Ptt => "the file is already a trace; it needs no import".into(),
+                FileType::Empty => "the recording failed; see the messages of its command".into(),
                 other => format!("try {}", other.commands()),
             },
-            Problem::Empty { hint } => (*hint).into(),
-            Problem::UnknownFormat { .. } => return None,
-            Problem::BadText { hint, .. } => return hint.map(str::to_owned),
-            Problem::MissingColumn { .. } => {
+            TraceProblem::Empty { hint } => (*hint).into(),
+            TraceProblem::UnknownFormat { .. } => return None,
+            TraceProblem::BadText { hint, .. } => return hint.map(str::to_owned),
+            TraceProblem::MissingColumn { .. } => {
                 "columns count from 1; also check `delimiter` and `has-header`".into()
             }
-            Problem::CutShort { .. } | Problem::Compression { .. } => {
+            TraceProblem::CutShort { .. } | TraceProblem::Compression { .. } => {
                 "the input is incomplete or damaged: download or record it again".into()
             }
         };
@@ -256,9 +260,9 @@ impl fmt::Display for TraceError {
             write!(f, "{}: ", file.display())?;
         }
         match self.place {
-            Place::Whole => {}
-            Place::Byte(byte) => write!(f, "byte {byte}: ")?,
-            Place::Line { line, byte } => write!(f, "line {line} (byte {byte}): ")?,
+            TracePosition::Whole => {}
+            TracePosition::Byte(byte) => write!(f, "byte {byte}: ")?,
+            TracePosition::Line { line, byte } => write!(f, "line {line} (byte {byte}): ")?,
         }
         write!(f, "{}", self.problem)?;
         if let Some(hint) = self.hint() {
@@ -268,38 +272,42 @@ impl fmt::Display for TraceError {
     }
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for TraceProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Problem::Io { message, .. } => f.write_str(message),
-            Problem::NotATrace { looks_like } => {
+            TraceProblem::Io { message, .. } => f.write_str(message),
+            TraceProblem::NotATrace { looks_like } => {
                 write!(f, "not a .ptt page trace; it looks like {looks_like}")
             }
-            Problem::Version { found } => write!(f, "unknown trace version {found}"),
-            Problem::Truncated { part } => write!(f, "the file ends within its {part}"),
-            Problem::Checksum { part, stored, computed } => {
+            TraceProblem::Version { found } => write!(f, "unknown trace version {found}"),
+            TraceProblem::Truncated { part } => write!(f, "the file ends within its {part}"),
+            TraceProblem::Checksum { part, stored, computed } => {
                 write!(f, "checksum of the {part}: stored {stored:016x}, computed {computed:016x}")
             }
-            Problem::Malformed { part, what } => write!(f, "malformed {part}: {what}"),
-            Problem::NotAFile { what } => write!(f, "the output is {what}, not a regular file"),
-            Problem::Cancelled => f.write_str("cancelled"),
-            Problem::Trailing => f.write_str("there are bytes after the end of the trace"),
-            Problem::TooLarge { what, value, limit } => {
+            TraceProblem::Malformed { part, what } => write!(f, "malformed {part}: {what}"),
+            TraceProblem::NotAFile { what } => {
+                write!(f, "the output is {what}, not a regular file")
+            }
+            TraceProblem::Cancelled => f.write_str("cancelled"),
+            TraceProblem::Trailing => f.write_str("there are bytes after the end of the trace"),
+            TraceProblem::TooLarge { what, value, limit } => {
                 write!(f, "{what} {value} is above the limit of {limit}")
             }
-            Problem::WrongFormat { wanted, looks_like } => {
+            TraceProblem::WrongFormat { wanted, looks_like } => {
                 write!(f, "this is not {wanted}; it looks like {looks_like}")
             }
-            Problem::Empty { .. } => f.write_str("the input has no references"),
-            Problem::UnknownFormat { text, known } => write!(f, "format `{text}` is not {known}"),
-            Problem::BadText { what, text, expected, .. } => {
+            TraceProblem::Empty { .. } => f.write_str("the input has no references"),
+            TraceProblem::UnknownFormat { text, known } => {
+                write!(f, "format `{text}` is not {known}")
+            }
+            TraceProblem::BadText { what, text, expected, .. } => {
                 write!(f, "{what} `{text}` is not {expected}")
             }
-            Problem::MissingColumn { option, column, present } => {
+            TraceProblem::MissingColumn { option, column, present } => {
                 write!(f, "{option} is {column}, but the line has {present} columns")
             }
-            Problem::CutShort { what } => write!(f, "the input ends within a {what}"),
-            Problem::Compression { message } => write!(f, "cannot decompress: {message}"),
+            TraceProblem::CutShort { what } => write!(f, "the input ends within a {what}"),
+            TraceProblem::Compression { message } => write!(f, "cannot decompress: {message}"),
         }
     }
 }
@@ -308,6 +316,6 @@ impl std::error::Error for TraceError {}
 
 impl From<io::Error> for TraceError {
     fn from(error: io::Error) -> Self {
-        TraceError::whole(Problem::Io { kind: error.kind(), message: error.to_string() })
+        TraceError::whole(TraceProblem::Io { kind: error.kind(), message: error.to_string() })
     }
 }

@@ -5,7 +5,7 @@ use std::fmt;
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::error::{Looks, Part, Problem, TraceError};
+use crate::error::{FileType, TraceError, TracePart, TraceProblem};
 use crate::varint;
 
 /// First bytes of a file. They are not text, and a transfer that converts line ends damages them.
@@ -77,7 +77,7 @@ pub enum RegionKind {
 
 /// A contiguous range of pages of one type: a mapping or a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Region {
+pub struct TraceRegion {
     /// Shown to the user only: a path, `heap`, ...
     pub name: String,
     pub kind: RegionKind,
@@ -90,7 +90,7 @@ pub struct Region {
 
 /// Limits within which the importer merges references (see docs/trace-format.md, "The window").
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Window {
+pub struct FoldWindow {
     /// Most distinct pages in a window.
     pub pages: u32,
     /// Longest window, in units of the clock.
@@ -104,29 +104,29 @@ pub struct Header {
     /// Bytes in a page.
     pub page_size: u32,
     pub clock: Clock,
-    pub window: Window,
+    pub window: FoldWindow,
     /// The command that recorded the trace; shown to the user only.
     pub source: String,
     /// Indexed by region number.
-    pub regions: Vec<Region>,
+    pub regions: Vec<TraceRegion>,
 }
 
 /// A set of access types.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
-pub struct Kinds(u8);
+pub struct AccessKinds(u8);
 
-impl Kinds {
-    pub const NONE: Kinds = Kinds(0);
+impl AccessKinds {
+    pub const NONE: AccessKinds = AccessKinds(0);
     /// Data was read.
-    pub const READ: Kinds = Kinds(1);
+    pub const READ: AccessKinds = AccessKinds(1);
     /// Data was written.
-    pub const WRITE: Kinds = Kinds(2);
+    pub const WRITE: AccessKinds = AccessKinds(2);
     /// Instructions were fetched.
-    pub const EXECUTE: Kinds = Kinds(4);
+    pub const EXECUTE: AccessKinds = AccessKinds(4);
 
     /// The set with these bits; `None` if any bit but the lowest three is set.
-    pub fn from_bits(bits: u8) -> Option<Kinds> {
-        (bits <= 7).then_some(Kinds(bits))
+    pub fn from_bits(bits: u8) -> Option<AccessKinds> {
+        (bits <= 7).then_some(AccessKinds(bits))
     }
 
     /// Bit 0 read, bit 1 write, bit 2 execute.
@@ -135,12 +135,12 @@ impl Kinds {
     }
 
     #[must_use]
-    pub fn union(self, other: Kinds) -> Kinds {
-        Kinds(self.0 | other.0)
+    pub fn union(self, other: AccessKinds) -> AccessKinds {
+        AccessKinds(self.0 | other.0)
     }
 
     /// True if all of `other` is in this set.
-    pub fn contains(self, other: Kinds) -> bool {
+    pub fn contains(self, other: AccessKinds) -> bool {
         self.0 & other.0 == other.0
     }
 
@@ -149,15 +149,15 @@ impl Kinds {
     }
 }
 
-impl fmt::Debug for Kinds {
+impl fmt::Debug for AccessKinds {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let letter = |kind, letter| if self.contains(kind) { letter } else { '-' };
         write!(
             f,
             "{}{}{}",
-            letter(Kinds::READ, 'r'),
-            letter(Kinds::WRITE, 'w'),
-            letter(Kinds::EXECUTE, 'x')
+            letter(AccessKinds::READ, 'r'),
+            letter(AccessKinds::WRITE, 'w'),
+            letter(AccessKinds::EXECUTE, 'x')
         )
     }
 }
@@ -169,7 +169,7 @@ pub struct Record {
     /// Page within the region.
     pub page: u64,
     /// Union of the types of all references.
-    pub kinds: Kinds,
+    pub kinds: AccessKinds,
     /// Number of references, at least 1.
     pub references: u64,
     /// Time from the first reference of the previous record (or the start) to the first reference
@@ -195,7 +195,12 @@ pub struct Totals {
 }
 
 impl Header {
-    pub fn new(clock: Clock, window: Window, source: String, regions: Vec<Region>) -> Header {
+    pub fn new(
+        clock: Clock,
+        window: FoldWindow,
+        source: String,
+        regions: Vec<TraceRegion>,
+    ) -> Header {
         Header { version: VERSION, page_size: PAGE_SIZE, clock, window, source, regions }
     }
 
@@ -213,7 +218,8 @@ impl Header {
 
     /// Encodes prefix, body and checksum.
     pub(crate) fn encode(&self) -> Result<Vec<u8>, TraceError> {
-        let malformed = |what| TraceError::whole(Problem::Malformed { part: Part::Header, what });
+        let malformed =
+            |what| TraceError::whole(TraceProblem::Malformed { part: TracePart::Header, what });
         let mut body = Vec::new();
         varint::put(&mut body, u64::from(self.page_size));
         body.push(match self.clock {
@@ -261,7 +267,7 @@ impl Header {
             1 => Clock::Nanoseconds,
             _ => return Err("unknown clock"),
         };
-        let window = Window {
+        let window = FoldWindow {
             pages: varint::take(bytes).and_then(|n| n.try_into().ok()).ok_or(SHORT)?,
             time: varint::take(bytes).ok_or(SHORT)?,
         };
@@ -284,7 +290,7 @@ impl Header {
             };
             let pages = varint::take(bytes).ok_or(SHORT)?;
             let start = varint::take(bytes).ok_or(SHORT)?;
-            regions.push(Region { name, kind, pages, start });
+            regions.push(TraceRegion { name, kind, pages, start });
         }
         if !bytes.is_empty() {
             return Err("bytes after the last region");
@@ -367,30 +373,30 @@ fn take_text(bytes: &mut &[u8]) -> Option<String> {
     String::from_utf8(text.to_vec()).ok()
 }
 
-impl Looks {
+impl FileType {
     /// Guesses the type of a file from its first few hundred bytes.
-    pub fn of(start: &[u8]) -> Looks {
+    pub fn of(start: &[u8]) -> FileType {
         if start.is_empty() {
-            return Looks::Empty;
+            return FileType::Empty;
         }
         if start.starts_with(&MAGIC) {
-            return Looks::Ptt;
+            return FileType::Ptt;
         }
         if start.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) {
-            return Looks::Zstd;
+            return FileType::Zstd;
         }
         if start.starts_with(&[0x1f, 0x8b, 8]) {
-            return Looks::Gzip;
+            return FileType::Gzip;
         }
         let is_text = |byte: &u8| (b' '..0x7f).contains(byte) || b"\t\r\n".contains(byte);
         if !start.iter().all(is_text) {
-            return Looks::Binary;
+            return FileType::Binary;
         }
         #[cfg(feature = "import")]
         if let Some(format) = crate::import::Format::marked(start) {
-            return Looks::Recording(format);
+            return FileType::Recording(format);
         }
-        Looks::Text
+        FileType::Text
     }
 }
 
@@ -399,10 +405,10 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const WINDOW: Window = Window { pages: 64, time: 1000 };
+    const WINDOW: FoldWindow = FoldWindow { pages: 64, time: 1000 };
 
-    fn region(pages: u64) -> Region {
-        Region { name: "r".into(), kind: RegionKind::Anon, pages, start: 0 }
+    fn region(pages: u64) -> TraceRegion {
+        TraceRegion { name: "r".into(), kind: RegionKind::Anon, pages, start: 0 }
     }
 
     #[test]
@@ -415,9 +421,10 @@ mod tests {
         assert!(header(vec![region(u64::MAX), region(u64::MAX)]).encode().is_err());
         assert!(header(vec![region(1); MAX_REGIONS]).encode().is_ok());
         assert!(header(vec![region(1); MAX_REGIONS + 1]).encode().is_err());
-        let long = Region { name: "x".repeat(MAX_TEXT + 1), ..region(1) };
+        let long = TraceRegion { name: "x".repeat(MAX_TEXT + 1), ..region(1) };
         assert!(header(vec![long]).encode().is_err());
-        let no_window = Header { window: Window { pages: 0, time: 0 }, ..header(vec![region(1)]) };
+        let no_window =
+            Header { window: FoldWindow { pages: 0, time: 0 }, ..header(vec![region(1)]) };
         assert!(no_window.encode().is_err());
     }
 
@@ -434,7 +441,7 @@ mod tests {
             change in 1u8..=255,
         ) {
             let kind = RegionKind::File { key: 1 << 60, executable: true };
-            let file = Region { kind, ..region(1000) };
+            let file = TraceRegion { kind, ..region(1000) };
             let header =
                 Header::new(Clock::Instructions, WINDOW, "s".into(), vec![region(5), file]);
             let bytes = header.encode().unwrap();

@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use crate::error::{Part, TraceError};
+use crate::error::{TraceError, TracePart};
 use crate::format::{Header, Record, Totals};
 use crate::pages::PageSet;
 use crate::places::Places;
-use crate::reader::Reader;
+use crate::reader::TraceReader;
 use crate::writer::malformed;
 
 /// Most slices of [`Info::timeline`].
@@ -14,18 +14,18 @@ pub const SLICES: u64 = 32;
 
 /// Header, totals and timeline of a trace file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Info {
+pub struct TraceInfo {
     pub header: Header,
     pub totals: Totals,
     /// Length of the file.
     pub bytes: u64,
     /// At most [`SLICES`] equal slices of the trace's time; empty after [`Info::read`].
-    pub timeline: Vec<Slice>,
+    pub timeline: Vec<TraceSlice>,
 }
 
 /// A slice of a trace's time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Slice {
+pub struct TraceSlice {
     /// Distinct pages in the slice: its working set.
     pub pages: u64,
     /// Pages that no earlier slice has.
@@ -33,15 +33,18 @@ pub struct Slice {
     pub records: u64,
 }
 
-impl Info {
+impl TraceInfo {
     /// Reads header and footer only, so the time does not depend on the length. If the end of the
     /// file is damaged, reads all records to find the first bad byte.
-    pub fn read(path: impl AsRef<Path>) -> Result<Info, TraceError> {
-        let mut reader = Reader::open(&path)?;
+    pub fn read(path: impl AsRef<Path>) -> Result<TraceInfo, TraceError> {
+        let mut reader = TraceReader::open(&path)?;
         match reader.peek_totals() {
-            Ok((totals, bytes)) => {
-                Ok(Info { header: reader.header().clone(), totals, bytes, timeline: Vec::new() })
-            }
+            Ok((totals, bytes)) => Ok(TraceInfo {
+                header: reader.header().clone(),
+                totals,
+                bytes,
+                timeline: Vec::new(),
+            }),
             Err(at_end) => {
                 while reader.next_record()?.is_some() {}
                 Err(at_end)
@@ -50,17 +53,17 @@ impl Info {
     }
 
     /// Reads and verifies the whole file.
-    pub fn scan(path: impl AsRef<Path>) -> Result<Info, TraceError> {
+    pub fn scan(path: impl AsRef<Path>) -> Result<TraceInfo, TraceError> {
         let path = path.as_ref();
-        let mut info = Info::read(path)?;
-        let mut reader = Reader::open(path)?;
+        let mut info = TraceInfo::read(path)?;
+        let mut reader = TraceReader::open(path)?;
         let mut scan = Scan::new(&info);
         while let Some(record) = reader.next_record()? {
             scan.add(&record, reader.time());
         }
         if scan.all.len() != info.totals.distinct_pages {
             let what = "its number of distinct pages differs from that of the records";
-            return Err(malformed(info.bytes, Part::Footer, what).in_file(path));
+            return Err(malformed(info.bytes, TracePart::Footer, what).in_file(path));
         }
         info.timeline = scan.finish();
         Ok(info)
@@ -71,17 +74,17 @@ impl Info {
 struct Scan {
     places: Places,
     slice_time: u64,
-    slices: Vec<Slice>,
+    slices: Vec<TraceSlice>,
     all: PageSet,
     slice: PageSet,
 }
 
 impl Scan {
-    fn new(info: &Info) -> Scan {
+    fn new(info: &TraceInfo) -> Scan {
         Scan {
             places: Places::new(&info.header),
             slice_time: info.totals.time.div_ceil(SLICES).max(1),
-            slices: vec![Slice::default()],
+            slices: vec![TraceSlice::default()],
             all: PageSet::default(),
             slice: PageSet::default(),
         }
@@ -91,7 +94,7 @@ impl Scan {
         let wanted = (time / self.slice_time).min(SLICES - 1) as usize;
         while self.slices.len() <= wanted {
             self.close();
-            self.slices.push(Slice::default());
+            self.slices.push(TraceSlice::default());
         }
         let place = self.places.place(record.region, record.page).expect("a page that was read");
         let slice = self.slices.last_mut().expect("never empty");
@@ -105,7 +108,7 @@ impl Scan {
         self.slice.clear();
     }
 
-    fn finish(mut self) -> Vec<Slice> {
+    fn finish(mut self) -> Vec<TraceSlice> {
         self.close();
         self.slices
     }

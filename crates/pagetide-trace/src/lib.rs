@@ -23,12 +23,12 @@ pub mod tape;
 mod varint;
 pub mod writer;
 
-pub use error::{Looks, Part, Place, Problem, TraceError};
-pub use format::{Clock, Header, Kinds, Record, Region, RegionKind, Totals, Window};
+pub use error::{FileType, TraceError, TracePart, TracePosition, TraceProblem};
+pub use format::{AccessKinds, Clock, FoldWindow, Header, Record, RegionKind, Totals, TraceRegion};
 #[cfg(feature = "import")]
-pub use import::{import, import_unless, CsvOptions, Format, Maps, Options, Summary};
-pub use info::{Info, Slice};
-pub use reader::Reader;
-pub use replay::{Replay, Step};
+pub use import::{import, import_unless, CsvOptions, Format, ImportOptions, ImportSummary, Maps};
+pub use info::{TraceInfo, TraceSlice};
+pub use reader::TraceReader;
+pub use replay::{Replay, ReplayStep};
 pub use tape::Tape;
-pub use writer::Writer;
+pub use writer::TraceWriter;

@@ -71,12 +71,16 @@ impl Places {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::{Clock, Region, RegionKind, Window};
+    use crate::format::{Clock, FoldWindow, RegionKind, TraceRegion};
 
     fn places(sizes: &[u64]) -> Places {
-        let region =
-            |&pages: &u64| Region { name: String::new(), kind: RegionKind::Anon, pages, start: 0 };
-        let window = Window { pages: 1, time: 0 };
+        let region = |&pages: &u64| TraceRegion {
+            name: String::new(),
+            kind: RegionKind::Anon,
+            pages,
+            start: 0,
+        };
+        let window = FoldWindow { pages: 1, time: 0 };
         let regions = sizes.iter().map(region).collect();
         Places::new(&Header::new(Clock::Instructions, window, String::new(), regions))
     }

@@ -12,10 +12,11 @@ use xxhash_rust::xxh3::Xxh3;
 use zstd::bulk::Decompressor;
 
 use crate::block::{self, Decoder};
-use crate::error::{Looks, Part, Problem, TraceError};
+use crate::error::{FileType, TraceError, TracePart, TraceProblem};
 use crate::format::{
-    Header, Kinds, Record, Totals, BLOCK_MAGIC, CHECKSUM, END_MAGIC, FOOTER_MAGIC, FOOTER_PREFIX,
-    HEADER_PREFIX, MAGIC, MAX_BLOCK_RECORDS, MAX_FOOTER_BODY, MAX_HEADER_BODY, TRAILER, VERSION,
+    AccessKinds, Header, Record, Totals, BLOCK_MAGIC, CHECKSUM, END_MAGIC, FOOTER_MAGIC,
+    FOOTER_PREFIX, HEADER_PREFIX, MAGIC, MAX_BLOCK_RECORDS, MAX_FOOTER_BODY, MAX_HEADER_BODY,
+    TRAILER, VERSION,
 };
 use crate::places::Places;
 use crate::writer::{block_checksum, checksum, malformed};
@@ -25,8 +26,8 @@ use crate::writer::{block_checksum, checksum, malformed};
 const CHECKSUMS_COUNT: bool = !cfg!(fuzzing);
 
 /// Reads a trace, record by record.
-pub struct Reader<R: Read = File> {
-    input: Counted<R>,
+pub struct TraceReader<R: Read = File> {
+    input: CountedInput<R>,
     file: Option<PathBuf>,
     header: Header,
     header_checksum: u64,
@@ -38,17 +39,17 @@ pub struct Reader<R: Read = File> {
     first_block: u64,
     counted: Totals,
     digest: Xxh3,
-    state: State,
+    state: ReadState,
 }
 
 #[derive(Debug)]
-enum State {
+enum ReadState {
     Reading,
     Ended(Totals),
     Failed(TraceError),
 }
 
-impl<R: Read> fmt::Debug for Reader<R> {
+impl<R: Read> fmt::Debug for TraceReader<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Reader")
             .field("file", &self.file)
@@ -60,18 +61,18 @@ impl<R: Read> fmt::Debug for Reader<R> {
     }
 }
 
-impl Reader<File> {
+impl TraceReader<File> {
     /// Opens a file and reads its header.
-    pub fn open(path: impl AsRef<Path>) -> Result<Reader<File>, TraceError> {
+    pub fn open(path: impl AsRef<Path>) -> Result<TraceReader<File>, TraceError> {
         let path = path.as_ref();
         let file = File::open(path).map_err(|error| TraceError::from(error).in_file(path))?;
-        let mut reader = Reader::from_reader(file).map_err(|error| error.in_file(path))?;
+        let mut reader = TraceReader::from_reader(file).map_err(|error| error.in_file(path))?;
         reader.file = Some(path.to_path_buf());
         Ok(reader)
     }
 }
 
-impl<R: Read + Seek> Reader<R> {
+impl<R: Read + Seek> TraceReader<R> {
     /// Goes back to the first record.
     pub fn rewind(&mut self) -> Result<(), TraceError> {
         let start = self.first_block;
@@ -82,7 +83,7 @@ impl<R: Read + Seek> Reader<R> {
         self.counted = Totals::default();
         self.digest = Xxh3::new();
         self.digest.update(&self.header_checksum.to_le_bytes());
-        self.state = State::Reading;
+        self.state = ReadState::Reading;
         Ok(())
     }
 
@@ -100,34 +101,34 @@ impl<R: Read + Seek> Reader<R> {
         self.input.inner.seek(SeekFrom::Start(trailer))?;
         self.input.offset = trailer;
         let mut bytes = [0; TRAILER];
-        self.input.fill(&mut bytes, Part::Trailer)?;
+        self.input.fill(&mut bytes, TracePart::Trailer)?;
         let offset = u64::from_le_bytes(bytes[..8].try_into().expect("8 bytes"));
         if bytes[8..] != END_MAGIC || offset < self.first_block || offset >= trailer {
-            return Err(malformed(trailer, Part::Trailer, "it does not point to a footer"));
+            return Err(malformed(trailer, TracePart::Trailer, "it does not point to a footer"));
         }
         self.input.inner.seek(SeekFrom::Start(offset))?;
         self.input.offset = offset;
         let mut magic = [0; 4];
-        self.input.fill(&mut magic, Part::Footer)?;
+        self.input.fill(&mut magic, TracePart::Footer)?;
         if magic != FOOTER_MAGIC {
-            return Err(malformed(trailer, Part::Trailer, "it does not point to a footer"));
+            return Err(malformed(trailer, TracePart::Trailer, "it does not point to a footer"));
         }
         let totals = self.read_footer()?;
         if self.input.offset != len {
-            return Err(TraceError::at_byte(self.input.offset, Problem::Trailing));
+            return Err(TraceError::at_byte(self.input.offset, TraceProblem::Trailing));
         }
         Ok((totals, len))
     }
 }
 
-impl<R: Read> Reader<R> {
+impl<R: Read> TraceReader<R> {
     /// Reads the header from a stream. [`Reader::next_record`] reads the records.
-    pub fn from_reader(inner: R) -> Result<Reader<R>, TraceError> {
-        let mut input = Counted { inner, offset: 0 };
+    pub fn from_reader(inner: R) -> Result<TraceReader<R>, TraceError> {
+        let mut input = CountedInput { inner, offset: 0 };
         let (header, header_checksum) = read_header(&mut input)?;
         let mut digest = Xxh3::new();
         digest.update(&header_checksum.to_le_bytes());
-        Ok(Reader {
+        Ok(TraceReader {
             places: Places::new(&header),
             first_block: input.offset,
             block_offset: input.offset,
@@ -140,7 +141,7 @@ impl<R: Read> Reader<R> {
             stored: Vec::new(),
             counted: Totals::default(),
             digest,
-            state: State::Reading,
+            state: ReadState::Reading,
         })
     }
 
@@ -152,8 +153,8 @@ impl<R: Read> Reader<R> {
     /// records, except for `distinct_pages`, which is that of the footer.
     pub fn totals(&self) -> Option<&Totals> {
         match &self.state {
-            State::Ended(totals) => Some(totals),
-            State::Reading | State::Failed(_) => None,
+            ReadState::Ended(totals) => Some(totals),
+            ReadState::Reading | ReadState::Failed(_) => None,
         }
     }
 
@@ -186,10 +187,10 @@ impl<R: Read> Reader<R> {
         }
     }
 
-    fn count(&mut self, flat: block::Flat) -> bool {
+    fn count(&mut self, flat: block::PlacedRecord) -> bool {
         let counted = &mut self.counted;
         counted.records += 1;
-        counted.writes += u64::from(flat.kinds.contains(Kinds::WRITE));
+        counted.writes += u64::from(flat.kinds.contains(AccessKinds::WRITE));
         let references = counted.references.checked_add(flat.references);
         let time = counted.time.checked_add(flat.time);
         let (Some(references), Some(time)) = (references, time) else { return false };
@@ -199,7 +200,7 @@ impl<R: Read> Reader<R> {
     }
 
     fn fail_block(&mut self, what: &'static str) -> TraceError {
-        self.fail(malformed(self.block_offset, Part::Block, what))
+        self.fail(malformed(self.block_offset, TracePart::Block, what))
     }
 
     fn name(&self, error: TraceError) -> TraceError {
@@ -213,20 +214,20 @@ impl<R: Read> Reader<R> {
         let error = self.name(error);
         // Return no further record of a damaged block.
         self.decoder.clear();
-        self.state = State::Failed(error.clone());
+        self.state = ReadState::Failed(error.clone());
         error
     }
 
     #[cold]
     fn next_block(&mut self) -> Result<Option<Record>, TraceError> {
         match &self.state {
-            State::Reading => {}
-            State::Ended(_) => return Ok(None),
-            State::Failed(error) => return Err(error.clone()),
+            ReadState::Reading => {}
+            ReadState::Ended(_) => return Ok(None),
+            ReadState::Failed(error) => return Err(error.clone()),
         }
         match self.read_part() {
             Ok(Some(totals)) => {
-                self.state = State::Ended(totals);
+                self.state = ReadState::Ended(totals);
                 Ok(None)
             }
             Ok(None) => self.next_record(),
@@ -238,14 +239,18 @@ impl<R: Read> Reader<R> {
     fn read_part(&mut self) -> Result<Option<Totals>, TraceError> {
         let start = self.input.offset;
         let mut magic = [0; 4];
-        self.input.fill(&mut magic, Part::Block)?;
+        self.input.fill(&mut magic, TracePart::Block)?;
         if magic == BLOCK_MAGIC {
             self.block_offset = start;
             self.read_block()?;
             return Ok(None);
         }
         if magic != FOOTER_MAGIC {
-            return Err(malformed(start, Part::Block, "neither a block nor a footer begins here"));
+            return Err(malformed(
+                start,
+                TracePart::Block,
+                "neither a block nor a footer begins here",
+            ));
         }
         let totals = self.read_footer()?;
         self.counted.distinct_pages = totals.distinct_pages;
@@ -254,16 +259,20 @@ impl<R: Read> Reader<R> {
         if totals != counted || totals.time < self.counted.time {
             return Err(malformed(
                 start,
-                Part::Footer,
+                TracePart::Footer,
                 "its totals differ from those of the records",
             ));
         }
         if totals.distinct_pages > totals.records {
-            return Err(malformed(start, Part::Footer, "it has more distinct pages than records"));
+            return Err(malformed(
+                start,
+                TracePart::Footer,
+                "it has more distinct pages than records",
+            ));
         }
         let mut byte = [0];
         if self.input.read_some(&mut byte)? != 0 {
-            return Err(TraceError::at_byte(self.input.offset - 1, Problem::Trailing));
+            return Err(TraceError::at_byte(self.input.offset - 1, TraceProblem::Trailing));
         }
         Ok(Some(totals))
     }
@@ -272,25 +281,29 @@ impl<R: Read> Reader<R> {
         let start = self.block_offset;
         let mut prefix = [0; block::PREFIX];
         prefix[..4].copy_from_slice(&BLOCK_MAGIC);
-        self.input.fill(&mut prefix[4..], Part::Block)?;
+        self.input.fill(&mut prefix[4..], TracePart::Block)?;
         let field = |at: usize| {
             u32::from_le_bytes(prefix[at..at + 4].try_into().expect("4 bytes")) as usize
         };
         let (records, raw_len, stored_len) = (field(4), field(8), field(12));
         if records == 0 || records > MAX_BLOCK_RECORDS {
-            return Err(malformed(start, Part::Block, "its number of records is out of range"));
+            return Err(malformed(
+                start,
+                TracePart::Block,
+                "its number of records is out of range",
+            ));
         }
         if raw_len > block::MAX_RAW || stored_len > block::MAX_STORED {
-            return Err(malformed(start, Part::Block, "its length is out of range"));
+            return Err(malformed(start, TracePart::Block, "its length is out of range"));
         }
         self.stored.resize(stored_len, 0);
-        self.input.fill(&mut self.stored, Part::Block)?;
+        self.input.fill(&mut self.stored, TracePart::Block)?;
         let mut stored_checksum = [0; CHECKSUM];
-        self.input.fill(&mut stored_checksum, Part::Block)?;
+        self.input.fill(&mut stored_checksum, TracePart::Block)?;
         let stored = u64::from_le_bytes(stored_checksum);
         let computed = block_checksum(&prefix, &self.stored);
         if stored != computed && CHECKSUMS_COUNT {
-            let problem = Problem::Checksum { part: Part::Block, stored, computed };
+            let problem = TraceProblem::Checksum { part: TracePart::Block, stored, computed };
             return Err(TraceError::at_byte(start, problem));
         }
         self.digest.update(&stored_checksum);
@@ -299,9 +312,9 @@ impl<R: Read> Reader<R> {
         raw.reserve(raw_len);
         let unpacked = self.decompressor.decompress_to_buffer(&self.stored, raw);
         if unpacked.ok() != Some(raw_len) {
-            return Err(malformed(start, Part::Block, "its decompressed length is wrong"));
+            return Err(malformed(start, TracePart::Block, "its decompressed length is wrong"));
         }
-        self.decoder.begin(records).map_err(|what| malformed(start, Part::Block, what))
+        self.decoder.begin(records).map_err(|what| malformed(start, TracePart::Block, what))
     }
 
     /// Reads the footer (after its magic, which has been read) and the trailer.
@@ -309,27 +322,31 @@ impl<R: Read> Reader<R> {
         let start = self.input.offset - 4;
         let mut bytes = FOOTER_MAGIC.to_vec();
         bytes.resize(FOOTER_PREFIX, 0);
-        self.input.fill(&mut bytes[4..], Part::Footer)?;
+        self.input.fill(&mut bytes[4..], TracePart::Footer)?;
         let len = u32::from_le_bytes(bytes[4..].try_into().expect("4 bytes")) as usize;
         if len > MAX_FOOTER_BODY {
-            return Err(malformed(start, Part::Footer, "its length is out of range"));
+            return Err(malformed(start, TracePart::Footer, "its length is out of range"));
         }
         bytes.resize(FOOTER_PREFIX + len, 0);
-        self.input.fill(&mut bytes[FOOTER_PREFIX..], Part::Footer)?;
-        self.input.fill_checksum(&bytes, start, Part::Footer)?;
+        self.input.fill(&mut bytes[FOOTER_PREFIX..], TracePart::Footer)?;
+        self.input.fill_checksum(&bytes, start, TracePart::Footer)?;
         let totals = Totals::decode(&bytes[FOOTER_PREFIX..])
-            .ok_or_else(|| malformed(start, Part::Footer, "a field is missing or too long"))?;
+            .ok_or_else(|| malformed(start, TracePart::Footer, "a field is missing or too long"))?;
         let trailer_offset = self.input.offset;
         let mut trailer = [0; TRAILER];
-        self.input.fill(&mut trailer, Part::Trailer)?;
+        self.input.fill(&mut trailer, TracePart::Trailer)?;
         if trailer[..8] != start.to_le_bytes() || trailer[8..] != END_MAGIC {
-            return Err(malformed(trailer_offset, Part::Trailer, "it does not match the footer"));
+            return Err(malformed(
+                trailer_offset,
+                TracePart::Trailer,
+                "it does not match the footer",
+            ));
         }
         Ok(totals)
     }
 }
 
-fn read_header<R: Read>(input: &mut Counted<R>) -> Result<(Header, u64), TraceError> {
+fn read_header<R: Read>(input: &mut CountedInput<R>) -> Result<(Header, u64), TraceError> {
     let mut bytes = vec![0; HEADER_PREFIX];
     let got = input.read_some(&mut bytes)?;
     let is_magic = bytes[..got.min(MAGIC.len())] == MAGIC[..got.min(MAGIC.len())];
@@ -339,38 +356,41 @@ fn read_header<R: Read>(input: &mut Counted<R>) -> Result<(Header, u64), TraceEr
         let extra = input.read_some(&mut more)?;
         bytes.truncate(got);
         bytes.extend_from_slice(&more[..extra]);
-        let looks_like = Looks::of(&bytes);
-        return Err(TraceError::at_byte(0, Problem::NotATrace { looks_like }));
+        let looks_like = FileType::of(&bytes);
+        return Err(TraceError::at_byte(0, TraceProblem::NotATrace { looks_like }));
     }
     if got < HEADER_PREFIX {
-        return Err(TraceError::at_byte(input.offset, Problem::Truncated { part: Part::Header }));
+        return Err(TraceError::at_byte(
+            input.offset,
+            TraceProblem::Truncated { part: TracePart::Header },
+        ));
     }
     let version = u16::from_le_bytes(bytes[8..10].try_into().expect("2 bytes"));
     if version != VERSION {
-        return Err(TraceError::at_byte(8, Problem::Version { found: version }));
+        return Err(TraceError::at_byte(8, TraceProblem::Version { found: version }));
     }
     if bytes[10..12] != [0, 0] {
-        return Err(malformed(10, Part::Header, "unknown flags"));
+        return Err(malformed(10, TracePart::Header, "unknown flags"));
     }
     let len = u32::from_le_bytes(bytes[12..].try_into().expect("4 bytes")) as usize;
     if len > MAX_HEADER_BODY {
-        return Err(malformed(12, Part::Header, "its length is out of range"));
+        return Err(malformed(12, TracePart::Header, "its length is out of range"));
     }
     bytes.resize(HEADER_PREFIX + len, 0);
-    input.fill(&mut bytes[HEADER_PREFIX..], Part::Header)?;
-    let checksum = input.fill_checksum(&bytes, 0, Part::Header)?;
+    input.fill(&mut bytes[HEADER_PREFIX..], TracePart::Header)?;
+    let checksum = input.fill_checksum(&bytes, 0, TracePart::Header)?;
     let header = Header::decode(version, &bytes[HEADER_PREFIX..])
-        .map_err(|what| malformed(HEADER_PREFIX as u64, Part::Header, what))?;
+        .map_err(|what| malformed(HEADER_PREFIX as u64, TracePart::Header, what))?;
     Ok((header, checksum))
 }
 
 /// An input with its read position.
-struct Counted<R> {
+struct CountedInput<R> {
     inner: R,
     offset: u64,
 }
 
-impl<R: Read> Counted<R> {
+impl<R: Read> CountedInput<R> {
     /// Reads until the buffer is full or the input ends; returns the number of bytes.
     fn read_some(&mut self, buffer: &mut [u8]) -> Result<usize, TraceError> {
         let mut filled = 0;
@@ -387,21 +407,29 @@ impl<R: Read> Counted<R> {
     }
 
     /// Fills the buffer. The error has the byte at which the input ends.
-    fn fill(&mut self, buffer: &mut [u8], part: Part) -> Result<(), TraceError> {
+    fn fill(&mut self, buffer: &mut [u8], part: TracePart) -> Result<(), TraceError> {
         if self.read_some(buffer)? < buffer.len() {
-            return Err(TraceError::at_byte(self.offset, Problem::Truncated { part }));
+            return Err(TraceError::at_byte(self.offset, TraceProblem::Truncated { part }));
         }
         Ok(())
     }
 
     /// Reads a checksum and compares it with that of `bytes`, which start at offset `start`.
-    fn fill_checksum(&mut self, bytes: &[u8], start: u64, part: Part) -> Result<u64, TraceError> {
+    fn fill_checksum(
+        &mut self,
+        bytes: &[u8],
+        start: u64,
+        part: TracePart,
+    ) -> Result<u64, TraceError> {
         let mut stored = [0; CHECKSUM];
         self.fill(&mut stored, part)?;
         let stored = u64::from_le_bytes(stored);
         let computed = checksum(bytes);
         if stored != computed && CHECKSUMS_COUNT {
-            return Err(TraceError::at_byte(start, Problem::Checksum { part, stored, computed }));
+            return Err(TraceError::at_byte(
+                start,
+                TraceProblem::Checksum { part, stored, computed },
+            ));
         }
         Ok(computed)
     }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use crate::error::TraceError;
 use crate::format::{Clock, Header, RegionKind};
-use crate::reader::Reader;
-use crate::tape::{self, FileNow, Kept, Tape};
+use crate::reader::TraceReader;
+use crate::tape::{self, FileVersion, Tape, TapeRecord};
 
 /// Instructions per nanosecond in [`Step::Compute`]: 2 GHz and one instruction a cycle. Not a
 /// tunable.
@@ -19,7 +19,7 @@ pub const COMPUTE_GRAIN_NS: u64 = 1_000;
 
 /// One step of a replay. Regions have the trace's numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum ReplayStep {
     /// Maps the next region.
     Map { region: u32, kind: RegionKind, pages: u64 },
     /// Accesses a page.
@@ -43,7 +43,7 @@ pub enum Step {
 /// (wall clock), then one [`Step::Access`], which is a write if any reference of the record is.
 #[derive(Debug)]
 pub struct Replay {
-    source: Source,
+    source: ReplaySource,
     passes: u32,
     /// log2 of the number of trace pages in one page of a step.
     fold: u32,
@@ -52,29 +52,29 @@ pub struct Replay {
     /// Time not yet returned in a step, in units of the trace's clock.
     owed: u64,
     /// A record of which the time has been returned, but not the access.
-    record: Option<Kept>,
+    record: Option<TapeRecord>,
 }
 
 #[derive(Debug)]
-enum Source {
+enum ReplaySource {
     /// Records from the file.
-    Reading(Box<Reading>),
+    Reading(Box<FileReplay>),
     /// Records from memory, and the index of the next.
     Playing(Arc<Tape>, usize),
 }
 
 #[derive(Debug)]
-struct Reading {
-    reader: Reader<File>,
+struct FileReplay {
+    reader: TraceReader<File>,
     /// Records read so far. `None` if the trace is too long for the cache, or the file has no
     /// modification time.
-    kept: Option<(FileNow, Vec<Kept>)>,
+    kept: Option<(FileVersion, Vec<TapeRecord>)>,
 }
 
-impl Reading {
-    fn next(&mut self) -> Result<Option<Kept>, TraceError> {
+impl FileReplay {
+    fn next(&mut self) -> Result<Option<TapeRecord>, TraceError> {
         let Some(record) = self.reader.next_record()? else { return Ok(None) };
-        let record = Kept::new(&record);
+        let record = TapeRecord::new(&record);
         if let Some((_, records)) = &mut self.kept {
             match records.len() < tape::RECORDS_MAX {
                 true => records.push(record),
@@ -89,13 +89,13 @@ impl Replay {
     /// Opens a trace for `passes` replays.
     pub fn open(path: impl AsRef<Path>, passes: u32) -> Result<Replay, TraceError> {
         let path = path.as_ref();
-        let file = FileNow::of(path);
+        let file = FileVersion::of(path);
         let source = match file.as_ref().and_then(tape::of_file) {
-            Some(tape) => Source::Playing(tape, 0),
+            Some(tape) => ReplaySource::Playing(tape, 0),
             None => {
-                let reader = Reader::open(path)?;
+                let reader = TraceReader::open(path)?;
                 let kept = file.map(|file| (file, Vec::new()));
-                Source::Reading(Box::new(Reading { reader, kept }))
+                ReplaySource::Reading(Box::new(FileReplay { reader, kept }))
             }
         };
         Ok(Replay { source, passes, fold: 0, mapped: 0, owed: 0, record: None })
@@ -105,8 +105,8 @@ impl Replay {
     /// it, [`Replay::open`] of the same file uses it and reads nothing.
     pub fn tape(&self) -> Option<Arc<Tape>> {
         match &self.source {
-            Source::Playing(tape, _) => Some(Arc::clone(tape)),
-            Source::Reading(_) => None,
+            ReplaySource::Playing(tape, _) => Some(Arc::clone(tape)),
+            ReplaySource::Reading(_) => None,
         }
     }
 
@@ -120,13 +120,13 @@ impl Replay {
 
     pub fn header(&self) -> &Header {
         match &self.source {
-            Source::Reading(reading) => reading.reader.header(),
-            Source::Playing(tape, _) => &tape.header,
+            ReplaySource::Reading(reading) => reading.reader.header(),
+            ReplaySource::Playing(tape, _) => &tape.header,
         }
     }
 
     /// The next step; `None` at the end.
-    pub fn next_step(&mut self) -> Result<Option<Step>, TraceError> {
+    pub fn next_step(&mut self) -> Result<Option<ReplayStep>, TraceError> {
         if let Some(step) = self.next_played() {
             return Ok(Some(step));
         }
@@ -135,8 +135,8 @@ impl Replay {
         }
         while self.passes > 0 {
             let record = match &mut self.source {
-                Source::Playing(tape, at) => take_next(tape, at),
-                Source::Reading(reading) => reading.next()?,
+                ReplaySource::Playing(tape, at) => take_next(tape, at),
+                ReplaySource::Reading(reading) => reading.next()?,
             };
             let Some(record) = record else {
                 self.end_pass()?;
@@ -153,11 +153,11 @@ impl Replay {
     /// Fast path: the next step of a record in memory, which cannot fail. After `None`, call
     /// [`Replay::next_step`], which may still have a step.
     #[inline(always)]
-    pub fn next_played(&mut self) -> Option<Step> {
+    pub fn next_played(&mut self) -> Option<ReplayStep> {
         if let Some(record) = self.record.take() {
             return Some(self.access(record));
         }
-        let Source::Playing(tape, at) = &mut self.source else { return None };
+        let ReplaySource::Playing(tape, at) = &mut self.source else { return None };
         if self.passes == 0 || (self.mapped as usize) < tape.header.regions.len() {
             return None;
         }
@@ -167,7 +167,7 @@ impl Replay {
 
     /// The time before a record, or its access if that time is below [`COMPUTE_GRAIN_NS`].
     #[inline(always)]
-    fn step_of(&mut self, record: Kept) -> Step {
+    fn step_of(&mut self, record: TapeRecord) -> ReplayStep {
         self.owed = self.owed.saturating_add(record.time);
         match self.pay(COMPUTE_GRAIN_NS) {
             Some(step) => {
@@ -178,30 +178,30 @@ impl Replay {
         }
     }
 
-    fn next_map(&mut self) -> Step {
+    fn next_map(&mut self) -> ReplayStep {
         let number = self.mapped;
         self.mapped += 1;
         let region = &self.header().regions[number as usize];
         let pages = region.pages.div_ceil(1 << self.fold);
-        Step::Map { region: number, kind: region.kind, pages }
+        ReplayStep::Map { region: number, kind: region.kind, pages }
     }
 
     /// Ends a pass: adds the time after its last record and goes back to the first record.
     fn end_pass(&mut self) -> Result<(), TraceError> {
         self.passes -= 1;
         let (rest, is_empty) = match &mut self.source {
-            Source::Playing(tape, at) => {
+            ReplaySource::Playing(tape, at) => {
                 *at = 0;
                 (tape.rest, tape.records.is_empty())
             }
-            Source::Reading(reading) => {
-                let Reading { reader, kept } = &mut **reading;
+            ReplaySource::Reading(reading) => {
+                let FileReplay { reader, kept } = &mut **reading;
                 let totals = *reader.totals().expect("the reader came to its end");
                 let rest = totals.time - reader.time();
                 if let Some((file, records)) = kept.take() {
                     let header = reader.header().clone();
                     let tape = tape::share(&file, Tape { header, records, rest });
-                    self.source = Source::Playing(tape, 0);
+                    self.source = ReplaySource::Playing(tape, 0);
                 } else if self.passes > 0 {
                     reader.rewind()?;
                 }
@@ -217,7 +217,7 @@ impl Replay {
 
     /// A step for the time owed, if that is at least `grain_ns`.
     #[inline]
-    fn pay(&mut self, grain_ns: u64) -> Option<Step> {
+    fn pay(&mut self, grain_ns: u64) -> Option<ReplayStep> {
         match self.header().clock {
             Clock::Instructions => {
                 let ns = self.owed / INSTRUCTIONS_PER_NS;
@@ -225,18 +225,18 @@ impl Replay {
                     return None;
                 }
                 self.owed %= INSTRUCTIONS_PER_NS;
-                Some(Step::Compute { ns })
+                Some(ReplayStep::Compute { ns })
             }
             Clock::Nanoseconds => {
                 let ns = std::mem::take(&mut self.owed);
-                (ns > 0).then_some(Step::Sleep { ns })
+                (ns > 0).then_some(ReplayStep::Sleep { ns })
             }
         }
     }
 
     #[inline]
-    fn access(&self, record: Kept) -> Step {
-        Step::Access {
+    fn access(&self, record: TapeRecord) -> ReplayStep {
+        ReplayStep::Access {
             region: record.region(),
             page: record.page() >> self.fold,
             write: record.is_write(),
@@ -245,7 +245,7 @@ impl Replay {
 }
 
 #[inline]
-fn take_next(tape: &Tape, at: &mut usize) -> Option<Kept> {
+fn take_next(tape: &Tape, at: &mut usize) -> Option<TapeRecord> {
     let record = *tape.records.get(*at)?;
     *at += 1;
     Some(record)

@@ -8,24 +8,24 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::SystemTime;
 
-use crate::format::{Header, Kinds, Record};
+use crate::format::{AccessKinds, Header, Record};
 
 /// Most records of a cached trace (16 MiB). A longer trace is read from its file each time.
 pub(crate) const RECORDS_MAX: usize = 1 << 20;
 
 /// One record in memory: an access and the time before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Kept {
+pub(crate) struct TapeRecord {
     /// Bits 17 and up: page, below 2^34. Bits 1 to 16: region. Bit 0: write.
     access: u64,
     /// In units of the trace's clock.
     pub time: u64,
 }
 
-impl Kept {
-    pub(crate) fn new(record: &Record) -> Kept {
-        let write = u64::from(record.kinds.contains(Kinds::WRITE));
-        Kept {
+impl TapeRecord {
+    pub(crate) fn new(record: &Record) -> TapeRecord {
+        let write = u64::from(record.kinds.contains(AccessKinds::WRITE));
+        TapeRecord {
             access: record.page << 17 | u64::from(record.region) << 1 | write,
             time: record.time,
         }
@@ -48,34 +48,34 @@ impl Kept {
 #[derive(Debug)]
 pub struct Tape {
     pub(crate) header: Header,
-    pub(crate) records: Vec<Kept>,
+    pub(crate) records: Vec<TapeRecord>,
     /// Time after the first reference of the last record.
     pub(crate) rest: u64,
 }
 
 /// Identity of a version of a file: path, length, and modification time.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct FileNow(PathBuf, u64, SystemTime);
+pub(crate) struct FileVersion(PathBuf, u64, SystemTime);
 
-impl FileNow {
+impl FileVersion {
     /// `None` if the system has no modification time; such a file is not cached.
-    pub(crate) fn of(path: &Path) -> Option<FileNow> {
+    pub(crate) fn of(path: &Path) -> Option<FileVersion> {
         let about = std::fs::metadata(path).ok()?;
-        Some(FileNow(path.to_path_buf(), about.len(), about.modified().ok()?))
+        Some(FileVersion(path.to_path_buf(), about.len(), about.modified().ok()?))
     }
 }
 
 /// The tapes in use. All runs in the process share them.
-static TAPES: Mutex<BTreeMap<FileNow, Weak<Tape>>> = Mutex::new(BTreeMap::new());
+static TAPES: Mutex<BTreeMap<FileVersion, Weak<Tape>>> = Mutex::new(BTreeMap::new());
 
 /// The tape of a file, if one is in use.
-pub(crate) fn of_file(file: &FileNow) -> Option<Arc<Tape>> {
+pub(crate) fn of_file(file: &FileVersion) -> Option<Arc<Tape>> {
     let tapes = TAPES.lock().unwrap_or_else(PoisonError::into_inner);
     tapes.get(file).and_then(Weak::upgrade)
 }
 
 /// Registers the tape of a file. If another thread has registered one, that one is returned.
-pub(crate) fn share(file: &FileNow, tape: Tape) -> Arc<Tape> {
+pub(crate) fn share(file: &FileVersion, tape: Tape) -> Arc<Tape> {
     let mut tapes = TAPES.lock().unwrap_or_else(PoisonError::into_inner);
     tapes.retain(|_, tape| tape.strong_count() > 0);
     if let Some(tape) = tapes.get(file).and_then(Weak::upgrade) {

@@ -6,10 +6,10 @@ use std::io::Write;
 use xxhash_rust::xxh3::{xxh3_64, Xxh3};
 use zstd::bulk::Compressor;
 
-use crate::block::{self, Encoder, Flat};
-use crate::error::{Part, Problem, TraceError};
+use crate::block::{self, Encoder, PlacedRecord};
+use crate::error::{TraceError, TracePart, TraceProblem};
 use crate::format::{
-    Header, Kinds, Record, Totals, BLOCK_MAGIC, CHECKSUM, END_MAGIC, MAX_BLOCK_RECORDS,
+    AccessKinds, Header, Record, Totals, BLOCK_MAGIC, CHECKSUM, END_MAGIC, MAX_BLOCK_RECORDS,
 };
 use crate::pages::PageSet;
 use crate::places::Places;
@@ -21,7 +21,7 @@ const LEVEL: i32 = 19;
 /// Writes a trace, record by record.
 ///
 /// Without [`Writer::finish`] the output has no footer, and every reader returns an error.
-pub struct Writer<W: Write> {
+pub struct TraceWriter<W: Write> {
     sink: W,
     places: Places,
     offset: u64,
@@ -34,7 +34,7 @@ pub struct Writer<W: Write> {
     digest: Xxh3,
 }
 
-impl<W: Write> fmt::Debug for Writer<W> {
+impl<W: Write> fmt::Debug for TraceWriter<W> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Writer")
             .field("offset", &self.offset)
@@ -43,10 +43,10 @@ impl<W: Write> fmt::Debug for Writer<W> {
     }
 }
 
-impl<W: Write> Writer<W> {
+impl<W: Write> TraceWriter<W> {
     /// Starts a trace by writing its header.
-    pub fn new(sink: W, header: &Header) -> Result<Writer<W>, TraceError> {
-        Writer::with_level(sink, header, LEVEL)
+    pub fn new(sink: W, header: &Header) -> Result<TraceWriter<W>, TraceError> {
+        TraceWriter::with_level(sink, header, LEVEL)
     }
 
     /// Same as [`Writer::new`], with another zstd level.
@@ -54,12 +54,12 @@ impl<W: Write> Writer<W> {
         mut sink: W,
         header: &Header,
         level: i32,
-    ) -> Result<Writer<W>, TraceError> {
+    ) -> Result<TraceWriter<W>, TraceError> {
         let bytes = header.encode()?;
         sink.write_all(&bytes)?;
         let mut digest = Xxh3::new();
         digest.update(&bytes[bytes.len() - CHECKSUM..]);
-        Ok(Writer {
+        Ok(TraceWriter {
             sink,
             places: Places::new(header),
             offset: bytes.len() as u64,
@@ -83,7 +83,7 @@ impl<W: Write> Writer<W> {
         assert!(!record.kinds.is_none(), "the record has no kind");
         assert!(record.references > 0, "the record has no references");
         let too_large = |what| {
-            TraceError::whole(Problem::TooLarge { what, value: u64::MAX, limit: u64::MAX - 1 })
+            TraceError::whole(TraceProblem::TooLarge { what, value: u64::MAX, limit: u64::MAX - 1 })
         };
         let totals = &mut self.totals;
         totals.references = totals
@@ -92,9 +92,9 @@ impl<W: Write> Writer<W> {
             .ok_or_else(|| too_large("number of references"))?;
         totals.time = totals.time.checked_add(record.time).ok_or_else(|| too_large("time"))?;
         totals.records += 1;
-        totals.writes += u64::from(record.kinds.contains(Kinds::WRITE));
+        totals.writes += u64::from(record.kinds.contains(AccessKinds::WRITE));
         self.seen.insert(place);
-        self.encoder.push(Flat {
+        self.encoder.push(PlacedRecord {
             place,
             kinds: record.kinds,
             references: record.references,
@@ -111,12 +111,9 @@ impl<W: Write> Writer<W> {
         if self.encoder.records() > 0 {
             self.write_block()?;
         }
-        self.totals.time =
-            self.totals.time.checked_add(tail).ok_or(TraceError::whole(Problem::TooLarge {
-                what: "time",
-                value: u64::MAX,
-                limit: u64::MAX - 1,
-            }))?;
+        self.totals.time = self.totals.time.checked_add(tail).ok_or(TraceError::whole(
+            TraceProblem::TooLarge { what: "time", value: u64::MAX, limit: u64::MAX - 1 },
+        ))?;
         self.totals.distinct_pages = self.seen.len();
         self.totals.digest = self.digest.digest();
         self.sink.write_all(&self.totals.encode())?;
@@ -162,6 +159,6 @@ pub(crate) fn checksum(bytes: &[u8]) -> u64 {
 }
 
 /// An error about a part of the file.
-pub(crate) fn malformed(byte: u64, part: Part, what: &'static str) -> TraceError {
-    TraceError::at_byte(byte, Problem::Malformed { part, what })
+pub(crate) fn malformed(byte: u64, part: TracePart, what: &'static str) -> TraceError {
+    TraceError::at_byte(byte, TraceProblem::Malformed { part, what })
 }

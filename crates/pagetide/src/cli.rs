@@ -102,8 +102,8 @@ pub struct RunArgs {
     pub seed: Option<u64>,
 
     /// How to print the result
-    #[arg(long, value_enum, default_value_t = Format::Table)]
-    pub format: Format,
+    #[arg(long, value_enum, default_value_t = OutputFormat::Table)]
+    pub format: OutputFormat,
 
     /// Print only these metrics, in this order: a key, a part of keys, or a pattern with `*` (quote
     /// it). May be repeated
@@ -184,7 +184,7 @@ fn parse_time(text: &str) -> Result<u64, String> {
 
 /// Output format of results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Format {
+pub enum OutputFormat {
     /// A table, to read or to mail
     Table,
     /// All metrics, for programs
@@ -199,7 +199,7 @@ pub enum Format {
 pub struct NewArgs {
     /// The kind of machine. If left out, the command asks on a terminal
     #[arg(long, value_enum, value_name = "KIND")]
-    pub from: Option<Template>,
+    pub from: Option<ScenarioTemplate>,
 
     /// Memory of the machine, like 8GiB. The sizes of files and programs follow from it
     #[arg(long, value_name = "SIZE")]
@@ -220,7 +220,7 @@ pub struct NewArgs {
 
 /// Scenarios to start from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Template {
+pub enum ScenarioTemplate {
     /// A Kubernetes node: a service and a batch job
     #[value(name = "k8s-node")]
     K8sNode,
@@ -254,12 +254,12 @@ pub struct VerifyArgs {
 
     /// Costs of operations in the simulator: those measured on the kernel, if the directory of
     /// --reference or --record has them (--record measures them once), or the sourced table
-    #[arg(long, value_enum, default_value_t = Costs::Measured)]
-    pub costs: Costs,
+    #[arg(long, value_enum, default_value_t = CostChoice::Measured)]
+    pub costs: CostChoice,
 
     /// How to print the result
-    #[arg(long, value_enum, default_value_t = Format::Table)]
-    pub format: Format,
+    #[arg(long, value_enum, default_value_t = OutputFormat::Table)]
+    pub format: OutputFormat,
 
     /// Print every counter in the table, not only a selection
     #[arg(long)]
@@ -285,7 +285,7 @@ pub struct VerifyArgs {
 
 /// The source of operation costs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Costs {
+pub enum CostChoice {
     /// Measured on the kernel
     Measured,
     /// The sourced table of the simulator, or what the scenario states
@@ -308,8 +308,8 @@ pub struct KernelArgs {
     pub record: Option<PathBuf>,
 
     /// How QEMU executes the guest
-    #[arg(long, value_enum, default_value_t = Accel::Emulation)]
-    pub accel: Accel,
+    #[arg(long, value_enum, default_value_t = AccelChoice::Emulation)]
+    pub accel: AccelChoice,
 
     /// Time limit for booting, and for each run, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 900)]
@@ -327,7 +327,7 @@ pub struct KernelArgs {
 
 /// How QEMU executes the guest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Accel {
+pub enum AccelChoice {
     /// Translation. The clock counts instructions. Works everywhere, and runs are repeatable
     Emulation,
     /// Virtualisation by the host, if available. Faster, but runs are less repeatable
@@ -374,8 +374,8 @@ pub struct MetricsArgs {
     pub pattern: Option<String>,
 
     /// How to print them
-    #[arg(long, value_enum, default_value_t = Format::Table)]
-    pub format: Format,
+    #[arg(long, value_enum, default_value_t = OutputFormat::Table)]
+    pub format: OutputFormat,
 }
 
 /// `pagetide explain`
@@ -414,8 +414,8 @@ pub struct MrcArgs {
     pub sizes: String,
 
     /// Output format
-    #[arg(long, value_enum, default_value_t = Format::Table)]
-    pub format: Format,
+    #[arg(long, value_enum, default_value_t = OutputFormat::Table)]
+    pub format: OutputFormat,
 
     /// Write a report with the curve to this HTML file, to open in a browser, mail or print
     /// (docs/reports.md)

@@ -1,6 +1,6 @@
 //! How a command ends.
 
-use pagetide_lab::world::{Cause, Failure};
+use pagetide_lab::world::{Failure, FailureCause};
 use pagetide_linux::error::LinuxError;
 use std::io;
 use std::process::ExitCode;
@@ -65,8 +65,8 @@ impl CliError {
             text += &format!("\nhint: {hint}");
         }
         match failure.cause {
-            Cause::Scenario => CliError::BadInput(text),
-            Cause::Run => CliError::Failure(text),
+            FailureCause::Scenario => CliError::BadInput(text),
+            FailureCause::Run => CliError::Failure(text),
         }
     }
 

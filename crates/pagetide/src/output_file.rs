@@ -5,8 +5,8 @@
 
 use crate::error::CliError;
 use crate::printer::Printer;
-use crate::temporary::Temporary;
-use pagetide_lab::html::page::Page;
+use crate::temporary::HiddenFile;
+use pagetide_lab::html::page::HtmlPage;
 use std::fs;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
@@ -55,7 +55,7 @@ impl OutputFile {
             ));
         }
         // Only an attempt shows whether the directory is writable.
-        Temporary::create(path).map_err(|error| cannot(path, &error))?;
+        HiddenFile::create(path).map_err(|error| cannot(path, &error))?;
         Ok(OutputFile { path: path.to_owned() })
     }
 
@@ -107,7 +107,7 @@ impl OutputFile {
     /// Writes the complete file, then puts it in place.
     pub fn write(&self, text: &str) -> Result<(), CliError> {
         let write = || {
-            let (temporary, mut file) = Temporary::create(&self.path)?;
+            let (temporary, mut file) = HiddenFile::create(&self.path)?;
             file.write_all(text.as_bytes())?;
             file.sync_all()?;
             temporary.commit()
@@ -115,7 +115,7 @@ impl OutputFile {
         write().map_err(|error| cannot(&self.path, &error))
     }
 
-    pub fn write_page(&self, page: &Page, printer: &mut Printer) -> Result<(), CliError> {
+    pub fn write_page(&self, page: &HtmlPage, printer: &mut Printer) -> Result<(), CliError> {
         self.write(&page.render())?;
         printer.note(&format!("the HTML report is in {}", self.path.display()));
         Ok(())

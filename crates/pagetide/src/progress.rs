@@ -2,8 +2,8 @@
 //! seconds, so that a log shows progress.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use pagetide_lab::execute::{Outcome, Progress};
-use pagetide_lab::plan::{Job, Plan};
+use pagetide_lab::execute::{JobOutcome, RunProgress};
+use pagetide_lab::plan::{RunJob, RunPlan};
 use std::collections::BTreeMap;
 use std::io::{self, IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -54,18 +54,18 @@ impl Drop for Spinner {
 
 /// The progress bar, and the thread that updates it.
 pub struct ProgressLine {
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<ProgressState>>,
     ticker: Option<Ticker>,
 }
 
-struct State {
+struct ProgressState {
     bar: ProgressBar,
     total: u64,
     /// The total grows: a search does not know the number of its runs in advance.
     grows: bool,
     done: u64,
     failed: u64,
-    running: BTreeMap<Job, Arc<AtomicU64>>,
+    running: BTreeMap<RunJob, Arc<AtomicU64>>,
     /// Virtual nanoseconds that the last finished run of each variant took, to estimate the
     /// progress of the next one.
     lengths: BTreeMap<usize, u64>,
@@ -73,7 +73,7 @@ struct State {
 
 impl ProgressLine {
     /// A bar for all runs of `plan`.
-    pub fn new(plan: &Plan) -> ProgressLine {
+    pub fn new(plan: &RunPlan) -> ProgressLine {
         ProgressLine::of(plan.jobs().len() as u64, 0)
     }
 
@@ -86,7 +86,7 @@ impl ProgressLine {
         let style = ProgressStyle::with_template("[{bar:24}] {msg}, {elapsed}")
             .unwrap_or_else(|_| ProgressStyle::default_bar());
         bar.set_style(style.progress_chars("=> "));
-        let state = State {
+        let state = ProgressState {
             bar,
             total,
             grows: false,
@@ -120,24 +120,24 @@ impl ProgressLine {
     }
 
     /// Called by the execution, from any thread.
-    pub fn on_progress(&self, progress: &Progress<'_>) {
+    pub fn on_progress(&self, progress: &RunProgress<'_>) {
         let mut state = lock(&self.state);
         match progress {
-            Progress::Started { job, clock } => {
+            RunProgress::Started { job, clock } => {
                 state.running.insert(*job, Arc::clone(clock));
             }
-            Progress::Ended { job, outcome } => {
+            RunProgress::Ended { job, outcome } => {
                 state.running.remove(job);
                 match outcome {
-                    Outcome::Finished(record) => {
+                    JobOutcome::Finished(record) => {
                         state.lengths.insert(job.variant, record.elapsed_ns);
                         state.done += 1;
                     }
-                    Outcome::Failed(_) => {
+                    JobOutcome::Failed(_) => {
                         state.failed += 1;
                         state.done += 1;
                     }
-                    Outcome::Cancelled => {}
+                    JobOutcome::Cancelled => {}
                 }
             }
         }
@@ -152,7 +152,7 @@ impl Drop for ProgressLine {
     }
 }
 
-impl State {
+impl ProgressState {
     fn draw(&self) {
         let mut position = self.done * PARTS;
         for (job, clock) in &self.running {
@@ -229,6 +229,6 @@ impl Drop for Ticker {
     }
 }
 
-fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+fn lock(state: &Mutex<ProgressState>) -> MutexGuard<'_, ProgressState> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,8 +1,8 @@
 //! Finds and loads the scenario that an argument names: a file, or a shipped experiment.
 
 use crate::error::CliError;
-use crate::shipped::{self, Traces};
-use pagetide_lab::plan::Plan;
+use crate::shipped::{self, ShippedTraces};
+use pagetide_lab::plan::RunPlan;
 use pagetide_scenario::diagnostic::{Diagnostics, Style};
 use pagetide_scenario::load::{self, Overrides};
 use pagetide_scenario::model::Scenario;
@@ -12,17 +12,17 @@ use std::path::{Path, PathBuf};
 
 /// A checked scenario, with the files that it needs during its use.
 #[derive(Debug)]
-pub struct Loaded {
+pub struct LoadedScenario {
     pub scenario: Scenario,
     /// The scenario's file. Another process can load it during the lifetime of this value.
     pub file: PathBuf,
     /// The text, if it came from standard input; then there is no file.
     text: Option<String>,
     /// Traces of a shipped experiment; `None` for the user's own file.
-    _traces: Option<Traces>,
+    _traces: Option<ShippedTraces>,
 }
 
-impl Loaded {
+impl LoadedScenario {
     /// Loads the same scenario with other changes, in this process.
     pub fn reload(&self, overrides: &Overrides) -> Result<Scenario, Diagnostics> {
         match &self.text {
@@ -40,8 +40,8 @@ impl Loaded {
     }
 
     /// The runs of the scenario; `sets` are the changes of the command line.
-    pub fn plan(&self, sets: Vec<(String, String)>) -> Result<Plan, CliError> {
-        let mut plan = Plan::new(self.scenario.clone())
+    pub fn plan(&self, sets: Vec<(String, String)>) -> Result<RunPlan, CliError> {
+        let mut plan = RunPlan::new(self.scenario.clone())
             .map_err(|error| CliError::bad_input(error.to_string(), error.hint()))?;
         plan.overrides = sets;
         Ok(plan)
@@ -52,7 +52,7 @@ impl Loaded {
 const STDIN: &str = "<stdin>";
 
 /// Loads the scenario on standard input. Paths in it are relative to the current directory.
-fn load_stdin(overrides: &Overrides) -> Result<Loaded, CliError> {
+fn load_stdin(overrides: &Overrides) -> Result<LoadedScenario, CliError> {
     let mut text = String::new();
     io::stdin().read_to_string(&mut text).map_err(|error| {
         CliError::bad_input(
@@ -61,12 +61,12 @@ fn load_stdin(overrides: &Overrides) -> Result<Loaded, CliError> {
         )
     })?;
     let scenario = load::load_str(STDIN, &text, Path::new("."), overrides).map_err(refused)?;
-    Ok(Loaded { scenario, file: PathBuf::from("-"), text: Some(text), _traces: None })
+    Ok(LoadedScenario { scenario, file: PathBuf::from("-"), text: Some(text), _traces: None })
 }
 
 /// Loads the scenario that `argument` names: a file, a shipped experiment, or standard input for
 /// `-`. A file has precedence over a shipped experiment of the same name.
-pub fn load(argument: &Path, overrides: &Overrides) -> Result<Loaded, CliError> {
+pub fn load(argument: &Path, overrides: &Overrides) -> Result<LoadedScenario, CliError> {
     if argument == Path::new("-") {
         return load_stdin(overrides);
     }
@@ -85,11 +85,11 @@ pub fn load(argument: &Path, overrides: &Overrides) -> Result<Loaded, CliError> 
         }
     }
     let scenario = load::load(argument, overrides).map_err(refused)?;
-    Ok(Loaded { scenario, file: argument.to_owned(), text: None, _traces: None })
+    Ok(LoadedScenario { scenario, file: argument.to_owned(), text: None, _traces: None })
 }
 
-pub fn load_shipped(name: &str, overrides: &Overrides) -> Result<Loaded, CliError> {
-    let traces = Traces::unpack().map_err(|error| {
+pub fn load_shipped(name: &str, overrides: &Overrides) -> Result<LoadedScenario, CliError> {
+    let traces = ShippedTraces::unpack().map_err(|error| {
         CliError::Failure(format!("cannot write the shipped traces to disk: {error}"))
     })?;
     let path = format!("experiments/{name}.toml");
@@ -99,7 +99,7 @@ pub fn load_shipped(name: &str, overrides: &Overrides) -> Result<Loaded, CliErro
     let file = traces.add_scenario(name).map_err(|error| {
         CliError::Failure(format!("cannot write the shipped scenario to disk: {error}"))
     })?;
-    Ok(Loaded { scenario, file, text: None, _traces: Some(traces) })
+    Ok(LoadedScenario { scenario, file, text: None, _traces: Some(traces) })
 }
 
 fn refused(diagnostics: Diagnostics) -> CliError {

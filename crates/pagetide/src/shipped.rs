@@ -40,19 +40,19 @@ pub fn text(name: &str) -> &'static str {
 
 /// The shipped traces and object mixes on disk; removed on drop.
 #[derive(Debug)]
-pub struct Traces {
+pub struct ShippedTraces {
     root: PathBuf,
     /// Process id of the creator. A forked process does not remove the files.
     owner: u32,
 }
 
-impl Traces {
+impl ShippedTraces {
     /// Writes all of them below a new directory.
     ///
     /// # Errors
     /// The system's temporary directory is not writable.
-    pub fn unpack() -> io::Result<Traces> {
-        let traces = Traces { root: fresh_directory()?, owner: process::id() };
+    pub fn unpack() -> io::Result<ShippedTraces> {
+        let traces = ShippedTraces { root: fresh_directory()?, owner: process::id() };
         for (name, content) in FILES {
             let path = traces.root.join(name);
             // Experiments need the directory too: their paths may begin with `..`.
@@ -84,7 +84,7 @@ impl Traces {
     }
 }
 
-impl Drop for Traces {
+impl Drop for ShippedTraces {
     fn drop(&mut self) {
         if self.owner != process::id() {
             return;
@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn traces_are_there_while_they_are_needed() {
-        let traces = Traces::unpack().unwrap();
+        let traces = ShippedTraces::unpack().unwrap();
         let root = traces.root.clone();
         assert!(root.is_dir());
         for (path, content) in FILES {

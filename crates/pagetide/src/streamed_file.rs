@@ -7,14 +7,14 @@
 //! Invariant: an existing regular file is replaced only if this command writes files of its kind.
 
 use crate::error::CliError;
-use crate::temporary::Temporary;
+use crate::temporary::HiddenFile;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
 use std::path::Path;
 
 /// The kind of a streamed file.
 #[derive(Clone, Copy, Debug)]
-pub struct Content {
+pub struct StreamedKind {
     /// Name in messages, such as "events".
     pub name: &'static str,
     /// The option that names the file.
@@ -26,13 +26,13 @@ pub struct Content {
 #[derive(Debug)]
 pub struct StreamedFile {
     /// The hidden file; `None` for a device.
-    temporary: Option<Temporary>,
+    temporary: Option<HiddenFile>,
 }
 
 impl StreamedFile {
     /// Creates the file before any run, so that a mistake costs no run.
-    pub fn create(path: &Path, content: Content) -> Result<(StreamedFile, File), CliError> {
-        let Content { name, option, .. } = content;
+    pub fn create(path: &Path, content: StreamedKind) -> Result<(StreamedFile, File), CliError> {
+        let StreamedKind { name, option, .. } = content;
         if path.as_os_str() == "-" {
             return Err(CliError::bad_input(
                 format!("{name} cannot go to stdout, because the results go there"),
@@ -64,19 +64,19 @@ impl StreamedFile {
         }
         // Replace the file that a link points to, not the link.
         let place = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-        let (temporary, file) = Temporary::create(&place).map_err(cannot)?;
+        let (temporary, file) = HiddenFile::create(&place).map_err(cannot)?;
         Ok((StreamedFile { temporary: Some(temporary) }, file))
     }
 
     /// Renames the complete file to its final name.
     pub fn commit(self) -> io::Result<()> {
-        self.temporary.map_or(Ok(()), Temporary::commit)
+        self.temporary.map_or(Ok(()), HiddenFile::commit)
     }
 }
 
 /// Whether a regular file may be replaced: it is empty, or of this kind. Anything else may be the
 /// user's scenario.
-fn may_be_replaced(path: &Path, content: Content) -> bool {
+fn may_be_replaced(path: &Path, content: StreamedKind) -> bool {
     let longest = content.begins.iter().map(|begin| begin.len()).max().unwrap_or(0);
     let mut first = Vec::new();
     let read = File::open(path).and_then(|file| file.take(longest as u64).read_to_end(&mut first));

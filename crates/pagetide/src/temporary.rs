@@ -12,15 +12,15 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 static UNDER_WAY: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
 #[derive(Debug)]
-pub struct Temporary {
+pub struct HiddenFile {
     path: PathBuf,
     /// The final path.
     place: PathBuf,
 }
 
-impl Temporary {
+impl HiddenFile {
     /// Creates a hidden file next to `place`, open for writing. An existing file is not touched.
-    pub fn create(place: &Path) -> io::Result<(Temporary, File)> {
+    pub fn create(place: &Path) -> io::Result<(HiddenFile, File)> {
         let name = place.file_name().unwrap_or_default().to_string_lossy();
         let process = std::process::id();
         let mut under_way = under_way();
@@ -30,7 +30,7 @@ impl Temporary {
             match OpenOptions::new().write(true).create_new(true).open(&path) {
                 Ok(file) => {
                     under_way.push(path.clone());
-                    return Ok((Temporary { path, place: place.to_owned() }, file));
+                    return Ok((HiddenFile { path, place: place.to_owned() }, file));
                 }
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(error),
@@ -45,7 +45,7 @@ impl Temporary {
     }
 }
 
-impl Drop for Temporary {
+impl Drop for HiddenFile {
     fn drop(&mut self) {
         let mut under_way = under_way();
         // After a commit the path does not exist, or belongs to another process.
@@ -80,13 +80,13 @@ mod tests {
         fs::create_dir(&directory).unwrap();
         let place = directory.join("out");
         let names = || fs::read_dir(&directory).unwrap().count();
-        drop(Temporary::create(&place).unwrap());
+        drop(HiddenFile::create(&place).unwrap());
         assert_eq!(names(), 0);
 
         // The hidden file of another process is not touched.
         let hidden = directory.join(format!(".out.pagetide-{}-0", std::process::id()));
         fs::write(&hidden, "another's").unwrap();
-        let (temporary, mut file) = Temporary::create(&place).unwrap();
+        let (temporary, mut file) = HiddenFile::create(&place).unwrap();
         file.write_all(b"all").unwrap();
         temporary.commit().unwrap();
         assert_eq!(fs::read_to_string(&place).unwrap(), "all");
@@ -94,7 +94,7 @@ mod tests {
         assert_eq!(names(), 2);
 
         // A process that exits without dropping anything.
-        let half_done = Temporary::create(&place).unwrap();
+        let half_done = HiddenFile::create(&place).unwrap();
         assert_eq!(names(), 3);
         drop(remove_all());
         assert_eq!(names(), 2);

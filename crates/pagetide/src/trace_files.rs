@@ -5,69 +5,69 @@
 use crate::cli::{EventsFormat, TraceArgs};
 use crate::error::CliError;
 use crate::printer::Printer;
-use crate::streamed_file::{Content, StreamedFile};
-use pagetide_lab::plan::Plan;
+use crate::streamed_file::{StreamedFile, StreamedKind};
+use pagetide_lab::plan::RunPlan;
 use pagetide_lab::traces::{Ftrace, JsonLines, Perfetto, PERFETTO_MAGIC};
-use pagetide_lab::world::{Observed, Sink};
+use pagetide_lab::world::{ObserverHandle, TracedRun};
 use std::io::BufWriter;
 use std::path::PathBuf;
 
-const EVENTS: Content =
-    Content { name: "events", option: "--events", begins: &[b"{\"ns\":", b"# tracer: nop\n"] };
+const EVENTS: StreamedKind =
+    StreamedKind { name: "events", option: "--events", begins: &[b"{\"ns\":", b"# tracer: nop\n"] };
 
-const PERFETTO: Content =
-    Content { name: "a Perfetto trace", option: "--perfetto", begins: &[&PERFETTO_MAGIC] };
+const PERFETTO: StreamedKind =
+    StreamedKind { name: "a Perfetto trace", option: "--perfetto", begins: &[&PERFETTO_MAGIC] };
 
 /// The trace files of a command, created before its runs.
 #[derive(Debug)]
 pub struct TraceFiles {
-    files: Vec<TraceFile>,
+    files: Vec<RunTraceFile>,
     variant: String,
     seed: u64,
 }
 
 #[derive(Debug)]
-struct TraceFile {
+struct RunTraceFile {
     /// Subject of the note about the file.
     what: &'static str,
     path: PathBuf,
     file: StreamedFile,
-    sink: Sink,
+    sink: ObserverHandle,
 }
 
 impl TraceFiles {
     /// Creates the files that the arguments name.
-    pub fn create(args: &TraceArgs, plan: &Plan) -> Result<TraceFiles, CliError> {
+    pub fn create(args: &TraceArgs, plan: &RunPlan) -> Result<TraceFiles, CliError> {
         let mut files = Vec::new();
         if let Some(path) = &args.events {
             let (file, out) = StreamedFile::create(path, EVENTS)?;
             let out = BufWriter::new(out);
             let sink = match args.events_format {
-                EventsFormat::Json => Sink::new(JsonLines::new(out)),
-                EventsFormat::Ftrace => Sink::new(Ftrace::new(out)),
+                EventsFormat::Json => ObserverHandle::new(JsonLines::new(out)),
+                EventsFormat::Ftrace => ObserverHandle::new(Ftrace::new(out)),
             };
-            files.push(TraceFile { what: "events", path: path.clone(), file, sink });
+            files.push(RunTraceFile { what: "events", path: path.clone(), file, sink });
         }
         if let Some(path) = &args.perfetto {
             let (file, out) = StreamedFile::create(path, PERFETTO)?;
-            let sink = Sink::new(Perfetto::new(BufWriter::with_capacity(1 << 16, out)));
-            files.push(TraceFile { what: "a Perfetto trace", path: path.clone(), file, sink });
+            let sink = ObserverHandle::new(Perfetto::new(BufWriter::with_capacity(1 << 16, out)));
+            files.push(RunTraceFile { what: "a Perfetto trace", path: path.clone(), file, sink });
         }
         let variant = plan.scenario.variants.first().map(|variant| variant.name.clone());
         Ok(TraceFiles { files, variant: variant.unwrap_or_default(), seed: plan.scenario.seed })
     }
 
     /// The run to observe, if a file is wanted.
-    pub fn observed(&self) -> Option<Observed> {
-        let sinks: Vec<Sink> = self.files.iter().map(|file| file.sink.clone()).collect();
+    pub fn observed(&self) -> Option<TracedRun> {
+        let sinks: Vec<ObserverHandle> = self.files.iter().map(|file| file.sink.clone()).collect();
         let (variant, seed) = (self.variant.clone(), self.seed);
-        (!sinks.is_empty()).then_some(Observed { variant, seed, sinks })
+        (!sinks.is_empty()).then_some(TracedRun { variant, seed, sinks })
     }
 
     /// Renames complete files to their final names, with a note for each. The error of a run
     /// explains an incomplete file. `was_cut`: ^C ended the observed run.
     pub fn finish(self, was_cut: bool, printer: &mut Printer) -> Result<(), CliError> {
-        for TraceFile { what, path, file, sink } in self.files {
+        for RunTraceFile { what, path, file, sink } in self.files {
             if !sink.is_complete() {
                 continue;
             }

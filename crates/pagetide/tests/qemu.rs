@@ -8,7 +8,7 @@
 mod common;
 
 use common::{Place, Ran};
-use pagetide_linux::kernel::Kernel;
+use pagetide_linux::kernel::KernelImage;
 use serde_json::Value;
 use std::fs;
 use std::os::unix::process::CommandExt;
@@ -74,7 +74,7 @@ fn missing() -> Option<String> {
     if !runs("mkfs.ext4", "-V") {
         return Some("there is no mkfs.ext4".to_owned());
     }
-    if let Err(error) = Kernel::find() {
+    if let Err(error) = KernelImage::find() {
         return Some(error.to_string());
     }
     let guest = Path::new(env!("CARGO_BIN_EXE_pagetide")).with_file_name("../guest/pagetide-guest");
@@ -304,7 +304,7 @@ fn what_is_no_kernel_is_refused() {
     // If the modules exist, QEMU boots it.
     let modules = bench.place.directory.join("lib/modules");
     fs::create_dir_all(&modules).unwrap();
-    let real = Kernel::find().unwrap().modules;
+    let real = KernelImage::find().unwrap().modules;
     std::os::unix::fs::symlink(real, modules.join("x")).unwrap();
     kernel("boot/vmlinuz-x").fails(1, &["QEMU: "]);
 }

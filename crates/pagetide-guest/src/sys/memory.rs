@@ -16,7 +16,7 @@ const MLOCK_ONFAULT: libc::c_long = 1;
 const HUGE_PAGES: u64 = 512;
 
 #[derive(Debug)]
-pub struct Mapping {
+pub struct MemoryMapping {
     base: *mut u8,
     pages: u64,
     writable: bool,
@@ -44,21 +44,21 @@ fn map_locked(pages: u64, shared: i32) -> io::Result<*mut u8> {
     })
 }
 
-impl Mapping {
+impl MemoryMapping {
     /// Maps `pages` pages of private anonymous memory, untouched.
-    pub fn anonymous(pages: u64) -> io::Result<Mapping> {
+    pub fn anonymous(pages: u64) -> io::Result<MemoryMapping> {
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
         let base = map(pages, libc::PROT_READ | libc::PROT_WRITE, flags, -1)?;
-        Ok(Mapping { base, pages, writable: true })
+        Ok(MemoryMapping { base, pages, writable: true })
     }
 
     /// The same, aligned to 2 MiB for huge pages: maps more, then unmaps the ends.
-    pub fn anonymous_aligned(pages: u64) -> io::Result<Mapping> {
-        let wide = Mapping::anonymous(pages.saturating_add(HUGE_PAGES - 1))?;
+    pub fn anonymous_aligned(pages: u64) -> io::Result<MemoryMapping> {
+        let wide = MemoryMapping::anonymous(pages.saturating_add(HUGE_PAGES - 1))?;
         let huge = (HUGE_PAGES * PAGE_SIZE) as usize;
         let before = wide.base.align_offset(huge);
         let mapping =
-            Mapping { base: wide.base.wrapping_add(before), pages, writable: wide.writable };
+            MemoryMapping { base: wide.base.wrapping_add(before), pages, writable: wide.writable };
         let (end, len) = (wide.pages * PAGE_SIZE, pages * PAGE_SIZE);
         let after = end - before as u64 - len;
         let rest = mapping.base.wrapping_add(len as usize);
@@ -73,16 +73,16 @@ impl Mapping {
     }
 
     /// Maps private anonymous memory, present and locked.
-    pub fn locked(pages: u64) -> io::Result<Mapping> {
+    pub fn locked(pages: u64) -> io::Result<MemoryMapping> {
         let base = map_locked(pages, libc::MAP_PRIVATE)?;
-        Ok(Mapping { base, pages, writable: true })
+        Ok(MemoryMapping { base, pages, writable: true })
     }
 
     /// Maps the first `pages` pages of `file`, shared and read-only.
-    pub fn file(file: &File, pages: u64, executable: bool) -> io::Result<Mapping> {
+    pub fn file(file: &File, pages: u64, executable: bool) -> io::Result<MemoryMapping> {
         let prot = libc::PROT_READ | if executable { libc::PROT_EXEC } else { 0 };
         let base = map(pages, prot, libc::MAP_SHARED, file.as_raw_fd())?;
-        Ok(Mapping { base, pages, writable: false })
+        Ok(MemoryMapping { base, pages, writable: false })
     }
 
     /// Calls madvise() for the whole mapping.
@@ -219,17 +219,17 @@ impl Mapping {
 
 /// Mappings that several threads touch. Their contents have no meaning.
 #[derive(Clone, Copy, Debug)]
-pub struct Regions<'a>(&'a [Option<Mapping>]);
+pub struct MappedRegions<'a>(&'a [Option<MemoryMapping>]);
 
 // SAFETY: bytes are only accessed as atomics, and pages only discarded. Both are thread-safe.
-unsafe impl Send for Regions<'_> {}
+unsafe impl Send for MappedRegions<'_> {}
 
-impl<'a> Regions<'a> {
-    pub fn of(mappings: &'a [Option<Mapping>]) -> Regions<'a> {
-        Regions(mappings)
+impl<'a> MappedRegions<'a> {
+    pub fn of(mappings: &'a [Option<MemoryMapping>]) -> MappedRegions<'a> {
+        MappedRegions(mappings)
     }
 
-    fn find(&self, region: u32) -> Option<&'a Mapping> {
+    fn find(&self, region: u32) -> Option<&'a MemoryMapping> {
         self.0.get(region as usize)?.as_ref()
     }
 
@@ -257,7 +257,7 @@ impl<'a> Regions<'a> {
     }
 }
 
-impl Drop for Mapping {
+impl Drop for MemoryMapping {
     fn drop(&mut self) {
         // SAFETY: our own mapping, without remaining pointers into it.
         unsafe {
@@ -307,13 +307,13 @@ mod tests {
 
     #[test]
     fn aligned_memory_is_all_there_and_nothing_besides() {
-        let resident = |mapping: &Mapping| {
+        let resident = |mapping: &MemoryMapping| {
             let mut pages = Vec::new();
             mapping.in_core(&mut [0; 16], |page, present| pages.extend(present.then_some(page)))?;
             Ok::<_, io::Error>(pages)
         };
         for pages in [1, 511, 512, 513] {
-            let mapping = Mapping::anonymous_aligned(pages).unwrap();
+            let mapping = MemoryMapping::anonymous_aligned(pages).unwrap();
             assert!(mapping.base.addr().is_multiple_of(2 << 20));
             mapping.advise(Advice::NoHuge).unwrap();
             assert!(mapping.access(0, true) && mapping.access(pages - 1, true));

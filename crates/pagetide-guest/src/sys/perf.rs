@@ -25,17 +25,17 @@ struct Attr {
 
 /// A tracepoint's counter on one CPU.
 #[derive(Debug)]
-pub struct Counter(i32);
+pub struct TracepointCounter(i32);
 
-impl Counter {
+impl TracepointCounter {
     /// Starts counting the tracepoint with this id on `cpu`.
-    pub fn open(id: u64, cpu: i32) -> io::Result<Counter> {
+    pub fn open(id: u64, cpu: i32) -> io::Result<TracepointCounter> {
         let attr =
             Attr { kind: PERF_TYPE_TRACEPOINT, size: ATTR_SIZE, config: id, ..Attr::default() };
         // SAFETY: `attr` has the kernel's layout and outlives the call.
         let fd =
             unsafe { libc::syscall(libc::SYS_perf_event_open, &raw const attr, -1, cpu, -1, 0u64) };
-        check(fd).map(|fd| Counter(fd as i32))
+        check(fd).map(|fd| TracepointCounter(fd as i32))
     }
 
     /// Events so far.

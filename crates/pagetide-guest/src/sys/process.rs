@@ -5,7 +5,7 @@ use std::io;
 use std::time::Duration;
 
 /// Which side of a fork this is.
-pub enum Forked {
+pub enum ForkSide {
     /// The new process.
     Child,
     /// The parent, with the child's process id.
@@ -13,17 +13,17 @@ pub enum Forked {
 }
 
 /// Forks this process, which must have a single thread.
-pub fn fork() -> io::Result<Forked> {
+pub fn fork() -> io::Result<ForkSide> {
     // SAFETY: the guest has no other threads, so the copy is complete.
     match check(unsafe { libc::fork() }.into())? {
-        0 => Ok(Forked::Child),
-        pid => Ok(Forked::Parent(pid as i32)),
+        0 => Ok(ForkSide::Child),
+        pid => Ok(ForkSide::Parent(pid as i32)),
     }
 }
 
 /// How a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
+pub enum ExitCause {
     /// By itself, with this exit code.
     Exited(i32),
     /// By a signal.
@@ -31,14 +31,14 @@ pub enum Ended {
 }
 
 /// Waits for the end of any child; `None` after a signal, or if there is no child.
-pub fn wait_any() -> Option<(i32, Ended)> {
+pub fn wait_any() -> Option<(i32, ExitCause)> {
     let mut status = 0;
     // SAFETY: `status` outlives the call.
     let pid = check(unsafe { libc::waitpid(-1, &raw mut status, 0) }.into()).ok()?;
     let ended = if libc::WIFSIGNALED(status) {
-        Ended::Killed(libc::WTERMSIG(status))
+        ExitCause::Killed(libc::WTERMSIG(status))
     } else {
-        Ended::Exited(libc::WEXITSTATUS(status))
+        ExitCause::Exited(libc::WEXITSTATUS(status))
     };
     Some((pid as i32, ended))
 }
@@ -118,7 +118,7 @@ pub fn end_alarm() {
 
 /// CPU time and faults of this process so far.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Usage {
+pub struct ProcessUsage {
     /// Microseconds in user mode.
     pub user_us: u64,
     /// Microseconds in the kernel.
@@ -130,7 +130,7 @@ pub struct Usage {
 }
 
 /// Linux: getrusage(2).
-pub fn usage() -> Usage {
+pub fn usage() -> ProcessUsage {
     // SAFETY: an all-zero rusage is valid and outlives the call.
     let usage = unsafe {
         let mut usage: libc::rusage = std::mem::zeroed();
@@ -138,7 +138,7 @@ pub fn usage() -> Usage {
         usage
     };
     let microseconds = |time: libc::timeval| time.tv_sec as u64 * 1_000_000 + time.tv_usec as u64;
-    Usage {
+    ProcessUsage {
         user_us: microseconds(usage.ru_utime),
         system_us: microseconds(usage.ru_stime),
         minor_faults: usage.ru_minflt as u64,

@@ -5,7 +5,7 @@
 //!
 //! Invariant: the active runs need at most the memory that was available when the first started.
 
-use crate::world::{Cause, Failure};
+use crate::world::{Failure, FailureCause};
 use pagetide_scenario::model::Variant;
 use pagetide_sim::foresight;
 use std::sync::{Condvar, Mutex, PoisonError};
@@ -15,39 +15,39 @@ use sysinfo::{CGroupLimits, MemoryRefreshKind, RefreshKind, System};
 const BESIDES: u64 = 64 << 20;
 
 /// The memory for runs.
-pub(super) struct Room {
+pub(super) struct MemoryBudget {
     available: u64,
     taken: Mutex<u64>,
     given_back: Condvar,
 }
 
 /// The memory of one run, returned on drop.
-pub(super) struct Place<'a> {
-    room: &'a Room,
+pub(super) struct MemoryShare<'a> {
+    room: &'a MemoryBudget,
     bytes: u64,
 }
 
-impl Room {
-    pub(super) fn new(available: u64) -> Room {
-        Room { available, taken: Mutex::new(0), given_back: Condvar::new() }
+impl MemoryBudget {
+    pub(super) fn new(available: u64) -> MemoryBudget {
+        MemoryBudget { available, taken: Mutex::new(0), given_back: Condvar::new() }
     }
 
     /// Waits until `bytes` are free.
     ///
     /// # Errors
     /// `bytes` is more than all the memory.
-    pub(super) fn take(&self, bytes: u64) -> Result<Place<'_>, Failure> {
+    pub(super) fn take(&self, bytes: u64) -> Result<MemoryShare<'_>, Failure> {
         refuse(bytes, self.available)?;
         let taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
         let is_full = |taken: &mut u64| taken.saturating_add(bytes) > self.available;
         let mut taken =
             self.given_back.wait_while(taken, is_full).unwrap_or_else(PoisonError::into_inner);
         *taken = taken.saturating_add(bytes);
-        Ok(Place { room: self, bytes })
+        Ok(MemoryShare { room: self, bytes })
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for MemoryShare<'_> {
     fn drop(&mut self) {
         let mut taken = self.room.taken.lock().unwrap_or_else(PoisonError::into_inner);
         *taken = taken.saturating_sub(self.bytes);
@@ -94,7 +94,7 @@ fn refuse(needed: u64, available: u64) -> Result<(), Failure> {
             "give the machine less memory, swap or files, or the tasks fewer copies or smaller mappings"
                 .to_owned(),
         ),
-        cause: Cause::Scenario,
+        cause: FailureCause::Scenario,
     })
 }
 
@@ -105,7 +105,7 @@ mod tests {
 
     #[test]
     fn runs_wait_until_there_is_room() {
-        let room = Room::new(100);
+        let room = MemoryBudget::new(100);
         let (under_way, most) = (AtomicU64::new(0), AtomicU64::new(0));
         let run = || {
             for bytes in [40, 60, 30, 50] {
@@ -131,7 +131,7 @@ mod tests {
         assert!(refuse(5 << 20, 5 << 20).is_ok());
         let failure = refuse(6 << 30, 5 << 30).unwrap_err();
         assert!(failure.message.contains("6144 MiB") && failure.message.contains("5120 MiB"));
-        assert!(Room::new(100).take(101).is_err());
+        assert!(MemoryBudget::new(100).take(101).is_err());
         assert!(available() > 0);
     }
 }

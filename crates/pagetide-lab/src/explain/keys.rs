@@ -3,7 +3,7 @@
 //! Invariant: each described key of the schema is a topic once per table that has it. Control files
 //! and policies are not here: the core declares them.
 
-use super::{Choice, Kind, Topic};
+use super::{Topic, TopicChoice, TopicKind};
 use pagetide_core::config::Policy;
 use pagetide_core::control::GroupControl;
 use pagetide_scenario::load::PluginNames;
@@ -15,7 +15,7 @@ const DEPTH_MAX: usize = 8;
 
 pub(super) fn all(plugins: &PluginNames) -> Vec<Topic> {
     let schema = schema(plugins);
-    let mut keys = Keys { schema: &schema, topics: Vec::new() };
+    let mut keys = KeyTopics { schema: &schema, topics: Vec::new() };
     if let Some(properties) = object(&schema["properties"]) {
         for (key, value) in properties {
             keys.key(key, key, value, 0);
@@ -29,12 +29,12 @@ fn object(value: &Value) -> Option<&Map<String, Value>> {
 }
 
 /// Collects topics.
-struct Keys<'a> {
+struct KeyTopics<'a> {
     schema: &'a Value,
     topics: Vec<Topic>,
 }
 
-impl<'a> Keys<'a> {
+impl<'a> KeyTopics<'a> {
     /// Adds the topic of a key, and those of its table, if it is one. `path` is for `--set`.
     fn key(&mut self, name: &str, path: &str, value: &'a Value, depth: usize) {
         let is_elsewhere =
@@ -93,14 +93,14 @@ impl<'a> Keys<'a> {
                 ..self.topic(&format!("{name}.{key}"), &format!("{path}.{key}"), value)
             })
             .collect();
-        let choice = |key: &Topic| Choice {
+        let choice = |key: &Topic| TopicChoice {
             name: key.name.strip_prefix("task.").unwrap_or(&key.name).to_owned(),
             about: key.about.clone(),
         };
         self.topics.push(Topic {
             choices: keys.iter().map(choice).collect(),
             document: format!("docs/scenario.md#{kind}"),
-            ..Topic::new(Kind::Workload, kind, description(workload))
+            ..Topic::new(TopicKind::Workload, kind, description(workload))
         });
         self.topics.extend(keys);
     }
@@ -122,7 +122,7 @@ impl<'a> Keys<'a> {
                 true => format!("docs/scenario.md#{table}"),
                 false => "docs/scenario.md#top-level".to_owned(),
             },
-            ..Topic::new(Kind::Key, name, about)
+            ..Topic::new(TopicKind::Key, name, about)
         }
     }
 
@@ -182,18 +182,18 @@ impl<'a> Keys<'a> {
     }
 
     /// The accepted words with their meanings.
-    fn choices(&self, value: &'a Value) -> Vec<Choice> {
+    fn choices(&self, value: &'a Value) -> Vec<TopicChoice> {
         let words = self.resolved(value)["oneOf"].as_array().into_iter().flatten();
         words
             .filter_map(|word| {
                 let name = word["const"].as_str()?.to_owned();
-                Some(Choice { name, about: description(word) })
+                Some(TopicChoice { name, about: description(word) })
             })
             .collect()
     }
 }
 
-fn is_table<'a>(value: &'a Value, keys: &Keys<'a>) -> bool {
+fn is_table<'a>(value: &'a Value, keys: &KeyTopics<'a>) -> bool {
     let items = value.get("items").map(|items| keys.resolved(items));
     value.get("properties").is_some() || items.is_some_and(|items| is_table(items, keys))
 }

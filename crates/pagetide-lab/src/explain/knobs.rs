@@ -5,7 +5,7 @@
 //!
 //! Invariant: `set` of a topic is an option that the loader accepts, with placeholders in capitals.
 
-use super::{linux, Choice, Kind, Topic};
+use super::{linux, Topic, TopicChoice, TopicKind};
 use pagetide_core::config::{
     CgroupVersion, ControlFile, ControlForm, ControlOrigin, Policy, PolicyChoice, Sysctl,
 };
@@ -14,7 +14,7 @@ use pagetide_linux::host::sysctl::place;
 use pagetide_scenario::takes::takes;
 
 /// All knobs, in the order of docs/scenario.md.
-pub(super) fn all(index: &[Choice]) -> Vec<Topic> {
+pub(super) fn all(index: &[TopicChoice]) -> Vec<Topic> {
     let mut all: Vec<Topic> = Sysctl::ALL.iter().map(|sysctl| of_machine(*sysctl)).collect();
     all.extend(CacheControl::written().map(|control| of_cache(control.file())));
     all.extend(GroupControl::ALL.iter().map(|control| of_group(*control)));
@@ -25,7 +25,7 @@ pub(super) fn all(index: &[Choice]) -> Vec<Topic> {
     all
 }
 
-fn topic(kind: Kind, name: String, file: &ControlFile) -> Topic {
+fn topic(kind: TopicKind, name: String, file: &ControlFile) -> Topic {
     let choices = match file.form {
         ControlForm::Policy(policy) => policy.variants().iter().map(|one| choice(*one)).collect(),
         _ => Vec::new(),
@@ -61,7 +61,7 @@ fn of_machine(sysctl: Sysctl) -> Topic {
         linux,
         set: set(file, &format!("sysctl.{}", file.name)),
         document: "docs/scenario.md#sysctl".to_owned(),
-        ..topic(Kind::Sysctl, file.name.to_owned(), file)
+        ..topic(TopicKind::Sysctl, file.name.to_owned(), file)
     }
 }
 
@@ -74,7 +74,7 @@ fn of_cache(file: &ControlFile) -> Topic {
             false => format!("--set sysctl.{name}=VALUE"),
         },
         document: "docs/scenario.md#sysctl".to_owned(),
-        ..topic(Kind::CacheFile, name, file)
+        ..topic(TopicKind::CacheFile, name, file)
     }
 }
 
@@ -92,12 +92,12 @@ fn of_group(control: GroupControl) -> Topic {
         linux,
         set: set(file, &format!("group.NAME.{}", file.name)),
         document: "docs/scenario.md#group".to_owned(),
-        ..topic(Kind::GroupFile, file.name.to_owned(), file)
+        ..topic(TopicKind::GroupFile, file.name.to_owned(), file)
     }
 }
 
-fn choice(choice: PolicyChoice) -> Choice {
-    Choice { name: choice.name().to_owned(), about: choice.doc().to_owned() }
+fn choice(choice: PolicyChoice) -> TopicChoice {
+    TopicChoice { name: choice.name().to_owned(), about: choice.doc().to_owned() }
 }
 
 fn policy(policy: Policy) -> Topic {
@@ -109,6 +109,6 @@ fn policy(policy: Policy) -> Topic {
         set: format!("--set {name}=VALUE"),
         choices: policy.variants().iter().map(|one| choice(*one)).collect(),
         document: "docs/scenario.md#policy".to_owned(),
-        ..Topic::new(Kind::Policy, name, format!("{}{boot}", policy.doc()))
+        ..Topic::new(TopicKind::Policy, name, format!("{}{boot}", policy.doc()))
     }
 }

@@ -3,7 +3,7 @@
 //!
 //! Invariant: every line of `linux_functions.tsv` is a topic.
 
-use super::{Choice, Kind, Topic};
+use super::{Topic, TopicChoice, TopicKind};
 
 /// Lines of `NAME<TAB>FILE, FILE...`.
 const INDEX: &str = include_str!("linux_functions.tsv");
@@ -13,27 +13,27 @@ const ROOT: &str = "crates/pagetide-core/src/";
 const LEAST: usize = 8;
 
 /// Each function with the paths of its files.
-pub(super) fn index() -> Vec<Choice> {
+pub(super) fn index() -> Vec<TopicChoice> {
     let rows = INDEX.lines().filter_map(|line| line.split_once('\t'));
     rows.map(|(name, files)| {
         let files: Vec<String> = files.split(", ").map(|file| format!("{ROOT}{file}")).collect();
-        Choice { name: name.to_owned(), about: files.join(", ") }
+        TopicChoice { name: name.to_owned(), about: files.join(", ") }
     })
     .collect()
 }
 
 /// Functions with the last part of a knob's name in their name: `calculate_min_free_kbytes`.
-pub(super) fn about(index: &[Choice], knob: &str) -> Vec<Choice> {
+pub(super) fn about(index: &[TopicChoice], knob: &str) -> Vec<TopicChoice> {
     let last = knob.rsplit_once('.').map_or(knob, |(_, last)| last).replace('-', "_");
-    let is_about = |function: &&Choice| last.len() >= LEAST && function.name.contains(&last);
+    let is_about = |function: &&TopicChoice| last.len() >= LEAST && function.name.contains(&last);
     index.iter().filter(is_about).cloned().collect()
 }
 
-pub(super) fn topic(function: Choice) -> Topic {
+pub(super) fn topic(function: TopicChoice) -> Topic {
     Topic {
         document: "ARCHITECTURE.md".to_owned(),
         ..Topic::new(
-            Kind::LinuxFunction,
+            TopicKind::LinuxFunction,
             function.name,
             format!("Implemented in {}.", function.about),
         )

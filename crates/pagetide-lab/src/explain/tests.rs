@@ -3,7 +3,7 @@
 use super::*;
 use pagetide_core::config::{Policy, Sysctl};
 use pagetide_core::control::GroupControl;
-use pagetide_scenario::names::Named;
+use pagetide_scenario::names::NameSet;
 use pagetide_scenario::workload::WorkloadKind;
 use std::path::Path;
 
@@ -11,7 +11,7 @@ fn topics() -> Vec<Topic> {
     all(&PluginNames::default())
 }
 
-fn names(pattern: &str) -> Vec<(String, Kind)> {
+fn names(pattern: &str) -> Vec<(String, TopicKind)> {
     find(&topics(), pattern).iter().map(|topic| (topic.name.clone(), topic.kind)).collect()
 }
 
@@ -27,19 +27,19 @@ fn every_declaration_is_explained() {
     let all = topics();
     let has = |name: &str, kind| all.iter().any(|it| it.name == name && it.kind == kind);
     for entry in catalogue::all() {
-        assert!(has(&entry.name, Kind::Metric), "{}", entry.name);
+        assert!(has(&entry.name, TopicKind::Metric), "{}", entry.name);
     }
     for sysctl in Sysctl::ALL {
-        assert!(has(sysctl.name(), Kind::Sysctl), "{}", sysctl.name());
+        assert!(has(sysctl.name(), TopicKind::Sysctl), "{}", sysctl.name());
     }
     for control in GroupControl::ALL {
-        assert!(has(control.name(), Kind::GroupFile), "{}", control.name());
+        assert!(has(control.name(), TopicKind::GroupFile), "{}", control.name());
     }
     for policy in Policy::ALL.iter().filter(|policy| !policy.is_implied()) {
-        assert!(has(&format!("policy.{}", policy.name()), Kind::Policy));
+        assert!(has(&format!("policy.{}", policy.name()), TopicKind::Policy));
     }
     for kind in WorkloadKind::ALL {
-        assert!(has(kind.name(), Kind::Workload), "{}", kind.name());
+        assert!(has(kind.name(), TopicKind::Workload), "{}", kind.name());
     }
     let of_touch = |it: &&Topic| it.of == ["touch"] && it.name == "task.passes";
     assert_eq!(all.iter().filter(of_touch).count(), 1);
@@ -50,13 +50,14 @@ fn every_declaration_is_explained() {
         "machine.disk.model",
         "repeats",
     ] {
-        assert!(has(key, Kind::Key), "{key}");
+        assert!(has(key, TopicKind::Key), "{key}");
     }
-    assert!(has("balance_pgdat", Kind::LinuxFunction));
-    assert!(!has("group.memory.max", Kind::Key) && !has("policy.kswapd", Kind::Key));
+    assert!(has("balance_pgdat", TopicKind::LinuxFunction));
+    assert!(!has("group.memory.max", TopicKind::Key) && !has("policy.kswapd", TopicKind::Key));
     for topic in &all {
         assert!(!topic.about.is_empty(), "{}", topic.name);
-        let is_knob = matches!(topic.kind, Kind::Sysctl | Kind::GroupFile | Kind::Policy);
+        let is_knob =
+            matches!(topic.kind, TopicKind::Sysctl | TopicKind::GroupFile | TopicKind::Policy);
         assert!(!is_knob || !(topic.takes.is_empty() || topic.set.is_empty()), "{}", topic.name);
     }
 }
@@ -77,13 +78,14 @@ fn documents_are_there_and_have_the_places() {
 fn names_are_found_as_people_write_them() {
     assert_eq!(one("vm.swappiness"), one("sysctl.vm.swappiness"));
     // The control file, and the metric of the same name.
-    let both = [Kind::Metric, Kind::GroupFile].map(|kind| ("memory.high".to_owned(), kind));
+    let both =
+        [TopicKind::Metric, TopicKind::GroupFile].map(|kind| ("memory.high".to_owned(), kind));
     assert_eq!(names("group.web.memory.high"), both);
     assert_eq!(one("stream.alloc_latency_p99").name, "alloc_latency_p99");
     assert_eq!(one("slab.dentry.min_partial").name, "slab.CACHE.min_partial");
-    assert_eq!(one("kswapd_wake").kind, Kind::Metric);
+    assert_eq!(one("kswapd_wake").kind, TopicKind::Metric);
     let swappiness = names("swappiness");
-    assert!(swappiness.contains(&("vm.swappiness".into(), Kind::Sysctl)), "{swappiness:?}");
+    assert!(swappiness.contains(&("vm.swappiness".into(), TopicKind::Sysctl)), "{swappiness:?}");
     assert!(names("task.reader.passes").iter().all(|(name, _)| name == "task.passes"));
     assert!(names("psi.*").len() == 2 && names("pgscam").is_empty());
     assert!(hint(&topics(), "pgscan_dirct").contains("pgscan_direct"));
@@ -94,7 +96,7 @@ fn names_are_found_as_people_write_them() {
     assert_eq!(one("done.pgfree").name, "pgfree");
     for all in ["done", "done.", "done.*"] {
         let found = names(all);
-        assert!(found.contains(&("nr_free_pages".into(), Kind::Metric)), "{all}");
+        assert!(found.contains(&("nr_free_pages".into(), TopicKind::Metric)), "{all}");
         assert!(!found.iter().any(|(name, _)| name == "walltime"), "{all}");
     }
     assert!(!names("MADV_COLLAPSE").is_empty() && names("MADV_COLLAPS").is_empty());

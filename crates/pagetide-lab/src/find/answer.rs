@@ -5,31 +5,31 @@
 //! fresh seeds, which did not choose the value. Costs are means over the shared seeds, on which
 //! both sides were run.
 
-use super::question::{Find, Verdict};
-use super::search::{Count, Found, Outcome, Place, Wanted};
+use super::question::{Find, FindOutcome};
+use super::search::{SearchOutcome, SearchPlace, SearchResult, SeedCount, WantedEnd};
 use crate::heading;
 use crate::report::Report;
 use crate::rows;
-use crate::stats::{change, differs, lower_bound, Change, Summary};
-use pagetide_scenario::metric::better::{self, Better};
-use pagetide_scenario::metric::Names;
+use crate::stats::{change, differs, lower_bound, MeanChange, Statistics};
+use pagetide_scenario::metric::better::{self, MetricDirection};
+use pagetide_scenario::metric::KeyNames;
 use pagetide_scenario::model::Setup;
-use pagetide_scenario::names::Named;
-use pagetide_scenario::record::{Ended, Unit};
+use pagetide_scenario::names::NameSet;
+use pagetide_scenario::record::{Incomplete, Unit};
 
 /// Confidence of the lower bound.
 pub const CONFIDENCE: f64 = 0.95;
 
 /// An answer, in words and figures.
 #[derive(Clone, Debug)]
-pub struct Answer {
-    pub kind: Kind,
+pub struct FindAnswer {
+    pub kind: AnswerKind,
     /// The points that meet the criterion: one, none, or for two knobs those of the front.
-    pub points: Vec<Point>,
+    pub points: Vec<AnswerPoint>,
     /// How often the criterion holds in the unchanged scenario.
-    pub before: Count,
+    pub before: SeedCount,
     /// The values tried, ascending, with the counts of all their runs.
-    pub looked_at: Vec<(Vec<(String, String)>, Count)>,
+    pub looked_at: Vec<(Vec<(String, String)>, SeedCount)>,
     /// Index of the nearest value, if none meets the criterion.
     pub best: Option<usize>,
     /// The present value of each knob, if known.
@@ -48,7 +48,7 @@ pub struct Answer {
 
 /// Kind of answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum AnswerKind {
     /// A value meets the criterion, and those beyond it do not.
     Threshold,
     /// Every value of the grid meets it.
@@ -63,75 +63,79 @@ pub enum Kind {
 
 /// A point that meets the criterion.
 #[derive(Clone, Debug)]
-pub struct Point {
+pub struct AnswerPoint {
     pub sets: Vec<(String, String)>,
     /// Shared seeds.
-    pub shared: Count,
+    pub shared: SeedCount,
     /// Fresh seeds.
-    pub fresh: Count,
+    pub fresh: SeedCount,
     /// Whether the criterion is met on the fresh seeds.
     pub is_confirmed: bool,
     /// Lower bound of the share of all seeds in which it holds, with [`CONFIDENCE`].
     pub bound: f64,
     /// The next value that does not meet it.
-    pub failing: Option<(String, Count)>,
+    pub failing: Option<(String, SeedCount)>,
     /// The `--price` metrics.
-    pub prices: Vec<Cost>,
+    pub prices: Vec<MetricCost>,
     /// Other rows that got significantly worse.
-    pub worse: Vec<Cost>,
+    pub worse: Vec<MetricCost>,
 }
 
 /// A metric before and after.
 #[derive(Clone, Debug)]
-pub struct Cost {
+pub struct MetricCost {
     pub metric: String,
     pub unit: Unit,
     /// In the unchanged scenario.
-    pub before: Summary,
+    pub before: Statistics,
     /// At the point.
-    pub after: Summary,
+    pub after: Statistics,
     /// Of the means.
-    pub change: Change,
+    pub change: MeanChange,
     /// Whether the means differ (Welch's t-test).
     pub differs: bool,
     /// What ended work of some runs early, before and after. Then the values are not compared.
-    pub ended: [Option<Ended>; 2],
+    pub ended: [Option<Incomplete>; 2],
 }
 
-impl Answer {
+impl FindAnswer {
     /// The answer of a finished search.
-    pub fn of(find: &Find) -> Option<Answer> {
+    pub fn of(find: &Find) -> Option<FindAnswer> {
         let question = find.question();
         let setup = &question.scenario.variants.first()?.setup;
         let (kind, points, best) = match find.verdict()? {
-            Verdict::Line(Outcome::Found(found)) => {
-                let kind = if found.all { Kind::Everything } else { Kind::Threshold };
+            FindOutcome::Line(SearchOutcome::Found(found)) => {
+                let kind = if found.all { AnswerKind::Everything } else { AnswerKind::Threshold };
                 (kind, vec![point(find, found)], None)
             }
-            Verdict::Line(Outcome::Nothing { best }) => (Kind::Nothing, Vec::new(), Some(best)),
-            Verdict::Line(Outcome::NotMonotone { found }) => {
-                (Kind::NotMonotone, found.iter().map(|found| point(find, *found)).collect(), None)
+            FindOutcome::Line(SearchOutcome::Nothing { best }) => {
+                (AnswerKind::Nothing, Vec::new(), Some(best))
             }
-            Verdict::Plane(front) if front.is_empty() => {
+            FindOutcome::Line(SearchOutcome::NotMonotone { found }) => (
+                AnswerKind::NotMonotone,
+                found.iter().map(|found| point(find, *found)).collect(),
+                None,
+            ),
+            FindOutcome::Plane(front) if front.is_empty() => {
                 let looked_at = find.search().looked_at();
                 let best = looked_at.iter().max_by_key(|(_, count)| count.held);
-                (Kind::Nothing, Vec::new(), best.map(|(at, _)| *at))
+                (AnswerKind::Nothing, Vec::new(), best.map(|(at, _)| *at))
             }
-            Verdict::Plane(front) => (
-                Kind::Front,
+            FindOutcome::Plane(front) => (
+                AnswerKind::Front,
                 front.into_iter().map(|at| point(find, on_front(find, at))).collect(),
                 None,
             ),
         };
         let looked_at = find.search().looked_at();
         let failures = find.failures().into_iter();
-        Some(Answer {
+        Some(FindAnswer {
             kind,
             points,
-            before: find.count(Place::Before),
+            before: find.count(SearchPlace::Before),
             looked_at: looked_at
                 .iter()
-                .map(|(at, count)| (find.sets(Place::At(*at)), *count))
+                .map(|(at, count)| (find.sets(SearchPlace::At(*at)), *count))
                 .collect(),
             best: best.and_then(|best| looked_at.iter().position(|(at, _)| *at == best)),
             now: question.knobs.iter().map(|knob| knob.now(setup)).collect(),
@@ -150,27 +154,27 @@ impl Answer {
     }
 
     /// The point to deploy: confirmed on fresh seeds, and points beyond it meet the criterion, too.
-    pub fn to_deploy(&self) -> Option<&Point> {
-        let mut points = self.points.iter().filter(|_| self.kind != Kind::NotMonotone);
+    pub fn to_deploy(&self) -> Option<&AnswerPoint> {
+        let mut points = self.points.iter().filter(|_| self.kind != AnswerKind::NotMonotone);
         points.find(|point| point.is_confirmed)
     }
 
     /// Index of this point in `looked_at`.
-    pub fn position(&self, point: &Point) -> Option<usize> {
+    pub fn position(&self, point: &AnswerPoint) -> Option<usize> {
         self.looked_at.iter().position(|(sets, _)| *sets == point.sets)
     }
 }
 
-fn on_front(find: &Find, at: usize) -> Found {
+fn on_front(find: &Find, at: usize) -> SearchResult {
     let search = find.search();
-    let count = |seeds| search.count(Place::At(at), seeds);
+    let count = |seeds| search.count(SearchPlace::At(at), seeds);
     let (shared, fresh) = (count(search.shared()), count(search.fresh()));
     let is_confirmed = search.is_met(fresh);
-    Found { place: at, shared, fresh, is_confirmed, failing: None, all: false }
+    SearchResult { place: at, shared, fresh, is_confirmed, failing: None, all: false }
 }
 
-fn point(find: &Find, found: Found) -> Point {
-    let place = Place::At(found.place);
+fn point(find: &Find, found: SearchResult) -> AnswerPoint {
+    let place = SearchPlace::At(found.place);
     let report = find.side_by_side(place);
     let prices = &find.question().prices;
     let cost = |key: &str| report.as_ref().and_then(|report| cost(report, key));
@@ -182,14 +186,14 @@ fn point(find: &Find, found: Found) -> Point {
         let parts = |name: &str| key.strip_prefix(name).is_some_and(|rest| rest.starts_with('.'));
         key.ends_with(".walltime") && tasks.into_iter().any(|task| parts(&task.name))
     };
-    let names = Names::of(setup);
+    let names = KeyNames::of(setup);
     let others = shown.iter().filter(|key| !prices.contains(key) && !is_in_background(key));
     let failing = found.failing.map(|at| {
-        let sets = find.sets(Place::At(at));
+        let sets = find.sets(SearchPlace::At(at));
         let text = sets.into_iter().map(|(_, value)| value).collect::<Vec<String>>().join(", ");
-        (text, find.search().count_all(Place::At(at)))
+        (text, find.search().count_all(SearchPlace::At(at)))
     });
-    Point {
+    AnswerPoint {
         sets: find.sets(place),
         shared: found.shared,
         fresh: found.fresh,
@@ -201,37 +205,37 @@ fn point(find: &Find, found: Found) -> Point {
     }
 }
 
-fn cost(report: &Report, key: &str) -> Option<Cost> {
+fn cost(report: &Report, key: &str) -> Option<MetricCost> {
     let (before, after) = (*report.summary(0, key)?, *report.summary(1, key)?);
     let ended = [0, 1].map(|column| report.ended(column, key));
     let is_compared = ended == [None, None];
-    Some(Cost {
+    Some(MetricCost {
         metric: key.to_owned(),
         unit: report.unit(key)?,
         before,
         after,
-        change: if is_compared { change(before.mean, after.mean) } else { Change::Unknown },
+        change: if is_compared { change(before.mean, after.mean) } else { MeanChange::Unknown },
         differs: is_compared && differs(&before, &after),
         ended,
     })
 }
 
 /// Significantly worse, or incomplete in some runs but not before.
-fn is_worse(cost: &Cost, names: &Names) -> bool {
+fn is_worse(cost: &MetricCost, names: &KeyNames) -> bool {
     if let [before, Some(_)] = cost.ended {
         return before.is_none();
     }
     let is_more = cost.after.mean > cost.before.mean;
     cost.differs
         && match better(&cost.metric, names) {
-            Better::Less | Better::Work => is_more,
-            Better::More => !is_more,
-            Better::Neither => false,
+            MetricDirection::Less | MetricDirection::Work => is_more,
+            MetricDirection::More => !is_more,
+            MetricDirection::Neither => false,
         }
 }
 
-fn better(metric: &str, names: &Names) -> Better {
-    names.read(metric).map_or(Better::Neither, |key| better::of(&key))
+fn better(metric: &str, names: &KeyNames) -> MetricDirection {
+    names.read(metric).map_or(MetricDirection::Neither, |key| better::of(&key))
 }
 
 /// `writer: file-write in the background; reader: mapped-read`.
@@ -270,10 +274,10 @@ pub fn load(setup: &Setup) -> String {
 }
 
 /// `the smallest`, `the largest`.
-pub fn wanted_word(wanted: Wanted) -> &'static str {
+pub fn wanted_word(wanted: WantedEnd) -> &'static str {
     match wanted {
-        Wanted::Smallest => "smallest",
-        Wanted::Largest => "largest",
+        WantedEnd::Smallest => "smallest",
+        WantedEnd::Largest => "largest",
     }
 }
 
@@ -288,7 +292,7 @@ mod tests {
         let task = Builder::new().set("name", "t").set("workload", "touch").set("size", "1MiB");
         let group = Builder::new().set("name", "g");
         let machine = Builder::new().set("machine.memory", "64MiB").push("group", group);
-        let names = Names::of(&machine.push("task", task).setup().unwrap());
+        let names = KeyNames::of(&machine.push("task", task).setup().unwrap());
         let more =
             ["t.request_rate", "t.success", "t.attempts", "slab_utilisation", "t.throughput"];
         let less = ["t.walltime", "t.late", "pgscan_kswapd", "g.memory.events.max", "elapsed"];
@@ -297,13 +301,13 @@ mod tests {
                 let of = |[before, after]: [f64; 2]| {
                     let both = [("before", &[(key, before)][..]), ("after", &[(key, after)][..])];
                     let cost = cost(&report(&both), key).unwrap();
-                    is_worse(&Cost { differs: true, ..cost }, &names)
+                    is_worse(&MetricCost { differs: true, ..cost }, &names)
                 };
                 assert!(of(worse), "{key}");
                 assert!(!of([worse[1], worse[0]]), "{key}");
             }
         }
-        assert_eq!(better("g.memory.current", &names), Better::Neither);
+        assert_eq!(better("g.memory.current", &names), MetricDirection::Neither);
     }
 
     #[test]
@@ -312,10 +316,10 @@ mod tests {
             [("before", &[("t.walltime", 4.0)]), ("after", &[("t.walltime", 1.0)])];
         let mut report = report(&both);
         let series = report.columns[1].series.get_mut("t.walltime").unwrap();
-        series.samples[0].ended = Some(Ended::OomKilled);
+        series.samples[0].ended = Some(Incomplete::OomKilled);
         let cost = cost(&report, "t.walltime").unwrap();
-        assert_eq!(cost.ended, [None, Some(Ended::OomKilled)]);
-        assert!(!cost.differs && cost.change == Change::Unknown);
-        assert!(is_worse(&cost, &Names::default()), "it is among what got worse");
+        assert_eq!(cost.ended, [None, Some(Incomplete::OomKilled)]);
+        assert!(!cost.differs && cost.change == MeanChange::Unknown);
+        assert!(is_worse(&cost, &KeyNames::default()), "it is among what got worse");
     }
 }

@@ -15,7 +15,7 @@ use pagetide_scenario::quantity::Quantity;
 
 /// Kind of file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
+pub enum DeployFormat {
     /// A file of /etc/sysctl.d.
     SysctlD,
     /// A drop-in of a systemd unit.
@@ -28,14 +28,14 @@ pub enum Form {
     Json,
 }
 
-impl Form {
+impl DeployFormat {
     const fn name(self) -> &'static str {
         match self {
-            Form::SysctlD => "sysctl.d",
-            Form::Systemd => "systemd",
-            Form::Kubelet => "kubelet",
-            Form::Tuned => "tuned",
-            Form::Json => "json",
+            DeployFormat::SysctlD => "sysctl.d",
+            DeployFormat::Systemd => "systemd",
+            DeployFormat::Kubelet => "kubelet",
+            DeployFormat::Tuned => "tuned",
+            DeployFormat::Json => "json",
         }
     }
 }
@@ -45,7 +45,7 @@ impl Form {
 /// # Errors
 /// The form cannot hold one of the knobs.
 pub fn render(
-    form: Form,
+    form: DeployFormat,
     sets: &[(String, String)],
     setup: &Setup,
     comments: &[String],
@@ -76,8 +76,8 @@ pub fn render(
 
 /// # Errors
 /// The form cannot hold the knob, or one of its values.
-pub fn check(form: Form, knob: &Knob, setup: &Setup) -> Result<(), Mistake> {
-    if form == Form::Json {
+pub fn check(form: DeployFormat, knob: &Knob, setup: &Setup) -> Result<(), Mistake> {
+    if form == DeployFormat::Json {
         return Ok(());
     }
     line(form, &knob.path, "1", setup)?;
@@ -90,19 +90,26 @@ pub fn check(form: Form, knob: &Knob, setup: &Setup) -> Result<(), Mistake> {
     Ok(())
 }
 
-fn line(form: Form, path: &str, value: &str, setup: &Setup) -> Result<(String, String), Mistake> {
+fn line(
+    form: DeployFormat,
+    path: &str,
+    value: &str,
+    setup: &Setup,
+) -> Result<(String, String), Mistake> {
     let own = |section: &str, line: String| Ok((section.to_owned(), line));
     match form {
-        Form::SysctlD if is_kernel_sysctl(path) => own("", format!("{path} = {value}")),
-        Form::Tuned if is_kernel_sysctl(path) => own("[sysctl]", format!("{path} = {value}")),
-        Form::Tuned if path == "transparent_hugepage.enabled" => {
+        DeployFormat::SysctlD if is_kernel_sysctl(path) => own("", format!("{path} = {value}")),
+        DeployFormat::Tuned if is_kernel_sysctl(path) => {
+            own("[sysctl]", format!("{path} = {value}"))
+        }
+        DeployFormat::Tuned if path == "transparent_hugepage.enabled" => {
             own("[vm]", format!("transparent_hugepages = {value}"))
         }
-        Form::Tuned if path == "block.read_ahead_kb" => {
+        DeployFormat::Tuned if path == "block.read_ahead_kb" => {
             // tuned's readahead is in sectors without a unit; `>` would only raise it.
             own("[disk]", format!("readahead = {value} KiB"))
         }
-        Form::Systemd => match systemd(path) {
+        DeployFormat::Systemd => match systemd(path) {
             Some((group, key)) => {
                 let unit = if group.ends_with("slice") { "Slice" } else { "Service" };
                 let value = if value == "max" { "infinity" } else { value };
@@ -113,8 +120,8 @@ fn line(form: Form, path: &str, value: &str, setup: &Setup) -> Result<(String, S
             }
             None => refuse(form, path),
         },
-        Form::Kubelet => kubelet(path, value, setup),
-        Form::SysctlD | Form::Tuned | Form::Json => refuse(form, path),
+        DeployFormat::Kubelet => kubelet(path, value, setup),
+        DeployFormat::SysctlD | DeployFormat::Tuned | DeployFormat::Json => refuse(form, path),
     }
 }
 
@@ -169,11 +176,11 @@ fn kubelet(path: &str, value: &str, setup: &Setup) -> Result<(String, String), M
             let lines = format!("failSwapOn: false\nmemorySwap:\n  swapBehavior: {behavior}");
             Ok((HEAD.to_owned(), lines))
         }
-        _ => refuse(Form::Kubelet, path),
+        _ => refuse(DeployFormat::Kubelet, path),
     }
 }
 
-fn refuse(form: Form, path: &str) -> Result<(String, String), Mistake> {
+fn refuse(form: DeployFormat, path: &str) -> Result<(String, String), Mistake> {
     let fits = if is_kernel_sysctl(path) {
         "sysctl.d, tuned and json can"
     } else if systemd(path).is_some() {
@@ -200,7 +207,7 @@ mod tests {
         Knob { path: path.to_owned(), values, how: String::new(), is_list: true }
     }
 
-    fn emit(form: Form, path: &str, value: &str) -> Result<String, Mistake> {
+    fn emit(form: DeployFormat, path: &str, value: &str) -> Result<String, Mistake> {
         let setup = scenario(&["a"]).variants.remove(0).setup;
         let sets = [(path.to_owned(), value.to_owned())];
         render(form, &sets, &setup, &["from a test\nof two lines".to_owned()])
@@ -213,36 +220,41 @@ mod tests {
             text.strip_prefix("# from a test\n# of two lines\n").unwrap().to_owned()
         };
         let scale = "vm.watermark_scale_factor";
-        assert_eq!(text(Form::SysctlD, scale, "120"), "vm.watermark_scale_factor = 120\n");
-        assert_eq!(text(Form::Tuned, scale, "120"), "[sysctl]\nvm.watermark_scale_factor = 120\n");
-        let thp = text(Form::Tuned, "transparent_hugepage.enabled", "never");
+        assert_eq!(text(DeployFormat::SysctlD, scale, "120"), "vm.watermark_scale_factor = 120\n");
+        assert_eq!(
+            text(DeployFormat::Tuned, scale, "120"),
+            "[sysctl]\nvm.watermark_scale_factor = 120\n"
+        );
+        let thp = text(DeployFormat::Tuned, "transparent_hugepage.enabled", "never");
         assert_eq!(thp, "[vm]\ntransparent_hugepages = never\n");
-        let high = text(Form::Systemd, "group.web.memory.high", "620M");
+        let high = text(DeployFormat::Systemd, "group.web.memory.high", "620M");
         assert!(high.ends_with("[Service]\nMemoryHigh=620M\n"), "{high}");
-        assert!(text(Form::Systemd, "group.a.memory.max", "max").contains("MemoryMax=infinity"));
-        let kubelet = text(Form::Kubelet, "group.kubepods.memory.max", "1536M");
+        assert!(
+            text(DeployFormat::Systemd, "group.a.memory.max", "max").contains("MemoryMax=infinity")
+        );
+        let kubelet = text(DeployFormat::Kubelet, "group.kubepods.memory.max", "1536M");
         assert!(kubelet.contains("systemReserved:\n  memory: 512Mi"), "{kubelet}");
-        assert!(text(Form::Kubelet, "machine.swap", "0").contains("swapBehavior: NoSwap"));
+        assert!(text(DeployFormat::Kubelet, "machine.swap", "0").contains("swapBehavior: NoSwap"));
     }
 
     #[test]
     fn a_knob_that_a_form_cannot_hold_is_named() {
         for (form, path, hint) in [
-            (Form::SysctlD, "group.web.memory.high", "systemd and json"),
-            (Form::SysctlD, "vm.wmark_low_kbytes", "json holds"),
-            (Form::SysctlD, "vm.fault_around_bytes", "json holds"),
-            (Form::SysctlD, "transparent_hugepage.enabled", "tuned"),
-            (Form::Systemd, "vm.swappiness", "sysctl.d, tuned"),
-            (Form::Systemd, "group.web.memory.reclaim", "json holds"),
-            (Form::Kubelet, "vm.swappiness", "sysctl.d, tuned"),
-            (Form::Tuned, "machine.memory", "json holds"),
+            (DeployFormat::SysctlD, "group.web.memory.high", "systemd and json"),
+            (DeployFormat::SysctlD, "vm.wmark_low_kbytes", "json holds"),
+            (DeployFormat::SysctlD, "vm.fault_around_bytes", "json holds"),
+            (DeployFormat::SysctlD, "transparent_hugepage.enabled", "tuned"),
+            (DeployFormat::Systemd, "vm.swappiness", "sysctl.d, tuned"),
+            (DeployFormat::Systemd, "group.web.memory.reclaim", "json holds"),
+            (DeployFormat::Kubelet, "vm.swappiness", "sysctl.d, tuned"),
+            (DeployFormat::Tuned, "machine.memory", "json holds"),
         ] {
             let setup = scenario(&["a"]).variants.remove(0).setup;
             let knob = knob(path, &["1"]);
             let mistake = check(form, &knob, &setup).unwrap_err();
             assert!(mistake.message.contains(path), "{mistake:?}");
             assert!(mistake.hint.contains(hint), "{path}: {mistake:?}");
-            assert!(check(Form::Json, &knob, &setup).is_ok());
+            assert!(check(DeployFormat::Json, &knob, &setup).is_ok());
         }
     }
 
@@ -250,9 +262,9 @@ mod tests {
     fn a_value_that_a_form_cannot_hold_is_named_before_the_search() {
         let setup = scenario(&["a"]).variants.remove(0).setup;
         let knob = knob("group.kubepods.memory.max", &["30M", "max"]);
-        let mistake = check(Form::Kubelet, &knob, &setup).unwrap_err();
+        let mistake = check(DeployFormat::Kubelet, &knob, &setup).unwrap_err();
         assert_eq!(mistake.message, "kubelet cannot hold group.kubepods.memory.max = max");
         assert!(mistake.hint.contains("systemd and json"), "{mistake:?}");
-        assert!(check(Form::Systemd, &knob, &setup).is_ok());
+        assert!(check(DeployFormat::Systemd, &knob, &setup).is_ok());
     }
 }

@@ -5,15 +5,15 @@
 //! "unfinished","result"}`. `verdict` is `threshold`, `everything`, `nothing`, `not-monotone` or
 //! `front`.
 
-use super::answer::{wanted_word, Answer, Cost, Kind, Point};
+use super::answer::{wanted_word, AnswerKind, AnswerPoint, FindAnswer, MetricCost};
 use super::question::Find;
-use super::search::Count;
+use super::search::SeedCount;
 use super::text;
-use crate::stats::{Change, Summary};
+use crate::stats::{MeanChange, Statistics};
 use serde_json::{json, Map, Value};
 
 /// Renders the answer, indented. `command`: the command line.
-pub fn render(find: &Find, answer: &Answer, command: &str) -> String {
+pub fn render(find: &Find, answer: &FindAnswer, command: &str) -> String {
     let question = find.question();
     let knobs: Vec<Value> = question
         .knobs
@@ -50,18 +50,18 @@ pub fn render(find: &Find, answer: &Answer, command: &str) -> String {
     text
 }
 
-const fn verdict(kind: Kind) -> &'static str {
+const fn verdict(kind: AnswerKind) -> &'static str {
     match kind {
-        Kind::Threshold => "threshold",
-        Kind::Everything => "everything",
-        Kind::Nothing => "nothing",
-        Kind::NotMonotone => "not-monotone",
-        Kind::Front => "front",
+        AnswerKind::Threshold => "threshold",
+        AnswerKind::Everything => "everything",
+        AnswerKind::Nothing => "nothing",
+        AnswerKind::NotMonotone => "not-monotone",
+        AnswerKind::Front => "front",
     }
 }
 
-fn point(point: &Point) -> Value {
-    let costs = |costs: &[Cost]| costs.iter().map(cost).collect::<Vec<Value>>();
+fn point(point: &AnswerPoint) -> Value {
+    let costs = |costs: &[MetricCost]| costs.iter().map(cost).collect::<Vec<Value>>();
     let failing =
         point.failing.as_ref().map(|(value, of)| json!({ "value": value, "seeds": count(*of) }));
     json!({
@@ -76,11 +76,11 @@ fn point(point: &Point) -> Value {
     })
 }
 
-fn cost(cost: &Cost) -> Value {
-    let side = |summary: &Summary| json!({ "mean": summary.mean, "stddev": summary.stddev });
+fn cost(cost: &MetricCost) -> Value {
+    let side = |summary: &Statistics| json!({ "mean": summary.mean, "stddev": summary.stddev });
     let percent = match cost.change {
-        Change::Percent(percent) => Some(percent),
-        Change::New | Change::Unknown => None,
+        MeanChange::Percent(percent) => Some(percent),
+        MeanChange::New | MeanChange::Unknown => None,
     };
     json!({
         "metric": cost.metric,
@@ -99,6 +99,6 @@ fn sets(sets: &[(String, String)]) -> Value {
     Value::Object(map)
 }
 
-fn count(count: Count) -> Value {
+fn count(count: SeedCount) -> Value {
     json!({ "held": count.held, "of": count.of })
 }

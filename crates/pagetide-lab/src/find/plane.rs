@@ -5,7 +5,7 @@
 //!
 //! Places count row by row: the second knob changes fastest.
 
-use super::search::{Place, Search, Wanted};
+use super::search::{SearchPlace, ValueSearch, WantedEnd};
 
 /// Values of each of two knobs unless the range says how many.
 pub const VALUES: usize = 6;
@@ -16,17 +16,17 @@ pub const POINTS_MAX: usize = 400;
 ///
 /// # Errors
 /// Runs are missing: first those of all points on the shared seeds, then those of the front on fresh ones.
-pub fn front(search: &Search, columns: usize) -> Result<Vec<usize>, Vec<(Place, u64)>> {
+pub fn front(search: &ValueSearch, columns: usize) -> Result<Vec<usize>, Vec<(SearchPlace, u64)>> {
     let points = search.task().values;
-    let mut places: Vec<Place> = vec![Place::Before];
-    places.extend((0..points).map(Place::At));
+    let mut places: Vec<SearchPlace> = vec![SearchPlace::Before];
+    places.extend((0..points).map(SearchPlace::At));
     search.need(&places, search.shared())?;
-    let is_met = |at: &usize| search.is_met(search.count(Place::At(*at), search.shared()));
+    let is_met = |at: &usize| search.is_met(search.count(SearchPlace::At(*at), search.shared()));
     let met: Vec<usize> = (0..points).filter(is_met).collect();
     let wanted = search.task().wanted;
     let is_nearer = |a: usize, b: usize| match wanted {
-        Wanted::Smallest => a <= b,
-        Wanted::Largest => a >= b,
+        WantedEnd::Smallest => a <= b,
+        WantedEnd::Largest => a >= b,
     };
     let is_beaten = |at: usize| {
         met.iter().any(|&other| {
@@ -36,9 +36,9 @@ pub fn front(search: &Search, columns: usize) -> Result<Vec<usize>, Vec<(Place, 
         })
     };
     let front: Vec<usize> = met.iter().copied().filter(|&at| !is_beaten(at)).collect();
-    let mut fresh: Vec<Place> = front.iter().copied().map(Place::At).collect();
+    let mut fresh: Vec<SearchPlace> = front.iter().copied().map(SearchPlace::At).collect();
     if search.task().is_relative && !fresh.is_empty() {
-        fresh.push(Place::Before);
+        fresh.push(SearchPlace::Before);
     }
     search.need(&fresh, search.fresh())?;
     Ok(front)
@@ -46,20 +46,21 @@ pub fn front(search: &Search, columns: usize) -> Result<Vec<usize>, Vec<(Place, 
 
 #[cfg(test)]
 mod tests {
-    use super::super::search::Task;
+    use super::super::search::SearchTask;
     use super::*;
 
-    fn run(wanted: Wanted, world: impl Fn(usize, usize) -> bool) -> Vec<(usize, usize)> {
-        let task = Task { values: 30, wanted, share: 0.9, seed: 1, seeds: 4, is_relative: false };
-        let mut search = Search::new(task);
+    fn run(wanted: WantedEnd, world: impl Fn(usize, usize) -> bool) -> Vec<(usize, usize)> {
+        let task =
+            SearchTask { values: 30, wanted, share: 0.9, seed: 1, seeds: 4, is_relative: false };
+        let mut search = ValueSearch::new(task);
         for _ in 0..3 {
             match front(&search, 6) {
                 Ok(front) => return front.into_iter().map(|at| (at / 6, at % 6)).collect(),
                 Err(runs) => {
                     for (place, seed) in runs {
                         let held = match place {
-                            Place::Before => false,
-                            Place::At(at) => world(at / 6, at % 6),
+                            SearchPlace::Before => false,
+                            SearchPlace::At(at) => world(at / 6, at % 6),
                         };
                         search.tell(place, seed, held);
                     }
@@ -72,12 +73,12 @@ mod tests {
     #[test]
     fn the_front_is_where_neither_knob_can_go_further() {
         assert_eq!(
-            run(Wanted::Smallest, |a, b| a + b >= 4),
+            run(WantedEnd::Smallest, |a, b| a + b >= 4),
             [(0, 4), (1, 3), (2, 2), (3, 1), (4, 0)]
         );
-        assert_eq!(run(Wanted::Smallest, |a, b| a >= 2 && b >= 3), [(2, 3)]);
-        assert_eq!(run(Wanted::Largest, |a, b| a + b <= 4 && b < 2), [(3, 1), (4, 0)]);
-        assert_eq!(run(Wanted::Smallest, |_, _| false), []);
-        assert_eq!(run(Wanted::Largest, |_, _| true), [(4, 5)]);
+        assert_eq!(run(WantedEnd::Smallest, |a, b| a >= 2 && b >= 3), [(2, 3)]);
+        assert_eq!(run(WantedEnd::Largest, |a, b| a + b <= 4 && b < 2), [(3, 1), (4, 0)]);
+        assert_eq!(run(WantedEnd::Smallest, |_, _| false), []);
+        assert_eq!(run(WantedEnd::Largest, |_, _| true), [(4, 5)]);
     }
 }

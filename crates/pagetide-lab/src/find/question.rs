@@ -5,16 +5,18 @@
 //! ([`Find::check`]) before anything else runs.
 
 use super::plane;
-use super::search::{Count, Outcome, Place, Search, Step, Task, Wanted, MOVES};
-use crate::execute::{self, Run};
+use super::search::{
+    SearchOutcome, SearchPlace, SearchStep, SearchTask, SeedCount, ValueSearch, WantedEnd, MOVES,
+};
+use crate::execute::{self, RunResult};
 use crate::knob::Knob;
-use crate::plan::{self, Plan};
+use crate::plan::{self, RunPlan};
 use crate::report::Report;
 use crate::world::Failure;
-use pagetide_scenario::criterion::{check_name, is_whole, Criterion, Mistake, Sample};
+use pagetide_scenario::criterion::{check_name, is_whole, Criterion, Mistake, RunMetrics};
 use pagetide_scenario::metric::declared;
 use pagetide_scenario::model::{Scenario, Variant};
-use pagetide_scenario::record::{Ended, RunRecord};
+use pagetide_scenario::record::{Incomplete, RunRecord};
 use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Clone, Debug)]
@@ -24,7 +26,7 @@ pub struct Question {
     /// One knob, or two.
     pub knobs: Vec<Knob>,
     pub criterion: Criterion,
-    pub wanted: Wanted,
+    pub wanted: WantedEnd,
     /// Share of the seeds in which the criterion must hold.
     pub share: f64,
     /// The `--price` metrics.
@@ -40,8 +42,8 @@ impl Question {
 
 /// A run to make.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Job {
-    pub place: Place,
+pub struct FindJob {
+    pub place: SearchPlace,
     /// The settings; empty for the unchanged scenario.
     pub sets: Vec<(String, String)>,
     pub seed: u64,
@@ -49,7 +51,7 @@ pub struct Job {
 
 /// Result of a run.
 #[derive(Clone, Debug)]
-pub enum Told {
+pub enum FindResult {
     Record(Box<RunRecord>),
     /// The run failed, or the scenario refuses the value.
     Failed(String),
@@ -57,9 +59,9 @@ pub enum Told {
 
 /// Outcome of a search.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Verdict {
+pub enum FindOutcome {
     /// One knob.
-    Line(Outcome),
+    Line(SearchOutcome),
     /// Two knobs: the points of the front.
     Plane(Vec<usize>),
 }
@@ -68,8 +70,8 @@ pub enum Verdict {
 #[derive(Clone, Debug)]
 pub struct Find {
     question: Question,
-    search: Search,
-    records: BTreeMap<(Place, u64), Told>,
+    search: ValueSearch,
+    records: BTreeMap<(SearchPlace, u64), FindResult>,
 }
 
 impl Find {
@@ -112,7 +114,7 @@ impl Find {
                 "choose a smaller first seed",
             ));
         }
-        let search = Search::new(Task {
+        let search = ValueSearch::new(SearchTask {
             values,
             wanted: question.wanted,
             share: question.share,
@@ -127,40 +129,40 @@ impl Find {
         &self.question
     }
 
-    pub fn search(&self) -> &Search {
+    pub fn search(&self) -> &ValueSearch {
         &self.search
     }
 
     /// The runs that are needed next; none if the search has ended.
-    pub fn ask(&self) -> Vec<Job> {
+    pub fn ask(&self) -> Vec<FindJob> {
         if self.records.is_empty() {
-            return vec![self.job(Place::Before, self.question.scenario.seed)];
+            return vec![self.job(SearchPlace::Before, self.question.scenario.seed)];
         }
         let missing = match self.step() {
-            Step::Done(_) => Vec::new(),
-            Step::Run(missing) => missing,
+            SearchStep::Done(_) => Vec::new(),
+            SearchStep::Run(missing) => missing,
         };
         missing.into_iter().map(|(place, seed)| self.job(place, seed)).collect()
     }
 
-    fn step(&self) -> Step {
+    fn step(&self) -> SearchStep {
         match self.columns() {
             None => self.search.ask(),
             Some(columns) => match plane::front(&self.search, columns) {
-                Ok(_) => Step::Done(Outcome::Nothing { best: 0 }),
-                Err(missing) => Step::Run(missing),
+                Ok(_) => SearchStep::Done(SearchOutcome::Nothing { best: 0 }),
+                Err(missing) => SearchStep::Run(missing),
             },
         }
     }
 
     /// The outcome, once no more runs are needed.
-    pub fn verdict(&self) -> Option<Verdict> {
+    pub fn verdict(&self) -> Option<FindOutcome> {
         match self.columns() {
             None => match self.search.ask() {
-                Step::Done(outcome) => Some(Verdict::Line(outcome)),
-                Step::Run(_) => None,
+                SearchStep::Done(outcome) => Some(FindOutcome::Line(outcome)),
+                SearchStep::Run(_) => None,
             },
-            Some(columns) => plane::front(&self.search, columns).ok().map(Verdict::Plane),
+            Some(columns) => plane::front(&self.search, columns).ok().map(FindOutcome::Plane),
         }
     }
 
@@ -168,13 +170,13 @@ impl Find {
         self.question.knobs.get(1).map(|knob| knob.values.len())
     }
 
-    fn job(&self, place: Place, seed: u64) -> Job {
-        Job { place, sets: self.sets(place), seed }
+    fn job(&self, place: SearchPlace, seed: u64) -> FindJob {
+        FindJob { place, sets: self.sets(place), seed }
     }
 
     /// The settings at a place.
-    pub fn sets(&self, place: Place) -> Vec<(String, String)> {
-        let Place::At(at) = place else { return Vec::new() };
+    pub fn sets(&self, place: SearchPlace) -> Vec<(String, String)> {
+        let SearchPlace::At(at) = place else { return Vec::new() };
         let set = |knob: &Knob, at: usize| (knob.path.clone(), knob.values[at].text.clone());
         match (self.question.knobs.as_slice(), self.columns()) {
             ([first, second], Some(columns)) => {
@@ -185,8 +187,8 @@ impl Find {
     }
 
     /// Takes the result of a job.
-    pub fn tell(&mut self, place: Place, seed: u64, told: Told) {
-        if let (Place::Before, Told::Record(record)) = (place, &told) {
+    pub fn tell(&mut self, place: SearchPlace, seed: u64, told: FindResult) {
+        if let (SearchPlace::Before, FindResult::Record(record)) = (place, &told) {
             if self.ends(record).next().is_some() {
                 // An incomplete run meets the criterion only if the unchanged one with its seed is
                 // incomplete in the same way.
@@ -195,19 +197,19 @@ impl Find {
         }
         self.records.insert((place, seed), told);
         // A relative criterion needs both runs of the seed.
-        let of_seed: Vec<Place> = match place {
-            Place::At(_) => vec![place],
-            Place::Before => {
+        let of_seed: Vec<SearchPlace> = match place {
+            SearchPlace::At(_) => vec![place],
+            SearchPlace::Before => {
                 let all = self.records.keys().filter(|(_, other)| *other == seed);
                 all.map(|(place, _)| *place).collect()
             }
         };
         for place in of_seed {
-            let is_told = self.records.contains_key(&(Place::Before, seed));
+            let is_told = self.records.contains_key(&(SearchPlace::Before, seed));
             if self.search.task().is_relative && !is_told {
                 continue;
             }
-            let before = self.record(Place::Before, seed);
+            let before = self.record(SearchPlace::Before, seed);
             let holds = |run: &RunRecord| {
                 let before_metrics = before.map(|before| &before.metrics);
                 self.question.criterion.holds(&run.metrics, before_metrics)
@@ -219,7 +221,7 @@ impl Find {
     }
 
     /// The incomplete work of a run: walltimes of foreground tasks, and `elapsed`.
-    fn ends<'a>(&'a self, run: &'a RunRecord) -> impl Iterator<Item = (String, Ended)> + 'a {
+    fn ends<'a>(&'a self, run: &'a RunRecord) -> impl Iterator<Item = (String, Incomplete)> + 'a {
         let tasks = &self.question.scenario.variants[0].setup.tasks;
         let awaited = tasks.iter().filter(|task| !task.background);
         let keys = awaited.map(|task| format!("{}.{}", task.name, declared::WALLTIME.name));
@@ -231,15 +233,15 @@ impl Find {
     /// Whether a foreground task was killed, or the run was cut, unlike in the unchanged scenario
     /// with this seed.
     fn is_stopped(&self, run: &RunRecord, before: Option<&RunRecord>) -> bool {
-        let had: Vec<(String, Ended)> =
+        let had: Vec<(String, Incomplete)> =
             before.map(|before| self.ends(before).collect()).unwrap_or_default();
         self.ends(run).any(|end| !had.contains(&end))
     }
 
     /// The metrics of the unchanged scenario, after its first run.
-    pub fn before(&self) -> Option<&Sample> {
+    pub fn before(&self) -> Option<&RunMetrics> {
         self.records.iter().find_map(|((place, _), told)| match (place, told) {
-            (Place::Before, Told::Record(record)) => Some(&record.metrics),
+            (SearchPlace::Before, FindResult::Record(record)) => Some(&record.metrics),
             _ => None,
         })
     }
@@ -254,16 +256,16 @@ impl Find {
         self.question.prices.iter().try_for_each(|price| check_name(price, sample))
     }
 
-    pub fn record(&self, place: Place, seed: u64) -> Option<&RunRecord> {
+    pub fn record(&self, place: SearchPlace, seed: u64) -> Option<&RunRecord> {
         match self.records.get(&(place, seed))? {
-            Told::Record(record) => Some(record),
-            Told::Failed(_) => None,
+            FindResult::Record(record) => Some(record),
+            FindResult::Failed(_) => None,
         }
     }
 
     /// Number of values tried, including the unchanged scenario.
     pub fn nr_places(&self) -> usize {
-        self.records.keys().map(|(place, _)| *place).collect::<BTreeSet<Place>>().len()
+        self.records.keys().map(|(place, _)| *place).collect::<BTreeSet<SearchPlace>>().len()
     }
 
     pub fn nr_runs(&self) -> usize {
@@ -274,7 +276,7 @@ impl Find {
     pub fn failures(&self) -> BTreeMap<&str, usize> {
         let mut failures = BTreeMap::new();
         for told in self.records.values() {
-            if let Told::Failed(message) = told {
+            if let FindResult::Failed(message) = told {
                 *failures.entry(message.as_str()).or_default() += 1;
             }
         }
@@ -289,32 +291,32 @@ impl Find {
             metrics.any(|metric| !record.metrics.get(metric).is_some_and(is_whole))
         };
         let runs = self.records.iter().filter_map(|((_, seed), told)| match told {
-            Told::Record(record) => Some((*seed, record)),
-            Told::Failed(_) => None,
+            FindResult::Record(record) => Some((*seed, record)),
+            FindResult::Failed(_) => None,
         });
         let is_stopped =
-            |seed, run: &RunRecord| self.is_stopped(run, self.record(Place::Before, seed));
+            |seed, run: &RunRecord| self.is_stopped(run, self.record(SearchPlace::Before, seed));
         runs.filter(|(seed, run)| is_unfinished(run) || is_stopped(*seed, run)).count()
     }
 
     /// Counts of the shared seeds of a place.
-    pub fn count(&self, place: Place) -> Count {
+    pub fn count(&self, place: SearchPlace) -> SeedCount {
         self.search.count(place, self.search.shared())
     }
 
     /// The unchanged scenario and a place side by side, on the shared seeds.
-    pub fn side_by_side(&self, place: Place) -> Option<Report> {
+    pub fn side_by_side(&self, place: SearchPlace) -> Option<Report> {
         let variant = &self.question.scenario.variants[0];
         let name = |place| match place {
-            Place::Before => "before".to_owned(),
-            Place::At(_) => {
+            SearchPlace::Before => "before".to_owned(),
+            SearchPlace::At(_) => {
                 let sets = self.sets(place);
                 let sets: Vec<String> =
                     sets.iter().map(|(key, value)| format!("{key}={value}")).collect();
                 sets.join(", ")
             }
         };
-        let places = [Place::Before, place];
+        let places = [SearchPlace::Before, place];
         let scenario = Scenario {
             variants: places
                 .iter()
@@ -322,20 +324,22 @@ impl Find {
                 .collect(),
             ..self.question.scenario.clone()
         };
-        let plan = Plan::new(scenario).ok()?;
+        let plan = RunPlan::new(scenario).ok()?;
         let mut runs = Vec::new();
         for (variant, place) in places.into_iter().enumerate() {
             for seed in self.search.shared() {
                 let outcome = match self.records.get(&(place, seed)) {
-                    Some(Told::Record(record)) => execute::Outcome::Finished(record.clone()),
-                    Some(Told::Failed(message)) => execute::Outcome::Failed(Failure {
+                    Some(FindResult::Record(record)) => {
+                        execute::JobOutcome::Finished(record.clone())
+                    }
+                    Some(FindResult::Failed(message)) => execute::JobOutcome::Failed(Failure {
                         message: message.clone(),
                         hint: None,
-                        cause: crate::world::Cause::Run,
+                        cause: crate::world::FailureCause::Run,
                     }),
                     None => continue,
                 };
-                runs.push(Run { job: plan::Job { variant, seed }, outcome });
+                runs.push(RunResult { job: plan::RunJob { variant, seed }, outcome });
             }
         }
         Some(Report::new(plan, &runs))

@@ -1,10 +1,10 @@
 //! Makes the runs that a search needs, until it has an answer.
 
-use super::question::{Find, Job, Told};
-use super::search::Place;
-use crate::execute::{perform, Outcome, Progress};
+use super::question::{Find, FindJob, FindResult};
+use super::search::SearchPlace;
+use crate::execute::{perform, JobOutcome, RunProgress};
 use crate::plan;
-use crate::world::{Failure, World};
+use crate::world::{Failure, RunBackend};
 use pagetide_scenario::criterion::Mistake;
 use pagetide_scenario::model::{Scenario, Variant};
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// Why a search has no answer.
 #[derive(Debug)]
-pub enum Stopped {
+pub enum FindError {
     /// The user cancelled.
     Cancelled,
     /// The question is wrong.
@@ -24,18 +24,18 @@ pub enum Stopped {
 }
 
 /// Loads the scenario with these changes; `Err`: why it is refused.
-pub type Load<'a> = &'a dyn Fn(&[(String, String)]) -> Result<Variant, String>;
+pub type LoadVariant<'a> = &'a dyn Fn(&[(String, String)]) -> Result<Variant, String>;
 
 /// Runs the search to its answer. `on_batch` gets the jobs before they run.
 pub fn run(
     find: &mut Find,
-    load: Load<'_>,
-    world: &dyn World,
+    load: LoadVariant<'_>,
+    world: &dyn RunBackend,
     threads: NonZeroUsize,
     cancel: &Arc<AtomicBool>,
-    on_batch: &dyn Fn(&[Job]),
-    on_progress: &(dyn Fn(Progress<'_>) + Sync),
-) -> Result<(), Stopped> {
+    on_batch: &dyn Fn(&[FindJob]),
+    on_progress: &(dyn Fn(RunProgress<'_>) + Sync),
+) -> Result<(), FindError> {
     loop {
         let jobs = find.ask();
         if jobs.is_empty() {
@@ -44,8 +44,8 @@ pub fn run(
         on_batch(&jobs);
         let is_first = find.nr_runs() == 0;
         let mut setups: Vec<Variant> = Vec::new();
-        let mut index_of: BTreeMap<Place, Result<usize, String>> = BTreeMap::new();
-        let mut planned: Vec<(plan::Job, Place)> = Vec::new();
+        let mut index_of: BTreeMap<SearchPlace, Result<usize, String>> = BTreeMap::new();
+        let mut planned: Vec<(plan::RunJob, SearchPlace)> = Vec::new();
         for job in jobs {
             let index = index_of.entry(job.place).or_insert_with(|| {
                 let mut variant = load(&job.sets)?;
@@ -55,58 +55,59 @@ pub fn run(
             });
             match index {
                 Ok(variant) => {
-                    planned.push((plan::Job { variant: *variant, seed: job.seed }, job.place));
+                    planned.push((plan::RunJob { variant: *variant, seed: job.seed }, job.place));
                 }
-                Err(refused) => find.tell(job.place, job.seed, Told::Failed(refused.clone())),
+                Err(refused) => find.tell(job.place, job.seed, FindResult::Failed(refused.clone())),
             }
         }
         let scenario = Scenario { variants: setups, ..find.question().scenario.clone() };
-        let jobs: Vec<plan::Job> = planned.iter().map(|(job, _)| *job).collect();
-        let outcomes: Mutex<Vec<(usize, Outcome)>> = Mutex::new(Vec::new());
+        let jobs: Vec<plan::RunJob> = planned.iter().map(|(job, _)| *job).collect();
+        let outcomes: Mutex<Vec<(usize, JobOutcome)>> = Mutex::new(Vec::new());
         perform(&scenario, &jobs, world, threads, cancel, on_progress, &|index, outcome| {
             let mut outcomes = outcomes.lock().unwrap_or_else(PoisonError::into_inner);
             outcomes.push((index, outcome));
         });
         let outcomes = outcomes.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let is_done = |(_, outcome): &(usize, Outcome)| !matches!(outcome, Outcome::Cancelled);
+        let is_done =
+            |(_, outcome): &(usize, JobOutcome)| !matches!(outcome, JobOutcome::Cancelled);
         let nr_done = outcomes.iter().filter(|it| is_done(it)).count();
         for (index, outcome) in outcomes {
             let (job, place) = planned[index];
             let told = match outcome {
-                Outcome::Finished(record) => Told::Record(record),
-                Outcome::Cancelled => continue,
-                Outcome::Failed(failure) if is_first => return Err(Stopped::Failed(failure)),
-                Outcome::Failed(failure) => Told::Failed(failure.message),
+                JobOutcome::Finished(record) => FindResult::Record(record),
+                JobOutcome::Cancelled => continue,
+                JobOutcome::Failed(failure) if is_first => return Err(FindError::Failed(failure)),
+                JobOutcome::Failed(failure) => FindResult::Failed(failure.message),
             };
             find.tell(place, job.seed, told);
         }
         if nr_done < jobs.len() {
-            return Err(Stopped::Cancelled);
+            return Err(FindError::Cancelled);
         }
         if is_first {
-            find.check().map_err(Stopped::Mistake)?;
+            find.check().map_err(FindError::Mistake)?;
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::answer::{Answer, Kind};
+    use super::super::answer::{AnswerKind, FindAnswer};
     use super::super::question::Question;
-    use super::super::search::Wanted;
+    use super::super::search::WantedEnd;
     use super::super::{json, text};
     use super::*;
     use crate::knob::Knob;
     use crate::testing::{failure, record, scenario};
-    use crate::world::Watch;
+    use crate::world::RunControl;
     use pagetide_scenario::criterion::Criterion;
-    use pagetide_scenario::record::{Ended, Metric, RunRecord, Unit};
+    use pagetide_scenario::record::{Incomplete, Metric, RunRecord, Unit};
 
     /// Searches in a world that is a function of the knob's value (`None`: unchanged) and the seed.
     fn ask(
         want: &str,
         world: impl Fn(Option<u32>, u64) -> Result<RunRecord, Failure> + Sync,
-    ) -> Result<Find, Stopped> {
+    ) -> Result<Find, FindError> {
         let mut scenario = scenario(&["before"]);
         scenario.repeats = 10;
         let base = scenario.variants[0].clone();
@@ -115,7 +116,7 @@ mod tests {
             scenario,
             knobs: vec![knob],
             criterion: Criterion::parse(want, base.setup.machine.page_size).unwrap(),
-            wanted: Wanted::Smallest,
+            wanted: WantedEnd::Smallest,
             share: 0.95,
             prices: vec!["t.walltime".to_owned()],
         };
@@ -126,7 +127,7 @@ mod tests {
             [(_, value)] if value == "13" => Err("there is no 13".to_owned()),
             [(_, value), ..] => Ok(Variant { name: value.clone(), ..base.clone() }),
         };
-        let world = |_: &str, variant: &Variant, seed: u64, _: &Watch| {
+        let world = |_: &str, variant: &Variant, seed: u64, _: &RunControl| {
             world(variant.name.parse().ok(), seed)
         };
         let threads = NonZeroUsize::new(2).unwrap();
@@ -147,8 +148,11 @@ mod tests {
             stalls(value, seed, 77u32.saturating_sub(value))
         })
         .unwrap();
-        let answer = Answer::of(&find).unwrap();
-        assert_eq!((answer.kind, answer.points[0].sets[0].1.as_str()), (Kind::Threshold, "77"));
+        let answer = FindAnswer::of(&find).unwrap();
+        assert_eq!(
+            (answer.kind, answer.points[0].sets[0].1.as_str()),
+            (AnswerKind::Threshold, "77")
+        );
         assert_eq!(
             text::result(&find, &answer),
             "Result: vm.swappiness = 77 (now 60): allocstall == 0 in 10 of 10 fresh seeds (at least 74 % of all \
@@ -169,8 +173,8 @@ mod tests {
             stalls(value, seed, u32::from(!(40..140).contains(&value)))
         })
         .unwrap();
-        let answer = Answer::of(&find).unwrap();
-        assert_eq!((answer.kind, answer.looked_at.len()), (Kind::NotMonotone, 7));
+        let answer = FindAnswer::of(&find).unwrap();
+        assert_eq!((answer.kind, answer.looked_at.len()), (AnswerKind::NotMonotone, 7));
         let text = text::render(&find, &answer);
         assert!(
             text.contains("The criterion is not monotone") && text.contains("NOT MONOTONE"),
@@ -185,14 +189,14 @@ mod tests {
             Some(value) if value < 150 => {
                 let mut record = stalls(value, seed, 0)?;
                 for metric in record.metrics.values_mut() {
-                    metric.ended = Some(Ended::OomKilled);
+                    metric.ended = Some(Incomplete::OomKilled);
                 }
                 Ok(record)
             }
             value => stalls(value.unwrap_or(60), seed, u32::from(value.is_none())),
         })
         .unwrap();
-        let answer = Answer::of(&find).unwrap();
+        let answer = FindAnswer::of(&find).unwrap();
         assert_eq!(answer.points[0].sets[0].1, "150");
         assert_eq!(answer.failures[0].0, "no room");
         assert!(answer.nr_unfinished > 0);
@@ -203,7 +207,8 @@ mod tests {
     /// A run whose only task was killed; the criterion is about the machine.
     fn killed(value: u32, seed: u64) -> Result<RunRecord, Failure> {
         let mut record = stalls(value, seed, 0)?;
-        let elapsed = Metric { ended: Some(Ended::OomKilled), ..Metric::new(1.0, Unit::Seconds) };
+        let elapsed =
+            Metric { ended: Some(Incomplete::OomKilled), ..Metric::new(1.0, Unit::Seconds) };
         record.metrics.insert("elapsed".to_owned(), elapsed);
         Ok(record)
     }
@@ -215,7 +220,7 @@ mod tests {
             value => stalls(value.unwrap_or(60), seed, u32::from(value.is_none())),
         })
         .unwrap();
-        let answer = Answer::of(&find).unwrap();
+        let answer = FindAnswer::of(&find).unwrap();
         assert_eq!(answer.points[0].sets[0].1, "90");
         assert!(answer.nr_unfinished > 0);
         let text = text::render(&find, &answer);
@@ -229,10 +234,10 @@ mod tests {
             value => stalls(value.unwrap_or(60), seed, u32::from(value.is_none())),
         })
         .unwrap();
-        let answer = Answer::of(&find).unwrap();
+        let answer = FindAnswer::of(&find).unwrap();
         assert_eq!(answer.points[0].sets[0].1, "90");
         assert!(answer.points[0].is_confirmed);
-        assert!(find.record(Place::Before, 11).is_some());
+        assert!(find.record(SearchPlace::Before, 11).is_some());
     }
 
     #[test]
@@ -241,14 +246,14 @@ mod tests {
             stalls(value.unwrap_or(60), seed, u32::from(value.is_none() || seed > 10))
         })
         .unwrap();
-        let answer = Answer::of(&unconfirmed).unwrap();
+        let answer = FindAnswer::of(&unconfirmed).unwrap();
         assert!(!answer.points.is_empty() && !answer.is_answer());
         let comes_and_goes = ask("allocstall == 0", |value, seed| {
             let value = value.unwrap_or(60);
             stalls(value, seed, u32::from(!(40..140).contains(&value)))
         })
         .unwrap();
-        let answer = Answer::of(&comes_and_goes).unwrap();
+        let answer = FindAnswer::of(&comes_and_goes).unwrap();
         assert!(!answer.points.is_empty() && !answer.is_answer());
     }
 
@@ -259,12 +264,12 @@ mod tests {
             nr_runs.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
             stalls(value.unwrap_or(60), seed, 0)
         });
-        let Err(Stopped::Mistake(mistake)) = asked else { panic!("{asked:?}") };
+        let Err(FindError::Mistake(mistake)) = asked else { panic!("{asked:?}") };
         assert_eq!(mistake.hint, "did you mean `allocstall`?");
         assert_eq!(nr_runs.into_inner(), 1);
         let failed = ask("allocstall == 0", |_, _| Err(failure("disk on fire")));
         assert!(
-            matches!(failed, Err(Stopped::Failed(failure)) if failure.message == "disk on fire")
+            matches!(failed, Err(FindError::Failed(failure)) if failure.message == "disk on fire")
         );
     }
 }

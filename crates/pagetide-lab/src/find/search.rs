@@ -30,7 +30,7 @@ pub const MOVES: u32 = 3;
 
 /// The settings of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Place {
+pub enum SearchPlace {
     /// The unchanged scenario.
     Before,
     /// The value with this index.
@@ -39,17 +39,17 @@ pub enum Place {
 
 /// Which of the values that meet the criterion is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wanted {
+pub enum WantedEnd {
     Smallest,
     Largest,
 }
 
 /// Parameters of a search.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Task {
+pub struct SearchTask {
     /// Number of values, in ascending order.
     pub values: usize,
-    pub wanted: Wanted,
+    pub wanted: WantedEnd,
     /// Share of the seeds in which the criterion must hold.
     pub share: f64,
     /// First seed.
@@ -63,16 +63,16 @@ pub struct Task {
 
 /// The next step of a search.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Step {
+pub enum SearchStep {
     /// These runs are needed.
-    Run(Vec<(Place, u64)>),
+    Run(Vec<(SearchPlace, u64)>),
     /// The search has ended.
-    Done(Outcome),
+    Done(SearchOutcome),
 }
 
 /// Number of runs in which the criterion held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Count {
+pub struct SeedCount {
     pub held: u32,
     /// All runs.
     pub of: u32,
@@ -80,8 +80,8 @@ pub struct Count {
 
 /// Outcome of a search.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Outcome {
-    Found(Found),
+pub enum SearchOutcome {
+    Found(SearchResult),
     /// No value meets the criterion.
     Nothing {
         /// Place of the nearest value.
@@ -90,16 +90,16 @@ pub enum Outcome {
     /// Along the knob the criterion holds, fails and holds again.
     NotMonotone {
         /// The first value of the grid that meets the criterion, run on fresh seeds.
-        found: Option<Found>,
+        found: Option<SearchResult>,
     },
 }
 
 /// A value that meets the criterion.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Found {
+pub struct SearchResult {
     pub place: usize,
-    pub shared: Count,
-    pub fresh: Count,
+    pub shared: SeedCount,
+    pub fresh: SeedCount,
     /// Whether the criterion is met on the fresh seeds, too.
     pub is_confirmed: bool,
     /// The next place that fails; `None`: all up to the end of the range meet the criterion.
@@ -110,28 +110,28 @@ pub struct Found {
 
 /// A search in progress.
 #[derive(Clone, Debug)]
-pub struct Search {
-    task: Task,
-    held: BTreeMap<(Place, u64), bool>,
+pub struct ValueSearch {
+    task: SearchTask,
+    held: BTreeMap<(SearchPlace, u64), bool>,
 }
 
 /// Runs that are missing.
-type Missing = Vec<(Place, u64)>;
+type Missing = Vec<(SearchPlace, u64)>;
 
-impl Search {
+impl ValueSearch {
     /// # Panics
     /// Without values or seeds.
-    pub fn new(task: Task) -> Search {
+    pub fn new(task: SearchTask) -> ValueSearch {
         assert!(task.values > 0 && task.seeds > 0, "nothing to search");
-        Search { task, held: BTreeMap::new() }
+        ValueSearch { task, held: BTreeMap::new() }
     }
 
-    pub fn task(&self) -> &Task {
+    pub fn task(&self) -> &SearchTask {
         &self.task
     }
 
     /// Takes the result of a run.
-    pub fn tell(&mut self, place: Place, seed: u64, held: bool) {
+    pub fn tell(&mut self, place: SearchPlace, seed: u64, held: bool) {
         self.held.insert((place, seed), held);
     }
 
@@ -141,10 +141,10 @@ impl Search {
     }
 
     /// The next step.
-    pub fn ask(&self) -> Step {
+    pub fn ask(&self) -> SearchStep {
         match self.walk() {
-            Ok(outcome) => Step::Done(outcome),
-            Err(missing) => Step::Run(missing),
+            Ok(outcome) => SearchStep::Done(outcome),
+            Err(missing) => SearchStep::Run(missing),
         }
     }
 
@@ -176,42 +176,42 @@ impl Search {
     }
 
     /// The values tried, ascending, with the counts of all their runs.
-    pub fn looked_at(&self) -> Vec<(usize, Count)> {
-        let at = |(place, _): &(Place, u64)| match place {
-            Place::At(at) => Some(*at),
-            Place::Before => None,
+    pub fn looked_at(&self) -> Vec<(usize, SeedCount)> {
+        let at = |(place, _): &(SearchPlace, u64)| match place {
+            SearchPlace::At(at) => Some(*at),
+            SearchPlace::Before => None,
         };
         let places: BTreeSet<usize> = self.held.keys().filter_map(at).collect();
-        places.into_iter().map(|at| (at, self.count_all(Place::At(at)))).collect()
+        places.into_iter().map(|at| (at, self.count_all(SearchPlace::At(at)))).collect()
     }
 
     /// Counts of the runs of a place with these seeds.
-    pub fn count(&self, place: Place, seeds: RangeInclusive<u64>) -> Count {
+    pub fn count(&self, place: SearchPlace, seeds: RangeInclusive<u64>) -> SeedCount {
         let runs = self.held.range((place, *seeds.start())..=(place, *seeds.end()));
         let (mut held, mut of) = (0, 0);
         for (_, is_held) in runs {
             held += u32::from(*is_held);
             of += 1;
         }
-        Count { held, of }
+        SeedCount { held, of }
     }
 
     /// Counts of all runs of a place.
-    pub fn count_all(&self, place: Place) -> Count {
+    pub fn count_all(&self, place: SearchPlace) -> SeedCount {
         self.count(place, self.task.seed..=u64::MAX)
     }
 
     /// Whether `count` reaches the wanted share.
-    pub fn is_met(&self, count: Count) -> bool {
+    pub fn is_met(&self, count: SeedCount) -> bool {
         // 0.95 of 20 is 19, despite rounding.
         let needed = (self.task.share * f64::from(count.of) - 1e-9).ceil();
         count.of > 0 && f64::from(count.held) >= needed
     }
 
     /// Whether all shared seeds can still meet the criterion, given the first few.
-    fn may_be_met(&self, few: Count) -> bool {
+    fn may_be_met(&self, few: SeedCount) -> bool {
         let failed = few.of - few.held;
-        self.is_met(Count { held: self.task.seeds - failed, of: self.task.seeds })
+        self.is_met(SeedCount { held: self.task.seeds - failed, of: self.task.seeds })
     }
 
     fn few(&self) -> RangeInclusive<u64> {
@@ -219,7 +219,11 @@ impl Search {
     }
 
     /// `Err`: those of the runs that are missing.
-    pub(super) fn need(&self, places: &[Place], seeds: RangeInclusive<u64>) -> Result<(), Missing> {
+    pub(super) fn need(
+        &self,
+        places: &[SearchPlace],
+        seeds: RangeInclusive<u64>,
+    ) -> Result<(), Missing> {
         let pairs = places.iter().flat_map(|place| seeds.clone().map(|seed| (*place, seed)));
         let missing: Missing = pairs.filter(|run| !self.held.contains_key(run)).collect();
         if missing.is_empty() {
@@ -232,28 +236,29 @@ impl Search {
     /// The place at this position from the wanted end.
     fn place(&self, position: usize) -> usize {
         match self.task.wanted {
-            Wanted::Smallest => position,
-            Wanted::Largest => self.task.values - 1 - position,
+            WantedEnd::Smallest => position,
+            WantedEnd::Largest => self.task.values - 1 - position,
         }
     }
 
     /// Counts of all shared seeds of a position.
-    fn all(&self, position: usize) -> Result<Count, Missing> {
-        let place = Place::At(self.place(position));
+    fn all(&self, position: usize) -> Result<SeedCount, Missing> {
+        let place = SearchPlace::At(self.place(position));
         self.need(&[place], self.shared())?;
         Ok(self.count(place, self.shared()))
     }
 
     /// Replays the search from its start, as far as results allow.
-    fn walk(&self) -> Result<Outcome, Missing> {
-        self.need(&[Place::Before], self.shared())?;
+    fn walk(&self) -> Result<SearchOutcome, Missing> {
+        self.need(&[SearchPlace::Before], self.shared())?;
         // Positions count from the wanted end, so that the first one that meets the criterion is
         // wanted.
         let mut grid: Vec<usize> = self.grid().into_iter().map(|at| self.place(at)).collect();
         grid.sort_unstable();
-        let places: Vec<Place> = grid.iter().map(|&at| Place::At(self.place(at))).collect();
+        let places: Vec<SearchPlace> =
+            grid.iter().map(|&at| SearchPlace::At(self.place(at))).collect();
         self.need(&places, self.few())?;
-        let counts: Vec<Count> =
+        let counts: Vec<SeedCount> =
             places.iter().map(|&place| self.count(place, self.few())).collect();
         if !is_monotone(&counts) {
             return self.in_part(&grid, &counts);
@@ -275,15 +280,23 @@ impl Search {
                 let failing = first.checked_sub(1).map(|i| grid[i]);
                 let found = self.bisect(failing, grid[first])?;
                 let all = met.iter().all(|met| *met) && found.failing.is_none();
-                return Ok(Outcome::Found(Found { all: all && found.is_confirmed, ..found }));
+                return Ok(SearchOutcome::Found(SearchResult {
+                    all: all && found.is_confirmed,
+                    ..found
+                }));
             }
         }
-        Ok(Outcome::Nothing { best: self.place(grid[best]) })
+        Ok(SearchOutcome::Nothing { best: self.place(grid[best]) })
     }
 
     /// The first value of the grid from which on all values up to `i` meet the criterion, on all
     /// shared seeds.
-    fn step_back(&self, grid: &[usize], counts: &[Count], mut i: usize) -> Result<usize, Missing> {
+    fn step_back(
+        &self,
+        grid: &[usize],
+        counts: &[SeedCount],
+        mut i: usize,
+    ) -> Result<usize, Missing> {
         while i > 0 && self.may_be_met(counts[i - 1]) && self.is_met(self.all(grid[i - 1])?) {
             i -= 1;
         }
@@ -291,7 +304,7 @@ impl Search {
     }
 
     /// Bisects between a position that fails and one that meets the criterion.
-    fn bisect(&self, mut failing: Option<usize>, mut met: usize) -> Result<Found, Missing> {
+    fn bisect(&self, mut failing: Option<usize>, mut met: usize) -> Result<SearchResult, Missing> {
         while let Some(low) = failing.filter(|low| met - low > 1) {
             let middle = low + (met - low) / 2;
             if !self.may_look_at(middle) {
@@ -307,12 +320,12 @@ impl Search {
     }
 
     /// Runs a position on fresh seeds, and the next positions if it fails there.
-    fn confirm(&self, mut failing: Option<usize>, mut met: usize) -> Result<Found, Missing> {
+    fn confirm(&self, mut failing: Option<usize>, mut met: usize) -> Result<SearchResult, Missing> {
         for moves in 0.. {
-            let place = Place::At(self.place(met));
+            let place = SearchPlace::At(self.place(met));
             let seeds = self.fresh_after(moves);
             if self.task.is_relative {
-                self.need(&[Place::Before, place], seeds.clone())?;
+                self.need(&[SearchPlace::Before, place], seeds.clone())?;
             } else {
                 self.need(&[place], seeds.clone())?;
             }
@@ -321,7 +334,7 @@ impl Search {
             let next = met + 1;
             let is_last = moves == MOVES || next == self.task.values || !self.may_look_at(next);
             if is_confirmed || is_last {
-                return Ok(Found {
+                return Ok(SearchResult {
                     place: self.place(met),
                     shared,
                     fresh,
@@ -337,16 +350,16 @@ impl Search {
     }
 
     /// The first value of the grid that meets the criterion, although later ones do not.
-    fn in_part(&self, grid: &[usize], counts: &[Count]) -> Result<Outcome, Missing> {
+    fn in_part(&self, grid: &[usize], counts: &[SeedCount]) -> Result<SearchOutcome, Missing> {
         for (i, (&at, &count)) in grid.iter().zip(counts).enumerate() {
             if self.may_be_met(count) && self.is_met(self.all(at)?) {
-                let place = Place::At(self.place(at));
+                let place = SearchPlace::At(self.place(at));
                 if self.task.is_relative {
-                    self.need(&[Place::Before], self.fresh())?;
+                    self.need(&[SearchPlace::Before], self.fresh())?;
                 }
                 self.need(&[place], self.fresh())?;
                 let fresh = self.count(place, self.fresh());
-                let found = Found {
+                let found = SearchResult {
                     place: self.place(at),
                     shared: self.count(place, self.shared()),
                     fresh,
@@ -354,10 +367,10 @@ impl Search {
                     failing: i.checked_sub(1).map(|i| self.place(grid[i])),
                     all: false,
                 };
-                return Ok(Outcome::NotMonotone { found: Some(found) });
+                return Ok(SearchOutcome::NotMonotone { found: Some(found) });
             }
         }
-        Ok(Outcome::NotMonotone { found: None })
+        Ok(SearchOutcome::NotMonotone { found: None })
     }
 
     /// Whether the position was tried, or one more value may be. [`Place::Before`] counts as one.
@@ -369,7 +382,7 @@ impl Search {
 }
 
 /// Whether the counts only rise or only fall along the knob; one seed may differ by chance.
-fn is_monotone(counts: &[Count]) -> bool {
+fn is_monotone(counts: &[SeedCount]) -> bool {
     let slack = if counts.first().is_some_and(|count| count.of >= 3) { 2 } else { 1 };
     let (mut rises, mut falls) = (false, false);
     for (i, earlier) in counts.iter().enumerate() {

@@ -1,26 +1,33 @@
 use super::*;
 
-fn task(values: usize) -> Task {
-    Task { values, wanted: Wanted::Smallest, share: 0.95, seed: 1, seeds: 20, is_relative: false }
+fn task(values: usize) -> SearchTask {
+    SearchTask {
+        values,
+        wanted: WantedEnd::Smallest,
+        share: 0.95,
+        seed: 1,
+        seeds: 20,
+        is_relative: false,
+    }
 }
 
 /// Runs a search in a world that is a function, and counts the values tried.
-fn run(task: Task, world: impl Fn(usize, u64) -> bool) -> (Outcome, Search) {
-    let mut search = Search::new(task);
+fn run(task: SearchTask, world: impl Fn(usize, u64) -> bool) -> (SearchOutcome, ValueSearch) {
+    let mut search = ValueSearch::new(task);
     for _ in 0..100 {
         match search.ask() {
-            Step::Done(outcome) => {
+            SearchStep::Done(outcome) => {
                 let places = search.looked_at().len() + 1;
                 assert!(places <= PLACES_MAX, "{places} values");
                 return (outcome, search);
             }
-            Step::Run(runs) => {
+            SearchStep::Run(runs) => {
                 assert!(!runs.is_empty());
                 // In reverse order, as threads might.
                 for (place, seed) in runs.into_iter().rev() {
                     let held = match place {
-                        Place::Before => false,
-                        Place::At(at) => world(at, seed),
+                        SearchPlace::Before => false,
+                        SearchPlace::At(at) => world(at, seed),
                     };
                     search.tell(place, seed, held);
                 }
@@ -30,9 +37,9 @@ fn run(task: Task, world: impl Fn(usize, u64) -> bool) -> (Outcome, Search) {
     panic!("the search does not end");
 }
 
-fn found(outcome: &Outcome) -> Found {
+fn found(outcome: &SearchOutcome) -> SearchResult {
     match outcome {
-        Outcome::Found(found) => *found,
+        SearchOutcome::Found(found) => *found,
         other => panic!("{other:?}"),
     }
 }
@@ -55,7 +62,7 @@ fn every_threshold_is_found_to_the_step() {
 #[test]
 fn the_largest_of_a_falling_criterion() {
     for threshold in 0..60 {
-        let down = Task { wanted: Wanted::Largest, ..task(60) };
+        let down = SearchTask { wanted: WantedEnd::Largest, ..task(60) };
         let (outcome, _) = run(down, |at, _| at <= threshold);
         let found = found(&outcome);
         assert_eq!(found.place, threshold);
@@ -73,9 +80,9 @@ fn each_seed_has_a_threshold_of_its_own() {
     let (outcome, search) = run(task(201), |at, seed| at as u64 >= 100 + seed % 20);
     let found = found(&outcome);
     assert_eq!(found.place, 118);
-    assert_eq!(found.shared, Count { held: 19, of: 20 });
-    assert_eq!(found.fresh, Count { held: 19, of: 20 });
-    assert_eq!(search.count(Place::At(117), search.shared()).held, 18);
+    assert_eq!(found.shared, SeedCount { held: 19, of: 20 });
+    assert_eq!(found.fresh, SeedCount { held: 19, of: 20 });
+    assert_eq!(search.count(SearchPlace::At(117), search.shared()).held, 18);
 }
 
 #[test]
@@ -96,8 +103,8 @@ fn a_value_of_the_grid_fails_only_after_all_seeds() {
     let (outcome, search) = run(task(201), world);
     let lowest = found(&outcome);
     assert_eq!((lowest.place, lowest.failing, lowest.is_confirmed), (33, Some(32), true));
-    assert_eq!(lowest.shared, Count { held: 19, of: 20 });
-    assert_eq!(search.count(Place::At(0), search.shared()).of, 6, "it cannot be met");
+    assert_eq!(lowest.shared, SeedCount { held: 19, of: 20 });
+    assert_eq!(search.count(SearchPlace::At(0), search.shared()).of, 6, "it cannot be met");
     // All values of the grid except the first have 5 of 6; the first fails on the other seeds.
     let (outcome, _) = run(task(201), |at, seed| seed != 3 && (at >= 20 || seed < 7));
     assert_eq!((found(&outcome).place, found(&outcome).failing), (20, Some(19)));
@@ -117,36 +124,36 @@ fn each_move_has_fresh_seeds_of_its_own() {
     let (outcome, search) = run(task(50), |at, seed| at >= if seed > 20 { 22 } else { 20 });
     assert_eq!(found(&outcome).place, 22);
     for (at, first) in [(20, 21), (21, 41), (22, 61)] {
-        let place = Place::At(at);
+        let place = SearchPlace::At(at);
         assert_eq!(search.count(place, first..=first + 19).of, 20, "{at}");
         let shared = search.count(place, search.shared()).of;
         assert_eq!(search.count_all(place).of - shared, 20, "no seed confirms two values");
     }
-    let relative = Task { is_relative: true, ..task(50) };
+    let relative = SearchTask { is_relative: true, ..task(50) };
     let (_, search) = run(relative, |at, seed| at >= if seed > 20 { 22 } else { 20 });
-    assert_eq!(search.count(Place::Before, 61..=80).of, 20);
+    assert_eq!(search.count(SearchPlace::Before, 61..=80).of, 20);
 }
 
 #[test]
 fn nothing_and_everything() {
     let (outcome, search) = run(task(100), |at, seed| at >= 66 && seed % 5 == 0);
-    assert_eq!(outcome, Outcome::Nothing { best: 66 });
-    assert_eq!(search.count(Place::At(66), search.shared()), Count { held: 4, of: 20 });
+    assert_eq!(outcome, SearchOutcome::Nothing { best: 66 });
+    assert_eq!(search.count(SearchPlace::At(66), search.shared()), SeedCount { held: 4, of: 20 });
     let (outcome, _) = run(task(100), |_, _| true);
     let found = found(&outcome);
     assert_eq!((found.place, found.all, found.failing), (0, true, None));
     let (outcome, _) = run(task(1), |_, _| false);
-    assert_eq!(outcome, Outcome::Nothing { best: 0 });
+    assert_eq!(outcome, SearchOutcome::Nothing { best: 0 });
 }
 
 #[test]
 fn what_comes_and_goes_is_not_bisected() {
     let (outcome, search) = run(task(100), |at, _| (30..60).contains(&at));
-    let Outcome::NotMonotone { found: Some(found) } = outcome else { panic!("{outcome:?}") };
+    let SearchOutcome::NotMonotone { found: Some(found) } = outcome else { panic!("{outcome:?}") };
     assert_eq!((found.place, found.is_confirmed), (33, true));
     assert_eq!(search.looked_at().len(), 7, "the grid alone");
     let (outcome, _) = run(task(100), |at, seed| (30..60).contains(&at) && seed % 2 == 0);
-    assert_eq!(outcome, Outcome::NotMonotone { found: None });
+    assert_eq!(outcome, SearchOutcome::NotMonotone { found: None });
 }
 
 #[test]
@@ -157,18 +164,20 @@ fn one_seed_that_differs_does_not_make_it_not_monotone() {
 
 #[test]
 fn a_relative_criterion_needs_what_was_before_on_fresh_seeds() {
-    let relative = Task { is_relative: true, ..task(20) };
+    let relative = SearchTask { is_relative: true, ..task(20) };
     let (_, search) = run(relative, |at, _| at >= 10);
-    assert_eq!(search.count(Place::Before, search.fresh()).of, 20);
+    assert_eq!(search.count(SearchPlace::Before, search.fresh()).of, 20);
     let (_, search) = run(task(20), |at, _| at >= 10);
-    assert_eq!(search.count(Place::Before, search.fresh()).of, 0);
+    assert_eq!(search.count(SearchPlace::Before, search.fresh()).of, 0);
 }
 
 #[test]
 fn the_share_decides_how_many_seeds_are_enough() {
-    let search = Search::new(task(3));
-    let met = |held, of| search.is_met(Count { held, of });
+    let search = ValueSearch::new(task(3));
+    let met = |held, of| search.is_met(SeedCount { held, of });
     assert!(met(19, 20) && !met(18, 20) && met(6, 6) && !met(5, 6) && !met(0, 0));
-    let half = Search::new(Task { share: 0.5, ..task(3) });
-    assert!(half.is_met(Count { held: 1, of: 2 }) && !half.is_met(Count { held: 1, of: 3 }));
+    let half = ValueSearch::new(SearchTask { share: 0.5, ..task(3) });
+    assert!(
+        half.is_met(SeedCount { held: 1, of: 2 }) && !half.is_met(SeedCount { held: 1, of: 3 })
+    );
 }

@@ -1,12 +1,12 @@
 //! The answer as text. One line starts with `Result: `, for scripts.
 
-use super::answer::{wanted_word, Answer, Cost, Kind, Point, CONFIDENCE};
+use super::answer::{wanted_word, AnswerKind, AnswerPoint, FindAnswer, MetricCost, CONFIDENCE};
 use super::question::Find;
-use super::search::{Count, Place};
+use super::search::{SearchPlace, SeedCount};
 use crate::format::{counted, Scale};
 use crate::heading::wrap;
 use crate::report::Report;
-use crate::stats::Change;
+use crate::stats::MeanChange;
 use crate::table;
 use std::fmt::Write;
 
@@ -14,13 +14,13 @@ const WIDTH: usize = 100;
 const LABEL: usize = 11;
 
 /// Renders the question, the evidence, the costs and the result.
-pub fn render(find: &Find, answer: &Answer) -> String {
+pub fn render(find: &Find, answer: &FindAnswer) -> String {
     let mut out = heading(find, answer);
     out.push('\n');
     out += &evidence(answer);
     if let [point] = answer.points.as_slice() {
         out += &costs(find, point);
-    } else if answer.kind == Kind::Front {
+    } else if answer.kind == AnswerKind::Front {
         out += &front(answer);
     }
     let remarks = remarks(find, answer);
@@ -41,7 +41,7 @@ fn push(out: &mut String, line: &str) {
     writeln!(out, "{line}").expect("writing to a string");
 }
 
-fn heading(find: &Find, answer: &Answer) -> String {
+fn heading(find: &Find, answer: &FindAnswer) -> String {
     let mut out = String::new();
     for (label, text) in entries(find, answer) {
         let mut label = label;
@@ -54,7 +54,7 @@ fn heading(find: &Find, answer: &Answer) -> String {
 }
 
 /// The question: pairs of label and text.
-pub fn entries(find: &Find, answer: &Answer) -> Vec<(&'static str, String)> {
+pub fn entries(find: &Find, answer: &FindAnswer) -> Vec<(&'static str, String)> {
     let question = find.question();
     let scenario = &question.scenario;
     let knobs: Vec<String> =
@@ -103,21 +103,21 @@ fn from_to(first: u64, last: u64) -> String {
 /// The evidence of a stopped search: one line per value tried.
 pub fn tried(find: &Find) -> String {
     let tried = find.search().looked_at().into_iter();
-    let tried: Vec<Tried> = tried.map(|(at, of)| (find.sets(Place::At(at)), of)).collect();
+    let tried: Vec<Tried> = tried.map(|(at, of)| (find.sets(SearchPlace::At(at)), of)).collect();
     match tried.is_empty() {
         true => String::new(),
         false => lines(&tried, None, &[]),
     }
 }
 
-type Tried = (Vec<(String, String)>, Count);
+type Tried = (Vec<(String, String)>, SeedCount);
 
-fn evidence(answer: &Answer) -> String {
+fn evidence(answer: &FindAnswer) -> String {
     let points: Vec<_> = answer.points.iter().map(|point| &point.sets).collect();
     lines(&answer.looked_at, Some(answer.before), &points)
 }
 
-fn lines(tried: &[Tried], before: Option<Count>, points: &[&Vec<(String, String)>]) -> String {
+fn lines(tried: &[Tried], before: Option<SeedCount>, points: &[&Vec<(String, String)>]) -> String {
     let shown = |sets: &[(String, String)]| -> String {
         sets.iter().map(|(_, value)| value.as_str()).collect::<Vec<&str>>().join(", ")
     };
@@ -136,14 +136,14 @@ fn lines(tried: &[Tried], before: Option<Count>, points: &[&Vec<(String, String)
 }
 
 /// The unchanged scenario beside a point, with the costs as rows; `None`: the point was not run.
-pub fn costs_report(find: &Find, point: &Point) -> Option<Report> {
+pub fn costs_report(find: &Find, point: &AnswerPoint) -> Option<Report> {
     let position = find
         .search()
         .looked_at()
         .into_iter()
-        .find(|(at, _)| find.sets(Place::At(*at)) == point.sets);
+        .find(|(at, _)| find.sets(SearchPlace::At(*at)) == point.sets);
     let (at, _) = position?;
-    let mut report = find.side_by_side(Place::At(at))?;
+    let mut report = find.side_by_side(SearchPlace::At(at))?;
     let keys = point.prices.iter().chain(&point.worse).map(|cost| cost.metric.clone());
     report.plan.scenario.rows = keys.collect();
     report.plan.scenario.reference = None;
@@ -154,7 +154,7 @@ pub fn costs_report(find: &Find, point: &Point) -> Option<Report> {
 /// Printed if nothing got worse.
 pub const NO_COSTS: &str = "No reported metric got significantly worse.";
 
-fn costs(find: &Find, point: &Point) -> String {
+fn costs(find: &Find, point: &AnswerPoint) -> String {
     let Some(report) = costs_report(find, point) else { return String::new() };
     let mut out = String::from("\n");
     if report.plan.scenario.rows.is_empty() {
@@ -167,7 +167,7 @@ fn costs(find: &Find, point: &Point) -> String {
     out
 }
 
-fn front(answer: &Answer) -> String {
+fn front(answer: &FindAnswer) -> String {
     let mut out = String::from("\nPareto front, on fresh seeds:\n");
     for point in &answer.points {
         push(&mut out, &format!("{}: {}", sets(&point.sets), front_words(point)));
@@ -176,23 +176,23 @@ fn front(answer: &Answer) -> String {
 }
 
 /// A point of a front: seeds and costs.
-pub fn front_words(point: &Point) -> String {
+pub fn front_words(point: &AnswerPoint) -> String {
     let costs = point.prices.iter().map(|cost| format!("; {}", cost_words(cost)));
     count(point.fresh) + &costs.collect::<String>()
 }
 
 /// Notes on the answer.
-pub fn remarks(find: &Find, answer: &Answer) -> Vec<String> {
+pub fn remarks(find: &Find, answer: &FindAnswer) -> Vec<String> {
     let mut lines = Vec::new();
     let question = find.question();
-    if answer.kind == Kind::NotMonotone {
+    if answer.kind == AnswerKind::NotMonotone {
         lines.push(format!(
             "The criterion is not monotone: along {} it holds, fails and holds again (see the list above). \
              So there is no threshold. A narrower range may have one.",
             question.knobs[0].path
         ));
     }
-    if let Some(point) = answer.points.first().filter(|_| answer.kind != Kind::Front) {
+    if let Some(point) = answer.points.first().filter(|_| answer.kind != AnswerKind::Front) {
         if let Some((value, of)) = &point.failing {
             lines.push(format!("The next value, {value}, does not meet it: {}.", count(*of)));
         }
@@ -225,7 +225,7 @@ pub fn remarks(find: &Find, answer: &Answer) -> Vec<String> {
 }
 
 /// The `Result: ` line.
-pub fn result(find: &Find, answer: &Answer) -> String {
+pub fn result(find: &Find, answer: &FindAnswer) -> String {
     let question = find.question();
     let criterion = &question.criterion;
     let share = format!("{} %", (question.share * 1e4).round() / 1e2);
@@ -233,7 +233,7 @@ pub fn result(find: &Find, answer: &Answer) -> String {
     let knob = &question.knobs[0];
     let (first, last) = (&knob.values[0].text, &knob.values[knob.values.len() - 1].text);
     match (answer.kind, answer.points.as_slice()) {
-        (Kind::Front, points) => {
+        (AnswerKind::Front, points) => {
             let points: Vec<String> = points
                 .iter()
                 .map(|point| {
@@ -245,7 +245,7 @@ pub fn result(find: &Find, answer: &Answer) -> String {
                 .collect();
             format!("Result: {criterion} with {}; {effort}", points.join(", or "))
         }
-        (Kind::Nothing | Kind::NotMonotone, []) => {
+        (AnswerKind::Nothing | AnswerKind::NotMonotone, []) => {
             let best = answer.best.and_then(|at| answer.looked_at.get(at));
             let best = best.or_else(|| answer.looked_at.iter().max_by_key(|(_, count)| count.held));
             // No value is nearest if none ever meets the criterion.
@@ -283,8 +283,8 @@ pub fn result(find: &Find, answer: &Answer) -> String {
                 text.push_str(", NOT CONFIRMED");
             }
             match kind {
-                Kind::Everything => text += "; every value tried meets it",
-                Kind::NotMonotone => text += "; NOT MONOTONE, others beyond it fail",
+                AnswerKind::Everything => text += "; every value tried meets it",
+                AnswerKind::NotMonotone => text += "; NOT MONOTONE, others beyond it fail",
                 _ => {}
             }
             for cost in &point.prices {
@@ -302,16 +302,16 @@ pub fn sets(sets: &[(String, String)]) -> String {
     sets.join(", ")
 }
 
-fn count(count: Count) -> String {
+fn count(count: SeedCount) -> String {
     format!("{} of {}", count.held, counted(count.of as usize, "seed"))
 }
 
-fn fresh(count: Count) -> String {
+fn fresh(count: SeedCount) -> String {
     format!("{} of {}", count.held, counted(count.of as usize, "fresh seed"))
 }
 
 /// `reader.walltime +7.3 %`.
-fn cost_words(cost: &Cost) -> String {
+fn cost_words(cost: &MetricCost) -> String {
     let metric = &cost.metric;
     // One seed has no spread.
     let noise = match cost.differs {
@@ -323,14 +323,14 @@ fn cost_words(cost: &Cost) -> String {
         return format!("{metric} not compared ({} in some runs)", ended.word());
     }
     match cost.change {
-        Change::Percent(percent) => format!("{metric} {percent:+.1} %{noise}"),
-        Change::New => {
+        MeanChange::Percent(percent) => format!("{metric} {percent:+.1} %{noise}"),
+        MeanChange::New => {
             let scale = Scale::new(cost.unit, &[(cost.after.mean, 0.0)]);
             let (value, _) = scale.print(cost.after.mean, 0.0);
             let unit =
                 if scale.symbol.is_empty() { String::new() } else { format!(" {}", scale.symbol) };
             format!("{metric} 0 to {value}{unit}{noise}")
         }
-        Change::Unknown => format!("{metric} unknown"),
+        MeanChange::Unknown => format!("{metric} unknown"),
     }
 }

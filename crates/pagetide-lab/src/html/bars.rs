@@ -4,7 +4,7 @@ use maud::{html, Markup};
 
 /// A table of bars.
 #[derive(Clone, Debug)]
-pub struct Bars {
+pub struct BarTable {
     pub caption: String,
     /// Headings of names and values.
     pub head: [String; 2],
@@ -21,7 +21,7 @@ pub struct Bar {
     pub parts: Vec<(f64, String)>,
 }
 
-impl Bars {
+impl BarTable {
     pub fn markup(&self) -> Markup {
         html! {
             div.scroll tabindex="0" role="region" aria-label=(self.caption) {
@@ -73,7 +73,7 @@ mod tests {
         };
         let head = ["zone".to_owned(), "free".to_owned()];
         let text =
-            Bars { caption: "zones".to_owned(), head, bars: vec![bar] }.markup().into_string();
+            BarTable { caption: "zones".to_owned(), head, bars: vec![bar] }.markup().into_string();
         for wanted in ["DMA &lt;32&gt;", "12 MiB", "width:25.0%", "width:0.0%", "width:100.0%"] {
             assert!(text.contains(wanted), "{wanted}: {text}");
         }

@@ -5,8 +5,8 @@
 //!
 //! Invariant: no text in it can end a script, and each array is written once.
 
-use super::lines::{Axis, Line, Lines, Mark, Panel, Shape};
-use super::look::Dash;
+use super::lines::{ChartAxis, ChartFigure, ChartLine, ChartMark, ChartPanel, LineShape};
+use super::look::LineDash;
 use crate::json::Number;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 const DIGITS: usize = 5;
 
 /// The JSON of these figures, safe inside a `<script>`.
-pub(super) fn json(figures: &[&Lines]) -> String {
+pub(super) fn json(figures: &[&ChartFigure]) -> String {
     let mut arrays = Arrays::default();
     let figures: Vec<Figure> = figures.iter().map(|lines| figure(lines, &mut arrays)).collect();
     let document = Document { arrays: arrays.list, figures };
@@ -46,8 +46,8 @@ struct Document<'a> {
 struct Figure<'a> {
     id: &'a str,
     title: &'a str,
-    x: &'a Axis,
-    y: &'a Axis,
+    x: &'a ChartAxis,
+    y: &'a ChartAxis,
     over: Option<&'static str>,
     choices: Vec<OneChoice<'a>>,
 }
@@ -66,7 +66,7 @@ struct OnePanel<'a> {
     length: usize,
     x: usize,
     lines: Vec<OneLine<'a>>,
-    marks: &'a [Mark],
+    marks: &'a [ChartMark],
 }
 
 #[derive(Serialize)]
@@ -76,25 +76,25 @@ struct OneLine<'a> {
     least: Option<usize>,
     most: Option<usize>,
     colour: usize,
-    dash: Dash,
-    shape: Shape,
+    dash: LineDash,
+    shape: LineShape,
 }
 
-fn figure<'a>(lines: &'a Lines, arrays: &mut Arrays) -> Figure<'a> {
+fn figure<'a>(lines: &'a ChartFigure, arrays: &mut Arrays) -> Figure<'a> {
     let choices = lines.choices.iter().map(|choice| OneChoice {
         name: &choice.name,
         clip: choice.clip.map(Number),
         panels: choice.panels.iter().map(|it| panel(it, arrays)).collect(),
     });
     let choices = choices.collect();
-    let Lines { id, title, x, y, over, .. } = lines;
+    let ChartFigure { id, title, x, y, over, .. } = lines;
     Figure { id, title, x, y, over: *over, choices }
 }
 
-fn panel<'a>(panel: &'a Panel, arrays: &mut Arrays) -> OnePanel<'a> {
+fn panel<'a>(panel: &'a ChartPanel, arrays: &mut Arrays) -> OnePanel<'a> {
     let x: Vec<Option<f64>> = panel.x.iter().copied().map(Some).collect();
     let lines = panel.lines.iter().map(|line| {
-        let Line { name, y, spread, colour, dash, shape } = line;
+        let ChartLine { name, y, spread, colour, dash, shape } = line;
         let y = arrays.add(y);
         let [least, most] = match spread {
             Some([least, most]) => [Some(arrays.add(least)), Some(arrays.add(most))],
@@ -150,23 +150,24 @@ fn rounded(value: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::lines::Choice;
+    use super::super::lines::ChartChoice;
     use super::*;
     use pagetide_scenario::record::Unit;
     use serde_json::{json, Value};
 
-    fn lines(name: &str, x: &[f64], ys: &[&[Option<f64>]]) -> Lines {
+    fn lines(name: &str, x: &[f64], ys: &[&[Option<f64>]]) -> ChartFigure {
         let ys = ys.iter().enumerate();
-        let lines = ys.map(|(at, y)| Line::new(at, name, Shape::Line, y.to_vec())).collect();
-        let panel = Panel { name: name.to_owned(), x: x.to_vec(), lines, marks: vec![] };
-        Lines {
+        let lines =
+            ys.map(|(at, y)| ChartLine::new(at, name, LineShape::Line, y.to_vec())).collect();
+        let panel = ChartPanel { name: name.to_owned(), x: x.to_vec(), lines, marks: vec![] };
+        ChartFigure {
             id: "id".to_owned(),
             title: name.to_owned(),
             about: name.to_owned(),
-            x: Axis::new("time", Unit::Seconds),
-            y: Axis::new(name, Unit::Pages),
+            x: ChartAxis::new("time", Unit::Seconds),
+            y: ChartAxis::new(name, Unit::Pages),
             over: None,
-            choices: vec![Choice { name: name.to_owned(), clip: None, panels: vec![panel] }],
+            choices: vec![ChartChoice { name: name.to_owned(), clip: None, panels: vec![panel] }],
         }
     }
 

@@ -21,7 +21,7 @@ const LEAST_SPAN: f64 = 0.05;
 
 /// Dots of one metric.
 #[derive(Clone, Debug)]
-pub struct Dots {
+pub struct DotFigure {
     /// Its anchor.
     pub id: String,
     /// The metric.
@@ -56,7 +56,7 @@ pub struct Dot {
     pub is_ended: bool,
 }
 
-impl Dots {
+impl DotFigure {
     pub fn markup(&self) -> Markup {
         let (least, most) = self.range();
         let ends = [least, most].map(|value| self.scale.print(value, 0.0).0);
@@ -204,7 +204,7 @@ mod tests {
         let (id, about) = ("d".to_owned(), String::new());
         let scale =
             Scale::new(Unit::Count, &values.iter().map(|it| (*it, 0.0)).collect::<Vec<_>>());
-        let dots = Dots { id, title: html! { "x" }, about, scale, lines: vec![line] };
+        let dots = DotFigure { id, title: html! { "x" }, about, scale, lines: vec![line] };
         dots.markup().into_string()
     }
 

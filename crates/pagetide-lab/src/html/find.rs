@@ -4,16 +4,18 @@
 //! Invariant: notes and facts are the sentences of the text output. An answer with one value has
 //! the same figures in other sentences.
 
-use super::bars::{Bar, Bars};
-use super::heat::{Cell, Heat};
+use super::bars::{Bar, BarTable};
+use super::heat::{HeatCell, HeatMap};
 use super::knob_axis::along;
-use super::lines::{Axis, Choice, Line, Lines, Mark, Panel, Shape};
-use super::page::{anchor, Block, Page, Section};
-use super::run::{self, Source};
-use crate::find::answer::{Answer, Kind, Point, CONFIDENCE};
-use crate::find::emit::{self, Form};
+use super::lines::{
+    ChartAxis, ChartChoice, ChartFigure, ChartLine, ChartMark, ChartPanel, LineShape,
+};
+use super::page::{anchor, HtmlPage, PageBlock, PageSection};
+use super::run::{self, PageSource};
+use crate::find::answer::{AnswerKind, AnswerPoint, FindAnswer, CONFIDENCE};
+use crate::find::emit::{self, DeployFormat};
 use crate::find::question::Find;
-use crate::find::search::{Count, Place};
+use crate::find::search::{SearchPlace, SeedCount};
 use crate::find::text;
 use crate::format::Scale;
 use crate::stats::lower_bound;
@@ -25,29 +27,34 @@ use std::collections::BTreeSet;
 const MOST_METRICS: usize = 12;
 
 /// The page of an answer. `provenance`: first lines of a file to deploy.
-pub fn page(find: &Find, answer: &Answer, provenance: &[String], source: &Source) -> Page {
+pub fn page(
+    find: &Find,
+    answer: &FindAnswer,
+    provenance: &[String],
+    source: &PageSource,
+) -> HtmlPage {
     let scenario = &find.question().scenario;
     let title = match scenario.title.is_empty() {
         true => scenario.name.clone(),
         false => scenario.title.clone(),
     };
-    Page {
+    HtmlPage {
         title,
         kind: "pagetide find",
         lead: run::facts(&text::entries(find, answer)),
         sections: vec![
-            Section::new("answer", "Answer", vec![result(find, answer).into()]),
-            Section::new("values", "Seeds in which it holds", values(find, answer)),
-            Section::new("price", "What changes with the value", prices(find, answer)),
-            Section::new("costs", "What it costs", costs(find, answer)),
-            Section::new("deploy", "To deploy", deploy(find, answer, provenance)),
-            Section::new("scenario", "The scenario", run::scenario_blocks(source)),
+            PageSection::new("answer", "Answer", vec![result(find, answer).into()]),
+            PageSection::new("values", "Seeds in which it holds", values(find, answer)),
+            PageSection::new("price", "What changes with the value", prices(find, answer)),
+            PageSection::new("costs", "What it costs", costs(find, answer)),
+            PageSection::new("deploy", "To deploy", deploy(find, answer, provenance)),
+            PageSection::new("scenario", "The scenario", run::scenario_blocks(source)),
         ],
         foot: run::foot(crate::VERSION, source),
     }
 }
 
-fn result(find: &Find, answer: &Answer) -> Markup {
+fn result(find: &Find, answer: &FindAnswer) -> Markup {
     html! {
         p.answer.none[!answer.is_answer()] { (sentences(find, answer)) }
         @if !answer.is_answer() { p.warning { "Nothing to deploy." } }
@@ -59,9 +66,10 @@ fn result(find: &Find, answer: &Answer) -> Markup {
 }
 
 /// The answer in sentences; without one value, the line of the text output.
-fn sentences(find: &Find, answer: &Answer) -> Markup {
+fn sentences(find: &Find, answer: &FindAnswer) -> Markup {
     let question = find.question();
-    let ([point], Kind::Threshold | Kind::Everything) = (answer.points.as_slice(), answer.kind)
+    let ([point], AnswerKind::Threshold | AnswerKind::Everything) =
+        (answer.points.as_slice(), answer.kind)
     else {
         let line = text::result(find, answer);
         let line = line.strip_prefix("Result: ").unwrap_or(&line);
@@ -83,7 +91,7 @@ fn sentences(find: &Find, answer: &Answer) -> Markup {
         (bound) " of all seeds with " (percent(CONFIDENCE)) " confidence."
         @match &point.failing {
             Some((value, of)) => { " With the next value, " (value) ", it holds in " (of.held) " of " (of.of) "." }
-            None if answer.kind == Kind::Everything => { " Every value tried meets it." }
+            None if answer.kind == AnswerKind::Everything => { " Every value tried meets it." }
             None => {}
         }
         " Tried: " (answer.nr_values) " values in " (answer.nr_runs) " runs."
@@ -91,7 +99,7 @@ fn sentences(find: &Find, answer: &Answer) -> Markup {
 }
 
 /// How many seeds prove the wanted share, if those of the confirmation do not.
-fn proof(find: &Find, answer: &Answer) -> Option<String> {
+fn proof(find: &Find, answer: &FindAnswer) -> Option<String> {
     let share = find.question().share;
     let point = answer.to_deploy().filter(|point| point.bound < share)?;
     let wanted = percent_of(share);
@@ -124,14 +132,14 @@ fn percent_of(share: f64) -> String {
 // --- Seeds in which it holds ---
 
 /// Confidence interval of the share of all seeds (Clopper and Pearson).
-fn between(count: Count) -> (f64, f64) {
+fn between(count: SeedCount) -> (f64, f64) {
     let each = f64::midpoint(1.0, CONFIDENCE);
     let low = lower_bound(count.held, count.of, each);
     let high = 1.0 - lower_bound(count.of.saturating_sub(count.held), count.of, each);
     (low, high)
 }
 
-fn share(count: Count) -> f64 {
+fn share(count: SeedCount) -> f64 {
     match count.of {
         0 => 0.0,
         of => f64::from(count.held) / f64::from(of),
@@ -142,7 +150,7 @@ fn percent(share: f64) -> String {
     format!("{:.0} %", share * 100.0)
 }
 
-fn values(find: &Find, answer: &Answer) -> Vec<Block> {
+fn values(find: &Find, answer: &FindAnswer) -> Vec<PageBlock> {
     let is_plane = find.question().knobs.len() == 2;
     let confidence = percent(CONFIDENCE);
     let note = html! {
@@ -152,21 +160,21 @@ fn values(find: &Find, answer: &Answer) -> Vec<Block> {
             "seeds (Clopper and Pearson)."
         }
     };
-    let mut blocks: Vec<Block> = vec![note.into()];
+    let mut blocks: Vec<PageBlock> = vec![note.into()];
     if is_plane {
         blocks.push(plane(find, answer, "criterion", &|at| {
             let (_, count) = &answer.looked_at[at];
             (Some(share(*count)), format!("{} of {}", count.held, count.of))
         }));
     } else {
-        blocks.extend(threshold(find, answer).map(Block::from));
+        blocks.extend(threshold(find, answer).map(PageBlock::from));
         blocks.push(bars(answer).markup().into());
     }
     blocks
 }
 
 /// The values tried, as indices into the knob's values.
-fn looked_at(find: &Find, answer: &Answer) -> Vec<usize> {
+fn looked_at(find: &Find, answer: &FindAnswer) -> Vec<usize> {
     let values = &find.question().knobs[0].values;
     let place = |text: &str| values.iter().position(|value| value.text == text);
     let texts = answer.looked_at.iter().filter_map(|(sets, _)| sets.first());
@@ -174,7 +182,7 @@ fn looked_at(find: &Find, answer: &Answer) -> Vec<usize> {
 }
 
 /// The x axis with the values, and the mark of the answer.
-fn axis(find: &Find, answer: &Answer) -> Option<(Axis, Vec<f64>, Vec<Mark>)> {
+fn axis(find: &Find, answer: &FindAnswer) -> Option<(ChartAxis, Vec<f64>, Vec<ChartMark>)> {
     let knob = find.question().knobs.first()?;
     let texts: Vec<&str> =
         looked_at(find, answer).into_iter().map(|at| knob.values[at].text.as_str()).collect();
@@ -187,13 +195,13 @@ fn axis(find: &Find, answer: &Answer) -> Option<(Axis, Vec<f64>, Vec<Mark>)> {
     for point in answer.points.iter().take(1) {
         if let Some(at) = answer.position(point) {
             let word = if answer.is_answer() { "answer" } else { "not confirmed" };
-            marks.push(Mark { x: along.x[at], text: format!("{word}: {}", texts[at]) });
+            marks.push(ChartMark { x: along.x[at], text: format!("{word}: {}", texts[at]) });
         }
     }
     Some((along.axis, along.x, marks))
 }
 
-fn threshold(find: &Find, answer: &Answer) -> Option<Lines> {
+fn threshold(find: &Find, answer: &FindAnswer) -> Option<ChartFigure> {
     let (x_axis, x, marks) = axis(find, answer)?;
     let counts = || answer.looked_at.iter().map(|(_, count)| *count);
     let percent = |value: f64| Some(value * 100.0);
@@ -203,27 +211,27 @@ fn threshold(find: &Find, answer: &Answer) -> Option<Lines> {
     let wanted = vec![percent(find.question().share); x.len()];
     let criterion = find.question().criterion.to_string();
     let lines = vec![
-        Line::new(0, criterion.clone(), Shape::LineAndPoints, held).between(low, high),
-        Line::new(1, "wanted", Shape::Line, wanted),
+        ChartLine::new(0, criterion.clone(), LineShape::LineAndPoints, held).between(low, high),
+        ChartLine::new(1, "wanted", LineShape::Line, wanted),
     ];
-    Some(Lines {
+    Some(ChartFigure {
         id: "values-held".to_owned(),
         title: format!("Seeds with {criterion}"),
         about: "Share of the seeds in which it holds, by value, with its confidence interval."
             .to_owned(),
         x: x_axis,
-        y: Axis::new("seeds", Unit::Percent),
+        y: ChartAxis::new("seeds", Unit::Percent),
         over: Some("values"),
-        choices: one(Panel { name: String::new(), x, lines, marks }),
+        choices: one(ChartPanel { name: String::new(), x, lines, marks }),
     })
 }
 
-fn one(panel: Panel) -> Vec<Choice> {
-    vec![Choice { name: String::new(), clip: None, panels: vec![panel] }]
+fn one(panel: ChartPanel) -> Vec<ChartChoice> {
+    vec![ChartChoice { name: String::new(), clip: None, panels: vec![panel] }]
 }
 
-fn bars(answer: &Answer) -> Bars {
-    let bar = |name: String, count: Count| {
+fn bars(answer: &FindAnswer) -> BarTable {
+    let bar = |name: String, count: SeedCount| {
         let (low, high) = between(count);
         let text =
             format!("{} of {} ({} to {})", count.held, count.of, percent(low), percent(high));
@@ -237,16 +245,16 @@ fn bars(answer: &Answer) -> Bars {
         bars.push(bar(format!("{}{mark}", values.join(", ")), *count));
     }
     let head = ["value".to_owned(), "seeds in which it holds".to_owned()];
-    Bars { caption: "All runs of each value".to_owned(), head, bars }
+    BarTable { caption: "All runs of each value".to_owned(), head, bars }
 }
 
 /// A grid of two knobs. `value`: by index into `looked_at`.
 fn plane(
     find: &Find,
-    answer: &Answer,
+    answer: &FindAnswer,
     caption: &str,
     value: &dyn Fn(usize) -> (Option<f64>, String),
-) -> Block {
+) -> PageBlock {
     let [columns, rows] = [0, 1].map(|knob| &find.question().knobs[knob]);
     let cell = |row: &str, column: &str| {
         let is_it = |sets: &[(String, String)]| matches!(sets, [(_, first), (_, second)] if first == column && second == row);
@@ -255,16 +263,16 @@ fn plane(
         match at {
             Some(at) => {
                 let (value, text) = value(at);
-                Cell { value, text, is_marked }
+                HeatCell { value, text, is_marked }
             }
-            None => Cell { value: None, text: "-".to_owned(), is_marked },
+            None => HeatCell { value: None, text: "-".to_owned(), is_marked },
         }
     };
     let row = |row: &str| {
         let cells = columns.values.iter().map(|column| cell(row, &column.text)).collect();
         (row.to_owned(), cells)
     };
-    let heat = Heat {
+    let heat = HeatMap {
         caption: format!("{caption}; marked: Pareto front"),
         axes: [columns.path.clone(), rows.path.clone()],
         columns: columns.values.iter().map(|value| value.text.clone()).collect(),
@@ -275,7 +283,7 @@ fn plane(
 
 // --- What changes with the value ---
 
-fn prices(find: &Find, answer: &Answer) -> Vec<Block> {
+fn prices(find: &Find, answer: &FindAnswer) -> Vec<PageBlock> {
     let question = find.question();
     let mut seen = BTreeSet::new();
     let of_criterion = question.criterion.metrics();
@@ -285,8 +293,12 @@ fn prices(find: &Find, answer: &Answer) -> Vec<Block> {
     if metrics.is_empty() || answer.looked_at.is_empty() {
         return Vec::new();
     }
-    let reports: Vec<_> =
-        find.search().looked_at().iter().map(|(at, _)| find.side_by_side(Place::At(*at))).collect();
+    let reports: Vec<_> = find
+        .search()
+        .looked_at()
+        .iter()
+        .map(|(at, _)| find.side_by_side(SearchPlace::At(*at)))
+        .collect();
     let summary = |metric: &str, at: usize| {
         let report = reports.get(at)?.as_ref()?;
         report.summary(1, metric).copied().filter(|it| it.mean.is_finite())
@@ -296,7 +308,7 @@ fn prices(find: &Find, answer: &Answer) -> Vec<Block> {
         found.next().unwrap_or(Unit::Ratio)
     };
     let places = 0..answer.looked_at.len();
-    let mut blocks: Vec<Block> = Vec::new();
+    let mut blocks: Vec<PageBlock> = Vec::new();
     for metric in metrics {
         let of: Vec<_> = places.clone().map(|at| summary(metric, at)).collect();
         if of.iter().all(Option::is_none) {
@@ -319,17 +331,17 @@ fn prices(find: &Find, answer: &Answer) -> Vec<Block> {
         let Some((x_axis, x, marks)) = axis(find, answer) else { continue };
         let y = of.iter().map(|it| it.map(|it| it.mean)).collect();
         let end = |sign: f64| of.iter().map(|it| it.map(|it| it.mean + sign * it.stddev)).collect();
-        let line =
-            Line::new(0, metric.clone(), Shape::LineAndPoints, y).between(end(-1.0), end(1.0));
+        let line = ChartLine::new(0, metric.clone(), LineShape::LineAndPoints, y)
+            .between(end(-1.0), end(1.0));
         blocks.push(
-            Lines {
+            ChartFigure {
                 id: anchor("price", metric),
                 title: metric.clone(),
                 about: "Mean over the seeds. The band is \u{b1} one standard deviation.".to_owned(),
                 x: x_axis,
-                y: Axis::new(metric.clone(), unit(metric)),
+                y: ChartAxis::new(metric.clone(), unit(metric)),
                 over: Some("values"),
-                choices: one(Panel { name: String::new(), x, lines: vec![line], marks }),
+                choices: one(ChartPanel { name: String::new(), x, lines: vec![line], marks }),
             }
             .into(),
         );
@@ -339,11 +351,11 @@ fn prices(find: &Find, answer: &Answer) -> Vec<Block> {
 
 // --- What it costs, and the setting ---
 
-fn costs(find: &Find, answer: &Answer) -> Vec<Block> {
+fn costs(find: &Find, answer: &FindAnswer) -> Vec<PageBlock> {
     match answer.points.as_slice() {
         [point] => of_point(find, point),
-        points if answer.kind == Kind::Front => {
-            let line = |point: &Point| {
+        points if answer.kind == AnswerKind::Front => {
+            let line = |point: &AnswerPoint| {
                 format!("{}: {}", text::sets(&point.sets), text::front_words(point))
             };
             vec![html! { ul { @for point in points { li { (line(point)) } } } }.into()]
@@ -352,7 +364,7 @@ fn costs(find: &Find, answer: &Answer) -> Vec<Block> {
     }
 }
 
-fn of_point(find: &Find, point: &Point) -> Vec<Block> {
+fn of_point(find: &Find, point: &AnswerPoint) -> Vec<PageBlock> {
     let Some(report) = text::costs_report(find, point) else { return Vec::new() };
     if report.plan.scenario.rows.is_empty() {
         return vec![html! { p { (text::NO_COSTS) } }.into()];
@@ -361,19 +373,19 @@ fn of_point(find: &Find, point: &Point) -> Vec<Block> {
         true => "Rows that got significantly worse.",
         false => "The --price metrics, and rows that got significantly worse.",
     };
-    let mut blocks: Vec<Block> = vec![html! { p.note { (what) } }.into()];
+    let mut blocks: Vec<PageBlock> = vec![html! { p.note { (what) } }.into()];
     blocks.extend(run::table_and_seeds(&report));
     blocks
 }
 
-fn deploy(find: &Find, answer: &Answer, provenance: &[String]) -> Vec<Block> {
+fn deploy(find: &Find, answer: &FindAnswer, provenance: &[String]) -> Vec<PageBlock> {
     let Some(point) = answer.to_deploy() else { return Vec::new() };
     let setup = &find.question().scenario.variants[0].setup;
     let forms = [
-        (Form::SysctlD, "sysctl.d", "For /etc/sysctl.d; load it with sysctl --system."),
-        (Form::Tuned, "tuned", "A profile of tuned."),
-        (Form::Systemd, "systemd", "A drop-in of a systemd unit."),
-        (Form::Kubelet, "kubelet", "A fragment of a KubeletConfiguration."),
+        (DeployFormat::SysctlD, "sysctl.d", "For /etc/sysctl.d; load it with sysctl --system."),
+        (DeployFormat::Tuned, "tuned", "A profile of tuned."),
+        (DeployFormat::Systemd, "systemd", "A drop-in of a systemd unit."),
+        (DeployFormat::Kubelet, "kubelet", "A fragment of a KubeletConfiguration."),
     ];
     let files = forms.into_iter().filter_map(|(form, name, about)| {
         Some((emit::render(form, &point.sets, setup, provenance).ok()?, name, about))

@@ -8,18 +8,18 @@ const STEPS: usize = 8;
 
 /// A grid.
 #[derive(Clone, Debug)]
-pub struct Heat {
+pub struct HeatMap {
     pub caption: String,
     /// Names of the column axis and of the row axis.
     pub axes: [String; 2],
     /// Names of the columns.
     pub columns: Vec<String>,
     /// Name and cells of each row.
-    pub rows: Vec<(String, Vec<Cell>)>,
+    pub rows: Vec<(String, Vec<HeatCell>)>,
 }
 
 #[derive(Clone, Debug)]
-pub struct Cell {
+pub struct HeatCell {
     /// Selects the background.
     pub value: Option<f64>,
     /// The printed value.
@@ -28,7 +28,7 @@ pub struct Cell {
     pub is_marked: bool,
 }
 
-impl Heat {
+impl HeatMap {
     pub fn markup(&self) -> Markup {
         let values = || {
             let cells = self.rows.iter().flat_map(|(_, cells)| cells);
@@ -104,9 +104,12 @@ mod tests {
         assert_eq!(step(Some(3.0), 3.0, 3.0), "0");
         assert_eq!(step(Some(f64::NAN), 1.0, 8.0), "x");
         assert_eq!(step(None, f64::INFINITY, f64::NEG_INFINITY), "x");
-        let cell =
-            |text: &str, value| Cell { value, text: text.to_owned(), is_marked: value.is_none() };
-        let grid = Heat {
+        let cell = |text: &str, value| HeatCell {
+            value,
+            text: text.to_owned(),
+            is_marked: value.is_none(),
+        };
+        let grid = HeatMap {
             caption: "p99".to_owned(),
             axes: ["swap".to_owned(), "memory".to_owned()],
             columns: vec!["<1>".to_owned()],
@@ -118,7 +121,7 @@ mod tests {
             assert!(text.contains(wanted), "{wanted}: {text}");
         }
         let row = ("3".to_owned(), vec![cell("1 ms", Some(1.0)), cell("-", None)]);
-        let two = Heat { rows: [grid.rows, vec![row]].concat(), ..grid }.markup().into_string();
+        let two = HeatMap { rows: [grid.rows, vec![row]].concat(), ..grid }.markup().into_string();
         let [least, most] = ["least <i class=\"h0\">", "<i class=\"h7\"></i> most"];
         assert!(two.contains(least) && two.contains(most), "{two}");
     }

@@ -4,11 +4,11 @@
 //! Invariant: every figure is from the files that `inspect` prints, which are at the end of the
 //! page. A part is left out if its file is missing or cannot be read.
 
-use super::bars::{Bar, Bars};
-use super::heat::{Cell, Heat};
+use super::bars::{Bar, BarTable};
+use super::heat::{HeatCell, HeatMap};
 use super::look::NR_COLOURS;
-use super::page::{anchor, Block, Page, Section};
-use super::run::{self, Source};
+use super::page::{anchor, HtmlPage, PageBlock, PageSection};
+use super::run::{self, PageSource};
 use crate::format::{size, Scale};
 use maud::{html, Markup};
 use pagetide_core::control::GroupControlWrite;
@@ -32,10 +32,10 @@ pub fn page(
     setup: &Setup,
     heading: &str,
     is_end: bool,
-    source: &Source,
-) -> Page {
+    source: &PageSource,
+) -> HtmlPage {
     let state = State { record };
-    Page {
+    HtmlPage {
         title: format!("{}: memory after {} s", record.scenario, seconds(record)),
         kind: "pagetide inspect",
         lead: html! {
@@ -49,12 +49,12 @@ pub fn page(
             @for note in &record.notes { p.warning { (note) } }
         },
         sections: vec![
-            Section::new("zones", "Zones", state.zones()),
-            Section::new("orders", "Free blocks", state.orders()),
-            Section::new("machine", "Memory by use", state.machine()),
-            Section::new("groups", "Groups", state.groups(setup)),
-            Section::new("files", "Files", state.files()),
-            Section::new("scenario", "The scenario", run::scenario_blocks(source)),
+            PageSection::new("zones", "Zones", state.zones()),
+            PageSection::new("orders", "Free blocks", state.orders()),
+            PageSection::new("machine", "Memory by use", state.machine()),
+            PageSection::new("groups", "Groups", state.groups(setup)),
+            PageSection::new("files", "Files", state.files()),
+            PageSection::new("scenario", "The scenario", run::scenario_blocks(source)),
         ],
         foot: run::foot(&record.version, source),
     }
@@ -104,9 +104,9 @@ impl State<'_> {
         pages.saturating_mul(self.record.page_size)
     }
 
-    fn zones(&self) -> Vec<Block> {
+    fn zones(&self) -> Vec<PageBlock> {
         let zones = zones(self.file("zoneinfo"));
-        let mut blocks: Vec<Block> = Vec::new();
+        let mut blocks: Vec<PageBlock> = Vec::new();
         for zone in zones.iter().filter(|zone| zone.managed > 0) {
             let end = (zone.high as f64 * TIMES_HIGH).min(zone.managed as f64).max(1.0);
             let bar = |name: &str, pages: u64| {
@@ -128,7 +128,7 @@ impl State<'_> {
             let managed = size(self.bytes(zone.managed));
             let caption = format!("{}, {managed}: {where_}", zone.name);
             let head = ["level".to_owned(), "memory".to_owned()];
-            blocks.push(Bars { caption, head, bars }.markup().into());
+            blocks.push(BarTable { caption, head, bars }.markup().into());
         }
         if !blocks.is_empty() {
             let note = html! {
@@ -142,7 +142,7 @@ impl State<'_> {
         blocks
     }
 
-    fn orders(&self) -> Vec<Block> {
+    fn orders(&self) -> Vec<PageBlock> {
         let zones = buddyinfo(self.file("buddyinfo"));
         let orders = zones.iter().map(|(_, blocks)| blocks.len()).max().unwrap_or(0);
         if orders == 0 {
@@ -151,7 +151,7 @@ impl State<'_> {
         let cell = |blocks: &[u64], order: usize| {
             let number = blocks.get(order).copied();
             let memory = number.map(|it| self.bytes(it.checked_shl(order as u32).unwrap_or(0)));
-            Cell {
+            HeatCell {
                 value: memory.map(|bytes| bytes as f64),
                 text: number.map_or("-".to_owned(), |it| it.to_string()),
                 is_marked: false,
@@ -161,7 +161,7 @@ impl State<'_> {
             let memory = self.record.page_size.checked_shl(order as u32).unwrap_or(u64::MAX);
             format!("{order} ({})", size(memory).replace(' ', "\u{a0}"))
         };
-        let heat = Heat {
+        let heat = HeatMap {
             caption: "Free blocks by order; the more memory, the more a cell stands out".to_owned(),
             axes: ["order".to_owned(), "zone".to_owned()],
             columns: (0..orders).map(of_order).collect(),
@@ -175,7 +175,7 @@ impl State<'_> {
         vec![heat.markup().into()]
     }
 
-    fn machine(&self) -> Vec<Block> {
+    fn machine(&self) -> Vec<PageBlock> {
         let kb =
             |name: &str| value_of(self.file("meminfo"), &format!("{name}:")).map(|kb| kb * 1024);
         let Some(total) = kb("MemTotal").filter(|total| *total > 0) else { return Vec::new() };
@@ -202,10 +202,10 @@ impl State<'_> {
             }
         }
         let head = ["what".to_owned(), "memory".to_owned()];
-        vec![Bars { caption, head, bars }.markup().into()]
+        vec![BarTable { caption, head, bars }.markup().into()]
     }
 
-    fn groups(&self, setup: &Setup) -> Vec<Block> {
+    fn groups(&self, setup: &Setup) -> Vec<PageBlock> {
         let names: Vec<&str> =
             self.record.files.iter().filter_map(|(file, _)| group_of(file)).collect();
         if names.is_empty() {
@@ -257,7 +257,7 @@ impl State<'_> {
         }
         vec![html! {
             (legend(&kinds))
-            (Bars { caption, head, bars }.markup())
+            (BarTable { caption, head, bars }.markup())
             @if names.len() > MOST_GROUPS {
                 p.note { "The first " (MOST_GROUPS) " of " (names.len()) " groups." }
             }
@@ -274,9 +274,9 @@ impl State<'_> {
         text.parse().ok().or_else(|| declared().map(|metric| metric.value.max(0.0) as u64))
     }
 
-    fn files(&self) -> Vec<Block> {
+    fn files(&self) -> Vec<PageBlock> {
         let mut left = MOST_TEXT;
-        let mut blocks: Vec<Block> = Vec::new();
+        let mut blocks: Vec<PageBlock> = Vec::new();
         for (name, text) in &self.record.files {
             if name.starts_with("/sys/kernel/slab/") || text.len() > left {
                 continue;
@@ -391,7 +391,7 @@ mod tests {
         let mut record = record("a", 1, &[]);
         record.files = files.iter().map(|(a, b)| ((*a).to_owned(), (*b).to_owned())).collect();
         let setup = scenario(&["a"]).variants[0].setup.clone();
-        page(&record, &setup, "a run", true, &Source::default()).render()
+        page(&record, &setup, "a run", true, &PageSource::default()).render()
     }
 
     #[test]

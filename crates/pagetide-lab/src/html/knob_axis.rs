@@ -3,7 +3,7 @@
 //! Invariant: positions ascend. Values that are not all numbers of one kind (words, `max`) are at
 //! 1, 2, and so on, and are the ticks of the axis.
 
-use super::lines::Axis;
+use super::lines::ChartAxis;
 use pagetide_scenario::model::PageSize;
 use pagetide_scenario::quantity::Quantity;
 use pagetide_scenario::record::Unit;
@@ -13,7 +13,7 @@ const LOG_FROM: f64 = 20.0;
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct KnobAxis {
-    pub(super) axis: Axis,
+    pub(super) axis: ChartAxis,
     /// Position of each value.
     pub(super) x: Vec<f64>,
 }
@@ -29,13 +29,13 @@ pub(super) fn along(path: &str, values: &[&str], page_size: PageSize) -> KnobAxi
         let unit = units.next().unwrap_or(Unit::Count);
         if ascends && units.all(|other| other == unit) {
             let x: Vec<f64> = numbers.iter().map(|(number, _)| *number).collect();
-            let axis = Axis::new(path, unit);
+            let axis = ChartAxis::new(path, unit);
             let is_wide = x.len() > 1 && x[0] > 0.0 && x[x.len() - 1] / x[0] >= LOG_FROM;
             return KnobAxis { axis: if is_wide { axis.log() } else { axis }, x };
         }
     }
     let names = values.iter().map(|value| (*value).to_owned()).collect();
-    let axis = Axis::of_names(path, names);
+    let axis = ChartAxis::of_names(path, names);
     KnobAxis { axis, x: (1..=values.len()).map(|number| number as f64).collect() }
 }
 

@@ -7,7 +7,7 @@
 //!
 //! Invariant: a line has one value per x position of its panel, and the positions ascend.
 
-use super::look::{self, Dash};
+use super::look::{self, LineDash};
 use maud::{html, Markup};
 use pagetide_scenario::record::Unit;
 use serde::Serialize;
@@ -17,23 +17,23 @@ pub const MOST_LINES: usize = 8;
 
 /// A figure.
 #[derive(Clone, Debug)]
-pub struct Lines {
+pub struct ChartFigure {
     /// Its anchor ([`super::page::anchor`] makes one of a name).
     pub id: String,
     pub title: String,
     /// Caption.
     pub about: String,
-    pub x: Axis,
+    pub x: ChartAxis,
     /// One scale for all panels of a choice.
-    pub y: Axis,
+    pub y: ChartAxis,
     /// Figures with the same word share the x axis, with cursor and zoom.
     pub over: Option<&'static str>,
     /// The first is shown first.
-    pub choices: Vec<Choice>,
+    pub choices: Vec<ChartChoice>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Axis {
+pub struct ChartAxis {
     /// Without the unit.
     pub label: String,
     /// The unit of a value times `factor`.
@@ -46,55 +46,55 @@ pub struct Axis {
     pub names: Vec<String>,
 }
 
-impl Axis {
+impl ChartAxis {
     /// A linear axis of values in `unit`.
-    pub fn new(label: impl Into<String>, unit: Unit) -> Axis {
-        Axis { label: label.into(), unit, factor: 1.0, log: false, names: Vec::new() }
+    pub fn new(label: impl Into<String>, unit: Unit) -> ChartAxis {
+        ChartAxis { label: label.into(), unit, factor: 1.0, log: false, names: Vec::new() }
     }
 
-    pub fn of_names(label: impl Into<String>, names: Vec<String>) -> Axis {
-        Axis { names, ..Axis::new(label, Unit::Count) }
+    pub fn of_names(label: impl Into<String>, names: Vec<String>) -> ChartAxis {
+        ChartAxis { names, ..ChartAxis::new(label, Unit::Count) }
     }
 
-    pub fn times(self, factor: f64) -> Axis {
-        Axis { factor, ..self }
+    pub fn times(self, factor: f64) -> ChartAxis {
+        ChartAxis { factor, ..self }
     }
 
-    pub fn log(self) -> Axis {
-        Axis { log: true, ..self }
+    pub fn log(self) -> ChartAxis {
+        ChartAxis { log: true, ..self }
     }
 }
 
 /// One of several sets of panels.
 #[derive(Clone, Debug)]
-pub struct Choice {
+pub struct ChartChoice {
     pub name: String,
     /// The scale ends here until the reader selects the whole scale: free memory of an empty
     /// machine would dwarf the watermarks.
     pub clip: Option<f64>,
-    pub panels: Vec<Panel>,
+    pub panels: Vec<ChartPanel>,
 }
 
 /// One chart.
 #[derive(Clone, Debug)]
-pub struct Panel {
+pub struct ChartPanel {
     /// Title, usually the variant; may be empty if it is the only panel.
     pub name: String,
     /// Positions along x.
     pub x: Vec<f64>,
-    pub lines: Vec<Line>,
-    pub marks: Vec<Mark>,
+    pub lines: Vec<ChartLine>,
+    pub marks: Vec<ChartMark>,
 }
 
 /// A vertical line at a position along x.
 #[derive(Clone, Debug, Serialize)]
-pub struct Mark {
+pub struct ChartMark {
     pub x: f64,
     pub text: String,
 }
 
 #[derive(Clone, Debug)]
-pub struct Line {
+pub struct ChartLine {
     pub name: String,
     /// One value per position; `None`: a gap.
     pub y: Vec<Option<f64>>,
@@ -102,14 +102,14 @@ pub struct Line {
     pub spread: Option<[Vec<Option<f64>>; 2]>,
     /// See [`look`].
     pub colour: usize,
-    pub dash: Dash,
-    pub shape: Shape,
+    pub dash: LineDash,
+    pub shape: LineShape,
 }
 
 /// How the values of a line are joined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Shape {
+pub enum LineShape {
     /// By straight lines: levels.
     Line,
     /// Steps: a value holds up to its position (rates, counts since the previous position).
@@ -122,19 +122,24 @@ pub enum Shape {
     LineAndPoints,
 }
 
-impl Line {
+impl ChartLine {
     /// Line `number` of its panel; the number selects colour and dash.
-    pub fn new(number: usize, name: impl Into<String>, shape: Shape, y: Vec<Option<f64>>) -> Line {
+    pub fn new(
+        number: usize,
+        name: impl Into<String>,
+        shape: LineShape,
+        y: Vec<Option<f64>>,
+    ) -> ChartLine {
         let (colour, dash) = look::of(number);
-        Line { name: name.into(), y, spread: None, colour, dash, shape }
+        ChartLine { name: name.into(), y, spread: None, colour, dash, shape }
     }
 
-    pub fn between(self, least: Vec<Option<f64>>, most: Vec<Option<f64>>) -> Line {
-        Line { spread: Some([least, most]), ..self }
+    pub fn between(self, least: Vec<Option<f64>>, most: Vec<Option<f64>>) -> ChartLine {
+        ChartLine { spread: Some([least, most]), ..self }
     }
 }
 
-impl Lines {
+impl ChartFigure {
     /// The element that the script fills with charts.
     pub(super) fn place(&self) -> Markup {
         html! {

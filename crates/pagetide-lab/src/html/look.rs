@@ -11,7 +11,7 @@ pub const NR_COLOURS: usize = 7;
 /// How a line is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Dash {
+pub enum LineDash {
     /// ______
     Solid,
     /// __ __ __
@@ -22,14 +22,15 @@ pub enum Dash {
     LongDot,
 }
 
-impl Dash {
-    pub const ALL: [Dash; 4] = [Dash::Solid, Dash::Long, Dash::Dots, Dash::LongDot];
+impl LineDash {
+    pub const ALL: [LineDash; 4] =
+        [LineDash::Solid, LineDash::Long, LineDash::Dots, LineDash::LongDot];
 }
 
 /// Colour and dash of line `number`. The first 28 differ in at least one, neighbours in both,
 /// because the numbers of colours and dashes are coprime.
-pub fn of(number: usize) -> (usize, Dash) {
-    (number % NR_COLOURS, Dash::ALL[number % Dash::ALL.len()])
+pub fn of(number: usize) -> (usize, LineDash) {
+    (number % NR_COLOURS, LineDash::ALL[number % LineDash::ALL.len()])
 }
 
 #[cfg(test)]
@@ -38,7 +39,7 @@ mod tests {
 
     #[test]
     fn looks_differ() {
-        let looks: Vec<(usize, Dash)> = (0..28).map(of).collect();
+        let looks: Vec<(usize, LineDash)> = (0..28).map(of).collect();
         for (at, look) in looks.iter().enumerate() {
             assert!(!looks[at + 1..].contains(look), "{at}");
         }

@@ -1,17 +1,17 @@
 //! The page of `pagetide mrc`: miss ratio by cache size, beside that of exact LRU lists.
 
-use super::lines::{Axis, Choice, Line, Lines, Panel, Shape};
-use super::page::{Block, Page, Section};
-use super::run::Source;
+use super::lines::{ChartAxis, ChartChoice, ChartFigure, ChartLine, ChartPanel, LineShape};
+use super::page::{HtmlPage, PageBlock, PageSection};
+use super::run::PageSource;
 use crate::format::size;
-use crate::mrc::{Curve, Point, LEGEND};
+use crate::mrc::{CurvePoint, MissRatioCurve, LEGEND};
 use maud::html;
 use pagetide_scenario::record::Unit;
 
 /// The axis is logarithmic from this ratio of largest to smallest size on.
 const LOG_FROM: f64 = 8.0;
 
-pub fn page(curve: &Curve, points: &[Point], source: &Source) -> Page {
+pub fn page(curve: &MissRatioCurve, points: &[CurvePoint], source: &PageSource) -> HtmlPage {
     let requests = points.first().map_or(0, |point| point.requests);
     let lead = html! {
         dl.facts {
@@ -24,13 +24,13 @@ pub fn page(curve: &Curve, points: &[Point], source: &Source) -> Page {
         }
     };
     let about = html! { p.note { (LEGEND) "." } };
-    Page {
+    HtmlPage {
         title: format!("Miss ratio of {}", name_of(curve.trace())),
         kind: "pagetide mrc",
         lead,
         sections: vec![
-            Section::new("curve", "Curve", vec![lines(points).into()]),
-            Section::new("sizes", "Sizes", vec![table(points), about.into()]),
+            PageSection::new("curve", "Curve", vec![lines(points).into()]),
+            PageSection::new("sizes", "Sizes", vec![table(points), about.into()]),
         ],
         foot: html! {
             p { "pagetide " (crate::VERSION) ", seed " (curve.plan.scenario.seed) ". Figures depend only on trace, sizes and seed." }
@@ -44,29 +44,30 @@ fn name_of(trace: &str) -> &str {
     trace.rsplit('/').next().unwrap_or(trace)
 }
 
-fn lines(points: &[Point]) -> Lines {
+fn lines(points: &[CurvePoint]) -> ChartFigure {
     let x: Vec<f64> = points.iter().map(|point| point.size as f64).collect();
-    let of = |ratio: fn(&Point) -> f64| points.iter().map(|it| Some(ratio(it) * 100.0)).collect();
-    let shape = Shape::LineAndPoints;
+    let of =
+        |ratio: fn(&CurvePoint) -> f64| points.iter().map(|it| Some(ratio(it) * 100.0)).collect();
+    let shape = LineShape::LineAndPoints;
     let lines = vec![
-        Line::new(0, "page cache of the simulator", shape, of(|point| point.miss_ratio)),
-        Line::new(1, "exact LRU list", shape, of(|point| point.lru_miss_ratio)),
+        ChartLine::new(0, "page cache of the simulator", shape, of(|point| point.miss_ratio)),
+        ChartLine::new(1, "exact LRU list", shape, of(|point| point.lru_miss_ratio)),
     ];
     let is_wide = x.len() > 1 && x[x.len() - 1] >= LOG_FROM * x[0];
-    let axis = Axis::new("size of the cache", Unit::Bytes);
-    let panel = Panel { name: String::new(), x, lines, marks: Vec::new() };
-    Lines {
+    let axis = ChartAxis::new("size of the cache", Unit::Bytes);
+    let panel = ChartPanel { name: String::new(), x, lines, marks: Vec::new() };
+    ChartFigure {
         id: "curve-ratio".to_owned(),
         title: "Requests that miss".to_owned(),
         about: "Share of the requests that waited for a read.".to_owned(),
         x: if is_wide { axis.log() } else { axis },
-        y: Axis::new("misses", Unit::Percent),
+        y: ChartAxis::new("misses", Unit::Percent),
         over: None,
-        choices: vec![Choice { name: "misses".to_owned(), clip: None, panels: vec![panel] }],
+        choices: vec![ChartChoice { name: "misses".to_owned(), clip: None, panels: vec![panel] }],
     }
 }
 
-fn table(points: &[Point]) -> Block {
+fn table(points: &[CurvePoint]) -> PageBlock {
     let head =
         ["size", "pages", "requests", "misses", "miss ratio", "LRU misses", "LRU miss ratio"];
     html! {
@@ -98,7 +99,7 @@ mod tests {
 
     #[test]
     fn a_point_is_a_line_of_the_table_and_a_place_in_the_curve() {
-        let point = |pages: u64, misses: u64| Point {
+        let point = |pages: u64, misses: u64| CurvePoint {
             size: pages * 4096,
             pages,
             requests: 1000,
@@ -111,7 +112,7 @@ mod tests {
         let curve = lines(&points);
         let y = &curve.choices[0].panels[0].lines[0].y;
         assert_eq!((y[1], curve.x.log), (Some(12.5), true));
-        let Block::Markup(table) = table(&points) else { panic!("a table") };
+        let PageBlock::Markup(table) = table(&points) else { panic!("a table") };
         for wanted in ["1 MiB", ">900<", ">0.9000<", ">901<", ">0.1260<"] {
             assert!(table.0.contains(wanted), "{wanted}");
         }

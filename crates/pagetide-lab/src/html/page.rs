@@ -4,7 +4,7 @@
 //! Only our style, our scripts, uPlot and that JSON are not escaped, in this file and in `data.rs`.
 
 use super::data;
-use super::lines::Lines;
+use super::lines::ChartFigure;
 use maud::{html, Markup, PreEscaped, DOCTYPE};
 
 /// Our style, and our scripts in load order.
@@ -30,64 +30,68 @@ const POLICY: &str =
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:";
 
 #[derive(Debug)]
-pub struct Page {
+pub struct HtmlPage {
     /// One line.
     pub title: String,
     /// The command that made it: `pagetide run`.
     pub kind: &'static str,
     /// Text under the title.
     pub lead: Markup,
-    pub sections: Vec<Section>,
+    pub sections: Vec<PageSection>,
     /// End of the page: version, command.
     pub foot: Markup,
 }
 
 /// A part of a page.
 #[derive(Debug)]
-pub struct Section {
+pub struct PageSection {
     /// Its anchor: letters, digits and `-`.
     pub id: &'static str,
     pub heading: String,
-    pub blocks: Vec<Block>,
+    pub blocks: Vec<PageBlock>,
 }
 
 /// A piece of a section.
 #[derive(Debug)]
-pub enum Block {
+pub enum PageBlock {
     /// Escaped markup.
     Markup(Markup),
     /// Charts that the script draws.
-    Lines(Box<Lines>),
+    Lines(Box<ChartFigure>),
 }
 
-impl From<Markup> for Block {
-    fn from(markup: Markup) -> Block {
-        Block::Markup(markup)
+impl From<Markup> for PageBlock {
+    fn from(markup: Markup) -> PageBlock {
+        PageBlock::Markup(markup)
     }
 }
 
-impl From<Lines> for Block {
-    fn from(lines: Lines) -> Block {
-        Block::Lines(Box::new(lines))
+impl From<ChartFigure> for PageBlock {
+    fn from(lines: ChartFigure) -> PageBlock {
+        PageBlock::Lines(Box::new(lines))
     }
 }
 
-impl Section {
-    pub fn new(id: &'static str, heading: impl Into<String>, blocks: Vec<Block>) -> Section {
-        Section { id, heading: heading.into(), blocks }
+impl PageSection {
+    pub fn new(
+        id: &'static str,
+        heading: impl Into<String>,
+        blocks: Vec<PageBlock>,
+    ) -> PageSection {
+        PageSection { id, heading: heading.into(), blocks }
     }
 }
 
-impl Page {
+impl HtmlPage {
     /// Renders the file, without sections that have no blocks.
     pub fn render(&self) -> String {
-        let sections: Vec<&Section> =
+        let sections: Vec<&PageSection> =
             self.sections.iter().filter(|it| !it.blocks.is_empty()).collect();
         let blocks = sections.iter().flat_map(|section| &section.blocks);
-        let charts: Vec<&Lines> = blocks
+        let charts: Vec<&ChartFigure> = blocks
             .filter_map(|block| match block {
-                Block::Lines(lines) => Some(lines.as_ref()),
-                Block::Markup(_) => None,
+                PageBlock::Lines(lines) => Some(lines.as_ref()),
+                PageBlock::Markup(_) => None,
             })
             .collect();
         let markup = html! {
@@ -127,8 +131,8 @@ impl Page {
                                 h2 id={ "h-" (section.id) } { (section.heading) }
                                 @for block in &section.blocks {
                                     @match block {
-                                        Block::Markup(markup) => (markup),
-                                        Block::Lines(lines) => (lines.place()),
+                                        PageBlock::Markup(markup) => (markup),
+                                        PageBlock::Lines(lines) => (lines.place()),
                                     }
                                 }
                             }
@@ -170,13 +174,13 @@ mod tests {
     use sha2::{Digest, Sha256};
     use std::collections::BTreeSet;
 
-    fn page(name: &str) -> Page {
-        let section = Section::new("s", name, vec![html! { p { (name) } }.into()]);
-        Page {
+    fn page(name: &str) -> HtmlPage {
+        let section = PageSection::new("s", name, vec![html! { p { (name) } }.into()]);
+        HtmlPage {
             title: name.to_owned(),
             kind: "pagetide test",
             lead: html! { p { (name) } },
-            sections: vec![section, Section::new("nothing", "nothing here", vec![])],
+            sections: vec![section, PageSection::new("nothing", "nothing here", vec![])],
             foot: html! {},
         }
     }

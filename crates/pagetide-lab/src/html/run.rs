@@ -7,11 +7,11 @@ mod table;
 mod verdict;
 mod words;
 
-use super::dots::{Dot, DotLine, Dots};
-use super::lines::Lines;
-use super::page::{anchor, Block, Page, Section};
+use super::dots::{Dot, DotFigure, DotLine};
+use super::lines::ChartFigure;
+use super::page::{anchor, HtmlPage, PageBlock, PageSection};
 use crate::report::Report;
-use crate::table::{tabulate, Row, Table};
+use crate::table::{tabulate, RenderedTable, TableRow};
 use crate::{heading, why};
 use maud::{html, Markup};
 use pagetide_scenario::metric::catalogue;
@@ -23,14 +23,14 @@ const MOST_TEXT: usize = 256 << 10;
 
 /// Source of the figures of a page.
 #[derive(Clone, Debug, Default)]
-pub struct Source {
+pub struct PageSource {
     /// Text of the scenario.
     pub scenario: String,
     /// The command that repeats the runs.
     pub command: String,
 }
 
-pub fn page(report: &Report, source: &Source) -> Page {
+pub fn page(report: &Report, source: &PageSource) -> HtmlPage {
     let scenario = &report.plan.scenario;
     let table = tabulate(report);
     let over_time = over_time::figures(report);
@@ -42,19 +42,23 @@ pub fn page(report: &Report, source: &Source) -> Page {
         true => scenario.name.clone(),
         false => scenario.title.clone(),
     };
-    Page {
+    HtmlPage {
         title,
         kind: "pagetide run",
         lead: lead(report),
         sections: vec![
-            Section::new("verdict", "Verdict", verdict),
-            Section::new("why", "Why", why_blocks(report)),
-            Section::new("results", "Results", results),
-            Section::new("seeds", "Seed by seed", seeds(report, &table)),
-            Section::new("time", "Over time", time(report, over_time)),
-            Section::new("latency", "Latency", latency.into_iter().map(Block::from).collect()),
-            Section::new("notes", "Notes", notes(report)),
-            Section::new("scenario", "The scenario", scenario_blocks(source)),
+            PageSection::new("verdict", "Verdict", verdict),
+            PageSection::new("why", "Why", why_blocks(report)),
+            PageSection::new("results", "Results", results),
+            PageSection::new("seeds", "Seed by seed", seeds(report, &table)),
+            PageSection::new("time", "Over time", time(report, over_time)),
+            PageSection::new(
+                "latency",
+                "Latency",
+                latency.into_iter().map(PageBlock::from).collect(),
+            ),
+            PageSection::new("notes", "Notes", notes(report)),
+            PageSection::new("scenario", "The scenario", scenario_blocks(source)),
         ],
         foot: foot(&report.version, source),
     }
@@ -96,14 +100,14 @@ pub(super) fn facts(entries: &[(&'static str, String)]) -> Markup {
     }
 }
 
-pub(super) fn table_and_seeds(report: &Report) -> Vec<Block> {
+pub(super) fn table_and_seeds(report: &Report) -> Vec<PageBlock> {
     let table = tabulate(report);
     let mut blocks = table::blocks(report, &table, &[]);
     blocks.extend(seeds(report, &table));
     blocks
 }
 
-fn why_blocks(report: &Report) -> Vec<Block> {
+fn why_blocks(report: &Report) -> Vec<PageBlock> {
     let sentences = why::sentences(report);
     if sentences.is_empty() {
         return Vec::new();
@@ -119,15 +123,16 @@ fn anchor_of_row(key: &str) -> String {
     anchor("row", key)
 }
 
-fn seeds(report: &Report, table: &Table) -> Vec<Block> {
+fn seeds(report: &Report, table: &RenderedTable) -> Vec<PageBlock> {
     let catalogue = catalogue::all();
     let about = |key: &str| {
         let name = key.rsplit('.').next().unwrap_or(key);
         let entry = catalogue.iter().find(|entry| entry.name == key || entry.name == name);
         entry.map(|entry| entry.about.to_string()).unwrap_or_default()
     };
-    let has_samples = |row: &&Row| report.columns.iter().any(|it| it.series.contains_key(&row.key));
-    let rows: Vec<&Row> = table.rows.iter().filter(has_samples).collect();
+    let has_samples =
+        |row: &&TableRow| report.columns.iter().any(|it| it.series.contains_key(&row.key));
+    let rows: Vec<&TableRow> = table.rows.iter().filter(has_samples).collect();
     if rows.is_empty() {
         return Vec::new();
     }
@@ -147,7 +152,7 @@ fn seeds(report: &Report, table: &Table) -> Vec<Block> {
     .into()]
 }
 
-fn dots(report: &Report, row: &Row, about: String) -> Dots {
+fn dots(report: &Report, row: &TableRow, about: String) -> DotFigure {
     let line = |number: usize| {
         let column = &report.columns[number];
         let series = column.series.get(&row.key);
@@ -173,7 +178,7 @@ fn dots(report: &Report, row: &Row, about: String) -> Dots {
             dots: dots.collect(),
         }
     };
-    Dots {
+    DotFigure {
         id: anchor_of_dots(&row.key),
         title: html! { a href={ "#" (anchor_of_row(&row.key)) } { (row.key) } },
         about,
@@ -182,7 +187,7 @@ fn dots(report: &Report, row: &Row, about: String) -> Dots {
     }
 }
 
-fn time(report: &Report, charts: Vec<Lines>) -> Vec<Block> {
+fn time(report: &Report, charts: Vec<ChartFigure>) -> Vec<PageBlock> {
     if charts.is_empty() {
         if report.cancelled == 0 {
             return Vec::new();
@@ -198,10 +203,10 @@ fn time(report: &Report, charts: Vec<Lines>) -> Vec<Block> {
             kbd { "0" } " shows the whole run."
         }
     };
-    std::iter::once(intro.into()).chain(charts.into_iter().map(Block::from)).collect()
+    std::iter::once(intro.into()).chain(charts.into_iter().map(PageBlock::from)).collect()
 }
 
-fn notes(report: &Report) -> Vec<Block> {
+fn notes(report: &Report) -> Vec<PageBlock> {
     if report.notes.is_empty() && report.failures.is_empty() && report.cancelled == 0 {
         return Vec::new();
     }
@@ -226,7 +231,7 @@ fn notes(report: &Report) -> Vec<Block> {
     .into()]
 }
 
-pub(super) fn scenario_blocks(source: &Source) -> Vec<Block> {
+pub(super) fn scenario_blocks(source: &PageSource) -> Vec<PageBlock> {
     if source.scenario.is_empty() {
         return Vec::new();
     }
@@ -240,7 +245,7 @@ pub(super) fn scenario_blocks(source: &Source) -> Vec<Block> {
 }
 
 /// The end of a page.
-pub(super) fn foot(version: &str, source: &Source) -> Markup {
+pub(super) fn foot(version: &str, source: &PageSource) -> Markup {
     html! {
         p { "pagetide " (version) ". A run depends only on the scenario, the seed and the version." }
         @if !source.command.is_empty() {

@@ -4,18 +4,20 @@
 //! Invariant: a point with an incomplete run is a gap in curves and has a dagger in tables, as in
 //! the text output.
 
-use super::heat::{Cell, Heat};
+use super::heat::{HeatCell, HeatMap};
 use super::knob_axis::along;
-use super::lines::{Axis, Choice, Line, Lines, Panel, Shape, MOST_LINES};
-use super::page::{anchor, Block, Page, Section};
-use super::run::{self, Source};
-use crate::dagger::{self, Incomplete, DAGGER};
+use super::lines::{
+    ChartAxis, ChartChoice, ChartFigure, ChartLine, ChartPanel, LineShape, MOST_LINES,
+};
+use super::page::{anchor, HtmlPage, PageBlock, PageSection};
+use super::run::{self, PageSource};
+use crate::dagger::{self, DaggerReason, DAGGER};
 use crate::format::{counted, Scale};
 use crate::report::Report;
 use crate::rows;
-use crate::stats::Summary;
+use crate::stats::Statistics;
 use crate::sweep::output::{points, report};
-use crate::sweep::store::{Key, Row};
+use crate::sweep::store::{SweepKey, SweepRow};
 use crate::table::{our_cell, to_scale};
 use maud::html;
 use pagetide_scenario::model::PageSize;
@@ -30,7 +32,7 @@ const MOST_GRIDS: usize = 12;
 const MOST_POINTS: usize = 2000;
 
 /// The page of these rows. `wanted`: the metrics to show; if empty, the rows of a report.
-pub fn page(all: &[&Row], wanted: &[String], source: &Source) -> Page {
+pub fn page(all: &[&SweepRow], wanted: &[String], source: &PageSource) -> HtmlPage {
     let mut report = report(all.iter().copied());
     if !wanted.is_empty() {
         report.plan.scenario.rows = wanted.to_vec();
@@ -43,15 +45,15 @@ pub fn page(all: &[&Row], wanted: &[String], source: &Source) -> Page {
         [] => name.to_owned(),
         axes => format!("{name}, by {}", axes.join(" and ")),
     };
-    Page {
+    HtmlPage {
         title,
         kind: "pagetide sweep",
         lead: run::facts(&sweep.facts(&axes)),
         sections: vec![
-            Section::new("metrics", "By the values of the knobs", sweep.metrics(&axes)),
-            Section::new("points", "All points", sweep.table()),
-            Section::new("notes", "Notes", sweep.notes()),
-            Section::new("scenario", "The scenario", run::scenario_blocks(source)),
+            PageSection::new("metrics", "By the values of the knobs", sweep.metrics(&axes)),
+            PageSection::new("points", "All points", sweep.table()),
+            PageSection::new("notes", "Notes", sweep.notes()),
+            PageSection::new("scenario", "The scenario", run::scenario_blocks(source)),
         ],
         foot: run::foot(crate::VERSION, source),
     }
@@ -60,7 +62,7 @@ pub fn page(all: &[&Row], wanted: &[String], source: &Source) -> Page {
 struct Sweep {
     report: Report,
     /// One per column of the report.
-    points: Vec<Key>,
+    points: Vec<SweepKey>,
     metrics: Vec<String>,
 }
 
@@ -142,7 +144,7 @@ impl Sweep {
 
     fn scale(&self, metric: &str) -> Scale {
         let shown = (0..self.points.len()).filter_map(|it| self.report.to_show(it, metric));
-        let shown: Vec<Summary> = shown.collect();
+        let shown: Vec<Statistics> = shown.collect();
         Scale::new(self.unit(metric), &to_scale(metric, shown.iter()))
     }
 
@@ -150,13 +152,13 @@ impl Sweep {
         self.report.unit(metric).unwrap_or(Unit::Ratio)
     }
 
-    fn metrics(&self, axes: &[String]) -> Vec<Block> {
+    fn metrics(&self, axes: &[String]) -> Vec<PageBlock> {
         if axes.is_empty() {
             return Vec::new();
         }
         let shown: Vec<&String> = self.metrics.iter().take(MOST_METRICS).collect();
         let mut ids = Vec::new();
-        let mut blocks: Vec<Block> = Vec::new();
+        let mut blocks: Vec<PageBlock> = Vec::new();
         for metric in &shown {
             let id = anchor("metric", metric);
             blocks.push(match axes {
@@ -183,7 +185,7 @@ impl Sweep {
         blocks
     }
 
-    fn curve(&self, id: &str, metric: &str, axis: &String) -> Lines {
+    fn curve(&self, id: &str, metric: &str, axis: &String) -> ChartFigure {
         let values = self.values(axis);
         let along = along(axis, &values, PageSize::default());
         let slices = self.slices(&[axis]);
@@ -198,26 +200,26 @@ impl Sweep {
             let end = |sign: f64| of.iter().map(|it| it.map(|it| it.0 + sign * it.1)).collect();
             let name = if name.is_empty() { "mean" } else { name.as_str() };
             let y = of.iter().map(|it| it.map(|it| it.0)).collect();
-            Line::new(number, name, Shape::LineAndPoints, y).between(end(-1.0), end(1.0))
+            ChartLine::new(number, name, LineShape::LineAndPoints, y).between(end(-1.0), end(1.0))
         };
-        let lines: Vec<Line> = slices.iter().enumerate().take(MOST_LINES).map(line).collect();
+        let lines: Vec<ChartLine> = slices.iter().enumerate().take(MOST_LINES).map(line).collect();
         let about = match slices.len() {
             many if many > MOST_LINES => format!("Only the first {MOST_LINES} of {many} lines."),
             _ => String::new(),
         };
-        let panel = Panel { name: String::new(), x: along.x, lines, marks: Vec::new() };
-        Lines {
+        let panel = ChartPanel { name: String::new(), x: along.x, lines, marks: Vec::new() };
+        ChartFigure {
             id: id.to_owned(),
             title: metric.to_owned(),
             about,
             x: along.axis,
-            y: Axis::new(metric, self.unit(metric)),
+            y: ChartAxis::new(metric, self.unit(metric)),
             over: Some("knob"),
-            choices: vec![Choice { name: String::new(), clip: None, panels: vec![panel] }],
+            choices: vec![ChartChoice { name: String::new(), clip: None, panels: vec![panel] }],
         }
     }
 
-    fn grid(&self, id: &str, metric: &str, [across, down]: [&String; 2]) -> Block {
+    fn grid(&self, id: &str, metric: &str, [across, down]: [&String; 2]) -> PageBlock {
         let scale = self.scale(metric);
         let unit = match scale.symbol {
             "" => String::new(),
@@ -238,12 +240,12 @@ impl Sweep {
                     Some(column) => self.text(*column, metric, &scale),
                     None => "-".to_owned(),
                 };
-                Cell { value: value.map(|it| it.0), text, is_marked: false }
+                HeatCell { value: value.map(|it| it.0), text, is_marked: false }
             };
             let row = |row: &&str| {
                 (row.to_string(), columns.iter().map(|value| cell(row, value)).collect())
             };
-            Heat {
+            HeatMap {
                 caption: if name.is_empty() { "Means".to_owned() } else { name.clone() },
                 axes: [across.clone(), down.clone()],
                 columns: columns.clone(),
@@ -274,7 +276,7 @@ impl Sweep {
         }
     }
 
-    fn table(&self) -> Vec<Block> {
+    fn table(&self) -> Vec<PageBlock> {
         if self.metrics.is_empty() {
             return vec![html! { p { "No metric to show." } }.into()];
         }
@@ -289,8 +291,8 @@ impl Sweep {
         };
         let shown = self.points.len().min(MOST_POINTS);
         let ended = self.report.ended_runs();
-        let incomplete: BTreeSet<Incomplete> =
-            ended.iter().map(|it| Incomplete::Run(it.ended)).collect();
+        let incomplete: BTreeSet<DaggerReason> =
+            ended.iter().map(|it| DaggerReason::Run(it.ended)).collect();
         vec![html! {
             p.filter data-of="table-points" data-label="Only points with" {}
             div.scroll tabindex="0" role="region" aria-label="All points" {
@@ -331,7 +333,7 @@ impl Sweep {
         .into()]
     }
 
-    fn notes(&self) -> Vec<Block> {
+    fn notes(&self) -> Vec<PageBlock> {
         match self.report.notes.is_empty() {
             true => Vec::new(),
             false => {
@@ -345,22 +347,22 @@ impl Sweep {
 mod tests {
     use super::*;
     use crate::testing::record;
-    use pagetide_scenario::record::Ended;
+    use pagetide_scenario::record::Incomplete;
 
-    fn row(variant: &str, knobs: &[(&str, &str)], seed: u64, walltime: f64) -> Row {
+    fn row(variant: &str, knobs: &[(&str, &str)], seed: u64, walltime: f64) -> SweepRow {
         let metrics = [("web.walltime", walltime), ("pgmajfault", walltime * 100.0)];
         let text = |it: &(&str, &str)| (it.0.to_owned(), it.1.to_owned());
-        Row {
+        SweepRow {
             scenario_digest: "0".to_owned(),
             knobs: knobs.iter().map(text).collect(),
             record: record(variant, seed, &metrics),
         }
     }
 
-    fn render(rows: &[Row]) -> String {
-        let mut rows: Vec<&Row> = rows.iter().collect();
+    fn render(rows: &[SweepRow]) -> String {
+        let mut rows: Vec<&SweepRow> = rows.iter().collect();
         rows.sort_by_key(|row| row.key());
-        page(&rows, &[], &Source::default()).render()
+        page(&rows, &[], &PageSource::default()).render()
     }
 
     #[test]
@@ -373,7 +375,7 @@ mod tests {
                 rows.push(row("busy", &[("vm.swappiness", value)], seed, 2.0 * walltime));
             }
         }
-        rows[0].record.metrics.get_mut("web.walltime").unwrap().ended = Some(Ended::OomKilled);
+        rows[0].record.metrics.get_mut("web.walltime").unwrap().ended = Some(Incomplete::OomKilled);
         let text = render(&rows);
         assert_eq!(text.matches("<figure class=\"lines\"").count(), 2);
         for wanted in
@@ -410,6 +412,6 @@ mod tests {
         let text =
             render(&[row("v", &[("k", odd)], 1, 1.0), row("v", &[("k", "</script>")], 1, 2.0)]);
         assert!(!text.contains("</script> ") && text.contains("&lt;/script&gt;"));
-        page(&[], &[], &Source::default()).render();
+        page(&[], &[], &PageSource::default()).render();
     }
 }

@@ -3,9 +3,9 @@
 //!
 //! Invariant: figures, verdicts and notes are those of the text table; each counter is in it once.
 
-use super::page::{Block, Page, Section};
-use super::run::{self, Source};
-use crate::verify::compare::{factor, Comparison, Counter, Sides, Verdict};
+use super::page::{HtmlPage, PageBlock, PageSection};
+use super::run::{self, PageSource};
+use crate::verify::compare::{factor, Agreement, ComparedSides, Comparison, CounterComparison};
 use crate::verify::summary::times;
 use crate::verify::table;
 use maud::{html, Markup};
@@ -18,7 +18,12 @@ const ENDS: f64 = 2.0;
 const TIMES: [&str; 4] = ["walltime", "elapsed", "user", "system"];
 
 /// The page of a comparison: with `all` every counter, else those of the text table.
-pub fn page(comparison: &Comparison, sides: &Sides, all: bool, source: &Source) -> Page {
+pub fn page(
+    comparison: &Comparison,
+    sides: &ComparedSides,
+    all: bool,
+    source: &PageSource,
+) -> HtmlPage {
     let entries: Vec<(&'static str, String)> = table::entries(comparison, sides)
         .into_iter()
         .filter(|(_, text)| !text.is_empty())
@@ -29,7 +34,7 @@ pub fn page(comparison: &Comparison, sides: &Sides, all: bool, source: &Source) 
     let summary = comparison.summary();
     let mut worst: Vec<&Row<'_>> = rows.iter().collect();
     worst.sort_by(|a, b| rank(b.counter).total_cmp(&rank(a.counter)));
-    Page {
+    HtmlPage {
         title: format!("{} in Linux and in Pagetide", comparison.scenario),
         kind: "pagetide verify",
         lead: html! {
@@ -40,11 +45,19 @@ pub fn page(comparison: &Comparison, sides: &Sides, all: bool, source: &Source) 
             }
         },
         sections: vec![
-            Section::new("summary", "In short", vec![in_short(comparison, &summary.to_string())]),
-            Section::new("counters", "Counters, the worst first", counters(&worst)),
-            Section::new("time", "Time", time(&times)),
-            Section::new("remarks", "Notes", remarks(&table::remarks(comparison, sides, &summary))),
-            Section::new("scenario", "The scenario", run::scenario_blocks(source)),
+            PageSection::new(
+                "summary",
+                "In short",
+                vec![in_short(comparison, &summary.to_string())],
+            ),
+            PageSection::new("counters", "Counters, the worst first", counters(&worst)),
+            PageSection::new("time", "Time", time(&times)),
+            PageSection::new(
+                "remarks",
+                "Notes",
+                remarks(&table::remarks(comparison, sides, &summary)),
+            ),
+            PageSection::new("scenario", "The scenario", run::scenario_blocks(source)),
         ],
         foot: run::foot(crate::VERSION, source),
     }
@@ -54,7 +67,7 @@ pub fn page(comparison: &Comparison, sides: &Sides, all: bool, source: &Source) 
 struct Row<'a> {
     variant: &'a str,
     place: String,
-    counter: &'a Counter,
+    counter: &'a CounterComparison,
 }
 
 fn rows(comparison: &Comparison, all: bool) -> Vec<Row<'_>> {
@@ -62,8 +75,8 @@ fn rows(comparison: &Comparison, all: bool) -> Vec<Row<'_>> {
     for variant in &comparison.variants {
         let parts = variant.phases.iter().map(|phase| (table::heading(phase), &phase.counters));
         for (place, counters) in parts.chain([("whole run".to_owned(), &variant.others)]) {
-            let is_time = |counter: &&Counter| TIMES.contains(&counter.name.as_str());
-            let is_shown = |counter: &&Counter| {
+            let is_time = |counter: &&CounterComparison| TIMES.contains(&counter.name.as_str());
+            let is_shown = |counter: &&CounterComparison| {
                 all || table::shown(counter) || is_time(counter) && !one_sided(counter)
             };
             rows.extend(counters.iter().filter(is_shown).map(|counter| Row {
@@ -76,40 +89,40 @@ fn rows(comparison: &Comparison, all: bool) -> Vec<Row<'_>> {
     rows
 }
 
-fn one_sided(counter: &Counter) -> bool {
+fn one_sided(counter: &CounterComparison) -> bool {
     counter.only_linux() || counter.only_pagetide()
 }
 
 /// How bad a counter is: by its verdict, then by the factor between the two sides.
-fn rank(counter: &Counter) -> f64 {
+fn rank(counter: &CounterComparison) -> f64 {
     let by_verdict = match counter.verdict {
-        Verdict::Off => 3e9,
-        Verdict::Close => 2e9,
-        Verdict::WithinNoise => 1e9,
-        Verdict::NotJudged => 0.0,
+        Agreement::Off => 3e9,
+        Agreement::Close => 2e9,
+        Agreement::WithinNoise => 1e9,
+        Agreement::NotJudged => 0.0,
     };
     // Infinite if one side has zero.
     let by_factor = counter.ratio.map_or(1.0, |ratio| factor(ratio).min(1e6));
     by_verdict + by_factor
 }
 
-fn in_short(comparison: &Comparison, summary: &str) -> Block {
+fn in_short(comparison: &Comparison, summary: &str) -> PageBlock {
     let counters = || {
         let of_phases = comparison.variants.iter().flat_map(|variant| &variant.phases);
         of_phases.flat_map(|phase| &phase.counters)
     };
-    let number = |verdict: Verdict| counters().filter(|it| it.verdict == verdict).count();
+    let number = |verdict: Agreement| counters().filter(|it| it.verdict == verdict).count();
     html! {
         p.answer { strong { (summary) } }
         p {
-            "Judged counters: " (number(Verdict::WithinNoise)) " within the kernel's noise, "
-            (number(Verdict::Close)) " close, " (number(Verdict::Off)) " off."
+            "Judged counters: " (number(Agreement::WithinNoise)) " within the kernel's noise, "
+            (number(Agreement::Close)) " close, " (number(Agreement::Off)) " off."
         }
     }
     .into()
 }
 
-fn counters(rows: &[&Row<'_>]) -> Vec<Block> {
+fn counters(rows: &[&Row<'_>]) -> Vec<PageBlock> {
     if rows.is_empty() {
         return vec![html! { p { (table::NO_COUNTER) } }.into()];
     }
@@ -127,7 +140,7 @@ fn counters(rows: &[&Row<'_>]) -> Vec<Block> {
     .into()]
 }
 
-fn time(rows: &[&Row<'_>]) -> Vec<Block> {
+fn time(rows: &[&Row<'_>]) -> Vec<PageBlock> {
     if rows.is_empty() {
         return Vec::new();
     }
@@ -168,12 +181,12 @@ fn line(row: &Row<'_>, has_variants: bool) -> Markup {
     let counter = row.counter;
     let cells = table::row(counter);
     let [linux, pagetide] = [0, 1].map(|side| &cells.cells[side]);
-    let value = |cell: &crate::layout::Cell| match cell.spread.is_empty() {
+    let value = |cell: &crate::layout::TextCell| match cell.spread.is_empty() {
         true => cell.value.clone(),
         false => format!("{} \u{b1} {}", cell.value, cell.spread),
     };
     html! {
-        tr.off[counter.verdict == Verdict::Off] {
+        tr.off[counter.verdict == Agreement::Off] {
             th scope="row" { (counter.name) }
             td { (row.place) }
             @if has_variants { td { (row.variant) } }
@@ -200,7 +213,7 @@ fn bar(ratio: Option<f64>) -> Markup {
     }
 }
 
-fn remarks(remarks: &[String]) -> Vec<Block> {
+fn remarks(remarks: &[String]) -> Vec<PageBlock> {
     match remarks.is_empty() {
         true => Vec::new(),
         false => vec![html! { ul { @for remark in remarks { li { (remark) } } } }.into()],
@@ -214,8 +227,9 @@ mod tests {
 
     fn render(values: &[(&str, f64, f64)], all: bool) -> String {
         let comparison = Comparison::new("a <b>", vec![compared(values)]);
-        let sides = Sides { notes: vec!["</script>".to_owned()], ..Sides::default() };
-        page(&comparison, &sides, all, &Source::default()).render()
+        let sides =
+            ComparedSides { notes: vec!["</script>".to_owned()], ..ComparedSides::default() };
+        page(&comparison, &sides, all, &PageSource::default()).render()
     }
 
     #[test]

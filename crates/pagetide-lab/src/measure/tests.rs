@@ -2,11 +2,11 @@
 //! are measured, fitted, and written into a scenario.
 
 use super::*;
-use pagetide_linux::host::scenario::{write, Options};
+use pagetide_linux::host::scenario::{write, HostImportOptions};
 use pagetide_linux::host::snapshot::HostSnapshot;
 use pagetide_linux::host::zoneinfo;
-use pagetide_linux::live::scenario::Able;
-use pagetide_linux::reference::Origin;
+use pagetide_linux::live::scenario::HostAbilities;
+use pagetide_linux::reference::ReferenceOrigin;
 use pagetide_scenario::load::{load_str, Overrides};
 use pagetide_scenario::record::{Metric, Unit};
 use pagetide_sim::count_work;
@@ -36,8 +36,8 @@ fn secret(price: Price) -> u64 {
 
 /// The measurement of `runs` runs. In phase `odd` the kernel counts three times the scans; a phase
 /// without reclaim is disturbed instead.
-fn measured(able: Able, runs: u64, odd: Option<&str>) -> Measured {
-    let imported = loaded(&write(&host(), Options::default()).unwrap().text);
+fn measured(able: HostAbilities, runs: u64, odd: Option<&str>) -> LiveMeasurement {
+    let imported = loaded(&write(&host(), HostImportOptions::default()).unwrap().text);
     let setup = able.setup(&imported, Some("6.1.0-41-amd64"));
     let mut theirs = setup.clone();
     for price in Price::ALL {
@@ -46,13 +46,13 @@ fn measured(able: Able, runs: u64, odd: Option<&str>) -> Measured {
     let work = count_work(&theirs, SEED, &AtomicBool::new(false)).unwrap();
     let variant = Variant { name: "default".into(), sets: Vec::new(), setup: theirs.clone() };
     let plain = run(NAME, &variant, SEED, &RunOptions::default()).unwrap();
-    let names = Names::of(&setup);
+    let names = KeyNames::of(&setup);
     let records: Vec<RunRecord> = (0..runs)
         .map(|number| {
             let mut record = plain.clone();
             record.seed = number + 1;
             let mut put = |scope: Scope, name: &str, value: f64, unit| {
-                let key = names.text(&Key { scope, name: name.to_owned().into() });
+                let key = names.text(&MetricKey { scope, name: name.to_owned().into() });
                 record.metrics.insert(key, Metric::new(value, unit));
             };
             for (at, of) in work.iter().enumerate() {
@@ -75,7 +75,7 @@ fn measured(able: Able, runs: u64, odd: Option<&str>) -> Measured {
                 for (name, parts) in &COUNTED[1..] {
                     let part = |part: &&str| {
                         let part = (*part).to_owned().into();
-                        value(&plain, &names.text(&Key { scope: scope.clone(), name: part }))
+                        value(&plain, &names.text(&MetricKey { scope: scope.clone(), name: part }))
                     };
                     let sum: f64 = parts.iter().filter_map(part).sum();
                     let is_odd = is_odd && *name == "pgscan";
@@ -85,13 +85,13 @@ fn measured(able: Able, runs: u64, odd: Option<&str>) -> Measured {
             record
         })
         .collect();
-    let reference = Reference::new(NAME, "default", Origin::default(), &records);
-    Measured { setup, reference, left_out: vec!["a reason: it is made up".to_owned()] }
+    let reference = KernelReference::new(NAME, "default", ReferenceOrigin::default(), &records);
+    LiveMeasurement { setup, reference, left_out: vec!["a reason: it is made up".to_owned()] }
 }
 
-const ALL: Able = Able { kib: 512, groups: true, reclaim: true, files: true };
+const ALL: HostAbilities = HostAbilities { kib: 512, groups: true, reclaim: true, files: true };
 
-fn found(measured: &Measured) -> Found {
+fn found(measured: &LiveMeasurement) -> MeasuredMachine {
     prices_of(measured, &Arc::new(AtomicBool::new(false))).unwrap()
 }
 
@@ -117,7 +117,9 @@ fn a_machine_s_prices_are_found_and_stated() {
         assert!(said.contains(text), "{text:?} is not in {said}");
     }
     let stated = found.stated();
-    let written = write(&host(), Options { costs: Some(&stated), ..Options::default() }).unwrap();
+    let written =
+        write(&host(), HostImportOptions { costs: Some(&stated), ..HostImportOptions::default() })
+            .unwrap();
     let costs = loaded(&written.text).machine.costs;
     let wanted: Vec<(Price, u64)> = found.prices.iter().map(|it| (it.price, it.ns)).collect();
     assert_eq!(costs.iter().collect::<Vec<_>>(), wanted);
@@ -147,7 +149,7 @@ fn a_phase_that_somebody_disturbs_is_no_equation() {
 
 #[test]
 fn without_groups_and_files_fewer_prices_are_stated() {
-    let able = Able { groups: false, files: false, reclaim: false, ..ALL };
+    let able = HostAbilities { groups: false, files: false, reclaim: false, ..ALL };
     let found = found(&measured(able, 3, None));
     let has = |price| found.prices.iter().any(|it| it.price == price);
     assert!(has(Price::Fault) && has(Price::PageZero) && !has(Price::PageScan) && !has(Price::Bio));

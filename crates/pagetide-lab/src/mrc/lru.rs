@@ -13,7 +13,7 @@ const LEAST_PLACES: usize = 1 << 10;
 
 /// LRU lists of several lengths.
 #[derive(Debug)]
-pub struct Lru {
+pub struct LruLists {
     /// Lengths in pages, ascending.
     lengths: Vec<u64>,
     /// By `n`: number of uses that exactly the first `n` lists miss.
@@ -24,10 +24,10 @@ pub struct Lru {
     next: usize,
 }
 
-impl Lru {
+impl LruLists {
     /// Empty lists of these lengths, in ascending order.
-    pub fn new(lengths: &[u64]) -> Lru {
-        Lru {
+    pub fn new(lengths: &[u64]) -> LruLists {
+        LruLists {
             lengths: lengths.to_vec(),
             too_far: vec![0; lengths.len() + 1],
             places: HashMap::new(),
@@ -129,7 +129,7 @@ mod tests {
             .map(|(page, _)| (page, page % 3 != 0))
             .collect();
         let lengths = [1, 2, 10, 64, 100, 300, 5000];
-        let mut lru = Lru::new(&lengths);
+        let mut lru = LruLists::new(&lengths);
         uses.iter().for_each(|&(page, first)| lru.touch(page, first));
         let expected = lengths.map(|length| naive(&uses, length as usize));
         assert_eq!(lru.misses(), expected);

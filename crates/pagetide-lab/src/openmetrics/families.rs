@@ -5,23 +5,23 @@
 //!
 //! Invariant: a counter of a group starts at 0 whenever the group is created.
 
-use super::text::{labels, name, seconds, Family, Type};
-use super::{limits, At, Source};
-use pagetide_scenario::timeline::{Row, Sample, ZoneRow};
+use super::text::{labels, name, seconds, MetricFamily, MetricType};
+use super::{limits, LastSample, OpenMetricsSource};
+use pagetide_scenario::timeline::{GroupRow, TimelineSample, ZoneRow};
 
 /// Scope of failures: including descendants.
 const HIERARCHY: &str = "hierarchy";
 
 /// Families of the machine.
-pub(super) fn node(source: &Source<'_>, samples: &[At<'_>], out: &mut String) {
+pub(super) fn node(source: &OpenMetricsSource<'_>, samples: &[LastSample<'_>], out: &mut String) {
     uname(source, samples, out);
     let all = labels(&[("instance", source.instance), ("job", "node")]);
     let start = source.start_s.to_string();
-    let mut boot = Family::new(
+    let mut boot = MetricFamily::new(
         out,
         source.start_s,
         "node_boot_time_seconds",
-        Type::Gauge,
+        MetricType::Gauge,
         "Start of the run, in seconds since 1970.",
     );
     samples.iter().for_each(|at| boot.sample(&all, &start, at.milliseconds));
@@ -33,31 +33,36 @@ pub(super) fn node(source: &Source<'_>, samples: &[At<'_>], out: &mut String) {
         let ending = if is_count { "" } else { "_bytes" };
         let help = format!("Field {row} of /proc/meminfo.");
         let family = format!("node_memory_{}{ending}", name(row));
-        let value = |sample: &Sample| {
+        let value = |sample: &TimelineSample| {
             let value = u128::from(*sample.meminfo.get(at)?);
             Some(if is_count { value } else { value * 1024 })
         };
-        levels(source, samples, out, (&family, Type::Gauge, &help), &all, value);
+        levels(source, samples, out, (&family, MetricType::Gauge, &help), &all, value);
     }
     for (at, row) in timeline.vmstat.iter().enumerate() {
         let help = format!("Field {row} of /proc/vmstat.");
         let family = format!("node_vmstat_{}", name(row));
-        let value = |sample: &Sample| Some(u128::from(*sample.vmstat.get(at)?));
-        levels(source, samples, out, (&family, Type::Unknown, &help), &all, value);
+        let value = |sample: &TimelineSample| Some(u128::from(*sample.vmstat.get(at)?));
+        levels(source, samples, out, (&family, MetricType::Unknown, &help), &all, value);
     }
     zones(source, samples, out);
     for (family, help, ns) in PRESSURE {
-        let mut family =
-            Family::new(out, source.start_s, &format!("node_{family}"), Type::Counter, help);
+        let mut family = MetricFamily::new(
+            out,
+            source.start_s,
+            &format!("node_{family}"),
+            MetricType::Counter,
+            help,
+        );
         sums(samples, 0, ns).iter().for_each(|(at, ns)| family.sample(&all, &seconds(*ns), *at));
     }
 }
 
 /// Family, help, and counter.
-type Counted = (&'static str, &'static str, fn(&Row) -> u64);
+type CounterFamily = (&'static str, &'static str, fn(&GroupRow) -> u64);
 
 /// PSI of memory; the names of node_exporter and of cAdvisor differ in their first word.
-const PRESSURE: [Counted; 2] = [
+const PRESSURE: [CounterFamily; 2] = [
     (
         "pressure_memory_waiting_seconds",
         "Time in which at least one task waited for memory (PSI, some).",
@@ -71,7 +76,7 @@ const PRESSURE: [Counted; 2] = [
 ];
 
 /// The metric by which dashboards select a machine.
-fn uname(source: &Source<'_>, samples: &[At<'_>], out: &mut String) {
+fn uname(source: &OpenMetricsSource<'_>, samples: &[LastSample<'_>], out: &mut String) {
     let release = format!("pagetide-{}", crate::VERSION);
     let all = labels(&[
         ("instance", source.instance),
@@ -81,20 +86,20 @@ fn uname(source: &Source<'_>, samples: &[At<'_>], out: &mut String) {
         ("sysname", "Linux"),
     ]);
     let help = "The simulated machine.";
-    let mut family = Family::new(out, source.start_s, "node_uname", Type::Info, help);
+    let mut family = MetricFamily::new(out, source.start_s, "node_uname", MetricType::Info, help);
     samples.iter().for_each(|at| family.sample(&all, "1", at.milliseconds));
 }
 
 /// A series of levels at the ends of samples.
 fn levels(
-    source: &Source<'_>,
-    samples: &[At<'_>],
+    source: &OpenMetricsSource<'_>,
+    samples: &[LastSample<'_>],
     out: &mut String,
-    (family, kind, help): (&str, Type, &str),
+    (family, kind, help): (&str, MetricType, &str),
     labels: &str,
-    value: impl Fn(&Sample) -> Option<u128>,
+    value: impl Fn(&TimelineSample) -> Option<u128>,
 ) {
-    let mut family = Family::new(out, source.start_s, family, kind, help);
+    let mut family = MetricFamily::new(out, source.start_s, family, kind, help);
     for at in samples {
         if let Some(value) = value(at.last) {
             family.sample(labels, &value.to_string(), at.milliseconds);
@@ -103,7 +108,7 @@ fn levels(
 }
 
 /// Free memory and watermarks of each zone.
-fn zones(source: &Source<'_>, samples: &[At<'_>], out: &mut String) {
+fn zones(source: &OpenMetricsSource<'_>, samples: &[LastSample<'_>], out: &mut String) {
     type Level = (&'static str, &'static str, fn(&ZoneRow) -> u64);
     const LEVELS: [Level; 4] = [
         ("nr_free_pages", "Free pages of the zone.", |row| row.free_pages),
@@ -113,7 +118,7 @@ fn zones(source: &Source<'_>, samples: &[At<'_>], out: &mut String) {
     ];
     for (level, help, value) in LEVELS {
         let family = format!("node_zoneinfo_{level}");
-        let mut family = Family::new(out, source.start_s, &family, Type::Gauge, help);
+        let mut family = MetricFamily::new(out, source.start_s, &family, MetricType::Gauge, help);
         for (zone, called) in source.timeline.zones.iter().enumerate() {
             let node = called.node.to_string();
             let labels = labels(&[
@@ -133,7 +138,7 @@ fn zones(source: &Source<'_>, samples: &[At<'_>], out: &mut String) {
 
 /// Running sums with their time in milliseconds. A sum starts with 0 at the start of the run, or at
 /// the sample before the first with this row, if there is one.
-fn sums(samples: &[At<'_>], row: usize, counted: fn(&Row) -> u64) -> Vec<(u64, u64)> {
+fn sums(samples: &[LastSample<'_>], row: usize, counted: fn(&GroupRow) -> u64) -> Vec<(u64, u64)> {
     let mut sums: Vec<(u64, u64)> = Vec::new();
     let mut sum = None;
     let mut before = 0;
@@ -156,8 +161,12 @@ fn sums(samples: &[At<'_>], row: usize, counted: fn(&Row) -> u64) -> Vec<(u64, u
 }
 
 /// Families of groups, including `/`.
-pub(super) fn containers(source: &Source<'_>, samples: &[At<'_>], out: &mut String) {
-    type Level = (&'static str, &'static str, fn(&Row) -> u64);
+pub(super) fn containers(
+    source: &OpenMetricsSource<'_>,
+    samples: &[LastSample<'_>],
+    out: &mut String,
+) {
+    type Level = (&'static str, &'static str, fn(&GroupRow) -> u64);
     const LEVELS: [Level; 5] = [
         ("container_memory_usage_bytes", "Memory in use, all of it (memory.current).", |row| {
             row.usage_pages
@@ -173,10 +182,11 @@ pub(super) fn containers(source: &Source<'_>, samples: &[At<'_>], out: &mut Stri
     ];
     let timeline = source.timeline;
     // The root has no memory.current; cAdvisor adds up its memory.stat.
-    let as_root = |row: &Row| Row { usage_pages: row.anon_pages + row.file_pages, ..*row };
+    let as_root =
+        |row: &GroupRow| GroupRow { usage_pages: row.anon_pages + row.file_pages, ..*row };
     let ids: Vec<String> = timeline.groups.iter().map(|path| id(path)).collect();
     for (family, help, pages) in LEVELS {
-        let mut family = Family::new(out, source.start_s, family, Type::Gauge, help);
+        let mut family = MetricFamily::new(out, source.start_s, family, MetricType::Gauge, help);
         for (group, id) in ids.iter().enumerate() {
             let labels = of_group(source, id, &[]);
             for at in samples {
@@ -189,7 +199,7 @@ pub(super) fn containers(source: &Source<'_>, samples: &[At<'_>], out: &mut Stri
     }
     let help = "Limit of the group when it was created; 0: none.";
     let family = "container_spec_memory_limit_bytes";
-    let mut family = Family::new(out, source.start_s, family, Type::Gauge, help);
+    let mut family = MetricFamily::new(out, source.start_s, family, MetricType::Gauge, help);
     for (group, limit) in limits(source.setup).into_iter().enumerate() {
         let Some(id) = ids.get(group + 1) else { continue };
         let (labels, limit) = (of_group(source, id, &[]), limit.to_string());
@@ -203,12 +213,22 @@ pub(super) fn containers(source: &Source<'_>, samples: &[At<'_>], out: &mut Stri
 }
 
 /// Type of failure, and counter.
-type Kind = (&'static str, fn(&Row) -> u64);
+type Kind = (&'static str, fn(&GroupRow) -> u64);
 
-fn counters(source: &Source<'_>, samples: &[At<'_>], ids: &[String], out: &mut String) {
+fn counters(
+    source: &OpenMetricsSource<'_>,
+    samples: &[LastSample<'_>],
+    ids: &[String],
+    out: &mut String,
+) {
     let help = "Page faults: all (pgfault), and major ones (pgmajfault).";
-    let mut family =
-        Family::new(out, source.start_s, "container_memory_failures", Type::Counter, help);
+    let mut family = MetricFamily::new(
+        out,
+        source.start_s,
+        "container_memory_failures",
+        MetricType::Counter,
+        help,
+    );
     for (group, id) in ids.iter().enumerate() {
         let kinds: [Kind; 2] =
             [("pgfault", |row| row.counts.pgfault), ("pgmajfault", |row| row.counts.pgmajfault)];
@@ -220,7 +240,8 @@ fn counters(source: &Source<'_>, samples: &[At<'_>], ids: &[String], out: &mut S
         }
     }
     let help = "Tasks of the group killed by the OOM killer.";
-    let mut family = Family::new(out, source.start_s, "container_oom_events", Type::Counter, help);
+    let mut family =
+        MetricFamily::new(out, source.start_s, "container_oom_events", MetricType::Counter, help);
     for (group, id) in ids.iter().enumerate() {
         let labels = of_group(source, id, &[]);
         for (at, sum) in sums(samples, group, |row| row.counts.oom_kill) {
@@ -229,7 +250,7 @@ fn counters(source: &Source<'_>, samples: &[At<'_>], ids: &[String], out: &mut S
     }
     for (family, help, ns) in PRESSURE {
         let family = format!("container_{family}");
-        let mut family = Family::new(out, source.start_s, &family, Type::Counter, help);
+        let mut family = MetricFamily::new(out, source.start_s, &family, MetricType::Counter, help);
         for (group, id) in ids.iter().enumerate() {
             let labels = of_group(source, id, &[]);
             for (at, ns) in sums(samples, group, ns) {
@@ -248,7 +269,7 @@ fn id(path: &str) -> String {
     }
 }
 
-fn of_group(source: &Source<'_>, id: &str, more: &[(&str, &str)]) -> String {
+fn of_group(source: &OpenMetricsSource<'_>, id: &str, more: &[(&str, &str)]) -> String {
     let called = id.rsplit_once('/').map_or(id, |(_, name)| name);
     let mut pairs = vec![("id", id), ("instance", source.instance), ("job", "cadvisor")];
     if !called.is_empty() {

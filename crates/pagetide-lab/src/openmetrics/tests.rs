@@ -4,24 +4,24 @@ use super::text::{labels, name, seconds};
 use super::*;
 use pagetide_core::control::GroupControlWrite;
 use pagetide_scenario::model::Group;
-use pagetide_scenario::timeline::{Counts, Row, ZoneName, ZoneRow};
+use pagetide_scenario::timeline::{GroupEvents, GroupRow, ZoneName, ZoneRow};
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-fn row(pages: u64, faults: u64, some_ns: u64) -> Option<Row> {
-    let counts = Counts { pgfault: faults, pgmajfault: 1, ..Counts::default() };
-    Some(Row {
+fn row(pages: u64, faults: u64, some_ns: u64) -> Option<GroupRow> {
+    let counts = GroupEvents { pgfault: faults, pgmajfault: 1, ..GroupEvents::default() };
+    Some(GroupRow {
         usage_pages: pages,
         anon_pages: pages / 2,
         file_pages: pages / 4,
         inactive_file_pages: pages / 4,
         counts,
         some_ns,
-        ..Row::default()
+        ..GroupRow::default()
     })
 }
 
-fn sample(end_ns: u64, rows: Vec<Option<Row>>) -> Sample {
+fn sample(end_ns: u64, rows: Vec<Option<GroupRow>>) -> TimelineSample {
     let zone = ZoneRow {
         free_pages: 7,
         free_min_pages: 5,
@@ -30,13 +30,13 @@ fn sample(end_ns: u64, rows: Vec<Option<Row>>) -> Sample {
         low_pages: 2,
         high_pages: 3,
     };
-    Sample {
+    TimelineSample {
         end_ns,
         rows,
         zones: vec![zone],
         vmstat: vec![end_ns / 1000],
         meminfo: vec![100, 50, 0],
-        ..Sample::default()
+        ..TimelineSample::default()
     }
 }
 
@@ -69,7 +69,7 @@ fn text(timeline: &Timeline, instance: &str) -> String {
         at_start: true,
         has_memory: true,
     }];
-    render(&Source { timeline, setup: &setup, page_size: 4096, instance, start_s: 1000 })
+    render(&OpenMetricsSource { timeline, setup: &setup, page_size: 4096, instance, start_s: 1000 })
 }
 
 #[test]

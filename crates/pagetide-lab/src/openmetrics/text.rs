@@ -7,7 +7,7 @@ use std::fmt::Write;
 
 /// The type of a family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Type {
+pub(super) enum MetricType {
     /// A level.
     Gauge,
     /// A sum that only grows until its owner is created again.
@@ -20,26 +20,26 @@ pub(super) enum Type {
 
 /// Writes the samples of one family.
 #[derive(Debug)]
-pub(super) struct Family<'a> {
+pub(super) struct MetricFamily<'a> {
     out: &'a mut String,
     sample_name: String,
     start_s: u64,
 }
 
-impl<'a> Family<'a> {
+impl<'a> MetricFamily<'a> {
     /// Opens the family `name` (without the suffix of its samples).
     pub fn new(
         out: &'a mut String,
         start_s: u64,
         name: &str,
-        kind: Type,
+        kind: MetricType,
         help: &str,
-    ) -> Family<'a> {
+    ) -> MetricFamily<'a> {
         let (word, ending) = match kind {
-            Type::Gauge => ("gauge", ""),
-            Type::Counter => ("counter", "_total"),
-            Type::Unknown => ("unknown", ""),
-            Type::Info => ("info", "_info"),
+            MetricType::Gauge => ("gauge", ""),
+            MetricType::Counter => ("counter", "_total"),
+            MetricType::Unknown => ("unknown", ""),
+            MetricType::Info => ("info", "_info"),
         };
         writeln!(out, "# TYPE {name} {word}").expect("writing to a string");
         for unit in ["bytes", "seconds"] {
@@ -48,7 +48,7 @@ impl<'a> Family<'a> {
             }
         }
         writeln!(out, "# HELP {name} {}", escaped(help)).expect("writing to a string");
-        Family { out, sample_name: format!("{name}{ending}"), start_s }
+        MetricFamily { out, sample_name: format!("{name}{ending}"), start_s }
     }
 
     /// Writes a sample: labels from [`labels`], value, virtual time.

@@ -55,28 +55,28 @@ pub fn points(knobs: &[Knob]) -> Result<Vec<Vec<(String, String)>>, Mistake> {
 
 /// Shard `number` of `of`, from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shard {
+pub struct SweepShard {
     number: u32,
     of: u32,
 }
 
-impl Shard {
+impl SweepShard {
     /// Whether the run with this number is in the shard.
     pub fn has(self, run: usize) -> bool {
         run % self.of as usize == (self.number - 1) as usize
     }
 }
 
-impl fmt::Display for Shard {
+impl fmt::Display for SweepShard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.number, self.of)
     }
 }
 
-impl FromStr for Shard {
+impl FromStr for SweepShard {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<Shard, String> {
+    fn from_str(text: &str) -> Result<SweepShard, String> {
         const FORM: &str = "give K/N, for example 3/16: the third of sixteen";
         let (number, of) = text.split_once('/').ok_or(FORM)?;
         let (Ok(number), Ok(of)) = (number.parse::<u32>(), of.parse::<u32>()) else {
@@ -88,7 +88,7 @@ impl FromStr for Shard {
                  array that counts from 0, give $((INDEX + 1))/N"
             ));
         }
-        Ok(Shard { number, of })
+        Ok(SweepShard { number, of })
     }
 }
 
@@ -164,7 +164,7 @@ mod tests {
         for of in 1..20 {
             let mut seen = BTreeSet::new();
             for number in 1..=of {
-                let shard: Shard = format!("{number}/{of}").parse().unwrap();
+                let shard: SweepShard = format!("{number}/{of}").parse().unwrap();
                 for run in (0..100).filter(|run| shard.has(*run)) {
                     assert!(seen.insert(run), "{run} is in two shards");
                 }
@@ -172,7 +172,7 @@ mod tests {
             assert_eq!(seen.len(), 100);
         }
         for bad in ["0/3", "4/3", "1/0", "1", "a/b", "", "-1/3", "1/3/5"] {
-            assert!(bad.parse::<Shard>().is_err(), "{bad}");
+            assert!(bad.parse::<SweepShard>().is_err(), "{bad}");
         }
     }
 

@@ -1,17 +1,17 @@
 //! The rows of a sweep as a table (one line per point), as CSV (one line per run) and as JSON (the
 //! format of `run`, with the points as variants).
 
-use super::store::{Key, Row};
+use super::store::{SweepKey, SweepRow};
 use crate::csv::{number, quoted};
 use crate::dagger::{self, Daggers, DAGGER};
 use crate::format::Scale;
 use crate::gather;
 use crate::heading;
 use crate::json;
-use crate::layout::{self, Line};
+use crate::layout::{self, TextLine};
 use crate::report::Report;
 use crate::rows;
-use crate::stats::Summary;
+use crate::stats::Statistics;
 use crate::table::{our_cell, to_scale, NOTHING, TEXT_WIDTH, WIDTH};
 use pagetide_scenario::record::RunRecord;
 use serde_json::Value;
@@ -19,14 +19,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 /// The rows as a report: one column per point and variant.
-pub fn report<'a>(rows: impl Iterator<Item = &'a Row>) -> Report {
-    let rows: Vec<&Row> = rows.collect();
+pub fn report<'a>(rows: impl Iterator<Item = &'a SweepRow>) -> Report {
+    let rows: Vec<&SweepRow> = rows.collect();
     let mut columns: Vec<(String, Vec<RunRecord>)> = Vec::new();
     let has_variants =
         rows.iter().map(|row| &row.record.variant).collect::<BTreeSet<_>>().len() > 1;
-    let mut last: Option<Key> = None;
+    let mut last: Option<SweepKey> = None;
     for row in &rows {
-        let key = Key { seed: 0, ..row.key() };
+        let key = SweepKey { seed: 0, ..row.key() };
         if last.as_ref() != Some(&key) {
             columns.push((label(&key, has_variants), Vec::new()));
             last = Some(key);
@@ -40,10 +40,10 @@ pub fn report<'a>(rows: impl Iterator<Item = &'a Row>) -> Report {
 }
 
 /// The point and variant of each column of [`report`]; their seeds are 0.
-pub fn points<'a>(rows: impl Iterator<Item = &'a Row>) -> Vec<Key> {
-    let mut points: Vec<Key> = Vec::new();
+pub fn points<'a>(rows: impl Iterator<Item = &'a SweepRow>) -> Vec<SweepKey> {
+    let mut points: Vec<SweepKey> = Vec::new();
     for row in rows {
-        let key = Key { seed: 0, ..row.key() };
+        let key = SweepKey { seed: 0, ..row.key() };
         if points.last() != Some(&key) {
             points.push(key);
         }
@@ -52,7 +52,7 @@ pub fn points<'a>(rows: impl Iterator<Item = &'a Row>) -> Vec<Key> {
 }
 
 /// `calm vm.swappiness=10 machine.memory=2G`.
-fn label(key: &Key, has_variants: bool) -> String {
+fn label(key: &SweepKey, has_variants: bool) -> String {
     let mut parts: Vec<String> = Vec::new();
     if has_variants || key.knobs.is_empty() {
         parts.push(key.variant.clone());
@@ -62,7 +62,7 @@ fn label(key: &Key, has_variants: bool) -> String {
 }
 
 /// One line per point, one column per metric of `wanted` (if empty: the rows of a report).
-pub fn table<'a>(all: impl Iterator<Item = &'a Row>, wanted: &[String]) -> String {
+pub fn table<'a>(all: impl Iterator<Item = &'a SweepRow>, wanted: &[String]) -> String {
     let mut report = report(all);
     if !wanted.is_empty() {
         report.plan.scenario.rows = wanted.to_vec();
@@ -72,7 +72,7 @@ pub fn table<'a>(all: impl Iterator<Item = &'a Row>, wanted: &[String]) -> Strin
     let mut scales = Vec::new();
     for key in &keys {
         let shown = (0..report.columns.len()).filter_map(|column| report.to_show(column, key));
-        let shown: Vec<Summary> = shown.collect();
+        let shown: Vec<Statistics> = shown.collect();
         let unit = report.unit(key).unwrap_or(pagetide_scenario::record::Unit::Ratio);
         let scale = Scale::new(unit, &to_scale(key, shown.iter()));
         let symbol =
@@ -91,11 +91,11 @@ pub fn table<'a>(all: impl Iterator<Item = &'a Row>, wanted: &[String]) -> Strin
         }
         cell
     };
-    let lines: Vec<Line> = report
+    let lines: Vec<TextLine> = report
         .columns
         .iter()
         .enumerate()
-        .map(|(at, column)| Line {
+        .map(|(at, column)| TextLine {
             label: column.name.clone(),
             unit: String::new(),
             cells: keys.iter().zip(&scales).map(|(key, scale)| cell(at, key, scale)).collect(),
@@ -125,7 +125,7 @@ pub fn table<'a>(all: impl Iterator<Item = &'a Row>, wanted: &[String]) -> Strin
 
 /// One line per run: scenario, digest, version, variant, knobs, seed, then every metric. Missing
 /// values and values of incomplete work are empty; `ended` names the latter.
-pub fn csv<'a>(rows: impl Iterator<Item = &'a Row> + Clone) -> String {
+pub fn csv<'a>(rows: impl Iterator<Item = &'a SweepRow> + Clone) -> String {
     let knobs: BTreeSet<&str> =
         rows.clone().flat_map(|row| row.knobs.keys().map(String::as_str)).collect();
     let metrics: BTreeSet<&str> =
@@ -171,7 +171,7 @@ fn join<'a>(fields: impl Iterator<Item = &'a str>) -> String {
 
 /// As `pagetide run --format json`, each point a variant, with its knobs and the digest of the
 /// scenario.
-pub fn json<'a>(rows: impl Iterator<Item = &'a Row> + Clone) -> String {
+pub fn json<'a>(rows: impl Iterator<Item = &'a SweepRow> + Clone) -> String {
     let text = json::render_values(&report(rows.clone()));
     let mut document: Value = serde_json::from_str(&text).expect("what was just rendered");
     let points = points(rows.clone());

@@ -1,9 +1,9 @@
 //! Makes the runs of a sweep that are not in its store.
 
-use super::store::{Key, Row, Store};
-use crate::execute::{perform, Outcome, Progress};
+use super::store::{SweepKey, SweepRow, SweepStore};
+use crate::execute::{perform, JobOutcome, RunProgress};
 use crate::plan;
-use crate::world::{Failure, World};
+use crate::world::{Failure, RunBackend};
 use pagetide_scenario::model::Scenario;
 use std::collections::BTreeMap;
 use std::io;
@@ -13,20 +13,20 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// A run of a sweep.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Job {
+pub struct SweepJob {
     /// Index into the variants of the performed scenario: one per point and variant.
     pub setup: usize,
     /// Key of its row.
-    pub key: Key,
+    pub key: SweepKey,
 }
 
 /// Result of making the missing runs.
 #[derive(Debug, Default)]
-pub struct Ended {
+pub struct SweepOutcome {
     /// Runs that got a row.
     pub done: usize,
     /// Failed runs; the next sweep tries them again.
-    pub failed: Vec<(Key, Failure)>,
+    pub failed: Vec<(SweepKey, Failure)>,
     /// Runs that are missing because the user cancelled.
     pub cancelled: usize,
     /// The store could not be written, which stopped the sweep.
@@ -36,29 +36,29 @@ pub struct Ended {
 /// Runs the `jobs` that have no row in the store, and appends their rows as they end.
 pub fn run(
     scenario: &Scenario,
-    jobs: &[Job],
-    store: &mut Store,
-    world: &dyn World,
+    jobs: &[SweepJob],
+    store: &mut SweepStore,
+    world: &dyn RunBackend,
     threads: NonZeroUsize,
     cancel: &Arc<AtomicBool>,
-    on_progress: &(dyn Fn(Progress<'_>) + Sync),
-) -> Ended {
+    on_progress: &(dyn Fn(RunProgress<'_>) + Sync),
+) -> SweepOutcome {
     let digest = store.origin().map(|origin| origin.digest.clone()).unwrap_or_default();
-    let missing: Vec<&Job> = jobs.iter().filter(|job| !store.has(&job.key)).collect();
-    let planned: Vec<plan::Job> =
-        missing.iter().map(|job| plan::Job { variant: job.setup, seed: job.key.seed }).collect();
-    let state = Mutex::new((store, Ended::default()));
+    let missing: Vec<&SweepJob> = jobs.iter().filter(|job| !store.has(&job.key)).collect();
+    let planned: Vec<plan::RunJob> =
+        missing.iter().map(|job| plan::RunJob { variant: job.setup, seed: job.key.seed }).collect();
+    let state = Mutex::new((store, SweepOutcome::default()));
     perform(scenario, &planned, world, threads, cancel, on_progress, &|index, outcome| {
         let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
         let (store, ended) = &mut *state;
         let key = &missing[index].key;
         match outcome {
-            Outcome::Finished(mut record) => {
+            JobOutcome::Finished(mut record) => {
                 // The performed variant is also named after its point; the row has both separately.
                 record.variant.clone_from(&key.variant);
                 // JSON has no NaN or infinity.
                 record.metrics.retain(|_, metric| metric.value.is_finite());
-                let row = Row {
+                let row = SweepRow {
                     scenario_digest: digest.clone(),
                     knobs: key.knobs.clone(),
                     record: *record,
@@ -72,8 +72,8 @@ pub fn run(
                     }
                 }
             }
-            Outcome::Failed(failure) => ended.failed.push((key.clone(), failure)),
-            Outcome::Cancelled => {}
+            JobOutcome::Failed(failure) => ended.failed.push((key.clone(), failure)),
+            JobOutcome::Cancelled => {}
         }
     });
     let (_, mut ended) = state.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -87,14 +87,14 @@ pub fn jobs(
     points: &[Vec<(String, String)>],
     variants: &[String],
     seeds: impl Iterator<Item = u64> + Clone,
-) -> Vec<Job> {
+) -> Vec<SweepJob> {
     let mut jobs = Vec::new();
     for (at, point) in points.iter().enumerate() {
         let knobs: BTreeMap<String, String> = point.iter().cloned().collect();
         for (index, variant) in variants.iter().enumerate() {
             for seed in seeds.clone() {
-                let key = Key { variant: variant.clone(), knobs: knobs.clone(), seed };
-                jobs.push(Job { setup: at * variants.len() + index, key });
+                let key = SweepKey { variant: variant.clone(), knobs: knobs.clone(), seed };
+                jobs.push(SweepJob { setup: at * variants.len() + index, key });
             }
         }
     }

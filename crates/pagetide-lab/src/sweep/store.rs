@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 
 /// A finished run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Row {
+pub struct SweepRow {
     /// Digest of the scenario ([`super::grid::digest`]).
     pub scenario_digest: String,
     /// The settings of the point.
@@ -33,14 +33,14 @@ pub struct Row {
 
 /// Key of a row. Order: variant, knobs (numbers by size), seed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Key {
+pub struct SweepKey {
     pub variant: String,
     pub knobs: BTreeMap<String, String>,
     pub seed: u64,
 }
 
-impl Ord for Key {
-    fn cmp(&self, other: &Key) -> Ordering {
+impl Ord for SweepKey {
+    fn cmp(&self, other: &SweepKey) -> Ordering {
         let names = || self.knobs.keys().cmp(other.knobs.keys());
         let values = || {
             let pairs = self.knobs.values().zip(other.knobs.values());
@@ -51,8 +51,8 @@ impl Ord for Key {
     }
 }
 
-impl PartialOrd for Key {
-    fn partial_cmp(&self, other: &Key) -> Option<Ordering> {
+impl PartialOrd for SweepKey {
+    fn partial_cmp(&self, other: &SweepKey) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
@@ -78,9 +78,9 @@ fn by_size(a: &str, b: &str) -> Ordering {
     order.then_with(|| a.cmp(b))
 }
 
-impl Row {
-    pub fn key(&self) -> Key {
-        Key {
+impl SweepRow {
+    pub fn key(&self) -> SweepKey {
+        SweepKey {
             variant: self.record.variant.clone(),
             knobs: self.knobs.clone(),
             seed: self.record.seed,
@@ -94,15 +94,15 @@ impl Row {
 
 /// Scenario and version of the rows of a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Origin {
+pub struct StoreOrigin {
     pub scenario: String,
     pub digest: String,
     pub version: String,
 }
 
-impl Origin {
-    fn of(row: &Row) -> Origin {
-        Origin {
+impl StoreOrigin {
+    fn of(row: &SweepRow) -> StoreOrigin {
+        StoreOrigin {
             scenario: row.record.scenario.clone(),
             digest: row.scenario_digest.clone(),
             version: row.record.version.clone(),
@@ -110,7 +110,7 @@ impl Origin {
     }
 
     /// Why rows of both cannot be in one store.
-    fn differs(&self, other: &Origin) -> Option<String> {
+    fn differs(&self, other: &StoreOrigin) -> Option<String> {
         if self.version != other.version {
             Some(format!("of version {}, not {}", other.version, self.version))
         } else if self.scenario != other.scenario {
@@ -126,17 +126,17 @@ impl Origin {
 
 /// The rows of a sweep, in a directory or only in memory.
 #[derive(Debug)]
-pub struct Store {
-    origin: Option<Origin>,
-    rows: BTreeMap<Key, Row>,
+pub struct SweepStore {
+    origin: Option<StoreOrigin>,
+    rows: BTreeMap<SweepKey, SweepRow>,
     /// Keys in the file of this process.
-    own: Vec<Key>,
-    file: Option<Own>,
+    own: Vec<SweepKey>,
+    file: Option<OwnFile>,
 }
 
 /// The locked file of this process.
 #[derive(Debug)]
-struct Own {
+struct OwnFile {
     path: PathBuf,
     file: File,
     /// Bytes of complete lines.
@@ -145,13 +145,13 @@ struct Own {
     is_broken: bool,
 }
 
-impl Store {
-    fn empty(origin: Option<Origin>) -> Store {
-        Store { origin, rows: BTreeMap::new(), own: Vec::new(), file: None }
+impl SweepStore {
+    fn empty(origin: Option<StoreOrigin>) -> SweepStore {
+        SweepStore { origin, rows: BTreeMap::new(), own: Vec::new(), file: None }
     }
 
-    pub fn in_memory(origin: Origin) -> Store {
-        Store::empty(Some(origin))
+    pub fn in_memory(origin: StoreOrigin) -> SweepStore {
+        SweepStore::empty(Some(origin))
     }
 
     /// Opens or creates the store in a directory; `file` is the file of this process.
@@ -159,8 +159,8 @@ impl Store {
     /// # Errors
     /// The directory cannot be read or written, is not a store, has rows of another scenario or
     /// version, or another process has locked the file.
-    pub fn open(directory: &Path, file: &str, origin: Origin) -> Result<Store, Mistake> {
-        let mut store = Store::empty(Some(origin));
+    pub fn open(directory: &Path, file: &str, origin: StoreOrigin) -> Result<SweepStore, Mistake> {
+        let mut store = SweepStore::empty(Some(origin));
         store.claim(directory, file)?;
         Ok(store)
     }
@@ -171,8 +171,8 @@ impl Store {
     /// # Errors
     /// A store cannot be read, the stores differ in scenario or version, or another process has locked
     /// the file.
-    pub fn merged(directories: &[PathBuf], into: Option<&Path>) -> Result<Store, Mistake> {
-        let mut store = Store::empty(None);
+    pub fn merged(directories: &[PathBuf], into: Option<&Path>) -> Result<SweepStore, Mistake> {
+        let mut store = SweepStore::empty(None);
         for directory in directories {
             store.read(directory, None)?;
         }
@@ -211,22 +211,22 @@ impl Store {
             let _ = fs::remove_file(&path);
         }
         read?;
-        self.file = Some(Own { path, file, length, is_broken: false });
+        self.file = Some(OwnFile { path, file, length, is_broken: false });
         Ok(())
     }
 
     /// `None` without rows.
-    pub fn origin(&self) -> Option<&Origin> {
+    pub fn origin(&self) -> Option<&StoreOrigin> {
         self.origin.as_ref()
     }
 
     /// Whether the run has a row.
-    pub fn has(&self, key: &Key) -> bool {
+    pub fn has(&self, key: &SweepKey) -> bool {
         self.rows.contains_key(key)
     }
 
     /// All rows, ordered by key.
-    pub fn rows(&self) -> impl Iterator<Item = &Row> {
+    pub fn rows(&self) -> impl Iterator<Item = &SweepRow> {
         self.rows.values()
     }
 
@@ -234,7 +234,7 @@ impl Store {
     ///
     /// # Errors
     /// The file cannot be written. After the first error nothing more is written.
-    pub fn append(&mut self, row: Row) -> io::Result<()> {
+    pub fn append(&mut self, row: SweepRow) -> io::Result<()> {
         if let Some(own) = &mut self.file {
             own.append(row.line().as_bytes())?;
         }
@@ -299,9 +299,9 @@ impl Store {
     }
 
     fn take(&mut self, line: &[u8], is_own: bool) -> Result<(), String> {
-        let row: Row =
+        let row: SweepRow =
             serde_json::from_slice(line).map_err(|error| format!("not a row: {error}"))?;
-        let origin = Origin::of(&row);
+        let origin = StoreOrigin::of(&row);
         match &self.origin {
             None => self.origin = Some(origin),
             Some(known) => {
@@ -328,7 +328,7 @@ impl Store {
 /// The file of a sweep that is not a shard.
 pub const FILE: &str = "runs.jsonl";
 
-impl Own {
+impl OwnFile {
     fn append(&mut self, line: &[u8]) -> io::Result<()> {
         if self.is_broken {
             return Err(io::Error::other("an earlier row could not be written"));
@@ -373,7 +373,7 @@ fn lock(path: &Path) -> io::Result<Option<File>> {
 }
 
 /// Replaces a file by these rows, atomically.
-fn write_whole<'a>(path: &Path, rows: impl Iterator<Item = &'a Row>) -> io::Result<()> {
+fn write_whole<'a>(path: &Path, rows: impl Iterator<Item = &'a SweepRow>) -> io::Result<()> {
     let temporary = path.with_extension(format!("tmp-{}", std::process::id()));
     let write = || {
         let mut file = io::BufWriter::new(File::create(&temporary)?);

@@ -21,19 +21,19 @@ impl Drop for Place {
     }
 }
 
-fn origin() -> Origin {
+fn origin() -> StoreOrigin {
     let version = crate::VERSION.to_owned();
-    Origin { scenario: "fake".to_owned(), digest: "d1".to_owned(), version }
+    StoreOrigin { scenario: "fake".to_owned(), digest: "d1".to_owned(), version }
 }
 
-fn row(knob: &str, seed: u64) -> Row {
+fn row(knob: &str, seed: u64) -> SweepRow {
     let record = record("v", seed, &[("pgfault", seed as f64), ("t.walltime", 0.1)]);
     let knobs = [("vm.swappiness".to_owned(), knob.to_owned())].into();
-    Row { scenario_digest: "d1".to_owned(), knobs, record }
+    SweepRow { scenario_digest: "d1".to_owned(), knobs, record }
 }
 
-fn open(place: &Place) -> Store {
-    Store::open(&place.0, FILE, origin()).unwrap()
+fn open(place: &Place) -> SweepStore {
+    SweepStore::open(&place.0, FILE, origin()).unwrap()
 }
 
 #[test]
@@ -75,8 +75,8 @@ fn shards_merged_are_one_run() {
     let (one, a, b, out) = (Place::new(), Place::new(), Place::new(), Place::new());
     let mut store = open(&one);
     let mut shards = [
-        Store::open(&a.0, "shard-1-of-2.jsonl", origin()).unwrap(),
-        Store::open(&b.0, "shard-2-of-2.jsonl", origin()).unwrap(),
+        SweepStore::open(&a.0, "shard-1-of-2.jsonl", origin()).unwrap(),
+        SweepStore::open(&b.0, "shard-2-of-2.jsonl", origin()).unwrap(),
     ];
     for (at, (knob, seed)) in [("7", 1), ("60", 1), ("7", 2), ("60", 2)].into_iter().enumerate() {
         store.append(row(knob, seed)).unwrap();
@@ -87,7 +87,7 @@ fn shards_merged_are_one_run() {
     shards[0].finish().unwrap();
     drop(shards);
     let from = [b.0.clone(), a.0.clone(), a.0.clone()];
-    Store::merged(&from, Some(&out.0)).unwrap().save().unwrap();
+    SweepStore::merged(&from, Some(&out.0)).unwrap().save().unwrap();
     let read = |place: &Place| fs::read(place.0.join(FILE)).unwrap();
     assert_eq!(read(&out), read(&one));
 }
@@ -95,23 +95,23 @@ fn shards_merged_are_one_run() {
 #[test]
 fn rows_of_others_are_refused() {
     for (change, wanted) in [
-        (Origin { version: "9".to_owned(), ..origin() }, "of version"),
-        (Origin { scenario: "other".to_owned(), ..origin() }, "of the scenario fake"),
-        (Origin { digest: "d2".to_owned(), ..origin() }, "before it was changed"),
+        (StoreOrigin { version: "9".to_owned(), ..origin() }, "of version"),
+        (StoreOrigin { scenario: "other".to_owned(), ..origin() }, "of the scenario fake"),
+        (StoreOrigin { digest: "d2".to_owned(), ..origin() }, "before it was changed"),
     ] {
         let place = Place::new();
         open(&place).append(row("0", 1)).unwrap();
-        let refused = Store::open(&place.0, FILE, change).unwrap_err();
+        let refused = SweepStore::open(&place.0, FILE, change).unwrap_err();
         assert!(refused.message.contains(wanted), "{refused:?}");
         assert!(refused.message.contains("runs.jsonl, line 1"), "{refused:?}");
     }
     let place = Place::new();
     fs::write(place.0.join(FILE), "{}\n").unwrap();
-    assert!(Store::open(&place.0, FILE, origin()).unwrap_err().message.contains("not a row"));
+    assert!(SweepStore::open(&place.0, FILE, origin()).unwrap_err().message.contains("not a row"));
     let mut other = row("0", 1);
     other.record.digest += 1;
     fs::write(place.0.join(FILE), format!("{}{}", row("0", 1).line(), other.line())).unwrap();
-    let message = |from: &[PathBuf]| Store::merged(from, None).unwrap_err().message;
+    let message = |from: &[PathBuf]| SweepStore::merged(from, None).unwrap_err().message;
     assert!(message(std::slice::from_ref(&place.0)).contains("differ"));
     assert!(message(&[place.0.join("none")]).contains("cannot read"));
 }
@@ -123,7 +123,7 @@ fn rows_come_back_as_they_were() {
     odd.record.notes = vec!["a \"note\"\nof two lines".to_owned()];
     let line = odd.line();
     assert_eq!(line.matches('\n').count(), 1);
-    let read: Row = serde_json::from_str(&line).unwrap();
+    let read: SweepRow = serde_json::from_str(&line).unwrap();
     assert_eq!(read.line(), line);
 }
 
@@ -142,8 +142,8 @@ fn numbers_come_back_to_the_last_bit() {
         let names: Vec<String> = (0..some.len()).map(|at| format!("m{at}")).collect();
         let metrics: Vec<(&str, f64)> =
             names.iter().map(String::as_str).zip(some.iter().copied()).collect();
-        let line = Row { record: record("v", 1, &metrics), ..row("0", 1) }.line();
-        let read: Row = serde_json::from_str(&line).unwrap();
+        let line = SweepRow { record: record("v", 1, &metrics), ..row("0", 1) }.line();
+        let read: SweepRow = serde_json::from_str(&line).unwrap();
         assert_eq!(read.line(), line);
         for (name, value) in metrics {
             assert_eq!(read.record.metrics[name].value.to_bits(), value.to_bits(), "{value:?}");
@@ -157,13 +157,13 @@ fn what_is_merged_into_a_store_joins_its_rows() {
     open(&a).append(row("0", 1)).unwrap();
     open(&b).append(row("60", 1)).unwrap();
     let from = [a.0.clone()];
-    Store::merged(&from, Some(&b.0)).unwrap().save().unwrap();
+    SweepStore::merged(&from, Some(&b.0)).unwrap().save().unwrap();
     let text = fs::read_to_string(b.0.join(FILE)).unwrap();
     assert_eq!(text, row("0", 1).line() + &row("60", 1).line());
 
-    let of_other = Row { scenario_digest: "d2".to_owned(), ..row("7", 1) };
+    let of_other = SweepRow { scenario_digest: "d2".to_owned(), ..row("7", 1) };
     fs::write(other.0.join(FILE), of_other.line()).unwrap();
-    let refused = Store::merged(&from, Some(&other.0)).unwrap_err();
+    let refused = SweepStore::merged(&from, Some(&other.0)).unwrap_err();
     assert!(refused.message.contains("before it was changed"), "{refused:?}");
     assert_eq!(fs::read_to_string(other.0.join(FILE)).unwrap(), of_other.line());
 }
@@ -172,12 +172,12 @@ fn what_is_merged_into_a_store_joins_its_rows() {
 fn a_file_has_one_writer() {
     let place = Place::new();
     let mut first = open(&place);
-    let refused = Store::open(&place.0, FILE, origin()).unwrap_err();
+    let refused = SweepStore::open(&place.0, FILE, origin()).unwrap_err();
     assert!(refused.message.contains("another process writes to"), "{refused:?}");
-    let merge = Store::merged(std::slice::from_ref(&place.0), Some(&place.0));
+    let merge = SweepStore::merged(std::slice::from_ref(&place.0), Some(&place.0));
     assert!(merge.is_err(), "nobody writes over rows that are being added");
     // A shard has its own file.
-    let shard = Store::open(&place.0, "shard-1-of-2.jsonl", origin()).unwrap();
+    let shard = SweepStore::open(&place.0, "shard-1-of-2.jsonl", origin()).unwrap();
     first.append(row("0", 1)).unwrap();
     first.finish().unwrap();
     drop(shard);
@@ -191,8 +191,8 @@ fn a_file_has_one_writer() {
 fn a_refused_store_gets_no_file() {
     let place = Place::new();
     open(&place).append(row("0", 1)).unwrap();
-    let other = Origin { digest: "d2".to_owned(), ..origin() };
-    assert!(Store::open(&place.0, "shard-1-of-2.jsonl", other).is_err());
+    let other = StoreOrigin { digest: "d2".to_owned(), ..origin() };
+    assert!(SweepStore::open(&place.0, "shard-1-of-2.jsonl", other).is_err());
     assert!(!place.0.join("shard-1-of-2.jsonl").exists());
 }
 

@@ -5,7 +5,7 @@
 use super::nodes;
 use crate::csv::quoted;
 use pagetide_scenario::timeline::{
-    Compaction, Counts, NodeRow, Row, ServiceRow, TaskRow, Timeline, ZoneRow,
+    CompactionCounts, GroupEvents, GroupRow, NodeRow, ServiceRow, TaskRow, Timeline, ZoneRow,
 };
 
 /// The columns.
@@ -58,7 +58,7 @@ pub fn render_csv(timeline: &Timeline) -> String {
         let ns = sample.end_ns;
         for (name, row) in timeline.groups.iter().zip(&sample.rows) {
             let Some(row) = row else { continue };
-            let mut line = Line::new(ns, name);
+            let mut line = CsvLine::new(ns, name);
             line.group(row);
             if name.is_empty() {
                 line.compaction(&sample.compaction);
@@ -66,22 +66,22 @@ pub fn render_csv(timeline: &Timeline) -> String {
             line.end(&mut out);
         }
         for (node, row) in sample.nodes.iter().enumerate() {
-            let mut line = Line::new(ns, &format!("node{node}"));
+            let mut line = CsvLine::new(ns, &format!("node{node}"));
             line.node(row);
             line.end(&mut out);
         }
         for (zone, row) in timeline.zones.iter().zip(&sample.zones) {
-            let mut line = Line::new(ns, &format!("zone node{} {}", zone.node, zone.zone));
+            let mut line = CsvLine::new(ns, &format!("zone node{} {}", zone.node, zone.zone));
             line.zone(row);
             line.end(&mut out);
         }
         for (name, row) in timeline.services.iter().zip(&sample.services) {
-            let mut line = Line::new(ns, &format!("service {name}"));
+            let mut line = CsvLine::new(ns, &format!("service {name}"));
             line.service(row);
             line.end(&mut out);
         }
         for (name, row) in timeline.tasks.iter().zip(&sample.tasks) {
-            let mut line = Line::new(ns, &format!("task {name}"));
+            let mut line = CsvLine::new(ns, &format!("task {name}"));
             line.task(row);
             line.end(&mut out);
         }
@@ -90,13 +90,13 @@ pub fn render_csv(timeline: &Timeline) -> String {
 }
 
 /// A line: the text of each column.
-struct Line {
+struct CsvLine {
     cells: [String; HEADER.len()],
 }
 
-impl Line {
-    fn new(ns: u64, subject: &str) -> Line {
-        let mut line = Line { cells: std::array::from_fn(|_| String::new()) };
+impl CsvLine {
+    fn new(ns: u64, subject: &str) -> CsvLine {
+        let mut line = CsvLine { cells: std::array::from_fn(|_| String::new()) };
         line.put("ns", ns);
         line.put("group", quoted(subject));
         line
@@ -107,11 +107,11 @@ impl Line {
         self.cells[place.expect("all columns are in the header")] = value.to_string();
     }
 
-    fn group(&mut self, row: &Row) {
+    fn group(&mut self, row: &GroupRow) {
         self.put("usage_pages", row.usage_pages);
         self.put("usage_min_pages", row.usage_min_pages);
         self.put("usage_max_pages", row.usage_max_pages);
-        for (name, count) in Counts::NAMES.iter().zip(row.counts.values()) {
+        for (name, count) in GroupEvents::NAMES.iter().zip(row.counts.values()) {
             self.put(name, count);
         }
         self.put("anon_pages", row.anon_pages);
@@ -122,8 +122,8 @@ impl Line {
         self.put("psi_full_ns", row.full_ns);
     }
 
-    fn compaction(&mut self, compaction: &Compaction) {
-        for (name, count) in Compaction::NAMES.iter().zip(compaction.values()) {
+    fn compaction(&mut self, compaction: &CompactionCounts) {
+        for (name, count) in CompactionCounts::NAMES.iter().zip(compaction.values()) {
             self.put(name, count);
         }
     }

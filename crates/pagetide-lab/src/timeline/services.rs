@@ -44,10 +44,10 @@ pub(super) fn draw(timeline: &Timeline, nr_columns: usize, out: &mut String) {
 pub(super) mod tests {
     use super::super::render;
     use super::*;
-    use pagetide_scenario::timeline::Sample;
+    use pagetide_scenario::timeline::TimelineSample;
 
     pub(in super::super) fn served() -> Timeline {
-        let sample = |at: u64| Sample {
+        let sample = |at: u64| TimelineSample {
             end_ns: (at + 1) * 1_000_000,
             rows: vec![None],
             services: vec![match at {
@@ -56,7 +56,7 @@ pub(super) mod tests {
                 _ => ServiceRow::served(1_000_000, false)
                     .merged(&ServiceRow::served(2_000_000, false)),
             }],
-            ..Sample::default()
+            ..TimelineSample::default()
         };
         Timeline {
             groups: vec![String::new()],

@@ -12,7 +12,10 @@
 use pagetide_core::event::TraceEvent;
 use pagetide_core::units::Cpu;
 use pagetide_scenario::record::RunRecord;
-use pagetide_sim::observe::{Cast, Event, Observation, Observer, Slice, Value, Wait, What};
+use pagetide_sim::observe::{
+    ActivitySlice, EventValue, NamedEvent, Observation, ObservationKind, Observer, RunCast,
+    WaitReason,
+};
 use std::io::{self, Write};
 
 /// Bytes of a name, without the zero at its end (`TASK_COMM_LEN`).
@@ -33,13 +36,13 @@ const HEADER: &str = "\
 #[derive(Debug)]
 pub struct Ftrace<W> {
     out: W,
-    threads: Vec<Thread>,
+    threads: Vec<FtraceThread>,
     /// Current sleeps in reclaim, by thread: start, and CPU at the start.
     throttled: Vec<Option<(u64, Cpu, TraceEvent)>>,
 }
 
 #[derive(Debug)]
-struct Thread {
+struct FtraceThread {
     /// The full name.
     name: String,
     comm: String,
@@ -53,7 +56,7 @@ impl<W: Write> Ftrace<W> {
     }
 
     fn line(&mut self, at: u64, cpu: Cpu, thread: usize, name: &str, text: &str) -> io::Result<()> {
-        let Thread { comm, pid, .. } = &self.threads[thread];
+        let FtraceThread { comm, pid, .. } = &self.threads[thread];
         // Rounded to microseconds, as the kernel's ns2usecs.
         let us = at.saturating_add(500) / 1000;
         let (seconds, us, cpu) = (us / 1_000_000, us % 1_000_000, cpu.0);
@@ -69,14 +72,14 @@ impl<W: Write> Ftrace<W> {
         self.line(now, cpu, thread, event.name(), &printk(&event, delayed, 0))
     }
 
-    fn event(&mut self, at: u64, cpu: Cpu, thread: usize, event: &Event) -> io::Result<()> {
+    fn event(&mut self, at: u64, cpu: Cpu, thread: usize, event: &NamedEvent) -> io::Result<()> {
         if let TraceEvent::MmVmscanThrottled { .. } = event.raw() {
             self.throttled[thread] = Some((at, cpu, *event.raw()));
             return Ok(());
         }
         let mut victim = 0;
         event.each_field(|field, value| {
-            if let ("victim", Value::Name(Some(name))) = (field, value) {
+            if let ("victim", EventValue::Name(Some(name))) = (field, value) {
                 let thread = self.threads.iter().find(|thread| thread.name == name);
                 victim = thread.map_or(0, |thread| thread.pid);
             }
@@ -91,8 +94,8 @@ impl<W: Write> Observer for Ftrace<W> {
         "the events"
     }
 
-    fn begin(&mut self, cast: &Cast) -> io::Result<()> {
-        let threads = cast.threads.iter().map(|thread| Thread {
+    fn begin(&mut self, cast: &RunCast) -> io::Result<()> {
+        let threads = cast.threads.iter().map(|thread| FtraceThread {
             name: thread.comm.clone(),
             comm: comm_of(&thread.comm),
             pid: thread.pid,
@@ -107,11 +110,13 @@ impl<W: Write> Observer for Ftrace<W> {
     fn observe(&mut self, observation: &Observation) -> io::Result<()> {
         let Observation { at, thread, what } = observation;
         match what {
-            What::Event(cpu, event) => self.event(*at, *cpu, *thread, event),
-            What::Ended(Slice::Wait(Wait::Throttled(_))) | What::Exited(_) => {
-                self.throttle_ends(*at, *thread)
-            }
-            What::Ended(_) | What::SwitchIn(_) | What::SwitchOut(..) | What::Began { .. } => Ok(()),
+            ObservationKind::Event(cpu, event) => self.event(*at, *cpu, *thread, event),
+            ObservationKind::Ended(ActivitySlice::Wait(WaitReason::Throttled(_)))
+            | ObservationKind::Exited(_) => self.throttle_ends(*at, *thread),
+            ObservationKind::Ended(_)
+            | ObservationKind::SwitchIn(_)
+            | ObservationKind::SwitchOut(..)
+            | ObservationKind::Began { .. } => Ok(()),
         }
     }
 

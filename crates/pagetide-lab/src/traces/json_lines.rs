@@ -3,7 +3,9 @@
 //! Linux: trace_pipe, with fields for programs.
 
 use pagetide_scenario::record::RunRecord;
-use pagetide_sim::observe::{Cast, Event, Observation, Observer, Value, What};
+use pagetide_sim::observe::{
+    EventValue, NamedEvent, Observation, ObservationKind, Observer, RunCast,
+};
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
@@ -22,7 +24,7 @@ impl<W: Write> JsonLines<W> {
         JsonLines { out, comms: Vec::new(), line: String::new() }
     }
 
-    fn event(&mut self, at: u64, cpu: u16, thread: usize, event: &Event) -> io::Result<()> {
+    fn event(&mut self, at: u64, cpu: u16, thread: usize, event: &NamedEvent) -> io::Result<()> {
         let line = &mut self.line;
         line.clear();
         let (comm, name) = (&self.comms[thread], event.name());
@@ -31,14 +33,14 @@ impl<W: Write> JsonLines<W> {
         event.each_field(|name, value| {
             let _ = write!(line, r#","{name}":"#);
             let _ = match value {
-                Value::Number(number) => write!(line, "{number}"),
-                Value::Priority(priority) => write!(line, "{priority}"),
-                Value::Flag(flag) => write!(line, "{flag}"),
-                Value::Word(word) | Value::Name(Some(word)) => {
+                EventValue::Number(number) => write!(line, "{number}"),
+                EventValue::Priority(priority) => write!(line, "{priority}"),
+                EventValue::Flag(flag) => write!(line, "{flag}"),
+                EventValue::Word(word) | EventValue::Name(Some(word)) => {
                     write!(line, "{}", json_string(word))
                 }
-                Value::Gfp(gfp) => write!(line, "{}", json_string(&gfp.to_string())),
-                Value::Name(None) => write!(line, "null"),
+                EventValue::Gfp(gfp) => write!(line, "{}", json_string(&gfp.to_string())),
+                EventValue::Name(None) => write!(line, "null"),
             };
         });
         line.push_str("}\n");
@@ -51,19 +53,21 @@ impl<W: Write> Observer for JsonLines<W> {
         "the events"
     }
 
-    fn begin(&mut self, cast: &Cast) -> io::Result<()> {
+    fn begin(&mut self, cast: &RunCast) -> io::Result<()> {
         self.comms = cast.threads.iter().map(|thread| json_string(&thread.comm)).collect();
         Ok(())
     }
 
     fn observe(&mut self, observation: &Observation) -> io::Result<()> {
         match &observation.what {
-            What::Event(cpu, event) => self.event(observation.at, cpu.0, observation.thread, event),
-            What::SwitchIn(_)
-            | What::SwitchOut(..)
-            | What::Began { .. }
-            | What::Ended(_)
-            | What::Exited(_) => Ok(()),
+            ObservationKind::Event(cpu, event) => {
+                self.event(observation.at, cpu.0, observation.thread, event)
+            }
+            ObservationKind::SwitchIn(_)
+            | ObservationKind::SwitchOut(..)
+            | ObservationKind::Began { .. }
+            | ObservationKind::Ended(_)
+            | ObservationKind::Exited(_) => Ok(()),
         }
     }
 

@@ -16,14 +16,15 @@ mod slices;
 mod stage;
 
 use cpus::CpuTrack;
-use packets::{Annotations, Kind, Packets, Track, TrackEvent, Value};
+use packets::{AnnotationValue, Annotations, PacketWriter, TrackEvent, TrackEventType, TrackId};
 use pagetide_core::event::{TraceEvent, TraceField as CoreField};
 use pagetide_scenario::record::RunRecord;
 use pagetide_sim::observe::{
-    Cast, Event, Exit, Observation, Observer, Role, Slice, ThreadInfo, Wait, What,
+    ActivitySlice, ExitReason, NamedEvent, Observation, ObservationKind, Observer, RunCast,
+    ThreadInfo, ThreadRole, WaitReason,
 };
 use slices::ThreadTrack;
-use stage::Stage;
+use stage::SliceKind;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
@@ -37,12 +38,12 @@ const KERNEL_PID: u32 = 2;
 /// Writes a trace for Perfetto.
 #[derive(Debug)]
 pub struct Perfetto<W> {
-    packets: Packets<W>,
+    packets: PacketWriter<W>,
     /// `None`: the run has not started.
-    cast: Option<Cast>,
-    machine: Option<Track>,
+    cast: Option<RunCast>,
+    machine: Option<TrackId>,
     /// Processes, by index of the group in the scenario.
-    groups: Vec<Track>,
+    groups: Vec<TrackId>,
     threads: Vec<ThreadTrack>,
     cpus: Vec<CpuTrack>,
     /// Wake-ups of each node's kswapd since it last ran.
@@ -65,7 +66,7 @@ impl<W: Write> Perfetto<W> {
     /// counters of groups are always written.
     pub fn below(out: W, size: u64) -> Perfetto<W> {
         Perfetto {
-            packets: Packets::new(out, size),
+            packets: PacketWriter::new(out, size),
             cast: None,
             machine: None,
             groups: Vec::new(),
@@ -82,7 +83,7 @@ impl<W: Write> Perfetto<W> {
         &mut self,
         at: u64,
         thread: usize,
-        event: &Event,
+        event: &NamedEvent,
         arrows: &[u64],
     ) -> io::Result<bool> {
         let (name, fields) = (event.name(), fields_of(event));
@@ -93,14 +94,14 @@ impl<W: Write> Perfetto<W> {
         &mut self,
         at: u64,
         thread: usize,
-        stage: Stage,
+        stage: SliceKind,
         reclaimed: u64,
     ) -> io::Result<()> {
-        let annotations = vec![("nr_reclaimed", Value::Number(reclaimed))];
+        let annotations = vec![("nr_reclaimed", AnnotationValue::Number(reclaimed))];
         self.threads[thread].end(at, stage, annotations, &mut self.packets)
     }
 
-    fn event(&mut self, at: u64, thread: usize, event: &Event) -> io::Result<()> {
+    fn event(&mut self, at: u64, thread: usize, event: &NamedEvent) -> io::Result<()> {
         use TraceEvent as E;
         match *event.raw() {
             E::MmVmscanWakeupKswapd { nid, .. } => {
@@ -113,7 +114,7 @@ impl<W: Write> Perfetto<W> {
             }
             E::MmVmscanKswapdWake { nid, .. } => {
                 let arrows = self.wakeups.remove(&nid.0).unwrap_or_default();
-                let stage = Stage::BalancePgdat;
+                let stage = SliceKind::BalancePgdat;
                 self.threads[thread].end(at, stage, Vec::new(), &mut self.packets)?;
                 self.threads[thread].begin(at, stage, fields_of(event), arrows);
                 Ok(())
@@ -129,39 +130,50 @@ impl<W: Write> Perfetto<W> {
                 self.threads[thread].instant(at, event.name(), fields, &[], &mut self.packets)
             }
             E::MmVmscanDirectReclaimBegin { .. } => {
-                self.threads[thread].begin(at, Stage::DirectReclaim, fields_of(event), Vec::new());
+                self.threads[thread].begin(
+                    at,
+                    SliceKind::DirectReclaim,
+                    fields_of(event),
+                    Vec::new(),
+                );
                 Ok(())
             }
             E::MmVmscanDirectReclaimEnd { nr_reclaimed } => {
-                self.end_reclaim(at, thread, Stage::DirectReclaim, nr_reclaimed)
+                self.end_reclaim(at, thread, SliceKind::DirectReclaim, nr_reclaimed)
             }
             E::MmVmscanMemcgReclaimBegin { .. } => {
-                self.threads[thread].begin(at, Stage::MemcgReclaim, fields_of(event), Vec::new());
+                self.threads[thread].begin(
+                    at,
+                    SliceKind::MemcgReclaim,
+                    fields_of(event),
+                    Vec::new(),
+                );
                 Ok(())
             }
             E::MmVmscanMemcgReclaimEnd { nr_reclaimed, .. } => {
-                self.end_reclaim(at, thread, Stage::MemcgReclaim, nr_reclaimed)
+                self.end_reclaim(at, thread, SliceKind::MemcgReclaim, nr_reclaimed)
             }
             E::MmVmscanMemcgSoftlimitReclaimBegin { .. } => {
                 self.threads[thread].begin(
                     at,
-                    Stage::SoftLimitReclaim,
+                    SliceKind::SoftLimitReclaim,
                     fields_of(event),
                     Vec::new(),
                 );
                 Ok(())
             }
             E::MmVmscanMemcgSoftlimitReclaimEnd { nr_reclaimed, .. } => {
-                self.end_reclaim(at, thread, Stage::SoftLimitReclaim, nr_reclaimed)
+                self.end_reclaim(at, thread, SliceKind::SoftLimitReclaim, nr_reclaimed)
             }
             E::MmShrinkSlabStart { .. } => {
-                self.threads[thread].begin(at, Stage::ShrinkSlab, fields_of(event), Vec::new());
+                self.threads[thread].begin(at, SliceKind::ShrinkSlab, fields_of(event), Vec::new());
                 Ok(())
             }
             E::MmShrinkSlabEnd { .. } => {
-                let ends = |(name, _): &(&str, Value)| ["new_scan", "retval"].contains(name);
+                let ends =
+                    |(name, _): &(&str, AnnotationValue)| ["new_scan", "retval"].contains(name);
                 let annotations = fields_of(event).into_iter().filter(ends).collect();
-                self.threads[thread].end(at, Stage::ShrinkSlab, annotations, &mut self.packets)
+                self.threads[thread].end(at, SliceKind::ShrinkSlab, annotations, &mut self.packets)
             }
             E::MmVmscanLruShrinkInactive { .. } => {
                 self.threads[thread].batch(event.raw());
@@ -172,35 +184,42 @@ impl<W: Write> Perfetto<W> {
         }
     }
 
-    fn began(&mut self, at: u64, thread: usize, slice: Slice) {
+    fn began(&mut self, at: u64, thread: usize, slice: ActivitySlice) {
         let annotations = match slice {
-            Slice::Request { arrived } => {
-                vec![("waited_ns", Value::Number(at.saturating_sub(arrived)))]
+            ActivitySlice::Request { arrived } => {
+                vec![("waited_ns", AnnotationValue::Number(at.saturating_sub(arrived)))]
             }
-            Slice::Wait(Wait::Throttled(reason)) => match CoreField::from(reason) {
-                CoreField::Name(name) => vec![("reason", Value::Text(name.to_owned()))],
+            ActivitySlice::Wait(WaitReason::Throttled(reason)) => match CoreField::from(reason) {
+                CoreField::Name(name) => vec![("reason", AnnotationValue::Text(name.to_owned()))],
                 _ => Vec::new(),
             },
-            Slice::Call(_) | Slice::DirectCompaction | Slice::Wait(_) | Slice::Work => Vec::new(),
+            ActivitySlice::Call(_)
+            | ActivitySlice::DirectCompaction
+            | ActivitySlice::Wait(_)
+            | ActivitySlice::Work => Vec::new(),
         };
-        self.threads[thread].begin(at, Stage::Of(slice), annotations, Vec::new());
+        self.threads[thread].begin(at, SliceKind::Of(slice), annotations, Vec::new());
     }
 
-    fn ended(&mut self, at: u64, thread: usize, slice: Slice) -> io::Result<()> {
+    fn ended(&mut self, at: u64, thread: usize, slice: ActivitySlice) -> io::Result<()> {
         let annotations = match slice {
-            Slice::Request { arrived } => {
-                vec![("latency_ns", Value::Number(at.saturating_sub(arrived)))]
+            ActivitySlice::Request { arrived } => {
+                vec![("latency_ns", AnnotationValue::Number(at.saturating_sub(arrived)))]
             }
-            Slice::Call(_) | Slice::DirectCompaction | Slice::Wait(_) | Slice::Work => Vec::new(),
+            ActivitySlice::Call(_)
+            | ActivitySlice::DirectCompaction
+            | ActivitySlice::Wait(_)
+            | ActivitySlice::Work => Vec::new(),
         };
-        self.threads[thread].end(at, Stage::Of(slice), annotations, &mut self.packets)
+        self.threads[thread].end(at, SliceKind::Of(slice), annotations, &mut self.packets)
     }
 
-    fn describe(&mut self, cast: &Cast) -> io::Result<()> {
+    fn describe(&mut self, cast: &RunCast) -> io::Result<()> {
         self.packets.begin()?;
         self.machine = Some(self.packets.group(None, "machine")?);
         let kernel = self.packets.process(KERNEL_PID, "kernel")?;
-        let has_root = |thread: &ThreadInfo| matches!(thread.role, Role::Task { group: None, .. });
+        let has_root =
+            |thread: &ThreadInfo| matches!(thread.role, ThreadRole::Task { group: None, .. });
         let root = match cast.threads.iter().any(has_root) {
             true => Some(self.packets.process(ROOT_PID, ROOT_NAME)?),
             false => None,
@@ -211,8 +230,8 @@ impl<W: Write> Perfetto<W> {
         }
         for thread in &cast.threads {
             let (process, pid, name) = match thread.role {
-                Role::Kernel(_) => (kernel, KERNEL_PID, thread.comm.clone()),
-                Role::Task { group, nr } => {
+                ThreadRole::Kernel(_) => (kernel, KERNEL_PID, thread.comm.clone()),
+                ThreadRole::Task { group, nr } => {
                     let name = match nr {
                         0 => thread.comm.clone(),
                         nr => format!("{} {nr}", thread.comm),
@@ -233,17 +252,17 @@ impl<W: Write> Perfetto<W> {
 }
 
 /// The fields of an event as annotations.
-fn fields_of(event: &Event) -> Annotations {
-    use pagetide_sim::observe::Value as Field;
+fn fields_of(event: &NamedEvent) -> Annotations {
+    use pagetide_sim::observe::EventValue as Field;
     let mut annotations = Annotations::new();
     event.each_field(|name, value| {
         let value = match value {
-            Field::Number(number) => Value::Number(number),
-            Field::Priority(priority) => Value::Text(priority.to_string()),
-            Field::Flag(flag) => Value::Number(flag.into()),
-            Field::Word(word) => Value::Text(word.to_owned()),
-            Field::Gfp(gfp) => Value::Text(gfp.to_string()),
-            Field::Name(name) => Value::Text(name.unwrap_or("removed").to_owned()),
+            Field::Number(number) => AnnotationValue::Number(number),
+            Field::Priority(priority) => AnnotationValue::Text(priority.to_string()),
+            Field::Flag(flag) => AnnotationValue::Number(flag.into()),
+            Field::Word(word) => AnnotationValue::Text(word.to_owned()),
+            Field::Gfp(gfp) => AnnotationValue::Text(gfp.to_string()),
+            Field::Name(name) => AnnotationValue::Text(name.unwrap_or("removed").to_owned()),
         };
         annotations.push((name, value));
     });
@@ -255,7 +274,7 @@ impl<W: Write> Observer for Perfetto<W> {
         "the Perfetto trace"
     }
 
-    fn begin(&mut self, cast: &Cast) -> io::Result<()> {
+    fn begin(&mut self, cast: &RunCast) -> io::Result<()> {
         self.describe(cast)?;
         self.cpus.resize_with(cast.cpus.into(), CpuTrack::new);
         self.cast = Some(cast.clone());
@@ -265,26 +284,26 @@ impl<W: Write> Observer for Perfetto<W> {
     fn observe(&mut self, observation: &Observation) -> io::Result<()> {
         let Observation { at, thread, ref what } = *observation;
         match what {
-            What::Event(_, event) => self.event(at, thread, event),
-            What::Began { slice, since } => {
+            ObservationKind::Event(_, event) => self.event(at, thread, event),
+            ObservationKind::Began { slice, since } => {
                 self.began(*since, thread, *slice);
                 Ok(())
             }
-            What::Ended(slice) => self.ended(at, thread, *slice),
-            What::Exited(exit) => {
+            ObservationKind::Ended(slice) => self.ended(at, thread, *slice),
+            ObservationKind::Exited(exit) => {
                 let why = match exit {
-                    Exit::Done => "exit",
-                    Exit::Killed => "killed",
-                    Exit::Stopped => "stopped",
+                    ExitReason::Done => "exit",
+                    ExitReason::Killed => "killed",
+                    ExitReason::Stopped => "stopped",
                 };
                 self.threads[thread].end_all(at, why, &mut self.packets)
             }
-            What::SwitchIn(cpu) => {
+            ObservationKind::SwitchIn(cpu) => {
                 let Some(cast) = &self.cast else { return Ok(()) };
                 let ThreadInfo { pid, comm, .. } = &cast.threads[thread];
                 self.cpus[cpu.idx()].comes(at, cpu.0, (*pid, comm), &mut self.packets)
             }
-            What::SwitchOut(cpu, left) => {
+            ObservationKind::SwitchOut(cpu, left) => {
                 self.cpus[cpu.idx()].leaves(at, *left);
                 Ok(())
             }
@@ -309,13 +328,13 @@ impl<W: Write> Observer for Perfetto<W> {
             self.packets.event(TrackEvent {
                 at: 0,
                 track: machine,
-                kind: Kind::Instant,
+                kind: TrackEventType::Instant,
                 name: "run",
                 annotations: &[
-                    ("scenario", Value::Text(scenario)),
-                    ("variant", Value::Text(variant)),
-                    ("seed", Value::Number(record.seed)),
-                    ("pagetide", Value::Text(record.version.clone())),
+                    ("scenario", AnnotationValue::Text(scenario)),
+                    ("variant", AnnotationValue::Text(variant)),
+                    ("seed", AnnotationValue::Number(record.seed)),
+                    ("pagetide", AnnotationValue::Text(record.version.clone())),
                 ],
                 flows: &[],
                 terminating: &[],
@@ -326,7 +345,7 @@ impl<W: Write> Observer for Perfetto<W> {
             self.packets.event(TrackEvent {
                 at,
                 track,
-                kind: Kind::Instant,
+                kind: TrackEventType::Instant,
                 name: "no CPU switches from here (size of the file)",
                 annotations: &[],
                 flows: &[],

@@ -5,9 +5,9 @@
 
 use crate::report::Report;
 use crate::rows;
-use pagetide_scenario::metric::better::{self, Better};
+use pagetide_scenario::metric::better::{self, MetricDirection};
 use pagetide_scenario::metric::declared;
-use pagetide_scenario::metric::{Key, Names, Owner, Scope};
+use pagetide_scenario::metric::{KeyNames, MetricKey, Owner, Scope};
 use pagetide_scenario::record::Unit;
 use std::collections::BTreeSet;
 
@@ -76,35 +76,37 @@ const FAMILIES: [(&str, &str); 24] = [
 ];
 
 /// A metric to compare.
-pub(super) struct Candidate {
+pub(super) struct MetricCandidate {
     pub(super) metric: String,
     /// The run time metric, if the candidate is compared per second of it.
     pub(super) time: Option<String>,
-    pub(super) better: Better,
+    pub(super) better: MetricDirection,
     pub(super) rank: usize,
     pub(super) is_asked: bool,
     pub(super) family: (Scope, String),
 }
 
-pub(super) fn candidates(report: &Report) -> Vec<Candidate> {
+pub(super) fn candidates(report: &Report) -> Vec<MetricCandidate> {
     let shown = rows::rows(report);
     let has_named = !report.plan.scenario.rows.is_empty();
-    let names: Vec<Names> =
-        report.plan.scenario.variants.iter().map(|variant| Names::of(&variant.setup)).collect();
+    let names: Vec<KeyNames> =
+        report.plan.scenario.variants.iter().map(|variant| KeyNames::of(&variant.setup)).collect();
     let read = |metric: &str| names.iter().find_map(|names| names.read(metric));
     let mut candidates = Vec::new();
-    let mut push = |metric: &str, key: Key, rank: usize, is_shown: bool| {
+    let mut push = |metric: &str, key: MetricKey, rank: usize, is_shown: bool| {
         let better = better::of(&key);
         let is_background = is_of_background(report, &key);
         // A background task runs as long as the others: its walltime says nothing.
         let says_nothing = is_background && key.name == "walltime";
         // For other tasks the walltime says the same.
         let is_said = !is_shown && !is_background && key.name == "throughput";
-        if better != Better::Neither && !says_nothing && !is_said {
-            let time = time_of_total(metric, &key, is_background || better == Better::More);
+        if better != MetricDirection::Neither && !says_nothing && !is_said {
+            let time =
+                time_of_total(metric, &key, is_background || better == MetricDirection::More);
             let family = (key.scope.clone(), family(&key.name).to_owned());
-            let (metric, is_asked) = (metric.to_owned(), is_shown && better != Better::Work);
-            candidates.push(Candidate { metric, time, better, rank, is_asked, family });
+            let (metric, is_asked) =
+                (metric.to_owned(), is_shown && better != MetricDirection::Work);
+            candidates.push(MetricCandidate { metric, time, better, rank, is_asked, family });
         }
     };
     for (at, metric) in shown.iter().enumerate() {
@@ -143,7 +145,7 @@ fn family(name: &str) -> &str {
 }
 
 /// Whether the metric is of a background task, or of a phase of one.
-fn is_of_background(report: &Report, key: &Key) -> bool {
+fn is_of_background(report: &Report, key: &MetricKey) -> bool {
     let (Scope::Task(owner) | Scope::Phase { task: owner, .. }) = &key.scope else { return false };
     let tasks = report.plan.scenario.variants.iter().flat_map(|variant| &variant.setup.tasks);
     let mut of_owner = tasks.filter(|task| {
@@ -154,7 +156,7 @@ fn is_of_background(report: &Report, key: &Key) -> bool {
 }
 
 /// The run time over which a total of a task or a phase adds up, if it `grows_with_time`.
-fn time_of_total(metric: &str, key: &Key, grows_with_time: bool) -> Option<String> {
+fn time_of_total(metric: &str, key: &MetricKey, grows_with_time: bool) -> Option<String> {
     let is_of_task = matches!(key.scope, Scope::Task(_) | Scope::Phase { .. });
     let unit = declared::find(key.scope.kind(), &key.name).map_or(Unit::Count, |it| it.unit);
     let is_total = match unit {

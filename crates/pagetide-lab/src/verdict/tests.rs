@@ -1,13 +1,13 @@
 use super::*;
 use crate::report::FailedRun;
-use crate::testing::{failure, report_of, Metrics};
+use crate::testing::{failure, report_of, TestMetrics};
 use pagetide_scenario::build::Builder;
 
 const SPREAD: [f64; 5] = [-0.01, 0.005, 0.0, 0.01, -0.005];
 
 /// A report of five seeds whose values vary by a per cent, with the tasks `web` and `batch` and a
 /// group.
-fn five(variants: &[(&str, Metrics<'_>)]) -> Report {
+fn five(variants: &[(&str, TestMetrics<'_>)]) -> Report {
     let seeds: Vec<Vec<Vec<(&str, f64)>>> = variants
         .iter()
         .map(|(_, metrics)| {
@@ -15,7 +15,7 @@ fn five(variants: &[(&str, Metrics<'_>)]) -> Report {
             SPREAD.iter().map(of).collect()
         })
         .collect();
-    let runs: Vec<(&str, Vec<Metrics<'_>>)> = variants
+    let runs: Vec<(&str, Vec<TestMetrics<'_>>)> = variants
         .iter()
         .zip(&seeds)
         .map(|((name, _), seeds)| (*name, seeds.iter().map(Vec::as_slice).collect()))
@@ -42,7 +42,7 @@ fn keys(differences: &[Difference]) -> Vec<&str> {
     differences.iter().map(|it| it.metric.as_str()).collect()
 }
 
-const A: Metrics<'static> = &[
+const A: TestMetrics<'static> = &[
     ("web.walltime", 17.18),
     ("batch.walltime", 9.2),
     ("noise.walltime", 17.18),
@@ -53,7 +53,7 @@ const A: Metrics<'static> = &[
 
 #[test]
 fn gains_come_by_importance_with_figures_of_both_sides() {
-    let b: Metrics<'_> = &[
+    let b: TestMetrics<'_> = &[
         ("web.walltime", 1.035),
         ("batch.walltime", 2.186),
         ("noise.walltime", 1.035),
@@ -61,7 +61,7 @@ fn gains_come_by_importance_with_figures_of_both_sides() {
         ("pgscan_kswapd", 152_487.0),
         ("nr_free_pages", 10.0),
     ];
-    let [verdict]: [Verdict; 1] =
+    let [verdict]: [VariantVerdict; 1] =
         verdicts(&five(&[("a", A), ("memory.low", b)])).try_into().unwrap();
     assert_eq!(keys(&verdict.gains), ["web.walltime", "batch.walltime", "pgmajfault"]);
     assert_eq!(keys(&verdict.work), ["pgscan_kswapd"]);
@@ -81,14 +81,14 @@ fn gains_come_by_importance_with_figures_of_both_sides() {
 
 #[test]
 fn what_gets_worse_is_a_cost_and_work_comes_last() {
-    let b: Metrics<'_> = &[
+    let b: TestMetrics<'_> = &[
         ("web.walltime", 17.0), // 1 %, within noise
         ("batch.walltime", 11.0),
         ("pgmajfault", 131_279.0),
         ("pgscan_kswapd", 2e6),
         ("batch.throughput", 7.0),
     ];
-    let [verdict]: [Verdict; 1] = verdicts(&five(&[("a", A), ("b", b)])).try_into().unwrap();
+    let [verdict]: [VariantVerdict; 1] = verdicts(&five(&[("a", A), ("b", b)])).try_into().unwrap();
     assert!(verdict.gains.is_empty());
     assert_eq!(keys(&verdict.costs), ["batch.walltime", "pgscan_kswapd"]);
     assert!(verdict
@@ -98,8 +98,10 @@ fn what_gets_worse_is_a_cost_and_work_comes_last() {
 
 #[test]
 fn rows_that_the_scenario_names_come_first_and_others_are_looked_at_too() {
-    let a: Metrics<'_> = &[("pgmajfault", 100.0), ("web.walltime", 4.0), ("batch.walltime", 4.0)];
-    let b: Metrics<'_> = &[("pgmajfault", 50.0), ("web.walltime", 2.0), ("batch.walltime", 8.0)];
+    let a: TestMetrics<'_> =
+        &[("pgmajfault", 100.0), ("web.walltime", 4.0), ("batch.walltime", 4.0)];
+    let b: TestMetrics<'_> =
+        &[("pgmajfault", 50.0), ("web.walltime", 2.0), ("batch.walltime", 8.0)];
     let mut report = five(&[("a", a), ("b", b)]);
     report.plan.scenario.rows = vec!["pgmajfault".to_owned()];
     let verdict = &verdicts(&report)[0];
@@ -109,8 +111,8 @@ fn rows_that_the_scenario_names_come_first_and_others_are_looked_at_too() {
 
 #[test]
 fn one_of_a_family_is_told_the_one_that_differs_most() {
-    let a: Metrics<'_> = &[("web.alloc_latency_p50", 1.0), ("web.alloc_latency_p99", 9.0)];
-    let b: Metrics<'_> = &[("web.alloc_latency_p50", 0.9), ("web.alloc_latency_p99", 2.0)];
+    let a: TestMetrics<'_> = &[("web.alloc_latency_p50", 1.0), ("web.alloc_latency_p99", 9.0)];
+    let b: TestMetrics<'_> = &[("web.alloc_latency_p50", 0.9), ("web.alloc_latency_p99", 2.0)];
     let mut report = five(&[("a", a), ("b", b)]);
     report.plan.scenario.rows = vec!["web.alloc_latency_*".to_owned()];
     assert_eq!(keys(&verdicts(&report)[0].gains), ["web.alloc_latency_p99"]);
@@ -123,7 +125,7 @@ fn equal_results_differ_nowhere_and_noise_is_not_sure() {
     let noisy = |values: [f64; 3]| values.map(|value| [("web.walltime", value)]);
     let (a, b) = (noisy([10.0, 11.0, 12.0]), noisy([10.5, 9.0, 11.5]));
     let of = |runs: &'static str| (runs, Vec::new());
-    let mut runs: [(&str, Vec<Metrics<'_>>); 2] = [of("a"), of("b")];
+    let mut runs: [(&str, Vec<TestMetrics<'_>>); 2] = [of("a"), of("b")];
     runs[0].1 = a.iter().map(<[_; 1]>::as_slice).collect();
     runs[1].1 = b.iter().map(<[_; 1]>::as_slice).collect();
     let verdict = &verdicts(&with_tasks(report_of(&runs)))[0];
@@ -143,7 +145,7 @@ fn probabilities_are_corrected_over_all_variants() {
     };
     let (a, b) = (slices("a", &a), slices("b", &b));
     let verdicts_of = |variants: &[&str]| {
-        let all: Vec<(&str, Vec<Metrics<'_>>)> = variants
+        let all: Vec<(&str, Vec<TestMetrics<'_>>)> = variants
             .iter()
             .map(|name| {
                 (*name, if *name == "a" { &a.1 } else { &b.1 }.iter().map(Vec::as_slice).collect())
@@ -158,7 +160,8 @@ fn probabilities_are_corrected_over_all_variants() {
 
 #[test]
 fn with_one_run_significance_is_unknown() {
-    let b: Metrics<'_> = &[("web.walltime", 1.0), ("pgmajfault", 0.0), ("batch.walltime", 92.0)];
+    let b: TestMetrics<'_> =
+        &[("web.walltime", 1.0), ("pgmajfault", 0.0), ("batch.walltime", 92.0)];
     let report = with_tasks(report_of(&[("a", vec![A]), ("b", vec![b])]));
     let verdict = &verdicts(&report)[0];
     assert_eq!(
@@ -179,7 +182,7 @@ fn incomplete_variants_are_not_compared() {
         let series = report.columns[column].series.get_mut("batch.walltime").unwrap();
         series.samples.iter_mut().take(runs).for_each(|sample| sample.ended = Some(ended));
     };
-    end(&mut report, 1, Ended::OomKilled, 3);
+    end(&mut report, 1, Incomplete::OomKilled, 3);
     report.failures.push(FailedRun { variant: "c".to_owned(), seed: 1, failure: failure("no") });
     let sentences = |report: &Report| -> Vec<String> {
         verdicts(report).into_iter().map(|verdict| verdict.sentence).collect()
@@ -187,7 +190,7 @@ fn incomplete_variants_are_not_compared() {
     let killed = "b: the OOM killer killed batch in 3 of 5 runs: not compared.";
     let failed = "c: 1 of 5 runs failed; no outcome differs significantly from a (by 1 % or more).";
     assert_eq!(sentences(&report), [killed, failed]);
-    end(&mut report, 0, Ended::Cut, 1);
+    end(&mut report, 0, Incomplete::Cut, 1);
     let cut = "a: the time limit cut 1 of 5 runs: not compared.";
     let failed = "c: 1 of 5 runs failed; nothing to compare with: a has incomplete runs.";
     assert_eq!(sentences(&report), [cut, killed, failed]);
@@ -206,7 +209,7 @@ fn nothing_to_compare_gives_no_verdict() {
 
 #[test]
 fn what_adds_up_over_time_is_compared_per_second() {
-    let a: Metrics<'_> = &[
+    let a: TestMetrics<'_> = &[
         ("noise.bytes", 100.0),
         ("noise.stall_refault", 1.0),
         ("noise.late", 50.0),
@@ -215,7 +218,7 @@ fn what_adds_up_over_time_is_compared_per_second() {
         ("web.walltime", 5.0),
     ];
     // Twice the time, less than twice the totals: both rates are lower.
-    let b: Metrics<'_> = &[
+    let b: TestMetrics<'_> = &[
         ("noise.bytes", 180.0),
         ("noise.stall_refault", 1.5),
         ("noise.late", 100.0),
@@ -249,7 +252,7 @@ fn what_adds_up_over_time_is_compared_per_second() {
 
 #[test]
 fn rows_of_the_table_come_before_metrics_without_a_row() {
-    let a: Metrics<'_> = &[
+    let a: TestMetrics<'_> = &[
         ("pswpout", 10.0),
         ("web.latency_p99", 3.0),
         ("web.latency_p999", 4.0),
@@ -258,7 +261,7 @@ fn rows_of_the_table_come_before_metrics_without_a_row() {
         ("batch.alloc_latency_p99", 3e-6),
         ("batch.walltime", 5.0),
     ];
-    let b: Metrics<'_> = &[
+    let b: TestMetrics<'_> = &[
         ("pswpout", 148.0),
         ("web.latency_p99", 2.0),
         ("web.latency_p999", 1.0),
@@ -298,7 +301,7 @@ fn a_variant_with_one_run_is_not_sure_whatever_others_have() {
         (runs, of.iter().take(n).cloned().collect::<Vec<_>>())
     };
     let of = [all("a", &first, 5), all("b", &second, 1), all("c", &third, 5)];
-    let as_slices: Vec<(&str, Vec<Metrics<'_>>)> =
+    let as_slices: Vec<(&str, Vec<TestMetrics<'_>>)> =
         of.iter().map(|(name, runs)| (*name, runs.iter().map(Vec::as_slice).collect())).collect();
     let verdicts = verdicts(&with_tasks(report_of(&as_slices)));
     assert!(

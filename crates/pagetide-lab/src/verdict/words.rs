@@ -2,11 +2,11 @@
 //!
 //! Invariant: each sentence has the figures of both sides, in one unit, as the table prints them.
 
-use super::{ended_tasks, Difference, Verdict};
+use super::{ended_tasks, Difference, VariantVerdict};
 use crate::format::{counted, Scale};
 use crate::report::Report;
-use crate::stats::Change;
-use pagetide_scenario::record::{Ended, Unit};
+use crate::stats::MeanChange;
+use pagetide_scenario::record::{Incomplete, Unit};
 
 /// Tasks that are named if their work ended early.
 const MOST_TASKS: usize = 3;
@@ -27,7 +27,7 @@ pub(super) fn ended(report: &Report, column: usize) -> Vec<String> {
     for found in report.ended_runs().iter().filter(|found| found.variant == of.name) {
         let tasks = ended_tasks(report, column, found.ended);
         let in_runs = |runs: usize| format!("in {runs} of {}", counted(found.finished, "run"));
-        if found.ended == Ended::Cut {
+        if found.ended == Incomplete::Cut {
             said.push(format!(
                 "the time limit cut {} of {}: not compared",
                 found.runs,
@@ -36,8 +36,10 @@ pub(super) fn ended(report: &Report, column: usize) -> Vec<String> {
             continue;
         }
         let (killer, nameless) = match found.ended {
-            Ended::OomKilled => ("the OOM killer killed", "the OOM killer killed a task"),
-            Ended::IoError | Ended::Cut => ("a read error killed", "a read error killed a task"),
+            Incomplete::OomKilled => ("the OOM killer killed", "the OOM killer killed a task"),
+            Incomplete::IoError | Incomplete::Cut => {
+                ("a read error killed", "a read error killed a task")
+            }
         };
         if tasks.is_empty() {
             said.push(format!("{nameless} {}: not compared", in_runs(found.runs)));
@@ -57,7 +59,7 @@ pub(super) fn ended(report: &Report, column: usize) -> Vec<String> {
 }
 
 /// The sentences of a verdict, after the variant's name.
-pub(super) fn sentence(report: &Report, verdict: &Verdict) -> String {
+pub(super) fn sentence(report: &Report, verdict: &VariantVerdict) -> String {
     let findings = match verdict.column > 0 && report.columns[verdict.column].finished > 0 {
         true => findings(report, verdict).join(". "),
         false => String::new(),
@@ -67,7 +69,7 @@ pub(super) fn sentence(report: &Report, verdict: &Verdict) -> String {
     format!("{}: {}.", verdict.variant, said.join("; "))
 }
 
-fn findings(report: &Report, verdict: &Verdict) -> Vec<String> {
+fn findings(report: &Report, verdict: &VariantVerdict) -> Vec<String> {
     let first = &report.columns[0].name;
     if report.columns[0].finished == 0 {
         return vec![format!("nothing to compare with: no run of {first} was made")];
@@ -150,17 +152,17 @@ pub fn in_words(difference: &Difference, every_p: bool) -> String {
 }
 
 /// `-94 %`, `17 times as much`; nothing if one of the two values is zero.
-fn by_how_much(change: Change) -> Option<String> {
+fn by_how_much(change: MeanChange) -> Option<String> {
     match change {
-        Change::Percent(percent) if percent <= -100.0 => None,
-        Change::Percent(percent) if percent >= 900.0 => {
+        MeanChange::Percent(percent) if percent <= -100.0 => None,
+        MeanChange::Percent(percent) if percent >= 900.0 => {
             Some(format!("{:.0} times as much", percent / 100.0 + 1.0))
         }
-        Change::Percent(percent) if percent < -99.9 => Some("by more than 99.9 %".to_owned()),
-        Change::Percent(percent) if percent.abs() < 10.0 || percent < -99.0 => {
+        MeanChange::Percent(percent) if percent < -99.9 => Some("by more than 99.9 %".to_owned()),
+        MeanChange::Percent(percent) if percent.abs() < 10.0 || percent < -99.0 => {
             Some(format!("{percent:+.1} %"))
         }
-        Change::Percent(percent) => Some(format!("{percent:+.0} %")),
-        Change::New | Change::Unknown => None,
+        MeanChange::Percent(percent) => Some(format!("{percent:+.0} %")),
+        MeanChange::New | MeanChange::Unknown => None,
     }
 }

@@ -3,19 +3,19 @@
 //!
 //! Invariant: all finished runs are in the result, whatever fails later.
 
-use super::compare::{Comparison, Sides, VariantComparison};
+use super::compare::{ComparedSides, Comparison, VariantComparison};
 use super::{expected, fitted_costs};
-use crate::execute::{execute, Outcome};
-use crate::plan::Plan;
-use crate::verify::costs::{self, Fitted, Known};
+use crate::execute::{execute, JobOutcome};
+use crate::plan::RunPlan;
+use crate::verify::costs::{self, FittedCosts, KnownCosts};
 use crate::verify::used_costs::{self, UsedCosts};
-use crate::world::{Cause, Failure, Simulator};
+use crate::world::{Failure, FailureCause, Simulator};
 use pagetide_linux::comparable::{impossible, not_comparable};
 use pagetide_linux::error::LinuxError;
 use pagetide_linux::machine_costs;
-use pagetide_linux::reference::{scenario_hash, Reference};
-use pagetide_linux::session::{Job, Options, Session};
-use pagetide_linux::start::Start;
+use pagetide_linux::reference::{scenario_hash, KernelReference};
+use pagetide_linux::session::{KernelSession, SessionJob, SessionOptions};
+use pagetide_linux::start::StartMemory;
 use pagetide_scenario::model::{Scenario, Variant};
 use pagetide_scenario::record::RunRecord;
 use pagetide_sim::SimError;
@@ -35,7 +35,7 @@ pub enum KernelSide<'a> {
     Boot {
         /// The scenario's file, which the guest reads.
         file: &'a Path,
-        options: &'a Options,
+        options: &'a SessionOptions,
         /// Directory for the recording.
         record: Option<&'a Path>,
     },
@@ -59,7 +59,7 @@ pub enum CostSource {
 
 /// Progress of a verification.
 #[derive(Clone, Debug)]
-pub enum Asking<'a> {
+pub enum VerifyProgress<'a> {
     /// Costs are measured on the kernel with this number of CPUs.
     Measuring(u16),
     /// The kernel boots for this variant.
@@ -91,26 +91,26 @@ pub enum VerifyError {
 
 /// Result of a verification.
 #[derive(Debug, Default)]
-pub struct Verified {
+pub struct Verification {
     /// The variants that both sides have run.
     pub comparison: Option<Comparison>,
-    pub sides: Sides,
+    pub sides: ComparedSides,
     pub errors: Vec<VerifyError>,
     pub cancelled: bool,
 }
 
 /// Runs every variant of `plan` on both sides.
 pub fn verify(
-    plan: &Plan,
+    plan: &RunPlan,
     side: &KernelSide<'_>,
     simulator: &Simulator,
     source: CostSource,
     jobs: NonZeroUsize,
     cancel: &Arc<AtomicBool>,
-    tell: &(dyn Fn(Asking<'_>) + Sync),
-) -> Verified {
+    tell: &(dyn Fn(VerifyProgress<'_>) + Sync),
+) -> Verification {
     let scenario = &plan.scenario;
-    let mut verified = Verified::default();
+    let mut verified = Verification::default();
     if let KernelSide::Boot { record: Some(dir), .. } = side {
         // Fail now, not after all runs.
         if let Err(error) = std::fs::create_dir_all(dir) {
@@ -134,7 +134,7 @@ pub fn verify(
         }
     }
     let mut variants = Vec::new();
-    let mut known = Known::new();
+    let mut known = KnownCosts::new();
     let mut used: Vec<UsedCosts> = Vec::new();
     for variant in &scenario.variants {
         if cancel.load(Ordering::Relaxed) {
@@ -174,7 +174,7 @@ pub fn verify(
         if !used.contains(&costs) {
             used.push(costs);
         }
-        tell(Asking::Simulating(&variant.name));
+        tell(VerifyProgress::Simulating(&variant.name));
         let simulated = Variant { setup, ..variant.clone() };
         // After ^C while the kernel ran, the finished runs are still simulated, which is short. A
         // second ^C ends everything.
@@ -217,11 +217,11 @@ pub fn verify(
 fn measured(
     cpus: u16,
     side: &KernelSide<'_>,
-    reference: &Reference,
+    reference: &KernelReference,
     cancel: &Arc<AtomicBool>,
-    tell: &(dyn Fn(Asking<'_>) + Sync),
-    verified: &mut Verified,
-) -> Option<Fitted> {
+    tell: &(dyn Fn(VerifyProgress<'_>) + Sync),
+    verified: &mut Verification,
+) -> Option<FittedCosts> {
     let origin = &reference.origin;
     let place = || format!("costs with {cpus} CPUs: ");
     let mut failed = |error: LinuxError| match error {
@@ -234,7 +234,7 @@ fn measured(
         KernelSide::Boot { record: Some(dir), options, .. } => {
             match machine_costs::recorded(dir, cpus, origin) {
                 Ok(None) => {
-                    tell(Asking::Measuring(cpus));
+                    tell(VerifyProgress::Measuring(cpus));
                     let made = machine_costs::measure(cpus, options);
                     made.and_then(|made| made.save(dir).map(|_| Some(made)))
                 }
@@ -268,8 +268,11 @@ fn measured(
             None
         }
         Err(error) => {
-            let failure =
-                Failure { message: error.to_string(), hint: error.hint(), cause: Cause::Run };
+            let failure = Failure {
+                message: error.to_string(),
+                hint: error.hint(),
+                cause: FailureCause::Run,
+            };
             verified.errors.push(VerifyError::Pagetide { place: place(), failure });
             None
         }
@@ -278,13 +281,13 @@ fn measured(
 
 /// The kernel's runs of a variant; `None` without any.
 fn kernel_side(
-    plan: &Plan,
+    plan: &RunPlan,
     variant: &Variant,
     side: &KernelSide<'_>,
     jobs: NonZeroUsize,
-    tell: &(dyn Fn(Asking<'_>) + Sync),
-    verified: &mut Verified,
-) -> Option<Reference> {
+    tell: &(dyn Fn(VerifyProgress<'_>) + Sync),
+    verified: &mut Verification,
+) -> Option<KernelReference> {
     let scenario = &plan.scenario;
     let mut fail = |place: String, error: LinuxError| match error {
         LinuxError::Cancelled => verified.cancelled = true,
@@ -294,7 +297,7 @@ fn kernel_side(
     let added = plan.added.iter().find(|added| added.name == variant.name);
     let (file, options, record) = match side {
         KernelSide::Recorded { dir, file } => {
-            let mut reference = Reference::load(dir, &scenario.name, &variant.name)
+            let mut reference = KernelReference::load(dir, &scenario.name, &variant.name)
                 .map_err(|error| fail(String::new(), error))
                 .ok()?;
             let text = std::fs::read(file).unwrap_or_default();
@@ -308,9 +311,10 @@ fn kernel_side(
         }
         KernelSide::Boot { file, options, record } => (*file, *options, *record),
     };
-    tell(Asking::Booting(&variant.name));
-    let job = Job { file, scenario: &scenario.name, variant, sets: &plan.overrides, added };
-    let session = Session::boot(job, options).map_err(|error| fail(of_variant, error)).ok()?;
+    tell(VerifyProgress::Booting(&variant.name));
+    let job = SessionJob { file, scenario: &scenario.name, variant, sets: &plan.overrides, added };
+    let session =
+        KernelSession::boot(job, options).map_err(|error| fail(of_variant, error)).ok()?;
     let seeds: Vec<u64> =
         (0..u64::from(scenario.repeats)).map(|n| scenario.seed.wrapping_add(n)).collect();
     let mut records = Vec::new();
@@ -325,7 +329,8 @@ fn kernel_side(
     if records.is_empty() {
         return None;
     }
-    let reference = Reference::new(&scenario.name, &variant.name, session.origin.clone(), &records);
+    let reference =
+        KernelReference::new(&scenario.name, &variant.name, session.origin.clone(), &records);
     // An interrupted recording must not replace a complete one.
     let interrupted = options.cancel.as_ref().is_some_and(|cancel| cancel.load(Ordering::Relaxed));
     if let Some(dir) = record.filter(|_| !interrupted) {
@@ -349,15 +354,15 @@ fn machines_at_a_time(jobs: NonZeroUsize, guest_cpus: u16, host: NonZeroUsize) -
 
 /// Runs all seeds, `jobs` at a time; results are in the order of the seeds.
 fn run_all(
-    session: &Session<'_>,
+    session: &KernelSession<'_>,
     seeds: &[u64],
     jobs: NonZeroUsize,
-    tell: &(dyn Fn(Asking<'_>) + Sync),
+    tell: &(dyn Fn(VerifyProgress<'_>) + Sync),
 ) -> Vec<(u64, Result<RunRecord, LinuxError>)> {
     let next = AtomicUsize::new(0);
     let results = Mutex::new(Vec::new());
     let variant = session.variant();
-    tell(Asking::Running(variant, 0, seeds.len()));
+    tell(VerifyProgress::Running(variant, 0, seeds.len()));
     std::thread::scope(|scope| {
         for _ in 0..jobs.get().min(seeds.len()) {
             scope.spawn(|| loop {
@@ -366,7 +371,7 @@ fn run_all(
                 let result = session.run(seed);
                 let mut results = results.lock().unwrap_or_else(PoisonError::into_inner);
                 results.push((index, seed, result));
-                tell(Asking::Running(variant, results.len(), seeds.len()));
+                tell(VerifyProgress::Running(variant, results.len(), seeds.len()));
             });
         }
     });
@@ -382,7 +387,7 @@ fn simulate(
     simulator: &Simulator,
     jobs: NonZeroUsize,
     cancel: &Arc<AtomicBool>,
-    verified: &mut Verified,
+    verified: &mut Verification,
 ) -> Vec<RunRecord> {
     let mut records = Vec::new();
     // A reference may lack seeds of failed runs, so each range of seeds is one plan.
@@ -391,23 +396,28 @@ fn simulate(
         scenario.variants = vec![variant.clone()];
         scenario.seed = chunk[0];
         scenario.repeats = chunk.len() as u32;
-        let Ok(plan) = Plan::new(scenario) else { continue };
+        let Ok(plan) = RunPlan::new(scenario) else { continue };
         for run in execute(&plan, simulator, jobs, cancel, &|_| {}) {
             match run.outcome {
-                Outcome::Finished(record) => records.push(*record),
-                Outcome::Failed(failure) => {
+                JobOutcome::Finished(record) => records.push(*record),
+                JobOutcome::Failed(failure) => {
                     let place =
                         format!("simulating variant {}, seed {}: ", variant.name, run.job.seed);
                     verified.errors.push(VerifyError::Pagetide { place, failure });
                 }
-                Outcome::Cancelled => verified.cancelled = true,
+                JobOutcome::Cancelled => verified.cancelled = true,
             }
         }
     }
     records
 }
 
-fn add_to(sides: &mut Sides, reference: &Reference, variant: &Variant, of_several: bool) {
+fn add_to(
+    sides: &mut ComparedSides,
+    reference: &KernelReference,
+    variant: &Variant,
+    of_several: bool,
+) {
     // References in one directory may be of several kernels.
     add_name(&mut sides.kernel, "; ", &reference.origin.kernel);
     let policies = variant.setup.policies.kernel().unwrap_or(reference.policy_set()).name();
@@ -444,7 +454,7 @@ fn add_name(names: &mut String, between: &str, name: &str) {
 }
 
 /// A note if the simulator's watermarks differ from the kernel's on the same memory.
-fn other_marks(start: &Start, variant: &Variant) -> Option<String> {
+fn other_marks(start: &StartMemory, variant: &Variant) -> Option<String> {
     let ours = pagetide_sim::watermarks(&variant.setup).ok()?;
     let differ: Vec<String> = start
         .zones

@@ -3,15 +3,15 @@
 //! Invariant: every key of a record is in a comparison exactly once, in its phase or among the
 //! others. A key that one side does not have has no samples there and is never judged.
 
-use super::expected::Expected;
+use super::expected::ComparedExpectation;
 use super::judge::{
     is_in_bytes, is_of_compaction, judge, judge_of_group, least_judged, least_timed, place,
-    place_of_group, Judgement, STEADY,
+    place_of_group, CounterGrade, STEADY,
 };
 use crate::stats;
 use pagetide_core::config::Thp;
-use pagetide_scenario::metric::{Key, Names, Owner, Scope};
-use pagetide_scenario::model::{Machine, Setup};
+use pagetide_scenario::metric::{KeyNames, MetricKey, Owner, Scope};
+use pagetide_scenario::model::{MachineSetup, Setup};
 use pagetide_scenario::record::{RunRecord, Unit};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,7 +20,7 @@ const PAGE: f64 = 4096.0;
 
 /// Description of the two sides, from the caller.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Sides {
+pub struct ComparedSides {
     /// The kernel, as it names itself.
     pub kernel: String,
     /// Emulator and accelerator.
@@ -48,48 +48,48 @@ pub struct Comparison {
 #[derive(Clone, Debug, PartialEq)]
 pub struct VariantComparison {
     pub name: String,
-    pub machine: Machine,
+    pub machine: MachineSetup,
     /// Number of runs on Linux.
     pub linux_runs: usize,
     /// Number of runs in Pagetide.
     pub pagetide_runs: usize,
     /// The phases of the tasks in the order of the scenario, each followed by its groups.
-    pub phases: Vec<Phase>,
+    pub phases: Vec<PhaseComparison>,
     /// Counters without a phase, by key; never judged.
-    pub others: Vec<Counter>,
+    pub others: Vec<CounterComparison>,
     /// Notes of the runs, each once, after `Linux: ` or `Pagetide: `.
     pub notes: Vec<String>,
     /// Expectations of the scenario for this variant.
-    pub expected: Vec<Expected>,
+    pub expected: Vec<ComparedExpectation>,
 }
 
 /// The counters of a phase, of the machine or of a group.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Phase {
+pub struct PhaseComparison {
     /// `TASK.PHASE`, or `TASK.PHASE.GROUP` for a group. Copies of a task are one phase,
     /// `NAME.PHASE`, if both sides sum them up.
     pub key: String,
     /// The phase, or the group during the phase.
     pub scope: Scope,
     /// The known counters in a fixed order, then all others by name.
-    pub counters: Vec<Counter>,
+    pub counters: Vec<CounterComparison>,
 }
 
 /// A counter on both sides.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Counter {
+pub struct CounterComparison {
     pub key: String,
     /// The key without the phase.
     pub name: String,
     pub unit: Unit,
-    pub judgement: Judgement,
+    pub judgement: CounterGrade,
     /// On Linux; without samples if Linux does not have it.
-    pub linux: stats::Summary,
+    pub linux: stats::Statistics,
     /// In Pagetide; without samples if Pagetide does not have it.
-    pub pagetide: stats::Summary,
+    pub pagetide: stats::Statistics,
     /// Pagetide's mean over Linux's; `None` where Linux's is zero or there are not two means.
     pub ratio: Option<f64>,
-    pub verdict: Verdict,
+    pub verdict: Agreement,
 }
 
 /// Level of the test that calls a difference noise: Student's t of the two means, with the degrees
@@ -107,7 +107,7 @@ pub const LEAST_RUNS: usize = 3;
 
 /// How well a counter agrees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Verdict {
+pub enum Agreement {
     /// The kernel's own scatter explains the difference of the means: see [`NOISE`].
     WithinNoise,
     /// The means differ by a factor of at most [`Judgement::close`].
@@ -118,14 +118,14 @@ pub enum Verdict {
     NotJudged,
 }
 
-impl Verdict {
+impl Agreement {
     /// The name that JSON and CSV use.
     pub fn name(self) -> &'static str {
         match self {
-            Verdict::WithinNoise => "within-noise",
-            Verdict::Close => "close",
-            Verdict::Off => "off",
-            Verdict::NotJudged => "not-judged",
+            Agreement::WithinNoise => "within-noise",
+            Agreement::Close => "close",
+            Agreement::Off => "off",
+            Agreement::NotJudged => "not-judged",
         }
     }
 }
@@ -140,7 +140,7 @@ pub fn factor(ratio: f64) -> f64 {
     }
 }
 
-impl Phase {
+impl PhaseComparison {
     /// The group of these counters; `None`: the machine.
     pub fn group(&self) -> Option<&Owner> {
         match &self.scope {
@@ -150,21 +150,21 @@ impl Phase {
     }
 }
 
-impl Counter {
+impl CounterComparison {
     fn new(
         key: String,
         name: String,
-        judgement: Judgement,
+        judgement: CounterGrade,
         sides: (Option<&Series>, Option<&Series>),
-    ) -> Counter {
+    ) -> CounterComparison {
         let summary = |series: Option<&Series>| {
-            stats::Summary::of(series.map_or(&[][..], |series| &series.samples))
+            stats::Statistics::of(series.map_or(&[][..], |series| &series.samples))
         };
         let (linux, pagetide) = (summary(sides.0), summary(sides.1));
         let unit = sides.1.or(sides.0).map_or(Unit::Count, |series| series.unit);
         let ratio = ratio(&linux, &pagetide);
         let verdict = verdict(judgement, unit, &linux, &pagetide);
-        Counter { key, name, unit, judgement, linux, pagetide, ratio, verdict }
+        CounterComparison { key, name, unit, judgement, linux, pagetide, ratio, verdict }
     }
 
     /// Whether Linux has it and Pagetide does not.
@@ -183,41 +183,41 @@ impl Counter {
     }
 }
 
-fn ratio(linux: &stats::Summary, pagetide: &stats::Summary) -> Option<f64> {
+fn ratio(linux: &stats::Statistics, pagetide: &stats::Statistics) -> Option<f64> {
     // Over an infinite mean the ratio would be 0.
     let ratio = Some(pagetide.mean / linux.mean).filter(|_| linux.mean.is_finite());
     ratio.filter(|ratio| ratio.is_finite())
 }
 
 fn verdict(
-    judgement: Judgement,
+    judgement: CounterGrade,
     unit: Unit,
-    linux: &stats::Summary,
-    pagetide: &stats::Summary,
-) -> Verdict {
+    linux: &stats::Statistics,
+    pagetide: &stats::Statistics,
+) -> Agreement {
     let (Some(close), Some(ratio)) = (judgement.close(), ratio(linux, pagetide)) else {
-        return Verdict::NotJudged;
+        return Agreement::NotJudged;
     };
     let least = match judgement {
-        Judgement::Timed => least_timed(unit),
-        Judgement::Repeats | Judgement::Varies | Judgement::Shown => least_judged(unit),
+        CounterGrade::Timed => least_timed(unit),
+        CounterGrade::Repeats | CounterGrade::Varies | CounterGrade::Shown => least_judged(unit),
     };
     let is_steady = linux.n >= LEAST_RUNS && linux.stddev <= STEADY * linux.mean;
-    if linux.mean < least || (judgement == Judgement::Timed && !is_steady) {
-        return Verdict::NotJudged;
+    if linux.mean < least || (judgement == CounterGrade::Timed && !is_steady) {
+        return Agreement::NotJudged;
     }
     // 0 where Linux has a thousand is never noise.
     if ratio > 0.0 && is_noise(linux, pagetide) {
-        Verdict::WithinNoise
+        Agreement::WithinNoise
     } else if factor(ratio) <= close {
-        Verdict::Close
+        Agreement::Close
     } else {
-        Verdict::Off
+        Agreement::Off
     }
 }
 
 /// Whether the kernel's scatter explains the difference of the means ([`NOISE`]).
-fn is_noise(linux: &stats::Summary, pagetide: &stats::Summary) -> bool {
+fn is_noise(linux: &stats::Statistics, pagetide: &stats::Statistics) -> bool {
     let difference = linux.mean - pagetide.mean;
     if difference == 0.0 || linux.n < LEAST_RUNS {
         return difference == 0.0;
@@ -243,28 +243,28 @@ impl VariantComparison {
         linux: &[RunRecord],
         pagetide: &[RunRecord],
     ) -> VariantComparison {
-        let names = Names::of(setup);
+        let names = KeyNames::of(setup);
         let (ours, theirs) = (gather(&names, pagetide), gather(&names, linux));
         let keys: BTreeSet<&String> = theirs.keys().chain(ours.keys()).collect();
         let scopes = phase_scopes(setup, [&theirs, &ours].map(|world| scopes(&names, world)));
         let index: BTreeMap<&Scope, usize> = scopes.iter().zip(0..).collect();
         let phase = |scope: &Scope| {
             let (key, scope) = (scope.short(), scope.clone());
-            Phase { key, scope, counters: Vec::new() }
+            PhaseComparison { key, scope, counters: Vec::new() }
         };
-        let mut phases: Vec<Phase> = scopes.iter().map(phase).collect();
+        let mut phases: Vec<PhaseComparison> = scopes.iter().map(phase).collect();
         let mut others = Vec::new();
         let compacts = setup.policies.of().is_some_and(Thp::is_on);
         let judge = |name: &str| match judge(name) {
-            _ if is_of_compaction(name) && !compacts => Judgement::Shown,
+            _ if is_of_compaction(name) && !compacts => CounterGrade::Shown,
             // Times depend on costs, which are another machine's.
-            Judgement::Timed if !is_measured => Judgement::Shown,
+            CounterGrade::Timed if !is_measured => CounterGrade::Shown,
             judgement => judgement,
         };
         for key in keys {
             let sides = (theirs.get(key), ours.get(key));
             let counter = |name: &str, judgement| {
-                Counter::new(key.clone(), name.to_owned(), judgement, sides)
+                CounterComparison::new(key.clone(), name.to_owned(), judgement, sides)
             };
             let read = names.read(key);
             let found = read.as_ref().and_then(|of| Some((*index.get(&of.scope)?, &*of.name)));
@@ -273,14 +273,15 @@ impl VariantComparison {
                     let pages = (sides.0.map(Series::in_pages), sides.1.map(Series::in_pages));
                     let sides = (pages.0.as_ref(), pages.1.as_ref());
                     let judgement = judge_of_group(name);
-                    let counter = Counter::new(key.clone(), name.to_owned(), judgement, sides);
+                    let counter =
+                        CounterComparison::new(key.clone(), name.to_owned(), judgement, sides);
                     phases[at].counters.push(counter);
                 }
                 Some((at, name)) if phases[at].group().is_some() => {
                     phases[at].counters.push(counter(name, judge_of_group(name)));
                 }
                 Some((at, name)) => phases[at].counters.push(counter(name, judge(name))),
-                None => others.push(counter(key, Judgement::Shown)),
+                None => others.push(counter(key, CounterGrade::Shown)),
             }
         }
         for phase in &mut phases {
@@ -300,7 +301,7 @@ impl VariantComparison {
     }
 
     /// All counters: those of the phases, then the others.
-    pub fn counters(&self) -> impl Iterator<Item = &Counter> {
+    pub fn counters(&self) -> impl Iterator<Item = &CounterComparison> {
         self.phases.iter().flat_map(|phase| &phase.counters).chain(&self.others)
     }
 }
@@ -330,7 +331,7 @@ const TOTALS: [[&str; 3]; 2] = [
 ];
 
 /// The samples of each key in the order of the records, with the computed totals.
-fn gather(names: &Names, records: &[RunRecord]) -> BTreeMap<String, Series> {
+fn gather(names: &KeyNames, records: &[RunRecord]) -> BTreeMap<String, Series> {
     let mut all: BTreeMap<String, Series> = BTreeMap::new();
     let mut add = |key: String, unit: Unit, value: f64| {
         all.entry(key).or_insert_with(|| Series { unit, samples: vec![] }).samples.push(value);
@@ -340,8 +341,9 @@ fn gather(names: &Names, records: &[RunRecord]) -> BTreeMap<String, Series> {
             add(key.clone(), metric.unit, metric.value);
             for [kswapd, direct, total] in TOTALS {
                 let Some(of) = names.read(key).filter(|of| of.name == kswapd) else { continue };
-                let beside =
-                    |name| names.text(&Key { scope: of.scope.clone(), name: Cow::Borrowed(name) });
+                let beside = |name| {
+                    names.text(&MetricKey { scope: of.scope.clone(), name: Cow::Borrowed(name) })
+                };
                 let (direct, total) = (record.metrics.get(&beside(direct)), beside(total));
                 if let (Some(direct), false) = (direct, record.metrics.contains_key(&total)) {
                     add(total, metric.unit, metric.value + direct.value);
@@ -353,7 +355,7 @@ fn gather(names: &Names, records: &[RunRecord]) -> BTreeMap<String, Series> {
 }
 
 /// The scopes of all keys.
-fn scopes(names: &Names, world: &BTreeMap<String, Series>) -> BTreeSet<Scope> {
+fn scopes(names: &KeyNames, world: &BTreeMap<String, Series>) -> BTreeSet<Scope> {
     world.keys().filter_map(|key| Some(names.read(key)?.scope)).collect()
 }
 
@@ -401,41 +403,41 @@ mod tests {
     use crate::verify::testing::{compared, setup};
     use pagetide_scenario::model::Group;
 
-    fn summary(mean: f64, stddev: f64) -> stats::Summary {
-        stats::Summary { n: 3, mean, stddev, median: mean, min: mean, max: mean }
+    fn summary(mean: f64, stddev: f64) -> stats::Statistics {
+        stats::Statistics { n: 3, mean, stddev, median: mean, min: mean, max: mean }
     }
 
-    fn of(judgement: Judgement, linux: (f64, f64), pagetide: (f64, f64)) -> Verdict {
+    fn of(judgement: CounterGrade, linux: (f64, f64), pagetide: (f64, f64)) -> Agreement {
         let (linux, pagetide) = (summary(linux.0, linux.1), summary(pagetide.0, pagetide.1));
         verdict(judgement, Unit::Count, &linux, &pagetide)
     }
 
     #[test]
     fn verdicts_at_their_bounds() {
-        use Judgement::*;
-        assert_eq!(of(Repeats, (1000.0, 0.0), (1000.0, 0.0)), Verdict::WithinNoise);
-        assert_eq!(of(Repeats, (1000.0, 0.0), (1050.0, 0.0)), Verdict::Close);
-        assert_eq!(of(Repeats, (1050.0, 0.0), (1000.0, 0.0)), Verdict::Close);
-        assert_eq!(of(Repeats, (1000.0, 0.0), (1051.0, 0.0)), Verdict::Off);
-        assert_eq!(of(Varies, (1000.0, 0.0), (1150.0, 0.0)), Verdict::Close);
-        assert_eq!(of(Varies, (1000.0, 0.0), (1151.0, 0.0)), Verdict::Off);
+        use CounterGrade::*;
+        assert_eq!(of(Repeats, (1000.0, 0.0), (1000.0, 0.0)), Agreement::WithinNoise);
+        assert_eq!(of(Repeats, (1000.0, 0.0), (1050.0, 0.0)), Agreement::Close);
+        assert_eq!(of(Repeats, (1050.0, 0.0), (1000.0, 0.0)), Agreement::Close);
+        assert_eq!(of(Repeats, (1000.0, 0.0), (1051.0, 0.0)), Agreement::Off);
+        assert_eq!(of(Varies, (1000.0, 0.0), (1150.0, 0.0)), Agreement::Close);
+        assert_eq!(of(Varies, (1000.0, 0.0), (1151.0, 0.0)), Agreement::Off);
         // t is 2.92 at 10 % and two degrees of freedom: 1.686 deviations, or 2.384 of two equal
         // ones
-        assert_eq!(of(Repeats, (1000.0, 50.0), (1084.2, 0.0)), Verdict::WithinNoise);
-        assert_eq!(of(Repeats, (1000.0, 50.0), (1084.4, 0.0)), Verdict::Off);
-        assert_eq!(of(Repeats, (1000.0, 50.0), (1119.2, 50.0)), Verdict::WithinNoise);
-        assert_eq!(of(Repeats, (1000.0, 50.0), (1119.3, 50.0)), Verdict::Off);
-        assert_eq!(of(Repeats, (999.0, 0.0), (999.0, 0.0)), Verdict::NotJudged);
-        assert_eq!(of(Shown, (5000.0, 0.0), (5000.0, 0.0)), Verdict::NotJudged);
+        assert_eq!(of(Repeats, (1000.0, 50.0), (1084.2, 0.0)), Agreement::WithinNoise);
+        assert_eq!(of(Repeats, (1000.0, 50.0), (1084.4, 0.0)), Agreement::Off);
+        assert_eq!(of(Repeats, (1000.0, 50.0), (1119.2, 50.0)), Agreement::WithinNoise);
+        assert_eq!(of(Repeats, (1000.0, 50.0), (1119.3, 50.0)), Agreement::Off);
+        assert_eq!(of(Repeats, (999.0, 0.0), (999.0, 0.0)), Agreement::NotJudged);
+        assert_eq!(of(Shown, (5000.0, 0.0), (5000.0, 0.0)), Agreement::NotJudged);
     }
 
     #[test]
     fn time_is_judged_where_it_was_measured_and_the_kernel_repeats_it() {
-        use Judgement::Timed;
-        assert_eq!(of(Timed, (50.0, 0.1), (54.9, 0.0)), Verdict::Close);
-        assert_eq!(of(Timed, (50.0, 0.1), (55.1, 0.0)), Verdict::Off);
-        assert_eq!(of(Timed, (50.0, 5.1), (50.0, 0.0)), Verdict::NotJudged, "it does not repeat");
-        assert_eq!(of(Timed, (49.9, 0.0), (49.9, 0.0)), Verdict::NotJudged, "too few");
+        use CounterGrade::Timed;
+        assert_eq!(of(Timed, (50.0, 0.1), (54.9, 0.0)), Agreement::Close);
+        assert_eq!(of(Timed, (50.0, 0.1), (55.1, 0.0)), Agreement::Off);
+        assert_eq!(of(Timed, (50.0, 5.1), (50.0, 0.0)), Agreement::NotJudged, "it does not repeat");
+        assert_eq!(of(Timed, (49.9, 0.0), (49.9, 0.0)), Agreement::NotJudged, "too few");
         let run = |seed, wall| record("v", seed, &[("t.p.walltime", wall)]);
         let runs: Vec<RunRecord> = (1..4).map(|seed| run(seed, 100.0)).collect();
         let mut setup = setup(&["t.p"]);
@@ -443,9 +445,9 @@ mod tests {
             let found = VariantComparison::new("v", setup, is_measured, &runs, &runs);
             (found.phases[0].counters[0].judgement, found.phases[0].counters[0].verdict)
         };
-        let shown = (Judgement::Shown, Verdict::NotJudged);
+        let shown = (CounterGrade::Shown, Agreement::NotJudged);
         assert_eq!(judged(&setup, false), shown);
-        assert_eq!(judged(&setup, true), (Timed, Verdict::WithinNoise));
+        assert_eq!(judged(&setup, true), (Timed, Agreement::WithinNoise));
         setup.machine.costs.set(pagetide_scenario::costs::Price::Fault, 1);
         assert_eq!(judged(&setup, false), shown, "stated costs are not measured");
     }
@@ -453,10 +455,10 @@ mod tests {
     #[test]
     fn noise_is_the_kernels_scatter_and_not_ours() {
         for ours in [50.0, 100.0, 5000.0] {
-            assert_eq!(of(Judgement::Repeats, (1000.0, 50.0), (1119.3, ours)), Verdict::Off);
-            assert_eq!(of(Judgement::Repeats, (1000.0, 0.0), (1051.0, ours)), Verdict::Off);
+            assert_eq!(of(CounterGrade::Repeats, (1000.0, 50.0), (1119.3, ours)), Agreement::Off);
+            assert_eq!(of(CounterGrade::Repeats, (1000.0, 0.0), (1051.0, ours)), Agreement::Off);
         }
-        let runs = |n, mean, stddev| stats::Summary { n, ..summary(mean, stddev) };
+        let runs = |n, mean, stddev| stats::Statistics { n, ..summary(mean, stddev) };
         let (wide, ours) = (summary(1000.0, 500.0), summary(1300.0, 0.0));
         assert!(is_noise(&wide, &ours));
         for n in 1..LEAST_RUNS {
@@ -468,14 +470,14 @@ mod tests {
 
     #[test]
     fn further_from_one_is_never_better() {
-        for judgement in [Judgement::Repeats, Judgement::Varies] {
+        for judgement in [CounterGrade::Repeats, CounterGrade::Varies] {
             for spread in [0.0, 3.0, 40.0, 200.0, 5000.0] {
                 for away in [-1.0, 1.0] {
                     let at = |i: i32| (2000.0 + away * f64::from(i) * 8.0).max(0.0);
                     let grade = |i| of(judgement, (2000.0, spread), (at(i), 1.0));
                     assert!((0..250).all(|i| grade(i) <= grade(i + 1)), "{judgement:?} {spread}");
-                    assert_eq!(grade(0), Verdict::WithinNoise);
-                    let end = if away < 0.0 || spread < 1000.0 { Verdict::Off } else { grade(0) };
+                    assert_eq!(grade(0), Agreement::WithinNoise);
+                    let end = if away < 0.0 || spread < 1000.0 { Agreement::Off } else { grade(0) };
                     assert_eq!(grade(250), end, "{judgement:?} {spread} {away}");
                 }
             }
@@ -484,14 +486,14 @@ mod tests {
 
     #[test]
     fn zeros_and_nan() {
-        use Judgement::Repeats;
-        assert_eq!(of(Repeats, (0.0, 0.0), (0.0, 0.0)), Verdict::NotJudged);
-        assert_eq!(of(Repeats, (0.0, 0.0), (9000.0, 0.0)), Verdict::NotJudged);
-        assert_eq!(of(Repeats, (1000.0, 9000.0), (0.0, 9000.0)), Verdict::Off);
-        assert_eq!(of(Repeats, (1000.0, 9000.0), (-5.0, 0.0)), Verdict::Off);
+        use CounterGrade::Repeats;
+        assert_eq!(of(Repeats, (0.0, 0.0), (0.0, 0.0)), Agreement::NotJudged);
+        assert_eq!(of(Repeats, (0.0, 0.0), (9000.0, 0.0)), Agreement::NotJudged);
+        assert_eq!(of(Repeats, (1000.0, 9000.0), (0.0, 9000.0)), Agreement::Off);
+        assert_eq!(of(Repeats, (1000.0, 9000.0), (-5.0, 0.0)), Agreement::Off);
         for wrong in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
-            assert_eq!(of(Repeats, (1000.0, 0.0), (wrong, 0.0)), Verdict::NotJudged);
-            assert_eq!(of(Repeats, (wrong, 0.0), (1000.0, 0.0)), Verdict::NotJudged);
+            assert_eq!(of(Repeats, (1000.0, 0.0), (wrong, 0.0)), Agreement::NotJudged);
+            assert_eq!(of(Repeats, (wrong, 0.0), (1000.0, 0.0)), Agreement::NotJudged);
         }
         assert_eq!((factor(0.0), factor(0.5), factor(4.0)), (f64::INFINITY, 2.0, 4.0));
         let found = compared(&[("t.p.pswpin", 1000.0, 0.0), ("t.p.pswpout", 0.0, 7.0)]);
@@ -526,7 +528,7 @@ mod tests {
                 "t.walltime"
             ]
         );
-        assert!(found.others.iter().all(|counter| counter.judgement == Judgement::Shown));
+        assert!(found.others.iter().all(|counter| counter.judgement == CounterGrade::Shown));
     }
 
     #[test]
@@ -543,7 +545,7 @@ mod tests {
             ("pgscan_total", 1000.0, 0.0)
         );
         assert!(total.only_linux() && !total.only_pagetide(), "one half is no total");
-        assert_eq!((total.ratio, total.verdict), (None, Verdict::NotJudged));
+        assert_eq!((total.ratio, total.verdict), (None, Agreement::NotJudged));
     }
 
     #[test]
@@ -596,7 +598,7 @@ mod tests {
             run
         };
         let found = VariantComparison::new("v", &setup, false, &[run(1.0)], &[run(2.0)]);
-        let group = |of: &Phase| of.group().map(|group| group.name.clone());
+        let group = |of: &PhaseComparison| of.group().map(|group| group.name.clone());
         let phases: Vec<(&str, Option<String>)> =
             found.phases.iter().map(|of| (of.key.as_str(), group(of))).collect();
         assert_eq!(
@@ -623,9 +625,9 @@ mod tests {
         );
         let level = &found.phases[1].counters[0];
         assert_eq!((level.unit, level.linux.mean, level.ratio), (Unit::Pages, 2000.0, Some(2.0)));
-        assert_eq!(level.verdict, Verdict::Off);
-        assert_eq!(found.phases[2].counters[0].verdict, Verdict::NotJudged, "too small");
-        assert_eq!(found.phases[4].counters[0].verdict, Verdict::WithinNoise);
+        assert_eq!(level.verdict, Agreement::Off);
+        assert_eq!(found.phases[2].counters[0].verdict, Agreement::NotJudged, "too small");
+        assert_eq!(found.phases[4].counters[0].verdict, Agreement::WithinNoise);
         let others: Vec<&str> = found.others.iter().map(|counter| counter.key.as_str()).collect();
         assert_eq!(others, ["g.memory.current"], "of the whole run");
         assert_eq!(found.counters().count(), 9, "the eight keys and a total");
@@ -658,16 +660,16 @@ mod tests {
             run
         };
         let found = VariantComparison::new("v", &setup, false, &[run(0.5)], &[run(0.9)]);
-        let verdicts: Vec<(&str, Verdict)> =
+        let verdicts: Vec<(&str, Agreement)> =
             found.counters().map(|counter| (counter.key.as_str(), counter.verdict)).collect();
         assert_eq!(
             verdicts,
             [
-                ("t.p.slab_utilisation", Verdict::Off),
-                ("t.p.slabinfo.dentry.active_objs", Verdict::NotJudged),
-                ("t.p.slabinfo.kmalloc-cg-1k.num_objs", Verdict::WithinNoise),
-                ("t.p.g.slab", Verdict::WithinNoise),
-                ("shrunk.slabinfo.dentry.active_objs", Verdict::NotJudged),
+                ("t.p.slab_utilisation", Agreement::Off),
+                ("t.p.slabinfo.dentry.active_objs", Agreement::NotJudged),
+                ("t.p.slabinfo.kmalloc-cg-1k.num_objs", Agreement::WithinNoise),
+                ("t.p.g.slab", Agreement::WithinNoise),
+                ("shrunk.slabinfo.dentry.active_objs", Agreement::NotJudged),
             ]
         );
         assert_eq!(found.phases[1].counters[0].unit, Unit::Bytes, "charged to the byte");

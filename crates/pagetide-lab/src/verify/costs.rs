@@ -13,10 +13,10 @@
 //! machine.
 
 use pagetide_linux::machine_costs;
-use pagetide_linux::reference::Reference;
-use pagetide_scenario::costs::{Costs, Price};
-use pagetide_scenario::metric::declared::{self, Declared};
-use pagetide_scenario::metric::{Key, Names, Owner, Scope};
+use pagetide_linux::reference::KernelReference;
+use pagetide_scenario::costs::{MachineCosts, Price};
+use pagetide_scenario::metric::declared::{self, MetricDecl};
+use pagetide_scenario::metric::{KeyNames, MetricKey, Owner, Scope};
 use pagetide_scenario::model::Setup;
 use pagetide_scenario::record::Unit;
 use pagetide_sim::cost::CostModel;
@@ -43,7 +43,7 @@ const STILL: f64 = 1e-9;
 
 /// An equation: counts of operations, and the CPU time that they took.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Row {
+pub struct CostEquation {
     /// Phase and thread: `TASK.PHASE`, `TASK.PHASE, kswapd`.
     pub what: String,
     /// In the order of [`Price::ALL`].
@@ -53,13 +53,13 @@ pub struct Row {
 
 /// Fitted costs, and how well they explain the CPU times.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Fitted {
-    pub costs: Costs,
+pub struct FittedCosts {
+    pub costs: MachineCosts,
     /// Each equation with the ratio of explained to measured time.
     pub rows: Vec<(String, f64)>,
 }
 
-impl Fitted {
+impl FittedCosts {
     /// Median relative error of the equations.
     pub fn median_error(&self) -> f64 {
         let mut errors: Vec<f64> = self.rows.iter().map(|(_, ratio)| (ratio - 1.0).abs()).collect();
@@ -82,10 +82,10 @@ impl Fitted {
 /// # Errors
 /// The simulator cannot run the scenario, or was cancelled.
 pub fn of_reference(
-    reference: &Reference,
+    reference: &KernelReference,
     cpus: u16,
     cancel: &AtomicBool,
-) -> Result<Fitted, SimError> {
+) -> Result<FittedCosts, SimError> {
     let mut setup = machine_costs::setup(cpus);
     reference.apply(&mut setup);
     let seed = reference.seeds.first().copied().unwrap_or(1);
@@ -98,13 +98,13 @@ pub fn of_reference(
 /// # Errors
 /// The simulator cannot run the scenario, or was cancelled.
 pub(crate) fn solve(
-    reference: &Reference,
+    reference: &KernelReference,
     setup: &mut Setup,
     seed: u64,
     cancel: &AtomicBool,
-) -> Result<(Fitted, Vec<PhaseWork>), SimError> {
-    let names = Names::of(setup);
-    let mut fitted = Fitted::default();
+) -> Result<(FittedCosts, Vec<PhaseWork>), SimError> {
+    let names = KeyNames::of(setup);
+    let mut fitted = FittedCosts::default();
     let mut counted = Vec::new();
     for _ in 0..ROUNDS {
         counted = count_work(setup, seed, cancel)?;
@@ -120,9 +120,13 @@ pub(crate) fn solve(
 }
 
 /// The equations of the phases of a recording, with median times over the runs.
-pub(crate) fn rows(reference: &Reference, names: &Names, work: &[PhaseWork]) -> Vec<Row> {
-    let median = |scope: &Scope, metric: &Declared| -> Option<f64> {
-        let key = Key { scope: scope.clone(), name: metric.name.into() };
+pub(crate) fn rows(
+    reference: &KernelReference,
+    names: &KeyNames,
+    work: &[PhaseWork],
+) -> Vec<CostEquation> {
+    let median = |scope: &Scope, metric: &MetricDecl| -> Option<f64> {
+        let key = MetricKey { scope: scope.clone(), name: metric.name.into() };
         let (_, values): &(Unit, Vec<Option<f64>>) = reference.metrics.get(&names.text(&key))?;
         let mut there: Vec<f64> = values.iter().flatten().copied().collect();
         there.sort_by(f64::total_cmp);
@@ -136,13 +140,13 @@ pub(crate) fn rows(reference: &Reference, names: &Names, work: &[PhaseWork]) -> 
         let what = |who: &str| format!("{}.{}{who}", of.task, of.phase);
         if let Some(seconds) = median(&scope, declared::CPU) {
             let own = median(&scope, declared::PROGRAM_TIME).unwrap_or(0.0);
-            rows.push(Row { what: what(""), counts: of.own, seconds: seconds - own });
+            rows.push(CostEquation { what: what(""), counts: of.own, seconds: seconds - own });
         }
         if let Some(seconds) = median(&scope, declared::CPU_KSWAPD) {
-            rows.push(Row { what: what(", kswapd"), counts: of.kswapd, seconds });
+            rows.push(CostEquation { what: what(", kswapd"), counts: of.kswapd, seconds });
         }
         if let Some(seconds) = median(&scope, declared::CPU_WRITEBACK) {
-            rows.push(Row { what: what(", writeback"), counts: of.flusher, seconds });
+            rows.push(CostEquation { what: what(", writeback"), counts: of.flusher, seconds });
         }
     }
     rows.retain(|row| row.seconds >= SHORTEST && row.counts.iter().any(|count| *count > 0.0));
@@ -150,16 +154,17 @@ pub(crate) fn rows(reference: &Reference, names: &Names, work: &[PhaseWork]) -> 
 }
 
 /// The costs that explain `rows` best, on a machine with `cpus` CPUs.
-pub fn fit(rows: &[Row], cpus: u16) -> Fitted {
+pub fn fit(rows: &[CostEquation], cpus: u16) -> FittedCosts {
     let table = CostModel::for_cpus(cpus);
     let prior = Price::ALL.map(|price| table[price] as f64 / 1e9);
-    let explained = |row: &Row, prices: &[f64; N]| -> f64 {
+    let explained = |row: &CostEquation, prices: &[f64; N]| -> f64 {
         row.counts.iter().zip(prices).map(|(count, price)| count * price).sum::<f64>() / row.seconds
     };
     let mut ratios: Vec<f64> = rows.iter().map(|row| explained(row, &prior)).collect();
     ratios.sort_by(f64::total_cmp);
     let least = ratios.get(ratios.len() / 2).map_or(0.0, |middle| LEAST_EXPLAINED * middle);
-    let rows: Vec<&Row> = rows.iter().filter(|row| explained(row, &prior) >= least).collect();
+    let rows: Vec<&CostEquation> =
+        rows.iter().filter(|row| explained(row, &prior) >= least).collect();
     // The factor of the whole table that makes the relative errors least.
     let ratios: Vec<f64> = rows.iter().map(|row| explained(row, &prior)).collect();
     let (sum, squares) = ratios
@@ -174,14 +179,14 @@ pub fn fit(rows: &[Row], cpus: u16) -> Fitted {
         .collect();
     let factors = descend(&scaled);
     let prices: [f64; N] = std::array::from_fn(|at| factors[at] * prior[at]);
-    let mut costs = Costs::default();
+    let mut costs = MachineCosts::default();
     for (at, price) in Price::ALL.into_iter().enumerate() {
         if rows.iter().any(|row| row.counts[at] > 0.0) && prior[at] > 0.0 {
             costs.set(price, (prices[at] * 1e9).round() as u64);
         }
     }
     let rows = rows.iter().map(|row| (row.what.clone(), explained(row, &prices))).collect();
-    Fitted { costs, rows }
+    FittedCosts { costs, rows }
 }
 
 /// The factors x >= 0 that minimise the sum over `rows` of (row * x - 1)^2 plus [`PULL`] times the
@@ -217,14 +222,14 @@ fn descend(rows: &[[f64; N]]) -> [f64; N] {
 }
 
 /// Measured costs by number of CPUs, kernel and way to run it.
-pub(super) type Known = BTreeMap<(u16, (String, String)), Option<Fitted>>;
+pub(super) type KnownCosts = BTreeMap<(u16, (String, String)), Option<FittedCosts>>;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     /// Rows of a machine with these costs, with different amounts of all operations.
-    fn rows_of(prices: &[f64; N], rows: usize, kinds: &[Price]) -> Vec<Row> {
+    fn rows_of(prices: &[f64; N], rows: usize, kinds: &[Price]) -> Vec<CostEquation> {
         let mut state = 7u64;
         let mut draw = || {
             state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
@@ -238,7 +243,7 @@ mod tests {
                 counts[*kind as usize] = draw() / CostModel::SERVER[*kind] as f64 / share;
             }
             let seconds = counts.iter().zip(prices).map(|(count, price)| count * price).sum();
-            Row { what: n.to_string(), counts, seconds }
+            CostEquation { what: n.to_string(), counts, seconds }
         };
         (0..rows).map(row).collect()
     }
@@ -268,7 +273,7 @@ mod tests {
         let mut counts = [0.0; N];
         counts[Price::Fault as usize] = 1000.0;
         counts[Price::PageZero as usize] = 1000.0;
-        let rows = [Row { what: "x".to_owned(), counts, seconds: 1.6e-3 }];
+        let rows = [CostEquation { what: "x".to_owned(), counts, seconds: 1.6e-3 }];
         let costs = fit(&rows, 1).costs;
         assert_eq!((costs.get(Price::Fault), costs.get(Price::PageZero)), (Some(1000), Some(600)));
         assert_eq!(costs.iter().count(), 2);
@@ -280,7 +285,7 @@ mod tests {
             let mut counts = [0.0; N];
             counts[Price::Fault as usize] = fault;
             counts[Price::Pte as usize] = pte;
-            Row { what: String::new(), counts, seconds }
+            CostEquation { what: String::new(), counts, seconds }
         };
         // With more entries it was faster: no cost >= 0 explains that.
         let fitted = fit(&[row(1e6, 0.0, 1.0), row(1e6, 1e6, 0.5)], 1);

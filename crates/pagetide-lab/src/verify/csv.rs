@@ -1,6 +1,6 @@
 //! A comparison as CSV: one line per variant and metric.
 
-use super::compare::{Comparison, Counter};
+use super::compare::{Comparison, CounterComparison};
 use crate::csv::{number, quoted};
 use crate::stats;
 use std::fmt::Write;
@@ -23,10 +23,11 @@ pub fn render(comparison: &Comparison) -> String {
     out
 }
 
-fn fields(counter: &Counter) -> String {
+fn fields(counter: &CounterComparison) -> String {
     let unit = serde_json::to_value(counter.unit).ok();
     let unit = unit.as_ref().and_then(|unit| unit.as_str()).unwrap_or_default();
-    let side = |of: &stats::Summary| format!("{},{},{}", number(of.mean), number(of.stddev), of.n);
+    let side =
+        |of: &stats::Statistics| format!("{},{},{}", number(of.mean), number(of.stddev), of.n);
     format!(
         "{},{unit},{},{},{},{},{}",
         quoted(&counter.key),

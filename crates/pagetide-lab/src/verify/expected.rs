@@ -5,8 +5,8 @@
 //! the kernel cannot report: the counters of the whole machine are complete, so an event that is
 //! missing there is not filled in with zeros.
 
-use crate::expect::{self, OfVariant};
-use pagetide_scenario::criterion::Sample;
+use crate::expect::{self, VariantJudgement};
+use pagetide_scenario::criterion::RunMetrics;
 use pagetide_scenario::model::Expectation;
 use pagetide_scenario::record::{Metric, RunRecord, Unit};
 use serde_json::{json, Value};
@@ -14,17 +14,17 @@ use std::collections::BTreeSet;
 
 /// An expectation, judged on both sides.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Expected {
+pub struct ComparedExpectation {
     pub text: String,
     /// The criterion.
     pub that: String,
-    pub linux: OfVariant,
-    pub pagetide: OfVariant,
+    pub linux: VariantJudgement,
+    pub pagetide: VariantJudgement,
 }
 
-impl Expected {
+impl ComparedExpectation {
     pub(super) fn json(&self) -> Value {
-        let side = |side: &OfVariant| {
+        let side = |side: &VariantJudgement| {
             let failed: Vec<u64> = side.failed.iter().map(|failed| failed.seed).collect();
             json!({ "runs": side.runs, "failed": failed })
         };
@@ -43,7 +43,7 @@ pub(super) fn judge(
     variant: &str,
     linux: &[RunRecord],
     pagetide: &[RunRecord],
-) -> Vec<Expected> {
+) -> Vec<ComparedExpectation> {
     let events: BTreeSet<&String> = pagetide
         .iter()
         .flat_map(|record| &record.metrics)
@@ -55,7 +55,7 @@ pub(super) fn judge(
         let name = key.rsplit('.').next().unwrap_or(key).to_owned();
         !events.contains(&name) || known.contains(&name)
     };
-    let filled: Vec<(u64, Sample)> = linux
+    let filled: Vec<(u64, RunMetrics)> = linux
         .iter()
         .map(|record| {
             let mut run = record.metrics.clone();
@@ -65,13 +65,13 @@ pub(super) fn judge(
             (record.seed, run)
         })
         .collect();
-    let theirs: Vec<(u64, &Sample)> = filled.iter().map(|(seed, run)| (*seed, run)).collect();
-    let ours: Vec<(u64, &Sample)> =
+    let theirs: Vec<(u64, &RunMetrics)> = filled.iter().map(|(seed, run)| (*seed, run)).collect();
+    let ours: Vec<(u64, &RunMetrics)> =
         pagetide.iter().map(|record| (record.seed, &record.metrics)).collect();
     let linux = expect::judge(expectations, variant, &theirs);
     let pagetide = expect::judge(expectations, variant, &ours);
     let both = linux.into_iter().zip(pagetide);
-    both.map(|((expectation, linux), (_, pagetide))| Expected {
+    both.map(|((expectation, linux), (_, pagetide))| ComparedExpectation {
         text: expectation.text.clone(),
         that: expectation.that.to_string(),
         linux,
@@ -81,11 +81,14 @@ pub(super) fn judge(
 }
 
 /// How many hold on each side, and which do not: pairs of label and text.
-pub(super) fn sentences(variant: &str, expected: &[Expected]) -> Vec<(&'static str, String)> {
+pub(super) fn sentences(
+    variant: &str,
+    expected: &[ComparedExpectation],
+) -> Vec<(&'static str, String)> {
     if expected.is_empty() {
         return Vec::new();
     }
-    let holding = |side: fn(&Expected) -> &OfVariant| {
+    let holding = |side: fn(&ComparedExpectation) -> &VariantJudgement| {
         expected.iter().filter(|expected| side(expected).holds()).count()
     };
     let of = if variant.is_empty() { String::new() } else { format!("{variant}: ") };
@@ -97,7 +100,7 @@ pub(super) fn sentences(variant: &str, expected: &[Expected]) -> Vec<(&'static s
             expected.len()
         ),
     )];
-    for Expected { text, that, linux, pagetide } in expected {
+    for ComparedExpectation { text, that, linux, pagetide } in expected {
         for (world, side) in [("Linux", linux), ("Pagetide", pagetide)] {
             if let Some(first) = side.failed.first() {
                 let (failed, runs) = (side.failed.len(), side.runs);

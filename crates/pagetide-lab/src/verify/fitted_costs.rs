@@ -7,11 +7,11 @@
 //! Invariant: a file that is used holds what [`super::costs::of_reference`] would return. A test checks this for each
 //! shipped file.
 
-use super::costs::Fitted;
+use super::costs::FittedCosts;
 use pagetide_linux::error::LinuxError;
 use pagetide_linux::machine_costs::variant_name;
-use pagetide_linux::reference::{scenario_hash, Reference};
-use pagetide_scenario::costs::{Costs, Price};
+use pagetide_linux::reference::{scenario_hash, KernelReference};
+use pagetide_scenario::costs::{MachineCosts, Price};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -33,22 +33,22 @@ pub fn path(dir: &Path, cpus: u16) -> PathBuf {
     dir.join(format!("fitted-costs.{}.json", variant_name(cpus)))
 }
 
-fn hash(recording: &Reference) -> Option<String> {
+fn hash(recording: &KernelReference) -> Option<String> {
     Some(scenario_hash(&serde_json::to_vec(recording).ok()?, &[], None))
 }
 
 /// The costs that were fitted to `recording` by this version, if they are in `dir`.
-pub fn load(dir: &Path, cpus: u16, recording: &Reference) -> Option<Fitted> {
+pub fn load(dir: &Path, cpus: u16, recording: &KernelReference) -> Option<FittedCosts> {
     let text = std::fs::read(path(dir, cpus)).ok()?;
     let file: FittedCostsFile = serde_json::from_slice(&text).ok()?;
     if file.fitted_by != env!("CARGO_PKG_VERSION") || file.recording != hash(recording)? {
         return None;
     }
-    let mut costs = Costs::default();
+    let mut costs = MachineCosts::default();
     for (name, ns) in file.costs {
         costs.set(Price::ALL.into_iter().find(|price| price.name() == name)?, ns);
     }
-    Some(Fitted { costs, rows: file.explained })
+    Some(FittedCosts { costs, rows: file.explained })
 }
 
 /// Writes the costs fitted to `recording` into `dir`.
@@ -58,8 +58,8 @@ pub fn load(dir: &Path, cpus: u16, recording: &Reference) -> Option<Fitted> {
 pub fn save(
     dir: &Path,
     cpus: u16,
-    recording: &Reference,
-    fitted: &Fitted,
+    recording: &KernelReference,
+    fitted: &FittedCosts,
 ) -> Result<(), LinuxError> {
     let path = path(dir, cpus);
     let file = FittedCostsFile {
@@ -76,8 +76,8 @@ pub fn save(
 mod tests {
     use super::*;
 
-    fn recording(seed: u64) -> Reference {
-        let mut made = Reference::new("machine-costs", "1cpu", Default::default(), &[]);
+    fn recording(seed: u64) -> KernelReference {
+        let mut made = KernelReference::new("machine-costs", "1cpu", Default::default(), &[]);
         made.seeds.push(seed);
         made
     }
@@ -85,7 +85,8 @@ mod tests {
     #[test]
     fn kept_costs_are_used_only_for_their_recording() {
         let dir = tempfile::tempdir().unwrap();
-        let mut fitted = Fitted { rows: vec![("t.fill".to_owned(), 1.03)], ..Fitted::default() };
+        let mut fitted =
+            FittedCosts { rows: vec![("t.fill".to_owned(), 1.03)], ..FittedCosts::default() };
         fitted.costs.set(Price::Fault, 417);
         assert_eq!(load(dir.path(), 1, &recording(1)), None);
         save(dir.path(), 1, &recording(1), &fitted).unwrap();

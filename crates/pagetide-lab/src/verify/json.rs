@@ -11,9 +11,9 @@
 //! `{"mean","stddev","n"}`, or `null` if that side does not have the metric. NaN and infinity are
 //! `null`.
 
-use super::compare::{Comparison, Counter, Sides, VariantComparison};
-use super::expected::Expected;
-use super::summary::Score;
+use super::compare::{ComparedSides, Comparison, CounterComparison, VariantComparison};
+use super::expected::ComparedExpectation;
+use super::summary::GradeScore;
 use crate::json::as_integer;
 use crate::stats;
 use pagetide_scenario::record::Unit;
@@ -22,7 +22,7 @@ use serde_json::{json, Value};
 use std::collections::BTreeMap;
 
 /// Renders `comparison`, indented.
-pub fn render(comparison: &Comparison, sides: &Sides) -> String {
+pub fn render(comparison: &Comparison, sides: &ComparedSides) -> String {
     let summary = comparison.summary();
     let document = Document {
         scenario: &comparison.scenario,
@@ -103,11 +103,11 @@ fn variant(variant: &VariantComparison) -> Variant<'_> {
             .counters()
             .map(|counter| (counter.key.as_str(), metric(counter)))
             .collect(),
-        expectations: variant.expected.iter().map(Expected::json).collect(),
+        expectations: variant.expected.iter().map(ComparedExpectation::json).collect(),
     }
 }
 
-fn metric(counter: &Counter) -> Metric {
+fn metric(counter: &CounterComparison) -> Metric {
     Metric {
         unit: counter.unit,
         judgement: counter.judgement.name(),
@@ -118,11 +118,11 @@ fn metric(counter: &Counter) -> Metric {
     }
 }
 
-fn side(of: &stats::Summary) -> Option<Side> {
+fn side(of: &stats::Statistics) -> Option<Side> {
     (of.n > 0).then(|| Side { mean: number(of.mean), stddev: number(of.stddev), n: of.n })
 }
 
-fn score(score: &Score) -> Value {
+fn score(score: &GradeScore) -> Value {
     let entry = |key: &str, ratio: f64| json!({"key": key, "ratio": number(ratio)});
     json!({
         "counters": score.counters,
@@ -145,7 +145,10 @@ mod tests {
 
     fn parsed(values: &[(&str, f64, f64)]) -> Value {
         let comparison = Comparison::new("mix \"x\"", vec![compared(values)]);
-        let text = render(&comparison, &Sides { kernel: "6.1".to_owned(), ..Sides::default() });
+        let text = render(
+            &comparison,
+            &ComparedSides { kernel: "6.1".to_owned(), ..ComparedSides::default() },
+        );
         serde_json::from_str(&text).unwrap()
     }
 
@@ -192,7 +195,7 @@ mod tests {
         assert_eq!(metrics["t.p.pswpin"]["ratio"], Value::Null);
         let ours = [record("v", 1, &[("t.p.pswpin", 5.0)])];
         let found = VariantComparison::new("v", &setup(&["t.p"]), false, &[], &ours);
-        let text = render(&Comparison::new("x", vec![found]), &Sides::default());
+        let text = render(&Comparison::new("x", vec![found]), &ComparedSides::default());
         let found: Value = serde_json::from_str(&text).unwrap();
         let metric = &found["variants"][0]["metrics"]["t.p.pswpin"];
         assert_eq!((&metric["linux"], &metric["pagetide"]["n"]), (&Value::Null, &json!(1)));

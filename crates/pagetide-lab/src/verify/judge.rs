@@ -25,7 +25,7 @@ use std::sync::LazyLock;
 
 /// How strictly a counter is compared with the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Judgement {
+pub enum CounterGrade {
     /// The kernel repeats it to 1 %.
     Repeats,
     /// The kernel repeats it to 5 to 15 %.
@@ -78,66 +78,66 @@ pub(super) fn is_in_bytes(name: &str) -> bool {
 }
 
 /// The counters of a phase that are judged or always shown, in the order of the rows.
-const COUNTERS: &[(&str, Judgement)] = &[
-    ("walltime", Judgement::Timed),
-    ("cpu", Judgement::Timed),
-    ("cpu_kswapd", Judgement::Timed),
-    ("cpu_writeback", Judgement::Timed),
-    ("psi.memory.some", Judgement::Timed),
-    ("psi.memory.full", Judgement::Timed),
-    ("pgmajfault", Judgement::Repeats),
-    ("workingset_refault_anon", Judgement::Repeats),
-    ("workingset_refault_file", Judgement::Repeats),
-    ("workingset_activate_anon", Judgement::Varies),
-    ("workingset_activate_file", Judgement::Varies),
-    ("workingset_restore_anon", Judgement::Varies),
-    ("workingset_restore_file", Judgement::Varies),
-    ("workingset_nodereclaim", Judgement::Varies),
-    ("pswpin", Judgement::Varies),
-    ("pswpout", Judgement::Varies),
-    ("mm_vmscan_kswapd_wake", Judgement::Varies),
-    ("allocstall", Judgement::Timed),
-    ("pgscan_total", Judgement::Varies),
-    ("pgscan_kswapd", Judgement::Timed),
-    ("pgscan_direct", Judgement::Timed),
-    ("pgscan_anon", Judgement::Varies),
-    ("pgscan_file", Judgement::Varies),
-    ("pgsteal_total", Judgement::Repeats),
-    ("pgsteal_kswapd", Judgement::Timed),
-    ("pgsteal_direct", Judgement::Timed),
-    ("pgsteal_anon", Judgement::Varies),
-    ("pgsteal_file", Judgement::Varies),
-    ("pgactivate", Judgement::Varies),
-    ("pgdeactivate", Judgement::Varies),
-    ("thp_fault_alloc", Judgement::Repeats),
-    ("thp_fault_fallback", Judgement::Repeats),
-    ("compact_stall", Judgement::Varies),
-    ("compact_success", Judgement::Varies),
-    ("compact_fail", Judgement::Varies),
-    ("compact_migrate_scanned", Judgement::Varies),
-    ("compact_free_scanned", Judgement::Varies),
-    ("compact_isolated", Judgement::Varies),
-    ("compact_daemon_wake", Judgement::Varies),
-    ("compact_daemon_migrate_scanned", Judgement::Varies),
-    ("compact_daemon_free_scanned", Judgement::Varies),
-    ("pgmigrate_success", Judgement::Varies),
-    ("pgmigrate_fail", Judgement::Shown),
-    ("anon_hot_resident", Judgement::Repeats),
-    ("anon_cold_resident", Judgement::Repeats),
-    ("file_hot_resident", Judgement::Repeats),
-    ("file_cold_resident", Judgement::Repeats),
-    ("nr_active_anon", Judgement::Varies),
-    ("nr_inactive_anon", Judgement::Varies),
-    ("nr_active_file", Judgement::Varies),
-    ("nr_inactive_file", Judgement::Varies),
-    ("nr_free_blocks_0", Judgement::Varies),
-    ("nr_free_blocks_1", Judgement::Varies),
-    ("nr_free_blocks_2", Judgement::Varies),
-    ("nr_free_blocks_3", Judgement::Varies),
-    ("slab", Judgement::Varies),
-    ("slab_reclaimable", Judgement::Varies),
-    ("slab_unreclaimable", Judgement::Varies),
-    ("slab_utilisation", Judgement::Varies),
+const COUNTERS: &[(&str, CounterGrade)] = &[
+    ("walltime", CounterGrade::Timed),
+    ("cpu", CounterGrade::Timed),
+    ("cpu_kswapd", CounterGrade::Timed),
+    ("cpu_writeback", CounterGrade::Timed),
+    ("psi.memory.some", CounterGrade::Timed),
+    ("psi.memory.full", CounterGrade::Timed),
+    ("pgmajfault", CounterGrade::Repeats),
+    ("workingset_refault_anon", CounterGrade::Repeats),
+    ("workingset_refault_file", CounterGrade::Repeats),
+    ("workingset_activate_anon", CounterGrade::Varies),
+    ("workingset_activate_file", CounterGrade::Varies),
+    ("workingset_restore_anon", CounterGrade::Varies),
+    ("workingset_restore_file", CounterGrade::Varies),
+    ("workingset_nodereclaim", CounterGrade::Varies),
+    ("pswpin", CounterGrade::Varies),
+    ("pswpout", CounterGrade::Varies),
+    ("mm_vmscan_kswapd_wake", CounterGrade::Varies),
+    ("allocstall", CounterGrade::Timed),
+    ("pgscan_total", CounterGrade::Varies),
+    ("pgscan_kswapd", CounterGrade::Timed),
+    ("pgscan_direct", CounterGrade::Timed),
+    ("pgscan_anon", CounterGrade::Varies),
+    ("pgscan_file", CounterGrade::Varies),
+    ("pgsteal_total", CounterGrade::Repeats),
+    ("pgsteal_kswapd", CounterGrade::Timed),
+    ("pgsteal_direct", CounterGrade::Timed),
+    ("pgsteal_anon", CounterGrade::Varies),
+    ("pgsteal_file", CounterGrade::Varies),
+    ("pgactivate", CounterGrade::Varies),
+    ("pgdeactivate", CounterGrade::Varies),
+    ("thp_fault_alloc", CounterGrade::Repeats),
+    ("thp_fault_fallback", CounterGrade::Repeats),
+    ("compact_stall", CounterGrade::Varies),
+    ("compact_success", CounterGrade::Varies),
+    ("compact_fail", CounterGrade::Varies),
+    ("compact_migrate_scanned", CounterGrade::Varies),
+    ("compact_free_scanned", CounterGrade::Varies),
+    ("compact_isolated", CounterGrade::Varies),
+    ("compact_daemon_wake", CounterGrade::Varies),
+    ("compact_daemon_migrate_scanned", CounterGrade::Varies),
+    ("compact_daemon_free_scanned", CounterGrade::Varies),
+    ("pgmigrate_success", CounterGrade::Varies),
+    ("pgmigrate_fail", CounterGrade::Shown),
+    ("anon_hot_resident", CounterGrade::Repeats),
+    ("anon_cold_resident", CounterGrade::Repeats),
+    ("file_hot_resident", CounterGrade::Repeats),
+    ("file_cold_resident", CounterGrade::Repeats),
+    ("nr_active_anon", CounterGrade::Varies),
+    ("nr_inactive_anon", CounterGrade::Varies),
+    ("nr_active_file", CounterGrade::Varies),
+    ("nr_inactive_file", CounterGrade::Varies),
+    ("nr_free_blocks_0", CounterGrade::Varies),
+    ("nr_free_blocks_1", CounterGrade::Varies),
+    ("nr_free_blocks_2", CounterGrade::Varies),
+    ("nr_free_blocks_3", CounterGrade::Varies),
+    ("slab", CounterGrade::Varies),
+    ("slab_reclaimable", CounterGrade::Varies),
+    ("slab_unreclaimable", CounterGrade::Varies),
+    ("slab_utilisation", CounterGrade::Varies),
 ];
 
 /// The columns of the caches that names and pipes are made of, of kernels with accounting and
@@ -164,7 +164,7 @@ const NOT_JUDGED_OF_GROUPS: [&str; 5] =
 /// the totals of scanned and stolen pages before their parts, and memory.events. Levels are in
 /// pages, but for those of [`is_in_bytes`]. A counter that is new there varies, unless it is named
 /// above.
-static OF_GROUPS: LazyLock<Vec<(&str, Judgement)>> = LazyLock::new(|| {
+static OF_GROUPS: LazyLock<Vec<(&str, CounterGrade)>> = LazyLock::new(|| {
     let levels = declared::levels_of_groups().map(|level| level.name);
     let counted = COUNTED.iter().flat_map(|event| match event.name() {
         "pgscan_kswapd" => vec!["pgscan_total", "pgscan_kswapd"],
@@ -176,7 +176,7 @@ static OF_GROUPS: LazyLock<Vec<(&str, Judgement)>> = LazyLock::new(|| {
         |name: &str| is_state(name) || SHOWN_OF_GROUPS.iter().any(|shown| name.starts_with(shown));
     let all = levels.chain(counted).chain(events);
     all.filter(|name| !NOT_JUDGED_OF_GROUPS.contains(name))
-        .map(|name| (name, if is_shown(name) { Judgement::Shown } else { Judgement::Varies }))
+        .map(|name| (name, if is_shown(name) { CounterGrade::Shown } else { CounterGrade::Varies }))
         .collect()
 });
 
@@ -188,11 +188,11 @@ static OF_GROUPS: LazyLock<Vec<(&str, Judgement)>> = LazyLock::new(|| {
 /// assert_eq!(judge("pgscan_total"), Judgement::Varies);
 /// assert_eq!(judge("pgscan_direct"), Judgement::Timed);
 /// ```
-pub fn judge(name: &str) -> Judgement {
+pub fn judge(name: &str) -> CounterGrade {
     match COUNTERS.iter().find(|(counter, _)| *counter == name) {
         Some((_, judgement)) => *judgement,
-        None if OF_CACHES.iter().any(|of_cache| of_cache == name) => Judgement::Varies,
-        None => Judgement::Shown,
+        None if OF_CACHES.iter().any(|of_cache| of_cache == name) => CounterGrade::Varies,
+        None => CounterGrade::Shown,
     }
 }
 
@@ -211,8 +211,8 @@ pub(super) fn place(name: &str) -> usize {
 }
 
 /// How the counter of a group with this name is judged.
-pub fn judge_of_group(name: &str) -> Judgement {
-    OF_GROUPS.get(place_of_group(name)).map_or(Judgement::Shown, |(_, judgement)| *judgement)
+pub fn judge_of_group(name: &str) -> CounterGrade {
+    OF_GROUPS.get(place_of_group(name)).map_or(CounterGrade::Shown, |(_, judgement)| *judgement)
 }
 
 /// Place of this name among the rows of a group.
@@ -222,28 +222,28 @@ pub(super) fn place_of_group(name: &str) -> usize {
 
 /// Whether the table shows this counter if it is not zero, although it is not judged.
 pub(super) fn worth_a_look(name: &str) -> bool {
-    let (shown, timed) = ((name, Judgement::Shown), (name, Judgement::Timed));
+    let (shown, timed) = ((name, CounterGrade::Shown), (name, CounterGrade::Timed));
     COUNTERS.contains(&shown) || COUNTERS.contains(&timed) || OF_GROUPS.contains(&shown)
 }
 
-impl Judgement {
+impl CounterGrade {
     /// The name that JSON and CSV use.
     pub fn name(self) -> &'static str {
         match self {
-            Judgement::Repeats => "repeats",
-            Judgement::Varies => "varies",
-            Judgement::Timed => "timed",
-            Judgement::Shown => "shown",
+            CounterGrade::Repeats => "repeats",
+            CounterGrade::Varies => "varies",
+            CounterGrade::Timed => "timed",
+            CounterGrade::Shown => "shown",
         }
     }
 
     /// Largest factor between the two sides that is still close; `None`: not judged.
     pub fn close(self) -> Option<f64> {
         match self {
-            Judgement::Repeats => Some(1.05),
-            Judgement::Varies => Some(1.15),
-            Judgement::Timed => Some(1.1),
-            Judgement::Shown => None,
+            CounterGrade::Repeats => Some(1.05),
+            CounterGrade::Varies => Some(1.15),
+            CounterGrade::Timed => Some(1.1),
+            CounterGrade::Shown => None,
         }
     }
 }
@@ -265,10 +265,10 @@ mod tests {
     #[test]
     fn what_the_kernel_does_not_repeat_is_never_judged() {
         for name in ["pgfault", "", "x"] {
-            assert_eq!(judge(name), Judgement::Shown, "{name}");
+            assert_eq!(judge(name), CounterGrade::Shown, "{name}");
         }
         for name in ["pgscan_kswapd", "pgsteal_direct", "allocstall", "walltime", "cpu_kswapd"] {
-            assert_eq!(judge(name), Judgement::Timed, "{name}");
+            assert_eq!(judge(name), CounterGrade::Timed, "{name}");
         }
         assert!(worth_a_look("pgscan_kswapd") && worth_a_look("walltime"));
         assert!(!worth_a_look("pgmajfault") && !worth_a_look("pgfault"));

@@ -2,8 +2,8 @@
 //!
 //! Every judged counter counts once by its ratio, also one that is within noise.
 
-use super::compare::{factor, Comparison, Counter, Verdict};
-use super::judge::{Judgement, LEAST_JUDGED};
+use super::compare::{factor, Agreement, Comparison, CounterComparison};
+use super::judge::{CounterGrade, LEAST_JUDGED};
 use crate::stats;
 use std::fmt;
 
@@ -12,13 +12,13 @@ pub const BEYOND: f64 = 1.5;
 
 /// Scores of all judged counters.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Summary {
+pub struct ComparisonSummary {
     /// Counters that the kernel repeats.
-    pub repeats: Score,
+    pub repeats: GradeScore,
     /// Counters that vary more.
-    pub varies: Score,
+    pub varies: GradeScore,
     /// Counters that depend on time, where the costs were measured.
-    pub timed: Score,
+    pub timed: GradeScore,
     /// Counters that no ratio judges because Linux is below [`LEAST_JUDGED`], while Pagetide
     /// reaches it and has more than [`BEYOND`] times as many: (key, Linux's mean, Pagetide's mean).
     pub surplus: Vec<(String, f64, f64)>,
@@ -26,7 +26,7 @@ pub struct Summary {
 
 /// The judged counters of one grade. Keys start with scenario and variant if there are several.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Score {
+pub struct GradeScore {
     pub counters: usize,
     /// Median ratio error (0.05 is 5 %), infinite if Pagetide has 0 in half of them; `None` without
     /// counters.
@@ -38,8 +38,8 @@ pub struct Score {
 }
 
 /// The summary of all `comparisons` together.
-pub fn summarise(comparisons: &[Comparison]) -> Summary {
-    let mut summary = Summary::default();
+pub fn summarise(comparisons: &[Comparison]) -> ComparisonSummary {
+    let mut summary = ComparisonSummary::default();
     let (mut repeats, mut varies, mut timed) = (Vec::new(), Vec::new(), Vec::new());
     for comparison in comparisons {
         for variant in &comparison.variants {
@@ -57,24 +57,24 @@ pub fn summarise(comparisons: &[Comparison]) -> Summary {
                 }
                 let Some(ratio) = counter.ratio else { continue };
                 match counter.judgement {
-                    _ if counter.verdict == Verdict::NotJudged => {}
-                    Judgement::Repeats => repeats.push((key(), ratio)),
-                    Judgement::Varies => varies.push((key(), ratio)),
-                    Judgement::Timed => timed.push((key(), ratio)),
-                    Judgement::Shown => {}
+                    _ if counter.verdict == Agreement::NotJudged => {}
+                    CounterGrade::Repeats => repeats.push((key(), ratio)),
+                    CounterGrade::Varies => varies.push((key(), ratio)),
+                    CounterGrade::Timed => timed.push((key(), ratio)),
+                    CounterGrade::Shown => {}
                 }
             }
         }
     }
-    summary.repeats = Score::new(repeats);
-    summary.varies = Score::new(varies);
-    summary.timed = Score::new(timed);
+    summary.repeats = GradeScore::new(repeats);
+    summary.varies = GradeScore::new(varies);
+    summary.timed = GradeScore::new(timed);
     summary
 }
 
-fn is_surplus(counter: &Counter) -> bool {
+fn is_surplus(counter: &CounterComparison) -> bool {
     let (linux, pagetide) = (counter.linux.mean, counter.pagetide.mean);
-    matches!(counter.judgement, Judgement::Repeats | Judgement::Varies)
+    matches!(counter.judgement, CounterGrade::Repeats | CounterGrade::Varies)
         && linux.is_finite()
         && pagetide.is_finite()
         && linux < LEAST_JUDGED
@@ -84,19 +84,19 @@ fn is_surplus(counter: &Counter) -> bool {
 
 impl Comparison {
     /// Summary of this comparison alone.
-    pub fn summary(&self) -> Summary {
+    pub fn summary(&self) -> ComparisonSummary {
         summarise(std::slice::from_ref(self))
     }
 }
 
-impl Score {
-    fn new(mut ratios: Vec<(String, f64)>) -> Score {
+impl GradeScore {
+    fn new(mut ratios: Vec<(String, f64)>) -> GradeScore {
         // Stable: of equal ones the first in the scenario is named.
         ratios.sort_by(|a, b| factor(b.1).total_cmp(&factor(a.1)));
         let errors: Vec<f64> = ratios.iter().map(|(_, ratio)| factor(*ratio) - 1.0).collect();
-        Score {
+        GradeScore {
             counters: ratios.len(),
-            median_error: (!errors.is_empty()).then(|| stats::Summary::of(&errors).median),
+            median_error: (!errors.is_empty()).then(|| stats::Statistics::of(&errors).median),
             worst: ratios.first().map(|(key, ratio)| (*ratio, key.clone())),
             beyond: ratios.into_iter().take_while(|(_, ratio)| factor(*ratio) > BEYOND).collect(),
         }
@@ -134,7 +134,7 @@ pub(crate) fn times(ratio: f64, decimals: usize) -> String {
 }
 
 /// One line.
-impl fmt::Display for Summary {
+impl fmt::Display for ComparisonSummary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.repeats.write(("counter that repeats", "counters that repeat"), f)?;
         f.write_str(" \u{b7} ")?;
@@ -152,8 +152,8 @@ mod tests {
     use super::*;
     use crate::verify::testing::compared;
 
-    fn score(ratios: &[f64]) -> Score {
-        Score::new(ratios.iter().enumerate().map(|(i, r)| (format!("k{i}"), *r)).collect())
+    fn score(ratios: &[f64]) -> GradeScore {
+        GradeScore::new(ratios.iter().enumerate().map(|(i, r)| (format!("k{i}"), *r)).collect())
     }
 
     #[test]

@@ -10,18 +10,20 @@
 //!
 //! Invariant: no line shows NaN or infinity, whatever the records hold.
 
-use super::compare::{Comparison, Counter, Phase, Sides, VariantComparison, Verdict};
+use super::compare::{
+    Agreement, ComparedSides, Comparison, CounterComparison, PhaseComparison, VariantComparison,
+};
 use super::expected;
-use super::judge::{least_judged, worth_a_look, Judgement};
-use super::summary::{times, Summary, BEYOND};
+use super::judge::{least_judged, worth_a_look, CounterGrade};
+use super::summary::{times, ComparisonSummary, BEYOND};
 use crate::format::{size, Scale};
 use crate::heading::wrap;
-use crate::layout::{self, Cell, Line};
+use crate::layout::{self, TextCell, TextLine};
 use crate::stats;
 use crate::table::{state, to_scale};
 use pagetide_scenario::metric::declared::is_state;
 use pagetide_scenario::metric::Scope;
-use pagetide_scenario::model::Machine;
+use pagetide_scenario::model::MachineSetup;
 use pagetide_scenario::record::Unit;
 use std::collections::BTreeMap;
 use std::fmt::{Display, Write};
@@ -33,7 +35,7 @@ const TEXT_WIDTH: usize = 100;
 ///
 /// With `all`, every counter is a row. Without, the rows of a phase are the judged counters that
 /// reach `LEAST_JUDGED` on one side, and a few others that are not zero.
-pub fn render(comparison: &Comparison, sides: &Sides, all: bool) -> String {
+pub fn render(comparison: &Comparison, sides: &ComparedSides, all: bool) -> String {
     let mut out = Text::default();
     entries(comparison, sides).iter().for_each(|(label, text)| out.entry(label, text));
     if !sides.not_comparable.is_empty() {
@@ -71,7 +73,10 @@ pub fn render(comparison: &Comparison, sides: &Sides, all: bool) -> String {
 }
 
 /// What was compared: pairs of label and text.
-pub(crate) fn entries(comparison: &Comparison, sides: &Sides) -> Vec<(&'static str, String)> {
+pub(crate) fn entries(
+    comparison: &Comparison,
+    sides: &ComparedSides,
+) -> Vec<(&'static str, String)> {
     let mut machines: Vec<String> = Vec::new();
     for variant in &comparison.variants {
         let machine = machine(&variant.machine);
@@ -134,7 +139,7 @@ impl Text {
 }
 
 /// `1 CPU, 256 MiB, 4 GiB swap`. Without disks: those are QEMU's.
-fn machine(machine: &Machine) -> String {
+fn machine(machine: &MachineSetup) -> String {
     let memory = machine.nodes.iter().fold(0u64, |sum, node| {
         let zones = node.zones.iter().map(|zone| machine.page_size.bytes_of(zone.managed));
         let zones = zones.fold(0, u64::saturating_add);
@@ -169,15 +174,15 @@ fn runs(variants: &[VariantComparison]) -> String {
     named.collect::<Vec<_>>().join("; ")
 }
 
-fn lines(variant: &VariantComparison, all: bool) -> Vec<Line> {
+fn lines(variant: &VariantComparison, all: bool) -> Vec<TextLine> {
     let mut lines = Vec::new();
     let parts = variant.phases.iter().map(|phase| (heading(phase), &phase.counters));
     for (name, counters) in parts.chain([("whole run".to_owned(), &variant.others)]) {
-        let mut rows: Vec<Line> =
+        let mut rows: Vec<TextLine> =
             counters.iter().filter(|counter| all || shown(counter)).map(row).collect();
         if !rows.is_empty() {
-            let cells = vec![Cell::default(); rows[0].cells.len()];
-            lines.push(Line { label: name, cells, ..Line::default() });
+            let cells = vec![TextCell::default(); rows[0].cells.len()];
+            lines.push(TextLine { label: name, cells, ..TextLine::default() });
             lines.append(&mut rows);
         }
     }
@@ -185,7 +190,7 @@ fn lines(variant: &VariantComparison, all: bool) -> Vec<Line> {
 }
 
 /// `TASK.PHASE`, or `TASK.PHASE, group GROUP`.
-pub(crate) fn heading(phase: &Phase) -> String {
+pub(crate) fn heading(phase: &PhaseComparison) -> String {
     match &phase.scope {
         Scope::PhaseGroup { task, phase, group } => format!("{task}.{phase}, group {group}"),
         scope => scope.short(),
@@ -193,52 +198,56 @@ pub(crate) fn heading(phase: &Phase) -> String {
 }
 
 /// Whether a counter is a row of the table without `--all`.
-pub(crate) fn shown(counter: &Counter) -> bool {
+pub(crate) fn shown(counter: &CounterComparison) -> bool {
     if counter.only_linux() || counter.only_pagetide() {
         return false;
     }
     let most = counter.linux.mean.max(counter.pagetide.mean);
     match counter.judgement {
-        Judgement::Timed | Judgement::Shown => {
+        CounterGrade::Timed | CounterGrade::Shown => {
             // Counters without a phase have their whole key as name.
             counter.name != counter.key && worth_a_look(&counter.name) && most > 0.0
         }
-        Judgement::Repeats | Judgement::Varies => most >= least_judged(counter.unit),
+        CounterGrade::Repeats | CounterGrade::Varies => most >= least_judged(counter.unit),
     }
 }
 
-pub(crate) fn row(counter: &Counter) -> Line {
+pub(crate) fn row(counter: &CounterComparison) -> TextLine {
     let sides = [&counter.linux, &counter.pagetide];
     let scale = Scale::new(counter.unit, &to_scale(&counter.key, sides.into_iter()));
-    let plain = |value: String| Cell { value, ..Cell::default() };
+    let plain = |value: String| TextCell { value, ..TextCell::default() };
     let verdict = match counter.verdict {
-        Verdict::WithinNoise => "within noise",
-        Verdict::Close => "close",
-        Verdict::Off => "off",
-        Verdict::NotJudged => "-",
+        Agreement::WithinNoise => "within noise",
+        Agreement::Close => "close",
+        Agreement::Off => "off",
+        Agreement::NotJudged => "-",
     };
     let [linux, pagetide] = sides.map(|side| match is_state(&counter.key) {
         true if side.mean.is_finite() => plain(state(side, &scale)),
         _ => mean(side, &scale),
     });
     let ratio = counter.ratio.map_or("-".to_owned(), |ratio| times(ratio, 3));
-    Line {
+    TextLine {
         label: format!("  {}", counter.name),
         unit: scale.symbol.to_owned(),
         cells: vec![linux, pagetide, plain(ratio), plain(verdict.to_owned())],
     }
 }
 
-fn mean(side: &stats::Summary, scale: &Scale) -> Cell {
+fn mean(side: &stats::Statistics, scale: &Scale) -> TextCell {
     let (value, mut spread) = scale.print(side.mean, side.stddev);
     if side.n < 2 || !side.mean.is_finite() {
         spread.clear();
     }
-    Cell { value, spread, change: String::new() }
+    TextCell { value, spread, change: String::new() }
 }
 
 /// Notes under the table: counters far off, keys of one side only, notes of the runs.
-pub(crate) fn remarks(comparison: &Comparison, sides: &Sides, summary: &Summary) -> Vec<String> {
+pub(crate) fn remarks(
+    comparison: &Comparison,
+    sides: &ComparedSides,
+    summary: &ComparisonSummary,
+) -> Vec<String> {
     let mut remarks = Vec::new();
     let beyond: Vec<String> = [&summary.repeats, &summary.varies, &summary.timed]
         .iter()
@@ -254,10 +263,11 @@ pub(crate) fn remarks(comparison: &Comparison, sides: &Sides, summary: &Summary)
     if !surplus.is_empty() {
         remarks.push(format!("high in Pagetide but not in Linux: {}", surplus.join(", ")));
     }
-    remarks.extend(only("Linux", comparison, Counter::only_linux, |_| true));
+    remarks.extend(only("Linux", comparison, CounterComparison::only_linux, |_| true));
     // A record of the kernel has no events that did not happen in a phase.
-    let is_some = |counter: &Counter| counter.unit != Unit::Count || counter.pagetide.mean != 0.0;
-    remarks.extend(only("Pagetide", comparison, Counter::only_pagetide, is_some));
+    let is_some =
+        |counter: &CounterComparison| counter.unit != Unit::Count || counter.pagetide.mean != 0.0;
+    remarks.extend(only("Pagetide", comparison, CounterComparison::only_pagetide, is_some));
     for variant in &comparison.variants {
         let of = match comparison.variants.len() {
             1 => String::new(),
@@ -274,8 +284,8 @@ pub(crate) fn remarks(comparison: &Comparison, sides: &Sides, summary: &Summary)
 fn only(
     world: &str,
     comparison: &Comparison,
-    is: fn(&Counter) -> bool,
-    is_told: fn(&Counter) -> bool,
+    is: fn(&CounterComparison) -> bool,
+    is_told: fn(&CounterComparison) -> bool,
 ) -> Option<String> {
     let mut phases: BTreeMap<&str, usize> = BTreeMap::new();
     let mut groups: BTreeMap<String, usize> = BTreeMap::new();
@@ -292,7 +302,7 @@ fn only(
             }
             for counter in phase.counters.iter().filter(|counter| is(counter) && is_told(counter)) {
                 match counter.judgement {
-                    Judgement::Timed | Judgement::Shown => others += 1,
+                    CounterGrade::Timed | CounterGrade::Shown => others += 1,
                     _ => *judged.entry(&counter.name).or_default() += 1,
                 }
             }
@@ -324,8 +334,8 @@ mod tests {
     use pagetide_scenario::metric::declared::NO_LIMIT;
     use pagetide_scenario::model::Group;
 
-    fn sides() -> Sides {
-        Sides {
+    fn sides() -> ComparedSides {
+        ComparedSides {
             kernel: "Linux 6.1.0-44-amd64".to_owned(),
             how: "QEMU, TCG, 1 CPU".to_owned(),
             policies: "linux-6.1".to_owned(),
@@ -419,7 +429,9 @@ note: no tracepoints
             ("t.p.pgfault", 1e6, 1e6),
             ("walltime", 1.0, 1.0),
         ]);
-        let of = |all| render(&Comparison::new("x", vec![found.clone()]), &Sides::default(), all);
+        let of = |all| {
+            render(&Comparison::new("x", vec![found.clone()]), &ComparedSides::default(), all)
+        };
         assert_eq!(rows(&of(false)), ["pgmajfault", "pgscan_direct"]);
         assert_eq!(rows(&of(true)).len(), 6);
         assert!(!of(true).split("\nmean ").next().unwrap().contains('\u{b1}'), "one run spreads");
@@ -458,7 +470,7 @@ note: no tracepoints
             VariantComparison::new(name, &setup, false, &[linux], &[ours])
         };
         let note = |variants| {
-            let text = render(&Comparison::new("x", variants), &Sides::default(), false);
+            let text = render(&Comparison::new("x", variants), &ComparedSides::default(), false);
             text.lines().find_map(|line| line.strip_prefix("note: ")).unwrap().to_owned()
         };
         assert_eq!(
@@ -478,7 +490,7 @@ note: no tracepoints
         let linux = record("v", 1, &[("t.p.pgmajfault", 1.0)]);
         let ours = record("v", 1, &[("t.p.pgmajfault", 1.0), ("t.p.pswpin", 0.0), ("t.p.x", 0.0)]);
         let of = VariantComparison::new("v", &setup, false, &[linux], &[ours]);
-        let text = render(&Comparison::new("x", vec![of]), &Sides::default(), false);
+        let text = render(&Comparison::new("x", vec![of]), &ComparedSides::default(), false);
         assert!(!text.contains("note: "), "{text}");
     }
 
@@ -486,7 +498,7 @@ note: no tracepoints
     fn a_verdict_stands_beside_its_counter_however_long_that_is() {
         let name = format!("t.p.{}", "long_".repeat(30));
         let found = compared(&[(name.as_str(), 1e6, 1e6)]);
-        let text = render(&Comparison::new("x", vec![found]), &Sides::default(), true);
+        let text = render(&Comparison::new("x", vec![found]), &ComparedSides::default(), true);
         assert_eq!(text.lines().filter(|line| line.starts_with("---")).count(), 1, "{text}");
     }
 
@@ -498,7 +510,7 @@ note: no tracepoints
         let mut run = record("v", 1, &[("t.p.g.memory.max", NO_LIMIT as f64)]);
         run.metrics.values_mut().for_each(|metric| metric.unit = Unit::Bytes);
         let of = VariantComparison::new("v", &setup, false, &[run.clone()], &[run]);
-        let text = render(&Comparison::new("x", vec![of]), &Sides::default(), false);
+        let text = render(&Comparison::new("x", vec![of]), &ComparedSides::default(), false);
         assert!(text.contains("\n  memory.max     max        max   1.000         -\n"), "{text}");
     }
 
@@ -522,7 +534,7 @@ note: no tracepoints
                 &[record("v", 1, &values)],
                 &[record("v", 1, ours)],
             );
-            render(&Comparison::new("x", vec![found]), &Sides::default(), false)
+            render(&Comparison::new("x", vec![found]), &ComparedSides::default(), false)
         };
         let text = of(&values);
         assert!(text.contains("\nt.p, group g\n  pgmajfault "), "{text}");
@@ -538,7 +550,7 @@ note: no tracepoints
             VariantComparison::new(name, &setup(&["t.p"]), false, &linux, &ours)
         };
         let comparison = Comparison::new("x", vec![one("low", 2, 2000.0), one("high", 1, 8000.0)]);
-        let text = render(&comparison, &Sides::default(), false);
+        let text = render(&comparison, &ComparedSides::default(), false);
         assert_eq!(rows(&text), ["pgmajfault", "pgmajfault"]);
         assert!(text.contains("low: Linux 2, Pagetide 1; high: Linux 1, Pagetide 1"), "{text}");
         assert!(text.contains("\nvariant    high\n"), "{text}");

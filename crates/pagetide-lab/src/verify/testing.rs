@@ -2,7 +2,7 @@
 
 use super::VariantComparison;
 use crate::testing::{record, scenario};
-use pagetide_scenario::model::{Phase, Setup, Sleep, Start, Task, Workload};
+use pagetide_scenario::model::{Phase, Setup, SleepWorkload, Task, TaskStart, Workload};
 
 /// A setup with these phases (`TASK.PHASE`), one task per phase.
 pub fn setup(phases: &[&str]) -> Setup {
@@ -13,7 +13,7 @@ pub fn setup(phases: &[&str]) -> Setup {
         .map(|(task, phase)| Task {
             name: task.to_owned(),
             group: None,
-            start: Start { delay_ns: 0, after: None },
+            start: TaskStart { delay_ns: 0, after: None },
             background: false,
             until: None,
             nice: 0,
@@ -21,7 +21,7 @@ pub fn setup(phases: &[&str]) -> Setup {
             loops: 1,
             phases: vec![Phase {
                 name: phase.to_owned(),
-                workload: Workload::Sleep(Sleep { ns: 1 }),
+                workload: Workload::Sleep(SleepWorkload { ns: 1 }),
             }],
         })
         .collect();

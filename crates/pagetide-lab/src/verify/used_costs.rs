@@ -1,8 +1,8 @@
 //! The cost model of the simulator, for the heading of a comparison: measured costs, costs that the
 //! scenario states, and the number of CPUs that they are for.
 
-use super::costs::Fitted;
-use pagetide_scenario::costs::{Costs, Price};
+use super::costs::FittedCosts;
+use pagetide_scenario::costs::{MachineCosts, Price};
 
 /// Source of the simulator's costs on a machine with `cpus` CPUs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,7 +13,7 @@ pub(super) struct UsedCosts {
 }
 
 impl UsedCosts {
-    pub(super) fn new(cpus: u16, fitted: Option<&Fitted>, stated: &Costs) -> UsedCosts {
+    pub(super) fn new(cpus: u16, fitted: Option<&FittedCosts>, stated: &MachineCosts) -> UsedCosts {
         let nr = stated
             .iter()
             .filter(|(price, _)| fitted.is_none_or(|it| it.costs.get(*price).is_none()));
@@ -21,7 +21,8 @@ impl UsedCosts {
             0 => None,
             nr => Some(format!("{nr} of {} costs stated", Price::COUNT)),
         };
-        let texts: Vec<String> = fitted.map(Fitted::describe).into_iter().chain(stated).collect();
+        let texts: Vec<String> =
+            fitted.map(FittedCosts::describe).into_iter().chain(stated).collect();
         UsedCosts { cpus, text: Some(texts.join("; ")).filter(|text| !text.is_empty()) }
     }
 }
@@ -45,17 +46,18 @@ pub(super) fn say(used: &[UsedCosts]) -> String {
 mod tests {
     use super::*;
 
-    fn costs(prices: &[(Price, u64)]) -> Costs {
-        let mut costs = Costs::default();
+    fn costs(prices: &[(Price, u64)]) -> MachineCosts {
+        let mut costs = MachineCosts::default();
         prices.iter().for_each(|&(price, ns)| costs.set(price, ns));
         costs
     }
 
     #[test]
     fn the_heading_names_the_source_of_costs() {
-        let (none, stated) = (Costs::default(), costs(&[(Price::Fault, 7), (Price::Pte, 1)]));
-        let fitted = Fitted { costs: costs(&[(Price::Fault, 300)]), rows: Vec::new() };
-        let said = |all: &[(u16, Option<&Fitted>, &Costs)]| {
+        let (none, stated) =
+            (MachineCosts::default(), costs(&[(Price::Fault, 7), (Price::Pte, 1)]));
+        let fitted = FittedCosts { costs: costs(&[(Price::Fault, 300)]), rows: Vec::new() };
+        let said = |all: &[(u16, Option<&FittedCosts>, &MachineCosts)]| {
             let used =
                 all.iter().map(|(cpus, fitted, stated)| UsedCosts::new(*cpus, *fitted, stated));
             say(&used.collect::<Vec<_>>())

@@ -4,8 +4,10 @@ use pagetide_core::event::TraceEvent;
 use pagetide_lab::traces::JsonLines;
 use pagetide_scenario::load::{load, Overrides};
 use pagetide_scenario::record::RunRecord;
-use pagetide_scenario::timeline::{Compaction, Counts, Row, Sample, TaskRow};
-use pagetide_sim::observe::Sink;
+use pagetide_scenario::timeline::{
+    CompactionCounts, GroupEvents, GroupRow, TaskRow, TimelineSample,
+};
+use pagetide_sim::observe::ObserverHandle;
 use pagetide_sim::{run, RunOptions};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -113,7 +115,7 @@ fn variants(text: &str) -> Vec<pagetide_scenario::model::Variant> {
 fn recorded(variant: &pagetide_scenario::model::Variant) -> Ran {
     let collected = Collected::default();
     let options = RunOptions {
-        observers: vec![Sink::new(JsonLines::new(collected.clone()))],
+        observers: vec![ObserverHandle::new(JsonLines::new(collected.clone()))],
         want_timeline: true,
         want_latencies: true,
         audit_every: 5_000,
@@ -212,7 +214,7 @@ fn batches_sum_up_to_the_groups_counters() {
         let machine = timeline
             .samples
             .iter()
-            .fold(Counts::default(), |sum, sample| sum.plus(&sample.rows[0].unwrap().counts));
+            .fold(GroupEvents::default(), |sum, sample| sum.plus(&sample.rows[0].unwrap().counts));
         assert_eq!(stolen.values().sum::<u64>(), machine.pgsteal_kswapd + machine.pgsteal_direct);
         // Scanned pages that are all of too high zones are not a batch.
         assert!(scanned <= machine.pgscan_kswapd + machine.pgscan_direct);
@@ -284,11 +286,13 @@ fn a_timeline_has_the_runs_sums_and_extremes() {
         assert_eq!(timeline.samples.last().unwrap().end_ns, ran.record.elapsed_ns);
         assert!(timeline.samples.windows(2).all(|pair| pair[0].end_ns < pair[1].end_ns));
         let samples = || timeline.samples.iter();
-        let moved = samples().fold(Compaction::default(), |sum, one| sum.plus(&one.compaction));
-        for (name, value) in Compaction::NAMES.into_iter().zip(moved.values()) {
+        let moved =
+            samples().fold(CompactionCounts::default(), |sum, one| sum.plus(&one.compaction));
+        for (name, value) in CompactionCounts::NAMES.into_iter().zip(moved.values()) {
             assert_eq!(ran.record.metrics[name].value, value as f64, "{name}");
         }
-        let free = |sample: &Sample| sample.nodes.iter().map(|node| node.free_pages).sum::<u64>();
+        let free =
+            |sample: &TimelineSample| sample.nodes.iter().map(|node| node.free_pages).sum::<u64>();
         let free_at_end = ran.record.metrics["nr_free_pages"].value;
         assert_eq!(free(timeline.samples.last().unwrap()) as f64, free_at_end);
         for sample in samples() {
@@ -305,14 +309,14 @@ fn a_timeline_has_the_runs_sums_and_extremes() {
         }
         for (at, group) in ["master", "slave", "inner"].into_iter().enumerate() {
             let rows = || timeline.samples.iter().filter_map(|sample| sample.rows[at + 1]);
-            let sum = rows().fold(Counts::default(), |sum, row| sum.plus(&row.counts));
+            let sum = rows().fold(GroupEvents::default(), |sum, row| sum.plus(&row.counts));
             let metric = |name: &str| ran.record.metrics[&format!("{group}.{name}")].value;
-            for (name, value) in Counts::NAMES.into_iter().zip(sum.values()) {
+            for (name, value) in GroupEvents::NAMES.into_iter().zip(sum.values()) {
                 let name = if name == "oom_kill" { "memory.events.oom_kill" } else { name };
                 assert_eq!(metric(name), value as f64, "{group}.{name}");
             }
             let seconds =
-                |ns: fn(&Row) -> u64| rows().map(|row| ns(&row)).sum::<u64>() as f64 / 1e9;
+                |ns: fn(&GroupRow) -> u64| rows().map(|row| ns(&row)).sum::<u64>() as f64 / 1e9;
             // The mean over CPUs depends on how often PSI is read, as on a kernel.
             let pressure =
                 [("some", seconds(|row| row.some_ns)), ("full", seconds(|row| row.full_ns))];
@@ -396,8 +400,10 @@ fn a_sink_that_fails_ends_the_run_with_a_reason() {
             Ok(())
         }
     }
-    let options =
-        RunOptions { observers: vec![Sink::new(JsonLines::new(Full))], ..RunOptions::default() };
+    let options = RunOptions {
+        observers: vec![ObserverHandle::new(JsonLines::new(Full))],
+        ..RunOptions::default()
+    };
     let error = run("groups", &variants(SCENARIO)[0], 7, &options).unwrap_err();
     assert_eq!(error.to_string(), "the events cannot be written: no space left on device");
     assert!(error.hint().unwrap().contains("disk full"));
@@ -444,7 +450,7 @@ phase = [
     let ran = recorded(&variants(scenario)[0]);
     let timeline = ran.record.timeline.unwrap();
     let rows = timeline.samples.iter().filter_map(|sample| sample.rows[1]);
-    let sum = rows.fold(Counts::default(), |sum, row| sum.plus(&row.counts));
+    let sum = rows.fold(GroupEvents::default(), |sum, row| sum.plus(&row.counts));
     // The second group has all its counts; the first group's since its last sample are its
     // parent's.
     let second = ran.record.metrics["gg.pgfault"].value;

@@ -5,7 +5,7 @@
 
 use pagetide_lab::execute::execute;
 use pagetide_lab::expect;
-use pagetide_lab::plan::Plan;
+use pagetide_lab::plan::RunPlan;
 use pagetide_lab::report::Report;
 use pagetide_lab::world::Simulator;
 use pagetide_scenario::load::{load, Overrides};
@@ -36,7 +36,7 @@ fn failures(file: &Path, cpus: Option<u32>, repeats: u32) -> (usize, Vec<(String
     };
     let scenario = load(file, &overrides).unwrap_or_else(|errors| panic!("{errors}"));
     assert!(!scenario.expectations.is_empty(), "{} expects nothing", file.display());
-    let plan = Plan::new(scenario).unwrap();
+    let plan = RunPlan::new(scenario).unwrap();
     let jobs = NonZeroUsize::new(2).unwrap();
     let runs = execute(&plan, &Simulator::default(), jobs, &Arc::default(), &|_| {});
     let report = Report::new(plan, &runs);

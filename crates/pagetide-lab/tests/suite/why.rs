@@ -2,7 +2,7 @@
 //! did, and the group that lost memory, with the figures of the records.
 
 use pagetide_lab::execute::execute;
-use pagetide_lab::plan::Plan;
+use pagetide_lab::plan::RunPlan;
 use pagetide_lab::report::Report;
 use pagetide_lab::why::{render, sentences};
 use pagetide_lab::world::Simulator;
@@ -12,7 +12,7 @@ use std::path::Path;
 
 fn report(text: &str) -> Report {
     let scenario = load_str("why", text, Path::new("."), &Overrides::default());
-    let plan = Plan::new(scenario.unwrap_or_else(|errors| panic!("{errors}"))).unwrap();
+    let plan = RunPlan::new(scenario.unwrap_or_else(|errors| panic!("{errors}"))).unwrap();
     let world = Simulator::default();
     let runs = execute(&plan, &world, NonZeroUsize::new(2).unwrap(), &Default::default(), &|_| {});
     Report::new(plan, &runs)

@@ -4,7 +4,7 @@
 //! loops) and devices that are not disks (RAM disks, zram) are left out: I/O to the former reaches
 //! one of the disks. Invariant: a device with [`BlockDevice::is_real`] has a model.
 
-use super::note::{shown, Note};
+use super::note::{shown, ImportNote};
 use super::number::count;
 use pagetide_scenario::names::DiskModel;
 
@@ -30,14 +30,17 @@ pub const FILES: [&str; 4] = ["queue/rotational", "queue/read_ahead_kb", "size",
 
 impl BlockDevice {
     /// Parses a device from the texts of [`FILES`].
-    pub fn parse(name: &str, texts: [Option<&str>; 4]) -> (BlockDevice, Vec<Note>) {
+    pub fn parse(name: &str, texts: [Option<&str>; 4]) -> (BlockDevice, Vec<ImportNote>) {
         let mut notes = Vec::new();
         let mut read = |file: usize| {
             let text = texts[file]?;
             let value = count(text.trim());
             if value.is_none() {
                 let place = format!("/sys/block/{}/{}", shown(name), FILES[file]);
-                notes.push(Note { text: shown(text), ..Note::new(place, "not a count") });
+                notes.push(ImportNote {
+                    text: shown(text),
+                    ..ImportNote::new(place, "not a count")
+                });
             }
             value
         };

@@ -2,21 +2,21 @@
 //!
 //! Linux: `frag_show_print` (mm/vmstat.c). Invariant: `blocks[n]` counts blocks of 2^n pages.
 
-use super::note::{Note, Notes};
+use super::note::{FileNotes, ImportNote};
 use super::number::count;
 
 /// Maximum number of orders: a block of order 32 would exceed any machine.
 const ORDERS_MAX: usize = 32;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct FreeBlocks {
+pub struct BuddyInfo {
     pub node: u32,
     pub zone: String,
     /// Blocks by order.
     pub blocks: Vec<u64>,
 }
 
-impl FreeBlocks {
+impl BuddyInfo {
     /// Pages in blocks of `order` and above.
     pub fn pages_from(&self, order: usize) -> u64 {
         let blocks = self.blocks.iter().enumerate().skip(order);
@@ -27,8 +27,8 @@ impl FreeBlocks {
 }
 
 /// Parses the text of /proc/buddyinfo.
-pub fn parse(text: &str) -> (Vec<FreeBlocks>, Vec<Note>) {
-    let mut notes = Notes::new("/proc/buddyinfo");
+pub fn parse(text: &str) -> (Vec<BuddyInfo>, Vec<ImportNote>) {
+    let mut notes = FileNotes::new("/proc/buddyinfo");
     let mut zones = Vec::new();
     for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
         match parse_line(line) {
@@ -40,7 +40,7 @@ pub fn parse(text: &str) -> (Vec<FreeBlocks>, Vec<Note>) {
 }
 
 /// `Node 0, zone   Normal   2938   1078 ...`
-fn parse_line(line: &str) -> Option<FreeBlocks> {
+fn parse_line(line: &str) -> Option<BuddyInfo> {
     let mut words = line.split_whitespace();
     if words.next() != Some("Node") {
         return None;
@@ -52,7 +52,7 @@ fn parse_line(line: &str) -> Option<FreeBlocks> {
     let zone = words.next()?.to_owned();
     let blocks: Option<Vec<u64>> = words.take(ORDERS_MAX + 1).map(count).collect();
     let blocks = blocks.filter(|blocks| (1..=ORDERS_MAX).contains(&blocks.len()))?;
-    Some(FreeBlocks { node: u32::try_from(node).ok()?, zone, blocks })
+    Some(BuddyInfo { node: u32::try_from(node).ok()?, zone, blocks })
 }
 
 #[cfg(test)]

@@ -5,30 +5,30 @@
 //! those of a new group, in the order of the scenario documentation. A scenario accepts each of
 //! them.
 
-use super::note::{shown, Note};
+use super::note::{shown, ImportNote};
 use super::number::count;
-use super::vmstat::{self, Entries};
+use super::vmstat::{self, NamedCounts};
 use pagetide_core::control::{GroupControl, GroupControlWrite};
 
 /// The version of the cgroup interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Version {
+pub enum CgroupVersion {
     /// One hierarchy for each controller, /sys/fs/cgroup/memory.
     V1,
     /// One hierarchy, /sys/fs/cgroup.
     V2,
 }
 
-impl Version {
+impl CgroupVersion {
     /// The control files that can be imported.
     pub const fn controls(self) -> &'static [GroupControl] {
         match self {
-            Version::V1 => &[
+            CgroupVersion::V1 => &[
                 GroupControl::LimitInBytes,
                 GroupControl::SoftLimitInBytes,
                 GroupControl::Swappiness,
             ],
-            Version::V2 => &[
+            CgroupVersion::V2 => &[
                 GroupControl::Min,
                 GroupControl::Low,
                 GroupControl::High,
@@ -44,16 +44,16 @@ impl Version {
     /// The file with the bytes in use.
     pub const fn usage(self) -> &'static str {
         match self {
-            Version::V1 => "memory.usage_in_bytes",
-            Version::V2 => "memory.current",
+            CgroupVersion::V1 => "memory.usage_in_bytes",
+            CgroupVersion::V2 => "memory.current",
         }
     }
 
     /// Fields of memory.stat for comments, including descendants: (field, description).
     pub const fn stat_fields(self) -> &'static [(&'static str, &'static str)] {
         match self {
-            Version::V1 => &[("total_rss", "anonymous"), ("total_cache", "cache")],
-            Version::V2 => &[("anon", "anonymous"), ("file", "cache"), ("slab", "slab")],
+            CgroupVersion::V1 => &[("total_rss", "anonymous"), ("total_cache", "cache")],
+            CgroupVersion::V2 => &[("anon", "anonymous"), ("file", "cache"), ("slab", "slab")],
         }
     }
 }
@@ -62,12 +62,12 @@ impl Version {
 const UNLIMITED: u64 = 1 << 62;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Group {
+pub struct HostGroup {
     /// Its path below the root of the hierarchy; `/` for the root.
     pub path: String,
     /// Index of its parent in the list of all groups; `None` for the root.
     pub parent: Option<usize>,
-    pub version: Version,
+    pub version: CgroupVersion,
     /// Values that are set: (control file, bytes or another number); `None` means `max`.
     pub controls: Vec<(GroupControl, Option<u64>)>,
     /// `cpu.max` with its period, if there is a limit.
@@ -77,18 +77,18 @@ pub struct Group {
     /// Bytes in use, including descendants.
     pub usage: Option<u64>,
     /// `memory.stat`.
-    pub stat: Entries,
+    pub stat: NamedCounts,
 }
 
 /// Parses a group from its files: (name, text). The caller compares swappiness with the parent's,
 /// which decides whether it counts as set.
 pub fn parse<'t>(
-    version: Version,
+    version: CgroupVersion,
     path: &str,
     files: impl IntoIterator<Item = (&'t str, &'t str)>,
-) -> (Group, Vec<Note>) {
+) -> (HostGroup, Vec<ImportNote>) {
     let mut notes = Vec::new();
-    let mut group = Group {
+    let mut group = HostGroup {
         path: path.to_owned(),
         parent: None,
         version,
@@ -96,12 +96,12 @@ pub fn parse<'t>(
         cpu_max: None,
         swappiness: None,
         usage: None,
-        stat: Entries::new(),
+        stat: NamedCounts::new(),
     };
     for (name, text) in files {
         let mut refuse = |message: &str| {
             let place = format!("{}:{name}", shown(path));
-            notes.push(Note { text: shown(text), ..Note::new(place, message) });
+            notes.push(ImportNote { text: shown(text), ..ImportNote::new(place, message) });
         };
         if name == version.usage() {
             group.usage = count(text.trim());
@@ -124,13 +124,14 @@ pub fn parse<'t>(
                 continue;
             }
             match value(control, text.trim()) {
-                Some(Value::Set(value)) if control == GroupControl::Swappiness => {
+                Some(ControlState::Set(value)) if control == GroupControl::Swappiness => {
                     group.swappiness = value;
                 }
                 // Of duplicate files, the first counts.
-                Some(Value::Set(_)) if group.controls.iter().any(|(one, _)| *one == control) => {}
-                Some(Value::Set(value)) => group.controls.push((control, value)),
-                Some(Value::Unset) => {}
+                Some(ControlState::Set(_))
+                    if group.controls.iter().any(|(one, _)| *one == control) => {}
+                Some(ControlState::Set(value)) => group.controls.push((control, value)),
+                Some(ControlState::Unset) => {}
                 None => refuse("left out, not a valid value of this control file"),
             }
         }
@@ -139,16 +140,16 @@ pub fn parse<'t>(
     (group, notes)
 }
 
-enum Value {
+enum ControlState {
     Set(Option<u64>),
     /// The value of a new group.
     Unset,
 }
 
-fn value(control: GroupControl, text: &str) -> Option<Value> {
+fn value(control: GroupControl, text: &str) -> Option<ControlState> {
     match control {
         GroupControl::Swappiness => {
-            count(text).filter(|value| *value <= 200).map(|value| Value::Set(Some(value)))
+            count(text).filter(|value| *value <= 200).map(|value| ControlState::Set(Some(value)))
         }
         GroupControl::OomGroup | GroupControl::CpuWeight => {
             let (bounds, default) = match control {
@@ -156,23 +157,23 @@ fn value(control: GroupControl, text: &str) -> Option<Value> {
                 _ => (1..=10_000, 100),
             };
             match count(text).filter(|value| bounds.contains(value))? {
-                value if value == default => Some(Value::Unset),
-                value => Some(Value::Set(Some(value))),
+                value if value == default => Some(ControlState::Unset),
+                value => Some(ControlState::Set(Some(value))),
             }
         }
         // Protection; the default is 0.
         GroupControl::Min | GroupControl::Low => match text {
-            "max" => Some(Value::Set(None)),
+            "max" => Some(ControlState::Set(None)),
             _ => match count(text)? {
-                0 => Some(Value::Unset),
-                bytes => Some(Value::Set(Some(bytes).filter(|bytes| *bytes < UNLIMITED))),
+                0 => Some(ControlState::Unset),
+                bytes => Some(ControlState::Set(Some(bytes).filter(|bytes| *bytes < UNLIMITED))),
             },
         },
         _ => match text {
-            "max" | "-1" => Some(Value::Unset),
+            "max" | "-1" => Some(ControlState::Unset),
             _ => match count(text)? {
-                UNLIMITED.. => Some(Value::Unset),
-                bytes => Some(Value::Set(Some(bytes))),
+                UNLIMITED.. => Some(ControlState::Unset),
+                bytes => Some(ControlState::Set(Some(bytes))),
             },
         },
     }
@@ -198,7 +199,7 @@ mod tests {
             ("cpu.max", "50000 100000\n"),
             ("pids.max", "x"),
         ];
-        let (group, notes) = parse(Version::V2, "/a", files);
+        let (group, notes) = parse(CgroupVersion::V2, "/a", files);
         assert_eq!(notes, []);
         let wanted = [
             (GroupControl::Min, None),
@@ -216,11 +217,11 @@ mod tests {
     fn what_a_fresh_group_has_is_not_set() {
         let files =
             [("memory.oom.group", "0"), ("cpu.weight", "100\n"), ("cpu.max", "max 100000\n")];
-        let (group, notes) = parse(Version::V2, "/a", files);
+        let (group, notes) = parse(CgroupVersion::V2, "/a", files);
         assert_eq!((group.controls, group.cpu_max, notes), (Vec::new(), None, Vec::new()));
         // An idle group has the weight 0, which cannot be written.
         let files = [("memory.oom.group", "2"), ("cpu.weight", "0\n"), ("cpu.max", "5 x\n")];
-        let (group, notes) = parse(Version::V2, "/a", files);
+        let (group, notes) = parse(CgroupVersion::V2, "/a", files);
         assert_eq!((group.controls, group.cpu_max, notes.len()), (Vec::new(), None, 3));
     }
 
@@ -232,7 +233,7 @@ mod tests {
             ("memory.swappiness", "10\n"),
             ("memory.usage_in_bytes", "5"),
         ];
-        let (group, notes) = parse(Version::V1, "/", files);
+        let (group, notes) = parse(CgroupVersion::V1, "/", files);
         assert_eq!(notes, []);
         assert_eq!(group.controls, [(GroupControl::SoftLimitInBytes, Some(1_048_576))]);
         assert_eq!((group.swappiness, group.usage), (Some(10), Some(5)));
@@ -246,11 +247,11 @@ mod tests {
             ("memory.current", ""),
             ("memory.stat", "x"),
         ];
-        let (group, notes) = parse(Version::V2, "/a\nb", files);
+        let (group, notes) = parse(CgroupVersion::V2, "/a\nb", files);
         assert_eq!(group.controls, []);
         assert_eq!(notes.len(), 5);
         assert!(notes[0].to_string().starts_with("/a\\u{a}b:memory.max: left out"), "{}", notes[0]);
-        let (group, notes) = parse(Version::V1, "/", [("memory.swappiness", "201")]);
+        let (group, notes) = parse(CgroupVersion::V1, "/", [("memory.swappiness", "201")]);
         assert_eq!((group.swappiness, notes.len()), (None, 1));
     }
 }

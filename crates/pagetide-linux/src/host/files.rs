@@ -5,7 +5,7 @@
 //! the order of their names.
 
 use super::error::HostError;
-use super::note::{shown, Note};
+use super::note::{shown, ImportNote};
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -16,36 +16,40 @@ const FILE_BYTES_MAX: u64 = 16 << 20;
 const ENTRIES_MAX: usize = 65_536;
 
 #[derive(Debug)]
-pub(crate) struct Files {
+pub(crate) struct HostFiles {
     root: PathBuf,
 }
 
-impl Files {
-    pub(crate) fn new(root: &Path) -> Result<Files, HostError> {
+impl HostFiles {
+    pub(crate) fn new(root: &Path) -> Result<HostFiles, HostError> {
         let refuse = |source| HostError::Root { path: root.to_owned(), source };
         let real = fs::canonicalize(root).map_err(refuse)?;
         if !fs::metadata(&real).map_err(refuse)?.is_dir() {
             return Err(refuse(io::Error::from(io::ErrorKind::NotADirectory)));
         }
-        Ok(Files { root: real })
+        Ok(HostFiles { root: real })
     }
 
     /// The text of `place`, a path on the system. `None` if there is no such file; also if it is
     /// not readable, with a note.
-    pub(crate) fn read(&self, place: impl AsRef<Path>, notes: &mut Vec<Note>) -> Option<String> {
+    pub(crate) fn read(
+        &self,
+        place: impl AsRef<Path>,
+        notes: &mut Vec<ImportNote>,
+    ) -> Option<String> {
         let place = place.as_ref();
         let shown_place = || shown(&place.to_string_lossy());
         match self.try_read(place) {
             Ok((bytes, is_whole)) => {
                 if !is_whole {
                     let message = format!("longer than {} MiB; the rest is not read", 16);
-                    notes.push(Note::new(shown_place(), message));
+                    notes.push(ImportNote::new(shown_place(), message));
                 }
                 Some(text(bytes, shown_place, notes))
             }
             Err(error) if is_absence(&error) => None,
             Err(error) => {
-                notes.push(Note::new(shown_place(), format!("cannot read it: {error}")));
+                notes.push(ImportNote::new(shown_place(), format!("cannot read it: {error}")));
                 None
             }
         }
@@ -73,7 +77,7 @@ impl Files {
         &self,
         place: impl AsRef<Path>,
         only_directories: bool,
-        notes: &mut Vec<Note>,
+        notes: &mut Vec<ImportNote>,
     ) -> Vec<PathBuf> {
         let place = place.as_ref();
         let shown_place = || shown(&place.to_string_lossy());
@@ -81,7 +85,7 @@ impl Files {
             Ok(entries) => entries,
             Err(error) => {
                 if !is_absence(&error) {
-                    notes.push(Note::new(shown_place(), format!("cannot list it: {error}")));
+                    notes.push(ImportNote::new(shown_place(), format!("cannot list it: {error}")));
                 }
                 return Vec::new();
             }
@@ -90,7 +94,7 @@ impl Files {
         for entry in entries.flatten() {
             if names.len() == ENTRIES_MAX {
                 let message = format!("more than {ENTRIES_MAX} entries; the rest is not read");
-                notes.push(Note::new(shown_place(), message));
+                notes.push(ImportNote::new(shown_place(), message));
                 break;
             }
             if !only_directories || entry.file_type().is_ok_and(|kind| kind.is_dir()) {
@@ -119,11 +123,11 @@ fn is_absence(error: &io::Error) -> bool {
 }
 
 /// Converts bytes to text; invalid UTF-8 is replaced, with a note.
-fn text(bytes: Vec<u8>, place: impl Fn() -> String, notes: &mut Vec<Note>) -> String {
+fn text(bytes: Vec<u8>, place: impl Fn() -> String, notes: &mut Vec<ImportNote>) -> String {
     String::from_utf8(bytes).unwrap_or_else(|error| {
         let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
         let line = valid.iter().filter(|byte| **byte == b'\n').count() + 1;
-        notes.push(Note { line: Some(line), ..Note::new(place(), "not UTF-8 text") });
+        notes.push(ImportNote { line: Some(line), ..ImportNote::new(place(), "not UTF-8 text") });
         String::from_utf8_lossy(error.as_bytes()).into_owned()
     })
 }
@@ -158,7 +162,7 @@ mod tests {
         fs::write(root.join("plain"), "a\n").unwrap();
         fs::write(root.join("odd"), b"a\nb\xff\n").unwrap();
         fs::write(place.0.join("secret"), "s").unwrap();
-        let files = Files::new(&root).unwrap();
+        let files = HostFiles::new(&root).unwrap();
         let mut notes = Vec::new();
         assert_eq!(files.read("/plain", &mut notes).as_deref(), Some("a\n"));
         assert_eq!(files.read("/absent", &mut notes), None);
@@ -170,8 +174,8 @@ mod tests {
         assert!(notes.pop().unwrap().to_string().contains("not a file"));
         assert_eq!(files.read("/../secret", &mut notes), None);
         assert!(notes.pop().unwrap().to_string().contains("leads out"));
-        assert!(Files::new(&root.join("plain")).is_err());
-        assert!(Files::new(&root.join("absent")).is_err());
+        assert!(HostFiles::new(&root.join("plain")).is_err());
+        assert!(HostFiles::new(&root.join("absent")).is_err());
     }
 
     #[test]
@@ -180,7 +184,7 @@ mod tests {
         let root = place.0.join("root");
         fs::write(root.join("long"), vec![b'x'; FILE_BYTES_MAX as usize + 5]).unwrap();
         let mut notes = Vec::new();
-        let text = Files::new(&root).unwrap().read("/long", &mut notes).unwrap();
+        let text = HostFiles::new(&root).unwrap().read("/long", &mut notes).unwrap();
         assert_eq!((text.len() as u64, notes.len()), (FILE_BYTES_MAX, 1));
     }
 
@@ -196,7 +200,7 @@ mod tests {
         symlink("loop", root.join("loop")).unwrap();
         symlink("plain", root.join("in")).unwrap();
         symlink("sub", root.join("directory")).unwrap();
-        let files = Files::new(&root).unwrap();
+        let files = HostFiles::new(&root).unwrap();
         let mut notes = Vec::new();
         assert_eq!(files.read("/in", &mut notes).as_deref(), Some("a"));
         assert_eq!(files.read("/out", &mut notes), None);

@@ -10,12 +10,12 @@
 //! whatever the counters are.
 
 use super::number::scale;
-use super::zoneinfo::{Counters, Zone};
+use super::zoneinfo::{HostZone, ZoneCounters};
 use std::collections::BTreeMap;
 
 /// Managed pages of a zone by use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Usage {
+pub(super) struct ZoneUsage {
     /// Free, in the buddy lists (`nr_free_pages`).
     pub free: u64,
     /// Free, in per-CPU lists.
@@ -30,16 +30,16 @@ pub(super) struct Usage {
     pub held: u64,
 }
 
-impl Usage {
+impl ZoneUsage {
     /// Pages that would be free if no program ran.
     pub(super) fn free_without_programs(&self) -> u64 {
         // All parts of `managed`, so the sum cannot overflow.
         self.free + self.in_pagesets + self.programs + self.cache + self.returned
     }
 
-    pub(super) fn times(self, factor: u64) -> Usage {
+    pub(super) fn times(self, factor: u64) -> ZoneUsage {
         let times = |pages: u64| pages.saturating_mul(factor);
-        Usage {
+        ZoneUsage {
             free: times(self.free),
             in_pagesets: times(self.in_pagesets),
             programs: times(self.programs),
@@ -49,8 +49,8 @@ impl Usage {
         }
     }
 
-    pub(super) fn plus(self, other: Usage) -> Usage {
-        Usage {
+    pub(super) fn plus(self, other: ZoneUsage) -> ZoneUsage {
+        ZoneUsage {
             free: self.free.saturating_add(other.free),
             in_pagesets: self.in_pagesets.saturating_add(other.in_pagesets),
             programs: self.programs.saturating_add(other.programs),
@@ -66,14 +66,14 @@ const RETURNED: [&str; 3] =
     ["nr_slab_reclaimable", "nr_kernel_misc_reclaimable", "nr_page_table_pages"];
 
 /// Pages of the allocator; before 3.9 all present pages.
-pub(super) fn managed(zone: &Zone) -> u64 {
+pub(super) fn managed(zone: &HostZone) -> u64 {
     let present = zone.present.unwrap_or(0);
     zone.managed.unwrap_or(present).min(present)
 }
 
 /// The use of each zone's memory, in the order of `zones`.
-pub(super) fn usage(zones: &[Zone], nodes: &BTreeMap<u32, Counters>) -> Vec<Usage> {
-    let mut all: Vec<Usage> = zones.iter().map(of_zone).collect();
+pub(super) fn usage(zones: &[HostZone], nodes: &BTreeMap<u32, ZoneCounters>) -> Vec<ZoneUsage> {
+    let mut all: Vec<ZoneUsage> = zones.iter().map(of_zone).collect();
     for (node, counters) in nodes {
         let mine: Vec<usize> = (0..zones.len()).filter(|i| zones[*i].node == *node).collect();
         let returned =
@@ -89,7 +89,7 @@ pub(super) fn usage(zones: &[Zone], nodes: &BTreeMap<u32, Counters>) -> Vec<Usag
 }
 
 /// The use according to the zone's own counters.
-fn of_zone(zone: &Zone) -> Usage {
+fn of_zone(zone: &HostZone) -> ZoneUsage {
     let mut left = managed(zone);
     let mut take = |pages: u64| {
         let taken = pages.min(left);
@@ -105,7 +105,7 @@ fn of_zone(zone: &Zone) -> Usage {
     let anonymous = list("inactive_anon").saturating_add(list("active_anon"));
     let others = get(counters, "nr_mlock").saturating_add(get(counters, "nr_zspages"));
     let returned = RETURNED.iter().fold(0u64, |sum, name| sum.saturating_add(get(counters, name)));
-    Usage {
+    ZoneUsage {
         free: take(zone.free.unwrap_or(0)),
         in_pagesets: take(zone.in_pagesets()),
         programs: take(anonymous.saturating_add(others)),
@@ -115,7 +115,7 @@ fn of_zone(zone: &Zone) -> Usage {
     }
 }
 
-fn get(counters: &Counters, name: &str) -> u64 {
+fn get(counters: &ZoneCounters, name: &str) -> u64 {
     counters.get(name).copied().unwrap_or(0)
 }
 
@@ -123,14 +123,14 @@ fn get(counters: &Counters, name: &str) -> u64 {
 mod tests {
     use super::*;
 
-    fn zone(node: u32, managed: u64, free: u64, counters: &[(&str, u64)]) -> Zone {
-        Zone {
+    fn zone(node: u32, managed: u64, free: u64, counters: &[(&str, u64)]) -> HostZone {
+        HostZone {
             node,
             present: Some(managed),
             managed: Some(managed),
             free: Some(free),
             counters: counters.iter().map(|(name, n)| ((*name).to_owned(), *n)).collect(),
-            ..Zone::default()
+            ..HostZone::default()
         }
     }
 
@@ -142,7 +142,7 @@ mod tests {
             zone(1, 50, 50, &[]),
         ];
         let counters = [("nr_slab_reclaimable".to_owned(), 50), ("nr_page_table_pages".into(), 10)];
-        let nodes = BTreeMap::from([(0, Counters::from(counters))]);
+        let nodes = BTreeMap::from([(0, ZoneCounters::from(counters))]);
         let usage = usage(&zones, &nodes);
         // The kernel has 30 and 90 pages; 60 of them are returned, in the same proportion.
         assert_eq!((usage[0].returned, usage[0].held), (15, 15));
@@ -163,11 +163,11 @@ mod tests {
     fn impossible_counters_do_not_add_memory() {
         let huge = [("nr_zone_active_anon", u64::MAX), ("nr_mlock", u64::MAX)];
         let nodes =
-            BTreeMap::from([(0, Counters::from([("nr_slab_reclaimable".into(), u64::MAX)]))]);
+            BTreeMap::from([(0, ZoneCounters::from([("nr_slab_reclaimable".into(), u64::MAX)]))]);
         let usage = usage(&[zone(0, 100, 40, &huge), zone(0, 9, 3, &[])], &nodes);
         assert_eq!((usage[0].programs, usage[0].free_without_programs()), (60, 100));
         assert_eq!((usage[1].returned, usage[1].held), (6, 0));
-        let absurd = Zone { managed: Some(9), present: Some(5), ..Zone::default() };
+        let absurd = HostZone { managed: Some(9), present: Some(5), ..HostZone::default() };
         assert_eq!(managed(&absurd), 5);
     }
 }

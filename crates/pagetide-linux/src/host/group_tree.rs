@@ -5,9 +5,9 @@
 //! parents come before their children, siblings are in the order of their names, links are not
 //! followed.
 
-use super::cgroup::{self, Group, Version};
-use super::files::Files;
-use super::note::{shown, Note};
+use super::cgroup::{self, CgroupVersion, HostGroup};
+use super::files::HostFiles;
+use super::note::{shown, ImportNote};
 use std::path::{Path, PathBuf};
 
 /// Maximum number of groups.
@@ -18,7 +18,7 @@ const DEPTH_MAX: usize = 64;
 const NOTES_MAX: usize = 20;
 
 /// The version and the path of the hierarchy with the memory controller.
-fn hierarchy(files: &Files, notes: &mut Vec<Note>) -> Option<(Version, PathBuf)> {
+fn hierarchy(files: &HostFiles, notes: &mut Vec<ImportNote>) -> Option<(CgroupVersion, PathBuf)> {
     let top = Path::new("/sys/fs/cgroup");
     if !files.exists(top.join("cgroup.controllers")) {
         // Controllers can share a hierarchy: `cpu,memory`.
@@ -31,22 +31,22 @@ fn hierarchy(files: &Files, notes: &mut Vec<Note>) -> Option<(Version, PathBuf)>
         if let Some(path) =
             version_1.filter(|path| files.exists(path.join("memory.limit_in_bytes")))
         {
-            return Some((Version::V1, path));
+            return Some((CgroupVersion::V1, path));
         }
         let unified = top.join("unified");
         if files.exists(unified.join("cgroup.controllers")) {
             let controllers = files.read(unified.join("cgroup.controllers"), notes)?;
             let has_memory = controllers.split_whitespace().any(|name| name == "memory");
-            return has_memory.then_some((Version::V2, unified));
+            return has_memory.then_some((CgroupVersion::V2, unified));
         }
     }
-    files.exists(top).then(|| (Version::V2, top.to_owned()))
+    files.exists(top).then(|| (CgroupVersion::V2, top.to_owned()))
 }
 
 /// All groups of the hierarchy with the memory controller, its root first.
-pub(super) fn read(files: &Files, notes: &mut Vec<Note>) -> Vec<Group> {
+pub(super) fn read(files: &HostFiles, notes: &mut Vec<ImportNote>) -> Vec<HostGroup> {
     let Some((version, top)) = hierarchy(files, notes) else { return Vec::new() };
-    let mut groups: Vec<Group> = Vec::new();
+    let mut groups: Vec<HostGroup> = Vec::new();
     let mut own_notes = Vec::new();
     let mut is_too_deep = false;
     // Stack of groups to visit: (path below the root, parent, depth).
@@ -54,7 +54,7 @@ pub(super) fn read(files: &Files, notes: &mut Vec<Note>) -> Vec<Group> {
     while let Some((below, parent, depth)) = stack.pop() {
         if groups.len() == GROUPS_MAX {
             let message = format!("more than {GROUPS_MAX} groups; the rest is not read");
-            notes.push(Note::new(shown(&top.to_string_lossy()), message));
+            notes.push(ImportNote::new(shown(&top.to_string_lossy()), message));
             break;
         }
         let directory = top.join(&below);
@@ -71,24 +71,24 @@ pub(super) fn read(files: &Files, notes: &mut Vec<Note>) -> Vec<Group> {
     }
     if is_too_deep {
         let message = format!("groups below level {DEPTH_MAX} are not read");
-        notes.push(Note::new(shown(&top.to_string_lossy()), message));
+        notes.push(ImportNote::new(shown(&top.to_string_lossy()), message));
     }
     let more = own_notes.len().saturating_sub(NOTES_MAX);
     own_notes.truncate(NOTES_MAX);
     notes.append(&mut own_notes);
     if more > 0 {
-        notes.push(Note::new("", format!("{more} more control files were not understood")));
+        notes.push(ImportNote::new("", format!("{more} more control files were not understood")));
     }
     groups
 }
 
 fn read_one(
-    files: &Files,
-    version: Version,
+    files: &HostFiles,
+    version: CgroupVersion,
     directory: &Path,
     below: &Path,
-    notes: &mut Vec<Note>,
-) -> Group {
+    notes: &mut Vec<ImportNote>,
+) -> HostGroup {
     let names = version
         .controls()
         .iter()

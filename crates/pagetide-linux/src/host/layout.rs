@@ -7,14 +7,14 @@
 //! loader and the core; nodes without memory are left out.
 
 use super::error::HostError;
-use super::free::{self, Usage};
-use super::marks::Marks;
-use super::note::{shown, Note};
+use super::free::{self, ZoneUsage};
+use super::marks::HostWatermarks;
+use super::note::{shown, ImportNote};
 use super::number::show_pages;
 use super::pagetypeinfo;
 use super::snapshot::HostSnapshot;
 use pagetide_scenario::model::FreeLists;
-use pagetide_scenario::names::{Named, ZoneName};
+use pagetide_scenario::names::{NameSet, ZoneName};
 use std::collections::BTreeMap;
 
 /// Maximum pages of all nodes: 2 TiB.
@@ -39,9 +39,9 @@ pub(super) struct ZoneLayout {
     pub name: ZoneName,
     pub present: u64,
     pub managed: u64,
-    pub usage: Usage,
+    pub usage: ZoneUsage,
     /// The system's watermarks; `None` if unknown, or if the zone combines several.
-    pub marks: Option<Marks>,
+    pub marks: Option<HostWatermarks>,
     /// Its free lists in pages of 4 KiB; `None` under the same conditions as `marks`.
     pub free_lists: Option<FreeLists>,
 }
@@ -49,7 +49,7 @@ pub(super) struct ZoneLayout {
 /// The machine's nodes, with notes on what does not fit. Empty if no zone is known.
 pub(super) fn nodes(
     host: &HostSnapshot,
-    notes: &mut Vec<Note>,
+    notes: &mut Vec<ImportNote>,
 ) -> Result<Vec<NodeLayout>, HostError> {
     let factor = page_factor(host, notes);
     let usage = free::usage(&host.zones.zones, &host.zones.nodes);
@@ -69,7 +69,7 @@ pub(super) fn nodes(
         }
         let marks = match (zone.min, zone.low, zone.high) {
             (Some(min), Some(low), Some(high)) => {
-                Some(Marks { min: times(min), low: times(low), high: times(high) })
+                Some(HostWatermarks { min: times(min), low: times(low), high: times(high) })
             }
             _ => None,
         };
@@ -85,7 +85,7 @@ pub(super) fn nodes(
                 show_pages(times(present)),
                 place.name()
             );
-            notes.push(Note::new("/proc/zoneinfo", message));
+            notes.push(ImportNote::new("/proc/zoneinfo", message));
         }
         let layout = ZoneLayout {
             name: place,
@@ -106,14 +106,14 @@ pub(super) fn nodes(
     }
     if !empty.is_empty() {
         let message = format!("zones without memory for programs are left out: {}", list(&empty));
-        notes.push(Note::new("/proc/zoneinfo", message));
+        notes.push(ImportNote::new("/proc/zoneinfo", message));
     }
     finish(nodes, notes)
 }
 
 fn finish(
     nodes: BTreeMap<u32, Vec<ZoneLayout>>,
-    notes: &mut Vec<Note>,
+    notes: &mut Vec<ImportNote>,
 ) -> Result<Vec<NodeLayout>, HostError> {
     let mut layouts: Vec<NodeLayout> = Vec::new();
     let mut without = Vec::new();
@@ -133,7 +133,7 @@ fn finish(
             "nodes without memory, and nodes above the maximum, are left out: {}",
             list(&without)
         );
-        notes.push(Note::new("/proc/zoneinfo", message));
+        notes.push(ImportNote::new("/proc/zoneinfo", message));
     }
     let zones = layouts.iter().flat_map(|node| &node.zones);
     let total = zones.fold(0u64, |sum, zone| sum.saturating_add(zone.present));
@@ -191,7 +191,7 @@ fn place(name: &str, present: u64, is_first: bool, zones: &[ZoneLayout]) -> (Zon
 
 /// The system's page size in units of 4 KiB, from the ratio of its two totals of memory. The totals
 /// differ slightly, so the nearest page size of any kernel is used.
-fn page_factor(host: &HostSnapshot, notes: &mut Vec<Note>) -> u64 {
+fn page_factor(host: &HostSnapshot, notes: &mut Vec<ImportNote>) -> u64 {
     let zones = &host.zones.zones;
     let pages = zones.iter().fold(0u64, |sum, zone| sum.saturating_add(free::managed(zone)));
     let Some(kbytes) = host.memory.get("MemTotal").filter(|kbytes| *kbytes > 0 && pages > 0) else {
@@ -205,7 +205,7 @@ fn page_factor(host: &HostSnapshot, notes: &mut Vec<Note>) -> u64 {
             "the system's pages have {} KiB; the scenario has the same memory in pages of 4 KiB",
             factor * 4
         );
-        notes.push(Note::new("/proc/zoneinfo", message));
+        notes.push(ImportNote::new("/proc/zoneinfo", message));
     } else if distance(1) > kbytes / 100 {
         let message = format!(
             "the zones manage {}, but /proc/meminfo says MemTotal is {}; the scenario has the \
@@ -213,7 +213,7 @@ fn page_factor(host: &HostSnapshot, notes: &mut Vec<Note>) -> u64 {
             show_pages(pages),
             show_pages(kbytes / 4)
         );
-        notes.push(Note::new("/proc/zoneinfo", message));
+        notes.push(ImportNote::new("/proc/zoneinfo", message));
     }
     factor
 }
@@ -223,7 +223,7 @@ mod tests {
     use super::*;
     use crate::host::{meminfo, zoneinfo};
 
-    fn lay_out(zones: &str, meminfo: &str) -> (Vec<NodeLayout>, Vec<Note>) {
+    fn lay_out(zones: &str, meminfo: &str) -> (Vec<NodeLayout>, Vec<ImportNote>) {
         let host = HostSnapshot {
             zones: zoneinfo::parse(zones).0,
             memory: meminfo::parse(meminfo).0,

@@ -3,7 +3,7 @@
 //! Linux: `meminfo_proc_show` (fs/proc/meminfo.c). Lines are `Name: value kB`; the counts of huge
 //! pages have no unit. Invariant: entries stand in the order of the text.
 
-use super::note::{Note, Notes};
+use super::note::{FileNotes, ImportNote};
 use super::number::count;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -19,8 +19,8 @@ impl MemInfo {
     }
 }
 
-pub fn parse(text: &str) -> (MemInfo, Vec<Note>) {
-    let mut notes = Notes::new("/proc/meminfo");
+pub fn parse(text: &str) -> (MemInfo, Vec<ImportNote>) {
+    let mut notes = FileNotes::new("/proc/meminfo");
     let mut info = MemInfo::default();
     for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
         let Some((name, value)) = line.split_once(':') else {

@@ -11,7 +11,7 @@ const NOTES_MAX: usize = 12;
 const SHOWN_MAX: usize = 80;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Note {
+pub struct ImportNote {
     /// The file, by its path on the system (`/proc/zoneinfo`); empty for the whole system.
     pub place: String,
     /// Line number, from 1.
@@ -21,20 +21,20 @@ pub struct Note {
     pub text: String,
 }
 
-impl Note {
+impl ImportNote {
     /// A note about a whole file, or about the system if `place` is empty.
-    pub fn new(place: impl Into<String>, message: impl Into<String>) -> Note {
-        Note { place: place.into(), line: None, message: message.into(), text: String::new() }
+    pub fn new(place: impl Into<String>, message: impl Into<String>) -> ImportNote {
+        ImportNote { place: place.into(), line: None, message: message.into(), text: String::new() }
     }
 
     /// A copy of the note for another file.
     #[must_use]
-    pub fn in_file(self, place: &str) -> Note {
-        Note { place: place.to_owned(), ..self }
+    pub fn in_file(self, place: &str) -> ImportNote {
+        ImportNote { place: place.to_owned(), ..self }
     }
 }
 
-impl fmt::Display for Note {
+impl fmt::Display for ImportNote {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut text = self.place.clone();
         if let Some(line) = self.line {
@@ -47,34 +47,34 @@ impl fmt::Display for Note {
         if !self.text.is_empty() {
             text += &format!(": `{}`", self.text);
         }
-        text.chars().try_for_each(|c| Escaped(c).fmt(f))
+        text.chars().try_for_each(|c| EscapedChar(c).fmt(f))
     }
 }
 
 #[derive(Debug)]
-pub(crate) struct Notes {
+pub(crate) struct FileNotes {
     place: &'static str,
-    list: Vec<Note>,
+    list: Vec<ImportNote>,
     omitted: usize,
 }
 
-impl Notes {
-    pub(crate) fn new(place: &'static str) -> Notes {
-        Notes { place, list: Vec::new(), omitted: 0 }
+impl FileNotes {
+    pub(crate) fn new(place: &'static str) -> FileNotes {
+        FileNotes { place, list: Vec::new(), omitted: 0 }
     }
 
     /// Adds a note about line `index`, counted from 0.
     pub(crate) fn line(&mut self, index: usize, message: &str, text: &str) {
         let line = Some(index.saturating_add(1));
-        self.push(Note { line, text: shown(text), ..Note::new(self.place, message) });
+        self.push(ImportNote { line, text: shown(text), ..ImportNote::new(self.place, message) });
     }
 
     /// Adds a note about the whole file.
     pub(crate) fn file(&mut self, message: impl Into<String>) {
-        self.push(Note::new(self.place, message));
+        self.push(ImportNote::new(self.place, message));
     }
 
-    fn push(&mut self, note: Note) {
+    fn push(&mut self, note: ImportNote) {
         if self.list.len() < NOTES_MAX {
             self.list.push(note);
         } else {
@@ -82,10 +82,10 @@ impl Notes {
         }
     }
 
-    pub(crate) fn finish(mut self) -> Vec<Note> {
+    pub(crate) fn finish(mut self) -> Vec<ImportNote> {
         if self.omitted > 0 {
             let message = format!("{} more lines were not understood", self.omitted);
-            self.list.push(Note::new(self.place, message));
+            self.list.push(ImportNote::new(self.place, message));
         }
         self.list
     }
@@ -95,7 +95,7 @@ impl Notes {
 pub(crate) fn shown(text: &str) -> String {
     let text = text.trim();
     let mut out: String =
-        text.chars().take(SHOWN_MAX).map(Escaped).map(|c| c.to_string()).collect();
+        text.chars().take(SHOWN_MAX).map(EscapedChar).map(|c| c.to_string()).collect();
     if text.chars().nth(SHOWN_MAX).is_some() {
         out += "...";
     }
@@ -103,9 +103,9 @@ pub(crate) fn shown(text: &str) -> String {
 }
 
 /// A character, escaped if it is not printable.
-pub(crate) struct Escaped(pub(crate) char);
+pub(crate) struct EscapedChar(pub(crate) char);
 
-impl fmt::Display for Escaped {
+impl fmt::Display for EscapedChar {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Control characters, and those that change the writing direction.
         match self.0 {
@@ -124,18 +124,18 @@ mod tests {
 
     #[test]
     fn a_note_is_one_line() {
-        let mut notes = Notes::new("/proc/zoneinfo");
+        let mut notes = FileNotes::new("/proc/zoneinfo");
         notes.line(2, "not a count", " a\nb\u{1b}[31m ");
         let list = notes.finish();
         assert_eq!(list[0].to_string(), "/proc/zoneinfo:3: not a count: `a\\u{a}b\\u{1b}[31m`");
-        assert_eq!(Note::new("", "x").to_string(), "x");
-        assert_eq!(Note::new("a", "x").in_file("b").to_string(), "b: x");
+        assert_eq!(ImportNote::new("", "x").to_string(), "x");
+        assert_eq!(ImportNote::new("a", "x").in_file("b").to_string(), "b: x");
         assert_eq!(shown(&"x".repeat(200)), format!("{}...", "x".repeat(80)));
     }
 
     #[test]
     fn many_notes_are_counted() {
-        let mut notes = Notes::new("/proc/vmstat");
+        let mut notes = FileNotes::new("/proc/vmstat");
         (0..100).for_each(|line| notes.line(line, "not a count", "x"));
         let list = notes.finish();
         assert_eq!(list.len(), NOTES_MAX + 1);

@@ -3,7 +3,7 @@
 //! Only root can read it. The kernel prints `>100000` for counts that take too long. A zone with
 //! such a count is left out, as is everything that is not understood, with a note.
 
-use super::note::{Note, Notes};
+use super::note::{FileNotes, ImportNote};
 use pagetide_scenario::model::FreeLists;
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ pub struct PageTypeInfo {
     free: BTreeMap<(u32, String), BTreeMap<String, [u32; 11]>>,
     blocks: BTreeMap<(u32, String), Vec<u32>>,
     /// Notes, for users that need the free lists.
-    pub notes: Vec<Note>,
+    pub notes: Vec<ImportNote>,
 }
 
 impl PageTypeInfo {
@@ -50,13 +50,13 @@ pub(crate) fn with_movable(mut lists: FreeLists, pages: u64) -> FreeLists {
 
 /// Parses the file; leaves out what it does not understand.
 pub fn parse(text: &str) -> PageTypeInfo {
-    let mut notes = Notes::new("/proc/pagetypeinfo");
+    let mut notes = FileNotes::new("/proc/pagetypeinfo");
     let mut info = parse_noting(text, &mut notes);
     info.notes = notes.finish();
     info
 }
 
-fn parse_noting(text: &str, notes: &mut Notes) -> PageTypeInfo {
+fn parse_noting(text: &str, notes: &mut FileNotes) -> PageTypeInfo {
     let mut info = PageTypeInfo::default();
     let mut columns: Vec<usize> = Vec::new();
     for (index, line) in text.split_inclusive('\n').enumerate() {

@@ -10,14 +10,14 @@ const NAME_MAX: usize = 56;
 
 /// Allocates names.
 #[derive(Debug)]
-pub(super) struct PlainNames {
+pub(super) struct NameAllocator {
     taken: BTreeSet<String>,
 }
 
-impl PlainNames {
+impl NameAllocator {
     /// Creates names outside `reserved`.
-    pub(super) fn new(reserved: &[&str]) -> PlainNames {
-        PlainNames { taken: reserved.iter().map(|name| (*name).to_owned()).collect() }
+    pub(super) fn new(reserved: &[&str]) -> NameAllocator {
+        NameAllocator { taken: reserved.iter().map(|name| (*name).to_owned()).collect() }
     }
 
     /// A name for the object at `path`, derived from its last component.
@@ -57,7 +57,7 @@ mod tests {
 
     #[test]
     fn names_are_plain_and_unique() {
-        let mut names = PlainNames::new(&["example"]);
+        let mut names = NameAllocator::new(&["example"]);
         for (path, wanted) in [
             ("/system.slice", "system_slice"),
             ("/a/system.slice", "system_slice-2"),

@@ -13,11 +13,11 @@ mod page;
 
 use super::error::HostError;
 use super::layout;
-use super::note::Note;
+use super::note::ImportNote;
 use super::number::{plural, show_pages};
 use super::snapshot::HostSnapshot;
 pub use costs::MeasuredCosts;
-use page::Page;
+use page::ScenarioText;
 use pagetide_scenario::load::{self, Overrides};
 use std::path::Path;
 
@@ -30,7 +30,7 @@ const CPUS_MAX: usize = 1024;
 
 /// Options of the user.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Options<'a> {
+pub struct HostImportOptions<'a> {
     /// The pages that are free now are free when the run starts. Otherwise all pages that would be
     /// free without programs.
     pub as_is: bool,
@@ -42,20 +42,23 @@ pub struct Options<'a> {
 
 /// A generated scenario.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Written {
+pub struct ImportedScenario {
     /// Its TOML text.
     pub text: String,
     /// One line about its contents.
     pub summary: String,
     /// Notes about everything that was not understood or left out.
-    pub notes: Vec<Note>,
+    pub notes: Vec<ImportNote>,
 }
 
 /// Generates a scenario for a system.
 ///
 /// # Errors
 /// The size of memory is unknown, or larger than a scenario can have.
-pub fn write(host: &HostSnapshot, options: Options<'_>) -> Result<Written, HostError> {
+pub fn write(
+    host: &HostSnapshot,
+    options: HostImportOptions<'_>,
+) -> Result<ImportedScenario, HostError> {
     let mut layout_notes = Vec::new();
     let mut nodes = layout::nodes(host, &mut layout_notes)?;
     if options.as_is {
@@ -63,7 +66,7 @@ pub fn write(host: &HostSnapshot, options: Options<'_>) -> Result<Written, HostE
     } else {
         nodes.iter_mut().flat_map(|node| &mut node.zones).for_each(|zone| zone.free_lists = None);
     }
-    let mut page = Page::new();
+    let mut page = ScenarioText::new();
     let nr_cpus = host.zones.nr_cpus();
     let cpus = nr_cpus.clamp(1, CPUS_MAX);
     let managed = machine::managed_pages(host, &nodes);
@@ -89,7 +92,7 @@ pub fn write(host: &HostSnapshot, options: Options<'_>) -> Result<Written, HostE
             0 => "the number of CPUs is unknown; the scenario has one".to_owned(),
             _ => format!("the machine has {nr_cpus} CPUs, but a scenario has at most {CPUS_MAX}"),
         };
-        page.tell(Note::new("/proc/zoneinfo", what));
+        page.tell(ImportNote::new("/proc/zoneinfo", what));
     }
     let free = machine::write(&mut page, host, &nodes, layout_notes, options);
     if let Some(measured) = options.costs {
@@ -108,10 +111,10 @@ pub fn write(host: &HostSnapshot, options: Options<'_>) -> Result<Written, HostE
     load::load_str("imported.toml", &text, Path::new(""), &overrides)
         .map_err(|mistakes| HostError::Refused(mistakes.to_string()))?;
     let notes = host.notes.iter().cloned().chain(told).collect();
-    Ok(Written { text, summary, notes })
+    Ok(ImportedScenario { text, summary, notes })
 }
 
-fn task(page: &mut Page, free: u64, nr_groups: usize) {
+fn task(page: &mut ScenarioText, free: u64, nr_groups: usize) {
     let pages = TASK_PAGES_MAX.min(free / 4).max(1);
     page.line("");
     page.comment(

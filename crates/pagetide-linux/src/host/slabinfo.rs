@@ -4,7 +4,7 @@
 //! tunables ... : slabdata active_slabs slabs shared`, with more columns on debugging kernels.
 //! Invariant: caches are in the order of the text.
 
-use super::note::{Note, Notes};
+use super::note::{FileNotes, ImportNote};
 use super::number::count;
 
 /// A cache of objects of one size.
@@ -28,8 +28,8 @@ impl SlabCache {
     }
 }
 
-pub fn parse(text: &str) -> (Vec<SlabCache>, Vec<Note>) {
-    let mut notes = Notes::new("/proc/slabinfo");
+pub fn parse(text: &str) -> (Vec<SlabCache>, Vec<ImportNote>) {
+    let mut notes = FileNotes::new("/proc/slabinfo");
     let mut caches = Vec::new();
     for (index, line) in text.lines().enumerate() {
         if line.starts_with("slabinfo - version:") {

@@ -4,19 +4,19 @@
 //! notes, and only the generation of a scenario requires the size of memory.
 
 use super::block::{self, BlockDevice};
-use super::buddyinfo::{self, FreeBlocks};
-use super::cgroup::Group;
+use super::buddyinfo::{self, BuddyInfo};
+use super::cgroup::HostGroup;
 use super::error::HostError;
-use super::files::Files;
+use super::files::HostFiles;
 use super::group_tree;
 use super::meminfo::{self, MemInfo};
-use super::note::{shown, Note};
+use super::note::{shown, ImportNote};
 use super::pagetypeinfo::{self, PageTypeInfo};
 use super::slabinfo::{self, SlabCache};
-use super::swaps::{self, SwapArea};
+use super::swaps::{self, HostSwap};
 use super::sysctl;
-use super::vmstat::{self, Entries};
-use super::zoneinfo::{self, ZoneInfo};
+use super::vmstat::{self, NamedCounts};
+use super::zoneinfo::{self, HostZoneInfo};
 use pagetide_core::config::Sysctl;
 use std::path::Path;
 
@@ -26,27 +26,27 @@ pub struct HostSnapshot {
     /// The kernel's release: 6.1.0-41-amd64.
     pub release: Option<String>,
     /// /proc/zoneinfo
-    pub zones: ZoneInfo,
+    pub zones: HostZoneInfo,
     /// /proc/meminfo
     pub memory: MemInfo,
     /// /proc/vmstat
-    pub counters: Entries,
+    pub counters: NamedCounts,
     /// /proc/buddyinfo
-    pub free_blocks: Vec<FreeBlocks>,
+    pub free_blocks: Vec<BuddyInfo>,
     /// /proc/pagetypeinfo, which only root may read
     pub types: PageTypeInfo,
     /// /proc/slabinfo
     pub slabs: Vec<SlabCache>,
     /// /proc/swaps
-    pub swaps: Vec<SwapArea>,
+    pub swaps: Vec<HostSwap>,
     /// Control files that a scenario accepts, with the text to write.
     pub sysctls: Vec<(Sysctl, String)>,
     /// /sys/block
     pub disks: Vec<BlockDevice>,
     /// /sys/fs/cgroup, parents before children, the root first.
-    pub groups: Vec<Group>,
+    pub groups: Vec<HostGroup>,
     /// Notes about what was not understood.
-    pub notes: Vec<Note>,
+    pub notes: Vec<ImportNote>,
 }
 
 impl HostSnapshot {
@@ -55,7 +55,7 @@ impl HostSnapshot {
     /// # Errors
     /// `root` is not a readable directory. Missing files cause errors only where they are needed.
     pub fn read(root: &Path) -> Result<HostSnapshot, HostError> {
-        let files = Files::new(root)?;
+        let files = HostFiles::new(root)?;
         let mut notes = Vec::new();
         let mut host = HostSnapshot {
             release: files
@@ -106,7 +106,7 @@ impl HostSnapshot {
 }
 
 /// The free lists. Only `--as-is` needs them, so notes about them are kept apart.
-fn types(files: &Files) -> PageTypeInfo {
+fn types(files: &HostFiles) -> PageTypeInfo {
     let mut notes = Vec::new();
     let parse = |text: &str| (pagetypeinfo::parse(text), Vec::new());
     let mut types = parsed(files, "/proc/pagetypeinfo", parse, &mut notes);
@@ -116,15 +116,15 @@ fn types(files: &Files) -> PageTypeInfo {
 
 /// The parsed file `place`; if it is missing, the default and a note.
 fn parsed<T: Default>(
-    files: &Files,
+    files: &HostFiles,
     place: &str,
-    parse: fn(&str) -> (T, Vec<Note>),
-    notes: &mut Vec<Note>,
+    parse: fn(&str) -> (T, Vec<ImportNote>),
+    notes: &mut Vec<ImportNote>,
 ) -> T {
     let before = notes.len();
     let Some(text) = files.read(place, notes) else {
         if notes.len() == before {
-            notes.push(Note::new(place, "there is no such file"));
+            notes.push(ImportNote::new(place, "there is no such file"));
         }
         return T::default();
     };

@@ -3,11 +3,11 @@
 //! Linux: `swap_show` (mm/swapfile.c). Blanks and backslashes in a name are octal escapes.
 //! Invariant: areas are in the order of the text, which is that of their numbers.
 
-use super::note::{Note, Notes};
+use super::note::{FileNotes, ImportNote};
 use super::number::count;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct SwapArea {
+pub struct HostSwap {
     /// Its file or device, unescaped.
     pub name: String,
     /// `partition` or `file`.
@@ -19,7 +19,7 @@ pub struct SwapArea {
     pub priority: i32,
 }
 
-impl SwapArea {
+impl HostSwap {
     /// The name of the device without its directory; `None` for a file.
     pub fn device(&self) -> Option<&str> {
         self.name.strip_prefix("/dev/").filter(|_| self.kind == "partition")
@@ -31,8 +31,8 @@ impl SwapArea {
     }
 }
 
-pub fn parse(text: &str) -> (Vec<SwapArea>, Vec<Note>) {
-    let mut notes = Notes::new("/proc/swaps");
+pub fn parse(text: &str) -> (Vec<HostSwap>, Vec<ImportNote>) {
+    let mut notes = FileNotes::new("/proc/swaps");
     let mut areas = Vec::new();
     for (index, line) in text.lines().enumerate() {
         if line.trim().is_empty() || (index == 0 && line.starts_with("Filename")) {
@@ -46,10 +46,10 @@ pub fn parse(text: &str) -> (Vec<SwapArea>, Vec<Note>) {
     (areas, notes.finish())
 }
 
-fn parse_line(line: &str) -> Option<SwapArea> {
+fn parse_line(line: &str) -> Option<HostSwap> {
     let words: Vec<&str> = line.split_whitespace().take(6).collect();
     let [name, kind, size, used, priority] = words[..] else { return None };
-    Some(SwapArea {
+    Some(HostSwap {
         name: unescape(name),
         kind: kind.to_owned(),
         size_kb: count(size)?,

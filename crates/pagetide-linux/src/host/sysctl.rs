@@ -4,7 +4,7 @@
 //! pages; `block.read_ahead_kb` is a file of each disk, see [`super::block`]. Invariant: the loader
 //! accepts every text that [`parse`] returns.
 
-use super::note::{shown, Note};
+use super::note::{shown, ImportNote};
 use pagetide_core::config::{ControlForm, Sysctl};
 use pagetide_core::page_size::PageSize;
 
@@ -25,10 +25,11 @@ pub fn place(sysctl: Sysctl) -> Option<String> {
 ///
 /// # Errors
 /// A note, if a scenario does not accept the value.
-pub fn parse(sysctl: Sysctl, text: &str) -> Result<Option<String>, Note> {
+pub fn parse(sysctl: Sysctl, text: &str) -> Result<Option<String>, ImportNote> {
     let form = sysctl.file().form;
     let place = place(sysctl).unwrap_or_else(|| sysctl.name().to_owned());
-    let refuse = |message: String| Note { text: shown(text), ..Note::new(&place, message) };
+    let refuse =
+        |message: String| ImportNote { text: shown(text), ..ImportNote::new(&place, message) };
     if form.is_action() {
         return Err(refuse("left out: it has no value".to_owned()));
     }
@@ -76,7 +77,7 @@ fn decimal(word: &str) -> Option<i64> {
 mod tests {
     use super::*;
 
-    fn read(name: &str, text: &str) -> Result<Option<String>, Note> {
+    fn read(name: &str, text: &str) -> Result<Option<String>, ImportNote> {
         parse(Sysctl::find(name).unwrap(), text)
     }
 

@@ -3,20 +3,20 @@
 //! Linux: `vmstat_show` (mm/vmstat.c). A group's `memory.stat` has the same form
 //! (`memory_stat_format`, mm/memcontrol.c). Invariant: the order is that of the text.
 
-use super::note::{Note, Notes};
+use super::note::{FileNotes, ImportNote};
 use super::number::count;
 
 /// Names with their counts, in the order of the text.
-pub type Entries = Vec<(String, u64)>;
+pub type NamedCounts = Vec<(String, u64)>;
 
-pub fn parse(text: &str) -> (Entries, Vec<Note>) {
+pub fn parse(text: &str) -> (NamedCounts, Vec<ImportNote>) {
     parse_of("/proc/vmstat", text)
 }
 
 /// Parses a text of this form; notes refer to `place`.
-pub(crate) fn parse_of(place: &'static str, text: &str) -> (Entries, Vec<Note>) {
-    let mut notes = Notes::new(place);
-    let mut entries = Entries::new();
+pub(crate) fn parse_of(place: &'static str, text: &str) -> (NamedCounts, Vec<ImportNote>) {
+    let mut notes = FileNotes::new(place);
+    let mut entries = NamedCounts::new();
     for (index, line) in text.lines().enumerate() {
         let words: Vec<&str> = line.split_whitespace().take(3).collect();
         match words.as_slice() {

@@ -6,26 +6,26 @@
 //!
 //! Invariant: zones are in the order of the text; each (node, name) occurs once.
 
-use super::note::{Note, Notes};
+use super::note::{FileNotes, ImportNote};
 use super::number::count;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Maximum number of zones: 64 nodes with the 6 zones of any kernel, and a margin.
 const ZONES_MAX: usize = 1024;
 
-pub type Counters = BTreeMap<String, u64>;
+pub type ZoneCounters = BTreeMap<String, u64>;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ZoneInfo {
+pub struct HostZoneInfo {
     /// All zones, including empty ones.
-    pub zones: Vec<Zone>,
+    pub zones: Vec<HostZone>,
     /// Counters of the nodes, by node number.
-    pub nodes: BTreeMap<u32, Counters>,
+    pub nodes: BTreeMap<u32, ZoneCounters>,
 }
 
 /// A zone. Values are in pages of the system's size.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Zone {
+pub struct HostZone {
     pub node: u32,
     /// Its name: DMA, DMA32, Normal, HighMem, Movable or Device.
     pub name: String,
@@ -46,14 +46,14 @@ pub struct Zone {
     /// Pages reserved against requests that can use a higher zone, by zone.
     pub protection: Vec<u64>,
     /// All other counters.
-    pub counters: Counters,
+    pub counters: ZoneCounters,
     /// Its per-CPU lists.
-    pub pagesets: Vec<PageSet>,
+    pub pagesets: Vec<HostPageSet>,
 }
 
 /// A CPU's list of free pages of a zone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct PageSet {
+pub struct HostPageSet {
     pub cpu: u32,
     /// Pages in the list.
     pub count: u64,
@@ -63,7 +63,7 @@ pub struct PageSet {
     pub batch: u64,
 }
 
-impl ZoneInfo {
+impl HostZoneInfo {
     /// Number of CPUs with a per-CPU list, which are those online.
     pub fn nr_cpus(&self) -> usize {
         let sets = self.zones.iter().flat_map(|zone| &zone.pagesets);
@@ -71,7 +71,7 @@ impl ZoneInfo {
     }
 }
 
-impl Zone {
+impl HostZone {
     /// Pages in per-CPU lists.
     pub fn in_pagesets(&self) -> u64 {
         self.pagesets.iter().fold(0, |sum, set| sum.saturating_add(set.count))
@@ -80,7 +80,7 @@ impl Zone {
 
 /// The part of a zone that the current line belongs to.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Part {
+enum ZoneSection {
     /// Before the first zone, or in a zone that is ignored.
     Outside,
     NodeCounters,
@@ -88,32 +88,32 @@ enum Part {
     PageSets,
 }
 
-pub fn parse(text: &str) -> (ZoneInfo, Vec<Note>) {
-    let mut notes = Notes::new("/proc/zoneinfo");
-    let mut info = ZoneInfo::default();
-    let mut part = Part::Outside;
+pub fn parse(text: &str) -> (HostZoneInfo, Vec<ImportNote>) {
+    let mut notes = FileNotes::new("/proc/zoneinfo");
+    let mut info = HostZoneInfo::default();
+    let mut part = ZoneSection::Outside;
     for (index, line) in text.lines().enumerate() {
         let words: Vec<&str> = line.split_whitespace().take(8).collect();
         if words.first() == Some(&"Node") {
             part = begin_zone(&words, &mut info, (index, line), &mut notes);
             continue;
         }
-        let Some(zone) = info.zones.last_mut().filter(|_| part != Part::Outside) else {
-            if part == Part::Outside && info.zones.is_empty() && !words.is_empty() {
+        let Some(zone) = info.zones.last_mut().filter(|_| part != ZoneSection::Outside) else {
+            if part == ZoneSection::Outside && info.zones.is_empty() && !words.is_empty() {
                 notes.line(index, "not in any zone", line);
             }
             continue;
         };
         match words.as_slice() {
             [] | ["vm", "stats", "threshold:", _] => {}
-            ["per-node", "stats"] => part = Part::NodeCounters,
-            ["pagesets"] => part = Part::PageSets,
+            ["per-node", "stats"] => part = ZoneSection::NodeCounters,
+            ["pagesets"] => part = ZoneSection::PageSets,
             ["protection:", ..] => match protection(line) {
                 Some(pages) => zone.protection = pages,
                 None => notes.line(index, "not a list of counts", line),
             },
             ["pages", "free", pages] => {
-                part = Part::Zone;
+                part = ZoneSection::Zone;
                 zone.free = count(pages);
                 if zone.free.is_none() {
                     notes.line(index, "not a count", line);
@@ -121,13 +121,13 @@ pub fn parse(text: &str) -> (ZoneInfo, Vec<Note>) {
             }
             ["cpu:", cpu] => match count(cpu).and_then(|cpu| u32::try_from(cpu).ok()) {
                 Some(cpu) => {
-                    part = Part::PageSets;
-                    zone.pagesets.push(PageSet { cpu, ..PageSet::default() });
+                    part = ZoneSection::PageSets;
+                    zone.pagesets.push(HostPageSet { cpu, ..HostPageSet::default() });
                 }
                 None => notes.line(index, "not a CPU number", line),
             },
             [name, pages] => match count(pages) {
-                Some(pages) if part == Part::NodeCounters => {
+                Some(pages) if part == ZoneSection::NodeCounters => {
                     let counters = info.nodes.entry(zone.node).or_default();
                     counters.insert((*name).to_owned(), pages);
                 }
@@ -153,29 +153,29 @@ pub fn parse(text: &str) -> (ZoneInfo, Vec<Note>) {
 /// `Node 0, zone      DMA`
 fn begin_zone(
     words: &[&str],
-    info: &mut ZoneInfo,
+    info: &mut HostZoneInfo,
     (index, line): (usize, &str),
-    notes: &mut Notes,
-) -> Part {
+    notes: &mut FileNotes,
+) -> ZoneSection {
     let [_, number, "zone", name] = words else {
         notes.line(index, "not the beginning of a zone", line);
-        return Part::Outside;
+        return ZoneSection::Outside;
     };
     let node = number.strip_suffix(',').and_then(count);
     let Some(node) = node.and_then(|node| u32::try_from(node).ok()) else {
         notes.line(index, "not the beginning of a zone", line);
-        return Part::Outside;
+        return ZoneSection::Outside;
     };
     if info.zones.iter().any(|zone| zone.node == node && zone.name == *name) {
         notes.line(index, "the zone has been described before", line);
-        return Part::Outside;
+        return ZoneSection::Outside;
     }
     if info.zones.len() == ZONES_MAX {
         notes.line(index, "too many zones", line);
-        return Part::Outside;
+        return ZoneSection::Outside;
     }
-    info.zones.push(Zone { node, name: (*name).to_owned(), ..Zone::default() });
-    Part::Zone
+    info.zones.push(HostZone { node, name: (*name).to_owned(), ..HostZone::default() });
+    ZoneSection::Zone
 }
 
 /// `protection: (0, 3019, 18763)`; here 2.6 has a space after the colon, unlike in its other lines.
@@ -185,8 +185,8 @@ fn protection(line: &str) -> Option<Vec<u64>> {
     list.split(',').map(|pages| count(pages.trim())).collect()
 }
 
-fn field(zone: &mut Zone, name: &str, pages: u64, part: Part) {
-    if part == Part::PageSets {
+fn field(zone: &mut HostZone, name: &str, pages: u64, part: ZoneSection) {
+    if part == ZoneSection::PageSets {
         let Some(set) = zone.pagesets.last_mut() else { return };
         match name {
             "count" => set.count = pages,
@@ -268,7 +268,7 @@ Node 1, zone   Normal
         assert_eq!(dma.protection, [0, 3019, 18763, 18763, 18763]);
         assert_eq!(dma.counters["nr_zone_inactive_anon"], 5);
         assert_eq!(dma.counters["start_pfn"], 1);
-        assert_eq!(dma.pagesets[1], PageSet { cpu: 3, count: 1, high: 30, batch: 1 });
+        assert_eq!(dma.pagesets[1], HostPageSet { cpu: 3, count: 1, high: 30, batch: 1 });
         assert_eq!((dma.in_pagesets(), info.nr_cpus()), (13, 2));
         assert_eq!(info.nodes[&0]["nr_slab_reclaimable"], 112_858);
         assert_eq!((normal.node, normal.managed), (1, None));

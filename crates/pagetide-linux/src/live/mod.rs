@@ -18,12 +18,12 @@ pub mod scenario;
 use crate::error::LinuxError;
 use crate::host::number::show_bytes;
 use crate::host::snapshot::HostSnapshot;
-use crate::reference::{Origin, Reference};
+use crate::reference::{KernelReference, ReferenceOrigin};
 use crate::session::runnable_guest;
 use own_group::OwnGroup;
 use pagetide_scenario::load::{load, Overrides};
 use pagetide_scenario::model::Setup;
-use scenario::{Able, MIB_IN_ALL};
+use scenario::{HostAbilities, MIB_IN_ALL};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
@@ -42,20 +42,20 @@ const SCALES: [u64; 3] = [1024, 512, 256];
 
 /// Times of the scenario's phases on this machine.
 #[derive(Clone, Debug)]
-pub struct Measured {
+pub struct LiveMeasurement {
     /// The scenario as performed, with this machine.
     pub setup: Setup,
     /// The measurements, a value for each repetition.
-    pub reference: Reference,
+    pub reference: KernelReference,
     /// Sentences: which parts were not performed, and why.
     pub left_out: Vec<String>,
 }
 
 /// The files, groups and programs of a measurement.
 #[derive(Debug)]
-pub struct Place {
+pub struct LiveBench {
     program: PathBuf,
-    able: Able,
+    able: HostAbilities,
     left_out: Vec<String>,
     // Dropped first: the groups are charged for pages of these files.
     dir: TempDir,
@@ -88,13 +88,13 @@ fn scale_for(free: Option<u64>, limit: Option<u64>) -> Result<u64, LinuxError> {
         .ok_or_else(|| too_little(both, "are left below the limits of this process's groups"))
 }
 
-impl Place {
+impl LiveBench {
     /// Determines which parts can be performed on this machine, described by `host`, and prepares
     /// them.
     ///
     /// # Errors
     /// [`LinuxError::NotHere`] if nothing can be measured.
-    pub fn prepare(host: &HostSnapshot, guest: Option<&Path>) -> Result<Place, LinuxError> {
+    pub fn prepare(host: &HostSnapshot, guest: Option<&Path>) -> Result<LiveBench, LinuxError> {
         if !cfg!(all(target_os = "linux", target_arch = "x86_64")) {
             let why = "measuring needs Linux on x86-64";
             return Err(LinuxError::NotHere(why.to_owned()));
@@ -124,8 +124,9 @@ impl Place {
             let what = "reclaim without allocation: memory.reclaim needs Linux 5.19";
             left_out.push(what.to_owned());
         }
-        let able = Able { kib, groups: group.is_some(), reclaim, files: no_disk.is_none() };
-        Ok(Place { program, able, left_out, dir, group })
+        let able =
+            HostAbilities { kib, groups: group.is_some(), reclaim, files: no_disk.is_none() };
+        Ok(LiveBench { program, able, left_out, dir, group })
     }
 
     /// Performs the scenario repeatedly on the machine that `imported` describes. Calls `tell` at
@@ -140,7 +141,7 @@ impl Place {
         host: &HostSnapshot,
         cancel: &AtomicBool,
         mut tell: impl FnMut(u64),
-    ) -> Result<Measured, LinuxError> {
+    ) -> Result<LiveMeasurement, LinuxError> {
         let begun = Instant::now();
         let setup = self.write_all()?;
         let mut records = Vec::new();
@@ -154,14 +155,14 @@ impl Place {
             records.push(record?);
         }
         let release = host.release.as_deref();
-        let origin = Origin {
+        let origin = ReferenceOrigin {
             kernel: format!("Linux {}", release.unwrap_or("(unknown release)")),
             how: "this machine".to_owned(),
-            ..Origin::default()
+            ..ReferenceOrigin::default()
         };
-        let reference = Reference::new(scenario::NAME, VARIANT, origin, &records);
+        let reference = KernelReference::new(scenario::NAME, VARIANT, origin, &records);
         let setup = self.able.setup(imported, release);
-        Ok(Measured { setup, reference, left_out: self.left_out.clone() })
+        Ok(LiveMeasurement { setup, reference, left_out: self.left_out.clone() })
     }
 
     /// Writes the scenario, its files, and the wanted counters. Returns the setup as the guest

@@ -22,14 +22,14 @@ const PATIENCE: Duration = Duration::from_secs(3);
 
 /// The mount point of cgroup v2, and the path of this process's group.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Hierarchy {
+pub(super) struct CgroupMount {
     pub mounted: PathBuf,
     /// Groups from this process's own to the root.
     pub own: Vec<PathBuf>,
 }
 
 /// Determines both from the texts of /proc/self/mountinfo and /proc/self/cgroup.
-pub(super) fn hierarchy(mountinfo: &str, cgroup: &str) -> Option<Hierarchy> {
+pub(super) fn hierarchy(mountinfo: &str, cgroup: &str) -> Option<CgroupMount> {
     // ID PARENT DEVICE ROOT WHERE OPTIONS TAGS - KIND SOURCE OPTIONS
     let (root, mounted) = mountinfo.lines().find_map(|line| {
         let (before, after) = line.split_once(" - ")?;
@@ -41,7 +41,7 @@ pub(super) fn hierarchy(mountinfo: &str, cgroup: &str) -> Option<Hierarchy> {
     let below = Path::new(path).strip_prefix(root).ok().filter(|_| !path.starts_with("/.."))?;
     let mounted = PathBuf::from(mounted);
     let own: Vec<PathBuf> = below.ancestors().map(|below| mounted.join(below)).collect();
-    Some(Hierarchy { mounted, own })
+    Some(CgroupMount { mounted, own })
 }
 
 /// Whether a file of a group lists the memory controller.
@@ -60,8 +60,8 @@ impl OwnGroup {
     ///
     /// # Errors
     /// Part of a sentence: why it cannot be created.
-    pub(super) fn make(hierarchy: Option<&Hierarchy>, bytes: u64) -> Result<OwnGroup, String> {
-        let Some(Hierarchy { mounted, own }) = hierarchy else {
+    pub(super) fn make(hierarchy: Option<&CgroupMount>, bytes: u64) -> Result<OwnGroup, String> {
+        let Some(CgroupMount { mounted, own }) = hierarchy else {
             return Err("cgroup version 2 is not mounted".to_owned());
         };
         if !lists_memory(mounted, "cgroup.controllers") {
@@ -197,11 +197,11 @@ mod tests {
 
     #[test]
     fn why_there_is_no_group_is_said_and_nothing_is_left() {
-        let why = |hierarchy: Option<&Hierarchy>| OwnGroup::make(hierarchy, 1 << 20).unwrap_err();
+        let why = |hierarchy: Option<&CgroupMount>| OwnGroup::make(hierarchy, 1 << 20).unwrap_err();
         assert_eq!(why(None), "cgroup version 2 is not mounted");
         let dir = tempfile::tempdir().unwrap();
         let top = dir.path().to_owned();
-        let found = Hierarchy { mounted: top.clone(), own: vec![top.join("mine"), top.clone()] };
+        let found = CgroupMount { mounted: top.clone(), own: vec![top.join("mine"), top.clone()] };
         fs::create_dir(top.join("mine")).unwrap();
         fs::write(top.join("cgroup.controllers"), "cpu pids\n").unwrap();
         assert!(

@@ -4,10 +4,10 @@
 //! their parent.
 
 use super::scenario::NAME;
-use crate::console::{self, Report, Snapshot};
+use crate::console::{self, GuestReport, GuestSnapshot};
 use crate::counts::{record, RunName};
 use crate::error::LinuxError;
-use pagetide_scenario::metric::{Key, Names, Owner, Scope};
+use pagetide_scenario::metric::{KeyNames, MetricKey, Owner, Scope};
 use pagetide_scenario::model::Setup;
 use pagetide_scenario::record::{Metric, RunRecord, Unit};
 use std::io::Read;
@@ -120,28 +120,29 @@ fn wait(child: &mut Child, said: &Mutex<Vec<u8>>, cancel: &AtomicBool) -> bool {
 /// Adds two values for each phase: faults of the process, because those of the machine include
 /// other processes, and sums over reclaimers in memory.stat, because kernels differ in the names of
 /// reclaimers.
-fn put_sums(record: &mut RunRecord, setup: &Setup, report: &Report) {
-    let names = Names::of(setup);
+fn put_sums(record: &mut RunRecord, setup: &Setup, report: &GuestReport) {
+    let names = KeyNames::of(setup);
     for (id, task) in setup.tasks.iter().enumerate() {
         let of = |kind: &'static str, phase: usize| {
-            let is_it = move |it: &&Snapshot| it.kind == kind && it.task == id && it.phase == phase;
+            let is_it =
+                move |it: &&GuestSnapshot| it.kind == kind && it.task == id && it.phase == phase;
             report.snapshots.iter().find(is_it)
         };
         for (number, phase) in task.phases.iter().enumerate() {
             let ends = of("phase-begin", number).zip(of("phase-end", number));
             let Some((begin, end)) = ends else { continue };
             let mut put = |scope: &Scope, name: &'static str, from: u64, to: u64| {
-                let key = Key { scope: scope.clone(), name: name.into() };
+                let key = MetricKey { scope: scope.clone(), name: name.into() };
                 let metric = Metric::new(to.saturating_sub(from) as f64, Unit::Count);
                 record.metrics.insert(names.text(&key), metric);
             };
             let scope = Scope::Phase { task: Owner::new(&task.name), phase: phase.name.clone() };
             let faults =
-                |of: &Snapshot| of.usage.minor_faults.saturating_add(of.usage.major_faults);
+                |of: &GuestSnapshot| of.usage.minor_faults.saturating_add(of.usage.major_faults);
             put(&scope, FAULTS, faults(begin), faults(end));
             let Some(group) = task.group else { continue };
             let scope = scope.with_group(Owner::new(&setup.groups[group].name));
-            let sum = |snapshot: &Snapshot, name: &str| -> Option<u64> {
+            let sum = |snapshot: &GuestSnapshot, name: &str| -> Option<u64> {
                 let said = snapshot.groups.get(&group)?;
                 said.iter().find(|(it, _)| it == name).map(|(_, value)| *value)
             };

@@ -23,7 +23,7 @@ pub const MIB_IN_ALL: u64 = 152;
 
 /// The parts of the scenario that can be performed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Able {
+pub struct HostAbilities {
     /// Size of a MiB of the scenario, in KiB.
     pub kib: u64,
     /// Temporary groups are available.
@@ -34,7 +34,7 @@ pub struct Able {
     pub files: bool,
 }
 
-impl Able {
+impl HostAbilities {
     fn has(self, word: &str) -> bool {
         match word {
             "always" => true,
@@ -115,12 +115,12 @@ impl Able {
 mod tests {
     use super::*;
 
-    fn all() -> Vec<Able> {
+    fn all() -> Vec<HostAbilities> {
         let mut all = Vec::new();
         for kib in [1024, 512, 256] {
             for bits in 0..8u8 {
                 let [groups, reclaim, files] = [1, 2, 4].map(|bit| bits & bit != 0);
-                all.push(Able { kib, groups, reclaim, files });
+                all.push(HostAbilities { kib, groups, reclaim, files });
             }
         }
         all
@@ -133,9 +133,9 @@ mod tests {
             assert_eq!(setup.tasks[0].group.is_some(), able.groups, "{able:?}");
             let tasks: Vec<&str> = setup.tasks.iter().map(|task| task.name.as_str()).collect();
             let wanted = match able {
-                Able { files: false, .. } => &["memory"][..],
-                Able { groups: false, .. } => &["memory", "files", "writes"],
-                Able { reclaim: false, .. } => &["memory", "files", "writes", "boxed"],
+                HostAbilities { files: false, .. } => &["memory"][..],
+                HostAbilities { groups: false, .. } => &["memory", "files", "writes"],
+                HostAbilities { reclaim: false, .. } => &["memory", "files", "writes", "boxed"],
                 _ => &["memory", "files", "writes", "boxed", "taken"],
             };
             assert_eq!(tasks, wanted, "{able:?}");
@@ -144,7 +144,7 @@ mod tests {
 
     #[test]
     fn sizes_follow_the_free_memory() {
-        let able = Able { kib: 256, groups: true, reclaim: true, files: true };
+        let able = HostAbilities { kib: 256, groups: true, reclaim: true, files: true };
         let text = able.text();
         assert!(text.contains("size = \"8192KiB\"") && text.contains("text = \"6144K\""), "{text}");
         assert!(!text.contains("MiB\"\n") && !text.lines().any(|line| line.starts_with(MARK)));

@@ -3,12 +3,12 @@
 
 use pagetide_core::config::{PcpPolicy, WatermarkPolicy};
 use pagetide_linux::host::error::HostError;
-use pagetide_linux::host::scenario::{write, Options, Written};
+use pagetide_linux::host::scenario::{write, HostImportOptions, ImportedScenario};
 use pagetide_linux::host::snapshot::HostSnapshot;
 use pagetide_linux::host::{buddyinfo, meminfo, slabinfo, swaps, vmstat, zoneinfo};
 use pagetide_scenario::load::{load_str, Overrides};
 use pagetide_scenario::model::Setup;
-use pagetide_scenario::names::Named;
+use pagetide_scenario::names::NameSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -25,12 +25,13 @@ fn systems() -> Vec<(String, PathBuf)> {
     systems
 }
 
-fn all_options() -> impl Iterator<Item = Options<'static>> {
-    let of = |as_is, all_groups| Options { as_is, all_groups, ..Options::default() };
+fn all_options() -> impl Iterator<Item = HostImportOptions<'static>> {
+    let of =
+        |as_is, all_groups| HostImportOptions { as_is, all_groups, ..HostImportOptions::default() };
     [false, true].into_iter().flat_map(move |as_is| [false, true].map(|all| of(as_is, all)))
 }
 
-fn setup(written: &Written) -> Setup {
+fn setup(written: &ImportedScenario) -> Setup {
     let loaded = load_str("host.toml", &written.text, Path::new(""), &Overrides::default());
     loaded.unwrap().variants.remove(0).setup
 }
@@ -58,7 +59,7 @@ fn what_is_free_now_is_at_most_what_is_without_programs() {
     for (name, path) in systems() {
         let host = HostSnapshot::read(&path).unwrap();
         let free = |as_is| {
-            let options = Options { as_is, ..Options::default() };
+            let options = HostImportOptions { as_is, ..HostImportOptions::default() };
             let nodes = setup(&write(&host, options).unwrap()).machine.nodes;
             nodes.into_iter().flat_map(|node| node.zones).collect::<Vec<_>>()
         };
@@ -69,9 +70,9 @@ fn what_is_free_now_is_at_most_what_is_without_programs() {
     }
 }
 
-fn import(name: &str) -> (Setup, Written) {
+fn import(name: &str) -> (Setup, ImportedScenario) {
     let path = systems().into_iter().find(|(system, _)| system == name).unwrap().1;
-    let written = write(&HostSnapshot::read(&path).unwrap(), Options::default()).unwrap();
+    let written = write(&HostSnapshot::read(&path).unwrap(), HostImportOptions::default()).unwrap();
     (setup(&written), written)
 }
 
@@ -238,7 +239,8 @@ fn files_that_are_not_text_are_noted() {
     write_file("sys/block/sda/queue/rotational", b"\0");
     write_file("sys/fs/cgroup/a\nb/memory.max", b"12\xff\n");
     fs::create_dir_all(root.path().join("proc/swaps")).unwrap();
-    let written = write(&HostSnapshot::read(root.path()).unwrap(), Options::default()).unwrap();
+    let written =
+        write(&HostSnapshot::read(root.path()).unwrap(), HostImportOptions::default()).unwrap();
     let notes: Vec<String> = written.notes.iter().map(ToString::to_string).collect();
     for text in [
         "/proc/zoneinfo:5: not UTF-8 text",

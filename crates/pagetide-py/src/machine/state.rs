@@ -15,14 +15,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// A world in which no effect takes time.
 #[derive(Debug, Default)]
-pub struct Still {
+pub struct InstantWorld {
     pub now: Nanos,
     /// Pages transferred: read from files, written to files, read from swap, written to swap.
     pub moved: [u64; 4],
     doomed: Vec<Requester>,
 }
 
-impl World for Still {
+impl World for InstantWorld {
     fn now(&mut self) -> Nanos {
         self.now
     }
@@ -53,17 +53,17 @@ impl World for Still {
 }
 
 /// The manager, and the names of groups and files.
-pub struct State {
-    pub executor: Executor<Processes, Still>,
+pub struct MachineState {
+    pub executor: Executor<Processes, InstantWorld>,
     pub groups: BTreeMap<String, MemcgId>,
     /// The existing address spaces, each with its number.
     tasks: BTreeMap<MmId, u64>,
     nr_tasks: u64,
 }
 
-impl State {
-    pub fn new(executor: Executor<Processes, Still>) -> State {
-        State { executor, groups: BTreeMap::new(), tasks: BTreeMap::new(), nr_tasks: 0 }
+impl MachineState {
+    pub fn new(executor: Executor<Processes, InstantWorld>) -> MachineState {
+        MachineState { executor, groups: BTreeMap::new(), tasks: BTreeMap::new(), nr_tasks: 0 }
     }
 
     /// Runs a call to its end. A victim of the OOM killer ends at once.
@@ -98,14 +98,14 @@ impl State {
         !doomed.is_empty()
     }
 
-    pub fn group(&self, name: Option<&str>) -> Result<MemcgId, Wrong> {
+    pub fn group(&self, name: Option<&str>) -> Result<MemcgId, MachineError> {
         let Some(name) = name.filter(|name| !name.is_empty()) else { return Ok(ROOT) };
         self.groups.get(name).copied().ok_or_else(|| {
             let hint = match nearest(name, self.groups.keys().map(String::as_str)) {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => "create it with create_group".to_owned(),
             };
-            Wrong::Input(format!("there is no group `{name}`"), hint)
+            MachineError::Input(format!("there is no group `{name}`"), hint)
         })
     }
 
@@ -121,9 +121,9 @@ impl State {
     }
 
     /// A new address space with a unique number; the manager reuses its ids.
-    pub fn begin(&mut self, group: MemcgId) -> Result<(MmId, u64), Wrong> {
+    pub fn begin(&mut self, group: MemcgId) -> Result<(MmId, u64), MachineError> {
         let mm = self.executor.ask(|manager, _| manager.create_mm(group));
-        let mm = mm.map_err(|error| Wrong::Raised(errors::bug(error)))?;
+        let mm = mm.map_err(|error| MachineError::Raised(errors::bug(error)))?;
         self.nr_tasks += 1;
         self.tasks.insert(mm, self.nr_tasks);
         Ok((mm, self.nr_tasks))
@@ -149,19 +149,19 @@ impl State {
 }
 
 /// An error that was found without the interpreter's lock.
-pub enum Wrong {
+pub enum MachineError {
     /// An `InputError`: message and hint.
     Input(String, String),
     /// Another exception.
     Raised(PyErr),
 }
 
-impl Wrong {
+impl MachineError {
     /// Converts to an exception.
     pub fn raised(self, py: Python<'_>) -> PyErr {
         match self {
-            Wrong::Input(message, hint) => errors::input(py, message, hint),
-            Wrong::Raised(error) => error,
+            MachineError::Input(message, hint) => errors::input(py, message, hint),
+            MachineError::Raised(error) => error,
         }
     }
 }
@@ -172,15 +172,19 @@ impl Wrong {
 /// thread that waits for this lock with the interpreter's lock held would deadlock with the owner
 /// of this lock.
 #[derive(Clone)]
-pub struct Shared(Arc<Mutex<State>>);
+pub struct SharedMachine(Arc<Mutex<MachineState>>);
 
-impl Shared {
-    pub fn new(state: State) -> Shared {
-        Shared(Arc::new(Mutex::new(state)))
+impl SharedMachine {
+    pub fn new(state: MachineState) -> SharedMachine {
+        SharedMachine(Arc::new(Mutex::new(state)))
     }
 
     /// Accesses the state, without the interpreter's lock.
-    pub fn with<T: Send>(&self, py: Python<'_>, ask: impl FnOnce(&mut State) -> T + Send) -> T {
+    pub fn with<T: Send>(
+        &self,
+        py: Python<'_>,
+        ask: impl FnOnce(&mut MachineState) -> T + Send,
+    ) -> T {
         py.detach(|| ask(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner)))
     }
 
@@ -188,7 +192,7 @@ impl Shared {
     pub fn ask<T: Send>(
         &self,
         py: Python<'_>,
-        ask: impl FnOnce(&mut State) -> Result<T, Wrong> + Send,
+        ask: impl FnOnce(&mut MachineState) -> Result<T, MachineError> + Send,
     ) -> PyResult<T> {
         self.with(py, ask).map_err(|wrong| wrong.raised(py))
     }

@@ -1,6 +1,6 @@
 //! `pagetide.core.Task` and `Mapping`: an address space, its mappings, and page touches.
 
-use super::state::{Shared, Wrong};
+use super::state::{MachineError, SharedMachine};
 use super::{bytes, room, ENTRY};
 use crate::buffer::Buffer;
 use pagetide_core::outcome::Outcome;
@@ -18,14 +18,14 @@ const BATCH: usize = 1 << 18;
 /// An address space. `map` creates mappings in it.
 #[pyclass(frozen, module = "pagetide.core")]
 pub struct Task {
-    state: Shared,
+    state: SharedMachine,
     mm: MmId,
     /// A unique number; the manager reuses its ids.
     number: u64,
 }
 
 impl Task {
-    pub fn new(state: Shared, (mm, number): (MmId, u64)) -> Task {
+    pub fn new(state: SharedMachine, (mm, number): (MmId, u64)) -> Task {
         Task { state, mm, number }
     }
 }
@@ -52,7 +52,7 @@ impl Task {
         let (vma, pages) = self.state.ask(py, |state| {
             let pages = size.div_ceil(PageSize::default().bytes());
             if state.is_over(mm, number) {
-                return Err(Wrong::Input(
+                return Err(MachineError::Input(
                     "the task has ended".into(),
                     "create another task".into(),
                 ));
@@ -61,14 +61,15 @@ impl Task {
                 let there = state.executor.manager.nr_pages_of_file(file).unwrap_or(0);
                 if pages > there {
                     let message = format!("the file has {there} pages, not {pages}");
-                    return Err(Wrong::Input(
+                    return Err(MachineError::Input(
                         message,
                         "create a larger file with create_file".into(),
                     ));
                 }
             }
             let made = state.executor.ask(|it, _| it.mmap(mm, backing, pages, advice, false));
-            let refused = |error| Wrong::Input(format!("cannot map: {error}"), "map less".into());
+            let refused =
+                |error| MachineError::Input(format!("cannot map: {error}"), "map less".into());
             Ok((made.map_err(refused)?, pages))
         })?;
         Ok(Mapping { state: self.state.clone(), mm, number, vma, pages })
@@ -89,7 +90,7 @@ impl Task {
 /// A range of pages of a task.
 #[pyclass(frozen, module = "pagetide.core")]
 pub struct Mapping {
-    state: Shared,
+    state: SharedMachine,
     mm: MmId,
     number: u64,
     vma: VmaId,

@@ -1,6 +1,6 @@
 //! Parses criteria: splits each term at its relation.
 
-use super::{Criterion, Mistake, Operator, Relation, Sum, Term, With};
+use super::{Criterion, CriterionRhs, Mistake, Operator, Relation, Sum, Term};
 use crate::metric::declared::NO_LIMIT;
 use crate::model::PageSize;
 use crate::quantity::Quantity;
@@ -49,34 +49,34 @@ fn term(text: &str, page_size: PageSize) -> Result<Term, Mistake> {
 }
 
 /// The right side of a term.
-fn right(with: &str, text: &str, page_size: PageSize) -> Result<With, Mistake> {
+fn right(with: &str, text: &str, page_size: PageSize) -> Result<CriterionRhs, Mistake> {
     let no_value = |hint: &str| Mistake::new(format!("`{with}` is not a value"), hint.to_owned());
     if let Some(factor) = with.strip_suffix("before").filter(|rest| !rest.ends_with(is_of_name)) {
         let factor = factor.trim_end();
         if factor.is_empty() {
-            return Ok(With::Before(1.0));
+            return Ok(CriterionRhs::Before(1.0));
         }
         let number = factor.strip_suffix(['*', '\u{d7}']).or(factor.strip_suffix(" of"));
         let factor = factor_of(number.unwrap_or(factor), page_size);
         return factor
-            .map(With::Before)
+            .map(CriterionRhs::Before)
             .ok_or_else(|| no_value("write 1.1 * before, or 110 % of before"));
     }
     if let Some(rest) = with.strip_prefix("before").filter(|rest| !rest.starts_with(is_of_name)) {
         let factor = rest.trim().strip_prefix('*').and_then(|rest| factor_of(rest, page_size));
-        return factor.map(With::Before).ok_or_else(|| no_value("write 1.1 * before"));
+        return factor.map(CriterionRhs::Before).ok_or_else(|| no_value("write 1.1 * before"));
     }
     if with == "max" {
-        return Ok(With::Value(Quantity::Bytes(NO_LIMIT)));
+        return Ok(CriterionRhs::Value(Quantity::Bytes(NO_LIMIT)));
     }
     if with.starts_with(|c: char| c.is_ascii_alphabetic())
         || [" * ", " + ", " - "].iter().any(|sign| with.contains(sign))
     {
         return sum(with, page_size)
-            .map(With::Sum)
+            .map(CriterionRhs::Sum)
             .ok_or_else(|| Mistake::new(format!("`{text}` is not a criterion"), FORM));
     }
-    quantity(with, text, page_size).map(With::Value)
+    quantity(with, text, page_size).map(CriterionRhs::Value)
 }
 
 fn is_of_name(c: char) -> bool {

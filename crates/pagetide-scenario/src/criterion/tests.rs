@@ -1,11 +1,11 @@
 use super::*;
-use crate::record::Ended;
+use crate::record::Incomplete;
 
 fn parse(text: &str) -> Criterion {
     Criterion::parse(text, PageSize::Kib4).unwrap()
 }
 
-fn sample(values: &[(&str, f64, Unit)]) -> Sample {
+fn sample(values: &[(&str, f64, Unit)]) -> RunMetrics {
     let metric =
         |&(key, value, unit): &(&str, f64, Unit)| (key.to_owned(), Metric::new(value, unit));
     values.iter().map(metric).collect()
@@ -93,7 +93,7 @@ fn a_value_that_is_none_meets_nothing() {
     let mut killed = sample(&[("t.walltime", 0.1, Unit::Seconds)]);
     let fast = parse("t.walltime < 1s");
     assert!(fast.holds(&killed, None));
-    killed.get_mut("t.walltime").unwrap().ended = Some(Ended::OomKilled);
+    killed.get_mut("t.walltime").unwrap().ended = Some(Incomplete::OomKilled);
     assert!(!fast.holds(&killed, None));
 }
 

@@ -5,8 +5,8 @@
 //! first variant, called `default`.
 
 use super::loader::Loader;
-use super::span::{Sink, Span};
-use super::tree::{self, Entry, Node, Table, Value};
+use super::span::{ProblemSink, SourceSpan};
+use super::tree::{self, TomlEntry, TomlNode, TomlTable, TomlValue};
 use super::variants::ONLY_VARIANT;
 use std::fmt;
 use std::str::FromStr;
@@ -66,9 +66,9 @@ impl Loader {
     /// Appends the variants of the command line to those of the file.
     pub(super) fn add_variants(
         &mut self,
-        root: &mut Node,
+        root: &mut TomlNode,
         added: &[AddedVariant],
-        sink: &mut Sink,
+        sink: &mut ProblemSink,
     ) {
         const ADDED_MAX: usize = 64;
         if added.is_empty() {
@@ -79,16 +79,16 @@ impl Loader {
             sink.error(span, format!("more than {ADDED_MAX} `--add-variant` options"));
             return;
         }
-        let new: Vec<Node> = added.iter().map(|variant| self.node_of(variant)).collect();
+        let new: Vec<TomlNode> = added.iter().map(|variant| self.node_of(variant)).collect();
         let Some(root) = root.as_table_mut() else { return };
         match root.get_mut("variant").map(|node| &mut node.value) {
-            Some(Value::Array(variants)) if !variants.is_empty() => variants.extend(new),
-            Some(Value::Array(_)) | None => {
+            Some(TomlValue::Array(variants)) if !variants.is_empty() => variants.extend(new),
+            Some(TomlValue::Array(_)) | None => {
                 let span = new[0].span;
                 let mut variants = vec![table(span, vec![text("name", ONLY_VARIANT, span)])];
                 variants.extend(new);
-                let node = Node { span, value: Value::Array(variants) };
-                root.set(Entry { key: "variant".into(), key_span: span, node });
+                let node = TomlNode { span, value: TomlValue::Array(variants) };
+                root.set(TomlEntry { key: "variant".into(), key_span: span, node });
             }
             // Not an array of tables: the decoder of `[[variant]]` reports it.
             Some(_) => {}
@@ -96,10 +96,10 @@ impl Loader {
     }
 
     /// The tree of `variant`, as if it were a `[[variant]]`.
-    fn node_of(&mut self, variant: &AddedVariant) -> Node {
+    fn node_of(&mut self, variant: &AddedVariant) -> TomlNode {
         let whole = self.option("--add-variant", &variant.to_string());
         let offset = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
-        let span = |start: usize, length: usize| Span {
+        let span = |start: usize, length: usize| SourceSpan {
             start: offset(start),
             end: offset(start + length),
             ..whole
@@ -110,22 +110,22 @@ impl Loader {
             let key_span = span(at, key.len());
             let value_span = span(at + key.len() + 1, value.len());
             let node = tree::parse_value(value, value_span);
-            entries.push(Entry { key: key.clone(), key_span, node });
+            entries.push(TomlEntry { key: key.clone(), key_span, node });
             at += key.len() + value.len() + 2;
         }
         let set = table(whole, entries);
-        let set = Entry { key: "set".into(), key_span: whole, node: set };
+        let set = TomlEntry { key: "set".into(), key_span: whole, node: set };
         table(whole, vec![text("name", &variant.name, span(0, variant.name.len())), set])
     }
 }
 
-fn table(span: Span, entries: Vec<Entry>) -> Node {
-    Node { span, value: Value::Table(Table { entries }) }
+fn table(span: SourceSpan, entries: Vec<TomlEntry>) -> TomlNode {
+    TomlNode { span, value: TomlValue::Table(TomlTable { entries }) }
 }
 
-fn text(key: &str, value: &str, span: Span) -> Entry {
-    let node = Node { span, value: Value::Text(value.to_owned()) };
-    Entry { key: key.to_owned(), key_span: span, node }
+fn text(key: &str, value: &str, span: SourceSpan) -> TomlEntry {
+    let node = TomlNode { span, value: TomlValue::Text(value.to_owned()) };
+    TomlEntry { key: key.to_owned(), key_span: span, node }
 }
 
 #[cfg(test)]

@@ -1,10 +1,10 @@
 //! Decodes tree values into typed values, and collects every mistake. For tables see `table`.
 
-use super::span::{clip, list_names, At, Sink, Span};
-pub(crate) use super::table::{decode_table, fill, need, table, unknown_key, Keyed};
-use super::tree::{Node, Value};
+use super::span::{clip, list_names, ProblemSink, SourceSpan, Spanned};
+pub(crate) use super::table::{decode_table, fill, need, table, unknown_key, KeyTable};
+use super::tree::{TomlNode, TomlValue};
 use super::units::{self, UnitError};
-use crate::names::{AdviceKind, DiskModel, Named, OrderKind, PickKind, ZoneName};
+use crate::names::{AdviceKind, DiskModel, NameSet, OrderKind, PickKind, ZoneName};
 use crate::names::{ArrivalKind, CpuDistribution};
 use crate::names::{
     HighOrderRequest, HugeAdviceKind, KernelRequest, LockKind, MadviseKind, NameKind,
@@ -16,11 +16,11 @@ use std::borrow::Cow;
 
 pub(crate) trait Decode: Sized {
     /// Returns `None` after it has reported a mistake.
-    fn decode(node: &Node, sink: &mut Sink) -> Option<Self>;
+    fn decode(node: &TomlNode, sink: &mut ProblemSink) -> Option<Self>;
 }
 
 /// Reports a value of the wrong type.
-pub(crate) fn expected(node: &Node, what: &str, hint: &str, sink: &mut Sink) {
+pub(crate) fn expected(node: &TomlNode, what: &str, hint: &str, sink: &mut ProblemSink) {
     let message = format!("expected {what}, found {}", node.value.kind());
     if hint.is_empty() {
         sink.error(node.span, message);
@@ -29,13 +29,13 @@ pub(crate) fn expected(node: &Node, what: &str, hint: &str, sink: &mut Sink) {
     }
 }
 
-impl<T: Decode> Decode for At<T> {
-    fn decode(node: &Node, sink: &mut Sink) -> Option<Self> {
-        Some(At { value: T::decode(node, sink)?, span: node.span })
+impl<T: Decode> Decode for Spanned<T> {
+    fn decode(node: &TomlNode, sink: &mut ProblemSink) -> Option<Self> {
+        Some(Spanned { value: T::decode(node, sink)?, span: node.span })
     }
 }
 
-impl<T: JsonSchema> JsonSchema for At<T> {
+impl<T: JsonSchema> JsonSchema for Spanned<T> {
     fn inline_schema() -> bool {
         T::inline_schema()
     }
@@ -52,10 +52,12 @@ impl<T: JsonSchema> JsonSchema for At<T> {
 
 /// An array of tables or of values. One bad element makes the whole array `None`.
 impl<T: Decode> Decode for Vec<T> {
-    fn decode(node: &Node, sink: &mut Sink) -> Option<Self> {
-        let Value::Array(nodes) = &node.value else {
+    fn decode(node: &TomlNode, sink: &mut ProblemSink) -> Option<Self> {
+        let TomlValue::Array(nodes) = &node.value else {
             let hint = match node.value {
-                Value::Table(_) => "write it as an array of tables, with double brackets: [[...]]",
+                TomlValue::Table(_) => {
+                    "write it as an array of tables, with double brackets: [[...]]"
+                }
                 _ => "",
             };
             expected(node, "an array", hint, sink);
@@ -67,9 +69,9 @@ impl<T: Decode> Decode for Vec<T> {
 }
 
 impl Decode for String {
-    fn decode(node: &Node, sink: &mut Sink) -> Option<Self> {
+    fn decode(node: &TomlNode, sink: &mut ProblemSink) -> Option<Self> {
         match &node.value {
-            Value::Text(text) => Some(text.clone()),
+            TomlValue::Text(text) => Some(text.clone()),
             _ => {
                 expected(node, "a string", "", sink);
                 None
@@ -79,9 +81,9 @@ impl Decode for String {
 }
 
 impl Decode for bool {
-    fn decode(node: &Node, sink: &mut Sink) -> Option<Self> {
+    fn decode(node: &TomlNode, sink: &mut ProblemSink) -> Option<Self> {
         match &node.value {
-            Value::Boolean(value) => Some(*value),
+            TomlValue::Boolean(value) => Some(*value),
             _ => {
                 expected(node, "true or false", "", sink);
                 None
@@ -92,7 +94,7 @@ impl Decode for bool {
 
 /// A name that can be part of a metric key.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Name(pub(crate) String);
+pub(crate) struct NameKey(pub(crate) String);
 
 const NAME_MAX: usize = 64;
 
@@ -101,23 +103,23 @@ fn is_name(text: &str) -> bool {
     !text.is_empty() && text.len() <= NAME_MAX && text.chars().all(is_plain)
 }
 
-impl Decode for Name {
-    fn decode(node: &Node, sink: &mut Sink) -> Option<Self> {
+impl Decode for NameKey {
+    fn decode(node: &TomlNode, sink: &mut ProblemSink) -> Option<Self> {
         let name = String::decode(node, sink)?;
         if !is_name(&name) {
             let hint = format!("use 1 to {NAME_MAX} letters, digits, `-` and `_`");
             sink.hinted(node.span, format!("`{}` is not a valid name", clip(&name)), hint);
             return None;
         }
-        Some(Name(name))
+        Some(NameKey(name))
     }
 }
 
 /// The name of a group, or of one copy of a group: `NAME.0`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Target(pub(crate) String);
+pub(crate) struct GroupTarget(pub(crate) String);
 
-impl Target {
+impl GroupTarget {
     /// The name of the group, and the number of the copy if there is one.
     pub(crate) fn parts(&self) -> (&str, Option<&str>) {
         match self.0.split_once('.') {
@@ -127,11 +129,11 @@ impl Target {
     }
 }
 
-impl Decode for Target {
-    fn decode(node: &Node, sink: &mut Sink) -> Option<Self> {
+impl Decode for GroupTarget {
+    fn decode(node: &TomlNode, sink: &mut ProblemSink) -> Option<Self> {
         let text = String::decode(node, sink)?;
         let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
-        let target = Target(text);
+        let target = GroupTarget(text);
         let (name, copy) = target.parts();
         if !is_name(name) || copy.is_some_and(|copy| copy.is_empty() || !is_number(copy)) {
             let hint = "write the name of a group, or of one of its copies: \"batch.0\"";
@@ -143,7 +145,7 @@ impl Decode for Target {
     }
 }
 
-impl JsonSchema for Target {
+impl JsonSchema for GroupTarget {
     fn inline_schema() -> bool {
         true
     }
@@ -155,7 +157,7 @@ impl JsonSchema for Target {
     }
 }
 
-impl JsonSchema for Name {
+impl JsonSchema for NameKey {
     fn inline_schema() -> bool {
         true
     }
@@ -172,7 +174,7 @@ impl JsonSchema for Name {
 pub(crate) struct Label(pub(crate) String);
 
 impl Decode for Label {
-    fn decode(node: &Node, sink: &mut Sink) -> Option<Self> {
+    fn decode(node: &TomlNode, sink: &mut ProblemSink) -> Option<Self> {
         let label = String::decode(node, sink)?;
         if !is_label(&label) {
             let hint = format!("use 1 to {NAME_MAX} letters, digits or any of - _ . + = : / %");
@@ -216,10 +218,10 @@ macro_rules! int_is {
 int_is!(u8, u32, u64);
 
 impl<const MIN: i64, const MAX: i64> Decode for Int<MIN, MAX> {
-    fn decode(node: &Node, sink: &mut Sink) -> Option<Self> {
-        let Value::Integer(value) = node.value else {
+    fn decode(node: &TomlNode, sink: &mut ProblemSink) -> Option<Self> {
+        let TomlValue::Integer(value) = node.value else {
             let hint = match &node.value {
-                Value::Text(text) if text.trim().parse::<i64>().is_ok() => "remove the quotes",
+                TomlValue::Text(text) if text.trim().parse::<i64>().is_ok() => "remove the quotes",
                 _ => "",
             };
             expected(node, "an integer", hint, sink);
@@ -263,7 +265,7 @@ macro_rules! quantity {
         pub(crate) struct $name(pub(crate) u64);
 
         impl Decode for $name {
-            fn decode(node: &Node, sink: &mut Sink) -> Option<Self> {
+            fn decode(node: &TomlNode, sink: &mut ProblemSink) -> Option<Self> {
                 let plain: Option<u64> = $plain;
                 quantity(node, $what, $parse, $forms, plain, sink).map($name)
             }
@@ -318,8 +320,8 @@ impl Share {
 }
 
 impl Decode for Share {
-    fn decode(node: &Node, sink: &mut Sink) -> Option<Self> {
-        let Value::Text(text) = &node.value else {
+    fn decode(node: &TomlNode, sink: &mut ProblemSink) -> Option<Self> {
+        let TomlValue::Text(text) = &node.value else {
             return Percent::decode(node, sink).map(|_| Share::NONE);
         };
         match units::parse_share(text) {
@@ -347,23 +349,23 @@ impl JsonSchema for Share {
 
 /// Reads a quantity: a text with a unit, or a plain integer up to `plain_max`.
 fn quantity(
-    node: &Node,
+    node: &TomlNode,
     what: &str,
     parse: fn(&str, PageSize) -> Result<u64, UnitError>,
     forms: &str,
     plain_max: Option<u64>,
-    sink: &mut Sink,
+    sink: &mut ProblemSink,
 ) -> Option<u64> {
     let plain_max = plain_max.unwrap_or(u64::MAX);
     match &node.value {
-        Value::Text(text) => match parse(text, sink.page_size) {
+        TomlValue::Text(text) => match parse(text, sink.page_size) {
             Ok(value) => Some(value),
             Err(UnitError { message, hint }) => {
                 sink.hinted(node.span, format!("`{}`: {message}", clip(text)), hint);
                 None
             }
         },
-        Value::Integer(value) => {
+        TomlValue::Integer(value) => {
             let message = match u64::try_from(*value) {
                 Ok(value) if value <= plain_max => return Some(value),
                 Ok(_) => format!("{what} needs a unit"),
@@ -385,10 +387,10 @@ fn quantity(
 pub(crate) struct Hundredths(pub(crate) u32);
 
 impl Decode for Hundredths {
-    fn decode(node: &Node, sink: &mut Sink) -> Option<Self> {
+    fn decode(node: &TomlNode, sink: &mut ProblemSink) -> Option<Self> {
         let parsed = match &node.value {
-            Value::Float(text) => units::parse_hundredths(text),
-            Value::Integer(value) => units::parse_hundredths(&value.to_string()),
+            TomlValue::Float(text) => units::parse_hundredths(text),
+            TomlValue::Integer(value) => units::parse_hundredths(&value.to_string()),
             _ => None,
         };
         let limit = crate::zipf::ZIPF_EXPONENT_HUNDREDTHS_MAX;
@@ -424,10 +426,10 @@ pub(crate) struct PerSecond(pub(crate) u64);
 const PER_SECOND_MAX: u64 = 10_000_000;
 
 impl Decode for PerSecond {
-    fn decode(node: &Node, sink: &mut Sink) -> Option<Self> {
+    fn decode(node: &TomlNode, sink: &mut ProblemSink) -> Option<Self> {
         let parsed = match &node.value {
-            Value::Float(text) => units::parse_parts(text, 1000),
-            Value::Integer(value) => units::parse_parts(&value.to_string(), 1000),
+            TomlValue::Float(text) => units::parse_parts(text, 1000),
+            TomlValue::Integer(value) => units::parse_parts(&value.to_string(), 1000),
             _ => None,
         };
         match parsed {
@@ -457,7 +459,7 @@ impl JsonSchema for PerSecond {
 }
 
 /// Reads one name of a closed set.
-pub(crate) fn decode_named<T: Named>(node: &Node, sink: &mut Sink) -> Option<T> {
+pub(crate) fn decode_named<T: NameSet>(node: &TomlNode, sink: &mut ProblemSink) -> Option<T> {
     let text = String::decode(node, sink)?;
     let found = T::from_name(&text);
     if found.is_none() {
@@ -470,9 +472,9 @@ pub(crate) fn decode_named<T: Named>(node: &Node, sink: &mut Sink) -> Option<T> 
 pub(crate) fn unknown_name<'a>(
     what: &str,
     text: &str,
-    span: Span,
+    span: SourceSpan,
     names: impl Iterator<Item = &'a str> + Clone,
-    sink: &mut Sink,
+    sink: &mut ProblemSink,
 ) {
     // A name that differs only in its version number is another version, not a typing mistake.
     let stem =
@@ -489,8 +491,8 @@ macro_rules! named {
     ($($name:ident),+ $(,)?) => {$(
         impl $crate::load::decode::Decode for $name {
             fn decode(
-                node: &$crate::load::tree::Node,
-                sink: &mut $crate::load::span::Sink,
+                node: &$crate::load::tree::TomlNode,
+                sink: &mut $crate::load::span::ProblemSink,
             ) -> Option<Self> {
                 $crate::load::decode::decode_named(node, sink)
             }
@@ -501,7 +503,7 @@ macro_rules! named {
                 stringify!($name).into()
             }
             fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-                use $crate::names::Named;
+                use $crate::names::NameSet;
                 let one = |one: &$name| {
                     serde_json::json!({ "const": one.name(), "description": one.doc().trim() })
                 };

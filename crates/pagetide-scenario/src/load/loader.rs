@@ -1,31 +1,31 @@
 //! The loader's state: the source texts (file and command line), and the problems found in them.
 
-use super::span::{Problem, Sink, Span, PROBLEMS_MAX};
-use super::tree::{self, Node};
-use crate::diagnostic::{Diagnostic, Diagnostics, Source};
+use super::span::{ProblemSink, SourceSpan, SpannedProblem, PROBLEMS_MAX};
+use super::tree::{self, TomlNode};
+use crate::diagnostic::{Diagnostic, Diagnostics, SourceText};
 
 pub const SCENARIO_BYTES_MAX: u64 = 256 << 10;
 
 pub(super) struct Loader {
-    pub(super) sources: Vec<Source>,
-    pub(super) problems: Vec<Problem>,
+    pub(super) sources: Vec<SourceText>,
+    pub(super) problems: Vec<SpannedProblem>,
     pub(super) omitted: usize,
 }
 
 impl Loader {
     pub(super) fn new(name: &str, text: &str) -> Self {
-        let source = Source { path: name.to_owned(), text: text.to_owned() };
+        let source = SourceText { path: name.to_owned(), text: text.to_owned() };
         Self { sources: vec![source], problems: Vec::new(), omitted: 0 }
     }
 
     /// Adds an argument of the command line as a source; returns the span of its whole text.
-    pub(super) fn option(&mut self, name: &str, text: &str) -> Span {
+    pub(super) fn option(&mut self, name: &str, text: &str) -> SourceSpan {
         let source = u16::try_from(self.sources.len()).expect("sources are bounded");
-        self.sources.push(Source { path: name.to_owned(), text: text.to_owned() });
-        Span { source, start: 0, end: u32::try_from(text.len()).unwrap_or(u32::MAX) }
+        self.sources.push(SourceText { path: name.to_owned(), text: text.to_owned() });
+        SourceSpan { source, start: 0, end: u32::try_from(text.len()).unwrap_or(u32::MAX) }
     }
 
-    pub(super) fn absorb(&mut self, sink: Sink) {
+    pub(super) fn absorb(&mut self, sink: ProblemSink) {
         let (problems, omitted) = sink.into_parts();
         self.problems.extend(problems);
         self.omitted += omitted;
@@ -37,14 +37,14 @@ impl Loader {
         self.omitted += self.problems.len().saturating_sub(PROBLEMS_MAX);
         self.problems.truncate(PROBLEMS_MAX);
         // If the text is not TOML, the problems have no keys.
-        let root = tree::parse(&self.sources[0].text, 0, &mut Sink::default());
+        let root = tree::parse(&self.sources[0].text, 0, &mut ProblemSink::default());
         let list = self.problems.iter().map(|problem| self.diagnostic(problem, root.as_ref()));
         let list = list.collect();
         Diagnostics::new(list, self.omitted)
     }
 
-    fn diagnostic(&self, problem: &Problem, root: Option<&Node>) -> Diagnostic {
-        let range = |span: Span| span.start as usize..span.end as usize;
+    fn diagnostic(&self, problem: &SpannedProblem, root: Option<&TomlNode>) -> Diagnostic {
+        let range = |span: SourceSpan| span.start as usize..span.end as usize;
         let source = &self.sources[usize::from(problem.span.source)];
         let (message, hint) = (problem.message.clone(), problem.hint.clone());
         let mut diagnostic = Diagnostic::new(source, range(problem.span), message, hint);

@@ -26,11 +26,11 @@ pub use check::object_mix;
 use loader::Loader;
 pub use loader::SCENARIO_BYTES_MAX;
 pub use named_files::NamedFiles;
-use span::{Problem, Sink, Span};
+use span::{ProblemSink, SourceSpan, SpannedProblem};
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::Path;
-use variants::{Column, Plan};
+use variants::{VariantColumn, VariantPlan};
 
 const SETS_MAX: usize = 1000;
 const DEFAULT_REPEATS: u32 = 5;
@@ -71,7 +71,7 @@ pub struct PluginNames {
 
 /// The parts of a path as in `--set`, split at dots; a part may be quoted.
 pub fn path_parts(path: &str) -> Vec<String> {
-    tree::Path { text: path, span: Span::default() }.parts()
+    tree::TreePath { text: path, span: SourceSpan::default() }.parts()
 }
 
 /// Loads a scenario file. Relative paths in it start at its directory.
@@ -129,11 +129,11 @@ pub fn load_str(
 
 impl Loader {
     fn load(&mut self, text: &str, base_dir: &Path, overrides: &Overrides) -> Option<Scenario> {
-        let mut sink = Sink::default();
+        let mut sink = ProblemSink::default();
         if text.len() as u64 > SCENARIO_BYTES_MAX {
             let message =
                 format!("the text is larger than {SCENARIO_BYTES_MAX} bytes: not a scenario");
-            sink.error(Span::default(), message);
+            sink.error(SourceSpan::default(), message);
             self.absorb(sink);
             return None;
         }
@@ -157,7 +157,8 @@ impl Loader {
             let (rows, reference, expectations) =
                 check::said_of_runs(raw, &setups, &names, &mut sink);
             let name = self.scenario_name(raw, &mut sink);
-            let text = |text: &Option<span::At<String>>| text.as_ref().map(|at| at.value.clone());
+            let text =
+                |text: &Option<span::Spanned<String>>| text.as_ref().map(|at| at.value.clone());
             let repeats = raw.repeats.as_ref().map_or(DEFAULT_REPEATS, |at| at.value.0 as u32);
             let seed = raw.seed.as_ref().map_or(DEFAULT_SEED, |at| at.value.0 as u64);
             Scenario {
@@ -190,7 +191,11 @@ impl Loader {
     }
 
     /// Reads the arguments of `--set`; each becomes a source.
-    fn read_sets(&mut self, sets: &[(String, String)], sink: &mut Sink) -> Vec<variants::Set> {
+    fn read_sets(
+        &mut self,
+        sets: &[(String, String)],
+        sink: &mut ProblemSink,
+    ) -> Vec<variants::Set> {
         if sets.len() > SETS_MAX {
             let span = self.option("--set", "");
             sink.error(span, format!("more than {SETS_MAX} `--set` options"));
@@ -200,8 +205,8 @@ impl Loader {
         for (key, value) in sets {
             let whole = self.option("--set", &format!("{key}={value}"));
             let key_end = u32::try_from(key.len()).unwrap_or(u32::MAX);
-            let key_span = Span { end: key_end, ..whole };
-            let value_span = Span { start: key_end.saturating_add(1), ..whole };
+            let key_span = SourceSpan { end: key_end, ..whole };
+            let value_span = SourceSpan { start: key_end.saturating_add(1), ..whole };
             let node = tree::parse_value(value, value_span);
             read.push(variants::Set { path: key.clone(), span: key_span, node });
         }
@@ -209,7 +214,12 @@ impl Loader {
     }
 
     /// Indices of the selected variants, in the order of the command line.
-    fn choose(&mut self, plan: &Plan, wanted: &[String], sink: &mut Sink) -> Vec<usize> {
+    fn choose(
+        &mut self,
+        plan: &VariantPlan,
+        wanted: &[String],
+        sink: &mut ProblemSink,
+    ) -> Vec<usize> {
         if wanted.is_empty() {
             return (0..plan.columns.len()).collect();
         }
@@ -236,22 +246,22 @@ impl Loader {
     /// Reads and checks every variant. A mistake that all variants share is reported once.
     fn check_columns(
         &mut self,
-        plan: &Plan,
+        plan: &VariantPlan,
         base_dir: &Path,
         overrides: &Overrides,
-        sink: &mut Sink,
-    ) -> Vec<Checked> {
-        let mut found: BTreeMap<Problem, Vec<usize>> = BTreeMap::new();
+        sink: &mut ProblemSink,
+    ) -> Vec<CheckedVariant> {
+        let mut found: BTreeMap<SpannedProblem, Vec<usize>> = BTreeMap::new();
         let mut columns = Vec::new();
         for (index, column) in plan.columns.iter().enumerate() {
-            let mut own = Sink::default();
+            let mut own = ProblemSink::default();
             let root = column.tree(plan, &mut own);
             own.page_size = raw::page_size(&root);
             own.plugins = overrides.plugins.clone();
             own.files = overrides.files.clone();
             if let Some(raw) = raw::decode(&root, &mut own) {
                 let setup = check::setup(&raw, root.span, base_dir, &mut own);
-                columns.push(Checked { index, raw, setup });
+                columns.push(CheckedVariant { index, raw, setup });
             }
             let (problems, omitted) = own.into_parts();
             self.omitted = self.omitted.max(omitted);
@@ -263,7 +273,7 @@ impl Loader {
             }
         }
         for (mut problem, of) in found {
-            let is_own = |column: &Column| column.contains(problem.span);
+            let is_own = |column: &VariantColumn| column.contains(problem.span);
             if of.len() < plan.columns.len() && !of.iter().all(|i| is_own(&plan.columns[*i])) {
                 let names = of.iter().map(|index| plan.columns[*index].name.as_str());
                 let message = format!("{} (variant {})", problem.message, span::list_names(names));
@@ -275,7 +285,7 @@ impl Loader {
     }
 
     /// The scenario's name: the key `name`, or the stem of the file name.
-    fn scenario_name(&self, raw: &raw::Scenario, sink: &mut Sink) -> String {
+    fn scenario_name(&self, raw: &raw::ScenarioTable, sink: &mut ProblemSink) -> String {
         if let Some(name) = &raw.name {
             return name.value.0.clone();
         }
@@ -285,7 +295,7 @@ impl Loader {
             _ if raw.bad.contains(&"name") => String::new(),
             _ => {
                 let hint = "add name = \"my-scenario\": the file's name is not a valid name";
-                sink.hinted(Span::default(), "the scenario has no name", hint);
+                sink.hinted(SourceSpan::default(), "the scenario has no name", hint);
                 String::new()
             }
         }
@@ -293,10 +303,10 @@ impl Loader {
 }
 
 /// A decoded and checked variant.
-struct Checked {
+struct CheckedVariant {
     /// Index of its column in the plan.
     index: usize,
-    raw: raw::Scenario,
+    raw: raw::ScenarioTable,
     setup: crate::model::Setup,
 }
 

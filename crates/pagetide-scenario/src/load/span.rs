@@ -6,61 +6,61 @@ use std::collections::BTreeSet;
 
 /// A byte range of one source.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Span {
+pub(crate) struct SourceSpan {
     /// Index of the source; 0 is the scenario file.
     pub(crate) source: u16,
     pub(crate) start: u32,
     pub(crate) end: u32,
 }
 
-impl Span {
-    pub(crate) fn holds(self, inner: Span) -> bool {
+impl SourceSpan {
+    pub(crate) fn holds(self, inner: SourceSpan) -> bool {
         self.source == inner.source && self.start <= inner.start && inner.end <= self.end
     }
 }
 
 /// A value and its position.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct At<T> {
+pub(crate) struct Spanned<T> {
     pub(crate) value: T,
-    pub(crate) span: Span,
+    pub(crate) span: SourceSpan,
 }
 
 /// A value with a position.
-pub(crate) trait Placed {
+pub(crate) trait HasSpan {
     type Value;
 }
 
-impl<T> Placed for At<T> {
+impl<T> HasSpan for Spanned<T> {
     type Value = T;
 }
 
 /// A mistake at a position.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Problem {
-    pub(crate) span: Span,
+pub(crate) struct SpannedProblem {
+    pub(crate) span: SourceSpan,
     pub(crate) message: String,
     pub(crate) hint: Option<String>,
     /// A second position that matters, and its label.
-    pub(crate) also: Option<(Span, String)>,
+    pub(crate) also: Option<(SourceSpan, String)>,
 }
 
 /// Collects problems up to [`PROBLEMS_MAX`]; it only counts the rest.
 #[derive(Debug, Default)]
-pub(crate) struct Sink {
+pub(crate) struct ProblemSink {
     /// The machine's page size, which gives `pages` its value. Known before anything else is read.
     pub(crate) page_size: PageSize,
     /// Names of registered policies.
     pub(crate) plugins: PluginNames,
     pub(crate) files: NamedFiles,
-    problems: Vec<Problem>,
+    problems: Vec<SpannedProblem>,
     omitted: usize,
 }
 
 pub(crate) const PROBLEMS_MAX: usize = 100;
 
-impl Sink {
-    pub(crate) fn push(&mut self, problem: Problem) {
+impl ProblemSink {
+    pub(crate) fn push(&mut self, problem: SpannedProblem) {
         if self.problems.len() < PROBLEMS_MAX {
             self.problems.push(problem);
         } else {
@@ -68,25 +68,25 @@ impl Sink {
         }
     }
 
-    pub(crate) fn error(&mut self, span: Span, message: impl Into<String>) {
-        self.push(Problem { span, message: message.into(), hint: None, also: None });
+    pub(crate) fn error(&mut self, span: SourceSpan, message: impl Into<String>) {
+        self.push(SpannedProblem { span, message: message.into(), hint: None, also: None });
     }
 
     pub(crate) fn hinted(
         &mut self,
-        span: Span,
+        span: SourceSpan,
         message: impl Into<String>,
         hint: impl Into<String>,
     ) {
         let hint = Some(hint.into());
-        self.push(Problem { span, message: message.into(), hint, also: None });
+        self.push(SpannedProblem { span, message: message.into(), hint, also: None });
     }
 
     pub(crate) fn is_full(&self) -> bool {
         self.problems.len() >= PROBLEMS_MAX
     }
 
-    pub(crate) fn into_parts(self) -> (Vec<Problem>, usize) {
+    pub(crate) fn into_parts(self) -> (Vec<SpannedProblem>, usize) {
         (self.problems, self.omitted)
     }
 
@@ -141,7 +141,7 @@ mod tests {
 
     #[test]
     fn suggestions_forgive_small_slips() {
-        let sink = Sink::default();
+        let sink = ProblemSink::default();
         let known = ["memory", "vm.swappiness", "read_latency", "loops"];
         let suggest = |name| sink.suggest(name, known);
         assert_eq!(suggest("mempry"), Some("memory"));
@@ -172,9 +172,9 @@ mod tests {
 
     #[test]
     fn the_sink_is_bounded() {
-        let mut sink = Sink::default();
+        let mut sink = ProblemSink::default();
         for _ in 0..PROBLEMS_MAX + 5 {
-            sink.error(Span::default(), "x");
+            sink.error(SourceSpan::default(), "x");
         }
         assert!(sink.is_full());
         assert_eq!(sink.suggest("mempry", ["memory"]), None);

@@ -4,16 +4,16 @@
 //! the descriptions in the schema.
 
 use super::decode::expected;
-use super::span::{clip, Sink, Span};
-use super::tree::{Entry, Node, Value};
+use super::span::{clip, ProblemSink, SourceSpan};
+use super::tree::{TomlEntry, TomlNode, TomlValue};
 
 /// A table with known keys.
-pub(crate) trait Keyed: Default {
+pub(crate) trait KeyTable: Default {
     const KEYS: &'static [&'static str];
     /// Decodes an entry; false if its key is not one of [`Self::KEYS`].
-    fn take(&mut self, entry: &Entry, sink: &mut Sink) -> bool;
+    fn take(&mut self, entry: &TomlEntry, sink: &mut ProblemSink) -> bool;
     /// Sets the position of the table.
-    fn place(&mut self, span: Span);
+    fn place(&mut self, span: SourceSpan);
 }
 
 /// Declares a table of the format: a struct of optional fields with their positions.
@@ -40,7 +40,7 @@ macro_rules! table {
         pub(crate) struct $name {
             /// Position of the table.
             #[schemars(skip)]
-            pub(crate) at: $crate::load::span::Span,
+            pub(crate) at: $crate::load::span::SourceSpan,
             /// Keys whose values could not be read.
             #[schemars(skip)]
             pub(crate) bad: Vec<&'static str>,
@@ -56,13 +56,13 @@ macro_rules! table {
             )*
         }
 
-        impl $crate::load::table::Keyed for $name {
+        impl $crate::load::table::KeyTable for $name {
             const KEYS: &'static [&'static str] = &[$(stringify!($field)),*];
 
             fn take(
                 &mut self,
-                entry: &$crate::load::tree::Entry,
-                sink: &mut $crate::load::span::Sink,
+                entry: &$crate::load::tree::TomlEntry,
+                sink: &mut $crate::load::span::ProblemSink,
             ) -> bool {
                 $(
                     if entry.key == stringify!($field) {
@@ -76,15 +76,15 @@ macro_rules! table {
                 false
             }
 
-            fn place(&mut self, span: $crate::load::span::Span) {
+            fn place(&mut self, span: $crate::load::span::SourceSpan) {
                 self.at = span;
             }
         }
 
         impl $crate::load::decode::Decode for $name {
             fn decode(
-                node: &$crate::load::tree::Node,
-                sink: &mut $crate::load::span::Sink,
+                node: &$crate::load::tree::TomlNode,
+                sink: &mut $crate::load::span::ProblemSink,
             ) -> Option<Self> {
                 $crate::load::table::decode_table(node, sink)
             }
@@ -96,12 +96,12 @@ macro_rules! table {
 macro_rules! key_method {
     ($field:ident : $type:ty) => {};
     ($field:ident : $type:ty = $default:expr) => {
-        pub(crate) fn $field(&self) -> <$type as $crate::load::span::Placed>::Value {
+        pub(crate) fn $field(&self) -> <$type as $crate::load::span::HasSpan>::Value {
             self.$field.as_ref().map_or($default, |at| at.value.clone())
         }
     };
     ($field:ident : $type:ty => $example:literal) => {
-        pub(crate) fn $field(&self, sink: &mut $crate::load::span::Sink) -> Option<&$type> {
+        pub(crate) fn $field(&self, sink: &mut $crate::load::span::ProblemSink) -> Option<&$type> {
             let place = (self.at, self.bad.as_slice());
             let key = stringify!($field);
             $crate::load::table::need(&self.$field, key, place, Self::WHAT, $example, sink)
@@ -113,9 +113,9 @@ pub(crate) use table;
 
 /// Reports a key that no table accepts here.
 pub(crate) fn unknown_key<'a>(
-    entry: &Entry,
+    entry: &TomlEntry,
     known: impl Iterator<Item = &'a str> + Clone,
-    sink: &mut Sink,
+    sink: &mut ProblemSink,
 ) {
     let message = format!("unknown key `{}`", clip(&entry.key));
     let hint = match sink.suggest(&entry.key, known.clone()) {
@@ -126,8 +126,8 @@ pub(crate) fn unknown_key<'a>(
 }
 
 /// Decodes a table that has no other keys than `T`'s.
-pub(crate) fn decode_table<T: Keyed>(node: &Node, sink: &mut Sink) -> Option<T> {
-    let Value::Table(table) = &node.value else {
+pub(crate) fn decode_table<T: KeyTable>(node: &TomlNode, sink: &mut ProblemSink) -> Option<T> {
+    let TomlValue::Table(table) = &node.value else {
         expected(node, "a table", "", sink);
         return None;
     };
@@ -143,13 +143,13 @@ pub(crate) fn decode_table<T: Keyed>(node: &Node, sink: &mut Sink) -> Option<T> 
 
 /// Decodes the keys of a workload from `entries`. Their table, at `at`, also has the keys `outer`.
 /// `is_known`: whether any workload accepts a key.
-pub(crate) fn fill<T: Keyed>(
-    at: Span,
+pub(crate) fn fill<T: KeyTable>(
+    at: SourceSpan,
     workload: &str,
-    entries: &[&Entry],
+    entries: &[&TomlEntry],
     outer: &'static [&'static str],
     is_known: impl Fn(&str) -> bool,
-    sink: &mut Sink,
+    sink: &mut ProblemSink,
 ) -> T {
     let mut table = T::default();
     table.place(at);
@@ -173,10 +173,10 @@ pub(crate) fn fill<T: Keyed>(
 pub(crate) fn need<'t, T>(
     value: &'t Option<T>,
     key: &'static str,
-    (at, bad): (Span, &[&'static str]),
+    (at, bad): (SourceSpan, &[&'static str]),
     what: &str,
     example: &str,
-    sink: &mut Sink,
+    sink: &mut ProblemSink,
 ) -> Option<&'t T> {
     if value.is_none() && !bad.contains(&key) {
         sink.hinted(at, format!("{what} has no `{key}`"), format!("add {key} = {example}"));

@@ -3,7 +3,7 @@
 use super::units::show_size;
 use crate::op::REGION_PAGES_MAX;
 use pagetide_trace::format::PAGE_SIZE;
-use pagetide_trace::{Header, Reader};
+use pagetide_trace::{Header, TraceReader};
 use std::path::Path;
 
 /// On error: the problem, and a hint if there is one.
@@ -19,7 +19,7 @@ pub(super) fn check(path: &Path) -> Result<(), (String, Option<String>)> {
     if !metadata.is_file() {
         return Err(("it is not a regular file".into(), None));
     }
-    let reader = Reader::open(path).map_err(|mut error| {
+    let reader = TraceReader::open(path).map_err(|mut error| {
         error.file = None;
         let hint = error.hint();
         let text = error.to_string();

@@ -1,19 +1,19 @@
 //! The parse tree of a scenario: TOML values with their positions. Variants and `--set` options
 //! change the tree before it is decoded.
 
-use super::span::{clip, list_names, Problem, Sink, Span};
+use super::span::{clip, list_names, ProblemSink, SourceSpan, SpannedProblem};
 use std::collections::BTreeMap;
 use toml::de::{DeTable, DeValue};
 use toml::Spanned;
 
 #[derive(Clone, Debug)]
-pub(crate) struct Node {
-    pub(crate) span: Span,
-    pub(crate) value: Value,
+pub(crate) struct TomlNode {
+    pub(crate) span: SourceSpan,
+    pub(crate) value: TomlValue,
 }
 
 #[derive(Clone, Debug)]
-pub(crate) enum Value {
+pub(crate) enum TomlValue {
     Text(String),
     /// Clamped to the range of 128 bits.
     Integer(i128),
@@ -21,62 +21,62 @@ pub(crate) enum Value {
     Float(String),
     Boolean(bool),
     Date,
-    Array(Vec<Node>),
-    Table(Table),
+    Array(Vec<TomlNode>),
+    Table(TomlTable),
 }
 
 /// Entries in the order of the text.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Table {
-    pub(crate) entries: Vec<Entry>,
+pub(crate) struct TomlTable {
+    pub(crate) entries: Vec<TomlEntry>,
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct Entry {
+pub(crate) struct TomlEntry {
     pub(crate) key: String,
-    pub(crate) key_span: Span,
-    pub(crate) node: Node,
+    pub(crate) key_span: SourceSpan,
+    pub(crate) node: TomlNode,
 }
 
-impl Value {
+impl TomlValue {
     /// The type with its article, for messages.
     pub(crate) fn kind(&self) -> &'static str {
         match self {
-            Value::Text(_) => "a string",
-            Value::Integer(_) => "an integer",
-            Value::Float(_) => "a float",
-            Value::Boolean(_) => "a boolean",
-            Value::Date => "a date",
-            Value::Array(_) => "an array",
-            Value::Table(_) => "a table",
+            TomlValue::Text(_) => "a string",
+            TomlValue::Integer(_) => "an integer",
+            TomlValue::Float(_) => "a float",
+            TomlValue::Boolean(_) => "a boolean",
+            TomlValue::Date => "a date",
+            TomlValue::Array(_) => "an array",
+            TomlValue::Table(_) => "a table",
         }
     }
 }
 
-impl Node {
-    pub(crate) fn as_table(&self) -> Option<&Table> {
+impl TomlNode {
+    pub(crate) fn as_table(&self) -> Option<&TomlTable> {
         match &self.value {
-            Value::Table(table) => Some(table),
+            TomlValue::Table(table) => Some(table),
             _ => None,
         }
     }
 
-    pub(crate) fn as_table_mut(&mut self) -> Option<&mut Table> {
+    pub(crate) fn as_table_mut(&mut self) -> Option<&mut TomlTable> {
         match &mut self.value {
-            Value::Table(table) => Some(table),
+            TomlValue::Table(table) => Some(table),
             _ => None,
         }
     }
 
     /// Path to the innermost value that contains `span`: `task.main.size`. Empty for the document.
-    pub(crate) fn key_of(&self, span: Span) -> String {
+    pub(crate) fn key_of(&self, span: SourceSpan) -> String {
         let found = match &self.value {
-            Value::Table(table) => {
+            TomlValue::Table(table) => {
                 let mut entries = table.entries.iter();
                 let entry = entries.find(|e| e.key_span.holds(span) || e.node.holds(span));
                 entry.map(|entry| (entry.key.clone(), &entry.node))
             }
-            Value::Array(nodes) => {
+            TomlValue::Array(nodes) => {
                 let found = nodes.iter().enumerate().find(|(_, node)| node.holds(span));
                 let name =
                     |at: usize, node| element_name(node).map_or(at.to_string(), str::to_owned);
@@ -92,10 +92,12 @@ impl Node {
     }
 
     /// Whether `span` is inside this value. Text between the tables of an array is outside.
-    fn holds(&self, span: Span) -> bool {
+    fn holds(&self, span: SourceSpan) -> bool {
         match &self.value {
-            Value::Array(nodes) => self.span == span || nodes.iter().any(|node| node.holds(span)),
-            Value::Table(table) => {
+            TomlValue::Array(nodes) => {
+                self.span == span || nodes.iter().any(|node| node.holds(span))
+            }
+            TomlValue::Table(table) => {
                 let mut entries = table.entries.iter();
                 self.span.holds(span)
                     || entries.any(|e| e.key_span.holds(span) || e.node.holds(span))
@@ -105,17 +107,17 @@ impl Node {
     }
 
     /// First to last byte of the values inside; used to test whether a position is inside.
-    pub(crate) fn extent(&self) -> Span {
+    pub(crate) fn extent(&self) -> SourceSpan {
         let mut extent = self.span;
-        let mut widen = |span: Span| {
+        let mut widen = |span: SourceSpan| {
             if span.source == extent.source {
                 extent.start = extent.start.min(span.start);
                 extent.end = extent.end.max(span.end);
             }
         };
         match &self.value {
-            Value::Array(nodes) => nodes.iter().for_each(|node| widen(node.extent())),
-            Value::Table(table) => table.entries.iter().for_each(|entry| {
+            TomlValue::Array(nodes) => nodes.iter().for_each(|node| widen(node.extent())),
+            TomlValue::Table(table) => table.entries.iter().for_each(|entry| {
                 widen(entry.key_span);
                 widen(entry.node.extent());
             }),
@@ -125,22 +127,22 @@ impl Node {
     }
 }
 
-impl Table {
-    pub(crate) fn get(&self, key: &str) -> Option<&Node> {
+impl TomlTable {
+    pub(crate) fn get(&self, key: &str) -> Option<&TomlNode> {
         self.entries.iter().find(|entry| entry.key == key).map(|entry| &entry.node)
     }
 
-    pub(crate) fn get_mut(&mut self, key: &str) -> Option<&mut Node> {
+    pub(crate) fn get_mut(&mut self, key: &str) -> Option<&mut TomlNode> {
         self.entries.iter_mut().find(|entry| entry.key == key).map(|entry| &mut entry.node)
     }
 
-    pub(crate) fn remove(&mut self, key: &str) -> Option<Node> {
+    pub(crate) fn remove(&mut self, key: &str) -> Option<TomlNode> {
         let index = self.entries.iter().position(|entry| entry.key == key)?;
         Some(self.entries.remove(index).node)
     }
 
     /// Replaces the value of an existing key in place, or appends the entry.
-    pub(crate) fn set(&mut self, new: Entry) {
+    pub(crate) fn set(&mut self, new: TomlEntry) {
         match self.entries.iter_mut().find(|entry| entry.key == new.key) {
             Some(entry) => *entry = new,
             None => self.entries.push(new),
@@ -148,7 +150,7 @@ impl Table {
     }
 
     /// Turns `[a.b] c = 1` inside this table into `"a.b.c" = 1`.
-    pub(crate) fn flatten(&mut self, sink: &mut Sink) {
+    pub(crate) fn flatten(&mut self, sink: &mut ProblemSink) {
         let mut flat = Flat::default();
         for entry in std::mem::take(&mut self.entries) {
             flatten_into(&mut flat, String::new(), entry, sink);
@@ -159,21 +161,21 @@ impl Table {
 
 #[derive(Default)]
 struct Flat {
-    entries: Vec<Entry>,
-    first: BTreeMap<String, Span>,
+    entries: Vec<TomlEntry>,
+    first: BTreeMap<String, SourceSpan>,
 }
 
-fn flatten_into(flat: &mut Flat, prefix: String, entry: Entry, sink: &mut Sink) {
+fn flatten_into(flat: &mut Flat, prefix: String, entry: TomlEntry, sink: &mut ProblemSink) {
     let key = if prefix.is_empty() { entry.key } else { format!("{prefix}.{}", entry.key) };
-    if let Value::Table(table) = entry.node.value {
+    if let TomlValue::Table(table) = entry.node.value {
         for inner in table.entries {
             flatten_into(flat, key.clone(), inner, sink);
         }
         return;
     }
-    let Entry { key_span, node, .. } = entry;
+    let TomlEntry { key_span, node, .. } = entry;
     if let Some(first) = flat.first.get(&key) {
-        sink.push(Problem {
+        sink.push(SpannedProblem {
             span: key_span,
             message: format!("`{}` is written twice", clip(&key)),
             hint: Some("keep one of them".into()),
@@ -182,11 +184,11 @@ fn flatten_into(flat: &mut Flat, prefix: String, entry: Entry, sink: &mut Sink) 
         return;
     }
     flat.first.insert(key.clone(), key_span);
-    flat.entries.push(Entry { key, key_span, node });
+    flat.entries.push(TomlEntry { key, key_span, node });
 }
 
 /// Parses a document. `None` if it is too broken to continue.
-pub(crate) fn parse(text: &str, source: u16, sink: &mut Sink) -> Option<Node> {
+pub(crate) fn parse(text: &str, source: u16, sink: &mut ProblemSink) -> Option<TomlNode> {
     let (table, errors) = DeTable::parse_recoverable(text);
     let mut is_sound = true;
     for error in &errors {
@@ -204,32 +206,34 @@ pub(crate) fn parse(text: &str, source: u16, sink: &mut Sink) -> Option<Node> {
         // After one broken bracket everything is an error: only the first error is useful.
         if is_sound {
             let message = format!("not TOML: {}", error.message());
-            sink.push(Problem { span: to_span(span, source), message, hint, also: None });
+            sink.push(SpannedProblem { span: to_span(span, source), message, hint, also: None });
         }
         is_sound &= is_bare_text || is_duplicate;
     }
-    is_sound
-        .then(|| Node { span: to_span(0..0, source), value: table_value(table.get_ref(), source) })
+    is_sound.then(|| TomlNode {
+        span: to_span(0..0, source),
+        value: table_value(table.get_ref(), source),
+    })
 }
 
 /// Parses the VALUE of `KEY=VALUE`: as TOML, or as a string if it is not TOML.
-pub(crate) fn parse_value(text: &str, span: Span) -> Node {
+pub(crate) fn parse_value(text: &str, span: SourceSpan) -> TomlNode {
     let value = match DeValue::parse(text) {
         Ok(value) => convert(value.get_ref(), span.source),
-        Err(_) => Value::Text(text.to_owned()),
+        Err(_) => TomlValue::Text(text.to_owned()),
     };
-    let mut node = Node { span, value };
+    let mut node = TomlNode { span, value };
     node.place_at(span);
     node
 }
 
-impl Node {
+impl TomlNode {
     /// Sets the position of this value and of everything inside it to `span`.
-    fn place_at(&mut self, span: Span) {
+    fn place_at(&mut self, span: SourceSpan) {
         self.span = span;
         match &mut self.value {
-            Value::Array(nodes) => nodes.iter_mut().for_each(|node| node.place_at(span)),
-            Value::Table(table) => table.entries.iter_mut().for_each(|entry| {
+            TomlValue::Array(nodes) => nodes.iter_mut().for_each(|node| node.place_at(span)),
+            TomlValue::Table(table) => table.entries.iter_mut().for_each(|entry| {
                 entry.key_span = span;
                 entry.node.place_at(span);
             }),
@@ -238,53 +242,53 @@ impl Node {
     }
 }
 
-fn to_span(range: std::ops::Range<usize>, source: u16) -> Span {
+fn to_span(range: std::ops::Range<usize>, source: u16) -> SourceSpan {
     let clamp = |index: usize| u32::try_from(index).unwrap_or(u32::MAX);
-    Span { source, start: clamp(range.start), end: clamp(range.end) }
+    SourceSpan { source, start: clamp(range.start), end: clamp(range.end) }
 }
 
-fn table_value(table: &DeTable<'_>, source: u16) -> Value {
-    let mut entries: Vec<Entry> = table
+fn table_value(table: &DeTable<'_>, source: u16) -> TomlValue {
+    let mut entries: Vec<TomlEntry> = table
         .iter()
-        .map(|(key, value)| Entry {
+        .map(|(key, value)| TomlEntry {
             key: key.get_ref().to_string(),
             key_span: to_span(key.span(), source),
             node: node(value, source),
         })
         .collect();
     entries.sort_by_key(|entry| entry.key_span);
-    Value::Table(Table { entries })
+    TomlValue::Table(TomlTable { entries })
 }
 
-fn node(value: &Spanned<DeValue<'_>>, source: u16) -> Node {
-    Node { span: to_span(value.span(), source), value: convert(value.get_ref(), source) }
+fn node(value: &Spanned<DeValue<'_>>, source: u16) -> TomlNode {
+    TomlNode { span: to_span(value.span(), source), value: convert(value.get_ref(), source) }
 }
 
-fn convert(value: &DeValue<'_>, source: u16) -> Value {
+fn convert(value: &DeValue<'_>, source: u16) -> TomlValue {
     match value {
-        DeValue::String(text) => Value::Text(text.to_string()),
+        DeValue::String(text) => TomlValue::Text(text.to_string()),
         DeValue::Integer(integer) => {
             let parsed = i128::from_str_radix(integer.as_str(), integer.radix());
             let is_negative = integer.as_str().starts_with('-');
-            Value::Integer(parsed.unwrap_or(if is_negative { i128::MIN } else { i128::MAX }))
+            TomlValue::Integer(parsed.unwrap_or(if is_negative { i128::MIN } else { i128::MAX }))
         }
-        DeValue::Float(float) => Value::Float(float.as_str().to_owned()),
-        DeValue::Boolean(boolean) => Value::Boolean(*boolean),
-        DeValue::Datetime(_) => Value::Date,
+        DeValue::Float(float) => TomlValue::Float(float.as_str().to_owned()),
+        DeValue::Boolean(boolean) => TomlValue::Boolean(*boolean),
+        DeValue::Datetime(_) => TomlValue::Date,
         DeValue::Array(array) => {
-            Value::Array(array.iter().map(|value| node(value, source)).collect())
+            TomlValue::Array(array.iter().map(|value| node(value, source)).collect())
         }
         DeValue::Table(table) => table_value(table, source),
     }
 }
 
 /// A path to a value, such as `task.stream.nice`, from a variant's `set` or from the command line.
-pub(crate) struct Path<'a> {
+pub(crate) struct TreePath<'a> {
     pub(crate) text: &'a str,
-    pub(crate) span: Span,
+    pub(crate) span: SourceSpan,
 }
 
-impl Path<'_> {
+impl TreePath<'_> {
     /// The parts, split at dots; a part may be quoted.
     pub(crate) fn parts(&self) -> Vec<String> {
         let mut parts = vec![String::new()];
@@ -301,7 +305,7 @@ impl Path<'_> {
     }
 
     /// Stores `value` at this path in `root`.
-    pub(crate) fn assign(&self, root: &mut Node, value: Node, sink: &mut Sink) {
+    pub(crate) fn assign(&self, root: &mut TomlNode, value: TomlNode, sink: &mut ProblemSink) {
         let parts = self.parts();
         if parts.iter().any(String::is_empty) {
             let example = "name a value like `machine.memory` or `task.NAME.nice`";
@@ -326,17 +330,17 @@ impl Path<'_> {
 
     fn assign_key(
         &self,
-        node: &mut Node,
+        node: &mut TomlNode,
         before: &[String],
         key: String,
-        value: Node,
-        sink: &mut Sink,
+        value: TomlNode,
+        sink: &mut ProblemSink,
     ) {
         match &mut node.value {
-            Value::Table(table) => {
-                table.set(Entry { key, key_span: self.span, node: value });
+            TomlValue::Table(table) => {
+                table.set(TomlEntry { key, key_span: self.span, node: value });
             }
-            Value::Array(nodes) => {
+            TomlValue::Array(nodes) => {
                 let message = format!("`{}` names a whole table", clip(self.text));
                 let names = element_names(nodes);
                 let hint = format!("add the key to change; `{}` has {names}", before.join("."));
@@ -351,21 +355,21 @@ impl Path<'_> {
 
     fn step<'n>(
         &self,
-        node: &'n mut Node,
+        node: &'n mut TomlNode,
         before: &[String],
         part: &str,
-        sink: &mut Sink,
-    ) -> Option<&'n mut Node> {
+        sink: &mut ProblemSink,
+    ) -> Option<&'n mut TomlNode> {
         match &mut node.value {
-            Value::Table(table) => {
+            TomlValue::Table(table) => {
                 if table.get(part).is_none() {
-                    let new = Value::Table(Table::default());
-                    let node = Node { span: self.span, value: new };
-                    table.set(Entry { key: part.to_owned(), key_span: self.span, node });
+                    let new = TomlValue::Table(TomlTable::default());
+                    let node = TomlNode { span: self.span, value: new };
+                    table.set(TomlEntry { key: part.to_owned(), key_span: self.span, node });
                 }
                 table.get_mut(part)
             }
-            Value::Array(nodes) => {
+            TomlValue::Array(nodes) => {
                 let named = nodes.iter().position(|node| element_name(node) == Some(part));
                 let index =
                     named.or_else(|| part.parse().ok().filter(|index| *index < nodes.len()));
@@ -387,14 +391,14 @@ impl Path<'_> {
     }
 }
 
-fn element_name(node: &Node) -> Option<&str> {
+fn element_name(node: &TomlNode) -> Option<&str> {
     match node.as_table()?.get("name").map(|name| &name.value) {
-        Some(Value::Text(name)) => Some(name),
+        Some(TomlValue::Text(name)) => Some(name),
         _ => None,
     }
 }
 
-fn element_names(nodes: &[Node]) -> String {
+fn element_names(nodes: &[TomlNode]) -> String {
     list_names(nodes.iter().filter_map(element_name))
 }
 

@@ -37,7 +37,7 @@ pub(crate) const PERCENT_FORMS: &str =
     "shares are written like \"10 %\", from \"0 %\" to \"100 %\"";
 
 /// The factor of a unit, or the unit to write instead.
-enum Unit {
+enum UnitFactor {
     Factor(u64),
     Instead(&'static str),
     Unknown,
@@ -66,47 +66,47 @@ pub(crate) fn parse_rate(text: &str, page_size: PageSize) -> Result<u64, UnitErr
         .map_err(|error| UnitError { hint: error.hint.replace("`?", "/s`?"), ..error })
 }
 
-fn size_unit(unit: &str, page_size: PageSize) -> Unit {
+fn size_unit(unit: &str, page_size: PageSize) -> UnitFactor {
     const KIB: u64 = 1 << 10;
     const MIB: u64 = 1 << 20;
     const GIB: u64 = 1 << 30;
     const TIB: u64 = 1 << 40;
     match unit {
-        "" | "B" => Unit::Factor(1),
-        "K" | "k" | "KiB" => Unit::Factor(KIB),
-        "M" | "m" | "MiB" => Unit::Factor(MIB),
-        "G" | "g" | "GiB" => Unit::Factor(GIB),
-        "T" | "t" | "TiB" => Unit::Factor(TIB),
-        "p" | "page" | "pages" => Unit::Factor(page_size.bytes()),
+        "" | "B" => UnitFactor::Factor(1),
+        "K" | "k" | "KiB" => UnitFactor::Factor(KIB),
+        "M" | "m" | "MiB" => UnitFactor::Factor(MIB),
+        "G" | "g" | "GiB" => UnitFactor::Factor(GIB),
+        "T" | "t" | "TiB" => UnitFactor::Factor(TIB),
+        "p" | "page" | "pages" => UnitFactor::Factor(page_size.bytes()),
         _ => match unit.to_ascii_lowercase().as_str() {
-            "b" | "byte" | "bytes" => Unit::Instead("B"),
-            "kb" | "kib" | "kbyte" | "kbytes" => Unit::Instead("KiB"),
-            "mb" | "mib" | "meg" | "mbyte" | "mbytes" => Unit::Instead("MiB"),
-            "gb" | "gib" | "gig" | "gigs" | "gbyte" | "gbytes" => Unit::Instead("GiB"),
-            "tb" | "tib" | "tbyte" | "tbytes" => Unit::Instead("TiB"),
-            "pg" | "pgs" => Unit::Instead(" pages"),
-            lower if lower.starts_with("page") => Unit::Instead(" pages"),
-            _ => Unit::Unknown,
+            "b" | "byte" | "bytes" => UnitFactor::Instead("B"),
+            "kb" | "kib" | "kbyte" | "kbytes" => UnitFactor::Instead("KiB"),
+            "mb" | "mib" | "meg" | "mbyte" | "mbytes" => UnitFactor::Instead("MiB"),
+            "gb" | "gib" | "gig" | "gigs" | "gbyte" | "gbytes" => UnitFactor::Instead("GiB"),
+            "tb" | "tib" | "tbyte" | "tbytes" => UnitFactor::Instead("TiB"),
+            "pg" | "pgs" => UnitFactor::Instead(" pages"),
+            lower if lower.starts_with("page") => UnitFactor::Instead(" pages"),
+            _ => UnitFactor::Unknown,
         },
     }
 }
 
-fn time_unit(unit: &str) -> Unit {
+fn time_unit(unit: &str) -> UnitFactor {
     match unit {
-        "ns" => Unit::Factor(1),
-        "us" | "\u{b5}s" | "\u{3bc}s" => Unit::Factor(1_000),
-        "ms" => Unit::Factor(1_000_000),
-        "s" => Unit::Factor(1_000_000_000),
-        "min" => Unit::Factor(60 * 1_000_000_000),
-        "h" => Unit::Factor(3600 * 1_000_000_000),
+        "ns" => UnitFactor::Factor(1),
+        "us" | "\u{b5}s" | "\u{3bc}s" => UnitFactor::Factor(1_000),
+        "ms" => UnitFactor::Factor(1_000_000),
+        "s" => UnitFactor::Factor(1_000_000_000),
+        "min" => UnitFactor::Factor(60 * 1_000_000_000),
+        "h" => UnitFactor::Factor(3600 * 1_000_000_000),
         _ => match unit.to_lowercase().as_str() {
-            "nsec" | "nanoseconds" => Unit::Instead("ns"),
-            "usec" | "microseconds" => Unit::Instead("us"),
-            "msec" | "millis" | "milliseconds" | "ms" => Unit::Instead("ms"),
-            "sec" | "secs" | "second" | "seconds" | "s" => Unit::Instead("s"),
-            "m" | "mins" | "minute" | "minutes" | "min" => Unit::Instead("min"),
-            "hr" | "hrs" | "hour" | "hours" | "h" => Unit::Instead("h"),
-            _ => Unit::Unknown,
+            "nsec" | "nanoseconds" => UnitFactor::Instead("ns"),
+            "usec" | "microseconds" => UnitFactor::Instead("us"),
+            "msec" | "millis" | "milliseconds" | "ms" => UnitFactor::Instead("ms"),
+            "sec" | "secs" | "second" | "seconds" | "s" => UnitFactor::Instead("s"),
+            "m" | "mins" | "minute" | "minutes" | "min" => UnitFactor::Instead("min"),
+            "hr" | "hrs" | "hour" | "hours" | "h" => UnitFactor::Instead("h"),
+            _ => UnitFactor::Unknown,
         },
     }
 }
@@ -115,7 +115,7 @@ fn parse(
     text: &str,
     what: &str,
     forms: &str,
-    unit_of: impl Fn(&str) -> Unit,
+    unit_of: impl Fn(&str) -> UnitFactor,
 ) -> Result<u64, UnitError> {
     let text = text.trim();
     let number_end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
@@ -129,15 +129,15 @@ fn parse(
         return Err(UnitError::new(message, forms));
     }
     let factor = match unit_of(unit) {
-        Unit::Factor(factor) => factor,
-        Unit::Instead(instead) => {
+        UnitFactor::Factor(factor) => factor,
+        UnitFactor::Instead(instead) => {
             let message = format!("unit `{unit}` is not used here");
             return Err(UnitError::new(message, format!("did you mean `{number}{instead}`?")));
         }
-        Unit::Unknown if unit.is_empty() => {
+        UnitFactor::Unknown if unit.is_empty() => {
             return Err(UnitError::new(format!("a {what} needs a unit"), forms));
         }
-        Unit::Unknown => {
+        UnitFactor::Unknown => {
             let unit: String = unit.chars().take(20).collect();
             return Err(UnitError::new(format!("unknown unit `{unit}`"), forms));
         }

@@ -6,9 +6,9 @@
 
 use super::decode::{Decode, Label};
 use super::raw;
-use super::span::{clip, At, Problem, Sink, Span};
-use super::tree::{Entry, Node, Path, Table, Value};
-use crate::diagnostic::Source;
+use super::span::{clip, ProblemSink, SourceSpan, Spanned, SpannedProblem};
+use super::tree::{TomlEntry, TomlNode, TomlTable, TomlValue, TreePath};
+use crate::diagnostic::SourceText;
 
 const VARIANTS_MAX: usize = 64;
 /// Name of the only variant of a scenario that declares none.
@@ -21,35 +21,35 @@ const WHOLE: [&str; 9] =
 #[derive(Clone, Debug)]
 pub(super) struct Set {
     pub(super) path: String,
-    pub(super) span: Span,
-    pub(super) node: Node,
+    pub(super) span: SourceSpan,
+    pub(super) node: TomlNode,
 }
 
 /// The scenario without its variants, and the variants.
 #[derive(Debug)]
-pub(super) struct Plan {
+pub(super) struct VariantPlan {
     /// The scenario without its variants.
-    base: Node,
+    base: TomlNode,
     /// Changes from the command line that apply to every variant.
     sets: Vec<Set>,
-    pub(super) columns: Vec<Column>,
+    pub(super) columns: Vec<VariantColumn>,
 }
 
 #[derive(Debug)]
-pub(super) struct Column {
+pub(super) struct VariantColumn {
     pub(super) name: String,
     /// Its `[[variant]]`; `None` if the scenario has none.
-    node: Option<Node>,
-    extent: Span,
+    node: Option<TomlNode>,
+    extent: SourceSpan,
 }
 
 /// Separates the scenario from its variants.
-pub(super) fn plan(mut root: Node, sets: &[Set], sink: &mut Sink) -> Plan {
+pub(super) fn plan(mut root: TomlNode, sets: &[Set], sink: &mut ProblemSink) -> VariantPlan {
     flatten(&mut root, sink);
     let (whole, each): (Vec<Set>, Vec<Set>) = sets.iter().cloned().partition(is_whole);
     let has_variants = root.as_table().is_some_and(|root| root.get("variant").is_some());
     for set in whole {
-        let parts = Path { text: &set.path, span: set.span }.parts();
+        let parts = TreePath { text: &set.path, span: set.span }.parts();
         if let ([first, name, ..], false) = (parts.as_slice(), has_variants) {
             if first == "variant" {
                 let message = format!("there is no variant `{}`", clip(name));
@@ -59,46 +59,46 @@ pub(super) fn plan(mut root: Node, sets: &[Set], sink: &mut Sink) -> Plan {
                 continue;
             }
         }
-        Path { text: &set.path, span: set.span }.assign(&mut root, set.node, sink);
+        TreePath { text: &set.path, span: set.span }.assign(&mut root, set.node, sink);
     }
     let variants = root.as_table_mut().and_then(|table| table.remove("variant"));
     let columns = variants.map_or(Vec::new(), |variants| columns(variants, sink));
     let columns = if columns.is_empty() {
         let name = ONLY_VARIANT.to_owned();
-        vec![Column { name, node: None, extent: Span::default() }]
+        vec![VariantColumn { name, node: None, extent: SourceSpan::default() }]
     } else {
         columns
     };
-    Plan { base: root, sets: each, columns }
+    VariantPlan { base: root, sets: each, columns }
 }
 
 fn is_whole(set: &Set) -> bool {
-    let path = Path { text: &set.path, span: set.span };
+    let path = TreePath { text: &set.path, span: set.span };
     path.parts().first().is_some_and(|first| WHOLE.contains(&first.as_str()))
 }
 
 /// Renames nested control files to their full names.
-fn flatten(root: &mut Node, sink: &mut Sink) {
+fn flatten(root: &mut TomlNode, sink: &mut ProblemSink) {
     let Some(root) = root.as_table_mut() else { return };
     for entry in &mut root.entries {
         match (entry.key.as_str(), &mut entry.node.value) {
-            ("sysctl", Value::Table(table)) => table.flatten(sink),
-            ("group", Value::Array(groups)) => {
-                for group in groups.iter_mut().filter_map(Node::as_table_mut) {
+            ("sysctl", TomlValue::Table(table)) => table.flatten(sink),
+            ("group", TomlValue::Array(groups)) => {
+                for group in groups.iter_mut().filter_map(TomlNode::as_table_mut) {
                     group.flatten(sink);
                 }
             }
-            ("reference", Value::Table(table)) => {
+            ("reference", TomlValue::Table(table)) => {
                 for variant in &mut table.entries {
                     if let Some(figures) = variant.node.as_table_mut() {
                         figures.flatten(sink);
                     }
                 }
             }
-            ("variant", Value::Array(variants)) => {
-                for variant in variants.iter_mut().filter_map(Node::as_table_mut) {
+            ("variant", TomlValue::Array(variants)) => {
+                for variant in variants.iter_mut().filter_map(TomlNode::as_table_mut) {
                     for key in ["sysctl", "set"] {
-                        if let Some(table) = variant.get_mut(key).and_then(Node::as_table_mut) {
+                        if let Some(table) = variant.get_mut(key).and_then(TomlNode::as_table_mut) {
                             table.flatten(sink);
                         }
                     }
@@ -109,13 +109,15 @@ fn flatten(root: &mut Node, sink: &mut Sink) {
     }
 }
 
-fn columns(variants: Node, sink: &mut Sink) -> Vec<Column> {
-    let Some(decoded) = Vec::<raw::Variant>::decode(&variants, sink) else { return Vec::new() };
-    let Value::Array(nodes) = variants.value else { return Vec::new() };
-    let mut columns: Vec<Column> = Vec::new();
-    let mut spans: Vec<Span> = Vec::new();
+fn columns(variants: TomlNode, sink: &mut ProblemSink) -> Vec<VariantColumn> {
+    let Some(decoded) = Vec::<raw::VariantTable>::decode(&variants, sink) else {
+        return Vec::new();
+    };
+    let TomlValue::Array(nodes) = variants.value else { return Vec::new() };
+    let mut columns: Vec<VariantColumn> = Vec::new();
+    let mut spans: Vec<SourceSpan> = Vec::new();
     for (node, variant) in nodes.into_iter().zip(decoded) {
-        let Some(At { value: Label(name), span }) = variant.name else {
+        let Some(Spanned { value: Label(name), span }) = variant.name else {
             if !variant.bad.contains(&"name") {
                 sink.hinted(variant.at, "the variant has no `name`", "add name = \"larger\"");
             }
@@ -130,7 +132,7 @@ fn columns(variants: Node, sink: &mut Sink) -> Vec<Column> {
             sink.hinted(span, "a variant cannot be called `source`", hint);
         }
         if let Some(index) = columns.iter().position(|column| column.name == name) {
-            sink.push(Problem {
+            sink.push(SpannedProblem {
                 span,
                 message: format!("the variant `{}` is defined twice", clip(&name)),
                 hint: Some("give one of them another name".into()),
@@ -139,25 +141,25 @@ fn columns(variants: Node, sink: &mut Sink) -> Vec<Column> {
             continue;
         }
         let extent = node.extent();
-        columns.push(Column { name, node: Some(node), extent });
+        columns.push(VariantColumn { name, node: Some(node), extent });
         spans.push(span);
     }
     columns
 }
 
-impl Column {
+impl VariantColumn {
     /// Whether `span` is inside the variant's own table.
-    pub(super) fn contains(&self, span: Span) -> bool {
+    pub(super) fn contains(&self, span: SourceSpan) -> bool {
         let own = self.extent;
         own.source == span.source && own.start <= span.start && span.end <= own.end
     }
 
     /// The entries of its `set`: keys, and values as written in `sources`.
-    pub(super) fn sets(&self, sources: &[Source]) -> Vec<(String, String)> {
-        let own = self.node.as_ref().and_then(Node::as_table);
-        let set = own.and_then(|own| own.get("set")).and_then(Node::as_table);
+    pub(super) fn sets(&self, sources: &[SourceText]) -> Vec<(String, String)> {
+        let own = self.node.as_ref().and_then(TomlNode::as_table);
+        let set = own.and_then(|own| own.get("set")).and_then(TomlNode::as_table);
         let entries = set.map_or(&[][..], |set| &set.entries);
-        let written = |span: Span| {
+        let written = |span: SourceSpan| {
             let text = sources.get(usize::from(span.source)).map(|source| source.text.as_str());
             let value = text.and_then(|text| text.get(span.start as usize..span.end as usize));
             value.unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ")
@@ -166,14 +168,14 @@ impl Column {
     }
 
     /// The tree of the scenario with the changes of this variant.
-    pub(super) fn tree(&self, plan: &Plan, sink: &mut Sink) -> Node {
+    pub(super) fn tree(&self, plan: &VariantPlan, sink: &mut ProblemSink) -> TomlNode {
         let mut root = plan.base.clone();
-        if let Some(own) = self.node.as_ref().and_then(Node::as_table) {
+        if let Some(own) = self.node.as_ref().and_then(TomlNode::as_table) {
             for key in ["sysctl", "policy"] {
                 merge(&mut root, own, key);
             }
-            if let Some(settings) = own.get("set").and_then(Node::as_table) {
-                for Entry { key, key_span, node } in &settings.entries {
+            if let Some(settings) = own.get("set").and_then(TomlNode::as_table) {
+                for TomlEntry { key, key_span, node } in &settings.entries {
                     let set = Set { path: key.clone(), span: *key_span, node: node.clone() };
                     if is_whole(&set) {
                         let message = format!("`{}` cannot differ between variants", clip(key));
@@ -193,26 +195,26 @@ impl Column {
 }
 
 impl Set {
-    fn apply(self, root: &mut Node, sink: &mut Sink) {
+    fn apply(self, root: &mut TomlNode, sink: &mut ProblemSink) {
         // A control file without its table: `vm.swappiness` stands for `sysctl.vm.swappiness`.
         let is_knob = ["vm.", "block.", "transparent_hugepage.", "slab."]
             .iter()
             .any(|directory| self.path.starts_with(directory));
         let text = if is_knob { format!("sysctl.{}", self.path) } else { self.path };
-        Path { text: &text, span: self.span }.assign(root, self.node, sink);
+        TreePath { text: &text, span: self.span }.assign(root, self.node, sink);
     }
 }
 
 /// Copies the entries of the variant's table `key` into the scenario's table.
-fn merge(root: &mut Node, own: &Table, key: &str) {
+fn merge(root: &mut TomlNode, own: &TomlTable, key: &str) {
     let Some(own) = own.get(key) else { return };
     let Some(changes) = own.as_table() else { return };
     let Some(root) = root.as_table_mut() else { return };
     if root.get(key).is_none() {
-        let node = Node { span: own.span, value: Value::Table(Table::default()) };
-        root.set(Entry { key: key.to_owned(), key_span: own.span, node });
+        let node = TomlNode { span: own.span, value: TomlValue::Table(TomlTable::default()) };
+        root.set(TomlEntry { key: key.to_owned(), key_span: own.span, node });
     }
-    let Some(table) = root.get_mut(key).and_then(Node::as_table_mut) else { return };
+    let Some(table) = root.get_mut(key).and_then(TomlNode::as_table_mut) else { return };
     for entry in &changes.entries {
         table.set(entry.clone());
     }

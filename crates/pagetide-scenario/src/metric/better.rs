@@ -8,12 +8,12 @@
 
 use super::catalogue;
 use super::declared;
-use super::key::{Key, Kind};
+use super::key::{MetricKey, ScopeKind};
 use pagetide_core::vmstat::Event;
 
 /// Which direction of a metric is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Better {
+pub enum MetricDirection {
     /// Less is better: times, waiting, pages that had to be read again, kills.
     Less,
     /// More is better: work done, hot pages kept in memory.
@@ -25,25 +25,25 @@ pub enum Better {
 }
 
 /// Which way the metric of a key is better.
-pub fn of(key: &Key) -> Better {
+pub fn of(key: &MetricKey) -> MetricDirection {
     of_name(key.scope.kind(), &key.name)
 }
 
 /// The direction of a metric by kind and name.
-pub fn of_name(kind: Kind, name: &str) -> Better {
+pub fn of_name(kind: ScopeKind, name: &str) -> MetricDirection {
     if let Some(declared) = declared::find(kind, name) {
         return declared.better;
     }
     let event = Event::ALL.iter().find(|event| event.name() == name);
     match event {
         Some(event) => of_event(*event),
-        None if catalogue::SUMS.contains(&name) => Better::Work,
-        None => Better::Neither,
+        None if catalogue::SUMS.contains(&name) => MetricDirection::Work,
+        None => MetricDirection::Neither,
     }
 }
 
 /// The direction of an event of /proc/vmstat.
-pub fn of_event(event: Event) -> Better {
+pub fn of_event(event: Event) -> MetricDirection {
     match event {
         // A task waits, loses a page that it needs, or is killed.
         Event::AllocstallDma
@@ -59,7 +59,7 @@ pub fn of_event(event: Event) -> Better {
         | Event::WorkingsetRestoreAnon
         | Event::WorkingsetRestoreFile
         | Event::MmVmscanDirectReclaimBegin
-        | Event::MmVmscanThrottled => Better::Less,
+        | Event::MmVmscanThrottled => MetricDirection::Less,
         // Work: CPU time and disk time.
         Event::Pgpgin
         | Event::Pgpgout
@@ -97,7 +97,7 @@ pub fn of_event(event: Event) -> Better {
         | Event::MmVmscanKswapdWake
         | Event::MmVmscanKswapdSleep
         | Event::MmVmscanWakeupKswapd
-        | Event::MmPageAllocExtfrag => Better::Work,
+        | Event::MmPageAllocExtfrag => MetricDirection::Work,
         // Activity of programs, or good and bad only in comparison: a huge page costs memory.
         Event::PgallocDma
         | Event::PgallocDma32
@@ -136,7 +136,7 @@ pub fn of_event(event: Event) -> Better {
         | Event::UnevictablePgsMlocked
         | Event::UnevictablePgsMunlocked
         | Event::UnevictablePgsCleared
-        | Event::UnevictablePgsStranded => Better::Neither,
+        | Event::UnevictablePgsStranded => MetricDirection::Neither,
     }
 }
 
@@ -147,20 +147,20 @@ mod tests {
     #[test]
     fn waits_are_worse_scans_are_work_and_levels_are_neither() {
         for (key, better) in [
-            ("machine:pgmajfault", Better::Less),
-            ("phase:t:p:workingset_refault_file", Better::Less),
-            ("machine:allocstall", Better::Less),
-            ("task:t:stall_refault", Better::Less),
-            ("task:t:request_rate", Better::More),
-            ("machine:pgscan_kswapd", Better::Work),
-            ("group:g:pgsteal", Better::Work),
-            ("machine:cpu_kswapd", Better::Work),
-            ("machine:nr_free_pages", Better::Neither),
-            ("machine:pgfree", Better::Neither),
-            ("group:g:memory.current", Better::Neither),
-            ("machine:slabinfo.pid.num_objs", Better::Neither),
-            ("machine:buddyinfo.node0.DMA.nr_free_blocks_9", Better::Neither),
-            ("machine:of_a_kernel_to_come", Better::Neither),
+            ("machine:pgmajfault", MetricDirection::Less),
+            ("phase:t:p:workingset_refault_file", MetricDirection::Less),
+            ("machine:allocstall", MetricDirection::Less),
+            ("task:t:stall_refault", MetricDirection::Less),
+            ("task:t:request_rate", MetricDirection::More),
+            ("machine:pgscan_kswapd", MetricDirection::Work),
+            ("group:g:pgsteal", MetricDirection::Work),
+            ("machine:cpu_kswapd", MetricDirection::Work),
+            ("machine:nr_free_pages", MetricDirection::Neither),
+            ("machine:pgfree", MetricDirection::Neither),
+            ("group:g:memory.current", MetricDirection::Neither),
+            ("machine:slabinfo.pid.num_objs", MetricDirection::Neither),
+            ("machine:buddyinfo.node0.DMA.nr_free_blocks_9", MetricDirection::Neither),
+            ("machine:of_a_kernel_to_come", MetricDirection::Neither),
         ] {
             assert_eq!(of(&key.parse().unwrap()), better, "{key}");
         }

@@ -4,7 +4,7 @@
 //! Invariant: every metric of the simulator is listed here (`tests/catalogue.rs` of pagetide-sim).
 
 use super::declared::{self, buddyinfo_name, OF_CACHES, SLABINFO};
-use super::key::Kind;
+use super::key::ScopeKind;
 use super::COUNTED;
 use crate::record::Unit;
 
@@ -15,12 +15,12 @@ use std::borrow::Cow;
 
 /// A metric and its description.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct MetricEntry {
     /// Last part of the key. `CACHE` in it stands for a cache, `nodeN.ZONE` for a zone.
     pub name: Cow<'static, str>,
     pub unit: Unit,
     /// Kinds of scope that can have it.
-    pub of: Vec<Kind>,
+    pub of: Vec<ScopeKind>,
     /// Where Linux reports it; "Pagetide" if Linux does not.
     pub source: &'static str,
     pub about: Cow<'static, str>,
@@ -46,10 +46,10 @@ const OTHERS: [(&str, &str); 10] = [
 ];
 
 /// All of them, in the order of `pagetide metrics`.
-pub fn all() -> Vec<Entry> {
-    let mut all: Vec<Entry> = Vec::new();
+pub fn all() -> Vec<MetricEntry> {
+    let mut all: Vec<MetricEntry> = Vec::new();
     for metric in declared::ALL {
-        all.push(Entry {
+        all.push(MetricEntry {
             name: metric.name.into(),
             unit: metric.unit,
             of: metric.of.to_vec(),
@@ -58,23 +58,32 @@ pub fn all() -> Vec<Entry> {
         });
     }
     for what in OF_CACHES {
-        all.push(Entry {
+        all.push(MetricEntry {
             name: format!("{SLABINFO}CACHE.{what}").into(),
             unit: Unit::Count,
-            of: vec![Kind::Machine, Kind::Phase, Kind::Idle, Kind::Shrunk],
+            of: vec![ScopeKind::Machine, ScopeKind::Phase, ScopeKind::Idle, ScopeKind::Shrunk],
             source: "/proc/slabinfo",
             about: "that column, for each cache used by file names and pipes; only if a task makes one of these".into(),
         });
     }
-    let of_vmstat = |name: Cow<'static, str>, of: Vec<Kind>, unit, about: Cow<'static, str>| {
-        Entry { name, unit, of, source: VMSTAT, about }
+    let of_vmstat = |name: Cow<'static, str>,
+                     of: Vec<ScopeKind>,
+                     unit,
+                     about: Cow<'static, str>| {
+        MetricEntry { name, unit, of, source: VMSTAT, about }
     };
     for event in Event::ALL {
         let of = match COUNTED.contains(&event) {
             true => {
-                vec![Kind::Machine, Kind::Done, Kind::Phase, Kind::Group, Kind::PhaseGroup]
+                vec![
+                    ScopeKind::Machine,
+                    ScopeKind::Done,
+                    ScopeKind::Phase,
+                    ScopeKind::Group,
+                    ScopeKind::PhaseGroup,
+                ]
             }
-            false => vec![Kind::Machine, Kind::Done, Kind::Phase],
+            false => vec![ScopeKind::Machine, ScopeKind::Done, ScopeKind::Phase],
         };
         all.push(of_vmstat(event.name().into(), of, Unit::Count, event.about().into()));
     }
@@ -83,27 +92,27 @@ pub fn all() -> Vec<Entry> {
         "Pages of the group that kswapd and tasks reclaimed.",
     ];
     for (name, about) in SUMS.into_iter().zip(about_sums) {
-        all.push(Entry {
+        all.push(MetricEntry {
             name: name.into(),
             unit: Unit::Count,
-            of: vec![Kind::Group, Kind::PhaseGroup],
+            of: vec![ScopeKind::Group, ScopeKind::PhaseGroup],
             source: "memory.stat",
             about: about.into(),
         });
     }
-    let levels = || vec![Kind::Machine, Kind::Done, Kind::Phase];
+    let levels = || vec![ScopeKind::Machine, ScopeKind::Done, ScopeKind::Phase];
     for stat in NodeStat::ALL {
         all.push(of_vmstat(stat.name().into(), levels(), Unit::Pages, stat.about().into()));
     }
     for (name, about) in OTHERS {
-        let of = if name == "nr_free_pages" { levels() } else { vec![Kind::Machine] };
+        let of = if name == "nr_free_pages" { levels() } else { vec![ScopeKind::Machine] };
         all.push(of_vmstat(name.into(), of, Unit::Pages, about.into()));
     }
     let about = "number of dirty pages at which background writeback starts";
-    let of = vec![Kind::Machine];
+    let of = vec![ScopeKind::Machine];
     all.push(of_vmstat("nr_dirty_background_threshold".into(), of, Unit::Pages, about.into()));
     for order in 0..NR_PAGE_ORDERS {
-        all.push(Entry {
+        all.push(MetricEntry {
             name: format!("nr_free_blocks_{order}").into(),
             unit: Unit::Count,
             of: levels(),
@@ -112,7 +121,7 @@ pub fn all() -> Vec<Entry> {
         });
     }
     for order in 0..NR_PAGE_ORDERS {
-        all.push(Entry {
+        all.push(MetricEntry {
             name: buddyinfo_name('N', "ZONE", order).into(),
             unit: Unit::Count,
             of: levels(),
@@ -121,10 +130,10 @@ pub fn all() -> Vec<Entry> {
         });
     }
     for wrong in PolicyFault::ALL {
-        all.push(Entry {
+        all.push(MetricEntry {
             name: wrong.name().into(),
             unit: Unit::Count,
-            of: vec![Kind::Machine],
+            of: vec![ScopeKind::Machine],
             source: "Pagetide",
             about: format!("mistakes of a registered policy: {}", wrong.text()).into(),
         });
@@ -133,10 +142,10 @@ pub fn all() -> Vec<Entry> {
 }
 
 /// Whether a scope of this kind can have a metric of this name.
-pub fn has(all: &[Entry], kind: Kind, name: &str) -> bool {
+pub fn has(all: &[MetricEntry], kind: ScopeKind, name: &str) -> bool {
     // A metric of one line per cache or zone is known by its last part.
     let end = |name: &str| name.rsplit_once('.').map_or(String::new(), |(_, end)| end.to_owned());
-    let is_it = |entry: &Entry| match declared::file_in(name) {
+    let is_it = |entry: &MetricEntry| match declared::file_in(name) {
         Some(file) => entry.name.starts_with(file) && end(&entry.name) == end(name),
         None => entry.name == name,
     };

@@ -5,48 +5,48 @@
 //!
 //! Invariant: within a kind of scope, a name stands for one metric; a metric has one unit.
 
-use super::better::Better;
-use super::key::Kind;
+use super::better::MetricDirection;
+use super::key::ScopeKind;
 use crate::near::matches;
 use crate::record::Unit;
 use std::fmt::Display;
 
 /// The declaration of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Declared {
+pub struct MetricDecl {
     /// Last part of its key.
     pub name: &'static str,
     pub unit: Unit,
     /// Kinds of scope that can have it.
-    pub of: &'static [Kind],
+    pub of: &'static [ScopeKind],
     /// Where Linux reports it: a file, and its field if called otherwise. "Pagetide": nowhere.
     pub source: &'static str,
     /// Name in cgroup version 1; empty if version 1 does not report it or is not read.
     pub version_1: &'static str,
     pub about: &'static str,
-    pub better: Better,
+    pub better: MetricDirection,
 }
 
 /// The metric of this kind and name.
-pub fn find(kind: Kind, name: &str) -> Option<&'static Declared> {
+pub fn find(kind: ScopeKind, name: &str) -> Option<&'static MetricDecl> {
     ALL.iter().copied().find(|metric| metric.name == name && metric.of.contains(&kind))
 }
 
 /// The levels of a group, in the order of display.
-pub fn levels_of_groups() -> impl Iterator<Item = &'static Declared> {
-    let of_groups = |metric: &&Declared| metric.of.contains(&Kind::PhaseGroup);
-    let is_level = |metric: &&Declared| metric.unit == Unit::Bytes || is_of_cgroup(metric);
+pub fn levels_of_groups() -> impl Iterator<Item = &'static MetricDecl> {
+    let of_groups = |metric: &&MetricDecl| metric.of.contains(&ScopeKind::PhaseGroup);
+    let is_level = |metric: &&MetricDecl| metric.unit == Unit::Bytes || is_of_cgroup(metric);
     ALL.iter().copied().filter(of_groups).filter(is_level)
 }
 
 /// Metrics of the cgroup itself. Their unit is a count, but they are levels, not events.
-fn is_of_cgroup(metric: &Declared) -> bool {
+fn is_of_cgroup(metric: &MetricDecl) -> bool {
     metric.name.starts_with("cgroup.")
 }
 
 /// Metrics of groups that are recorded only if a row, an expectation or the command line names
 /// them: each needs one more file to be read. The source names the file.
-pub const ON_REQUEST: [&Declared; 7] = [
+pub const ON_REQUEST: [&MetricDecl; 7] = [
     CONTROLLERS_MEMORY,
     DYING_DESCENDANTS,
     MEMORY_MIN,
@@ -58,7 +58,7 @@ pub const ON_REQUEST: [&Declared; 7] = [
 
 /// Metrics that are a state, not an amount: an error number, a limit. They have no sum and no mean.
 /// All copies together have the value only if every copy has the same.
-const STATES: [&Declared; 7] =
+const STATES: [&MetricDecl; 7] =
     [ERRNO, CONTROLLERS_MEMORY, MEMORY_MIN, MEMORY_LOW, MEMORY_HIGH, MEMORY_MAX, MEMORY_SWAP_MAX];
 
 /// Whether the metric is a state, neither added up nor averaged. `key` is or ends in its name.
@@ -83,17 +83,17 @@ pub fn asked_by(text: &str) -> impl Iterator<Item = &'static str> + '_ {
         std::iter::once(text).chain(part).chain(star)
     };
     let fits = move |name: &str| tails().any(|tail| matches(tail, name));
-    let is_other = |metric: &&&Declared| !ON_REQUEST.iter().any(|it| it.name == metric.name);
-    let of_groups = || ALL.iter().filter(|metric| metric.of.contains(&Kind::PhaseGroup));
+    let is_other = |metric: &&&MetricDecl| !ON_REQUEST.iter().any(|it| it.name == metric.name);
+    let of_groups = || ALL.iter().filter(|metric| metric.of.contains(&ScopeKind::PhaseGroup));
     let is_own = text.contains('*') && !of_groups().filter(is_other).any(|it| fits(it.name));
     let names = ON_REQUEST.iter().map(|metric| metric.name);
     names.filter(move |name| ends_with(text, name) || is_own && fits(name))
 }
 
 /// Events of a group that are not in memory.stat, in the order of display.
-pub fn events_of_groups() -> impl Iterator<Item = &'static Declared> {
-    let of_groups = |metric: &&Declared| metric.of.contains(&Kind::PhaseGroup);
-    let is_event = |metric: &&Declared| metric.unit == Unit::Count && !is_of_cgroup(metric);
+pub fn events_of_groups() -> impl Iterator<Item = &'static MetricDecl> {
+    let of_groups = |metric: &&MetricDecl| metric.of.contains(&ScopeKind::PhaseGroup);
+    let is_event = |metric: &&MetricDecl| metric.unit == Unit::Count && !is_of_cgroup(metric);
     ALL.iter().copied().filter(of_groups).filter(is_event)
 }
 
@@ -130,10 +130,10 @@ pub fn file_in(text: &str) -> Option<&'static str> {
 
 macro_rules! better {
     () => {
-        Better::Less
+        MetricDirection::Less
     };
     ($better:ident) => {
-        Better::$better
+        MetricDirection::$better
     };
 }
 
@@ -142,10 +142,10 @@ macro_rules! metrics {
         $(v1 $first:literal)?: $about:literal;)*) => {
         $(
             #[doc = concat!("`", $name, "`: ", $about, ".")]
-            pub const $id: &Declared = &Declared {
+            pub const $id: &MetricDecl = &MetricDecl {
                 name: $name,
                 unit: Unit::$unit,
-                of: &[$(Kind::$of),*],
+                of: &[$(ScopeKind::$of),*],
                 source: $source,
                 version_1: concat!($($first)?),
                 about: $about,
@@ -154,7 +154,7 @@ macro_rules! metrics {
         )*
 
         /// All declared metrics.
-        pub const ALL: &[&Declared] = &[$($id),*];
+        pub const ALL: &[&MetricDecl] = &[$($id),*];
     };
 }
 
@@ -371,16 +371,27 @@ mod tests {
             assert!(!leans.iter().any(|it| metric.about.contains(it)), "{}", metric.name);
             // A rate is completed work.
             let is_rate = matches!(metric.unit, Unit::PerSecond | Unit::BytesPerSecond);
-            assert!(!is_rate || metric.better == Better::More, "{}", metric.name);
+            assert!(!is_rate || metric.better == MetricDirection::More, "{}", metric.name);
             let is_time = metric.unit == Unit::Seconds;
-            assert!(!is_time || matches!(metric.better, Better::Less | Better::Work));
+            assert!(
+                !is_time || matches!(metric.better, MetricDirection::Less | MetricDirection::Work)
+            );
         }
-        assert_eq!((SUCCESS.better, ATTEMPTS.better), (Better::More, Better::More));
-        assert_eq!((SLAB_UTILISATION.better, FILE.better), (Better::More, Better::Neither));
-        assert_eq!((LATE.better, PEAK_KMEM.better), (Better::Less, Better::Less));
-        assert_eq!((PEAK_USAGE.better, USER.better), (Better::Work, Better::Work));
-        assert_eq!(find(Kind::Task, "pgfault"), Some(TASK_PGFAULT));
-        assert_eq!(find(Kind::Group, "pgfault"), None, "memory.stat's own");
+        assert_eq!(
+            (SUCCESS.better, ATTEMPTS.better),
+            (MetricDirection::More, MetricDirection::More)
+        );
+        assert_eq!(
+            (SLAB_UTILISATION.better, FILE.better),
+            (MetricDirection::More, MetricDirection::Neither)
+        );
+        assert_eq!((LATE.better, PEAK_KMEM.better), (MetricDirection::Less, MetricDirection::Less));
+        assert_eq!(
+            (PEAK_USAGE.better, USER.better),
+            (MetricDirection::Work, MetricDirection::Work)
+        );
+        assert_eq!(find(ScopeKind::Task, "pgfault"), Some(TASK_PGFAULT));
+        assert_eq!(find(ScopeKind::Group, "pgfault"), None, "memory.stat's own");
         assert!(
             is_state("w.0.coll.errno") && is_state("memory.max") && is_state("group:g:memory.low")
         );

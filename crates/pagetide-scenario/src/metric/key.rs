@@ -79,7 +79,7 @@ pub enum Scope {
 
 /// A [`Scope`] without its owners.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
+pub enum ScopeKind {
     Machine,
     Idle,
     Done,
@@ -91,47 +91,47 @@ pub enum Kind {
     PhaseGroup,
 }
 
-impl Kind {
-    pub const ALL: [Kind; 9] = [
-        Kind::Machine,
-        Kind::Idle,
-        Kind::Done,
-        Kind::Shrunk,
-        Kind::Disk,
-        Kind::Task,
-        Kind::Phase,
-        Kind::Group,
-        Kind::PhaseGroup,
+impl ScopeKind {
+    pub const ALL: [ScopeKind; 9] = [
+        ScopeKind::Machine,
+        ScopeKind::Idle,
+        ScopeKind::Done,
+        ScopeKind::Shrunk,
+        ScopeKind::Disk,
+        ScopeKind::Task,
+        ScopeKind::Phase,
+        ScopeKind::Group,
+        ScopeKind::PhaseGroup,
     ];
 
     /// The first word of a full text.
     pub const fn word(self) -> &'static str {
         match self {
-            Kind::Machine => "machine",
-            Kind::Idle => "idle",
-            Kind::Done => "done",
-            Kind::Shrunk => "shrunk",
-            Kind::Disk => "disk",
-            Kind::Task => "task",
-            Kind::Phase => "phase",
-            Kind::Group => "group",
-            Kind::PhaseGroup => "phase-group",
+            ScopeKind::Machine => "machine",
+            ScopeKind::Idle => "idle",
+            ScopeKind::Done => "done",
+            ScopeKind::Shrunk => "shrunk",
+            ScopeKind::Disk => "disk",
+            ScopeKind::Task => "task",
+            ScopeKind::Phase => "phase",
+            ScopeKind::Group => "group",
+            ScopeKind::PhaseGroup => "phase-group",
         }
     }
 }
 
 impl Scope {
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> ScopeKind {
         match self {
-            Scope::Machine => Kind::Machine,
-            Scope::Idle => Kind::Idle,
-            Scope::Done => Kind::Done,
-            Scope::Shrunk => Kind::Shrunk,
-            Scope::Disk(_) => Kind::Disk,
-            Scope::Task(_) => Kind::Task,
-            Scope::Phase { .. } => Kind::Phase,
-            Scope::Group(_) => Kind::Group,
-            Scope::PhaseGroup { .. } => Kind::PhaseGroup,
+            Scope::Machine => ScopeKind::Machine,
+            Scope::Idle => ScopeKind::Idle,
+            Scope::Done => ScopeKind::Done,
+            Scope::Shrunk => ScopeKind::Shrunk,
+            Scope::Disk(_) => ScopeKind::Disk,
+            Scope::Task(_) => ScopeKind::Task,
+            Scope::Phase { .. } => ScopeKind::Phase,
+            Scope::Group(_) => ScopeKind::Group,
+            Scope::PhaseGroup { .. } => ScopeKind::PhaseGroup,
         }
     }
 
@@ -189,12 +189,12 @@ impl fmt::Display for Scope {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Key {
+pub struct MetricKey {
     pub scope: Scope,
     pub name: Cow<'static, str>,
 }
 
-impl fmt::Display for Key {
+impl fmt::Display for MetricKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.scope, self.name)
     }
@@ -205,39 +205,39 @@ impl fmt::Display for Key {
 #[error("a full key is KIND:OWNERS:NAME, such as task:T:NAME, phase:T:P:NAME, group:G:NAME")]
 pub struct KeyError;
 
-impl FromStr for Key {
+impl FromStr for MetricKey {
     type Err = KeyError;
 
     /// Parses a full text.
-    fn from_str(text: &str) -> Result<Key, KeyError> {
+    fn from_str(text: &str) -> Result<MetricKey, KeyError> {
         let parts: Vec<&str> = text.split(':').collect();
         let (word, owners, name) = match parts.as_slice() {
             [word, owners @ .., name] => (*word, owners, *name),
             _ => return Err(KeyError),
         };
-        let kind = Kind::ALL.into_iter().find(|kind| kind.word() == word).ok_or(KeyError)?;
+        let kind = ScopeKind::ALL.into_iter().find(|kind| kind.word() == word).ok_or(KeyError)?;
         if name.is_empty() || owners.iter().any(|owner| owner.is_empty()) {
             return Err(KeyError);
         }
         let scope = match (kind, owners) {
-            (Kind::Machine, []) => Scope::Machine,
-            (Kind::Idle, []) => Scope::Idle,
-            (Kind::Done, []) => Scope::Done,
-            (Kind::Shrunk, []) => Scope::Shrunk,
-            (Kind::Disk, [disk]) => Scope::Disk((*disk).to_owned()),
-            (Kind::Task, [task]) => Scope::Task(Owner::new(task)),
-            (Kind::Phase, [task, phase]) => {
+            (ScopeKind::Machine, []) => Scope::Machine,
+            (ScopeKind::Idle, []) => Scope::Idle,
+            (ScopeKind::Done, []) => Scope::Done,
+            (ScopeKind::Shrunk, []) => Scope::Shrunk,
+            (ScopeKind::Disk, [disk]) => Scope::Disk((*disk).to_owned()),
+            (ScopeKind::Task, [task]) => Scope::Task(Owner::new(task)),
+            (ScopeKind::Phase, [task, phase]) => {
                 Scope::Phase { task: Owner::new(task), phase: (*phase).to_owned() }
             }
-            (Kind::Group, [group]) => Scope::Group(Owner::new(group)),
-            (Kind::PhaseGroup, [task, phase, group]) => Scope::PhaseGroup {
+            (ScopeKind::Group, [group]) => Scope::Group(Owner::new(group)),
+            (ScopeKind::PhaseGroup, [task, phase, group]) => Scope::PhaseGroup {
                 task: Owner::new(task),
                 phase: (*phase).to_owned(),
                 group: Owner::new(group),
             },
             _ => return Err(KeyError),
         };
-        Ok(Key { scope, name: Cow::Owned(name.to_owned()) })
+        Ok(MetricKey { scope, name: Cow::Owned(name.to_owned()) })
     }
 }
 
@@ -277,8 +277,8 @@ mod tests {
             "phase-group:t:p:pgfault",
             "who:t:pgfault",
         ] {
-            assert_eq!(text.parse::<Key>(), Err(KeyError), "{text}");
+            assert_eq!(text.parse::<MetricKey>(), Err(KeyError), "{text}");
         }
-        assert!("disk:swap:reads".parse::<Key>().is_ok());
+        assert!("disk:swap:reads".parse::<MetricKey>().is_ok());
     }
 }

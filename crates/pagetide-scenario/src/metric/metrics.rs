@@ -5,38 +5,38 @@
 //!
 //! Invariant: a key has one value, the last one put in.
 
-use super::declared::{is_state, Declared};
-use super::key::{Key, Scope};
-use super::names::Names;
-use crate::record::{Ended, Metric, Unit};
+use super::declared::{is_state, MetricDecl};
+use super::key::{MetricKey, Scope};
+use super::names::KeyNames;
+use crate::record::{Incomplete, Metric, Unit};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-type OfScope = BTreeMap<Cow<'static, str>, Metric>;
+type ScopeMetrics = BTreeMap<Cow<'static, str>, Metric>;
 
 /// Metrics by key.
 #[derive(Clone, Debug, Default)]
-pub struct Metrics {
-    by_scope: BTreeMap<Scope, OfScope>,
+pub struct RunMetricSet {
+    by_scope: BTreeMap<Scope, ScopeMetrics>,
 }
 
 /// Adds metrics of one scope.
 #[derive(Debug)]
-pub struct Writer<'m> {
+pub struct MetricWriter<'m> {
     scope: Scope,
-    metrics: &'m mut OfScope,
-    ended: Option<Ended>,
+    metrics: &'m mut ScopeMetrics,
+    ended: Option<Incomplete>,
 }
 
-impl<'m> Writer<'m> {
+impl<'m> MetricWriter<'m> {
     /// Marks all metrics put in from now on with the reason that ended their work early, if any.
-    pub fn ended(mut self, ended: Option<Ended>) -> Writer<'m> {
+    pub fn ended(mut self, ended: Option<Incomplete>) -> MetricWriter<'m> {
         self.ended = ended;
         self
     }
 
     /// Puts in a declared metric; its declaration gives the name and the unit.
-    pub fn put(&mut self, metric: &Declared, value: f64) {
+    pub fn put(&mut self, metric: &MetricDecl, value: f64) {
         debug_assert!(metric.of.contains(&self.scope.kind()), "{} of {}", metric.name, self.scope);
         self.put_named(metric.name, value, metric.unit);
     }
@@ -47,15 +47,15 @@ impl<'m> Writer<'m> {
     }
 }
 
-impl Metrics {
-    pub fn new() -> Metrics {
-        Metrics::default()
+impl RunMetricSet {
+    pub fn new() -> RunMetricSet {
+        RunMetricSet::default()
     }
 
     /// A writer for this scope.
-    pub fn of(&mut self, scope: Scope) -> Writer<'_> {
+    pub fn of(&mut self, scope: Scope) -> MetricWriter<'_> {
         let metrics = self.by_scope.entry(scope.clone()).or_default();
-        Writer { scope, metrics, ended: None }
+        MetricWriter { scope, metrics, ended: None }
     }
 
     /// Adds the common metrics of the copies of a task or of a group: means of times, latencies and
@@ -76,12 +76,12 @@ impl Metrics {
                     if *nr > 0 && sum.value != metric.value {
                         unlike.push((scope.clone(), name.clone()));
                     }
-                    *sum = Metric { ended: Ended::first(sum.ended, metric.ended), ..*metric };
+                    *sum = Metric { ended: Incomplete::first(sum.ended, metric.ended), ..*metric };
                     *nr += 1;
                     continue;
                 }
                 sum.value += metric.value;
-                sum.ended = Ended::first(sum.ended, metric.ended);
+                sum.ended = Incomplete::first(sum.ended, metric.ended);
                 *nr += 1;
             }
         }
@@ -108,10 +108,10 @@ impl Metrics {
     }
 
     /// All metrics by the texts of their keys.
-    pub fn into_texts(self, names: &Names) -> BTreeMap<String, Metric> {
+    pub fn into_texts(self, names: &KeyNames) -> BTreeMap<String, Metric> {
         let mut texts = BTreeMap::new();
         for (scope, metrics) in self.by_scope {
-            let mut key = Key { scope, name: Cow::Borrowed("") };
+            let mut key = MetricKey { scope, name: Cow::Borrowed("") };
             for (name, metric) in metrics {
                 key.name = name;
                 texts.insert(names.text(&key), metric);
@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn copies_have_a_state_together_only_if_it_is_the_same_of_all() {
-        let mut metrics = Metrics::new();
+        let mut metrics = RunMetricSet::new();
         for (copy, errno, max) in [(0, 0.0, 4096.0), (1, 22.0, 8192.0), (2, 0.0, 4096.0)] {
             let task = Owner { name: "t".to_owned(), copy: Some(copy) };
             let scope = Scope::Phase { task, phase: "p".to_owned() };

@@ -11,23 +11,23 @@
 //! can have. So two metrics of a record never have the same text.
 
 use super::declared;
-use super::key::{Key, Kind, Owner, Scope};
+use super::key::{MetricKey, Owner, Scope, ScopeKind};
 use crate::model::Setup;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The owners of a setup.
 #[derive(Clone, Debug, Default)]
-pub struct Names {
+pub struct KeyNames {
     /// Tasks and families of copies, with the phases of each.
     tasks: BTreeMap<Owner, BTreeSet<String>>,
     /// Groups and families of copies.
     groups: BTreeSet<Owner>,
 }
 
-impl Names {
-    pub fn of(setup: &Setup) -> Names {
-        let mut names = Names::default();
+impl KeyNames {
+    pub fn of(setup: &Setup) -> KeyNames {
+        let mut names = KeyNames::default();
         for task in &setup.tasks {
             let owner = Owner::new(&task.name);
             for owner in [owner.family(), owner] {
@@ -43,7 +43,7 @@ impl Names {
     }
 
     /// The text of a key in records and tables.
-    pub fn text(&self, key: &Key) -> String {
+    pub fn text(&self, key: &MetricKey) -> String {
         let short = match &key.scope {
             Scope::Machine => key.name.to_string(),
             scope => format!("{}.{}", scope.short(), key.name),
@@ -55,9 +55,9 @@ impl Names {
     }
 
     /// The key of a text, short or full. `None`: the setup has no such owner.
-    pub fn read(&self, text: &str) -> Option<Key> {
+    pub fn read(&self, text: &str) -> Option<MetricKey> {
         match text.contains(':') {
-            true => text.parse().ok().filter(|key: &Key| self.has(&key.scope)),
+            true => text.parse().ok().filter(|key: &MetricKey| self.has(&key.scope)),
             false => self.read_short(text),
         }
     }
@@ -80,9 +80,10 @@ impl Names {
 
     /// The first key that a short text can stand for, in the order: task, phase, group during a
     /// phase, group, machine before the run, machine after it, disk, machine.
-    fn read_short(&self, text: &str) -> Option<Key> {
+    fn read_short(&self, text: &str) -> Option<MetricKey> {
         let key = |scope: Scope, name: &str| {
-            may_have(scope.kind(), name).then(|| Key { scope, name: Cow::Owned(name.to_owned()) })
+            may_have(scope.kind(), name)
+                .then(|| MetricKey { scope, name: Cow::Owned(name.to_owned()) })
         };
         if !text.contains('.') {
             return key(Scope::Machine, text);
@@ -141,10 +142,14 @@ fn is_of_file(name: &str) -> bool {
 
 /// Whether a scope of this kind can have a metric of this name. Metrics of tasks, and names with
 /// dots, are all declared; any other name may be a kernel counter.
-fn may_have(kind: Kind, name: &str) -> bool {
+fn may_have(kind: ScopeKind, name: &str) -> bool {
     match kind {
-        Kind::Task => declared::find(kind, name).is_some(),
-        Kind::Machine | Kind::Idle | Kind::Done | Kind::Shrunk | Kind::Phase
+        ScopeKind::Task => declared::find(kind, name).is_some(),
+        ScopeKind::Machine
+        | ScopeKind::Idle
+        | ScopeKind::Done
+        | ScopeKind::Shrunk
+        | ScopeKind::Phase
             if is_of_file(name) =>
         {
             true

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// Counters of /proc/vmstat, in pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Compaction {
+pub struct CompactionCounts {
     /// Scanned for pages to move.
     pub compact_migrate_scanned: u64,
     /// Scanned for free pages as targets.
@@ -14,7 +14,7 @@ pub struct Compaction {
     pub pgmigrate_success: u64,
 }
 
-impl Compaction {
+impl CompactionCounts {
     pub const NAMES: [&'static str; 3] =
         ["compact_migrate_scanned", "compact_free_scanned", "pgmigrate_success"];
 
@@ -24,26 +24,26 @@ impl Compaction {
     }
 
     /// From values in the order of [`Compaction::NAMES`].
-    pub const fn of_values(values: [u64; 3]) -> Compaction {
+    pub const fn of_values(values: [u64; 3]) -> CompactionCounts {
         let [compact_migrate_scanned, compact_free_scanned, pgmigrate_success] = values;
-        Compaction { compact_migrate_scanned, compact_free_scanned, pgmigrate_success }
+        CompactionCounts { compact_migrate_scanned, compact_free_scanned, pgmigrate_success }
     }
 
     /// The increase since `earlier`.
-    pub fn since(&self, earlier: &Compaction) -> Compaction {
+    pub fn since(&self, earlier: &CompactionCounts) -> CompactionCounts {
         let (now, then) = (self.values(), earlier.values());
-        Compaction::of_values(std::array::from_fn(|at| now[at].saturating_sub(then[at])))
+        CompactionCounts::of_values(std::array::from_fn(|at| now[at].saturating_sub(then[at])))
     }
 
-    pub fn plus(&self, other: &Compaction) -> Compaction {
+    pub fn plus(&self, other: &CompactionCounts) -> CompactionCounts {
         let (a, b) = (self.values(), other.values());
-        Compaction::of_values(std::array::from_fn(|at| a[at].saturating_add(b[at])))
+        CompactionCounts::of_values(std::array::from_fn(|at| a[at].saturating_add(b[at])))
     }
 }
 
 /// Counters with their names in memory.stat and memory.events; those of reclaim are in pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Counts {
+pub struct GroupEvents {
     /// Inactive pages that kswapd scanned.
     pub pgscan_kswapd: u64,
     /// Inactive pages that tasks scanned.
@@ -62,10 +62,10 @@ pub struct Counts {
     pub oom_kill: u64,
 }
 
-impl Counts {
+impl GroupEvents {
     pub const NR: usize = 7;
 
-    pub const NAMES: [&'static str; Counts::NR] = [
+    pub const NAMES: [&'static str; GroupEvents::NR] = [
         "pgscan_kswapd",
         "pgscan_direct",
         "pgsteal_kswapd",
@@ -76,7 +76,7 @@ impl Counts {
     ];
 
     /// In the order of [`Counts::NAMES`].
-    pub const fn values(&self) -> [u64; Counts::NR] {
+    pub const fn values(&self) -> [u64; GroupEvents::NR] {
         [
             self.pgscan_kswapd,
             self.pgscan_direct,
@@ -89,10 +89,10 @@ impl Counts {
     }
 
     /// From values in the order of [`Counts::NAMES`].
-    pub const fn of_values(values: [u64; Counts::NR]) -> Counts {
+    pub const fn of_values(values: [u64; GroupEvents::NR]) -> GroupEvents {
         let [pgscan_kswapd, pgscan_direct, pgsteal_kswapd, pgsteal_direct, pgmajfault, pgfault, oom_kill] =
             values;
-        Counts {
+        GroupEvents {
             pgscan_kswapd,
             pgscan_direct,
             pgsteal_kswapd,
@@ -104,16 +104,16 @@ impl Counts {
     }
 
     /// The increase since `earlier`. A group that was removed and created again counts from 0.
-    pub fn since(&self, earlier: &Counts) -> Counts {
+    pub fn since(&self, earlier: &GroupEvents) -> GroupEvents {
         let (now, then) = (self.values(), earlier.values());
         let began_anew = now.iter().zip(&then).any(|(now, then)| now < then);
         let difference = |at: usize| if began_anew { now[at] } else { now[at] - then[at] };
-        Counts::of_values(std::array::from_fn(difference))
+        GroupEvents::of_values(std::array::from_fn(difference))
     }
 
-    pub fn plus(&self, other: &Counts) -> Counts {
+    pub fn plus(&self, other: &GroupEvents) -> GroupEvents {
         let (a, b) = (self.values(), other.values());
-        Counts::of_values(std::array::from_fn(|at| a[at].saturating_add(b[at])))
+        GroupEvents::of_values(std::array::from_fn(|at| a[at].saturating_add(b[at])))
     }
 }
 
@@ -123,13 +123,13 @@ mod tests {
 
     #[test]
     fn a_group_made_anew_counts_from_zero() {
-        let counts = Counts::of_values([5, 6, 7, 8, 9, 3, 0]);
+        let counts = GroupEvents::of_values([5, 6, 7, 8, 9, 3, 0]);
         assert_eq!(
-            counts.since(&Counts::of_values([5, 4, 3, 2, 1, 3, 0])).values(),
+            counts.since(&GroupEvents::of_values([5, 4, 3, 2, 1, 3, 0])).values(),
             [0, 2, 4, 6, 8, 0, 0]
         );
         assert_eq!(
-            counts.since(&Counts::of_values([9, 4, 3, 2, 1, 0, 0])).values(),
+            counts.since(&GroupEvents::of_values([9, 4, 3, 2, 1, 0, 0])).values(),
             [5, 6, 7, 8, 9, 3, 0]
         );
     }

@@ -1,39 +1,39 @@
 //! `workload = "advise"`: gives advice on part of a region, or new advice on all of it (madvise).
 
-use super::part::{Part, PageCount, PartKeys};
+use super::part::{RegionPart, PageCount, PartKeys};
 use super::prelude::*;
 use crate::names::MadviseKind;
 
 table! {
     /// Gives advice on memory (madvise).
-    Keys of "workload advise" {
+    AdviseKeys of "workload advise" {
         /// Advice to give.
-        advice: At<MadviseKind> => required "\"page-out\"",
+        advice: Spanned<MadviseKind> => required "\"page-out\"",
         /// Region to advise on (default: anon, or the file).
-        region: At<Name>,
+        region: Spanned<NameKey>,
         /// File to map, if no earlier phase has mapped the region.
-        file: At<Name>,
+        file: Spanned<NameKey>,
         /// Bytes of memory or of the file to map, if no earlier phase has mapped the region.
-        size: At<Size>,
+        size: Spanned<Size>,
         /// First page (default 0).
-        first: At<PageCount>,
+        first: Spanned<PageCount>,
         /// Number of pages (default: up to the end of the region).
-        pages: At<PageCount>,
+        pages: Spanned<PageCount>,
     }
 }
 
 /// One call of madvise().
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Advise {
+pub struct AdviseWorkload {
     pub advice: MadviseKind,
-    pub part: Part,
+    pub part: RegionPart,
 }
 
-impl Kind for Advise {
-    type Keys = Keys;
+impl WorkloadSpec for AdviseWorkload {
+    type Keys = AdviseKeys;
 
-    fn check(keys: &Keys, phases: &mut Phases<'_, '_>, sink: &mut Sink) -> Option<Self> {
-        let Keys { at, bad, region, file, size, first, pages, .. } = keys;
+    fn check(keys: &AdviseKeys, phases: &mut Phases<'_, '_>, sink: &mut ProblemSink) -> Option<Self> {
+        let AdviseKeys { at, bad, region, file, size, first, pages, .. } = keys;
         let part = PartKeys { at: *at, bad, region, file, size, first, pages };
         let part = part.check(phases, sink);
         let advice = keys.advice(sink)?;
@@ -56,13 +56,13 @@ impl Kind for Advise {
             sink.hinted(advice.span, message, "docs/scenario.md says which advice works on which memory");
             return None;
         }
-        Some(Advise { advice: advice.value, part })
+        Some(AdviseWorkload { advice: advice.value, part })
     }
 
-    fn stages(&self, _: u32, planner: &mut Planner<'_>) -> Vec<Stage> {
+    fn stages(&self, _: u32, planner: &mut Planner<'_>) -> Vec<PhaseStage> {
         let (region, mut stages) = self.part.stages(planner);
-        let Advise { advice, part } = self.clone();
-        stages.push(Stage::run(move |state, _| {
+        let AdviseWorkload { advice, part } = self.clone();
+        stages.push(PhaseStage::run(move |state, _| {
             let pages = part.of(state.regions[region].pages);
             let (region, page, pages) = (state.number(region), pages.start, pages.end - pages.start);
             Box::new(Some(Op::Advise { region, page, pages, advice }).into_iter()).into()

@@ -5,7 +5,7 @@
 //! nothing.
 
 use super::cursor::Generator;
-use super::plan::Stage;
+use super::plan::PhaseStage;
 use crate::op::{BlockRequest, Op};
 use std::ops::Range;
 
@@ -16,7 +16,7 @@ pub(super) const BLOCKS_MAX: i64 = 1 << 24;
 
 /// Allocations of blocks into slots.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Take {
+pub(super) struct BlockAllocs {
     pub(super) order: u8,
     pub(super) request: BlockRequest,
     pub(super) interval_ns: u64,
@@ -29,7 +29,7 @@ pub(super) struct Take {
 
 /// The next step of the current allocation.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Step {
+pub(super) enum BlockStep {
     Pace,
     Free,
     Alloc,
@@ -37,46 +37,46 @@ pub(super) enum Step {
 
 /// Allocates into slots in order.
 #[derive(Debug)]
-pub(super) struct Takes {
-    take: Take,
-    step: Step,
+pub(super) struct BlockAllocator {
+    take: BlockAllocs,
+    step: BlockStep,
 }
 
-impl Takes {
-    pub(super) fn stage(take: Take) -> Stage {
-        Stage::run(move |_, _| Box::new(Takes { take, step: Step::Pace }).into())
+impl BlockAllocator {
+    pub(super) fn stage(take: BlockAllocs) -> PhaseStage {
+        PhaseStage::run(move |_, _| Box::new(BlockAllocator { take, step: BlockStep::Pace }).into())
     }
 
     /// Frees the blocks in the slots from 0 up to but excluding `end`.
-    pub(super) fn free(end: u32) -> Stage {
-        Stage::run(move |_, _| Box::new(Frees(0..end)).into())
+    pub(super) fn free(end: u32) -> PhaseStage {
+        PhaseStage::run(move |_, _| Box::new(BlockFrees(0..end)).into())
     }
 }
 
-impl Generator for Takes {
+impl Generator for BlockAllocator {
     fn next_op(&mut self) -> Option<Op> {
-        let Take { order, request, interval_ns, hold, first, end } = self.take;
-        if matches!(self.step, Step::Free) {
-            self.step = Step::Pace;
+        let BlockAllocs { order, request, interval_ns, hold, first, end } = self.take;
+        if matches!(self.step, BlockStep::Free) {
+            self.step = BlockStep::Pace;
             return Some(Op::FreeBlock { slot: 0 });
         }
         if first == end {
             return None;
         }
-        if matches!(self.step, Step::Pace) && interval_ns > 0 {
-            self.step = Step::Alloc;
+        if matches!(self.step, BlockStep::Pace) && interval_ns > 0 {
+            self.step = BlockStep::Alloc;
             return Some(Op::Pace { ns: interval_ns });
         }
         self.take.first += 1;
-        self.step = if hold { Step::Pace } else { Step::Free };
+        self.step = if hold { BlockStep::Pace } else { BlockStep::Free };
         Some(Op::AllocBlock { slot: if hold { first } else { 0 }, order, request })
     }
 }
 
 #[derive(Debug)]
-struct Frees(Range<u32>);
+struct BlockFrees(Range<u32>);
 
-impl Generator for Frees {
+impl Generator for BlockFrees {
     fn next_op(&mut self) -> Option<Op> {
         self.0.next().map(|slot| Op::FreeBlock { slot })
     }

@@ -4,7 +4,7 @@
 //! A link reads the objects of the units before it and writes its result.
 
 use super::prelude::*;
-use super::blocks::{Take, Takes, ORDER_MAX};
+use super::blocks::{BlockAllocs, BlockAllocator, ORDER_MAX};
 use super::cursor::Cursor;
 use super::file_read::read;
 use super::file_write::append;
@@ -30,39 +30,39 @@ const EXPONENT: u32 = 100;
 // 72 headers that it includes, and its object.
 table! {
     /// Compiles files.
-    Keys of "workload build" {
+    BuildKeys of "workload build" {
         /// Page trace of one compiler, relative to the scenario file.
-        path: At<String> => required "\"program.ptt\"",
+        path: Spanned<String> => required "\"program.ptt\"",
         /// Number of files to compile.
-        units: At<Int<1, 1_000_000>> => required "100",
+        units: Spanned<Int<1, 1_000_000>> => required "100",
         /// File that stands for the source tree, read from front to back (default: none).
-        sources: At<Name>,
+        sources: Spanned<NameKey>,
         /// Bytes of `sources` that a unit reads (default 6323, as in the recorded compile).
-        source: At<Size> = Size(6_323),
+        source: Spanned<Size> = Size(6_323),
         /// File that stands for all headers (default: none).
-        headers: At<Name>,
+        headers: Spanned<NameKey>,
         /// Bytes of `headers` that a unit reads (default 442572, as in the recorded compile).
-        header: At<Size> = Size(442_572),
+        header: Spanned<Size> = Size(442_572),
         /// File that objects are appended to (default: none).
-        objects: At<Name>,
+        objects: Spanned<NameKey>,
         /// Bytes that a unit appends to `objects` (default 6592, as in the recorded compile).
-        object: At<Size> = Size(6_592),
+        object: Spanned<Size> = Size(6_592),
         /// File of the file system's own blocks, with `metadata = true` (default: none).
-        metadata: At<Name>,
+        metadata: Spanned<NameKey>,
         /// Bytes of `metadata` that a unit changes, in blocks of 4 KiB (default 20KiB: the object's
         /// inode, its name, the bitmaps of inodes and of blocks, and their group descriptor).
-        metadata_size: At<Size> = Size(20 << 10),
+        metadata_size: Spanned<Size> = Size(20 << 10),
         /// Bytes that a link appends to `objects` after it has read everything appended since the
         /// previous link (default: no link).
-        link: At<Size>,
+        link: Spanned<Size>,
         /// Units between two links; the last link follows the last unit (default: all units).
-        link_units: At<Int<1, 1_000_000>>,
+        link_units: Spanned<Int<1, 1_000_000>>,
         /// log2 of the pages of a unit's kernel stack (default 0: no stack).
-        stack_order: At<Int<0, ORDER_MAX>> = Int(0),
+        stack_order: Spanned<Int<0, ORDER_MAX>> = Int(0),
         /// Number of other unmovable pages that a unit holds while it runs (default 0).
-        kernel_pages: At<Int<0, { 1 << 20 }>> = Int(0),
+        kernel_pages: Spanned<Int<0, { 1 << 20 }>> = Int(0),
         /// Object mix: the kernel objects that a unit holds while it runs (default: none).
-        mix: At<String>,
+        mix: Spanned<String>,
     }
 }
 
@@ -115,22 +115,22 @@ impl Link {
     }
 }
 
-impl Kind for Build {
-    type Keys = Keys;
+impl WorkloadSpec for Build {
+    type Keys = BuildKeys;
 
-    fn check(keys: &Keys, phases: &mut Phases<'_, '_>, sink: &mut Sink) -> Option<Self> {
+    fn check(keys: &BuildKeys, phases: &mut Phases<'_, '_>, sink: &mut ProblemSink) -> Option<Self> {
         let trace = keys.path(sink).and_then(|path| phases.trace(path, sink));
         let units: Option<u32> = keys.units(sink).map(|units| units.value.into());
         let bad = &keys.bad;
-        let mut part = |part: Part<'_>| part.check(bad, phases, sink);
+        let mut part = |part: BuildPart<'_>| part.check(bad, phases, sink);
         let (file, bytes) = (("sources", &keys.sources), ("source", &keys.source));
-        let sources = part(Part { file, bytes, or: keys.source().0 });
+        let sources = part(BuildPart { file, bytes, or: keys.source().0 });
         let (file, bytes) = (("headers", &keys.headers), ("header", &keys.header));
-        let headers = part(Part { file, bytes, or: keys.header().0 });
+        let headers = part(BuildPart { file, bytes, or: keys.header().0 });
         let (file, bytes) = (("objects", &keys.objects), ("object", &keys.object));
-        let objects = part(Part { file, bytes, or: keys.object().0 });
+        let objects = part(BuildPart { file, bytes, or: keys.object().0 });
         let (file, bytes) = (("metadata", &keys.metadata), ("metadata_size", &keys.metadata_size));
-        let metadata = part(Part { file, bytes, or: keys.metadata_size().0 });
+        let metadata = part(BuildPart { file, bytes, or: keys.metadata_size().0 });
         if let (Some(name), Some((file, _))) = (&keys.metadata, metadata) {
             phases.is_metadata(file, name, sink);
         }
@@ -169,43 +169,43 @@ impl Kind for Build {
     }
 
     /// The stages of one unit.
-    fn stages(&self, _: u32, planner: &mut Planner<'_>) -> Vec<Stage> {
+    fn stages(&self, _: u32, planner: &mut Planner<'_>) -> Vec<PhaseStage> {
         let mut stages = Vec::with_capacity(12);
         if let Some(mix) = &self.mix {
-            stages.push(Stage::Beside(Units::new(planner, &mix.rows, 1, 0, 0)));
+            stages.push(PhaseStage::Beside(Units::new(planner, &mix.rows, 1, 0, 0)));
         }
         let stacks = u32::from(self.stack_order > 0);
         let blocks = stacks + self.kernel_pages;
         for (order, first, end) in [(self.stack_order, 0, stacks), (0, stacks, blocks)] {
             let request = BlockRequest::Kernel;
-            let take = Take { order, request, interval_ns: 0, hold: true, first, end };
-            stages.extend((first < end).then(|| Takes::stage(take)));
+            let take = BlockAllocs { order, request, interval_ns: 0, hold: true, first, end };
+            stages.extend((first < end).then(|| BlockAllocator::stage(take)));
         }
         if let Some((file, bytes)) = self.sources {
             stages.push(read(planner, file, bytes, BUILD_BLOCK));
         }
         if let Some((file, bytes)) = self.headers {
-            stages.push(pieces(planner, Popular::HEADERS, file, bytes));
+            stages.push(pieces(planner, PopularPieces::HEADERS, file, bytes));
         }
-        stages.push(Stage::Trace { path: self.trace.clone(), passes: 1, advice: None });
+        stages.push(PhaseStage::Trace { path: self.trace.clone(), passes: 1, advice: None });
         if let Some((file, bytes)) = self.objects {
             stages.push(append(planner, file, Some(bytes), BUILD_BLOCK));
         }
         if let Some((file, bytes)) = self.metadata {
-            stages.push(pieces(planner, Popular::METADATA, file, bytes));
+            stages.push(pieces(planner, PopularPieces::METADATA, file, bytes));
         }
-        stages.extend((blocks > 0).then(|| Takes::free(blocks)));
-        stages.extend(self.mix.is_some().then_some(Stage::EndBeside));
+        stages.extend((blocks > 0).then(|| BlockAllocator::free(blocks)));
+        stages.extend(self.mix.is_some().then_some(PhaseStage::EndBeside));
         if let (Some((file, object)), Some(link)) = (self.objects, self.link) {
             let units = self.units;
             let after = move |round| link.units_after(round, units);
-            stages.push(Stage::run(move |state, round| {
+            stages.push(PhaseStage::run(move |state, round| {
                 let end = state.positions[&file];
                 let offset = end.saturating_sub(object * u64::from(after(round)));
-                Box::new(Objects { file, offset, end }).into()
+                Box::new(LinkReads { file, offset, end }).into()
             }));
-            if let Stage::Run(write) = append(planner, file, Some(link.bytes), BUILD_BLOCK) {
-                stages.push(Stage::run(move |state, round| match after(round) {
+            if let PhaseStage::Run(write) = append(planner, file, Some(link.bytes), BUILD_BLOCK) {
+                stages.push(PhaseStage::run(move |state, round| match after(round) {
                     0 => Cursor::Idle,
                     _ => write.begin(state, round),
                 }));
@@ -230,7 +230,7 @@ impl Kind for Build {
 }
 
 /// The links of a build; `None` after a mistake was reported.
-fn check_link(keys: &Keys, units: Option<u32>, sink: &mut Sink) -> Option<Option<Link>> {
+fn check_link(keys: &BuildKeys, units: Option<u32>, sink: &mut ProblemSink) -> Option<Option<Link>> {
     let Some(bytes) = &keys.link else {
         if let (Some(of), false) = (&keys.link_units, keys.bad.contains(&"link")) {
             let hint = "add link = \"10MiB\" (bytes that a link writes), or leave out both";
@@ -255,19 +255,19 @@ fn check_link(keys: &Keys, units: Option<u32>, sink: &mut Sink) -> Option<Option
 }
 
 /// A file of a build, the bytes that a unit uses of it, and the names of both keys.
-struct Part<'r> {
-    file: (&'static str, &'r Option<At<Name>>),
-    bytes: (&'static str, &'r Option<At<Size>>),
+struct BuildPart<'r> {
+    file: (&'static str, &'r Option<Spanned<NameKey>>),
+    bytes: (&'static str, &'r Option<Spanned<Size>>),
     or: u64,
 }
 
-impl Part<'_> {
+impl BuildPart<'_> {
     /// The file, as a template, and the bytes per unit.
     fn check(
         self,
         bad: &[&'static str],
         phases: &Phases<'_, '_>,
-        sink: &mut Sink,
+        sink: &mut ProblemSink,
     ) -> Option<(usize, u64)> {
         let (file_key, file) = self.file;
         let (bytes_key, bytes) = self.bytes;
@@ -291,7 +291,7 @@ impl Part<'_> {
 
 /// Pieces of a file with a Zipf distribution of use.
 #[derive(Clone, Copy, Debug)]
-struct Popular {
+struct PopularPieces {
     /// Name of the generator that draws them.
     draws: &'static str,
     /// Bytes of a piece.
@@ -299,16 +299,16 @@ struct Popular {
     write: bool,
 }
 
-impl Popular {
-    const HEADERS: Popular = Popular { draws: "headers", piece: HEADER_PIECE, write: false };
-    const METADATA: Popular = Popular { draws: "metadata", piece: METADATA_BLOCK, write: true };
+impl PopularPieces {
+    const HEADERS: PopularPieces = PopularPieces { draws: "headers", piece: HEADER_PIECE, write: false };
+    const METADATA: PopularPieces = PopularPieces { draws: "metadata", piece: METADATA_BLOCK, write: true };
 }
 
 /// Reads or writes `left` bytes of a file in whole pieces.
-fn pieces(planner: &mut Planner<'_>, of: Popular, file: usize, left: u64) -> Stage {
+fn pieces(planner: &mut Planner<'_>, of: PopularPieces, file: usize, left: u64) -> PhaseStage {
     let size = planner.file_sizes[file];
     let zipf = planner.zipf(size.div_ceil(of.piece), EXPONENT);
-    Stage::run(move |state, _| {
+    PhaseStage::run(move |state, _| {
         let (zipf, prng) = (Arc::clone(&zipf), state.draws(of.draws));
         let scatter = Scatter::new(size.div_ceil(of.piece));
         Box::new(Pieces { of, file, size, left, prng, scatter, zipf }).into()
@@ -318,7 +318,7 @@ fn pieces(planner: &mut Planner<'_>, of: Popular, file: usize, left: u64) -> Sta
 /// Generates read() or write() calls of whole pieces, drawn by popularity.
 #[derive(Debug)]
 struct Pieces {
-    of: Popular,
+    of: PopularPieces,
     file: usize,
     size: u64,
     left: u64,
@@ -333,7 +333,7 @@ impl Generator for Pieces {
         if self.left == 0 {
             return None;
         }
-        let Popular { piece, write, .. } = self.of;
+        let PopularPieces { piece, write, .. } = self.of;
         let offset = self.scatter.page(self.zipf.draw(&mut self.prng) - 1) * piece;
         // The last piece of the file may be short, and so may the last call of a unit.
         let len = piece.min(self.size - offset).min(self.left);
@@ -342,20 +342,20 @@ impl Generator for Pieces {
         Some(if write { Op::Write { file, offset, len } } else { Op::Read { file, offset, len } })
     }
 
-    fn end(self: Box<Self>, state: &mut State) {
+    fn end(self: Box<Self>, state: &mut ProgramState) {
         state.keep_draws(self.of.draws, self.prng);
     }
 }
 
 /// Generates read() calls of the objects that a link takes, each once, in the order of writing.
 #[derive(Debug)]
-struct Objects {
+struct LinkReads {
     file: usize,
     offset: u64,
     end: u64,
 }
 
-impl Generator for Objects {
+impl Generator for LinkReads {
     fn next_op(&mut self) -> Option<Op> {
         let (file, offset) = (self.file, self.offset);
         let len = BUILD_BLOCK.min(self.end - offset);

@@ -4,9 +4,9 @@ use super::prelude::*;
 
 table! {
     /// Uses the CPU.
-    Keys of "workload compute" {
+    ComputeKeys of "workload compute" {
         /// CPU time to use.
-        duration: At<Time> => required "\"1s\"",
+        duration: Spanned<Time> => required "\"1s\"",
     }
 }
 
@@ -15,14 +15,14 @@ pub struct Compute {
     pub ns: u64,
 }
 
-impl Kind for Compute {
-    type Keys = Keys;
+impl WorkloadSpec for Compute {
+    type Keys = ComputeKeys;
 
-    fn check(keys: &Keys, _: &mut Phases<'_, '_>, sink: &mut Sink) -> Option<Self> {
+    fn check(keys: &ComputeKeys, _: &mut Phases<'_, '_>, sink: &mut ProblemSink) -> Option<Self> {
         Some(Compute { ns: keys.duration(sink)?.value.0 })
     }
 
-    fn stages(&self, _: u32, _: &mut Planner<'_>) -> Vec<Stage> {
-        vec![Stage::Once(Op::Compute { ns: self.ns })]
+    fn stages(&self, _: u32, _: &mut Planner<'_>) -> Vec<PhaseStage> {
+        vec![PhaseStage::Once(Op::Compute { ns: self.ns })]
     }
 }

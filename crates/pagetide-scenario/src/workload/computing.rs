@@ -3,17 +3,17 @@
 //! Invariant: [`Op::Compute`] follows each access and nothing else, also the last of a phase.
 
 use super::cursor::{Cursor, Generator};
-use super::plan::{Stage, State};
+use super::plan::{PhaseStage, ProgramState};
 use crate::op::Op;
 
 /// Adds `ns` of CPU time after each access of a stage; 0 returns the stage unchanged.
-pub(super) fn computing(stage: Stage, ns: u64) -> Stage {
-    let Stage::Run(run) = &stage else { return stage };
+pub(super) fn computing(stage: PhaseStage, ns: u64) -> PhaseStage {
+    let PhaseStage::Run(run) = &stage else { return stage };
     if ns == 0 {
         return stage;
     }
     let run = run.clone();
-    Stage::run(move |state, round| {
+    PhaseStage::run(move |state, round| {
         Box::new(Computing { inner: run.begin(state, round), ns, due: false }).into()
     })
 }
@@ -37,7 +37,7 @@ impl Generator for Computing {
         op
     }
 
-    fn end(self: Box<Self>, state: &mut State) {
+    fn end(self: Box<Self>, state: &mut ProgramState) {
         self.inner.end(state);
     }
 }

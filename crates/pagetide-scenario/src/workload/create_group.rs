@@ -4,9 +4,9 @@ use super::prelude::*;
 
 table! {
     /// Creates a group that does not exist.
-    Keys of "workload create-group" {
+    CreateGroupKeys of "workload create-group" {
         /// Group to create; for a group with copies, one copy: `NAME.0`.
-        target: At<Target> => required "\"batch\"",
+        target: Spanned<GroupTarget> => required "\"batch\"",
     }
 }
 
@@ -16,14 +16,14 @@ pub struct CreateGroup {
     pub group: usize,
 }
 
-impl Kind for CreateGroup {
-    type Keys = Keys;
+impl WorkloadSpec for CreateGroup {
+    type Keys = CreateGroupKeys;
 
-    fn check(keys: &Keys, phases: &mut Phases<'_, '_>, sink: &mut Sink) -> Option<Self> {
+    fn check(keys: &CreateGroupKeys, phases: &mut Phases<'_, '_>, sink: &mut ProblemSink) -> Option<Self> {
         Some(CreateGroup { group: phases.scene.groups.create(keys.target(sink)?, sink)? })
     }
 
-    fn stages(&self, phase: u32, _: &mut Planner<'_>) -> Vec<Stage> {
-        vec![Stage::Once(Op::Group { phase })]
+    fn stages(&self, phase: u32, _: &mut Planner<'_>) -> Vec<PhaseStage> {
+        vec![PhaseStage::Once(Op::Group { phase })]
     }
 }

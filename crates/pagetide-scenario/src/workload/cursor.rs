@@ -1,10 +1,10 @@
 //! The position of a task in a stage. An access takes a few nanoseconds and never allocates.
 
 use super::modulo::Scatter;
-use super::paced::Paced;
-use super::plan::State;
-use super::request::Serving;
-use super::walk::{Draws, Laps};
+use super::paced::PacedAccesses;
+use super::plan::ProgramState;
+use super::request::ServiceThread;
+use super::walk::{Laps, RandomDraws};
 use super::working_set::Hotspot;
 use crate::op::Op;
 use crate::zipf::Zipf;
@@ -17,7 +17,7 @@ pub(super) trait Generator: Debug + Send {
     fn next_op(&mut self) -> Option<Op>;
 
     /// Returns to `_state` what outlives the stage.
-    fn end(self: Box<Self>, _state: &mut State) {}
+    fn end(self: Box<Self>, _state: &mut ProgramState) {}
 }
 
 /// The generator of the current stage.
@@ -27,11 +27,11 @@ pub(super) enum Cursor {
     Idle,
     Sequential(Laps),
     Scattered(Laps, Scatter),
-    Random(Draws),
-    Zipf(Draws, Arc<Zipf>, Scatter),
+    Random(RandomDraws),
+    Zipf(RandomDraws, Arc<Zipf>, Scatter),
     WorkingSet(Hotspot),
-    Paced(Box<Paced>),
-    Service(Box<Serving>),
+    Paced(Box<PacedAccesses>),
+    Service(Box<ServiceThread>),
     Other(Box<dyn Generator>),
 }
 
@@ -61,7 +61,7 @@ impl Cursor {
     }
 
     /// Returns to `state` what outlives the stage: the state of generators, the position in a file.
-    pub(super) fn end(self, state: &mut State) {
+    pub(super) fn end(self, state: &mut ProgramState) {
         match self {
             Cursor::Random(draws) | Cursor::Zipf(draws, ..) => draws.end(state),
             Cursor::WorkingSet(hotspot) => hotspot.end(state),

@@ -10,28 +10,28 @@ const DISCARD_PAGES: u64 = 512;
 
 table! {
     /// Frees pages of an anonymous region (MADV_DONTNEED).
-    Keys of "workload discard" {
+    DiscardKeys of "workload discard" {
         /// Region that an earlier phase of the task has mapped (default anon).
-        region: At<Name>,
+        region: Spanned<NameKey>,
         /// First page (default 0).
-        first: At<Int<0, { REGION_PAGES_MAX as i64 }>> = Int(0),
+        first: Spanned<Int<0, { REGION_PAGES_MAX as i64 }>> = Int(0),
         /// Distance from one page to the next (default 1).
-        every: At<Int<1, { REGION_PAGES_MAX as i64 }>> = Int(1),
+        every: Spanned<Int<1, { REGION_PAGES_MAX as i64 }>> = Int(1),
     }
 }
 
 /// Pages to free, up to the end of the region.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Discard {
+pub struct DiscardWorkload {
     pub region: String,
     pub first: u64,
     pub every: u64,
 }
 
-impl Kind for Discard {
-    type Keys = Keys;
+impl WorkloadSpec for DiscardWorkload {
+    type Keys = DiscardKeys;
 
-    fn check(keys: &Keys, phases: &mut Phases<'_, '_>, sink: &mut Sink) -> Option<Self> {
+    fn check(keys: &DiscardKeys, phases: &mut Phases<'_, '_>, sink: &mut ProblemSink) -> Option<Self> {
         if keys.bad.contains(&"region") {
             return None;
         }
@@ -40,7 +40,7 @@ impl Kind for Discard {
         let shown = clip(&region);
         let known = known_region(&name, phases, sink)?;
         if known.file.is_some() {
-            sink.push(Problem {
+            sink.push(SpannedProblem {
                 span: name.span,
                 message: format!("the region `{shown}` maps a file"),
                 hint: Some("only anonymous memory can be discarded: name a region of touch".into()),
@@ -59,13 +59,13 @@ impl Kind for Discard {
                 sink.hinted(span, message, format!("the region has pages 0 to {}", pages - 1));
             }
         }));
-        Some(Discard { region, first, every })
+        Some(DiscardWorkload { region, first, every })
     }
 
-    fn stages(&self, _: u32, planner: &mut Planner<'_>) -> Vec<Stage> {
+    fn stages(&self, _: u32, planner: &mut Planner<'_>) -> Vec<PhaseStage> {
         let region = planner.known_region(&self.region);
         let (next, every) = (self.first, self.every);
-        vec![Stage::run(move |state, _| {
+        vec![PhaseStage::run(move |state, _| {
             let (end, region) = (state.regions[region].pages, state.number(region));
             Box::new(Discards { region, next, end, every }).into()
         })]

@@ -5,18 +5,18 @@ use crate::load::check::phases::{check_block, DEFAULT_BLOCK};
 
 table! {
     /// Reads a file with read() calls.
-    Keys of "workload file-read" {
+    FileReadKeys of "workload file-read" {
         /// File to read.
-        file: At<Name> => required "\"data\"",
+        file: Spanned<NameKey> => required "\"data\"",
         /// Bytes to read (default: the whole file once).
-        total: At<Size>,
+        total: Spanned<Size>,
         /// Size of a call (default 64KiB).
-        block: At<Size> = DEFAULT_BLOCK,
+        block: Spanned<Size> = DEFAULT_BLOCK,
     }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FileRead {
+pub struct FileReadWorkload {
     /// Index into [`Setup::files`](crate::model::Setup::files).
     pub file: usize,
     /// Total bytes; wraps around at the end of the file.
@@ -25,19 +25,19 @@ pub struct FileRead {
     pub block: u64,
 }
 
-impl Kind for FileRead {
-    type Keys = Keys;
+impl WorkloadSpec for FileReadWorkload {
+    type Keys = FileReadKeys;
 
-    fn check(keys: &Keys, phases: &mut Phases<'_, '_>, sink: &mut Sink) -> Option<Self> {
+    fn check(keys: &FileReadKeys, phases: &mut Phases<'_, '_>, sink: &mut ProblemSink) -> Option<Self> {
         let name = keys.file(sink)?;
         let file = phases.files.names.find(name, sink)?;
         check_block(&keys.block, sink);
         let size = phases.not_empty(file, name, sink)?;
         let bytes = keys.total.as_ref().map_or(size, |total| total.value.0);
-        Some(FileRead { file, bytes, block: keys.block().0 })
+        Some(FileReadWorkload { file, bytes, block: keys.block().0 })
     }
 
-    fn stages(&self, _: u32, planner: &mut Planner<'_>) -> Vec<Stage> {
+    fn stages(&self, _: u32, planner: &mut Planner<'_>) -> Vec<PhaseStage> {
         vec![read(planner, self.file, self.bytes, self.block)]
     }
 
@@ -47,9 +47,9 @@ impl Kind for FileRead {
 }
 
 /// Reads `left` bytes of a file. Each round of the phase continues where the previous one stopped.
-pub(super) fn read(planner: &Planner<'_>, file: usize, left: u64, block: u64) -> Stage {
+pub(super) fn read(planner: &Planner<'_>, file: usize, left: u64, block: u64) -> PhaseStage {
     let size = planner.file_sizes[file];
-    Stage::run(move |_, round| {
+    PhaseStage::run(move |_, round| {
         let offset = part_offset(round, left, size);
         Box::new(Reads { file, size, offset, left, block }).into()
     })

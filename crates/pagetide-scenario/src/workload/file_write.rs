@@ -6,19 +6,19 @@ use crate::load::check::phases::{check_block, DEFAULT_BLOCK};
 
 table! {
     /// Appends to a file with write() calls.
-    Keys of "workload file-write" {
+    FileWriteKeys of "workload file-write" {
         /// File to append to.
-        file: At<Name> => required "\"data\"",
+        file: Spanned<NameKey> => required "\"data\"",
         /// Bytes to write (default: until the task is stopped).
-        total: At<Size>,
+        total: Spanned<Size>,
         /// Size of a call (default 64KiB).
-        block: At<Size> = DEFAULT_BLOCK,
+        block: Spanned<Size> = DEFAULT_BLOCK,
     }
 }
 
 /// write() calls that start at the end of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FileWrite {
+pub struct FileWriteWorkload {
     /// Index into [`Setup::files`](crate::model::Setup::files).
     pub file: usize,
     /// Total bytes; `None`: until stopped.
@@ -27,20 +27,20 @@ pub struct FileWrite {
     pub block: u64,
 }
 
-impl Kind for FileWrite {
-    type Keys = Keys;
+impl WorkloadSpec for FileWriteWorkload {
+    type Keys = FileWriteKeys;
 
-    fn check(keys: &Keys, phases: &mut Phases<'_, '_>, sink: &mut Sink) -> Option<Self> {
+    fn check(keys: &FileWriteKeys, phases: &mut Phases<'_, '_>, sink: &mut ProblemSink) -> Option<Self> {
         let file = phases.files.names.find(keys.file(sink)?, sink)?;
         check_block(&keys.block, sink);
         if let Some(total) = &keys.total {
             phases.check_growth(file, total.value.0, total.span, sink);
         }
         let bytes = keys.total.as_ref().map(|total| total.value.0);
-        Some(FileWrite { file, bytes, block: keys.block().0 })
+        Some(FileWriteWorkload { file, bytes, block: keys.block().0 })
     }
 
-    fn stages(&self, _: u32, planner: &mut Planner<'_>) -> Vec<Stage> {
+    fn stages(&self, _: u32, planner: &mut Planner<'_>) -> Vec<PhaseStage> {
         vec![append(planner, self.file, self.bytes, self.block)]
     }
 
@@ -59,10 +59,10 @@ pub(super) fn append(
     file: usize,
     left: Option<u64>,
     block: u64,
-) -> Stage {
+) -> PhaseStage {
     let size = planner.file_sizes[file];
     planner.state.positions.entry(file).or_insert(size);
-    Stage::run(move |state, _| {
+    PhaseStage::run(move |state, _| {
         let offset = state.positions[&file];
         Box::new(Writes { file, offset, left, block }).into()
     })
@@ -91,7 +91,7 @@ impl Generator for Writes {
         Some(op)
     }
 
-    fn end(self: Box<Self>, state: &mut State) {
+    fn end(self: Box<Self>, state: &mut ProgramState) {
         state.positions.insert(self.file, self.offset);
     }
 }

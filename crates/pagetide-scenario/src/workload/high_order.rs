@@ -1,25 +1,25 @@
 //! `workload = "high-order"`: tries to allocate blocks, like mmtests' module stress-highalloc.
 
 use super::prelude::*;
-use super::blocks::{Take, Takes, BLOCKS_MAX, ORDER_MAX};
+use super::blocks::{BlockAllocs, BlockAllocator, BLOCKS_MAX, ORDER_MAX};
 use crate::load::units::show_size;
 use crate::names::HighOrderRequest;
 
 table! {
     /// Tries to allocate blocks of high order. Needs either `attempts` or `percent`.
-    Keys of "workload high-order" {
+    HighOrderKeys of "workload high-order" {
         /// log2 of the pages of a block (default 9: 2 MiB).
-        order: At<Int<0, ORDER_MAX>> = Int(9),
+        order: Spanned<Int<0, ORDER_MAX>> = Int(9),
         /// Number of attempts.
-        attempts: At<Int<1, BLOCKS_MAX>>,
+        attempts: Spanned<Int<1, BLOCKS_MAX>>,
         /// Attempts as the per cent of the machine's memory that their blocks have.
-        percent: At<Int<1, 100>>,
+        percent: Spanned<Int<1, 100>>,
         /// Time from the start of one attempt to the start of the next (default 0: at once).
-        interval: At<Time> = Time(0),
+        interval: Spanned<Time> = Time(0),
         /// What an attempt may do (default direct).
-        request: At<HighOrderRequest> = HighOrderRequest::Direct,
+        request: Spanned<HighOrderRequest> = HighOrderRequest::Direct,
         /// Keeps the blocks until all attempts are made (default true).
-        hold: At<bool> = true,
+        hold: Spanned<bool> = true,
     }
 }
 
@@ -36,10 +36,10 @@ pub struct HighOrder {
     pub hold: bool,
 }
 
-impl Kind for HighOrder {
-    type Keys = Keys;
+impl WorkloadSpec for HighOrder {
+    type Keys = HighOrderKeys;
 
-    fn check(keys: &Keys, phases: &mut Phases<'_, '_>, sink: &mut Sink) -> Option<Self> {
+    fn check(keys: &HighOrderKeys, phases: &mut Phases<'_, '_>, sink: &mut ProblemSink) -> Option<Self> {
         let order = keys.order().into();
         let attempts = attempts(keys, order, phases.scene.memory, sink)?;
         let request = match keys.request() {
@@ -50,11 +50,11 @@ impl Kind for HighOrder {
         Some(HighOrder { order, attempts, interval_ns, request, hold })
     }
 
-    fn stages(&self, _: u32, _: &mut Planner<'_>) -> Vec<Stage> {
+    fn stages(&self, _: u32, _: &mut Planner<'_>) -> Vec<PhaseStage> {
         let HighOrder { order, attempts, interval_ns, request, hold } = *self;
-        let take = Takes::stage(Take { order, request, interval_ns, hold, first: 0, end: attempts });
+        let take = BlockAllocator::stage(BlockAllocs { order, request, interval_ns, hold, first: 0, end: attempts });
         if hold {
-            vec![take, Takes::free(attempts)]
+            vec![take, BlockAllocator::free(attempts)]
         } else {
             vec![take]
         }
@@ -62,10 +62,10 @@ impl Kind for HighOrder {
 }
 
 /// The number of attempts, from `attempts` or `percent`.
-fn attempts(keys: &Keys, order: u8, memory: u64, sink: &mut Sink) -> Option<u32> {
+fn attempts(keys: &HighOrderKeys, order: u8, memory: u64, sink: &mut ProblemSink) -> Option<u32> {
     let (share, span) = match (&keys.attempts, &keys.percent) {
         (Some(attempts), Some(percent)) => {
-            sink.push(Problem {
+            sink.push(SpannedProblem {
                 span: percent.span,
                 message: "the workload cannot have both `attempts` and `percent`".into(),
                 hint: Some("remove one of them".into()),

@@ -8,13 +8,13 @@ use crate::load::units::show_size;
 
 table! {
     /// Writes an anonymous page and reads a page of a mapped file, in turn.
-    Keys of "workload interleave" {
+    InterleaveKeys of "workload interleave" {
         /// Number of pages of each kind.
-        pages: At<Int<1, { REGION_PAGES_MAX as i64 }>> => required "16384",
+        pages: Spanned<Int<1, { REGION_PAGES_MAX as i64 }>> => required "16384",
         /// File to map, with at least `pages` pages; it is unmapped when the phase ends.
-        file: At<Name> => required "\"data\"",
+        file: Spanned<NameKey> => required "\"data\"",
         /// Anonymous region; phases of a task that name the same region share it (default anon).
-        region: At<Name>,
+        region: Spanned<NameKey>,
     }
 }
 
@@ -28,10 +28,10 @@ pub struct Interleave {
     pub file: usize,
 }
 
-impl Kind for Interleave {
-    type Keys = Keys;
+impl WorkloadSpec for Interleave {
+    type Keys = InterleaveKeys;
 
-    fn check(keys: &Keys, phases: &mut Phases<'_, '_>, sink: &mut Sink) -> Option<Self> {
+    fn check(keys: &InterleaveKeys, phases: &mut Phases<'_, '_>, sink: &mut ProblemSink) -> Option<Self> {
         let pages = keys.pages(sink);
         let name = keys.file(sink)?;
         let file = phases.files.names.find(name, sink)?;
@@ -39,7 +39,7 @@ impl Kind for Interleave {
         let (span, pages) = (pages?.span, u64::from(pages?.value));
         let whole_pages = sink.page_size.pages_for(whole);
         if pages > whole_pages {
-            sink.push(Problem {
+            sink.push(SpannedProblem {
                 span,
                 message: format!("{pages} pages are more than the file has ({})", show_size(whole)),
                 hint: Some(format!("make the file larger, or write at most {whole_pages} pages")),
@@ -52,23 +52,23 @@ impl Kind for Interleave {
         phases.use_region(&region, None, advice, pages, span, sink)?;
         // A unique name, so that only this phase uses the mapping.
         let mapping = format!("{}#{}", name.value.0, phases.regions.len());
-        let mapping = At { value: Name(mapping), span: name.span };
+        let mapping = Spanned { value: NameKey(mapping), span: name.span };
         phases.use_region(&mapping, Some(file), Advice::Random, pages, span, sink)?;
         Some(Interleave { region: region.value.0, pages, file })
     }
 
-    fn stages(&self, phase: u32, planner: &mut Planner<'_>) -> Vec<Stage> {
+    fn stages(&self, phase: u32, planner: &mut Planner<'_>) -> Vec<PhaseStage> {
         let turns = 2 * self.pages;
         let advice = planner.advice_of(&self.region);
         let anon = planner.anon_region(&self.region, self.pages, advice);
         // A unique name, so that only this phase uses the mapping: scenario names contain no `#`.
         let name = format!("#interleave{phase}");
         let file = planner.file_region(self.file, &name, self.pages, Advice::Random);
-        let run = Stage::run(move |state, _| {
+        let run = PhaseStage::run(move |state, _| {
             let (anon, file) = (state.number(anon), state.number(file));
             Box::new(Turns { anon, file, turn: 0, turns }).into()
         });
-        vec![Stage::Map(anon), Stage::Map(file), run, Stage::Unmap(file)]
+        vec![PhaseStage::Map(anon), PhaseStage::Map(file), run, PhaseStage::Unmap(file)]
     }
 
     fn files(&mut self, each: &mut dyn FnMut(&mut usize, bool)) {

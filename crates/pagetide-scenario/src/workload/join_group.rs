@@ -5,9 +5,9 @@ use super::prelude::*;
 
 table! {
     /// Moves the task into a group.
-    Keys of "workload join-group" {
+    JoinGroupKeys of "workload join-group" {
         /// Group to join; for a group with copies, one copy: `NAME.0` (default: the root).
-        target: At<Target>,
+        target: Spanned<GroupTarget>,
     }
 }
 
@@ -17,14 +17,14 @@ pub struct JoinGroup {
     pub group: Option<usize>,
 }
 
-impl Kind for JoinGroup {
-    type Keys = Keys;
+impl WorkloadSpec for JoinGroup {
+    type Keys = JoinGroupKeys;
 
-    fn check(keys: &Keys, phases: &mut Phases<'_, '_>, sink: &mut Sink) -> Option<Self> {
+    fn check(keys: &JoinGroupKeys, phases: &mut Phases<'_, '_>, sink: &mut ProblemSink) -> Option<Self> {
         Some(JoinGroup { group: phases.group(&keys.target, sink)? })
     }
 
-    fn stages(&self, phase: u32, _: &mut Planner<'_>) -> Vec<Stage> {
-        vec![Stage::Once(Op::Group { phase })]
+    fn stages(&self, phase: u32, _: &mut Planner<'_>) -> Vec<PhaseStage> {
+        vec![PhaseStage::Once(Op::Group { phase })]
     }
 }

@@ -1,29 +1,29 @@
 //! `workload = "kernel-memory"`: kernel memory of network buffers, stacks, drivers and the like.
 
 use super::prelude::*;
-use super::blocks::{Step, Takes, BLOCKS_MAX, ORDER_MAX};
+use super::blocks::{BlockStep, BlockAllocator, BLOCKS_MAX, ORDER_MAX};
 use crate::names::KernelRequest;
 use crate::prng::SplitMix64;
 
 table! {
     /// Allocates and frees kernel memory.
-    Keys of "workload kernel-memory" {
+    KernelMemoryKeys of "workload kernel-memory" {
         /// log2 of the pages of a block (default 0: one page).
-        order: At<Int<0, ORDER_MAX>> = Int(0),
+        order: Spanned<Int<0, ORDER_MAX>> = Int(0),
         /// Largest number of blocks held at the same time.
-        blocks: At<Int<1, BLOCKS_MAX>> => required "1000",
+        blocks: Spanned<Int<1, BLOCKS_MAX>> => required "1000",
         /// Number of allocations (default: until the task is stopped).
-        count: At<Int<1, { i64::MAX }>>,
+        count: Spanned<Int<1, { i64::MAX }>>,
         /// Time from the start of one allocation to the start of the next (default 0: at once).
-        interval: At<Time> = Time(0),
+        interval: Spanned<Time> = Time(0),
         /// What an allocation may do (default kernel).
-        request: At<KernelRequest> = KernelRequest::Kernel,
+        request: Spanned<KernelRequest> = KernelRequest::Kernel,
     }
 }
 
 /// Allocations of kernel memory. When `blocks` are held, each new block replaces a random one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct KernelMemory {
+pub struct KernelMemoryWorkload {
     /// log2 of the pages of a block.
     pub order: u8,
     /// Largest number of blocks held.
@@ -35,10 +35,10 @@ pub struct KernelMemory {
     pub request: BlockRequest,
 }
 
-impl Kind for KernelMemory {
-    type Keys = Keys;
+impl WorkloadSpec for KernelMemoryWorkload {
+    type Keys = KernelMemoryKeys;
 
-    fn check(keys: &Keys, _: &mut Phases<'_, '_>, sink: &mut Sink) -> Option<Self> {
+    fn check(keys: &KernelMemoryKeys, _: &mut Phases<'_, '_>, sink: &mut ProblemSink) -> Option<Self> {
         let blocks = keys.blocks(sink)?;
         if keys.bad.contains(&"count") {
             // An invalid `count` does not mean "endless".
@@ -50,7 +50,7 @@ impl Kind for KernelMemory {
             KernelRequest::Nowait => BlockRequest::Nowait,
             KernelRequest::Reclaimable => BlockRequest::Reclaimable,
         };
-        Some(KernelMemory {
+        Some(KernelMemoryWorkload {
             order: keys.order().into(),
             blocks: blocks.value.into(),
             count: keys.count.as_ref().map(|count| count.value.into()),
@@ -59,16 +59,16 @@ impl Kind for KernelMemory {
         })
     }
 
-    fn stages(&self, _: u32, _: &mut Planner<'_>) -> Vec<Stage> {
+    fn stages(&self, _: u32, _: &mut Planner<'_>) -> Vec<PhaseStage> {
         let memory = *self;
         let used = memory.count.map_or(memory.blocks, |count| {
             u32::try_from(count).unwrap_or(u32::MAX).min(memory.blocks)
         });
-        let churn = Stage::run(move |state, _| {
+        let churn = PhaseStage::run(move |state, _| {
             let prng = state.draws("blocks");
-            Box::new(Churn { memory, done: 0, slot: 0, step: Step::Pace, prng }).into()
+            Box::new(Churn { memory, done: 0, slot: 0, step: BlockStep::Pace, prng }).into()
         });
-        vec![churn, Takes::free(used)]
+        vec![churn, BlockAllocator::free(used)]
     }
 
     fn missing_end(&self) -> Option<&'static str> {
@@ -79,39 +79,39 @@ impl Kind for KernelMemory {
 /// Allocations that each replace a random block when all slots are in use.
 #[derive(Debug)]
 struct Churn {
-    memory: KernelMemory,
+    memory: KernelMemoryWorkload,
     done: u64,
     slot: u32,
-    step: Step,
+    step: BlockStep,
     prng: SplitMix64,
 }
 
 impl Generator for Churn {
     fn next_op(&mut self) -> Option<Op> {
-        let KernelMemory { order, blocks, count, interval_ns, request } = self.memory;
-        if matches!(self.step, Step::Pace) {
+        let KernelMemoryWorkload { order, blocks, count, interval_ns, request } = self.memory;
+        if matches!(self.step, BlockStep::Pace) {
             if count == Some(self.done) {
                 return None;
             }
-            self.step = Step::Free;
+            self.step = BlockStep::Free;
             if interval_ns > 0 {
                 return Some(Op::Pace { ns: interval_ns });
             }
         }
-        if matches!(self.step, Step::Free) {
-            self.step = Step::Alloc;
+        if matches!(self.step, BlockStep::Free) {
+            self.step = BlockStep::Alloc;
             if self.done >= u64::from(blocks) {
                 self.slot = self.prng.below(u64::from(blocks)) as u32;
                 return Some(Op::FreeBlock { slot: self.slot });
             }
             self.slot = self.done as u32;
         }
-        self.step = Step::Pace;
+        self.step = BlockStep::Pace;
         self.done = self.done.saturating_add(1);
         Some(Op::AllocBlock { slot: self.slot, order, request })
     }
 
-    fn end(self: Box<Self>, state: &mut State) {
+    fn end(self: Box<Self>, state: &mut ProgramState) {
         state.keep_draws("blocks", self.prng);
     }
 }

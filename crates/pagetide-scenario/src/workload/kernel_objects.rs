@@ -8,17 +8,17 @@ use std::sync::Arc;
 
 table! {
     /// Allocates and frees kernel objects like recorded work.
-    Keys of "workload kernel-objects" {
+    KernelObjectsKeys of "workload kernel-objects" {
         /// Object mix, relative to the scenario file.
-        mix: At<String> => required "\"objects/compile.toml\"",
+        mix: Spanned<String> => required "\"objects/compile.toml\"",
         /// Number of units.
-        units: At<Int<1, { u32::MAX as i64 }>> => required "100",
+        units: Spanned<Int<1, { u32::MAX as i64 }>> => required "100",
         /// Time from the start of one unit to the start of the next (default 0: at once).
-        interval: At<Time> = Time(0),
+        interval: Spanned<Time> = Time(0),
         /// CPU time of a unit, spread over its allocations (default 0).
-        compute: At<Time> = Time(0),
+        compute: Spanned<Time> = Time(0),
         /// Starts with the mix's start-up part, which stays until the task ends (default false).
-        start_unit: At<bool> = false,
+        start_unit: Spanned<bool> = false,
     }
 }
 
@@ -38,10 +38,10 @@ pub struct KernelObjects {
     pub start: bool,
 }
 
-impl Kind for KernelObjects {
-    type Keys = Keys;
+impl WorkloadSpec for KernelObjects {
+    type Keys = KernelObjectsKeys;
 
-    fn check(keys: &Keys, phases: &mut Phases<'_, '_>, sink: &mut Sink) -> Option<Self> {
+    fn check(keys: &KernelObjectsKeys, phases: &mut Phases<'_, '_>, sink: &mut ProblemSink) -> Option<Self> {
         let path = keys.mix(sink);
         let units = keys.units(sink);
         let path = path?;
@@ -61,7 +61,7 @@ impl Kind for KernelObjects {
         })
     }
 
-    fn stages(&self, _: u32, planner: &mut Planner<'_>) -> Vec<Stage> {
+    fn stages(&self, _: u32, planner: &mut Planner<'_>) -> Vec<PhaseStage> {
         let KernelObjects { mix, path: _, units, interval_ns, compute_ns, start } = self;
         let (units, interval_ns, compute_ns) = (*units, *interval_ns, *compute_ns);
         let start = start.then(|| Units::new(planner, &mix.start_rows, 1, 0, compute_ns));

@@ -4,8 +4,8 @@
 //! the curve has reached an amount.
 
 use crate::load::decode::{expected, Decode, Percent, Time};
-use crate::load::span::{At, Problem, Sink};
-use crate::load::tree::{Node, Value};
+use crate::load::span::{ProblemSink, Spanned, SpannedProblem};
+use crate::load::tree::{TomlNode, TomlValue};
 use schemars::{json_schema, JsonSchema, Schema, SchemaGenerator};
 use std::borrow::Cow;
 
@@ -21,7 +21,7 @@ const FORM: &str = "a curve is written like [[\"0s\", \"20 %\"], [\"10min\", \"1
 
 /// A share of a rate over time: linear between points, constant outside them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Load {
+pub struct LoadCurve {
     points: Vec<Corner>,
 }
 
@@ -33,22 +33,22 @@ struct Corner {
     before: u64,
 }
 
-impl Default for Load {
+impl Default for LoadCurve {
     /// The full rate at all times.
-    fn default() -> Load {
-        Load::new(&[(0, ALL)])
+    fn default() -> LoadCurve {
+        LoadCurve::new(&[(0, ALL)])
     }
 }
 
-impl Load {
+impl LoadCurve {
     /// A curve through points: (time, per cent).
     ///
     /// # Panics
     /// If a time is before the previous one. The loader accepts neither such points nor times after
     /// two years.
-    pub fn new(points: &[(u64, u32)]) -> Load {
+    pub fn new(points: &[(u64, u32)]) -> LoadCurve {
         let first = points.first().map_or(ALL, |point| point.1);
-        let mut load = Load { points: vec![Corner { at_ns: 0, percent: first, before: 0 }] };
+        let mut load = LoadCurve { points: vec![Corner { at_ns: 0, percent: first, before: 0 }] };
         for &(at_ns, percent) in points {
             let last = load.points[load.points.len() - 1];
             let length = at_ns - last.at_ns;
@@ -116,14 +116,14 @@ impl Load {
 
 /// A point of a curve in a scenario: a time and a share.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Point {
-    at: At<Time>,
-    share: At<Percent>,
+pub(crate) struct LoadPoint {
+    at: Spanned<Time>,
+    share: Spanned<Percent>,
 }
 
-impl Decode for Point {
-    fn decode(node: &Node, sink: &mut Sink) -> Option<Self> {
-        let Value::Array(pair) = &node.value else {
+impl Decode for LoadPoint {
+    fn decode(node: &TomlNode, sink: &mut ProblemSink) -> Option<Self> {
+        let TomlValue::Array(pair) = &node.value else {
             expected(node, "a time and a share", FORM, sink);
             return None;
         };
@@ -131,12 +131,12 @@ impl Decode for Point {
             sink.hinted(node.span, "a point has a time and a share", FORM);
             return None;
         };
-        let (at, share) = (At::decode(at, sink), At::decode(share, sink));
-        Some(Point { at: at?, share: share? })
+        let (at, share) = (Spanned::decode(at, sink), Spanned::decode(share, sink));
+        Some(LoadPoint { at: at?, share: share? })
     }
 }
 
-impl JsonSchema for Point {
+impl JsonSchema for LoadPoint {
     fn schema_name() -> Cow<'static, str> {
         "Point".into()
     }
@@ -154,8 +154,11 @@ impl JsonSchema for Point {
 }
 
 /// The curve of a rate; the full rate without `points`. `None` after a mistake was reported.
-pub(super) fn check_load(points: &Option<At<Vec<Point>>>, sink: &mut Sink) -> Option<Load> {
-    let Some(points) = points else { return Some(Load::default()) };
+pub(super) fn check_load(
+    points: &Option<Spanned<Vec<LoadPoint>>>,
+    sink: &mut ProblemSink,
+) -> Option<LoadCurve> {
+    let Some(points) = points else { return Some(LoadCurve::default()) };
     if points.value.is_empty() || points.value.len() > POINTS_MAX {
         let message = match points.value.len() {
             0 => "the curve has no points".to_owned(),
@@ -167,7 +170,7 @@ pub(super) fn check_load(points: &Option<At<Vec<Point>>>, sink: &mut Sink) -> Op
     }
     for pair in points.value.windows(2) {
         if pair[1].at.value.0 < pair[0].at.value.0 {
-            sink.push(Problem {
+            sink.push(SpannedProblem {
                 span: pair[1].at.span,
                 message: "the point is earlier than the previous one".into(),
                 hint: Some("write the points in the order of their times".into()),
@@ -189,8 +192,8 @@ pub(super) fn check_load(points: &Option<At<Vec<Point>>>, sink: &mut Sink) -> Op
         );
         return None;
     }
-    let of = |point: &Point| (point.at.value.0, point.share.value.0 as u32);
-    Some(Load::new(&points.value.iter().map(of).collect::<Vec<_>>()))
+    let of = |point: &LoadPoint| (point.at.value.0, point.share.value.0 as u32);
+    Some(LoadCurve::new(&points.value.iter().map(of).collect::<Vec<_>>()))
 }
 
 #[cfg(test)]
@@ -201,7 +204,7 @@ mod tests {
 
     #[test]
     fn without_a_curve_time_is_all_there_is() {
-        let load = Load::default();
+        let load = LoadCurve::default();
         assert_eq!(load.at(7), 700);
         assert_eq!((load.when(700), load.when(701), load.when(0)), (Some(7), Some(8), Some(0)));
     }
@@ -209,14 +212,15 @@ mod tests {
     #[test]
     fn a_curve_is_linear_between_its_points() {
         // Half of the first ten seconds, then the full rate, then a step down to a tenth.
-        let load = Load::new(&[(0, 0), (10 * SECOND, 100), (20 * SECOND, 100), (20 * SECOND, 10)]);
+        let load =
+            LoadCurve::new(&[(0, 0), (10 * SECOND, 100), (20 * SECOND, 100), (20 * SECOND, 10)]);
         assert_eq!(load.at(5 * SECOND), 125 * SECOND);
         assert_eq!(load.at(10 * SECOND), 500 * SECOND);
         assert_eq!(load.at(20 * SECOND), 1500 * SECOND);
         assert_eq!(load.at(30 * SECOND), 1600 * SECOND);
         assert_eq!(load.when(125 * SECOND), Some(5 * SECOND));
         assert_eq!(load.when(1600 * SECOND), Some(30 * SECOND));
-        let falling = Load::new(&[(0, 100), (10 * SECOND, 0)]);
+        let falling = LoadCurve::new(&[(0, 100), (10 * SECOND, 0)]);
         assert_eq!(falling.at(5 * SECOND), 375 * SECOND);
         assert_eq!(falling.at(60 * SECOND), 500 * SECOND);
         assert_eq!(falling.when(500 * SECOND + 1), None);
@@ -225,7 +229,7 @@ mod tests {
 
     #[test]
     fn when_is_the_inverse() {
-        let load = Load::new(&[(3, 20), (1000, 100), (1000, 0), (5000, 7), (777_777, 63)]);
+        let load = LoadCurve::new(&[(3, 20), (1000, 100), (1000, 0), (5000, 7), (777_777, 63)]);
         for brought in (0..load.at(900_000)).step_by(977) {
             let at = load.when(brought).unwrap();
             assert!(load.at(at) >= brought, "{brought}");

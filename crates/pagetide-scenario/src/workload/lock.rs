@@ -1,24 +1,24 @@
 //! `workload = "lock"`: locks part of a region into memory, or unlocks it (mlock, mlock2, munlock).
 
-use super::part::{Part, PageCount, PartKeys};
+use super::part::{RegionPart, PageCount, PartKeys};
 use super::prelude::*;
 use crate::names::LockKind;
 
 table! {
     /// Locks or unlocks memory.
-    Keys of "workload lock" {
+    LockKeys of "workload lock" {
         /// Operation (default lock).
-        how: At<LockKind> = LockKind::Lock,
+        how: Spanned<LockKind> = LockKind::Lock,
         /// Region to lock (default: anon, or the file).
-        region: At<Name>,
+        region: Spanned<NameKey>,
         /// File to map, if no earlier phase has mapped the region.
-        file: At<Name>,
+        file: Spanned<NameKey>,
         /// Bytes of memory or of the file to map, if no earlier phase has mapped the region.
-        size: At<Size>,
+        size: Spanned<Size>,
         /// First page (default 0).
-        first: At<PageCount>,
+        first: Spanned<PageCount>,
         /// Number of pages (default: up to the end of the region).
-        pages: At<PageCount>,
+        pages: Spanned<PageCount>,
     }
 }
 
@@ -26,22 +26,22 @@ table! {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lock {
     pub how: LockKind,
-    pub part: Part,
+    pub part: RegionPart,
 }
 
-impl Kind for Lock {
-    type Keys = Keys;
+impl WorkloadSpec for Lock {
+    type Keys = LockKeys;
 
-    fn check(keys: &Keys, phases: &mut Phases<'_, '_>, sink: &mut Sink) -> Option<Self> {
-        let Keys { at, bad, region, file, size, first, pages, .. } = keys;
+    fn check(keys: &LockKeys, phases: &mut Phases<'_, '_>, sink: &mut ProblemSink) -> Option<Self> {
+        let LockKeys { at, bad, region, file, size, first, pages, .. } = keys;
         let part = PartKeys { at: *at, bad, region, file, size, first, pages };
         Some(Lock { how: keys.how(), part: part.check(phases, sink)? })
     }
 
-    fn stages(&self, _: u32, planner: &mut Planner<'_>) -> Vec<Stage> {
+    fn stages(&self, _: u32, planner: &mut Planner<'_>) -> Vec<PhaseStage> {
         let (region, mut stages) = self.part.stages(planner);
         let Lock { how, part } = self.clone();
-        stages.push(Stage::run(move |state, _| {
+        stages.push(PhaseStage::run(move |state, _| {
             let pages = part.of(state.regions[region].pages);
             let (region, page, pages) = (state.number(region), pages.start, pages.end - pages.start);
             Box::new(Some(Op::Lock { region, page, pages, how }).into_iter()).into()

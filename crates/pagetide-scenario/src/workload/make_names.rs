@@ -1,38 +1,38 @@
 //! `workload = "names"`: makes and removes files, or looks up names that do not exist.
 
 use super::prelude::*;
-use super::making::{Keep, Thing};
+use super::making::{KeepShare, MadeKind};
 use crate::load::decode::Share;
 use crate::names::{NameKind, PickKind};
 
 table! {
     /// Makes names in directories.
-    Keys of "workload names" {
+    MakeNamesKeys of "workload names" {
         /// Number of names.
-        make: At<Int<1, 1_000_000>> => required "1000",
+        make: Spanned<Int<1, 1_000_000>> => required "1000",
         /// Share of the files that stays, also after the end of the task (default "0 %").
-        keep: At<Share> = Share::NONE,
+        keep: Spanned<Share> = Share::NONE,
         /// Which files stay: every Nth, or random ones (default evenly).
-        pick: At<PickKind> = PickKind::Evenly,
+        pick: Spanned<PickKind> = PickKind::Evenly,
         /// Files, or names that do not exist (default file).
-        kind: At<NameKind> = NameKind::File,
+        kind: Spanned<NameKind> = NameKind::File,
     }
 }
 
 /// Names in directories: each costs the kernel a dentry, and a file also an inode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Names {
+pub struct MakeNames {
     pub make: u32,
     /// The files that stay, also after the end of the task. Missing names have nothing to remove.
-    pub keep: Keep,
+    pub keep: KeepShare,
     /// Look up names that the first disk lacks, instead of making files on the memory file system.
     pub missing: bool,
 }
 
-impl Kind for Names {
-    type Keys = Keys;
+impl WorkloadSpec for MakeNames {
+    type Keys = MakeNamesKeys;
 
-    fn check(keys: &Keys, _: &mut Phases<'_, '_>, sink: &mut Sink) -> Option<Self> {
+    fn check(keys: &MakeNamesKeys, _: &mut Phases<'_, '_>, sink: &mut ProblemSink) -> Option<Self> {
         let make = keys.make(sink)?.value.into();
         let missing = keys.kind() == NameKind::Missing;
         if let (true, Some(keep)) = (missing, &keys.keep) {
@@ -40,11 +40,11 @@ impl Kind for Names {
             sink.hinted(keep.span, "missing names cannot be kept", hint);
             return None;
         }
-        Some(Names { make, keep: Keep::new(keys.keep(), keys.pick()), missing })
+        Some(MakeNames { make, keep: KeepShare::new(keys.keep(), keys.pick()), missing })
     }
 
-    fn stages(&self, phase: u32, planner: &mut Planner<'_>) -> Vec<Stage> {
-        let thing = if self.missing { Thing::Missing } else { Thing::File };
+    fn stages(&self, phase: u32, planner: &mut Planner<'_>) -> Vec<PhaseStage> {
+        let thing = if self.missing { MadeKind::Missing } else { MadeKind::File };
         vec![planner.makes(phase, thing, "names", (self.make, self.keep))]
     }
 }

@@ -5,7 +5,7 @@
 //! that kept objects are not replaced. Invariant: a task removes only its own objects, each once.
 
 use super::cursor::{Cursor, Generator};
-use super::plan::{Planner, Stage, State};
+use super::plan::{PhaseStage, Planner, ProgramState};
 use crate::load::decode::Share;
 use crate::names::PickKind;
 use crate::op::Op;
@@ -13,7 +13,7 @@ use crate::prng::SplitMix64;
 
 /// The kind of object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Thing {
+pub(super) enum MadeKind {
     File,
     Missing,
     Pipe,
@@ -21,7 +21,7 @@ pub(super) enum Thing {
 
 /// The share that stays: `part` of each `of` objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Keep {
+pub struct KeepShare {
     /// Numerator ...
     pub part: u32,
     /// ... and denominator, 1 or more.
@@ -30,14 +30,14 @@ pub struct Keep {
     pub pick: PickKind,
 }
 
-impl Keep {
-    pub(super) fn new(Share { part, of }: Share, pick: PickKind) -> Keep {
-        Keep { part, of, pick }
+impl KeepShare {
+    pub(super) fn new(Share { part, of }: Share, pick: PickKind) -> KeepShare {
+        KeepShare { part, of, pick }
     }
 
     /// This share in per cent, spread evenly.
-    pub const fn percent(percent: u32) -> Keep {
-        Keep { part: percent, of: 100, pick: PickKind::Evenly }
+    pub const fn percent(percent: u32) -> KeepShare {
+        KeepShare { part: percent, of: 100, pick: PickKind::Evenly }
     }
 
     /// Number that stay of the first `count`; for random choice, the expected number.
@@ -54,7 +54,7 @@ impl Keep {
 /// Decides for one object after another whether it stays.
 #[derive(Clone, Debug)]
 struct Chooser {
-    keep: Keep,
+    keep: KeepShare,
     seen: u64,
     prng: SplitMix64,
 }
@@ -63,7 +63,7 @@ impl Chooser {
     /// Whether the next object stays. Evenly: if it increases the share, rounded up (as the first
     /// does).
     fn keeps_next(&mut self) -> bool {
-        let Keep { part, of, pick } = self.keep;
+        let KeepShare { part, of, pick } = self.keep;
         let seen = self.seen;
         self.seen += 1;
         match pick {
@@ -75,24 +75,24 @@ impl Chooser {
 
 /// The objects of a phase, and the shares that this and later phases keep.
 #[derive(Clone, Debug)]
-pub(super) struct Made {
-    thing: Thing,
+pub(super) struct MadeObjects {
+    thing: MadeKind,
     make: u32,
     /// By phase, in the order of removal.
-    keeps: Vec<(u32, Keep)>,
+    keeps: Vec<(u32, KeepShare)>,
 }
 
-impl Made {
+impl MadeObjects {
     /// Makes and removes objects from number `first`; `made` of them already exist.
-    fn walk(&self, state: &State, first: u32, made: u32) -> Cursor {
-        let chooser = |&(phase, keep): &(u32, Keep)| {
+    fn walk(&self, state: &ProgramState, first: u32, made: u32) -> Cursor {
+        let chooser = |&(phase, keep): &(u32, KeepShare)| {
             // Start from the same seed each time: later phases repeat the choice of earlier ones.
             let prng = state.fresh(&format!("keep{phase}/{first}"));
             Chooser { keep, seen: 0, prng }
         };
         let choosers = self.keeps.iter().map(chooser).collect();
-        let Made { thing, make, .. } = *self;
-        Box::new(Makes { thing, make, choosers, first, made, looked_at: 0 }).into()
+        let MadeObjects { thing, make, .. } = *self;
+        Box::new(MakeObjects { thing, make, choosers, first, made, looked_at: 0 }).into()
     }
 }
 
@@ -102,13 +102,13 @@ impl Planner<'_> {
     pub(super) fn makes(
         &mut self,
         phase: u32,
-        thing: Thing,
+        thing: MadeKind,
         counted: &'static str,
-        (make, keep): (u32, Keep),
-    ) -> Stage {
-        let made = Made { thing, make, keeps: vec![(phase, keep)] };
+        (make, keep): (u32, KeepShare),
+    ) -> PhaseStage {
+        let made = MadeObjects { thing, make, keeps: vec![(phase, keep)] };
         self.made.insert(phase, made.clone());
-        Stage::run(move |state, _| {
+        PhaseStage::run(move |state, _| {
             // Count all now: a stage is entered once and always runs to its end.
             let next = state.counts.entry(counted).or_default();
             let first = *next;
@@ -119,11 +119,11 @@ impl Planner<'_> {
     }
 
     /// The stage of a phase that removes objects of the earlier phase `of`.
-    pub(super) fn removes(&mut self, phase: u32, of: u32, keep: Keep) -> Stage {
+    pub(super) fn removes(&mut self, phase: u32, of: u32, keep: KeepShare) -> PhaseStage {
         let made = self.made.get_mut(&of).expect("a phase before it makes things");
         made.keeps.push((phase, keep));
         let made = made.clone();
-        Stage::run(move |state, _| match state.firsts.get(&of) {
+        PhaseStage::run(move |state, _| match state.firsts.get(&of) {
             Some(&first) => made.walk(state, first, made.make),
             None => Cursor::Idle,
         })
@@ -132,8 +132,8 @@ impl Planner<'_> {
 
 /// Progress of a phase that makes and removes objects.
 #[derive(Debug)]
-struct Makes {
-    thing: Thing,
+struct MakeObjects {
+    thing: MadeKind,
     make: u32,
     /// The last is this phase's choice among the objects that the earlier phases kept.
     choosers: Vec<Chooser>,
@@ -144,15 +144,15 @@ struct Makes {
     looked_at: u32,
 }
 
-impl Generator for Makes {
+impl Generator for MakeObjects {
     fn next_op(&mut self) -> Option<Op> {
         if self.made < self.make {
             let number = self.first.wrapping_add(self.made);
             self.made += 1;
             return Some(match self.thing {
-                Thing::File => Op::MakeName { name: number, missing: false },
-                Thing::Missing => Op::MakeName { name: number, missing: true },
-                Thing::Pipe => Op::OpenPipe { slot: number },
+                MadeKind::File => Op::MakeName { name: number, missing: false },
+                MadeKind::Missing => Op::MakeName { name: number, missing: true },
+                MadeKind::Pipe => Op::OpenPipe { slot: number },
             });
         }
         let (last, before) = self.choosers.split_last_mut()?;
@@ -164,9 +164,9 @@ impl Generator for Makes {
                 continue;
             }
             return match self.thing {
-                Thing::Missing => None,
-                Thing::File => Some(Op::RemoveName { name: number }),
-                Thing::Pipe => Some(Op::ClosePipe { slot: number }),
+                MadeKind::Missing => None,
+                MadeKind::File => Some(Op::RemoveName { name: number }),
+                MadeKind::Pipe => Some(Op::ClosePipe { slot: number }),
             };
         }
         None

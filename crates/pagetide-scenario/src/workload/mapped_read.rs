@@ -2,31 +2,31 @@
 
 use super::prelude::*;
 use super::computing::computing;
-use super::walk::{check_order, check_stride, Order, Walk};
+use super::walk::{check_order, check_stride, PageOrder, RegionPasses};
 use crate::load::decode::Hundredths;
 use crate::names::{AdviceKind, OrderKind};
 
 table! {
     /// Reads a mapped file.
-    Keys of "workload mapped-read" {
+    MappedReadKeys of "workload mapped-read" {
         /// File to map.
-        file: At<Name> => required "\"data\"",
+        file: Spanned<NameKey> => required "\"data\"",
         /// Bytes to map, from its start (default: all).
-        size: At<Size>,
+        size: Spanned<Size>,
         /// Order of the pages (default sequential).
-        order: At<OrderKind> = OrderKind::Sequential,
+        order: Spanned<OrderKind> = OrderKind::Sequential,
         /// Exponent of order zipf (default 1.0).
-        exponent: At<Hundredths>,
+        exponent: Spanned<Hundredths>,
         /// Distance between two pages that are read, in whole pages (default: one page).
-        stride: At<Size>,
+        stride: Spanned<Size>,
         /// Advice on the mapping (default normal).
-        advice: At<AdviceKind> = AdviceKind::Normal,
+        advice: Spanned<AdviceKind> = AdviceKind::Normal,
         /// Number of passes over the mapping (default 1).
-        passes: At<Int<0, { u32::MAX as i64 }>> = Int(1),
+        passes: Spanned<Int<0, { u32::MAX as i64 }>> = Int(1),
         /// CPU time of the program after each access (default 0).
-        compute: At<Time> = Time(0),
+        compute: Spanned<Time> = Time(0),
         /// Name of the mapping, shared by phases that name the same region (default: the file).
-        region: At<Name>,
+        region: Spanned<NameKey>,
     }
 }
 
@@ -39,7 +39,7 @@ pub struct MappedRead {
     pub pages: u64,
     /// Distance between two pages that are read.
     pub stride: u64,
-    pub order: Order,
+    pub order: PageOrder,
     /// Advice given after mapping.
     pub advice: Advice,
     /// Whole passes (for `Random` and `Zipf`: as many draws as a pass reads pages).
@@ -50,10 +50,10 @@ pub struct MappedRead {
     pub region: String,
 }
 
-impl Kind for MappedRead {
-    type Keys = Keys;
+impl WorkloadSpec for MappedRead {
+    type Keys = MappedReadKeys;
 
-    fn check(keys: &Keys, phases: &mut Phases<'_, '_>, sink: &mut Sink) -> Option<Self> {
+    fn check(keys: &MappedReadKeys, phases: &mut Phases<'_, '_>, sink: &mut ProblemSink) -> Option<Self> {
         let order = check_order(keys.order(), &keys.exponent, sink);
         let stride = check_stride(&keys.stride, sink);
         let name = keys.file(sink)?;
@@ -76,11 +76,11 @@ impl Kind for MappedRead {
         })
     }
 
-    fn stages(&self, _: u32, planner: &mut Planner<'_>) -> Vec<Stage> {
+    fn stages(&self, _: u32, planner: &mut Planner<'_>) -> Vec<PhaseStage> {
         let region = planner.file_region(self.file, &self.region, self.pages, self.advice);
         let MappedRead { pages, stride, passes, order, .. } = *self;
-        let walk = planner.walk(Walk { region, pages, stride, passes, write: false, order });
-        vec![Stage::Map(region), computing(walk, self.compute_ns)]
+        let walk = planner.walk(RegionPasses { region, pages, stride, passes, write: false, order });
+        vec![PhaseStage::Map(region), computing(walk, self.compute_ns)]
     }
 
     fn files(&mut self, each: &mut dyn FnMut(&mut usize, bool)) {

@@ -31,36 +31,40 @@ mod request;
 mod walk;
 
 use crate::load::check::phases::Phases;
-use crate::load::decode::{fill, named, Keyed};
-use crate::load::span::{At, Sink};
-use crate::load::tree::Entry;
-use crate::names::{names, Named};
+use crate::load::decode::{fill, named, KeyTable};
+use crate::load::span::{ProblemSink, Spanned};
+use crate::load::tree::TomlEntry;
+use crate::names::{names, NameSet};
 use crate::object_mix::ObjectMix;
-use plan::{Planner, Stage};
+use plan::{PhaseStage, Planner};
 use schemars::JsonSchema;
 
 pub use crate::op::{FILE_SIZE_MAX, REGION_PAGES_MAX};
 pub use build::Link;
-pub use load_curve::Load;
-pub use making::Keep;
+pub use load_curve::LoadCurve;
+pub use making::KeepShare;
 pub use modulo::{scatter, SCATTER, SCATTER_ALTERNATE};
 pub use paced::Pace;
-pub use part::Part;
+pub use part::RegionPart;
 pub use program::{Program, ProgramError};
-pub use request::{Arrivals, Request};
-pub use walk::Order;
-pub use write_control::Write;
+pub use request::{Arrivals, ServiceRequest};
+pub use walk::PageOrder;
+pub use write_control::TargetWrite;
 
 /// A kind of workload, implemented in its file.
-pub(crate) trait Kind: Sized {
+pub(crate) trait WorkloadSpec: Sized {
     /// Its keys in a scenario.
-    type Keys: Keyed;
+    type Keys: KeyTable;
 
     /// Checks its keys. `None` after a mistake was reported; files are indices of templates.
-    fn check(keys: &Self::Keys, phases: &mut Phases<'_, '_>, sink: &mut Sink) -> Option<Self>;
+    fn check(
+        keys: &Self::Keys,
+        phases: &mut Phases<'_, '_>,
+        sink: &mut ProblemSink,
+    ) -> Option<Self>;
 
     /// The stages of phase number `phase`.
-    fn stages(&self, phase: u32, planner: &mut Planner<'_>) -> Vec<Stage>;
+    fn stages(&self, phase: u32, planner: &mut Planner<'_>) -> Vec<PhaseStage>;
 
     /// Number of times that the phase runs through its stages.
     fn rounds(&self) -> u32 {
@@ -79,23 +83,23 @@ pub(crate) trait Kind: Sized {
 /// Imports for the files of workloads.
 mod prelude {
     pub(super) use super::cursor::Generator;
-    pub(super) use super::plan::{Planner, Stage, State};
-    pub(super) use super::Kind;
+    pub(super) use super::plan::{PhaseStage, Planner, ProgramState};
+    pub(super) use super::WorkloadSpec;
     pub(super) use crate::load::check::phases::Phases;
-    pub(super) use crate::load::decode::{table, Int, Name, Size, Target, Time};
-    pub(super) use crate::load::span::{clip, At, Problem, Sink};
+    pub(super) use crate::load::decode::{table, GroupTarget, Int, NameKey, Size, Time};
+    pub(super) use crate::load::span::{clip, ProblemSink, Spanned, SpannedProblem};
     pub(super) use crate::op::{Advice, BlockRequest, Op};
 }
 
 macro_rules! workloads {
-    ($( $(#[doc = $doc:literal])+ $kind:ident = $name:literal in $file:ident, )+) => {
-        $( mod $file; pub use $file::$kind; )+
+    ($( $(#[doc = $doc:literal])+ $kind:ident($type:ident) = $name:literal in $file:ident, )+) => {
+        $( mod $file; pub use $file::$type; )+
 
         /// The work of a phase. docs/scenario.md defines it exactly, so that other programs can
         /// repeat it.
         #[derive(Clone, Debug, PartialEq)]
         pub enum Workload {
-            $( $(#[doc = $doc])+ $kind($kind), )+
+            $( $(#[doc = $doc])+ $kind($type), )+
         }
 
         names! {
@@ -110,14 +114,14 @@ macro_rules! workloads {
         /// Workload of a phase, selected by the key `workload`.
         #[derive(Clone, Debug, JsonSchema)]
         #[schemars(tag = "workload", rename_all = "kebab-case")]
-        pub(crate) enum Keys {
-            $( $(#[doc = $doc])+ $kind(Box<<$kind as Kind>::Keys>), )+
+        pub(crate) enum WorkloadKeys {
+            $( $(#[doc = $doc])+ $kind(Box<<$type as WorkloadSpec>::Keys>), )+
         }
 
         impl WorkloadKind {
             /// The keys of the workload.
             pub(crate) fn keys(self) -> &'static [&'static str] {
-                match self { $( Self::$kind => <$kind as Kind>::Keys::KEYS, )+ }
+                match self { $( Self::$kind => <$type as WorkloadSpec>::Keys::KEYS, )+ }
             }
 
             /// Whether any workload has this key.
@@ -126,19 +130,19 @@ macro_rules! workloads {
             }
         }
 
-        impl Keys {
+        impl WorkloadKeys {
             /// Decodes the keys of a workload. `outer`: the keys of the table around it, for hints.
             pub(crate) fn decode(
-                kind: At<WorkloadKind>,
-                entries: &[&Entry],
+                kind: Spanned<WorkloadKind>,
+                entries: &[&TomlEntry],
                 outer: &'static [&'static str],
-                sink: &mut Sink,
-            ) -> Keys {
+                sink: &mut ProblemSink,
+            ) -> WorkloadKeys {
                 let (of, at) = (kind.value.name(), kind.span);
                 match kind.value {
                     $( WorkloadKind::$kind => {
                         let keys = fill(at, of, entries, outer, WorkloadKind::is_key, sink);
-                        Keys::$kind(Box::new(keys))
+                        WorkloadKeys::$kind(Box::new(keys))
                     } )+
                 }
             }
@@ -147,10 +151,10 @@ macro_rules! workloads {
             pub(crate) fn check(
                 &self,
                 phases: &mut Phases<'_, '_>,
-                sink: &mut Sink,
+                sink: &mut ProblemSink,
             ) -> Option<Workload> {
                 match self {
-                    $( Keys::$kind(keys) => $kind::check(keys, phases, sink).map(Workload::$kind), )+
+                    $( WorkloadKeys::$kind(keys) => $type::check(keys, phases, sink).map(Workload::$kind), )+
                 }
             }
         }
@@ -160,7 +164,7 @@ macro_rules! workloads {
                 match self { $( Workload::$kind(_) => WorkloadKind::$kind, )+ }
             }
 
-            fn stages(&self, phase: u32, planner: &mut Planner<'_>) -> Vec<Stage> {
+            fn stages(&self, phase: u32, planner: &mut Planner<'_>) -> Vec<PhaseStage> {
                 match self { $( Workload::$kind(of) => of.stages(phase, planner), )+ }
             }
 
@@ -212,53 +216,53 @@ impl Workload {
 
 workloads! {
     /// Appends to a file with write() calls, like dd.
-    FileWrite = "file-write" in file_write,
+    FileWrite(FileWriteWorkload) = "file-write" in file_write,
     /// Reads a file with read() calls from its start, and wraps around at its end.
-    FileRead = "file-read" in file_read,
+    FileRead(FileReadWorkload) = "file-read" in file_read,
     /// Maps a file and reads one byte of each page.
-    MappedRead = "mapped-read" in mapped_read,
+    MappedRead(MappedRead) = "mapped-read" in mapped_read,
     /// Writes or reads each page of an anonymous region.
-    Touch = "touch" in touch,
+    Touch(TouchWorkload) = "touch" in touch,
     /// Touches anonymous pages and pages of a file in turn, so that they alternate in memory.
-    Interleave = "interleave" in interleave,
+    Interleave(Interleave) = "interleave" in interleave,
     /// Frees pages of an anonymous region with madvise(MADV_DONTNEED).
-    Discard = "discard" in discard,
+    Discard(DiscardWorkload) = "discard" in discard,
     /// Locks part of a region into memory (mlock), or unlocks it.
-    Lock = "lock" in lock,
+    Lock(Lock) = "lock" in lock,
     /// Gives advice on part of a region (madvise).
-    Advise = "advise" in advise,
+    Advise(AdviseWorkload) = "advise" in advise,
     /// Tries to allocate blocks of kernel memory of one order.
-    HighOrder = "high-order" in high_order,
+    HighOrder(HighOrder) = "high-order" in high_order,
     /// Allocates and frees kernel memory, like network buffers, stacks and drivers.
-    KernelMemory = "kernel-memory" in kernel_memory,
+    KernelMemory(KernelMemoryWorkload) = "kernel-memory" in kernel_memory,
     /// Allocates and frees kernel objects like recorded work.
-    KernelObjects = "kernel-objects" in kernel_objects,
+    KernelObjects(KernelObjects) = "kernel-objects" in kernel_objects,
     /// Makes files and removes most of them again, or looks up names that do not exist.
-    Names = "names" in make_names,
+    Names(MakeNames) = "names" in make_names,
     /// Opens pipes and closes most of them again.
-    Pipes = "pipes" in open_pipes,
+    Pipes(Pipes) = "pipes" in open_pipes,
     /// Removes files, or closes pipes, that an earlier phase kept.
-    Remove = "remove" in remove,
+    Remove(RemoveObjects) = "remove" in remove,
     /// Makes hot and cold accesses to anonymous memory, file memory or both.
-    WorkingSet = "working-set" in working_set,
+    WorkingSet(WorkingSet) = "working-set" in working_set,
     /// Serves requests that arrive independently of whether a thread is free.
-    Service = "service" in service,
+    Service(ServiceWorkload) = "service" in service,
     /// Replays a page trace.
-    Trace = "trace" in trace,
+    Trace(TraceWorkload) = "trace" in trace,
     /// Compiles files, one after another, like make.
-    Build = "build" in build,
+    Build(Build) = "build" in build,
     /// Writes a text to a control file, like echo.
-    WriteControl = "write-control" in write_control,
+    WriteControl(WriteControl) = "write-control" in write_control,
     /// Creates a group that does not exist, like mkdir.
-    CreateGroup = "create-group" in create_group,
+    CreateGroup(CreateGroup) = "create-group" in create_group,
     /// Removes a group, like rmdir.
-    RemoveGroup = "remove-group" in remove_group,
+    RemoveGroup(RemoveGroup) = "remove-group" in remove_group,
     /// Moves the task into a group.
-    JoinGroup = "join-group" in join_group,
+    JoinGroup(JoinGroup) = "join-group" in join_group,
     /// Uses the CPU.
-    Compute = "compute" in compute,
+    Compute(Compute) = "compute" in compute,
     /// Sleeps.
-    Sleep = "sleep" in sleep,
+    Sleep(SleepWorkload) = "sleep" in sleep,
 }
 
 impl Workload {

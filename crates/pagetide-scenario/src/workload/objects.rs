@@ -7,7 +7,7 @@
 //! Invariant: a slot is either free, waiting for its age, waiting for the end of the unit, or kept.
 
 use super::cursor::{Cursor, Generator};
-use super::plan::{Planner, Stage, State};
+use super::plan::{PhaseStage, Planner, ProgramState};
 use crate::object_mix::{KernelCache, Lifetimes, ObjectRow, SHARES, WITHIN};
 use crate::op::Op;
 use crate::prng::SplitMix64;
@@ -23,14 +23,14 @@ const KEPT_MAX: u32 = 1 << 24;
 /// The rows that units consist of.
 #[derive(Debug)]
 pub(crate) struct Units {
-    rows: Arc<[Row]>,
+    rows: Arc<[UnitRow]>,
     units: u32,
     interval_ns: u64,
     compute_ns: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Row {
+struct UnitRow {
     /// Index into [`Setup::caches`].
     cache: u32,
     account: bool,
@@ -51,7 +51,7 @@ impl Units {
     ) -> Units {
         let row = |row: &ObjectRow| {
             let cache = planner.caches.iter().position(|cache| *cache == row.cache);
-            Row {
+            UnitRow {
                 cache: cache.expect("a mix has its caches in the setup") as u32,
                 account: row.account,
                 allocs_thousandths: row.allocs_thousandths,
@@ -63,9 +63,9 @@ impl Units {
     }
 }
 
-pub(super) fn stage(units: Units) -> Stage {
-    Stage::run(move |state, _| match state.objects.take() {
-        Some(objects) => Box::new(Objects::new(&units, objects)).into(),
+pub(super) fn stage(units: Units) -> PhaseStage {
+    PhaseStage::run(move |state, _| match state.objects.take() {
+        Some(objects) => Box::new(UnitObjects::new(&units, objects)).into(),
         None => Cursor::Idle,
     })
 }
@@ -100,7 +100,7 @@ impl UnitsState {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Step {
+enum UnitStep {
     Between,
     Within,
     Ending,
@@ -118,8 +118,8 @@ enum Fate {
 
 /// Progress of a row.
 #[derive(Debug)]
-struct Progress {
-    row: Row,
+struct RowProgress {
+    row: UnitRow,
     /// Thousandths of an allocation that earlier units left over.
     carry: u64,
     /// Allocations that this unit still makes.
@@ -128,15 +128,15 @@ struct Progress {
 
 /// Generates the units of one mix.
 #[derive(Debug)]
-pub(super) struct Objects {
+pub(super) struct UnitObjects {
     state: UnitsState,
-    rows: Vec<Progress>,
+    rows: Vec<RowProgress>,
     units_left: u32,
     interval_ns: u64,
     compute_ns: u64,
     /// CPU time still due in this unit.
     compute_left: u64,
-    step: Step,
+    step: UnitStep,
     /// Sum of the rows' `left`.
     left: u64,
     /// Allocations of this unit so far.
@@ -149,10 +149,11 @@ pub(super) struct Objects {
     ended: usize,
 }
 
-impl Objects {
+impl UnitObjects {
     pub(super) fn new(units: &Units, mut state: UnitsState) -> Self {
         // Rows with less than one allocation per unit start at different points.
-        let progress = |row: &Row| Progress { row: *row, carry: state.prng.below(1000), left: 0 };
+        let progress =
+            |row: &UnitRow| RowProgress { row: *row, carry: state.prng.below(1000), left: 0 };
         let rows = units.rows.iter().map(progress).collect();
         Self {
             state,
@@ -161,7 +162,7 @@ impl Objects {
             interval_ns: units.interval_ns,
             compute_ns: units.compute_ns,
             compute_left: 0,
-            step: Step::Between,
+            step: UnitStep::Between,
             left: 0,
             count: 0,
             due: BinaryHeap::new(),
@@ -173,9 +174,9 @@ impl Objects {
     /// The next operation, except those that end a unit.
     pub(super) fn next_op_within(&mut self) -> Option<Op> {
         match self.step {
-            Step::Within if self.left == 0 => None,
-            Step::Ending => None,
-            Step::Between | Step::Within => self.next_op(),
+            UnitStep::Within if self.left == 0 => None,
+            UnitStep::Ending => None,
+            UnitStep::Between | UnitStep::Within => self.next_op(),
         }
     }
 
@@ -193,7 +194,7 @@ impl Objects {
 
     fn begin(&mut self) {
         self.compute_left = self.compute_ns;
-        (self.step, self.left, self.count, self.ended) = (Step::Within, 0, 0, 0);
+        (self.step, self.left, self.count, self.ended) = (UnitStep::Within, 0, 0, 0);
         self.at_end.clear();
         for progress in &mut self.rows {
             let thousandths = progress.carry + progress.row.allocs_thousandths;
@@ -231,18 +232,18 @@ impl Objects {
     }
 }
 
-impl Generator for Objects {
+impl Generator for UnitObjects {
     fn next_op(&mut self) -> Option<Op> {
         loop {
             match self.step {
-                Step::Between => {
+                UnitStep::Between => {
                     self.units_left = self.units_left.checked_sub(1)?;
                     self.begin();
                     if self.interval_ns > 0 {
                         return Some(Op::Pace { ns: self.interval_ns });
                     }
                 }
-                Step::Within => {
+                UnitStep::Within => {
                     if let Some(&Reverse((due, slot))) = self.due.peek() {
                         if due <= self.count {
                             self.due.pop();
@@ -255,9 +256,9 @@ impl Generator for Objects {
                     if self.left > 0 {
                         return Some(self.alloc());
                     }
-                    self.step = Step::Ending;
+                    self.step = UnitStep::Ending;
                 }
-                Step::Ending => {
+                UnitStep::Ending => {
                     if let Some(Reverse((_, slot))) = self.due.pop() {
                         return Some(self.free(slot));
                     }
@@ -266,18 +267,18 @@ impl Generator for Objects {
                         let free = self.free(slot);
                         return Some(if is_cached { Op::CacheObject { slot } } else { free });
                     }
-                    self.step = Step::Between;
+                    self.step = UnitStep::Between;
                 }
             }
         }
     }
 
-    fn end(self: Box<Self>, state: &mut State) {
+    fn end(self: Box<Self>, state: &mut ProgramState) {
         state.objects = Some(self.state);
     }
 }
 
-fn draw_fate(row: &Row, prng: &mut SplitMix64) -> Fate {
+fn draw_fate(row: &UnitRow, prng: &mut SplitMix64) -> Fate {
     let Lifetimes { within, unit, cached, .. } = row.lifetimes;
     let mut drawn = prng.below(u64::from(SHARES)) as u16;
     let mut first = 0;

@@ -1,19 +1,19 @@
 //! `workload = "pipes"`: opens pipes and closes most of them again.
 
 use super::prelude::*;
-use super::making::{Keep, Thing};
+use super::making::{KeepShare, MadeKind};
 use crate::load::decode::Share;
 use crate::names::PickKind;
 
 table! {
     /// Opens pipes.
-    Keys of "workload pipes" {
+    OpenPipesKeys of "workload pipes" {
         /// Number of pipes.
-        make: At<Int<1, 100_000>> => required "200",
+        make: Spanned<Int<1, 100_000>> => required "200",
         /// Share that stays open until the task ends (default "0 %").
-        keep: At<Share> = Share::NONE,
+        keep: Spanned<Share> = Share::NONE,
         /// Which pipes stay: every Nth, or random ones (default evenly).
-        pick: At<PickKind> = PickKind::Evenly,
+        pick: Spanned<PickKind> = PickKind::Evenly,
     }
 }
 
@@ -22,18 +22,18 @@ table! {
 pub struct Pipes {
     pub make: u32,
     /// The pipes that stay open until the task ends.
-    pub keep: Keep,
+    pub keep: KeepShare,
 }
 
-impl Kind for Pipes {
-    type Keys = Keys;
+impl WorkloadSpec for Pipes {
+    type Keys = OpenPipesKeys;
 
-    fn check(keys: &Keys, _: &mut Phases<'_, '_>, sink: &mut Sink) -> Option<Self> {
+    fn check(keys: &OpenPipesKeys, _: &mut Phases<'_, '_>, sink: &mut ProblemSink) -> Option<Self> {
         let make = keys.make(sink)?.value.into();
-        Some(Pipes { make, keep: Keep::new(keys.keep(), keys.pick()) })
+        Some(Pipes { make, keep: KeepShare::new(keys.keep(), keys.pick()) })
     }
 
-    fn stages(&self, phase: u32, planner: &mut Planner<'_>) -> Vec<Stage> {
-        vec![planner.makes(phase, Thing::Pipe, "pipes", (self.make, self.keep))]
+    fn stages(&self, phase: u32, planner: &mut Planner<'_>) -> Vec<PhaseStage> {
+        vec![planner.makes(phase, MadeKind::Pipe, "pipes", (self.make, self.keep))]
     }
 }

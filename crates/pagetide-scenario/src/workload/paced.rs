@@ -6,10 +6,10 @@
 //! Invariant: the operations are a stream without a clock; times count from the first operation.
 
 use super::cursor::Cursor;
-use super::load_curve::{check_load, Load, Point, FULL_SECOND};
-use super::plan::{Planner, Stage, State};
+use super::load_curve::{check_load, LoadCurve, LoadPoint, FULL_SECOND};
+use super::plan::{PhaseStage, Planner, ProgramState};
 use crate::load::decode::Rate as RateKey;
-use crate::load::span::{At, Sink};
+use crate::load::span::{ProblemSink, Spanned};
 use crate::op::Op;
 
 /// Time between two wake-ups of a task.
@@ -23,16 +23,16 @@ pub struct Pace {
     /// Bytes per second at the full load.
     pub bytes: u64,
     /// Share of the rate over time.
-    pub load: Load,
+    pub load: LoadCurve,
 }
 
 impl Pace {
     /// Checks the keys: `Some(None)` without a rate, `None` after a mistake was reported.
     pub(super) fn check(
-        rate: &Option<At<RateKey>>,
-        load: &Option<At<Vec<Point>>>,
+        rate: &Option<Spanned<RateKey>>,
+        load: &Option<Spanned<Vec<LoadPoint>>>,
         bad: &[&str],
-        sink: &mut Sink,
+        sink: &mut ProblemSink,
     ) -> Option<Option<Pace>> {
         let Some(rate) = rate else {
             if let (Some(load), false) = (load, bad.contains(&"rate")) {
@@ -58,7 +58,7 @@ impl Pace {
 }
 
 /// Reports a rate of 0, and one that is too large.
-pub(super) fn check_rate(rate: &At<RateKey>, sink: &mut Sink) -> Option<()> {
+pub(super) fn check_rate(rate: &Spanned<RateKey>, sink: &mut ProblemSink) -> Option<()> {
     if !(1..=RATE_MAX).contains(&rate.value.0) {
         let hint =
             "write a rate from 1 byte/s to 1TiB/s, for example \"100MiB/s\" or \"2000 pages/s\"";
@@ -70,21 +70,21 @@ pub(super) fn check_rate(rate: &At<RateKey>, sink: &mut Sink) -> Option<()> {
 
 impl Planner<'_> {
     /// A stage of memory accesses, paced if it has a rate.
-    pub(super) fn paced(&self, stage: Stage, pace: Option<&Pace>) -> Stage {
-        let (Some(pace), Stage::Run(run)) = (pace.cloned(), &stage) else { return stage };
+    pub(super) fn paced(&self, stage: PhaseStage, pace: Option<&Pace>) -> PhaseStage {
+        let (Some(pace), PhaseStage::Run(run)) = (pace.cloned(), &stage) else { return stage };
         let page = self.page_size.bytes();
         let run = run.clone();
-        Stage::run(move |state, round| {
+        PhaseStage::run(move |state, round| {
             let inner = run.begin(state, round);
             let (pace, done, left) = (pace.clone(), 0, 0);
-            Cursor::Paced(Box::new(Paced { inner, pace, page, done, left }))
+            Cursor::Paced(Box::new(PacedAccesses { inner, pace, page, done, left }))
         })
     }
 }
 
 /// Accesses at a rate.
 #[derive(Debug)]
-pub(super) struct Paced {
+pub(super) struct PacedAccesses {
     inner: Cursor,
     pace: Pace,
     /// Bytes of an access.
@@ -94,7 +94,7 @@ pub(super) struct Paced {
     left: u64,
 }
 
-impl Paced {
+impl PacedAccesses {
     #[inline]
     pub(super) fn next_op(&mut self) -> Option<Op> {
         if self.left == 0 {
@@ -122,7 +122,7 @@ impl Paced {
         Some(Op::Until { ns: due })
     }
 
-    pub(super) fn end(self, state: &mut State) {
+    pub(super) fn end(self, state: &mut ProgramState) {
         self.inner.end(state);
     }
 }

@@ -4,10 +4,10 @@
 //!
 //! Invariant: a part is inside its region once all phases of the task are known.
 
-use super::plan::{Planner, Stage};
+use super::plan::{PhaseStage, Planner};
 use crate::load::check::phases::{anon_pages, region_name, Phases};
-use crate::load::decode::{Int, Name, Size};
-use crate::load::span::{clip, list_names, At, Problem, Sink, Span};
+use crate::load::decode::{Int, NameKey, Size};
+use crate::load::span::{clip, list_names, ProblemSink, SourceSpan, Spanned, SpannedProblem};
 use crate::op::{Advice, REGION_PAGES_MAX};
 
 /// Index or number of pages.
@@ -15,7 +15,7 @@ pub(crate) type PageCount = Int<0, { REGION_PAGES_MAX as i64 }>;
 
 /// Pages of a region.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Part {
+pub struct RegionPart {
     pub region: String,
     /// Index into [`Setup::files`](crate::model::Setup::files); `None`: anonymous memory.
     pub file: Option<usize>,
@@ -30,21 +30,21 @@ pub struct Part {
 
 /// The keys that select the part.
 pub(crate) struct PartKeys<'k> {
-    pub(crate) at: Span,
+    pub(crate) at: SourceSpan,
     pub(crate) bad: &'k [&'static str],
-    pub(crate) region: &'k Option<At<Name>>,
-    pub(crate) file: &'k Option<At<Name>>,
-    pub(crate) size: &'k Option<At<Size>>,
-    pub(crate) first: &'k Option<At<PageCount>>,
-    pub(crate) pages: &'k Option<At<PageCount>>,
+    pub(crate) region: &'k Option<Spanned<NameKey>>,
+    pub(crate) file: &'k Option<Spanned<NameKey>>,
+    pub(crate) size: &'k Option<Spanned<Size>>,
+    pub(crate) first: &'k Option<Spanned<PageCount>>,
+    pub(crate) pages: &'k Option<Spanned<PageCount>>,
 }
 
 /// The region with this name in an earlier phase; reports an unknown region.
 pub(crate) fn known_region<'r>(
-    name: &At<Name>,
+    name: &Spanned<NameKey>,
     phases: &'r Phases<'_, '_>,
-    sink: &mut Sink,
-) -> Option<&'r crate::load::check::phases::Region> {
+    sink: &mut ProblemSink,
+) -> Option<&'r crate::load::check::phases::RegionUse> {
     let region = &name.value.0;
     let known = phases.regions.get(region);
     if known.is_none() {
@@ -65,7 +65,11 @@ pub(crate) fn known_region<'r>(
 
 impl PartKeys<'_> {
     /// The part; `None` after a mistake was reported.
-    pub(crate) fn check(&self, phases: &mut Phases<'_, '_>, sink: &mut Sink) -> Option<Part> {
+    pub(crate) fn check(
+        &self,
+        phases: &mut Phases<'_, '_>,
+        sink: &mut ProblemSink,
+    ) -> Option<RegionPart> {
         if self.bad.iter().any(|key| ["region", "file", "size", "first", "pages"].contains(key)) {
             return None;
         }
@@ -90,7 +94,8 @@ impl PartKeys<'_> {
         if let Some(pages) = maps {
             phases.use_region(&name, file, advice, pages, name.span, sink)?;
         }
-        let number = |key: &Option<At<PageCount>>| key.as_ref().map(|key| u64::from(key.value));
+        let number =
+            |key: &Option<Spanned<PageCount>>| key.as_ref().map(|key| u64::from(key.value));
         let (first, pages) = (number(self.first).unwrap_or(0), number(self.pages));
         let places = [self.first, self.pages].map(|key| key.as_ref().map(|key| key.span));
         let (place, grows) = (name.span, region.clone());
@@ -102,7 +107,7 @@ impl PartKeys<'_> {
                 let [first_at, pages_at] = places;
                 let span = first_at.filter(|_| first >= all).or(pages_at).or(first_at);
                 let also = first_at.filter(|first| span != Some(*first));
-                sink.push(Problem {
+                sink.push(SpannedProblem {
                     span: span.unwrap_or(place),
                     message: format!(
                         "the part extends beyond the end of the region `{}`",
@@ -113,21 +118,21 @@ impl PartKeys<'_> {
                 });
             }
         }));
-        Some(Part { region, file, maps, advice, first, pages })
+        Some(RegionPart { region, file, maps, advice, first, pages })
     }
 }
 
-impl Part {
+impl RegionPart {
     /// Index of the region, and the stages that map it.
-    pub(super) fn stages(&self, planner: &mut Planner<'_>) -> (usize, Vec<Stage>) {
+    pub(super) fn stages(&self, planner: &mut Planner<'_>) -> (usize, Vec<PhaseStage>) {
         match (self.maps, self.file) {
             (Some(pages), Some(file)) => {
                 let region = planner.file_region(file, &self.region, pages, self.advice);
-                (region, vec![Stage::Map(region)])
+                (region, vec![PhaseStage::Map(region)])
             }
             (Some(pages), None) => {
                 let region = planner.anon_region(&self.region, pages, self.advice);
-                (region, vec![Stage::Map(region)])
+                (region, vec![PhaseStage::Map(region)])
             }
             (None, _) => (planner.known_region(&self.region), Vec::new()),
         }

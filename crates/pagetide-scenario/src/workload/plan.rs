@@ -2,11 +2,11 @@
 //! the state that outlives a stage. Every checked setup has a plan.
 
 use super::cursor::Cursor;
-use super::making::Made;
+use super::making::MadeObjects;
 use super::objects::{Units, UnitsState};
 use crate::object_mix::KernelCache;
 use crate::op::Advice;
-use crate::op::{Backing, Op};
+use crate::op::{Op, RegionBacking};
 use crate::prng::{sub_seed, Lcg, SplitMix64};
 use crate::zipf::Zipf;
 use pagetide_core::page_size::PageSize;
@@ -17,10 +17,10 @@ use std::sync::Arc;
 
 /// State of a task that outlives a stage.
 #[derive(Debug)]
-pub(crate) struct State {
+pub(crate) struct ProgramState {
     pub(super) task: String,
     seed: u64,
-    pub(super) regions: Vec<Region>,
+    pub(super) regions: Vec<TaskRegion>,
     /// One generator for each pair of regions that a working-set phase names.
     pub(super) generators: Vec<Accesses>,
     /// Position of the task's next write, by file.
@@ -35,9 +35,9 @@ pub(crate) struct State {
     pub(super) objects: Option<UnitsState>,
 }
 
-impl State {
-    pub(super) fn new(task: &str, seed: u64) -> State {
-        let mut state = State {
+impl ProgramState {
+    pub(super) fn new(task: &str, seed: u64) -> ProgramState {
+        let mut state = ProgramState {
             task: task.to_owned(),
             seed,
             regions: Vec::new(),
@@ -77,16 +77,16 @@ impl State {
 /// The stages of a phase.
 #[derive(Debug)]
 pub(super) struct Stages {
-    pub(super) list: Vec<Stage>,
+    pub(super) list: Vec<PhaseStage>,
     /// Number of times that the phase runs through its stages.
     pub(super) rounds: u32,
 }
 
 /// A named mapping of the task.
 #[derive(Debug)]
-pub(super) struct Region {
+pub(super) struct TaskRegion {
     pub(super) name: String,
-    pub(super) backing: Backing,
+    pub(super) backing: RegionBacking,
     pub(super) pages: u64,
     pub(super) advice: Advice,
     /// Its number, once mapped.
@@ -105,13 +105,13 @@ pub(super) struct Accesses {
 
 /// A step of a phase. Regions are indices into [`State::regions`].
 #[derive(Debug)]
-pub(crate) enum Stage {
+pub(crate) enum PhaseStage {
     /// Maps a region that is not yet mapped.
     Map(usize),
     Unmap(usize),
     Once(Op),
     /// The operations of a generator.
-    Run(Run),
+    Run(GeneratorStage),
     /// Starts one unit of objects: the following stages alternate with it, operation by operation.
     Beside(Units),
     /// Runs the rest of that unit.
@@ -125,28 +125,30 @@ pub(crate) enum Stage {
 }
 
 /// Creates a generator for a round of the phase.
-type Begin = dyn Fn(&mut State, u32) -> Cursor + Send + Sync;
+type GeneratorFactory = dyn Fn(&mut ProgramState, u32) -> Cursor + Send + Sync;
 
 /// Creates the generator of a stage.
 #[derive(Clone)]
-pub(crate) struct Run(Arc<Begin>);
+pub(crate) struct GeneratorStage(Arc<GeneratorFactory>);
 
-impl fmt::Debug for Run {
+impl fmt::Debug for GeneratorStage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Run")
     }
 }
 
-impl Run {
-    pub(super) fn begin(&self, state: &mut State, round: u32) -> Cursor {
+impl GeneratorStage {
+    pub(super) fn begin(&self, state: &mut ProgramState, round: u32) -> Cursor {
         self.0(state, round)
     }
 }
 
-impl Stage {
+impl PhaseStage {
     /// `begin` gets the task's state and the round of the phase.
-    pub(super) fn run(begin: impl Fn(&mut State, u32) -> Cursor + Send + Sync + 'static) -> Stage {
-        Stage::Run(Run(Arc::new(begin)))
+    pub(super) fn run(
+        begin: impl Fn(&mut ProgramState, u32) -> Cursor + Send + Sync + 'static,
+    ) -> PhaseStage {
+        PhaseStage::Run(GeneratorStage(Arc::new(begin)))
     }
 }
 
@@ -156,9 +158,9 @@ pub(crate) struct Planner<'a> {
     /// Sizes of the setup's files.
     pub(super) file_sizes: Vec<u64>,
     pub(super) caches: &'a [KernelCache],
-    pub(super) state: State,
+    pub(super) state: ProgramState,
     /// Files and pipes that phases make, by phase.
-    pub(super) made: BTreeMap<u32, Made>,
+    pub(super) made: BTreeMap<u32, MadeObjects>,
     /// Tables already made, by (pages, exponent).
     zipfs: Vec<(u64, u32, Arc<Zipf>)>,
 }
@@ -168,7 +170,7 @@ impl<'a> Planner<'a> {
         page_size: PageSize,
         file_sizes: Vec<u64>,
         caches: &'a [KernelCache],
-        state: State,
+        state: ProgramState,
     ) -> Planner<'a> {
         Planner { page_size, file_sizes, caches, state, made: BTreeMap::new(), zipfs: Vec::new() }
     }
@@ -179,7 +181,7 @@ impl<'a> Planner<'a> {
         regions: (Option<usize>, Option<usize>),
         seed: Option<u64>,
     ) -> usize {
-        let State { generators, regions: all, task, seed: of_run, .. } = &mut self.state;
+        let ProgramState { generators, regions: all, task, seed: of_run, .. } = &mut self.state;
         let known = generators.iter().position(|known| known.regions == regions);
         known.unwrap_or_else(|| {
             let name = |region: Option<usize>| region.map_or("", |r| &all[r].name);
@@ -205,12 +207,12 @@ impl<'a> Planner<'a> {
         advice: Advice,
     ) -> usize {
         assert!(pages <= self.page_size.pages_for(self.file_sizes[file]), "of a file as long");
-        self.region(name, Backing::File(file), pages, advice)
+        self.region(name, RegionBacking::File(file), pages, advice)
     }
 
     /// An anonymous region.
     pub(super) fn anon_region(&mut self, name: &str, pages: u64, advice: Advice) -> usize {
-        self.region(name, Backing::Anon, pages, advice)
+        self.region(name, RegionBacking::Anon, pages, advice)
     }
 
     /// The region of an earlier phase.
@@ -220,8 +222,8 @@ impl<'a> Planner<'a> {
     }
 
     /// The region called `name`; it grows to the largest size that a phase requests.
-    fn region(&mut self, name: &str, backing: Backing, pages: u64, advice: Advice) -> usize {
-        let State { regions, task, seed, .. } = &mut self.state;
+    fn region(&mut self, name: &str, backing: RegionBacking, pages: u64, advice: Advice) -> usize {
+        let ProgramState { regions, task, seed, .. } = &mut self.state;
         if let Some(index) = regions.iter().position(|region| region.name == name) {
             let known = &mut regions[index];
             let what = (known.backing, known.advice);
@@ -231,7 +233,7 @@ impl<'a> Planner<'a> {
         }
         let prng = SplitMix64::new(sub_seed(*seed, &format!("{task}/{name}")));
         let name = name.to_owned();
-        regions.push(Region { name, backing, pages, advice, number: None, prng });
+        regions.push(TaskRegion { name, backing, pages, advice, number: None, prng });
         regions.len() - 1
     }
 

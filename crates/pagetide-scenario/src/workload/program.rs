@@ -4,10 +4,10 @@
 //! task and the seed: no clock, no floats, no hash order.
 
 use super::cursor::Cursor;
-use super::objects::Objects;
-use super::plan::{Planner, Stage, Stages, State};
-use super::replay::Replayed;
-use super::request::{Arrivals, Request};
+use super::objects::UnitObjects;
+use super::plan::{PhaseStage, Planner, ProgramState, Stages};
+use super::replay::TraceReplay;
+use super::request::{Arrivals, ServiceRequest};
 use crate::model::Setup;
 use crate::op::Op;
 use pagetide_core::page_size::PageSize;
@@ -36,7 +36,7 @@ pub struct Program {
     cursor: Cursor,
     page_size: PageSize,
     phases: Vec<Stages>,
-    state: State,
+    state: ProgramState,
     loops_left: u32,
     phase: usize,
     /// Number of the next stage, if the phase has begun; `cursor` is in the stage before it.
@@ -45,11 +45,11 @@ pub struct Program {
     round: u32,
     regions_mapped: u32,
     /// The trace of the current stage.
-    trace: Option<Box<Replayed>>,
+    trace: Option<Box<TraceReplay>>,
     /// The last trace that was replayed to its end, kept for the next unit of a build.
     tape: Option<Arc<Tape>>,
     /// Objects of the current unit, and whether the next operation is one of theirs.
-    beside: Option<Box<Objects>>,
+    beside: Option<Box<UnitObjects>>,
     turn: bool,
 }
 
@@ -75,7 +75,7 @@ impl Program {
         let task = setup.tasks.get(task).ok_or(ProgramError::NoSuchTask(task))?;
         let page_size = setup.machine.page_size;
         let file_sizes = setup.files.iter().map(|file| file.size).collect();
-        let state = State::new(&task.name, seed);
+        let state = ProgramState::new(&task.name, seed);
         let mut planner = Planner::new(page_size, file_sizes, &setup.caches, state);
         let stages = task.phases.iter().enumerate().map(|(index, phase)| Stages {
             list: phase.workload.stages(index as u32, &mut planner),
@@ -179,8 +179,8 @@ impl Program {
     fn enter(&mut self, stage: usize) -> Result<Option<Op>, ProgramError> {
         let state = &mut self.state;
         match &self.phases[self.phase].list[stage] {
-            Stage::Once(op) => return Ok(Some(*op)),
-            Stage::Map(index) => {
+            PhaseStage::Once(op) => return Ok(Some(*op)),
+            PhaseStage::Map(index) => {
                 let region = &mut state.regions[*index];
                 if region.number.is_some() {
                     return Ok(None);
@@ -195,23 +195,23 @@ impl Program {
                     executable: false,
                 }));
             }
-            Stage::Unmap(index) => {
+            PhaseStage::Unmap(index) => {
                 let unmapped = state.regions[*index].number.take();
                 return Ok(unmapped.map(|region| Op::Unmap { region }));
             }
-            Stage::Run(run) => self.cursor = run.begin(state, self.round),
-            Stage::Beside(units) => {
+            PhaseStage::Run(run) => self.cursor = run.begin(state, self.round),
+            PhaseStage::Beside(units) => {
                 let objects = state.objects.take();
-                self.beside = objects.map(|objects| Box::new(Objects::new(units, objects)));
+                self.beside = objects.map(|objects| Box::new(UnitObjects::new(units, objects)));
             }
-            Stage::EndBeside => {
+            PhaseStage::EndBeside => {
                 if let Some(objects) = self.beside.take() {
                     self.cursor = objects.into();
                 }
             }
-            Stage::Trace { path, passes, advice } => {
+            PhaseStage::Trace { path, passes, advice } => {
                 let (first, page_size) = (self.regions_mapped, self.page_size);
-                match Replayed::open(path, *passes, *advice, first, page_size) {
+                match TraceReplay::open(path, *passes, *advice, first, page_size) {
                     Ok(replayed) => self.trace = Some(Box::new(replayed)),
                     Err(error) => return Err(self.fail(error)),
                 }
@@ -229,7 +229,7 @@ impl Program {
     }
 
     /// Starts to serve a request, after [`Op::Serve`].
-    pub fn serve(&mut self, request: &Request) {
+    pub fn serve(&mut self, request: &ServiceRequest) {
         if let Cursor::Service(serving) = &mut self.cursor {
             serving.serve(request);
         }
@@ -253,7 +253,7 @@ impl Program {
             cursor,
             page_size: self.page_size,
             phases: Vec::new(),
-            state: State::new(&self.state.task, 0),
+            state: ProgramState::new(&self.state.task, 0),
             loops_left: 0,
             phase: 0,
             stage: None,

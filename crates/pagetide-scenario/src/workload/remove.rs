@@ -1,7 +1,7 @@
 //! `workload = "remove"`: removes files, or closes pipes, that an earlier phase kept.
 
 use super::prelude::*;
-use super::making::Keep;
+use super::making::KeepShare;
 use super::Workload;
 use crate::load::decode::Share;
 use crate::load::span::list_names;
@@ -9,28 +9,28 @@ use crate::names::PickKind;
 
 table! {
     /// Removes files, or closes pipes, that an earlier phase kept.
-    Keys of "workload remove" {
+    RemoveKeys of "workload remove" {
         /// Earlier phase with workload names or pipes.
-        of: At<Name> => required "\"fill\"",
+        of: Spanned<NameKey> => required "\"fill\"",
         /// Share of the remaining ones that stays (default "0 %").
-        keep: At<Share> = Share::NONE,
+        keep: Spanned<Share> = Share::NONE,
         /// Which ones stay: every Nth, or random ones (default evenly).
-        pick: At<PickKind> = PickKind::Evenly,
+        pick: Spanned<PickKind> = PickKind::Evenly,
     }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Remove {
+pub struct RemoveObjects {
     /// Number of the earlier phase within its task.
     pub of: u32,
     /// Share of the remaining ones that stays.
-    pub keep: Keep,
+    pub keep: KeepShare,
 }
 
-impl Kind for Remove {
-    type Keys = Keys;
+impl WorkloadSpec for RemoveObjects {
+    type Keys = RemoveKeys;
 
-    fn check(keys: &Keys, phases: &mut Phases<'_, '_>, sink: &mut Sink) -> Option<Self> {
+    fn check(keys: &RemoveKeys, phases: &mut Phases<'_, '_>, sink: &mut ProblemSink) -> Option<Self> {
         let name = keys.of(sink)?;
         let shown = clip(&name.value.0);
         let before = || phases.before.iter().map(|phase| phase.name.as_str());
@@ -53,12 +53,12 @@ impl Kind for Remove {
             Workload::Names(names) if names.missing => {
                 (format!("the phase `{shown}` looks up missing names and makes nothing"), "name a phase that makes files")
             }
-            Workload::Names(super::Names { keep, .. })
+            Workload::Names(super::MakeNames { keep, .. })
             | Workload::Pipes(super::Pipes { keep, .. }) => match keep.part {
                 0 => (format!("the phase `{shown}` keeps nothing"), "add keep = \"100 %\" to it"),
                 _ => {
-                    let keep = Keep::new(keys.keep(), keys.pick());
-                    return Some(Remove { of: of as u32, keep });
+                    let keep = KeepShare::new(keys.keep(), keys.pick());
+                    return Some(RemoveObjects { of: of as u32, keep });
                 }
             },
             _ => (
@@ -70,7 +70,7 @@ impl Kind for Remove {
         None
     }
 
-    fn stages(&self, phase: u32, planner: &mut Planner<'_>) -> Vec<Stage> {
+    fn stages(&self, phase: u32, planner: &mut Planner<'_>) -> Vec<PhaseStage> {
         vec![planner.removes(phase, self.of, self.keep)]
     }
 }

@@ -4,9 +4,9 @@ use super::prelude::*;
 
 table! {
     /// Removes a group.
-    Keys of "workload remove-group" {
+    RemoveGroupKeys of "workload remove-group" {
         /// Group to remove; for a group with copies, one copy: `NAME.0`.
-        target: At<Target> => required "\"batch\"",
+        target: Spanned<GroupTarget> => required "\"batch\"",
     }
 }
 
@@ -16,14 +16,14 @@ pub struct RemoveGroup {
     pub group: usize,
 }
 
-impl Kind for RemoveGroup {
-    type Keys = Keys;
+impl WorkloadSpec for RemoveGroup {
+    type Keys = RemoveGroupKeys;
 
-    fn check(keys: &Keys, phases: &mut Phases<'_, '_>, sink: &mut Sink) -> Option<Self> {
+    fn check(keys: &RemoveGroupKeys, phases: &mut Phases<'_, '_>, sink: &mut ProblemSink) -> Option<Self> {
         Some(RemoveGroup { group: phases.scene.groups.one(keys.target(sink)?, sink)? })
     }
 
-    fn stages(&self, phase: u32, _: &mut Planner<'_>) -> Vec<Stage> {
-        vec![Stage::Once(Op::Group { phase })]
+    fn stages(&self, phase: u32, _: &mut Planner<'_>) -> Vec<PhaseStage> {
+        vec![PhaseStage::Once(Op::Group { phase })]
     }
 }

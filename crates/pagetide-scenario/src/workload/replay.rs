@@ -2,16 +2,16 @@
 //! numbered after the task's own, and are unmapped when the trace ends, as when a program exits.
 
 use crate::op::Advice;
-use crate::op::{Backing, Op};
+use crate::op::{Op, RegionBacking};
 use pagetide_core::page_size::PageSize;
 use pagetide_trace::format::PAGE_SIZE;
-use pagetide_trace::{RegionKind, Replay, Step, Tape, TraceError};
+use pagetide_trace::{RegionKind, Replay, ReplayStep, Tape, TraceError};
 use std::path::Path;
 use std::sync::Arc;
 
 /// A trace phase in progress.
 #[derive(Debug)]
-pub(super) struct Replayed {
+pub(super) struct TraceReplay {
     replay: Replay,
     /// Number of the trace's first region within the task.
     base: u32,
@@ -23,7 +23,7 @@ pub(super) struct Replayed {
     advice: Advice,
 }
 
-impl Replayed {
+impl TraceReplay {
     /// `first`: number of the trace's first region within the task. Without `advice`, a trace of
     /// objects is replayed without read-ahead: neighbours in its file are unrelated objects.
     pub(super) fn open(
@@ -66,14 +66,14 @@ impl Replayed {
     }
 
     #[inline(always)]
-    fn op_of(&mut self, step: Step) -> Op {
+    fn op_of(&mut self, step: ReplayStep) -> Op {
         match step {
-            Step::Map { region, kind, pages } => self.map(region, kind, pages),
-            Step::Access { region, page, write } => {
+            ReplayStep::Map { region, kind, pages } => self.map(region, kind, pages),
+            ReplayStep::Access { region, page, write } => {
                 Op::Access { region: self.base + region, page, write }
             }
-            Step::Compute { ns } => Op::Compute { ns },
-            Step::Sleep { ns } => Op::Sleep { ns },
+            ReplayStep::Compute { ns } => Op::Compute { ns },
+            ReplayStep::Sleep { ns } => Op::Sleep { ns },
         }
     }
 
@@ -83,9 +83,9 @@ impl Replayed {
         assert_eq!(region, self.end, "regions of a trace are mapped in their order");
         self.end += 1;
         let (backing, executable, advice) = match kind {
-            RegionKind::Anon => (Backing::Heap, false, Advice::Normal),
+            RegionKind::Anon => (RegionBacking::Heap, false, Advice::Normal),
             RegionKind::File { key, executable } => {
-                (Backing::TraceFile { key }, executable, self.advice)
+                (RegionBacking::TraceFile { key }, executable, self.advice)
             }
         };
         Op::Map { region, backing, pages, advice, executable }

@@ -6,8 +6,8 @@
 use super::cursor::Cursor;
 use super::load_curve::FULL_SECOND;
 use super::modulo::Scatter;
-use super::plan::State;
-use super::service::Service;
+use super::plan::ProgramState;
+use super::service::ServiceWorkload;
 use crate::op::Op;
 use crate::prng::SplitMix64;
 use crate::zipf::{log2, Zipf};
@@ -27,7 +27,7 @@ fn exponential(prng: &mut SplitMix64) -> u64 {
 
 /// An admitted request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Request {
+pub struct ServiceRequest {
     /// Number, counted from 0, including dropped requests.
     pub number: u64,
     /// Arrival time, from the start of the load.
@@ -39,7 +39,7 @@ pub struct Request {
 /// Arrival times of the requests of a phase, in order.
 #[derive(Clone, Debug)]
 pub struct Arrivals {
-    service: Arc<Service>,
+    service: Arc<ServiceWorkload>,
     /// Bytes of a page.
     page: u64,
     prng: SplitMix64,
@@ -73,11 +73,11 @@ impl Arrivals {
     }
 
     /// Admits the last request, which arrived at `at_ns`.
-    pub fn admit(&mut self, at_ns: u64) -> Request {
+    pub fn admit(&mut self, at_ns: u64) -> ServiceRequest {
         let bytes = u128::from(self.service.grow) * u128::from(at_ns) / 1_000_000_000;
         let until = (bytes / u128::from(self.page)) as u64;
         let from = std::mem::replace(&mut self.grown, until);
-        Request { number: self.number - 1, at_ns, grown: from..until }
+        ServiceRequest { number: self.number - 1, at_ns, grown: from..until }
     }
 
     /// Whether arrivals ended because the time is over, not because all requests have arrived.
@@ -108,7 +108,7 @@ impl Arrivals {
 
 /// Region numbers of a service.
 #[derive(Debug)]
-pub(super) struct Places {
+pub(super) struct ServiceRegions {
     pub(super) heap: Option<(u32, Option<Arc<Zipf>>, Scatter)>,
     /// Region for allocations; each thread has its own pages.
     pub(super) arena: Option<u32>,
@@ -117,10 +117,10 @@ pub(super) struct Places {
 
 /// State shared by all threads.
 #[derive(Debug)]
-pub(super) struct Shared {
+pub(super) struct ServiceState {
     pub(super) phase: u32,
-    pub(super) service: Arc<Service>,
-    pub(super) places: Places,
+    pub(super) service: Arc<ServiceWorkload>,
+    pub(super) places: ServiceRegions,
     pub(super) file_size: u64,
     /// Bytes of a page.
     pub(super) page: u64,
@@ -129,43 +129,43 @@ pub(super) struct Shared {
     requests: u64,
 }
 
-impl Shared {
+impl ServiceState {
     /// Draws the start of the generators for this pass through the phase.
     pub(super) fn new(
         phase: u32,
-        service: Arc<Service>,
-        places: Places,
+        service: Arc<ServiceWorkload>,
+        places: ServiceRegions,
         (file_size, page): (u64, u64),
-        state: &mut State,
-    ) -> Shared {
+        state: &mut ProgramState,
+    ) -> ServiceState {
         let mut prng = state.draws("requests");
         let (arrivals, requests) = (prng.next_u64(), prng.next_u64());
         state.keep_draws("requests", prng);
-        Shared { phase, service, places, file_size, page, arrivals, requests }
+        ServiceState { phase, service, places, file_size, page, arrivals, requests }
     }
 }
 
 /// A thread of a service.
 #[derive(Debug)]
-pub(super) struct Serving {
-    shared: Arc<Shared>,
+pub(super) struct ServiceThread {
+    shared: Arc<ServiceState>,
     thread: u32,
     /// The current request.
-    work: Option<Work>,
+    work: Option<RequestWork>,
     is_over: bool,
 }
 
 /// The remaining work of a request.
 #[derive(Debug)]
-struct Work {
+struct RequestWork {
     prng: SplitMix64,
-    part: Part,
+    part: RequestPart,
     grown: Range<u64>,
 }
 
 /// The parts of a request, in order.
 #[derive(Clone, Copy, Debug)]
-enum Part {
+enum RequestPart {
     /// Writes this page of its allocation.
     Allocate(u64),
     Read,
@@ -178,24 +178,24 @@ enum Part {
     End,
 }
 
-impl From<Shared> for Cursor {
-    fn from(shared: Shared) -> Cursor {
-        Cursor::Service(Box::new(Serving::new(Arc::new(shared), 0)))
+impl From<ServiceState> for Cursor {
+    fn from(shared: ServiceState) -> Cursor {
+        Cursor::Service(Box::new(ServiceThread::new(Arc::new(shared), 0)))
     }
 }
 
-impl Serving {
-    fn new(shared: Arc<Shared>, thread: u32) -> Serving {
-        Serving { shared, thread, work: None, is_over: false }
+impl ServiceThread {
+    fn new(shared: Arc<ServiceState>, thread: u32) -> ServiceThread {
+        ServiceThread { shared, thread, work: None, is_over: false }
     }
 
     /// The same service for another thread.
-    pub(super) fn of_thread(&self, thread: u32) -> Serving {
-        Serving::new(Arc::clone(&self.shared), thread)
+    pub(super) fn of_thread(&self, thread: u32) -> ServiceThread {
+        ServiceThread::new(Arc::clone(&self.shared), thread)
     }
 
     pub(super) fn arrivals(&self) -> Arrivals {
-        let Shared { service, page, arrivals, .. } = &*self.shared;
+        let ServiceState { service, page, arrivals, .. } = &*self.shared;
         Arrivals {
             service: Arc::clone(service),
             page: *page,
@@ -207,11 +207,15 @@ impl Serving {
     }
 
     /// Starts to serve a request.
-    pub(super) fn serve(&mut self, request: &Request) {
+    pub(super) fn serve(&mut self, request: &ServiceRequest) {
         // Jump to the draw with the request's number in the generator that starts at `requests`.
         let mut start = SplitMix64::nth(self.shared.requests, request.number);
         let prng = SplitMix64::new(start.next_u64());
-        self.work = Some(Work { prng, part: Part::Allocate(0), grown: request.grown.clone() });
+        self.work = Some(RequestWork {
+            prng,
+            part: RequestPart::Allocate(0),
+            grown: request.grown.clone(),
+        });
     }
 
     /// Ends the load: no more requests arrive.
@@ -231,30 +235,30 @@ impl Serving {
     }
 }
 
-impl Work {
-    fn next_op(&mut self, shared: &Shared, thread: u32) -> Option<Op> {
-        let Shared { service, places, .. } = shared;
+impl RequestWork {
+    fn next_op(&mut self, shared: &ServiceState, thread: u32) -> Option<Op> {
+        let ServiceState { service, places, .. } = shared;
         let access = |region, page, write| Some(Op::Access { region, page, write });
         let own = u64::from(thread) * service.allocate;
         loop {
             match self.part {
-                Part::Allocate(page) => match places.arena {
+                RequestPart::Allocate(page) => match places.arena {
                     Some(region) if page < service.allocate => {
-                        self.part = Part::Allocate(page + 1);
+                        self.part = RequestPart::Allocate(page + 1);
                         return access(region, own + page, true);
                     }
-                    _ => self.part = Part::Read,
+                    _ => self.part = RequestPart::Read,
                 },
-                Part::Read => {
-                    self.part = Part::Touch(service.touches);
+                RequestPart::Read => {
+                    self.part = RequestPart::Touch(service.touches);
                     if let (Some(file), true) = (service.file, service.read > 0) {
                         let (offset, len) = self.place(shared, service.read);
                         return Some(Op::Read { file, offset, len });
                     }
                 }
-                Part::Touch(left) => match &places.heap {
+                RequestPart::Touch(left) => match &places.heap {
                     Some((region, zipf, scatter)) if left > 0 => {
-                        self.part = Part::Touch(left - 1);
+                        self.part = RequestPart::Touch(left - 1);
                         let page = match zipf {
                             Some(zipf) => scatter.page(zipf.draw(&mut self.prng) - 1),
                             None => self.prng.below(scatter.pages()),
@@ -267,14 +271,14 @@ impl Work {
                         };
                         return access(*region, page, write);
                     }
-                    _ => self.part = Part::Grow,
+                    _ => self.part = RequestPart::Grow,
                 },
-                Part::Grow => match (places.grown, self.grown.next()) {
+                RequestPart::Grow => match (places.grown, self.grown.next()) {
                     (Some(region), Some(page)) => return access(region, page, true),
-                    _ => self.part = Part::Compute,
+                    _ => self.part = RequestPart::Compute,
                 },
-                Part::Compute => {
-                    self.part = Part::Write;
+                RequestPart::Compute => {
+                    self.part = RequestPart::Write;
                     let ns = match service.cpu_exponential {
                         false => service.cpu_ns,
                         true => {
@@ -286,27 +290,27 @@ impl Work {
                         return Some(Op::Compute { ns });
                     }
                 }
-                Part::Write => {
-                    self.part = Part::Free;
+                RequestPart::Write => {
+                    self.part = RequestPart::Free;
                     if let (Some(file), true) = (service.file, service.write > 0) {
                         let (offset, len) = self.place(shared, service.write);
                         return Some(Op::Write { file, offset, len });
                     }
                 }
-                Part::Free => {
-                    self.part = Part::End;
+                RequestPart::Free => {
+                    self.part = RequestPart::End;
                     if let Some(region) = places.arena {
                         let pages = service.allocate;
                         return Some(Op::Discard { region, page: own, pages });
                     }
                 }
-                Part::End => return None,
+                RequestPart::End => return None,
             }
         }
     }
 
     /// A random range of the file, aligned to its length.
-    fn place(&mut self, shared: &Shared, len: u64) -> (u64, u64) {
+    fn place(&mut self, shared: &ServiceState, len: u64) -> (u64, u64) {
         (self.prng.below(shared.file_size / len) * len, len)
     }
 }

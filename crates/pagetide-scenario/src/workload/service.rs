@@ -5,14 +5,14 @@
 //! Invariant: a latency counts from the arrival, so a stall affects all requests that arrive in it.
 
 use super::prelude::*;
-use super::load_curve::{check_load, Load, Point, TIME_MAX};
+use super::load_curve::{check_load, LoadCurve, LoadPoint, TIME_MAX};
 use super::modulo::Scatter;
 use super::paced::check_rate;
-use super::request::{Places, Shared};
-use super::walk::{check_order, Order, Walk};
+use super::request::{ServiceRegions, ServiceState};
+use super::walk::{check_order, PageOrder, RegionPasses};
 use crate::load::check::phases::{anon_pages, check_block, region_name};
 use crate::load::decode::{Hundredths, PerSecond, Rate};
-use crate::load::span::Span;
+use crate::load::span::SourceSpan;
 use crate::load::units::show_size;
 use crate::op::REGION_PAGES_MAX;
 use crate::names::{ArrivalKind, CpuDistribution, OrderKind};
@@ -24,63 +24,63 @@ const QUEUE_MAX: i64 = 1 << 20;
 
 table! {
     /// Serves requests with threads.
-    Keys of "workload service" {
+    ServiceKeys of "workload service" {
         /// Distribution of the arrivals of requests (default poisson).
-        arrivals: At<ArrivalKind> = ArrivalKind::Poisson,
+        arrivals: Spanned<ArrivalKind> = ArrivalKind::Poisson,
         /// Requests per second.
-        rate: At<PerSecond> => required "500",
+        rate: Spanned<PerSecond> => required "500",
         /// Share of the rate over time (default: the full rate).
-        load: At<Vec<Point>>,
+        load: Spanned<Vec<LoadPoint>>,
         /// Time during which requests arrive (default: until the task is stopped, or until all
         /// `requests` have arrived).
-        duration: At<Time>,
+        duration: Spanned<Time>,
         /// Number of requests that arrive (default: as many as arrive in `duration`).
-        requests: At<Int<1, { i64::MAX }>>,
+        requests: Spanned<Int<1, { i64::MAX }>>,
         /// Number of threads that serve them (default 1).
-        threads: At<Int<1, THREADS_MAX>> = Int(1),
+        threads: Spanned<Int<1, THREADS_MAX>> = Int(1),
         /// Requests that may wait for a thread; more are dropped (default 1048576, the maximum).
-        queue: At<Int<0, QUEUE_MAX>> = Int(QUEUE_MAX),
+        queue: Spanned<Int<0, QUEUE_MAX>> = Int(QUEUE_MAX),
         /// A request that takes longer is late (default: no limit).
-        deadline: At<Time>,
+        deadline: Spanned<Time>,
         /// CPU time of a request (default 0).
-        cpu: At<Time> = Time(0),
+        cpu: Spanned<Time> = Time(0),
         /// Distribution of the CPU times of requests (default fixed).
-        cpu_distribution: At<CpuDistribution> = CpuDistribution::Fixed,
+        cpu_distribution: Spanned<CpuDistribution> = CpuDistribution::Fixed,
         /// Size of the anonymous memory that requests touch (default: none).
-        heap: At<Size>,
+        heap: Spanned<Size>,
         /// Region of `heap`; phases of a task that name the same region share it (default anon).
-        region: At<Name>,
+        region: Spanned<NameKey>,
         /// Writes every page of `heap` first (default true).
-        populate: At<bool> = true,
+        populate: Spanned<bool> = true,
         /// Number of pages of `heap` that a request touches.
-        touches: At<Int<1, { 1 << 20 }>>,
+        touches: Spanned<Int<1, { 1 << 20 }>>,
         /// Distribution of the touched pages: random or zipf (default zipf).
-        order: At<OrderKind> = OrderKind::Zipf,
+        order: Spanned<OrderKind> = OrderKind::Zipf,
         /// Exponent of order zipf (default 1.0).
-        exponent: At<Hundredths>,
+        exponent: Spanned<Hundredths>,
         /// Share of the touches that write, in per cent (default 50).
-        write_percent: At<Int<0, 100>> = Int(50),
+        write_percent: Spanned<Int<0, 100>> = Int(50),
         /// File that requests read and write (default: none).
-        file: At<Name>,
+        file: Spanned<NameKey>,
         /// Bytes of the file that a request reads, at a random position (default: none).
-        read: At<Size>,
+        read: Spanned<Size>,
         /// Bytes of the file that a request writes, at a random position (default: none).
-        write: At<Size>,
+        write: Spanned<Size>,
         /// Memory that a request allocates, writes, and frees at its end (default: none).
-        allocate: At<Size>,
+        allocate: Spanned<Size>,
         /// Rate at which the service allocates memory that it never frees (default: none).
-        grow: At<Rate>,
+        grow: Spanned<Rate>,
     }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Service {
+pub struct ServiceWorkload {
     /// The intervals between arrivals are exponentially distributed; if false, they are equal.
     pub poisson: bool,
     /// Requests in 1000 seconds, at the full load.
     pub rate: u64,
     /// Share of the rate over time.
-    pub load: Load,
+    pub load: LoadCurve,
     /// Time during which requests arrive, if given.
     pub duration_ns: Option<u64>,
     /// Number of requests, if given.
@@ -101,7 +101,7 @@ pub struct Service {
     /// Pages of the heap that a request touches.
     pub touches: u32,
     /// `Random` or `Zipf`.
-    pub order: Order,
+    pub order: PageOrder,
     /// Share of the touches that write, in per cent.
     pub write_percent: u32,
     /// The file that requests read and write, index into
@@ -117,10 +117,10 @@ pub struct Service {
     pub grow: u64,
 }
 
-impl Kind for Service {
-    type Keys = Keys;
+impl WorkloadSpec for ServiceWorkload {
+    type Keys = ServiceKeys;
 
-    fn check(keys: &Keys, phases: &mut Phases<'_, '_>, sink: &mut Sink) -> Option<Self> {
+    fn check(keys: &ServiceKeys, phases: &mut Phases<'_, '_>, sink: &mut ProblemSink) -> Option<Self> {
         let rate = keys.rate(sink).map(|rate| rate.value.0);
         let order = check_draws(keys, sink);
         let load = check_load(&keys.load, sink);
@@ -153,8 +153,8 @@ impl Kind for Service {
             let pages = grown_pages(grow.value.0, duration.value.0, sink.page_size.bytes());
             use_own_region("grown", pages, grow.span, phases, sink)?;
         }
-        let size = |size: &Option<At<Size>>| size.as_ref().map_or(0, |size| size.value.0);
-        let service = Service {
+        let size = |size: &Option<Spanned<Size>>| size.as_ref().map_or(0, |size| size.value.0);
+        let service = ServiceWorkload {
             poisson: keys.arrivals() == ArrivalKind::Poisson,
             rate: rate?,
             load: load?,
@@ -179,20 +179,20 @@ impl Kind for Service {
         is_sound.then_some(service)
     }
 
-    fn stages(&self, phase: u32, planner: &mut Planner<'_>) -> Vec<Stage> {
+    fn stages(&self, phase: u32, planner: &mut Planner<'_>) -> Vec<PhaseStage> {
         let mut stages = Vec::new();
         let heap = self.heap.as_ref().map(|(name, pages)| {
             let advice = planner.advice_of(name);
             let region = planner.anon_region(name, *pages, advice);
-            stages.push(Stage::Map(region));
+            stages.push(PhaseStage::Map(region));
             if self.populate {
-                stages.push(planner.walk(Walk::once(region, *pages, true)));
+                stages.push(planner.walk(RegionPasses::once(region, *pages, true)));
             }
             let zipf = match self.order {
-                Order::Zipf { exponent_hundredths } => {
+                PageOrder::Zipf { exponent_hundredths } => {
                     Some(planner.zipf(*pages, exponent_hundredths))
                 }
-                Order::Sequential | Order::Scattered | Order::Random => None,
+                PageOrder::Sequential | PageOrder::Scattered | PageOrder::Random => None,
             };
             (region, zipf, Scatter::new(*pages))
         });
@@ -204,20 +204,20 @@ impl Kind for Service {
             let region = (pages > 0).then(|| {
                 planner.anon_region(&format!("#{what} {phase}"), pages, Advice::Normal)
             });
-            stages.extend(region.map(Stage::Map));
+            stages.extend(region.map(PhaseStage::Map));
             region
         });
         let service = Arc::new(self.clone());
         let file_size = self.file.map_or(0, |file| planner.file_sizes[file]);
-        stages.push(Stage::run(move |state, _| {
-            let places = Places {
+        stages.push(PhaseStage::run(move |state, _| {
+            let places = ServiceRegions {
                 heap: heap
                     .as_ref()
                     .map(|(region, zipf, scatter)| (state.number(*region), zipf.clone(), *scatter)),
                 arena: arena.map(|region| state.number(region)),
                 grown: grown.map(|region| state.number(region)),
             };
-            Shared::new(phase, Arc::clone(&service), places, (file_size, page), state).into()
+            ServiceState::new(phase, Arc::clone(&service), places, (file_size, page), state).into()
         }));
         stages
     }
@@ -244,19 +244,19 @@ fn grown_pages(bytes_a_second: u64, duration_ns: u64, page: u64) -> u64 {
 fn use_own_region(
     what: &str,
     pages: u64,
-    span: Span,
+    span: SourceSpan,
     phases: &mut Phases<'_, '_>,
-    sink: &mut Sink,
+    sink: &mut ProblemSink,
 ) -> Option<()> {
-    let value = Name(format!("#{what} {}", phases.regions.len()));
+    let value = NameKey(format!("#{what} {}", phases.regions.len()));
     let pages = pages.min(REGION_PAGES_MAX + 1);
-    phases.use_region(&At { value, span }, None, Advice::Normal, pages, span, sink)
+    phases.use_region(&Spanned { value, span }, None, Advice::Normal, pages, span, sink)
 }
 
 /// The order of the touches, which must be drawn.
-fn check_draws(keys: &Keys, sink: &mut Sink) -> Option<Order> {
+fn check_draws(keys: &ServiceKeys, sink: &mut ProblemSink) -> Option<PageOrder> {
     match &keys.order {
-        Some(At { value: OrderKind::Sequential | OrderKind::Scattered, span }) => {
+        Some(Spanned { value: OrderKind::Sequential | OrderKind::Scattered, span }) => {
             let hint = "write order = \"zipf\" or \"random\"";
             sink.hinted(*span, "requests cannot touch pages in this order", hint);
             None
@@ -266,9 +266,9 @@ fn check_draws(keys: &Keys, sink: &mut Sink) -> Option<Order> {
 }
 
 /// Reports keys that need other keys, and requests without any work.
-fn check_needs(keys: &Keys, sink: &mut Sink) -> bool {
+fn check_needs(keys: &ServiceKeys, sink: &mut ProblemSink) -> bool {
     let mut is_sound = true;
-    let mut report = |span: Option<Span>, key: &str, other: &str, example: &str| {
+    let mut report = |span: Option<SourceSpan>, key: &str, other: &str, example: &str| {
         if let Some(span) = span.filter(|_| !keys.bad.contains(&other)) {
             sink.hinted(span, format!("`{key}` needs `{other}`"), format!("add {example}"));
             is_sound = false;
@@ -315,7 +315,7 @@ fn check_needs(keys: &Keys, sink: &mut Sink) -> bool {
 }
 
 /// Reports a duration or a rate of 0, and a load that never ends.
-fn check_times(keys: &Keys, load: Option<&Load>, sink: &mut Sink) -> bool {
+fn check_times(keys: &ServiceKeys, load: Option<&LoadCurve>, sink: &mut ProblemSink) -> bool {
     let mut is_sound = keys.grow.as_ref().is_none_or(|grow| check_rate(grow, sink).is_some());
     if let Some(duration) = &keys.duration {
         if !(1..=TIME_MAX).contains(&duration.value.0) {
@@ -324,7 +324,7 @@ fn check_times(keys: &Keys, load: Option<&Load>, sink: &mut Sink) -> bool {
             is_sound = false;
         }
     }
-    let ends = load.is_some_and(Load::ends_at_zero);
+    let ends = load.is_some_and(LoadCurve::ends_at_zero);
     if let (Some(points), true, None) = (&keys.load, ends, &keys.duration) {
         let hint = "end with a share above \"0 %\", or add a duration";
         sink.hinted(points.span, "the load ends at 0 %: the remaining requests would never arrive", hint);
@@ -335,10 +335,10 @@ fn check_times(keys: &Keys, load: Option<&Load>, sink: &mut Sink) -> bool {
 
 /// The file of requests, which must be as large as a read and a write.
 fn check_file(
-    keys: &Keys,
-    name: &At<Name>,
+    keys: &ServiceKeys,
+    name: &Spanned<NameKey>,
     phases: &Phases<'_, '_>,
-    sink: &mut Sink,
+    sink: &mut ProblemSink,
 ) -> Option<usize> {
     let file = phases.files.names.find(name, sink)?;
     let size = phases.not_empty(file, name, sink)?;

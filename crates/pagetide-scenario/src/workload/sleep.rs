@@ -4,25 +4,25 @@ use super::prelude::*;
 
 table! {
     /// Sleeps.
-    Keys of "workload sleep" {
+    SleepKeys of "workload sleep" {
         /// Time to sleep.
-        duration: At<Time> => required "\"1s\"",
+        duration: Spanned<Time> => required "\"1s\"",
     }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sleep {
+pub struct SleepWorkload {
     pub ns: u64,
 }
 
-impl Kind for Sleep {
-    type Keys = Keys;
+impl WorkloadSpec for SleepWorkload {
+    type Keys = SleepKeys;
 
-    fn check(keys: &Keys, _: &mut Phases<'_, '_>, sink: &mut Sink) -> Option<Self> {
-        Some(Sleep { ns: keys.duration(sink)?.value.0 })
+    fn check(keys: &SleepKeys, _: &mut Phases<'_, '_>, sink: &mut ProblemSink) -> Option<Self> {
+        Some(SleepWorkload { ns: keys.duration(sink)?.value.0 })
     }
 
-    fn stages(&self, _: u32, _: &mut Planner<'_>) -> Vec<Stage> {
-        vec![Stage::Once(Op::Sleep { ns: self.ns })]
+    fn stages(&self, _: u32, _: &mut Planner<'_>) -> Vec<PhaseStage> {
+        vec![PhaseStage::Once(Op::Sleep { ns: self.ns })]
     }
 }

@@ -1,6 +1,6 @@
 use super::*;
 use crate::model::*;
-use crate::op::{Backing, Op};
+use crate::op::{Op, RegionBacking};
 
 mod blocks;
 mod names_and_pipes;
@@ -8,8 +8,8 @@ mod objects;
 mod service;
 
 fn setup(files: Vec<File>, tasks: Vec<Task>) -> Setup {
-    let node = Node { memory: 1 << 30, reserved: 0, movable: 0, zones: Vec::new() };
-    let machine = Machine { cpus: 1, nodes: vec![node], ..Machine::default() };
+    let node = NodeSetup { memory: 1 << 30, reserved: 0, movable: 0, zones: Vec::new() };
+    let machine = MachineSetup { cpus: 1, nodes: vec![node], ..MachineSetup::default() };
     Setup {
         machine,
         sysctls: Vec::new(),
@@ -34,7 +34,7 @@ fn task(phases: Vec<Workload>) -> Task {
     Task {
         name: "t".into(),
         group: None,
-        start: Start { delay_ns: 0, after: None },
+        start: TaskStart { delay_ns: 0, after: None },
         background: false,
         until: None,
         nice: 0,
@@ -59,10 +59,10 @@ fn run(files: Vec<File>, phases: Vec<Workload>) -> Vec<Op> {
     ops_of(&setup(files, vec![task(phases)]), 1_000_000)
 }
 
-fn touch(region: &str, pages: u64, order: Order) -> Workload {
+fn touch(region: &str, pages: u64, order: PageOrder) -> Workload {
     let advice = Advice::Normal;
     let region = region.into();
-    Workload::Touch(Touch {
+    Workload::Touch(TouchWorkload {
         region,
         pages,
         stride: 1,
@@ -101,11 +101,11 @@ fn working_set(anon: u64, file: u64, accesses: u64) -> WorkingSet {
 
 #[test]
 fn a_touch_is_framed_by_its_phase_and_maps_once() {
-    let phases = vec![touch("a", 2, Order::Sequential), touch("a", 3, Order::Sequential)];
+    let phases = vec![touch("a", 2, PageOrder::Sequential), touch("a", 3, PageOrder::Sequential)];
     let access = |page| Op::Access { region: 0, page, write: true };
     let map = Op::Map {
         region: 0,
-        backing: Backing::Anon,
+        backing: RegionBacking::Anon,
         pages: 3,
         advice: Advice::Normal,
         executable: false,
@@ -127,7 +127,8 @@ fn a_touch_is_framed_by_its_phase_and_maps_once() {
 
 #[test]
 fn loops_repeat_the_phases_on_the_same_regions() {
-    let mut looped = task(vec![touch("a", 2, Order::Sequential), Workload::Sleep(Sleep { ns: 7 })]);
+    let mut looped =
+        task(vec![touch("a", 2, PageOrder::Sequential), Workload::Sleep(SleepWorkload { ns: 7 })]);
     looped.loops = 3;
     let ops = ops_of(&setup(Vec::new(), vec![looped]), 100);
     assert_eq!(pages_of(&ops), [0, 1, 0, 1, 0, 1]);
@@ -147,7 +148,7 @@ fn a_task_without_phases_or_loops_ends_at_once() {
 
 #[test]
 fn scattered_pages_follow_the_prime() {
-    let ops = run(Vec::new(), vec![touch("a", 1000, Order::Scattered)]);
+    let ops = run(Vec::new(), vec![touch("a", 1000, PageOrder::Scattered)]);
     let pages = pages_of(&ops);
     assert_eq!(pages[..4], [0, 787, 574, 361]);
     let mut sorted = pages;
@@ -158,7 +159,7 @@ fn scattered_pages_follow_the_prime() {
 #[test]
 fn a_stride_leaves_pages_out() {
     let of = |pages, stride, order, passes| {
-        let touch = Touch {
+        let touch = TouchWorkload {
             region: "a".into(),
             pages,
             stride,
@@ -177,11 +178,17 @@ fn a_stride_leaves_pages_out() {
         assert_eq!(mapped, Some(pages), "the region is as large");
         pages_of(&ops)
     };
-    assert_eq!(of(1536, 512, Order::Sequential, 2), [0, 512, 1024, 0, 512, 1024]);
-    assert_eq!(of(1537, 512, Order::Sequential, 1), [0, 512, 1024, 1536], "as far as it reaches");
-    assert_eq!(of(3, 512, Order::Sequential, 1), [0]);
+    assert_eq!(of(1536, 512, PageOrder::Sequential, 2), [0, 512, 1024, 0, 512, 1024]);
+    assert_eq!(
+        of(1537, 512, PageOrder::Sequential, 1),
+        [0, 512, 1024, 1536],
+        "as far as it reaches"
+    );
+    assert_eq!(of(3, 512, PageOrder::Sequential, 1), [0]);
     // The order of 1000 pages, without a stride and with one.
-    for order in [Order::Scattered, Order::Random, Order::Zipf { exponent_hundredths: 100 }] {
+    for order in
+        [PageOrder::Scattered, PageOrder::Random, PageOrder::Zipf { exponent_hundredths: 100 }]
+    {
         let dense: Vec<u64> = of(1000, 1, order, 1).iter().map(|page| page * 8).collect();
         assert_eq!(of(8000, 8, order, 1), dense, "{order:?}");
     }
@@ -190,13 +197,13 @@ fn a_stride_leaves_pages_out() {
 #[test]
 fn random_draws_continue_over_phases_and_passes() {
     let draws = |passes, phases| {
-        let phase = Workload::Touch(Touch {
+        let phase = Workload::Touch(TouchWorkload {
             region: "a".into(),
             pages: 100,
             stride: 1,
             passes,
             write: false,
-            order: Order::Random,
+            order: PageOrder::Random,
             advice: Advice::Normal,
             compute_ns: 0,
             pace: None,
@@ -212,7 +219,7 @@ const RANDOM_PINNED: [u64; 6] = [79, 35, 83, 12, 9, 0];
 
 #[test]
 fn zipf_draws_are_scattered_ranks() {
-    let order = Order::Zipf { exponent_hundredths: 100 };
+    let order = PageOrder::Zipf { exponent_hundredths: 100 };
     let pages = pages_of(&run(Vec::new(), vec![touch("a", 1000, order)]));
     assert_eq!(pages.len(), 1000);
     let rank = |rank: u64| pages.iter().filter(|page| **page == rank * SCATTER % 1000).count();
@@ -226,7 +233,8 @@ const ZIPF_PINNED: [u64; 6] = [779, 313, 0, 509, 18, 133];
 
 #[test]
 fn writers_append_where_they_stopped() {
-    let write = |bytes| Workload::FileWrite(FileWrite { file: 0, bytes: Some(bytes), block: 4096 });
+    let write =
+        |bytes| Workload::FileWrite(FileWriteWorkload { file: 0, bytes: Some(bytes), block: 4096 });
     let ops = run(vec![file("f", 100)], vec![write(5000), write(1)]);
     let writes: Vec<Op> = ops.into_iter().filter(|op| matches!(op, Op::Write { .. })).collect();
     let expected = [(100, 4096), (4196, 904), (5100, 1)];
@@ -237,14 +245,14 @@ fn writers_append_where_they_stopped() {
 #[test]
 fn an_endless_writer_stops_at_the_largest_file() {
     let size = FILE_SIZE_MAX - 8192;
-    let write = Workload::FileWrite(FileWrite { file: 0, bytes: None, block: 4096 });
+    let write = Workload::FileWrite(FileWriteWorkload { file: 0, bytes: None, block: 4096 });
     let ops = run(vec![file("f", size)], vec![write]);
     assert_eq!(ops.len(), 2 + 2);
 }
 
 #[test]
 fn readers_wrap_round_the_end() {
-    let read = Workload::FileRead(FileRead { file: 0, bytes: 250, block: 64 });
+    let read = Workload::FileRead(FileReadWorkload { file: 0, bytes: 250, block: 64 });
     let ops = run(vec![file("f", 100)], vec![read]);
     let reads: Vec<(u64, u64)> = ops
         .iter()
@@ -332,9 +340,9 @@ fn populate_touches_anonymous_pages_before_file_pages() {
     set.populate = true;
     let ops = run(vec![file("f", 3 * 4096)], vec![Workload::WorkingSet(set)]);
     let access = |region, page, write| Op::Access { region, page, write };
-    assert!(matches!(ops[1], Op::Map { region: 0, backing: Backing::Anon, pages: 2, .. }));
+    assert!(matches!(ops[1], Op::Map { region: 0, backing: RegionBacking::Anon, pages: 2, .. }));
     let advice = Advice::Random;
-    let backing = Backing::File(0);
+    let backing = RegionBacking::File(0);
     assert_eq!(ops[2], Op::Map { region: 1, backing, pages: 3, advice, executable: false });
     let expected = [
         access(0, 0, true),
@@ -373,14 +381,16 @@ struct TraceFile(std::path::PathBuf);
 
 impl TraceFile {
     fn new(name: &str, damage: impl Fn(&mut Vec<u8>)) -> Self {
-        use pagetide_trace::{Clock, Header, Kinds, Record, Region, RegionKind, Window, Writer};
-        let region = |kind, pages| Region { name: "r".into(), kind, pages, start: 0 };
+        use pagetide_trace::{
+            AccessKinds, Clock, FoldWindow, Header, Record, RegionKind, TraceRegion, TraceWriter,
+        };
+        let region = |kind, pages| TraceRegion { name: "r".into(), kind, pages, start: 0 };
         let code = RegionKind::File { key: 9, executable: true };
         let regions = vec![region(RegionKind::Anon, 5), region(code, 7)];
-        let window = Window { pages: 1, time: 1 };
+        let window = FoldWindow { pages: 1, time: 1 };
         let header = Header::new(Clock::Instructions, window, "test".into(), regions);
-        let mut writer = Writer::new(Vec::new(), &header).unwrap();
-        for (region, page, kinds) in [(0, 4, Kinds::WRITE), (1, 6, Kinds::EXECUTE)] {
+        let mut writer = TraceWriter::new(Vec::new(), &header).unwrap();
+        for (region, page, kinds) in [(0, 4, AccessKinds::WRITE), (1, 6, AccessKinds::EXECUTE)] {
             writer.push(&Record { region, page, kinds, references: 1, time: 4000 }).unwrap();
         }
         let (mut bytes, _) = writer.finish(0).unwrap();
@@ -392,7 +402,7 @@ impl TraceFile {
     }
 
     fn workload(&self) -> Workload {
-        Workload::Trace(Trace { path: self.0.clone(), passes: 1, advice: None })
+        Workload::Trace(TraceWorkload { path: self.0.clone(), passes: 1, advice: None })
     }
 }
 
@@ -405,7 +415,7 @@ impl Drop for TraceFile {
 #[test]
 fn a_trace_is_replayed_and_its_regions_go() {
     let trace = TraceFile::new("replay", |_| ());
-    let mut looped = task(vec![touch("a", 1, Order::Sequential), trace.workload()]);
+    let mut looped = task(vec![touch("a", 1, PageOrder::Sequential), trace.workload()]);
     looped.loops = 2;
     let ops = ops_of(&setup(Vec::new(), vec![looped]), 100);
     let map = |region, backing, pages, executable| Op::Map {
@@ -419,8 +429,8 @@ fn a_trace_is_replayed_and_its_regions_go() {
         let compute = Op::Compute { ns: 2000 };
         [
             Op::PhaseBegin { phase: 1 },
-            map(first, Backing::Heap, 5, false),
-            map(first + 1, Backing::TraceFile { key: 9 }, 7, true),
+            map(first, RegionBacking::Heap, 5, false),
+            map(first + 1, RegionBacking::TraceFile { key: 9 }, 7, true),
             compute,
             Op::Access { region: first, page: 4, write: true },
             compute,
@@ -456,7 +466,7 @@ fn group_operations_name_their_phase() {
         Workload::CreateGroup(CreateGroup { group: 0 }),
         Workload::JoinGroup(JoinGroup { group: Some(0) }),
         Workload::WriteControl(WriteControl {
-            write: Write::read(None, "vm.drop_caches", "1", PageSize::Kib4).unwrap(),
+            write: TargetWrite::read(None, "vm.drop_caches", "1", PageSize::Kib4).unwrap(),
         }),
         Workload::RemoveGroup(RemoveGroup { group: 0 }),
     ];
@@ -493,8 +503,8 @@ fn compile(first: u32) -> Vec<Op> {
         executable,
     };
     vec![
-        map(first, Backing::Heap, 5, false),
-        map(first + 1, Backing::TraceFile { key: 9 }, 7, true),
+        map(first, RegionBacking::Heap, 5, false),
+        map(first + 1, RegionBacking::TraceFile { key: 9 }, 7, true),
         Op::Compute { ns: 2000 },
         Op::Access { region: first, page: 4, write: true },
         Op::Compute { ns: 2000 },
@@ -532,7 +542,7 @@ fn a_build_is_its_units_one_after_another() {
     let trace = TraceFile::new("build", |_| ());
     let whole =
         Build { sources: Some((0, 70_000)), objects: Some((1, 70_000)), ..build(&trace, 2) };
-    let mut looped = task(vec![touch("a", 1, Order::Sequential), Workload::Build(whole)]);
+    let mut looped = task(vec![touch("a", 1, PageOrder::Sequential), Workload::Build(whole)]);
     looped.loops = 2;
     let ops = ops_of(&setup(vec![file("src", 100_000), file("obj", 10)], vec![looped]), 100);
     let read = |offset, len| Op::Read { file: 0, offset, len };
@@ -619,11 +629,11 @@ fn the_program_computes_after_each_access_and_only_then() {
         }
         ops.iter().filter(|op| is_access(op)).count()
     };
-    for order in [Order::Sequential, Order::Scattered, Order::Random] {
+    for order in [PageOrder::Sequential, PageOrder::Scattered, PageOrder::Random] {
         let Workload::Touch(plain) = touch("a", 6, order) else { unreachable!() };
-        assert_eq!(compute(Workload::Touch(Touch { compute_ns: 70, ..plain.clone() })), 6);
-        let pace = Some(Pace { bytes: 3000 * 4096, load: Load::default() });
-        assert_eq!(compute(Workload::Touch(Touch { compute_ns: 70, pace, ..plain })), 6);
+        assert_eq!(compute(Workload::Touch(TouchWorkload { compute_ns: 70, ..plain.clone() })), 6);
+        let pace = Some(Pace { bytes: 3000 * 4096, load: LoadCurve::default() });
+        assert_eq!(compute(Workload::Touch(TouchWorkload { compute_ns: 70, pace, ..plain })), 6);
         let (region, advice) = ("map".into(), Advice::Normal);
         assert_eq!(
             compute(Workload::MappedRead(MappedRead {
@@ -643,8 +653,8 @@ fn the_program_computes_after_each_access_and_only_then() {
     assert_eq!(compute(Workload::WorkingSet(set)), 50);
     // Draws continue as without it, over phases and passes.
     let draws = |compute_ns| {
-        let Workload::Touch(plain) = touch("a", 100, Order::Random) else { unreachable!() };
-        let phase = Workload::Touch(Touch { compute_ns, passes: 2, ..plain });
+        let Workload::Touch(plain) = touch("a", 100, PageOrder::Random) else { unreachable!() };
+        let phase = Workload::Touch(TouchWorkload { compute_ns, passes: 2, ..plain });
         pages_of(&run(Vec::new(), vec![phase.clone(), phase]))
     };
     assert_eq!(draws(70), draws(0));

@@ -6,18 +6,18 @@ use std::path::PathBuf;
 
 table! {
     /// Replays a page trace.
-    Keys of "workload trace" {
+    TraceKeys of "workload trace" {
         /// Trace file, relative to the scenario file.
-        path: At<String> => required "\"program.ptt\"",
+        path: Spanned<String> => required "\"program.ptt\"",
         /// Number of passes through the trace (default 1).
-        passes: At<Int<0, { u32::MAX as i64 }>> = Int(1),
+        passes: Spanned<Int<0, { u32::MAX as i64 }>> = Int(1),
         /// Advice on its regions of files (default: normal; for a trace of objects, random).
-        advice: At<AdviceKind>,
+        advice: Spanned<AdviceKind>,
     }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Trace {
+pub struct TraceWorkload {
     pub path: PathBuf,
     /// Number of passes through the trace.
     pub passes: u32,
@@ -25,16 +25,16 @@ pub struct Trace {
     pub advice: Option<Advice>,
 }
 
-impl Kind for Trace {
-    type Keys = Keys;
+impl WorkloadSpec for TraceWorkload {
+    type Keys = TraceKeys;
 
-    fn check(keys: &Keys, phases: &mut Phases<'_, '_>, sink: &mut Sink) -> Option<Self> {
+    fn check(keys: &TraceKeys, phases: &mut Phases<'_, '_>, sink: &mut ProblemSink) -> Option<Self> {
         let path = phases.trace(keys.path(sink)?, sink)?;
         let advice = keys.advice.as_ref().map(|advice| advice.value.into());
-        Some(Trace { path, passes: keys.passes().into(), advice })
+        Some(TraceWorkload { path, passes: keys.passes().into(), advice })
     }
 
-    fn stages(&self, _: u32, _: &mut Planner<'_>) -> Vec<Stage> {
-        vec![Stage::Trace { path: self.path.clone(), passes: self.passes, advice: self.advice }]
+    fn stages(&self, _: u32, _: &mut Planner<'_>) -> Vec<PhaseStage> {
+        vec![PhaseStage::Trace { path: self.path.clone(), passes: self.passes, advice: self.advice }]
     }
 }

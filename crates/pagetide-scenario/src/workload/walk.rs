@@ -4,9 +4,9 @@
 
 use super::cursor::Cursor;
 use super::modulo::Scatter;
-use super::plan::{Planner, Stage, State};
+use super::plan::{PhaseStage, Planner, ProgramState};
 use crate::load::decode::{Hundredths, Size};
-use crate::load::span::{At, Sink};
+use crate::load::span::{ProblemSink, Spanned};
 use crate::names::OrderKind;
 use crate::op::Op;
 use crate::prng::SplitMix64;
@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 /// Order of the pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Order {
+pub enum PageOrder {
     /// 0, 1, 2, ...
     Sequential,
     /// Each page once, page = i * 7368787 mod pages.
@@ -33,27 +33,27 @@ pub enum Order {
 /// The order of a walk; `None` after a mistake was reported.
 pub(super) fn check_order(
     kind: OrderKind,
-    exponent: &Option<At<Hundredths>>,
-    sink: &mut Sink,
-) -> Option<Order> {
+    exponent: &Option<Spanned<Hundredths>>,
+    sink: &mut ProblemSink,
+) -> Option<PageOrder> {
     if let (Some(exponent), true) = (exponent, kind != OrderKind::Zipf) {
         let hint = "leave it out: only order = \"zipf\" has an exponent";
         sink.hinted(exponent.span, "this order has no `exponent`", hint);
         return None;
     }
     Some(match kind {
-        OrderKind::Sequential => Order::Sequential,
-        OrderKind::Scattered => Order::Scattered,
-        OrderKind::Random => Order::Random,
+        OrderKind::Sequential => PageOrder::Sequential,
+        OrderKind::Scattered => PageOrder::Scattered,
+        OrderKind::Random => PageOrder::Random,
         OrderKind::Zipf => {
             let exponent = exponent.as_ref().map_or(100, |exponent| exponent.value.0);
-            Order::Zipf { exponent_hundredths: exponent }
+            PageOrder::Zipf { exponent_hundredths: exponent }
         }
     })
 }
 
 /// The stride in pages; `None` after a mistake was reported.
-pub(super) fn check_stride(stride: &Option<At<Size>>, sink: &mut Sink) -> Option<u64> {
+pub(super) fn check_stride(stride: &Option<Spanned<Size>>, sink: &mut ProblemSink) -> Option<u64> {
     let Some(stride) = stride else { return Some(1) };
     let (bytes, page) = (stride.value.0, sink.page_size.bytes());
     if bytes == 0 || !bytes.is_multiple_of(page) {
@@ -69,7 +69,7 @@ pub(super) fn check_stride(stride: &Option<At<Size>>, sink: &mut Sink) -> Option
 }
 
 /// Passes over a region.
-pub(super) struct Walk {
+pub(super) struct RegionPasses {
     /// Index into [`State::regions`].
     pub(super) region: usize,
     /// Number of pages, from page 0.
@@ -78,36 +78,39 @@ pub(super) struct Walk {
     pub(super) stride: u64,
     pub(super) passes: u32,
     pub(super) write: bool,
-    pub(super) order: Order,
+    pub(super) order: PageOrder,
 }
 
-impl Walk {
+impl RegionPasses {
     /// One pass over the pages, in order.
-    pub(super) fn once(region: usize, pages: u64, write: bool) -> Walk {
-        Walk { region, pages, stride: 1, passes: 1, write, order: Order::Sequential }
+    pub(super) fn once(region: usize, pages: u64, write: bool) -> RegionPasses {
+        RegionPasses { region, pages, stride: 1, passes: 1, write, order: PageOrder::Sequential }
     }
 }
 
 impl Planner<'_> {
-    pub(super) fn walk(&mut self, walk: Walk) -> Stage {
-        let Walk { region, pages, stride, passes, write, order } = walk;
+    pub(super) fn walk(&mut self, walk: RegionPasses) -> PhaseStage {
+        let RegionPasses { region, pages, stride, passes, write, order } = walk;
         let pages = pages.div_ceil(stride);
         let zipf = match order {
-            Order::Zipf { exponent_hundredths } => Some(self.zipf(pages, exponent_hundredths)),
-            Order::Sequential | Order::Scattered | Order::Random => None,
+            PageOrder::Zipf { exponent_hundredths } => Some(self.zipf(pages, exponent_hundredths)),
+            PageOrder::Sequential | PageOrder::Scattered | PageOrder::Random => None,
         };
         let scatter = Scatter::new(pages);
-        Stage::run(move |state, _| {
+        PhaseStage::run(move |state, _| {
             let number = state.number(region);
             let laps = Laps { region: number, write, stride, index: 0, pages, passes_left: passes };
             let left = pages * u64::from(passes);
             let prng = state.regions[region].prng;
-            let draws = Draws { home: region, region: number, write, stride, pages, left, prng };
+            let draws =
+                RandomDraws { home: region, region: number, write, stride, pages, left, prng };
             match (order, &zipf) {
-                (Order::Sequential, _) => Cursor::Sequential(laps),
-                (Order::Scattered, _) => Cursor::Scattered(laps, scatter),
-                (Order::Zipf { .. }, Some(zipf)) => Cursor::Zipf(draws, Arc::clone(zipf), scatter),
-                (Order::Random | Order::Zipf { .. }, _) => Cursor::Random(draws),
+                (PageOrder::Sequential, _) => Cursor::Sequential(laps),
+                (PageOrder::Scattered, _) => Cursor::Scattered(laps, scatter),
+                (PageOrder::Zipf { .. }, Some(zipf)) => {
+                    Cursor::Zipf(draws, Arc::clone(zipf), scatter)
+                }
+                (PageOrder::Random | PageOrder::Zipf { .. }, _) => Cursor::Random(draws),
             }
         })
     }
@@ -147,7 +150,7 @@ impl Laps {
 
 /// A number of random draws.
 #[derive(Debug)]
-pub(super) struct Draws {
+pub(super) struct RandomDraws {
     /// Index into [`State::regions`]: the region with the generator.
     home: usize,
     region: u32,
@@ -158,7 +161,7 @@ pub(super) struct Draws {
     prng: SplitMix64,
 }
 
-impl Draws {
+impl RandomDraws {
     #[inline]
     pub(super) fn uniform(&mut self) -> Option<Op> {
         self.left = self.left.checked_sub(1)?;
@@ -173,7 +176,7 @@ impl Draws {
         Some(Op::Access { region: self.region, page, write: self.write })
     }
 
-    pub(super) fn end(self, state: &mut State) {
+    pub(super) fn end(self, state: &mut ProgramState) {
         state.regions[self.home].prng = self.prng;
     }
 }

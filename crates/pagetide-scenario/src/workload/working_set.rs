@@ -4,51 +4,51 @@
 use super::prelude::*;
 use super::computing::computing;
 use super::cursor::Cursor;
-use super::load_curve::Point;
+use super::load_curve::LoadPoint;
 use super::modulo::{Modulo, Scatter};
 use super::paced::Pace;
-use super::walk::Walk;
+use super::walk::RegionPasses;
 use crate::load::check::phases::{anon_pages, region_name};
 use crate::load::decode::Rate;
-use crate::load::span::Span;
+use crate::load::span::SourceSpan;
 use crate::names::AdviceKind;
 use crate::prng::Lcg;
 
 table! {
     /// Makes hot and cold accesses.
-    Keys of "workload working-set" {
+    WorkingSetKeys of "workload working-set" {
         /// Size of the anonymous region (default: none).
-        anon: At<Size>,
+        anon: Spanned<Size>,
         /// Name of the anonymous region, shared by phases that name the same one (default anon).
-        anon_region: At<Name>,
+        anon_region: Spanned<NameKey>,
         /// File to map (default: none).
-        file: At<Name>,
+        file: Spanned<NameKey>,
         /// Bytes of the file to map, from its start (default: all).
-        file_size: At<Size>,
+        file_size: Spanned<Size>,
         /// Name of the file's mapping (default: the file).
-        file_region: At<Name>,
+        file_region: Spanned<NameKey>,
         /// Advice on the file's mapping (default normal).
-        advice: At<AdviceKind> = AdviceKind::Normal,
+        advice: Spanned<AdviceKind> = AdviceKind::Normal,
         /// Touches every page in order first, anonymous before file (default false).
-        populate: At<bool> = false,
+        populate: Spanned<bool> = false,
         /// Number of accesses (default 0).
-        accesses: At<Int<0, { i64::MAX }>> = Int(0),
+        accesses: Spanned<Int<0, { i64::MAX }>> = Int(0),
         /// Per cent of the accesses that go to the anonymous region if there are both (default 50).
-        anon_percent: At<Int<0, 100>> = Int(50),
+        anon_percent: Spanned<Int<0, 100>> = Int(50),
         /// Share of the accesses that are hot, in per cent (default 80).
-        hot_access_percent: At<Int<0, 100>> = Int(80),
+        hot_access_percent: Spanned<Int<0, 100>> = Int(80),
         /// Share of the pages that are hot, in per cent (default 20).
-        hot_page_percent: At<Int<0, 100>> = Int(20),
+        hot_page_percent: Spanned<Int<0, 100>> = Int(20),
         /// Share of the anonymous accesses that write, in per cent (default 100).
-        write_percent: At<Int<0, 100>> = Int(100),
+        write_percent: Spanned<Int<0, 100>> = Int(100),
         /// Start value of the generator (default: from the run's seed).
-        generator_seed: At<Int<0, { i64::MAX }>>,
+        generator_seed: Spanned<Int<0, { i64::MAX }>>,
         /// CPU time of the program after each access, except while it populates (default 0).
-        compute: At<Time> = Time(0),
+        compute: Spanned<Time> = Time(0),
         /// Rate in bytes or pages per second; an access counts as a page (default: no limit).
-        rate: At<Rate>,
+        rate: Spanned<Rate>,
         /// Share of the rate over time (default: the full rate).
-        load: At<Vec<Point>>,
+        load: Spanned<Vec<LoadPoint>>,
     }
 }
 
@@ -80,10 +80,10 @@ pub struct WorkingSet {
     pub pace: Option<Pace>,
 }
 
-impl Kind for WorkingSet {
-    type Keys = Keys;
+impl WorkloadSpec for WorkingSet {
+    type Keys = WorkingSetKeys;
 
-    fn check(keys: &Keys, phases: &mut Phases<'_, '_>, sink: &mut Sink) -> Option<Self> {
+    fn check(keys: &WorkingSetKeys, phases: &mut Phases<'_, '_>, sink: &mut ProblemSink) -> Option<Self> {
         check_pairs(keys, sink)?;
         let anon = match &keys.anon {
             Some(size) => {
@@ -128,7 +128,7 @@ impl Kind for WorkingSet {
         })
     }
 
-    fn stages(&self, _: u32, planner: &mut Planner<'_>) -> Vec<Stage> {
+    fn stages(&self, _: u32, planner: &mut Planner<'_>) -> Vec<PhaseStage> {
         let anon = self.anon.as_ref().map(|(name, pages)| {
             let advice = planner.advice_of(name);
             (planner.anon_region(name, *pages, advice), *pages)
@@ -138,18 +138,18 @@ impl Kind for WorkingSet {
         });
         let sides = [(anon, true), (file, false)];
         let mut stages = Vec::new();
-        stages.extend(sides.iter().filter_map(|(side, _)| side.map(|side| Stage::Map(side.0))));
+        stages.extend(sides.iter().filter_map(|(side, _)| side.map(|side| PhaseStage::Map(side.0))));
         if self.populate {
             for (side, write) in sides {
                 stages.extend(side.map(|(region, pages)| {
-                    planner.walk(Walk::once(region, pages, write))
+                    planner.walk(RegionPasses::once(region, pages, write))
                 }));
             }
         }
         let regions = (anon.map(|side| side.0), file.map(|side| side.0));
         let generator = planner.generator(regions, self.generator_seed);
         let set = self.clone();
-        let accesses = Stage::run(move |state, _| {
+        let accesses = PhaseStage::run(move |state, _| {
             Cursor::WorkingSet(Hotspot::new(&set, [anon, file], generator, state))
         });
         let accesses = planner.paced(accesses, self.pace.as_ref());
@@ -165,13 +165,13 @@ impl Kind for WorkingSet {
 }
 
 /// Reports keys that need other keys.
-fn check_pairs(keys: &Keys, sink: &mut Sink) -> Option<()> {
+fn check_pairs(keys: &WorkingSetKeys, sink: &mut ProblemSink) -> Option<()> {
     if keys.anon.is_none() && keys.file.is_none() && keys.bad.is_empty() {
         let hint = "add anon = \"1GiB\", or file = \"data\", or both";
         sink.hinted(keys.at, "workload working-set has no memory", hint);
         return None;
     }
-    let needs = |key: &str, other: &str, span: Span, sink: &mut Sink| {
+    let needs = |key: &str, other: &str, span: SourceSpan, sink: &mut ProblemSink| {
         sink.hinted(span, format!("`{key}` needs `{other}`"), format!("add `{other}` too"));
     };
     if let (Some(region), None) = (&keys.anon_region, &keys.anon) {
@@ -191,9 +191,9 @@ fn check_pairs(keys: &Keys, sink: &mut Sink) -> Option<()> {
 /// Uses the generator of a pair of regions: the first phase seeds it.
 fn use_generator(
     names: (String, String),
-    keys: &Keys,
+    keys: &WorkingSetKeys,
     phases: &mut Phases<'_, '_>,
-    sink: &mut Sink,
+    sink: &mut ProblemSink,
 ) {
     let seed = keys.generator_seed.as_ref();
     let value = seed.map(|seed| seed.value.0);
@@ -201,7 +201,7 @@ fn use_generator(
     let (first, first_span) = *phases.generators.entry(names).or_insert((value, span));
     if let Some(seed) = seed.filter(|_| first != value) {
         let hint = "leave it out: later phases on the same regions continue the generator";
-        sink.push(Problem {
+        sink.push(SpannedProblem {
             span: seed.span,
             message: "the start value differs from that of an earlier phase".into(),
             hint: Some(hint.into()),
@@ -217,8 +217,8 @@ pub(super) struct Hotspot {
     lcg: Lcg,
     /// Index into [`State::generators`].
     generator: usize,
-    anon: Option<Side>,
-    file: Option<Side>,
+    anon: Option<WorkingSetSide>,
+    file: Option<WorkingSetSide>,
     anon_percent: u64,
     hot_access_percent: u64,
     write_percent: u64,
@@ -226,7 +226,7 @@ pub(super) struct Hotspot {
 
 /// One region of a working set: its first `hot_pages` indices are hot.
 #[derive(Clone, Copy, Debug)]
-struct Side {
+struct WorkingSetSide {
     region: u32,
     hot_pages: u64,
     hot: Modulo,
@@ -234,7 +234,7 @@ struct Side {
     scatter: Scatter,
 }
 
-impl Side {
+impl WorkingSetSide {
     fn new(region: u32, pages: u64, hot_page_percent: u64) -> Self {
         let hot_pages = pages * hot_page_percent / 100;
         let cold = Modulo::new(pages - hot_pages);
@@ -261,11 +261,11 @@ impl Hotspot {
         set: &WorkingSet,
         sides: [Option<(usize, u64)>; 2],
         generator: usize,
-        state: &State,
+        state: &ProgramState,
     ) -> Self {
         let hot_page_percent = u64::from(set.hot_page_percent.min(100));
         let [anon, file] = sides.map(|side| {
-            side.map(|(region, pages)| Side::new(state.number(region), pages, hot_page_percent))
+            side.map(|(region, pages)| WorkingSetSide::new(state.number(region), pages, hot_page_percent))
         });
         Self {
             left: set.accesses,
@@ -298,7 +298,7 @@ impl Hotspot {
         Some(Op::Access { region: side.region, page, write })
     }
 
-    pub(super) fn end(self, state: &mut State) {
+    pub(super) fn end(self, state: &mut ProgramState) {
         state.generators[self.generator].lcg = self.lcg;
     }
 }

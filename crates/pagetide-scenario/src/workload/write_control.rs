@@ -7,25 +7,25 @@ use pagetide_core::page_size::PageSize;
 
 table! {
     /// Writes to a control file.
-    Keys of "workload write-control" {
+    WriteControlKeys of "workload write-control" {
         /// Name of the file, as the kernel spells it.
-        control: At<ControlName> => required "\"memory.reclaim\"",
+        control: Spanned<ControlName> => required "\"memory.reclaim\"",
         /// Text to write.
-        text: At<ControlText> => required "\"100M\"",
+        text: Spanned<ControlText> => required "\"100M\"",
         /// Group of the file, or one copy, `NAME.0` (default: none, for a file of the machine).
-        target: At<Target>,
+        target: Spanned<GroupTarget>,
     }
 }
 
 /// A write to a control file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Write {
+pub enum TargetWrite {
     Machine(ControlWrite),
     /// To a file of a group (index into [`Setup::groups`](crate::model::Setup::groups)).
     Group(usize, GroupControlWrite),
 }
 
-impl Write {
+impl TargetWrite {
     /// The value of a text for the control file `name` of a group, or of a machine.
     ///
     /// # Errors
@@ -35,28 +35,28 @@ impl Write {
         name: &str,
         text: &str,
         page_size: PageSize,
-    ) -> Result<Write, ControlError> {
+    ) -> Result<TargetWrite, ControlError> {
         Ok(match group {
-            None => Write::Machine(ControlWrite::read(name, text, page_size)?),
-            Some(group) => Write::Group(group, GroupControlWrite::read(name, text)?),
+            None => TargetWrite::Machine(ControlWrite::read(name, text, page_size)?),
+            Some(group) => TargetWrite::Group(group, GroupControlWrite::read(name, text)?),
         })
     }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WriteControl {
-    pub write: Write,
+    pub write: TargetWrite,
 }
 
-impl Kind for WriteControl {
-    type Keys = Keys;
+impl WorkloadSpec for WriteControl {
+    type Keys = WriteControlKeys;
 
-    fn check(keys: &Keys, phases: &mut Phases<'_, '_>, sink: &mut Sink) -> Option<Self> {
+    fn check(keys: &WriteControlKeys, phases: &mut Phases<'_, '_>, sink: &mut ProblemSink) -> Option<Self> {
         let (control, text) = (keys.control(sink), keys.text(sink));
         let group = phases.group(&keys.target, sink)?;
         let (control, text) = (control?, text?);
-        let control = At { value: control.value.0.clone(), span: control.span };
-        let text = At { value: text.value.0.clone(), span: text.span };
+        let control = Spanned { value: control.value.0.clone(), span: control.span };
+        let text = Spanned { value: text.value.0.clone(), span: text.span };
         // An unreadable target may be valid: do not report it as missing.
         if keys.target.is_none() && keys.bad.contains(&"target") {
             return None;
@@ -66,7 +66,7 @@ impl Kind for WriteControl {
         Some(WriteControl { write })
     }
 
-    fn stages(&self, phase: u32, _: &mut Planner<'_>) -> Vec<Stage> {
-        vec![Stage::Once(Op::Group { phase })]
+    fn stages(&self, phase: u32, _: &mut Planner<'_>) -> Vec<PhaseStage> {
+        vec![PhaseStage::Once(Op::Group { phase })]
     }
 }

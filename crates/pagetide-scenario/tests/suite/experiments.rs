@@ -3,7 +3,7 @@
 use pagetide_scenario::load::PluginNames;
 use pagetide_scenario::load::{self, load, load_str, Overrides};
 use pagetide_scenario::model::{Scenario, Setup};
-use pagetide_scenario::op::{Backing, Op};
+use pagetide_scenario::op::{Op, RegionBacking};
 use pagetide_scenario::schema::schema;
 use pagetide_scenario::workload::Program;
 use std::collections::BTreeSet;
@@ -120,7 +120,7 @@ fn builds_of_several_tasks_share_the_compiler() {
     let (first, second) = (ops(0), ops(1));
     let keys = |ops: &[Op]| -> Vec<u64> {
         let key = |op: &Op| match op {
-            Op::Map { backing: Backing::TraceFile { key }, .. } => Some(*key),
+            Op::Map { backing: RegionBacking::TraceFile { key }, .. } => Some(*key),
             _ => None,
         };
         ops.iter().filter_map(key).collect()

@@ -1,7 +1,9 @@
 //! Every key has its own text, and the text reads back as the key.
 
 use pagetide_scenario::load::{load_str, Overrides};
-use pagetide_scenario::metric::{declared, Key, Kind, Metrics, Names, Owner, Scope, COUNTED};
+use pagetide_scenario::metric::{
+    declared, KeyNames, MetricKey, Owner, RunMetricSet, Scope, ScopeKind, COUNTED,
+};
 use pagetide_scenario::model::Setup;
 use pagetide_scenario::record::Unit;
 use proptest::prelude::*;
@@ -26,25 +28,29 @@ fn setup(tasks: &[(&str, u32, &[&str])], groups: &[(&str, u32)]) -> Setup {
 }
 
 /// Metric names of a kind of scope: the declared ones, and some kernel counters.
-fn names_of(kind: Kind) -> Vec<String> {
+fn names_of(kind: ScopeKind) -> Vec<String> {
     let all = declared::ALL.iter().filter(|metric| metric.of.contains(&kind));
     let mut names: Vec<String> = all.map(|metric| metric.name.to_owned()).collect();
     match kind {
-        Kind::Machine | Kind::Idle | Kind::Done | Kind::Shrunk | Kind::Phase => {
+        ScopeKind::Machine
+        | ScopeKind::Idle
+        | ScopeKind::Done
+        | ScopeKind::Shrunk
+        | ScopeKind::Phase => {
             names.extend(["pgfault", "pgscan_kswapd", "nr_free_pages"].map(str::to_owned));
             names.extend(declared::slabinfo_names("kmalloc-1k"));
             names.push(declared::buddyinfo_name(0, "DMA32", 9));
         }
-        Kind::Group | Kind::PhaseGroup => {
+        ScopeKind::Group | ScopeKind::PhaseGroup => {
             names.extend(COUNTED.iter().map(|event| event.name().to_owned()));
         }
-        Kind::Task | Kind::Disk => {}
+        ScopeKind::Task | ScopeKind::Disk => {}
     }
     names
 }
 
 /// Every key that a record of the setup can have.
-fn keys(setup: &Setup) -> Vec<Key> {
+fn keys(setup: &Setup) -> Vec<MetricKey> {
     let with_family = |name: &str| {
         let owner = Owner::new(name);
         [owner.family(), owner]
@@ -69,15 +75,15 @@ fn keys(setup: &Setup) -> Vec<Key> {
     scopes.dedup();
     let of_scope = |scope: Scope| {
         let names = names_of(scope.kind());
-        names.into_iter().map(move |name| Key { scope: scope.clone(), name: name.into() })
+        names.into_iter().map(move |name| MetricKey { scope: scope.clone(), name: name.into() })
     };
     scopes.into_iter().flat_map(of_scope).collect()
 }
 
 /// Writes and reads all keys of a setup; returns how many need the full form.
 fn all_are_told_apart(setup: &Setup) -> usize {
-    let names = Names::of(setup);
-    let mut texts: BTreeMap<String, Key> = BTreeMap::new();
+    let names = KeyNames::of(setup);
+    let mut texts: BTreeMap<String, MetricKey> = BTreeMap::new();
     for key in keys(setup) {
         assert_eq!(key.to_string().parse(), Ok(key.clone()));
         let text = names.text(&key);
@@ -94,10 +100,11 @@ fn all_are_told_apart(setup: &Setup) -> usize {
 #[test]
 fn a_task_and_a_group_of_one_name_keep_all_their_metrics() {
     let setup = setup(&[("web", 1, &["main"]), ("db", 2, &["fill"])], &[("web", 1), ("db", 2)]);
-    let names = Names::of(&setup);
+    let names = KeyNames::of(&setup);
     let task = Scope::Task(Owner::new("web"));
     let group = Scope::Group(Owner::new("web"));
-    let key = |scope: &Scope, name: &'static str| Key { scope: scope.clone(), name: name.into() };
+    let key =
+        |scope: &Scope, name: &'static str| MetricKey { scope: scope.clone(), name: name.into() };
     for (scope, name, text) in [
         (&task, "pgfault", "web.pgfault"),
         (&group, "pgfault", "group:web:pgfault"),
@@ -107,7 +114,7 @@ fn a_task_and_a_group_of_one_name_keep_all_their_metrics() {
     ] {
         assert_eq!(names.text(&key(scope, name)), text);
     }
-    let mut metrics = Metrics::new();
+    let mut metrics = RunMetricSet::new();
     metrics.of(task).put(declared::TASK_PGFAULT, 1.0);
     metrics.of(group).put_named("pgfault", 2.0, Unit::Count);
     for copy in ["db.0", "db.1"] {
@@ -142,7 +149,7 @@ fn without_such_names_no_key_is_written_in_full() {
 
 #[test]
 fn what_is_of_nobody_is_no_key() {
-    let names = Names::of(&setup(&[("a", 1, &["fill"])], &[("g", 1)]));
+    let names = KeyNames::of(&setup(&[("a", 1, &["fill"])], &[("g", 1)]));
     for text in ["x.walltime", "a.nonsense", "a.fill.x.y", "g.memory.x", "group:a:anon", "a.", ""] {
         assert_eq!(names.read(text), None, "{text}");
     }
@@ -151,7 +158,7 @@ fn what_is_of_nobody_is_no_key() {
 
 #[test]
 fn copies_are_summed_and_times_and_shares_are_means() {
-    let mut metrics = Metrics::new();
+    let mut metrics = RunMetricSet::new();
     for (copy, time, share) in [("t.0", 1.0, 0.5), ("t.1", 3.0, 0.7), ("t.2", 8.0, 0.9)] {
         let scope = Scope::Phase { task: Owner::new(copy), phase: "p".into() };
         let mut put = metrics.of(scope);
@@ -163,7 +170,7 @@ fn copies_are_summed_and_times_and_shares_are_means() {
         }
     }
     metrics.add_copies();
-    let texts = metrics.into_texts(&Names::of(&setup(&[("t", 3, &["p"])], &[])));
+    let texts = metrics.into_texts(&KeyNames::of(&setup(&[("t", 3, &["p"])], &[])));
     assert_eq!(texts["t.p.walltime"].value, 4.0);
     assert!((texts["t.p.slab_utilisation"].value - 0.7).abs() < 1e-9);
     assert_eq!(texts["t.p.pgscan"].value, 12.0);

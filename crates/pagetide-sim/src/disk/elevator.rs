@@ -36,7 +36,7 @@ pub(super) const TAG_DEPTH_MAX: u32 = 128;
 
 /// A caller's request, as a part of a possibly merged request.
 #[derive(Clone, Debug)]
-pub(super) struct Part {
+pub(super) struct MergedPart {
     pub id: u64,
     pub pages: u32,
     pub submitted: Nanos,
@@ -45,7 +45,7 @@ pub(super) struct Part {
 
 /// A possibly merged request in the queue.
 #[derive(Clone, Debug)]
-pub(super) struct Queued {
+pub(super) struct QueuedRequest {
     /// Order of arrival of the oldest part.
     pub sequence: u64,
     pub kind: IoKind,
@@ -54,10 +54,10 @@ pub(super) struct Queued {
     pub slow: bool,
     /// Submitter of the oldest part; the limits count the request for it.
     pub submitter: Submitter,
-    pub parts: Vec<Part>,
+    pub parts: Vec<MergedPart>,
 }
 
-impl Queued {
+impl QueuedRequest {
     pub(super) fn end(&self) -> u64 {
         self.offset + u64::from(self.pages)
     }
@@ -66,7 +66,7 @@ impl Queued {
         self.parts.iter().map(|part| part.submitted).min().expect("a request has parts")
     }
 
-    fn absorb(&mut self, other: Queued) {
+    fn absorb(&mut self, other: QueuedRequest) {
         self.pages += other.pages;
         self.offset = self.offset.min(other.offset);
         self.slow |= other.slow;
@@ -76,27 +76,27 @@ impl Queued {
 
 /// Waiting requests of one direction.
 #[derive(Clone, Debug, Default)]
-struct Direction {
-    by_age: BTreeMap<u64, Queued>,
+struct DirectionQueue {
+    by_age: BTreeMap<u64, QueuedRequest>,
     by_offset: BTreeSet<(u64, u64)>,
     /// End of the last dispatched request.
     position: u64,
 }
 
-impl Direction {
-    fn insert(&mut self, request: Queued) {
+impl DirectionQueue {
+    fn insert(&mut self, request: QueuedRequest) {
         self.by_offset.insert((request.offset, request.sequence));
         self.by_age.insert(request.sequence, request);
     }
 
-    fn remove(&mut self, sequence: u64) -> Queued {
+    fn remove(&mut self, sequence: u64) -> QueuedRequest {
         let request = self.by_age.remove(&sequence).expect("named by the other index");
         assert!(self.by_offset.remove(&(request.offset, sequence)));
         request
     }
 
     /// A waiting request that `new` can be merged with, at either end.
-    fn neighbour(&self, new: &Queued) -> Option<u64> {
+    fn neighbour(&self, new: &QueuedRequest) -> Option<u64> {
         let before = self.by_offset.range(..(new.offset, 0)).next_back();
         let after = self.by_offset.range((new.end(), 0)..).next();
         before.into_iter().chain(after).map(|&(_, sequence)| sequence).find(|sequence| {
@@ -106,7 +106,7 @@ impl Direction {
         })
     }
 
-    fn oldest(&self) -> Option<&Queued> {
+    fn oldest(&self) -> Option<&QueuedRequest> {
         self.by_age.values().next()
     }
 
@@ -122,8 +122,8 @@ impl Direction {
 pub(super) struct Elevator {
     scheduler: IoScheduler,
     window: usize,
-    reads: Direction,
-    writes: Direction,
+    reads: DirectionQueue,
+    writes: DirectionQueue,
     batch_kind: IoKind,
     /// Requests dispatched in the current batch; [`FIFO_BATCH`] ends it.
     batching: u32,
@@ -136,8 +136,8 @@ impl Elevator {
         Self {
             scheduler,
             window,
-            reads: Direction::default(),
-            writes: Direction::default(),
+            reads: DirectionQueue::default(),
+            writes: DirectionQueue::default(),
             batch_kind: IoKind::Read,
             batching: FIFO_BATCH,
             starved: 0,
@@ -149,7 +149,7 @@ impl Elevator {
     }
 
     /// Adds a request. Returns true if it was merged into a waiting one.
-    pub(super) fn add(&mut self, request: Queued) -> bool {
+    pub(super) fn add(&mut self, request: QueuedRequest) -> bool {
         let direction = self.direction_mut(request.kind);
         if let Some(sequence) = direction.neighbour(&request) {
             let mut merged = direction.remove(sequence);
@@ -162,7 +162,7 @@ impl Elevator {
     }
 
     /// Takes the next request to dispatch.
-    pub(super) fn next(&mut self, now: Nanos) -> Option<Queued> {
+    pub(super) fn next(&mut self, now: Nanos) -> Option<QueuedRequest> {
         let (kind, sequence) = match self.scheduler {
             IoScheduler::None => self.choose_oldest()?,
             IoScheduler::MqDeadline => self.choose_deadline(now)?,
@@ -218,14 +218,14 @@ impl Elevator {
         }
     }
 
-    fn direction(&self, kind: IoKind) -> &Direction {
+    fn direction(&self, kind: IoKind) -> &DirectionQueue {
         match kind {
             IoKind::Read => &self.reads,
             IoKind::Write => &self.writes,
         }
     }
 
-    fn direction_mut(&mut self, kind: IoKind) -> &mut Direction {
+    fn direction_mut(&mut self, kind: IoKind) -> &mut DirectionQueue {
         match kind {
             IoKind::Read => &mut self.reads,
             IoKind::Write => &mut self.writes,
@@ -237,9 +237,9 @@ impl Elevator {
 mod tests {
     use super::*;
 
-    fn request(sequence: u64, kind: IoKind, offset: u64, pages: u32) -> Queued {
-        let part = Part { id: sequence, pages, submitted: sequence, fails: false };
-        Queued {
+    fn request(sequence: u64, kind: IoKind, offset: u64, pages: u32) -> QueuedRequest {
+        let part = MergedPart { id: sequence, pages, submitted: sequence, fails: false };
+        QueuedRequest {
             sequence,
             kind,
             offset,

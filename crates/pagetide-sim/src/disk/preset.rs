@@ -24,7 +24,7 @@ pub enum IoScheduler {
 
 /// One direction of a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Lane {
+pub struct DiskLane {
     /// Mean time from the start of service to the start of the transfer, for a random position. The
     /// latencies of several requests overlap. On a rotating disk: average seek plus half a
     /// rotation.
@@ -40,7 +40,7 @@ pub struct Lane {
 
 /// The moving parts of a rotating disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Mechanics {
+pub struct DiskMechanics {
     /// One rotation; the wait for the sector is uniform over it.
     pub rotation_ns: Nanos,
     /// Shortest seek.
@@ -51,14 +51,14 @@ pub struct Mechanics {
 
 /// Parameters of a disk. The constants name their sources.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DiskModel {
-    pub read: Lane,
-    pub write: Lane,
+pub struct DiskParams {
+    pub read: DiskLane,
+    pub write: DiskLane,
     /// Most requests in service. A rotating disk always serves one; there, the depth only limits
     /// the number of requests that the elevator reorders.
     pub queue_depth: u32,
     /// Present for a rotating disk.
-    pub mechanics: Option<Mechanics>,
+    pub mechanics: Option<DiskMechanics>,
     pub scheduler: IoScheduler,
     /// Largest deviation of a latency from its mean, in thousandths; triangular.
     pub jitter_permille: u32,
@@ -74,7 +74,7 @@ const fn recovery(requests_per_second: u64, bandwidth: u64) -> Nanos {
     1_000_000_000 / requests_per_second - PAGE_SIZE * 1_000_000_000 / bandwidth
 }
 
-impl DiskModel {
+impl DiskParams {
     /// A 7200 rpm disk of the early 2010s.
     ///
     /// Source: Seagate Constellation ES.3 product manual (2012-2016): 7200 rpm, average rotational
@@ -82,21 +82,21 @@ impl DiskModel {
     /// 150, without zones), capacity of the 1 TB model, NCQ depth 32. Average seeks of 8.5 ms for
     /// reads and 9.5 ms for writes, and 1 ms from track to track, are typical of the class. The 20
     /// us per command are nominal: the drive's own read-ahead hides the rest.
-    pub const ROTATING: DiskModel = DiskModel {
-        read: Lane {
+    pub const ROTATING: DiskParams = DiskParams {
+        read: DiskLane {
             latency_ns: 8_500_000 + 4_166_667,
             latency_sequential_ns: 20_000,
             recovery_ns: 0,
             bandwidth: 150_000_000,
         },
-        write: Lane {
+        write: DiskLane {
             latency_ns: 9_500_000 + 4_166_667,
             latency_sequential_ns: 20_000,
             recovery_ns: 0,
             bandwidth: 150_000_000,
         },
         queue_depth: 32,
-        mechanics: Some(Mechanics {
+        mechanics: Some(DiskMechanics {
             rotation_ns: 8_333_333,
             seek_min_ns: 1_000_000,
             capacity_pages: 1_000_000_000_000 / PAGE_SIZE,
@@ -110,14 +110,14 @@ impl DiskModel {
     /// Source: Intel SSD DC S4500 product specification (2017): 4 KiB random 72 000 reads and 33
     /// 000 writes a second, sequential 500 and 490 MB/s, typical latency random 110/52 us,
     /// sequential 36/36 us. NCQ depth 32.
-    pub const SSD: DiskModel = DiskModel {
-        read: Lane {
+    pub const SSD: DiskParams = DiskParams {
+        read: DiskLane {
             latency_ns: before_transfer(110_000, 500_000_000),
             latency_sequential_ns: before_transfer(36_000, 500_000_000),
             recovery_ns: recovery(72_000, 500_000_000),
             bandwidth: 500_000_000,
         },
-        write: Lane {
+        write: DiskLane {
             latency_ns: before_transfer(52_000, 490_000_000),
             latency_sequential_ns: before_transfer(36_000, 490_000_000),
             recovery_ns: recovery(33_000, 490_000_000),
@@ -134,14 +134,14 @@ impl DiskModel {
     /// Source: Intel SSD DC P4500 2 TB as in Lenovo's product guide (2017): 4 KiB random 490 000
     /// reads and 38 000 writes a second, sequential 3.2 and 1.05 GB/s, latency random 85/20 us,
     /// sequential 10/13 us. Depth 128 stands for the 1023 tags of a hardware queue: 42 saturate it.
-    pub const NVME: DiskModel = DiskModel {
-        read: Lane {
+    pub const NVME: DiskParams = DiskParams {
+        read: DiskLane {
             latency_ns: before_transfer(85_000, 3_200_000_000),
             latency_sequential_ns: before_transfer(10_000, 3_200_000_000),
             recovery_ns: recovery(490_000, 3_200_000_000),
             bandwidth: 3_200_000_000,
         },
-        write: Lane {
+        write: DiskLane {
             latency_ns: before_transfer(20_000, 1_050_000_000),
             latency_sequential_ns: before_transfer(13_000, 1_050_000_000),
             recovery_ns: recovery(38_000, 1_050_000_000),
@@ -156,9 +156,9 @@ impl DiskModel {
     /// Every request completes at the time of its submission. For experiments without the effects
     /// of I/O, and for comparison with the practically infinitely fast disk of the real-kernel
     /// reference.
-    pub const INSTANT: DiskModel = DiskModel {
-        read: Lane { latency_ns: 0, latency_sequential_ns: 0, recovery_ns: 0, bandwidth: 0 },
-        write: Lane { latency_ns: 0, latency_sequential_ns: 0, recovery_ns: 0, bandwidth: 0 },
+    pub const INSTANT: DiskParams = DiskParams {
+        read: DiskLane { latency_ns: 0, latency_sequential_ns: 0, recovery_ns: 0, bandwidth: 0 },
+        write: DiskLane { latency_ns: 0, latency_sequential_ns: 0, recovery_ns: 0, bandwidth: 0 },
         queue_depth: 1024,
         mechanics: None,
         scheduler: IoScheduler::None,
@@ -167,11 +167,11 @@ impl DiskModel {
 
     /// True if every request completes at the time of its submission.
     pub fn is_instant(&self) -> bool {
-        let at_once = |lane: &Lane| lane.latency_ns == 0 && lane.bandwidth == 0;
+        let at_once = |lane: &DiskLane| lane.latency_ns == 0 && lane.bandwidth == 0;
         at_once(&self.read) && at_once(&self.write)
     }
 
-    pub const fn preset(name: names::DiskModel) -> DiskModel {
+    pub const fn preset(name: names::DiskModel) -> DiskParams {
         match name {
             names::DiskModel::Rotating => Self::ROTATING,
             names::DiskModel::Ssd => Self::SSD,
@@ -184,7 +184,7 @@ impl DiskModel {
     ///
     /// A latency in the scenario is the mean time before the transfer, for a random position. It is
     /// also an upper limit of the sequential latency. A bandwidth of 0 means no limit.
-    pub fn of_scenario(disk: &model::Disk) -> DiskModel {
+    pub fn of_scenario(disk: &model::DiskSetup) -> DiskParams {
         let mut this = Self::preset(disk.model);
         let overrides = [
             (&mut this.read, disk.read_latency_ns, disk.read_bandwidth),
@@ -205,7 +205,7 @@ impl DiskModel {
     }
 }
 
-impl Lane {
+impl DiskLane {
     /// Time on the shared channel for `pages`, rounded up.
     pub(super) fn transfer_ns(&self, pages: u32, page_size: PageSize) -> Nanos {
         if self.bandwidth == 0 {

@@ -2,12 +2,12 @@
 
 use super::*;
 use pagetide_core::units::PAGE_SIZE;
-use pagetide_scenario::names::{self, Named};
+use pagetide_scenario::names::{self, NameSet};
 
 const SECOND: Nanos = 1_000_000_000;
 
-fn described(model: &str) -> model::Disk {
-    model::Disk {
+fn described(model: &str) -> model::DiskSetup {
+    model::DiskSetup {
         name: "sda".into(),
         model: names::DiskModel::from_name(model).unwrap(),
         read_latency_ns: None,
@@ -24,12 +24,12 @@ fn disk(model: &str) -> Disk {
     Disk::new(&described(model), 1)
 }
 
-fn read(id: u64, offset: u64, pages: u32) -> Request {
-    Request { id, kind: IoKind::Read, offset, pages, submitter: Submitter::Reader }
+fn read(id: u64, offset: u64, pages: u32) -> DiskRequest {
+    DiskRequest { id, kind: IoKind::Read, offset, pages, submitter: Submitter::Reader }
 }
 
-fn write(id: u64, offset: u64, pages: u32) -> Request {
-    Request { id, kind: IoKind::Write, offset, pages, submitter: Submitter::Writeback }
+fn write(id: u64, offset: u64, pages: u32) -> DiskRequest {
+    DiskRequest { id, kind: IoKind::Write, offset, pages, submitter: Submitter::Writeback }
 }
 
 /// Keeps `depth` requests outstanding until `total` are done; returns the completions in order.
@@ -37,8 +37,8 @@ fn closed_loop(
     disk: &mut Disk,
     depth: u64,
     total: u64,
-    mut request: impl FnMut(u64) -> Request,
-) -> Vec<Completion> {
+    mut request: impl FnMut(u64) -> DiskRequest,
+) -> Vec<DiskCompletion> {
     let mut issued = 0;
     let mut completions = Vec::new();
     for _ in 0..depth.min(total) {
@@ -60,7 +60,7 @@ fn closed_loop(
     completions
 }
 
-fn per_second(completions: &[Completion]) -> u64 {
+fn per_second(completions: &[DiskCompletion]) -> u64 {
     completions.len() as u64 * SECOND / completions.last().expect("some").at
 }
 
@@ -99,7 +99,7 @@ fn larger_pages_are_as_many_bytes() {
         let small = closed_loop(&mut disk(model), 1, 50, |i| read(i, 16 * (scattered(i) / 16), 16));
         let mut large = disk(model).with_page_size(PageSize::Kib64);
         let done = closed_loop(&mut large, 1, 50, |i| read(i, scattered(i) / 16, 1));
-        let times = |done: &[Completion]| -> Vec<Nanos> { done.iter().map(|c| c.at).collect() };
+        let times = |done: &[DiskCompletion]| -> Vec<Nanos> { done.iter().map(|c| c.at).collect() };
         // A seek counts in whole pages.
         for (a, b) in times(&small).into_iter().zip(times(&done)) {
             assert!(a.abs_diff(b) <= a / 10_000, "{model}: {a}, {b}");
@@ -199,7 +199,7 @@ fn a_short_gap_is_read_over() {
 
 #[test]
 fn seeks_rise_with_distance_to_the_mean() {
-    let mechanics = DiskModel::ROTATING.mechanics.unwrap();
+    let mechanics = DiskParams::ROTATING.mechanics.unwrap();
     let seek = |distance| seek_time(&mechanics, 8_500_000, distance);
     assert_eq!(seek(0), 1_000_000);
     assert_near(seek(mechanics.capacity_pages / 3), 8_500_000, 1);
@@ -312,7 +312,7 @@ fn the_seed_decides_everything() {
         let run = |seed| {
             closed_loop(&mut Disk::new(&faulty, seed), 8, 2000, |i| {
                 let kind = if i % 3 == 0 { IoKind::Write } else { IoKind::Read };
-                Request {
+                DiskRequest {
                     id: i,
                     kind,
                     offset: scattered(i) % 100_000,
@@ -330,7 +330,7 @@ fn the_seed_decides_everything() {
 fn disks_of_one_machine_differ() {
     let mut other = described("ssd");
     other.name = "sdb".into();
-    let run = |disk: &model::Disk| {
+    let run = |disk: &model::DiskSetup| {
         closed_loop(&mut Disk::new(disk, 1), 1, 10, |i| read(i, scattered(i), 1))
     };
     assert_ne!(run(&described("ssd")), run(&other));
@@ -375,7 +375,10 @@ fn every_request_completes_once() {
                 }
                 let kind = if prng.below(2) == 0 { IoKind::Read } else { IoKind::Write };
                 let (offset, pages) = (prng.below(5000), 1 + prng.below(64) as u32);
-                disk.submit(now, Request { id, kind, offset, pages, submitter: Submitter::Reader });
+                disk.submit(
+                    now,
+                    DiskRequest { id, kind, offset, pages, submitter: Submitter::Reader },
+                );
                 open.insert(id, now);
                 assert!(disk.in_service() <= depth as usize);
             }

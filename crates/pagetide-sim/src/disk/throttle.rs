@@ -40,7 +40,7 @@ pub enum Submitter {
 
 /// The requests in flight, and their limits.
 #[derive(Clone, Debug)]
-pub(super) struct Throttle {
+pub(super) struct SubmitLimits {
     under_way: [u32; 3],
     tags: u32,
     tags_for_writes: u32,
@@ -50,7 +50,7 @@ pub(super) struct Throttle {
     last_pause: Option<Nanos>,
 }
 
-impl Throttle {
+impl SubmitLimits {
     /// Limits for a scheduler and a queue depth; `None`: no limits.
     pub(super) fn new(scheduler: IoScheduler, queue_depth: Option<u32>) -> Self {
         let (tags, tags_for_writes) = match (scheduler, queue_depth) {
@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn writers_wait_long_before_readers_do() {
-        let mut throttle = Throttle::new(SSD.0, SSD.1);
+        let mut throttle = SubmitLimits::new(SSD.0, SSD.1);
         for submitted in 0..64 {
             assert_eq!(throttle.room(Submitter::Writeback, 0), 8u32.saturating_sub(submitted));
             assert_eq!(throttle.room(Submitter::Reader, 0), 64 - submitted);
@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     fn reads_leave_less_to_writers_and_pauses_more() {
-        let mut throttle = Throttle::new(SSD.0, SSD.1);
+        let mut throttle = SubmitLimits::new(SSD.0, SSD.1);
         throttle.begin(Submitter::Reader, 1_000);
         assert_eq!(throttle.room(Submitter::Writeback, 2_000), 4);
         assert_eq!(throttle.room(Submitter::Kswapd, 2_000), 16);
@@ -151,7 +151,7 @@ mod tests {
 
     #[test]
     fn before_writeback_throttling_only_tags_were_short() {
-        let mut throttle = Throttle::new(SSD.0, SSD.1);
+        let mut throttle = SubmitLimits::new(SSD.0, SSD.1);
         throttle.without_writeback_throttling();
         for submitted in 0..48 {
             assert!(throttle.room(Submitter::Writeback, 0) > 0, "{submitted}");
@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     fn a_disk_without_limits_makes_nobody_wait() {
-        let mut throttle = Throttle::new(IoScheduler::None, None);
+        let mut throttle = SubmitLimits::new(IoScheduler::None, None);
         (0..10_000).for_each(|_| throttle.begin(Submitter::Kswapd, 0));
         assert!(throttle.room(Submitter::Kswapd, 0) > 0);
         assert!(throttle.room(Submitter::Writeback, 0) > 0);

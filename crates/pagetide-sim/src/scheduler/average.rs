@@ -74,13 +74,13 @@ const fn decay(sum: u64, periods: u64) -> u64 {
 
 /// Time since the last update of a sum.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Passed {
+pub(super) struct ElapsedLoad {
     periods: u64,
     /// Contribution of a rate of 1 in that time.
     added: u64,
 }
 
-impl Passed {
+impl ElapsedLoad {
     /// The sum after that time with the given rate.
     #[inline]
     pub(super) fn grow(self, sum: u64, rate: u64) -> u64 {
@@ -91,12 +91,12 @@ impl Passed {
 
 /// Time of the last update of a sum, in units.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct UpTo(u64);
+pub(super) struct LoadClock(u64);
 
-impl UpTo {
+impl LoadClock {
     /// Advances to `now`; `None` if that is not later.
     #[inline]
-    pub(super) fn advance(&mut self, now: Nanos) -> Option<Passed> {
+    pub(super) fn advance(&mut self, now: Nanos) -> Option<ElapsedLoad> {
         let (from, to) = (self.0, now >> UNIT_SHIFT);
         if to <= from {
             return None;
@@ -104,11 +104,11 @@ impl UpTo {
         self.0 = to;
         let periods = to / PERIOD - from / PERIOD;
         if periods == 0 {
-            return Some(Passed { periods, added: to - from });
+            return Some(ElapsedLoad { periods, added: to - from });
         }
         let first = decay(PERIOD - from % PERIOD, periods);
         let whole = SUM_MAX - decay(SUM_MAX, periods) - PERIOD;
-        Some(Passed { periods, added: first + whole + to % PERIOD })
+        Some(ElapsedLoad { periods, added: first + whole + to % PERIOD })
     }
 
     /// The sum of a constant rate of 1 by now.
@@ -128,7 +128,7 @@ mod tests {
         assert_eq!(SUM_MAX, 47_742);
         assert!((1u64 << 39) - decay(1 << 40, 32) <= 1 << 8);
         assert_eq!(decay(u64::MAX, 64 * 32), 0);
-        let (mut up_to, mut sum) = (UpTo::default(), 0);
+        let (mut up_to, mut sum) = (LoadClock::default(), 0);
         let period_ns = PERIOD << UNIT_SHIFT;
         sum = up_to.advance(32 * period_ns).unwrap().grow(sum, 1024);
         let average = sum / up_to.divider();
@@ -143,13 +143,13 @@ mod tests {
     #[test]
     fn steps_may_be_of_any_length() {
         for step_ns in [1_000, 30_000, 1_048_576, 7_000_000] {
-            let (mut often, mut sum) = (UpTo::default(), 0);
+            let (mut often, mut sum) = (LoadClock::default(), 0);
             for now in (0..=280_000_000).step_by(step_ns) {
                 if let Some(passed) = often.advance(now) {
                     sum = passed.grow(sum, 1024);
                 }
             }
-            let (mut once, last) = (UpTo::default(), 280_000_000 / step_ns * step_ns);
+            let (mut once, last) = (LoadClock::default(), 280_000_000 / step_ns * step_ns);
             let whole = once.advance(last as Nanos).unwrap().grow(0, 1024);
             assert!(sum.abs_diff(whole) * 1000 < whole, "{step_ns}: {sum}, {whole}");
         }

@@ -39,7 +39,7 @@ const MS: Nanos = 1_000_000;
 
 /// State of the CPU that balances (`enum cpu_idle_type`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Why {
+enum CpuIdleType {
     Busy,
     Idle,
     NewlyIdle,
@@ -87,7 +87,7 @@ impl Scheduler {
         let rq = self.rq(cpu);
         let is_busy = !rq.is_idle();
         if tick >= rq.balancing.next(is_busy) {
-            let why = if is_busy { Why::Busy } else { Why::Idle };
+            let why = if is_busy { CpuIdleType::Busy } else { CpuIdleType::Idle };
             self.look(cpu, why, now);
             self.rq_mut(cpu).balancing.last = tick;
         }
@@ -103,17 +103,17 @@ impl Scheduler {
     /// Pulls a task to a CPU that becomes idle (`newidle_balance`).
     pub(super) fn pull(&mut self, cpu: Cpu, now: Nanos) {
         if self.cpus.iter().any(|rq| rq.nr_running() > 1) {
-            self.look(cpu, Why::NewlyIdle, now);
+            self.look(cpu, CpuIdleType::NewlyIdle, now);
         }
     }
 
     /// `load_balance`.
-    fn look(&mut self, cpu: Cpu, why: Why, now: Nanos) {
+    fn look(&mut self, cpu: Cpu, why: CpuIdleType, now: Nanos) {
         let nr_cpus = Nanos::from(self.nr_cpus());
         let Some((busiest, imbalance)) = self.busiest(cpu, why, now) else {
             let balancing = &mut self.rq_mut(cpu).balancing;
             balancing.nr_failed = 0;
-            if why != Why::NewlyIdle {
+            if why != CpuIdleType::NewlyIdle {
                 balancing.interval_ms = (2 * balancing.interval_ms).min(2 * nr_cpus);
             }
             return;
@@ -123,13 +123,13 @@ impl Scheduler {
         balancing.interval_ms = nr_cpus;
         if has_moved {
             balancing.nr_failed = 0;
-        } else if why != Why::NewlyIdle {
+        } else if why != CpuIdleType::NewlyIdle {
             balancing.nr_failed += 1;
         }
     }
 
     /// The CPU to pull from, and the amount (`find_busiest_group`, `calculate_imbalance`).
-    fn busiest(&mut self, cpu: Cpu, why: Why, now: Nanos) -> Option<(Cpu, Imbalance)> {
+    fn busiest(&mut self, cpu: Cpu, why: CpuIdleType, now: Nanos) -> Option<(Cpu, Imbalance)> {
         let own = self.fullness(cpu, IMBALANCE_PCT, now);
         let own_load = self.cpu_load(cpu, now);
         let mut all = own_load;
@@ -152,7 +152,7 @@ impl Scheduler {
         }
         let (fullness, _, from) = found?;
         let (load, average) = (self.cpu_load(from, now), all / u64::from(self.nr_cpus()));
-        if own > fullness || fullness != Fullness::Overloaded && why == Why::Busy {
+        if own > fullness || fullness != Fullness::Overloaded && why == CpuIdleType::Busy {
             return None;
         }
         if own == Fullness::HasSpare {
@@ -190,12 +190,19 @@ impl Scheduler {
 
     /// Pulls waiting tasks from `from` up to the wanted amount. Returns true if any moved
     /// (`detach_tasks`).
-    fn take(&mut self, from: Cpu, to: Cpu, mut wanted: Imbalance, why: Why, now: Nanos) -> bool {
+    fn take(
+        &mut self,
+        from: Cpu,
+        to: Cpu,
+        mut wanted: Imbalance,
+        why: CpuIdleType,
+        now: Nanos,
+    ) -> bool {
         let nr_failed = self.rq(to).balancing.nr_failed;
         let end = self.next_list;
         let mut has_moved = false;
         for _ in 0..NR_MIGRATE.min(self.rq(from).nr_running()) {
-            if why != Why::Busy && self.rq(from).nr_running() <= 1 {
+            if why != CpuIdleType::Busy && self.rq(from).nr_running() <= 1 {
                 break;
             }
             let Some(task) = self.oldest(from, to, end) else { break };
@@ -221,7 +228,7 @@ impl Scheduler {
             };
             self.take_waiting(task, to, now);
             has_moved = true;
-            if is_enough || why == Why::NewlyIdle {
+            if is_enough || why == CpuIdleType::NewlyIdle {
                 break;
             }
         }

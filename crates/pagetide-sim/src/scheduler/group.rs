@@ -40,17 +40,17 @@ pub struct GroupStats {
 
 /// A group may use `quota_ns` of CPU time in each period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Quota {
+pub struct CpuQuota {
     pub quota_ns: Nanos,
     pub period_ns: Nanos,
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Group {
+pub(super) struct SchedGroup {
     pub(super) parent: GroupId,
     depth: u32,
     pub(super) weight: u64,
-    quota: Option<Quota>,
+    quota: Option<CpuQuota>,
     /// The period, also while there is no quota.
     period_ns: Nanos,
     /// Quota not yet taken by a CPU in this period.
@@ -62,9 +62,9 @@ pub(super) struct Group {
     stats: GroupStats,
 }
 
-impl Group {
-    pub(super) fn new(parent: GroupId, depth: u32) -> Group {
-        Group {
+impl SchedGroup {
+    pub(super) fn new(parent: GroupId, depth: u32) -> SchedGroup {
+        SchedGroup {
             parent,
             depth,
             weight: NICE_0_WEIGHT,
@@ -84,9 +84,9 @@ impl Scheduler {
     pub fn add_group(&mut self, parent: GroupId) -> GroupId {
         let depth = self.groups[parent as usize].depth + 1;
         let id = self.groups.len() as GroupId;
-        self.groups.push(Group::new(parent, depth));
+        self.groups.push(SchedGroup::new(parent, depth));
         for rq in &mut self.cpus {
-            rq.queues.push(super::queue::Queue::new(NICE_0_WEIGHT));
+            rq.queues.push(super::queue::CfsQueue::new(NICE_0_WEIGHT));
         }
         // Each group may start a timer before the world polls them.
         self.timers.reserve(self.groups.len());
@@ -104,7 +104,7 @@ impl Scheduler {
     }
 
     /// Writes `cpu.max`. Unthrottles the group and starts a new period.
-    pub fn set_quota(&mut self, group: GroupId, quota: Option<Quota>, now: Nanos) {
+    pub fn set_quota(&mut self, group: GroupId, quota: Option<CpuQuota>, now: Nanos) {
         let it = &mut self.groups[group as usize];
         it.quota = quota;
         it.runtime_ns = quota.map_or(0, |quota| quota.quota_ns);

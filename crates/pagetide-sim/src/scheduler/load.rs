@@ -12,7 +12,7 @@
 //!
 //! With a single CPU, loads are not computed.
 
-use super::{GroupId, Scheduler, State, TaskId, ROOT};
+use super::{GroupId, SchedState, Scheduler, TaskId, ROOT};
 use pagetide_core::units::{Cpu, Nanos};
 
 /// Least weight of a group on a CPU (`MIN_SHARES`).
@@ -42,7 +42,7 @@ impl Scheduler {
         if self.cpus.len() > 1 {
             let task = self.task_mut(task);
             if let Some(passed) = task.up_to.advance(now) {
-                let is_awake = task.state != State::Asleep;
+                let is_awake = task.state != SchedState::Asleep;
                 task.awake_sum = passed.grow(task.awake_sum, u64::from(is_awake));
             }
         }
@@ -117,7 +117,7 @@ impl Scheduler {
         let mut share = weight;
         if self.cpus.len() > 1 {
             self.cpus.iter_mut().for_each(|rq| rq.queues[group as usize].catch_up(now));
-            let average = |queue: &super::Queue| queue.load_sum / queue.up_to.divider();
+            let average = |queue: &super::CfsQueue| queue.load_sum / queue.up_to.divider();
             let here = self.queue(cpu, group);
             let load = here.load.max(average(here));
             let others = self.cpus.iter().map(|rq| average(&rq.queues[group as usize]));

@@ -13,8 +13,8 @@
 //!
 //! Invariant: a woken task is on an allowed CPU.
 
-use super::queue::Who;
-use super::{Scheduler, State, TaskId, IMBALANCE_PCT, NICE_0_WEIGHT, WAKEUP_GRANULARITY_NS};
+use super::queue::EntityId;
+use super::{SchedState, Scheduler, TaskId, IMBALANCE_PCT, NICE_0_WEIGHT, WAKEUP_GRANULARITY_NS};
 use pagetide_core::units::{Cpu, Nanos};
 
 /// Interval at which a waker's flips are halved.
@@ -22,7 +22,7 @@ const FLIPS_DECAY_NS: Nanos = 1_000_000_000;
 
 /// Source of a wake-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Waker {
+pub struct WakeSource {
     pub cpu: Cpu,
     /// The waking task, which still runs on `cpu`; `None`: an interrupt.
     pub task: Option<TaskId>,
@@ -37,7 +37,12 @@ pub(super) struct Wakees {
 }
 
 impl Scheduler {
-    pub(super) fn select_cpu(&mut self, task: TaskId, waker: Option<Waker>, now: Nanos) -> Cpu {
+    pub(super) fn select_cpu(
+        &mut self,
+        task: TaskId,
+        waker: Option<WakeSource>,
+        now: Nanos,
+    ) -> Cpu {
         let woken = self.task(task);
         let previous = woken.cpu;
         if woken.allowed.len() == 1 {
@@ -50,7 +55,7 @@ impl Scheduler {
         if !woken.is_placed {
             return self.idlest_cpu(task, now);
         }
-        let is_allowed = |waker: &Waker| woken.allowed.contains(&waker.cpu.0);
+        let is_allowed = |waker: &WakeSource| woken.allowed.contains(&waker.cpu.0);
         let mut target = previous;
         if let Some(waker) = waker.filter(is_allowed) {
             let is_wide = waker.task.is_some_and(|by| self.record_wakee(by, task, now));
@@ -92,7 +97,7 @@ impl Scheduler {
 
     /// True if the waker's CPU with the task would have less load than the previous CPU without it
     /// (`wake_affine`).
-    fn is_drawn(&mut self, task: TaskId, waker: Waker, now: Nanos) -> bool {
+    fn is_drawn(&mut self, task: TaskId, waker: WakeSource, now: Nanos) -> bool {
         let previous = self.task(task).cpu;
         if waker.task.is_none() && self.rq(waker.cpu).is_idle() {
             return !self.rq(previous).is_idle();
@@ -184,16 +189,16 @@ impl Scheduler {
         if self.rq(cpu).needs_resched {
             return true;
         }
-        let (mut woken, mut running) = (Who::Task(task), Who::Task(current));
+        let (mut woken, mut running) = (EntityId::Task(task), EntityId::Task(current));
         let (mut group, mut group_of_running) = (self.group_of(woken), self.group_of(running));
         while group != group_of_running {
             let depths = (self.depth(group), self.depth(group_of_running));
             if depths.0 >= depths.1 {
-                woken = Who::Group(group);
+                woken = EntityId::Group(group);
                 group = self.group_of(woken);
             }
             if depths.1 >= depths.0 {
-                running = Who::Group(group_of_running);
+                running = EntityId::Group(group_of_running);
                 group_of_running = self.group_of(running);
             }
         }
@@ -208,7 +213,7 @@ impl Scheduler {
                 if group == super::ROOT {
                     break;
                 }
-                woken = Who::Group(group);
+                woken = EntityId::Group(group);
             }
         }
         takes_over
@@ -216,7 +221,7 @@ impl Scheduler {
 
     /// True if an entity is behind `vruntime` by more than the wake-up granularity, which is longer
     /// in virtual time for a light entity (`wakeup_preempt_entity`).
-    pub(super) fn is_far_behind(&self, cpu: Cpu, who: Who, vruntime: i64) -> bool {
+    pub(super) fn is_far_behind(&self, cpu: Cpu, who: EntityId, vruntime: i64) -> bool {
         let entity = self.entity(cpu, who);
         let granularity_ns = WAKEUP_GRANULARITY_NS * self.factor * NICE_0_WEIGHT / entity.weight;
         vruntime - entity.vruntime > granularity_ns as i64
@@ -225,6 +230,6 @@ impl Scheduler {
     /// True if a task waits for a CPU, not for its group's quota.
     pub(super) fn is_waiting(&self, task: TaskId) -> bool {
         let it = self.task(task);
-        it.state == State::Queued && !self.is_throttled(it.cpu, it.group)
+        it.state == SchedState::Queued && !self.is_throttled(it.cpu, it.group)
     }
 }

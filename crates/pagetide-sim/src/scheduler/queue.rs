@@ -10,9 +10,9 @@
 //! throttled. `nr_tasks` counts the tasks of the queue and of descendant groups, except throttled
 //! ones.
 
-use super::average::UpTo;
+use super::average::LoadClock;
 use super::balance::Balancing;
-use super::{GroupId, Scheduler, State, TaskId, LATENCY_NS, NICE_0_WEIGHT, ROOT};
+use super::{GroupId, SchedState, Scheduler, TaskId, LATENCY_NS, NICE_0_WEIGHT, ROOT};
 use pagetide_core::units::{Cpu, Nanos};
 use std::collections::BTreeSet;
 
@@ -22,7 +22,7 @@ const VRUNTIME_MAX: i64 = i64::MAX / 4;
 
 /// An entity of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Who {
+pub(super) enum EntityId {
     Task(TaskId),
     /// The tasks of a group on this CPU.
     Group(GroupId),
@@ -30,7 +30,7 @@ pub(super) enum Who {
 
 /// Weight and vruntime, which determine the position on a queue.
 #[derive(Clone, Debug)]
-pub(super) struct Entity {
+pub(super) struct SchedEntity {
     pub(super) weight: u64,
     /// CPU time over weight, in nanoseconds of a task with nice 0.
     pub(super) vruntime: i64,
@@ -40,9 +40,9 @@ pub(super) struct Entity {
     pub(super) sequence: u64,
 }
 
-impl Entity {
-    pub(super) fn new(weight: u64) -> Entity {
-        Entity { weight, vruntime: 0, remainder: 0, sequence: 0 }
+impl SchedEntity {
+    pub(super) fn new(weight: u64) -> SchedEntity {
+        SchedEntity { weight, vruntime: 0, remainder: 0, sequence: 0 }
     }
 
     pub(super) fn charge(&mut self, ran_ns: Nanos) {
@@ -66,25 +66,25 @@ impl Entity {
 }
 
 /// Position in a queue: by vruntime, then first come, first served.
-type Place = (i64, u64, Who);
+type QueuePosition = (i64, u64, EntityId);
 
 /// The queue of a group on a CPU.
 #[derive(Clone, Debug)]
-pub(super) struct Queue {
-    pub(super) current: Option<Who>,
-    pub(super) waiting: BTreeSet<Place>,
+pub(super) struct CfsQueue {
+    pub(super) current: Option<EntityId>,
+    pub(super) waiting: BTreeSet<QueuePosition>,
     pub(super) load: u64,
     pub(super) nr_tasks: usize,
     pub(super) min_vruntime: i64,
     /// A woken entity that should run next, unless that is too unfair (`cfs_rq->next`).
-    pub(super) next_buddy: Option<Who>,
+    pub(super) next_buddy: Option<EntityId>,
     /// An entity that yielded (`cfs_rq->skip`).
-    pub(super) skip_buddy: Option<Who>,
+    pub(super) skip_buddy: Option<EntityId>,
     /// Decaying sum of `load`.
     pub(super) load_sum: u64,
-    pub(super) up_to: UpTo,
+    pub(super) up_to: LoadClock,
     /// The group as an entity of its parent's queue.
-    pub(super) entity: Entity,
+    pub(super) entity: SchedEntity,
     pub(super) is_on_parent: bool,
     /// When a task of the group was last picked, and when the group was last put back.
     pub(super) picked_at: Nanos,
@@ -94,9 +94,9 @@ pub(super) struct Queue {
     pub(super) throttled_since: Option<Nanos>,
 }
 
-impl Queue {
-    pub(super) fn new(weight: u64) -> Queue {
-        Queue {
+impl CfsQueue {
+    pub(super) fn new(weight: u64) -> CfsQueue {
+        CfsQueue {
             current: None,
             waiting: BTreeSet::new(),
             load: 0,
@@ -105,8 +105,8 @@ impl Queue {
             next_buddy: None,
             skip_buddy: None,
             load_sum: 0,
-            up_to: UpTo::default(),
-            entity: Entity::new(weight),
+            up_to: LoadClock::default(),
+            entity: SchedEntity::new(weight),
             is_on_parent: false,
             picked_at: 0,
             put_at: Nanos::MAX,
@@ -129,9 +129,9 @@ impl Queue {
 
 /// State of a CPU.
 #[derive(Clone, Debug)]
-pub(super) struct RunQueue {
+pub(super) struct CpuRunQueue {
     /// By group; the first is the root's.
-    pub(super) queues: Vec<Queue>,
+    pub(super) queues: Vec<CfsQueue>,
     pub(super) current: Option<TaskId>,
     /// Tasks that wait or run, unordered.
     pub(super) tasks: Vec<TaskId>,
@@ -140,7 +140,7 @@ pub(super) struct RunQueue {
     /// Time up to which the running task is accounted.
     pub(super) accounted_until: Nanos,
     pub(super) needs_resched: bool,
-    pub(super) up_to: UpTo,
+    pub(super) up_to: LoadClock,
     /// Decaying sum of the number of tasks (`runnable_sum`).
     pub(super) runnable_sum: u64,
     /// Decaying sum of the busy time (`util_sum`).
@@ -148,7 +148,7 @@ pub(super) struct RunQueue {
     pub(super) balancing: Balancing,
 }
 
-impl RunQueue {
+impl CpuRunQueue {
     pub(super) fn nr_running(&self) -> usize {
         self.queues[ROOT as usize].nr_tasks
     }
@@ -159,29 +159,29 @@ impl RunQueue {
 }
 
 impl Scheduler {
-    pub(super) fn entity(&self, cpu: Cpu, who: Who) -> &Entity {
+    pub(super) fn entity(&self, cpu: Cpu, who: EntityId) -> &SchedEntity {
         match who {
-            Who::Task(task) => &self.task(task).entity,
-            Who::Group(group) => &self.queue(cpu, group).entity,
+            EntityId::Task(task) => &self.task(task).entity,
+            EntityId::Group(group) => &self.queue(cpu, group).entity,
         }
     }
 
-    pub(super) fn entity_mut(&mut self, cpu: Cpu, who: Who) -> &mut Entity {
+    pub(super) fn entity_mut(&mut self, cpu: Cpu, who: EntityId) -> &mut SchedEntity {
         match who {
-            Who::Task(task) => &mut self.task_mut(task).entity,
-            Who::Group(group) => &mut self.queue_mut(cpu, group).entity,
+            EntityId::Task(task) => &mut self.task_mut(task).entity,
+            EntityId::Group(group) => &mut self.queue_mut(cpu, group).entity,
         }
     }
 
     /// The group of the queue that an entity is on.
-    pub(super) fn group_of(&self, who: Who) -> GroupId {
+    pub(super) fn group_of(&self, who: EntityId) -> GroupId {
         match who {
-            Who::Task(task) => self.task(task).group,
-            Who::Group(group) => self.groups[group as usize].parent,
+            EntityId::Task(task) => self.task(task).group,
+            EntityId::Group(group) => self.groups[group as usize].parent,
         }
     }
 
-    fn insert(&mut self, cpu: Cpu, group: GroupId, who: Who) {
+    fn insert(&mut self, cpu: Cpu, group: GroupId, who: EntityId) {
         let sequence = self.next_sequence;
         self.next_sequence += 1;
         let entity = self.entity_mut(cpu, who);
@@ -191,20 +191,20 @@ impl Scheduler {
         assert!(is_new, "{who:?} waits once");
     }
 
-    fn remove(&mut self, cpu: Cpu, group: GroupId, who: Who) {
+    fn remove(&mut self, cpu: Cpu, group: GroupId, who: EntityId) {
         let entity = self.entity(cpu, who);
         let place = (entity.vruntime, entity.sequence, who);
         let was_there = self.queue_mut(cpu, group).waiting.remove(&place);
         assert!(was_there, "{who:?} waits on this queue");
     }
 
-    fn join(&mut self, cpu: Cpu, group: GroupId, who: Who) {
+    fn join(&mut self, cpu: Cpu, group: GroupId, who: EntityId) {
         self.queue_mut(cpu, group).load += self.entity(cpu, who).weight;
         self.insert(cpu, group, who);
     }
 
     /// Removes a waiting or running entity from a queue.
-    fn leave(&mut self, cpu: Cpu, group: GroupId, who: Who) {
+    fn leave(&mut self, cpu: Cpu, group: GroupId, who: EntityId) {
         if self.queue(cpu, group).current == Some(who) {
             self.queue_mut(cpu, group).current = None;
         } else {
@@ -222,12 +222,12 @@ impl Scheduler {
         let (cpu, group) = (self.task(task).cpu, self.task(task).group);
         self.catch_up_task(task, now);
         self.catch_up(cpu, group, now);
-        self.task_mut(task).state = State::Queued;
+        self.task_mut(task).state = SchedState::Queued;
         self.changed.push(task);
         self.touch_list(task);
         self.rq_mut(cpu).tasks.push(task);
         let was_empty = self.queue(cpu, group).is_empty();
-        self.join(cpu, group, Who::Task(task));
+        self.join(cpu, group, EntityId::Task(task));
         if was_empty {
             self.begin_to_use_quota(cpu, group, now);
         }
@@ -258,7 +258,7 @@ impl Scheduler {
             let queue = self.queue_mut(cpu, group);
             queue.is_on_parent = true;
             queue.entity.vruntime = queue.entity.vruntime.max(placed);
-            self.join(cpu, parent, Who::Group(group));
+            self.join(cpu, parent, EntityId::Group(group));
             if was_empty {
                 self.begin_to_use_quota(cpu, parent, now);
             }
@@ -271,12 +271,12 @@ impl Scheduler {
         let (cpu, group) = (self.task(task).cpu, self.task(task).group);
         self.catch_up_task(task, now);
         self.catch_up(cpu, group, now);
-        self.task_mut(task).state = State::Asleep;
+        self.task_mut(task).state = SchedState::Asleep;
         self.changed.push(task);
         let tasks = &mut self.rq_mut(cpu).tasks;
         let at = tasks.iter().position(|it| *it == task).expect("an awake task is on a CPU");
         tasks.swap_remove(at);
-        self.leave(cpu, group, Who::Task(task));
+        self.leave(cpu, group, EntityId::Task(task));
         self.fall(cpu, group, 1, now);
     }
 
@@ -308,7 +308,7 @@ impl Scheduler {
     pub(super) fn take_from_parent(&mut self, cpu: Cpu, group: GroupId) {
         if std::mem::take(&mut self.queue_mut(cpu, group).is_on_parent) {
             let parent = self.groups[group as usize].parent;
-            self.leave(cpu, parent, Who::Group(group));
+            self.leave(cpu, parent, EntityId::Group(group));
         }
     }
 
@@ -318,12 +318,12 @@ impl Scheduler {
         while let Some(who) = self.queue_mut(cpu, group).current.take() {
             self.insert(cpu, group, who);
             match who {
-                Who::Task(task) => {
-                    self.task_mut(task).state = State::Queued;
+                EntityId::Task(task) => {
+                    self.task_mut(task).state = SchedState::Queued;
                     self.changed.push(task);
                     return;
                 }
-                Who::Group(below) => {
+                EntityId::Group(below) => {
                     self.queue_mut(cpu, below).put_at = now;
                     group = below;
                 }
@@ -332,13 +332,13 @@ impl Scheduler {
     }
 
     /// Makes an entity the current one of its queue.
-    pub(super) fn set_next(&mut self, cpu: Cpu, group: GroupId, who: Who, now: Nanos) {
+    pub(super) fn set_next(&mut self, cpu: Cpu, group: GroupId, who: EntityId, now: Nanos) {
         self.remove(cpu, group, who);
         let queue = self.queue_mut(cpu, group);
         queue.current = Some(who);
         queue.skip_buddy = None;
         queue.next_buddy = queue.next_buddy.filter(|buddy| *buddy != who);
-        if let Who::Group(below) = who {
+        if let EntityId::Group(below) = who {
             let below = self.queue_mut(cpu, below);
             // A group that is put back and picked at the same time has not left the CPU.
             if below.put_at != now {

@@ -44,26 +44,26 @@ fn audit(scheduler: &Scheduler) {
     for cpu in (0..scheduler.nr_cpus()).map(Cpu) {
         let rq = scheduler.rq(cpu);
         for (group, queue) in (0..).zip(&rq.queues) {
-            let waiting = queue.waiting.iter().map(|place| (place.2, State::Queued));
-            let running = queue.current.iter().map(|who| (*who, State::Running));
+            let waiting = queue.waiting.iter().map(|place| (place.2, SchedState::Queued));
+            let running = queue.current.iter().map(|who| (*who, SchedState::Running));
             let (mut load, mut nr_tasks) = (0, 0);
             for (who, state) in waiting.chain(running) {
                 load += scheduler.entity(cpu, who).weight;
                 assert_eq!(scheduler.group_of(who), group);
                 match who {
-                    Who::Task(id) => {
+                    EntityId::Task(id) => {
                         let task = scheduler.task(id);
                         assert_eq!((task.state, task.cpu), (state, cpu));
                         assert!(task.allowed.contains(&cpu.0));
                         assert!(rq.tasks.contains(&id));
-                        assert_eq!(rq.current == Some(id), state == State::Running);
+                        assert_eq!(rq.current == Some(id), state == SchedState::Running);
                         seen[id as usize] += 1;
                         nr_tasks += 1;
                     }
-                    Who::Group(below) => {
+                    EntityId::Group(below) => {
                         let below = scheduler.queue(cpu, below);
                         assert!(below.is_on_parent && below.throttled_since.is_none());
-                        assert_eq!(below.current.is_some(), state == State::Running);
+                        assert_eq!(below.current.is_some(), state == SchedState::Running);
                         nr_tasks += below.nr_tasks;
                     }
                 }
@@ -75,11 +75,13 @@ fn audit(scheduler: &Scheduler) {
         assert_eq!(rq.current.is_some(), rq.queues[0].current.is_some());
     }
     for (id, seen) in seen.into_iter().enumerate() {
-        let asleep = scheduler.tasks[id].as_ref().is_none_or(|task| task.state == State::Asleep);
+        let asleep =
+            scheduler.tasks[id].as_ref().is_none_or(|task| task.state == SchedState::Asleep);
         assert_eq!(seen, usize::from(!asleep), "task {id}");
     }
     let listed: usize = scheduler.cpus.iter().map(|rq| rq.tasks.len()).sum();
-    let awake = |task: &&Option<Task>| task.as_ref().is_some_and(|it| it.state != State::Asleep);
+    let awake =
+        |task: &&Option<SchedTask>| task.as_ref().is_some_and(|it| it.state != SchedState::Asleep);
     assert_eq!(listed, scheduler.tasks.iter().filter(awake).count());
 }
 

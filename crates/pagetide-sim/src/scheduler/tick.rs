@@ -6,7 +6,7 @@
 //!
 //! Invariant: the chosen task and all its groups wait on queues of the CPU.
 
-use super::queue::Who;
+use super::queue::EntityId;
 use super::{next_tick, GroupId, Scheduler, TaskId, MIN_GRANULARITY_NS, NR_LATENCY, ROOT, TICK_NS};
 use pagetide_core::units::{Cpu, Nanos};
 
@@ -35,7 +35,7 @@ impl Scheduler {
                 self.catch_up(cpu, group, until);
                 self.update_share(cpu, group, until);
             }
-            self.entity_mut(cpu, Who::Group(group)).charge(ran_ns);
+            self.entity_mut(cpu, EntityId::Group(group)).charge(ran_ns);
             group = self.groups[group as usize].parent;
             self.update_min_vruntime(cpu, group);
         }
@@ -59,7 +59,7 @@ impl Scheduler {
         if tick <= rq.picked_at {
             return false;
         }
-        let (mut who, mut picked_at) = (Who::Task(current), rq.picked_at);
+        let (mut who, mut picked_at) = (EntityId::Task(current), rq.picked_at);
         loop {
             let group = self.group_of(who);
             if self.is_over_slice(cpu, group, who, tick - picked_at) {
@@ -68,14 +68,14 @@ impl Scheduler {
             if group == ROOT {
                 return false;
             }
-            who = Who::Group(group);
+            who = EntityId::Group(group);
             picked_at = self.queue(cpu, group).picked_at;
         }
     }
 
     /// True if an entity has used up its slice, or another one of its queue is too far behind
     /// (`check_preempt_tick`).
-    fn is_over_slice(&self, cpu: Cpu, group: GroupId, who: Who, ran_ns: Nanos) -> bool {
+    fn is_over_slice(&self, cpu: Cpu, group: GroupId, who: EntityId, ran_ns: Nanos) -> bool {
         let queue = self.queue(cpu, group);
         let Some(&(first_vruntime, ..)) = queue.waiting.first() else {
             return false;
@@ -121,14 +121,14 @@ impl Scheduler {
             let who = self.choose(cpu, group)?;
             self.set_next(cpu, group, who, now);
             match who {
-                Who::Task(task) => return Some(task),
-                Who::Group(below) => group = below,
+                EntityId::Task(task) => return Some(task),
+                EntityId::Group(below) => group = below,
             }
         }
     }
 
     /// The entity of a queue that should run (`pick_next_entity`).
-    fn choose(&self, cpu: Cpu, group: GroupId) -> Option<Who> {
+    fn choose(&self, cpu: Cpu, group: GroupId) -> Option<EntityId> {
         let queue = self.queue(cpu, group);
         let mut places = queue.waiting.iter();
         let &(left_vruntime, _, left) = places.next()?;

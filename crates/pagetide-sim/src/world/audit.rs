@@ -2,7 +2,7 @@
 //!
 //! Tests request it ([`RunOptions::audit_every`](crate::RunOptions)); nothing else depends on it.
 
-use super::{Thread, World, WorldError};
+use super::{SimWorld, WorldError, WorldThread};
 use crate::scheduler::TaskId;
 use crate::task::Blocked;
 use pagetide_core::audit::Violation;
@@ -17,7 +17,7 @@ macro_rules! check {
     };
 }
 
-impl World {
+impl SimWorld {
     /// Audits the machine, then sleepers, throttles, requests and PSI states against it. Returns
     /// the first violation.
     pub fn audit(&self) -> Result<(), WorldError> {
@@ -41,7 +41,9 @@ impl World {
             let nr_waits: usize = self
                 .page_waiters
                 .values()
-                .map(|waiters| waiters.iter().filter(|&&waiter| waiter == Thread::Task(id)).count())
+                .map(|waiters| {
+                    waiters.iter().filter(|&&waiter| waiter == WorldThread::Task(id)).count()
+                })
                 .sum();
             let waits = task.blocked == Blocked::Page;
             check!(nr_waits == usize::from(waits), "{name}: {:?}, {nr_waits} waits", task.blocked);
@@ -56,7 +58,7 @@ impl World {
                     check!(!task.stalled, "{name} exited, but is counted as stalled");
                 }
                 Blocked::No => {
-                    let thread = Thread::Task(id);
+                    let thread = WorldThread::Task(id);
                     let awake = self.is_in_piece(thread) || !self.scheduler.is_asleep(id as u32);
                     check!(awake, "{name} is not blocked, but asleep");
                     check!(!timer, "{name} runs and has a timer");
@@ -64,7 +66,7 @@ impl World {
                 Blocked::Page => check!(!timer, "{name} waits for a page and has a timer"),
                 Blocked::Throttled(..) => {}
                 Blocked::Disk => check!(
-                    self.disk_waiters.iter().any(|(thread, _)| *thread == Thread::Task(id)),
+                    self.disk_waiters.iter().any(|(thread, _)| *thread == WorldThread::Task(id)),
                     "{name} waits for a disk, but is not in disk_waiters"
                 ),
             }
@@ -73,8 +75,8 @@ impl World {
             let idle = self.disks[full.disk].is_idle();
             check!(!idle, "{thread:?} waits for an idle disk");
             let knows = match thread {
-                Thread::Task(id) => self.tasks[*id].blocked == Blocked::Disk,
-                Thread::Daemon(daemon) => {
+                WorldThread::Task(id) => self.tasks[*id].blocked == Blocked::Disk,
+                WorldThread::Daemon(daemon) => {
                     self.daemons[daemon.idx(self.machine.nr_nodes())].waits_for_disk
                 }
             };

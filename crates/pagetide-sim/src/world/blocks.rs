@@ -2,7 +2,7 @@
 //!
 //! Invariant: a slot has a block exactly while the task's mm holds that block.
 
-use super::{After, World};
+use super::{SimWorld, SliceEnd};
 use pagetide_core::gfp::Gfp;
 use pagetide_core::outcome::Outcome;
 use pagetide_core::units::{Cpu, Nanos};
@@ -19,7 +19,7 @@ pub(super) fn gfp_of(request: BlockRequest) -> Gfp {
     }
 }
 
-impl World {
+impl SimWorld {
     /// Ends an allocation: stores the block, if any, in its slot.
     pub(super) fn block_allocated(&mut self, id: usize, op: Op, outcome: Outcome) {
         let Op::AllocBlock { slot, .. } = op else { return };
@@ -45,7 +45,7 @@ impl World {
     }
 
     /// Sleeps until `ns` after the end of the phase's last pause, unless that time has passed.
-    pub(super) fn pace(&mut self, id: usize, ns: Nanos, elapsed: Nanos) -> Option<After> {
+    pub(super) fn pace(&mut self, id: usize, ns: Nanos, elapsed: Nanos) -> Option<SliceEnd> {
         let now = self.now + elapsed;
         let due = self.tasks[id].paced.map_or(now, |last| last.saturating_add(ns));
         self.tasks[id].paced = Some(due.max(now));
@@ -54,7 +54,7 @@ impl World {
 
     /// Sleeps until `ns` after the phase's first operation of this kind, unless that time has
     /// passed.
-    pub(super) fn until(&mut self, id: usize, ns: Nanos, elapsed: Nanos) -> Option<After> {
+    pub(super) fn until(&mut self, id: usize, ns: Nanos, elapsed: Nanos) -> Option<SliceEnd> {
         let now = self.now + elapsed;
         let due = self.tasks[id].until_base.get_or_insert(now).saturating_add(ns);
         (due > now).then(|| self.sleep_until(id, due))

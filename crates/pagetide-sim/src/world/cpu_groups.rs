@@ -7,8 +7,8 @@
 //!
 //! Invariant: the scheduler id of a group is its index in the setup plus one.
 
-use super::{Event, World};
-use crate::scheduler::{GroupId, Quota, Scheduler, TaskId, ROOT, WEIGHT_DEFAULT};
+use super::{SimWorld, WorldEvent};
+use crate::scheduler::{CpuQuota, GroupId, Scheduler, TaskId, ROOT, WEIGHT_DEFAULT};
 use pagetide_core::config::ControlValue;
 use pagetide_core::control::{GroupControl, GroupControlWrite};
 use pagetide_core::units::Nanos;
@@ -29,14 +29,14 @@ fn carry_out(scheduler: &mut Scheduler, group: GroupId, write: GroupControlWrite
         (GroupControl::CpuMax, ControlValue::Bandwidth { quota, period }) => {
             let period_ns = period.map_or(scheduler.period(group), |period| period * US);
             scheduler.set_period(group, period_ns);
-            let quota = quota.map(|quota| Quota { quota_ns: quota * US, period_ns });
+            let quota = quota.map(|quota| CpuQuota { quota_ns: quota * US, period_ns });
             scheduler.set_quota(group, quota, now);
         }
         _ => {}
     }
 }
 
-impl World {
+impl SimWorld {
     /// Turns the controller on: creates the scheduler groups of the setup with their controls, and
     /// moves the tasks into them.
     pub(super) fn begin_cpu_groups(&mut self) {
@@ -106,7 +106,7 @@ impl World {
     /// Starts the period timers that the scheduler requests, and wakes CPUs with unthrottled tasks.
     pub(super) fn serve_cpu_groups(&mut self) {
         while let Some((group, at)) = self.scheduler.next_timer() {
-            self.queue.push(at.max(self.now), Event::Period(group));
+            self.queue.push(at.max(self.now), WorldEvent::Period(group));
         }
         while let Some(cpu) = self.scheduler.next_called() {
             self.call_cpu(cpu);
@@ -117,14 +117,14 @@ impl World {
 #[cfg(test)]
 mod tests {
     use crate::run::build;
-    use crate::world::World;
+    use crate::world::SimWorld;
     use pagetide_scenario::build::Builder;
     use pagetide_scenario::metric::declared;
 
     const MS: u64 = 1_000_000;
 
     /// Two groups, each with a task that computes for a second, on one CPU.
-    fn world(controls: [(&str, &str); 2]) -> World {
+    fn world(controls: [(&str, &str); 2]) -> SimWorld {
         let mut builder = Builder::new().set("machine.memory", "64MiB");
         for (name, (control, text)) in ["a", "b"].into_iter().zip(controls) {
             let mut group = Builder::new().set("name", name);
@@ -141,11 +141,11 @@ mod tests {
         build(&builder.setup().unwrap(), 1).unwrap()
     }
 
-    fn ended_ms(world: &World) -> [u64; 2] {
+    fn ended_ms(world: &SimWorld) -> [u64; 2] {
         [0, 1].map(|task| world.tasks[task].ended.unwrap() / MS)
     }
 
-    fn stat(world: &World, group: usize, name: &str) -> u64 {
+    fn stat(world: &SimWorld, group: usize, name: &str) -> u64 {
         let counts = world.cpu_counts(group);
         counts.into_iter().find(|count| count.0 == name).unwrap().1
     }

@@ -9,17 +9,17 @@
 use pagetide_core::process::Machine;
 use pagetide_core::units::{Nanos, NodeId};
 use pagetide_core::vmstat::Event;
-use pagetide_scenario::metric::declared::{self, Declared};
+use pagetide_scenario::metric::declared::{self, MetricDecl};
 
 /// Wall and CPU time of an activity that starts and stops.
 #[derive(Clone, Debug, Default)]
-pub struct Span {
+pub struct ActivityTime {
     since: Option<Nanos>,
     wall: Nanos,
     cpu: Nanos,
 }
 
-impl Span {
+impl ActivityTime {
     /// Starts or stops the activity.
     pub fn set(&mut self, on: bool, now: Nanos) {
         match (self.since, on) {
@@ -55,17 +55,17 @@ pub enum KswapdWait {
 /// Times of all daemons, and of direct compaction.
 #[derive(Clone, Debug)]
 pub struct DaemonTimes {
-    kswapd_awake: Vec<Span>,
-    kswapd_compacting: Vec<Span>,
-    kcompactd_awake: Vec<Span>,
-    kcompactd_compacting: Vec<Span>,
+    kswapd_awake: Vec<ActivityTime>,
+    kswapd_compacting: Vec<ActivityTime>,
+    kcompactd_awake: Vec<ActivityTime>,
+    kcompactd_compacting: Vec<ActivityTime>,
     /// Reason and start of each kswapd's current sleep during its work.
     kswapd_sleeps: Vec<Option<(KswapdWait, Nanos)>>,
     kswapd_throttled: Nanos,
     kswapd_disk: Nanos,
     flusher_cpu: Nanos,
     /// khugepaged's direct compaction, as in a task.
-    khugepaged_compacting: Span,
+    khugepaged_compacting: ActivityTime,
     /// Sum over tasks.
     direct_compacting_wall: Nanos,
     direct_compacting_cpu: Nanos,
@@ -75,7 +75,7 @@ pub struct DaemonTimes {
 
 impl DaemonTimes {
     pub fn new(nr_nodes: usize) -> DaemonTimes {
-        let spans = || vec![Span::default(); nr_nodes];
+        let spans = || vec![ActivityTime::default(); nr_nodes];
         DaemonTimes {
             kswapd_awake: spans(),
             kswapd_compacting: spans(),
@@ -85,7 +85,7 @@ impl DaemonTimes {
             kswapd_throttled: 0,
             kswapd_disk: 0,
             flusher_cpu: 0,
-            khugepaged_compacting: Span::default(),
+            khugepaged_compacting: ActivityTime::default(),
             direct_compacting_wall: 0,
             direct_compacting_cpu: 0,
             kswapd_events: (0, 0),
@@ -177,9 +177,9 @@ impl DaemonTimes {
     }
 
     /// Metrics in nanoseconds: wall times, then CPU times.
-    pub fn metrics(&self, now: Nanos) -> [(&'static Declared, Nanos); 13] {
-        let wall = |spans: &[Span]| spans.iter().map(|span| span.wall(now)).sum();
-        let cpu = |spans: &[Span]| spans.iter().map(|span| span.cpu).sum();
+    pub fn metrics(&self, now: Nanos) -> [(&'static MetricDecl, Nanos); 13] {
+        let wall = |spans: &[ActivityTime]| spans.iter().map(|span| span.wall(now)).sum();
+        let cpu = |spans: &[ActivityTime]| spans.iter().map(|span| span.cpu).sum();
         [
             (declared::TIME_KSWAPD, wall(&self.kswapd_awake)),
             (declared::TIME_KSWAPD_THROTTLED, self.kswapd_throttled),

@@ -4,25 +4,25 @@
 //! Invariant: a daemon that rests or sleeps has a timer, unless it does so until woken.
 
 use super::daemon_times::KswapdWait;
-use super::{drain, After, Event, Thread, World};
-use crate::observe::{Slice, Wait};
+use super::{drain, SimWorld, SliceEnd, WorldEvent, WorldThread};
+use crate::observe::{ActivitySlice, WaitReason};
 use pagetide_core::daemon::{Daemon, DaemonRest};
 use pagetide_core::effect::{Sleep, Step, Token};
 use pagetide_core::units::{Cpu, Nanos};
 
-impl World {
+impl SimWorld {
     /// Starts the first rest of every daemon.
     pub(super) fn start_daemons(&mut self) {
         for (daemon, rest) in self.machine.daemons().collect::<Vec<_>>() {
             match rest {
-                DaemonRest { timeout: 0 } => self.wake(Thread::Daemon(daemon)),
+                DaemonRest { timeout: 0 } => self.wake(WorldThread::Daemon(daemon)),
                 rest => self.daemon_rests(daemon, rest),
             }
         }
     }
 
-    pub(super) fn run_daemon(&mut self, daemon: Daemon, cpu: Cpu) -> (After, Nanos) {
-        let thread = Thread::Daemon(daemon);
+    pub(super) fn run_daemon(&mut self, daemon: Daemon, cpu: Cpu) -> (SliceEnd, Nanos) {
+        let thread = WorldThread::Daemon(daemon);
         self.daemon_stalls(daemon, true);
         self.show_work(daemon);
         self.machine.set_need_resched(self.scheduler.should_resched(cpu, self.now));
@@ -40,23 +40,23 @@ impl World {
         }
         self.daemon(daemon).rests = matches!(step, Step::Done(_));
         let after = match step {
-            Step::Continue => After::Runnable,
+            Step::Continue => SliceEnd::Runnable,
             Step::Wait(sleep) => {
                 if let (Daemon::Kswapd(node), Token::Throttled(..)) = (daemon, sleep.token) {
                     self.times.kswapd_sleeps(node, KswapdWait::Throttled, self.now + cost);
                 }
                 let wait = match sleep.token {
-                    Token::Throttled(_, reason) => Wait::Throttled(reason),
-                    Token::Page(_) | Token::Daemon(_) => Wait::Page,
+                    Token::Throttled(_, reason) => WaitReason::Throttled(reason),
+                    Token::Page(_) | Token::Daemon(_) => WaitReason::Page,
                 };
-                self.show_began(thread, self.now + cost, Slice::Wait(wait));
+                self.show_began(thread, self.now + cost, ActivitySlice::Wait(wait));
                 self.daemon_sleeps(daemon, sleep);
-                After::Block
+                SliceEnd::Block
             }
             Step::Done(rest) => {
                 self.show_rest(daemon, self.now + cost);
                 self.daemon_rests(daemon, rest);
-                After::Block
+                SliceEnd::Block
             }
         };
         (after, cost)
@@ -69,25 +69,25 @@ impl World {
         if matches!(daemon, Daemon::Kswapd(_)) && state.stalled != begins && (begins || state.rests)
         {
             state.stalled = begins;
-            self.report_pressure(self.thread_id(Thread::Daemon(daemon)));
+            self.report_pressure(self.thread_id(WorldThread::Daemon(daemon)));
         }
     }
 
     fn daemon_rests(&mut self, daemon: Daemon, rest: DaemonRest) {
         if rest != DaemonRest::UNTIL_WOKEN {
             let at = self.now + rest.timeout;
-            let timer = self.queue.push(at, Event::Timer(Thread::Daemon(daemon)));
+            let timer = self.queue.push(at, WorldEvent::Timer(WorldThread::Daemon(daemon)));
             self.daemon(daemon).timer = Some(timer);
         }
     }
 
     fn daemon_sleeps(&mut self, daemon: Daemon, sleep: Sleep) {
-        let thread = Thread::Daemon(daemon);
+        let thread = WorldThread::Daemon(daemon);
         match sleep.token {
             Token::Page(pfn) => self.page_waiters.entry(pfn.0).or_default().push(thread),
             Token::Throttled(node, reason) => {
                 let at = self.now.saturating_add(sleep.timeout);
-                let timer = self.queue.push(at, Event::Timer(thread));
+                let timer = self.queue.push(at, WorldEvent::Timer(thread));
                 let daemon = self.daemon(daemon);
                 daemon.timer = Some(timer);
                 daemon.throttled = Some((node, reason));

@@ -13,7 +13,7 @@
 //!
 //! [`Manager::digest`]: pagetide_core::process::Machine::digest
 
-use super::{Thread, World};
+use super::{SimWorld, WorldThread};
 use pagetide_core::daemon::Daemon;
 use pagetide_core::digest::{Digest, State};
 use pagetide_core::effect::{Effect, Io, Token};
@@ -81,10 +81,10 @@ impl DecisionHashes {
     }
 
     /// Hashes the events of a step of `thread` that started at `at`.
-    pub fn events(&mut self, thread: Thread, cpu: Cpu, at: Nanos, events: &[TraceEvent]) {
+    pub fn events(&mut self, thread: WorldThread, cpu: Cpu, at: Nanos, events: &[TraceEvent]) {
         let who = match thread {
-            Thread::Task(task) => [0, task as u64],
-            Thread::Daemon(daemon) => [1, number_of(daemon)],
+            WorldThread::Task(task) => [0, task as u64],
+            WorldThread::Daemon(daemon) => [1, number_of(daemon)],
         };
         for event in events {
             self.events.write_all(&[at, cpu.0.into()]);
@@ -99,7 +99,7 @@ impl DecisionHashes {
     }
 }
 
-impl World {
+impl SimWorld {
     /// Starts to hash decisions.
     pub fn hash_decisions(&mut self) {
         self.machine.record_events(true);
@@ -131,7 +131,7 @@ fn write_field(digest: &mut Digest, value: TraceField) {
         TraceField::Flag(flag) => digest.write_u64(flag.into()),
         TraceField::Name(name) => write_text(digest, name),
         TraceField::Gfp(gfp) => {
-            let _ = write!(Text(digest), "{gfp}");
+            let _ = write!(DigestWriter(digest), "{gfp}");
         }
         TraceField::Group(memcg) => digest.write_u64(memcg.0.into()),
         TraceField::Mm(mm) => digest.write_u64(mm.0.into()),
@@ -143,9 +143,9 @@ fn write_text(digest: &mut Digest, text: &str) {
 }
 
 /// Formats into a digest byte by byte, so that the split into `write_str` calls does not matter.
-struct Text<'a>(&'a mut Digest);
+struct DigestWriter<'a>(&'a mut Digest);
 
-impl fmt::Write for Text<'_> {
+impl fmt::Write for DigestWriter<'_> {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         write_text(self.0, text);
         Ok(())
@@ -201,11 +201,11 @@ mod tests {
             hashes.events(thread, CPU, at, &[event]);
             hashes.finish()
         };
-        let kswapd = Thread::Daemon(Daemon::Kswapd(NodeId(0)));
+        let kswapd = WorldThread::Daemon(Daemon::Kswapd(NodeId(0)));
         let decided = of(kswapd, 5, 0);
         assert_eq!(decided, of(kswapd, 5, 0));
         assert_eq!(decided.effects, of_effects(&[]).effects);
-        for other in [of(Thread::Task(0), 5, 0), of(kswapd, 6, 0), of(kswapd, 5, 1)] {
+        for other in [of(WorldThread::Task(0), 5, 0), of(kswapd, 6, 0), of(kswapd, 5, 1)] {
             assert_ne!(decided.events, other.events);
         }
     }

@@ -7,21 +7,26 @@
 //! busy disk has exactly one event.
 
 use super::daemon_times::KswapdWait;
-use super::{drain, Event, FullDisk, Pending, Thread, World};
-use crate::disk::{IoKind, Request, Submitter};
-use crate::observe::{Slice, Wait};
-use crate::scheduler::Waker;
+use super::{drain, FullDisk, PendingIo, SimWorld, WorldEvent, WorldThread};
+use crate::disk::{DiskRequest, IoKind, Submitter};
+use crate::observe::{ActivitySlice, WaitReason};
+use crate::scheduler::WakeSource;
 use crate::task::{Blocked, MemoryWait};
 use pagetide_core::daemon::Daemon;
 use pagetide_core::effect::{Effect, Io};
 use pagetide_core::units::Cpu;
 use pagetide_scenario::costs::Price;
 
-impl World {
+impl SimWorld {
     /// Submits the requests of a time slice of `thread`, with one plug per disk. Returns a disk
     /// that is now full for this thread, if any.
-    pub(super) fn submit_all(&mut self, ios: &[Io], thread: Thread, cpu: Cpu) -> Option<FullDisk> {
-        let mut batch: Vec<(usize, Request)> = Vec::with_capacity(ios.len());
+    pub(super) fn submit_all(
+        &mut self,
+        ios: &[Io],
+        thread: WorldThread,
+        cpu: Cpu,
+    ) -> Option<FullDisk> {
+        let mut batch: Vec<(usize, DiskRequest)> = Vec::with_capacity(ios.len());
         for &io in ios {
             let (disk, kind, offset, pages) = match io {
                 Io::ReadFile { file, index, nr } => {
@@ -37,11 +42,11 @@ impl World {
             };
             let submitter = match (kind, thread) {
                 (IoKind::Read, _) => Submitter::Reader,
-                (IoKind::Write, Thread::Daemon(Daemon::Kswapd(_))) => Submitter::Kswapd,
+                (IoKind::Write, WorldThread::Daemon(Daemon::Kswapd(_))) => Submitter::Kswapd,
                 (IoKind::Write, _) => Submitter::Writeback,
             };
-            let id = self.pending_id(Pending { io, cpu });
-            batch.push((disk, Request { id: id as u64, kind, offset, pages, submitter }));
+            let id = self.pending_id(PendingIo { io, cpu });
+            batch.push((disk, DiskRequest { id: id as u64, kind, offset, pages, submitter }));
         }
         let mut full = None;
         for disk in 0..self.disks.len() {
@@ -61,7 +66,7 @@ impl World {
         full
     }
 
-    fn pending_id(&mut self, pending: Pending) -> usize {
+    fn pending_id(&mut self, pending: PendingIo) -> usize {
         match self.pending_free.pop() {
             Some(id) => {
                 self.pending[id] = Some(pending);
@@ -75,16 +80,16 @@ impl World {
     }
 
     /// Puts `thread`, which has been blocked, to sleep until the disk accepts its requests.
-    pub(super) fn wait_for_disk(&mut self, thread: Thread, full: FullDisk) {
+    pub(super) fn wait_for_disk(&mut self, thread: WorldThread, full: FullDisk) {
         match thread {
-            Thread::Task(id) => {
+            WorldThread::Task(id) => {
                 self.tasks[id].blocked = Blocked::Disk;
                 self.tasks[id].wait_began = self.now;
                 let reclaims =
                     self.tasks[id].call.as_ref().is_some_and(|held| held.0.is_reclaiming());
                 self.tasks[id].waits_for = reclaims.then_some(MemoryWait::Throttled);
             }
-            Thread::Daemon(daemon) => {
+            WorldThread::Daemon(daemon) => {
                 if let Daemon::Kswapd(node) = daemon {
                     self.times.kswapd_sleeps(node, KswapdWait::Disk, self.now);
                 }
@@ -92,18 +97,18 @@ impl World {
             }
         }
         self.disk_waiters.push((thread, full));
-        self.show_began(thread, self.now, Slice::Wait(Wait::Disk));
+        self.show_began(thread, self.now, ActivitySlice::Wait(WaitReason::Disk));
     }
 
     /// Ends the sleep of [`World::wait_for_disk`].
-    pub(super) fn end_disk_wait(&mut self, thread: Thread) {
-        let reads = |(waiter, full): &(Thread, FullDisk)| {
+    pub(super) fn end_disk_wait(&mut self, thread: WorldThread) {
+        let reads = |(waiter, full): &(WorldThread, FullDisk)| {
             *waiter == thread && full.submitter == Submitter::Reader
         };
         let is_reader = self.disk_waiters.iter().any(reads);
         self.disk_waiters.retain(|(waiter, _)| *waiter != thread);
         match thread {
-            Thread::Task(id) => {
+            WorldThread::Task(id) => {
                 let task = &mut self.tasks[id];
                 task.end_wait(self.now);
                 task.blocked = Blocked::No;
@@ -112,9 +117,9 @@ impl World {
                     task.call_page_wait += self.now.saturating_sub(task.wait_began);
                 }
             }
-            Thread::Daemon(daemon) => self.daemon(daemon).waits_for_disk = false,
+            WorldThread::Daemon(daemon) => self.daemon(daemon).waits_for_disk = false,
         }
-        self.show_wait_over(thread, Wait::Disk);
+        self.show_wait_over(thread, WaitReason::Disk);
         self.wake(thread);
     }
 
@@ -124,7 +129,7 @@ impl World {
         }
         if let Some(at) = self.disks[disk].next_completion() {
             let at = at.max(self.now);
-            self.disk_events[disk] = Some(self.queue.push(at, Event::Disk(disk)));
+            self.disk_events[disk] = Some(self.queue.push(at, WorldEvent::Disk(disk)));
         }
     }
 
@@ -132,7 +137,7 @@ impl World {
         self.disk_events[disk] = None;
         while let Some(completion) = self.disks[disk].pop_completion(self.now) {
             let id = completion.id as usize;
-            let Some(Pending { io, cpu }) = self.pending[id].take() else {
+            let Some(PendingIo { io, cpu }) = self.pending[id].take() else {
                 unreachable!("a request completes once")
             };
             self.pending_free.push(id);
@@ -142,7 +147,7 @@ impl World {
             let ok = completion.result.is_ok();
             drain(self.machine.io_done(io, ok, cpu, self.now), &mut effects, &mut self.late);
             self.machine.take_work();
-            self.waker = Some(Waker { cpu, task: None });
+            self.waker = Some(WakeSource { cpu, task: None });
             for effect in effects {
                 debug_assert!(!matches!(effect, Effect::Submit(_)), "an interrupt starts no I/O");
                 self.apply(effect, cpu);

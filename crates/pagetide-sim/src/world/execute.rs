@@ -6,8 +6,8 @@
 
 use super::blocks::gfp_of;
 use super::slab_levels::SlabLevels;
-use super::{drain, After, Event, Thread, World, WorldError};
-use crate::observe::{Slice, Wait, What};
+use super::{drain, SimWorld, SliceEnd, WorldError, WorldEvent, WorldThread};
+use crate::observe::{ActivitySlice, ObservationKind, WaitReason};
 use crate::run::FILE_GAP;
 use crate::scheduler::TaskId;
 use crate::task::{difference, snapshot, Blocked, MemoryWait, PhaseRun, PhaseTimes, PIECE_NS};
@@ -21,7 +21,7 @@ use pagetide_core::process::{ProcessCall, TouchResult};
 use pagetide_core::units::{Cpu, FileId, Nanos};
 use pagetide_core::vmstat::{Event as Counter, Vmstat};
 use pagetide_scenario::costs::Price;
-use pagetide_scenario::metric::declared::{self, Declared};
+use pagetide_scenario::metric::declared::{self, MetricDecl};
 use pagetide_scenario::model;
 use pagetide_scenario::names::MadviseKind;
 use pagetide_scenario::op::{self, Op};
@@ -33,13 +33,13 @@ const OPERATIONS_MAX: u64 = 2 * PIECE_NS;
 const DECISIONS_MAX: u32 = 16;
 
 /// Result of a step of a call.
-enum Stepped {
+enum CallProgress {
     /// The call needs another step.
     GoesOn,
     /// The task sleeps.
     Waits,
     /// The call is done. `Some`: the time slice ends too.
-    Over(Option<After>),
+    Over(Option<SliceEnd>),
 }
 
 /// Pages allocated so far, in all zones.
@@ -53,7 +53,7 @@ fn allocated(vmstat: &Vmstat) -> u64 {
     OF_ZONES.iter().map(|&event| vmstat.get(event)).sum()
 }
 
-impl World {
+impl SimWorld {
     pub(super) fn start_task(&mut self, id: usize) {
         let task = &mut self.tasks[id];
         if task.is_over() {
@@ -62,7 +62,7 @@ impl World {
         task.began = Some(self.now);
         task.blocked = Blocked::No;
         task.vmstat = snapshot(&self.machine.mem.vmstat);
-        self.wake(Thread::Task(id));
+        self.wake(WorldThread::Task(id));
     }
 
     /// Updates PSI for a task outside the steps of its call.
@@ -82,14 +82,22 @@ impl World {
     }
 
     /// Executes one time slice of a task.
-    pub(super) fn run_task(&mut self, id: usize, cpu: Cpu) -> Result<(After, Nanos), WorldError> {
+    pub(super) fn run_task(
+        &mut self,
+        id: usize,
+        cpu: Cpu,
+    ) -> Result<(SliceEnd, Nanos), WorldError> {
         if self.tasks[id].must_exit() {
-            return Ok((After::Runnable, 1));
+            return Ok((SliceEnd::Runnable, 1));
         }
         self.run_piece(id, cpu)
     }
 
-    pub(super) fn run_piece(&mut self, id: usize, cpu: Cpu) -> Result<(After, Nanos), WorldError> {
+    pub(super) fn run_piece(
+        &mut self,
+        id: usize,
+        cpu: Cpu,
+    ) -> Result<(SliceEnd, Nanos), WorldError> {
         let mut elapsed: Nanos = 0;
         let mut operations = 0;
         while elapsed < PIECE_NS && self.cpus[cpu.idx()].effects.is_empty() {
@@ -102,13 +110,13 @@ impl World {
             if let Some(mut held) = self.tasks[id].call.take() {
                 let (call, op) = &mut *held;
                 match self.step_call(id, call, *op, cpu, &mut elapsed) {
-                    Stepped::GoesOn => self.tasks[id].call = Some(held),
-                    Stepped::Waits => {
+                    CallProgress::GoesOn => self.tasks[id].call = Some(held),
+                    CallProgress::Waits => {
                         self.tasks[id].call = Some(held);
-                        return Ok((After::Block, elapsed));
+                        return Ok((SliceEnd::Block, elapsed));
                     }
-                    Stepped::Over(None) => {}
-                    Stepped::Over(Some(after)) => return Ok((after, elapsed)),
+                    CallProgress::Over(None) => {}
+                    CallProgress::Over(Some(after)) => return Ok((after, elapsed)),
                 }
                 continue;
             }
@@ -140,7 +148,7 @@ impl World {
             self.tasks[id].usage.user_ns += own;
             elapsed += own;
             match op {
-                None => return Ok((After::Exit, elapsed)),
+                None => return Ok((SliceEnd::Exit, elapsed)),
                 Some(Op::Access { region, page, write }) => {
                     let task = &mut self.tasks[id];
                     let vma = task.regions[region as usize];
@@ -158,13 +166,13 @@ impl World {
                         if elapsed < PIECE_NS && operations < OPERATIONS_MAX {
                             operations += 1;
                             match self.step_call(id, &mut call, op, cpu, &mut elapsed) {
-                                Stepped::GoesOn => {}
-                                Stepped::Waits => {
+                                CallProgress::GoesOn => {}
+                                CallProgress::Waits => {
                                     self.tasks[id].call = Some(Box::new((call, op)));
-                                    return Ok((After::Block, elapsed));
+                                    return Ok((SliceEnd::Block, elapsed));
                                 }
-                                Stepped::Over(None) => continue,
-                                Stepped::Over(Some(after)) => return Ok((after, elapsed)),
+                                CallProgress::Over(None) => continue,
+                                CallProgress::Over(Some(after)) => return Ok((after, elapsed)),
                             }
                         }
                         self.tasks[id].call = Some(Box::new((call, op)));
@@ -177,7 +185,7 @@ impl World {
                 }
             }
         }
-        Ok((After::Runnable, elapsed))
+        Ok((SliceEnd::Runnable, elapsed))
     }
 
     /// The next operation of a task, without the fast path.
@@ -196,9 +204,15 @@ impl World {
         }
         self.tasks[id].compacting_since = goes_on.then_some(now);
         match (since, goes_on) {
-            (None, true) => self.show_began(Thread::Task(id), now, Slice::DirectCompaction),
+            (None, true) => {
+                self.show_began(WorldThread::Task(id), now, ActivitySlice::DirectCompaction)
+            }
             (Some(_), false) => {
-                self.show(Thread::Task(id), now, What::Ended(Slice::DirectCompaction));
+                self.show(
+                    WorldThread::Task(id),
+                    now,
+                    ObservationKind::Ended(ActivitySlice::DirectCompaction),
+                );
             }
             (None, false) | (Some(_), true) => {}
         }
@@ -224,7 +238,7 @@ impl World {
         op: Op,
         cpu: Cpu,
         elapsed: &mut Nanos,
-    ) -> Stepped {
+    ) -> CallProgress {
         let now = self.now + *elapsed;
         let vmstat = &self.machine.mem.vmstat;
         let faults_before = vmstat.get(Counter::Pgfault);
@@ -255,7 +269,7 @@ impl World {
         if self.observing.is_some() && majors > majors_before {
             self.show_major(id, self.now + *elapsed);
         }
-        self.note_events(Thread::Task(id), cpu, self.now + *elapsed);
+        self.note_events(WorldThread::Task(id), cpu, self.now + *elapsed);
         let cost = self.meter.work(self.machine.take_work());
         *elapsed += cost;
         if compacting || compacts {
@@ -273,7 +287,7 @@ impl World {
         match step {
             Step::Continue => {
                 self.set_stalled(id, call.is_stalled(&self.machine, None));
-                Stepped::GoesOn
+                CallProgress::GoesOn
             }
             Step::Wait(sleep) => {
                 task.wait_began = self.now + *elapsed;
@@ -299,7 +313,7 @@ impl World {
                 match sleep.token {
                     Token::Page(pfn) => {
                         task.blocked = Blocked::Page;
-                        self.page_waiters.entry(pfn.0).or_default().push(Thread::Task(id));
+                        self.page_waiters.entry(pfn.0).or_default().push(WorldThread::Task(id));
                     }
                     Token::Throttled(node, reason) => {
                         task.blocked = Blocked::Throttled(node, reason);
@@ -310,24 +324,24 @@ impl World {
                         if sleep.timeout != Nanos::MAX {
                             let at = self.now + *elapsed + sleep.timeout;
                             self.timers[id] =
-                                Some(self.queue.push(at, Event::Timer(Thread::Task(id))));
+                                Some(self.queue.push(at, WorldEvent::Timer(WorldThread::Task(id))));
                         }
                     }
                     Token::Daemon(daemon) => unreachable!("a task sleeps on {daemon:?}"),
                 }
                 self.set_stalled(id, call.is_stalled(&self.machine, Some(sleep)));
                 let wait = match sleep.token {
-                    Token::Throttled(_, reason) => Wait::Throttled(reason),
-                    Token::Page(_) | Token::Daemon(_) => Wait::Page,
+                    Token::Throttled(_, reason) => WaitReason::Throttled(reason),
+                    Token::Page(_) | Token::Daemon(_) => WaitReason::Page,
                 };
                 let at = self.now + *elapsed;
-                self.show_began(Thread::Task(id), at, Slice::Wait(wait));
-                Stepped::Waits
+                self.show_began(WorldThread::Task(id), at, ActivitySlice::Wait(wait));
+                CallProgress::Waits
             }
             Step::Done(outcome) => {
                 self.set_stalled(id, false);
                 self.show_call_over(id, op, self.now + *elapsed);
-                Stepped::Over(self.finish_call(id, call.readahead(), op, outcome, *elapsed))
+                CallProgress::Over(self.finish_call(id, call.readahead(), op, outcome, *elapsed))
             }
         }
     }
@@ -339,7 +353,7 @@ impl World {
         op: Op,
         outcome: Outcome,
         elapsed: Nanos,
-    ) -> Option<After> {
+    ) -> Option<SliceEnd> {
         let task = &mut self.tasks[id];
         let wall = (self.now + elapsed).saturating_sub(task.call_began);
         let (cold, out) = (MadviseKind::Cold, MadviseKind::PageOut);
@@ -370,7 +384,7 @@ impl World {
                 task.io_errors += 1;
                 if matches!(op, Op::Access { .. }) {
                     task.crashed = true;
-                    return Some(After::Exit);
+                    return Some(SliceEnd::Exit);
                 }
                 // MADV_POPULATE_READ and _WRITE return an error instead of SIGBUS.
                 if matches!(op, Op::Advise { .. }) {
@@ -383,7 +397,7 @@ impl World {
                 // out.
                 task.refused = !task.killed && !self.machine.is_oom_victim(task.mm);
                 task.killed = true;
-                Some(After::Runnable)
+                Some(SliceEnd::Runnable)
             }
             Outcome::Refused(errno) if matches!(op, Op::Advise { .. }) => {
                 task.errno = errno.code();
@@ -403,18 +417,20 @@ impl World {
         op: Op,
         cpu: Cpu,
         elapsed: &mut Nanos,
-    ) -> Option<After> {
+    ) -> Option<SliceEnd> {
         let node = self.machine.mem.cpu_node(cpu);
         let mm = self.tasks[id].mm;
         match op {
             Op::Access { .. } => unreachable!("handled by the caller"),
             Op::Map { region, backing, pages, advice, executable } => {
                 debug_assert_eq!(region as usize, self.tasks[id].regions.len());
-                let grows = backing == op::Backing::Heap;
+                let grows = backing == op::RegionBacking::Heap;
                 let backing = match backing {
-                    op::Backing::Anon | op::Backing::Heap => Backing::Anon,
-                    op::Backing::File(file) => Backing::File(FileId(file as u32)),
-                    op::Backing::TraceFile { key } => Backing::File(self.trace_file(key, pages)),
+                    op::RegionBacking::Anon | op::RegionBacking::Heap => Backing::Anon,
+                    op::RegionBacking::File(file) => Backing::File(FileId(file as u32)),
+                    op::RegionBacking::TraceFile { key } => {
+                        Backing::File(self.trace_file(key, pages))
+                    }
                 };
                 let vma = self.machine.mmap(mm, backing, pages, advice, executable);
                 let vma = vma.expect("a plan's regions fit");
@@ -477,7 +493,7 @@ impl World {
                 let at = self.now + *elapsed;
                 let after = self.group_op(id, op, phase, cpu, elapsed);
                 // A write to vm.drop_caches shrinks caches at once, without a call.
-                self.note_events(Thread::Task(id), cpu, at);
+                self.note_events(WorldThread::Task(id), cpu, at);
                 return after;
             }
             Op::PhaseBegin { phase } => {
@@ -537,10 +553,10 @@ impl World {
         self.now = now;
     }
 
-    pub(super) fn sleep_until(&mut self, id: usize, at: Nanos) -> After {
+    pub(super) fn sleep_until(&mut self, id: usize, at: Nanos) -> SliceEnd {
         self.tasks[id].blocked = Blocked::Sleeping;
-        self.timers[id] = Some(self.queue.push(at, Event::Timer(Thread::Task(id))));
-        After::Block
+        self.timers[id] = Some(self.queue.push(at, WorldEvent::Timer(WorldThread::Task(id))));
+        SliceEnd::Block
     }
 
     /// Charges a task with kernel CPU time outside its calls.
@@ -613,14 +629,14 @@ impl World {
 
     /// Extra metrics of a phase: resident pages of the hot and cold parts of a working set, or of a
     /// locked or advised region (with errno).
-    pub(super) fn residency(&self, id: usize, phase: u32) -> Vec<crate::metrics::Level> {
+    pub(super) fn residency(&self, id: usize, phase: u32) -> Vec<crate::metrics::PhaseLevel> {
         let workload = &self.setup.tasks[id].phases[phase as usize].workload;
         let set = match workload {
             model::Workload::WorkingSet(set) => set,
             model::Workload::Lock(model::Lock { part, .. }) => {
                 return self.resident(id, &part.region).into_iter().collect();
             }
-            model::Workload::Advise(model::Advise { part, .. }) => {
+            model::Workload::Advise(model::AdviseWorkload { part, .. }) => {
                 let errno = (declared::ERRNO, self.tasks[id].errno as u64);
                 return self.resident(id, &part.region).into_iter().chain([errno]).collect();
             }
@@ -629,7 +645,7 @@ impl World {
         let task = &self.tasks[id];
         let hot_percent = u64::from(set.hot_page_percent);
         let mut found = Vec::new();
-        let mut count = |metrics: [&'static Declared; 2], region: &str, pages: u64| {
+        let mut count = |metrics: [&'static MetricDecl; 2], region: &str, pages: u64| {
             let Some(number) = task.program.region_number(region) else { return };
             let Some(&vma) = task.regions.get(number as usize) else { return };
             let hot = pages * hot_percent / 100;

@@ -2,13 +2,13 @@
 //!
 //! Invariant: a task that must exit is awake, even if it waited for something.
 
-use super::{drain, Event, Thread, World};
+use super::{drain, SimWorld, WorldEvent, WorldThread};
 use crate::scheduler::TaskId;
 use crate::task::{difference, Blocked};
 use pagetide_core::process::MmId;
 use pagetide_core::units::Cpu;
 
-impl World {
+impl SimWorld {
     /// Ends a thread, and makes the other threads of its program exit. The program ends with its
     /// last thread.
     pub(super) fn exit_task(&mut self, id: usize, cpu: Cpu) {
@@ -79,7 +79,7 @@ impl World {
             let task = &self.setup.tasks[other];
             if task.start.after == Some(id) {
                 let at = self.now + task.start.delay_ns + self.start_jitter[other];
-                self.queue.push(at, Event::Start(other));
+                self.queue.push(at, WorldEvent::Start(other));
             }
             if task.until == Some(id) {
                 self.stop(other, cpu);
@@ -96,13 +96,13 @@ impl World {
         task.stopped = true;
         let has_begun = task.began.is_some();
         // A task killed before its start is also on a CPU, to exit.
-        let thread = Thread::Task(id);
+        let thread = WorldThread::Task(id);
         if has_begun || self.is_in_piece(thread) {
             self.interrupt(id);
         } else {
             // It has not started and never will, so it must exit here.
             self.exit_task(id, cpu);
-            let thread = self.thread_id(Thread::Task(id));
+            let thread = self.thread_id(WorldThread::Task(id));
             self.scheduler.remove_task(thread);
         }
     }
@@ -119,7 +119,7 @@ impl World {
 
     /// Wakes a task that must exit from any wait.
     pub(super) fn interrupt(&mut self, id: usize) {
-        let thread = Thread::Task(id);
+        let thread = WorldThread::Task(id);
         match self.tasks[id].blocked {
             Blocked::Exited | Blocked::No => {}
             Blocked::Throttled(..) => self.end_throttle(thread),

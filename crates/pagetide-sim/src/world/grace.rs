@@ -23,7 +23,7 @@
 //!
 //! Invariant: while objects wait, exactly one event is scheduled, at the next tick.
 
-use super::{Event, World};
+use super::{SimWorld, WorldEvent};
 use pagetide_core::process::Machine;
 use pagetide_core::slab::Object;
 use pagetide_core::units::{Cpu, Nanos};
@@ -62,18 +62,18 @@ pub(super) struct GracePeriod {
     /// Queued before a period that has ended.
     done: Vec<(Object, Cpu)>,
     /// By CPU; grows on demand.
-    queues: Vec<Queue>,
+    queues: Vec<CallbackQueue>,
 }
 
 /// Number of objects that a CPU has queued.
 #[derive(Clone, Copy, Debug, Default)]
-struct Queue {
+struct CallbackQueue {
     len: u64,
     /// `len` when the CPU last expedited (Linux `qlen_last_fqs_check`).
     len_at_check: u64,
 }
 
-impl Queue {
+impl CallbackQueue {
     fn must_hurry(&self) -> bool {
         self.len > self.len_at_check + QHIMARK
     }
@@ -95,7 +95,7 @@ impl GracePeriod {
     /// Counts an object queued by a CPU. An expedited period ends at `next_tick`.
     fn put_off(&mut self, cpu: Cpu, next_tick: Nanos) {
         if self.queues.len() <= cpu.idx() {
-            self.queues.resize(cpu.idx() + 1, Queue::default());
+            self.queues.resize(cpu.idx() + 1, CallbackQueue::default());
         }
         let queue = &mut self.queues[cpu.idx()];
         queue.len += 1;
@@ -117,7 +117,7 @@ impl GracePeriod {
     }
 }
 
-impl World {
+impl SimWorld {
     /// Frees an object after a grace period.
     pub(super) fn give_back_late(&mut self, object: Object, cpu: Cpu) {
         if let Some(decisions) = &mut self.decisions {
@@ -140,7 +140,7 @@ impl World {
     }
 
     fn await_tick(&mut self) {
-        self.queue.push((self.now / TICK + 1) * TICK, Event::GracePeriod);
+        self.queue.push((self.now / TICK + 1) * TICK, WorldEvent::GracePeriod);
     }
 
     /// Timer tick while objects wait.

@@ -5,9 +5,9 @@
 //!
 //! Invariant: `groups[i]` is the memcg of the setup's group `i` exactly while that exists.
 
-use super::{drain, After, World};
+use super::{drain, SimWorld, SliceEnd};
 use crate::scheduler::TaskId;
-use crate::task::{GroupCounts, GroupTotals, Task};
+use crate::task::{GroupCounts, GroupTotals, SimTask};
 use pagetide_core::config::Sysctl;
 use pagetide_core::control::{ControlError, ControlWrite, Errno};
 use pagetide_core::effect::Effects;
@@ -16,14 +16,14 @@ use pagetide_core::process::Machine;
 use pagetide_core::process::ProcessCall;
 use pagetide_core::units::{Cpu, MemcgId, Nanos};
 use pagetide_scenario::costs::Price;
-use pagetide_scenario::metric::declared::{self, Declared};
-use pagetide_scenario::metric::Kind;
-use pagetide_scenario::model::{self, Write};
+use pagetide_scenario::metric::declared::{self, MetricDecl};
+use pagetide_scenario::metric::ScopeKind;
+use pagetide_scenario::model::{self, TargetWrite};
 use pagetide_scenario::op::Op;
 use pagetide_scenario::workload::{CreateGroup, JoinGroup, RemoveGroup, Workload, WriteControl};
 
 /// Metrics from memory.events and memory.events.local.
-const EVENTS: [(MemoryEvent, [&Declared; 2]); 6] = [
+const EVENTS: [(MemoryEvent, [&MetricDecl; 2]); 6] = [
     (MemoryEvent::Low, [declared::EVENTS_LOW, declared::LOCAL_EVENTS_LOW]),
     (MemoryEvent::High, [declared::EVENTS_HIGH, declared::LOCAL_EVENTS_HIGH]),
     (MemoryEvent::Max, [declared::EVENTS_MAX, declared::LOCAL_EVENTS_MAX]),
@@ -38,7 +38,7 @@ const EVENTS: [(MemoryEvent, [&Declared; 2]); 6] = [
 /// Most groups for which phases report each group.
 const REPORTED_GROUPS_MAX: usize = 16;
 
-impl World {
+impl SimWorld {
     /// Performs a phase's operation on groups. `Some`: the time slice ends.
     pub(super) fn group_op(
         &mut self,
@@ -47,13 +47,13 @@ impl World {
         phase: u32,
         cpu: Cpu,
         elapsed: &mut Nanos,
-    ) -> Option<After> {
+    ) -> Option<SliceEnd> {
         let node = self.machine.mem.cpu_node(cpu);
         *elapsed += self.meter.some(Price::Syscall, 1);
         let mm = self.tasks[id].mm;
         let workload = self.setup.tasks[id].phases[phase as usize].workload.clone();
         match workload {
-            Workload::WriteControl(WriteControl { write: Write::Machine(write) }) => {
+            Workload::WriteControl(WriteControl { write: TargetWrite::Machine(write) }) => {
                 // The writing task compacts, and its write returns when that is done.
                 if matches!(write, ControlWrite::Sysctl(Sysctl::CompactMemory, _)) {
                     self.begin_call(id, ProcessCall::compact_memory(mm, node), op, *elapsed);
@@ -66,7 +66,7 @@ impl World {
                     }
                 }
             }
-            Workload::WriteControl(WriteControl { write: Write::Group(group, write) })
+            Workload::WriteControl(WriteControl { write: TargetWrite::Group(group, write) })
                 if write.control.is_of_cpu() && self.is_there(group) =>
             {
                 match write.check() {
@@ -74,7 +74,7 @@ impl World {
                     Err(error) => self.note_error(id, group, &error),
                 }
             }
-            Workload::WriteControl(WriteControl { write: Write::Group(group, write) }) => {
+            Workload::WriteControl(WriteControl { write: TargetWrite::Group(group, write) }) => {
                 let Some(memcg) = self.groups[group] else {
                     self.note_refusal(id, phase, Errno::Enoent);
                     return None;
@@ -156,7 +156,7 @@ impl World {
         if !self.is_there(group) {
             return Err(Errno::Enoent);
         }
-        let of_it = |task: &Task| task.group == Some(group) && !task.is_over();
+        let of_it = |task: &SimTask| task.group == Some(group) && !task.is_over();
         let has_groups = (0..self.setup.groups.len())
             .any(|other| self.setup.groups[other].parent == Some(group) && self.is_there(other));
         if has_groups || self.tasks.iter().any(of_it) {
@@ -205,7 +205,7 @@ impl World {
         let phase = &task.phases[phase as usize];
         let group = |group: usize| &self.setup.groups[group].name;
         let what = match &phase.workload {
-            Workload::WriteControl(WriteControl { write: Write::Group(at, write) }) => {
+            Workload::WriteControl(WriteControl { write: TargetWrite::Group(at, write) }) => {
                 let name = write.control.name();
                 format!("writing `{write}` to {name} of group `{}`", group(*at))
             }
@@ -348,7 +348,7 @@ fn counts_of(machine: &Machine, group: usize, memcg: MemcgId) -> GroupCounts {
         (declared::MEMORY_CURRENT.name, page_size.bytes_of(machine.memcg_usage(memcg))),
         (declared::MEMORY_SWAP_CURRENT.name, page_size.bytes_of(it.swap.usage)),
     ];
-    let is_reported = |name: &str| declared::find(Kind::PhaseGroup, name).is_some();
+    let is_reported = |name: &str| declared::find(ScopeKind::PhaseGroup, name).is_some();
     let sizes = machine.memory_stat_sizes(memcg);
     levels.extend(sizes.into_iter().filter(|(name, _)| is_reported(name)));
     let mut counts = machine.memcg_events(memcg).rows();

@@ -3,8 +3,8 @@
 //! A request that faults pages in, reads or reclaims them becomes a call with steps. Others take
 //! effect at once.
 
-use super::{drain, World};
-use crate::metrics::Level;
+use super::{drain, SimWorld};
+use crate::metrics::PhaseLevel;
 use pagetide_core::process::page_table::{Backing, Vma, VmaId};
 use pagetide_core::process::ProcessCall;
 use pagetide_core::units::{Cpu, Nanos};
@@ -14,7 +14,7 @@ use pagetide_scenario::names::{LockKind, MadviseKind};
 use pagetide_scenario::op::Op;
 use std::ops::Range;
 
-impl World {
+impl SimWorld {
     /// mlock(), mlock2() and munlock().
     pub(super) fn lock(
         &mut self,
@@ -100,7 +100,7 @@ impl World {
     }
 
     /// Number of resident pages of a region, as a metric.
-    pub(super) fn resident(&self, id: usize, region: &str) -> Option<Level> {
+    pub(super) fn resident(&self, id: usize, region: &str) -> Option<PhaseLevel> {
         let task = &self.tasks[id];
         let number = task.program.region_number(region)?;
         let &vma = task.regions.get(number as usize)?;

@@ -11,8 +11,8 @@
 //! Invariant: an object of a file or pipe is in `things` exactly while it is in use. Files outlive
 //! their task; pipes are closed with it.
 
-use super::World;
-use crate::task::{ObjectStep, Part, ThingKey};
+use super::SimWorld;
+use crate::task::{ObjectKey, ObjectStep, ObjectType};
 use pagetide_core::config::KmemAccounting;
 use pagetide_core::gfp::Gfp;
 use pagetide_core::outcome::Outcome;
@@ -36,19 +36,19 @@ const CACHES: [(&str, u32, bool, bool); 6] = [
 
 /// The machine's slab caches for files and pipes.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct ThingCaches {
-    dentry: Part,
-    inode: Part,
-    shmem_inode: Part,
-    filp: Part,
-    lsm_inode: Part,
-    lsm_file: Part,
+pub(crate) struct FileCaches {
+    dentry: ObjectType,
+    inode: ObjectType,
+    shmem_inode: ObjectType,
+    filp: ObjectType,
+    lsm_inode: ObjectType,
+    lsm_file: ObjectType,
     /// `pipe_inode_info`.
-    pipe: Part,
+    pipe: ObjectType,
     /// Ring of 16 buffers.
-    pipe_ring: Part,
+    pipe_ring: ObjectType,
     /// Objects of a table of open files, by its size ([`TABLE_SIZES`]).
-    tables: [[Part; TABLE_PARTS]; TABLE_SIZES.len()],
+    tables: [[ObjectType; TABLE_PARTS]; TABLE_SIZES.len()],
 }
 
 /// Sizes of a table of open files after the 64 entries that a process has initially. A full table
@@ -65,10 +65,10 @@ const PLACES_AT_FIRST: u32 = 64;
 /// `ThingKey::number` of a table of the first size; larger tables have the numbers below it.
 const TABLE_NUMBER: u32 = u32::MAX;
 
-impl ThingCaches {
+impl FileCaches {
     /// Finds or creates the caches.
-    pub fn new(machine: &mut Machine) -> Result<ThingCaches, SlabError> {
-        let mut parts = [Part { cache: CacheId::NONE, account: false }; CACHES.len()];
+    pub fn new(machine: &mut Machine) -> Result<FileCaches, SlabError> {
+        let mut parts = [ObjectType { cache: CacheId::NONE, account: false }; CACHES.len()];
         for (part, (name, object_size, account, reclaimable)) in parts.iter_mut().zip(CACHES) {
             // An object mix may have created the cache; it accounts each object by itself.
             let cache = match machine.find_cache(name) {
@@ -80,7 +80,7 @@ impl ThingCaches {
                     account,
                 })?,
             };
-            *part = Part { cache, account };
+            *part = ObjectType { cache, account };
         }
         let [dentry, inode, shmem_inode, filp, lsm_inode, lsm_file] = parts;
         // Without kmem accounting, the kernel has no separate kmalloc caches for accounted objects.
@@ -91,7 +91,7 @@ impl ThingCaches {
         let kmalloc = |size: &str| {
             let cache = machine.find_cache(&format!("{prefix}{size}"));
             let cache = cache.ok_or(SlabError::UnknownCache)?;
-            Ok::<_, SlabError>(Part { cache, account: true })
+            Ok::<_, SlabError>(ObjectType { cache, account: true })
         };
         let (pipe, pipe_ring) = (kmalloc("192")?, kmalloc("1k")?);
         let mut tables = [[pipe; TABLE_PARTS]; TABLE_SIZES.len()];
@@ -100,7 +100,7 @@ impl ThingCaches {
                 *part = kmalloc(size)?;
             }
         }
-        Ok(ThingCaches {
+        Ok(FileCaches {
             dentry,
             inode,
             shmem_inode,
@@ -114,12 +114,12 @@ impl ThingCaches {
     }
 
     /// Objects of a file on tmpfs; the first two ([`OPEN_PARTS`]) exist only while it is open.
-    fn file(&self) -> [Part; 5] {
+    fn file(&self) -> [ObjectType; 5] {
         [self.filp, self.lsm_file, self.dentry, self.shmem_inode, self.lsm_inode]
     }
 
     /// Objects of a pipe with both ends open.
-    fn pipe(&self) -> [Part; 9] {
+    fn pipe(&self) -> [ObjectType; 9] {
         let [filp, lsm_file] = [self.filp, self.lsm_file];
         let ends = [filp, lsm_file, filp, lsm_file];
         [
@@ -145,7 +145,7 @@ const LATE_OF_PIPES: [bool; 9] = [false, true, false, false, false, true, false,
 
 /// True if an object is freed after a grace period. A table of open files waits only if a larger
 /// one replaces it.
-fn is_late(key: ThingKey) -> bool {
+fn is_late(key: ObjectKey) -> bool {
     let part = usize::from(key.part);
     match key.is_pipe {
         true if is_table(key) => true,
@@ -154,11 +154,11 @@ fn is_late(key: ThingKey) -> bool {
     }
 }
 
-fn is_table(key: ThingKey) -> bool {
+fn is_table(key: ObjectKey) -> bool {
     key.is_pipe && key.number > TABLE_NUMBER - TABLE_SIZES.len() as u32
 }
 
-impl World {
+impl SimWorld {
     /// Starts a system call on a file or a pipe: charges its time and queues its steps.
     pub(super) fn on_thing(&mut self, id: usize, op: Op, elapsed: &mut Nanos) {
         let times = &self.setup.machine.call_times;
@@ -178,7 +178,7 @@ impl World {
         let Some(caches) = self.thing_caches else { return };
         let task = &mut self.tasks[id];
         let (steps, table) = (&mut task.steps, &mut task.open_files);
-        let key = |is_pipe, number, part: usize| ThingKey { is_pipe, number, part: part as u8 };
+        let key = |is_pipe, number, part: usize| ObjectKey { is_pipe, number, part: part as u8 };
         match op {
             Op::MakeName { name, missing: true } => {
                 let key = key(false, name, 0);
@@ -241,7 +241,7 @@ impl World {
         elapsed: &mut Nanos,
     ) {
         match step {
-            ObjectStep::Alloc(key, Part { cache, account }) => {
+            ObjectStep::Alloc(key, ObjectType { cache, account }) => {
                 let ns = self.meter.some(Price::Object, 1);
                 self.spend_in_kernel(id, ns, elapsed);
                 let task = &mut self.tasks[id];
@@ -324,13 +324,13 @@ impl World {
 
 /// A process's table of open files.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct OpenFiles {
+pub(crate) struct FdTable {
     open: u32,
     places: u32,
 }
 
-impl Default for OpenFiles {
-    fn default() -> OpenFiles {
-        OpenFiles { open: 0, places: PLACES_AT_FIRST }
+impl Default for FdTable {
+    fn default() -> FdTable {
+        FdTable { open: 0, places: PLACES_AT_FIRST }
     }
 }

@@ -3,7 +3,7 @@
 //! Invariant: a slot has an object exactly while only its task may free it. An object that was left
 //! to the kernel (cached) belongs to the machine.
 
-use super::World;
+use super::SimWorld;
 use pagetide_core::gfp::Gfp;
 use pagetide_core::outcome::Outcome;
 use pagetide_core::process::ProcessCall;
@@ -13,7 +13,7 @@ use pagetide_core::units::{CacheId, Cpu, Nanos};
 use pagetide_scenario::costs::Price;
 use pagetide_scenario::op::Op;
 
-impl World {
+impl SimWorld {
     /// The machine's slab cache, by index in the setup.
     fn cache_of(&self, cache: u32) -> CacheId {
         self.caches[cache as usize]

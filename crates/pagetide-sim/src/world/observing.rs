@@ -8,10 +8,10 @@
 //! that step. The times of a thread's observations, and the starts of its slices, never decrease.
 //! Without observers, each record costs one branch.
 
-use super::{Thread, World, WorldError};
+use super::{SimWorld, WorldError, WorldThread};
 use crate::observe::{
-    CallKind, Cast, Event, Exit, Left, Observation, Role, Sink, Slice, ThreadInfo, Unwritten, Wait,
-    What,
+    ActivitySlice, CallKind, ExitReason, NamedEvent, Observation, ObservationKind, ObserverError,
+    ObserverHandle, RunCast, SwitchReason, ThreadInfo, ThreadRole, WaitReason,
 };
 use crate::task::Blocked;
 use pagetide_core::daemon::Daemon;
@@ -29,8 +29,8 @@ const FIRST_TASK_PID: u32 = 1001;
 
 /// Observers, and observations not yet delivered.
 #[derive(Debug)]
-pub(super) struct Observing {
-    sinks: Vec<Sink>,
+pub(super) struct ObservationQueue {
+    sinks: Vec<ObserverHandle>,
     /// Sorted by time, then by insertion.
     waiting: VecDeque<Observation>,
     /// Time of the last observation of each thread.
@@ -39,7 +39,7 @@ pub(super) struct Observing {
     /// earlier.
     last_shown: Vec<Nanos>,
     /// The thread of each CPU, as reported.
-    on_cpu: Vec<Option<Thread>>,
+    on_cpu: Vec<Option<WorldThread>>,
     /// By preempted thread: time of the preemption, and observations of the rest of its time slice.
     held: BTreeMap<usize, (Nanos, Vec<Observation>)>,
     /// By thread: a daemon with an open `Slice::Work`.
@@ -53,17 +53,17 @@ pub(crate) struct ShownCall {
     is_major: bool,
 }
 
-impl World {
+impl SimWorld {
     /// Delivers observations to `sinks` from now on. Returns the error of an observer that cannot
     /// begin.
-    pub fn observe(&mut self, sinks: Vec<Sink>) -> Result<(), WorldError> {
+    pub fn observe(&mut self, sinks: Vec<ObserverHandle>) -> Result<(), WorldError> {
         if sinks.is_empty() {
             return Ok(());
         }
         self.machine.record_events(true);
         let cast = self.cast();
         let nr_threads = cast.threads.len();
-        let observing = Observing {
+        let observing = ObservationQueue {
             waiting: VecDeque::new(),
             last: vec![0; nr_threads],
             last_shown: vec![0; nr_threads],
@@ -77,12 +77,16 @@ impl World {
         Ok(())
     }
 
-    fn cast(&self) -> Cast {
+    fn cast(&self) -> RunCast {
         let tasks = self.tasks.iter().enumerate().map(|(id, task)| {
             let nr = self.threads_of(task.leader).position(|thread| thread == id).unwrap_or(0);
             let group = self.setup.tasks[task.leader].group;
             let pid = FIRST_TASK_PID + id as u32;
-            ThreadInfo { comm: task.name.clone(), pid, role: Role::Task { group, nr: nr as u32 } }
+            ThreadInfo {
+                comm: task.name.clone(),
+                pid,
+                role: ThreadRole::Task { group, nr: nr as u32 },
+            }
         });
         let daemons = Daemon::all(self.machine.nr_nodes()).enumerate().map(|(at, daemon)| {
             let comm = match daemon {
@@ -92,9 +96,9 @@ impl World {
                 Daemon::Khugepaged => "khugepaged".to_owned(),
                 Daemon::Kworker => "kworker".to_owned(),
             };
-            ThreadInfo { comm, pid: FIRST_KERNEL_PID + at as u32, role: Role::Kernel(daemon) }
+            ThreadInfo { comm, pid: FIRST_KERNEL_PID + at as u32, role: ThreadRole::Kernel(daemon) }
         });
-        Cast {
+        RunCast {
             cpus: self.cpus.len() as u16,
             page_size: self.machine.page_size().bytes(),
             groups: (0..self.setup.groups.len())
@@ -106,13 +110,13 @@ impl World {
 
     /// Takes the events that the core logged in a step of `thread`, which started at `at`.
     #[inline]
-    pub(super) fn note_events(&mut self, thread: Thread, cpu: Cpu, at: Nanos) {
+    pub(super) fn note_events(&mut self, thread: WorldThread, cpu: Cpu, at: Nanos) {
         if self.observing.is_some() || self.decisions.is_some() {
             self.take_events(thread, cpu, at);
         }
     }
 
-    fn take_events(&mut self, thread: Thread, cpu: Cpu, at: Nanos) {
+    fn take_events(&mut self, thread: WorldThread, cpu: Cpu, at: Nanos) {
         let mut fresh = std::mem::take(&mut self.fresh_events);
         self.machine.take_events(&mut fresh);
         if !fresh.is_empty() {
@@ -120,12 +124,16 @@ impl World {
                 decisions.events(thread, cpu, at, &fresh);
             }
             if self.observing.is_some() {
-                if let Thread::Task(id) = thread {
+                if let WorldThread::Task(id) = thread {
                     self.show_call(id, at);
                 }
                 for &event in &fresh {
                     let names = self.names_in(&event);
-                    self.show(thread, at, What::Event(cpu, Event::new(event, names)));
+                    self.show(
+                        thread,
+                        at,
+                        ObservationKind::Event(cpu, NamedEvent::new(event, names)),
+                    );
                 }
             }
             fresh.clear();
@@ -153,16 +161,17 @@ impl World {
 
     /// Records an observation, if there are observers.
     #[inline]
-    pub(super) fn show(&mut self, thread: Thread, at: Nanos, what: What) {
+    pub(super) fn show(&mut self, thread: WorldThread, at: Nanos, what: ObservationKind) {
         if self.observing.is_some() {
             self.show_it(thread, at, what);
         }
     }
 
-    fn show_it(&mut self, thread: Thread, at: Nanos, mut what: What) {
+    fn show_it(&mut self, thread: WorldThread, at: Nanos, mut what: ObservationKind) {
         let thread = self.thread_id(thread) as usize;
         let Some(observing) = &mut self.observing else { return };
-        let is_switch = matches!(what, What::SwitchIn(..) | What::SwitchOut(..));
+        let is_switch =
+            matches!(what, ObservationKind::SwitchIn(..) | ObservationKind::SwitchOut(..));
         if is_switch && observing.held.contains_key(&thread) {
             observing.insert(Observation { at, thread, what });
             return;
@@ -172,7 +181,7 @@ impl World {
         observing.last[thread] = at;
         if !is_switch {
             let before = std::mem::replace(&mut observing.last_shown[thread], at);
-            if let What::Began { since, .. } = &mut what {
+            if let ObservationKind::Began { since, .. } = &mut what {
                 // A call is reported late, once it proves to be long; another slice may have ended
                 // since.
                 *since = (*since).clamp(before, at);
@@ -186,7 +195,7 @@ impl World {
     }
 
     /// After a preemption: holds back the observations of the rest of the thread's time slice.
-    pub(super) fn show_cut(&mut self, thread: Thread) {
+    pub(super) fn show_cut(&mut self, thread: WorldThread) {
         let (thread, now) = (self.thread_id(thread) as usize, self.now);
         let Some(observing) = &mut self.observing else { return };
         let (held, rest): (VecDeque<_>, VecDeque<_>) = std::mem::take(&mut observing.waiting)
@@ -197,7 +206,7 @@ impl World {
     }
 
     /// When a preempted time slice continues: shifts its held observations and queues them again.
-    pub(super) fn show_goes_on(&mut self, thread: Thread) {
+    pub(super) fn show_goes_on(&mut self, thread: WorldThread) {
         let (thread, now) = (self.thread_id(thread) as usize, self.now);
         let Some(observing) = &mut self.observing else { return };
         let Some((cut, held)) = observing.held.remove(&thread) else { return };
@@ -206,7 +215,7 @@ impl World {
         observing.last_shown[thread] += later;
         for mut observation in held {
             observation.at += later;
-            if let What::Began { since, .. } = &mut observation.what {
+            if let ObservationKind::Began { since, .. } = &mut observation.what {
                 *since += if *since > cut { later } else { 0 };
             }
             observing.insert(observation);
@@ -214,19 +223,23 @@ impl World {
     }
 
     #[inline]
-    pub(super) fn show_began(&mut self, thread: Thread, at: Nanos, slice: Slice) {
+    pub(super) fn show_began(&mut self, thread: WorldThread, at: Nanos, slice: ActivitySlice) {
         if self.observing.is_some() {
-            if let (Thread::Task(id), Slice::Wait(_) | Slice::DirectCompaction) = (thread, slice) {
+            if let (
+                WorldThread::Task(id),
+                ActivitySlice::Wait(_) | ActivitySlice::DirectCompaction,
+            ) = (thread, slice)
+            {
                 self.show_call(id, at);
             }
-            self.show_it(thread, at, What::Began { slice, since: at });
+            self.show_it(thread, at, ObservationKind::Began { slice, since: at });
         }
     }
 
     #[inline]
-    pub(super) fn show_wait_over(&mut self, thread: Thread, wait: Wait) {
+    pub(super) fn show_wait_over(&mut self, thread: WorldThread, wait: WaitReason) {
         if self.observing.is_some() {
-            self.show_it(thread, self.now, What::Ended(Slice::Wait(wait)));
+            self.show_it(thread, self.now, ObservationKind::Ended(ActivitySlice::Wait(wait)));
         }
     }
 
@@ -235,9 +248,9 @@ impl World {
         let task = &mut self.tasks[id];
         let Some(op) = task.call_of.filter(|_| !task.shown_call.is_shown) else { return };
         task.shown_call.is_shown = true;
-        let slice = Slice::Call(kind_of(op, task.shown_call.is_major));
+        let slice = ActivitySlice::Call(kind_of(op, task.shown_call.is_major));
         let since = task.call_began;
-        self.show_it(Thread::Task(id), at, What::Began { slice, since });
+        self.show_it(WorldThread::Task(id), at, ObservationKind::Began { slice, since });
     }
 
     /// The page fault in progress is a major fault.
@@ -253,43 +266,43 @@ impl World {
         task.call_of = None;
         let shown = std::mem::take(&mut task.shown_call);
         if shown.is_shown {
-            let slice = Slice::Call(kind_of(op, shown.is_major));
-            self.show_it(Thread::Task(id), at, What::Ended(slice));
+            let slice = ActivitySlice::Call(kind_of(op, shown.is_major));
+            self.show_it(WorldThread::Task(id), at, ObservationKind::Ended(slice));
         }
     }
 
     /// Called at each step of a daemon; reports the start of its work.
     pub(super) fn show_work(&mut self, daemon: Daemon) {
-        let thread = Thread::Daemon(daemon);
+        let thread = WorldThread::Daemon(daemon);
         let number = self.thread_id(thread) as usize;
         let Some(observing) = &mut self.observing else { return };
         let was_at_work = std::mem::replace(&mut observing.at_work[number], true);
         if !was_at_work && !matches!(daemon, Daemon::Kswapd(_)) {
-            self.show_began(thread, self.now, Slice::Work);
+            self.show_began(thread, self.now, ActivitySlice::Work);
         }
     }
 
     /// Reports the end of a daemon's work.
     pub(super) fn show_rest(&mut self, daemon: Daemon, at: Nanos) {
-        let thread = Thread::Daemon(daemon);
+        let thread = WorldThread::Daemon(daemon);
         let number = self.thread_id(thread) as usize;
         let Some(observing) = &mut self.observing else { return };
         observing.at_work[number] = false;
-        self.show_it(thread, at, What::Ended(Slice::Work));
+        self.show_it(thread, at, ObservationKind::Ended(ActivitySlice::Work));
     }
 
     pub(super) fn show_exit(&mut self, id: usize) {
         let task = &self.tasks[id];
         let exit = match (task.killed || task.crashed, task.stopped) {
-            (true, _) => Exit::Killed,
-            (false, true) => Exit::Stopped,
-            (false, false) => Exit::Done,
+            (true, _) => ExitReason::Killed,
+            (false, true) => ExitReason::Stopped,
+            (false, false) => ExitReason::Done,
         };
-        self.show(Thread::Task(id), self.now, What::Exited(exit));
+        self.show(WorldThread::Task(id), self.now, ObservationKind::Exited(exit));
     }
 
     /// Reports a context switch, if the CPU's thread has changed.
-    pub(super) fn show_switch(&mut self, cpu: Cpu, next: Option<Thread>) {
+    pub(super) fn show_switch(&mut self, cpu: Cpu, next: Option<WorldThread>) {
         let Some(observing) = &mut self.observing else { return };
         let before = std::mem::replace(&mut observing.on_cpu[cpu.idx()], next);
         if before == next {
@@ -297,34 +310,34 @@ impl World {
         }
         if let Some(before) = before {
             let left = self.why_left(before);
-            self.show_it(before, self.now, What::SwitchOut(cpu, left));
+            self.show_it(before, self.now, ObservationKind::SwitchOut(cpu, left));
         }
         if let Some(next) = next {
-            self.show_it(next, self.now, What::SwitchIn(cpu));
+            self.show_it(next, self.now, ObservationKind::SwitchIn(cpu));
         }
     }
 
-    fn why_left(&self, thread: Thread) -> Left {
+    fn why_left(&self, thread: WorldThread) -> SwitchReason {
         match thread {
-            _ if self.is_cut(thread) => Left::Preempted,
-            Thread::Task(id) => match self.tasks[id].blocked {
-                Blocked::No => Left::Preempted,
-                Blocked::Sleeping => Left::Sleeps,
-                Blocked::Page => Left::Page,
-                Blocked::Disk => Left::Disk,
-                Blocked::Throttled(..) => Left::Throttled,
-                Blocked::Exited => Left::Exited,
+            _ if self.is_cut(thread) => SwitchReason::Preempted,
+            WorldThread::Task(id) => match self.tasks[id].blocked {
+                Blocked::No => SwitchReason::Preempted,
+                Blocked::Sleeping => SwitchReason::Sleeps,
+                Blocked::Page => SwitchReason::Page,
+                Blocked::Disk => SwitchReason::Disk,
+                Blocked::Throttled(..) => SwitchReason::Throttled,
+                Blocked::Exited => SwitchReason::Exited,
             },
-            Thread::Daemon(daemon) => {
+            WorldThread::Daemon(daemon) => {
                 let sleep = &self.daemons[daemon.idx(self.machine.nr_nodes())];
                 if !self.scheduler.is_asleep(self.thread_id(thread)) {
-                    Left::Preempted
+                    SwitchReason::Preempted
                 } else if sleep.throttled.is_some() {
-                    Left::Throttled
+                    SwitchReason::Throttled
                 } else if sleep.waits_for_disk {
-                    Left::Disk
+                    SwitchReason::Disk
                 } else {
-                    Left::Sleeps
+                    SwitchReason::Sleeps
                 }
             }
         }
@@ -354,7 +367,7 @@ impl World {
     }
 }
 
-impl Observing {
+impl ObservationQueue {
     fn insert(&mut self, observation: Observation) {
         let at = observation.at;
         if self.waiting.back().is_none_or(|last| last.at <= at) {
@@ -375,7 +388,7 @@ impl Observing {
             let mut observer = sink.lock();
             let mut it = waiting.range(..ready);
             it.try_for_each(|observation| observer.observe(observation))
-                .map_err(|source| Unwritten { what: observer.what(), source })
+                .map_err(|source| ObserverError { what: observer.what(), source })
         });
         self.waiting.drain(..ready);
         told.map_err(WorldError::Unwritten)
@@ -388,7 +401,7 @@ impl Observing {
         self.sinks.iter().try_for_each(|sink| {
             let mut observer = sink.lock();
             say(&mut *observer).map_err(|source| {
-                WorldError::Unwritten(Unwritten { what: observer.what(), source })
+                WorldError::Unwritten(ObserverError { what: observer.what(), source })
             })
         })
     }

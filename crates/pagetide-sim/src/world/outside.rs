@@ -5,7 +5,7 @@
 //! machine. If the kernel reclaims before a write returns, virtual time passes: the time of the
 //! work, and of the writer's waits.
 
-use super::{drain, Thread, World, WorldError};
+use super::{drain, SimWorld, WorldError, WorldThread};
 use pagetide_core::control::{ControlError, Errno, GroupControl, GroupControlWrite};
 use pagetide_core::effect::{Effect, Io, Step};
 use pagetide_core::memcg::ROOT;
@@ -34,7 +34,7 @@ pub enum WriteError {
     World(#[from] WorldError),
 }
 
-impl World {
+impl SimWorld {
     /// True if all foreground tasks have ended.
     pub fn is_over(&self) -> bool {
         self.is_finished()
@@ -148,7 +148,7 @@ impl World {
         let ios: Vec<Io> = of_disks.collect();
         if !ios.is_empty() {
             // The writer is not a thread of the setup; submit as a task does.
-            self.submit_all(&ios, Thread::Task(0), Cpu(0));
+            self.submit_all(&ios, WorldThread::Task(0), Cpu(0));
         }
         // The kworker of reclaim would run where the writer does: on none of these CPUs.
         for effect in effects.into_iter().filter(|effect| *effect != Effect::ScheduleWork) {
@@ -200,7 +200,7 @@ mod tests {
     fn a_group_is_cut_down_while_it_runs() {
         let mut world = build(&setup(), 1).unwrap();
         assert!(!world.run(40_000_000, 0, |_| false).unwrap());
-        let usage = |world: &crate::world::World| {
+        let usage = |world: &crate::world::SimWorld| {
             world.read_group_file("g", "memory.current").unwrap().trim().parse::<u64>().unwrap()
         };
         assert!(usage(&world) > 32 << 20, "{}", usage(&world));
@@ -218,7 +218,7 @@ mod tests {
     fn what_a_writer_reclaims_takes_no_cpu_time() {
         let mut world = build(&setup(), 1).unwrap();
         assert!(!world.run(40_000_000, 0, |_| false).unwrap());
-        let debts = |world: &crate::world::World| -> Vec<u64> {
+        let debts = |world: &crate::world::SimWorld| -> Vec<u64> {
             world.cpus.iter().map(|cpu| cpu.debt).collect()
         };
         let before = debts(&world);

@@ -12,13 +12,13 @@
 //! Invariant: a thread has at most one time slice, running or preempted. A preempted thread is
 //! runnable.
 
-use super::{Event, Thread, World};
+use super::{SimWorld, WorldEvent, WorldThread};
 use pagetide_core::effect::{Effect, Token};
 use pagetide_core::units::{Cpu, Nanos};
 
 /// State of a thread after its time slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum After {
+pub(super) enum SliceEnd {
     Runnable,
     /// The thread sleeps, unless it is woken during the slice.
     Block,
@@ -27,9 +27,9 @@ pub(super) enum After {
 
 /// A time slice in execution.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Piece {
-    pub(super) thread: Thread,
-    pub(super) after: After,
+pub(super) struct TimeSlice {
+    pub(super) thread: WorldThread,
+    pub(super) after: SliceEnd,
     /// Time of its start, or of its continuation after a preemption.
     pub(super) since: Nanos,
     /// Time of its end, unless preempted.
@@ -38,8 +38,8 @@ pub(super) struct Piece {
 
 /// Rest of a preempted time slice.
 #[derive(Debug)]
-pub(super) struct CutPiece {
-    after: After,
+pub(super) struct PreemptedSlice {
+    after: SliceEnd,
     left: Nanos,
     effects: Vec<Effect>,
 }
@@ -48,9 +48,9 @@ fn is_wake_of_daemon(effect: &Effect) -> bool {
     matches!(effect, Effect::Wake(Token::Daemon(_)))
 }
 
-impl World {
+impl SimWorld {
     /// The state of a thread after its time slice, if it has one.
-    pub(super) fn after_piece(&mut self, thread: Thread) -> Option<&mut After> {
+    pub(super) fn after_piece(&mut self, thread: WorldThread) -> Option<&mut SliceEnd> {
         let id = self.thread_id(thread);
         let running = self.cpus.iter_mut().filter_map(|cpu| cpu.piece.as_mut());
         let running = running.filter(|piece| piece.thread == thread).map(|piece| &mut piece.after);
@@ -58,14 +58,14 @@ impl World {
     }
 
     /// True if a thread has a time slice, running or preempted.
-    pub(super) fn is_in_piece(&self, thread: Thread) -> bool {
-        let runs = |piece: &Piece| piece.thread == thread;
+    pub(super) fn is_in_piece(&self, thread: WorldThread) -> bool {
+        let runs = |piece: &TimeSlice| piece.thread == thread;
         self.cut.contains_key(&self.thread_id(thread))
             || self.cpus.iter().any(|cpu| cpu.piece.as_ref().is_some_and(runs))
     }
 
     /// True if the time slice of a thread was preempted.
-    pub(super) fn is_cut(&self, thread: Thread) -> bool {
+    pub(super) fn is_cut(&self, thread: WorldThread) -> bool {
         self.cut.contains_key(&self.thread_id(thread))
     }
 
@@ -80,12 +80,12 @@ impl World {
         if let Some(event) = state.event.take() {
             self.queue.cancel(event);
         }
-        state.event = Some(self.queue.push(self.now, Event::Cpu(cpu)));
+        state.event = Some(self.queue.push(self.now, WorldEvent::Cpu(cpu)));
     }
 
     /// Takes the time slice of a CPU and accounts for its time. Returns it if it is complete;
     /// otherwise saves its rest as preempted.
-    pub(super) fn ended_piece(&mut self, cpu: Cpu) -> Option<Piece> {
+    pub(super) fn ended_piece(&mut self, cpu: Cpu) -> Option<TimeSlice> {
         let piece = self.cpus[cpu.idx()].piece.take()?;
         let id = self.thread_id(piece.thread);
         let now = self.now;
@@ -98,13 +98,14 @@ impl World {
         let (wakes, effects): (Vec<Effect>, _) = effects.into_iter().partition(is_wake_of_daemon);
         wakes.into_iter().for_each(|wake| self.apply(wake, cpu));
         self.show_cut(piece.thread);
-        self.cut.insert(id, CutPiece { after: piece.after, left: piece.until - now, effects });
+        self.cut
+            .insert(id, PreemptedSlice { after: piece.after, left: piece.until - now, effects });
         None
     }
 
     /// Continues the preempted time slice of a thread on `cpu`: returns the state after it and its
     /// remaining time, and moves its effects to this CPU.
-    pub(super) fn take_cut(&mut self, thread: Thread, cpu: Cpu) -> Option<(After, Nanos)> {
+    pub(super) fn take_cut(&mut self, thread: WorldThread, cpu: Cpu) -> Option<(SliceEnd, Nanos)> {
         let piece = self.cut.remove(&self.thread_id(thread))?;
         self.show_goes_on(thread);
         debug_assert!(self.cpus[cpu.idx()].effects.is_empty(), "effects of an ended time slice");

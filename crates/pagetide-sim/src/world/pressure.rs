@@ -5,7 +5,7 @@
 //!
 //! Invariant: after an event, the last reported state of each thread is its current state.
 
-use super::{Thread, World};
+use super::{SimWorld, WorldThread};
 use crate::scheduler::TaskId;
 use crate::task::Blocked;
 use pagetide_core::effect::Throttle;
@@ -15,29 +15,29 @@ use pagetide_core::units::{Cpu, MemcgId};
 
 /// PSI state of a thread, with its memcg and CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Reported {
+pub(super) struct PsiReport {
     memcg: MemcgId,
     cpu: Cpu,
     pub(super) state: TaskState,
 }
 
-impl Reported {
+impl PsiReport {
     /// A thread that neither runs nor waits for anything that PSI counts.
-    pub(super) const NOTHING: Reported = Reported {
+    pub(super) const NOTHING: PsiReport = PsiReport {
         memcg: ROOT,
         cpu: Cpu(0),
         state: TaskState { stalled: false, running: false, on_cpu: false, io_wait: false },
     };
 }
 
-impl World {
+impl SimWorld {
     /// The current state of a thread.
-    pub(super) fn pressure_of(&self, id: TaskId) -> Reported {
+    pub(super) fn pressure_of(&self, id: TaskId) -> PsiReport {
         let (memcg, stalled, waits) = match self.thread_of(id) {
-            Thread::Task(at) => {
+            WorldThread::Task(at) => {
                 let task = &self.tasks[at];
                 if task.is_over() {
-                    return Reported::NOTHING;
+                    return PsiReport::NOTHING;
                 }
                 let waits = match task.blocked {
                     Blocked::Page | Blocked::Disk => true,
@@ -46,7 +46,7 @@ impl World {
                 };
                 (self.machine.mm_memcg(task.mm).unwrap_or(ROOT), task.stalled, waits)
             }
-            Thread::Daemon(daemon) => {
+            WorldThread::Daemon(daemon) => {
                 let state = &self.daemons[daemon.idx(self.machine.nr_nodes())];
                 (ROOT, state.stalled, state.waits_for_disk)
             }
@@ -55,17 +55,17 @@ impl World {
         let running = !self.scheduler.is_asleep(id);
         let on_cpu = self.scheduler.current(cpu) == Some(id);
         let state = TaskState { stalled, running, on_cpu, io_wait: waits && !running };
-        if state == Reported::NOTHING.state {
-            return Reported::NOTHING;
+        if state == PsiReport::NOTHING.state {
+            return PsiReport::NOTHING;
         }
-        Reported { memcg, cpu, state }
+        PsiReport { memcg, cpu, state }
     }
 
     /// Reports the change of a thread since its last report.
     pub(super) fn report_pressure(&mut self, id: TaskId) {
         let now = self.pressure_of(id);
         let before = std::mem::replace(&mut self.reported[id as usize], now);
-        let none = Reported::NOTHING.state;
+        let none = PsiReport::NOTHING.state;
         if (before.memcg, before.cpu) == (now.memcg, now.cpu) {
             if before.state != now.state {
                 let change = [before.state, now.state];

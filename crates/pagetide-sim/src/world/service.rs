@@ -11,18 +11,18 @@
 //!
 //! Invariant: a thread is idle, called or busy. Requests wait only while no thread is idle.
 
-use super::{After, Event, Thread, World};
+use super::{SimWorld, SliceEnd, WorldEvent, WorldThread};
 use crate::histogram::LatencyHistogram;
-use crate::observe::{Slice, What};
+use crate::observe::{ActivitySlice, ObservationKind};
 use crate::task::Blocked;
 use pagetide_core::units::Nanos;
 use pagetide_scenario::timeline::ServiceRow;
-use pagetide_scenario::workload::{Arrivals, Request};
+use pagetide_scenario::workload::{Arrivals, ServiceRequest};
 use std::collections::VecDeque;
 
 /// Results of the requests of a phase.
 #[derive(Clone, Debug, Default)]
-pub struct Served {
+pub struct RequestResults {
     /// From arrival to end.
     pub latency: LatencyHistogram,
     /// Number of requests that exceeded the deadline.
@@ -33,9 +33,9 @@ pub struct Served {
     pub unfinished: u64,
 }
 
-impl Served {
+impl RequestResults {
     /// Adds the results of another phase.
-    pub fn merge(&mut self, other: &Served) {
+    pub fn merge(&mut self, other: &RequestResults) {
         self.latency.merge(&other.latency);
         self.late += other.late;
         self.dropped += other.dropped;
@@ -52,7 +52,7 @@ pub(crate) struct Service {
     next_at: Option<Nanos>,
     /// The load has ended.
     is_closed: bool,
-    waiting: VecDeque<Request>,
+    waiting: VecDeque<ServiceRequest>,
     /// Threads that wait for requests, each with the start of its wait.
     idle: Vec<(Nanos, usize)>,
     /// Number of threads that were woken for a request and have not taken one yet.
@@ -61,7 +61,7 @@ pub(crate) struct Service {
     busy: u32,
 }
 
-impl World {
+impl SimWorld {
     /// All threads of a program, the leader first.
     pub(super) fn threads_of(&self, leader: usize) -> impl Iterator<Item = usize> {
         std::iter::once(leader).chain(self.tasks[leader].helpers.clone())
@@ -108,7 +108,7 @@ impl World {
     }
 
     /// Ends a thread's request, if it has one, and takes the next. `None`: the thread continues.
-    pub(super) fn serve(&mut self, id: usize, elapsed: Nanos) -> Option<After> {
+    pub(super) fn serve(&mut self, id: usize, elapsed: Nanos) -> Option<SliceEnd> {
         let leader = self.tasks[id].leader;
         let now = self.now + elapsed;
         if self.tasks[leader].service.is_none() {
@@ -117,7 +117,11 @@ impl World {
         }
         let arrived = self.tasks[id].serving.take();
         if let Some(arrived) = arrived {
-            self.show(Thread::Task(id), now, What::Ended(Slice::Request { arrived }));
+            self.show(
+                WorldThread::Task(id),
+                now,
+                ObservationKind::Ended(ActivitySlice::Request { arrived }),
+            );
             self.request_done(leader, arrived, now);
         }
         let was_called = std::mem::take(&mut self.tasks[id].is_called);
@@ -130,7 +134,7 @@ impl World {
             let task = &mut self.tasks[id];
             task.program.serve(&request);
             task.serving = Some(arrived);
-            self.show_began(Thread::Task(id), now, Slice::Request { arrived });
+            self.show_began(WorldThread::Task(id), now, ActivitySlice::Request { arrived });
             return None;
         }
         if id == leader && service.is_over() && service.latest() <= now {
@@ -142,7 +146,7 @@ impl World {
         service.idle.push((now, id));
         self.tasks[id].blocked = Blocked::Sleeping;
         self.end_load_if_over(leader);
-        Some(After::Block)
+        Some(SliceEnd::Block)
     }
 
     /// Starts the load. All threads wait for the first request.
@@ -188,7 +192,7 @@ impl World {
             (None, _) => 0,
         };
         let at = service.began.saturating_add(at).max(self.now);
-        self.queue.push(at, Event::Arrival(leader));
+        self.queue.push(at, WorldEvent::Arrival(leader));
     }
 
     /// A request arrives, or the load ends.
@@ -230,7 +234,7 @@ impl World {
             self.queue.cancel(timer);
         }
         self.tasks[id].blocked = Blocked::No;
-        self.wake(Thread::Task(id));
+        self.wake(WorldThread::Task(id));
     }
 
     fn request_done(&mut self, leader: usize, arrived: Nanos, now: Nanos) {
@@ -259,7 +263,8 @@ impl World {
         let at = service.latest().max(self.now);
         if let Some(place) = service.idle.iter().position(|(_, thread)| *thread == leader) {
             service.idle.swap_remove(place);
-            self.timers[leader] = Some(self.queue.push(at, Event::Timer(Thread::Task(leader))));
+            self.timers[leader] =
+                Some(self.queue.push(at, WorldEvent::Timer(WorldThread::Task(leader))));
         }
     }
 }

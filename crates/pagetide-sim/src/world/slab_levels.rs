@@ -6,24 +6,24 @@
 //!
 //! Invariant: nothing is reported unless tasks use files or pipes.
 
-use super::World;
+use super::SimWorld;
 use pagetide_core::units::Cpu;
 use pagetide_core::vmstat::NodeStat;
 use pagetide_scenario::kernel_objects::{reported_caches, ReportedCache};
-use pagetide_scenario::metric::declared::{self, slabinfo_names, Declared};
-use pagetide_scenario::metric::Writer;
+use pagetide_scenario::metric::declared::{self, slabinfo_names, MetricDecl};
+use pagetide_scenario::metric::MetricWriter;
 use pagetide_scenario::record::Unit;
 
 /// Levels by metric name; empty if there is nothing to report.
 #[derive(Clone, Debug, Default)]
 pub struct SlabLevels {
-    machine: Vec<(&'static Declared, f64)>,
+    machine: Vec<(&'static MetricDecl, f64)>,
     caches: Vec<(String, u64)>,
 }
 
 impl SlabLevels {
     /// Adds all levels to a record.
-    pub(crate) fn put(&self, put: &mut Writer<'_>) {
+    pub(crate) fn put(&self, put: &mut MetricWriter<'_>) {
         for &(metric, value) in &self.machine {
             put.put(metric, value);
         }
@@ -33,7 +33,7 @@ impl SlabLevels {
     }
 }
 
-impl World {
+impl SimWorld {
     pub fn slab_levels(&self) -> SlabLevels {
         if !self.setup.has_objects() {
             return SlabLevels::default();

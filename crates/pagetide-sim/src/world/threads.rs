@@ -2,7 +2,7 @@
 //!
 //! Invariant: [`World::thread_id`] and [`World::thread_of`] are inverse; task ids come first.
 
-use super::{DaemonSleep, World};
+use super::{DaemonSleep, SimWorld};
 use crate::scheduler::TaskId;
 use pagetide_core::daemon::Daemon;
 use pagetide_core::process::Machine;
@@ -11,7 +11,7 @@ use std::ops::Range;
 
 /// A schedulable entity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Thread {
+pub(super) enum WorldThread {
     Task(usize),
     Daemon(Daemon),
 }
@@ -35,19 +35,19 @@ pub(super) fn cpus_of(daemon: Daemon, machine: &Machine, nr_cpus: u16) -> Option
     Some(first..of_node.next_back().unwrap_or(first) + 1)
 }
 
-impl World {
-    pub(super) fn thread_id(&self, thread: Thread) -> TaskId {
+impl SimWorld {
+    pub(super) fn thread_id(&self, thread: WorldThread) -> TaskId {
         let at = match thread {
-            Thread::Task(task) => return task as TaskId,
-            Thread::Daemon(daemon) => daemon.idx(self.machine.nr_nodes()),
+            WorldThread::Task(task) => return task as TaskId,
+            WorldThread::Daemon(daemon) => daemon.idx(self.machine.nr_nodes()),
         };
         (self.tasks.len() + at) as TaskId
     }
 
-    pub(super) fn thread_of(&self, id: TaskId) -> Thread {
+    pub(super) fn thread_of(&self, id: TaskId) -> WorldThread {
         match (id as usize).checked_sub(self.tasks.len()) {
-            None => Thread::Task(id as usize),
-            Some(at) => Thread::Daemon(Daemon::at(at, self.machine.nr_nodes())),
+            None => WorldThread::Task(id as usize),
+            Some(at) => WorldThread::Daemon(Daemon::at(at, self.machine.nr_nodes())),
         }
     }
 

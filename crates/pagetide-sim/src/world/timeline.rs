@@ -8,8 +8,8 @@
 //!
 //! Invariant: sampling only reads the machine and schedules no event, so it does not change a run.
 
-use super::World;
-use crate::task::Task;
+use super::SimWorld;
+use crate::task::SimTask;
 use pagetide_core::compaction::fragmentation::FreeBlocks;
 use pagetide_core::gfp::Watermark;
 use pagetide_core::lruvec::Lru;
@@ -21,7 +21,8 @@ use pagetide_core::vmstat::Event;
 use pagetide_core::zone::Zone;
 use pagetide_scenario::model::{Phase, Setup, Workload};
 use pagetide_scenario::timeline::{
-    Compaction, Counts, NodeRow, Row, Sample, ServiceRow, TaskRow, Timeline, ZoneName, ZoneRow,
+    CompactionCounts, GroupEvents, GroupRow, NodeRow, ServiceRow, TaskRow, Timeline,
+    TimelineSample, ZoneName, ZoneRow,
 };
 use std::ops::Range;
 
@@ -34,48 +35,48 @@ const FIRST_TICK: Nanos = 1_000;
 
 /// Counters and PSI totals of a group.
 #[derive(Clone, Copy, Debug, Default)]
-struct Happened {
-    counts: Counts,
+struct GroupCounters {
+    counts: GroupEvents,
     some_ns: u64,
     full_ns: u64,
 }
 
 /// The sampled parts of the world.
-struct Watched<'a> {
+struct SampledWorld<'a> {
     machine: &'a Machine,
     groups: &'a [Option<MemcgId>],
     /// Programs come first, then their additional threads.
-    tasks: &'a [Task],
+    tasks: &'a [SimTask],
     programs: Range<usize>,
 }
 
 /// The samples so far.
 #[derive(Debug)]
-pub(super) struct Sampler {
+pub(super) struct TimelineSampler {
     /// Time of the next reading.
     next_tick: Nanos,
     tick: Nanos,
     nr_ticks: u32,
-    samples: Vec<Sample>,
+    samples: Vec<TimelineSample>,
     /// Levels of the current sample, by row. Counters are added at its end.
-    levels: Vec<Option<Row>>,
+    levels: Vec<Option<GroupRow>>,
     /// Nodes in the current sample; empty before its first reading.
     nodes: Vec<NodeRow>,
     /// Zones in the current sample; empty before its first reading.
     zones: Vec<ZoneRow>,
     /// Counters of each row at the end of the last sample.
-    before: Vec<Happened>,
+    before: Vec<GroupCounters>,
     tasks_before: Vec<TaskRow>,
-    compaction_before: Compaction,
+    compaction_before: CompactionCounts,
     /// Tasks with services, and their requests in the current sample.
     services: Vec<(usize, ServiceRow)>,
 }
 
-impl World {
+impl SimWorld {
     /// Takes samples from now on.
     pub fn sample(&mut self) {
         let nr_rows = self.groups.len() + 1;
-        self.sampler = Some(Sampler {
+        self.sampler = Some(TimelineSampler {
             next_tick: self.now + FIRST_TICK,
             tick: FIRST_TICK,
             nr_ticks: 0,
@@ -83,9 +84,9 @@ impl World {
             levels: vec![None; nr_rows],
             nodes: Vec::new(),
             zones: Vec::new(),
-            before: vec![Happened::default(); nr_rows],
+            before: vec![GroupCounters::default(); nr_rows],
             tasks_before: vec![TaskRow::default(); self.setup.tasks.len()],
-            compaction_before: Compaction::default(),
+            compaction_before: CompactionCounts::default(),
             services: self
                 .tasks_with_services()
                 .map(|task| (task, ServiceRow::default()))
@@ -110,7 +111,7 @@ impl World {
     /// A group of the setup was removed. If it is created again, its counters start at 0.
     pub(super) fn note_removed(&mut self, group: usize) {
         if let Some(sampler) = &mut self.sampler {
-            sampler.before[group + 1] = Happened::default();
+            sampler.before[group + 1] = GroupCounters::default();
         }
     }
 
@@ -119,7 +120,7 @@ impl World {
     pub(super) fn sample_until(&mut self, at: Nanos) {
         if let Some(sampler) = &mut self.sampler {
             if sampler.next_tick <= at {
-                let watched = Watched {
+                let watched = SampledWorld {
                     machine: &self.machine,
                     groups: &self.groups,
                     tasks: &self.tasks,
@@ -136,7 +137,7 @@ impl World {
     pub fn take_timeline(&mut self) -> Option<Timeline> {
         self.sample_until(self.now);
         let mut sampler = self.sampler.take()?;
-        let watched = Watched {
+        let watched = SampledWorld {
             machine: &self.machine,
             groups: &self.groups,
             tasks: &self.tasks,
@@ -167,9 +168,9 @@ impl World {
     }
 }
 
-impl Sampler {
+impl TimelineSampler {
     /// Takes one reading; the last one of a sample ends the sample.
-    fn look(&mut self, watched: &Watched<'_>) {
+    fn look(&mut self, watched: &SampledWorld<'_>) {
         let at = self.next_tick;
         self.note_levels(watched);
         self.nr_ticks += 1;
@@ -182,21 +183,21 @@ impl Sampler {
         self.next_tick = at.saturating_add(self.tick);
     }
 
-    fn note_levels(&mut self, watched: &Watched<'_>) {
-        let Watched { machine, groups, .. } = watched;
+    fn note_levels(&mut self, watched: &SampledWorld<'_>) {
+        let SampledWorld { machine, groups, .. } = watched;
         for (levels, group) in self.levels.iter_mut().zip(rows(groups)) {
             let Some(memcg) = group else { continue };
             let usage = match memcg {
                 ROOT => machine_pages(machine).saturating_sub(machine.nr_free_pages()),
                 memcg => machine.memcg_usage(memcg),
             };
-            let now = Row {
+            let now = GroupRow {
                 usage_pages: usage,
                 usage_min_pages: usage,
                 usage_max_pages: usage,
-                ..Row::default()
+                ..GroupRow::default()
             };
-            *levels = Row::merged_if_there(*levels, Some(now));
+            *levels = GroupRow::merged_if_there(*levels, Some(now));
         }
         let nodes = machine.mem.nodes.iter().map(node_row);
         if self.nodes.is_empty() {
@@ -216,15 +217,15 @@ impl Sampler {
         }
     }
 
-    fn end_sample(&mut self, end_ns: Nanos, watched: &Watched<'_>) {
-        let Watched { machine, groups, .. } = watched;
+    fn end_sample(&mut self, end_ns: Nanos, watched: &SampledWorld<'_>) {
+        let SampledWorld { machine, groups, .. } = watched;
         self.nr_ticks = 0;
         let nr_rows = self.levels.len();
         let mut rows_now = std::mem::replace(&mut self.levels, vec![None; nr_rows]);
         for ((row, before), group) in rows_now.iter_mut().zip(&mut self.before).zip(rows(groups)) {
             // The counters of a removed group were added to its parent.
             let now =
-                group.map_or_else(Happened::default, |memcg| happened(machine, memcg, end_ns));
+                group.map_or_else(GroupCounters::default, |memcg| happened(machine, memcg, end_ns));
             let earlier = std::mem::replace(before, now);
             if let (Some(row), Some(memcg)) = (row, group) {
                 note_end(row, machine, memcg, &now, &earlier);
@@ -237,7 +238,7 @@ impl Sampler {
             *before = now;
         }
         let compaction = compaction_of(machine);
-        let sample = Sample {
+        let sample = TimelineSample {
             end_ns,
             rows: rows_now,
             nodes: std::mem::take(&mut self.nodes),
@@ -274,7 +275,13 @@ fn rows(groups: &[Option<MemcgId>]) -> impl Iterator<Item = Option<MemcgId>> + '
 }
 
 /// Sets the final levels of a row, and its counters since the last sample.
-fn note_end(row: &mut Row, machine: &Machine, memcg: MemcgId, now: &Happened, earlier: &Happened) {
+fn note_end(
+    row: &mut GroupRow,
+    machine: &Machine,
+    memcg: MemcgId,
+    now: &GroupCounters,
+    earlier: &GroupCounters,
+) {
     let lists = machine.memcg_lru_pages(memcg);
     let pages = |lru: Lru| lists[lru as usize];
     row.anon_pages = pages(Lru::InactiveAnon) + pages(Lru::ActiveAnon);
@@ -289,7 +296,7 @@ fn note_end(row: &mut Row, machine: &Machine, memcg: MemcgId, now: &Happened, ea
     row.full_ns = now.full_ns.saturating_sub(earlier.full_ns);
 }
 
-fn happened(machine: &Machine, memcg: MemcgId, at: Nanos) -> Happened {
+fn happened(machine: &Machine, memcg: MemcgId, at: Nanos) -> GroupCounters {
     let events = machine.memcg_events(memcg);
     let group = &machine.memcgs()[memcg.idx()];
     let mut psi = group.psi.clone();
@@ -298,7 +305,7 @@ fn happened(machine: &Machine, memcg: MemcgId, at: Nanos) -> Happened {
         ROOT => machine.mem.vmstat.get(Event::OomKill),
         _ => group.memory_events[MemoryEvent::OomKill as usize],
     };
-    let counts = Counts {
+    let counts = GroupEvents {
         pgscan_kswapd: events.get(Event::PgscanKswapd),
         pgscan_direct: events.get(Event::PgscanDirect),
         pgsteal_kswapd: events.get(Event::PgstealKswapd),
@@ -307,11 +314,11 @@ fn happened(machine: &Machine, memcg: MemcgId, at: Nanos) -> Happened {
         pgfault: events.get(Event::Pgfault),
         oom_kill,
     };
-    Happened { counts, some_ns: psi.some_ns, full_ns: psi.full_ns }
+    GroupCounters { counts, some_ns: psi.some_ns, full_ns: psi.full_ns }
 }
 
 /// Memory stalls and allocations of a program so far, summed over its threads.
-fn task_row(tasks: &[Task], program: usize) -> TaskRow {
+fn task_row(tasks: &[SimTask], program: usize) -> TaskRow {
     let threads = std::iter::once(program).chain(tasks[program].helpers.clone());
     threads.map(|id| &tasks[id]).fold(TaskRow::default(), |sum, task| {
         sum.plus(&TaskRow {
@@ -351,9 +358,9 @@ fn meminfo(machine: &Machine) -> impl Iterator<Item = (String, u64)> {
     rows.collect::<Vec<_>>().into_iter()
 }
 
-fn compaction_of(machine: &Machine) -> Compaction {
+fn compaction_of(machine: &Machine) -> CompactionCounts {
     let events = [Event::CompactMigrateScanned, Event::CompactFreeScanned, Event::PgmigrateSuccess];
-    Compaction::of_values(events.map(|event| machine.mem.vmstat.get(event)))
+    CompactionCounts::of_values(events.map(|event| machine.mem.vmstat.get(event)))
 }
 
 fn node_row(node: &Node) -> NodeRow {

@@ -2,14 +2,14 @@
 //!
 //! Invariant: a woken thread has no wait and no timer.
 
-use super::{Thread, World};
-use crate::observe::Wait;
+use super::{SimWorld, WorldThread};
+use crate::observe::WaitReason;
 use crate::task::Blocked;
 use pagetide_core::daemon::Daemon;
 use pagetide_core::effect::Throttle;
 use pagetide_core::units::{NodeId, Pfn};
 
-impl World {
+impl SimWorld {
     /// Ends a daemon's rest. A daemon that is throttled or waits for a disk is not resting, so
     /// nothing happens.
     pub(super) fn wake_daemon(&mut self, daemon: Daemon) {
@@ -20,14 +20,14 @@ impl World {
         if let Some(timer) = sleep.timer.take() {
             self.queue.cancel(timer);
         }
-        self.wake(Thread::Daemon(daemon));
+        self.wake(WorldThread::Daemon(daemon));
     }
 
     pub(super) fn wake_page(&mut self, pfn: Pfn) {
         for thread in self.page_waiters.remove(&pfn.0).unwrap_or_default() {
             match thread {
-                Thread::Task(task) => self.end_page_wait(task),
-                Thread::Daemon(_) => self.show_wait_over(thread, Wait::Page),
+                WorldThread::Task(task) => self.end_page_wait(task),
+                WorldThread::Daemon(_) => self.show_wait_over(thread, WaitReason::Page),
             }
             self.wake(thread);
         }
@@ -41,25 +41,25 @@ impl World {
             task.call_page_wait += self.now.saturating_sub(task.wait_began);
         }
         self.update_stall(id, None);
-        self.show_wait_over(Thread::Task(id), Wait::Page);
+        self.show_wait_over(WorldThread::Task(id), WaitReason::Page);
     }
 
     pub(super) fn wake_throttled(&mut self, node: NodeId, reason: Throttle) {
         for task in 0..self.tasks.len() {
             if self.tasks[task].blocked == Blocked::Throttled(node, reason) {
-                self.end_throttle(Thread::Task(task));
+                self.end_throttle(WorldThread::Task(task));
             }
         }
         for daemon in Daemon::all(self.machine.nr_nodes()) {
             if self.daemon(daemon).throttled == Some((node, reason)) {
-                self.end_throttle(Thread::Daemon(daemon));
+                self.end_throttle(WorldThread::Daemon(daemon));
             }
         }
     }
 
-    pub(super) fn end_throttle(&mut self, thread: Thread) {
+    pub(super) fn end_throttle(&mut self, thread: WorldThread) {
         let (timer, reason) = match thread {
-            Thread::Task(task) => {
+            WorldThread::Task(task) => {
                 self.tasks[task].end_wait(self.now);
                 let blocked = std::mem::replace(&mut self.tasks[task].blocked, Blocked::No);
                 let reason = match blocked {
@@ -72,14 +72,14 @@ impl World {
                 };
                 (self.timers[task].take(), reason)
             }
-            Thread::Daemon(daemon) => {
+            WorldThread::Daemon(daemon) => {
                 let sleep = self.daemon(daemon);
                 let reason = sleep.throttled.take().map(|(_, reason)| reason);
                 (sleep.timer.take(), reason)
             }
         };
         if let Some(reason) = reason {
-            self.show_wait_over(thread, Wait::Throttled(reason));
+            self.show_wait_over(thread, WaitReason::Throttled(reason));
         }
         if let Some(timer) = timer {
             self.queue.cancel(timer);
@@ -87,9 +87,9 @@ impl World {
         self.wake(thread);
     }
 
-    pub(super) fn timer_event(&mut self, thread: Thread) {
+    pub(super) fn timer_event(&mut self, thread: WorldThread) {
         match thread {
-            Thread::Task(task) => {
+            WorldThread::Task(task) => {
                 self.timers[task] = None;
                 match self.tasks[task].blocked {
                     Blocked::Throttled(..) => self.end_throttle(thread),
@@ -100,7 +100,7 @@ impl World {
                     Blocked::No | Blocked::Page | Blocked::Disk | Blocked::Exited => {}
                 }
             }
-            Thread::Daemon(daemon) => {
+            WorldThread::Daemon(daemon) => {
                 let sleep = self.daemon(daemon);
                 sleep.timer = None;
                 if sleep.throttled.is_some() {

@@ -5,7 +5,7 @@ use pagetide_scenario::load::{load_str, Overrides};
 use pagetide_scenario::model::{Scenario, Setup};
 use pagetide_scenario::record::{RunRecord, Unit};
 use pagetide_sim::run::build;
-use pagetide_sim::world::World;
+use pagetide_sim::world::SimWorld;
 use pagetide_sim::{run, RunOptions};
 use std::path::Path;
 
@@ -25,7 +25,7 @@ fn value(record: &RunRecord, key: &str) -> f64 {
 }
 
 /// A world after its run.
-fn ended(text: &str) -> (Setup, World) {
+fn ended(text: &str) -> (Setup, SimWorld) {
     let setup = load(text).variants.remove(0).setup;
     let mut world = build(&setup, 1).unwrap();
     assert!(world.run(setup.time_limit_ns, 1000, |_| false).unwrap());
@@ -33,7 +33,7 @@ fn ended(text: &str) -> (Setup, World) {
 }
 
 /// Pages on the free lists and the per-CPU lists.
-fn free_pages(world: &World) -> u64 {
+fn free_pages(world: &SimWorld) -> u64 {
     let zones = || world.machine.mem.nodes.iter().flat_map(|node| node.populated_zones());
     zones().map(|zone| zone.free_pages() + zone.pcp_pages()).sum()
 }
@@ -208,7 +208,7 @@ fn the_machine_s_cpu_time_is_everybody_s() {
 }
 
 /// Runs a task with these phases, followed by a sleep, for a second.
-fn after_phases(machine: &str, phases: &[(&str, &str)]) -> (World, RunRecord) {
+fn after_phases(machine: &str, phases: &[(&str, &str)]) -> (SimWorld, RunRecord) {
     let phase =
         |(name, keys): &(&str, &str)| format!("[[task.phase]]\nname = \"{name}\"\n{keys}\n");
     let phases: String = phases.iter().map(phase).collect();
@@ -228,7 +228,7 @@ fn after_phases(machine: &str, phases: &[(&str, &str)]) -> (World, RunRecord) {
 }
 
 /// Free blocks of order 0.
-fn single_pages(world: &World) -> u64 {
+fn single_pages(world: &SimWorld) -> u64 {
     let text = world.machine.proc_buddyinfo();
     let first = |line: &str| line.split_whitespace().nth(4).unwrap().parse::<u64>().unwrap();
     text.lines().map(first).sum()

@@ -1,7 +1,7 @@
 //! Every metric of a record is described: name, unit and meaning.
 
 use pagetide_scenario::load::{load_str, Overrides};
-use pagetide_scenario::metric::{catalogue, Names};
+use pagetide_scenario::metric::{catalogue, KeyNames};
 use pagetide_sim::{run, RunOptions};
 use std::path::Path;
 
@@ -58,7 +58,7 @@ fn a_record_has_no_metric_that_nobody_describes() {
     for of_service in ["web.requests", "web.request_rate"] {
         assert!(record.metrics.contains_key(of_service), "{of_service}");
     }
-    let (names, all) = (Names::of(&variant.setup), catalogue::all());
+    let (names, all) = (KeyNames::of(&variant.setup), catalogue::all());
     for (text, metric) in &record.metrics {
         let key = names.read(text).unwrap_or_else(|| panic!("{text}"));
         assert!(catalogue::has(&all, key.scope.kind(), &key.name), "{text} ({metric:?})");

@@ -2,7 +2,7 @@
 //! measurements.
 
 use pagetide_scenario::load::{load, Overrides};
-use pagetide_scenario::record::{Ended, RunRecord};
+use pagetide_scenario::record::{Incomplete, RunRecord};
 use pagetide_sim::{run, RunOptions};
 
 fn run_text(name: &str, text: &str) -> RunRecord {
@@ -15,7 +15,7 @@ fn run_text(name: &str, text: &str) -> RunRecord {
 }
 
 /// Checks the mark of these metrics; `None`: complete.
-fn check(record: &RunRecord, expected: &[(&str, Option<Ended>)]) {
+fn check(record: &RunRecord, expected: &[(&str, Option<Incomplete>)]) {
     for (key, ended) in expected {
         let metric = record.metrics.get(*key).unwrap_or_else(|| panic!("no {key}"));
         assert_eq!(metric.ended, *ended, "{key}");
@@ -55,7 +55,7 @@ fn a_killed_task_has_no_walltime_that_counts() {
         size = "16MiB"
         "#,
     );
-    let killed = Some(Ended::OomKilled);
+    let killed = Some(Incomplete::OomKilled);
     check(
         &record,
         &[
@@ -121,8 +121,8 @@ fn what_copies_did_together_is_not_done_if_one_was_killed() {
     );
     let of = |key: &str| record.metrics[key].ended;
     let ended = [of("hog.0.walltime"), of("hog.1.walltime")];
-    assert!(ended.contains(&None) && ended.contains(&Some(Ended::OomKilled)), "{ended:?}");
-    let killed = Some(Ended::OomKilled);
+    assert!(ended.contains(&None) && ended.contains(&Some(Incomplete::OomKilled)), "{ended:?}");
+    let killed = Some(Incomplete::OomKilled);
     check(&record, &[("hog.walltime", killed), ("hog.fill.walltime", killed)]);
 }
 
@@ -156,7 +156,7 @@ fn a_run_that_was_cut_has_times_only_of_what_had_ended() {
         duration = "1ms"
         "#,
     );
-    let cut = Some(Ended::Cut);
+    let cut = Some(Incomplete::Cut);
     check(
         &record,
         &[
@@ -220,5 +220,5 @@ fn a_fault_that_cannot_be_read_ends_a_task() {
         file = "data"
         "#,
     );
-    check(&record, &[("program.walltime", Some(Ended::IoError))]);
+    check(&record, &[("program.walltime", Some(Incomplete::IoError))]);
 }

@@ -96,7 +96,7 @@ fn ratios(case: &str, variant: Option<&str>) -> BTreeMap<String, f64> {
 const BEYOND: f64 = 1.5;
 
 /// What a case reached.
-struct Reached {
+struct CaseErrors {
     /// Counters that are compared.
     counters: usize,
     /// Median error, in per cent.
@@ -107,7 +107,7 @@ struct Reached {
 
 /// A counter that is off by more than half: `PHASE.NAME`, the largest factor it may be off by, and
 /// why.
-type Off = (&'static str, f64, &'static str);
+type CounterBound = (&'static str, f64, &'static str);
 
 fn factor(ratio: f64) -> f64 {
     if ratio > 0.0 {
@@ -123,7 +123,7 @@ fn is_outdated(bound: f64, reached: f64) -> bool {
     reached > bound || (bound > reached * 1.5 + 0.03 && bound != reached)
 }
 
-fn check(case: &str, variant: Option<&str>, bounds: Reached, named: &[Off]) {
+fn check(case: &str, variant: Option<&str>, bounds: CaseErrors, named: &[CounterBound]) {
     let ratios = ratios(case, variant);
     let mut errors: Vec<f64> = ratios.values().map(|ratio| (ratio - 1.0).abs()).collect();
     errors.sort_by(f64::total_cmp);
@@ -156,8 +156,8 @@ fn check(case: &str, variant: Option<&str>, bounds: Reached, named: &[Off]) {
     }
 }
 
-const fn reached(counters: usize, median_percent: f64, worst: f64) -> Reached {
-    Reached { counters, median_percent, worst }
+const fn reached(counters: usize, median_percent: f64, worst: f64) -> CaseErrors {
+    CaseErrors { counters, median_percent, worst }
 }
 
 #[test]

@@ -6,7 +6,9 @@ use pagetide_scenario::costs::Price;
 use pagetide_scenario::load::{load, load_str, Overrides};
 use pagetide_scenario::record::RunRecord;
 use pagetide_sim::{run, RunOptions};
-use pagetide_trace::{Clock, Header, Kinds, Record, Region, RegionKind, Window, Writer};
+use pagetide_trace::{
+    AccessKinds, Clock, FoldWindow, Header, Record, RegionKind, TraceRegion, TraceWriter,
+};
 use std::path::{Path, PathBuf};
 
 /// A temporary directory, removed on drop.
@@ -233,12 +235,12 @@ fn a_read_ahead_larger_than_any_file_is_harmless() {
 
 fn write_trace(directory: &Directory, name: &str, pages: u64) {
     let kind = RegionKind::File { key: 9, executable: true };
-    let region = Region { name: "library".into(), kind, pages, start: 0 };
-    let window = Window { pages: 1, time: 1 };
+    let region = TraceRegion { name: "library".into(), kind, pages, start: 0 };
+    let window = FoldWindow { pages: 1, time: 1 };
     let header = Header::new(Clock::Instructions, window, "test".into(), vec![region]);
-    let mut writer = Writer::new(Vec::new(), &header).unwrap();
+    let mut writer = TraceWriter::new(Vec::new(), &header).unwrap();
     for page in [0, pages - 1] {
-        let kinds = Kinds::EXECUTE;
+        let kinds = AccessKinds::EXECUTE;
         writer.push(&Record { region: 0, page, kinds, references: 1, time: 4000 }).unwrap();
     }
     let (bytes, _) = writer.finish(0).unwrap();

@@ -5,7 +5,9 @@
 use pagetide_core::units::Nanos;
 use pagetide_scenario::load::{load_str, Overrides};
 use pagetide_scenario::record::RunRecord;
-use pagetide_sim::observe::{Cast, Left, Observation, Observer, Sink, What};
+use pagetide_sim::observe::{
+    Observation, ObservationKind, Observer, ObserverHandle, RunCast, SwitchReason,
+};
 use pagetide_sim::{run, RunOptions};
 use std::io;
 use std::path::Path;
@@ -44,7 +46,7 @@ size = "2MiB"
 "#;
 
 /// Context switches: `None` for a switch in, or the reason of a switch out.
-type Switches = Arc<Mutex<Vec<(Nanos, usize, Option<Left>)>>>;
+type Switches = Arc<Mutex<Vec<(Nanos, usize, Option<SwitchReason>)>>>;
 
 struct Watch(Switches);
 
@@ -53,14 +55,14 @@ impl Observer for Watch {
         "the switches"
     }
 
-    fn begin(&mut self, _: &Cast) -> io::Result<()> {
+    fn begin(&mut self, _: &RunCast) -> io::Result<()> {
         Ok(())
     }
 
     fn observe(&mut self, observation: &Observation) -> io::Result<()> {
         let left = match observation.what {
-            What::SwitchIn(_) => None,
-            What::SwitchOut(_, left) => Some(left),
+            ObservationKind::SwitchIn(_) => None,
+            ObservationKind::SwitchOut(_, left) => Some(left),
             _ => return Ok(()),
         };
         self.0.lock().unwrap().push((observation.at, observation.thread, left));
@@ -80,7 +82,7 @@ fn record(sets: &[(&str, &str)]) -> RunRecord {
     watched(sets, Vec::new())
 }
 
-fn watched(sets: &[(&str, &str)], observers: Vec<Sink>) -> RunRecord {
+fn watched(sets: &[(&str, &str)], observers: Vec<ObserverHandle>) -> RunRecord {
     let sets = sets.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
     let overrides = Overrides { sets, ..Overrides::default() };
     let mut scenario = load_str("preemption", SCENARIO, Path::new(""), &overrides).unwrap();
@@ -118,7 +120,7 @@ fn who_waited_for_a_disk_does_not_wait_for_the_end_of_a_long_fault() {
 fn who_is_cut_is_told_to_leave_then_and_for_that() {
     const HOG: usize = 1;
     let switches = Switches::default();
-    let record = watched(&[], vec![Sink::new(Watch(switches.clone()))]);
+    let record = watched(&[], vec![ObserverHandle::new(Watch(switches.clone()))]);
     let (mut on_cpu, mut last, mut ran, mut cut) = (None, 0, 0, 0);
     for &(at, thread, left) in &*switches.lock().unwrap() {
         assert!(at >= last, "{at} after {last}");
@@ -128,7 +130,7 @@ fn who_is_cut_is_told_to_leave_then_and_for_that() {
             (Some((running, since)), Some(left)) => {
                 assert_eq!(running, thread, "at {at}");
                 ran += if thread == HOG { at - since } else { 0 };
-                cut += u32::from(thread == HOG && left == Left::Preempted);
+                cut += u32::from(thread == HOG && left == SwitchReason::Preempted);
                 on_cpu = None;
             }
             (_, _) => panic!("{thread} at {at}: {left:?} with {on_cpu:?}"),

@@ -1,7 +1,7 @@
 //! Metrics of single zones, and of the machine before its programs exit.
 
 use pagetide_scenario::load::{load_str, Overrides};
-use pagetide_scenario::record::{Ended, RunRecord, Unit};
+use pagetide_scenario::record::{Incomplete, RunRecord, Unit};
 use pagetide_sim::{run, RunOptions};
 use std::path::Path;
 
@@ -67,7 +67,7 @@ fn what_programs_give_back_when_they_end_is_not_of_their_work() {
     // Values of a killed task are marked as incomplete.
     let one = touch("b", "after = \"a\"\n").replace("8MiB", "800MiB");
     let one = record(&format!("{HEAD}{}{one}", touch("a", "")));
-    assert_eq!(one.metrics["done.pgfree"].ended, Some(Ended::OomKilled));
+    assert_eq!(one.metrics["done.pgfree"].ended, Some(Incomplete::OomKilled));
 }
 
 /// For a page that cannot be read, madvise() returns EFAULT instead of a signal.

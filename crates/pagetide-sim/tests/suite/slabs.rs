@@ -3,7 +3,7 @@
 
 use pagetide_scenario::load::{load, Overrides};
 use pagetide_scenario::record::RunRecord;
-use pagetide_sim::observe::{Cast, Observation, Observer, Sink, What};
+use pagetide_sim::observe::{Observation, ObservationKind, Observer, ObserverHandle, RunCast};
 use pagetide_sim::{run, RunOptions, SimError};
 use std::io;
 use std::path::PathBuf;
@@ -75,12 +75,12 @@ impl Observer for Notes {
         "notes"
     }
 
-    fn begin(&mut self, _: &Cast) -> io::Result<()> {
+    fn begin(&mut self, _: &RunCast) -> io::Result<()> {
         Ok(())
     }
 
     fn observe(&mut self, observation: &Observation) -> io::Result<()> {
-        if let What::Event(_, event) = &observation.what {
+        if let ObservationKind::Event(_, event) = &observation.what {
             let mut notes = self.0.lock().unwrap();
             notes.push_str(event.name());
             event.each_field(|name, value| notes.push_str(&format!(" {name}={value:?}")));
@@ -117,7 +117,7 @@ fn run_text(name: &str, text: &str) -> Run {
     let options = RunOptions {
         want_files: true,
         audit_every: 100,
-        observers: vec![Sink::new(notes.clone())],
+        observers: vec![ObserverHandle::new(notes.clone())],
         ..RunOptions::default()
     };
     let record = run("slabs", &loaded.variants[0], 1, &options);

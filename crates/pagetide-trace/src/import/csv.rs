@@ -8,21 +8,21 @@ use std::str::FromStr;
 use csv::{ByteRecord, ReaderBuilder, Terminator};
 use xxhash_rust::xxh3::xxh3_128;
 
-use super::objects::{Objects, Request};
-use super::source::{Source, MAX_LINE};
+use super::objects::{ObjectPages, ObjectRequest};
+use super::source::{ImportInput, MAX_LINE};
 use super::spool::Spool;
-use super::{bad_option, quote, wrong_format, Declaration, Imported, Options, COLUMNS};
-use crate::error::{Looks, Problem, TraceError};
-use crate::format::{Kinds, Window, MAX_TEXT, PAGE_SIZE};
+use super::{bad_option, quote, wrong_format, FormatSpec, ImportResult, ImportOptions, COLUMNS};
+use crate::error::{FileType, TraceProblem, TraceError};
+use crate::format::{AccessKinds, FoldWindow, MAX_TEXT, PAGE_SIZE};
 
 /// Entry in the list of importers.
-pub(super) const FORMAT: Declaration = Declaration {
+pub(super) const FORMAT: FormatSpec = FormatSpec {
     name: "csv",
     what: "Text with one request a line, see the csv options",
     contents: "csv",
     is_text: true,
     is_marked: |_| false,
-    window: Window { pages: 1, time: 0 },
+    window: FoldWindow { pages: 1, time: 0 },
     options: &[
         "time-divisor",
         "trace-type-params",
@@ -155,17 +155,17 @@ impl CsvOptions {
 }
 
 pub(super) fn read(
-    source: &mut Source<'_>,
-    options: &Options,
+    source: &mut ImportInput<'_>,
+    options: &ImportOptions,
     spool: &mut Spool<'_>,
-) -> Result<Imported, TraceError> {
+) -> Result<ImportResult, TraceError> {
     let columns = &options.csv;
     let start = source.peek(1 << 12)?;
     let start = &start[..start.len().min(1 << 12)];
-    match Looks::of(&start[..start.len().min(256)]) {
-        Looks::Text => {}
+    match FileType::of(&start[..start.len().min(256)]) {
+        FileType::Text => {}
         // Object names may be in any encoding.
-        Looks::Binary if !start.contains(&0) => {}
+        FileType::Binary if !start.contains(&0) => {}
         _ => return Err(wrong_format(&FORMAT, start)),
     }
     let delimiter = columns.delimiter.unwrap_or_else(|| guess_delimiter(start));
@@ -177,7 +177,7 @@ pub(super) fn read(
         .terminator(Terminator::CRLF)
         .from_reader(LineGuard { source, run: 0, is_over: false });
     let mut record = ByteRecord::new();
-    let mut objects = Objects::new(options);
+    let mut objects = ObjectPages::new(options);
     let mut tenants = Tenants::default();
     let mut records = 0;
     loop {
@@ -187,7 +187,7 @@ pub(super) fn read(
         let place = |problem| TraceError::at_line(line, byte, problem);
         if reader.get_ref().is_over {
             let (value, limit) = (MAX_LINE as u64 + 1, MAX_LINE as u64);
-            return Err(place(Problem::TooLarge { what: "length of a line", value, limit }));
+            return Err(place(TraceProblem::TooLarge { what: "length of a line", value, limit }));
         }
         match more {
             Ok(true) => {}
@@ -203,7 +203,7 @@ pub(super) fn read(
             objects.skip();
             continue;
         };
-        let request = Request {
+        let request = ObjectRequest {
             time: fields.time().map_err(place)?,
             tenant: tenants.number(fields.tenant().map_err(place)?),
             object: fields.object().map_err(place)?,
@@ -222,14 +222,14 @@ fn guess_delimiter(start: &[u8]) -> u8 {
 }
 
 /// Converts an error of the csv crate. For a byte record it can only be an I/O error.
-fn refuse(error: csv::Error, place: impl Fn(Problem) -> TraceError) -> TraceError {
+fn refuse(error: csv::Error, place: impl Fn(TraceProblem) -> TraceError) -> TraceError {
     let message = error.to_string();
     match error.into_kind() {
         csv::ErrorKind::Io(error) => match TraceError::unwrap_io(error) {
             Ok(error) => error,
-            Err(error) => place(Problem::Io { kind: error.kind(), message }),
+            Err(error) => place(TraceProblem::Io { kind: error.kind(), message }),
         },
-        _ => place(Problem::Io { kind: io::ErrorKind::InvalidData, message }),
+        _ => place(TraceProblem::Io { kind: io::ErrorKind::InvalidData, message }),
     }
 }
 
@@ -240,10 +240,10 @@ struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    fn get(&self, option: &'static str, column: usize) -> Result<&'a [u8], Problem> {
+    fn get(&self, option: &'static str, column: usize) -> Result<&'a [u8], TraceProblem> {
         let present = self.record.len();
         let field = self.record.get(column - 1);
-        let field = field.ok_or(Problem::MissingColumn { option, column, present })?;
+        let field = field.ok_or(TraceProblem::MissingColumn { option, column, present })?;
         Ok(field.trim_ascii())
     }
 
@@ -263,26 +263,26 @@ impl<'a> Fields<'a> {
         numbers.into_iter().flatten().any(|column| !is_number(column))
     }
 
-    fn time(&self) -> Result<Option<u64>, Problem> {
+    fn time(&self) -> Result<Option<u64>, TraceProblem> {
         let Some(column) = self.columns.time_col else { return Ok(None) };
         let text = self.get("time-col", column)?;
         let expected = "a number of seconds such as `12` or `12.345`";
-        let bad = || Problem::BadText { what: "time-col", text: quote(text), expected, hint: COLUMNS };
+        let bad = || TraceProblem::BadText { what: "time-col", text: quote(text), expected, hint: COLUMNS };
         parse_seconds(text).ok_or_else(bad).map(Some)
     }
 
-    fn tenant(&self) -> Result<Option<&'a [u8]>, Problem> {
+    fn tenant(&self) -> Result<Option<&'a [u8]>, TraceProblem> {
         self.columns.tenant_col.map(|column| self.get("tenant-col", column)).transpose()
     }
 
-    fn object(&self) -> Result<u128, Problem> {
+    fn object(&self) -> Result<u128, TraceProblem> {
         let text = self.get("obj-id-col", self.columns.obj_id_col)?;
         let number = std::str::from_utf8(text).ok().and_then(|text| text.parse::<u64>().ok());
         let expected = "a number from 0 to 18446744073709551615";
         match number {
             Some(number) => Ok(u128::from(number)),
             None if self.columns.obj_id_is_num || text.is_empty() => {
-                Err(Problem::BadText { what: "obj-id-col", text: quote(text), expected, hint: COLUMNS })
+                Err(TraceProblem::BadText { what: "obj-id-col", text: quote(text), expected, hint: COLUMNS })
             }
             // A hash collision is less likely than a broken disk. The top bit distinguishes texts
             // from numbers.
@@ -290,28 +290,28 @@ impl<'a> Fields<'a> {
         }
     }
 
-    fn size(&self) -> Result<u64, Problem> {
+    fn size(&self) -> Result<u64, TraceProblem> {
         let Some(column) = self.columns.obj_size_col else { return Ok(u64::from(PAGE_SIZE)) };
         let text = self.get("obj-size-col", column)?;
         let number = std::str::from_utf8(text).ok().and_then(|text| text.parse().ok());
         let expected = "a number of bytes";
-        number.ok_or_else(|| Problem::BadText { what: "obj-size-col", text: quote(text), expected, hint: COLUMNS })
+        number.ok_or_else(|| TraceProblem::BadText { what: "obj-size-col", text: quote(text), expected, hint: COLUMNS })
     }
 
     /// `None` for operations that do not touch the object's content.
-    fn kinds(&self) -> Result<Option<Kinds>, Problem> {
-        let Some(column) = self.columns.op_col else { return Ok(Some(Kinds::READ)) };
+    fn kinds(&self) -> Result<Option<AccessKinds>, TraceProblem> {
+        let Some(column) = self.columns.op_col else { return Ok(Some(AccessKinds::READ)) };
         let text = self.get("op-col", column)?;
         let lower = text.to_ascii_lowercase();
-        let both = Kinds::READ.union(Kinds::WRITE);
+        let both = AccessKinds::READ.union(AccessKinds::WRITE);
         match lower.as_slice() {
-            b"r" | b"read" | b"get" | b"gets" | b"head" => Ok(Some(Kinds::READ)),
+            b"r" | b"read" | b"get" | b"gets" | b"head" => Ok(Some(AccessKinds::READ)),
             b"w" | b"write" | b"set" | b"add" | b"put" | b"replace" | b"update" | b"cas" => {
-                Ok(Some(Kinds::WRITE))
+                Ok(Some(AccessKinds::WRITE))
             }
             b"append" | b"prepend" | b"incr" | b"decr" => Ok(Some(both)),
             b"delete" | b"nop" => Ok(None),
-            _ => Err(Problem::BadText {
+            _ => Err(TraceProblem::BadText {
                 what: "op-col",
                 text: quote(text),
                 expected: "`read`, `write` or a memcached operation (get, set, delete, ...)",
@@ -363,7 +363,7 @@ impl Tenants {
 
 /// Ends the input at a line longer than [`MAX_LINE`], which the csv crate would buffer whole.
 struct LineGuard<'a, 'b> {
-    source: &'a mut Source<'b>,
+    source: &'a mut ImportInput<'b>,
     /// Bytes since the last line end.
     run: usize,
     is_over: bool,

@@ -12,13 +12,13 @@
 //! least the faults that M + `pages` pages have on the full stream, and at most those of M -
 //! `pages` pages.
 
-use crate::format::{Kinds, Window};
+use crate::format::{AccessKinds, FoldWindow};
 
 /// References to one page in the current window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Open {
+pub(crate) struct WindowPage {
     pub(crate) page: u32,
-    pub(crate) kinds: Kinds,
+    pub(crate) kinds: AccessKinds,
     pub(crate) references: u64,
     /// Absolute time of the first reference.
     pub(crate) first: u64,
@@ -26,24 +26,24 @@ pub(crate) struct Open {
 
 /// Merges references to pages numbered densely from 0.
 #[derive(Debug)]
-pub(crate) struct Fold {
-    window: Window,
+pub(crate) struct ReferenceFold {
+    window: FoldWindow,
     /// Pages of the current window, in the order of first references.
-    open: Vec<Open>,
+    open: Vec<WindowPage>,
     /// Page -> index in `open`. Valid only if that entry has this page, so a new window need not
     /// clear the table.
     index: Vec<u32>,
 }
 
-impl Fold {
-    pub(crate) fn new(window: Window) -> Fold {
+impl ReferenceFold {
+    pub(crate) fn new(window: FoldWindow) -> ReferenceFold {
         assert!(window.pages > 0);
-        Fold { window, open: Vec::new(), index: Vec::new() }
+        ReferenceFold { window, open: Vec::new(), index: Vec::new() }
     }
 
     /// Merges a reference into the current window. Returns false if the window must end first.
     #[inline]
-    pub(crate) fn merge(&mut self, page: u32, kinds: Kinds, now: u64) -> bool {
+    pub(crate) fn merge(&mut self, page: u32, kinds: AccessKinds, now: u64) -> bool {
         if let Some(first) = self.open.first() {
             if now - first.first > self.window.time {
                 return false;
@@ -65,12 +65,12 @@ impl Fold {
             self.index.resize(page as usize + 1, u32::MAX);
         }
         self.index[page as usize] = self.open.len() as u32;
-        self.open.push(Open { page, kinds, references: 1, first: now });
+        self.open.push(WindowPage { page, kinds, references: 1, first: now });
         true
     }
 
     /// The records of the current window.
-    pub(crate) fn open(&self) -> &[Open] {
+    pub(crate) fn open(&self) -> &[WindowPage] {
         &self.open
     }
 
@@ -86,14 +86,14 @@ mod tests {
     use proptest::prelude::*;
 
     /// Folds a stream of pages; each reference takes one unit of time.
-    fn fold(pages: &[u32], window: Window) -> Vec<Open> {
-        let mut fold = Fold::new(window);
+    fn fold(pages: &[u32], window: FoldWindow) -> Vec<WindowPage> {
+        let mut fold = ReferenceFold::new(window);
         let mut out = Vec::new();
         for (now, &page) in pages.iter().enumerate() {
-            if !fold.merge(page, Kinds::READ, now as u64) {
+            if !fold.merge(page, AccessKinds::READ, now as u64) {
                 out.extend_from_slice(fold.open());
                 fold.clear();
-                assert!(fold.merge(page, Kinds::READ, now as u64));
+                assert!(fold.merge(page, AccessKinds::READ, now as u64));
             }
         }
         out.extend_from_slice(fold.open());
@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn a_window_of_one_page_merges_runs() {
-        let window = Window { pages: 1, time: u64::MAX };
+        let window = FoldWindow { pages: 1, time: u64::MAX };
         let runs: Vec<_> = fold(&[1, 1, 1, 0, 0, 1], window)
             .iter()
             .map(|open| (open.page, open.references))
@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn a_window_ends_when_its_time_is_up() {
-        let window = Window { pages: 8, time: 2 };
+        let window = FoldWindow { pages: 8, time: 2 };
         let runs: Vec<_> = fold(&[0, 1, 0, 0, 1, 1, 1], window)
             .iter()
             .map(|open| (open.page, open.references, open.first))
@@ -141,7 +141,7 @@ mod tests {
             window_pages in 1u32..12,
             window_time in prop_oneof![1u64..50, Just(u64::MAX)],
         ) {
-            let window = Window { pages: window_pages, time: window_time };
+            let window = FoldWindow { pages: window_pages, time: window_time };
             let folded = fold(&pages, window);
             prop_assert_eq!(folded.iter().map(|open| open.references).sum::<u64>(), pages.len() as u64);
             let full = distances(&pages);

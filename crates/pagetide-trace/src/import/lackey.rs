@@ -8,15 +8,15 @@ use std::collections::BTreeMap;
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::regions::{self, Touched};
-use super::source::{Line, Source};
+use super::regions::{self, TouchedPage};
+use super::source::{InputLine, ImportInput};
 use super::spool::Spool;
-use super::{quote, wrong_format, Declaration, Imported, Layout, Options};
-use crate::error::{Looks, Problem, TraceError};
-use crate::format::{Clock, Kinds, Window, PAGE_SIZE};
+use super::{quote, wrong_format, FormatSpec, ImportResult, PageLayout, ImportOptions};
+use crate::error::{FileType, TraceProblem, TraceError};
+use crate::format::{Clock, AccessKinds, FoldWindow, PAGE_SIZE};
 
 /// Entry in the list of importers.
-pub(super) const FORMAT: Declaration = Declaration {
+pub(super) const FORMAT: FormatSpec = FormatSpec {
     name: "lackey",
     what: "Output of `valgrind --tool=lackey --trace-mem=yes`",
     contents: "lackey output",
@@ -26,7 +26,7 @@ pub(super) const FORMAT: Declaration = Declaration {
         let is_one = |line: &[u8]| REFERENCES.iter().any(|prefix| line.starts_with(prefix));
         start.starts_with(b"==") || start.split(|&byte| byte == b'\n').any(is_one)
     },
-    window: Window { pages: 512, time: 2_000_000 },
+    window: FoldWindow { pages: 512, time: 2_000_000 },
     options: &["maps"],
     if_empty: "record with `valgrind --tool=lackey --trace-mem=yes`",
     read,
@@ -38,23 +38,23 @@ const MAX_ACCESS: u64 = PAGE_SIZE as u64;
 const CACHE: usize = 4096;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Reference {
-    kinds: Kinds,
+struct LackeyReference {
+    kinds: AccessKinds,
     address: u64,
     size: u64,
 }
 
 pub(super) fn read(
-    source: &mut Source<'_>,
-    options: &Options,
+    source: &mut ImportInput<'_>,
+    options: &ImportOptions,
     spool: &mut Spool<'_>,
-) -> Result<Imported, TraceError> {
+) -> Result<ImportResult, TraceError> {
     let start = source.peek(256)?;
     let start = &start[..start.len().min(256)];
-    if matches!(Looks::of(start), Looks::Ptt | Looks::Gzip | Looks::Binary | Looks::Empty) {
+    if matches!(FileType::of(start), FileType::Ptt | FileType::Gzip | FileType::Binary | FileType::Empty) {
         return Err(wrong_format(&FORMAT, start));
     }
-    let mut table = Table::new();
+    let mut table = PageNumbers::new();
     let mut instructions = 0u64;
     let mut skipped = 0;
     while let Some(line) = source.line()? {
@@ -66,7 +66,7 @@ pub(super) fn read(
             return Err(bad_line(line));
         };
         let at_line = |problem| TraceError::at_line(line.number, line.byte, problem);
-        instructions += u64::from(reference.kinds == Kinds::EXECUTE);
+        instructions += u64::from(reference.kinds == AccessKinds::EXECUTE);
         // The first instruction runs at time 0.
         let now = instructions.saturating_sub(1);
         let first = reference.address / u64::from(PAGE_SIZE);
@@ -81,8 +81,8 @@ pub(super) fn read(
         identity.extend_from_slice(&value.to_le_bytes());
     }
     let layout = regions::derive(&table.into_touched(), options.maps.as_ref(), xxh3_64(&identity));
-    Ok(Imported {
-        layout: Layout::Derived(layout),
+    Ok(ImportResult {
+        layout: PageLayout::Derived(layout),
         clock: Clock::Instructions,
         records: source.lines(),
         skipped,
@@ -93,13 +93,13 @@ pub(super) fn read(
 
 /// Parses a line; `None` if it is not a reference.
 #[inline]
-fn parse(text: &[u8]) -> Option<Reference> {
+fn parse(text: &[u8]) -> Option<LackeyReference> {
     let (head, mut rest) = text.split_first_chunk::<3>()?;
     let kinds = match head {
-        b"I  " => Kinds::EXECUTE,
-        b" L " => Kinds::READ,
-        b" S " => Kinds::WRITE,
-        b" M " => Kinds::READ.union(Kinds::WRITE),
+        b"I  " => AccessKinds::EXECUTE,
+        b" L " => AccessKinds::READ,
+        b" S " => AccessKinds::WRITE,
+        b" M " => AccessKinds::READ.union(AccessKinds::WRITE),
         _ => return None,
     };
     let mut address = 0u64;
@@ -132,7 +132,7 @@ fn parse(text: &[u8]) -> Option<Reference> {
         rest = after;
     }
     let is_sane = (1..=MAX_ACCESS).contains(&size) && address.checked_add(size - 1).is_some();
-    is_sane.then_some(Reference { kinds, address, size })
+    is_sane.then_some(LackeyReference { kinds, address, size })
 }
 
 fn is_noise(text: &[u8]) -> bool {
@@ -140,8 +140,8 @@ fn is_noise(text: &[u8]) -> bool {
     text.is_empty() || prefixes.iter().any(|prefix| text.starts_with(prefix))
 }
 
-fn bad_line(line: Line<'_>) -> TraceError {
-    let problem = Problem::BadText {
+fn bad_line(line: InputLine<'_>) -> TraceError {
+    let problem = TraceProblem::BadText {
         what: "lackey line",
         text: quote(line.text),
         expected: "`I  ADDRESS,SIZE` (or ` L`, ` S`, ` M`) with a size from 1 to 4096",
@@ -151,21 +151,21 @@ fn bad_line(line: Line<'_>) -> TraceError {
 }
 
 /// Virtual page -> spool page number (order of first appearance).
-struct Table {
+struct PageNumbers {
     ids: BTreeMap<u64, u32>,
     /// All access types of each page, by spool page number.
-    pages: Vec<Kinds>,
+    pages: Vec<AccessKinds>,
     /// Direct-mapped cache of `ids`: (page + 1, number). 0 marks an empty slot.
     cache: Vec<(u64, u32)>,
 }
 
-impl Table {
-    fn new() -> Table {
-        Table { ids: BTreeMap::new(), pages: Vec::new(), cache: vec![(0, 0); CACHE] }
+impl PageNumbers {
+    fn new() -> PageNumbers {
+        PageNumbers { ids: BTreeMap::new(), pages: Vec::new(), cache: vec![(0, 0); CACHE] }
     }
 
     #[inline]
-    fn touch(&mut self, page: u64, kinds: Kinds, spool: &mut Spool<'_>) -> Result<u32, Problem> {
+    fn touch(&mut self, page: u64, kinds: AccessKinds, spool: &mut Spool<'_>) -> Result<u32, TraceProblem> {
         let slot = page as usize % CACHE;
         let (key, mut id) = self.cache[slot];
         if key != page + 1 {
@@ -178,21 +178,21 @@ impl Table {
     }
 
     #[cold]
-    fn find(&mut self, page: u64, spool: &mut Spool<'_>) -> Result<u32, Problem> {
+    fn find(&mut self, page: u64, spool: &mut Spool<'_>) -> Result<u32, TraceProblem> {
         if let Some(&id) = self.ids.get(&page) {
             return Ok(id);
         }
         let id = spool.add_pages(1)?;
         assert_eq!(id as usize, self.pages.len());
         self.ids.insert(page, id);
-        self.pages.push(Kinds::NONE);
+        self.pages.push(AccessKinds::NONE);
         Ok(id)
     }
 
-    fn into_touched(self) -> Vec<Touched> {
-        let Table { ids, pages, .. } = self;
+    fn into_touched(self) -> Vec<TouchedPage> {
+        let PageNumbers { ids, pages, .. } = self;
         let touched =
-            |(address, id): (u64, u32)| Touched { address, id, kinds: pages[id as usize] };
+            |(address, id): (u64, u32)| TouchedPage { address, id, kinds: pages[id as usize] };
         ids.into_iter().map(touched).collect()
     }
 }
@@ -203,11 +203,11 @@ mod tests {
 
     #[test]
     fn reads_the_four_kinds() {
-        let reference = |kinds, address, size| Some(Reference { kinds, address, size });
-        let both = Kinds::READ.union(Kinds::WRITE);
-        assert_eq!(parse(b"I  04016b80,3"), reference(Kinds::EXECUTE, 0x0401_6b80, 3));
-        assert_eq!(parse(b" L 1ffefffe78,8"), reference(Kinds::READ, 0x1f_feff_fe78, 8));
-        assert_eq!(parse(b" S 0,1"), reference(Kinds::WRITE, 0, 1));
+        let reference = |kinds, address, size| Some(LackeyReference { kinds, address, size });
+        let both = AccessKinds::READ.union(AccessKinds::WRITE);
+        assert_eq!(parse(b"I  04016b80,3"), reference(AccessKinds::EXECUTE, 0x0401_6b80, 3));
+        assert_eq!(parse(b" L 1ffefffe78,8"), reference(AccessKinds::READ, 0x1f_feff_fe78, 8));
+        assert_eq!(parse(b" S 0,1"), reference(AccessKinds::WRITE, 0, 1));
         assert_eq!(parse(b" M ffffffffffffffff,1"), reference(both, u64::MAX, 1));
     }
 

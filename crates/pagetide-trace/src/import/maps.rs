@@ -1,7 +1,7 @@
 //! Parser for /proc/PID/maps: the address ranges of a program, and the file that each range maps.
 
 use super::quote;
-use crate::error::{Problem, TraceError};
+use crate::error::{TraceError, TraceProblem};
 use crate::format::{MAX_PAGES, MAX_TEXT, PAGE_SIZE};
 
 /// Most lines of a maps file.
@@ -9,7 +9,7 @@ pub const MAX_MAPPINGS: usize = 1 << 16;
 
 /// A mapping of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mapping {
+pub struct FileMapping {
     /// Virtual page number of the first page.
     pub start: u64,
     /// Virtual page number after the last page.
@@ -26,7 +26,7 @@ pub struct Mapping {
 /// The file mappings of a program, in the order of addresses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Maps {
-    mappings: Vec<Mapping>,
+    mappings: Vec<FileMapping>,
 }
 
 impl Maps {
@@ -36,7 +36,7 @@ impl Maps {
         let mut byte = 0;
         for (index, line) in text.split('\n').enumerate() {
             let bad = || {
-                let problem = Problem::BadText {
+                let problem = TraceProblem::BadText {
                     what: "maps line",
                     text: quote(line.as_bytes()),
                     expected: "`START-END PERMS OFFSET DEV INODE PATH`, as in /proc/PID/maps",
@@ -47,7 +47,8 @@ impl Maps {
             if !line.trim().is_empty() {
                 if mappings.len() >= MAX_MAPPINGS {
                     let (value, limit) = (index as u64 + 1, MAX_MAPPINGS as u64);
-                    let problem = Problem::TooLarge { what: "number of mappings", value, limit };
+                    let problem =
+                        TraceProblem::TooLarge { what: "number of mappings", value, limit };
                     return Err(TraceError::at_line(index as u64 + 1, byte, problem));
                 }
                 if let Some(mapping) = parse_line(line).ok_or_else(bad)? {
@@ -56,10 +57,10 @@ impl Maps {
             }
             byte += line.len() as u64 + 1;
         }
-        mappings.sort_by_key(|mapping: &Mapping| (mapping.start, mapping.end));
+        mappings.sort_by_key(|mapping: &FileMapping| (mapping.start, mapping.end));
         let overlap = mappings.windows(2).find(|pair| pair[1].start < pair[0].end);
         if let Some(pair) = overlap {
-            return Err(TraceError::whole(Problem::BadText {
+            return Err(TraceError::whole(TraceProblem::BadText {
                 what: "maps file: mapping",
                 text: quote(pair[1].path.as_bytes()),
                 expected: "after the end of the mapping before it",
@@ -69,7 +70,7 @@ impl Maps {
         Ok(Maps { mappings })
     }
 
-    pub fn mappings(&self) -> &[Mapping] {
+    pub fn mappings(&self) -> &[FileMapping] {
         &self.mappings
     }
 
@@ -82,7 +83,7 @@ impl Maps {
 }
 
 /// `None`: not a line of a maps file; `Some(None)`: a mapping without a file.
-fn parse_line(line: &str) -> Option<Option<Mapping>> {
+fn parse_line(line: &str) -> Option<Option<FileMapping>> {
     let mut rest = line;
     let range = next_word(&mut rest)?;
     let perms = next_word(&mut rest)?.as_bytes();
@@ -104,7 +105,7 @@ fn parse_line(line: &str) -> Option<Option<Mapping>> {
     if (end - start) / page > MAX_PAGES / MAX_MAPPINGS as u64 {
         return None;
     }
-    Some(Some(Mapping {
+    Some(Some(FileMapping {
         start: start / page,
         end: end / page,
         file_page: offset / page,

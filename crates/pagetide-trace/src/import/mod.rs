@@ -21,15 +21,15 @@ use std::str::FromStr;
 
 pub use self::csv::CsvOptions;
 pub use self::maps::Maps;
-use self::source::Source;
+use self::source::ImportInput;
 use self::spool::Spool;
-use self::target::Target;
-use crate::error::{Looks, Problem, TraceError};
-use crate::format::{Totals, Window};
+use self::target::TempTarget;
+use crate::error::{FileType, TraceError, TraceProblem};
+use crate::format::{FoldWindow, Totals};
 
 /// Properties of an import format. Each format declares them in its own file.
 #[derive(Debug)]
-struct Declaration {
+struct FormatSpec {
     /// Name on the command line.
     name: &'static str,
     /// Description in one line, for help and documentation.
@@ -42,13 +42,17 @@ struct Declaration {
     is_marked: fn(&[u8]) -> bool,
     /// Default window. References of a program: 512 pages (2 MiB) and two million instructions
     /// (1 ms). Requests: one page, so that only consecutive references to a page are merged.
-    window: Window,
+    window: FoldWindow,
     /// Options of `pagetide trace import` that only some formats have.
     options: &'static [&'static str],
     /// Hint for an input without references.
     if_empty: &'static str,
     /// Reads all references into the spool.
-    read: fn(&mut Source<'_>, &Options, &mut Spool<'_>) -> Result<Imported, TraceError>,
+    read: fn(
+        &mut ImportInput<'_>,
+        &ImportOptions,
+        &mut Spool<'_>,
+    ) -> Result<ImportResult, TraceError>,
 }
 
 macro_rules! formats {
@@ -64,7 +68,7 @@ macro_rules! formats {
         impl Format {
             pub const ALL: &'static [Format] = &[$(Format::$format),+];
 
-            fn declaration(self) -> &'static Declaration {
+            fn declaration(self) -> &'static FormatSpec {
                 match self { $(Format::$format => &$file::FORMAT,)+ }
             }
         }
@@ -96,7 +100,7 @@ impl Format {
         self.declaration().options
     }
 
-    pub fn default_window(self) -> Window {
+    pub fn default_window(self) -> FoldWindow {
         self.declaration().window
     }
 
@@ -111,12 +115,12 @@ impl Format {
     }
 
     /// The import commands that may read input of this type.
-    pub(crate) fn commands(looks: Looks) -> String {
+    pub(crate) fn commands(looks: FileType) -> String {
         let may_be = |format: &Format| match looks {
-            Looks::Recording(certain) => certain == *format,
-            Looks::Text => format.declaration().is_text,
-            Looks::Zstd | Looks::Binary => !format.declaration().is_text,
-            Looks::Empty | Looks::Ptt | Looks::Gzip => false,
+            FileType::Recording(certain) => certain == *format,
+            FileType::Text => format.declaration().is_text,
+            FileType::Zstd | FileType::Binary => !format.declaration().is_text,
+            FileType::Empty | FileType::Ptt | FileType::Gzip => false,
         };
         let command = |format: Format| format!("`pagetide trace import {format}`");
         listed(Format::ALL.iter().copied().filter(may_be).map(command))
@@ -146,18 +150,18 @@ impl FromStr for Format {
         let known = Format::ALL.iter().copied().find(|format| format.name() == text);
         known.ok_or_else(|| {
             let known = listed(Format::ALL.iter().map(|format| format!("`{format}`")));
-            TraceError::whole(Problem::UnknownFormat { text: quote(text.as_bytes()), known })
+            TraceError::whole(TraceProblem::UnknownFormat { text: quote(text.as_bytes()), known })
         })
     }
 }
 
 /// Options of an import.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Options {
+pub struct ImportOptions {
     /// Shown to the user only; best the command that recorded the input.
     pub source: String,
     /// `None`: the default of the format.
-    pub window: Option<Window>,
+    pub window: Option<FoldWindow>,
     /// lackey: the file mappings of the program.
     pub maps: Option<Maps>,
     /// csv: the columns.
@@ -172,9 +176,9 @@ pub struct Options {
     pub max_pages: u32,
 }
 
-impl Default for Options {
-    fn default() -> Options {
-        Options {
+impl Default for ImportOptions {
+    fn default() -> ImportOptions {
+        ImportOptions {
             source: String::new(),
             window: None,
             maps: None,
@@ -188,7 +192,7 @@ impl Default for Options {
 
 /// Result of an import.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Summary {
+pub struct ImportSummary {
     /// Bytes read, after decompression.
     pub input_bytes: u64,
     /// Lines or records read.
@@ -208,9 +212,9 @@ pub struct Summary {
 pub fn import(
     format: Format,
     input: impl Read,
-    options: &Options,
+    options: &ImportOptions,
     output: impl AsRef<Path>,
-) -> Result<Summary, TraceError> {
+) -> Result<ImportSummary, TraceError> {
     import_unless(&|| false, format, input, options, output)
 }
 
@@ -221,31 +225,31 @@ pub fn import_unless(
     cancelled: &dyn Fn() -> bool,
     format: Format,
     input: impl Read,
-    options: &Options,
+    options: &ImportOptions,
     output: impl AsRef<Path>,
-) -> Result<Summary, TraceError> {
+) -> Result<ImportSummary, TraceError> {
     let output = output.as_ref();
     target::check(output)?;
     let window = options.window.unwrap_or(format.default_window());
     if window.pages == 0 {
         return Err(bad_option("window", "0", "a positive number of pages"));
     }
-    let spool_file = Target::create(output, "spool")?;
+    let spool_file = TempTarget::create(output, "spool")?;
     let mut spool = Spool::new(&spool_file, window, options)?;
     let mut input: Box<dyn Read + '_> = Box::new(input);
-    let mut source = Source::new(&mut input)?;
+    let mut source = ImportInput::new(&mut input)?;
     let mut imported = (format.declaration().read)(&mut source, options, &mut spool)?;
     if spool.is_empty() {
-        return Err(TraceError::whole(Problem::Empty { hint: format.declaration().if_empty }));
+        return Err(TraceError::whole(TraceProblem::Empty { hint: format.declaration().if_empty }));
     }
-    let target = Target::create(output, "tmp")?;
+    let target = TempTarget::create(output, "tmp")?;
     let regions = imported.layout.regions().len();
     let totals = spool.copy(&mut imported, options, &target, cancelled)?;
     if cancelled() {
-        return Err(TraceError::whole(Problem::Cancelled));
+        return Err(TraceError::whole(TraceProblem::Cancelled));
     }
     let output_bytes = target.commit(output)?;
-    Ok(Summary {
+    Ok(ImportSummary {
         input_bytes: source.bytes(),
         input_records: imported.records,
         skipped: imported.skipped,
@@ -257,8 +261,8 @@ pub fn import_unless(
 }
 
 /// Result of a format's reader, in addition to the references in the spool.
-struct Imported {
-    layout: Layout,
+struct ImportResult {
+    layout: PageLayout,
     clock: crate::format::Clock,
     records: u64,
     skipped: u64,
@@ -268,30 +272,30 @@ struct Imported {
 }
 
 /// The regions, and the region and page of each spool page number.
-enum Layout {
-    Derived(regions::Layout),
-    Objects(objects::Layout),
+enum PageLayout {
+    Derived(regions::AddressLayout),
+    Objects(objects::ObjectLayout),
 }
 
-impl Layout {
-    fn regions(&self) -> &[crate::format::Region] {
+impl PageLayout {
+    fn regions(&self) -> &[crate::format::TraceRegion] {
         match self {
-            Layout::Derived(layout) => &layout.regions,
-            Layout::Objects(layout) => &layout.regions,
+            PageLayout::Derived(layout) => &layout.regions,
+            PageLayout::Objects(layout) => &layout.regions,
         }
     }
 
     fn place(&mut self, page: u64) -> (u32, u64) {
         match self {
-            Layout::Derived(layout) => layout.places[page as usize],
-            Layout::Objects(layout) => layout.place(page),
+            PageLayout::Derived(layout) => layout.places[page as usize],
+            PageLayout::Objects(layout) => layout.place(page),
         }
     }
 }
 
 fn bad_option(what: &'static str, text: &str, expected: &'static str) -> TraceError {
     let text = quote(text.as_bytes());
-    TraceError::whole(Problem::BadText { what, text, expected, hint: hint_for(what) })
+    TraceError::whole(TraceProblem::BadText { what, text, expected, hint: hint_for(what) })
 }
 
 /// Hint for an option that names a column, and for a bad field.
@@ -301,9 +305,9 @@ fn hint_for(what: &str) -> Option<&'static str> {
     what.ends_with("-col").then_some(COLUMNS).flatten()
 }
 
-fn wrong_format(wanted: &'static Declaration, start: &[u8]) -> TraceError {
-    let looks_like = Looks::of(start);
-    TraceError::at_byte(0, Problem::WrongFormat { wanted: wanted.contents, looks_like })
+fn wrong_format(wanted: &'static FormatSpec, start: &[u8]) -> TraceError {
+    let looks_like = FileType::of(start);
+    TraceError::at_byte(0, TraceProblem::WrongFormat { wanted: wanted.contents, looks_like })
 }
 
 /// Longest quotation of the user's text in a message, in bytes.

@@ -10,29 +10,29 @@ use std::collections::BTreeMap;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::spool::Spool;
-use super::{Imported, Options};
-use crate::error::{Problem, TraceError};
-use crate::format::{Clock, Kinds, Region, RegionKind, PAGE_SIZE};
+use super::{ImportOptions, ImportResult};
+use crate::error::{TraceError, TraceProblem};
+use crate::format::{AccessKinds, Clock, RegionKind, TraceRegion, PAGE_SIZE};
 
 /// Most tenants.
 pub(crate) const MAX_TENANTS: u32 = 4096;
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Request {
+pub(crate) struct ObjectRequest {
     /// Nanoseconds of the input's clock, if it has one.
     pub(crate) time: Option<u64>,
     pub(crate) tenant: u32,
     pub(crate) object: u128,
     pub(crate) size: u64,
-    pub(crate) kinds: Kinds,
+    pub(crate) kinds: AccessKinds,
 }
 
 /// Assigns pages to objects.
-pub(crate) struct Objects<'a> {
-    options: &'a Options,
+pub(crate) struct ObjectPages<'a> {
+    options: &'a ImportOptions,
     objects: BTreeMap<(u32, u128), Extent>,
-    tenants: Vec<Tenant>,
-    layout: Layout,
+    tenants: Vec<TenantFile>,
+    layout: ObjectLayout,
     first_time: Option<u64>,
     now: u64,
     skipped: u64,
@@ -46,27 +46,27 @@ struct Extent {
 }
 
 #[derive(Default)]
-struct Tenant {
+struct TenantFile {
     pages: u64,
 }
 
 /// Region and page of each spool page number, as runs sorted by first number.
 #[derive(Debug, Default)]
-pub(crate) struct Layout {
-    pub(crate) regions: Vec<Region>,
-    runs: Vec<Run>,
+pub(crate) struct ObjectLayout {
+    pub(crate) regions: Vec<TraceRegion>,
+    runs: Vec<PageNumberRun>,
     /// Index of the run of the last lookup.
     last: usize,
 }
 
 #[derive(Debug)]
-struct Run {
+struct PageNumberRun {
     id: u32,
     region: u32,
     page: u64,
 }
 
-impl Layout {
+impl ObjectLayout {
     /// Region and page of a spool page number.
     pub(crate) fn place(&mut self, id: u64) -> (u32, u64) {
         let begins = |index: usize| self.runs.get(index).map(|run| u64::from(run.id));
@@ -80,13 +80,13 @@ impl Layout {
     }
 }
 
-impl<'a> Objects<'a> {
-    pub(crate) fn new(options: &'a Options) -> Objects<'a> {
-        Objects {
+impl<'a> ObjectPages<'a> {
+    pub(crate) fn new(options: &'a ImportOptions) -> ObjectPages<'a> {
+        ObjectPages {
             options,
             objects: BTreeMap::new(),
             tenants: Vec::new(),
-            layout: Layout::default(),
+            layout: ObjectLayout::default(),
             first_time: None,
             now: 0,
             skipped: 0,
@@ -102,9 +102,9 @@ impl<'a> Objects<'a> {
     /// Adds the references of a request to the spool. `place` adds the position to an error.
     pub(crate) fn request(
         &mut self,
-        request: Request,
+        request: ObjectRequest,
         spool: &mut Spool<'_>,
-        place: impl Fn(Problem) -> TraceError,
+        place: impl Fn(TraceProblem) -> TraceError,
     ) -> Result<(), TraceError> {
         if let Some(time) = request.time {
             self.pass_time(time);
@@ -112,7 +112,7 @@ impl<'a> Objects<'a> {
         let limit = self.options.max_object_size;
         if request.size > limit {
             let value = request.size;
-            return Err(place(Problem::TooLarge { what: "object size", value, limit }));
+            return Err(place(TraceProblem::TooLarge { what: "object size", value, limit }));
         }
         let pages = request.size.div_ceil(u64::from(PAGE_SIZE));
         if pages == 0 {
@@ -140,13 +140,13 @@ impl<'a> Objects<'a> {
 
     fn extent(
         &mut self,
-        request: &Request,
+        request: &ObjectRequest,
         pages: u64,
         spool: &mut Spool<'_>,
-    ) -> Result<Extent, Problem> {
+    ) -> Result<Extent, TraceProblem> {
         if request.tenant >= MAX_TENANTS {
             let (value, limit) = (u64::from(request.tenant) + 1, u64::from(MAX_TENANTS));
-            return Err(Problem::TooLarge { what: "number of tenants", value, limit });
+            return Err(TraceProblem::TooLarge { what: "number of tenants", value, limit });
         }
         let key = (request.tenant, request.object);
         if let Some(&extent) = self.objects.get(&key) {
@@ -158,7 +158,7 @@ impl<'a> Objects<'a> {
         let extent = Extent { id, pages: pages as u32 };
         self.objects.insert(key, extent);
         while self.tenants.len() <= request.tenant as usize {
-            self.tenants.push(Tenant::default());
+            self.tenants.push(TenantFile::default());
         }
         let tenant = &mut self.tenants[request.tenant as usize];
         let page = tenant.pages;
@@ -168,13 +168,13 @@ impl<'a> Objects<'a> {
             run.region == request.tenant && run.page + u64::from(id - run.id) == page
         });
         if !follows {
-            runs.push(Run { id, region: request.tenant, page });
+            runs.push(PageNumberRun { id, region: request.tenant, page });
         }
         Ok(extent)
     }
 
     /// Creates one region per tenant. `names` are the names of the tenants.
-    pub(crate) fn finish(mut self, records: u64, bytes: u64, names: &[String]) -> Imported {
+    pub(crate) fn finish(mut self, records: u64, bytes: u64, names: &[String]) -> ImportResult {
         let mut identity = self.options.source.clone().into_bytes();
         for value in [records, bytes, self.objects.len() as u64] {
             identity.extend_from_slice(&value.to_le_bytes());
@@ -186,10 +186,10 @@ impl<'a> Objects<'a> {
             let kind = RegionKind::File { key: xxh3_64(&key), executable: false };
             // A tenant has no pages if all its requests have size 0; a region needs at least one.
             let pages = tenant.pages.max(1);
-            self.layout.regions.push(Region { name, kind, pages, start: 0 });
+            self.layout.regions.push(TraceRegion { name, kind, pages, start: 0 });
         }
-        Imported {
-            layout: super::Layout::Objects(self.layout),
+        ImportResult {
+            layout: super::PageLayout::Objects(self.layout),
             clock: Clock::Nanoseconds,
             records,
             skipped: self.skipped,

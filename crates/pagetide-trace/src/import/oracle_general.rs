@@ -3,21 +3,21 @@
 //! u32 time in seconds, u64 object, u32 size in bytes, i64 index of the next request for the same
 //! object (-1: none), which is ignored.
 
-use super::objects::{Objects, Request};
-use super::source::Source;
+use super::objects::{ObjectPages, ObjectRequest};
+use super::source::ImportInput;
 use super::spool::Spool;
-use super::{wrong_format, Declaration, Imported, Options};
-use crate::error::{Looks, Problem, TraceError};
-use crate::format::{Kinds, Window};
+use super::{wrong_format, FormatSpec, ImportResult, ImportOptions};
+use crate::error::{FileType, TraceProblem, TraceError};
+use crate::format::{AccessKinds, FoldWindow};
 
 /// Entry in the list of importers.
-pub(super) const FORMAT: Declaration = Declaration {
+pub(super) const FORMAT: FormatSpec = FormatSpec {
     name: "oracle-general",
     what: "libCacheSim's 24-byte records, plain or zstd-compressed",
     contents: "oracleGeneral",
     is_text: false,
     is_marked: |_| false,
-    window: Window { pages: 1, time: 0 },
+    window: FoldWindow { pages: 1, time: 0 },
     options: &["time-divisor"],
     if_empty: "download or record it again",
     read,
@@ -29,16 +29,16 @@ const RECORD: usize = 24;
 const SECOND: u64 = 1_000_000_000;
 
 pub(super) fn read(
-    source: &mut Source<'_>,
-    options: &Options,
+    source: &mut ImportInput<'_>,
+    options: &ImportOptions,
     spool: &mut Spool<'_>,
-) -> Result<Imported, TraceError> {
+) -> Result<ImportResult, TraceError> {
     let start = source.peek(256)?;
     let start = &start[..start.len().min(256)];
-    if !matches!(Looks::of(start), Looks::Binary) {
+    if !matches!(FileType::of(start), FileType::Binary) {
         return Err(wrong_format(&FORMAT, start));
     }
-    let mut objects = Objects::new(options);
+    let mut objects = ObjectPages::new(options);
     let mut records = 0;
     loop {
         let byte = source.bytes();
@@ -48,7 +48,7 @@ pub(super) fn read(
                 break;
             }
             let end = byte + bytes.len() as u64;
-            return Err(TraceError::at_byte(end, Problem::CutShort { what: "24-byte request" }));
+            return Err(TraceError::at_byte(end, TraceProblem::CutShort { what: "24-byte request" }));
         };
         let request = decode(bytes);
         source.take(RECORD);
@@ -59,14 +59,14 @@ pub(super) fn read(
     Ok(objects.finish(records, source.bytes(), &[]))
 }
 
-fn decode(bytes: &[u8; RECORD]) -> Request {
+fn decode(bytes: &[u8; RECORD]) -> ObjectRequest {
     let four = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("4 bytes"));
     let object = u64::from_le_bytes(bytes[4..12].try_into().expect("8 bytes"));
-    Request {
+    ObjectRequest {
         time: Some(u64::from(four(0)) * SECOND),
         tenant: 0,
         object: u128::from(object),
         size: u64::from(four(12)),
-        kinds: Kinds::READ,
+        kinds: AccessKinds::READ,
     }
 }

@@ -2,7 +2,7 @@
 
 use std::io::{self, BufRead, BufReader, Read};
 
-use crate::error::{Problem, TraceError};
+use crate::error::{TraceError, TraceProblem};
 
 /// Size of the buffer.
 const PIECE: usize = 256 << 10;
@@ -12,7 +12,7 @@ pub(crate) const MAX_LINE: usize = 64 << 10;
 const WINDOW_LOG_MAX: u32 = 27;
 
 /// An input and its position, after decompression.
-pub(crate) struct Source<'a> {
+pub(crate) struct ImportInput<'a> {
     input: Box<dyn Read + 'a>,
     is_zstd: bool,
     piece: Vec<u8>,
@@ -25,8 +25,8 @@ pub(crate) struct Source<'a> {
     lines: u64,
 }
 
-impl<'a> Source<'a> {
-    pub(crate) fn new(input: &'a mut dyn Read) -> Result<Source<'a>, TraceError> {
+impl<'a> ImportInput<'a> {
+    pub(crate) fn new(input: &'a mut dyn Read) -> Result<ImportInput<'a>, TraceError> {
         let mut input = BufReader::new(input);
         let is_zstd = input.fill_buf()?.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]);
         let input: Box<dyn Read + 'a> = if is_zstd {
@@ -36,7 +36,7 @@ impl<'a> Source<'a> {
         } else {
             Box::new(input)
         };
-        Ok(Source {
+        Ok(ImportInput {
             input,
             is_zstd,
             piece: vec![0; PIECE],
@@ -76,7 +76,7 @@ impl<'a> Source<'a> {
 
     /// The next line, without `\n` or `\r\n`.
     #[inline]
-    pub(crate) fn line(&mut self) -> Result<Option<Line<'_>>, TraceError> {
+    pub(crate) fn line(&mut self) -> Result<Option<InputLine<'_>>, TraceError> {
         let mut searched = 0;
         let len = loop {
             let unread = &self.piece[self.next..self.end];
@@ -86,7 +86,7 @@ impl<'a> Source<'a> {
             searched = unread.len();
             if searched > MAX_LINE {
                 let (value, limit) = (searched as u64, MAX_LINE as u64);
-                let problem = Problem::TooLarge { what: "length of a line", value, limit };
+                let problem = TraceProblem::TooLarge { what: "length of a line", value, limit };
                 return Err(TraceError::at_line(self.lines + 1, self.bytes(), problem));
             }
             if self.is_at_end {
@@ -104,7 +104,7 @@ impl<'a> Source<'a> {
         let text = &self.piece[start..start + len];
         let text = text.strip_suffix(b"\n").unwrap_or(text);
         let text = text.strip_suffix(b"\r").unwrap_or(text);
-        Ok(Some(Line { text, number: self.lines, byte }))
+        Ok(Some(InputLine { text, number: self.lines, byte }))
     }
 
     #[cold]
@@ -128,18 +128,18 @@ impl<'a> Source<'a> {
     fn refuse(&self, error: &io::Error) -> TraceError {
         let byte = self.offset + self.end as u64;
         let problem = match (self.is_zstd, error.kind()) {
-            (true, io::ErrorKind::UnexpectedEof) => Problem::CutShort { what: "zstd frame" },
+            (true, io::ErrorKind::UnexpectedEof) => TraceProblem::CutShort { what: "zstd frame" },
             (true, io::ErrorKind::Other | io::ErrorKind::InvalidData) => {
-                Problem::Compression { message: error.to_string() }
+                TraceProblem::Compression { message: error.to_string() }
             }
-            (_, kind) => Problem::Io { kind, message: error.to_string() },
+            (_, kind) => TraceProblem::Io { kind, message: error.to_string() },
         };
         TraceError::at_byte(byte, problem)
     }
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Line<'a> {
+pub(crate) struct InputLine<'a> {
     pub(crate) text: &'a [u8],
     /// Counted from 1.
     pub(crate) number: u64,

@@ -7,13 +7,15 @@
 use std::fs::File;
 use std::io::{BufWriter, Seek, SeekFrom};
 
-use super::fold::Fold;
-use super::target::Target;
-use super::{Imported, Options};
-use crate::error::{Problem, TraceError};
-use crate::format::{Clock, Header, Kinds, Record, Region, RegionKind, Totals, Window};
-use crate::reader::Reader;
-use crate::writer::Writer;
+use super::fold::ReferenceFold;
+use super::target::TempTarget;
+use super::{ImportOptions, ImportResult};
+use crate::error::{TraceError, TraceProblem};
+use crate::format::{
+    AccessKinds, Clock, FoldWindow, Header, Record, RegionKind, Totals, TraceRegion,
+};
+use crate::reader::TraceReader;
+use crate::writer::TraceWriter;
 
 /// zstd level of the spool, which is read once and then deleted.
 const SPOOL_LEVEL: i32 = 1;
@@ -22,10 +24,10 @@ const LOOK_EVERY: u64 = 4096;
 
 /// Folds references and stores the records in the spool.
 pub(crate) struct Spool<'a> {
-    fold: Fold,
-    writer: Writer<BufWriter<&'a File>>,
+    fold: ReferenceFold,
+    writer: TraceWriter<BufWriter<&'a File>>,
     file: &'a File,
-    window: Window,
+    window: FoldWindow,
     /// Time of the first reference of the last record.
     last: u64,
     pages: u32,
@@ -35,11 +37,11 @@ pub(crate) struct Spool<'a> {
 
 impl<'a> Spool<'a> {
     pub(crate) fn new(
-        target: &'a Target,
-        window: Window,
-        options: &Options,
+        target: &'a TempTarget,
+        window: FoldWindow,
+        options: &ImportOptions,
     ) -> Result<Spool<'a>, TraceError> {
-        let region = Region {
+        let region = TraceRegion {
             name: String::new(),
             kind: RegionKind::Anon,
             pages: u64::from(u32::MAX),
@@ -48,8 +50,8 @@ impl<'a> Spool<'a> {
         let header = Header::new(Clock::Instructions, window, String::new(), vec![region]);
         let file = target.file();
         Ok(Spool {
-            fold: Fold::new(window),
-            writer: Writer::with_level(BufWriter::new(file), &header, SPOOL_LEVEL)?,
+            fold: ReferenceFold::new(window),
+            writer: TraceWriter::with_level(BufWriter::new(file), &header, SPOOL_LEVEL)?,
             file,
             window,
             last: 0,
@@ -60,12 +62,12 @@ impl<'a> Spool<'a> {
     }
 
     /// Reserves `count` new page numbers and returns the first.
-    pub(crate) fn add_pages(&mut self, count: u64) -> Result<u32, Problem> {
+    pub(crate) fn add_pages(&mut self, count: u64) -> Result<u32, TraceProblem> {
         let first = self.pages;
         let limit = u64::from(self.max_pages);
         let value = u64::from(first).saturating_add(count);
         if value > limit {
-            return Err(Problem::TooLarge { what: "number of distinct pages", value, limit });
+            return Err(TraceProblem::TooLarge { what: "number of distinct pages", value, limit });
         }
         self.pages = value as u32;
         Ok(first)
@@ -76,7 +78,12 @@ impl<'a> Spool<'a> {
     }
 
     #[inline]
-    pub(crate) fn touch(&mut self, page: u32, kinds: Kinds, now: u64) -> Result<(), TraceError> {
+    pub(crate) fn touch(
+        &mut self,
+        page: u32,
+        kinds: AccessKinds,
+        now: u64,
+    ) -> Result<(), TraceError> {
         self.references += 1;
         if !self.fold.merge(page, kinds, now) {
             self.flush()?;
@@ -105,9 +112,9 @@ impl<'a> Spool<'a> {
     /// Ends the spool and copies its records, with regions, into `target`.
     pub(crate) fn copy(
         mut self,
-        imported: &mut Imported,
-        options: &Options,
-        target: &Target,
+        imported: &mut ImportResult,
+        options: &ImportOptions,
+        target: &TempTarget,
         cancelled: &dyn Fn() -> bool,
     ) -> Result<Totals, TraceError> {
         self.flush()?;
@@ -115,19 +122,19 @@ impl<'a> Spool<'a> {
         let layout = &mut imported.layout;
         let mut file = self.file;
         file.seek(SeekFrom::Start(0))?;
-        let mut spool = Reader::from_reader(file)?;
+        let mut spool = TraceReader::from_reader(file)?;
         let header = Header::new(
             imported.clock,
             self.window,
             options.source.clone(),
             layout.regions().to_vec(),
         );
-        let mut writer = Writer::new(BufWriter::new(target.file()), &header)?;
+        let mut writer = TraceWriter::new(BufWriter::new(target.file()), &header)?;
         let mut records = 0u64;
         while let Some(record) = spool.next_record()? {
             records += 1;
             if records.is_multiple_of(LOOK_EVERY) && cancelled() {
-                return Err(TraceError::whole(Problem::Cancelled));
+                return Err(TraceError::whole(TraceProblem::Cancelled));
             }
             let (region, page) = layout.place(record.page);
             writer.push(&Record { region, page, ..record })?;

@@ -6,11 +6,11 @@
 use std::fs::{self, File, OpenOptions};
 use std::path::{Path, PathBuf};
 
-use crate::error::{Problem, TraceError};
+use crate::error::{TraceError, TraceProblem};
 
 /// A temporary file, removed on drop unless committed.
 #[derive(Debug)]
-pub(crate) struct Target {
+pub(crate) struct TempTarget {
     file: File,
     path: PathBuf,
 }
@@ -27,12 +27,12 @@ pub(crate) fn check(output: &Path) -> Result<(), TraceError> {
         there if there.is_symlink() => "a symbolic link",
         _ => "a device or a pipe",
     };
-    Err(TraceError::whole(Problem::NotAFile { what }).in_file(output))
+    Err(TraceError::whole(TraceProblem::NotAFile { what }).in_file(output))
 }
 
-impl Target {
+impl TempTarget {
     /// Creates `.NAME.PID.NUMBER.SUFFIX` in the directory of `output`, for reading and writing.
-    pub(crate) fn create(output: &Path, suffix: &str) -> Result<Target, TraceError> {
+    pub(crate) fn create(output: &Path, suffix: &str) -> Result<TempTarget, TraceError> {
         let name = output.file_name().unwrap_or_default().to_string_lossy();
         let process = std::process::id();
         let mut number = 0;
@@ -40,7 +40,7 @@ impl Target {
             let path = output.with_file_name(format!(".{name}.{process}.{number}.{suffix}"));
             let made = OpenOptions::new().read(true).write(true).create_new(true).open(&path);
             match made {
-                Ok(file) => return Ok(Target { file, path }),
+                Ok(file) => return Ok(TempTarget { file, path }),
                 Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => number += 1,
                 Err(error) => return Err(TraceError::from(error).in_file(output)),
             }
@@ -62,7 +62,7 @@ impl Target {
     }
 }
 
-impl Drop for Target {
+impl Drop for TempTarget {
     fn drop(&mut self) {
         // After a commit the file does not exist. Otherwise drop cannot report an error.
         let _ = fs::remove_file(&self.path);

@@ -5,31 +5,37 @@ use std::path::PathBuf;
 use pagetide_trace::format::MAX_BLOCK_RECORDS;
 use pagetide_trace::replay::{COMPUTE_GRAIN_NS, INSTRUCTIONS_PER_NS};
 use pagetide_trace::{
-    Clock, Format, Header, Info, Kinds, Looks, Part, Place, Problem, Reader, Record, Region,
-    RegionKind, Replay, Step, Totals, TraceError, Window, Writer,
+    AccessKinds, Clock, FileType, FoldWindow, Format, Header, Record, RegionKind, Replay,
+    ReplayStep, Totals, TraceError, TraceInfo, TracePart, TracePosition, TraceProblem, TraceReader,
+    TraceRegion, TraceWriter,
 };
 use proptest::prelude::*;
 
-const WINDOW: Window = Window { pages: 64, time: 1000 };
+const WINDOW: FoldWindow = FoldWindow { pages: 64, time: 1000 };
 
-fn anon(pages: u64) -> Region {
-    Region { name: "anon".into(), kind: RegionKind::Anon, pages, start: 0x4000 }
+fn anon(pages: u64) -> TraceRegion {
+    TraceRegion { name: "anon".into(), kind: RegionKind::Anon, pages, start: 0x4000 }
 }
 
-fn file(key: u64, executable: bool, pages: u64) -> Region {
-    Region { name: "/bin/x".into(), kind: RegionKind::File { key, executable }, pages, start: 0 }
+fn file(key: u64, executable: bool, pages: u64) -> TraceRegion {
+    TraceRegion {
+        name: "/bin/x".into(),
+        kind: RegionKind::File { key, executable },
+        pages,
+        start: 0,
+    }
 }
 
-fn header(clock: Clock, regions: Vec<Region>) -> Header {
+fn header(clock: Clock, regions: Vec<TraceRegion>) -> Header {
     Header::new(clock, WINDOW, "a test".into(), regions)
 }
 
-fn record(region: u32, page: u64, kinds: Kinds, references: u64, time: u64) -> Record {
+fn record(region: u32, page: u64, kinds: AccessKinds, references: u64, time: u64) -> Record {
     Record { region, page, kinds, references, time }
 }
 
 fn write(header: &Header, records: &[Record], tail: u64) -> (Vec<u8>, Totals) {
-    let mut writer = Writer::new(Vec::new(), header).unwrap();
+    let mut writer = TraceWriter::new(Vec::new(), header).unwrap();
     for record in records {
         writer.push(record).unwrap();
     }
@@ -37,7 +43,7 @@ fn write(header: &Header, records: &[Record], tail: u64) -> (Vec<u8>, Totals) {
 }
 
 fn read(bytes: &[u8]) -> Result<(Header, Vec<Record>, Totals), TraceError> {
-    let mut reader = Reader::from_reader(bytes)?;
+    let mut reader = TraceReader::from_reader(bytes)?;
     let mut records = Vec::new();
     while let Some(record) = reader.next_record()? {
         records.push(record);
@@ -51,11 +57,11 @@ fn read(bytes: &[u8]) -> Result<(Header, Vec<Record>, Totals), TraceError> {
 fn small() -> (Header, Vec<Record>, Vec<u8>) {
     let header = header(Clock::Instructions, vec![file(7, true, 10), anon(300), file(8, false, 5)]);
     let records = vec![
-        record(0, 3, Kinds::EXECUTE, 12, 0),
-        record(1, 299, Kinds::WRITE, 1, 5000),
-        record(2, 0, Kinds::READ, u64::from(u32::MAX), 1),
-        record(1, 0, Kinds::READ.union(Kinds::WRITE), 7, 123_456),
-        record(0, 3, Kinds::EXECUTE.union(Kinds::READ), 2, 0),
+        record(0, 3, AccessKinds::EXECUTE, 12, 0),
+        record(1, 299, AccessKinds::WRITE, 1, 5000),
+        record(2, 0, AccessKinds::READ, u64::from(u32::MAX), 1),
+        record(1, 0, AccessKinds::READ.union(AccessKinds::WRITE), 7, 123_456),
+        record(0, 3, AccessKinds::EXECUTE.union(AccessKinds::READ), 2, 0),
     ];
     let (bytes, _) = write(&header, &records, 99);
     (header, records, bytes)
@@ -103,7 +109,7 @@ fn empty_trace_comes_back() {
 fn many_blocks_come_back() {
     let header = header(Clock::Instructions, vec![anon(1000)]);
     let records: Vec<_> = (0..3 * MAX_BLOCK_RECORDS as u64 + 7)
-        .map(|n| record(0, n * 7919 % 1000, Kinds::WRITE, 1 + n % 5, n % 300))
+        .map(|n| record(0, n * 7919 % 1000, AccessKinds::WRITE, 1 + n % 5, n % 300))
         .collect();
     let (bytes, totals) = write(&header, &records, 0);
     assert_eq!(totals.distinct_pages, 1000);
@@ -118,10 +124,13 @@ fn truncation_names_the_byte_at_which_the_file_ends() {
         let error = read(&bytes[..len]).unwrap_err();
         assert_eq!(error.byte(), Some(len as u64), "cut at {len}: {error}");
         if len > 0 {
-            assert!(matches!(error.problem, Problem::Truncated { .. }), "cut at {len}: {error}");
+            assert!(
+                matches!(error.problem, TraceProblem::Truncated { .. }),
+                "cut at {len}: {error}"
+            );
         }
         std::fs::write(&path.0, &bytes[..len]).unwrap();
-        let quick = Info::read(&path.0).unwrap_err();
+        let quick = TraceInfo::read(&path.0).unwrap_err();
         assert_eq!(quick, error.in_file(&path.0), "Info::read says the same");
     }
 }
@@ -144,7 +153,7 @@ fn every_flipped_bit_is_noticed() {
 fn blocks_cannot_be_left_out_or_exchanged() {
     let header = header(Clock::Instructions, vec![anon(16)]);
     let block = |n: u64| {
-        (0..MAX_BLOCK_RECORDS as u64).map(move |i| record(0, (i * n) % 16, Kinds::READ, 1, n))
+        (0..MAX_BLOCK_RECORDS as u64).map(move |i| record(0, (i * n) % 16, AccessKinds::READ, 1, n))
     };
     let records: Vec<_> = block(1).chain(block(3)).collect();
     let (bytes, _) = write(&header, &records, 0);
@@ -155,7 +164,10 @@ fn blocks_cannot_be_left_out_or_exchanged() {
     let swapped =
         [&bytes[..first], &bytes[second..footer], &bytes[first..second], &bytes[footer..]].concat();
     let error = read(&swapped).unwrap_err();
-    assert!(matches!(error.problem, Problem::Malformed { part: Part::Footer, .. }), "{error}");
+    assert!(
+        matches!(error.problem, TraceProblem::Malformed { part: TracePart::Footer, .. }),
+        "{error}"
+    );
     let left_out = [&bytes[..first], &bytes[second..]].concat();
     assert!(read(&left_out).is_err());
 }
@@ -165,22 +177,22 @@ fn bytes_after_the_end_are_refused() {
     let (_, _, mut bytes) = small();
     let len = bytes.len() as u64;
     bytes.push(0);
-    assert_eq!(read(&bytes), Err(TraceError::at_byte(len, Problem::Trailing)));
+    assert_eq!(read(&bytes), Err(TraceError::at_byte(len, TraceProblem::Trailing)));
 }
 
 #[test]
 fn other_files_are_named_for_what_they_look_like() {
     for (bytes, looks_like) in [
-        (b"".as_slice(), Looks::Empty),
-        (b"==12== Lackey, an example\n", Looks::Recording(Format::Lackey)),
-        (b"I  04016b80,3\n", Looks::Recording(Format::Lackey)),
-        (b"time,id,size\n1,2,3\n", Looks::Text),
-        (b"\x28\xb5\x2f\xfd....", Looks::Zstd),
-        (b"\x1f\x8b\x08\x00....", Looks::Gzip),
-        (b"\0\0\0\0", Looks::Binary),
+        (b"".as_slice(), FileType::Empty),
+        (b"==12== Lackey, an example\n", FileType::Recording(Format::Lackey)),
+        (b"I  04016b80,3\n", FileType::Recording(Format::Lackey)),
+        (b"time,id,size\n1,2,3\n", FileType::Text),
+        (b"\x28\xb5\x2f\xfd....", FileType::Zstd),
+        (b"\x1f\x8b\x08\x00....", FileType::Gzip),
+        (b"\0\0\0\0", FileType::Binary),
     ] {
         let error = read(bytes).unwrap_err();
-        assert_eq!(error, TraceError::at_byte(0, Problem::NotATrace { looks_like }));
+        assert_eq!(error, TraceError::at_byte(0, TraceProblem::NotATrace { looks_like }));
     }
 }
 
@@ -189,14 +201,14 @@ fn a_later_version_is_refused_by_number() {
     let (_, _, mut bytes) = small();
     bytes[8] = 2;
     let error = read(&bytes).unwrap_err();
-    assert_eq!(error, TraceError::at_byte(8, Problem::Version { found: 2 }));
+    assert_eq!(error, TraceError::at_byte(8, TraceProblem::Version { found: 2 }));
     assert!(error.to_string().contains("hint: this program reads version 1"), "{error}");
 }
 
 #[test]
 fn an_error_stays() {
     let (_, _, bytes) = small();
-    let mut reader = Reader::from_reader(&bytes[..bytes.len() - 60]).unwrap();
+    let mut reader = TraceReader::from_reader(&bytes[..bytes.len() - 60]).unwrap();
     let mut first = None;
     for _ in 0..10 {
         if let Err(error) = reader.next_record() {
@@ -209,8 +221,8 @@ fn an_error_stays() {
 
 #[test]
 fn a_missing_file_is_named() {
-    let error = Reader::open("/nonexistent/x.ptt").err().unwrap();
-    assert_eq!(error.place, Place::Whole);
+    let error = TraceReader::open("/nonexistent/x.ptt").err().unwrap();
+    assert_eq!(error.place, TracePosition::Whole);
     assert!(error.to_string().starts_with("/nonexistent/x.ptt: "), "{error}");
 }
 
@@ -218,25 +230,25 @@ fn a_missing_file_is_named() {
 fn info_sums_and_slices() {
     let header = header(Clock::Instructions, vec![anon(64)]);
     // 32 pages in the first half of the time, the same page 32 times in the second half.
-    let mut records: Vec<_> = (0..32).map(|n| record(0, n, Kinds::READ, 1, 10)).collect();
-    records.extend((0..32).map(|_| record(0, 5, Kinds::WRITE, 2, 10)));
+    let mut records: Vec<_> = (0..32).map(|n| record(0, n, AccessKinds::READ, 1, 10)).collect();
+    records.extend((0..32).map(|_| record(0, 5, AccessKinds::WRITE, 2, 10)));
     let (bytes, totals) = write(&header, &records, 0);
     let path = TempFile::new("info.ptt", &bytes);
-    let quick = Info::read(&path.0).unwrap();
+    let quick = TraceInfo::read(&path.0).unwrap();
     assert_eq!((quick.totals, quick.bytes), (totals, bytes.len() as u64));
     assert_eq!(quick.header, header);
     assert!(quick.timeline.is_empty());
-    let full = Info::scan(&path.0).unwrap();
+    let full = TraceInfo::scan(&path.0).unwrap();
     assert_eq!(full.timeline.iter().map(|slice| slice.new_pages).sum::<u64>(), 32);
     assert_eq!(full.timeline.iter().map(|slice| slice.records).sum::<u64>(), 64);
     assert_eq!(full.timeline.last().unwrap().pages, 1);
-    assert_eq!(Info { timeline: Vec::new(), ..full }, quick);
+    assert_eq!(TraceInfo { timeline: Vec::new(), ..full }, quick);
 }
 
 #[test]
 fn the_shipped_trace_is_as_documented() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../experiments/traces/cc1-zpipe.ptt");
-    let info = Info::scan(path).unwrap();
+    let info = TraceInfo::scan(path).unwrap();
     let expected = Totals {
         records: 126_131,
         references: 319_964_247,
@@ -248,10 +260,10 @@ fn the_shipped_trace_is_as_documented() {
     assert_eq!(info.totals, expected);
     assert_eq!((info.bytes, info.header.regions.len()), (447_086, 42));
     assert_eq!(info.header.clock, Clock::Instructions);
-    assert_eq!(info.header.window, Window { pages: 512, time: 2_000_000 });
+    assert_eq!(info.header.window, FoldWindow { pages: 512, time: 2_000_000 });
 }
 
-fn replay(bytes: &[u8], name: &str, passes: u32) -> Vec<Step> {
+fn replay(bytes: &[u8], name: &str, passes: u32) -> Vec<ReplayStep> {
     let path = TempFile::new(name, bytes);
     let mut replay = Replay::open(&path.0, passes).unwrap();
     let mut steps = Vec::new();
@@ -267,22 +279,22 @@ fn replay_maps_computes_and_accesses() {
     let (_, _, bytes) = small();
     let code = RegionKind::File { key: 7, executable: true };
     let data = RegionKind::File { key: 8, executable: false };
-    let map = |region, kind, pages| Step::Map { region, kind, pages };
-    let access = |region, page, write| Step::Access { region, page, write };
+    let map = |region, kind, pages| ReplayStep::Map { region, kind, pages };
+    let access = |region, page, write| ReplayStep::Access { region, page, write };
     let steps = replay(&bytes, "replay.ptt", 1);
     let expected = [
         map(0, code, 10),
         map(1, RegionKind::Anon, 300),
         map(2, data, 5),
         access(0, 3, false),
-        Step::Compute { ns: 2500 },
+        ReplayStep::Compute { ns: 2500 },
         access(1, 299, true),
         // One instruction is below the grain; its time goes into the next `Compute`.
         access(2, 0, false),
-        Step::Compute { ns: (123_456 + 1) / INSTRUCTIONS_PER_NS },
+        ReplayStep::Compute { ns: (123_456 + 1) / INSTRUCTIONS_PER_NS },
         access(1, 0, true),
         access(0, 3, false),
-        Step::Compute { ns: (99 + 1) / INSTRUCTIONS_PER_NS },
+        ReplayStep::Compute { ns: (99 + 1) / INSTRUCTIONS_PER_NS },
     ];
     assert_eq!(steps, expected);
 }
@@ -300,8 +312,8 @@ fn replay_folds_pages_into_larger_ones() {
         let (mut mapped, mut accessed) = (Vec::new(), Vec::new());
         while let Some(step) = replay.next_step().unwrap() {
             match step {
-                Step::Map { pages, .. } => mapped.push(pages),
-                Step::Access { region, page, .. } => {
+                ReplayStep::Map { pages, .. } => mapped.push(pages),
+                ReplayStep::Access { region, page, .. } => {
                     assert!(page < mapped[region as usize], "{shift}");
                     accessed.push(page);
                 }
@@ -315,31 +327,33 @@ fn replay_folds_pages_into_larger_ones() {
 #[test]
 fn readers_and_replays_can_go_to_another_thread() {
     fn is_send<T: Send>() {}
-    is_send::<Reader>();
+    is_send::<TraceReader>();
     is_send::<Replay>();
-    is_send::<Writer<Vec<u8>>>();
+    is_send::<TraceWriter<Vec<u8>>>();
 }
 
 #[test]
 fn replay_repeats_the_records_but_not_the_maps() {
     let (_, _, bytes) = small();
-    let count = |steps: &[Step], wanted: fn(&Step) -> bool| {
+    let count = |steps: &[ReplayStep], wanted: fn(&ReplayStep) -> bool| {
         steps.iter().filter(|step| wanted(step)).count()
     };
     for passes in [0, 1, 3] {
         let steps = replay(&bytes, &format!("passes{passes}.ptt"), passes);
-        let maps = count(&steps, |step| matches!(step, Step::Map { .. }));
-        let accesses = count(&steps, |step| matches!(step, Step::Access { .. }));
+        let maps = count(&steps, |step| matches!(step, ReplayStep::Map { .. }));
+        let accesses = count(&steps, |step| matches!(step, ReplayStep::Access { .. }));
         assert_eq!(maps, if passes > 0 { 3 } else { 0 });
         assert_eq!(accesses, 5 * passes as usize);
-        let computed: u64 =
-            steps.iter().map(|step| if let Step::Compute { ns } = step { *ns } else { 0 }).sum();
+        let computed: u64 = steps
+            .iter()
+            .map(|step| if let ReplayStep::Compute { ns } = step { *ns } else { 0 })
+            .sum();
         let instructions = (5000 + 1 + 123_456 + 99) * u64::from(passes);
         assert_eq!(computed, instructions / INSTRUCTIONS_PER_NS);
     }
 }
 
-fn steps_of(mut replay: Replay) -> (Vec<Step>, Replay) {
+fn steps_of(mut replay: Replay) -> (Vec<ReplayStep>, Replay) {
     let mut steps = Vec::new();
     while let Some(step) = replay.next_step().unwrap() {
         steps.push(step);
@@ -391,10 +405,10 @@ fn replay_of_no_records_ends() {
 #[test]
 fn replay_sleeps_by_the_wall_clock() {
     let header = header(Clock::Nanoseconds, vec![file(1, false, 4)]);
-    let records = [record(0, 0, Kinds::READ, 1, 3), record(0, 1, Kinds::READ, 1, 0)];
+    let records = [record(0, 0, AccessKinds::READ, 1, 3), record(0, 1, AccessKinds::READ, 1, 0)];
     let (bytes, _) = write(&header, &records, 0);
     let steps = replay(&bytes, "sleep.ptt", 1);
-    assert_eq!(steps[1], Step::Sleep { ns: 3 });
+    assert_eq!(steps[1], ReplayStep::Sleep { ns: 3 });
     assert_eq!(steps.len(), 4);
 }
 
@@ -423,12 +437,12 @@ prop_compose! {
         kind in 0..3,
         pages in prop_oneof![1u64..100, 1u64..1 << 32],
         start in any::<u64>(),
-    ) -> Region {
+    ) -> TraceRegion {
         let kind = match kind {
             0 => RegionKind::Anon,
             kind => RegionKind::File { key, executable: kind == 2 },
         };
-        Region { name, kind, pages, start }
+        TraceRegion { name, kind, pages, start }
     }
 }
 
@@ -446,7 +460,7 @@ prop_compose! {
             .map(|(region, page, kinds, references, time)| {
                 let region = region % regions.len() as u32;
                 let page = page % regions[region as usize].pages;
-                record(region, page, Kinds::from_bits(kinds).unwrap(), references, time)
+                record(region, page, AccessKinds::from_bits(kinds).unwrap(), references, time)
             })
             .collect();
         (Header::new(clock, WINDOW, source, regions), records, tail)

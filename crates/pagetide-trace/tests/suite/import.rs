@@ -5,8 +5,8 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use pagetide_trace::{
-    import, Clock, Format, Header, Kinds, Looks, Maps, Options, Place, Problem, Reader, Record,
-    RegionKind, Summary, TraceError, Window,
+    import, AccessKinds, Clock, FileType, FoldWindow, Format, Header, ImportOptions, ImportSummary,
+    Maps, Record, RegionKind, TraceError, TracePosition, TraceProblem, TraceReader,
 };
 
 /// A temporary directory, removed on drop.
@@ -33,13 +33,13 @@ impl Drop for TempDir {
 }
 
 struct Imported {
-    summary: Summary,
+    summary: ImportSummary,
     header: Header,
     records: Vec<Record>,
 }
 
 fn load(path: &Path) -> (Header, Vec<Record>) {
-    let mut reader = Reader::open(path).unwrap();
+    let mut reader = TraceReader::open(path).unwrap();
     let mut records = Vec::new();
     while let Some(record) = reader.next_record().unwrap() {
         records.push(record);
@@ -52,7 +52,7 @@ fn run(
     name: &str,
     format: Format,
     input: &[u8],
-    options: &Options,
+    options: &ImportOptions,
 ) -> Result<Imported, TraceError> {
     let dir = TempDir::new(name);
     let output = dir.0.join("out.ptt");
@@ -72,8 +72,8 @@ fn run(
     }
 }
 
-fn window(pages: u32) -> Options {
-    Options { window: Some(Window { pages, time: u64::MAX }), ..Options::default() }
+fn window(pages: u32) -> ImportOptions {
+    ImportOptions { window: Some(FoldWindow { pages, time: u64::MAX }), ..ImportOptions::default() }
 }
 
 const LACKEY: &str = "\
@@ -99,12 +99,12 @@ fn lackey_folds_to_pages() {
     assert_eq!(names, ["text-401000", "constants-405000", "anon-1fff000000"]);
     let record =
         |region, page, kinds, references, time| Record { region, page, kinds, references, time };
-    let (read, write) = (Kinds::READ, Kinds::WRITE);
+    let (read, write) = (AccessKinds::READ, AccessKinds::WRITE);
     let expected = [
         // Four fetches start in page 401. One of them reaches into 402, which is also read.
-        record(0, 0, Kinds::EXECUTE, 4, 0),
+        record(0, 0, AccessKinds::EXECUTE, 4, 0),
         record(2, 0, read.union(write), 2, 1),
-        record(0, 1, Kinds::EXECUTE.union(read), 2, 1),
+        record(0, 1, AccessKinds::EXECUTE.union(read), 2, 1),
         // A load across a page boundary touches both pages.
         record(1, 0, read, 1, 1),
         record(1, 1, read, 1, 0),
@@ -134,7 +134,7 @@ fn lackey_takes_files_from_maps() {
 00405000-00407000 rw-p 00004000 08:01 7 /usr/bin/a.out
 1fff000000-1fff001000 rw-p 00000000 00:00 0 [stack]
 ";
-    let options = Options { maps: Some(Maps::parse(maps).unwrap()), ..window(64) };
+    let options = ImportOptions { maps: Some(Maps::parse(maps).unwrap()), ..window(64) };
     let text = LACKEY.replace(" L 00405ffc,8", " L 00405ffc,8\n S 00406000,8");
     let got = run("maps", Format::Lackey, text.as_bytes(), &options).unwrap();
     let regions = &got.header.regions;
@@ -148,7 +148,7 @@ fn lackey_takes_files_from_maps() {
     // The written page is a private copy.
     assert_eq!((&regions[2].kind, regions[2].start), (&RegionKind::Anon, 0x406));
     // Another trace with the same mapping has the same file.
-    let other = Options { source: "other".into(), ..options.clone() };
+    let other = ImportOptions { source: "other".into(), ..options.clone() };
     let again = run("maps2", Format::Lackey, b"I  00401000,3\n", &other).unwrap();
     assert_eq!(again.header.regions[0].kind, regions[0].kind);
 }
@@ -179,15 +179,15 @@ fn lackey_keeps_holes_small_and_regions_few() {
 fn lackey_says_which_line_is_wrong() {
     let text = "I  00401000,3\n S 1000,8\nhello from the program\n";
     let error = run("line", Format::Lackey, text.as_bytes(), &window(64)).err().unwrap();
-    assert_eq!(error.place, Place::Line { line: 3, byte: 24 });
-    assert!(matches!(error.problem, Problem::BadText { what: "lackey line", .. }));
+    assert_eq!(error.place, TracePosition::Line { line: 3, byte: 24 });
+    assert!(matches!(error.problem, TraceProblem::BadText { what: "lackey line", .. }));
     assert!(error.to_string().contains("hint: write valgrind's output to its own file"), "{error}");
     for bad in
         ["I  00401000,0", "I  00401000,5000", " L ffffffffffffffff,8", "I  401", "I", " X 1,1"]
     {
         let text = format!("I  00401000,3\n{bad}\n");
         let error = run("bad", Format::Lackey, text.as_bytes(), &window(64)).err().unwrap();
-        assert_eq!(error.place, Place::Line { line: 2, byte: 14 }, "{bad}");
+        assert_eq!(error.place, TracePosition::Line { line: 2, byte: 14 }, "{bad}");
     }
 }
 
@@ -196,7 +196,7 @@ fn a_line_without_end_takes_no_memory() {
     let input = b"I  00401000,3\n".chain(std::io::repeat(b'=').take(1 << 30));
     let dir = TempDir::new("endless");
     let error = import(Format::Lackey, input, &window(64), dir.0.join("x.ptt")).unwrap_err();
-    assert!(matches!(error.problem, Problem::TooLarge { what: "length of a line", .. }));
+    assert!(matches!(error.problem, TraceProblem::TooLarge { what: "length of a line", .. }));
     assert_eq!(error.line(), Some(2));
 }
 
@@ -221,9 +221,9 @@ fn a_directory_that_is_not_there_is_named() {
 
 #[test]
 fn more_pages_than_allowed_is_an_error() {
-    let options = Options { max_pages: 3, ..window(64) };
+    let options = ImportOptions { max_pages: 3, ..window(64) };
     let error = run("many", Format::Lackey, LACKEY.as_bytes(), &options).err().unwrap();
-    let problem = Problem::TooLarge { what: "number of distinct pages", value: 4, limit: 3 };
+    let problem = TraceProblem::TooLarge { what: "number of distinct pages", value: 4, limit: 3 };
     assert_eq!(error.problem, problem);
     assert_eq!(error.line(), Some(12));
 }
@@ -251,8 +251,8 @@ const REQUESTS: [(u32, u64, u32); 7] = [
 
 #[test]
 fn oracle_general_splits_objects_into_pages() {
-    let got =
-        run("oracle", Format::OracleGeneral, &oracle(&REQUESTS), &Options::default()).unwrap();
+    let got = run("oracle", Format::OracleGeneral, &oracle(&REQUESTS), &ImportOptions::default())
+        .unwrap();
     let pages: Vec<_> =
         got.records.iter().map(|record| (record.page, record.references, record.time)).collect();
     let second = 1_000_000_000;
@@ -277,9 +277,9 @@ fn oracle_general_splits_objects_into_pages() {
 #[test]
 fn oracle_general_compressed_is_the_same() {
     let plain =
-        run("plain", Format::OracleGeneral, &oracle(&REQUESTS), &Options::default()).unwrap();
+        run("plain", Format::OracleGeneral, &oracle(&REQUESTS), &ImportOptions::default()).unwrap();
     let packed = zstd::encode_all(oracle(&REQUESTS).as_slice(), 3).unwrap();
-    let got = run("zst", Format::OracleGeneral, &packed, &Options::default()).unwrap();
+    let got = run("zst", Format::OracleGeneral, &packed, &ImportOptions::default()).unwrap();
     assert_eq!(got.header, plain.header);
     assert_eq!(got.summary, plain.summary);
     // Two frames one after the other are one input.
@@ -287,11 +287,12 @@ fn oracle_general_compressed_is_the_same() {
     let rest = oracle(&REQUESTS[3..]);
     let mut frames = zstd::encode_all(half.as_slice(), 3).unwrap();
     frames.extend(zstd::encode_all(rest.as_slice(), 3).unwrap());
-    let got = run("frames", Format::OracleGeneral, &frames, &Options::default()).unwrap();
+    let got = run("frames", Format::OracleGeneral, &frames, &ImportOptions::default()).unwrap();
     assert_eq!(got.summary, plain.summary);
     for cut in 5..packed.len() {
-        let error =
-            run("cut", Format::OracleGeneral, &packed[..cut], &Options::default()).err().unwrap();
+        let error = run("cut", Format::OracleGeneral, &packed[..cut], &ImportOptions::default())
+            .err()
+            .unwrap();
         assert!(error.byte().is_some(), "cut at {cut}: {error}");
     }
 }
@@ -301,7 +302,7 @@ fn oracle_general_cut_short_says_where() {
     let bytes = oracle(&REQUESTS);
     // A single byte could be text.
     for cut in 2..bytes.len() {
-        let result = run("short", Format::OracleGeneral, &bytes[..cut], &Options::default());
+        let result = run("short", Format::OracleGeneral, &bytes[..cut], &ImportOptions::default());
         match result {
             Ok(_) => assert_eq!(cut % 24, 0),
             Err(error) => {
@@ -315,16 +316,17 @@ fn oracle_general_cut_short_says_where() {
 #[test]
 fn a_huge_object_is_an_error_and_no_allocation() {
     let bytes = oracle(&[(0, 1, 100), (0, 2, u32::MAX)]);
-    let error = run("huge", Format::OracleGeneral, &bytes, &Options::default()).err().unwrap();
+    let error =
+        run("huge", Format::OracleGeneral, &bytes, &ImportOptions::default()).err().unwrap();
     let problem =
-        Problem::TooLarge { what: "object size", value: u64::from(u32::MAX), limit: 1 << 30 };
+        TraceProblem::TooLarge { what: "object size", value: u64::from(u32::MAX), limit: 1 << 30 };
     assert_eq!(error, TraceError::at_byte(24, problem));
 }
 
 #[test]
 fn time_can_be_divided_and_dropped() {
     let time = |divisor| {
-        let options = Options { time_divisor: divisor, ..Options::default() };
+        let options = ImportOptions { time_divisor: divisor, ..ImportOptions::default() };
         run("time", Format::OracleGeneral, &oracle(&REQUESTS), &options)
             .unwrap()
             .summary
@@ -334,8 +336,8 @@ fn time_can_be_divided_and_dropped() {
     assert_eq!((time(1), time(1000), time(0)), (3_000_000_000, 3_000_000, 0));
 }
 
-fn csv(text: &str) -> Options {
-    Options { csv: text.parse().unwrap(), ..Options::default() }
+fn csv(text: &str) -> ImportOptions {
+    ImportOptions { csv: text.parse().unwrap(), ..ImportOptions::default() }
 }
 
 #[test]
@@ -345,10 +347,10 @@ fn csv_reads_columns_by_number() {
     let got = run("csv", Format::Csv, text.as_bytes(), &options).unwrap();
     let records: Vec<_> = got.records.iter().map(|r| (r.region, r.page, r.kinds, r.time)).collect();
     let expected = [
-        (0, 0, Kinds::READ, 0),
-        (1, 0, Kinds::WRITE, 250_000_000),
-        (0, 1, Kinds::READ, 250_000_000),
-        (0, 2, Kinds::READ, 0),
+        (0, 0, AccessKinds::READ, 0),
+        (1, 0, AccessKinds::WRITE, 250_000_000),
+        (0, 1, AccessKinds::READ, 250_000_000),
+        (0, 2, AccessKinds::READ, 0),
     ];
     assert_eq!(records, expected);
     let names: Vec<_> = got.header.regions.iter().map(|region| region.name.as_str()).collect();
@@ -385,7 +387,7 @@ fn csv_says_which_line_and_column_is_wrong() {
     ] {
         let text = format!("1,5,100\n{bad}\n3,5,100\n");
         let error = run("field", Format::Csv, text.as_bytes(), &options).err().unwrap();
-        assert_eq!(error.place, Place::Line { line: 2, byte: 8 }, "{bad}: {error}");
+        assert_eq!(error.place, TracePosition::Line { line: 2, byte: 8 }, "{bad}: {error}");
         assert!(error.to_string().contains(what), "{bad}: {error}");
     }
     let options = csv("obj-id-col=1,op-col=2,obj-id-is-num=true,has-header=false");
@@ -400,7 +402,10 @@ fn csv_quote_without_end_takes_no_memory() {
     let input = b"1,5,100\n\"".chain(std::io::repeat(b'x').take(1 << 30));
     let options = csv("time-col=1,obj-id-col=2");
     let error = import(Format::Csv, input, &options, dir.0.join("x.ptt")).unwrap_err();
-    assert!(matches!(error.problem, Problem::TooLarge { what: "length of a line", .. }), "{error}");
+    assert!(
+        matches!(error.problem, TraceProblem::TooLarge { what: "length of a line", .. }),
+        "{error}"
+    );
 }
 
 #[test]
@@ -411,25 +416,25 @@ fn the_wrong_format_is_named() {
     let ptt = std::fs::read(&ptt).unwrap();
     let (oracle, gzip) = (oracle(&REQUESTS), b"\x1f\x8b\x08\0\0\0");
     for (format, input, looks_like) in [
-        (Format::Lackey, oracle.as_slice(), Looks::Binary),
-        (Format::Lackey, &ptt, Looks::Ptt),
-        (Format::Lackey, gzip, Looks::Gzip),
-        (Format::Lackey, b"", Looks::Empty),
-        (Format::OracleGeneral, LACKEY.as_bytes(), Looks::Recording(Format::Lackey)),
-        (Format::OracleGeneral, b"1,2,3\n", Looks::Text),
-        (Format::OracleGeneral, &ptt, Looks::Ptt),
-        (Format::Csv, &oracle, Looks::Binary),
-        (Format::Csv, LACKEY.as_bytes(), Looks::Recording(Format::Lackey)),
+        (Format::Lackey, oracle.as_slice(), FileType::Binary),
+        (Format::Lackey, &ptt, FileType::Ptt),
+        (Format::Lackey, gzip, FileType::Gzip),
+        (Format::Lackey, b"", FileType::Empty),
+        (Format::OracleGeneral, LACKEY.as_bytes(), FileType::Recording(Format::Lackey)),
+        (Format::OracleGeneral, b"1,2,3\n", FileType::Text),
+        (Format::OracleGeneral, &ptt, FileType::Ptt),
+        (Format::Csv, &oracle, FileType::Binary),
+        (Format::Csv, LACKEY.as_bytes(), FileType::Recording(Format::Lackey)),
     ] {
-        let error = run("format", format, input, &Options::default()).err().unwrap();
-        let Problem::WrongFormat { looks_like: found, .. } = error.problem else {
+        let error = run("format", format, input, &ImportOptions::default()).err().unwrap();
+        let TraceProblem::WrongFormat { looks_like: found, .. } = error.problem else {
             panic!("{format}: {error}");
         };
         assert_eq!(found, looks_like, "{format}");
         assert!(error.hint().is_some());
     }
     let error = run("none", Format::Lackey, b"==1== nothing\n", &window(64)).err().unwrap();
-    assert!(matches!(error.problem, Problem::Empty { hint } if hint.contains("valgrind")));
+    assert!(matches!(error.problem, TraceProblem::Empty { hint } if hint.contains("valgrind")));
     let error = "lacky".parse::<Format>().unwrap_err();
     assert_eq!(error.to_string(), "format `lacky` is not `lackey`, `oracle-general` or `csv`");
 }
@@ -440,7 +445,7 @@ fn the_documentation_lists_every_format() {
     let table: String = Format::ALL
         .iter()
         .map(|format| {
-            let Window { pages, time } = format.default_window();
+            let FoldWindow { pages, time } = format.default_window();
             let options = match format.options() {
                 [first, rest @ ..] if rest.len() >= SHOWN => {
                     format!("`--{first}`, and those below")

@@ -1,8 +1,8 @@
 //! Arguments of the commands that search for values: `find`, `sweep`, `compare`. No behaviour here.
 
-use super::{after_help, after_help_with, key_value, parse_jobs, Format, ScenarioArgs};
+use super::{after_help, after_help_with, key_value, parse_jobs, OutputFormat, ScenarioArgs};
 use clap::{Args, ValueEnum, ValueHint};
-use pagetide_lab::sweep::grid::Shard;
+use pagetide_lab::sweep::grid::SweepShard;
 use pagetide_scenario::load::AddedVariant;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -117,7 +117,7 @@ pub struct SweepArgs {
 
     /// Run only part K of N parts, with K from 1 to N. Needs --store
     #[arg(long, value_name = "K/N", requires = "store", conflicts_with = "merge")]
-    pub shard: Option<Shard>,
+    pub shard: Option<SweepShard>,
 
     /// Run nothing: merge the rows of these stores, into --store if it is given
     #[arg(long, value_name = "DIR", num_args = 1.., value_hint = ValueHint::DirPath)]
@@ -130,8 +130,8 @@ pub struct SweepArgs {
     pub metric: Vec<String>,
 
     /// How to print the result
-    #[arg(long, value_enum, default_value_t = Format::Table)]
-    pub format: Format,
+    #[arg(long, value_enum, default_value_t = OutputFormat::Table)]
+    pub format: OutputFormat,
 
     /// Write a report of all points to this HTML file, to open in a browser, mail or print
     /// (docs/reports.md)

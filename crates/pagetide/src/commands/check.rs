@@ -9,7 +9,7 @@ use pagetide_lab::execute::room;
 use pagetide_scenario::load::Overrides;
 use pagetide_scenario::model::Scenario;
 use pagetide_sim::foresight;
-use pagetide_trace::Info;
+use pagetide_trace::TraceInfo;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
@@ -59,7 +59,7 @@ fn check_runs(scenario: &Scenario, checked: &mut BTreeSet<PathBuf>) -> Result<()
         for phase in tasks.iter().flat_map(|task| &task.phases) {
             let Some(path) = phase.workload.trace() else { continue };
             if checked.insert(path.clone()) {
-                Info::scan(path).map_err(|error| CliError::BadInput(error.to_string()))?;
+                TraceInfo::scan(path).map_err(|error| CliError::BadInput(error.to_string()))?;
             }
         }
         let refused = |message: String, hint: Option<String>| {

@@ -4,7 +4,7 @@ use crate::cli::CompareArgs;
 use crate::commands::find::refused;
 use crate::error::{CliError, ExitStatus};
 use crate::printer::Printer;
-use pagetide_lab::compare::{read, render, Printed};
+use pagetide_lab::compare::{read, render, PrintedResult};
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
@@ -20,7 +20,7 @@ pub fn compare(args: &CompareArgs, printer: &mut Printer) -> Result<ExitStatus, 
     Ok(ExitStatus::Success)
 }
 
-fn load(path: &Path) -> Result<Printed, CliError> {
+fn load(path: &Path) -> Result<PrintedResult, CliError> {
     let shown = path.display().to_string();
     let cannot = |why: String| {
         CliError::bad_input(

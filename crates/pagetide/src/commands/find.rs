@@ -7,15 +7,15 @@ use crate::policy::Plugins;
 use crate::printer::Printer;
 use crate::progress::ProgressLine;
 use crate::{command_line, interrupt, names_of, scenario_file};
-use pagetide_lab::execute::Progress;
-use pagetide_lab::find::answer::{Answer, Kind};
-use pagetide_lab::find::emit::{self, Form};
-use pagetide_lab::find::question::{Find, Job, Question};
-use pagetide_lab::find::run::{run, Load, Stopped};
-use pagetide_lab::find::search::Wanted;
+use pagetide_lab::execute::RunProgress;
+use pagetide_lab::find::answer::{AnswerKind, FindAnswer};
+use pagetide_lab::find::emit::{self, DeployFormat};
+use pagetide_lab::find::question::{Find, FindJob, Question};
+use pagetide_lab::find::run::{run, FindError, LoadVariant};
+use pagetide_lab::find::search::WantedEnd;
 use pagetide_lab::find::{json, plane, text};
 use pagetide_lab::html;
-use pagetide_lab::html::run::Source;
+use pagetide_lab::html::run::PageSource;
 use pagetide_lab::knob::Knob;
 use pagetide_lab::world::Simulator;
 use pagetide_scenario::criterion::{Criterion, Mistake};
@@ -82,10 +82,10 @@ pub fn find(
     };
     check_values(&find, &load)?;
     let find = search(find, &args, &load, plugins, printer)?;
-    let Some(answer) = Answer::of(&find) else { return Err(CliError::Interrupted) };
+    let Some(answer) = FindAnswer::of(&find) else { return Err(CliError::Interrupted) };
     print(&find, &answer, args.emit, output.as_ref(), printer)?;
     if let Some(file) = page {
-        let source = Source { scenario: loaded.text(), command: command_line() };
+        let source = PageSource { scenario: loaded.text(), command: command_line() };
         let page = html::find::page(&find, &answer, &provenance(&find, &answer), &source);
         file.write_page(&page, printer)?;
     }
@@ -116,7 +116,7 @@ fn ask(args: &FindArgs, scenario: &Scenario) -> Result<Find, CliError> {
         scenario: scenario.clone(),
         knobs,
         criterion,
-        wanted: if args.largest { Wanted::Largest } else { Wanted::Smallest },
+        wanted: if args.largest { WantedEnd::Largest } else { WantedEnd::Smallest },
         share: args.share,
         prices: args.price.clone(),
     };
@@ -124,7 +124,7 @@ fn ask(args: &FindArgs, scenario: &Scenario) -> Result<Find, CliError> {
 }
 
 /// Checks that the scenario accepts the ends of a range and all values of a list.
-fn check_values(find: &Find, load: Load<'_>) -> Result<(), CliError> {
+fn check_values(find: &Find, load: LoadVariant<'_>) -> Result<(), CliError> {
     for knob in &find.question().knobs {
         let last = knob.values.len() - 1;
         let checked = knob.values.iter().enumerate();
@@ -139,7 +139,7 @@ fn check_values(find: &Find, load: Load<'_>) -> Result<(), CliError> {
 fn search(
     mut find: Find,
     args: &FindArgs,
-    load: Load<'_>,
+    load: LoadVariant<'_>,
     plugins: &Plugins,
     printer: &mut Printer,
 ) -> Result<Find, CliError> {
@@ -148,18 +148,18 @@ fn search(
     let cancel = interrupt::flag();
     let simulator = Simulator { plugins: plugins.clone(), ..Simulator::default() };
     let line = ProgressLine::growing();
-    let on_batch = |jobs: &[Job]| line.grow(jobs.len());
-    let on_progress = |progress: Progress<'_>| line.on_progress(&progress);
+    let on_batch = |jobs: &[FindJob]| line.grow(jobs.len());
+    let on_progress = |progress: RunProgress<'_>| line.on_progress(&progress);
     let result = run(&mut find, load, &simulator, threads, &cancel, &on_batch, &on_progress);
     drop(line);
     match result {
         Ok(()) => Ok(find),
-        Err(Stopped::Cancelled) => {
+        Err(FindError::Cancelled) => {
             printer.data(text::tried(&find))?;
             Err(CliError::Interrupted)
         }
-        Err(Stopped::Mistake(mistake)) => Err(refused(mistake)),
-        Err(Stopped::Failed(failure)) => {
+        Err(FindError::Mistake(mistake)) => Err(refused(mistake)),
+        Err(FindError::Failed(failure)) => {
             Err(CliError::of_run("the scenario without changes: ", &failure))
         }
     }
@@ -167,7 +167,7 @@ fn search(
 
 fn print(
     find: &Find,
-    answer: &Answer,
+    answer: &FindAnswer,
     form: Option<EmitForm>,
     output: Option<&OutputFile>,
     printer: &mut Printer,
@@ -176,11 +176,13 @@ fn print(
         return printer.data(text::render(find, answer));
     };
     let file = match (form, answer.to_deploy()) {
-        (Form::Json, _) => json::render(find, answer, &command_line()),
+        (DeployFormat::Json, _) => json::render(find, answer, &command_line()),
         (_, None) => {
             let why = match answer.kind {
-                Kind::NotMonotone => "the criterion does not change monotonically with the knob",
-                Kind::Nothing => "no value meets the criterion",
+                AnswerKind::NotMonotone => {
+                    "the criterion does not change monotonically with the knob"
+                }
+                AnswerKind::Nothing => "no value meets the criterion",
                 _ => "fresh seeds do not confirm the value",
             };
             printer.warning(&format!(
@@ -189,7 +191,7 @@ fn print(
             return printer.data(text::render(find, answer));
         }
         (form, Some(point)) => {
-            if answer.kind == Kind::Front && answer.points.len() > 1 {
+            if answer.kind == AnswerKind::Front && answer.points.len() > 1 {
                 printer
                     .warning("the front has several points; the file has the first confirmed one");
             }
@@ -211,7 +213,7 @@ fn print(
 }
 
 /// Comment lines about the origin of a file.
-fn provenance(find: &Find, answer: &Answer) -> Vec<String> {
+fn provenance(find: &Find, answer: &FindAnswer) -> Vec<String> {
     vec![
         format!(
             "found by pagetide {} in a simulation; test it before you deploy it widely",
@@ -224,13 +226,13 @@ fn provenance(find: &Find, answer: &Answer) -> Vec<String> {
     ]
 }
 
-fn form_of(form: EmitForm) -> Form {
+fn form_of(form: EmitForm) -> DeployFormat {
     match form {
-        EmitForm::SysctlD => Form::SysctlD,
-        EmitForm::Systemd => Form::Systemd,
-        EmitForm::Kubelet => Form::Kubelet,
-        EmitForm::Tuned => Form::Tuned,
-        EmitForm::Json => Form::Json,
+        EmitForm::SysctlD => DeployFormat::SysctlD,
+        EmitForm::Systemd => DeployFormat::Systemd,
+        EmitForm::Kubelet => DeployFormat::Kubelet,
+        EmitForm::Tuned => DeployFormat::Tuned,
+        EmitForm::Json => DeployFormat::Json,
     }
 }
 

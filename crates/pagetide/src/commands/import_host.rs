@@ -5,10 +5,10 @@ use crate::error::{CliError, ExitStatus};
 use crate::interrupt;
 use crate::printer::Printer;
 use crate::progress::Spinner;
-use pagetide_lab::measure::{prices_of, Found};
+use pagetide_lab::measure::{prices_of, MeasuredMachine};
 use pagetide_linux::error::LinuxError;
 use pagetide_linux::host::error::HostError;
-use pagetide_linux::host::scenario::{self, Options, Written};
+use pagetide_linux::host::scenario::{self, HostImportOptions, ImportedScenario};
 use pagetide_linux::host::snapshot::HostSnapshot;
 use pagetide_linux::live;
 use pagetide_scenario::load::{load_str, Overrides};
@@ -22,8 +22,11 @@ const NOTES_MAX: usize = 40;
 
 /// Imports the system. The output file appears only when it is complete.
 pub fn import(args: &ImportHostArgs, printer: &mut Printer) -> Result<ExitStatus, CliError> {
-    let mut options =
-        Options { as_is: args.as_is, all_groups: args.all_groups, ..Options::default() };
+    let mut options = HostImportOptions {
+        as_is: args.as_is,
+        all_groups: args.all_groups,
+        ..HostImportOptions::default()
+    };
     let host = HostSnapshot::read(&args.root).map_err(|error| refused(&error))?;
     let mut written = scenario::write(&host, options).map_err(|error| match error {
         HostError::NoMemory(_) => {
@@ -62,15 +65,15 @@ pub fn import(args: &ImportHostArgs, printer: &mut Printer) -> Result<ExitStatus
 /// Measures operation costs on this machine.
 fn measure(
     host: &HostSnapshot,
-    written: &Written,
+    written: &ImportedScenario,
     args: &ImportHostArgs,
     printer: &mut Printer,
-) -> Result<Found, CliError> {
+) -> Result<MeasuredMachine, CliError> {
     let loaded = load_str("imported.toml", &written.text, Path::new(""), &Overrides::default());
     let mut scenario = loaded.map_err(|mistakes| CliError::Failure(mistakes.to_string()))?;
     let imported = scenario.variants.remove(0).setup;
     let cancel = interrupt::flag();
-    let place = live::Place::prepare(host, args.guest.as_deref()).map_err(of_linux)?;
+    let place = live::LiveBench::prepare(host, args.guest.as_deref()).map_err(of_linux)?;
     let line = Spinner::new();
     let measured = place.measure(&imported, host, &cancel, |number| {
         line.say(format!("measuring operation costs: run {number}"));

@@ -8,9 +8,9 @@ use crate::policy::Plugins;
 use crate::printer::{self, Printer};
 use crate::progress::ProgressLine;
 use crate::{command_line, interrupt, names_of, scenario_file};
-use pagetide_lab::execute::{execute, Outcome};
+use pagetide_lab::execute::{execute, JobOutcome};
 use pagetide_lab::html;
-use pagetide_lab::html::run::Source;
+use pagetide_lab::html::run::PageSource;
 use pagetide_lab::timeline;
 use pagetide_lab::world::Simulator;
 use pagetide_scenario::load::Overrides;
@@ -70,9 +70,9 @@ pub fn inspect(
     drop(progress);
 
     let record = match runs.into_iter().next().map(|run| run.outcome) {
-        Some(Outcome::Finished(record)) => at_time(record, args.at)?,
-        Some(Outcome::Failed(failure)) => return Err(CliError::of_run("", &failure)),
-        Some(Outcome::Cancelled) | None => return Err(CliError::Interrupted),
+        Some(JobOutcome::Finished(record)) => at_time(record, args.at)?,
+        Some(JobOutcome::Failed(failure)) => return Err(CliError::of_run("", &failure)),
+        Some(JobOutcome::Cancelled) | None => return Err(CliError::Interrupted),
     };
     let heading = format!(
         "{}, variant {}, seed {}, pagetide {}, after {:.3} s",
@@ -91,7 +91,7 @@ pub fn inspect(
         (None, None) => with_headings(&record, &args.names)?,
     })?;
     if let Some(file) = page {
-        let source = Source { scenario: loaded.text(), command: command_line() };
+        let source = PageSource { scenario: loaded.text(), command: command_line() };
         let page = html::inspect::page(&record, &setup, &heading, args.at.is_none(), &source);
         file.write_page(&page, printer)?;
     }

@@ -1,6 +1,6 @@
 //! `pagetide metrics`: the meaning, unit, owner and Linux source of each metric.
 
-use crate::cli::{Format, MetricsArgs};
+use crate::cli::{MetricsArgs, OutputFormat};
 use crate::error::{CliError, ExitStatus};
 use crate::printer::{self, Printer};
 use pagetide_lab::metrics;
@@ -18,9 +18,9 @@ pub fn metrics(args: &MetricsArgs, printer: &mut Printer) -> Result<ExitStatus, 
         return Err(CliError::bad_input(format!("there is no metric `{pattern}`"), hint));
     }
     printer.data(match args.format {
-        Format::Table => metrics::text(&found, printer::table_width()),
-        Format::Json => metrics::json(&found),
-        Format::Csv => metrics::csv(&found),
+        OutputFormat::Table => metrics::text(&found, printer::table_width()),
+        OutputFormat::Json => metrics::json(&found),
+        OutputFormat::Csv => metrics::csv(&found),
     })?;
     Ok(ExitStatus::Success)
 }

@@ -1,6 +1,6 @@
 //! `pagetide mrc`: the miss ratio of a page trace for each size of the page cache.
 
-use crate::cli::{Format, MrcArgs};
+use crate::cli::{MrcArgs, OutputFormat};
 use crate::error::{CliError, ExitStatus};
 use crate::output_file::OutputFile;
 use crate::printer::{self, Printer};
@@ -8,8 +8,8 @@ use crate::progress::ProgressLine;
 use crate::{command_line, interrupt};
 use pagetide_lab::execute::execute;
 use pagetide_lab::html;
-use pagetide_lab::html::run::Source;
-use pagetide_lab::mrc::{self, Curve, MrcError};
+use pagetide_lab::html::run::PageSource;
+use pagetide_lab::mrc::{self, MissRatioCurve, MrcError};
 use pagetide_lab::world::Simulator;
 use std::num::NonZeroUsize;
 use std::sync::atomic::Ordering;
@@ -24,7 +24,8 @@ pub fn mrc(args: &MrcArgs, printer: &mut Printer) -> Result<ExitStatus, CliError
         MrcError::Trace(error) => MrcError::Trace(error.in_file(&args.trace)),
         other => other,
     };
-    let curve = Curve::new(&args.trace, &sizes, args.seed).map_err(|it| refused(in_file(it)))?;
+    let curve =
+        MissRatioCurve::new(&args.trace, &sizes, args.seed).map_err(|it| refused(in_file(it)))?;
     let threads =
         args.jobs.unwrap_or_else(|| thread::available_parallelism().unwrap_or(NonZeroUsize::MIN));
     let cancel = interrupt::flag();
@@ -38,12 +39,12 @@ pub fn mrc(args: &MrcArgs, printer: &mut Printer) -> Result<ExitStatus, CliError
     }
     let points = curve.points(&runs).map_err(refused)?;
     printer.data(match args.format {
-        Format::Table => curve.table(&points, printer::table_width()),
-        Format::Json => curve.json(&points),
-        Format::Csv => curve.csv(&points),
+        OutputFormat::Table => curve.table(&points, printer::table_width()),
+        OutputFormat::Json => curve.json(&points),
+        OutputFormat::Csv => curve.csv(&points),
     })?;
     if let Some(file) = page {
-        let source = Source { scenario: String::new(), command: command_line() };
+        let source = PageSource { scenario: String::new(), command: command_line() };
         file.write_page(&html::mrc::page(&curve, &points, &source), printer)?;
     }
     Ok(ExitStatus::Success)

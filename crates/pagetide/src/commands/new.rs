@@ -4,7 +4,7 @@
 //! uses the values of a usual machine. Invariant: the printed scenario has no mistakes, whatever
 //! the answers were.
 
-use crate::cli::{NewArgs, Template};
+use crate::cli::{NewArgs, ScenarioTemplate};
 use crate::error::{CliError, ExitStatus};
 use crate::output_file::OutputFile;
 use crate::printer::Printer;
@@ -20,29 +20,29 @@ const MIB: u64 = 1 << 20;
 
 /// The size of the machine, as text from the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Size {
+struct MachineSize {
     memory: String,
     swap: String,
     cpus: String,
 }
 
-impl Template {
+impl ScenarioTemplate {
     /// The template, with placeholders: `<memory>`, `<swap>`, `<cpus>`, and `<40%>` of the memory.
     const fn text(self) -> &'static str {
         match self {
-            Template::K8sNode => include_str!("../templates/k8s-node.toml"),
-            Template::Database => include_str!("../templates/database.toml"),
-            Template::Desktop => include_str!("../templates/desktop.toml"),
-            Template::BuildServer => include_str!("../templates/build-server.toml"),
+            ScenarioTemplate::K8sNode => include_str!("../templates/k8s-node.toml"),
+            ScenarioTemplate::Database => include_str!("../templates/database.toml"),
+            ScenarioTemplate::Desktop => include_str!("../templates/desktop.toml"),
+            ScenarioTemplate::BuildServer => include_str!("../templates/build-server.toml"),
         }
     }
 
     /// Usual memory, swap and CPUs of such a machine.
     const fn usual(self) -> (&'static str, &'static str, &'static str) {
         match self {
-            Template::K8sNode | Template::Desktop => ("8GiB", "4GiB", "4"),
-            Template::Database => ("8GiB", "2GiB", "8"),
-            Template::BuildServer => ("8GiB", "8GiB", "8"),
+            ScenarioTemplate::K8sNode | ScenarioTemplate::Desktop => ("8GiB", "4GiB", "4"),
+            ScenarioTemplate::Database => ("8GiB", "2GiB", "8"),
+            ScenarioTemplate::BuildServer => ("8GiB", "8GiB", "8"),
         }
     }
 }
@@ -74,11 +74,11 @@ pub fn new(args: &NewArgs, printer: &mut Printer) -> Result<ExitStatus, CliError
 }
 
 /// The streams of a dialogue: answers in, questions out.
-type Person<'a> = (&'a mut dyn BufRead, &'a mut dyn Write);
+type Dialogue<'a> = (&'a mut dyn BufRead, &'a mut dyn Write);
 
 /// The scenario's text. Asks `person`, if there is one, for missing values.
-fn make(args: &NewArgs, mut person: Option<Person<'_>>) -> Result<String, CliError> {
-    let names: Vec<String> = Template::value_variants()
+fn make(args: &NewArgs, mut person: Option<Dialogue<'_>>) -> Result<String, CliError> {
+    let names: Vec<String> = ScenarioTemplate::value_variants()
         .iter()
         .filter_map(|template| Some(template.to_possible_value()?.get_name().to_owned()))
         .collect();
@@ -87,7 +87,7 @@ fn make(args: &NewArgs, mut person: Option<Person<'_>>) -> Result<String, CliErr
         (None, Some(person)) => loop {
             let answer =
                 ask(person, &format!("What is it? One of {}", names.join(", ")), &names[0])?;
-            match Template::from_str(&answer, true) {
+            match ScenarioTemplate::from_str(&answer, true) {
                 Ok(template) => break template,
                 Err(_) => say(person, "There is no such template.\n")?,
             }
@@ -106,7 +106,7 @@ fn make(args: &NewArgs, mut person: Option<Person<'_>>) -> Result<String, CliErr
         (None, Some(person)) => ask(person, question, usual),
         (None, None) => Ok(usual.to_owned()),
     };
-    let size = Size {
+    let size = MachineSize {
         memory: value(&args.memory, "Memory", memory)?,
         swap: value(&args.swap, "Swap", swap)?,
         cpus: value(&args.cpus, "CPUs", cpus)?,
@@ -116,7 +116,7 @@ fn make(args: &NewArgs, mut person: Option<Person<'_>>) -> Result<String, CliErr
 
 /// The answer, or the default if the line is empty.
 fn ask(
-    (answers, questions): &mut Person<'_>,
+    (answers, questions): &mut Dialogue<'_>,
     question: &str,
     usual: &str,
 ) -> Result<String, CliError> {
@@ -131,12 +131,12 @@ fn ask(
     Ok(if answer.is_empty() { usual } else { answer }.to_owned())
 }
 
-fn say((_, questions): &mut Person<'_>, text: &str) -> Result<(), CliError> {
+fn say((_, questions): &mut Dialogue<'_>, text: &str) -> Result<(), CliError> {
     write!(questions, "{text}").map_err(|error| CliError::Failure(format!("cannot ask: {error}")))
 }
 
 /// Fills in a template for a machine.
-fn fill(template: Template, size: &Size) -> Result<String, CliError> {
+fn fill(template: ScenarioTemplate, size: &MachineSize) -> Result<String, CliError> {
     let memory = match Quantity::read(&size.memory, PageSize::default()) {
         Ok(Quantity::Bytes(bytes)) if bytes >= 256 * MIB => bytes,
         _ => {
@@ -181,7 +181,7 @@ fn fill(template: Template, size: &Size) -> Result<String, CliError> {
 mod tests {
     use super::*;
 
-    fn args(from: Option<Template>) -> NewArgs {
+    fn args(from: Option<ScenarioTemplate>) -> NewArgs {
         NewArgs { from, memory: None, swap: None, cpus: None, output: None }
     }
 
@@ -193,7 +193,7 @@ mod tests {
 
     #[test]
     fn every_template_is_a_scenario_on_small_and_large_machines() {
-        for &template in Template::value_variants() {
+        for &template in ScenarioTemplate::value_variants() {
             for memory in ["256MiB", "3GiB", "512GiB"] {
                 let args = NewArgs { memory: Some(memory.into()), ..args(Some(template)) };
                 let text =
@@ -206,8 +206,8 @@ mod tests {
 
     #[test]
     fn a_machine_may_have_no_swap() {
-        let size = Size { memory: "4GiB".into(), swap: "0".into(), cpus: "2".into() };
-        for &template in Template::value_variants() {
+        let size = MachineSize { memory: "4GiB".into(), swap: "0".into(), cpus: "2".into() };
+        for &template in ScenarioTemplate::value_variants() {
             assert!(!fill(template, &size).unwrap().contains("\nswap ="), "{template:?}");
         }
     }
@@ -229,8 +229,9 @@ mod tests {
         for (memory, cpus, told) in
             [("8 apples", "2", "8 apples"), ("1MiB", "2", "at least 256"), ("4GiB", "x", "cpus")]
         {
-            let size = Size { memory: memory.into(), swap: "1GiB".into(), cpus: cpus.into() };
-            let error = fill(Template::Desktop, &size).unwrap_err().to_string();
+            let size =
+                MachineSize { memory: memory.into(), swap: "1GiB".into(), cpus: cpus.into() };
+            let error = fill(ScenarioTemplate::Desktop, &size).unwrap_err().to_string();
             assert!(error.contains(told), "{error}");
         }
         assert!(make(&args(None), None)

@@ -1,6 +1,6 @@
 //! `pagetide run`: runs variants x seeds and compares them.
 
-use crate::cli::{Format, RunArgs};
+use crate::cli::{OutputFormat, RunArgs};
 use crate::commands::find::refused;
 use crate::error::{CliError, ExitStatus};
 use crate::output_file::{self, OutputFile};
@@ -9,8 +9,8 @@ use crate::printer::{self, Printer};
 use crate::progress::ProgressLine;
 use crate::trace_files::TraceFiles;
 use crate::{command_line, interrupt, names_of, scenario_file};
-use pagetide_lab::execute::{execute, Outcome};
-use pagetide_lab::html::run::Source;
+use pagetide_lab::execute::{execute, JobOutcome};
+use pagetide_lab::html::run::PageSource;
 use pagetide_lab::report::Report;
 use pagetide_lab::world::Simulator;
 use pagetide_lab::{csv, expect, html, json, openmetrics, rows, select, table, why};
@@ -94,7 +94,7 @@ pub fn run(
         }
         let chosen: &[String] = if wrong.is_empty() { &args.metrics } else { &[] };
         let text = match args.format {
-            Format::Table => {
+            OutputFormat::Table => {
                 let width = printer::table_width();
                 let why = if args.no_why {
                     String::new()
@@ -104,14 +104,14 @@ pub fn run(
                 let expected = expect::render(&expect::of_report(&report), width.min(WHY_WIDTH));
                 table::render_within(&report, width) + &why + &expected
             }
-            Format::Json => json::render_some(&wanted(&report, chosen), &report),
-            Format::Csv => csv::render(&wanted(&report, chosen)),
+            OutputFormat::Json => json::render_some(&wanted(&report, chosen), &report),
+            OutputFormat::Csv => csv::render(&wanted(&report, chosen)),
         };
         wrong.extend(printer.data(text).err());
         tell(&report, args.format, printer);
     }
     if let Some(file) = page.filter(|_| report.has_data()) {
-        let source = Source { scenario: loaded.text(), command: command_line() };
+        let source = PageSource { scenario: loaded.text(), command: command_line() };
         match file.write(&html::run::page(&report, &source).render()) {
             Ok(()) => {
                 printer.note(&format!("the HTML report is in {}", file.path().display()));
@@ -119,11 +119,11 @@ pub fn run(
             Err(error) => wrong.push(error),
         }
     }
-    let was_cut = runs.first().is_some_and(|run| matches!(run.outcome, Outcome::Cancelled));
+    let was_cut = runs.first().is_some_and(|run| matches!(run.outcome, JobOutcome::Cancelled));
     wrong.extend(traces.finish(was_cut, printer).err());
     if let Some(file) = metrics {
         let first = runs.first().map(|run| &run.outcome);
-        if let (Some(Outcome::Finished(record)), Some(first)) =
+        if let (Some(JobOutcome::Finished(record)), Some(first)) =
             (first, report.plan.scenario.variants.first())
         {
             let start_s = args.openmetrics_start;
@@ -156,7 +156,7 @@ pub fn run(
     let mut status = ExitStatus::Success;
     for judged in expect::of_report(&report).iter().filter(|judged| !judged.holds()) {
         // The table contains this sentence already.
-        if args.format != Format::Table {
+        if args.format != OutputFormat::Table {
             printer.error(&CliError::Failure(format!("not as expected: {}", judged.sentence())));
         }
         status = ExitStatus::Failure;
@@ -195,7 +195,7 @@ fn write_openmetrics(
     let none = Timeline::default();
     let timeline = record.timeline.as_ref().unwrap_or(&none);
     let instance = format!("{}/{}", record.scenario, record.variant);
-    let source = openmetrics::Source {
+    let source = openmetrics::OpenMetricsSource {
         timeline,
         setup,
         page_size: record.page_size,
@@ -212,8 +212,8 @@ fn write_openmetrics(
 }
 
 /// Prints notes that are not part of the data.
-fn tell(report: &Report, format: Format, printer: &mut Printer) {
-    if format == Format::Table {
+fn tell(report: &Report, format: OutputFormat, printer: &mut Printer) {
+    if format == OutputFormat::Table {
         for name in rows::unknown_rows(report) {
             printer.warning(&format!(
                 "no run has the metric `{name}` of the scenario's report rows\n\

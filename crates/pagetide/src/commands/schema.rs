@@ -6,7 +6,7 @@ use crate::error::{CliError, ExitStatus};
 use crate::names_of;
 use crate::policy::Plugins;
 use crate::printer::Printer;
-use pagetide_lab::output_schema::{self, Output};
+use pagetide_lab::output_schema::{self, OutputKind};
 use pagetide_scenario::schema;
 
 pub fn schema(
@@ -15,10 +15,10 @@ pub fn schema(
     printer: &mut Printer,
 ) -> Result<ExitStatus, CliError> {
     let output = args.of.map(|of| match of {
-        SchemaOf::Run => Output::Run,
-        SchemaOf::Mrc => Output::Mrc,
-        SchemaOf::Metrics => Output::Metrics,
-        SchemaOf::Explain => Output::Explain,
+        SchemaOf::Run => OutputKind::Run,
+        SchemaOf::Mrc => OutputKind::Mrc,
+        SchemaOf::Metrics => OutputKind::Metrics,
+        SchemaOf::Explain => OutputKind::Explain,
     });
     printer.data(match output {
         Some(output) => format!("{:#}\n", output_schema::schema(output)),

@@ -1,27 +1,27 @@
 //! `pagetide sweep`: runs a grid of knobs, times variants, times seeds.
 
-use crate::cli::{Format, SweepArgs};
+use crate::cli::{OutputFormat, SweepArgs};
 use crate::commands::find::refused;
 use crate::error::{CliError, ExitStatus};
 use crate::output_file::OutputFile;
 use crate::policy::Plugins;
 use crate::printer::Printer;
 use crate::progress::ProgressLine;
-use crate::scenario_file::Loaded;
+use crate::scenario_file::LoadedScenario;
 use crate::{command_line, interrupt, names_of, scenario_file};
-use pagetide_lab::execute::Progress;
+use pagetide_lab::execute::RunProgress;
 use pagetide_lab::html;
-use pagetide_lab::html::run::Source;
+use pagetide_lab::html::run::PageSource;
 use pagetide_lab::knob::Knob;
 use pagetide_lab::sweep::grid::{digest, points};
 use pagetide_lab::sweep::output;
-use pagetide_lab::sweep::run::{jobs, run, Ended, Job};
-use pagetide_lab::sweep::store::{Origin, Row, Store, FILE};
+use pagetide_lab::sweep::run::{jobs, run, SweepJob, SweepOutcome};
+use pagetide_lab::sweep::store::{StoreOrigin, SweepRow, SweepStore, FILE};
 use pagetide_lab::world::Simulator;
-use pagetide_scenario::criterion::{check_name, Sample};
+use pagetide_scenario::criterion::{check_name, RunMetrics};
 use pagetide_scenario::diagnostic::Style;
 use pagetide_scenario::load::Overrides;
-use pagetide_scenario::metric::{catalogue, Names};
+use pagetide_scenario::metric::{catalogue, KeyNames};
 use pagetide_scenario::model::{Scenario, Setup};
 use pagetide_scenario::near::matches;
 use std::collections::BTreeSet;
@@ -38,7 +38,7 @@ pub fn sweep(
     let inputs: Vec<&Path> = args.file.iter().map(PathBuf::as_path).collect();
     let page = args.html.as_deref().map(|file| OutputFile::page(file, &inputs)).transpose()?;
     if !args.merge.is_empty() {
-        let mut store = Store::merged(&args.merge, args.store.as_deref()).map_err(refused)?;
+        let mut store = SweepStore::merged(&args.merge, args.store.as_deref()).map_err(refused)?;
         if let Some(directory) = &args.store {
             store.save().map_err(|error| unwritable(directory, &error))?;
         }
@@ -63,24 +63,24 @@ pub fn sweep(
     for variant in &mut scenario.variants {
         args.metric.iter().for_each(|metric| variant.setup.ask_for(metric));
     }
-    let all: Vec<Job> = {
+    let all: Vec<SweepJob> = {
         let has = |index: usize| args.shard.is_none_or(|shard| shard.has(index));
         let jobs = jobs(&all, &names(&plan.scenario), plan.seeds());
         jobs.into_iter().enumerate().filter(|(index, _)| has(*index)).map(|(_, job)| job).collect()
     };
-    let origin = Origin {
+    let origin = StoreOrigin {
         scenario: plan.scenario.name.clone(),
         digest: digest_of(&plan.scenario)?,
         version: pagetide_lab::VERSION.to_owned(),
     };
     let mut store = match &args.store {
-        None => Store::in_memory(origin),
+        None => SweepStore::in_memory(origin),
         Some(directory) => {
             let file = match args.shard {
                 None => FILE.to_owned(),
                 Some(shard) => format!("shard-{}.jsonl", shard.to_string().replace('/', "-of-")),
             };
-            Store::open(directory, &file, origin).map_err(refused)?
+            SweepStore::open(directory, &file, origin).map_err(refused)?
         }
     };
     let unknown = unknown_metrics(&args.metric, &scenario);
@@ -91,7 +91,7 @@ pub fn sweep(
         if !ended.failed.is_empty() || ended.cancelled > 0 {
             return conclude(&ended, &args, printer);
         }
-        let is_first = |row: &&Row| first.iter().any(|job| job.key == row.key());
+        let is_first = |row: &&SweepRow| first.iter().any(|job| job.key == row.key());
         check_metrics(&unknown, store.rows().filter(is_first))?;
     }
     let ended = perform(&scenario, &all, &mut store, &args, plugins);
@@ -112,14 +112,14 @@ pub fn sweep(
 
 /// The scenario of all points, with one variant for each point and each variant of the file; and
 /// the points.
-type Grid = (Scenario, Vec<Vec<(String, String)>>);
+type GridScenario = (Scenario, Vec<Vec<(String, String)>>);
 
 fn grid(
-    loaded: &Loaded,
+    loaded: &LoadedScenario,
     overrides: &Overrides,
     scenario: &Scenario,
     wanted: &[String],
-) -> Result<Grid, CliError> {
+) -> Result<GridScenario, CliError> {
     let setup = &scenario.variants[0].setup;
     let knobs: Result<Vec<Knob>, CliError> =
         wanted.iter().map(|text| Knob::parse(text, setup, true).map_err(refused)).collect();
@@ -145,7 +145,7 @@ fn unknown_metrics(wanted: &[String], scenario: &Scenario) -> Vec<String> {
     let mut unknown: Vec<String> =
         wanted.iter().filter(|name| !name.contains('*')).cloned().collect();
     for variant in &scenario.variants {
-        let names = Names::of(&variant.setup);
+        let names = KeyNames::of(&variant.setup);
         unknown.retain(|name| {
             let key = names.read(name);
             !key.is_some_and(|key| catalogue::has(&all, key.scope.kind(), &key.name))
@@ -157,12 +157,12 @@ fn unknown_metrics(wanted: &[String], scenario: &Scenario) -> Vec<String> {
 /// Checks that each wanted metric or pattern matches a metric of some row.
 fn check_metrics<'a>(
     wanted: &[String],
-    rows: impl Iterator<Item = &'a Row>,
+    rows: impl Iterator<Item = &'a SweepRow>,
 ) -> Result<(), CliError> {
     if wanted.is_empty() {
         return Ok(());
     }
-    let all: Sample = rows.flat_map(|row| row.record.metrics.clone()).collect();
+    let all: RunMetrics = rows.flat_map(|row| row.record.metrics.clone()).collect();
     let is_there = |name: &str| name.contains('*') && all.keys().any(|key| matches(name, key));
     let mut missing = wanted.iter().filter(|name| !is_there(name));
     missing.try_for_each(|name| check_name(name, &all)).map_err(refused)
@@ -182,45 +182,45 @@ fn digest_of(scenario: &Scenario) -> Result<String, CliError> {
 
 fn perform(
     scenario: &Scenario,
-    all: &[Job],
-    store: &mut Store,
+    all: &[SweepJob],
+    store: &mut SweepStore,
     args: &SweepArgs,
     plugins: &Plugins,
-) -> Ended {
+) -> SweepOutcome {
     let threads =
         args.jobs.unwrap_or_else(|| thread::available_parallelism().unwrap_or(NonZeroUsize::MIN));
     let simulator = Simulator { plugins: plugins.clone(), ..Simulator::default() };
     let there = all.iter().filter(|job| store.has(&job.key)).count();
     let line = ProgressLine::of(all.len() as u64, there as u64);
-    let on_progress = |progress: Progress<'_>| line.on_progress(&progress);
+    let on_progress = |progress: RunProgress<'_>| line.on_progress(&progress);
     run(scenario, all, store, &simulator, threads, &interrupt::flag(), &on_progress)
 }
 
 /// The rows of this sweep, or all rows of a store.
-fn rows<'a>(store: &'a Store, only: Option<&[Job]>) -> Vec<&'a Row> {
+fn rows<'a>(store: &'a SweepStore, only: Option<&[SweepJob]>) -> Vec<&'a SweepRow> {
     let keys: Option<BTreeSet<_>> = only.map(|jobs| jobs.iter().map(|job| &job.key).collect());
-    let is_wanted = |row: &&Row| keys.as_ref().is_none_or(|keys| keys.contains(&row.key()));
+    let is_wanted = |row: &&SweepRow| keys.as_ref().is_none_or(|keys| keys.contains(&row.key()));
     store.rows().filter(is_wanted).collect()
 }
 
 /// Writes the HTML report, if it is wanted and there are rows.
 fn write_page(
     file: Option<&OutputFile>,
-    rows: &[&Row],
+    rows: &[&SweepRow],
     metrics: &[String],
     scenario: String,
     printer: &mut Printer,
 ) -> Result<(), CliError> {
     let Some(file) = file.filter(|_| !rows.is_empty()) else { return Ok(()) };
-    let source = Source { scenario, command: command_line() };
+    let source = PageSource { scenario, command: command_line() };
     file.write_page(&html::sweep::page(rows, metrics, &source), printer)
 }
 
 /// Prints the rows of this sweep, or all rows of a store.
 fn print(
-    store: &Store,
+    store: &SweepStore,
     args: &SweepArgs,
-    only: Option<&[Job]>,
+    only: Option<&[SweepJob]>,
     wanted: &[String],
     printer: &mut Printer,
 ) -> Result<(), CliError> {
@@ -231,14 +231,14 @@ fn print(
     let metrics = if args.metric.is_empty() { wanted } else { &args.metric };
     let rows = rows.into_iter();
     printer.data(match args.format {
-        Format::Table => output::table(rows, metrics),
-        Format::Csv => output::csv(rows),
-        Format::Json => output::json(rows),
+        OutputFormat::Table => output::table(rows, metrics),
+        OutputFormat::Csv => output::csv(rows),
+        OutputFormat::Json => output::json(rows),
     })
 }
 
 fn conclude(
-    ended: &Ended,
+    ended: &SweepOutcome,
     args: &SweepArgs,
     printer: &mut Printer,
 ) -> Result<ExitStatus, CliError> {

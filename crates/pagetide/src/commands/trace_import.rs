@@ -4,7 +4,9 @@ use crate::cli::{CsvArgs, ImportArgs};
 use crate::error::{CliError, ExitStatus};
 use crate::interrupt;
 use crate::printer::Printer;
-use pagetide_trace::{self as trace, CsvOptions, Format, Maps, Options, Summary, TraceError};
+use pagetide_trace::{
+    self as trace, CsvOptions, Format, ImportOptions, ImportSummary, Maps, TraceError,
+};
 use std::fs::{self, File, Metadata};
 use std::io::{self, ErrorKind, Read};
 use std::os::fd::AsFd;
@@ -26,10 +28,10 @@ const LOOK: Duration = Duration::from_millis(50);
 pub fn import(args: &ImportArgs, printer: &mut Printer) -> Result<ExitStatus, CliError> {
     let format = args.format;
     let from_stdin = args.input == Path::new("-");
-    let mut options = Options {
+    let mut options = ImportOptions {
         source: args.source.clone().unwrap_or_else(|| source(format, args, from_stdin)),
         csv: columns(&args.columns, format)?,
-        ..Options::default()
+        ..ImportOptions::default()
     };
     if let Some(path) = &args.maps {
         check_option(format, "maps")?;
@@ -43,7 +45,7 @@ pub fn import(args: &ImportArgs, printer: &mut Printer) -> Result<ExitStatus, Cl
     let cancel = interrupt::flag();
     let input = open(&args.input, from_stdin)?;
     check_output(&args.output, &input, args.maps.as_deref())?;
-    let input = Interruptible::new(input, Arc::clone(&cancel));
+    let input = InterruptibleInput::new(input, Arc::clone(&cancel));
     let cancelled = || cancel.load(Ordering::Relaxed);
     match trace::import_unless(&cancelled, format, input, &options, &args.output) {
         Ok(summary) => {
@@ -117,7 +119,7 @@ fn refused(error: TraceError) -> CliError {
     CliError::BadInput(error.to_string())
 }
 
-fn describe(summary: &Summary, output: &Path) -> String {
+fn describe(summary: &ImportSummary, output: &Path) -> String {
     let totals = &summary.totals;
     let mut text = format!(
         "{}: {} references to {} pages in {} regions became {} records, {} bytes",
@@ -143,33 +145,37 @@ fn describe(summary: &Summary, output: &Path) -> String {
     text
 }
 
-enum Input {
+enum RecordingInput {
     /// A file, or standard input of any kind.
     Open(File),
     /// A pipe. Opening it blocks until the other end is opened.
     Pipe(PathBuf),
 }
 
-fn open(path: &Path, from_stdin: bool) -> Result<Input, CliError> {
+fn open(path: &Path, from_stdin: bool) -> Result<RecordingInput, CliError> {
     let cannot = |error| cannot_read(path, &error);
     if from_stdin {
         let stdin = io::stdin().as_fd().try_clone_to_owned().map_err(cannot)?;
-        return Ok(Input::Open(File::from(stdin)));
+        return Ok(RecordingInput::Open(File::from(stdin)));
     }
     let metadata = fs::metadata(path).map_err(cannot)?;
     if metadata.is_file() || metadata.is_dir() {
-        return File::open(path).map(Input::Open).map_err(cannot);
+        return File::open(path).map(RecordingInput::Open).map_err(cannot);
     }
-    Ok(Input::Pipe(path.to_owned()))
+    Ok(RecordingInput::Pipe(path.to_owned()))
 }
 
 /// Rejects an output that is one of the inputs, under any name.
-fn check_output(output: &Path, input: &Input, maps: Option<&Path>) -> Result<(), CliError> {
+fn check_output(
+    output: &Path,
+    input: &RecordingInput,
+    maps: Option<&Path>,
+) -> Result<(), CliError> {
     let Ok(there) = fs::metadata(output) else { return Ok(()) };
     let is_it = |other: io::Result<Metadata>| other.is_ok_and(|other| is_same(&there, &other));
     let reads = match input {
-        Input::Open(file) => is_it(file.metadata()),
-        Input::Pipe(path) => is_it(fs::metadata(path)),
+        RecordingInput::Open(file) => is_it(file.metadata()),
+        RecordingInput::Pipe(path) => is_it(fs::metadata(path)),
     };
     if reads || maps.is_some_and(|maps| is_it(fs::metadata(maps))) {
         return Err(CliError::bad_input(
@@ -187,7 +193,7 @@ fn is_same(one: &Metadata, other: &Metadata) -> bool {
 /// Input that returns an error once the user interrupts, even during a wait for data, so that the
 /// importer can clean up. A thread does the reading; if no more data comes, it ends with the
 /// process.
-struct Interruptible {
+struct InterruptibleInput {
     chunks: Receiver<io::Result<Vec<u8>>>,
     chunk: Vec<u8>,
     /// Bytes of the current chunk that were returned already.
@@ -195,13 +201,13 @@ struct Interruptible {
     cancel: Arc<AtomicBool>,
 }
 
-impl Interruptible {
-    fn new(input: Input, cancel: Arc<AtomicBool>) -> Interruptible {
+impl InterruptibleInput {
+    fn new(input: RecordingInput, cancel: Arc<AtomicBool>) -> InterruptibleInput {
         let (sender, chunks) = mpsc::sync_channel(CHUNKS);
         thread::spawn(move || {
             let opened = match input {
-                Input::Open(file) => Ok(file),
-                Input::Pipe(path) => File::open(path),
+                RecordingInput::Open(file) => Ok(file),
+                RecordingInput::Pipe(path) => File::open(path),
             };
             let mut file = match opened {
                 Ok(file) => file,
@@ -222,11 +228,11 @@ impl Interruptible {
                 }
             }
         });
-        Interruptible { chunks, chunk: Vec::new(), used: 0, cancel }
+        InterruptibleInput { chunks, chunk: Vec::new(), used: 0, cancel }
     }
 }
 
-impl Read for Interruptible {
+impl Read for InterruptibleInput {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         while self.used == self.chunk.len() {
             if self.cancel.load(Ordering::Relaxed) {

@@ -4,12 +4,13 @@ use crate::cli::InfoArgs;
 use crate::error::{CliError, ExitStatus};
 use crate::printer::Printer;
 use pagetide_trace::format::PAGE_SIZE;
-use pagetide_trace::{Clock, Info, Region, RegionKind, Slice};
+use pagetide_trace::{Clock, RegionKind, TraceInfo, TraceRegion, TraceSlice};
 use std::fmt::Write;
 
 /// Reads and checks the whole trace, then prints its contents.
 pub fn info(args: &InfoArgs, printer: &mut Printer) -> Result<ExitStatus, CliError> {
-    let info = Info::scan(&args.file).map_err(|error| CliError::BadInput(error.to_string()))?;
+    let info =
+        TraceInfo::scan(&args.file).map_err(|error| CliError::BadInput(error.to_string()))?;
     let mut out = format!("{:<11}{}\n", "file", args.file.display());
     describe(&info, &mut out);
     regions(&info.header.regions, &mut out);
@@ -18,7 +19,7 @@ pub fn info(args: &InfoArgs, printer: &mut Printer) -> Result<ExitStatus, CliErr
     Ok(ExitStatus::Success)
 }
 
-fn describe(info: &Info, out: &mut String) {
+fn describe(info: &TraceInfo, out: &mut String) {
     let (header, totals) = (&info.header, &info.totals);
     let unit = match header.clock {
         Clock::Instructions => "instructions",
@@ -40,7 +41,7 @@ fn describe(info: &Info, out: &mut String) {
     line("digest", format!("{:016x}", totals.digest));
 }
 
-fn regions(regions: &[Region], out: &mut String) {
+fn regions(regions: &[TraceRegion], out: &mut String) {
     writeln!(out, "\nregion  kind        pages  first page    name").expect("writing to a string");
     for (number, region) in regions.iter().enumerate() {
         let kind = match region.kind {
@@ -56,7 +57,7 @@ fn regions(regions: &[Region], out: &mut String) {
     }
 }
 
-fn timeline(slices: &[Slice], out: &mut String) {
+fn timeline(slices: &[TraceSlice], out: &mut String) {
     const BAR: u64 = 40;
     let widest = slices.iter().map(|slice| slice.pages).max().unwrap_or(0).max(1);
     writeln!(out, "\n slice   pages     new  (time in {} equal slices)", slices.len())

@@ -1,7 +1,7 @@
 //! `pagetide verify`: runs a scenario on a real kernel and in the simulator and compares the
 //! counters.
 
-use crate::cli::{Accel, Costs, Format, KernelArgs, VerifyArgs};
+use crate::cli::{AccelChoice, CostChoice, KernelArgs, OutputFormat, VerifyArgs};
 use crate::error::{CliError, ExitStatus};
 use crate::output_file::OutputFile;
 use crate::policy::Plugins;
@@ -9,14 +9,14 @@ use crate::printer::Printer;
 use crate::progress::Spinner;
 use crate::{command_line, interrupt, names_of, scenario_file};
 use pagetide_lab::html;
-use pagetide_lab::html::run::Source;
+use pagetide_lab::html::run::PageSource;
 use pagetide_lab::verify::ask::{
-    verify as ask, Asking, CostSource, KernelSide, VerifyError, ANOTHER_TEXT,
+    verify as ask, CostSource, KernelSide, VerifyError, VerifyProgress, ANOTHER_TEXT,
 };
 use pagetide_lab::verify::{csv, json, table};
 use pagetide_lab::world::Simulator;
 use pagetide_linux::qemu::Accelerator;
-use pagetide_linux::session::Options;
+use pagetide_linux::session::SessionOptions;
 use pagetide_scenario::load::Overrides;
 use std::num::NonZeroUsize;
 use std::sync::atomic::AtomicBool;
@@ -70,10 +70,10 @@ pub fn verify(
     };
     let line = Spinner::new();
     let simulator = Simulator { plugins: plugins.clone(), ..Simulator::default() };
-    let tell = |asking: Asking<'_>| line.say(words(&asking));
+    let tell = |asking: VerifyProgress<'_>| line.say(words(&asking));
     let costs = match args.costs {
-        Costs::Measured => CostSource::Measured,
-        Costs::Sourced => CostSource::Sourced,
+        CostChoice::Measured => CostSource::Measured,
+        CostChoice::Sourced => CostSource::Sourced,
     };
     let verified = ask(&plan, &side, &simulator, costs, jobs, &cancel, &tell);
     drop(line);
@@ -81,12 +81,12 @@ pub fn verify(
     if let Some(comparison) = &verified.comparison {
         let sides = &verified.sides;
         printer.data(match args.format {
-            Format::Table => table::render(comparison, sides, args.all),
-            Format::Json => json::render(comparison, sides),
-            Format::Csv => csv::render(comparison),
+            OutputFormat::Table => table::render(comparison, sides, args.all),
+            OutputFormat::Json => json::render(comparison, sides),
+            OutputFormat::Csv => csv::render(comparison),
         })?;
         if let Some(file) = &page {
-            let source = Source { scenario: loaded.text(), command: command_line() };
+            let source = PageSource { scenario: loaded.text(), command: command_line() };
             let page = html::verify::page(comparison, sides, args.all, &source);
             file.write_page(&page, printer)?;
         }
@@ -95,7 +95,7 @@ pub fn verify(
     for note in &verified.sides.notes {
         if note.contains(ANOTHER_TEXT) {
             printer.warning(note);
-        } else if args.format == Format::Csv {
+        } else if args.format == OutputFormat::Csv {
             printer.note(note);
         }
     }
@@ -115,13 +115,13 @@ pub fn verify(
     Ok(status)
 }
 
-fn options(args: &KernelArgs, cancel: &Arc<AtomicBool>) -> Options {
-    Options {
+fn options(args: &KernelArgs, cancel: &Arc<AtomicBool>) -> SessionOptions {
+    SessionOptions {
         kernel: args.kernel.clone().into(),
         guest: args.guest.clone(),
         accelerator: match args.accel {
-            Accel::Emulation => Accelerator::Emulation,
-            Accel::Kvm => Accelerator::Kvm,
+            AccelChoice::Emulation => Accelerator::Emulation,
+            AccelChoice::Kvm => Accelerator::Kvm,
         },
         time_limit: Duration::from_secs(args.timeout),
         keep: args.keep.clone(),
@@ -129,12 +129,16 @@ fn options(args: &KernelArgs, cancel: &Arc<AtomicBool>) -> Options {
     }
 }
 
-fn words(asking: &Asking<'_>) -> String {
+fn words(asking: &VerifyProgress<'_>) -> String {
     match asking {
-        Asking::Measuring(cpus) => format!("measuring operation costs on Linux with {cpus} CPUs"),
-        Asking::Booting(variant) => format!("{variant}: booting the kernel"),
-        Asking::Running(variant, done, all) => format!("{variant}: {done} of {all} runs on Linux"),
-        Asking::Simulating(variant) => format!("{variant}: simulating"),
+        VerifyProgress::Measuring(cpus) => {
+            format!("measuring operation costs on Linux with {cpus} CPUs")
+        }
+        VerifyProgress::Booting(variant) => format!("{variant}: booting the kernel"),
+        VerifyProgress::Running(variant, done, all) => {
+            format!("{variant}: {done} of {all} runs on Linux")
+        }
+        VerifyProgress::Simulating(variant) => format!("{variant}: simulating"),
     }
 }
 

@@ -2,7 +2,7 @@
 //! browser must draw every chart, print nothing on its console, and fetch nothing. The variable
 //! `CHROMIUM` names another binary.
 
-use crate::common::Place;
+use crate::common::TestDir;
 use std::env;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -28,7 +28,7 @@ onload = () => {
 
 /// The result of opening a report.
 #[derive(Debug)]
-pub struct Opened {
+pub struct OpenedReport {
     /// Charts that it drew.
     pub drawn: u32,
     /// Milliseconds of the page's scripts.
@@ -53,7 +53,7 @@ fn chromium() -> Option<PathBuf> {
 
 /// Opens the report `name` in a frame of `width` pixels. It must render without errors and
 /// messages, and must fit the width. Returns `None`, with a message, if there is no browser.
-pub fn open(place: &Place, name: &str, width: u32) -> Option<Opened> {
+pub fn open(place: &TestDir, name: &str, width: u32) -> Option<OpenedReport> {
     let Some(chromium) = chromium() else {
         eprintln!("no Chromium is installed: {name} is not opened (apt-get install chromium)");
         return None;
@@ -93,11 +93,11 @@ pub fn open(place: &Place, name: &str, width: u32) -> Option<Opened> {
     assert_eq!(drawn, charts, "{name}: charts that were not drawn");
     assert_eq!(*wide, "0", "{name} is wider than {width} pixels");
     let number = |text: &str| text.parse().unwrap_or_else(|_| panic!("{name}: {seen:?}"));
-    Some(Opened { drawn: number(drawn), ms: number(ms) })
+    Some(OpenedReport { drawn: number(drawn), ms: number(ms) })
 }
 
 /// Opens the report at all widths; `charts` charts must be drawn.
-pub fn opens(place: &Place, name: &str, charts: u32) {
+pub fn opens(place: &TestDir, name: &str, charts: u32) {
     for width in WIDTHS {
         if let Some(opened) = open(place, name, width) {
             assert_eq!(opened.drawn, charts, "{name} at {width} pixels");

@@ -1,11 +1,11 @@
 //! Tests of the smaller subcommands.
 
-use crate::common::{Place, SMALL};
+use crate::common::{TestDir, SMALL};
 use std::fs;
 
 #[test]
 fn check_goes_through_all_files() {
-    let place = Place::with("good.toml", SMALL);
+    let place = TestDir::with("good.toml", SMALL);
     place.write("bad.toml", "[machine]\nmemory = 0\n");
     place.write("worse.toml", "= = =");
     place.run(["check", "good.toml"]).quietly();
@@ -17,7 +17,7 @@ fn check_goes_through_all_files() {
 
 #[test]
 fn shipped_experiments_are_listed_and_good() {
-    let place = Place::new();
+    let place = TestDir::new();
     let list = place.run(["list"]).quietly().stdout;
     let names: Vec<&str> =
         list.lines().map(|line| line.split_whitespace().next().unwrap()).collect();
@@ -28,14 +28,15 @@ fn shipped_experiments_are_listed_and_good() {
 
 #[test]
 fn the_schema_is_json() {
-    let schema = Place::new().run(["schema"]).quietly().stdout;
+    let schema = TestDir::new().run(["schema"]).quietly().stdout;
     let schema: serde_json::Value = serde_json::from_str(&schema).unwrap();
     assert!(schema["properties"]["machine"].is_object());
 }
 
 #[test]
 fn a_policy_that_the_program_does_not_register_is_located() {
-    let place = Place::with("mine.toml", format!("{SMALL}\n[policy]\npages = \"mine\"\n").as_str());
+    let place =
+        TestDir::with("mine.toml", format!("{SMALL}\n[policy]\npages = \"mine\"\n").as_str());
     let hint = "hint: this program has only `linux`; docs/add-a-policy.md says how to add one";
     place
         .run(["run", "mine.toml"])
@@ -44,7 +45,7 @@ fn a_policy_that_the_program_does_not_register_is_located() {
 
 #[test]
 fn inspect_prints_the_kernels_files() {
-    let place = Place::with("small.toml", SMALL);
+    let place = TestDir::with("small.toml", SMALL);
     let inspect = |args: &[&str]| place.run([&["inspect", "small.toml"], args].concat());
 
     let all = inspect(&["--variant", "early"]);
@@ -107,7 +108,7 @@ fn lackey() -> String {
 
 #[test]
 fn a_trace_goes_in_and_is_described() {
-    let place = Place::new();
+    let place = TestDir::new();
     let import = ["trace", "import", "lackey", "-", "-o", "out.ptt"];
     let ran = place.run_with_input(import, lackey().as_bytes());
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), ""), "{ran:?}");
@@ -120,7 +121,7 @@ fn a_trace_goes_in_and_is_described() {
 
 #[test]
 fn a_bad_trace_is_refused_and_nothing_stays() {
-    let place = Place::new();
+    let place = TestDir::new();
     place.write("in.txt", lackey() + " S zzz,8\n");
     let import = ["trace", "import", "lackey", "in.txt", "-o", "out.ptt"];
     place.run(import).fails(2, &["in.txt", "line 83", "hint:"]);
@@ -141,7 +142,7 @@ fn a_bad_trace_is_refused_and_nothing_stays() {
 #[cfg(unix)]
 #[test]
 fn an_import_replaces_only_a_regular_file_that_it_does_not_read() {
-    let place = Place::new();
+    let place = TestDir::new();
     let at = |name: &str| place.directory.join(name);
     place.write("in.txt", lackey());
     place.write("precious", "mine");
@@ -177,7 +178,7 @@ fn an_import_replaces_only_a_regular_file_that_it_does_not_read() {
 #[test]
 fn an_import_that_waits_for_input_can_be_ended() {
     for signal in ["INT", "TERM"] {
-        let place = Place::new();
+        let place = TestDir::new();
         let args = ["trace", "import", "lackey", "-o", "out.ptt"];
         let mut child =
             place.command().args(args).stdin(std::process::Stdio::piped()).spawn().unwrap();
@@ -195,7 +196,7 @@ fn an_import_that_waits_for_input_can_be_ended() {
 
 #[test]
 fn csv_columns_are_named_as_libcachesim_names_them() {
-    let place = Place::with("in.csv", "time,id,size\n0,7,4096\n1,8,8192\n2,7,4096\n");
+    let place = TestDir::with("in.csv", "time,id,size\n0,7,4096\n1,8,8192\n2,7,4096\n");
     let import = |args: &[&str]| {
         place.run([&["trace", "import", "csv", "in.csv", "-o", "out.ptt"], args].concat())
     };
@@ -216,7 +217,7 @@ fn csv_columns_are_named_as_libcachesim_names_them() {
 
 #[test]
 fn help_version_and_completions() {
-    let place = Place::new();
+    let place = TestDir::new();
     let version = place.run(["--version"]).quietly().stdout;
     assert_eq!(version, format!("pagetide {}\n", env!("CARGO_PKG_VERSION")));
     let help = place.run(["--help"]).quietly().stdout;
@@ -237,7 +238,7 @@ fn verify_refuses_what_needs_a_patched_kernel() {
     let text = "[machine]\nmemory = \"128MiB\"\n[[task]]\nname = \"t\"\nworkload = \"build\"\n\
         path = \"cc.ptt\"\nunits = 1\n[[variant]]\nname = \"a\"\n[[variant]]\nname = \"b\"\n\
         set = { \"task.t.stack_order\" = 2 }\n";
-    let place = Place::with("high.toml", text);
+    let place = TestDir::with("high.toml", text);
     let trace = concat!(env!("CARGO_MANIFEST_DIR"), "/../../experiments/traces/cc1-zpipe.ptt");
     place.write("cc.ptt", fs::read(trace).unwrap());
     let refused = "cannot be run on a real kernel here: task `t`, phase `main`: a build with \
@@ -247,7 +248,7 @@ fn verify_refuses_what_needs_a_patched_kernel() {
 
 #[test]
 fn inspect_stops_at_a_time() {
-    let place = Place::with("small.toml", SMALL);
+    let place = TestDir::with("small.toml", SMALL);
     let inspect = |args: &[&str]| place.run([&["inspect", "small.toml"], args].concat());
     let faults = |args: &[&str]| -> u64 {
         let ran = inspect(&[args, &["--only", "vmstat"]].concat());

@@ -8,31 +8,31 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// A directory for one test; removed if the test passes.
-pub struct Place {
+pub struct TestDir {
     pub directory: PathBuf,
 }
 
 /// Exit code and output of the command.
 #[derive(Debug)]
-pub struct Ran {
+pub struct CommandOutput {
     pub code: Option<i32>,
     pub stdout: String,
     pub stderr: String,
 }
 
-impl Place {
-    pub fn new() -> Place {
+impl TestDir {
+    pub fn new() -> TestDir {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = format!("{}-{number}", std::process::id());
         let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
         fs::create_dir_all(&directory).unwrap();
-        Place { directory }
+        TestDir { directory }
     }
 
     /// A place with a scenario file.
-    pub fn with(name: &str, text: &str) -> Place {
-        let place = Place::new();
+    pub fn with(name: &str, text: &str) -> TestDir {
+        let place = TestDir::new();
         place.write(name, text);
         place
     }
@@ -49,7 +49,7 @@ impl Place {
         command
     }
 
-    pub fn run<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Ran {
+    pub fn run<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> CommandOutput {
         self.run_with_input(args, b"")
     }
 
@@ -57,12 +57,12 @@ impl Place {
         &self,
         args: impl IntoIterator<Item = S>,
         input: &[u8],
-    ) -> Ran {
+    ) -> CommandOutput {
         let mut child = self.command().args(args).stdin(Stdio::piped()).spawn().unwrap();
         // The command may exit without reading stdin.
         let _ = child.stdin.take().unwrap().write_all(input);
         let output = child.wait_with_output().unwrap();
-        Ran {
+        CommandOutput {
             code: output.status.code(),
             stdout: String::from_utf8(output.stdout).unwrap(),
             stderr: String::from_utf8(output.stderr).unwrap(),
@@ -70,7 +70,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for TestDir {
     fn drop(&mut self) {
         if !std::thread::panicking() {
             let _ = fs::remove_dir_all(&self.directory);
@@ -78,11 +78,11 @@ impl Drop for Place {
     }
 }
 
-impl Ran {
+impl CommandOutput {
     /// Exit code 0 and nothing on stderr except progress: a line every ten seconds that ends with
     /// the number of runs.
     #[track_caller]
-    pub fn quietly(self) -> Ran {
+    pub fn quietly(self) -> CommandOutput {
         assert_eq!(self.code, Some(0), "{self:?}");
         let is_progress = |line: &&str| {
             let seconds = line.strip_suffix(" s").and_then(|rest| rest.rsplit_once(", "));
@@ -95,7 +95,7 @@ impl Ran {
 
     /// Exit code `code`, nothing on stdout, and these texts on stderr.
     #[track_caller]
-    pub fn fails(self, code: i32, texts: &[&str]) -> Ran {
+    pub fn fails(self, code: i32, texts: &[&str]) -> CommandOutput {
         assert_eq!(self.code, Some(code), "{self:?}");
         assert_eq!(self.stdout, "");
         self.says(texts)
@@ -103,7 +103,7 @@ impl Ran {
 
     /// These texts on stderr, without escape sequences, because it is not a terminal.
     #[track_caller]
-    pub fn says(self, texts: &[&str]) -> Ran {
+    pub fn says(self, texts: &[&str]) -> CommandOutput {
         for text in texts {
             assert!(self.stderr.contains(text), "{text:?} is not in:\n{}", self.stderr);
         }

@@ -8,7 +8,7 @@
 //! shown if stdout is empty. Other blocks are neither saved nor run. All steps of a document run in
 //! one directory, which is empty at first.
 
-use crate::common::Place;
+use crate::common::TestDir;
 use std::fmt::Write;
 use std::fs;
 use std::ops::Range;
@@ -20,15 +20,15 @@ const LEFT_OUT: &str = "[...]";
 
 /// A step of a document.
 #[derive(Debug, PartialEq)]
-enum Step<'a> {
+enum DocumentStep<'a> {
     Save { name: &'a str, content: &'a str },
     Copy { path: &'a str },
-    Run(Run<'a>),
+    Run(DocumentCommand<'a>),
 }
 
 /// A command, and the position of its output in the document.
 #[derive(Debug, PartialEq)]
-struct Run<'a> {
+struct DocumentCommand<'a> {
     command: String,
     shown: &'a str,
     place: Range<usize>,
@@ -50,24 +50,24 @@ pub fn follow(path: &str) {
     let only = std::env::var("PAGETIDE_ONLY").ok();
     let path = root().join(path);
     let text = fs::read_to_string(&path).unwrap();
-    let place = Place::new();
+    let place = TestDir::new();
     let (mut wrong, mut new) = (String::new(), String::new());
     let mut copied = 0;
     for step in steps(&text).unwrap_or_else(|why| panic!("{}: {why}", path.display())) {
         let run = match step {
-            Step::Save { name, content } => {
+            DocumentStep::Save { name, content } => {
                 if let Some(folder) = Path::new(name).parent() {
                     fs::create_dir_all(place.directory.join(folder)).unwrap();
                 }
                 place.write(name, content);
                 continue;
             }
-            Step::Copy { path } => {
+            DocumentStep::Copy { path } => {
                 let name = Path::new(path).file_name().and_then(|name| name.to_str()).unwrap();
                 place.write(name, fs::read(root().join(path)).unwrap());
                 continue;
             }
-            Step::Run(run) => run,
+            DocumentStep::Run(run) => run,
         };
         let is_wanted =
             only.as_ref().is_none_or(|word| run.command.split(' ').any(|part| part == word));
@@ -109,7 +109,7 @@ pub fn follow(path: &str) {
 }
 
 /// Exit code and visible output of a command. Progress on stderr is not shown, errors are.
-fn printed(place: &Place, run: &Run) -> (Option<i32>, String) {
+fn printed(place: &TestDir, run: &DocumentCommand) -> (Option<i32>, String) {
     let programs = Path::new(env!("CARGO_BIN_EXE_pagetide")).parent().unwrap();
     let paths = std::env::split_paths(&std::env::var_os("PATH").unwrap()).collect::<Vec<_>>();
     let paths = std::iter::once(programs.to_owned()).chain(paths);
@@ -132,13 +132,13 @@ fn printed(place: &Place, run: &Run) -> (Option<i32>, String) {
 }
 
 /// The steps of a document.
-fn steps(text: &str) -> Result<Vec<Step<'_>>, String> {
+fn steps(text: &str) -> Result<Vec<DocumentStep<'_>>, String> {
     let mut steps = Vec::new();
     let mut comment = "";
     let mut lines = lines(text);
     while let Some((_, line)) = lines.next() {
         let Some(kind) = line.trim_end().strip_prefix("```") else {
-            steps.extend(remark(line, "copy").map(|path| Step::Copy { path }));
+            steps.extend(remark(line, "copy").map(|path| DocumentStep::Copy { path }));
             comment = line;
             continue;
         };
@@ -158,9 +158,9 @@ fn steps(text: &str) -> Result<Vec<Step<'_>>, String> {
                 (Some((first, _)), Some((last, _))) => &text[first.start..last.end],
                 _ => "",
             };
-            steps.push(Step::Save { name, content });
+            steps.push(DocumentStep::Save { name, content });
         } else if kind == "console" {
-            steps.extend(runs(text, &block, remark("console"))?.into_iter().map(Step::Run));
+            steps.extend(runs(text, &block, remark("console"))?.into_iter().map(DocumentStep::Run));
         } else if remark("console").is_some() {
             return Err(format!("`{}` is before a block of `{kind}`", comment.trim()));
         }
@@ -174,7 +174,7 @@ fn runs<'a>(
     text: &'a str,
     block: &[(Range<usize>, &'a str)],
     remark: Option<&str>,
-) -> Result<Vec<Run<'a>>, String> {
+) -> Result<Vec<DocumentCommand<'a>>, String> {
     let (mut exits, mut is_slow) = (0, false);
     for word in remark.iter().flat_map(|remark| remark.split(", ")) {
         match word.strip_prefix("exits ").map(str::parse) {
@@ -183,7 +183,7 @@ fn runs<'a>(
             _ => return Err(format!("`{word}` is neither `slow` nor `exits CODE`")),
         }
     }
-    let mut runs: Vec<Run> = Vec::new();
+    let mut runs: Vec<DocumentCommand> = Vec::new();
     let mut continues = false;
     for (place, line) in block {
         let typed = line.trim_end();
@@ -192,7 +192,7 @@ fn runs<'a>(
                 run.command.push_str(typed.trim_start());
                 run.place = place.end..place.end;
             }
-            (Some(command), _) => runs.push(Run {
+            (Some(command), _) => runs.push(DocumentCommand {
                 command: command.into(),
                 shown: "",
                 place: place.end..place.end,
@@ -310,14 +310,14 @@ $ four
 ```
 ";
     let steps = steps(text).unwrap();
-    assert_eq!(steps[0], Step::Save { name: "a.toml", content: "x = 1\n" });
-    assert_eq!(steps[3], Step::Copy { path: "b/c.toml" });
+    assert_eq!(steps[0], DocumentStep::Save { name: "a.toml", content: "x = 1\n" });
+    assert_eq!(steps[3], DocumentStep::Copy { path: "b/c.toml" });
     let runs: Vec<_> = steps[1..3]
         .iter()
         .chain(&steps[4..])
         .map(|step| match step {
-            Step::Run(run) => (run.command.as_str(), run.shown, run.exits, run.is_slow),
-            Step::Save { .. } | Step::Copy { .. } => panic!("{step:?}"),
+            DocumentStep::Run(run) => (run.command.as_str(), run.shown, run.exits, run.is_slow),
+            DocumentStep::Save { .. } | DocumentStep::Copy { .. } => panic!("{step:?}"),
         })
         .collect();
     assert_eq!(

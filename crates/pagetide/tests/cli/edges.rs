@@ -1,11 +1,11 @@
 //! Misspelt names, standard input, unwritable outputs, impossible machines.
 
-use crate::common::{Place, SMALL};
+use crate::common::{TestDir, SMALL};
 use std::process::{Command, Stdio};
 
 #[test]
 fn a_name_that_is_nearly_right_is_suggested() {
-    let place = Place::with("small.toml", SMALL);
+    let place = TestDir::with("small.toml", SMALL);
     place.run(["run", "soft-limt"]).fails(2, &["hint: did you mean `soft-limit`?"]);
     let only = ["inspect", "small.toml", "--only"];
     let inspect = |name: &str| place.run(only.iter().copied().chain([name]));
@@ -20,7 +20,7 @@ fn a_name_that_is_nearly_right_is_suggested() {
 
 #[test]
 fn a_dash_is_standard_input() {
-    let place = Place::with("small.toml", SMALL);
+    let place = TestDir::with("small.toml", SMALL);
     let from_file = place.run(["run", "small.toml", "--format", "csv"]).stdout;
     let from_stdin = place.run_with_input(["run", "-", "--format", "csv"], SMALL.as_bytes());
     assert_eq!(from_stdin.quietly().stdout, from_file);
@@ -34,7 +34,7 @@ fn a_dash_is_standard_input() {
 #[cfg(target_os = "linux")]
 #[test]
 fn an_output_that_cannot_be_written_is_a_failure() {
-    let place = Place::with("small.toml", SMALL);
+    let place = TestDir::with("small.toml", SMALL);
     for args in [&["--help"][..], &["run", "--help"], &["--version"], &["list"], &["metrics"]] {
         let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
         let output = place.command().args(args).stdout(full).output().unwrap();
@@ -49,7 +49,7 @@ fn an_output_that_cannot_be_written_is_a_failure() {
 fn a_machine_that_has_no_room_is_an_error() {
     let text = "[machine]\nmemory = \"2TiB\"\n[[task]]\nname = \"t\"\nworkload = \"touch\"\n\
         size = \"1MiB\"\n";
-    let place = Place::with("huge.toml", text);
+    let place = TestDir::with("huge.toml", text);
     // The machine needs 16 GiB of tables, but the process may have 4.
     for command in ["run", "check"] {
         let limited = format!("ulimit -v 4000000; exec \"$0\" {command} huge.toml");
@@ -68,7 +68,7 @@ fn a_machine_that_has_no_room_is_an_error() {
 
 #[test]
 fn check_sees_what_a_run_would_refuse() {
-    let place = Place::new();
+    let place = TestDir::new();
     let whole = concat!(env!("CARGO_MANIFEST_DIR"), "/../../experiments/traces/cc1-zpipe.ptt");
     let whole = std::fs::read(whole).unwrap();
     place.write("cut.ptt", &whole[..whole.len() - 20]);
@@ -91,7 +91,7 @@ fn check_sees_what_a_run_would_refuse() {
 
 #[test]
 fn metrics_are_explained() {
-    let place = Place::new();
+    let place = TestDir::new();
     for name in ["walltime", "psi.memory.some", "alloc_latency_p99"] {
         let text = place.run(["metrics", name]).quietly().stdout;
         assert!(text.starts_with(&format!("{name} (seconds; of ")), "{text}");

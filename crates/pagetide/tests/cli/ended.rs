@@ -1,6 +1,6 @@
 //! Output about a killed task and about a run cut by its time limit.
 
-use crate::common::{Place, SMALL};
+use crate::common::{TestDir, SMALL};
 use serde_json::Value;
 
 /// A batch job and a program; in the second variant the job's group is too small.
@@ -24,7 +24,7 @@ set = { "group.jobs.memory.max" = "8M" }
 
 #[test]
 fn a_killed_task_is_marked_everywhere_and_strict_fails() {
-    let place = Place::with("killed.toml", KILLED);
+    let place = TestDir::with("killed.toml", KILLED);
     let table = place.run(["run", "killed.toml"]).quietly().stdout;
     let row = table.lines().find(|line| line.starts_with("batch.walltime")).unwrap();
     assert!(row.ends_with('\u{2020}') && !row.contains(['%', '*']), "{table}");
@@ -53,7 +53,7 @@ fn a_killed_task_is_marked_everywhere_and_strict_fails() {
 
 #[test]
 fn a_run_that_was_cut_is_no_measurement() {
-    let place = Place::with("small.toml", SMALL);
+    let place = TestDir::with("small.toml", SMALL);
     let run = |more: &[&str]| {
         let cut = ["run", "small.toml", "--set", "time_limit=5ms"];
         place.run([&cut, more].concat())
@@ -69,7 +69,7 @@ fn a_run_that_was_cut_is_no_measurement() {
 
 #[test]
 fn tables_are_as_wide_as_columns_says() {
-    let place = Place::with("small.toml", SMALL);
+    let place = TestDir::with("small.toml", SMALL);
     for columns in ["60", "80"] {
         let output = place.command().args(["run", "small.toml"]).env("COLUMNS", columns).output();
         let table = String::from_utf8(output.unwrap().stdout).unwrap();

@@ -1,17 +1,17 @@
 //! Tests of `run --events` and `inspect --timeline`.
 
-use crate::common::{Place, Ran, GROUPS, SMALL};
+use crate::common::{CommandOutput, TestDir, GROUPS, SMALL};
 use serde_json::Value;
 use std::fs;
 use std::process::Command;
 use std::thread::sleep;
 use std::time::Duration;
 
-fn place() -> Place {
-    Place::with("groups.toml", GROUPS)
+fn place() -> TestDir {
+    TestDir::with("groups.toml", GROUPS)
 }
 
-fn lines(place: &Place, name: &str) -> Vec<Value> {
+fn lines(place: &TestDir, name: &str) -> Vec<Value> {
     let text = fs::read_to_string(place.directory.join(name)).unwrap();
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
@@ -19,7 +19,8 @@ fn lines(place: &Place, name: &str) -> Vec<Value> {
 #[test]
 fn events_are_those_of_the_first_run_and_leave_the_results_alone() {
     let place = place();
-    let run = |args: &[&str]| -> Ran { place.run([&["run", "groups.toml"], args].concat()) };
+    let run =
+        |args: &[&str]| -> CommandOutput { place.run([&["run", "groups.toml"], args].concat()) };
     let plain = run(&["--format", "csv"]).quietly();
     let recorded = run(&["--format", "csv", "--events", "out.jsonl"]);
     assert_eq!((recorded.code, &recorded.stdout), (Some(0), &plain.stdout));
@@ -55,7 +56,7 @@ fn events_need_a_file_of_their_own() {
 }
 
 /// Names of all files, hidden ones too.
-fn files(place: &Place) -> Vec<String> {
+fn files(place: &TestDir) -> Vec<String> {
     let entries = fs::read_dir(&place.directory).unwrap();
     let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
     let mut names: Vec<String> = names.collect();
@@ -66,7 +67,8 @@ fn files(place: &Place) -> Vec<String> {
 #[test]
 fn a_trace_and_ftraces_text_are_of_the_same_run() {
     let place = place();
-    let run = |args: &[&str]| -> Ran { place.run([&["run", "groups.toml"], args].concat()) };
+    let run =
+        |args: &[&str]| -> CommandOutput { place.run([&["run", "groups.toml"], args].concat()) };
     let plain = run(&["--format", "csv"]).quietly();
     let both = ["--perfetto", "out.pftrace", "--events", "out.txt", "--events-format", "ftrace"];
     let recorded = run(&[&["--format", "csv"], &both[..]].concat());
@@ -89,7 +91,7 @@ fn a_trace_and_ftraces_text_are_of_the_same_run() {
 #[cfg(unix)]
 #[test]
 fn events_end_with_an_interruption_and_say_so() {
-    let place = Place::with("long.toml", &SMALL.replace("\"96MiB\"", "\"1TiB\""));
+    let place = TestDir::with("long.toml", &SMALL.replace("\"96MiB\"", "\"1TiB\""));
     let args = ["run", "long.toml", "--jobs", "1", "--events", "out.jsonl"];
     let child = place.command().args(args).spawn().unwrap();
     sleep(Duration::from_millis(500));
@@ -164,7 +166,7 @@ fn a_timeline_draws_every_group() {
 
 #[test]
 fn a_machine_without_groups_has_a_timeline() {
-    let place = Place::with("small.toml", SMALL);
+    let place = TestDir::with("small.toml", SMALL);
     let inspect = |args: &[&str]| place.run([&["inspect", "small.toml"], args].concat());
     let text = inspect(&["--timeline"]).stdout;
     for wanted in ["machine, free memory (0 to ", "\nnode 0, ", "\n      free MiB |"] {

@@ -1,10 +1,10 @@
 //! Tests of `pagetide explain`, `pagetide man` and `--help`.
 
-use crate::common::Place;
+use crate::common::TestDir;
 
 #[test]
 fn names_are_explained_listed_and_suggested() {
-    let place = Place::new();
+    let place = TestDir::new();
     let explain = |name: &str| place.run(["explain", name]);
     let text = explain("sysctl.vm.swappiness").quietly().stdout;
     assert!(text.starts_with("vm.swappiness (sysctl)\n"), "{text}");
@@ -25,7 +25,7 @@ fn names_are_explained_listed_and_suggested() {
 
 #[test]
 fn manual_pages_are_printed_and_written() {
-    let place = Place::new();
+    let place = TestDir::new();
     let page = place.run(["man"]).quietly().stdout;
     assert!(page.contains(".TH pagetide 1"), "{page}");
     place.run(["man", "--output", "."]).says(&["manual pages are in ."]);
@@ -36,7 +36,7 @@ fn manual_pages_are_printed_and_written() {
 
 #[test]
 fn help_has_examples() {
-    let place = Place::new();
+    let place = TestDir::new();
     for subcommand in ["run", "find", "inspect", "explain", "list"] {
         let help = place.run([subcommand, "--help"]).quietly().stdout;
         assert!(help.contains("\nExamples:\n  pagetide "), "{help}");

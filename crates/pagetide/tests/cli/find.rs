@@ -1,6 +1,6 @@
 //! Tests of `find`: a known answer, mistakes, and files to deploy.
 
-use crate::common::Place;
+use crate::common::TestDir;
 use std::fs;
 use std::path::Path;
 
@@ -26,7 +26,7 @@ size = "20MiB"
 /// A file written by an earlier search.
 const OLD: &str = "# found by pagetide 0.0.9 in a simulation\n";
 
-fn find(place: &Place, more: &[&str]) -> crate::common::Ran {
+fn find(place: &TestDir, more: &[&str]) -> crate::common::CommandOutput {
     place.run(["find", "tiny.toml"].iter().chain(more))
 }
 
@@ -38,7 +38,7 @@ fn result(text: &str) -> &str {
 
 #[test]
 fn the_reserve_that_keeps_all_out_of_direct_reclaim() {
-    let place = Place::new();
+    let place = TestDir::new();
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/find/reserve.toml");
     let file = file.to_str().unwrap();
     let knob = "vm.watermark_scale_factor=20..400";
@@ -74,7 +74,7 @@ fn the_reserve_that_keeps_all_out_of_direct_reclaim() {
 
 #[test]
 fn the_largest_limit_and_what_is_printed() {
-    let place = Place::with("tiny.toml", TINY);
+    let place = TestDir::with("tiny.toml", TINY);
     let ran = find(
         &place,
         &[
@@ -119,7 +119,7 @@ fn the_largest_limit_and_what_is_printed() {
 
 #[test]
 fn nothing_and_everything_are_said() {
-    let place = Place::with("tiny.toml", TINY);
+    let place = TestDir::with("tiny.toml", TINY);
     let knob = ["--knob", "vm.swappiness", "--seeds", "3", "--want"];
     let none = find(&place, &[&knob[..], &["t.walltime <= 1us"]].concat());
     assert_eq!(none.code, Some(1));
@@ -135,7 +135,7 @@ fn nothing_and_everything_are_said() {
 #[test]
 fn a_killed_task_meets_nothing() {
     // Without swap, a limit below the working set kills the task: a fast run that is no answer.
-    let place = Place::with("tiny.toml", &TINY.replace("swap = \"64MiB\"\n", ""));
+    let place = TestDir::with("tiny.toml", &TINY.replace("swap = \"64MiB\"\n", ""));
     let ran = find(
         &place,
         &[
@@ -158,7 +158,7 @@ fn a_killed_task_meets_nothing() {
 
 #[test]
 fn a_limit_that_kills_the_task_is_no_answer_to_a_criterion_of_the_machine() {
-    let place = Place::with("tiny.toml", &TINY.replace("swap = \"64MiB\"\n", ""));
+    let place = TestDir::with("tiny.toml", &TINY.replace("swap = \"64MiB\"\n", ""));
     let knob = ["--knob", "group.web.memory.max=8MiB..128MiB/8"];
     let ran = find(&place, &[&knob[..], &["--want", "allocstall == 0", "--seeds", "3"]].concat());
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
@@ -173,7 +173,7 @@ fn a_limit_that_kills_the_task_is_no_answer_to_a_criterion_of_the_machine() {
 
 #[test]
 fn what_comes_and_goes_is_not_deployed() {
-    let place = Place::with("tiny.toml", TINY);
+    let place = TestDir::with("tiny.toml", TINY);
     place.write("out.conf", OLD);
     let args = [
         "--knob",
@@ -200,7 +200,7 @@ fn what_comes_and_goes_is_not_deployed() {
 
 #[test]
 fn standard_input_and_copies_of_groups() {
-    let place = Place::new();
+    let place = TestDir::new();
     let text = TINY.replace("name = \"web\"", "name = \"web\"\ncopies = 2");
     let text = format!("name = \"piped\"\n{text}");
     let args = ["find", "-", "--knob", "group.web.memory.high=8M..64M/3", "--seeds", "2", "--want"];
@@ -212,7 +212,7 @@ fn standard_input_and_copies_of_groups() {
 
 #[test]
 fn two_knobs_have_a_front() {
-    let place = Place::with("tiny.toml", TINY);
+    let place = TestDir::with("tiny.toml", TINY);
     let ran = find(
         &place,
         &[
@@ -252,7 +252,7 @@ fn two_knobs_have_a_front() {
 
 #[test]
 fn mistakes_are_named_and_nothing_is_written() {
-    let place = Place::with("tiny.toml", TINY);
+    let place = TestDir::with("tiny.toml", TINY);
     let before = fs::read_dir(&place.directory).unwrap().count();
     let swappiness = ["--knob", "vm.swappiness"];
     for (args, wanted) in [
@@ -305,7 +305,7 @@ fn mistakes_are_named_and_nothing_is_written() {
 
 #[test]
 fn the_file_says_where_it_comes_from() {
-    let place = Place::with("tiny.toml", TINY);
+    let place = TestDir::with("tiny.toml", TINY);
     place.write("out.conf", OLD);
     let args = [
         "--knob",
@@ -346,7 +346,7 @@ fn the_file_says_where_it_comes_from() {
 
 #[test]
 fn what_is_there_is_not_replaced_but_by_its_kind() {
-    let place = Place::with("tiny.toml", TINY);
+    let place = TestDir::with("tiny.toml", TINY);
     let ask = ["--knob", "vm.swappiness=0,60", "--want", "allocstall >= 0", "--seeds", "2"];
     let emit = |file: &str| {
         let more = ["--emit", "sysctl.d", "-o", file];
@@ -368,7 +368,7 @@ fn what_is_there_is_not_replaced_but_by_its_kind() {
 
 #[test]
 fn what_is_reported_on_request_is_asked_for_by_the_command_line() {
-    let place = Place::with("tiny.toml", TINY);
+    let place = TestDir::with("tiny.toml", TINY);
     let knob = ["--knob", "vm.swappiness=10,60", "--seeds", "2"];
     let max = ["--want", "web.memory.high == max", "--price", "web.memory.low"];
     let ran = find(&place, &[&knob[..], &max].concat()).quietly();

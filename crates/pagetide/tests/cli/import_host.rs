@@ -1,6 +1,6 @@
 //! Tests of `pagetide import host` with saved systems.
 
-use crate::common::{Place, Ran};
+use crate::common::{CommandOutput, TestDir};
 use std::fs;
 use std::path::PathBuf;
 
@@ -10,7 +10,7 @@ fn saved(name: &str) -> PathBuf {
     crates.join("pagetide-linux/tests/data").join(name)
 }
 
-fn import(place: &Place, name: &str, more: &[&str]) -> Ran {
+fn import(place: &TestDir, name: &str, more: &[&str]) -> CommandOutput {
     let root = saved(name);
     place.run([&["import", "host", "--root", root.to_str().unwrap()], more].concat())
 }
@@ -48,7 +48,7 @@ fn zones(zoneinfo: &str) -> Vec<(String, Vec<String>)> {
 #[test]
 fn a_saved_system_becomes_a_scenario_that_runs() {
     for name in ["linux-6.18", "made-numa-v2", "made-64k-v1"] {
-        let place = Place::new();
+        let place = TestDir::new();
         let ran = import(&place, name, &["-o", "host.toml"]);
         assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), ""), "{ran:?}");
         ran.says(&["note: host.toml: "]);
@@ -66,7 +66,7 @@ fn a_saved_system_becomes_a_scenario_that_runs() {
 
 #[test]
 fn the_simulated_machine_has_the_marks_of_the_real_one() {
-    let place = Place::new();
+    let place = TestDir::new();
     import(&place, "linux-6.18", &["-o", "host.toml"]);
     let simulated = place.run(["inspect", "host.toml", "--only", "zoneinfo"]).stdout;
     let real = fs::read_to_string(saved("linux-6.18").join("proc/zoneinfo")).unwrap();
@@ -76,7 +76,7 @@ fn the_simulated_machine_has_the_marks_of_the_real_one() {
 
 #[test]
 fn options_choose_what_is_free_and_which_groups_stay() {
-    let place = Place::new();
+    let place = TestDir::new();
     let plain = import(&place, "made-numa-v2", &[]).stdout;
     let as_is = import(&place, "made-numa-v2", &["--as-is"]).stdout;
     assert!(
@@ -89,7 +89,7 @@ fn options_choose_what_is_free_and_which_groups_stay() {
 
 #[test]
 fn an_import_overwrites_nothing_and_needs_a_system() {
-    let place = Place::with("host.toml", "mine");
+    let place = TestDir::with("host.toml", "mine");
     import(&place, "linux-6.18", &["-o", "host.toml"])
         .fails(2, &["host.toml exists", "hint: remove it first"]);
     assert_eq!(fs::read_to_string(place.directory.join("host.toml")).unwrap(), "mine");
@@ -104,7 +104,7 @@ fn an_import_overwrites_nothing_and_needs_a_system() {
 #[test]
 fn the_live_system_can_be_imported() {
     // Some sandboxes hide parts of the memory; the import must work with the visible rest.
-    let place = Place::new();
+    let place = TestDir::new();
     let ran = place.run(["import", "host", "-o", "live.toml"]);
     if ran.code == Some(0) {
         place.run(["check", "live.toml"]).quietly();
@@ -136,7 +136,7 @@ fn left_behind(tmp: &std::path::Path) -> Vec<PathBuf> {
 
 #[test]
 fn what_cannot_be_measured_is_refused_before_anything_is_done() {
-    let place = Place::with("host.toml", "mine");
+    let place = TestDir::with("host.toml", "mine");
     let measure = |more: &[&str]| place.run([&["import", "host", "--measure"], more].concat());
     measure(&["--root", "/"]).fails(2, &["--measure", "--root"]);
     place.run(["import", "host", "--guest", "x"]).fails(2, &["--measure"]);
@@ -151,7 +151,7 @@ fn what_cannot_be_measured_is_refused_before_anything_is_done() {
 #[cfg(target_os = "linux")]
 #[test]
 fn the_live_system_is_measured_and_nothing_is_left_behind() {
-    let place = Place::new();
+    let place = TestDir::new();
     let tmp = place.directory.join("tmp");
     fs::create_dir(&tmp).unwrap();
     let before = left_behind(&tmp);
@@ -183,7 +183,7 @@ fn the_live_system_is_measured_and_nothing_is_left_behind() {
 #[cfg(target_os = "linux")]
 #[test]
 fn an_interrupted_measurement_leaves_nothing_behind() {
-    let place = Place::new();
+    let place = TestDir::new();
     let tmp = place.directory.join("tmp");
     fs::create_dir(&tmp).unwrap();
     let before = left_behind(&tmp);

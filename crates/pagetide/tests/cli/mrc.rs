@@ -1,6 +1,6 @@
 //! `pagetide mrc`: its miss ratios compared with those of exact LRU lists.
 
-use crate::common::{Place, Ran};
+use crate::common::{CommandOutput, TestDir};
 use serde_json::Value;
 
 /// A csv file of requests for objects of one page; `draw` maps a number in 0..1 to an id.
@@ -17,20 +17,20 @@ fn requests(number: usize, draw: impl Fn(f64) -> u64) -> String {
     text
 }
 
-fn import(place: &Place, text: &str) {
+fn import(place: &TestDir, text: &str) {
     place.write("in.csv", text);
     let import = ["trace", "import", "csv", "in.csv", "-o", "t.ptt"];
     let ran = place.run(import.into_iter().chain(["--time-col", "1", "--obj-id-col", "2"]));
     assert_eq!(ran.code, Some(0), "{ran:?}");
 }
 
-fn mrc(place: &Place, sizes: &str, format: &str) -> Ran {
+fn mrc(place: &TestDir, sizes: &str, format: &str) -> CommandOutput {
     place.run(["mrc", "t.ptt", "--sizes", sizes, "--format", format])
 }
 
 /// The largest difference of the two miss ratios: relative to LRU's, and as a share of all
 /// requests.
-fn worst(place: &Place, sizes: &str) -> (f64, f64) {
+fn worst(place: &TestDir, sizes: &str) -> (f64, f64) {
     let json: Value = serde_json::from_str(&mrc(place, sizes, "json").quietly().stdout).unwrap();
     let points = json["points"].as_array().unwrap();
     let mut worst = (0.0_f64, 0.0_f64);
@@ -46,7 +46,7 @@ const OBJECTS: f64 = 24_576.0;
 
 #[test]
 fn uniform_requests_miss_as_lru_does() {
-    let place = Place::new();
+    let place = TestDir::new();
     import(&place, &requests(150_000, |draw| (draw * OBJECTS) as u64));
     let (of_lru, _) = worst(&place, "16MiB..64MiB/3");
     assert!(of_lru < 0.04, "{of_lru}");
@@ -54,7 +54,7 @@ fn uniform_requests_miss_as_lru_does() {
 
 #[test]
 fn skewed_requests_miss_about_as_lru_does() {
-    let place = Place::new();
+    let place = TestDir::new();
     // Density 1/x, like zipf with exponent 1.
     import(&place, &requests(150_000, |draw| OBJECTS.powf(draw) as u64));
     // Two lists with a referenced bit approximate one exact LRU list.
@@ -64,7 +64,7 @@ fn skewed_requests_miss_about_as_lru_does() {
 
 #[test]
 fn a_curve_is_printed_in_each_format_and_objects_have_no_read_ahead() {
-    let place = Place::new();
+    let place = TestDir::new();
     import(&place, &requests(2000, |draw| (draw * 5000.0) as u64));
     let table = mrc(&place, "1MiB,64MiB", "table").quietly().stdout;
     assert!(table.starts_with("trace  t.ptt\n\n"), "{table}");

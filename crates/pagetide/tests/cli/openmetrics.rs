@@ -1,6 +1,6 @@
 //! Tests of `pagetide run --openmetrics`.
 
-use crate::common::{Place, Ran};
+use crate::common::{CommandOutput, TestDir};
 use serde_json::Value;
 use std::fs;
 
@@ -34,7 +34,7 @@ set = {{ "group.{group}.memory.low" = "40M" }}
     )
 }
 
-fn run(place: &Place, args: &[&str]) -> Ran {
+fn run(place: &TestDir, args: &[&str]) -> CommandOutput {
     place.run([&["run", "s.toml", "--format", "json"], args].concat())
 }
 
@@ -48,7 +48,7 @@ fn last(text: &str, series: &str) -> f64 {
 
 #[test]
 fn the_last_samples_are_what_the_table_has() {
-    let place = Place::with("s.toml", &scenario());
+    let place = TestDir::with("s.toml", &scenario());
     let ran = run(&place, &["--openmetrics", "om.txt"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     ran.says(&["metrics of variant none, seed 1, are in om.txt"]);
@@ -81,7 +81,7 @@ fn the_last_samples_are_what_the_table_has() {
 
 #[test]
 fn a_run_that_is_short_cut_or_refused() {
-    let place = Place::with("s.toml", &scenario());
+    let place = TestDir::with("s.toml", &scenario());
     // A cut run writes the samples up to the cut. This one ends before the first sample.
     let cut = run(&place, &["--openmetrics", "cut.txt", "--set", "time_limit=20ms"]);
     assert_eq!(cut.code, Some(0), "{cut:?}");
@@ -105,7 +105,7 @@ fn a_run_that_is_short_cut_or_refused() {
 
 #[test]
 fn files_are_written_whatever_becomes_of_the_rest() {
-    let place = Place::with("s.toml", &scenario());
+    let place = TestDir::with("s.toml", &scenario());
     // Two outputs with one name are rejected before any run.
     let ran = run(&place, &["--html", "one", "--openmetrics", "./one"]);
     ran.fails(2, &["--html and --openmetrics name the same file"]);
@@ -145,7 +145,7 @@ name = "fits"
 name = "not"
 set."task.eat.size" = "90MiB"
 "#;
-    let place = Place::with("s.toml", oom);
+    let place = TestDir::with("s.toml", oom);
     let ran = run(&place, &["--metrics", "pgfault"]);
     let report: Value = serde_json::from_str(&ran.stdout).unwrap();
     assert_eq!(report["variants"][0]["metrics"].as_object().unwrap().len(), 1);

@@ -2,15 +2,15 @@
 //! browser.
 
 use crate::browser;
-use crate::common::{Place, Ran, GROUPS, SMALL};
+use crate::common::{CommandOutput, TestDir, GROUPS, SMALL};
 use serde_json::Value;
 use std::fs;
 
-fn run(place: &Place, args: &[&str]) -> Ran {
+fn run(place: &TestDir, args: &[&str]) -> CommandOutput {
     place.run([&["run"], args].concat())
 }
 
-fn read(place: &Place, name: &str) -> String {
+fn read(place: &TestDir, name: &str) -> String {
     fs::read_to_string(place.directory.join(name)).unwrap()
 }
 
@@ -25,7 +25,7 @@ fn charts_of(page: &str) -> u32 {
 
 #[test]
 fn a_page_of_a_run_is_drawn_and_leaves_the_results_alone() {
-    let place = Place::with("groups.toml", GROUPS);
+    let place = TestDir::with("groups.toml", GROUPS);
     let plain = run(&place, &["groups.toml"]).quietly();
     let ran = run(&place, &["groups.toml", "--html", "out.html"]);
     assert_eq!((ran.code, &ran.stdout), (Some(0), &plain.stdout));
@@ -56,7 +56,7 @@ fn pages_of_odd_names_and_single_runs_are_drawn() {
     let text = SMALL
         .replace("A reader on a small machine", &format!("{}\\n", name.replace('\'', "`")))
         .replace("name = \"early\"", &format!("name = \"e.+=:/%{}\"", "x".repeat(57)));
-    let place = Place::with("small.toml", &text);
+    let place = TestDir::with("small.toml", &text);
     let ran = run(&place, &["small.toml", "--html", "out.html", "--repeats", "1"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let page = read(&place, "out.html");
@@ -67,7 +67,7 @@ fn pages_of_odd_names_and_single_runs_are_drawn() {
 #[test]
 fn runs_that_were_cut_are_marked_and_drawn() {
     let text = SMALL.replace("seed = 7", "seed = 7\ntime_limit = \"1ms\"");
-    let place = Place::with("small.toml", &text);
+    let place = TestDir::with("small.toml", &text);
     let ran = run(&place, &["small.toml", "--html", "out.html"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let page = read(&place, "out.html");
@@ -77,7 +77,7 @@ fn runs_that_were_cut_are_marked_and_drawn() {
 
 #[test]
 fn a_page_needs_a_file_of_its_own() {
-    let place = Place::with("small.toml", SMALL);
+    let place = TestDir::with("small.toml", SMALL);
     let to = |file: &str| run(&place, &["small.toml", "--html", file]);
     let before = read(&place, "small.toml");
     to("small.toml").fails(2, &["small.toml is an input of this command", "hint:"]);

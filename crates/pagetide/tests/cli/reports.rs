@@ -2,7 +2,7 @@
 //! opens without messages.
 
 use crate::browser;
-use crate::common::Place;
+use crate::common::TestDir;
 use std::fs;
 use std::path::Path;
 
@@ -34,7 +34,7 @@ sysctl.vm.swappiness = 10
 "#;
 
 /// Runs a command with `--html`, opens the report, and returns its text.
-fn page(place: &Place, args: &[&str], charts: u32) -> String {
+fn page(place: &TestDir, args: &[&str], charts: u32) -> String {
     let ran = place.run(args.iter().chain(&["--html", "out.html"]));
     assert!([Some(0), Some(1)].contains(&ran.code), "{ran:?}");
     let file = place.directory.join("out.html");
@@ -53,7 +53,7 @@ fn page(place: &Place, args: &[&str], charts: u32) -> String {
 
 #[test]
 fn find_draws_its_values_and_the_setting_to_copy() {
-    let place = Place::with("tiny.toml", TINY);
+    let place = TestDir::with("tiny.toml", TINY);
     let find = ["find", "tiny.toml", "--seeds", "4", "--in", "80%", "--want"];
     let one = ["allocstall < 100000", "--knob", "vm.swappiness=10,60,100", "--price", "t.walltime"];
     let text = page(&place, &[&find[..], &one].concat(), 3);
@@ -76,7 +76,7 @@ fn find_draws_its_values_and_the_setting_to_copy() {
 
 #[test]
 fn sweep_draws_curves_and_grids() {
-    let place = Place::with("tiny.toml", TINY);
+    let place = TestDir::with("tiny.toml", TINY);
     let sweep = ["sweep", "tiny.toml", "--repeats", "2", "--metric", "*.walltime", "--grid"];
     let text = page(&place, &[&sweep[..], &["vm.swappiness=10,60,100"]].concat(), 4);
     assert!(text.contains("class=\"pick\"") && text.contains("a.+=:/%"));
@@ -91,7 +91,7 @@ fn sweep_draws_curves_and_grids() {
 
 #[test]
 fn verify_shows_two_worlds() {
-    let place = Place::new();
+    let place = TestDir::new();
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments/verify");
     let (file, recorded) = (root.join("swap.toml"), root.join("linux-6.1"));
     let [file, recorded] = [&file, &recorded].map(|path| path.to_str().unwrap());
@@ -103,7 +103,7 @@ fn verify_shows_two_worlds() {
 
 #[test]
 fn mrc_draws_its_curve() {
-    let place = Place::new();
+    let place = TestDir::new();
     let requests: String = (0..30_000u64).map(|it| format!("0,{}\n", it * it % 9973)).collect();
     place.write("in.csv", format!("time,id\n{requests}"));
     let import = ["trace", "import", "csv", "in.csv", "-o", "t.ptt"];
@@ -115,7 +115,7 @@ fn mrc_draws_its_curve() {
 
 #[test]
 fn inspect_shows_zones_orders_and_groups() {
-    let place = Place::with("tiny.toml", TINY);
+    let place = TestDir::with("tiny.toml", TINY);
     let text = page(&place, &["inspect", "tiny.toml"], 0);
     for wanted in
         ["id=\"zones\"", "id=\"orders\"", "id=\"machine\"", "id=\"groups\"", "memory.high"]
@@ -126,7 +126,7 @@ fn inspect_shows_zones_orders_and_groups() {
 
 #[test]
 fn a_page_is_written_whole_or_not_at_all_and_over_pages_only() {
-    let place = Place::with("tiny.toml", TINY);
+    let place = TestDir::with("tiny.toml", TINY);
     place.write("mine.txt", "dear diary");
     for (out, words) in [
         ("tiny.toml", "is an input"),

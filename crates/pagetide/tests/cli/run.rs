@@ -1,13 +1,13 @@
 //! Tests of `pagetide run`: results, formats, options, mistakes.
 
-use crate::common::{Place, Ran, SMALL};
+use crate::common::{CommandOutput, TestDir, SMALL};
 use serde_json::Value;
 use std::process::Command;
 use std::thread::sleep;
 use std::time::Duration;
 
-fn run(args: &[&str]) -> Ran {
-    let place = Place::with("small.toml", SMALL);
+fn run(args: &[&str]) -> CommandOutput {
+    let place = TestDir::with("small.toml", SMALL);
     place.run([&["run", "small.toml"], args].concat())
 }
 
@@ -124,7 +124,7 @@ fn wrong_options_are_bad_input() {
 
 #[test]
 fn missing_and_unknown_files_are_bad_input() {
-    let place = Place::new();
+    let place = TestDir::new();
     place.run(["run", "absent.toml"]).fails(2, &["absent.toml"]);
     place.run(["run", "absent"]).fails(2, &["absent", "hint: `pagetide list`"]);
     place.run(["run", "."]).fails(2, &["error"]);
@@ -137,7 +137,7 @@ fn every_mistake_is_reported_with_its_place() {
         .replace("memory = \"64MiB\"", "memory = \"64 parsecs\"")
         .replace("workload = \"mapped-read\"", "workload = \"maped-read\"")
         .replace("cpus = 1", "cpus = 1\nturbo = true");
-    let place = Place::with("broken.toml", &broken);
+    let place = TestDir::with("broken.toml", &broken);
     place.run(["run", "broken.toml"]).fails(
         2,
         &["broken.toml:9:1", "turbo", "broken.toml:10:", "64 parsecs", "maped-read", "hint:"],
@@ -147,7 +147,7 @@ fn every_mistake_is_reported_with_its_place() {
 #[cfg(unix)]
 #[test]
 fn interrupting_prints_what_finished() {
-    let place = Place::with("small.toml", SMALL);
+    let place = TestDir::with("small.toml", SMALL);
     let args = ["run", "small.toml", "--format", "csv", "--repeats", "10000", "--jobs", "1"];
     let child = place.command().args(args).spawn().unwrap();
     sleep(Duration::from_millis(2000));
@@ -166,7 +166,7 @@ fn interrupting_prints_what_finished() {
 #[cfg(unix)]
 #[test]
 fn a_reader_that_stops_reading_is_no_error() {
-    let place = Place::with("small.toml", SMALL);
+    let place = TestDir::with("small.toml", SMALL);
     let mut child = place.command().args(["run", "small.toml"]).spawn().unwrap();
     drop(child.stdout.take());
     let output = child.wait_with_output().unwrap();

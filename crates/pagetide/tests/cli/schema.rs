@@ -1,6 +1,6 @@
 //! The JSON output of commands is valid under the schema of `pagetide schema --of`.
 
-use crate::common::{Place, SMALL};
+use crate::common::{TestDir, SMALL};
 use serde_json::Value;
 
 /// The violations of a schema by a value, for the subset of JSON Schema that Pagetide uses. Any
@@ -56,7 +56,7 @@ fn mistakes(schema: &Value, value: &Value, place: &str, found: &mut Vec<String>)
     }
 }
 
-fn check(place: &Place, of: &str, args: &[&str]) -> Value {
+fn check(place: &TestDir, of: &str, args: &[&str]) -> Value {
     let json = |text: &str| serde_json::from_str::<Value>(text).unwrap();
     let schema = json(&place.run(["schema", "--of", of]).quietly().stdout);
     let printed = json(&place.run(args).stdout);
@@ -72,7 +72,7 @@ fn check(place: &Place, of: &str, args: &[&str]) -> Value {
 
 #[test]
 fn outputs_are_valid_by_their_schemas() {
-    let place = Place::with("small.toml", SMALL);
+    let place = TestDir::with("small.toml", SMALL);
     check(&place, "run", &["run", "small.toml", "--format", "json"]);
     let cut = ["run", "small.toml", "--set", "time_limit=5ms", "--format", "json"];
     let cut = check(&place, "run", &cut);

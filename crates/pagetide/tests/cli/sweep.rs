@@ -1,7 +1,7 @@
 //! `sweep` and `compare`: no finished run is lost when the process is killed, shards combine to one
 //! sweep, and mismatched stores are rejected.
 
-use crate::common::{Place, Ran};
+use crate::common::{CommandOutput, TestDir};
 use std::fs;
 use std::process::Child;
 use std::thread;
@@ -36,18 +36,18 @@ const GRID: [&str; 8] = [
     "50",
 ];
 
-fn sweep(place: &Place, more: &[&str]) -> Ran {
+fn sweep(place: &TestDir, more: &[&str]) -> CommandOutput {
     place.run(GRID.iter().chain(more))
 }
 
-fn rows(place: &Place, store: &str) -> Vec<u8> {
+fn rows(place: &TestDir, store: &str) -> Vec<u8> {
     fs::read(place.directory.join(store).join("runs.jsonl")).unwrap()
 }
 
 /// Reproducible pseudo-random numbers.
-struct Draws(u64);
+struct PseudoRandom(u64);
 
-impl Draws {
+impl PseudoRandom {
     fn below(&mut self, most: u64) -> u64 {
         self.0 =
             self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -62,13 +62,13 @@ fn kill(child: &mut Child) {
 
 #[test]
 fn killed_at_any_moment_and_resumed_it_is_one_run() {
-    let place = Place::with("tiny.toml", TINY);
+    let place = TestDir::with("tiny.toml", TINY);
     let whole = sweep(&place, &["--store", "whole"]);
     assert_eq!(whole.code, Some(0), "{}", whole.stderr);
     let expected = rows(&place, "whole");
     assert_eq!(expected.iter().filter(|byte| **byte == b'\n').count(), 1000);
 
-    let mut draws = Draws(15);
+    let mut draws = PseudoRandom(15);
     let (mut kills, mut last) = (0, 0);
     for _ in 0..60 {
         let mut child =
@@ -106,7 +106,7 @@ fn killed_at_any_moment_and_resumed_it_is_one_run() {
 
 #[test]
 fn shards_are_one_run_and_what_is_there_is_not_run_again() {
-    let place = Place::with("tiny.toml", TINY);
+    let place = TestDir::with("tiny.toml", TINY);
     let grid = ["sweep", "tiny.toml", "--grid", "vm.swappiness=0,60,100", "--repeats", "3"];
     let run = |more: &[&str]| place.run(grid.iter().chain(more));
     let one = run(&["--store", "one"]);
@@ -158,7 +158,7 @@ fn shards_are_one_run_and_what_is_there_is_not_run_again() {
 
 #[test]
 fn stores_of_others_and_bad_shards_are_refused() {
-    let place = Place::with("tiny.toml", TINY);
+    let place = TestDir::with("tiny.toml", TINY);
     let run = |more: &[&str]| {
         place.run(
             ["sweep", "tiny.toml", "--grid", "vm.swappiness=0,60", "--repeats", "1"]
@@ -195,7 +195,7 @@ fn stores_of_others_and_bad_shards_are_refused() {
 
 #[test]
 fn results_are_compared() {
-    let place = Place::with("tiny.toml", TINY);
+    let place = TestDir::with("tiny.toml", TINY);
     let run = ["run", "tiny.toml", "--repeats", "3", "--format", "json"];
     place.write("a.json", place.run(run).stdout);
     place.write("b.json", place.run(run.iter().chain(&["--set", "task.t.size=24MiB"])).stdout);
@@ -228,7 +228,7 @@ fn results_are_compared() {
 
 #[test]
 fn a_merge_adds_to_the_store_it_goes_to() {
-    let place = Place::with("tiny.toml", TINY);
+    let place = TestDir::with("tiny.toml", TINY);
     let sweep = |values: &str, store: &str| {
         let knob = format!("vm.swappiness={values}");
         place.run(["sweep", "tiny.toml", "--grid", &knob, "--repeats", "2", "--store", store])
@@ -248,7 +248,7 @@ fn a_merge_adds_to_the_store_it_goes_to() {
 
 #[test]
 fn two_processes_do_not_share_a_file() {
-    let place = Place::with("tiny.toml", TINY);
+    let place = TestDir::with("tiny.toml", TINY);
     let mut first =
         place.command().args(GRID).args(["--store", "s", "--jobs", "1"]).spawn().unwrap();
     let file = place.directory.join("s/runs.jsonl");
@@ -263,7 +263,7 @@ fn two_processes_do_not_share_a_file() {
 /// With a limit on file size a row is written in part, as on a full disk.
 #[test]
 fn nothing_is_written_behind_half_a_row() {
-    let place = Place::with("tiny.toml", TINY);
+    let place = TestDir::with("tiny.toml", TINY);
     let args = ["sweep", "tiny.toml", "--grid", "vm.swappiness=0,60", "--repeats", "4"];
     let whole = place.run(args.iter().chain(&["--store", "whole"]));
     assert_eq!(whole.code, Some(0), "{}", whole.stderr);
@@ -293,7 +293,7 @@ fn nothing_is_written_behind_half_a_row() {
 
 #[test]
 fn metrics_that_no_run_has_are_refused_at_once() {
-    let place = Place::with("tiny.toml", TINY);
+    let place = TestDir::with("tiny.toml", TINY);
     let run = |metric: &str| sweep(&place, &["--store", "s", "--metric", metric]);
     run("nonsense").fails(2, &["no run has a metric `nonsense`", "hint: "]);
     run("t.waltime").fails(2, &["no run has a metric `t.waltime`", "`t.walltime`"]);
@@ -309,7 +309,7 @@ fn metrics_that_no_run_has_are_refused_at_once() {
 
 #[test]
 fn a_scenario_from_stdin_is_swept() {
-    let place = Place::with("tiny.toml", TINY);
+    let place = TestDir::with("tiny.toml", TINY);
     let grid = ["--grid", "vm.swappiness=0,60", "--repeats", "1"];
     let of_file = place.run(["sweep", "tiny.toml"].iter().chain(&grid)).quietly();
     let of_stdin = place.run_with_input(["sweep", "-"].iter().chain(&grid), TINY.as_bytes());
@@ -330,7 +330,7 @@ fn what_was_killed_is_marked() {
         size = "32MiB"
         passes = 10
     "#;
-    let place = Place::with("killed.toml", killed);
+    let place = TestDir::with("killed.toml", killed);
     let grid = "group.jobs.memory.max=8MiB,64MiB";
     let args = ["sweep", "killed.toml", "--grid", grid, "--metric", "batch.walltime"];
     let table = place.run(args).quietly().stdout;

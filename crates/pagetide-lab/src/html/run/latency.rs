@@ -3,9 +3,9 @@
 //!
 //! Invariant: each point is exact; some are left out if there are too many.
 
-use super::super::lines::{Axis, Choice, Line, Lines, Panel, Shape};
+use super::super::lines::{ChartAxis, ChartChoice, ChartFigure, ChartLine, ChartPanel, LineShape};
 use crate::report::Report;
-use crate::table::Table;
+use crate::table::RenderedTable;
 use pagetide_scenario::record::{Latencies, Unit};
 
 /// Distributions that can be chosen.
@@ -14,7 +14,7 @@ const MOST_CHOICES: usize = 8;
 const MOST_POINTS: usize = 300;
 
 /// The figure, if the report has distributions. Those with a row in the table come first.
-pub fn figure(report: &Report, table: &Table) -> Option<Lines> {
+pub fn figure(report: &Report, table: &RenderedTable) -> Option<ChartFigure> {
     let mut names: Vec<&str> = Vec::new();
     for latencies in report.columns.iter().flat_map(|column| &column.latencies) {
         if !names.contains(&latencies.of.as_str()) {
@@ -28,21 +28,21 @@ pub fn figure(report: &Report, table: &Table) -> Option<Lines> {
     let is_service = |name: &str| !name.ends_with(".alloc_latency");
     names.sort_by_key(|name| (row(name), !is_service(name)));
     names.truncate(MOST_CHOICES);
-    let choices: Vec<Choice> = names.iter().map(|name| choice(report, name)).collect();
-    (!choices.is_empty()).then(|| Lines {
+    let choices: Vec<ChartChoice> = names.iter().map(|name| choice(report, name)).collect();
+    (!choices.is_empty()).then(|| ChartFigure {
         id: "latency-ccdf".to_owned(),
         title: "Share that takes longer".to_owned(),
         about: "Share of a service's requests, or of a task's allocations, that takes longer than the time on the x \
                 axis; all seeds together. Lower is better. A line ends at the longest."
             .to_owned(),
-        x: Axis::new("latency", Unit::Seconds).times(1e-9).log(),
-        y: Axis::new("take longer", Unit::Percent).log(),
+        x: ChartAxis::new("latency", Unit::Seconds).times(1e-9).log(),
+        y: ChartAxis::new("take longer", Unit::Percent).log(),
         over: None,
         choices,
     })
 }
 
-fn choice(report: &Report, name: &str) -> Choice {
+fn choice(report: &Report, name: &str) -> ChartChoice {
     let of = report.columns.iter().enumerate().filter_map(|(number, column)| {
         let latencies = column.latencies.iter().find(|it| it.of == name)?;
         Some((number, column.name.as_str(), latencies))
@@ -51,12 +51,12 @@ fn choice(report: &Report, name: &str) -> Choice {
     let bounds =
         thinned(all.iter().flat_map(|(.., it)| it.buckets.iter().map(|(bound, _)| *bound)));
     let lines = all.iter().map(|(number, variant, latencies)| {
-        Line::new(*number, *variant, Shape::After, longer(latencies, &bounds))
+        ChartLine::new(*number, *variant, LineShape::After, longer(latencies, &bounds))
     });
     let lines = lines.collect();
     let x = bounds.iter().map(|bound| *bound as f64).collect();
-    let panel = Panel { name: String::new(), x, lines, marks: Vec::new() };
-    Choice { name: name.to_owned(), clip: None, panels: vec![panel] }
+    let panel = ChartPanel { name: String::new(), x, lines, marks: Vec::new() };
+    ChartChoice { name: name.to_owned(), clip: None, panels: vec![panel] }
 }
 
 /// The bounds in ascending order, each once, some left out if there are too many, after a place

@@ -7,10 +7,10 @@ mod activity;
 mod load;
 mod memory;
 
-use super::super::lines::{Axis, Choice, Line, Lines, Panel, Shape};
-use crate::report::{OverTime, Report};
+use super::super::lines::{ChartAxis, ChartChoice, ChartFigure, ChartLine, ChartPanel, LineShape};
+use crate::report::{Report, RunTimeline};
 use pagetide_scenario::record::Unit;
-use pagetide_scenario::timeline::{Row, Sample, Timeline};
+use pagetide_scenario::timeline::{GroupRow, Timeline, TimelineSample};
 use std::collections::BTreeSet;
 
 /// The shared x axis.
@@ -21,7 +21,7 @@ const MOST_NUMBERS: usize = 200_000;
 const LEAST_SAMPLES: usize = 128;
 
 /// The charts of the first seed of each variant; none without timelines.
-pub fn figures(report: &Report) -> Vec<Lines> {
+pub fn figures(report: &Report) -> Vec<ChartFigure> {
     let of = report.columns.iter().filter_map(|column| Some((column, column.timeline.as_ref()?)));
     let mut all: Vec<Variant> = of
         .filter(|(_, of)| !of.timeline.samples.is_empty())
@@ -73,7 +73,7 @@ fn halve(timeline: &mut Timeline) {
 /// A variant that has samples.
 struct Variant {
     name: String,
-    of: OverTime,
+    of: RunTimeline,
 }
 
 impl Variant {
@@ -81,28 +81,28 @@ impl Variant {
         &self.of.timeline
     }
 
-    fn samples(&self) -> &[Sample] {
+    fn samples(&self) -> &[TimelineSample] {
         &self.of.timeline.samples
     }
 
-    fn panel(&self, lines: Vec<Line>) -> Panel {
+    fn panel(&self, lines: Vec<ChartLine>) -> ChartPanel {
         let x = self.samples().iter().map(|sample| sample.end_ns as f64).collect();
-        Panel { name: self.name.clone(), x, lines, marks: Vec::new() }
+        ChartPanel { name: self.name.clone(), x, lines, marks: Vec::new() }
     }
 
-    fn each(&self, value: impl Fn(&Sample) -> Option<f64>) -> Vec<Option<f64>> {
+    fn each(&self, value: impl Fn(&TimelineSample) -> Option<f64>) -> Vec<Option<f64>> {
         self.samples().iter().map(value).collect()
     }
 
     /// A count per sample, as a rate per second.
-    fn rate(&self, count: impl Fn(&Sample) -> Option<u64>) -> Vec<Option<f64>> {
+    fn rate(&self, count: impl Fn(&TimelineSample) -> Option<u64>) -> Vec<Option<f64>> {
         self.by_second(self.samples().iter().map(count))
     }
 
     /// Counts, one per sample, as rates per second.
     fn by_second(&self, counts: impl Iterator<Item = Option<u64>>) -> Vec<Option<f64>> {
         let mut before = 0;
-        let rate = |(sample, count): (&Sample, Option<u64>)| {
+        let rate = |(sample, count): (&TimelineSample, Option<u64>)| {
             let ns = sample.end_ns.saturating_sub(before);
             before = sample.end_ns;
             count.filter(|_| ns > 0).map(|count| count as f64 * 1e9 / ns as f64)
@@ -111,9 +111,9 @@ impl Variant {
     }
 
     /// The sum up to each sample.
-    fn so_far(&self, count: impl Fn(&Sample) -> u64) -> Vec<Option<f64>> {
+    fn so_far(&self, count: impl Fn(&TimelineSample) -> u64) -> Vec<Option<f64>> {
         let mut sum = 0u64;
-        let add = |sample: &Sample| {
+        let add = |sample: &TimelineSample| {
             sum = sum.saturating_add(count(sample));
             Some(sum as f64)
         };
@@ -133,25 +133,32 @@ impl Variant {
     }
 }
 
-fn figure(id: &str, title: &str, about: &str, y: Axis, choices: Vec<Choice>) -> Option<Lines> {
-    let has_lines = |choice: &Choice| choice.panels.iter().any(|panel| !panel.lines.is_empty());
-    let choices: Vec<Choice> = choices.into_iter().filter(has_lines).collect();
+fn figure(
+    id: &str,
+    title: &str,
+    about: &str,
+    y: ChartAxis,
+    choices: Vec<ChartChoice>,
+) -> Option<ChartFigure> {
+    let has_lines =
+        |choice: &ChartChoice| choice.panels.iter().any(|panel| !panel.lines.is_empty());
+    let choices: Vec<ChartChoice> = choices.into_iter().filter(has_lines).collect();
     let [id, title, about] = [id, title, about].map(str::to_owned);
-    let (x, over) = (Axis::new("virtual time", Unit::Seconds).times(1e-9), Some(OVER));
-    (!choices.is_empty()).then_some(Lines { id, title, about, x, y, over, choices })
+    let (x, over) = (ChartAxis::new("virtual time", Unit::Seconds).times(1e-9), Some(OVER));
+    (!choices.is_empty()).then_some(ChartFigure { id, title, about, x, y, over, choices })
 }
 
 /// One choice, with a panel per variant.
 fn choice(
     name: impl Into<String>,
     all: &[Variant],
-    lines: impl Fn(&Variant) -> Vec<Line>,
-) -> Choice {
+    lines: impl Fn(&Variant) -> Vec<ChartLine>,
+) -> ChartChoice {
     let panels = all.iter().map(|variant| variant.panel(lines(variant))).collect();
-    Choice { name: name.into(), clip: None, panels }
+    ChartChoice { name: name.into(), clip: None, panels }
 }
 
-fn row(sample: &Sample, group: usize) -> Option<&Row> {
+fn row(sample: &TimelineSample, group: usize) -> Option<&GroupRow> {
     sample.rows.get(group).and_then(Option::as_ref)
 }
 
@@ -165,12 +172,12 @@ fn largest(indices: std::ops::Range<usize>, size: impl Fn(usize) -> u64) -> Vec<
 }
 
 /// Whether a line has anything but zeros.
-fn is_something(line: &Line) -> bool {
+fn is_something(line: &ChartLine) -> bool {
     line.y.iter().flatten().any(|value| *value != 0.0)
 }
 
 /// Drops lines that are zero in every panel, and choices without other lines.
-fn drop_zeros(choices: &mut Vec<Choice>) {
+fn drop_zeros(choices: &mut Vec<ChartChoice>) {
     for choice in choices.iter_mut() {
         let all = choice.panels.iter().flat_map(|panel| &panel.lines);
         let kept: BTreeSet<String> =
@@ -183,6 +190,6 @@ fn drop_zeros(choices: &mut Vec<Choice>) {
 }
 
 /// A line of rates or sums.
-fn before(number: usize, name: &str, y: Vec<Option<f64>>) -> Line {
-    Line::new(number, name, Shape::Before, y)
+fn before(number: usize, name: &str, y: Vec<Option<f64>>) -> ChartLine {
+    ChartLine::new(number, name, LineShape::Before, y)
 }

@@ -2,17 +2,17 @@
 //!
 //! Invariant: every value, spread and change is printed as in the text table.
 
-use super::super::page::Block;
+use super::super::page::PageBlock;
 use super::{anchor_of_dots, anchor_of_row};
-use crate::layout::Cell;
+use crate::layout::TextCell;
 use crate::report::Report;
-use crate::table::{Row, Table, NOTHING};
+use crate::table::{RenderedTable, TableRow, NOTHING};
 use maud::{html, Markup};
 
 /// With more variants the table is printed in landscape.
 const MANY: usize = 3;
 
-pub fn blocks(report: &Report, table: &Table, charts: &[&str]) -> Vec<Block> {
+pub fn blocks(report: &Report, table: &RenderedTable, charts: &[&str]) -> Vec<PageBlock> {
     if table.rows.is_empty() {
         return vec![html! { p { (NOTHING) } }.into()];
     }
@@ -35,7 +35,7 @@ pub fn blocks(report: &Report, table: &Table, charts: &[&str]) -> Vec<Block> {
     vec![markup.into()]
 }
 
-fn lines(row: &Row, charts: &[&str]) -> Markup {
+fn lines(row: &TableRow, charts: &[&str]) -> Markup {
     let has_dots = row.ours.iter().any(|cell| cell.value != "-");
     html! {
         tr.has-published[row.published.is_some()] id=(anchor_of_row(&row.key)) {
@@ -62,7 +62,7 @@ fn lines(row: &Row, charts: &[&str]) -> Markup {
     }
 }
 
-fn cells(cell: &Cell) -> Markup {
+fn cells(cell: &TextCell) -> Markup {
     html! {
         td.value { (cell.value) }
         td.spread { @if !cell.spread.is_empty() { "\u{b1} " (cell.spread) } }

@@ -2,16 +2,18 @@
 //! large.
 
 use super::*;
-use crate::report::OverTime;
-use crate::testing::{report_of, Metrics};
+use crate::report::RunTimeline;
+use crate::testing::{report_of, TestMetrics};
 use pagetide_scenario::model::Reference;
-use pagetide_scenario::record::{Ended, Latencies};
-use pagetide_scenario::timeline::{Row, Sample, ServiceRow, TaskRow, Timeline, ZoneName, ZoneRow};
+use pagetide_scenario::record::{Incomplete, Latencies};
+use pagetide_scenario::timeline::{
+    GroupRow, ServiceRow, TaskRow, Timeline, TimelineSample, ZoneName, ZoneRow,
+};
 use proptest::prelude::*;
 
-const A: Metrics = &[("web.walltime", 0.503), ("pgmajfault", 16384.0), ("allocstall", 5.0)];
-const B: Metrics = &[("web.walltime", 0.511), ("pgmajfault", 16390.0), ("allocstall", 9.0)];
-const C: Metrics = &[("web.walltime", 0.364), ("pgmajfault", 16384.0), ("allocstall", 0.0)];
+const A: TestMetrics = &[("web.walltime", 0.503), ("pgmajfault", 16384.0), ("allocstall", 5.0)];
+const B: TestMetrics = &[("web.walltime", 0.511), ("pgmajfault", 16390.0), ("allocstall", 9.0)];
+const C: TestMetrics = &[("web.walltime", 0.364), ("pgmajfault", 16384.0), ("allocstall", 0.0)];
 
 fn small(names: [&str; 2]) -> Report {
     let mut report = report_of(&[(names[0], vec![A, B]), (names[1], vec![C, C])]);
@@ -29,12 +31,12 @@ fn timeline(nr_samples: u64, groups: usize, tasks: usize) -> Timeline {
         (state >> 33) % most
     };
     let names = |what: &str, nr: usize| (0..nr).map(|it| format!("{what}{it}")).collect();
-    let mut sample = |at: u64| Sample {
+    let mut sample = |at: u64| TimelineSample {
         end_ns: (at + 1) * 123_456_789,
         rows: (0..=groups)
             .map(|_| {
                 let usage_pages = any(1 << 20);
-                Some(Row {
+                Some(GroupRow {
                     usage_pages,
                     usage_min_pages: usage_pages / 2,
                     usage_max_pages: usage_pages + any(100),
@@ -43,7 +45,7 @@ fn timeline(nr_samples: u64, groups: usize, tasks: usize) -> Timeline {
                     swap_pages: any(1 << 20),
                     some_ns: any(123_456_789),
                     full_ns: any(123_456_789),
-                    ..Row::default()
+                    ..GroupRow::default()
                 })
             })
             .collect(),
@@ -66,7 +68,7 @@ fn timeline(nr_samples: u64, groups: usize, tasks: usize) -> Timeline {
             .collect(),
         services: vec![ServiceRow::served(1 + any(1 << 30), false)],
         vmstat: vec![at * 1000],
-        ..Sample::default()
+        ..TimelineSample::default()
     };
     let samples = (0..nr_samples).map(&mut sample).collect();
     Timeline {
@@ -89,7 +91,7 @@ fn timeline(nr_samples: u64, groups: usize, tasks: usize) -> Timeline {
 fn with_timelines(report: &mut Report, groups: usize, tasks: usize) {
     for column in &mut report.columns {
         let timeline = timeline(512, groups, tasks);
-        column.timeline = Some(OverTime { seed: 1, page_size: 4096, timeline });
+        column.timeline = Some(RunTimeline { seed: 1, page_size: 4096, timeline });
         let buckets = (0..1500).map(|at| (1000 + at * at, 1 + at % 7)).collect();
         column.latencies = vec![Latencies { of: "web.latency".to_owned(), buckets }];
     }
@@ -98,7 +100,7 @@ fn with_timelines(report: &mut Report, groups: usize, tasks: usize) {
 #[test]
 fn a_page_has_every_number_of_the_table() {
     let report = small(["default", "case1"]);
-    let text = page(&report, &Source::default()).render();
+    let text = page(&report, &PageSource::default()).render();
     for row in tabulate(&report).rows {
         for cell in row.ours.iter().chain(row.published.iter().flatten()) {
             for part in [&cell.value, &cell.spread, &cell.change] {
@@ -125,7 +127,7 @@ fn a_page_has_every_number_of_the_table() {
 fn links_lead_somewhere() {
     let mut report = small(["default", "case1"]);
     with_timelines(&mut report, 2, 2);
-    let text = page(&report, &Source::default()).render();
+    let text = page(&report, &PageSource::default()).render();
     let targets = text.split("href=\"#").skip(1).filter_map(|rest| rest.split('"').next());
     let mut number = 0;
     for target in targets {
@@ -141,20 +143,24 @@ fn the_same_result_is_the_same_page() {
     let page_of = || {
         let mut report = small(["default", "case1"]);
         with_timelines(&mut report, 3, 2);
-        page(&report, &Source { scenario: "a = 1".to_owned(), command: "pagetide run".to_owned() })
-            .render()
+        page(
+            &report,
+            &PageSource { scenario: "a = 1".to_owned(), command: "pagetide run".to_owned() },
+        )
+        .render()
     };
     assert!(page_of() == page_of());
 }
 
 #[test]
 fn five_variants_of_eight_seeds_are_at_most_two_megabytes() {
-    const METRICS: Metrics = &[("web.walltime", 1.5), ("pgmajfault", 3.0), ("pgscan_kswapd", 9.0)];
+    const METRICS: TestMetrics =
+        &[("web.walltime", 1.5), ("pgmajfault", 3.0), ("pgscan_kswapd", 9.0)];
     for (groups, tasks) in [(0, 2), (4, 4), (60, 200)] {
         let names = ["a", "b", "c", "d", "e"];
         let mut report = report_of(&names.map(|name| (name, vec![METRICS; 8])));
         with_timelines(&mut report, groups, tasks);
-        let text = page(&report, &Source::default()).render();
+        let text = page(&report, &PageSource::default()).render();
         assert!(text.len() <= 2_000_000, "{groups} groups, {tasks} tasks: {}", text.len());
     }
 }
@@ -162,28 +168,28 @@ fn five_variants_of_eight_seeds_are_at_most_two_megabytes() {
 #[test]
 fn reports_without_data_make_pages() {
     let mut report = report_of(&[("only", vec![&[("pswpin", 0.0)]])]);
-    let text = page(&report, &Source::default()).render();
+    let text = page(&report, &PageSource::default()).render();
     assert!(text.contains("No metric to show") && !text.contains("id=\"time\""), "{text}");
     let empty = Timeline { groups: vec![String::new()], ..Timeline::default() };
-    report.columns[0].timeline = Some(OverTime { seed: 1, page_size: 4096, timeline: empty });
-    assert!(!page(&report, &Source::default()).render().contains("id=\"time\""));
+    report.columns[0].timeline = Some(RunTimeline { seed: 1, page_size: 4096, timeline: empty });
+    assert!(!page(&report, &PageSource::default()).render().contains("id=\"time\""));
     // One empty sample.
     let one = Timeline {
         groups: vec![String::new()],
-        samples: vec![Sample { rows: vec![None], ..Sample::default() }],
+        samples: vec![TimelineSample { rows: vec![None], ..TimelineSample::default() }],
         ..Timeline::default()
     };
-    report.columns[0].timeline = Some(OverTime { seed: 1, page_size: 4096, timeline: one });
-    assert!(page(&report, &Source::default()).render().contains("id=\"time-machine\""));
+    report.columns[0].timeline = Some(RunTimeline { seed: 1, page_size: 4096, timeline: one });
+    assert!(page(&report, &PageSource::default()).render().contains("id=\"time-machine\""));
 }
 
 #[test]
 fn incomplete_runs_are_marked() {
     let mut report = small(["default", "case1"]);
     let series = report.columns[1].series.get_mut("web.walltime").unwrap();
-    series.samples[0].ended = Some(Ended::OomKilled);
+    series.samples[0].ended = Some(Incomplete::OomKilled);
     report.notes = vec!["case1, seed 1: task `web` was killed".to_owned()];
-    let text = page(&report, &Source::default()).render();
+    let text = page(&report, &PageSource::default()).render();
     assert!(text.contains("class=\"ended\""), "a hollow dot");
     assert!(text.contains("<td class=\"change\">\u{2020}</td>"), "a dagger in the table");
     assert!(text.contains("case1: 1 of 2 runs are incomplete (oom-killed)"), "a warning");
@@ -192,7 +198,7 @@ fn incomplete_runs_are_marked() {
 
 #[test]
 fn a_long_scenario_is_cut_and_says_so() {
-    let source = Source { scenario: "# \u{e4}\n".repeat(100_000), command: String::new() };
+    let source = PageSource { scenario: "# \u{e4}\n".repeat(100_000), command: String::new() };
     let text = page(&small(["a", "b"]), &source).render();
     assert!(text.len() < 600_000 && text.contains("The rest of the scenario is cut off."));
 }
@@ -220,7 +226,7 @@ proptest! {
                     of.timeline.groups[1] = name.to_owned();
                     of.timeline.tasks[0] = name.to_owned();
                 }
-                let source = Source { scenario: format!("s{name}"), command: format!("c{name}") };
+                let source = PageSource { scenario: format!("s{name}"), command: format!("c{name}") };
                 page(&report, &source).render()
             };
             let (plain, odd) = (page_of("plain"), page_of(&name));

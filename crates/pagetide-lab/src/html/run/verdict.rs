@@ -2,16 +2,16 @@
 //!
 //! Invariant: the figures are those of the sentences; a verdict without figures is its sentence.
 
-use super::super::page::Block;
+use super::super::page::PageBlock;
 use super::anchor_of_row;
 use crate::format::Scale;
 use crate::report::Report;
-use crate::table::Table;
+use crate::table::RenderedTable;
 use crate::verdict::words::{in_words, ONE_RUN};
-use crate::verdict::{verdicts, Difference, Verdict};
+use crate::verdict::{verdicts, Difference, VariantVerdict};
 use maud::{html, Markup};
 
-pub fn blocks(report: &Report, table: &Table) -> Vec<Block> {
+pub fn blocks(report: &Report, table: &RenderedTable) -> Vec<PageBlock> {
     let verdicts = verdicts(report);
     if verdicts.is_empty() {
         return Vec::new();
@@ -31,7 +31,7 @@ pub fn blocks(report: &Report, table: &Table) -> Vec<Block> {
     .into()]
 }
 
-fn of_variant(verdict: &Verdict, table: &Table) -> Markup {
+fn of_variant(verdict: &VariantVerdict, table: &RenderedTable) -> Markup {
     let lists = [
         ("better", "\u{25b2}", "Better", &verdict.gains),
         ("worse", "\u{25bc}", "Worse", &verdict.costs),
@@ -69,12 +69,12 @@ fn of_variant(verdict: &Verdict, table: &Table) -> Markup {
 }
 
 /// The sentence without the variant's name, because that is the heading.
-fn sentence(verdict: &Verdict) -> &str {
+fn sentence(verdict: &VariantVerdict) -> &str {
     let rest = verdict.sentence.strip_prefix(&verdict.variant).unwrap_or(&verdict.sentence);
     rest.trim_start_matches(": ")
 }
 
-fn difference(it: &Difference, table: &Table) -> Markup {
+fn difference(it: &Difference, table: &RenderedTable) -> Markup {
     let words = in_words(it, true);
     let rest = words.strip_prefix(&it.metric).unwrap_or_default();
     let has_row = table.rows.iter().any(|row| row.key == it.metric);

@@ -4,7 +4,7 @@ use crate::format::size;
 use pagetide_core::control::GroupControlWrite;
 use pagetide_scenario::metric::Owner;
 use pagetide_scenario::model::{Setup, Task};
-use pagetide_scenario::names::Named;
+use pagetide_scenario::names::NameSet;
 use std::collections::BTreeSet;
 
 /// Most lines of tasks; a further line says how many more there are.

@@ -3,8 +3,8 @@
 //! Levels are in bytes, so that the UI prints MiB. Counts are running totals, as in the kernel's
 //! files: the last value is that of the table.
 
-use super::packets::{Packets, Track, Unit};
-use pagetide_scenario::timeline::{Row, Timeline};
+use super::packets::{CounterUnit, PacketWriter, TrackId};
+use pagetide_scenario::timeline::{GroupRow, Timeline};
 use std::io::{self, Write};
 
 /// Rows of /proc/vmstat that are shown.
@@ -35,9 +35,9 @@ const VMSTAT: [&str; 19] = [
 pub fn write<W: Write>(
     timeline: &Timeline,
     page_size: u64,
-    machine: Track,
-    groups: &[Track],
-    packets: &mut Packets<W>,
+    machine: TrackId,
+    groups: &[TrackId],
+    packets: &mut PacketWriter<W>,
 ) -> io::Result<()> {
     zones(timeline, page_size, machine, packets)?;
     vmstat(timeline, machine, packets)?;
@@ -50,15 +50,15 @@ pub fn write<W: Write>(
 fn zones<W: Write>(
     timeline: &Timeline,
     page_size: u64,
-    machine: Track,
-    packets: &mut Packets<W>,
+    machine: TrackId,
+    packets: &mut PacketWriter<W>,
 ) -> io::Result<()> {
     for (at, zone) in timeline.zones.iter().enumerate() {
         let name = format!("node {} zone {}", zone.node, zone.zone);
         let parent = packets.group(Some(machine), &name)?;
         for what in ["free", "min", "low", "high"] {
             let counter = format!("{name} {what}");
-            let track = packets.counter(parent, &counter, Unit::Bytes, Some(&name))?;
+            let track = packets.counter(parent, &counter, CounterUnit::Bytes, Some(&name))?;
             for sample in &timeline.samples {
                 let Some(row) = sample.zones.get(at) else { continue };
                 let pages = match what {
@@ -76,8 +76,8 @@ fn zones<W: Write>(
 
 fn vmstat<W: Write>(
     timeline: &Timeline,
-    machine: Track,
-    packets: &mut Packets<W>,
+    machine: TrackId,
+    packets: &mut PacketWriter<W>,
 ) -> io::Result<()> {
     let parent = packets.group(Some(machine), "vmstat")?;
     for (at, name) in timeline.vmstat.iter().enumerate() {
@@ -89,7 +89,7 @@ fn vmstat<W: Write>(
         if timeline.samples.iter().all(|sample| of(&sample.vmstat) == 0) {
             continue;
         }
-        let track = packets.counter(parent, name, Unit::Count, None)?;
+        let track = packets.counter(parent, name, CounterUnit::Count, None)?;
         for sample in &timeline.samples {
             packets.value(sample.end_ns, track, of(&sample.vmstat))?;
         }
@@ -98,14 +98,14 @@ fn vmstat<W: Write>(
 }
 
 /// A level of a group.
-type Level = (&'static str, fn(&Row) -> u64);
+type Level = (&'static str, fn(&GroupRow) -> u64);
 
 fn group<W: Write>(
     timeline: &Timeline,
     page_size: u64,
     row: usize,
-    parent: Track,
-    packets: &mut Packets<W>,
+    parent: TrackId,
+    packets: &mut PacketWriter<W>,
 ) -> io::Result<()> {
     let levels: [Level; 4] = [
         ("memory.current", |row| row.usage_pages),
@@ -128,7 +128,7 @@ fn group<W: Write>(
     };
     for (name, of) in levels {
         let name = if row == 0 && name == "memory.current" { "used" } else { name };
-        let track = packets.counter(parent, name, Unit::Bytes, None)?;
+        let track = packets.counter(parent, name, CounterUnit::Bytes, None)?;
         for (at, row) in rows() {
             packets.value(at, track, of(row).saturating_mul(page_size))?;
         }
@@ -136,11 +136,11 @@ fn group<W: Write>(
     let pressures: [Level; 2] =
         [("memory.pressure some", |row| row.some_ns), ("memory.pressure full", |row| row.full_ns)];
     for (name, of) in pressures {
-        let share = packets.counter(parent, name, Unit::Percent, Some("pressure"))?;
+        let share = packets.counter(parent, name, CounterUnit::Percent, Some("pressure"))?;
         for (at, row, length) in lengths() {
             packets.double_value(at, share, 100.0 * of(row) as f64 / length as f64)?;
         }
-        let total = packets.counter(parent, &format!("{name} total"), Unit::Nanos, None)?;
+        let total = packets.counter(parent, &format!("{name} total"), CounterUnit::Nanos, None)?;
         let mut sum = 0u64;
         for (at, row) in rows() {
             sum = sum.saturating_add(of(row));

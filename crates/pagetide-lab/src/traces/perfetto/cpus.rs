@@ -5,8 +5,8 @@
 //!
 //! Invariant: the switches of a CPU ascend in time; each is from the thread of the previous switch.
 
-use super::packets::{Packets, Switches};
-use pagetide_sim::observe::Left;
+use super::packets::{CpuSwitches, PacketWriter};
+use pagetide_sim::observe::SwitchReason;
 use std::io::{self, Write};
 
 /// Switches of a CPU in one packet.
@@ -23,7 +23,7 @@ const IDLE: &str = "swapper";
 
 #[derive(Debug)]
 pub struct CpuTrack {
-    switches: Switches,
+    switches: CpuSwitches,
     /// Pids with a name in `switches`.
     named: Vec<u32>,
     last: u64,
@@ -38,7 +38,7 @@ impl CpuTrack {
     /// The CPU is idle. Starts with a switch, because readers do not know the thread before the
     /// first.
     pub fn new() -> CpuTrack {
-        let switches = Switches::default();
+        let switches = CpuSwitches::default();
         let mut cpu = CpuTrack {
             switches,
             named: Vec::new(),
@@ -52,12 +52,12 @@ impl CpuTrack {
     }
 
     /// A thread leaves the CPU.
-    pub fn leaves(&mut self, at: u64, why: Left) {
+    pub fn leaves(&mut self, at: u64, why: SwitchReason) {
         let state = match why {
-            Left::Preempted => RUNNABLE,
-            Left::Sleeps => SLEEPS,
-            Left::Page | Left::Throttled | Left::Disk => WAITS,
-            Left::Exited => DEAD,
+            SwitchReason::Preempted => RUNNABLE,
+            SwitchReason::Sleeps => SLEEPS,
+            SwitchReason::Page | SwitchReason::Throttled | SwitchReason::Disk => WAITS,
+            SwitchReason::Exited => DEAD,
         };
         self.left = Some((at, state));
         self.is_busy = false;
@@ -69,7 +69,7 @@ impl CpuTrack {
         at: u64,
         cpu: u16,
         (pid, comm): (u32, &str),
-        packets: &mut Packets<W>,
+        packets: &mut PacketWriter<W>,
     ) -> io::Result<()> {
         let state = match self.left {
             Some((then, state)) if then == at => state,
@@ -108,7 +108,7 @@ impl CpuTrack {
         self.last = at;
     }
 
-    fn write<W: Write>(&mut self, cpu: u16, packets: &mut Packets<W>) -> io::Result<()> {
+    fn write<W: Write>(&mut self, cpu: u16, packets: &mut PacketWriter<W>) -> io::Result<()> {
         let switches = std::mem::take(&mut self.switches);
         self.named.clear();
         let Some(&first) = switches.times.first() else { return Ok(()) };
@@ -130,7 +130,7 @@ impl CpuTrack {
         &mut self,
         at: u64,
         cpu: u16,
-        packets: &mut Packets<W>,
+        packets: &mut PacketWriter<W>,
     ) -> io::Result<Option<u64>> {
         if self.is_busy {
             self.left = Some((at, RUNNABLE));

@@ -22,20 +22,20 @@ const SWITCHES_PERCENT: u64 = 60;
 
 /// The detail at one time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Detail {
+pub struct TraceDetail {
     /// Shorter slices are merged with their neighbours; 0: all are written.
     pub least_ns: u64,
     /// Whether CPU switches are written.
     pub has_switches: bool,
 }
 
-impl Detail {
+impl TraceDetail {
     /// The detail after `written` bytes of a file that must stay below `size`.
-    pub fn of(written: u64, size: u64) -> Detail {
+    pub fn of(written: u64, size: u64) -> TraceDetail {
         let reaches =
             |percent: u64| u128::from(written) * 100 >= u128::from(size) * u128::from(percent);
         let step = STEPS.iter().rev().find(|(percent, _)| reaches(*percent));
-        Detail {
+        TraceDetail {
             least_ns: step.map_or(0, |&(_, least_ns)| least_ns),
             has_switches: !reaches(SWITCHES_PERCENT),
         }

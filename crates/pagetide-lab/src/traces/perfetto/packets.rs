@@ -10,8 +10,8 @@
 //!
 //! Invariant: one sequence; a name is sent before or with the first packet that uses its number.
 
-use super::detail::Detail;
-use super::protobuf::Message;
+use super::detail::TraceDetail;
+use super::protobuf::ProtobufMessage;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
@@ -49,11 +49,11 @@ mod event {
 
 /// The number of a track.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Track(u64);
+pub struct TrackId(u64);
 
 /// Type of a `TrackEvent`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum TrackEventType {
     /// Start of a slice.
     Begin = 1,
     /// End of the innermost slice.
@@ -64,7 +64,7 @@ pub enum Kind {
 
 /// Unit of a counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unit {
+pub enum CounterUnit {
     Nanos,
     Count,
     Bytes,
@@ -73,22 +73,22 @@ pub enum Unit {
 
 /// A value of a debug annotation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Value {
+pub enum AnnotationValue {
     Number(u64),
     Text(String),
 }
 
 /// Debug annotations: names and values.
-pub type Annotations = Vec<(&'static str, Value)>;
+pub type Annotations = Vec<(&'static str, AnnotationValue)>;
 
 #[derive(Clone, Copy, Debug)]
 pub struct TrackEvent<'a> {
     pub at: u64,
-    pub track: Track,
-    pub kind: Kind,
+    pub track: TrackId,
+    pub kind: TrackEventType,
     /// Empty for an end.
     pub name: &'a str,
-    pub annotations: &'a [(&'static str, Value)],
+    pub annotations: &'a [(&'static str, AnnotationValue)],
     /// Arrows that start here.
     pub flows: &'a [u64],
     /// Arrows that end here.
@@ -97,7 +97,7 @@ pub struct TrackEvent<'a> {
 
 /// Switches of one CPU from one thread to another (`CompactSched`).
 #[derive(Clone, Debug, Default)]
-pub struct Switches {
+pub struct CpuSwitches {
     /// Nanoseconds since the previous switch, the first since 0.
     pub times: Vec<u64>,
     pub prev_states: Vec<u64>,
@@ -109,29 +109,29 @@ pub struct Switches {
 
 /// Writes packets.
 #[derive(Debug)]
-pub struct Packets<W> {
+pub struct PacketWriter<W> {
     out: W,
     written: u64,
     /// Upper bound of the file.
     size: u64,
-    framed: Message,
-    packet: Message,
-    event: Message,
+    framed: ProtobufMessage,
+    packet: ProtobufMessage,
+    event: ProtobufMessage,
     next_track: u64,
     event_names: BTreeMap<String, u64>,
     annotation_names: BTreeMap<&'static str, u64>,
 }
 
-impl<W: Write> Packets<W> {
+impl<W: Write> PacketWriter<W> {
     /// Writes at most `size` bytes to `out` in many small writes, so it should be buffered.
-    pub fn new(out: W, size: u64) -> Packets<W> {
-        Packets {
+    pub fn new(out: W, size: u64) -> PacketWriter<W> {
+        PacketWriter {
             out,
             written: 0,
             size,
-            framed: Message::default(),
-            packet: Message::default(),
-            event: Message::default(),
+            framed: ProtobufMessage::default(),
+            packet: ProtobufMessage::default(),
+            event: ProtobufMessage::default(),
             next_track: 1,
             event_names: BTreeMap::new(),
             annotation_names: BTreeMap::new(),
@@ -139,8 +139,8 @@ impl<W: Write> Packets<W> {
     }
 
     /// The present level of detail.
-    pub fn detail(&self) -> Detail {
-        Detail::of(self.written, self.size)
+    pub fn detail(&self) -> TraceDetail {
+        TraceDetail::of(self.written, self.size)
     }
 
     /// The first packet, which resets the state.
@@ -164,11 +164,11 @@ impl<W: Write> Packets<W> {
 
     fn describe(
         &mut self,
-        parent: Option<Track>,
+        parent: Option<TrackId>,
         name: Option<&str>,
-        what: impl FnOnce(&mut Message),
-    ) -> io::Result<Track> {
-        let track = Track(self.next_track);
+        what: impl FnOnce(&mut ProtobufMessage),
+    ) -> io::Result<TrackId> {
+        let track = TrackId(self.next_track);
         self.next_track += 1;
         self.packet.clear();
         self.packet.uint(packet::SEQUENCE_ID, SEQUENCE);
@@ -177,7 +177,7 @@ impl<W: Write> Packets<W> {
             if let Some(name) = name {
                 descriptor.text(2, name);
             }
-            if let Some(Track(parent)) = parent {
+            if let Some(TrackId(parent)) = parent {
                 descriptor.uint(5, parent);
             }
             what(descriptor);
@@ -187,12 +187,12 @@ impl<W: Write> Packets<W> {
     }
 
     /// A parent track.
-    pub fn group(&mut self, parent: Option<Track>, name: &str) -> io::Result<Track> {
+    pub fn group(&mut self, parent: Option<TrackId>, name: &str) -> io::Result<TrackId> {
         self.describe(parent, Some(name), |_| {})
     }
 
     /// A process (`ProcessDescriptor`).
-    pub fn process(&mut self, pid: u32, name: &str) -> io::Result<Track> {
+    pub fn process(&mut self, pid: u32, name: &str) -> io::Result<TrackId> {
         self.describe(None, None, |descriptor| {
             descriptor.nested(3, |process| {
                 process.uint(1, pid.into());
@@ -202,7 +202,13 @@ impl<W: Write> Packets<W> {
     }
 
     /// A thread of a process (`ThreadDescriptor`).
-    pub fn thread(&mut self, process: Track, pid: u32, tid: u32, name: &str) -> io::Result<Track> {
+    pub fn thread(
+        &mut self,
+        process: TrackId,
+        pid: u32,
+        tid: u32,
+        name: &str,
+    ) -> io::Result<TrackId> {
         self.describe(Some(process), None, |descriptor| {
             descriptor.nested(4, |thread| {
                 thread.uint(1, pid.into());
@@ -215,18 +221,18 @@ impl<W: Write> Packets<W> {
     /// A counter (`CounterDescriptor`). Counters with the same `scale` share a y axis.
     pub fn counter(
         &mut self,
-        parent: Track,
+        parent: TrackId,
         name: &str,
-        unit: Unit,
+        unit: CounterUnit,
         scale: Option<&str>,
-    ) -> io::Result<Track> {
+    ) -> io::Result<TrackId> {
         self.describe(Some(parent), Some(name), |descriptor| {
             descriptor.nested(8, |counter| {
                 match unit {
-                    Unit::Nanos => counter.uint(3, 1),
-                    Unit::Count => counter.uint(3, 2),
-                    Unit::Bytes => counter.uint(3, 3),
-                    Unit::Percent => counter.text(6, "%"),
+                    CounterUnit::Nanos => counter.uint(3, 1),
+                    CounterUnit::Count => counter.uint(3, 2),
+                    CounterUnit::Bytes => counter.uint(3, 3),
+                    CounterUnit::Percent => counter.text(6, "%"),
                 }
                 if let Some(scale) = scale {
                     counter.text(7, scale);
@@ -243,7 +249,7 @@ impl<W: Write> Packets<W> {
     }
 
     /// The value of a counter from now on.
-    pub fn value(&mut self, at: u64, track: Track, value: u64) -> io::Result<()> {
+    pub fn value(&mut self, at: u64, track: TrackId, value: u64) -> io::Result<()> {
         self.start_event(at);
         self.event.uint(event::TYPE, 4);
         self.event.uint(event::TRACK, track.0);
@@ -253,7 +259,7 @@ impl<W: Write> Packets<W> {
     }
 
     /// Like [`Packets::value`], for a fraction.
-    pub fn double_value(&mut self, at: u64, track: Track, value: f64) -> io::Result<()> {
+    pub fn double_value(&mut self, at: u64, track: TrackId, value: f64) -> io::Result<()> {
         self.start_event(at);
         self.event.uint(event::TYPE, 4);
         self.event.uint(event::TRACK, track.0);
@@ -265,7 +271,7 @@ impl<W: Write> Packets<W> {
     /// Writes a start or end of a slice, or an instant.
     pub fn event(&mut self, it: TrackEvent<'_>) -> io::Result<()> {
         self.start_event(it.at);
-        let mut interned = Message::default();
+        let mut interned = ProtobufMessage::default();
         self.event.uint(event::TYPE, it.kind as u64);
         self.event.uint(event::TRACK, it.track.0);
         if !it.name.is_empty() {
@@ -281,8 +287,8 @@ impl<W: Write> Packets<W> {
             self.event.nested(event::ANNOTATIONS, |annotation| {
                 annotation.uint(1, iid);
                 match value {
-                    Value::Number(number) => annotation.uint(3, *number),
-                    Value::Text(text) => annotation.text(6, text),
+                    AnnotationValue::Number(number) => annotation.uint(3, *number),
+                    AnnotationValue::Text(text) => annotation.text(6, text),
                 }
             });
         }
@@ -291,7 +297,7 @@ impl<W: Write> Packets<W> {
         if !interned.bytes().is_empty() {
             self.packet.message(packet::INTERNED_DATA, &interned);
         }
-        if it.kind != Kind::End || !it.annotations.is_empty() {
+        if it.kind != TrackEventType::End || !it.annotations.is_empty() {
             self.packet.uint(packet::SEQUENCE_FLAGS, packet::NEEDS_STATE);
         }
         self.packet.message(packet::TRACK_EVENT, &self.event);
@@ -299,7 +305,7 @@ impl<W: Write> Packets<W> {
     }
 
     /// Switches of a CPU (`FtraceEventBundle`).
-    pub fn switches(&mut self, cpu: u16, switches: &Switches) -> io::Result<()> {
+    pub fn switches(&mut self, cpu: u16, switches: &CpuSwitches) -> io::Result<()> {
         self.packet.clear();
         self.packet.uint(packet::SEQUENCE_ID, SEQUENCE);
         self.packet.nested(packet::FTRACE_EVENTS, |bundle| {
@@ -318,7 +324,12 @@ impl<W: Write> Packets<W> {
     }
 }
 
-fn intern(names: &mut BTreeMap<String, u64>, name: &str, field: u32, to: &mut Message) -> u64 {
+fn intern(
+    names: &mut BTreeMap<String, u64>,
+    name: &str,
+    field: u32,
+    to: &mut ProtobufMessage,
+) -> u64 {
     if let Some(&iid) = names.get(name) {
         return iid;
     }
@@ -328,7 +339,7 @@ fn intern(names: &mut BTreeMap<String, u64>, name: &str, field: u32, to: &mut Me
     iid
 }
 
-fn put_name(interned: &mut Message, field: u32, iid: u64, name: &str) {
+fn put_name(interned: &mut ProtobufMessage, field: u32, iid: u64, name: &str) {
     interned.nested(field, |entry| {
         entry.uint(1, iid);
         entry.text(2, name);

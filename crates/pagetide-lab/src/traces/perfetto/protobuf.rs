@@ -7,7 +7,7 @@
 
 /// A message under construction.
 #[derive(Clone, Debug, Default)]
-pub struct Message {
+pub struct ProtobufMessage {
     bytes: Vec<u8>,
 }
 
@@ -24,7 +24,7 @@ fn put_varint(bytes: &mut Vec<u8>, mut value: u64) {
     bytes.push(value as u8);
 }
 
-impl Message {
+impl ProtobufMessage {
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
@@ -58,13 +58,13 @@ impl Message {
         self.field(field, text.as_bytes());
     }
 
-    pub fn message(&mut self, field: u32, message: &Message) {
+    pub fn message(&mut self, field: u32, message: &ProtobufMessage) {
         self.field(field, &message.bytes);
     }
 
     /// A message in this one, made where it is needed.
-    pub fn nested(&mut self, field: u32, make: impl FnOnce(&mut Message)) {
-        let mut message = Message::default();
+    pub fn nested(&mut self, field: u32, make: impl FnOnce(&mut ProtobufMessage)) {
+        let mut message = ProtobufMessage::default();
         make(&mut message);
         self.message(field, &message);
     }
@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn the_examples_of_the_specification() {
-        let mut message = Message::default();
+        let mut message = ProtobufMessage::default();
         message.uint(1, 150);
         assert_eq!(message.bytes(), [0x08, 0x96, 0x01]);
         message.clear();

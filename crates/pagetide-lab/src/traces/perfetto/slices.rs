@@ -13,23 +13,25 @@
 //! Invariant: slices of a thread nest, and every slice ends: by itself, with the enclosing one,
 //! with its thread, or with the run. In the last two cases it has an annotation `ended`.
 
-use super::detail::Detail;
-use super::packets::{Annotations, Kind, Packets, Track, TrackEvent, Value};
-use super::stage::Stage;
+use super::detail::TraceDetail;
+use super::packets::{
+    AnnotationValue, Annotations, PacketWriter, TrackEvent, TrackEventType, TrackId,
+};
+use super::stage::SliceKind;
 use pagetide_core::event::{TraceEvent, TraceField};
 use std::io::{self, Write};
 
 /// An open slice.
 #[derive(Debug)]
-struct Open {
-    stage: Stage,
+struct OpenSlice {
+    stage: SliceKind,
     since: u64,
     annotations: Annotations,
     arrows: Vec<u64>,
     /// Its start is in the file.
     is_written: bool,
     /// Merged short slices in it.
-    fold: Option<Fold>,
+    fold: Option<MergedSlice>,
     /// Pages scanned by batches of reclaim in it.
     scanned: u64,
     reclaimed: u64,
@@ -37,7 +39,7 @@ struct Open {
 
 /// Merged neighbours that are too short for separate slices.
 #[derive(Debug)]
-struct Fold {
+struct MergedSlice {
     name: &'static str,
     since: u64,
     until: u64,
@@ -51,25 +53,25 @@ struct Fold {
 /// The slices of a thread.
 #[derive(Debug)]
 pub struct ThreadTrack {
-    track: Track,
-    open: Vec<Open>,
+    track: TrackId,
+    open: Vec<OpenSlice>,
     /// Merged short slices outside any slice.
-    fold: Option<Fold>,
+    fold: Option<MergedSlice>,
     /// Instants left out since the last written end of a slice.
     left_out: u64,
 }
 
 impl ThreadTrack {
-    pub fn new(track: Track) -> ThreadTrack {
+    pub fn new(track: TrackId) -> ThreadTrack {
         ThreadTrack { track, open: Vec::new(), fold: None, left_out: 0 }
     }
 
     /// A slice starts; `arrows` end at it.
-    pub fn begin(&mut self, at: u64, stage: Stage, annotations: Annotations, arrows: Vec<u64>) {
+    pub fn begin(&mut self, at: u64, stage: SliceKind, annotations: Annotations, arrows: Vec<u64>) {
         if self.open.last().is_some_and(|around| around.stage.tells(stage)) {
             return;
         }
-        self.open.push(Open {
+        self.open.push(OpenSlice {
             stage,
             since: at,
             annotations,
@@ -101,14 +103,14 @@ impl ThreadTrack {
         name: &str,
         annotations: Annotations,
         arrows: &[u64],
-        packets: &mut Packets<W>,
+        packets: &mut PacketWriter<W>,
     ) -> io::Result<()> {
         self.write_open(packets)?;
         self.flush_last(packets)?;
         packets.event(TrackEvent {
             at,
             track: self.track,
-            kind: Kind::Instant,
+            kind: TrackEventType::Instant,
             name,
             annotations: &annotations,
             flows: arrows,
@@ -124,7 +126,7 @@ impl ThreadTrack {
         name: &str,
         annotations: Annotations,
         arrows: &[u64],
-        packets: &mut Packets<W>,
+        packets: &mut PacketWriter<W>,
     ) -> io::Result<bool> {
         if packets.detail().has_instants() {
             return self.instant(at, name, annotations, arrows, packets).map(|()| true);
@@ -137,9 +139,9 @@ impl ThreadTrack {
     pub fn end<W: Write>(
         &mut self,
         at: u64,
-        stage: Stage,
+        stage: SliceKind,
         mut annotations: Annotations,
-        packets: &mut Packets<W>,
+        packets: &mut PacketWriter<W>,
     ) -> io::Result<()> {
         let Some(place) = self.open.iter().rposition(|open| open.stage.is_ended_by(stage)) else {
             return Ok(());
@@ -148,7 +150,7 @@ impl ThreadTrack {
             self.close(at, Vec::new(), packets)?;
         }
         if self.open[place].stage.became_major(stage) {
-            annotations.push(("major", Value::Number(1)));
+            annotations.push(("major", AnnotationValue::Number(1)));
         }
         self.close(at, annotations, packets)
     }
@@ -158,11 +160,11 @@ impl ThreadTrack {
         &mut self,
         at: u64,
         why: &str,
-        packets: &mut Packets<W>,
+        packets: &mut PacketWriter<W>,
     ) -> io::Result<()> {
         self.write_open(packets)?;
         while !self.open.is_empty() {
-            self.close(at, vec![("ended", Value::Text(why.to_owned()))], packets)?;
+            self.close(at, vec![("ended", AnnotationValue::Text(why.to_owned()))], packets)?;
         }
         self.flush_last(packets)?;
         match self.count_left_out() {
@@ -171,22 +173,22 @@ impl ThreadTrack {
         }
     }
 
-    fn count_left_out(&mut self) -> Option<(&'static str, Value)> {
+    fn count_left_out(&mut self) -> Option<(&'static str, AnnotationValue)> {
         let count = std::mem::take(&mut self.left_out);
-        (count > 0).then_some(("instants", Value::Number(count)))
+        (count > 0).then_some(("instants", AnnotationValue::Number(count)))
     }
 
     fn close<W: Write>(
         &mut self,
         at: u64,
         mut annotations: Annotations,
-        packets: &mut Packets<W>,
+        packets: &mut PacketWriter<W>,
     ) -> io::Result<()> {
         let Some(open) = self.open.last() else { return Ok(()) };
         if open.scanned > 0 {
-            annotations.push(("nr_scanned", Value::Number(open.scanned)));
+            annotations.push(("nr_scanned", AnnotationValue::Number(open.scanned)));
             if annotations.iter().all(|(name, _)| *name != "nr_reclaimed") {
-                annotations.push(("nr_reclaimed", Value::Number(open.reclaimed)));
+                annotations.push(("nr_reclaimed", AnnotationValue::Number(open.reclaimed)));
             }
         }
         let detail = packets.detail();
@@ -200,7 +202,7 @@ impl ThreadTrack {
         packets.event(TrackEvent {
             at,
             track: self.track,
-            kind: Kind::End,
+            kind: TrackEventType::End,
             name: "",
             annotations: &annotations,
             flows: &[],
@@ -213,8 +215,8 @@ impl ThreadTrack {
         &mut self,
         at: u64,
         more: Annotations,
-        detail: Detail,
-        packets: &mut Packets<W>,
+        detail: TraceDetail,
+        packets: &mut PacketWriter<W>,
     ) -> io::Result<()> {
         let Some(open) = self.open.pop() else { return Ok(()) };
         let (name, took) = (open.stage.name(), at.saturating_sub(open.since));
@@ -233,7 +235,7 @@ impl ThreadTrack {
         }
         let mut annotations = open.annotations;
         annotations.extend(more);
-        let fold = Fold { name, since: open.since, until: at, count: 1, took, annotations };
+        let fold = MergedSlice { name, since: open.since, until: at, count: 1, took, annotations };
         match self.open.last_mut() {
             Some(around) => around.fold = Some(fold),
             None => self.fold = Some(fold),
@@ -241,7 +243,7 @@ impl ThreadTrack {
         Ok(())
     }
 
-    fn last_fold(&mut self) -> Option<&mut Fold> {
+    fn last_fold(&mut self) -> Option<&mut MergedSlice> {
         match self.open.last_mut() {
             Some(around) => around.fold.as_mut(),
             None => self.fold.as_mut(),
@@ -249,7 +251,7 @@ impl ThreadTrack {
     }
 
     /// Writes the merged slices in the last open slice, whose start is written.
-    fn flush_last<W: Write>(&mut self, packets: &mut Packets<W>) -> io::Result<()> {
+    fn flush_last<W: Write>(&mut self, packets: &mut PacketWriter<W>) -> io::Result<()> {
         let fold = match self.open.last_mut() {
             Some(around) => around.fold.take(),
             None => self.fold.take(),
@@ -258,7 +260,7 @@ impl ThreadTrack {
     }
 
     /// Writes the starts of all open slices that are not written yet.
-    fn write_open<W: Write>(&mut self, packets: &mut Packets<W>) -> io::Result<()> {
+    fn write_open<W: Write>(&mut self, packets: &mut PacketWriter<W>) -> io::Result<()> {
         let mut before = &mut self.fold;
         for open in &mut self.open {
             if !open.is_written {
@@ -267,7 +269,7 @@ impl ThreadTrack {
                 packets.event(TrackEvent {
                     at: open.since,
                     track: self.track,
-                    kind: Kind::Begin,
+                    kind: TrackEventType::Begin,
                     name: open.stage.name(),
                     annotations: &open.annotations,
                     flows: &[],
@@ -281,23 +283,26 @@ impl ThreadTrack {
 }
 
 fn write_fold<W: Write>(
-    track: Track,
-    fold: Option<Fold>,
+    track: TrackId,
+    fold: Option<MergedSlice>,
     left_out: &mut u64,
-    packets: &mut Packets<W>,
+    packets: &mut PacketWriter<W>,
 ) -> io::Result<()> {
     let Some(fold) = fold else { return Ok(()) };
     let mut annotations = match fold.count {
         1 => fold.annotations,
-        count => vec![("count", Value::Number(count)), ("took_ns", Value::Number(fold.took))],
+        count => vec![
+            ("count", AnnotationValue::Number(count)),
+            ("took_ns", AnnotationValue::Number(fold.took)),
+        ],
     };
     if *left_out > 0 {
-        annotations.push(("instants", Value::Number(std::mem::take(left_out))));
+        annotations.push(("instants", AnnotationValue::Number(std::mem::take(left_out))));
     }
     let begin = TrackEvent {
         at: fold.since,
         track,
-        kind: Kind::Begin,
+        kind: TrackEventType::Begin,
         name: fold.name,
         annotations: &annotations,
         flows: &[],
@@ -306,7 +311,7 @@ fn write_fold<W: Write>(
     packets.event(begin)?;
     packets.event(TrackEvent {
         at: fold.until,
-        kind: Kind::End,
+        kind: TrackEventType::End,
         name: "",
         annotations: &[],
         ..begin

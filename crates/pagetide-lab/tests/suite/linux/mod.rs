@@ -20,16 +20,16 @@ mod bounds_proposals;
 use bounds::{Case, Grade, Off, Time, CASES, OVERLAP};
 use bounds_6_12::{Held, CASES_6_12};
 use bounds_proposals::CASES_PROPOSALS;
-use pagetide_lab::plan::Plan;
+use pagetide_lab::plan::RunPlan;
 use pagetide_lab::stats;
 use pagetide_lab::verify::ask::{verify, CostSource, KernelSide, ANOTHER_TEXT};
-use pagetide_lab::verify::compare::{factor, Counter};
-use pagetide_lab::verify::judge::Judgement;
-use pagetide_lab::verify::summary::{Score, BEYOND};
+use pagetide_lab::verify::compare::{factor, CounterComparison};
+use pagetide_lab::verify::judge::CounterGrade;
+use pagetide_lab::verify::summary::{GradeScore, BEYOND};
 use pagetide_lab::verify::{costs, fitted_costs};
-use pagetide_lab::verify::{summarise, Comparison, Verdict};
+use pagetide_lab::verify::{summarise, Agreement, Comparison};
 use pagetide_lab::world::Simulator;
-use pagetide_linux::reference::Reference;
+use pagetide_linux::reference::KernelReference;
 use pagetide_scenario::load::{load, Overrides};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -79,7 +79,7 @@ fn compare_with(dir: &str, case: &str, kernel: &str, variants: Vec<String>) -> C
     let overrides = Overrides { repeats: Some(3), variants, ..Overrides::default() };
     let scenario = load(&file, &overrides).unwrap_or_else(|errors| panic!("{errors}"));
     let variants = scenario.variants.len();
-    let plan = Plan::new(scenario).unwrap();
+    let plan = RunPlan::new(scenario).unwrap();
     let references = experiments().join(dir).join(kernel);
     let cancel = Arc::new(AtomicBool::new(false));
     let jobs = NonZeroUsize::new(2).unwrap();
@@ -106,11 +106,11 @@ fn compare_with(dir: &str, case: &str, kernel: &str, variants: Vec<String>) -> C
 type Place<'a> = (&'a str, &'a str, &'a str);
 
 /// Every judged counter of a case.
-fn judged(comparison: &Comparison) -> BTreeMap<Place<'_>, &Counter> {
+fn judged(comparison: &Comparison) -> BTreeMap<Place<'_>, &CounterComparison> {
     let mut all = BTreeMap::new();
     for variant in &comparison.variants {
         for phase in &variant.phases {
-            let judged = phase.counters.iter().filter(|it| it.verdict != Verdict::NotJudged);
+            let judged = phase.counters.iter().filter(|it| it.verdict != Agreement::NotJudged);
             all.extend(judged.map(|counter| {
                 ((variant.name.as_str(), phase.key.as_str(), counter.name.as_str()), counter)
             }));
@@ -120,7 +120,7 @@ fn judged(comparison: &Comparison) -> BTreeMap<Place<'_>, &Counter> {
 }
 
 /// The larger mean divided by the smaller.
-fn times(counter: &Counter) -> f64 {
+fn times(counter: &CounterComparison) -> f64 {
     factor(counter.ratio.expect("a judged counter has a ratio"))
 }
 
@@ -143,30 +143,31 @@ fn median(mut errors: Vec<f64>) -> Option<f64> {
 /// The counters of a grade: number, median error, and the worst factor of those that are neither
 /// within noise nor exceptions.
 fn reached(
-    all: &BTreeMap<Place<'_>, &Counter>,
-    grade: Judgement,
+    all: &BTreeMap<Place<'_>, &CounterComparison>,
+    grade: CounterGrade,
     is_exception: impl Fn(&Place<'_>) -> bool,
 ) -> Grade {
     let of_grade = all.iter().filter(|(_, counter)| counter.judgement == grade);
     let errors: Vec<f64> = of_grade.clone().map(|(_, counter)| times(counter) - 1.0).collect();
     let (counters, median) = (errors.len(), median(errors).unwrap_or(0.0));
-    let of_itself = of_grade
-        .filter(|(place, counter)| counter.verdict != Verdict::WithinNoise && !is_exception(place));
+    let of_itself = of_grade.filter(|(place, counter)| {
+        counter.verdict != Agreement::WithinNoise && !is_exception(place)
+    });
     let worst = of_itself.map(|(_, counter)| times(counter)).fold(1.0, f64::max);
     Grade { counters, median_percent: median * 100.0, worst }
 }
 
 /// The times of a case.
-fn times_reached(counters: &BTreeMap<Place<'_>, &Counter>) -> Time {
+fn times_reached(counters: &BTreeMap<Place<'_>, &CounterComparison>) -> Time {
     let Grade { counters: judged, median_percent, .. } =
-        reached(counters, Judgement::Timed, |_| false);
-    let of_grade = counters.values().filter(|counter| counter.judgement == Judgement::Timed);
+        reached(counters, CounterGrade::Timed, |_| false);
+    let of_grade = counters.values().filter(|counter| counter.judgement == CounterGrade::Timed);
     Time { counters: judged, median_percent, beyond: of_grade.filter(|it| is_off(it)).count() }
 }
 
 /// Whether a counter is off by more than half, and scatter does not explain it.
-fn is_off(counter: &Counter) -> bool {
-    counter.verdict == Verdict::Off && times(counter) > BEYOND
+fn is_off(counter: &CounterComparison) -> bool {
+    counter.verdict == Agreement::Off && times(counter) > BEYOND
 }
 
 /// A line of the table, rounded up.
@@ -214,7 +215,7 @@ fn complaints(case: &Case, comparison: &Comparison) -> Vec<String> {
         }
     }
     for (place, counter) in &counters {
-        let is_time = counter.judgement == Judgement::Timed;
+        let is_time = counter.judgement == CounterGrade::Timed;
         if !is_time && is_off(counter) && !exceptions.contains_key(place) {
             let (linux, ours) = (counter.linux, counter.pagetide.mean);
             wrong.push(format!(
@@ -226,7 +227,7 @@ fn complaints(case: &Case, comparison: &Comparison) -> Vec<String> {
         }
     }
     let grade = |grade| reached(&counters, grade, |place| exceptions.contains_key(place));
-    let (repeats, varies) = (grade(Judgement::Repeats), grade(Judgement::Varies));
+    let (repeats, varies) = (grade(CounterGrade::Repeats), grade(CounterGrade::Varies));
     let timed = times_reached(&counters);
     let line = line(case.name, repeats, varies, timed);
     println!("{line}");
@@ -288,7 +289,7 @@ fn times_by_kind(comparisons: &[Comparison]) -> String {
             let mut nr_found = 0;
             for (_, names) in KINDS {
                 let of_kind = all.iter().filter(|((variant, _, name), counter)| {
-                    counter.judgement == Judgement::Timed
+                    counter.judgement == CounterGrade::Timed
                         && variant.ends_with("2cpus") == several
                         && names.contains(name)
                 });
@@ -312,7 +313,7 @@ fn times_by_kind(comparisons: &[Comparison]) -> String {
 fn complaint(held: &Held, comparison: &Comparison) -> Option<String> {
     assert!(held.why.contains(' '), "{}: off without a reason", held.name);
     let summary = comparison.summary();
-    let of = |score: &Score| (score.counters, 100.0 * score.median_error.unwrap_or(0.0));
+    let of = |score: &GradeScore| (score.counters, 100.0 * score.median_error.unwrap_or(0.0));
     let (repeats, varies) = (of(&summary.repeats), of(&summary.varies));
     let beyond = summary.repeats.beyond.len() + summary.varies.beyond.len();
     let is_at = |bound: (usize, f64), reached: (usize, f64)| {
@@ -373,7 +374,7 @@ fn fitted_costs_are_those_of_the_recordings() {
         for variant in variants {
             let cpus = variant.strip_suffix("cpus").or(variant.strip_suffix("cpu")).unwrap();
             let (dir, cpus) = (experiments().join(dir), cpus.parse().unwrap());
-            let recording = Reference::load(&dir, "machine-costs", &variant).unwrap();
+            let recording = KernelReference::load(&dir, "machine-costs", &variant).unwrap();
             let fitted = costs::of_reference(&recording, cpus, &AtomicBool::new(false)).unwrap();
             if std::env::var_os("PAGETIDE_ACCEPT").is_some() {
                 fitted_costs::save(&dir, cpus, &recording, &fitted).unwrap();
@@ -397,7 +398,7 @@ fn differing_sums(comparison: &Comparison) -> Vec<String> {
             for counter in of_machine.filter(|it| COUNTERS.contains(&it.name.as_str())) {
                 let sum = sums.entry((&variant.name, task, &counter.name)).or_default();
                 // What happened in no run of a phase is not in its reference.
-                let all_of = |side: stats::Summary| if side.n == 0 { 0.0 } else { side.mean };
+                let all_of = |side: stats::Statistics| if side.n == 0 { 0.0 } else { side.mean };
                 *sum = (sum.0 + all_of(counter.linux), sum.1 + all_of(counter.pagetide));
             }
         }

@@ -11,7 +11,7 @@ use pagetide_lab::traces::{Ftrace, JsonLines, Perfetto};
 use pagetide_scenario::load::{load_str, Overrides};
 use pagetide_scenario::model::Scenario;
 use pagetide_scenario::record::RunRecord;
-use pagetide_sim::observe::Sink;
+use pagetide_sim::observe::ObserverHandle;
 use pagetide_sim::{run, RunOptions};
 use std::io::{self, Write};
 use std::path::Path;
@@ -125,15 +125,15 @@ pub fn ran(text: &str) -> Ran {
     let [json, ftrace, perfetto] = [(); 3].map(|()| Collected::default());
     let options = RunOptions {
         observers: vec![
-            Sink::new(JsonLines::new(json.clone())),
-            Sink::new(Ftrace::new(ftrace.clone())),
-            Sink::new(Perfetto::new(perfetto.clone())),
+            ObserverHandle::new(JsonLines::new(json.clone())),
+            ObserverHandle::new(Ftrace::new(ftrace.clone())),
+            ObserverHandle::new(Perfetto::new(perfetto.clone())),
         ],
         want_timeline: true,
         ..RunOptions::default()
     };
     let record = run("groups", &scenario.variants[0], 7, &options).unwrap();
-    assert!(options.observers.iter().all(Sink::is_complete));
+    assert!(options.observers.iter().all(ObserverHandle::is_complete));
     let plain = run("groups", &scenario.variants[0], 7, &RunOptions::default()).unwrap();
     assert_eq!(plain.digest, record.digest, "to observe changes nothing");
     assert_eq!(plain.metrics, record.metrics);

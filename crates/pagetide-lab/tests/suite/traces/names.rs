@@ -8,7 +8,8 @@ use pagetide_core::event::TraceEvent;
 use pagetide_core::units::{Cpu, MemcgId, NodeId};
 use pagetide_lab::traces::{Ftrace, JsonLines, Perfetto};
 use pagetide_sim::observe::{
-    Cast, Event, Left, Observation, Observer, Role, Slice, ThreadInfo, Wait, What,
+    ActivitySlice, NamedEvent, Observation, ObservationKind, Observer, RunCast, SwitchReason,
+    ThreadInfo, ThreadRole, WaitReason,
 };
 use prost::Message;
 use serde_json::Value;
@@ -22,18 +23,18 @@ const NAMES: [&str; 6] = [
     "",
 ];
 
-fn cast() -> Cast {
+fn cast() -> RunCast {
     let task = |(at, name): (usize, &&str)| ThreadInfo {
         comm: (*name).to_owned(),
         pid: 1001 + at as u32,
-        role: Role::Task { group: Some(0), nr: 0 },
+        role: ThreadRole::Task { group: Some(0), nr: 0 },
     };
     let kswapd = ThreadInfo {
         comm: "kswapd0".into(),
         pid: 30,
-        role: Role::Kernel(Daemon::Kswapd(NodeId(0))),
+        role: ThreadRole::Kernel(Daemon::Kswapd(NodeId(0))),
     };
-    Cast {
+    RunCast {
         cpus: 2,
         page_size: 4096,
         groups: vec!["/a \"b\" \u{fc}".into()],
@@ -52,11 +53,11 @@ fn tell(mut observer: impl Observer) {
         at += 1000;
         observer.observe(&Observation { at, thread, what }).unwrap();
     };
-    let event = |event, names| What::Event(Cpu(1), Event::new(event, names));
+    let event = |event, names| ObservationKind::Event(Cpu(1), NamedEvent::new(event, names));
     let throttled =
         TraceEvent::MmVmscanThrottled { nid, usec_timeout: 100_000, reason: Throttle::Writeback };
     for thread in 0..NAMES.len() {
-        observe(thread, What::SwitchIn(Cpu(1)));
+        observe(thread, ObservationKind::SwitchIn(Cpu(1)));
         let start = TraceEvent::MmShrinkSlabStart {
             shrink: "scan_shadow_nodes",
             nid,
@@ -79,10 +80,10 @@ fn tell(mut observer: impl Observer) {
         };
         observe(thread, event(end, vec![None]));
         observe(thread, event(throttled, Vec::new()));
-        let slice = Slice::Wait(Wait::Throttled(Throttle::Writeback));
-        observe(thread, What::Began { slice, since: 0 });
-        observe(thread, What::SwitchOut(Cpu(1), Left::Throttled));
-        observe(thread, What::Ended(slice));
+        let slice = ActivitySlice::Wait(WaitReason::Throttled(Throttle::Writeback));
+        observe(thread, ObservationKind::Began { slice, since: 0 });
+        observe(thread, ObservationKind::SwitchOut(Cpu(1), SwitchReason::Throttled));
+        observe(thread, ObservationKind::Ended(slice));
     }
     let active = TraceEvent::MmVmscanLruShrinkActive {
         nid,

@@ -4,7 +4,7 @@
 use super::schema::{Trace, TrackEvent};
 use super::{ran, scenario, Collected, SCENARIO};
 use pagetide_lab::traces::Perfetto;
-use pagetide_sim::observe::Sink;
+use pagetide_sim::observe::ObserverHandle;
 use pagetide_sim::{run, RunOptions};
 use prost::Message;
 use std::collections::{BTreeMap, BTreeSet};
@@ -348,7 +348,7 @@ fn a_trace_stays_below_its_size_and_counts_what_it_leaves_out() {
     let traced = |size: u64| {
         let out = Collected::default();
         let options = RunOptions {
-            observers: vec![Sink::new(Perfetto::below(out.clone(), size))],
+            observers: vec![ObserverHandle::new(Perfetto::below(out.clone(), size))],
             ..RunOptions::default()
         };
         run("thrashing", variant, 7, &options).unwrap();

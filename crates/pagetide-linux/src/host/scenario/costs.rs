@@ -1,6 +1,6 @@
 //! Writes `[machine.costs]`: the measured operation costs, if available.
 
-use super::page::Page;
+use super::page::ScenarioText;
 use pagetide_scenario::costs::Price;
 
 /// Costs with comments.
@@ -13,7 +13,7 @@ pub struct MeasuredCosts {
 }
 
 /// Writes the table.
-pub(super) fn write(page: &mut Page, costs: &MeasuredCosts) {
+pub(super) fn write(page: &mut ScenarioText, costs: &MeasuredCosts) {
     page.line("");
     costs.comments.iter().for_each(|comment| page.comment(comment));
     page.line("[machine.costs]");

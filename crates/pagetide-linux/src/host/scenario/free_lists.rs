@@ -3,7 +3,7 @@
 //! Invariant: the loader accepts the result; a note names each populated zone without free lists.
 
 use crate::host::layout::{NodeLayout, ZoneLayout};
-use crate::host::note::Note;
+use crate::host::note::ImportNote;
 use crate::host::pagetypeinfo;
 use crate::host::snapshot::HostSnapshot;
 use pagetide_core::boot::free_lists::FreeListsError;
@@ -12,13 +12,13 @@ use pagetide_core::node::{NodeSpec, ZoneSpec};
 use pagetide_core::page_size::PageSize;
 use pagetide_core::units::PAGEBLOCK_NR_PAGES;
 use pagetide_scenario::model::FreeLists;
-use pagetide_scenario::names::Named;
+use pagetide_scenario::names::NameSet;
 use std::ops::Range;
 
 const PLACE: &str = "/proc/pagetypeinfo";
 
 /// Sets the initial free lists of each zone, if they are known.
-pub(super) fn settle(host: &HostSnapshot, nodes: &mut [NodeLayout], notes: &mut Vec<Note>) {
+pub(super) fn settle(host: &HostSnapshot, nodes: &mut [NodeLayout], notes: &mut Vec<ImportNote>) {
     notes.extend(host.types.notes.iter().cloned());
     let mut without = Vec::new();
     for node in nodes {
@@ -36,7 +36,7 @@ pub(super) fn settle(host: &HostSnapshot, nodes: &mut [NodeLayout], notes: &mut 
                 Some(Ok(lists)) => zone.free_lists = Some(lists),
                 Some(Err(reason)) => {
                     let message = format!("the free lists of zone {place} are left out: {reason}");
-                    notes.push(Note::new(PLACE, message));
+                    notes.push(ImportNote::new(PLACE, message));
                 }
             }
         }
@@ -46,7 +46,7 @@ pub(super) fn settle(host: &HostSnapshot, nodes: &mut [NodeLayout], notes: &mut 
             "the free lists of zone {} are unknown: free memory starts in blocks as large as possible",
             without.join(", ")
         );
-        notes.push(Note::new(PLACE, message));
+        notes.push(ImportNote::new(PLACE, message));
     }
 }
 

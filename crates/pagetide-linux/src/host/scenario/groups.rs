@@ -3,12 +3,12 @@
 //! Invariant: parents come before their children; comments count what was left out; the text stays
 //! below the maximum size of a scenario.
 
-use super::page::{quoted, Page};
-use super::Options;
-use crate::host::cgroup::Group;
-use crate::host::note::{Escaped, Note};
+use super::page::{quoted, ScenarioText};
+use super::HostImportOptions;
+use crate::host::cgroup::HostGroup;
+use crate::host::note::{EscapedChar, ImportNote};
 use crate::host::number::{plural, show_bytes};
-use crate::host::plain_names::PlainNames;
+use crate::host::plain_names::NameAllocator;
 use crate::host::snapshot::HostSnapshot;
 use crate::host::vmstat;
 use pagetide_core::config::{ControlForm, Sysctl};
@@ -23,17 +23,17 @@ const SWAPPINESS: u64 = 60;
 /// Writes the groups of a machine with `memory` bytes; returns their number. No group gets the name
 /// `task`.
 pub(super) fn write(
-    page: &mut Page,
+    page: &mut ScenarioText,
     host: &HostSnapshot,
     memory: u64,
-    options: Options<'_>,
+    options: HostImportOptions<'_>,
     task: &str,
 ) -> usize {
     let mut controls: Vec<Vec<(GroupControl, Option<u64>)>> =
         (0..host.groups.len()).map(|index| controls(host, index)).collect();
     if protected(host, &controls) > memory {
         let message = "memory.min left out: the groups protect more than the machine has";
-        page.tell(Note::new("/sys/fs/cgroup", message));
+        page.tell(ImportNote::new("/sys/fs/cgroup", message));
         controls.iter_mut().for_each(|of| of.retain(|(control, _)| *control != GroupControl::Min));
     }
     let is_kept = kept(host, &controls, options);
@@ -46,7 +46,7 @@ pub(super) fn write(
             host.groups.len() - wanted
         ));
     }
-    let mut names = PlainNames::new(&[task]);
+    let mut names = NameAllocator::new(&[task]);
     let mut name_of: Vec<Option<String>> = vec![None; host.groups.len()];
     let mut nr_written = 0;
     for (index, group) in host.groups.iter().enumerate().filter(|(index, _)| is_kept[*index]) {
@@ -59,7 +59,7 @@ pub(super) fn write(
                 plural(wanted - nr_written, "group"),
                 SCENARIO_BYTES_MAX >> 10
             );
-            page.tell(Note::new("/sys/fs/cgroup", message));
+            page.tell(ImportNote::new("/sys/fs/cgroup", message));
             break;
         }
         text.write(page);
@@ -109,7 +109,7 @@ fn controls(host: &HostSnapshot, index: usize) -> Vec<(GroupControl, Option<u64>
 fn kept(
     host: &HostSnapshot,
     controls: &[Vec<(GroupControl, Option<u64>)>],
-    options: Options<'_>,
+    options: HostImportOptions<'_>,
 ) -> Vec<bool> {
     let mut is_kept: Vec<bool> =
         (0..host.groups.len()).map(|index| sets_something(host, controls, index)).collect();
@@ -140,7 +140,7 @@ impl GroupText {
         self.comment.len() + self.comment.len() / 16 + 16 + lines
     }
 
-    fn write(&self, page: &mut Page) {
+    fn write(&self, page: &mut ScenarioText) {
         page.line("");
         page.comment(&self.comment);
         self.lines.iter().for_each(|line| page.line(line));
@@ -148,12 +148,12 @@ impl GroupText {
 }
 
 fn one(
-    group: &Group,
+    group: &HostGroup,
     name: &str,
     parent: Option<&str>,
     controls: &[(GroupControl, Option<u64>)],
 ) -> GroupText {
-    let mut comment: String = group.path.chars().map(|c| Escaped(c).to_string()).collect();
+    let mut comment: String = group.path.chars().map(|c| EscapedChar(c).to_string()).collect();
     if let Some(usage) = group.usage {
         comment += &format!(": {} in use", show_bytes(usage));
         let fields = group.version.stat_fields().iter().filter_map(|(field, words)| {

@@ -3,14 +3,14 @@
 //! Invariant: only knobs that the system has are written. Of two exclusive knobs (`vm.dirty_bytes`,
 //! `vm.dirty_ratio`) only the effective one is written.
 
-use super::page::{quoted, Page};
-use crate::host::note::Note;
+use super::page::{quoted, ScenarioText};
+use crate::host::note::ImportNote;
 use crate::host::snapshot::HostSnapshot;
 use pagetide_core::config::{
     ControlForm, DirectReclaimPolicy, KswapdPolicy, PcpPolicy, Sysctl, WatermarkPolicy,
 };
 use pagetide_core::page_size::PageSize;
-use pagetide_scenario::names::{Named, ZoneName};
+use pagetide_scenario::names::{NameSet, ZoneName};
 
 /// First version with a scale factor of watermarks.
 const SCALE_FACTOR_SINCE: (u32, u32) = (4, 6);
@@ -21,12 +21,12 @@ const BY_ZONE_UNTIL: (u32, u32) = (2, 6);
 /// Default of `vm.lowmem_reserve_ratio`, by zone of a scenario.
 const RESERVE_RATIOS: [&str; 4] = ["256", "256", "32", "0"];
 
-pub(super) fn write(page: &mut Page, host: &HostSnapshot) {
+pub(super) fn write(page: &mut ScenarioText, host: &HostSnapshot) {
     policies(page, host);
     page.line("");
     page.line("[sysctl]");
     let places = ["/proc/sys/vm/", "/sys/kernel/debug/", "/sys/kernel/mm/"];
-    let about = |note: &&Note| places.iter().any(|place| note.place.starts_with(place));
+    let about = |note: &&ImportNote| places.iter().any(|place| note.place.starts_with(place));
     // These are in the notes of the snapshot already.
     for note in host.notes.iter().filter(about) {
         page.comment(&note.to_string());
@@ -42,7 +42,7 @@ pub(super) fn write(page: &mut Page, host: &HostSnapshot) {
             page.comment(&format!("{name} has no effect: a limit in bytes is set"));
         } else if name.starts_with("vm.wmark_") {
             let message = format!("{name} is left out: it needs the policy `apart`");
-            page.tell(Note::new("/proc/sys/vm", message));
+            page.tell(ImportNote::new("/proc/sys/vm", message));
         } else {
             match sysctl.file().form {
                 ControlForm::Policy(_) => page.line(&format!("\"{name}\" = {}", quoted(text))),
@@ -56,7 +56,7 @@ pub(super) fn write(page: &mut Page, host: &HostSnapshot) {
     read_ahead(page, host);
 }
 
-fn policies(page: &mut Page, host: &HostSnapshot) {
+fn policies(page: &mut ScenarioText, host: &HostSnapshot) {
     let version = host.version();
     let is_before = |since| version.is_some_and(|version| version < since);
     let lacks_scale_factor = host.sysctl(Sysctl::MinFreeKbytes).is_some()
@@ -100,20 +100,20 @@ fn reserve_ratios(host: &HostSnapshot, text: &str) -> String {
 }
 
 /// A scenario has one read-ahead size for all disks.
-fn read_ahead(page: &mut Page, host: &HostSnapshot) {
+fn read_ahead(page: &mut ScenarioText, host: &HostSnapshot) {
     let file = Sysctl::ReadAheadKb.file();
     let disks = || host.disks.iter().filter(|disk| disk.is_real());
     let Some(kbytes) = disks().find_map(|disk| disk.read_ahead_kb) else { return };
     let takes = file.form.bounds(PageSize::default()).map_or(0, |(_, max)| max);
     if i128::from(kbytes) > takes {
         let message = format!("left out: a scenario accepts up to {takes}, not {kbytes}");
-        page.tell(Note::new("/sys/block", format!("read_ahead_kb {message}")));
+        page.tell(ImportNote::new("/sys/block", format!("read_ahead_kb {message}")));
         return;
     }
     page.line(&format!("\"{}\" = {kbytes}", file.name));
     if disks().any(|disk| disk.read_ahead_kb.is_some_and(|other| other != kbytes)) {
         let message =
             "read_ahead_kb differs between disks; the scenario uses the first disk's for all";
-        page.tell(Note::new("/sys/block", message));
+        page.tell(ImportNote::new("/sys/block", message));
     }
 }

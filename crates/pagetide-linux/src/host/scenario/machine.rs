@@ -3,20 +3,20 @@
 //! Invariant: free <= managed <= present in every zone. `free` is either what would be free without
 //! programs, or what is free now: see [`Options::as_is`].
 
-use super::page::Page;
-use super::Options;
+use super::page::ScenarioText;
+use super::HostImportOptions;
 use crate::host::block::BlockDevice;
-use crate::host::free::Usage;
+use crate::host::free::ZoneUsage;
 use crate::host::layout::{NodeLayout, ZoneLayout};
-use crate::host::marks::{MarkRule, Marks};
-use crate::host::note::{shown, Note};
+use crate::host::marks::{HostWatermarks, WatermarkRule};
+use crate::host::note::{shown, ImportNote};
 use crate::host::number::{plural, show_bytes, show_pages};
-use crate::host::plain_names::PlainNames;
+use crate::host::plain_names::NameAllocator;
 use crate::host::snapshot::HostSnapshot;
-use crate::host::swaps::SwapArea;
+use crate::host::swaps::HostSwap;
 use pagetide_core::config::Sysctl;
 use pagetide_scenario::model::FreeLists;
-use pagetide_scenario::names::{DiskModel, Named};
+use pagetide_scenario::names::{DiskModel, NameSet};
 
 /// Maximum number of disks; more would add no information.
 const DISKS_MAX: usize = 32;
@@ -38,16 +38,16 @@ pub(super) fn managed_pages(host: &HostSnapshot, nodes: &[NodeLayout]) -> Option
 
 /// Writes the rest of `[machine]`; returns the pages that are free when the run starts.
 pub(super) fn write(
-    page: &mut Page,
+    page: &mut ScenarioText,
     host: &HostSnapshot,
     nodes: &[NodeLayout],
-    notes: Vec<Note>,
-    options: Options<'_>,
+    notes: Vec<ImportNote>,
+    options: HostImportOptions<'_>,
 ) -> u64 {
     let free = if nodes.is_empty() {
         let pages = managed_pages(host, nodes).unwrap_or(0);
         let message = "no zones are known; the scenario has MemTotal in the zones of x86-64";
-        page.tell(Note::new("/proc/meminfo", message));
+        page.tell(ImportNote::new("/proc/meminfo", message));
         page.line(&format!("memory = \"{pages} pages\" # {}", show_pages(pages)));
         pages
     } else {
@@ -59,11 +59,11 @@ pub(super) fn write(
 }
 
 fn zones(
-    page: &mut Page,
+    page: &mut ScenarioText,
     host: &HostSnapshot,
     nodes: &[NodeLayout],
-    notes: Vec<Note>,
-    options: Options<'_>,
+    notes: Vec<ImportNote>,
+    options: HostImportOptions<'_>,
 ) -> u64 {
     page.line("");
     notes.into_iter().for_each(|note| page.tell(note));
@@ -102,13 +102,18 @@ fn zones(
             show_pages(free),
             show_pages(high)
         );
-        page.tell(Note::new("/proc/zoneinfo", message));
+        page.tell(ImportNote::new("/proc/zoneinfo", message));
     }
     free
 }
 
-fn zone(page: &mut Page, table: &str, zone: &ZoneLayout, options: Options<'_>) -> u64 {
-    let Usage { free, in_pagesets, programs, cache, returned, held } = zone.usage;
+fn zone(
+    page: &mut ScenarioText,
+    table: &str,
+    zone: &ZoneLayout,
+    options: HostImportOptions<'_>,
+) -> u64 {
+    let ZoneUsage { free, in_pagesets, programs, cache, returned, held } = zone.usage;
     let start = if options.as_is { free } else { zone.usage.free_without_programs() };
     page.line(&format!("[[{table}]]"));
     page.line(&format!("name = \"{}\"", zone.name.name()));
@@ -131,14 +136,14 @@ fn zone(page: &mut Page, table: &str, zone: &ZoneLayout, options: Options<'_>) -
             show_pages(held)
         ));
     }
-    if let Some(Marks { min, low, high }) = zone.marks {
+    if let Some(HostWatermarks { min, low, high }) = zone.marks {
         page.comment(&format!("watermarks now: min {min}, low {low}, high {high} pages"));
     }
     start
 }
 
 /// The current free blocks from /proc/pagetypeinfo.
-fn free_lists(page: &mut Page, lists: &FreeLists) {
+fn free_lists(page: &mut ScenarioText, lists: &FreeLists) {
     let types = ["unmovable", "movable", "reclaimable"];
     for ((name, blocks), pageblocks) in types.iter().zip(lists.blocks).zip(lists.pageblocks) {
         page.line(&format!("{name} = {{ pageblocks = {pageblocks}, blocks = {blocks:?} }}"));
@@ -147,7 +152,7 @@ fn free_lists(page: &mut Page, lists: &FreeLists) {
 
 /// Notes about state that a run does not start with: fragmentation, huge pages, slab, earlier
 /// reclaim.
-fn circumstances(page: &mut Page, host: &HostSnapshot, nodes: &[NodeLayout]) {
+fn circumstances(page: &mut ScenarioText, host: &HostSnapshot, nodes: &[NodeLayout]) {
     let sum = |order| {
         host.free_blocks.iter().fold(0u64, |sum, zone| sum.saturating_add(zone.pages_from(order)))
     };
@@ -181,7 +186,7 @@ fn circumstances(page: &mut Page, host: &HostSnapshot, nodes: &[NodeLayout]) {
 }
 
 /// Whether the system has been short of memory since boot.
-fn since_boot(page: &mut Page, host: &HostSnapshot) {
+fn since_boot(page: &mut ScenarioText, host: &HostSnapshot) {
     if host.counters.is_empty() {
         return;
     }
@@ -208,11 +213,11 @@ fn since_boot(page: &mut Page, host: &HostSnapshot) {
 const SLIGHT: u64 = 50;
 
 /// Adds a note if the watermarks of a run will differ from the system's.
-fn compare_marks(page: &mut Page, host: &HostSnapshot, nodes: &[NodeLayout]) {
+fn compare_marks(page: &mut ScenarioText, host: &HostSnapshot, nodes: &[NodeLayout]) {
     let number = |sysctl: Sysctl| host.sysctl(sysctl).and_then(|text| text.parse::<u64>().ok());
     let Some(kbytes) = number(Sysctl::MinFreeKbytes) else { return };
     let scale_factor = number(Sysctl::WatermarkScaleFactor);
-    let rule = MarkRule { min_free_pages: kbytes / 4, scale_factor };
+    let rule = WatermarkRule { min_free_pages: kbytes / 4, scale_factor };
     let zones = || nodes.iter().flat_map(|node| &node.zones);
     let total = zones().fold(0u64, |sum, zone| sum.saturating_add(zone.managed));
     let compared = zones().filter_map(|zone| {
@@ -233,7 +238,7 @@ fn compare_marks(page: &mut Page, host: &HostSnapshot, nodes: &[NodeLayout]) {
             ours.high
         );
         page.line("");
-        let note = Note::new("/proc/zoneinfo", message);
+        let note = ImportNote::new("/proc/zoneinfo", message);
         // Memory freed by boot after it computed the watermarks makes a small difference on every
         // machine.
         if distance > theirs.high / SLIGHT {
@@ -245,9 +250,9 @@ fn compare_marks(page: &mut Page, host: &HostSnapshot, nodes: &[NodeLayout]) {
 }
 
 /// Writes the disks; returns each with its name in the scenario.
-fn disks<'h>(page: &mut Page, all: &'h [BlockDevice]) -> Vec<(&'h BlockDevice, String)> {
+fn disks<'h>(page: &mut ScenarioText, all: &'h [BlockDevice]) -> Vec<(&'h BlockDevice, String)> {
     page.line("");
-    let mut names = PlainNames::new(&[]);
+    let mut names = NameAllocator::new(&[]);
     let real: Vec<&BlockDevice> = all.iter().filter(|disk| disk.is_real()).collect();
     let left_out = all.len() - real.len();
     if left_out > 0 {
@@ -255,7 +260,7 @@ fn disks<'h>(page: &mut Page, all: &'h [BlockDevice]) -> Vec<(&'h BlockDevice, S
         page.comment(&format!("{what} of /sys/block left out: loops, RAM disks and the like"));
     }
     if real.is_empty() {
-        page.tell(Note::new("/sys/block", "no disks are known; the scenario has one SSD"));
+        page.tell(ImportNote::new("/sys/block", "no disks are known; the scenario has one SSD"));
         page.line("[[machine.disk]]");
         page.line("name = \"disk\"");
         page.line("model = \"ssd\"");
@@ -263,14 +268,14 @@ fn disks<'h>(page: &mut Page, all: &'h [BlockDevice]) -> Vec<(&'h BlockDevice, S
     }
     if real.len() > DISKS_MAX {
         let message = format!("of {} disks the scenario has the first {DISKS_MAX}", real.len());
-        page.tell(Note::new("/sys/block", message));
+        page.tell(ImportNote::new("/sys/block", message));
     }
     let mut kept = Vec::new();
     for disk in real.into_iter().take(DISKS_MAX) {
         let name = names.name(&disk.name.replace('/', "_"));
         if disk.is_virtual() && disk.model() == DiskModel::Rotating {
             let message = "a virtual disk reports itself as rotating regardless of the physical disk: set `model`";
-            page.tell(Note::new(format!("/sys/block/{name}"), message));
+            page.tell(ImportNote::new(format!("/sys/block/{name}"), message));
         }
         page.line("[[machine.disk]]");
         page.line(&format!("name = \"{name}\""));
@@ -281,8 +286,8 @@ fn disks<'h>(page: &mut Page, all: &'h [BlockDevice]) -> Vec<(&'h BlockDevice, S
     kept
 }
 
-fn swap(page: &mut Page, areas: &[SwapArea], disks: &[(&BlockDevice, String)]) {
-    let of = |area: &SwapArea| {
+fn swap(page: &mut ScenarioText, areas: &[HostSwap], disks: &[(&BlockDevice, String)]) {
+    let of = |area: &HostSwap| {
         let device = area.device()?;
         disks.iter().find(|(disk, _)| disk.holds(device)).map(|(_, name)| name.as_str())
     };
@@ -292,9 +297,9 @@ fn swap(page: &mut Page, areas: &[SwapArea], disks: &[(&BlockDevice, String)]) {
             shown(&area.name),
             show_bytes(area.size_kb.saturating_mul(1024))
         );
-        page.tell(Note::new("/proc/swaps", message));
+        page.tell(ImportNote::new("/proc/swaps", message));
     }
-    let areas: Vec<&SwapArea> = areas.iter().filter(|area| !area.is_zram()).collect();
+    let areas: Vec<&HostSwap> = areas.iter().filter(|area| !area.is_zram()).collect();
     let kbytes = areas.iter().fold(0u64, |sum, area| sum.saturating_add(area.size_kb));
     let pages = (kbytes / 4).min(SWAP_PAGES_MAX);
     if pages == 0 {
@@ -305,11 +310,11 @@ fn swap(page: &mut Page, areas: &[SwapArea], disks: &[(&BlockDevice, String)]) {
     let names = names.join(", ") + if areas.len() > 4 { ", ..." } else { "" };
     if areas.len() > 1 {
         let message = format!("{} areas are combined into one: {names}", areas.len());
-        page.tell(Note::new("/proc/swaps", message));
+        page.tell(ImportNote::new("/proc/swaps", message));
     }
     if kbytes / 4 > SWAP_PAGES_MAX {
         let message = format!("reduced to {}, the maximum of a scenario", show_pages(pages));
-        page.tell(Note::new("/proc/swaps", message));
+        page.tell(ImportNote::new("/proc/swaps", message));
     }
     let disk = areas.iter().find_map(|area| of(area));
     page.line("[machine.swap]");
@@ -318,7 +323,7 @@ fn swap(page: &mut Page, areas: &[SwapArea], disks: &[(&BlockDevice, String)]) {
         Some(disk) => page.line(&format!("disk = \"{disk}\"")),
         None if disks.len() > 1 => {
             let message = format!("the disk of {names} is unknown; the first disk is used");
-            page.tell(Note::new("/proc/swaps", message));
+            page.tell(ImportNote::new("/proc/swaps", message));
         }
         None => {}
     }

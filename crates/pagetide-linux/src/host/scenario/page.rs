@@ -3,21 +3,21 @@
 //! Invariant: comments are separate lines or at the end of a line. They have no control characters,
 //! which TOML forbids.
 
-use crate::host::note::{shown, Escaped, Note};
+use crate::host::note::{shown, EscapedChar, ImportNote};
 
 /// Columns of a comment.
 const WIDTH: usize = 100;
 
 /// Lines of TOML, and notes about them.
 #[derive(Debug)]
-pub(super) struct Page {
+pub(super) struct ScenarioText {
     text: String,
-    notes: Vec<Note>,
+    notes: Vec<ImportNote>,
 }
 
-impl Page {
-    pub(super) fn new() -> Page {
-        Page { text: String::new(), notes: Vec::new() }
+impl ScenarioText {
+    pub(super) fn new() -> ScenarioText {
+        ScenarioText { text: String::new(), notes: Vec::new() }
     }
 
     pub(super) fn line(&mut self, line: &str) {
@@ -29,7 +29,7 @@ impl Page {
     pub(super) fn comment(&mut self, comment: &str) {
         let mut line = String::from("#");
         for word in comment.split_whitespace() {
-            let word: String = word.chars().map(|c| Escaped(c).to_string()).collect();
+            let word: String = word.chars().map(|c| EscapedChar(c).to_string()).collect();
             if line.len() > 1 && line.chars().count() + 1 + word.chars().count() > WIDTH {
                 self.line(&line);
                 line = String::from("#");
@@ -41,7 +41,7 @@ impl Page {
     }
 
     /// Adds a comment that is also a note.
-    pub(super) fn tell(&mut self, note: Note) {
+    pub(super) fn tell(&mut self, note: ImportNote) {
         self.comment(&note.to_string());
         self.notes.push(note);
     }
@@ -51,7 +51,7 @@ impl Page {
         self.text.len()
     }
 
-    pub(super) fn finish(self) -> (String, Vec<Note>) {
+    pub(super) fn finish(self) -> (String, Vec<ImportNote>) {
         (self.text, self.notes)
     }
 }

@@ -4,7 +4,7 @@ use pagetide_core::config::{Policy, Sysctl};
 use pagetide_core::control::{ControlWrite, GroupControlWrite};
 use pagetide_core::page_size::PageSize;
 use pagetide_scenario::model::{Scenario, Setup};
-use pagetide_scenario::names::Named;
+use pagetide_scenario::names::NameSet;
 
 const ZONES: &str = "\
 Node 0, zone DMA
@@ -28,11 +28,11 @@ fn host() -> HostSnapshot {
     HostSnapshot { zones: zoneinfo::parse(ZONES).0, ..HostSnapshot::default() }
 }
 
-fn loaded(written: &Written) -> Scenario {
+fn loaded(written: &ImportedScenario) -> Scenario {
     load::load_str("x.toml", &written.text, Path::new(""), &Overrides::default()).unwrap()
 }
 
-fn setup(host: &HostSnapshot, options: Options<'_>) -> (Setup, Written) {
+fn setup(host: &HostSnapshot, options: HostImportOptions<'_>) -> (Setup, ImportedScenario) {
     let written = write(host, options).unwrap();
     let mut scenario = loaded(&written);
     (scenario.variants.remove(0).setup, written)
@@ -50,14 +50,15 @@ fn policy(setup: &Setup, name: &str) -> &'static str {
     setup.policies.get(Policy::find(name).unwrap()).unwrap().name()
 }
 
-fn told(written: &Written, text: &str) {
+fn told(written: &ImportedScenario, text: &str) {
     let notes: Vec<String> = written.notes.iter().map(ToString::to_string).collect();
     assert!(notes.iter().any(|note| note.contains(text)), "{text:?} is not in {notes:#?}");
 }
 
 #[test]
 fn free_is_what_programs_leave_or_what_is_now() {
-    let (setup_now, written) = setup(&host(), Options { as_is: true, ..Options::default() });
+    let (setup_now, written) =
+        setup(&host(), HostImportOptions { as_is: true, ..HostImportOptions::default() });
     assert_eq!(setup_now.machine.nodes[0].zones[0].free, 3000);
     assert_eq!((setup_now.machine.cpus, written.summary.as_str()), (2, "2 CPUs, 15.0 MiB"));
     let types = "\
@@ -68,13 +69,14 @@ Number of blocks type     Unmovable      Movable  Reclaimable   HighAtomic      
 Node 0, zone      DMA            1            7            0            0            0
 ";
     let known = HostSnapshot { types: pagetypeinfo::parse(types), ..host() };
-    let (now, _) = self::setup(&known, Options { as_is: true, ..Options::default() });
+    let (now, _) =
+        self::setup(&known, HostImportOptions { as_is: true, ..HostImportOptions::default() });
     let zone = &now.machine.nodes[0].zones[0];
     let lists = zone.free_lists.unwrap();
     assert_eq!((zone.free, lists.pageblocks), (3000, [1, 7, 0]));
     // 437 pages in addition to the lists: 256 + 128 + 32 + 16 + 4 + 1.
     assert_eq!(lists.blocks[1], [1, 1, 1, 0, 1, 1, 0, 1, 1, 1, 2]);
-    let (setup, _) = setup(&known, Options::default());
+    let (setup, _) = setup(&known, HostImportOptions::default());
     let zone = &setup.machine.nodes[0].zones[0];
     assert_eq!((zone.present, zone.managed, zone.late), (3998, 3840, 0));
     assert_eq!(zone.free, 3000 + 10 + 200 + 300 + 60);
@@ -83,16 +85,20 @@ Node 0, zone      DMA            1            7            0            0       
 #[test]
 fn nothing_known_is_an_error_and_meminfo_is_enough() {
     let nothing = HostSnapshot::default();
-    let error = write(&nothing, Options::default()).unwrap_err();
+    let error = write(&nothing, HostImportOptions::default()).unwrap_err();
     assert!(matches!(error, HostError::NoMemory(_)) && !error.hint().is_empty());
     let memory = meminfo::parse("MemTotal: 1048576 kB\n").0;
     let (setup, written) =
-        setup(&HostSnapshot { memory, ..HostSnapshot::default() }, Options::default());
+        setup(&HostSnapshot { memory, ..HostSnapshot::default() }, HostImportOptions::default());
     assert_eq!(setup.machine.nodes[0].memory, 1 << 30);
     told(&written, "no zones are known");
     told(&written, "the number of CPUs is unknown");
     let memory = meminfo::parse(&format!("MemTotal: {} kB\n", u64::MAX)).0;
-    assert!(write(&HostSnapshot { memory, ..HostSnapshot::default() }, Options::default()).is_ok());
+    assert!(write(
+        &HostSnapshot { memory, ..HostSnapshot::default() },
+        HostImportOptions::default()
+    )
+    .is_ok());
 }
 
 #[test]
@@ -106,7 +112,7 @@ fn disks_and_swap() {
         "/dev/zram0 partition 1000 0 100\n/dev/sda2 partition 4000 0 -2\n/a\\040b file 96 0 -3\n",
     )
     .0;
-    let (setup, written) = setup(&host, Options::default());
+    let (setup, written) = setup(&host, HostImportOptions::default());
     let disks: Vec<_> =
         setup.machine.disks.iter().map(|disk| (disk.name.as_str(), disk.model.name())).collect();
     assert_eq!(disks, [("nvme0n1", "nvme"), ("sda", "rotating"), ("vdb", "rotating")]);
@@ -129,7 +135,7 @@ fn knobs_that_exclude_each_other() {
         sysctl("transparent_hugepage.enabled", "madvise"),
         sysctl("transparent_hugepage.khugepaged.max_ptes_none", "511"),
     ];
-    let (setup, written) = setup(&host, Options::default());
+    let (setup, written) = setup(&host, HostImportOptions::default());
     let names: Vec<_> = setup.sysctls.iter().map(|write| write.name()).collect();
     assert_eq!(
         names,
@@ -152,7 +158,7 @@ fn zones_that_the_kernel_was_built_without_have_default_ratios() {
                 Node 0, zone Movable\nNode 0, zone Device\n";
     let mut host = HostSnapshot { zones: zoneinfo::parse(text).0, ..HostSnapshot::default() };
     host.sysctls = vec![sysctl("vm.lowmem_reserve_ratio", "100 30 7 0")];
-    let (setup, _) = setup(&host, Options::default());
+    let (setup, _) = setup(&host, HostImportOptions::default());
     assert_eq!(setup.sysctls[0].to_string(), "256 100 30 7");
 }
 
@@ -165,17 +171,17 @@ fn old_kernels_have_old_policies() {
         ("2.6.32", "derived", "linux-2.6.37", "linux-2.6.37"),
     ] {
         let host = HostSnapshot { release: Some(release.to_owned()), ..host() };
-        let (setup, _) = setup(&host, Options::default());
+        let (setup, _) = setup(&host, HostImportOptions::default());
         assert_eq!(policy(&setup, "watermarks"), watermarks, "{release}");
         assert_eq!(policy(&setup, "per_cpu_lists"), lists, "{release}");
         assert_eq!(policy(&setup, "kswapd"), kswapd, "{release}");
     }
 }
 
-fn group(path: &str, parent: Option<usize>, files: &[(&str, &str)]) -> cgroup::Group {
-    let (group, notes) = cgroup::parse(cgroup::Version::V2, path, files.iter().copied());
+fn group(path: &str, parent: Option<usize>, files: &[(&str, &str)]) -> cgroup::HostGroup {
+    let (group, notes) = cgroup::parse(cgroup::CgroupVersion::V2, path, files.iter().copied());
     assert_eq!(notes, []);
-    cgroup::Group { parent, ..group }
+    cgroup::HostGroup { parent, ..group }
 }
 
 #[test]
@@ -187,7 +193,7 @@ fn groups_that_set_nothing_are_left_out() {
         group("/a.slice/example", Some(1), &[("memory.max", "4096"), ("memory.low", "max")]),
         group("/b", Some(0), &[("memory.max", "max"), ("memory.current", "5000")]),
     ];
-    let (few, written) = setup(&host, Options::default());
+    let (few, written) = setup(&host, HostImportOptions::default());
     let names: Vec<_> = few.groups.iter().map(|one| (one.name.as_str(), one.parent)).collect();
     assert_eq!(names, [("a_slice", None), ("example-2", Some(0))]);
     let wanted = [("memory.low", "max"), ("memory.max", "4096")]
@@ -195,11 +201,12 @@ fn groups_that_set_nothing_are_left_out() {
     assert_eq!(few.groups[1].controls, wanted);
     assert!(written.text.contains("# 4 groups of memory; 2 left out that set nothing"));
     assert_eq!(written.summary, "2 CPUs, 15.0 MiB, 2 groups");
-    let (all, _) = setup(&host, Options { all_groups: true, ..Options::default() });
+    let (all, _) =
+        setup(&host, HostImportOptions { all_groups: true, ..HostImportOptions::default() });
     assert_eq!(all.groups.len(), 3);
     // In a container the top group can have a limit.
     host.groups[0] = group("/", None, &[("memory.max", "8192")]);
-    let (all, _) = setup(&host, Options::default());
+    let (all, _) = setup(&host, HostImportOptions::default());
     let names: Vec<_> = all.groups.iter().map(|one| (one.name.as_str(), one.parent)).collect();
     assert_eq!(names, [("top", None), ("a_slice", Some(0)), ("example-2", Some(1))]);
 }
@@ -209,8 +216,9 @@ fn swappiness_counts_where_it_is_not_the_parent_s() {
     let mut host = host();
     host.sysctls = vec![sysctl("vm.swappiness", "60")];
     let group = |path: &str, parent, text: &str| {
-        let (group, _) = cgroup::parse(cgroup::Version::V1, path, [("memory.swappiness", text)]);
-        cgroup::Group { parent, ..group }
+        let (group, _) =
+            cgroup::parse(cgroup::CgroupVersion::V1, path, [("memory.swappiness", text)]);
+        cgroup::HostGroup { parent, ..group }
     };
     host.groups = vec![
         group("/", None, "60"),
@@ -218,7 +226,7 @@ fn swappiness_counts_where_it_is_not_the_parent_s() {
         group("/a/b", Some(1), "10"),
         group("/a/c", Some(1), "60"),
     ];
-    let (setup, _) = setup(&host, Options::default());
+    let (setup, _) = setup(&host, HostImportOptions::default());
     let names: Vec<&str> = setup.groups.iter().map(|one| one.name.as_str()).collect();
     assert_eq!(names, ["a", "c"]);
 }
@@ -231,7 +239,7 @@ fn more_groups_than_fit_are_counted() {
     for number in 0..9000 {
         host.groups.push(group(&format!("/{number}{name}"), Some(0), &[("memory.max", "4096")]));
     }
-    let (setup, written) = setup(&host, Options::default());
+    let (setup, written) = setup(&host, HostImportOptions::default());
     assert!(setup.groups.len() > 200, "{}", setup.groups.len());
     told(&written, "groups left out: the scenario would be larger than 256 KiB");
 }
@@ -243,13 +251,13 @@ fn what_the_files_say_cannot_break_the_text() {
     host.release = Some(evil.to_owned());
     host.groups = vec![group("/", None, &[]), group(evil, Some(0), &[("memory.max", "1")])];
     host.disks = vec![BlockDevice { name: evil.to_owned(), ..BlockDevice::default() }];
-    host.swaps = vec![swaps::SwapArea {
+    host.swaps = vec![swaps::HostSwap {
         name: evil.to_owned(),
         kind: evil.to_owned(),
         size_kb: u64::MAX,
         ..Default::default()
     }];
-    let (_, written) = setup(&host, Options::default());
+    let (_, written) = setup(&host, HostImportOptions::default());
     assert!(!written.text.contains('\u{1b}') && !written.text.contains('\u{202e}'));
 }
 
@@ -271,7 +279,8 @@ Node 0, zone DMA 7 1 0 0 0
             types: pagetypeinfo::parse(types),
             ..HostSnapshot::default()
         };
-        let (_, written) = setup(&host, Options { as_is: true, ..Options::default() });
+        let (_, written) =
+            setup(&host, HostImportOptions { as_is: true, ..HostImportOptions::default() });
         written.text.contains("A run starts with unfragmented memory")
     };
     let few = one.replace("1 2\n", "1 1\n");
@@ -284,7 +293,7 @@ Node 0, zone DMA 7 1 0 0 0
 
 #[test]
 fn free_lists_are_made_to_fit_or_noted() {
-    let as_is = Options { as_is: true, ..Options::default() };
+    let as_is = HostImportOptions { as_is: true, ..HostImportOptions::default() };
     // A zone above it, so that DMA ends at a pageblock boundary.
     let types = "\
 Node 0, zone DMA32, type Unmovable 0 0 0 0 0 0 0 0 0 0 0
@@ -329,7 +338,7 @@ Node 0, zone DMA 9 6 0 0 0
     let (_, written) = of(&types.replace("0 1 3\n", "0 1 0\n"));
     told(&written, "they have 768 of 3840 free pages");
     // Without the option there is no note about the lists.
-    let (_, written) = self::setup(&host(), Options::default());
+    let (_, written) = self::setup(&host(), HostImportOptions::default());
     assert!(!written.notes.iter().any(|note| note.place.contains("pagetypeinfo")));
 }
 
@@ -343,7 +352,7 @@ fn groups_have_shares_of_the_cpu() {
         group("/b", Some(0), &[("cpu.max", "20000 50000")]),
         group("/c", Some(0), &[("cpu.max", "max 100000"), ("cpu.weight", "100")]),
     ];
-    let (setup, _) = setup(&host, Options::default());
+    let (setup, _) = setup(&host, HostImportOptions::default());
     let names: Vec<&str> = setup.groups.iter().map(|one| one.name.as_str()).collect();
     assert_eq!(names, ["a", "b"]);
     let wanted = [("memory.oom.group", "1"), ("cpu.weight", "50"), ("cpu.max", "50000 100000")]

@@ -2,25 +2,25 @@
 //! the kernel's own caches, a cache of file names or pipes if a task makes these, or a cache of an
 //! object mix that the scenario uses.
 
-use super::names::Names;
+use super::names::NameIndex;
 use super::objects::Mixes;
 use crate::kernel_objects::OBJECTS;
 use crate::load::raw;
-use crate::load::span::{clip, Sink, Span};
-use crate::model::CacheTuning;
+use crate::load::span::{clip, ProblemSink, SourceSpan};
+use crate::model::CacheSetup;
 use crate::names::kernel_caches;
-use crate::workload::Keys;
+use crate::workload::WorkloadKeys;
 use pagetide_core::control::cache_and_file;
 
 /// Names of caches that the machine may have.
-struct Known<'m> {
+struct CacheNames<'m> {
     own: Vec<String>,
     mixes: &'m Mixes,
 }
 
-impl Known<'_> {
+impl CacheNames<'_> {
     /// Reports a cache that the machine cannot have.
-    fn check(&self, name: &str, span: Span, sink: &mut Sink) {
+    fn check(&self, name: &str, span: SourceSpan, sink: &mut ProblemSink) {
         // If a mix records another object size than the kernel's, its cache is called `NAME:SIZE`.
         let plain = match name.rsplit_once(':') {
             Some((plain, size)) if size.bytes().all(|byte| byte.is_ascii_digit()) => plain,
@@ -47,25 +47,30 @@ impl Known<'_> {
 }
 
 /// Returns the tuned caches, and checks every cache name in the scenario.
-pub(super) fn check(raw: &raw::Scenario, mixes: &Mixes, sink: &mut Sink) -> Vec<CacheTuning> {
-    let makes_things = |keys: &Keys| matches!(keys, Keys::Names(_) | Keys::Pipes(_));
+pub(super) fn check(
+    raw: &raw::ScenarioTable,
+    mixes: &Mixes,
+    sink: &mut ProblemSink,
+) -> Vec<CacheSetup> {
+    let makes_things =
+        |keys: &WorkloadKeys| matches!(keys, WorkloadKeys::Names(_) | WorkloadKeys::Pipes(_));
     let of_things = if raw.workloads().any(makes_things) { &OBJECTS[..] } else { &[] };
     let own = kernel_caches().chain(of_things.iter().map(|&name| name.to_owned())).collect();
-    let known = Known { own, mixes };
+    let known = CacheNames { own, mixes };
     let list = raw.machine.as_ref().and_then(|machine| machine.cache.as_deref());
-    let mut names = Names::new("cache");
+    let mut names = NameIndex::new("cache");
     let mut tuned = Vec::new();
     for cache in list.unwrap_or_default() {
         let Some(name) = cache.name(sink) else { continue };
         names.insert(&name.value, name.span, tuned.len(), sink);
         known.check(&name.value, name.span, sink);
-        let tuning = CacheTuning {
+        let tuning = CacheSetup {
             name: name.value.clone(),
             order: cache.order.as_ref().map(|order| order.value.0 as u8),
             min_partial: cache.min_partial.as_ref().map(|slabs| slabs.value.0 as u32),
             cpu_partial: cache.cpu_partial.as_ref().map(|objects| objects.value.0 as u32),
         };
-        let is_empty = tuning == CacheTuning { name: name.value.clone(), ..Default::default() };
+        let is_empty = tuning == CacheSetup { name: name.value.clone(), ..Default::default() };
         if is_empty && cache.bad.is_empty() {
             let message = format!("the cache `{}` has no setting", clip(&name.value));
             sink.hinted(name.span, message, "add order, min_partial or cpu_partial");
@@ -77,7 +82,7 @@ pub(super) fn check(raw: &raw::Scenario, mixes: &Mixes, sink: &mut Sink) -> Vec<
         check_write(&write.name.value, write.name.span, &known, sink);
     }
     for workload in raw.workloads() {
-        if let Keys::WriteControl(keys) = workload {
+        if let WorkloadKeys::WriteControl(keys) = workload {
             let Some(control) = &keys.control else { continue };
             check_write(&control.value.0, control.span, &known, sink);
         }
@@ -85,7 +90,7 @@ pub(super) fn check(raw: &raw::Scenario, mixes: &Mixes, sink: &mut Sink) -> Vec<
     tuned
 }
 
-fn check_write(name: &str, span: Span, known: &Known<'_>, sink: &mut Sink) {
+fn check_write(name: &str, span: SourceSpan, known: &CacheNames<'_>, sink: &mut ProblemSink) {
     if let Some((cache, _)) = cache_and_file(name) {
         known.check(cache, span, sink);
     }

@@ -3,20 +3,20 @@
 //! Variants may have different tasks and groups. The metrics must exist in the first variant that
 //! the expectation applies to.
 
-use super::report::{as_recorded, check_row, Known};
+use super::report::{as_recorded, check_row, ReportKeys};
 use crate::criterion::Criterion;
 use crate::load::decode::Label;
 use crate::load::raw;
-use crate::load::span::{clip, list_names, At, Sink};
+use crate::load::span::{clip, list_names, ProblemSink, Spanned};
 use crate::model::{Expectation, Setup};
 
 const EXPECTATIONS_MAX: usize = 1000;
 
 pub(super) fn expectations(
-    raw: &raw::Scenario,
+    raw: &raw::ScenarioTable,
     setups: &[(&str, &Setup)],
     variants: &[&str],
-    sink: &mut Sink,
+    sink: &mut ProblemSink,
 ) -> Vec<Expectation> {
     let list = raw.expect.as_deref().unwrap_or_default();
     if list.is_empty() {
@@ -26,24 +26,24 @@ pub(super) fn expectations(
         sink.error(beyond.at, format!("a scenario has at most {EXPECTATIONS_MAX} expectations"));
         return Vec::new();
     }
-    let mut known: Vec<Option<Known>> = setups.iter().map(|_| None).collect();
+    let mut known: Vec<Option<ReportKeys>> = setups.iter().map(|_| None).collect();
     let checked = list.iter().filter_map(|expect| {
         let of: Vec<&str> = expect.variants.iter().flatten().map(|at| &*at.value.0).collect();
         // Unknown variants are reported elsewhere; then check against the first setup.
         let first = setups.iter().position(|(name, _)| of.contains(name)).unwrap_or(0);
         let (_, setup) = setups[first];
-        let known = known[first].get_or_insert_with(|| Known::of(setup));
+        let known = known[first].get_or_insert_with(|| ReportKeys::of(setup));
         expectation(expect, known, setup, variants, sink)
     });
     checked.collect()
 }
 
 fn expectation(
-    expect: &raw::Expect,
-    known: &Known,
+    expect: &raw::ExpectTable,
+    known: &ReportKeys,
     setup: &Setup,
     variants: &[&str],
-    sink: &mut Sink,
+    sink: &mut ProblemSink,
 ) -> Option<Expectation> {
     for (key, value, example) in [
         ("text", &expect.text, "text = \"all of it is anonymous\""),
@@ -76,7 +76,7 @@ fn expectation(
         return None;
     }
     for metric in criterion.metrics() {
-        check_row(&At { value: metric.clone(), span: that.span }, known, setup, sink);
+        check_row(&Spanned { value: metric.clone(), span: that.span }, known, setup, sink);
     }
     let unit_of = |metric: &str| {
         let key = known.names.read(metric)?;
@@ -90,7 +90,7 @@ fn expectation(
         sink.hinted(that.span, mistake.message, mistake.hint);
     }
     criterion.rename(|metric| as_recorded(metric, &known.names));
-    let of: Vec<&At<Label>> = expect.variants.iter().flatten().collect();
+    let of: Vec<&Spanned<Label>> = expect.variants.iter().flatten().collect();
     for variant in &of {
         if !variants.contains(&variant.value.0.as_str()) {
             let hint = match sink.suggest(&variant.value.0, variants.iter().copied()) {

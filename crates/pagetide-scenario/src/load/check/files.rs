@@ -1,17 +1,17 @@
 //! Checks files: shared files, and private files, which are created for each task that names them.
 
-use super::names::Names;
-use crate::load::raw::File as RawFile;
-use crate::load::span::{At, Sink, Span};
+use super::names::NameIndex;
+use crate::load::raw::FileTable as RawFile;
+use crate::load::span::{ProblemSink, SourceSpan, Spanned};
 use crate::load::units::show_size;
 use crate::model::File;
 use crate::op::FILE_SIZE_MAX;
 use std::collections::BTreeMap;
 
 #[derive(Debug)]
-pub(crate) struct Files<'a> {
-    pub(crate) names: Names<'a>,
-    templates: Vec<Template>,
+pub(crate) struct FileTemplates<'a> {
+    pub(crate) names: NameIndex<'a>,
+    templates: Vec<FileTemplate>,
     /// The files of the setup.
     pub(super) list: Vec<File>,
     /// (template, task) -> index into `list`.
@@ -19,7 +19,7 @@ pub(crate) struct Files<'a> {
 }
 
 #[derive(Debug)]
-struct Template {
+struct FileTemplate {
     file: File,
     /// Index into [`Files::list`]; `None` for a private file.
     shared: Option<usize>,
@@ -28,11 +28,11 @@ struct Template {
 pub(super) fn check<'a>(
     list: &'a [RawFile],
     is_incomplete: bool,
-    disks: &Names<'_>,
-    sink: &mut Sink,
-) -> Files<'a> {
-    let mut files = Files {
-        names: Names::new("file"),
+    disks: &NameIndex<'_>,
+    sink: &mut ProblemSink,
+) -> FileTemplates<'a> {
+    let mut files = FileTemplates {
+        names: NameIndex::new("file"),
         templates: Vec::new(),
         list: Vec::new(),
         private: BTreeMap::new(),
@@ -53,12 +53,12 @@ pub(super) fn check<'a>(
         if shared.is_some() {
             files.list.push(checked.clone());
         }
-        files.templates.push(Template { file: checked, shared });
+        files.templates.push(FileTemplate { file: checked, shared });
     }
     files
 }
 
-fn check_size(size: &At<crate::load::decode::Size>, sink: &mut Sink) -> u64 {
+fn check_size(size: &Spanned<crate::load::decode::Size>, sink: &mut ProblemSink) -> u64 {
     let bytes = size.value.0;
     if bytes > FILE_SIZE_MAX {
         let limit = show_size(FILE_SIZE_MAX);
@@ -67,7 +67,7 @@ fn check_size(size: &At<crate::load::decode::Size>, sink: &mut Sink) -> u64 {
     bytes
 }
 
-impl Files<'_> {
+impl FileTemplates<'_> {
     /// Size of the file of a template, in bytes.
     pub(super) fn size(&self, template: usize) -> u64 {
         self.templates.get(template).map_or(0, |template| template.file.size)
@@ -79,14 +79,14 @@ impl Files<'_> {
     }
 
     /// Position of the file's name.
-    pub(crate) fn span(&self, template: usize) -> Option<Span> {
+    pub(crate) fn span(&self, template: usize) -> Option<SourceSpan> {
         let template = self.templates.get(template)?;
         self.names.span(&template.file.name)
     }
 
     /// The file that a template stands for in `task`: index into the setup's files.
     pub(super) fn of_task(&mut self, template: usize, task: &str) -> usize {
-        let Some(Template { file, shared }) = self.templates.get(template) else { return 0 };
+        let Some(FileTemplate { file, shared }) = self.templates.get(template) else { return 0 };
         if let Some(index) = shared {
             return *index;
         }

@@ -3,9 +3,9 @@
 //! Linux: /proc/pagetypeinfo. Invariant: the core can build a machine whose free lists pass.
 
 use crate::load::raw;
-use crate::load::span::Sink;
-use crate::model::{FreeLists, Zone};
-use crate::names::Named;
+use crate::load::span::ProblemSink;
+use crate::model::{FreeLists, ZoneSetup};
+use crate::names::NameSet;
 use pagetide_core::boot::free_lists::FreeListsError;
 use pagetide_core::boot::managed_frames;
 use pagetide_core::node::NodeSpec;
@@ -14,12 +14,12 @@ use pagetide_core::units::{PAGEBLOCK_NR_PAGES, PAGEBLOCK_ORDER};
 /// The keys, in the order of the core's migrate types.
 const KEYS: [&str; 3] = ["unmovable", "movable", "reclaimable"];
 
-const fn areas(zone: &raw::Zone) -> [Option<&raw::FreeArea>; 3] {
+const fn areas(zone: &raw::ZoneTable) -> [Option<&raw::FreeArea>; 3] {
     [zone.unmovable.as_ref(), zone.movable.as_ref(), zone.reclaimable.as_ref()]
 }
 
 /// The free lists of a zone, or `None` if no list is given.
-pub(super) fn check(zone: &raw::Zone, sink: &mut Sink) -> Option<FreeLists> {
+pub(super) fn check(zone: &raw::ZoneTable, sink: &mut ProblemSink) -> Option<FreeLists> {
     if areas(zone).iter().all(Option::is_none) {
         return None;
     }
@@ -48,7 +48,7 @@ pub(super) fn check(zone: &raw::Zone, sink: &mut Sink) -> Option<FreeLists> {
 
 /// Reports free lists that do not fit into the zones of a node. `given` has the zones as decoded;
 /// the invalid ones are not in `zones`.
-pub(super) fn fit(given: &[raw::Zone], zones: &[Zone], sink: &mut Sink) {
+pub(super) fn fit(given: &[raw::ZoneTable], zones: &[ZoneSetup], sink: &mut ProblemSink) {
     let mut spec = NodeSpec::default();
     for zone in zones {
         spec.zones[zone.name.index()] = zone.spec();
@@ -82,23 +82,23 @@ pub(super) fn fit(given: &[raw::Zone], zones: &[Zone], sink: &mut Sink) {
 }
 
 /// The given type with the largest amount.
-fn most(zone: &raw::Zone, amount: impl Fn(usize) -> u64) -> usize {
+fn most(zone: &raw::ZoneTable, amount: impl Fn(usize) -> u64) -> usize {
     let given = (0..KEYS.len()).filter(|&index| areas(zone)[index].is_some());
     given.max_by_key(|&index| (amount(index), KEYS.len() - index)).unwrap_or(0)
 }
 
 /// Reports a mistake in the lists of a type.
-fn tell(zone: &raw::Zone, index: usize, message: String, hint: &str, sink: &mut Sink) {
+fn tell(zone: &raw::ZoneTable, index: usize, message: String, hint: &str, sink: &mut ProblemSink) {
     let at = areas(zone)[index].map_or(zone.at, |area| area.at);
     sink.hinted(at, message, hint);
 }
 
 fn refuse(
-    raw: &raw::Zone,
-    zone: &Zone,
+    raw: &raw::ZoneTable,
+    zone: &ZoneSetup,
     lists: &FreeLists,
     misfit: FreeListsError,
-    sink: &mut Sink,
+    sink: &mut ProblemSink,
 ) {
     let name = zone.name.name();
     match misfit {
@@ -128,7 +128,7 @@ fn refuse(
 }
 
 /// Reports a type with fewer pageblocks than its free blocks need.
-fn enough(raw: &raw::Zone, zone: &Zone, needed: [u64; 3], sink: &mut Sink) {
+fn enough(raw: &raw::ZoneTable, zone: &ZoneSetup, needed: [u64; 3], sink: &mut ProblemSink) {
     for ((area, key), needed) in areas(raw).into_iter().zip(KEYS).zip(needed) {
         let Some(given) = area.and_then(|area| area.pageblocks.as_ref()) else { continue };
         let has = u64::from(given.value);
@@ -144,7 +144,7 @@ fn enough(raw: &raw::Zone, zone: &Zone, needed: [u64; 3], sink: &mut Sink) {
 }
 
 /// Reports more pageblocks than the zone has. Those with unmanaged memory count: they have a type.
-fn total(raw: &raw::Zone, zone: &Zone, lists: &FreeLists, sink: &mut Sink) {
+fn total(raw: &raw::ZoneTable, zone: &ZoneSetup, lists: &FreeLists, sink: &mut ProblemSink) {
     let asked: u64 = lists.pageblocks.into_iter().map(u64::from).sum();
     let has = zone.present.div_ceil(PAGEBLOCK_NR_PAGES.into());
     if asked > has {

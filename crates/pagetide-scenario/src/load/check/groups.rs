@@ -4,14 +4,14 @@
 use super::knobs::{
     check_mark, find_machine_file, group_write, group_writes, machine_write, value_of,
 };
-use super::names::{need, Names};
-use crate::load::decode::{Name, Target};
-use crate::load::raw::Group as RawGroup;
-use crate::load::span::{clip, At, Problem, Sink, Span};
+use super::names::{need, NameIndex};
+use crate::load::decode::{GroupTarget, NameKey};
+use crate::load::raw::RawGroup;
+use crate::load::span::{clip, ProblemSink, SourceSpan, Spanned, SpannedProblem};
 use crate::load::units::show_size;
-use crate::model::{Group, Write};
+use crate::model::{Group, TargetWrite};
 use crate::names::SubtreeControl;
-use crate::policies::Policies;
+use crate::policies::PolicyChoices;
 use pagetide_core::control::GroupControl;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,8 +20,8 @@ const DEPTH_MAX: u32 = 128;
 
 /// The groups of a scenario, by index in the setup: parents come before children.
 #[derive(Debug)]
-pub(crate) struct Groups<'a> {
-    pub(crate) names: Names<'a>,
+pub(crate) struct GroupIndex<'a> {
+    pub(crate) names: NameIndex<'a>,
     /// The groups of the setup.
     pub(super) list: Vec<Group>,
     /// Number of copies of each group with several, by the index of the first copy.
@@ -31,18 +31,18 @@ pub(crate) struct Groups<'a> {
     /// Groups that some task removes.
     removed: BTreeSet<usize>,
     /// Position of a `subtree_control` that leaves groups without a memory controller, if any does.
-    pub(super) without_memory: Option<Span>,
+    pub(super) without_memory: Option<SourceSpan>,
 }
 
 /// Checks the groups. `memory`: bytes of the machine. `removed`: groups that some task removes.
 pub(super) fn check<'a>(
     list: &'a [RawGroup],
     is_incomplete: bool,
-    removed: impl Iterator<Item = &'a Target>,
+    removed: impl Iterator<Item = &'a GroupTarget>,
     memory: u64,
-    sink: &mut Sink,
-) -> Groups<'a> {
-    let mut given = Names::new("group");
+    sink: &mut ProblemSink,
+) -> GroupIndex<'a> {
+    let mut given = NameIndex::new("group");
     given.is_incomplete = is_incomplete;
     for (index, group) in list.iter().enumerate() {
         let place = (group.table.at, group.table.bad.as_slice());
@@ -56,7 +56,7 @@ pub(super) fn check<'a>(
         .map(|group| group.table.parent.as_ref().and_then(|parent| given.find(parent, sink)))
         .collect();
     let order = parents_first(list, &parents, sink);
-    let mut names = Names::new("group");
+    let mut names = NameIndex::new("group");
     names.is_incomplete = given.is_incomplete;
     let mut groups: Vec<Group> = Vec::with_capacity(order.len());
     let mut place_of: BTreeMap<usize, usize> = BTreeMap::new();
@@ -128,14 +128,20 @@ pub(super) fn check<'a>(
         }
     }
     check_protection(list, memory, sink);
-    let mut groups =
-        Groups { names, list: groups, copies, unsure, removed: BTreeSet::new(), without_memory };
+    let mut groups = GroupIndex {
+        names,
+        list: groups,
+        copies,
+        unsure,
+        removed: BTreeSet::new(),
+        without_memory,
+    };
     groups.removed = removed.filter_map(|target| groups.find(target)).collect();
     groups
 }
 
 /// Reports a file of the memory controller in a group without one.
-fn report_no_memory(control: &At<String>, group: &str, sink: &mut Sink) {
+fn report_no_memory(control: &Spanned<String>, group: &str, sink: &mut ProblemSink) {
     let known = GroupControl::find(&control.value);
     if known.is_some_and(|control| !control.is_of_cpu()) {
         let (control_name, group) = (clip(&control.value), clip(group));
@@ -146,7 +152,12 @@ fn report_no_memory(control: &At<String>, group: &str, sink: &mut Sink) {
 }
 
 /// Copies exist from the start, and have no child groups: `parent` cannot name a copy.
-fn report_bad_copies(list: &[RawGroup], index: usize, parents: &[Option<usize>], sink: &mut Sink) {
+fn report_bad_copies(
+    list: &[RawGroup],
+    index: usize,
+    parents: &[Option<usize>],
+    sink: &mut ProblemSink,
+) {
     let group = &list[index];
     let Some(copies) = &group.table.copies else { return };
     if !is_at_start(group) {
@@ -164,7 +175,7 @@ fn is_at_start(group: &RawGroup) -> bool {
     group.table.at_start.as_ref().is_none_or(|at_start| at_start.value)
 }
 
-fn report_late_parent(group: &RawGroup, parent: &Group, sink: &mut Sink) {
+fn report_late_parent(group: &RawGroup, parent: &Group, sink: &mut ProblemSink) {
     let (Some(name), Some(at)) = (&group.table.name, &group.table.parent) else { return };
     let (name, parent) = (clip(&name.value.0), clip(&parent.name));
     let message =
@@ -174,7 +185,7 @@ fn report_late_parent(group: &RawGroup, parent: &Group, sink: &mut Sink) {
 
 /// Reports groups that exist at the start and together protect more `memory.min` than the machine
 /// has. Only children of the root count: what their descendants protect is part of it.
-fn check_protection(list: &[RawGroup], memory: u64, sink: &mut Sink) {
+fn check_protection(list: &[RawGroup], memory: u64, sink: &mut ProblemSink) {
     let mut sum: u64 = 0;
     let mut last = None;
     for group in list.iter().filter(|group| group.table.parent.is_none() && is_at_start(group)) {
@@ -200,24 +211,28 @@ fn check_protection(list: &[RawGroup], memory: u64, sink: &mut Sink) {
 }
 
 /// Orders the groups so that each comes after its parent. Reports cycles.
-fn parents_first(list: &[RawGroup], parents: &[Option<usize>], sink: &mut Sink) -> Vec<usize> {
+fn parents_first(
+    list: &[RawGroup],
+    parents: &[Option<usize>],
+    sink: &mut ProblemSink,
+) -> Vec<usize> {
     #[derive(Clone, Copy, PartialEq)]
-    enum State {
+    enum VisitState {
         New,
         Open,
         Done,
     }
-    let mut states = vec![State::New; list.len()];
+    let mut states = vec![VisitState::New; list.len()];
     let mut order = Vec::with_capacity(list.len());
     for start in 0..list.len() {
         let mut path = Vec::new();
         let mut next = Some(start);
-        while let Some(index) = next.filter(|index| states[*index] == State::New) {
-            states[index] = State::Open;
+        while let Some(index) = next.filter(|index| states[*index] == VisitState::New) {
+            states[index] = VisitState::Open;
             path.push(index);
             next = parents[index];
         }
-        if let Some(index) = next.filter(|index| states[*index] == State::Open) {
+        if let Some(index) = next.filter(|index| states[*index] == VisitState::Open) {
             if let Some(parent) = &list[index].table.parent {
                 let name = list[index].table.name.as_ref().map_or("", |name| &name.value.0);
                 let message = format!("the group `{}` is its own ancestor", clip(name));
@@ -229,21 +244,21 @@ fn parents_first(list: &[RawGroup], parents: &[Option<usize>], sink: &mut Sink) 
             }
         }
         for index in path.into_iter().rev() {
-            states[index] = State::Done;
+            states[index] = VisitState::Done;
             order.push(index);
         }
     }
     order
 }
 
-impl Groups<'_> {
+impl GroupIndex<'_> {
     /// The group of a copy of a task that names `group`.
     pub(super) fn of_copy(&self, group: usize, copy: usize) -> usize {
         group + self.copies.get(&group).map_or(0, |nr| copy % nr)
     }
 
     /// The group that a task is in when it starts.
-    pub(super) fn of_task(&self, name: &At<Name>, sink: &mut Sink) -> Option<usize> {
+    pub(super) fn of_task(&self, name: &Spanned<NameKey>, sink: &mut ProblemSink) -> Option<usize> {
         let group = self.names.find(name, sink)?;
         if !self.list[group].at_start {
             let message =
@@ -251,7 +266,7 @@ impl Groups<'_> {
             let hint =
                 "leave `group` out, and let the task enter with workload = \"join-group\" after a \
                         create-group";
-            sink.push(Problem {
+            sink.push(SpannedProblem {
                 span: name.span,
                 message,
                 hint: Some(hint.into()),
@@ -262,7 +277,7 @@ impl Groups<'_> {
     }
 
     /// The group that `target` names, if it names exactly one.
-    fn find(&self, target: &Target) -> Option<usize> {
+    fn find(&self, target: &GroupTarget) -> Option<usize> {
         let (name, copy) = target.parts();
         let first = self.names.get(name)?;
         if self.unsure.contains(&first) {
@@ -281,7 +296,11 @@ impl Groups<'_> {
     }
 
     /// The group that a task names; reports an unknown group, or one with several copies.
-    pub(crate) fn one(&self, target: &At<Target>, sink: &mut Sink) -> Option<usize> {
+    pub(crate) fn one(
+        &self,
+        target: &Spanned<GroupTarget>,
+        sink: &mut ProblemSink,
+    ) -> Option<usize> {
         let found = self.find(&target.value);
         if found.is_some() {
             return found;
@@ -309,13 +328,17 @@ impl Groups<'_> {
     }
 
     /// The group that a task makes.
-    pub(crate) fn create(&self, name: &At<Target>, sink: &mut Sink) -> Option<usize> {
+    pub(crate) fn create(
+        &self,
+        name: &Spanned<GroupTarget>,
+        sink: &mut ProblemSink,
+    ) -> Option<usize> {
         let group = self.one(name, sink)?;
         if self.list[group].at_start && !self.removed.contains(&group) {
             let message =
                 format!("the group `{}` already exists at the start", clip(&name.value.0));
             let hint = "write at_start = false in its [[group]], or remove the group first";
-            sink.push(Problem {
+            sink.push(SpannedProblem {
                 span: name.span,
                 message,
                 hint: Some(hint.into()),
@@ -328,11 +351,11 @@ impl Groups<'_> {
     /// A write of a task to a control file of the group `target`, or of the machine.
     pub(super) fn task_write(
         &self,
-        (control, text): (&At<String>, &At<String>),
-        target: Option<(Span, usize)>,
-        policies: &Policies,
-        sink: &mut Sink,
-    ) -> Option<Write> {
+        (control, text): (&Spanned<String>, &Spanned<String>),
+        target: Option<(SourceSpan, usize)>,
+        policies: &PolicyChoices,
+        sink: &mut ProblemSink,
+    ) -> Option<TargetWrite> {
         let is_group_s = GroupControl::find(&control.value).is_some();
         let is_machine_s = find_machine_file(&control.value).is_some();
         let shown = clip(&control.value);
@@ -344,7 +367,7 @@ impl Groups<'_> {
             }
             None => {
                 check_mark(control, policies, sink);
-                machine_write(control, text, sink).map(Write::Machine)
+                machine_write(control, text, sink).map(TargetWrite::Machine)
             }
             Some((target, _)) if is_machine_s => {
                 let message = format!("`{shown}` is a control file of the machine");
@@ -355,7 +378,7 @@ impl Groups<'_> {
                 if !self.list[group].has_memory {
                     report_no_memory(control, &self.list[group].name, sink);
                 }
-                group_write(control, text, sink).map(|write| Write::Group(group, write))
+                group_write(control, text, sink).map(|write| TargetWrite::Group(group, write))
             }
         }
     }

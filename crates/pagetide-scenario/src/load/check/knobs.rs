@@ -3,13 +3,13 @@
 //! to each refusal. A size may be written as elsewhere in a scenario (`8GiB`), even if the kernel's
 //! file takes only a number of bytes or kB.
 
-use crate::load::decode::Name;
-use crate::load::raw::{self, Knobs, Write};
-use crate::load::span::{clip, list_names, At, Problem, Sink, Span};
+use crate::load::decode::NameKey;
+use crate::load::raw::{self, Knobs, RawWrite};
+use crate::load::span::{clip, list_names, ProblemSink, SourceSpan, Spanned, SpannedProblem};
 use crate::load::units::parse_size;
 use crate::load::BUILT_IN;
 use crate::model::ChosenPlugins;
-use crate::policies::Policies;
+use crate::policies::PolicyChoices;
 use pagetide_core::config::{
     BackgroundCompaction, ControlFile, ControlForm, ControlValue, KswapdPolicy, Policy,
     PolicyChoice, Sysctl, WatermarkPolicy,
@@ -28,16 +28,16 @@ const MARKS: [Sysctl; 3] =
 const ALWAYS: [Policy; 4] =
     [Policy::Watermarks, Policy::Kswapd, Policy::DirectReclaim, Policy::PerCpuLists];
 
-pub(super) fn policies(raw: Option<&raw::Policies>, sink: &mut Sink) -> Policies {
+pub(super) fn policies(raw: Option<&raw::PolicyTable>, sink: &mut ProblemSink) -> PolicyChoices {
     let given = raw.map_or(&[][..], |policies| policies.choices.as_slice());
     let defaults = ALWAYS.into_iter().map(Policy::default_variant);
-    let mut policies: Policies = defaults.collect();
+    let mut policies: PolicyChoices = defaults.collect();
     if let Some(kernel) = raw.and_then(|policies| policies.kernel.as_ref()) {
         policies.follow(kernel.value);
     }
     // A choice in the file wins over the kernel's choice, even if it names the default.
     given.iter().for_each(|at| policies.choose(at.value));
-    let is_kswapd = |at: &&At<PolicyChoice>| at.value == BackgroundCompaction::Kswapd.into();
+    let is_kswapd = |at: &&Spanned<PolicyChoice>| at.value == BackgroundCompaction::Kswapd.into();
     if let Some(at) = given.iter().find(is_kswapd) {
         let kswapd: KswapdPolicy = policies.of().unwrap_or_default();
         if kswapd == KswapdPolicy::Linux2637 {
@@ -49,12 +49,12 @@ pub(super) fn policies(raw: Option<&raw::Policies>, sink: &mut Sink) -> Policies
 }
 
 /// The registered policies that the scenario chooses; their names must be known.
-pub(super) fn plugins(policy: Option<&raw::Policies>, sink: &mut Sink) -> ChosenPlugins {
+pub(super) fn plugins(policy: Option<&raw::PolicyTable>, sink: &mut ProblemSink) -> ChosenPlugins {
     let Some(policy) = policy else { return ChosenPlugins::default() };
     let known = sink.plugins.clone();
-    let mut choose = |kind: &str, name: Option<&At<Name>>, known: &[String], any: bool| {
+    let mut choose = |kind: &str, name: Option<&Spanned<NameKey>>, known: &[String], any: bool| {
         let name = name?;
-        let Name(text) = &name.value;
+        let NameKey(text) = &name.value;
         if text == BUILT_IN {
             return None;
         }
@@ -81,8 +81,8 @@ pub(super) fn plugins(policy: Option<&raw::Policies>, sink: &mut Sink) -> Chosen
 
 pub(super) fn sysctls(
     knobs: Option<&Knobs>,
-    policies: &Policies,
-    sink: &mut Sink,
+    policies: &PolicyChoices,
+    sink: &mut ProblemSink,
 ) -> Vec<ControlWrite> {
     let writes = knobs.map_or(&[][..], |knobs| knobs.writes.as_slice());
     let mut checked = Vec::new();
@@ -91,7 +91,7 @@ pub(super) fn sysctls(
         let read = machine_write(&write.name, &write.text, sink);
         checked.extend(read.map(|checked| (checked, write.text.span)));
     }
-    let mut last: Option<(Sysctl, i128, Span)> = None;
+    let mut last: Option<(Sysctl, i128, SourceSpan)> = None;
     for mark in MARKS {
         let Some(write) = writes.iter().find(|write| write.name.value == mark.name()) else {
             continue;
@@ -105,16 +105,18 @@ pub(super) fn sysctls(
         });
         let Some((value, span)) = value else { continue };
         match last {
-            Some((lower, lower_value, lower_span)) if lower_value > value => sink.push(Problem {
-                span,
-                message: format!(
-                    "watermarks out of order: {} is below {}",
-                    mark.name(),
-                    lower.name()
-                ),
-                hint: Some("write min <= low <= high".into()),
-                also: Some((lower_span, format!("{lower_value} here"))),
-            }),
+            Some((lower, lower_value, lower_span)) if lower_value > value => {
+                sink.push(SpannedProblem {
+                    span,
+                    message: format!(
+                        "watermarks out of order: {} is below {}",
+                        mark.name(),
+                        lower.name()
+                    ),
+                    hint: Some("write min <= low <= high".into()),
+                    also: Some((lower_span, format!("{lower_value} here"))),
+                })
+            }
             _ => last = Some((mark, value, span)),
         }
     }
@@ -122,7 +124,7 @@ pub(super) fn sysctls(
 }
 
 /// The writes to the files of a group when it is created.
-pub(super) fn group_writes(writes: &[Write], sink: &mut Sink) -> Vec<GroupControlWrite> {
+pub(super) fn group_writes(writes: &[RawWrite], sink: &mut ProblemSink) -> Vec<GroupControlWrite> {
     let mut checked = Vec::new();
     for write in writes {
         let control = GroupControl::find(&write.name.value);
@@ -133,7 +135,7 @@ pub(super) fn group_writes(writes: &[Write], sink: &mut Sink) -> Vec<GroupContro
     let limits = [GroupControl::Max, GroupControl::LimitInBytes].map(GroupControl::name);
     let limits = limits.map(|name| writes.iter().find(|write| write.name.value == name));
     if let [Some(one), Some(other)] = limits {
-        sink.push(Problem {
+        sink.push(SpannedProblem {
             span: other.name.span,
             message: format!("{} and {} set the same limit", one.name.value, other.name.value),
             hint: Some("keep one of them".into()),
@@ -144,7 +146,7 @@ pub(super) fn group_writes(writes: &[Write], sink: &mut Sink) -> Vec<GroupContro
 }
 
 /// Reports a file that triggers an action: before the run there is nothing to act on.
-fn check_lasting(write: &Write, file: Option<&ControlFile>, sink: &mut Sink) {
+fn check_lasting(write: &RawWrite, file: Option<&ControlFile>, sink: &mut ProblemSink) {
     if file.is_some_and(|file| file.form.is_action()) {
         let name = &write.name.value;
         let message = format!("{} cannot be written before anything runs", clip(name));
@@ -167,9 +169,9 @@ fn find_cache_file(name: &str) -> Option<CacheControl> {
 
 /// A write to a file of the machine. Reports an unknown file, and a text that the file refuses.
 pub(super) fn machine_write(
-    name: &At<String>,
-    text: &At<String>,
-    sink: &mut Sink,
+    name: &Spanned<String>,
+    text: &Spanned<String>,
+    sink: &mut ProblemSink,
 ) -> Option<ControlWrite> {
     let Some((cache, file)) = cache_and_file(&name.value) else {
         let Some(sysctl) = Sysctl::find(&name.value) else {
@@ -197,9 +199,9 @@ pub(super) fn machine_write(
 
 /// A write to a file of a group. Reports an unknown file, and a text that the file refuses.
 pub(super) fn group_write(
-    name: &At<String>,
-    text: &At<String>,
-    sink: &mut Sink,
+    name: &Spanned<String>,
+    text: &Spanned<String>,
+    sink: &mut ProblemSink,
 ) -> Option<GroupControlWrite> {
     let Some(control) = GroupControl::find(&name.value) else {
         let copy = name.value.split_once('.');
@@ -219,9 +221,9 @@ pub(super) fn group_write(
 
 fn unknown(
     what: &str,
-    name: &At<String>,
+    name: &Spanned<String>,
     known: impl Iterator<Item = &'static str>,
-    sink: &mut Sink,
+    sink: &mut ProblemSink,
 ) {
     let hint = match sink.suggest(&name.value, known) {
         Some(near) => format!("did you mean `{near}`?"),
@@ -233,9 +235,9 @@ fn unknown(
 /// The value of the text; reports a text that the kernel would refuse.
 fn read(
     file: &ControlFile,
-    name: &At<String>,
-    text: &At<String>,
-    sink: &mut Sink,
+    name: &Spanned<String>,
+    text: &Spanned<String>,
+    sink: &mut ProblemSink,
 ) -> Option<ControlValue> {
     let read = value_of(file, &text.value, sink.page_size);
     if read.is_none() {
@@ -276,7 +278,7 @@ fn in_kernel_s_units(file: &ControlFile, text: &str, page_size: PageSize) -> Opt
 }
 
 /// Reports a watermark file of policy `apart` under another policy.
-pub(super) fn check_mark(name: &At<String>, policies: &Policies, sink: &mut Sink) {
+pub(super) fn check_mark(name: &Spanned<String>, policies: &PolicyChoices, sink: &mut ProblemSink) {
     let is_apart = policies.of() == Some(WatermarkPolicy::Apart);
     if MARKS.iter().any(|mark| mark.name() == name.value) && !is_apart {
         let message = format!("{} does not exist under this watermarks policy", name.value);

@@ -1,14 +1,14 @@
 //! Checks `[machine]` and `[[file]]`: sizes must be possible, and disks must exist.
 
 use super::free_lists;
-use super::names::{need, Names};
+use super::names::{need, NameIndex};
 use super::MACHINE_PAGES_MAX;
 use crate::load::decode::Size;
 use crate::load::raw;
-use crate::load::span::{At, Problem, Sink, Span};
+use crate::load::span::{ProblemSink, SourceSpan, Spanned, SpannedProblem};
 use crate::load::units::show_size;
-use crate::model::{Disk, DiskFaults, Machine, Node, Swap, Zone};
-use crate::names::{DiskModel, Named, ZoneName};
+use crate::model::{DiskFaults, DiskSetup, MachineSetup, NodeSetup, Swap, ZoneSetup};
+use crate::names::{DiskModel, NameSet, ZoneName};
 
 /// Name of the disk of a machine without `[[machine.disk]]`.
 const DEFAULT_DISK: &str = "disk";
@@ -16,10 +16,14 @@ const NODES_MAX: usize = 64;
 /// Largest zone DMA, in bytes.
 const ZONE_DMA_MAX: u64 = 16 << 20;
 
-pub(super) fn check<'a>(raw: &'a raw::Scenario, at: Span, sink: &mut Sink) -> (Machine, Names<'a>) {
-    let mut disks = Names::new("disk");
+pub(super) fn check<'a>(
+    raw: &'a raw::ScenarioTable,
+    at: SourceSpan,
+    sink: &mut ProblemSink,
+) -> (MachineSetup, NameIndex<'a>) {
+    let mut disks = NameIndex::new("disk");
     let page_size = sink.page_size;
-    let empty = || Machine { cpus: 1, page_size, ..Machine::default() };
+    let empty = || MachineSetup { cpus: 1, page_size, ..MachineSetup::default() };
     let example = "write [machine] and then memory = \"2GiB\"";
     let Some(machine) = &raw.machine else {
         if raw.bad.is_empty() {
@@ -58,7 +62,7 @@ pub(super) fn check<'a>(raw: &'a raw::Scenario, at: Span, sink: &mut Sink) -> (M
     (checked, disks)
 }
 
-fn check_nodes(machine: &raw::Machine, sink: &mut Sink) -> Vec<Node> {
+fn check_nodes(machine: &raw::MachineTable, sink: &mut ProblemSink) -> Vec<NodeSetup> {
     let Some(nodes) = machine.node.as_deref().filter(|nodes| !nodes.is_empty()) else {
         let node = raw::MemoryNode {
             at: machine.at,
@@ -93,8 +97,8 @@ fn check_node(
     node: &raw::MemoryNode,
     what: &str,
     pages: &mut u64,
-    sink: &mut Sink,
-) -> Option<Node> {
+    sink: &mut ProblemSink,
+) -> Option<NodeSetup> {
     let zones = check_zones(node, sink);
     if zones.is_empty() && node.zone.as_ref().is_some_and(|zones| !zones.is_empty()) {
         return None;
@@ -108,7 +112,7 @@ fn check_node(
             let hint = "remove it: the zones' `present` gives the memory, and `managed` what the kernel keeps";
             sink.hinted(given.span, "the zones already give this size", hint);
         }
-        At { value, span: node.at }
+        Spanned { value, span: node.at }
     };
     let bytes = memory.value.0;
     if bytes == 0 {
@@ -124,7 +128,7 @@ fn check_node(
         sink.hinted(memory.span, message, format!("all nodes together have at most {limit}"));
         return None;
     }
-    let part = |part: &Option<At<Size>>, taken: u64, sink: &mut Sink| match part {
+    let part = |part: &Option<Spanned<Size>>, taken: u64, sink: &mut ProblemSink| match part {
         Some(size) if zones.is_empty() => {
             check_pages(size, sink);
             if size.value.0 >= bytes - taken {
@@ -139,10 +143,10 @@ fn check_node(
     };
     let reserved = part(&node.reserved, 0, sink);
     let movable = part(&node.movable, reserved, sink);
-    Some(Node { memory: bytes, reserved, movable, zones })
+    Some(NodeSetup { memory: bytes, reserved, movable, zones })
 }
 
-fn check_pages(size: &At<Size>, sink: &mut Sink) {
+fn check_pages(size: &Spanned<Size>, sink: &mut ProblemSink) {
     let (bytes, page) = (size.value.0, sink.page_size.bytes());
     if !bytes.is_multiple_of(page) {
         let message = format!("{bytes} bytes are not whole pages");
@@ -154,10 +158,10 @@ fn check_pages(size: &At<Size>, sink: &mut Sink) {
     }
 }
 
-fn check_zones(node: &raw::MemoryNode, sink: &mut Sink) -> Vec<Zone> {
-    let mut zones: Vec<Zone> = Vec::new();
+fn check_zones(node: &raw::MemoryNode, sink: &mut ProblemSink) -> Vec<ZoneSetup> {
+    let mut zones: Vec<ZoneSetup> = Vec::new();
     let page = sink.page_size.bytes();
-    let mut names = Names::new("zone");
+    let mut names = NameIndex::new("zone");
     let mut last = None;
     for zone in node.zone.as_deref().unwrap_or_default() {
         let (name, present) = (zone.name(sink), zone.present(sink));
@@ -170,8 +174,10 @@ fn check_zones(node: &raw::MemoryNode, sink: &mut Sink) -> Vec<Zone> {
         last = Some(name.value);
         let managed = zone.managed.as_ref().unwrap_or(present);
         let free_lists = free_lists::check(zone, sink);
-        let on_lists = free_lists
-            .map(|lists| At { value: Size(sink.page_size.bytes_of(lists.pages())), span: zone.at });
+        let on_lists = free_lists.map(|lists| Spanned {
+            value: Size(sink.page_size.bytes_of(lists.pages())),
+            span: zone.at,
+        });
         let is_full = on_lists.as_ref().is_some_and(|free| free.value.0 > managed.value.0);
         let free = on_lists.as_ref().or(zone.free.as_ref()).unwrap_or(managed);
         for size in [present, managed, free] {
@@ -184,7 +190,7 @@ fn check_zones(node: &raw::MemoryNode, sink: &mut Sink) -> Vec<Zone> {
         if let Some(size) = zone.late.as_ref().filter(|size| size.value.0 > managed.value.0) {
             sink.hinted(size.span, "more late than managed memory", "write late <= managed");
         }
-        zones.push(Zone {
+        zones.push(ZoneSetup {
             name: name.value,
             present: present.value.0 / page,
             managed: managed.value.0 / page,
@@ -199,10 +205,10 @@ fn check_zones(node: &raw::MemoryNode, sink: &mut Sink) -> Vec<Zone> {
 
 fn check_zone_parts(
     name: ZoneName,
-    present: &At<Size>,
-    managed: &At<Size>,
-    free: &At<Size>,
-    sink: &mut Sink,
+    present: &Spanned<Size>,
+    managed: &Spanned<Size>,
+    free: &Spanned<Size>,
+    sink: &mut ProblemSink,
 ) {
     if present.value.0 == 0 {
         sink.hinted(present.span, "the zone has no memory", "leave the zone out");
@@ -215,7 +221,7 @@ fn check_zone_parts(
     {
         if part.value.0 > whole.value.0 {
             let [part_name, whole_name] = names;
-            sink.push(Problem {
+            sink.push(SpannedProblem {
                 span: part.span,
                 message: format!("more {part_name} than {whole_name}"),
                 hint: Some("write free <= managed <= present".into()),
@@ -225,8 +231,8 @@ fn check_zone_parts(
     }
 }
 
-fn preset(name: &str, model: DiskModel) -> Disk {
-    Disk {
+fn preset(name: &str, model: DiskModel) -> DiskSetup {
+    DiskSetup {
         name: name.to_owned(),
         model,
         read_latency_ns: None,
@@ -239,7 +245,7 @@ fn preset(name: &str, model: DiskModel) -> Disk {
     }
 }
 
-fn check_disk(disk: &raw::Disk, sink: &mut Sink) -> Disk {
+fn check_disk(disk: &raw::DiskTable, sink: &mut ProblemSink) -> DiskSetup {
     let (name, model) = (disk.name(sink), disk.model(sink));
     let name = name.map_or("", |name| &name.value.0);
     let mut checked = preset(name, model.map_or(DiskModel::Ssd, |model| model.value));
@@ -268,7 +274,11 @@ fn check_disk(disk: &raw::Disk, sink: &mut Sink) -> Disk {
     checked
 }
 
-fn check_swap(swap: &raw::SwapTable, disks: &Names<'_>, sink: &mut Sink) -> Option<Swap> {
+fn check_swap(
+    swap: &raw::SwapTable,
+    disks: &NameIndex<'_>,
+    sink: &mut ProblemSink,
+) -> Option<Swap> {
     let disk = swap.disk.as_ref().map_or(Some(0), |disk| disks.find(disk, sink));
     let size = swap.size(sink)?;
     let page = sink.page_size.bytes();

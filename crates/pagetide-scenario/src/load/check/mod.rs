@@ -17,9 +17,9 @@ mod tasks;
 mod waiting;
 
 use super::raw;
-use super::span::{Sink, Span};
+use super::span::{ProblemSink, SourceSpan};
 use crate::model::{Expectation, Reference, Setup};
-use crate::workload::Keys;
+use crate::workload::WorkloadKeys;
 use pagetide_core::config::CgroupVersion;
 use pagetide_core::control::GroupControl;
 use std::cell::RefCell;
@@ -35,7 +35,12 @@ const PHASES_MAX: usize = 16_384;
 const DEFAULT_TIME_LIMIT_NS: u64 = 3600 * 1_000_000_000;
 
 /// The setup that the tables describe. Valid only if no mistake was reported.
-pub(super) fn setup(raw: &raw::Scenario, at: Span, base_dir: &Path, sink: &mut Sink) -> Setup {
+pub(super) fn setup(
+    raw: &raw::ScenarioTable,
+    at: SourceSpan,
+    base_dir: &Path,
+    sink: &mut ProblemSink,
+) -> Setup {
     let (mut machine, disks) = machine::check(raw, at, sink);
     let list = raw.file.as_deref().unwrap_or_default();
     let mut files = files::check(list, raw.bad.contains(&"file"), &disks, sink);
@@ -43,14 +48,19 @@ pub(super) fn setup(raw: &raw::Scenario, at: Span, base_dir: &Path, sink: &mut S
     let sysctls = knobs::sysctls(raw.sysctl.as_ref(), &policies, sink);
     let memory = machine.nodes.iter().fold(0, |sum: u64, node| sum.saturating_add(node.memory));
     let removed = raw.workloads().filter_map(|keys| match keys {
-        Keys::RemoveGroup(keys) => Some(&keys.target.as_ref()?.value),
+        WorkloadKeys::RemoveGroup(keys) => Some(&keys.target.as_ref()?.value),
         _ => None,
     });
     let list = raw.group.as_deref().unwrap_or_default();
     let groups = groups::check(list, raw.bad.contains(&"group"), removed, memory, sink);
     let mixes = RefCell::default();
-    let scene =
-        phases::Scene { groups: &groups, policies: &policies, base_dir, memory, mixes: &mixes };
+    let scene = phases::TaskChecks {
+        groups: &groups,
+        policies: &policies,
+        base_dir,
+        memory,
+        mixes: &mixes,
+    };
     let tasks = tasks::check(raw, scene, &mut files, at, sink);
     let mixes = mixes.into_inner();
     machine.caches = caches::check(raw, &mixes, sink);
@@ -84,7 +94,7 @@ pub(super) fn setup(raw: &raw::Scenario, at: Span, base_dir: &Path, sink: &mut S
         let at_start = list.iter().flat_map(|group| &group.controls.writes);
         let at_start = at_start.map(|write| (&write.name.value, write.name.span));
         let by_tasks = raw.workloads().filter_map(|workload| match workload {
-            Keys::WriteControl(keys) => keys.control.as_ref(),
+            WorkloadKeys::WriteControl(keys) => keys.control.as_ref(),
             _ => None,
         });
         let by_tasks = by_tasks.map(|control| (&control.value.0, control.span));
@@ -99,10 +109,10 @@ pub(super) fn setup(raw: &raw::Scenario, at: Span, base_dir: &Path, sink: &mut S
 /// The parts that belong to the scenario, not to a variant. `setups`: the setups of the variants
 /// that could be read, at least one, with the variants' names; `variants`: all names.
 pub(super) fn said_of_runs(
-    raw: &raw::Scenario,
+    raw: &raw::ScenarioTable,
     setups: &[(&str, &Setup)],
     variants: &[&str],
-    sink: &mut Sink,
+    sink: &mut ProblemSink,
 ) -> (Vec<String>, Option<Reference>, Vec<Expectation>) {
     let (_, setup) = setups[0];
     let rows = report::rows(raw, setup, sink);

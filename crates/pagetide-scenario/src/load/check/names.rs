@@ -1,30 +1,36 @@
 //! Names in a scenario: every definition must be unique, and every use must be resolved.
 
 pub(super) use crate::load::decode::need;
-use crate::load::decode::Name;
-use crate::load::span::{clip, list_names, At, Problem, Sink, Span};
+use crate::load::decode::NameKey;
+use crate::load::span::{clip, list_names, ProblemSink, SourceSpan, Spanned, SpannedProblem};
 use std::collections::BTreeMap;
 
 /// The names of one kind, with their indices.
 #[derive(Debug)]
-pub(crate) struct Names<'a> {
+pub(crate) struct NameIndex<'a> {
     what: &'static str,
-    index: BTreeMap<&'a str, (usize, Span)>,
+    index: BTreeMap<&'a str, (usize, SourceSpan)>,
     /// In the order of the text, for hints.
     order: Vec<&'a str>,
     /// Some names could not be read, so an unknown name is not reported.
     pub(super) is_incomplete: bool,
 }
 
-impl<'a> Names<'a> {
+impl<'a> NameIndex<'a> {
     pub(super) fn new(what: &'static str) -> Self {
         Self { what, index: BTreeMap::new(), order: Vec::new(), is_incomplete: false }
     }
 
     /// Adds a name; reports a duplicate.
-    pub(super) fn insert(&mut self, name: &'a str, span: Span, index: usize, sink: &mut Sink) {
+    pub(super) fn insert(
+        &mut self,
+        name: &'a str,
+        span: SourceSpan,
+        index: usize,
+        sink: &mut ProblemSink,
+    ) {
         if let Some((_, first)) = self.index.get(name) {
-            sink.push(Problem {
+            sink.push(SpannedProblem {
                 span,
                 message: format!("the {} `{}` is defined twice", self.what, clip(name)),
                 hint: Some("give one of them another name".into()),
@@ -41,12 +47,17 @@ impl<'a> Names<'a> {
     }
 
     /// The index of a name; reports an unknown name.
-    pub(crate) fn find(&self, name: &At<Name>, sink: &mut Sink) -> Option<usize> {
+    pub(crate) fn find(&self, name: &Spanned<NameKey>, sink: &mut ProblemSink) -> Option<usize> {
         self.find_text(&name.value.0, name.span, sink)
     }
 
     /// Like [`Self::find`], for any text.
-    pub(super) fn find_text(&self, name: &str, span: Span, sink: &mut Sink) -> Option<usize> {
+    pub(super) fn find_text(
+        &self,
+        name: &str,
+        span: SourceSpan,
+        sink: &mut ProblemSink,
+    ) -> Option<usize> {
         let found = self.get(name);
         if found.is_none() && !self.is_incomplete {
             let hint = match sink.suggest(name, self.order.iter().copied()) {
@@ -60,7 +71,7 @@ impl<'a> Names<'a> {
     }
 
     /// Position of the definition of a name.
-    pub(super) fn span(&self, name: &str) -> Option<Span> {
+    pub(super) fn span(&self, name: &str) -> Option<SourceSpan> {
         self.index.get(name).map(|(_, span)| *span)
     }
 }

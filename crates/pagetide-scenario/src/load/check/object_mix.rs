@@ -3,8 +3,8 @@
 use crate::diagnostic::Diagnostics;
 use crate::load::decode::{decode_table, expected, table, unknown_key, Decode, Int};
 use crate::load::loader::{Loader, SCENARIO_BYTES_MAX};
-use crate::load::span::{clip, At, Problem, Sink, Span};
-use crate::load::tree::{self, Node, Value};
+use crate::load::span::{clip, ProblemSink, SourceSpan, Spanned, SpannedProblem};
+use crate::load::tree::{self, TomlNode, TomlValue};
 use crate::load::units::{parse_parts, show_parts};
 use crate::object_mix::{KernelCache, Lifetimes, ObjectMix, ObjectRow, SHARES, UNIT_ALLOCS_MAX};
 use schemars::{json_schema, JsonSchema, Schema, SchemaGenerator};
@@ -16,41 +16,41 @@ const NAME_MAX: usize = 64;
 /// Largest object that kmalloc() takes from a cache, in bytes.
 const OBJECT_SIZE_MAX: i64 = 1 << 16;
 const ROWS_MAX: usize = 1000;
-/// Keys of the lifetime classes, from short to long.
+/// WorkloadKeys of the lifetime classes, from short to long.
 const CLASSES: [&str; 6] = ["16", "256", "4096", "unit", "cached", "kept"];
 
 table! {
     /// A recorded mix.
     Mix of "the mix" {
         /// What was recorded: program, kernel, method and date.
-        recorded: At<String> => required "\"gcc -c; Linux 6.1; 2026-01-31\"",
+        recorded: Spanned<String> => required "\"gcc -c; Linux 6.1; 2026-01-31\"",
         /// Definition of one unit.
-        unit: At<String> => required "\"one compiler process\"",
+        unit: Spanned<String> => required "\"one compiler process\"",
         /// Definition of the start-up part.
-        start: At<String>,
+        start: Spanned<String>,
         /// Objects of a unit.
         #[schemars(required)]
-        cache: Vec<Row>,
+        cache: Vec<MixRowTable>,
         /// Objects of the start-up part.
-        start_cache: Vec<Row>,
+        start_cache: Vec<MixRowTable>,
     }
 }
 
 table! {
     /// Objects of one cache with the same accounting.
-    Row of "the cache" {
+    MixRowTable of "the cache" {
         /// Name of the cache, as in /proc/slabinfo.
-        name: At<CacheName> => required "\"filp\"",
+        name: Spanned<CacheName> => required "\"filp\"",
         /// Size of an object in bytes.
-        object_size: At<Int<1, OBJECT_SIZE_MAX>> => required "256",
+        object_size: Spanned<Int<1, OBJECT_SIZE_MAX>> => required "256",
         /// Whether the objects are charged to a group.
-        account: At<bool> => required "true",
+        account: Spanned<bool> => required "true",
         /// Whether the cache counts as reclaimable.
-        reclaimable: At<bool> => required "false",
+        reclaimable: Spanned<bool> => required "false",
         /// Mean number of allocations per unit.
-        allocs: At<Thousandths> => required "1.5",
+        allocs: Spanned<Thousandths> => required "1.5",
         /// Shares of the allocations by lifetime.
-        lifetimes: At<Lifetimes> => required "{ unit = 1 }",
+        lifetimes: Spanned<Lifetimes> => required "{ unit = 1 }",
     }
 }
 
@@ -58,7 +58,7 @@ table! {
 pub(super) struct CacheName(String);
 
 impl Decode for CacheName {
-    fn decode(node: &Node, sink: &mut Sink) -> Option<Self> {
+    fn decode(node: &TomlNode, sink: &mut ProblemSink) -> Option<Self> {
         let name = String::decode(node, sink)?;
         let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.:()".contains(c);
         if name.is_empty() || name.len() > NAME_MAX || !name.chars().all(is_plain) {
@@ -75,7 +75,7 @@ impl Decode for CacheName {
 pub(super) struct Thousandths(u64);
 
 impl Decode for Thousandths {
-    fn decode(node: &Node, sink: &mut Sink) -> Option<Self> {
+    fn decode(node: &TomlNode, sink: &mut ProblemSink) -> Option<Self> {
         match number(node, 1000) {
             Some(parts) if (1..=UNIT_ALLOCS_MAX * 1000).contains(&parts) => Some(Self(parts)),
             _ => {
@@ -90,17 +90,17 @@ impl Decode for Thousandths {
 }
 
 /// A decimal number; returns multiples of `1 / factor`.
-fn number(node: &Node, factor: u64) -> Option<u64> {
+fn number(node: &TomlNode, factor: u64) -> Option<u64> {
     match &node.value {
-        Value::Float(text) => parse_parts(text, factor),
-        Value::Integer(value) => parse_parts(&value.to_string(), factor),
+        TomlValue::Float(text) => parse_parts(text, factor),
+        TomlValue::Integer(value) => parse_parts(&value.to_string(), factor),
         _ => None,
     }
 }
 
 impl Decode for Lifetimes {
-    fn decode(node: &Node, sink: &mut Sink) -> Option<Self> {
-        let Value::Table(table) = &node.value else {
+    fn decode(node: &TomlNode, sink: &mut ProblemSink) -> Option<Self> {
+        let TomlValue::Table(table) = &node.value else {
             let hint = "write lifetimes = { \"16\" = 0.9, unit = 0.1 }, for example";
             expected(node, "a table", hint, sink);
             return None;
@@ -161,11 +161,11 @@ described!(
 /// All mistakes in the text.
 pub fn parse(name: &str, text: &str) -> Result<ObjectMix, Diagnostics> {
     let mut loader = Loader::new(name, text);
-    let mut sink = Sink::default();
+    let mut sink = ProblemSink::default();
     let mix = if text.len() as u64 > SCENARIO_BYTES_MAX {
         let message =
             format!("the text is larger than {SCENARIO_BYTES_MAX} bytes: not an object mix");
-        sink.error(Span::default(), message);
+        sink.error(SourceSpan::default(), message);
         None
     } else {
         read(text, &mut sink)
@@ -177,7 +177,7 @@ pub fn parse(name: &str, text: &str) -> Result<ObjectMix, Diagnostics> {
     }
 }
 
-fn read(text: &str, sink: &mut Sink) -> Option<ObjectMix> {
+fn read(text: &str, sink: &mut ProblemSink) -> Option<ObjectMix> {
     let root = tree::parse(text, 0, sink)?;
     let raw: Mix = decode_table(&root, sink)?;
     let (recorded, unit) = (raw.recorded(sink), raw.unit(sink));
@@ -199,9 +199,9 @@ fn read(text: &str, sink: &mut Sink) -> Option<ObjectMix> {
 
 /// The rows of one array. `known`: the caches of earlier rows, and their positions.
 fn rows(
-    list: &[Row],
-    known: &mut BTreeMap<String, (KernelCache, Span)>,
-    sink: &mut Sink,
+    list: &[MixRowTable],
+    known: &mut BTreeMap<String, (KernelCache, SourceSpan)>,
+    sink: &mut ProblemSink,
 ) -> Option<Vec<ObjectRow>> {
     if let Some(row) = list.get(ROWS_MAX) {
         sink.hinted(row.at, "too many rows", format!("an object mix has at most {ROWS_MAX}"));
@@ -223,9 +223,9 @@ fn rows(
 }
 
 fn row(
-    raw: &Row,
-    known: &mut BTreeMap<String, (KernelCache, Span)>,
-    sink: &mut Sink,
+    raw: &MixRowTable,
+    known: &mut BTreeMap<String, (KernelCache, SourceSpan)>,
+    sink: &mut ProblemSink,
 ) -> Option<ObjectRow> {
     let (name, size, account) = (raw.name(sink), raw.object_size(sink), raw.account(sink));
     let (reclaimable, allocs) = (raw.reclaimable(sink), raw.allocs(sink));
@@ -244,7 +244,7 @@ fn row(
     };
     let (first, span) = known.entry(cache.name.clone()).or_insert((cache.clone(), name.span));
     if *first != cache {
-        sink.push(Problem {
+        sink.push(SpannedProblem {
             span: name.span,
             message: format!("the cache `{}` differs from an earlier row", clip(&cache.name)),
             hint: Some("write the same object_size and reclaimable in all rows of a cache".into()),

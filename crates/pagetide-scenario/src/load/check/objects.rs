@@ -3,7 +3,7 @@
 use super::object_mix::parse;
 use crate::diagnostic::Diagnostic;
 use crate::load::loader::SCENARIO_BYTES_MAX;
-use crate::load::span::{clip, At, Problem, Sink};
+use crate::load::span::{clip, ProblemSink, Spanned, SpannedProblem};
 use crate::object_mix::{KernelCache, ObjectMix};
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -38,9 +38,9 @@ impl Mixes {
 
     pub(super) fn load(
         &mut self,
-        path: &At<String>,
+        path: &Spanned<String>,
         base: &Path,
-        sink: &mut Sink,
+        sink: &mut ProblemSink,
     ) -> Option<Arc<ObjectMix>> {
         let full = sink.files.find(base, &path.value);
         let index = self.read.iter().position(|(known, _)| *known == full);
@@ -55,7 +55,7 @@ impl Mixes {
                 for (message, hint) in complaints {
                     let message = format!("object mix `{}`: {message}", clip(&path.value));
                     let (span, hint) = (path.span, hint.clone());
-                    sink.push(Problem { span, message, hint, also: None });
+                    sink.push(SpannedProblem { span, message, hint, also: None });
                 }
                 None
             }

@@ -1,18 +1,18 @@
 //! Checks shared by the workloads of a task. Files must exist and be large enough, the address
 //! space must hold the regions, and traces and object mixes must be readable.
 
-use super::files::Files;
-use super::groups::Groups;
+use super::files::FileTemplates;
+use super::groups::GroupIndex;
 use super::objects::Mixes;
-use crate::load::decode::{Name, Size, Target};
-use crate::load::span::{clip, At, Problem, Sink, Span};
+use crate::load::decode::{GroupTarget, NameKey, Size};
+use crate::load::span::{clip, ProblemSink, SourceSpan, Spanned, SpannedProblem};
 use crate::load::trace_file;
 use crate::load::units::show_size;
-use crate::model::{Phase, Write};
+use crate::model::{Phase, TargetWrite};
 use crate::object_mix::ObjectMix;
 use crate::op::Advice;
 use crate::op::{FILE_SIZE_MAX, REGION_PAGES_MAX};
-use crate::policies::Policies;
+use crate::policies::PolicyChoices;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -27,9 +27,9 @@ const DEFAULT_REGION: &str = "anon";
 
 /// Context for the checks of tasks, without the files.
 #[derive(Clone, Copy)]
-pub(crate) struct Scene<'c> {
-    pub(crate) groups: &'c Groups<'c>,
-    pub(super) policies: &'c Policies,
+pub(crate) struct TaskChecks<'c> {
+    pub(crate) groups: &'c GroupIndex<'c>,
+    pub(super) policies: &'c PolicyChoices,
     pub(super) base_dir: &'c Path,
     /// Bytes of all nodes.
     pub(crate) memory: u64,
@@ -37,31 +37,31 @@ pub(crate) struct Scene<'c> {
     pub(super) mixes: &'c RefCell<Mixes>,
 }
 
-impl Scene<'_> {
+impl TaskChecks<'_> {
     /// The write of a task to a control file of the group `target`, or of the machine.
     pub(crate) fn task_write(
         &self,
-        write: (&At<String>, &At<String>),
-        target: Option<(Span, usize)>,
-        sink: &mut Sink,
-    ) -> Option<Write> {
+        write: (&Spanned<String>, &Spanned<String>),
+        target: Option<(SourceSpan, usize)>,
+        sink: &mut ProblemSink,
+    ) -> Option<TargetWrite> {
         self.groups.task_write(write, target, self.policies, sink)
     }
 }
 
-pub(crate) type Regions = BTreeMap<String, Region>;
+pub(crate) type RegionUses = BTreeMap<String, RegionUse>;
 
 /// A check that runs when all phases are known.
-type Later = Box<dyn Fn(&Regions, &mut Sink)>;
+type DeferredCheck = Box<dyn Fn(&RegionUses, &mut ProblemSink)>;
 
 /// The phases of a task while they are checked. Files are indices of templates.
 pub(crate) struct Phases<'c, 'a> {
-    pub(crate) files: &'c Files<'a>,
-    pub(crate) scene: Scene<'c>,
-    pub(crate) regions: Regions,
+    pub(crate) files: &'c FileTemplates<'a>,
+    pub(crate) scene: TaskChecks<'c>,
+    pub(crate) regions: RegionUses,
     /// (anonymous region, file region) -> (start value, position).
-    pub(crate) generators: BTreeMap<(String, String), (Option<i64>, Span)>,
-    pub(crate) later: Vec<Later>,
+    pub(crate) generators: BTreeMap<(String, String), (Option<i64>, SourceSpan)>,
+    pub(crate) later: Vec<DeferredCheck>,
     /// The phases checked so far, repeats included.
     pub(crate) before: Vec<Phase>,
     /// Some phase could not be read.
@@ -70,29 +70,35 @@ pub(crate) struct Phases<'c, 'a> {
 
 /// A region that a phase uses.
 #[derive(Debug)]
-pub(crate) struct Region {
+pub(crate) struct RegionUse {
     /// Template of the file; `None`: anonymous.
     pub(crate) file: Option<usize>,
     pub(crate) advice: Advice,
     pub(crate) pages: u64,
-    pub(crate) span: Span,
+    pub(crate) span: SourceSpan,
 }
 
 impl<'c, 'a> Phases<'c, 'a> {
-    pub(super) fn new(files: &'c Files<'a>, scene: Scene<'c>) -> Self {
+    pub(super) fn new(files: &'c FileTemplates<'a>, scene: TaskChecks<'c>) -> Self {
         let (regions, generators, later, before) = Default::default();
         Self { files, scene, regions, generators, later, before, is_incomplete: false }
     }
 
     /// Runs the deferred checks.
-    pub(super) fn finish(&self, sink: &mut Sink) {
+    pub(super) fn finish(&self, sink: &mut ProblemSink) {
         for check in &self.later {
             check(&self.regions, sink);
         }
     }
 
     /// Reports appends that make a file larger than a file can be.
-    pub(crate) fn check_growth(&self, file: usize, bytes: u64, span: Span, sink: &mut Sink) {
+    pub(crate) fn check_growth(
+        &self,
+        file: usize,
+        bytes: u64,
+        span: SourceSpan,
+        sink: &mut ProblemSink,
+    ) {
         let end = self.files.size(file).saturating_add(bytes);
         if end > FILE_SIZE_MAX {
             let limit = show_size(FILE_SIZE_MAX);
@@ -105,12 +111,17 @@ impl<'c, 'a> Phases<'c, 'a> {
     }
 
     /// The size of a file that is read; reports an empty file.
-    pub(crate) fn not_empty(&self, file: usize, name: &At<Name>, sink: &mut Sink) -> Option<u64> {
+    pub(crate) fn not_empty(
+        &self,
+        file: usize,
+        name: &Spanned<NameKey>,
+        sink: &mut ProblemSink,
+    ) -> Option<u64> {
         let size = self.files.size(file);
         if size > 0 {
             return Some(size);
         }
-        sink.push(Problem {
+        sink.push(SpannedProblem {
             span: name.span,
             message: format!("the file `{}` is empty when the run starts", clip(&name.value.0)),
             hint: Some("give it a size = \"1GiB\", for example".into()),
@@ -120,11 +131,11 @@ impl<'c, 'a> Phases<'c, 'a> {
     }
 
     /// Reports a file that is not metadata of a file system.
-    pub(crate) fn is_metadata(&self, file: usize, name: &At<Name>, sink: &mut Sink) {
+    pub(crate) fn is_metadata(&self, file: usize, name: &Spanned<NameKey>, sink: &mut ProblemSink) {
         if self.files.is_metadata(file) {
             return;
         }
-        sink.push(Problem {
+        sink.push(SpannedProblem {
             span: name.span,
             message: format!("the file `{}` is not metadata", clip(&name.value.0)),
             hint: Some("give the file metadata = true".into()),
@@ -136,9 +147,9 @@ impl<'c, 'a> Phases<'c, 'a> {
     pub(crate) fn mapped(
         &self,
         file: usize,
-        name: &At<Name>,
-        size: &Option<At<Size>>,
-        sink: &mut Sink,
+        name: &Spanned<NameKey>,
+        size: &Option<Spanned<Size>>,
+        sink: &mut ProblemSink,
     ) -> Option<u64> {
         let whole = self.not_empty(file, name, sink)?;
         let Some(size) = size else { return Some(sink.page_size.pages_for(whole)) };
@@ -149,7 +160,7 @@ impl<'c, 'a> Phases<'c, 'a> {
         }
         if pages > sink.page_size.pages_for(whole) {
             let shown = (show_size(size.value.0), show_size(whole));
-            sink.push(Problem {
+            sink.push(SpannedProblem {
                 span: size.span,
                 message: format!("the mapping has {}, but the file has only {}", shown.0, shown.1),
                 hint: Some("make the file larger, or map less of it".into()),
@@ -169,8 +180,8 @@ impl<'c, 'a> Phases<'c, 'a> {
     /// The named group, if the key is set; `None` if the group does not exist.
     pub(crate) fn group(
         &self,
-        name: &Option<At<Target>>,
-        sink: &mut Sink,
+        name: &Option<Spanned<GroupTarget>>,
+        sink: &mut ProblemSink,
     ) -> Option<Option<usize>> {
         match name {
             Some(name) => self.scene.groups.one(name, sink).map(Some),
@@ -178,21 +189,25 @@ impl<'c, 'a> Phases<'c, 'a> {
         }
     }
 
-    pub(crate) fn mix(&self, path: &At<String>, sink: &mut Sink) -> Option<Arc<ObjectMix>> {
+    pub(crate) fn mix(
+        &self,
+        path: &Spanned<String>,
+        sink: &mut ProblemSink,
+    ) -> Option<Arc<ObjectMix>> {
         self.scene.mixes.borrow_mut().load(path, self.scene.base_dir, sink)
     }
 
     /// The path to read `path` from.
-    pub(crate) fn path(&self, path: &At<String>, sink: &Sink) -> PathBuf {
+    pub(crate) fn path(&self, path: &Spanned<String>, sink: &ProblemSink) -> PathBuf {
         sink.files.find(self.scene.base_dir, &path.value)
     }
 
     /// The path of a trace; reports a trace that cannot be replayed.
-    pub(crate) fn trace(&self, path: &At<String>, sink: &mut Sink) -> Option<PathBuf> {
+    pub(crate) fn trace(&self, path: &Spanned<String>, sink: &mut ProblemSink) -> Option<PathBuf> {
         let full = self.path(path, sink);
         if let Err((problem, hint)) = trace_file::check(&full) {
             let message = format!("trace `{}`: {problem}", clip(&path.value));
-            sink.push(Problem { span: path.span, message, hint, also: None });
+            sink.push(SpannedProblem { span: path.span, message, hint, also: None });
             return None;
         }
         Some(full)
@@ -202,14 +217,14 @@ impl<'c, 'a> Phases<'c, 'a> {
     /// and regions that exceed the address space.
     pub(crate) fn use_region(
         &mut self,
-        name: &At<Name>,
+        name: &Spanned<NameKey>,
         file: Option<usize>,
         advice: Advice,
         pages: u64,
-        size_span: Span,
-        sink: &mut Sink,
+        size_span: SourceSpan,
+        sink: &mut ProblemSink,
     ) -> Option<()> {
-        let new = || Region { file, advice, pages: 0, span: name.span };
+        let new = || RegionUse { file, advice, pages: 0, span: name.span };
         let known = self.regions.entry(name.value.0.clone()).or_insert_with(new);
         let shown = clip(&name.value.0);
         let contradiction = if known.file != file {
@@ -222,7 +237,7 @@ impl<'c, 'a> Phases<'c, 'a> {
         if let Some(message) = contradiction {
             let hint = "phases that name the same region share one mapping: use another `region`";
             let also = Some((known.span, "first used here".into()));
-            sink.push(Problem { span: name.span, message, hint: Some(hint.into()), also });
+            sink.push(SpannedProblem { span: name.span, message, hint: Some(hint.into()), also });
             return None;
         }
         known.pages = known.pages.max(pages);
@@ -239,15 +254,15 @@ impl<'c, 'a> Phases<'c, 'a> {
 }
 
 /// Reports a size that a read() or write() call cannot have.
-pub(crate) fn check_block(block: &Option<At<Size>>, sink: &mut Sink) {
-    let is_possible = |block: &At<Size>| (1..=BLOCK_MAX).contains(&block.value.0);
+pub(crate) fn check_block(block: &Option<Spanned<Size>>, sink: &mut ProblemSink) {
+    let is_possible = |block: &Spanned<Size>| (1..=BLOCK_MAX).contains(&block.value.0);
     if let Some(block) = block.as_ref().filter(|block| !is_possible(block)) {
         let hint = format!("write a size from 1 byte to {}", show_size(BLOCK_MAX));
         sink.hinted(block.span, "not a valid size of a read() or write() call", hint);
     }
 }
 
-pub(crate) fn anon_pages(size: &At<Size>, sink: &mut Sink) -> Option<u64> {
+pub(crate) fn anon_pages(size: &Spanned<Size>, sink: &mut ProblemSink) -> Option<u64> {
     if size.value.0 == 0 {
         sink.hinted(size.span, "the region has size 0", "write size = \"64MiB\", for example");
         return None;
@@ -256,7 +271,7 @@ pub(crate) fn anon_pages(size: &At<Size>, sink: &mut Sink) -> Option<u64> {
 }
 
 /// The name of an anonymous region; the default name gets the position `span`.
-pub(crate) fn region_name(region: &Option<At<Name>>, span: Span) -> At<Name> {
-    let default = || At { value: Name(DEFAULT_REGION.to_owned()), span };
+pub(crate) fn region_name(region: &Option<Spanned<NameKey>>, span: SourceSpan) -> Spanned<NameKey> {
+    let default = || Spanned { value: NameKey(DEFAULT_REGION.to_owned()), span };
     region.clone().unwrap_or_else(default)
 }

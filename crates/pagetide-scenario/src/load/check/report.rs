@@ -4,16 +4,16 @@
 use crate::criterion::Criterion;
 use crate::kernel_objects::reported_caches;
 use crate::load::raw;
-use crate::load::span::{clip, list_names, At, Problem, Sink};
-use crate::metric::catalogue::{self, Entry};
+use crate::load::span::{clip, list_names, ProblemSink, Spanned, SpannedProblem};
+use crate::metric::catalogue::{self, MetricEntry};
 use crate::metric::declared::{asked_by, file_in, slabinfo_names, ON_REQUEST};
-use crate::metric::{Key, Kind, Names, Owner, Scope};
+use crate::metric::{KeyNames, MetricKey, Owner, Scope, ScopeKind};
 use crate::model::{PageSize, Reference, Setup, Task};
 use crate::near::matches;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The group metrics that are recorded on request only and that a row or an expectation names.
-pub(super) fn asked_of_groups(raw: &raw::Scenario) -> Vec<&'static str> {
+pub(super) fn asked_of_groups(raw: &raw::ScenarioTable) -> Vec<&'static str> {
     let rows = raw.report.iter().flat_map(|report| report.rows.iter().flatten());
     let rows = rows.map(|row| row.value.clone());
     // An invalid criterion is reported elsewhere; the page size does not affect its metrics.
@@ -27,15 +27,15 @@ pub(super) fn asked_of_groups(raw: &raw::Scenario) -> Vec<&'static str> {
 }
 
 /// The valid keys of a report.
-pub(super) struct Known {
-    pub(super) names: Names,
-    pub(super) metrics: Vec<Entry>,
+pub(super) struct ReportKeys {
+    pub(super) names: KeyNames,
+    pub(super) metrics: Vec<MetricEntry>,
     /// Tasks and groups, and the common names of copies.
     owners: BTreeSet<String>,
 }
 
-impl Known {
-    pub(super) fn of(setup: &Setup) -> Known {
+impl ReportKeys {
+    pub(super) fn of(setup: &Setup) -> ReportKeys {
         let tasks = setup.tasks.iter().map(|task| task.name.as_str());
         let groups = setup.groups.iter().map(|group| group.name.as_str());
         let owners = tasks.chain(groups);
@@ -45,7 +45,7 @@ impl Known {
             .filter(|name| !name.is_empty())
             .flat_map(|name| [common(name), name.to_owned()])
             .collect();
-        Known { names: Names::of(setup), metrics: catalogue::all(), owners }
+        ReportKeys { names: KeyNames::of(setup), metrics: catalogue::all(), owners }
     }
 
     /// Whether a record of the setup may have a key that matches a pattern with `*`. There may be
@@ -56,9 +56,9 @@ impl Known {
             // The caches and zones are known only at run time.
             return true;
         }
-        let whole = Rest::of(pattern);
-        let mut behind = BTreeSet::from([(Kind::Machine, whole.clone())]);
-        for kind in [Kind::Idle, Kind::Done, Kind::Shrunk] {
+        let whole = PatternRest::of(pattern);
+        let mut behind = BTreeSet::from([(ScopeKind::Machine, whole.clone())]);
+        for kind in [ScopeKind::Idle, ScopeKind::Done, ScopeKind::Shrunk] {
             behind.insert((kind, whole.owner(pattern, kind.word())));
         }
         let owners = |name: &str| {
@@ -69,19 +69,19 @@ impl Known {
             for owner in owners(&task.name) {
                 let rest = whole.owner(pattern, &owner);
                 for phase in &task.phases {
-                    behind.insert((Kind::Phase, rest.owner(pattern, &phase.name)));
+                    behind.insert((ScopeKind::Phase, rest.owner(pattern, &phase.name)));
                 }
-                behind.insert((Kind::Task, rest));
+                behind.insert((ScopeKind::Task, rest));
             }
         }
-        let phases = behind.iter().filter(|(kind, _)| *kind == Kind::Phase);
-        let phases: Vec<Rest> = phases.map(|(_, rest)| rest.clone()).collect();
+        let phases = behind.iter().filter(|(kind, _)| *kind == ScopeKind::Phase);
+        let phases: Vec<PatternRest> = phases.map(|(_, rest)| rest.clone()).collect();
         let groups: BTreeSet<String> =
             setup.groups.iter().flat_map(|group| owners(&group.name)).collect();
         for group in &groups {
-            behind.insert((Kind::Group, whole.owner(pattern, group)));
+            behind.insert((ScopeKind::Group, whole.owner(pattern, group)));
             for phase in &phases {
-                behind.insert((Kind::PhaseGroup, phase.owner(pattern, group)));
+                behind.insert((ScopeKind::PhaseGroup, phase.owner(pattern, group)));
             }
         }
         let caches = match setup.has_objects() {
@@ -90,8 +90,12 @@ impl Known {
         };
         let of_caches: Vec<String> =
             caches.iter().flat_map(|cache| slabinfo_names(cache.name)).collect();
-        let has_caches =
-            |kind: Kind| matches!(kind, Kind::Machine | Kind::Phase | Kind::Idle | Kind::Shrunk);
+        let has_caches = |kind: ScopeKind| {
+            matches!(
+                kind,
+                ScopeKind::Machine | ScopeKind::Phase | ScopeKind::Idle | ScopeKind::Shrunk
+            )
+        };
         behind.iter().any(|(kind, rest)| {
             let mut of_caches = of_caches.iter().filter(|_| has_caches(*kind));
             of_caches.any(|name| rest.after(pattern, name).is_done(pattern))
@@ -111,9 +115,10 @@ impl Known {
         });
         both.flat_map(|group| [Owner::new(&group.name), Owner::new(&group.name).family()]).any(
             |group| {
-                let of_groups = self.metrics.iter().filter(|it| it.of.contains(&Kind::Group));
+                let of_groups = self.metrics.iter().filter(|it| it.of.contains(&ScopeKind::Group));
                 of_groups.into_iter().any(|entry| {
-                    let key = Key { scope: Scope::Group(group.clone()), name: entry.name.clone() };
+                    let key =
+                        MetricKey { scope: Scope::Group(group.clone()), name: entry.name.clone() };
                     matches(pattern, &self.names.text(&key))
                 })
             },
@@ -123,11 +128,11 @@ impl Known {
 
 /// Rests of a pattern after a prefix of a text, as positions in the pattern; empty: no match.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Rest(BTreeSet<usize>);
+struct PatternRest(BTreeSet<usize>);
 
-impl Rest {
-    fn of(pattern: &str) -> Rest {
-        let mut rest = Rest(BTreeSet::new());
+impl PatternRest {
+    fn of(pattern: &str) -> PatternRest {
+        let mut rest = PatternRest(BTreeSet::new());
         rest.add(pattern.as_bytes(), 0);
         rest
     }
@@ -138,10 +143,10 @@ impl Rest {
         self.0.extend(at..=at + stars);
     }
 
-    fn after(&self, pattern: &str, text: &str) -> Rest {
+    fn after(&self, pattern: &str, text: &str) -> PatternRest {
         let pattern = pattern.as_bytes();
         text.bytes().fold(self.clone(), |rest, byte| {
-            let mut next = Rest(BTreeSet::new());
+            let mut next = PatternRest(BTreeSet::new());
             for at in rest.0 {
                 match pattern.get(at) {
                     Some(b'*') => next.add(pattern, at),
@@ -154,7 +159,7 @@ impl Rest {
     }
 
     /// The rest after an owner and its dot.
-    fn owner(&self, pattern: &str, owner: &str) -> Rest {
+    fn owner(&self, pattern: &str, owner: &str) -> PatternRest {
         self.after(pattern, owner).after(pattern, ".")
     }
 
@@ -164,7 +169,11 @@ impl Rest {
 }
 
 /// The task whose lifetime the machine's counters cover.
-pub(super) fn measure(raw: &raw::Scenario, tasks: &[Task], sink: &mut Sink) -> Option<usize> {
+pub(super) fn measure(
+    raw: &raw::ScenarioTable,
+    tasks: &[Task],
+    sink: &mut ProblemSink,
+) -> Option<usize> {
     let measure = raw.report.as_ref()?.measure.as_ref()?;
     let found = tasks.iter().position(|task| task.name == measure.value);
     if found.is_none() && !tasks.is_empty() {
@@ -178,17 +187,17 @@ pub(super) fn measure(raw: &raw::Scenario, tasks: &[Task], sink: &mut Sink) -> O
     found
 }
 
-pub(super) fn rows(raw: &raw::Scenario, setup: &Setup, sink: &mut Sink) -> Vec<String> {
+pub(super) fn rows(raw: &raw::ScenarioTable, setup: &Setup, sink: &mut ProblemSink) -> Vec<String> {
     let rows = raw.report.as_ref().and_then(|report| report.rows.as_deref()).unwrap_or_default();
     if rows.is_empty() {
         return Vec::new();
     }
-    let known = Known::of(setup);
-    let mut seen: BTreeMap<&str, &At<String>> = BTreeMap::new();
+    let known = ReportKeys::of(setup);
+    let mut seen: BTreeMap<&str, &Spanned<String>> = BTreeMap::new();
     for row in rows {
         check_row(row, &known, setup, sink);
         if let Some(first) = seen.insert(&row.value, row) {
-            sink.push(Problem {
+            sink.push(SpannedProblem {
                 span: row.span,
                 message: format!("the row `{}` is written twice", clip(&row.value)),
                 hint: Some("keep one of them".into()),
@@ -200,17 +209,17 @@ pub(super) fn rows(raw: &raw::Scenario, setup: &Setup, sink: &mut Sink) -> Vec<S
 }
 
 pub(super) fn reference(
-    raw: &raw::Scenario,
+    raw: &raw::ScenarioTable,
     setup: &Setup,
     variants: &[&str],
-    sink: &mut Sink,
+    sink: &mut ProblemSink,
 ) -> Option<Reference> {
     let reference = raw.reference.as_ref()?;
     if reference.source.is_none() && !reference.bad_source {
         let hint = "add source = \"where the figures were published\"";
         sink.hinted(reference.at, "the reference has no `source`", hint);
     }
-    let known = Known::of(setup);
+    let known = ReportKeys::of(setup);
     let mut values = BTreeMap::new();
     for (variant, figures) in &reference.variants {
         if !variants.contains(&variant.value.as_str()) {
@@ -233,7 +242,7 @@ pub(super) fn reference(
 }
 
 /// The form of a key in records; `key` may be in full form.
-pub(super) fn as_recorded(key: &str, names: &Names) -> String {
+pub(super) fn as_recorded(key: &str, names: &KeyNames) -> String {
     match names.read(key) {
         Some(read) if key.contains(':') => names.text(&read),
         _ => key.to_owned(),
@@ -241,7 +250,12 @@ pub(super) fn as_recorded(key: &str, names: &Names) -> String {
 }
 
 /// A row is the key of an existing metric, or a pattern with `*` that matches at least one.
-pub(super) fn check_row(row: &At<String>, known: &Known, setup: &Setup, sink: &mut Sink) {
+pub(super) fn check_row(
+    row: &Spanned<String>,
+    known: &ReportKeys,
+    setup: &Setup,
+    sink: &mut ProblemSink,
+) {
     let text = &row.value;
     if text.contains('*') {
         if !known.may_match(text, setup) {
@@ -269,7 +283,11 @@ pub(super) fn check_row(row: &At<String>, known: &Known, setup: &Setup, sink: &m
 
 /// Parses a key: `NAME` for the machine, `TASK.NAME`, `TASK.PHASE.NAME`, `GROUP.NAME`,
 /// `TASK.PHASE.GROUP.NAME`, or the full form. Its owners must exist; the name may be a kernel's.
-fn check_key(key: &At<String>, known: &Known, sink: &mut Sink) -> Option<Key> {
+fn check_key(
+    key: &Spanned<String>,
+    known: &ReportKeys,
+    sink: &mut ProblemSink,
+) -> Option<MetricKey> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     let parts: Vec<&str> = key.value.split(['.', ':']).collect();
     let is_sound = parts.iter().all(|part| !part.is_empty() && part.chars().all(is_plain));
@@ -289,7 +307,7 @@ fn check_key(key: &At<String>, known: &Known, sink: &mut Sink) -> Option<Key> {
         sink.hinted(key.span, format!("`{}` is not a metric", clip(&key.value)), hint);
         return None;
     }
-    let of_machine = known.metrics.iter().filter(|entry| entry.of.contains(&Kind::Machine));
+    let of_machine = known.metrics.iter().filter(|entry| entry.of.contains(&ScopeKind::Machine));
     let of_machine = of_machine.map(|entry| &*entry.name).filter(|name| name.contains('.'));
     let near = sink.suggest(&key.value, of_machine);
     let owners = || known.owners.iter().map(String::as_str);

@@ -1,15 +1,15 @@
 //! Checks `[[task]]`: copies, phases, and the order in which tasks wait for each other.
 
-use super::files::Files;
-use super::groups::Groups;
-use super::names::Names;
-use super::phases::{Phases, Scene};
-use super::waiting::{self, Other};
+use super::files::FileTemplates;
+use super::groups::GroupIndex;
+use super::names::NameIndex;
+use super::phases::{Phases, TaskChecks};
+use super::waiting::{self, TaskCopy};
 use super::{PHASES_MAX, TASKS_MAX};
 use crate::load::raw;
-use crate::load::span::{clip, Problem, Sink, Span};
-use crate::model::{Phase, Start, Task};
-use crate::names::Named;
+use crate::load::span::{clip, ProblemSink, SourceSpan, SpannedProblem};
+use crate::model::{Phase, Task, TaskStart};
+use crate::names::NameSet;
 use std::collections::BTreeMap;
 
 /// Name of the only phase of a task without `[[task.phase]]`.
@@ -23,8 +23,8 @@ pub(super) struct Draft<'a> {
     first: usize,
     group: Option<usize>,
     delay_ns: u64,
-    pub(super) after: Option<Other>,
-    pub(super) until: Option<Other>,
+    pub(super) after: Option<TaskCopy>,
+    pub(super) until: Option<TaskCopy>,
     background: bool,
     nice: i8,
     oom_score_adj: i16,
@@ -36,11 +36,11 @@ pub(super) struct Draft<'a> {
 
 /// Returns all tasks, copies included.
 pub(super) fn check(
-    raw: &raw::Scenario,
-    scene: Scene<'_>,
-    files: &mut Files<'_>,
-    at: Span,
-    sink: &mut Sink,
+    raw: &raw::ScenarioTable,
+    scene: TaskChecks<'_>,
+    files: &mut FileTemplates<'_>,
+    at: SourceSpan,
+    sink: &mut ProblemSink,
 ) -> Vec<Task> {
     let list = raw.task.as_deref().unwrap_or_default();
     if list.is_empty() {
@@ -50,7 +50,7 @@ pub(super) fn check(
         }
         return Vec::new();
     }
-    let mut names = Names::new("task");
+    let mut names = NameIndex::new("task");
     // Phases still allowed: starts one above the limit, so that exceeding the limit shows.
     let mut budget = PHASES_MAX + 1;
     let mut drafts: Vec<Draft<'_>> = Vec::with_capacity(list.len());
@@ -83,7 +83,7 @@ pub(super) fn check(
     expand(&drafts, scene.groups, files)
 }
 
-fn is_within_limits(drafts: &[Draft<'_>], list: &[raw::Task], sink: &mut Sink) -> bool {
+fn is_within_limits(drafts: &[Draft<'_>], list: &[raw::RawTask], sink: &mut ProblemSink) -> bool {
     let (mut tasks, mut phases) = (0, 0);
     for (draft, task) in drafts.iter().zip(list) {
         let threads = draft.phases.iter().map(|phase| phase.workload.threads() as usize).max();
@@ -105,11 +105,11 @@ fn is_within_limits(drafts: &[Draft<'_>], list: &[raw::Task], sink: &mut Sink) -
 }
 
 fn draft<'a>(
-    task: &'a raw::Task,
-    scene: Scene<'_>,
-    files: &Files<'_>,
+    task: &'a raw::RawTask,
+    scene: TaskChecks<'_>,
+    files: &FileTemplates<'_>,
     budget: usize,
-    sink: &mut Sink,
+    sink: &mut ProblemSink,
 ) -> Draft<'a> {
     let table = &task.table;
     let name = table.name.as_ref().map_or("", |name| name.value.0.as_str());
@@ -139,11 +139,11 @@ fn draft<'a>(
 }
 
 fn phases(
-    task: &raw::Task,
-    scene: Scene<'_>,
-    files: &Files<'_>,
+    task: &raw::RawTask,
+    scene: TaskChecks<'_>,
+    files: &FileTemplates<'_>,
     budget: usize,
-    sink: &mut Sink,
+    sink: &mut ProblemSink,
 ) -> Vec<Phase> {
     let list = task.table.phase.as_deref().unwrap_or_default();
     let mut checker = Phases::new(files, scene);
@@ -164,7 +164,7 @@ fn phases(
         let hint = "add workload = \"touch\", for example, or [[task.phase]]";
         sink.hinted(task.table.at, "the task does nothing", hint);
     }
-    let mut names: BTreeMap<String, Span> = BTreeMap::new();
+    let mut names: BTreeMap<String, SourceSpan> = BTreeMap::new();
     for phase in list {
         let name = phase.table.name(sink);
         let workload = match &phase.workload {
@@ -186,7 +186,7 @@ fn phases(
                 _ => format!("{}{i}", name.value.0),
             };
             if let Some(first) = names.get(&full) {
-                sink.push(Problem {
+                sink.push(SpannedProblem {
                     span: name.span,
                     message: format!("the phase `{}` is defined twice", clip(&full)),
                     hint: Some("give one of them another name".into()),
@@ -207,11 +207,11 @@ fn phases(
 
 /// Whether the task never ends by itself. Reports what is then impossible.
 fn report_endless(
-    task: &raw::Task,
+    task: &raw::RawTask,
     name: &str,
     phases: &[Phase],
     background: bool,
-    sink: &mut Sink,
+    sink: &mut ProblemSink,
 ) -> bool {
     let mut found = phases.iter().enumerate();
     let found = found.find_map(|(i, phase)| Some((i, phase.workload.missing_end()?)));
@@ -230,7 +230,11 @@ fn report_endless(
     true
 }
 
-fn expand(drafts: &[Draft<'_>], groups: &Groups<'_>, files: &mut Files<'_>) -> Vec<Task> {
+fn expand(
+    drafts: &[Draft<'_>],
+    groups: &GroupIndex<'_>,
+    files: &mut FileTemplates<'_>,
+) -> Vec<Task> {
     let mut tasks = Vec::new();
     for draft in drafts {
         for copy in 0..draft.copies {
@@ -242,12 +246,12 @@ fn expand(drafts: &[Draft<'_>], groups: &Groups<'_>, files: &mut Files<'_>) -> V
             for phase in &mut phases {
                 phase.workload.visit_files(&mut |file, _| *file = files.of_task(*file, &name));
             }
-            let index = |other: Other| drafts[other.draft].first + other.copy;
+            let index = |other: TaskCopy| drafts[other.draft].first + other.copy;
             let (after, until) = (draft.after.map(index), draft.until.map(index));
             tasks.push(Task {
                 name,
                 group: draft.group.map(|group| groups.of_copy(group, copy)),
-                start: Start { delay_ns: draft.delay_ns, after },
+                start: TaskStart { delay_ns: draft.delay_ns, after },
                 background: draft.background,
                 until,
                 nice: draft.nice,

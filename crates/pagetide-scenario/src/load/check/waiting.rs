@@ -1,49 +1,49 @@
 //! Checks tasks that wait for the end of others, to start (`after`) or to be stopped (`until`).
 
-use super::names::Names;
+use super::names::NameIndex;
 use super::tasks::Draft;
 use crate::load::raw;
-use crate::load::span::{clip, At, Sink, Span};
+use crate::load::span::{clip, ProblemSink, SourceSpan, Spanned};
 
 /// Largest number of names shown of a cycle of tasks.
 const NAMES_MAX: usize = 8;
 
 /// A copy of a task that another task names.
 #[derive(Clone, Copy)]
-pub(super) struct Other {
+pub(super) struct TaskCopy {
     /// Index of the draft.
     pub(super) draft: usize,
     pub(super) copy: usize,
-    span: Span,
+    span: SourceSpan,
 }
 
 /// The task whose end starts another task.
 pub(super) fn after(
-    task: &raw::Task,
+    task: &raw::RawTask,
     drafts: &[Draft<'_>],
-    names: &Names<'_>,
-    sink: &mut Sink,
-) -> Option<Other> {
+    names: &NameIndex<'_>,
+    sink: &mut ProblemSink,
+) -> Option<TaskCopy> {
     other("after", task.table.after.as_ref()?, drafts, names, sink)
 }
 
 /// The task whose end stops another task.
 pub(super) fn until(
-    task: &raw::Task,
+    task: &raw::RawTask,
     drafts: &[Draft<'_>],
-    names: &Names<'_>,
-    sink: &mut Sink,
-) -> Option<Other> {
+    names: &NameIndex<'_>,
+    sink: &mut ProblemSink,
+) -> Option<TaskCopy> {
     other("until", task.table.until.as_ref()?, drafts, names, sink)
 }
 
 fn other(
     key: &str,
-    value: &At<String>,
+    value: &Spanned<String>,
     drafts: &[Draft<'_>],
-    names: &Names<'_>,
-    sink: &mut Sink,
-) -> Option<Other> {
+    names: &NameIndex<'_>,
+    sink: &mut ProblemSink,
+) -> Option<TaskCopy> {
     let span = value.span;
     if let Some((name, copy)) = value.value.rsplit_once('.') {
         let Some(draft) = names.get(name) else {
@@ -60,7 +60,7 @@ fn other(
             };
             sink.hinted(span, message, hint);
         }
-        return Some(Other { draft, copy: copy?, span });
+        return Some(TaskCopy { draft, copy: copy?, span });
     }
     let draft = names.find_text(&value.value, span, sink)?;
     if drafts[draft].copies > 1 {
@@ -69,11 +69,11 @@ fn other(
         sink.hinted(span, format!("`{name}` has several copies"), hint);
         return None;
     }
-    Some(Other { draft, copy: 0, span })
+    Some(TaskCopy { draft, copy: 0, span })
 }
 
 /// Reports waits for a task that never ends, cycles, and tasks that are stopped before they start.
-pub(super) fn report(drafts: &[Draft<'_>], sink: &mut Sink) {
+pub(super) fn report(drafts: &[Draft<'_>], sink: &mut ProblemSink) {
     for draft in drafts {
         let waits = [
             ("waits for", draft.after, "use start = \"1s\", for example"),
@@ -96,7 +96,7 @@ pub(super) fn report(drafts: &[Draft<'_>], sink: &mut Sink) {
 }
 
 /// Reports cycles of waiting tasks. Returns whether there are any.
-fn report_rings(drafts: &[Draft<'_>], sink: &mut Sink) -> bool {
+fn report_rings(drafts: &[Draft<'_>], sink: &mut ProblemSink) -> bool {
     let mut found = false;
     let mut is_done = vec![false; drafts.len()];
     // Position of each task in the path.
@@ -137,7 +137,7 @@ fn report_rings(drafts: &[Draft<'_>], sink: &mut Sink) -> bool {
 }
 
 /// Reports a cycle: each task with the number, from 1, of the edge that leads to the next.
-fn report_ring(ring: &[(usize, usize)], drafts: &[Draft<'_>], sink: &mut Sink) {
+fn report_ring(ring: &[(usize, usize)], drafts: &[Draft<'_>], sink: &mut ProblemSink) {
     let word = |edge: usize| if edge == 1 { "after" } else { "until" };
     let mut text = String::new();
     for (index, edge) in ring.iter().take(NAMES_MAX) {
@@ -159,7 +159,7 @@ fn report_ring(ring: &[(usize, usize)], drafts: &[Draft<'_>], sink: &mut Sink) {
 }
 
 /// Reports a task that is stopped by the end of a task that must end before it starts.
-fn report_late(draft: &Draft<'_>, drafts: &[Draft<'_>], sink: &mut Sink) {
+fn report_late(draft: &Draft<'_>, drafts: &[Draft<'_>], sink: &mut ProblemSink) {
     let Some(until) = draft.until else { return };
     let mut before = draft.after;
     while let Some(other) = before {

@@ -1,9 +1,11 @@
 //! `[sysctl]`, `[policy]` and `[[group]]`: the texts that a user would echo into control files. A
 //! text is kept as written; a later step checks whether the kernel accepts it.
 
-use crate::load::decode::{expected, table, unknown_key, unknown_name, Decode, Int, Keyed, Name};
-use crate::load::span::{At, Sink};
-use crate::load::tree::{Entry, Node, Value};
+use crate::load::decode::{
+    expected, table, unknown_key, unknown_name, Decode, Int, KeyTable, NameKey,
+};
+use crate::load::span::{ProblemSink, Spanned};
+use crate::load::tree::{TomlEntry, TomlNode, TomlValue};
 use crate::names::SubtreeControl;
 use pagetide_core::config::{Policy, PolicyChoice, PolicySet, Sysctl};
 use pagetide_core::control::{CacheControl, GroupControl};
@@ -12,14 +14,14 @@ use std::borrow::Cow;
 
 /// Which built-in behaviours to use. docs/scenario.md says what each one stands for.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Policies {
-    pub(crate) choices: Vec<At<PolicyChoice>>,
+pub(crate) struct PolicyTable {
+    pub(crate) choices: Vec<Spanned<PolicyChoice>>,
     /// The kernel that sets the defaults of the other policies.
-    pub(crate) kernel: Option<At<PolicySet>>,
+    pub(crate) kernel: Option<Spanned<PolicySet>>,
     /// A registered policy that chooses the groups to reclaim from.
-    pub(crate) groups: Option<At<Name>>,
+    pub(crate) groups: Option<Spanned<NameKey>>,
     /// A registered policy that ages pages.
-    pub(crate) pages: Option<At<Name>>,
+    pub(crate) pages: Option<Spanned<NameKey>>,
 }
 
 /// The key that selects a kernel, and its description.
@@ -37,13 +39,13 @@ pub(crate) fn policy_keys() -> impl Iterator<Item = Policy> + Clone {
     Policy::ALL.iter().copied().filter(|policy| !policy.is_implied())
 }
 
-impl Decode for Policies {
-    fn decode(node: &Node, sink: &mut Sink) -> Option<Self> {
-        let Value::Table(table) = &node.value else {
+impl Decode for PolicyTable {
+    fn decode(node: &TomlNode, sink: &mut ProblemSink) -> Option<Self> {
+        let TomlValue::Table(table) = &node.value else {
             expected(node, "a table", "", sink);
             return None;
         };
-        let mut policies = Policies::default();
+        let mut policies = PolicyTable::default();
         for entry in &table.entries {
             match entry.key.as_str() {
                 "kernel" => policies.kernel = decode_kernel(entry, sink),
@@ -56,17 +58,17 @@ impl Decode for Policies {
     }
 }
 
-fn decode_kernel(entry: &Entry, sink: &mut Sink) -> Option<At<PolicySet>> {
+fn decode_kernel(entry: &TomlEntry, sink: &mut ProblemSink) -> Option<Spanned<PolicySet>> {
     let text = String::decode(&entry.node, sink)?;
     let kernel = PolicySet::find(&text);
     if kernel.is_none() {
         let names = PolicySet::ALL.into_iter().map(PolicySet::name);
         unknown_name("kernel", &text, entry.node.span, names, sink);
     }
-    Some(At { value: kernel?, span: entry.node.span })
+    Some(Spanned { value: kernel?, span: entry.node.span })
 }
 
-fn decode_choice(entry: &Entry, sink: &mut Sink) -> Option<At<PolicyChoice>> {
+fn decode_choice(entry: &TomlEntry, sink: &mut ProblemSink) -> Option<Spanned<PolicyChoice>> {
     let Some(policy) = policy_keys().find(|policy| policy.name() == entry.key) else {
         let others = [KERNEL_KEY].into_iter().chain(PLUGIN_KEYS).map(|(key, _)| key);
         unknown_key(entry, policy_keys().map(Policy::name).chain(others), sink);
@@ -78,10 +80,10 @@ fn decode_choice(entry: &Entry, sink: &mut Sink) -> Option<At<PolicyChoice>> {
         let names = policy.variants().iter().map(|choice| choice.name());
         unknown_name("policy", &text, entry.node.span, names, sink);
     }
-    Some(At { value: choice?, span: entry.node.span })
+    Some(Spanned { value: choice?, span: entry.node.span })
 }
 
-impl JsonSchema for Policies {
+impl JsonSchema for PolicyTable {
     fn schema_name() -> Cow<'static, str> {
         "Policy".into()
     }
@@ -93,18 +95,18 @@ impl JsonSchema for Policies {
 /// Writes to control files: the kernel's file name, and the text to write.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Knobs {
-    pub(crate) writes: Vec<Write>,
+    pub(crate) writes: Vec<RawWrite>,
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct Write {
-    pub(crate) name: At<String>,
-    pub(crate) text: At<String>,
+pub(crate) struct RawWrite {
+    pub(crate) name: Spanned<String>,
+    pub(crate) text: Spanned<String>,
 }
 
 impl Decode for Knobs {
-    fn decode(node: &Node, sink: &mut Sink) -> Option<Self> {
-        let Value::Table(table) = &node.value else {
+    fn decode(node: &TomlNode, sink: &mut ProblemSink) -> Option<Self> {
+        let TomlValue::Table(table) = &node.value else {
             expected(node, "a table", "write [sysctl] and then \"vm.swappiness\" = 60", sink);
             return None;
         };
@@ -113,10 +115,10 @@ impl Decode for Knobs {
     }
 }
 
-fn decode_write(entry: &Entry, sink: &mut Sink) -> Option<Write> {
+fn decode_write(entry: &TomlEntry, sink: &mut ProblemSink) -> Option<RawWrite> {
     let text = ControlText::decode(&entry.node, sink)?;
-    let name = At { value: entry.key.clone(), span: entry.key_span };
-    Some(Write { name, text: At { value: text.0, span: entry.node.span } })
+    let name = Spanned { value: entry.key.clone(), span: entry.key_span };
+    Some(RawWrite { name, text: Spanned { value: text.0, span: entry.node.span } })
 }
 
 /// The text to write into a control file: a string as it is, an integer in decimal, an array of
@@ -125,15 +127,15 @@ fn decode_write(entry: &Entry, sink: &mut Sink) -> Option<Write> {
 pub(crate) struct ControlText(pub(crate) String);
 
 impl Decode for ControlText {
-    fn decode(node: &Node, sink: &mut Sink) -> Option<Self> {
-        let integer = |node: &Node| match node.value {
-            Value::Integer(value) => Some(value.to_string()),
+    fn decode(node: &TomlNode, sink: &mut ProblemSink) -> Option<Self> {
+        let integer = |node: &TomlNode| match node.value {
+            TomlValue::Integer(value) => Some(value.to_string()),
             _ => None,
         };
         match &node.value {
-            Value::Text(text) => Some(ControlText(text.clone())),
-            Value::Integer(value) => Some(ControlText(value.to_string())),
-            Value::Array(nodes) => {
+            TomlValue::Text(text) => Some(ControlText(text.clone())),
+            TomlValue::Integer(value) => Some(ControlText(value.to_string())),
+            TomlValue::Array(nodes) => {
                 let integers: Option<Vec<String>> = nodes.iter().map(integer).collect();
                 if integers.is_none() {
                     expected(node, "integers", "", sink);
@@ -166,7 +168,7 @@ impl JsonSchema for ControlText {
 pub(crate) struct ControlName(pub(crate) String);
 
 impl Decode for ControlName {
-    fn decode(node: &Node, sink: &mut Sink) -> Option<Self> {
+    fn decode(node: &TomlNode, sink: &mut ProblemSink) -> Option<Self> {
         String::decode(node, sink).map(ControlName)
     }
 }
@@ -199,7 +201,7 @@ impl JsonSchema for Knobs {
 
 /// A memory group.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Group {
+pub(crate) struct RawGroup {
     pub(crate) table: GroupTable,
     pub(crate) controls: Knobs,
 }
@@ -212,27 +214,27 @@ table! {
     GroupTable {
         /// Name of the group.
         #[schemars(required)]
-        name: At<Name>,
+        name: Spanned<NameKey>,
         /// Parent group (default: the root).
-        parent: At<Name>,
+        parent: Spanned<NameKey>,
         /// The group exists when the run begins; if false, a task makes it with workload
         /// create-group (default true).
-        at_start: At<bool>,
+        at_start: Spanned<bool>,
         /// Number of groups, called NAME.0, NAME.1 ...; copies of a task use them in turn (default
         /// 1).
-        copies: At<Int<1, GROUP_COPIES_MAX>>,
+        copies: Spanned<Int<1, GROUP_COPIES_MAX>>,
         /// Whether child groups get a memory controller; if not, this group is charged for them.
-        subtree_control: At<SubtreeControl> = SubtreeControl::Memory,
+        subtree_control: Spanned<SubtreeControl> = SubtreeControl::Memory,
     }
 }
 
-impl Decode for Group {
-    fn decode(node: &Node, sink: &mut Sink) -> Option<Self> {
-        let Value::Table(table) = &node.value else {
+impl Decode for RawGroup {
+    fn decode(node: &TomlNode, sink: &mut ProblemSink) -> Option<Self> {
+        let TomlValue::Table(table) = &node.value else {
             expected(node, "a table", "", sink);
             return None;
         };
-        let mut group = Group::default();
+        let mut group = RawGroup::default();
         group.table.place(node.span);
         for entry in &table.entries {
             if group.table.take(entry, sink) {
@@ -251,7 +253,7 @@ impl Decode for Group {
     }
 }
 
-impl JsonSchema for Group {
+impl JsonSchema for RawGroup {
     fn schema_name() -> Cow<'static, str> {
         "Group".into()
     }

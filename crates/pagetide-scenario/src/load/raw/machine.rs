@@ -1,9 +1,9 @@
 //! `[machine]` and `[[file]]`.
 
 use crate::costs::raw::Costs;
-use crate::load::decode::{expected, table, Decode, Int, Name, Rate, Size, Time};
-use crate::load::span::{clip, At, Sink};
-use crate::load::tree::{Node, Value};
+use crate::load::decode::{expected, table, Decode, Int, NameKey, Rate, Size, Time};
+use crate::load::span::{clip, ProblemSink, Spanned};
+use crate::load::tree::{TomlNode, TomlValue};
 use crate::load::units::parse_size;
 use crate::names::{DiskModel, ZoneName};
 use pagetide_core::page_size::PageSize;
@@ -15,36 +15,36 @@ const CPUS_MAX: i64 = 1024;
 table! {
     /// Hardware. `memory`, `reserved`, `movable` and `zone` describe a machine with one node; for
     /// several nodes, write `[[machine.node]]`.
-    Machine {
+    MachineTable {
         /// Number of CPUs (default 1).
-        cpus: At<Int<1, CPUS_MAX>>,
+        cpus: Spanned<Int<1, CPUS_MAX>>,
         /// Size of a page (default 4KiB).
-        page_size: At<PageBytes>,
+        page_size: Spanned<PageBytes>,
         /// Memory present.
-        memory: At<Size>,
+        memory: Spanned<Size>,
         /// Memory that the kernel keeps permanently, taken from the last zones first (default 0).
-        reserved: At<Size>,
+        reserved: Spanned<Size>,
         /// Memory at the top of the node that becomes zone Movable (default 0).
-        movable: At<Size>,
+        movable: Spanned<Size>,
         /// Zones with exact sizes, instead of `memory`.
-        zone: Vec<Zone>,
+        zone: Vec<ZoneTable>,
         /// NUMA nodes.
         node: Vec<MemoryNode>,
         /// Disks; without this table the machine has one SSD called `disk`.
-        disk: Vec<Disk>,
+        disk: Vec<DiskTable>,
         /// Swap area: a size, or a table.
-        swap: Swap,
+        swap: RawSwap,
         /// Charges kernel objects to groups; false: boot option cgroup.memory=nokmem (default
         /// true).
-        kmem_accounting: At<bool>,
+        kmem_accounting: Spanned<bool>,
         /// Shares among a group's children the part of its memory.min and memory.low that they do
         /// not claim: the mount option memory_recursiveprot (default false).
-        memory_recursiveprot: At<bool> = false,
+        memory_recursiveprot: Spanned<bool> = false,
         /// Clears every page when it is allocated: kernel parameter init_on_alloc, which many
         /// distributions set (default: the build setting of a real kernel; not in the simulator).
-        init_on_alloc: At<bool>,
+        init_on_alloc: Spanned<bool>,
         /// Caches of kernel objects with other settings than the kernel's own.
-        cache: Vec<Cache>,
+        cache: Vec<CacheTable>,
         /// Costs of operations on this machine; a cost that is left out has the simulator's value.
         costs: Costs,
     }
@@ -52,16 +52,16 @@ table! {
 
 table! {
     /// Settings of a cache of kernel objects: its name and at least one other key.
-    Cache of "the cache" {
+    CacheTable of "the cache" {
         /// Name of the cache, as in /proc/slabinfo.
-        name: At<String> => required "\"dentry\"",
+        name: Spanned<String> => required "\"dentry\"",
         /// log2 of the pages in a slab (default: from the object size and the number of CPUs).
-        order: At<Int<0, 10>>,
+        order: Spanned<Int<0, 10>>,
         /// Number of empty slabs that a node keeps (default: from the object size).
-        min_partial: At<Int<0, { u32::MAX as i64 }>>,
+        min_partial: Spanned<Int<0, { u32::MAX as i64 }>>,
         /// Free objects that a CPU's list of partial slabs may hold (default: from the object
         /// size).
-        cpu_partial: At<Int<0, { u32::MAX as i64 }>>,
+        cpu_partial: Spanned<Int<0, { u32::MAX as i64 }>>,
     }
 }
 
@@ -71,11 +71,11 @@ pub(crate) struct PageBytes(pub(crate) PageSize);
 
 impl PageBytes {
     /// The page size that a value stands for, if it is valid. The value cannot be in pages.
-    fn read(value: &Value) -> Option<PageSize> {
+    fn read(value: &TomlValue) -> Option<PageSize> {
         let bytes = match value {
-            Value::Integer(bytes) => u64::try_from(*bytes).ok()?,
-            Value::Text(text) if text.contains('p') => return None,
-            Value::Text(text) => parse_size(text, PageSize::default()).ok()?,
+            TomlValue::Integer(bytes) => u64::try_from(*bytes).ok()?,
+            TomlValue::Text(text) if text.contains('p') => return None,
+            TomlValue::Text(text) => parse_size(text, PageSize::default()).ok()?,
             _ => return None,
         };
         PageSize::from_bytes(bytes)
@@ -83,15 +83,15 @@ impl PageBytes {
 }
 
 impl Decode for PageBytes {
-    fn decode(node: &Node, sink: &mut Sink) -> Option<Self> {
+    fn decode(node: &TomlNode, sink: &mut ProblemSink) -> Option<Self> {
         let found = PageBytes::read(&node.value);
         if found.is_none() {
             let hint = "write \"4KiB\", \"16KiB\" or \"64KiB\"";
             match &node.value {
-                Value::Text(text) => {
+                TomlValue::Text(text) => {
                     sink.hinted(node.span, format!("`{}` is not a page size", clip(text)), hint);
                 }
-                Value::Integer(bytes) => {
+                TomlValue::Integer(bytes) => {
                     sink.hinted(node.span, format!("{bytes} bytes is not a page size"), hint);
                 }
                 _ => expected(node, "a page size", hint, sink),
@@ -115,9 +115,9 @@ impl JsonSchema for PageBytes {
 
 /// Reads the page size from the tree before the rest is decoded, because sizes may be in pages.
 /// Falls back to the default if the key is absent or invalid; decoding reports an invalid one.
-pub(crate) fn page_size(root: &Node) -> PageSize {
+pub(crate) fn page_size(root: &TomlNode) -> PageSize {
     let machine = root.as_table().and_then(|root| root.get("machine"));
-    let key = machine.and_then(Node::as_table).and_then(|machine| machine.get("page_size"));
+    let key = machine.and_then(TomlNode::as_table).and_then(|machine| machine.get("page_size"));
     key.and_then(|key| PageBytes::read(&key.value)).unwrap_or_default()
 }
 
@@ -125,30 +125,30 @@ table! {
     /// A NUMA node.
     MemoryNode {
         /// Memory present.
-        memory: At<Size>,
+        memory: Spanned<Size>,
         /// Memory that the kernel keeps permanently, taken from the last zones first (default 0).
-        reserved: At<Size>,
+        reserved: Spanned<Size>,
         /// Memory at the top of the node that becomes zone Movable (default 0).
-        movable: At<Size>,
+        movable: Spanned<Size>,
         /// Zones with exact sizes, instead of `memory`.
-        zone: Vec<Zone>,
+        zone: Vec<ZoneTable>,
     }
 }
 
 table! {
     /// A zone with exact sizes.
-    Zone of "the zone" {
+    ZoneTable of "the zone" {
         /// Name of the zone.
-        name: At<ZoneName> => required "\"DMA32\"",
+        name: Spanned<ZoneName> => required "\"DMA32\"",
         /// Memory present.
-        present: At<Size> => required "\"4096 pages\"",
+        present: Spanned<Size> => required "\"4096 pages\"",
         /// Memory that the allocator manages (default: all present).
-        managed: At<Size>,
+        managed: Spanned<Size>,
         /// Memory free when the run starts (default: all managed).
-        free: At<Size>,
+        free: Spanned<Size>,
         /// Part of `managed` that boot freed only after it had computed the watermarks: initial RAM
         /// disk and init sections (default: none). It lowers the kernel's own watermarks slightly.
-        late: At<Size> = Size(0),
+        late: Spanned<Size> = Size(0),
         /// Free lists of unmovable pages when the run starts, as in /proc/pagetypeinfo. If free
         /// lists of any of the three types are given, `free` is the sum of the lists.
         unmovable: FreeArea,
@@ -165,45 +165,45 @@ table! {
         /// Numbers of free blocks of order 0, 1, 2 and so on, at most 11 (default: none).
         blocks: Vec<Int<0, { u32::MAX as i64 }>>,
         /// Number of pageblocks of this type (default: as many as its free blocks need).
-        pageblocks: At<Int<0, { u32::MAX as i64 }>> = Int(0),
+        pageblocks: Spanned<Int<0, { u32::MAX as i64 }>> = Int(0),
     }
 }
 
 table! {
     /// A disk.
-    Disk of "the disk" {
+    DiskTable of "the disk" {
         /// Name of the disk.
-        name: At<Name> => required "\"ssd\"",
+        name: Spanned<NameKey> => required "\"ssd\"",
         /// Preset that gives the defaults of the other keys.
-        model: At<DiskModel> => required "\"ssd\"",
+        model: Spanned<DiskModel> => required "\"ssd\"",
         /// Time of a read (default: the preset's).
-        read_latency: At<Time>,
+        read_latency: Spanned<Time>,
         /// Time of a write (default: the preset's).
-        write_latency: At<Time>,
+        write_latency: Spanned<Time>,
         /// Read bandwidth (default: the preset's).
-        read_bandwidth: At<Rate>,
+        read_bandwidth: Spanned<Rate>,
         /// Write bandwidth (default: the preset's).
-        write_bandwidth: At<Rate>,
+        write_bandwidth: Spanned<Rate>,
         /// Number of requests served at the same time (default: the preset's).
-        queue_depth: At<Int<1, 65536>>,
+        queue_depth: Spanned<Int<1, 65536>>,
         /// Whether the kernel treats the disk as rotational (default: the preset's).
-        rotational: At<bool>,
+        rotational: Spanned<bool>,
         /// Faults to inject.
-        faults: DiskFaults,
+        faults: DiskFaultsTable,
     }
 }
 
 table! {
     /// Faults that a disk injects; the seed of the run decides which requests they hit.
-    DiskFaults {
+    DiskFaultsTable {
         /// Failed reads per million (default 0).
-        read_error_ppm: At<Int<0, 1_000_000>> = Int(0),
+        read_error_ppm: Spanned<Int<0, 1_000_000>> = Int(0),
         /// Failed writes per million (default 0).
-        write_error_ppm: At<Int<0, 1_000_000>> = Int(0),
+        write_error_ppm: Spanned<Int<0, 1_000_000>> = Int(0),
         /// Slow requests per million (default 0).
-        slow_ppm: At<Int<0, 1_000_000>> = Int(0),
+        slow_ppm: Spanned<Int<0, 1_000_000>> = Int(0),
         /// How many times slower a slow request is (default 10).
-        slow_factor: At<Int<1, 1_000_000>> = Int(10),
+        slow_factor: Spanned<Int<1, 1_000_000>> = Int(10),
     }
 }
 
@@ -211,29 +211,29 @@ table! {
     /// The swap area as a table.
     SwapTable of "the swap area" {
         /// Size of the swap area.
-        size: At<Size> => required "\"4GiB\"",
+        size: Spanned<Size> => required "\"4GiB\"",
         /// Disk that holds it (default: the first).
-        disk: At<Name>,
+        disk: Spanned<NameKey>,
         /// Reports the area as full once this much is used (fault injection).
-        full_after: At<Size>,
+        full_after: Spanned<Size>,
     }
 }
 
 /// The swap area: a size, or a table.
 #[derive(Clone, Debug)]
-pub(crate) struct Swap(pub(crate) SwapTable);
+pub(crate) struct RawSwap(pub(crate) SwapTable);
 
-impl Decode for Swap {
-    fn decode(node: &Node, sink: &mut Sink) -> Option<Self> {
-        if matches!(node.value, Value::Table(_)) {
-            return SwapTable::decode(node, sink).map(Swap);
+impl Decode for RawSwap {
+    fn decode(node: &TomlNode, sink: &mut ProblemSink) -> Option<Self> {
+        if matches!(node.value, TomlValue::Table(_)) {
+            return SwapTable::decode(node, sink).map(RawSwap);
         }
-        let size = At::<Size>::decode(node, sink)?;
-        Some(Swap(SwapTable { at: node.span, size: Some(size), ..SwapTable::default() }))
+        let size = Spanned::<Size>::decode(node, sink)?;
+        Some(RawSwap(SwapTable { at: node.span, size: Some(size), ..SwapTable::default() }))
     }
 }
 
-impl JsonSchema for Swap {
+impl JsonSchema for RawSwap {
     fn schema_name() -> Cow<'static, str> {
         "Swap".into()
     }
@@ -246,20 +246,20 @@ impl JsonSchema for Swap {
 
 table! {
     /// A file on a disk.
-    File of "the file" {
+    FileTable of "the file" {
         /// Name of the file.
-        name: At<Name> => required "\"data\"",
+        name: Spanned<NameKey> => required "\"data\"",
         /// Size of the file when the run starts (default 0).
-        size: At<Size>,
+        size: Spanned<Size>,
         /// The file has only holes, so reads need no disk (default false).
-        sparse: At<bool> = false,
+        sparse: Spanned<bool> = false,
         /// The file stands for the file system's own blocks (inode tables, directories, bitmaps).
         /// Its pages cannot be moved while they are dirty or under writeback, because the journal
         /// holds them (default false).
-        metadata: At<bool> = false,
+        metadata: Spanned<bool> = false,
         /// Disk that holds the file (default: the first).
-        disk: At<Name>,
+        disk: Spanned<NameKey>,
         /// Gives every task that names the file a file of its own (default false).
-        private: At<bool> = false,
+        private: Spanned<bool> = false,
     }
 }

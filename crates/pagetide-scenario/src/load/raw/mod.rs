@@ -7,72 +7,75 @@ mod machine;
 mod report;
 mod task;
 
-pub(crate) use expect::Expect;
+pub(crate) use expect::ExpectTable;
 pub(crate) use knobs::{
-    policy_keys, ControlName, ControlText, Group, Knobs, Policies, Write, KERNEL_KEY, PLUGIN_KEYS,
+    policy_keys, ControlName, ControlText, Knobs, PolicyTable, RawGroup, RawWrite, KERNEL_KEY,
+    PLUGIN_KEYS,
 };
-pub(crate) use machine::{page_size, Disk, File, FreeArea, Machine, MemoryNode, SwapTable, Zone};
-pub(crate) use report::{Reference, Report};
-pub(crate) use task::Task;
+pub(crate) use machine::{
+    page_size, DiskTable, FileTable, FreeArea, MachineTable, MemoryNode, SwapTable, ZoneTable,
+};
+pub(crate) use report::{ReferenceTable, ReportTable};
+pub(crate) use task::RawTask;
 
 use super::decode::{decode_table, expected, table, Decode, Int, Label, Time};
-use super::span::{At, Sink};
-use super::tree::{Node, Value};
-use crate::workload::Keys;
+use super::span::{ProblemSink, Spanned};
+use super::tree::{TomlNode, TomlValue};
+use crate::workload::WorkloadKeys;
 use schemars::{json_schema, JsonSchema, Schema, SchemaGenerator};
 use std::borrow::Cow;
 
 table! {
     /// A scenario of Pagetide: a machine, its tasks, and the variants to compare.
-    Scenario {
+    ScenarioTable {
         /// Short name (default: the file's name without its ending).
-        name: At<Label>,
+        name: Spanned<Label>,
         /// One-line title, shown by `pagetide list`.
-        title: At<String>,
+        title: Spanned<String>,
         /// Purpose of the scenario, in words.
-        description: At<String>,
+        description: Spanned<String>,
         /// Number of runs of each variant, each with the next seed (default 5).
-        repeats: At<Int<1, 100_000>>,
+        repeats: Spanned<Int<1, 100_000>>,
         /// Seed of the first run (default 1).
-        seed: At<Int<0, { i64::MAX }>>,
+        seed: Spanned<Int<0, { i64::MAX }>>,
         /// Simulated time after which a run is stopped and reported as cut (default 1h).
-        time_limit: At<Time>,
+        time_limit: Spanned<Time>,
         /// Hardware.
         #[schemars(required)]
-        machine: Machine,
+        machine: MachineTable,
         /// Control files of the machine, written before anything runs, by the kernel's names.
         sysctl: Knobs,
         /// Which built-in behaviours to use.
-        policy: Policies,
+        policy: PolicyTable,
         /// Memory groups.
-        group: Vec<Group>,
+        group: Vec<RawGroup>,
         /// Files on the machine's disks.
-        file: Vec<File>,
+        file: Vec<FileTable>,
         /// Tasks: the programs that run.
         #[schemars(required)]
-        task: Vec<Task>,
+        task: Vec<RawTask>,
         /// Variants to compare; without this table there is one, called `default`.
-        variant: Vec<Variant>,
+        variant: Vec<VariantTable>,
         /// Published figures to print next to the results.
-        reference: Reference,
+        reference: ReferenceTable,
         /// Contents of the table of results.
-        report: Report,
+        report: ReportTable,
         /// Conditions that every run must meet; `pagetide run` reports failed ones and exits with
         /// 1.
-        expect: Vec<Expect>,
+        expect: Vec<ExpectTable>,
     }
 }
 
 table! {
     /// A column of the table of results: the scenario with some changes.
-    Variant {
+    VariantTable {
         /// Name of the variant.
         #[schemars(required)]
-        name: At<Label>,
+        name: Spanned<Label>,
         /// Control files of the machine to write in addition to those of the scenario, or instead.
         sysctl: Knobs,
         /// Policies that replace those of the scenario.
-        policy: Policies,
+        policy: PolicyTable,
         /// Other values by path: { "machine.memory" = "4GiB", "task.stream.nice" = 5 }.
         set: Settings,
     }
@@ -83,8 +86,8 @@ table! {
 pub(crate) struct Settings;
 
 impl Decode for Settings {
-    fn decode(node: &Node, sink: &mut Sink) -> Option<Self> {
-        if !matches!(node.value, Value::Table(_)) {
+    fn decode(node: &TomlNode, sink: &mut ProblemSink) -> Option<Self> {
+        if !matches!(node.value, TomlValue::Table(_)) {
             let hint = "write set = { \"machine.memory\" = \"4GiB\" }";
             expected(node, "a table", hint, sink);
             return None;
@@ -105,8 +108,8 @@ impl JsonSchema for Settings {
     }
 }
 
-impl Scenario {
-    pub(crate) fn workloads(&self) -> impl Iterator<Item = &Keys> {
+impl ScenarioTable {
+    pub(crate) fn workloads(&self) -> impl Iterator<Item = &WorkloadKeys> {
         let tasks = self.task.as_deref().unwrap_or_default();
         let phases = tasks.iter().flat_map(|task| task.table.phase.as_deref().unwrap_or_default());
         let inline = tasks.iter().filter_map(|task| task.inline.as_ref());
@@ -115,6 +118,6 @@ impl Scenario {
 }
 
 /// Decodes a whole scenario.
-pub(crate) fn decode(root: &Node, sink: &mut Sink) -> Option<Scenario> {
+pub(crate) fn decode(root: &TomlNode, sink: &mut ProblemSink) -> Option<ScenarioTable> {
     decode_table(root, sink)
 }

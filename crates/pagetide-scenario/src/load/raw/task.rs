@@ -1,10 +1,10 @@
 //! `[[task]]` and `[[task.phase]]`.
 
-use crate::load::decode::{expected, table, unknown_key, Decode, Int, Keyed, Name, Time};
-use crate::load::span::{At, Sink};
-use crate::load::tree::{Entry, Node, Value};
-use crate::names::Named;
-use crate::workload::{Keys, WorkloadKind};
+use crate::load::decode::{expected, table, unknown_key, Decode, Int, KeyTable, NameKey, Time};
+use crate::load::span::{ProblemSink, Spanned};
+use crate::load::tree::{TomlEntry, TomlNode, TomlValue};
+use crate::names::NameSet;
+use crate::workload::{WorkloadKeys, WorkloadKind};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use std::borrow::Cow;
 
@@ -13,104 +13,107 @@ const PHASE_REPEAT_MAX: i64 = 4096;
 
 /// A program: its keys, and either phases or the keys of a single workload.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Task {
+pub(crate) struct RawTask {
     pub(crate) table: TaskTable,
-    pub(crate) inline: Option<Keys>,
+    pub(crate) inline: Option<WorkloadKeys>,
 }
 
 table! {
     /// A task: a program that runs on the machine.
     TaskTable of "the task" {
         /// Name of the task; its metrics are NAME.metric and NAME.PHASE.metric.
-        name: At<Name> => required "\"writer\"",
+        name: Spanned<NameKey> => required "\"writer\"",
         /// Number of copies; several are called NAME.0, NAME.1 and so on (default 1).
-        copies: At<Int<1, COPIES_MAX>> = Int(1),
+        copies: Spanned<Int<1, COPIES_MAX>> = Int(1),
         /// Group that the task runs in (default: the root).
-        group: At<Name>,
+        group: Spanned<NameKey>,
         /// Start time, counted from the start of the run (default 0).
-        start: At<Time> = Time(0),
+        start: Spanned<Time> = Time(0),
         /// Start the task when this task ends.
-        after: At<String>,
+        after: Spanned<String>,
         /// Pause between the end of the task in `after` and the start (default 0).
-        delay: At<Time> = Time(0),
+        delay: Spanned<Time> = Time(0),
         /// Stops the task when all others have ended: it does not keep the run alive (default
         /// false).
-        background: At<bool> = false,
+        background: Spanned<bool> = false,
         /// Stop the task when this task ends; the task then does not keep the run alive.
-        until: At<String>,
+        until: Spanned<String>,
         /// Nice value (default 0).
-        nice: At<Int<-20, 19>> = Int(0),
+        nice: Spanned<Int<-20, 19>> = Int(0),
         /// Added to the badness score for the OOM killer; -1000: never killed (default 0).
-        oom_score_adj: At<Int<-1000, 1000>> = Int(0),
+        oom_score_adj: Spanned<Int<-1000, 1000>> = Int(0),
         /// Number of times that the task runs through its phases (default 1).
-        loops: At<Int<1, { u32::MAX as i64 }>> = Int(1),
+        loops: Spanned<Int<1, { u32::MAX as i64 }>> = Int(1),
         /// Phases, in order.
-        phase: Vec<Phase>,
+        phase: Vec<RawPhase>,
     }
 }
 
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Phase {
+pub(crate) struct RawPhase {
     pub(crate) table: PhaseTable,
-    pub(crate) workload: Option<Keys>,
+    pub(crate) workload: Option<WorkloadKeys>,
 }
 
 table! {
     /// A named part of a task.
     PhaseTable of "the phase" {
         /// Name of the phase; its metrics are TASK.NAME.metric.
-        name: At<Name> => required "\"fill\"",
+        name: Spanned<NameKey> => required "\"fill\"",
         /// Number of repeats; they are called NAME0, NAME1 and so on (default: once, called NAME).
-        repeat: At<Int<1, PHASE_REPEAT_MAX>> = Int(1),
+        repeat: Spanned<Int<1, PHASE_REPEAT_MAX>> = Int(1),
     }
 }
 
-impl Decode for Task {
-    fn decode(node: &Node, sink: &mut Sink) -> Option<Self> {
+impl Decode for RawTask {
+    fn decode(node: &TomlNode, sink: &mut ProblemSink) -> Option<Self> {
         let (mut table, inline) = decode_with_workload::<TaskTable>(node, sink)?;
         if inline.is_none() && names_workload(node) {
             table.bad.push("workload");
         }
-        Some(Task { table, inline })
+        Some(RawTask { table, inline })
     }
 }
 
-impl Decode for Phase {
-    fn decode(node: &Node, sink: &mut Sink) -> Option<Self> {
+impl Decode for RawPhase {
+    fn decode(node: &TomlNode, sink: &mut ProblemSink) -> Option<Self> {
         let (mut table, workload) = decode_with_workload::<PhaseTable>(node, sink)?;
         if workload.is_none() && names_workload(node) {
             table.bad.push("workload");
         }
-        Some(Phase { table, workload })
+        Some(RawPhase { table, workload })
     }
 }
 
 /// Whether the table has the key `workload`, valid or not: an invalid one has been reported.
-fn names_workload(node: &Node) -> bool {
+fn names_workload(node: &TomlNode) -> bool {
     let table = node.as_table();
     table.is_some_and(|table| table.entries.iter().any(|entry| entry.key == "workload"))
 }
 
 /// Decodes a table that mixes the keys of a workload with keys of its own.
-fn decode_with_workload<T: Keyed>(node: &Node, sink: &mut Sink) -> Option<(T, Option<Keys>)> {
-    let Value::Table(table) = &node.value else {
+fn decode_with_workload<T: KeyTable>(
+    node: &TomlNode,
+    sink: &mut ProblemSink,
+) -> Option<(T, Option<WorkloadKeys>)> {
+    let TomlValue::Table(table) = &node.value else {
         expected(node, "a table", "", sink);
         return None;
     };
     let mut outer = T::default();
     outer.place(node.span);
-    let mut rest: Vec<&Entry> = Vec::new();
+    let mut rest: Vec<&TomlEntry> = Vec::new();
     let mut kind = None;
     for entry in &table.entries {
         if entry.key == "workload" {
-            kind = Some(At::<WorkloadKind>::decode(&entry.node, sink));
+            kind = Some(Spanned::<WorkloadKind>::decode(&entry.node, sink));
         } else if !outer.take(entry, sink) {
             rest.push(entry);
         }
     }
     match kind {
         Some(Some(kind)) => {
-            let workload = Keys::decode(kind, &rest, T::KEYS, sink);
+            let workload = WorkloadKeys::decode(kind, &rest, T::KEYS, sink);
             Some((outer, Some(workload)))
         }
         // The name of the workload is wrong, so its keys may be right: do not report them.
@@ -145,7 +148,7 @@ struct TaskSchema {
     #[schemars(flatten)]
     table: TaskTable,
     #[schemars(flatten)]
-    workload: Option<Keys>,
+    workload: Option<WorkloadKeys>,
 }
 
 /// For the schema: the keys of a phase together with those of its workload.
@@ -155,10 +158,10 @@ struct PhaseSchema {
     #[schemars(flatten)]
     table: PhaseTable,
     #[schemars(flatten)]
-    workload: Keys,
+    workload: WorkloadKeys,
 }
 
-impl JsonSchema for Task {
+impl JsonSchema for RawTask {
     fn schema_name() -> Cow<'static, str> {
         "Task".into()
     }
@@ -167,7 +170,7 @@ impl JsonSchema for Task {
     }
 }
 
-impl JsonSchema for Phase {
+impl JsonSchema for RawPhase {
     fn schema_name() -> Cow<'static, str> {
         "Phase".into()
     }

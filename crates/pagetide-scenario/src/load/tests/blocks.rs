@@ -1,7 +1,7 @@
 //! Blocks of kernel memory, holes in memory, advice about huge pages.
 
 use super::*;
-use crate::model::{BlockRequest, HighOrder, KernelMemory};
+use crate::model::{BlockRequest, HighOrder, KernelMemoryWorkload};
 
 /// A second task with its own workload; the workload is in line 3.
 fn other(keys: &str) -> String {
@@ -120,7 +120,7 @@ fn mistakes_in_high_order() {
 #[test]
 fn kernel_memory_has_defaults_and_keys() {
     let request = BlockRequest::Kernel;
-    let memory = KernelMemory { order: 0, blocks: 9, count: None, interval_ns: 0, request };
+    let memory = KernelMemoryWorkload { order: 0, blocks: 9, count: None, interval_ns: 0, request };
     let keys = "background = true\nworkload = \"kernel-memory\"\nblocks = 9\n";
     assert_eq!(workload(keys), Workload::KernelMemory(memory));
     for (name, request) in [
@@ -133,8 +133,13 @@ fn kernel_memory_has_defaults_and_keys() {
             "workload = \"kernel-memory\"\nblocks = 9\norder = 3\ncount = 4\n\
             interval = \"2us\"\nrequest = \"{name}\"\n"
         );
-        let memory =
-            KernelMemory { order: 3, blocks: 9, count: Some(4), interval_ns: 2000, request };
+        let memory = KernelMemoryWorkload {
+            order: 3,
+            blocks: 9,
+            count: Some(4),
+            interval_ns: 2000,
+            request,
+        };
         assert_eq!(workload(&keys), Workload::KernelMemory(memory));
     }
 }
@@ -232,7 +237,7 @@ fn a_discard_names_a_region_that_is_there() {
     let phases = &scenario.variants[0].setup.tasks[1].phases;
     assert_eq!(
         phases[1].workload,
-        Workload::Discard(Discard { region: "heap".into(), first: 1, every: 2 })
+        Workload::Discard(DiscardWorkload { region: "heap".into(), first: 1, every: 2 })
     );
     expect(
         &discard("region = \"hepa\"\n"),
@@ -296,7 +301,7 @@ fn a_discard_names_a_region_that_is_there() {
 fn advice_about_huge_pages() {
     let of = |keys: &str| match workload(&format!("workload = \"touch\"\nsize = \"2MiB\"\n{keys}"))
     {
-        Workload::Touch(Touch { advice, .. }) => advice,
+        Workload::Touch(TouchWorkload { advice, .. }) => advice,
         other => panic!("{other:?}"),
     };
     assert_eq!(of(""), Advice::Normal);
@@ -343,7 +348,7 @@ fn a_stride_is_whole_pages() {
     let touch = "workload = \"touch\"\nsize = \"8MiB\"\n";
     let read = "workload = \"mapped-read\"\nfile = \"data\"\n";
     let of = |keys: &str| match workload(keys) {
-        Workload::Touch(Touch { pages, stride, .. }) => (pages, stride),
+        Workload::Touch(TouchWorkload { pages, stride, .. }) => (pages, stride),
         Workload::MappedRead(MappedRead { pages, stride, .. }) => (pages, stride),
         other => panic!("{other:?}"),
     };

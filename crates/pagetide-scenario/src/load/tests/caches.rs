@@ -1,7 +1,7 @@
 //! Settings of slab caches: `[[machine.cache]]`, and their control files.
 
 use super::*;
-use crate::model::{CacheTuning, PageSize};
+use crate::model::{CacheSetup, PageSize};
 use pagetide_core::config::CgroupVersion;
 use pagetide_core::control::{ControlWrite, GroupControlWrite};
 
@@ -29,16 +29,16 @@ set = { \"machine.cache.kmalloc-64.order\" = 2, \"slab.kmalloc-64.min_partial\" 
     let [first, second] = &scenario.variants[..] else { panic!() };
     let tuned = |order| {
         [
-            CacheTuning {
+            CacheSetup {
                 name: "kmalloc-64".into(),
                 order: Some(order),
                 min_partial: Some(0),
                 cpu_partial: None,
             },
-            CacheTuning {
+            CacheSetup {
                 name: "radix_tree_node".into(),
                 cpu_partial: Some(7),
-                ..CacheTuning::default()
+                ..CacheSetup::default()
             },
         ]
     };

@@ -25,13 +25,13 @@ fn a_small_scenario_gets_its_defaults() {
     assert_eq!(setup.policies.of(), Some(WatermarkPolicy::ScaleFactor));
     assert_eq!(setup.policies.of(), Some(KswapdPolicy::Linux61));
     assert_eq!(setup.tasks[0].phases[0].name, "main");
-    let touch = Workload::Touch(Touch {
+    let touch = Workload::Touch(TouchWorkload {
         region: "anon".into(),
         pages: 4096,
         stride: 1,
         passes: 1,
         write: true,
-        order: Order::Sequential,
+        order: PageOrder::Sequential,
         advice: Advice::Normal,
         compute_ns: 0,
         pace: None,
@@ -92,7 +92,7 @@ fn everything_can_be_written() {
     else {
         panic!("not a mapped read");
     };
-    assert_eq!((*order, *advice), (Order::Zipf { exponent_hundredths: 99 }, Advice::Random));
+    assert_eq!((*order, *advice), (PageOrder::Zipf { exponent_hundredths: 99 }, Advice::Random));
     assert_eq!(setup.measure, Some(2));
     assert_eq!(scenario.rows, ["all.walltime", "pgscan_kswapd", "inner.memory.current"]);
     let reference = scenario.reference.as_ref().unwrap();

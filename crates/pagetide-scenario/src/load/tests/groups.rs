@@ -1,7 +1,7 @@
 //! Groups that are created and removed, operations on groups, and group policies.
 
 use super::*;
-use crate::model::{PageSize, Setup, Write};
+use crate::model::{PageSize, Setup, TargetWrite};
 use pagetide_core::config::{Policy, PolicyChoice};
 use pagetide_core::control::GroupControlWrite;
 
@@ -42,7 +42,7 @@ fn controls_are_written_as_they_stand() {
     let write =
         |keys: &str| workload_of(&with_task(&format!("workload = \"write-control\"\n{keys}")));
     let expected = |group: Option<usize>, control: &str, text: &str| {
-        let write = Write::read(group, control, text, PageSize::Kib4).unwrap();
+        let write = TargetWrite::read(group, control, text, PageSize::Kib4).unwrap();
         Workload::WriteControl(WriteControl { write })
     };
     assert_eq!(
@@ -141,7 +141,7 @@ fn one_of_several_copies_is_a_target() {
     };
     let write = "control = \"memory.max\"\ntext = \"64M\"\n";
     let max = GroupControlWrite::read("memory.max", "64M").unwrap();
-    let target = Workload::WriteControl(WriteControl { write: Write::Group(11, max) });
+    let target = Workload::WriteControl(WriteControl { write: TargetWrite::Group(11, max) });
     assert_eq!(workload_of(&format!("{}{write}", of("write-control", "web.11"))), target);
     let join = JoinGroup { group: Some(0) };
     assert_eq!(workload_of(&of("join-group", "web.0")), Workload::JoinGroup(join));

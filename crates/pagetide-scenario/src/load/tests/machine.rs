@@ -226,7 +226,8 @@ fn pages_have_4_16_or_64_kib() {
         assert_eq!(setup.machine.page_size, page_size);
         assert_eq!(setup.machine.nodes[0].memory, 1 << 30);
         // 16 MiB.
-        let Workload::Touch(Touch { pages: of_touch, .. }) = setup.tasks[0].phases[0].workload
+        let Workload::Touch(TouchWorkload { pages: of_touch, .. }) =
+            setup.tasks[0].phases[0].workload
         else {
             panic!("{:?}", setup.tasks[0].phases[0].workload)
         };
@@ -259,7 +260,7 @@ fn sizes_in_pages_count_the_machine_s() {
     .phases[0]
         .workload
     {
-        Workload::Touch(Touch { pages, .. }) => pages,
+        Workload::Touch(TouchWorkload { pages, .. }) => pages,
         _ => 0,
     };
     assert_eq!(pages(&sound(&file), 0), 7);

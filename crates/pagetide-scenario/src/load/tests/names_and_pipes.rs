@@ -1,7 +1,7 @@
 //! File names and pipes, and kernel accounting for them.
 
 use super::*;
-use crate::model::{Keep, Names, Pipes, Remove};
+use crate::model::{KeepShare, MakeNames, Pipes, RemoveObjects};
 use crate::names::PickKind;
 
 /// A second task with its own workload; the workload is in line 3.
@@ -21,16 +21,17 @@ fn workload(keys: &str) -> Workload {
 
 #[test]
 fn names_and_pipes_have_defaults_and_keys() {
-    let names =
-        |make, keep, missing| Workload::Names(Names { make, keep: Keep::percent(keep), missing });
+    let names = |make, keep, missing| {
+        Workload::Names(MakeNames { make, keep: KeepShare::percent(keep), missing })
+    };
     let of = |keys: &str| workload(&format!("workload = \"names\"\n{keys}"));
     assert_eq!(of("make = 5\n"), names(5, 0, false));
     assert_eq!(of("make = 5\nkind = \"file\"\nkeep = \"10 %\"\n"), names(5, 10, false));
     assert_eq!(of("make = 5\nkind = \"missing\"\n"), names(5, 0, true));
-    let eighth = Keep { part: 1, of: 8, pick: PickKind::Random };
-    let random = Workload::Names(Names { make: 5, keep: eighth, missing: false });
+    let eighth = KeepShare { part: 1, of: 8, pick: PickKind::Random };
+    let random = Workload::Names(MakeNames { make: 5, keep: eighth, missing: false });
     assert_eq!(of("make = 5\nkeep = \"1 in 8\"\npick = \"random\"\n"), random);
-    let pipes = |make, keep| Workload::Pipes(Pipes { make, keep: Keep::percent(keep) });
+    let pipes = |make, keep| Workload::Pipes(Pipes { make, keep: KeepShare::percent(keep) });
     let of = |keys: &str| workload(&format!("workload = \"pipes\"\n{keys}"));
     assert_eq!(of("make = 7\n"), pipes(7, 0));
     assert_eq!(of("make = 7\nkeep = \"100%\"\n"), pipes(7, 100));
@@ -102,9 +103,9 @@ fn what_a_phase_keeps_is_removed_by_a_later_one() {
         let mut setup = setup(&format!("{SOUND}{}", then(keys)));
         setup.tasks.remove(1).phases.pop().unwrap().workload
     };
-    let remove = |of, keep| Workload::Remove(Remove { of, keep });
-    assert_eq!(of("workload = \"remove\", of = \"files\""), remove(0, Keep::percent(0)));
-    let eighth = Keep { part: 1, of: 8, pick: PickKind::Random };
+    let remove = |of, keep| Workload::Remove(RemoveObjects { of, keep });
+    assert_eq!(of("workload = \"remove\", of = \"files\""), remove(0, KeepShare::percent(0)));
+    let eighth = KeepShare { part: 1, of: 8, pick: PickKind::Random };
     let keys = "workload = \"remove\", of = \"pipes1\", keep = \"1 in 8\", pick = \"random\"";
     assert_eq!(of(keys), remove(2, eighth));
 }

@@ -29,7 +29,8 @@ const KERNEL_MEMORY_PINNED: [u32; 4] = [0, 1, 2, 1];
 #[test]
 fn kernel_memory_replaces_random_blocks() {
     let request = BlockRequest::Atomic;
-    let memory = KernelMemory { order: 1, blocks: 3, count: Some(7), interval_ns: 0, request };
+    let memory =
+        KernelMemoryWorkload { order: 1, blocks: 3, count: Some(7), interval_ns: 0, request };
     let of = |memory| within(Vec::new(), Workload::KernelMemory(memory));
     let take = |slot| Op::AllocBlock { slot, order: 1, request };
     let free = |slot| Op::FreeBlock { slot };
@@ -41,7 +42,7 @@ fn kernel_memory_replaces_random_blocks() {
     expected.extend(drawn.into_iter().flat_map(|slot| [free(slot), take(slot)]));
     expected.extend([free(0), free(1), free(2)]);
     assert_eq!(of(memory), expected);
-    let few = KernelMemory { count: Some(2), interval_ns: 5, ..memory };
+    let few = KernelMemoryWorkload { count: Some(2), interval_ns: 5, ..memory };
     let pace = Op::Pace { ns: 5 };
     assert_eq!(of(few), [pace, take(0), pace, take(1), free(0), free(1)]);
 }
@@ -50,7 +51,13 @@ fn kernel_memory_replaces_random_blocks() {
 fn the_generator_of_blocks_goes_on_in_later_phases() {
     let memory = |count| {
         let (order, interval_ns, request) = (0, 0, BlockRequest::Kernel);
-        Workload::KernelMemory(KernelMemory { order, blocks: 1000, count, interval_ns, request })
+        Workload::KernelMemory(KernelMemoryWorkload {
+            order,
+            blocks: 1000,
+            count,
+            interval_ns,
+            request,
+        })
     };
     let drawn = |phases: Vec<Workload>| {
         let ops = run(Vec::new(), phases);
@@ -79,13 +86,13 @@ fn interleaving_takes_turns_and_unmaps_the_file() {
     };
     let mut expected = vec![
         Op::PhaseBegin { phase: 0 },
-        map(0, Backing::Anon, Advice::Normal),
-        map(1, Backing::File(0), Advice::Random),
+        map(0, RegionBacking::Anon, Advice::Normal),
+        map(1, RegionBacking::File(0), Advice::Random),
     ];
     expected.extend(turns(1));
     expected.extend([Op::Unmap { region: 1 }, Op::PhaseEnd { phase: 0 }]);
     expected.push(Op::PhaseBegin { phase: 1 });
-    expected.push(map(2, Backing::File(0), Advice::Random));
+    expected.push(map(2, RegionBacking::File(0), Advice::Random));
     expected.extend(turns(2));
     expected.extend([Op::Unmap { region: 2 }, Op::PhaseEnd { phase: 1 }]);
     assert_eq!(ops, expected);
@@ -98,10 +105,13 @@ fn interleaving_takes_turns_and_unmaps_the_file() {
 #[test]
 fn a_discard_goes_over_the_whole_region() {
     let of = |first, every, pages| {
-        let discard = Workload::Discard(Discard { region: "a".into(), first, every });
+        let discard = Workload::Discard(DiscardWorkload { region: "a".into(), first, every });
         // The last phase enlarges the region: there is one mapping.
-        let phases =
-            vec![touch("a", 1, Order::Sequential), discard, touch("a", pages, Order::Sequential)];
+        let phases = vec![
+            touch("a", 1, PageOrder::Sequential),
+            discard,
+            touch("a", pages, PageOrder::Sequential),
+        ];
         let pages = |op| match op {
             Op::Discard { region: 0, page, pages } => Some((page, pages)),
             _ => None,
@@ -117,13 +127,13 @@ fn a_discard_goes_over_the_whole_region() {
 #[test]
 fn advice_stays_with_the_region() {
     let advice = Advice::Huge;
-    let huge = Workload::Touch(Touch {
+    let huge = Workload::Touch(TouchWorkload {
         region: "anon".into(),
         pages: 1,
         stride: 1,
         passes: 1,
         write: true,
-        order: Order::Sequential,
+        order: PageOrder::Sequential,
         advice,
         compute_ns: 0,
         pace: None,

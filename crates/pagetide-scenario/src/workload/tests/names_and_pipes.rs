@@ -1,7 +1,7 @@
 //! File names and pipes, and the choice of those that stay.
 
 use super::*;
-use crate::model::{Keep, Names, Pipes, Remove};
+use crate::model::{KeepShare, MakeNames, Pipes, RemoveObjects};
 use crate::names::PickKind;
 
 /// The operations of all phases, without begin and end markers.
@@ -12,12 +12,15 @@ fn within(phases: Vec<Workload>) -> Vec<Op> {
 }
 
 fn names(make: u32, keep_percent: u32, missing: bool) -> Workload {
-    Workload::Names(Names { make, keep: Keep::percent(keep_percent), missing })
+    Workload::Names(MakeNames { make, keep: KeepShare::percent(keep_percent), missing })
 }
 
 /// Removes the objects that phase `of` keeps, all or all but one in `keep`.
 fn remove_of(of: u32, keep: u32, pick: PickKind) -> Workload {
-    Workload::Remove(Remove { of, keep: Keep { part: keep.min(1), of: keep.max(1), pick } })
+    Workload::Remove(RemoveObjects {
+        of,
+        keep: KeepShare { part: keep.min(1), of: keep.max(1), pick },
+    })
 }
 
 fn make(name: u32) -> Op {
@@ -39,7 +42,7 @@ fn all_are_made_before_any_goes_and_numbers_go_on() {
 
 #[test]
 fn pipes_have_slots_of_their_own() {
-    let pipes = |make, keep| Workload::Pipes(Pipes { make, keep: Keep::percent(keep) });
+    let pipes = |make, keep| Workload::Pipes(Pipes { make, keep: KeepShare::percent(keep) });
     let open = |slot| Op::OpenPipe { slot };
     let ops = within(vec![pipes(2, 100), names(1, 100, false), pipes(1, 0)]);
     assert_eq!(ops, [open(0), open(1), make(0), open(2), Op::ClosePipe { slot: 2 }]);
@@ -47,11 +50,12 @@ fn pipes_have_slots_of_their_own() {
 
 #[test]
 fn as_many_stay_as_the_share_rounded_up() {
-    let mut shares: Vec<Keep> = (0..=100).map(Keep::percent).collect();
-    shares.push(Keep { part: 1, of: 8, pick: PickKind::Evenly });
+    let mut shares: Vec<KeepShare> = (0..=100).map(KeepShare::percent).collect();
+    shares.push(KeepShare { part: 1, of: 8, pick: PickKind::Evenly });
     for keep in shares {
         for count in [1u32, 7, 99, 1000] {
-            let ops = within(vec![Workload::Names(Names { make: count, keep, missing: false })]);
+            let ops =
+                within(vec![Workload::Names(MakeNames { make: count, keep, missing: false })]);
             let gone = ops.iter().filter(|op| matches!(op, Op::RemoveName { .. })).count();
             let kept = (u64::from(count) * u64::from(keep.part)).div_ceil(u64::from(keep.of));
             assert_eq!(u64::from(count) - gone as u64, kept, "{keep:?} of {count}");
@@ -86,7 +90,7 @@ fn a_later_phase_removes_of_what_is_left() {
     let others = vec![names(2, 100, false), names(2, 100, false), remove_of(1, 0, evenly)];
     assert_eq!(removed(others), [2, 3]);
     // Pipes have their own numbers.
-    let pipes = Workload::Pipes(Pipes { make: 2, keep: Keep::percent(100) });
+    let pipes = Workload::Pipes(Pipes { make: 2, keep: KeepShare::percent(100) });
     let ops = within(vec![names(3, 100, false), pipes, remove_of(1, 2, evenly)]);
     assert_eq!(ops[5..], [Op::ClosePipe { slot: 1 }]);
 }
@@ -103,8 +107,8 @@ fn what_is_drawn_is_removed_once() {
     let mut sorted = rest.clone();
     sorted.sort_unstable();
     assert!(sorted.into_iter().eq(0..8000), "each goes, and none twice");
-    let keep = Keep { part: 1, of: 8, pick: PickKind::Random };
-    let names = Workload::Names(Names { make: 8000, keep, missing: false });
+    let keep = KeepShare { part: 1, of: 8, pick: PickKind::Random };
+    let names = Workload::Names(MakeNames { make: 8000, keep, missing: false });
     assert!((6900..7100).contains(&removed(vec![names]).len()));
 }
 

@@ -4,11 +4,11 @@ use super::*;
 use crate::prng::{mix64, sub_seed, SplitMix64};
 
 /// A service with every kind of work.
-fn service() -> Service {
-    Service {
+fn service() -> ServiceWorkload {
+    ServiceWorkload {
         poisson: false,
         rate: 2_000_000,
-        load: Load::default(),
+        load: LoadCurve::default(),
         duration_ns: Some(1_000_000_000),
         requests: None,
         threads: 2,
@@ -19,7 +19,7 @@ fn service() -> Service {
         heap: Some(("heap".into(), 100)),
         populate: false,
         touches: 2,
-        order: Order::Random,
+        order: PageOrder::Random,
         write_percent: 50,
         file: Some(0),
         read: 8192,
@@ -30,7 +30,7 @@ fn service() -> Service {
 }
 
 /// A program at its first [`Op::Serve`], and its operations before.
-fn serving(service: Service) -> (Program, Vec<Op>) {
+fn serving(service: ServiceWorkload) -> (Program, Vec<Op>) {
     let files = vec![file("data", 1 << 20)];
     let mut program =
         Program::new(&setup(files, vec![task(vec![Workload::Service(service)])]), 0, 1).unwrap();
@@ -44,7 +44,7 @@ fn serving(service: Service) -> (Program, Vec<Op>) {
 }
 
 /// The operations of the program for a request.
-fn served(program: &mut Program, request: &Request) -> Vec<Op> {
+fn served(program: &mut Program, request: &ServiceRequest) -> Vec<Op> {
     program.serve(request);
     let ops = std::iter::from_fn(|| program.next_op().unwrap());
     ops.take_while(|op| !matches!(op, Op::Serve { .. })).collect()
@@ -55,7 +55,7 @@ fn a_request_is_a_function_of_its_number() {
     let (mut program, before) = serving(service());
     let map = |region, pages| Op::Map {
         region,
-        backing: Backing::Anon,
+        backing: RegionBacking::Anon,
         pages,
         advice: Advice::Normal,
         executable: false,
@@ -112,20 +112,21 @@ fn arrivals_end_with_their_number_or_their_time() {
     };
     assert_eq!(count(service()), (2000, Some(999_500_000)));
     let requests = Some(3);
-    assert_eq!(count(Service { requests, ..service() }), (3, Some(1_000_000)));
+    assert_eq!(count(ServiceWorkload { requests, ..service() }), (3, Some(1_000_000)));
     // 2000 on average, with a standard deviation of 45.
-    let (nr, _) = count(Service { poisson: true, ..service() });
+    let (nr, _) = count(ServiceWorkload { poisson: true, ..service() });
     assert!((1850..2150).contains(&nr), "{nr}");
-    let (nr, _) = count(Service { poisson: true, load: Load::new(&[(0, 50)]), ..service() });
+    let (nr, _) =
+        count(ServiceWorkload { poisson: true, load: LoadCurve::new(&[(0, 50)]), ..service() });
     assert!((900..1100).contains(&nr), "{nr}");
 }
 
 #[test]
 fn accesses_at_a_rate_are_due_at_whole_milliseconds() {
-    let pace = Some(Pace { bytes: 1500 * 4096, load: Load::default() });
+    let pace = Some(Pace { bytes: 1500 * 4096, load: LoadCurve::default() });
     let advice = Advice::Normal;
-    let (region, order) = ("a".into(), Order::Sequential);
-    let touch = Touch {
+    let (region, order) = ("a".into(), PageOrder::Sequential);
+    let touch = TouchWorkload {
         region,
         pages: 5,
         stride: 1,
@@ -157,9 +158,9 @@ fn accesses_at_a_rate_are_due_at_whole_milliseconds() {
     assert_eq!(ops[2..ops.len() - 1], expected);
     // The phase ends at the last access, or when the next one would be due.
     let ends = |pages| {
-        let pace = Some(Pace { bytes: 1024 * 4096, load: Load::default() });
-        let (region, order) = ("a".into(), Order::Sequential);
-        let touch = Touch {
+        let pace = Some(Pace { bytes: 1024 * 4096, load: LoadCurve::default() });
+        let (region, order) = ("a".into(), PageOrder::Sequential);
+        let touch = TouchWorkload {
             region,
             pages,
             stride: 1,

@@ -91,7 +91,7 @@ fn a_group_s_tasks_share_what_it_has_with_its_groups() {
 fn a_quota_is_kept_within_a_slice() {
     for (nr_cpus, hogs, quota_ms) in [(1, 1, 20), (1, 3, 50), (2, 4, 60), (2, 2, 150), (4, 8, 10)] {
         let mut scheduler = hogs_in_groups(nr_cpus, &[(100, hogs)]);
-        let quota = Quota { quota_ns: quota_ms * MS, period_ns: 100 * MS };
+        let quota = CpuQuota { quota_ns: quota_ms * MS, period_ns: 100 * MS };
         scheduler.set_quota(1, Some(quota), 0);
         run_groups(&mut scheduler, 0, 10_000 * MS);
         let stats = scheduler.group_stats(1);
@@ -109,7 +109,7 @@ fn a_quota_is_kept_within_a_slice() {
 #[test]
 fn who_stays_below_the_quota_is_not_throttled() {
     let mut scheduler = hogs_in_groups(1, &[(100, 1)]);
-    let quota = Quota { quota_ns: 100 * MS, period_ns: 100 * MS };
+    let quota = CpuQuota { quota_ns: 100 * MS, period_ns: 100 * MS };
     scheduler.set_quota(1, Some(quota), 0);
     run_groups(&mut scheduler, 0, 1_000 * MS);
     let stats = scheduler.group_stats(1);
@@ -121,7 +121,7 @@ fn who_stays_below_the_quota_is_not_throttled() {
 #[test]
 fn who_sleeps_has_used_the_quota_too() {
     let mut scheduler = hogs_in_groups(1, &[(100, 1)]);
-    scheduler.set_quota(1, Some(Quota { quota_ns: 2 * MS, period_ns: 100 * MS }), 0);
+    scheduler.set_quota(1, Some(CpuQuota { quota_ns: 2 * MS, period_ns: 100 * MS }), 0);
     scheduler.pick_next(CPU0, 0);
     scheduler.account(CPU0, 0, 3 * MS);
     assert!(!scheduler.should_resched(CPU0, 3 * MS), "no tick has come");
@@ -143,7 +143,7 @@ fn who_sleeps_has_used_the_quota_too() {
 #[test]
 fn a_quota_may_change_while_it_throttles() {
     let mut scheduler = hogs_in_groups(1, &[(100, 1), (100, 1)]);
-    scheduler.set_quota(1, Some(Quota { quota_ns: 10 * MS, period_ns: 100 * MS }), 0);
+    scheduler.set_quota(1, Some(CpuQuota { quota_ns: 10 * MS, period_ns: 100 * MS }), 0);
     run_groups(&mut scheduler, 0, 1_000 * MS);
     assert!(usage_ms(&scheduler, 1).abs_diff(100) <= 5, "{}", usage_ms(&scheduler, 1));
     assert_eq!(usage_ms(&scheduler, 1) + usage_ms(&scheduler, 2), 1_000);
@@ -158,7 +158,7 @@ fn a_quota_holds_for_groups_within() {
     let mut scheduler = Scheduler::new(2);
     let outer = scheduler.add_group(ROOT);
     let inner = scheduler.add_group(outer);
-    scheduler.set_quota(outer, Some(Quota { quota_ns: 30 * MS, period_ns: 100 * MS }), 0);
+    scheduler.set_quota(outer, Some(CpuQuota { quota_ns: 30 * MS, period_ns: 100 * MS }), 0);
     for task in 0..4 {
         scheduler.add_task(task, 0, None);
         scheduler.move_task(task, if task == 0 { outer } else { inner }, 0);
@@ -188,7 +188,7 @@ fn random_groups_keep_the_promises() {
                 1 if group != ROOT => scheduler.set_weight(group, 1 + prng.below(10_000), now),
                 2 if group != ROOT => {
                     let period_ns = (1 + prng.below(100)) * MS;
-                    let quota = Quota { quota_ns: (1 + prng.below(100)) * MS, period_ns };
+                    let quota = CpuQuota { quota_ns: (1 + prng.below(100)) * MS, period_ns };
                     scheduler.set_quota(group, (prng.below(3) > 0).then_some(quota), now);
                 }
                 3 => {

@@ -32,7 +32,7 @@ fn a_sleeper_with_a_load() -> (Scheduler, Nanos) {
 /// there; a task with more load is not.
 #[test]
 fn who_has_a_load_stays_if_nothing_is_idle() {
-    let waker = Some(Waker { cpu: CPU1, task: Some(1) });
+    let waker = Some(WakeSource { cpu: CPU1, task: Some(1) });
     for (waker, cpu) in [(waker, CPU1), (None, CPU0)] {
         let mut scheduler = two_hogs_and_a_sleeper();
         scheduler.wake(400 * MS, 2, waker);
@@ -49,8 +49,8 @@ fn who_has_a_load_stays_if_nothing_is_idle() {
 #[test]
 fn a_waker_draws_a_sleeper_from_a_cpu_with_more_load() {
     for (waker, cpu) in [
-        (Some(Waker { cpu: CPU1, task: Some(1) }), CPU1),
-        (Some(Waker { cpu: CPU0, task: Some(0) }), CPU0),
+        (Some(WakeSource { cpu: CPU1, task: Some(1) }), CPU1),
+        (Some(WakeSource { cpu: CPU0, task: Some(0) }), CPU0),
         (None, CPU0),
     ] {
         let mut scheduler = two_hogs_and_a_sleeper();
@@ -68,13 +68,13 @@ fn an_idle_cpu_is_better_than_a_waker_s() {
     awake(&mut scheduler, 1, 0, Some(1..2));
     scheduler.add_sleeper(2, 0, Some(0..3));
     run_hogs(&mut scheduler, 0, 100 * MS);
-    scheduler.wake(100 * MS, 2, Some(Waker { cpu: CPU1, task: Some(1) }));
+    scheduler.wake(100 * MS, 2, Some(WakeSource { cpu: CPU1, task: Some(1) }));
     assert_eq!(scheduler.cpu_of(2), Cpu(2));
     // The waker's CPU does not count as idle, although the waker is about to sleep.
     for (by, cpu) in [(Some(1), CPU0), (None, CPU1)] {
         let (mut scheduler, now) = a_sleeper_with_a_load();
         scheduler.block(CPU1);
-        scheduler.wake(now, 2, Some(Waker { cpu: CPU1, task: by }));
+        scheduler.wake(now, 2, Some(WakeSource { cpu: CPU1, task: by }));
         assert_eq!(scheduler.cpu_of(2), cpu, "{by:?}");
     }
 }
@@ -106,7 +106,7 @@ fn a_load_goes_with_its_task() {
     let mut scheduler = two_hogs_and_a_sleeper();
     scheduler.wake(400 * MS, 2, None);
     let mut now = 400 * MS;
-    while now < 500 * MS || scheduler.task(2).state != State::Queued {
+    while now < 500 * MS || scheduler.task(2).state != SchedState::Queued {
         run_piece(&mut scheduler, now);
         now += PIECE_NS;
     }

@@ -1,15 +1,16 @@
 //! Additional features of some storms, each with its own random generator: compaction, groups,
 //! kernel memory, larger pages, objects.
 
-use super::weather::{Draw, PAGE};
+use super::weather::{RandomDraw, PAGE};
 use pagetide_core::config::{ControlValue, Policy, PolicyChoice, Sysctl};
 use pagetide_core::control::{ControlWrite, GroupControlWrite};
 use pagetide_scenario::model::{
-    Advice, Advise, BlockRequest, CacheTuning, CreateGroup, Discard, Group, HighOrder, Interleave,
-    JoinGroup, KernelCache, KernelMemory, KernelObjects, Load, Lock, Order, Pace, PageSize, Part,
-    Phase, RemoveGroup, Service, Setup, Start, Task, Touch, Workload, Write, WriteControl,
+    Advice, AdviseWorkload, BlockRequest, CacheSetup, CreateGroup, DiscardWorkload, Group,
+    HighOrder, Interleave, JoinGroup, KernelCache, KernelMemoryWorkload, KernelObjects, LoadCurve,
+    Lock, Pace, PageOrder, PageSize, Phase, RegionPart, RemoveGroup, ServiceWorkload, Setup,
+    TargetWrite, Task, TaskStart, TouchWorkload, Workload, WriteControl,
 };
-use pagetide_scenario::names::{LockKind, MadviseKind, Named};
+use pagetide_scenario::names::{LockKind, MadviseKind, NameSet};
 use pagetide_scenario::object_mix::{Lifetimes, ObjectMix, ObjectRow};
 use pagetide_scenario::prng::SplitMix64;
 use std::path::PathBuf;
@@ -27,7 +28,7 @@ pub fn sysctl(name: &str, text: &str) -> ControlWrite {
 
 /// A workload that writes a control file of a group or the machine.
 pub fn write_control(group: Option<usize>, name: &str, text: &str) -> Workload {
-    let write = Write::read(group, name, text, PageSize::Kib4).unwrap();
+    let write = TargetWrite::read(group, name, text, PageSize::Kib4).unwrap();
     Workload::WriteControl(WriteControl { write })
 }
 
@@ -36,7 +37,7 @@ pub fn compact(setup: &mut Setup, seed: u64) {
     if seed % 4 < 2 {
         return;
     }
-    let mut draw = Draw(SplitMix64::new(seed ^ 0x636f_6d70_6163_7421));
+    let mut draw = RandomDraw(SplitMix64::new(seed ^ 0x636f_6d70_6163_7421));
     let mut set = |name: &str, value: &str| {
         setup.policies.choose(choice(name, value));
     };
@@ -77,16 +78,18 @@ pub fn advise_and_lock(setup: &mut Setup, seed: u64) {
     if !seed.is_multiple_of(3) {
         return;
     }
-    let mut draw = Draw(SplitMix64::new(seed ^ 0x6d61_6476));
+    let mut draw = RandomDraw(SplitMix64::new(seed ^ 0x6d61_6476));
     setup.machine.memory_recursiveprot = draw.one_in(2);
     for task in &mut setup.tasks {
         task.oom_score_adj = draw.of(&[0, 0, -1000, 500]);
         for at in (1..=task.phases.len()).rev() {
-            let Workload::Touch(Touch { region, pages, .. }) = &task.phases[at - 1].workload else {
+            let Workload::Touch(TouchWorkload { region, pages, .. }) =
+                &task.phases[at - 1].workload
+            else {
                 continue;
             };
             let first = draw.below(*pages);
-            let part = Part {
+            let part = RegionPart {
                 region: region.clone(),
                 file: None,
                 maps: None,
@@ -98,12 +101,12 @@ pub fn advise_and_lock(setup: &mut Setup, seed: u64) {
                 Workload::Lock(Lock { how: draw.of(LockKind::ALL), part })
             } else {
                 let advice = draw.of(MadviseKind::ALL);
-                let whole = Part { first: 0, pages: None, ..part.clone() };
+                let whole = RegionPart { first: 0, pages: None, ..part.clone() };
                 let part = if advice.is_on_whole() { whole } else { part };
                 // MADV_WILLNEED does not apply to anonymous memory.
                 let advice =
                     if advice == MadviseKind::WillNeed { MadviseKind::Cold } else { advice };
-                Workload::Advise(Advise { advice, part })
+                Workload::Advise(AdviseWorkload { advice, part })
             };
             task.phases.insert(at, Phase { name: format!("advise{at}"), workload });
         }
@@ -140,9 +143,9 @@ pub fn add_groups(setup: &mut Setup, seed: u64) {
     if seed.is_multiple_of(2) {
         return;
     }
-    let mut draw = Draw(SplitMix64::new(seed ^ 0x6772_6f75_7073));
+    let mut draw = RandomDraw(SplitMix64::new(seed ^ 0x6772_6f75_7073));
     let nr = 1 + draw.below(5) as usize;
-    let write = |draw: &mut Draw| {
+    let write = |draw: &mut RandomDraw| {
         let (name, texts) = draw.of(&GROUP_WRITES);
         GroupControlWrite::read(name, draw.of(texts)).unwrap()
     };
@@ -188,7 +191,7 @@ pub fn add_groups(setup: &mut Setup, seed: u64) {
                     write_control(Some(group), "memory.reclaim", text)
                 }
                 _ => {
-                    let write = Write::Group(group, write(&mut draw));
+                    let write = TargetWrite::Group(group, write(&mut draw));
                     Workload::WriteControl(WriteControl { write })
                 }
             };
@@ -204,7 +207,7 @@ pub fn write_to_groups(setup: &mut Setup, seed: u64) {
     if !matches!(seed % 10, 3 | 7) {
         return;
     }
-    let mut draw = Draw(SplitMix64::new(seed ^ 0x6770_7563_7075));
+    let mut draw = RandomDraw(SplitMix64::new(seed ^ 0x6770_7563_7075));
     let files = [
         ("cpu.weight", ["1", "100", "10000"]),
         ("cpu.max", ["1000 10000", "3000 100000", "max"]),
@@ -227,8 +230,8 @@ pub fn add_blocks(setup: &mut Setup, seed: u64) {
     if !seed.is_multiple_of(3) {
         return;
     }
-    let mut draw = Draw(SplitMix64::new(seed ^ 0x626c_6f63_6b73));
-    let request = |draw: &mut Draw| {
+    let mut draw = RandomDraw(SplitMix64::new(seed ^ 0x626c_6f63_6b73));
+    let request = |draw: &mut RandomDraw| {
         draw.of(&[
             BlockRequest::Kernel,
             BlockRequest::KernelHigh,
@@ -250,7 +253,7 @@ pub fn add_blocks(setup: &mut Setup, seed: u64) {
                     request: request(&mut draw),
                     hold: draw.one_in(2),
                 })],
-                1 => vec![Workload::KernelMemory(KernelMemory {
+                1 => vec![Workload::KernelMemory(KernelMemoryWorkload {
                     order: draw.of(&[0, 0, 1, 2, 3, 5]),
                     blocks: 1 + draw.below(100) as u32,
                     count: Some(draw.below(500)),
@@ -263,7 +266,7 @@ pub fn add_blocks(setup: &mut Setup, seed: u64) {
                         pages: 1 + draw.below(pages[file].min(1000)),
                         file,
                     }),
-                    Workload::Discard(Discard {
+                    Workload::Discard(DiscardWorkload {
                         region,
                         first: draw.below(3),
                         every: 1 + draw.below(3),
@@ -289,20 +292,20 @@ pub fn add_services(setup: &mut Setup, seed: u64) {
     if !seed.is_multiple_of(3) {
         return;
     }
-    let mut draw = Draw(SplitMix64::new(seed ^ 0x7365_7276_6963_6573));
+    let mut draw = RandomDraw(SplitMix64::new(seed ^ 0x7365_7276_6963_6573));
     let memory: u64 = setup.machine.nodes.iter().map(|node| node.memory / PAGE).sum();
-    let load = |draw: &mut Draw| {
+    let load = |draw: &mut RandomDraw| {
         let half = 1 + draw.below(200_000_000);
         let percent = draw.of(&[0, 20, 100]);
-        draw.of(&[Load::default(), Load::new(&[(0, percent), (half, 100), (half, 50)])])
+        draw.of(&[LoadCurve::default(), LoadCurve::new(&[(0, percent), (half, 100), (half, 50)])])
     };
     for number in 0..1 + draw.below(2) {
         let file = draw.one_in(2).then(|| draw.below(setup.files.len() as u64) as usize);
         let size = file.map_or(0, |file| setup.files[file].size);
-        let part = |draw: &mut Draw| draw.of(&[0, 100, 4096, 30_000]).min(size);
+        let part = |draw: &mut RandomDraw| draw.of(&[0, 100, 4096, 30_000]).min(size);
         let heap = draw.one_in(2).then(|| (format!("served{number}"), 1 + draw.below(memory)));
         let duration = draw.one_in(2).then(|| 1 + draw.below(400_000_000));
-        let service = Service {
+        let service = ServiceWorkload {
             poisson: draw.one_in(2),
             rate: draw.of(&[200_000, 2_000_000, 20_000_000]),
             load: load(&mut draw),
@@ -316,7 +319,7 @@ pub fn add_services(setup: &mut Setup, seed: u64) {
             touches: if heap.is_some() { 1 + draw.below(50) as u32 } else { 0 },
             heap,
             populate: draw.one_in(2),
-            order: draw.of(&[Order::Random, Order::Zipf { exponent_hundredths: 99 }]),
+            order: draw.of(&[PageOrder::Random, PageOrder::Zipf { exponent_hundredths: 99 }]),
             write_percent: draw.of(&[0, 30, 100]),
             file,
             read: part(&mut draw),
@@ -345,7 +348,7 @@ pub fn enlarge_pages(setup: &mut Setup, seed: u64) {
     if seed % 5 < 3 {
         return;
     }
-    let mut draw = Draw(SplitMix64::new(seed ^ 0x7061_6765_7369_7a65));
+    let mut draw = RandomDraw(SplitMix64::new(seed ^ 0x7061_6765_7369_7a65));
     let page_size = draw.of(&[PageSize::Kib16, PageSize::Kib64]);
     let factor = page_size.bytes() / PAGE;
     setup.machine.page_size = page_size;
@@ -398,7 +401,7 @@ pub fn add_objects(setup: &mut Setup, seed: u64) {
     if matches!(seed % 4, 0 | 3) {
         return;
     }
-    let mut draw = Draw(SplitMix64::new(seed ^ 0x6f62_6a65_6374_7321));
+    let mut draw = RandomDraw(SplitMix64::new(seed ^ 0x6f62_6a65_6374_7321));
     let mix = Arc::new(small_mix());
     setup.caches = mix.caches();
     for (policy, values) in [
@@ -414,7 +417,7 @@ pub fn add_objects(setup: &mut Setup, seed: u64) {
     if draw.one_in(2) {
         // The owner vector of a slab must fit in the largest kmalloc object.
         let (name, largest) = draw.of(&[("dentry", 5), ("kmalloc-64", 3), ("task_struct", 5)]);
-        setup.machine.caches.push(CacheTuning {
+        setup.machine.caches.push(CacheSetup {
             name: name.into(),
             order: Some(draw.of(&[2, 3, largest])),
             min_partial: draw.of(&[None, Some(0), Some(100)]),
@@ -458,7 +461,7 @@ pub fn add_objects(setup: &mut Setup, seed: u64) {
     setup.tasks.push(Task {
         name: "objects".into(),
         group,
-        start: Start { delay_ns: draw.below(20_000_000), after: None },
+        start: TaskStart { delay_ns: draw.below(20_000_000), after: None },
         background: false,
         until: None,
         nice: 0,

@@ -43,22 +43,22 @@ fn has_note(record: &RunRecord, text: &str) -> bool {
 }
 
 /// Direction in which a share must not deviate.
-enum Wanted {
+enum ShareBound {
     AtLeast,
     AtMost,
 }
-use Wanted::{AtLeast, AtMost};
+use ShareBound::{AtLeast, AtMost};
 
 /// A kind of work or outcome that storms must cover.
-struct Sight {
+struct CoverageItem {
     what: &'static str,
-    wanted: Wanted,
+    wanted: ShareBound,
     /// Number of storms in 1000 with it.
     per_mille: u32,
     is_in: fn(&RunRecord) -> bool,
 }
 
-impl Sight {
+impl CoverageItem {
     /// True if the number of storms with it is within bounds; and the bound in percent.
     fn judge(&self, seen: u64, storms: u64, has_first: bool) -> (bool, f64) {
         let (share, storms) = (f64::from(self.per_mille) / 1000.0, storms as f64);
@@ -77,14 +77,14 @@ impl Sight {
 
 const fn sight(
     what: &'static str,
-    wanted: Wanted,
+    wanted: ShareBound,
     per_mille: u32,
     is_in: fn(&RunRecord) -> bool,
-) -> Sight {
-    Sight { what, wanted, per_mille, is_in }
+) -> CoverageItem {
+    CoverageItem { what, wanted, per_mille, is_in }
 }
 
-const SIGHTS: [Sight; 20] = [
+const SIGHTS: [CoverageItem; 20] = [
     sight("kswapd scanned", AtLeast, 380, |it| count(it, "pgscan_kswapd") > 0.0),
     sight("tasks reclaimed for themselves", AtLeast, 375, |it| count(it, "pgscan_direct") > 0.0),
     sight("anonymous pages were stolen", AtLeast, 123, |it| count(it, "pgsteal_anon") > 0.0),

@@ -19,17 +19,17 @@ const GRACE: Duration = Duration::from_secs(10);
 const LOOK: Duration = Duration::from_millis(250);
 
 /// Clock of a thread's CPU time.
-struct Clock {
+struct ThreadClock {
     schedstat: PathBuf,
     began: Instant,
 }
 
-impl Clock {
+impl ThreadClock {
     /// The clock of the calling thread.
-    fn of_this_thread() -> Clock {
+    fn of_this_thread() -> ThreadClock {
         let thread = std::fs::read_link("/proc/thread-self").unwrap_or_default();
         let schedstat = PathBuf::from("/proc").join(thread).join("schedstat");
-        Clock { schedstat, began: Instant::now() }
+        ThreadClock { schedstat, began: Instant::now() }
     }
 
     fn now(&self) -> Duration {
@@ -40,7 +40,7 @@ impl Clock {
 }
 
 /// A watched run.
-pub struct Watched {
+pub struct WatchedRun {
     /// Set when the run has taken too long.
     pub cancel: Arc<AtomicBool>,
     /// Virtual time of the run.
@@ -51,12 +51,12 @@ pub struct Watched {
 
 /// Starts to watch this thread. A run that spins within a single event cannot be cancelled; then
 /// the whole process exits with a message about the seed.
-pub fn watch(seed: u64) -> Watched {
+pub fn watch(seed: u64) -> WatchedRun {
     let cancel = Arc::new(AtomicBool::new(false));
     let progress = Arc::new(AtomicU64::new(0));
     let (over, is_over) = channel::<()>();
     let (raised, virtual_ns) = (Arc::clone(&cancel), Arc::clone(&progress));
-    let clock = Clock::of_this_thread();
+    let clock = ThreadClock::of_this_thread();
     let began = clock.now();
     let watcher = thread::spawn(move || loop {
         let is_running = is_over.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout);
@@ -73,13 +73,13 @@ pub fn watch(seed: u64) -> Watched {
             std::process::abort();
         }
     });
-    Watched { cancel, progress, over, watcher }
+    WatchedRun { cancel, progress, over, watcher }
 }
 
-impl Watched {
+impl WatchedRun {
     /// Ends the watch. Returns the time of the run, and a message if it was cancelled.
     pub fn end(self) -> (Duration, Option<String>) {
-        let Watched { cancel, progress, over, watcher } = self;
+        let WatchedRun { cancel, progress, over, watcher } = self;
         drop(over);
         let took = watcher.join().expect("the watcher only looks");
         let now = progress.load(Ordering::Relaxed);

@@ -6,20 +6,21 @@ use pagetide_core::config::KswapdPolicy;
 use pagetide_core::control::ControlWrite;
 use pagetide_scenario::build::Builder;
 use pagetide_scenario::model::{
-    Advice, Compute, Disk, DiskFaults, File, FileRead, FileWrite, Machine, MappedRead, Node, Order,
-    PageSize, Phase, Setup, Sleep, Start, Swap, Task, Touch, WorkingSet, Workload,
+    Advice, Compute, DiskFaults, DiskSetup, File, FileReadWorkload, FileWriteWorkload,
+    MachineSetup, MappedRead, NodeSetup, PageOrder, PageSize, Phase, Setup, SleepWorkload, Swap,
+    Task, TaskStart, TouchWorkload, WorkingSet, Workload,
 };
-use pagetide_scenario::names::{DiskModel, Named};
-use pagetide_scenario::policies::Policies;
+use pagetide_scenario::names::{DiskModel, NameSet};
+use pagetide_scenario::policies::PolicyChoices;
 use pagetide_scenario::prng::SplitMix64;
 
 pub const MIB: u64 = 1 << 20;
 pub const PAGE: u64 = 4096;
 
 /// A random generator.
-pub struct Draw(pub SplitMix64);
+pub struct RandomDraw(pub SplitMix64);
 
-impl Draw {
+impl RandomDraw {
     pub fn below(&mut self, bound: u64) -> u64 {
         self.0.below(bound)
     }
@@ -33,10 +34,11 @@ impl Draw {
     }
 }
 
-fn disk(draw: &mut Draw, name: &str) -> Disk {
+fn disk(draw: &mut RandomDraw, name: &str) -> DiskSetup {
     let faulty = draw.one_in(3);
-    let ppm = |draw: &mut Draw| if faulty { draw.of(&[0, 1000, 100_000, 1_000_000]) } else { 0 };
-    Disk {
+    let ppm =
+        |draw: &mut RandomDraw| if faulty { draw.of(&[0, 1000, 100_000, 1_000_000]) } else { 0 };
+    DiskSetup {
         name: name.into(),
         model: draw.of(DiskModel::ALL),
         read_latency_ns: None,
@@ -54,13 +56,13 @@ fn disk(draw: &mut Draw, name: &str) -> Disk {
     }
 }
 
-fn machine(draw: &mut Draw) -> Machine {
+fn machine(draw: &mut RandomDraw) -> MachineSetup {
     let nr_nodes = if draw.one_in(3) { 2 } else { 1 };
     let nodes = (0..nr_nodes)
         .map(|_| {
             let memory = draw.of(&[2, 3, 4, 6, 8, 12, 17, 24, 32, 64]) * MIB / nr_nodes;
             let movable = if draw.one_in(5) { memory / 2 / PAGE * PAGE } else { 0 };
-            Node { memory, reserved: 0, movable, zones: Vec::new() }
+            NodeSetup { memory, reserved: 0, movable, zones: Vec::new() }
         })
         .collect();
     let disks = vec![disk(draw, "a"), disk(draw, "b")];
@@ -69,17 +71,17 @@ fn machine(draw: &mut Draw) -> Machine {
         size: draw.of(&[PAGE, 100 * PAGE, 256 * PAGE, MIB, 16 * MIB, 256 * MIB]),
         full_after_pages: draw.of(&[None, None, Some(0), Some(1), Some(300)]),
     });
-    Machine {
+    MachineSetup {
         cpus: 1 + draw.below(4) as u16,
         page_size: PageSize::Kib4,
         nodes,
         disks,
         swap,
-        ..Machine::default()
+        ..MachineSetup::default()
     }
 }
 
-fn sysctls(draw: &mut Draw) -> Vec<ControlWrite> {
+fn sysctls(draw: &mut RandomDraw) -> Vec<ControlWrite> {
     let values: [(&str, &[&str]); 16] = [
         ("vm.swappiness", &["0", "1", "100", "200"]),
         ("vm.page-cluster", &["0", "1", "5", "31"]),
@@ -108,8 +110,8 @@ fn sysctls(draw: &mut Draw) -> Vec<ControlWrite> {
     chosen
 }
 
-fn policies(draw: &mut Draw) -> Policies {
-    let mut policies = Policies::default();
+fn policies(draw: &mut RandomDraw) -> PolicyChoices {
+    let mut policies = PolicyChoices::default();
     let mut set = |name: &str, value: &str| policies.choose(more::choice(name, value));
     if draw.one_in(3) {
         set("kswapd", "linux-2.6.37");
@@ -127,16 +129,16 @@ fn policies(draw: &mut Draw) -> Policies {
     policies
 }
 
-fn order(draw: &mut Draw) -> Order {
+fn order(draw: &mut RandomDraw) -> PageOrder {
     draw.of(&[
-        Order::Sequential,
-        Order::Scattered,
-        Order::Random,
-        Order::Zipf { exponent_hundredths: 100 },
+        PageOrder::Sequential,
+        PageOrder::Scattered,
+        PageOrder::Random,
+        PageOrder::Zipf { exponent_hundredths: 100 },
     ])
 }
 
-fn workload(draw: &mut Draw, files: &[File], memory: u64, number: usize) -> Workload {
+fn workload(draw: &mut RandomDraw, files: &[File], memory: u64, number: usize) -> Workload {
     let file = draw.below(files.len() as u64) as usize;
     let file_pages = files[file].size / PAGE;
     let pages = 1 + draw.below(memory / PAGE);
@@ -144,8 +146,12 @@ fn workload(draw: &mut Draw, files: &[File], memory: u64, number: usize) -> Work
     let advice = draw.of(&[Advice::Normal, Advice::Random, Advice::Sequential]);
     let block = draw.of(&[100, 512, 4096, 65536, 300_000]);
     match draw.below(9) {
-        0 => Workload::FileWrite(FileWrite { file, bytes: Some(draw.below(block * 100)), block }),
-        1 => Workload::FileRead(FileRead { file, bytes: draw.below(block * 100), block }),
+        0 => Workload::FileWrite(FileWriteWorkload {
+            file,
+            bytes: Some(draw.below(block * 100)),
+            block,
+        }),
+        1 => Workload::FileRead(FileReadWorkload { file, bytes: draw.below(block * 100), block }),
         2 => Workload::MappedRead(MappedRead {
             file,
             pages: mapped,
@@ -156,7 +162,7 @@ fn workload(draw: &mut Draw, files: &[File], memory: u64, number: usize) -> Work
             compute_ns: 0,
             region: format!("map{number}"),
         }),
-        3..=5 => Workload::Touch(Touch {
+        3..=5 => Workload::Touch(TouchWorkload {
             region: format!("heap{number}"),
             pages,
             stride: draw.of(&[1, 1, 1, 3, 512]),
@@ -181,7 +187,7 @@ fn workload(draw: &mut Draw, files: &[File], memory: u64, number: usize) -> Work
             pace: None,
         }),
         7 => Workload::Compute(Compute { ns: draw.below(50_000_000) }),
-        _ => Workload::Sleep(Sleep { ns: draw.below(300_000_000) }),
+        _ => Workload::Sleep(SleepWorkload { ns: draw.below(300_000_000) }),
     }
 }
 
@@ -214,7 +220,7 @@ fn cut_short(setup: &mut Setup) {
 }
 
 fn setup_without_groups(seed: u64) -> Setup {
-    let mut draw = Draw(SplitMix64::new(seed));
+    let mut draw = RandomDraw(SplitMix64::new(seed));
     let machine = machine(&mut draw);
     let memory: u64 = machine.nodes.iter().map(|node| node.memory).sum();
     let files: Vec<File> = (0..3)
@@ -231,7 +237,7 @@ fn setup_without_groups(seed: u64) -> Setup {
         .map(|id| Task {
             name: format!("task{id}"),
             group: None,
-            start: Start {
+            start: TaskStart {
                 delay_ns: draw.below(20_000_000),
                 after: (id > 0 && draw.one_in(4)).then(|| draw.below(id as u64) as usize),
             },

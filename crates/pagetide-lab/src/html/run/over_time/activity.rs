@@ -2,13 +2,13 @@
 
 use super::memory::largest_groups;
 use super::{before, choice, drop_zeros, figure, is_something, largest, row, Variant};
-use crate::html::lines::{Axis, Choice, Line, Lines};
+use crate::html::lines::{ChartAxis, ChartChoice, ChartFigure, ChartLine};
 use pagetide_scenario::record::Unit;
-use pagetide_scenario::timeline::Row;
+use pagetide_scenario::timeline::GroupRow;
 
 /// Reclaim rates of kswapd and of tasks.
-pub fn reclaim(all: &[Variant]) -> Option<Lines> {
-    let of = |name: &str, counts: [fn(&Row) -> u64; 2]| {
+pub fn reclaim(all: &[Variant]) -> Option<ChartFigure> {
+    let of = |name: &str, counts: [fn(&GroupRow) -> u64; 2]| {
         choice(name, all, |variant| {
             let line = |(number, who): (usize, &str)| {
                 let count = counts[number];
@@ -21,7 +21,7 @@ pub fn reclaim(all: &[Variant]) -> Option<Lines> {
         "time-reclaim",
         "Who reclaims",
         "Pages that kswapd and tasks reclaim (pgsteal) and scan (pgscan).",
-        Axis::new("pages a second", Unit::Count),
+        ChartAxis::new("pages a second", Unit::Count),
         vec![
             of("reclaimed", [|row| row.counts.pgsteal_kswapd, |row| row.counts.pgsteal_direct]),
             of("scanned", [|row| row.counts.pgscan_kswapd, |row| row.counts.pgscan_direct]),
@@ -30,9 +30,9 @@ pub fn reclaim(all: &[Variant]) -> Option<Lines> {
 }
 
 /// Memory PSI.
-pub fn pressure(all: &[Variant]) -> Option<Lines> {
+pub fn pressure(all: &[Variant]) -> Option<ChartFigure> {
     let lines = |variant: &Variant, group: usize| {
-        let share = |ns: fn(&Row) -> u64| {
+        let share = |ns: fn(&GroupRow) -> u64| {
             let rate = variant.rate(|sample| row(sample, group).map(ns));
             rate.into_iter().map(|rate| rate.map(|ns| ns / 1e7)).collect::<Vec<_>>()
         };
@@ -57,7 +57,7 @@ pub fn pressure(all: &[Variant]) -> Option<Lines> {
         })
     };
     let machine = choice("the machine", all, |variant| lines(variant, 0));
-    let choices: Vec<Choice> = std::iter::once(machine)
+    let choices: Vec<ChartChoice> = std::iter::once(machine)
         .chain(groups.iter().map(of_group))
         .filter(|choice| choice.panels.iter().flat_map(|panel| &panel.lines).any(is_something))
         .collect();
@@ -65,13 +65,13 @@ pub fn pressure(all: &[Variant]) -> Option<Lines> {
         "time-pressure",
         "Pressure (PSI)",
         "Share of time in which at least one task (some), or all non-idle tasks (full), waited for memory.",
-        Axis::new("of the time", Unit::Percent),
+        ChartAxis::new("of the time", Unit::Percent),
         choices,
     )
 }
 
 /// Major faults by task, and pages swapped in and out.
-pub fn faults(all: &[Variant]) -> Option<Lines> {
+pub fn faults(all: &[Variant]) -> Option<ChartFigure> {
     const OF_MACHINE: [&str; 5] =
         ["pgmajfault", "pswpin", "pswpout", "workingset_refault_file", "workingset_refault_anon"];
     let machine = choice("the machine", all, |variant| {
@@ -87,12 +87,12 @@ pub fn faults(all: &[Variant]) -> Option<Lines> {
             rows.map(|row| row.pgmajfault).sum()
         };
         let line = |(number, task): (usize, usize)| {
-            let of = |sample: &pagetide_scenario::timeline::Sample| {
+            let of = |sample: &pagetide_scenario::timeline::TimelineSample| {
                 sample.tasks.get(task).map(|row| row.pgmajfault)
             };
             before(number, &tasks[task], variant.rate(of))
         };
-        largest(0..tasks.len(), count).into_iter().enumerate().map(line).collect::<Vec<Line>>()
+        largest(0..tasks.len(), count).into_iter().enumerate().map(line).collect::<Vec<ChartLine>>()
     });
     let mut choices = vec![machine, tasks];
     drop_zeros(&mut choices);
@@ -100,7 +100,7 @@ pub fn faults(all: &[Variant]) -> Option<Lines> {
         "time-faults",
         "Faults and swap",
         "Major faults, pages read from and written to swap, and refaults of evicted pages.",
-        Axis::new("a second", Unit::Count),
+        ChartAxis::new("a second", Unit::Count),
         choices,
     )
 }

@@ -1,17 +1,17 @@
 //! Charts of what programs notice: latency of requests, and time lost waiting for memory.
 
 use super::{before, choice, drop_zeros, figure, largest, Variant};
-use crate::html::lines::{Axis, Line, Lines};
+use crate::html::lines::{ChartAxis, ChartFigure, ChartLine};
 use pagetide_scenario::record::Unit;
-use pagetide_scenario::timeline::{Sample, ServiceRow, TaskRow};
+use pagetide_scenario::timeline::{ServiceRow, TaskRow, TimelineSample};
 
 /// Latency of services.
-pub fn services(all: &[Variant]) -> Option<Lines> {
+pub fn services(all: &[Variant]) -> Option<ChartFigure> {
     let of = |name: &str, value: fn(&ServiceRow) -> u64| {
         choice(name, all, |variant| {
             let services = variant.timeline().services.iter().enumerate();
             let line = |(number, name): (usize, &String)| {
-                let latency = |sample: &Sample| {
+                let latency = |sample: &TimelineSample| {
                     let row = sample.services.get(number).filter(|row| row.requests > 0)?;
                     Some(value(row) as f64)
                 };
@@ -24,7 +24,7 @@ pub fn services(all: &[Variant]) -> Option<Lines> {
         "time-services",
         "Latency of services",
         "Longest and mean latency of the requests that ended in each sample.",
-        Axis::new("latency", Unit::Seconds).times(1e-9).log(),
+        ChartAxis::new("latency", Unit::Seconds).times(1e-9).log(),
         vec![
             of("the longest", |row| row.latency_max_ns),
             of("the mean", ServiceRow::latency_mean_ns),
@@ -33,7 +33,7 @@ pub fn services(all: &[Variant]) -> Option<Lines> {
 }
 
 /// Time that tasks have waited for memory so far.
-pub fn stalls(all: &[Variant]) -> Option<Lines> {
+pub fn stalls(all: &[Variant]) -> Option<ChartFigure> {
     const REASONS: [&str; 4] = [
         "evicted pages (stall_refault)",
         "reclaiming (stall_reclaim)",
@@ -48,11 +48,11 @@ pub fn stalls(all: &[Variant]) -> Option<Lines> {
                 rows.map(|row| row.stalled_ns.iter().sum::<u64>()).sum()
             };
             let line = |(number, task): (usize, usize)| {
-                let ns = |sample: &Sample| sample.tasks.get(task).map_or(0, value);
+                let ns = |sample: &TimelineSample| sample.tasks.get(task).map_or(0, value);
                 before(number, &tasks[task], variant.so_far(ns))
             };
             let line = largest(0..tasks.len(), waited).into_iter().enumerate().map(line);
-            line.collect::<Vec<Line>>()
+            line.collect::<Vec<ChartLine>>()
         })
     };
     let mut choices = vec![of("all waits", &|row| row.stalled_ns.iter().sum())];
@@ -67,7 +67,7 @@ pub fn stalls(all: &[Variant]) -> Option<Lines> {
         "time-stalls",
         "Time lost to memory",
         "Time that each task has waited for memory so far, all threads together. A wait counts when it ends.",
-        Axis::new("waited so far", Unit::Seconds).times(1e-9),
+        ChartAxis::new("waited so far", Unit::Seconds).times(1e-9),
         choices,
     )
 }

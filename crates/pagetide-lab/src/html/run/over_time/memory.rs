@@ -1,9 +1,9 @@
 //! Charts of memory: free in zones, used by groups, and by kind.
 
 use super::{choice, figure, largest, row, Variant};
-use crate::html::lines::{Axis, Choice, Line, Lines, Shape};
+use crate::html::lines::{ChartAxis, ChartChoice, ChartFigure, ChartLine, LineShape};
 use pagetide_scenario::record::Unit;
-use pagetide_scenario::timeline::{Row, Sample, ZoneRow};
+use pagetide_scenario::timeline::{GroupRow, TimelineSample, ZoneRow};
 
 /// Zones that can be chosen.
 const MOST_ZONES: usize = 16;
@@ -11,14 +11,14 @@ const MOST_ZONES: usize = 16;
 const MARKS_SHOWN: f64 = 3.0;
 
 /// Pages of a kind in a row.
-type PagesOf = fn(&Row) -> u64;
+type PagesOf = fn(&GroupRow) -> u64;
 
-fn bytes(all: &[Variant]) -> Axis {
-    Axis::new("memory", Unit::Bytes).times(all[0].of.page_size as f64)
+fn bytes(all: &[Variant]) -> ChartAxis {
+    ChartAxis::new("memory", Unit::Bytes).times(all[0].of.page_size as f64)
 }
 
 /// Free memory of each zone, and the watermarks.
-pub fn zones(all: &[Variant]) -> Option<Lines> {
+pub fn zones(all: &[Variant]) -> Option<ChartFigure> {
     let mut names: Vec<(u32, String)> = Vec::new();
     for zone in all.iter().flat_map(|variant| &variant.timeline().zones) {
         let name = (zone.node, zone.zone.clone());
@@ -41,7 +41,7 @@ pub fn zones(all: &[Variant]) -> Option<Lines> {
             0 | 1 => name.1.clone(),
             _ => format!("node {}, {}", name.0, name.1),
         };
-        Choice { clip, ..choice(title, all, |variant| lines(variant, name)) }
+        ChartChoice { clip, ..choice(title, all, |variant| lines(variant, name)) }
     };
     figure(
         "time-zones",
@@ -65,15 +65,15 @@ fn rows_of<'a>(
     variant.samples().iter().filter_map(move |sample| sample.zones.get(place?))
 }
 
-fn lines(variant: &Variant, name: &(u32, String)) -> Vec<Line> {
+fn lines(variant: &Variant, name: &(u32, String)) -> Vec<ChartLine> {
     let Some(place) = place(variant, name) else { return Vec::new() };
     let level = |pages: fn(&ZoneRow) -> u64| {
         variant.each(|sample| sample.zones.get(place).map(|zone| pages(zone) as f64))
     };
-    let free = Line::new(0, "free", Shape::Line, level(|zone| zone.free_pages))
+    let free = ChartLine::new(0, "free", LineShape::Line, level(|zone| zone.free_pages))
         .between(level(|zone| zone.free_min_pages), level(|zone| zone.free_max_pages));
     let mark = |number: usize, name: &str, pages: fn(&ZoneRow) -> u64| {
-        Line::new(number, name, Shape::Line, level(pages))
+        ChartLine::new(number, name, LineShape::Line, level(pages))
     };
     vec![
         free,
@@ -84,7 +84,7 @@ fn lines(variant: &Variant, name: &(u32, String)) -> Vec<Line> {
 }
 
 /// Memory of groups, by kind.
-pub fn groups(all: &[Variant]) -> Option<Lines> {
+pub fn groups(all: &[Variant]) -> Option<ChartFigure> {
     let of_kind = |name: &str, pages: PagesOf, extremes: Option<[PagesOf; 2]>| {
         choice(name, all, |variant| {
             let level = |group: usize, pages: PagesOf| {
@@ -92,7 +92,7 @@ pub fn groups(all: &[Variant]) -> Option<Lines> {
             };
             let line = |(number, group): (usize, usize)| {
                 let name = variant.timeline().groups[group].trim_start_matches('/');
-                let line = Line::new(number, name, Shape::Line, level(group, pages));
+                let line = ChartLine::new(number, name, LineShape::Line, level(group, pages));
                 match extremes {
                     Some([least, most]) => line.between(level(group, least), level(group, most)),
                     None => line,
@@ -125,12 +125,12 @@ pub fn largest_groups(variant: &Variant) -> Vec<usize> {
 }
 
 /// Memory of the machine, by kind.
-pub fn holds(all: &[Variant]) -> Option<Lines> {
+pub fn holds(all: &[Variant]) -> Option<ChartFigure> {
     let lines = |variant: &Variant| {
         let machine = variant.timeline().machine_pages;
-        let line = |number: usize, name: &str, pages: &dyn Fn(&Row) -> u64| {
-            let level = |sample: &Sample| row(sample, 0).map(|row| pages(row) as f64);
-            Line::new(number, name, Shape::Line, variant.each(level))
+        let line = |number: usize, name: &str, pages: &dyn Fn(&GroupRow) -> u64| {
+            let level = |sample: &TimelineSample| row(sample, 0).map(|row| pages(row) as f64);
+            ChartLine::new(number, name, LineShape::Line, variant.each(level))
         };
         vec![
             line(0, "anonymous", &|row| row.anon_pages),
