@@ -1,7 +1,8 @@
-//! Each mistake is reported once, at the key that is wrong, with a fitting message.
+//! A mistake by the command line is reported once, at the wrong key, with a fitting message.
 
 use super::variants::with_sets;
 use super::*;
+use crate::diagnostic::Diagnostic;
 
 /// Source, text, message and hint of each mistake in `text` with `set` on the command line.
 fn told_with(text: &str, set: (&str, &str)) -> Vec<[String; 4]> {
@@ -10,13 +11,6 @@ fn told_with(text: &str, set: (&str, &str)) -> Vec<[String; 4]> {
         [&d.path, &d.text, &d.message, &d.hint.clone().unwrap_or_default()].map(String::clone)
     };
     errors.iter().map(tell).collect()
-}
-
-/// Message and hint of the only mistake.
-fn only(text: &str) -> [String; 2] {
-    let found = told(&format!("{SOUND}{text}"));
-    let [(_, _, _, message, hint)] = found.as_slice() else { panic!("{found:#?}") };
-    [message.clone(), hint.clone()]
 }
 
 const ADVISE: &str = "\
@@ -67,25 +61,7 @@ fn copies_that_are_not_known_make_no_other_mistakes() {
 }
 
 #[test]
-fn what_the_kernel_refuses_of_groups_is_refused() {
-    let none = "[[group]]\nname = \"flat\"\nsubtree_control = \"none\"\n\
-        [[group]]\nname = \"sub\"\nparent = \"flat\"\n";
-    sound(&format!("{SOUND}{none}subtree_control = \"none\"\n"));
-    let [message, hint] = only(&format!("{none}subtree_control = \"memory\"\n"));
-    assert_eq!(message, "the group `sub` has no memory controller to enable for children (ENOENT)");
-    assert!(hint.contains("leave it out here"), "{hint}");
-    let both = "[[group]]\nname = \"g\"\nmemory.max = \"4M\"\nmemory.limit_in_bytes = \"8M\"\n";
-    assert_eq!(only(both)[0], "memory.max and memory.limit_in_bytes set the same limit");
-}
-
-#[test]
 fn mistakes_are_called_what_they_are() {
-    let touch = "[[task]]\nname = \"t\"\nworkload = \"touch\"\nsize = \"1MiB\"\n";
-    let stride = |text: &str| only(&format!("{touch}stride = {text}\n"))[0].clone();
-    assert_eq!(stride("5000"), "5000 bytes are not whole pages");
-    assert_eq!(stride("0"), "the stride is 0");
-    let names = "[[task]]\nname = \"t\"\nworkload = \"names\"\nmake = 10\nkeep = \"1 in 0\"\n";
-    assert!(only(names)[0].contains("N in M"), "{:?}", only(names));
     let found = told_with(SOUND, ("machine.memory", "512"));
     assert!(found[0][3].contains("is the unit missing"), "{found:#?}");
     let found = told_with(SOUND, ("policy.kernel", "linux-5.9"));
@@ -93,36 +69,4 @@ fn mistakes_are_called_what_they_are() {
     let found = told_with(SOUND, ("variant.default.sysctl.\"vm.swappiness\"", "1"));
     assert_eq!(found.len(), 1, "{found:#?}");
     assert_eq!(found[0][2], "there is no variant `default`");
-    let found = told(&format!(
-        "{SOUND}[[task]]\nname = \"bad name\"\nworkload = \"sleep\"\nduration = \"1s\"\n\
-         [[expect]]\ntext = \"x\"\nthat = \"nosuch.metric == 0\"\n"
-    ));
-    assert!(found.iter().all(|(.., hint)| !hint.contains("``")), "{found:#?}");
-}
-
-#[test]
-fn a_row_may_be_like_a_cache_that_names_are_made_of() {
-    let names = "[[task]]\nname = \"t\"\nworkload = \"names\"\nmake = 10\n";
-    for row in ["slabinfo*dentry*", "*dentry.num_slabs", "*.kmalloc-64.*"] {
-        let rows = format!("[report]\nrows = [\"{row}\"]\n");
-        sound(&format!("{SOUND}{names}{rows}"));
-        assert!(only(&rows)[0].contains("no metric matches"), "{row}: no task makes names");
-    }
-}
-
-#[test]
-fn a_limit_of_swap_in_version_1_is_a_mistake() {
-    let group = "[[group]]\nname = \"g\"\n\"memory.swap.max\" = \"8M\"\n";
-    sound(&format!("{SOUND}{group}"));
-    let [message, hint] = only(&format!("{group}memory.swappiness = 3\n"));
-    assert_eq!(message, "cgroup version 1 has no `memory.swap.max`");
-    assert_eq!(
-        hint,
-        "the scenario uses a control file of version 1: leave out that file, or this key"
-    );
-    // A task may write the file too.
-    let group = "[[group]]\nname = \"g\"\nmemory.swappiness = 3\n";
-    let write = "[[task]]\nname = \"w\"\nworkload = \"write-control\"\ntarget = \"g\"\n\
-        control = \"memory.swap.max\"\ntext = \"8M\"\n";
-    assert_eq!(only(&format!("{group}{write}")), [message, hint]);
 }

@@ -49,36 +49,6 @@ fn an_expectation_may_be_of_some_variants() {
     let scenario = sound(&format!("{SOUND}{}", of("\"b\"")));
     let expectation = &scenario.expectations[0];
     assert!(expectation.is_of("b") && !expectation.is_of("a"));
-    expect(&of("\"c\""), 8, 13, "\"c\"", "there is no variant `c`", "known: `a` and `b`");
-}
-
-#[test]
-fn mistakes_in_expectations() {
-    let that = |that: &str| format!("[[expect]]\ntext = \"t\"\nthat = \"{that}\"\n");
-    let told_of = |more: &str| {
-        let found = told(&format!("{SOUND}{more}"));
-        let (line, column, _, message, hint) = found.into_iter().next().unwrap();
-        ((line + 1 - NEXT, column), message, hint)
-    };
-    let (place, message, _) = told_of(&that("pgfault"));
-    assert_eq!((place, message.as_str()), ((3, 8), "`pgfault` has no comparison"));
-    let (_, message, hint) = told_of(&that("pgfalut > 0"));
-    assert_eq!(message, "the machine has no metric `pgfalut`");
-    assert_eq!(hint, "did you mean `pgfault`?");
-    let (_, message, _) = told_of(&that("pgfault > nobody.pgfault"));
-    assert_eq!(message, "no task or group is called `nobody`");
-    let (_, message, _) = told_of(&that("main.walltime > 5"));
-    assert!(message.contains("mixes units"), "{message}");
-    let (_, message, _) = told_of(&that("pgfault > 2 * before"));
-    assert_eq!(message, "an expectation cannot use `before`");
-    let (place, message, hint) = told_of(&that("pg* > 0"));
-    assert_eq!(place, (3, 8));
-    assert_eq!(message, "a criterion names one metric, and `pg*` is a pattern");
-    assert_eq!(hint, "write an [[expect]] for each metric");
-    let (_, message, _) = told_of("[[expect]]\ntext = \"t\"\n");
-    assert_eq!(message, "the expectation has no `that`");
-    let (_, message, _) = told_of("[[expect]]\nthat = \"pgfault > 0\"\n");
-    assert_eq!(message, "the expectation has no `text`");
 }
 
 #[test]
@@ -92,8 +62,4 @@ fn metrics_are_looked_for_in_a_variant_that_it_is_of() {
     };
     let scenario = sound(&of("variants = [\"b\"]\n"));
     assert_eq!(scenario.expectations[0].that.to_string(), "only.pgfault > 0");
-    for variants in ["", "variants = [\"a\", \"b\"]\n"] {
-        let found = mistakes(&of(variants));
-        assert_eq!(found[0].message, "no task or group is called `only`");
-    }
 }

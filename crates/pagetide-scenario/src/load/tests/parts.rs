@@ -3,7 +3,7 @@
 use super::*;
 use crate::names::{LockKind, MadviseKind};
 
-/// A task that touches 16 pages of `heap`, then has a second phase with `keys`, from line 9.
+/// A task that touches 16 pages of `heap`, then has a second phase with `keys`.
 fn phase(keys: &str) -> String {
     format!(
         "[[task]]\nname = \"other\"\n[[task.phase]]\nname = \"first\"\nworkload = \"touch\"\nsize = \"64KiB\"\n\
@@ -16,14 +16,8 @@ fn workload(keys: &str) -> Workload {
     scenario.variants.remove(0).setup.tasks.remove(1).phases.remove(1).workload
 }
 
-fn mistake(keys: &str) -> (String, String) {
-    let found = told(&format!("{SOUND}{}", phase(keys)));
-    let [(_, _, _, message, hint)] = found.as_slice() else { panic!("{found:#?}") };
-    (message.clone(), hint.clone())
-}
-
 #[test]
-fn a_part_is_of_a_region_that_is_there_or_of_one_it_maps() {
+fn a_part_is_of_an_existing_region_or_of_one_it_maps() {
     let Workload::Lock(lock) = workload("workload = \"lock\"\nregion = \"heap\"\nfirst = 4\n")
     else {
         panic!("it locks")
@@ -40,19 +34,4 @@ fn a_part_is_of_a_region_that_is_there_or_of_one_it_maps() {
     let part = "workload = \"advise\"\nadvice = \"no-huge\"\nregion = \"heap\"\npages = 1\n";
     let Workload::Advise(advise) = workload(part) else { panic!("it advises") };
     assert_eq!((advise.advice, advise.part.of(16)), (MadviseKind::NoHuge, 0..1));
-}
-
-#[test]
-fn mistakes_in_parts() {
-    let (message, hint) = mistake("workload = \"lock\"\n");
-    assert_eq!(message, "no earlier phase maps a region `anon`");
-    assert_eq!(hint, "earlier phases map `heap`");
-    let (message, hint) =
-        mistake("workload = \"lock\"\nregion = \"heap\"\nfirst = 10\npages = 7\n");
-    assert_eq!(message, "the part extends beyond the end of the region `heap`");
-    assert_eq!(hint, "the region has pages 0 to 15");
-    let advise = |keys: &str| mistake(&format!("workload = \"advise\"\nregion = \"heap\"\n{keys}"));
-    assert_eq!(advise("advice = \"normal\"\npages = 3\n").0, "this advice needs a whole region");
-    assert_eq!(advise("advice = \"will-need\"\n").0, "`will-need` is supported for files only");
-    assert!(advise("").0.contains("advice"));
 }

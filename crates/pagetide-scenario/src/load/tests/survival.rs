@@ -48,7 +48,8 @@ fn nasty_files_are_survived() {
         "[machine]\nmemory = 1e999\n[reference]\nsource=\"\"\ndefault.x = 1e999",
         "[machine]\nmemory = 9223372036854775807\ncpus = 1979-05-27",
         "[[machine.zone]]\nname=\"DMA\"\npresent=\"18446744073709551615\"\nfree=\"18446744073709551615\"",
-        "[[machine.zone]]\nname=\"DMA\"\npresent=\"18446744073709547520\"\n[[machine.zone]]\nname=\"DMA32\"\npresent=\"18446744073709547520\"",
+        "[[machine.zone]]\nname=\"DMA\"\npresent=\"18446744073709547520\"\n\
+         [[machine.zone]]\nname=\"DMA32\"\npresent=\"18446744073709547520\"",
         "[[machine.node]]\nmemory=\"18446744073709547520\"\n[[machine.node]]\nmemory=\"18446744073709547520\"",
         "variant = {}",
         "[[variant]]\nname = 1\nset = []\nsysctl = 3\npolicy = 1",

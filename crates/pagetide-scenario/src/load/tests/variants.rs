@@ -1,4 +1,4 @@
-//! Changes by variants and by the command line, and their mistakes.
+//! Changes by variants and by the command line, and mistakes on the command line.
 
 use super::*;
 use crate::model::Variant;
@@ -37,109 +37,6 @@ set.file.data.size = \"1MiB\"
     assert_eq!(sets(a), [""; 0]);
     assert_eq!(sets(b), ["machine.memory=\"2GiB\"", "task.main.nice=3", "vm.dirty_ratio=7"]);
     assert_eq!(sets(c), ["machine.swap.size=\"1GiB\"", "file.data.size=\"1MiB\""]);
-}
-
-#[test]
-fn mistakes_in_variants_have_their_place() {
-    let variant =
-        |line: &str| format!("[[variant]]\nname = \"a\"\n[[variant]]\nname = \"b\"\n{line}\n");
-    expect(
-        &variant("set = { \"machine.memry\" = 1 }"),
-        5,
-        9,
-        "\"machine.memry\"",
-        "unknown key `memry`",
-        "did you mean `memory`?",
-    );
-    expect(
-        &variant("set = { \"machine.memory\" = \"1GB\" }"),
-        5,
-        28,
-        "\"1GB\"",
-        "`1GB`: unit `GB` is not used here",
-        "did you mean `1GiB`?",
-    );
-    expect(
-        &variant("set = { \"task.mian.nice\" = 1 }"),
-        5,
-        9,
-        "\"task.mian.nice\"",
-        "there is no task `mian`",
-        "known: `main`",
-    );
-    expect(
-        &variant("set = { \"task.main\" = 1 }"),
-        5,
-        9,
-        "\"task.main\"",
-        "`task.main` names a whole table",
-        "add the key to change; `task` has `main`",
-    );
-    expect(
-        &variant("set = { \"machine.memory.x\" = 1 }"),
-        5,
-        9,
-        "\"machine.memory.x\"",
-        "`machine.memory` is a string and has no keys",
-        "",
-    );
-    expect(
-        &variant("set = { \"machine..x\" = 1 }"),
-        5,
-        9,
-        "\"machine..x\"",
-        "`machine..x` is not a path",
-        "name a value like `machine.memory` or `task.NAME.nice`",
-    );
-    expect(
-        &variant("set = { \"repeats\" = 1 }"),
-        5,
-        9,
-        "\"repeats\"",
-        "`repeats` cannot differ between variants",
-        "set it once for the whole scenario",
-    );
-    expect(
-        &variant("set = 3"),
-        5,
-        7,
-        "3",
-        "expected a table, found an integer",
-        "write set = { \"machine.memory\" = \"4GiB\" }",
-    );
-    expect(
-        &variant("sysctl.vm.swapiness = 3"),
-        5,
-        11,
-        "swapiness",
-        "unknown sysctl `vm.swapiness`",
-        "did you mean `vm.swappiness`?",
-    );
-    expect(
-        "[[variant]]\n",
-        1,
-        1,
-        "[[variant]]",
-        "the variant has no `name`",
-        "add name = \"larger\"",
-    );
-    expect(
-        "[[variant]]\nname = \"source\"\n",
-        2,
-        8,
-        "\"source\"",
-        "a variant cannot be called `source`",
-        "give it another name: `source` is a key of [reference]",
-    );
-    // A consequence elsewhere in the file names the variant that causes it.
-    let found = told(&format!(
-        "{SOUND}[[task]]\nname = \"r\"\nworkload = \"mapped-read\"\n\
-        file = \"data\"\nsize = \"2MiB\"\n{}",
-        variant("set.file.data.size = \"1MiB\"")
-    ));
-    assert_eq!(found.len(), 1, "{found:#?}");
-    assert_eq!(found[0].0, NEXT + 4);
-    assert_eq!(found[0].3, "the mapping has 2MiB, but the file has only 1MiB (variant `b`)");
 }
 
 pub(super) fn with_sets(sets: &[(&str, &str)]) -> Overrides {
@@ -187,58 +84,42 @@ fn the_command_line_wins() {
 fn mistakes_on_the_command_line() {
     let error = |overrides: &Overrides| {
         let errors = load_text(SOUND, overrides).unwrap_err();
-        let all: Vec<Diagnostic> = errors.iter().cloned().collect();
-        assert_eq!(all.len(), 1, "{errors}");
-        let one = all.into_iter().next().unwrap();
-        (one.path, one.column, one.text, one.message, one.hint.unwrap_or_default())
+        assert_eq!(errors.count(), 1, "{errors}");
+        let one = errors.iter().next().unwrap();
+        let hint = one.hint.as_deref().unwrap_or_default();
+        format!("{}:{} {} | {} | {hint}", one.path, one.column, one.text, one.message)
     };
-    let tell = |path: &str, column: usize, text: &str, message: &str, hint: &str| {
-        (path.to_owned(), column, text.to_owned(), message.to_owned(), hint.to_owned())
-    };
-    assert_eq!(
-        error(&with_sets(&[("machine.memory", "4gb")])),
-        tell("--set", 16, "4gb", "`4gb`: unit `gb` is not used here", "did you mean `4GiB`?")
-    );
-    assert_eq!(
-        error(&with_sets(&[("machine.memroy", "4GiB")])),
-        tell("--set", 1, "machine.memroy", "unknown key `memroy`", "did you mean `memory`?")
-    );
-    assert_eq!(
-        error(&with_sets(&[("task.mane.nice", "1")])),
-        tell("--set", 1, "task.mane.nice", "there is no task `mane`", "known: `main`")
-    );
-    assert_eq!(
-        error(&with_sets(&[("vm.swapiness", "1")])),
-        tell(
-            "--set",
-            1,
+    let path = "name a value like `machine.memory` or `task.NAME.nice`";
+    for (key, value, wanted) in [
+        (
+            "machine.memory",
+            "4gb",
+            "16 4gb | `4gb`: unit `gb` is not used here | did you mean `4GiB`?",
+        ),
+        (
+            "machine.memroy",
+            "4GiB",
+            "1 machine.memroy | unknown key `memroy` | did you mean `memory`?",
+        ),
+        ("task.mane.nice", "1", "1 task.mane.nice | there is no task `mane` | known: `main`"),
+        (
             "vm.swapiness",
-            "unknown sysctl `vm.swapiness`",
-            "did you mean `vm.swappiness`?"
-        )
-    );
-    assert_eq!(
-        error(&with_sets(&[("vm.swappiness", "many")])),
-        tell("--set", 15, "many", "vm.swappiness refuses `many` (EINVAL)", "it takes an integer")
-    );
-    assert_eq!(
-        error(&with_sets(&[("", "1")])),
-        tell(
-            "--set",
-            1,
-            "",
-            "`` is not a path",
-            "name a value like `machine.memory` or `task.NAME.nice`"
-        )
-    );
+            "1",
+            "1 vm.swapiness | unknown sysctl `vm.swapiness` | did you mean `vm.swappiness`?",
+        ),
+        (
+            "vm.swappiness",
+            "many",
+            "15 many | vm.swappiness refuses `many` (EINVAL) | it takes an integer",
+        ),
+        ("", "1", &format!("1  | `` is not a path | {path}")),
+    ] {
+        assert_eq!(error(&with_sets(&[(key, value)])), format!("--set:{wanted}"));
+    }
     let variant = Overrides { variants: vec!["defualt".into()], ..Overrides::default() };
-    assert_eq!(
-        error(&variant),
-        tell("--variant", 1, "defualt", "there is no variant `defualt`", "did you mean `default`?")
-    );
+    let wanted = "1 defualt | there is no variant `defualt` | did you mean `default`?";
+    assert_eq!(error(&variant), format!("--variant:{wanted}"));
     let repeats = Overrides { repeats: Some(0), ..Overrides::default() };
-    assert_eq!(
-        error(&repeats),
-        tell("--repeats", 1, "0", "0 repeats: there would be no runs", "give 1 or more")
-    );
+    let wanted = "--repeats:1 0 | 0 repeats: there would be no runs | give 1 or more";
+    assert_eq!(error(&repeats), wanted);
 }
