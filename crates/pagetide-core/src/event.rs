@@ -2,7 +2,7 @@
 //!
 //! Linux: include/trace/events/vmscan.h and oom.h. Events and their fields have the names of the
 //! kernel's tracepoints. The kernel's tracepoints do not name the group; here the field `memcg`
-//! does. docs/events.md lists the other differences.
+//! does. docs/outputs.md lists the other differences.
 //!
 //! The log is off unless [`Manager::record_events`] turns it on. A world empties it after each step
 //! ([`Manager::take_events`]) and adds time and thread to each event.

@@ -1,5 +1,5 @@
 //! The timeline of a run as OpenMetrics text with the names of node_exporter and cAdvisor, so that
-//! existing dashboards show a simulated machine (docs/openmetrics.md).
+//! existing dashboards show a simulated machine (docs/outputs.md).
 //!
 //! Linux: node_exporter reads /proc/meminfo, /proc/vmstat, /proc/zoneinfo and
 //! /proc/pressure/memory; cAdvisor reads the files of each group.

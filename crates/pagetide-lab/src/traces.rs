@@ -1,7 +1,7 @@
 //! Traces of a run: one observer per format.
 //!
 //! [`JsonLines`] and [`Ftrace`] write the events of reclaim. [`Perfetto`] also writes what threads
-//! and CPUs do, and the counters of the timeline. docs/events.md describes the formats.
+//! and CPUs do, and the counters of the timeline. docs/outputs.md describes the formats.
 
 mod ftrace;
 mod json_lines;

@@ -169,7 +169,7 @@ impl LinuxError {
             }
             LinuxError::Died { .. } => "--keep DIR keeps the console and the report in DIR",
             LinuxError::NotHere(_) => {
-                "leave out --measure: the scenario then has the sourced costs (docs/import-host.md)"
+                "leave out --measure: the scenario then has the sourced costs (docs/tutorials/import-a-machine.md)"
             }
             LinuxError::Reference { .. } => {
                 "`pagetide verify SCENARIO --record DIR` records references"

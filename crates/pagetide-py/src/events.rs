@@ -1,4 +1,4 @@
-//! The events of a run as a table (docs/events.md): one row for each event, one column for each
+//! The events of a run as a table (docs/outputs.md): one row for each event, one column for each
 //! field that any event has.
 
 use crate::table::Table;

@@ -1,5 +1,5 @@
 //! The search behind `pagetide.find`: the value of a knob at which a criterion holds
-//! (docs/find.md). The caller performs the runs.
+//! (docs/questions.md). The caller performs the runs.
 
 use crate::errors;
 use crate::knobs::{knobs, range_text};

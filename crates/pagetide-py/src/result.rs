@@ -336,7 +336,7 @@ impl Result {
         timeline::table(py, timeline.unwrap_or(&none), of)
     }
 
-    /// The events of one run (docs/events.md), one row each.
+    /// The events of one run (docs/outputs.md), one row each.
     ///
     /// Columns: ns, cpu, comm, event, and one for each field that any event has. `variant`: default
     /// is the first. `seed`: default is the smallest. The run is repeated to observe it.

@@ -67,7 +67,7 @@ pub struct Observation {
 /// Kinds of observations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ObservationKind {
-    /// A trace event of the memory manager (docs/events.md), on a CPU.
+    /// A trace event of the memory manager (docs/outputs.md), on a CPU.
     Event(Cpu, NamedEvent),
     /// The thread gets a CPU.
     SwitchIn(Cpu),

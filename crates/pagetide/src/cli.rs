@@ -111,12 +111,12 @@ pub struct RunArgs {
     pub metrics: Vec<String>,
 
     /// Write a report of the runs to this HTML file, with tables and charts, to open in a browser,
-    /// mail or print. Charts over time show the first seed (docs/reports.md)
+    /// mail or print. Charts over time show the first seed (docs/outputs.md)
     #[arg(long, value_name = "OUT.html", value_hint = ValueHint::FilePath)]
     pub html: Option<PathBuf>,
 
     /// Write the memory of the machine and its groups over time to this file, as OpenMetrics text
-    /// with the names of node_exporter and cAdvisor (docs/openmetrics.md). Covers the first variant
+    /// with the names of node_exporter and cAdvisor (docs/outputs.md). Covers the first variant
     /// with the first seed
     #[arg(long, value_name = "OUT.txt", value_hint = ValueHint::FilePath)]
     pub openmetrics: Option<PathBuf>,
@@ -149,7 +149,7 @@ fn parse_jobs(text: &str) -> Result<NonZeroUsize, &'static str> {
 /// Files that show one run step by step.
 #[derive(Debug, Args)]
 pub struct TraceArgs {
-    /// Write every step of reclaim in one run to this file (docs/events.md). Covers the first
+    /// Write every step of reclaim in one run to this file (docs/outputs.md). Covers the first
     /// variant with the first seed
     #[arg(long, value_name = "OUT", value_hint = ValueHint::FilePath)]
     pub events: Option<PathBuf>,
@@ -159,7 +159,7 @@ pub struct TraceArgs {
     pub events_format: EventsFormat,
 
     /// Write the activity of threads, CPUs and memory in one run to this file, for ui.perfetto.dev
-    /// (docs/events.md). Covers the first variant with the first seed
+    /// (docs/outputs.md). Covers the first variant with the first seed
     #[arg(long, value_name = "OUT.pftrace", value_hint = ValueHint::FilePath)]
     pub perfetto: Option<PathBuf>,
 }
@@ -266,7 +266,7 @@ pub struct VerifyArgs {
     pub all: bool,
 
     /// Write a report that compares the kernel and the simulator to this HTML file, to open in a
-    /// browser, mail or print (docs/reports.md)
+    /// browser, mail or print (docs/outputs.md)
     #[arg(long, value_name = "OUT.html", value_hint = ValueHint::FilePath)]
     pub html: Option<PathBuf>,
 
@@ -418,7 +418,7 @@ pub struct MrcArgs {
     pub format: OutputFormat,
 
     /// Write a report with the curve to this HTML file, to open in a browser, mail or print
-    /// (docs/reports.md)
+    /// (docs/outputs.md)
     #[arg(long, value_name = "OUT.html", value_hint = ValueHint::FilePath)]
     pub html: Option<PathBuf>,
 
@@ -555,7 +555,7 @@ pub struct ImportHostArgs {
     /// Measure the costs of kernel operations on this machine and write them to [machine.costs].
     /// Takes less than a minute and up to 152 MiB of free memory; temporary groups and files are
     /// removed again. Measuring reclaim in a group needs root, or a group delegated to you
-    /// (docs/import-host.md)
+    /// (docs/tutorials/import-a-machine.md)
     #[arg(long, conflicts_with = "root")]
     pub measure: bool,
 
@@ -593,7 +593,7 @@ pub struct InspectArgs {
     pub at: Option<u64>,
 
     /// Write a report of the final state to this HTML file, to open in a browser, mail or print
-    /// (docs/reports.md)
+    /// (docs/outputs.md)
     #[arg(long, value_name = "OUT.html", value_hint = ValueHint::FilePath)]
     #[arg(conflicts_with = "timeline")]
     pub html: Option<PathBuf>,

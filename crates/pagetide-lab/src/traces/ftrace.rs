@@ -4,7 +4,7 @@
 //! kernel/trace/trace_output.c, formats from include/trace/events/vmscan.h and oom.h. Extra fields
 //! of Pagetide's events (such as the group) are left out, so that a line is the kernel's. Missing
 //! fields are printed as empty values: the flags of `mm_vmscan_wakeup_kswapd`, pages that could not
-//! be unmapped, the address of a shrinker. docs/events.md has the list.
+//! be unmapped, the address of a shrinker. docs/outputs.md has the list.
 //!
 //! Invariant: lines ascend in time. `mm_vmscan_throttled` is written after the sleep, as in Linux,
 //! because it has the length of the sleep.

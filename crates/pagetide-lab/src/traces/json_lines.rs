@@ -1,4 +1,4 @@
-//! Events as lines of JSON (docs/events.md): one object per event, ascending in time.
+//! Events as lines of JSON (docs/outputs.md): one object per event, ascending in time.
 //!
 //! Linux: trace_pipe, with fields for programs.
 

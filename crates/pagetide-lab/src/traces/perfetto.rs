@@ -2,7 +2,7 @@
 //!
 //! The format is Perfetto's protocol buffers (`packets`); ui.perfetto.dev and trace_processor open
 //! it. A group is a process, and a task is a thread in it; kernel threads are in the process
-//! `kernel`. docs/events.md describes tracks and slices.
+//! `kernel`. docs/outputs.md describes tracks and slices.
 //!
 //! Invariant: the same run gives the same bytes. Packets of a track ascend in time. Counters are
 //! written at the end, when they are known.

@@ -80,7 +80,9 @@ pub fn write(
 
     let release = host.release.as_ref().map_or(String::new(), |name| format!("; Linux {name}"));
     page.comment(&format!("A live system, imported by `pagetide import host`{release}."));
-    page.comment("docs/import-host.md describes the import. Write your own workload: see");
+    page.comment(
+        "docs/tutorials/import-a-machine.md describes the import. Write your own workload: see",
+    );
     page.comment("[[task]] at the end.");
     page.line(&format!("title = \"An imported machine: {summary}\""));
     page.line("repeats = 3");

@@ -2,7 +2,7 @@
 //! policies, and operations with a cost.
 //!
 //! A table stands between two comments, `<!-- NAME: ... -->` and `<!-- end of NAME -->`.
-//! To regenerate: `PAGETIDE_ACCEPT=1 cargo test -p pagetide-scenario --test documents`.
+//! To regenerate: `PAGETIDE_ACCEPT=1 cargo test -p pagetide-scenario --test suite documents`.
 
 use pagetide_core::config::{ControlFile, Policy, PolicySet, Sysctl};
 use pagetide_core::control::{CacheControl, GroupControl};
@@ -84,6 +84,6 @@ fn the_tables_are_what_is_declared() {
     assert!(
         old == new,
         "docs/scenario.md does not match the declarations; the first different line is\n{differs:#?}\n\
-         to regenerate: PAGETIDE_ACCEPT=1 cargo test -p pagetide-scenario --test documents"
+         to regenerate: PAGETIDE_ACCEPT=1 cargo test -p pagetide-scenario --test suite documents"
     );
 }

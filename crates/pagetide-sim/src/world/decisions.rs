@@ -28,7 +28,7 @@ pub struct Decisions {
     /// Hash of the effects: I/O, copies, wake-ups, late frees and kills, each with its time and
     /// CPU.
     pub effects: u64,
-    /// Hash of the events (docs/events.md), each with its time, CPU and thread. A new kind of event
+    /// Hash of the events (docs/outputs.md), each with its time, CPU and thread. A new kind of event
     /// changes this hash only.
     pub events: u64,
 }

@@ -9,10 +9,10 @@ use std::path::PathBuf;
 
 const FIND_HELP: &str = "\
 Exit codes: 0 a value was found, 1 none was or a run failed, 2 bad input, 130 interrupted.
-The answer has a line that begins with `Result: `. Nothing is written to this system (docs/find.md).";
+The answer has a line that begins with `Result: `. Nothing is written to this system (docs/questions.md).";
 
 const SWEEP_HELP: &str = "\
-Exit codes: 0 done, 1 a run failed, 2 bad input, 130 interrupted; what was run is kept (docs/sweep.md).";
+Exit codes: 0 done, 1 a run failed, 2 bad input, 130 interrupted; what was run is kept (docs/questions.md).";
 
 /// `pagetide find`
 #[derive(Debug, Args)]
@@ -69,7 +69,7 @@ pub struct FindArgs {
     pub output: Option<PathBuf>,
 
     /// Write a report of the answer to this HTML file, to open in a browser, mail or print
-    /// (docs/reports.md)
+    /// (docs/outputs.md)
     #[arg(long, value_name = "OUT.html", value_hint = ValueHint::FilePath)]
     pub html: Option<PathBuf>,
 
@@ -134,7 +134,7 @@ pub struct SweepArgs {
     pub format: OutputFormat,
 
     /// Write a report of all points to this HTML file, to open in a browser, mail or print
-    /// (docs/reports.md)
+    /// (docs/outputs.md)
     #[arg(long, value_name = "OUT.html", value_hint = ValueHint::FilePath)]
     pub html: Option<PathBuf>,
 
