@@ -14,7 +14,7 @@ use pagetide_linux::host::note::ImportNote;
 use pagetide_linux::host::scenario::{write, HostImportOptions};
 use pagetide_linux::host::snapshot::HostSnapshot;
 use pagetide_linux::host::{buddyinfo, meminfo, slabinfo, swaps, sysctl, vmstat, zoneinfo};
-use pagetide_linux::reference::{is_of_a_machine, KernelReference};
+use pagetide_linux::reference::{is_possible_memory, KernelReference};
 use pagetide_linux::start::StartMemory;
 use pagetide_scenario::load::{load_str, Overrides};
 use pagetide_scenario::model::Setup;
@@ -124,7 +124,9 @@ pub fn guest_report(bytes: &[u8]) {
             return;
         }
     };
-    assert!(!report.done || console::has_said(bytes, "@done") || bytes.starts_with(b"@done\n"));
+    assert!(
+        !report.done || console::contains_line(bytes, "@done") || bytes.starts_with(b"@done\n")
+    );
     let name = RunName { scenario: "s", variant: "v", seed: 1 };
     if let Ok(record) = record(name, &two_tasks(), &report) {
         assert!(record.metrics.values().all(|metric| metric.value >= 0.0));
@@ -146,7 +148,7 @@ pub fn start(bytes: &[u8]) {
 
 fn begun([zoneinfo, types]: [&str; 2], [min_free_kbytes, auto_init]: [&str; 2]) {
     match StartMemory::parse(zoneinfo, types, min_free_kbytes, auto_init) {
-        Ok(start) if is_of_a_machine(&start) => start.apply(&mut two_tasks()),
+        Ok(start) if is_possible_memory(&start) => start.apply(&mut two_tasks()),
         Ok(_) | Err(_) => {}
     }
 }

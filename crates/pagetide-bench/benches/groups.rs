@@ -88,7 +88,7 @@ impl Crowd {
                 tasks.push((driver.mm, map));
             }
         }
-        driver.executor.daemons_held = true;
+        driver.executor.daemons_paused = true;
         let (turn, from, at, spent) = (0, 0, 0, Duration::ZERO);
         let mut crowd = Crowd { driver, tasks, pages, turn, from, at, kind, by, spent };
         crowd.reclaim(2 * total);

@@ -25,7 +25,7 @@ impl World for NoBytes {
         Some(true)
     }
 
-    fn ended(&mut self, patience: Nanos) -> Option<(Io, bool)> {
+    fn next_completion(&mut self, patience: Nanos) -> Option<(Io, bool)> {
         self.now += patience.min(1_000_000);
         None
     }

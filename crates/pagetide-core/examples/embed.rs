@@ -54,7 +54,7 @@ impl World for Memory {
         })
     }
 
-    fn ended(&mut self, patience: u64) -> Option<(Io, bool)> {
+    fn next_completion(&mut self, patience: u64) -> Option<(Io, bool)> {
         std::thread::sleep(Duration::from_nanos(patience.min(1_000_000)));
         None
     }

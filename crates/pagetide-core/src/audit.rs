@@ -29,7 +29,7 @@ impl<O: Owners> Manager<O> {
     pub(crate) fn do_audit(&self) -> Result<(), Violation> {
         self.mem.audit().map_err(|error| Violation(format!("{error}")))?;
         check!(self.era == Era::of(&self.config), "the era does not follow from the configuration");
-        self.audit_door()?;
+        self.audit_effects()?;
         self.audit_lists()?;
         O::audit(self)?;
         self.audit_huge_pages()?;
@@ -38,13 +38,13 @@ impl<O: Owners> Manager<O> {
         self.audit_counts()?;
         self.audit_slabs()?;
         self.audit_groups()?;
-        self.audit_quiet().map_err(Violation)
+        self.audit_idle_groups().map_err(Violation)
     }
 
     /// Between two calls no effect is waiting, and a throttle queue counts at least the daemons
     /// that sleep in it. (Only the world knows the number of sleeping calls.)
-    fn audit_door(&self) -> Result<(), Violation> {
-        check!(self.effects.nr_owed() == 0, "{:?} not delivered to the world", self.effects);
+    fn audit_effects(&self) -> Result<(), Violation> {
+        check!(self.effects.nr_undelivered() == 0, "{:?} not delivered to the world", self.effects);
         check!(self.mem.wakeups.is_empty(), "{:?} not passed on", self.mem.wakeups);
         for node in (0..self.nr_nodes()).map(|node| NodeId(node as u8)) {
             for reason in [Throttle::Writeback, Throttle::Reserves] {
@@ -216,7 +216,7 @@ impl<O: Owners> Manager<O> {
             stat[NodeStat::NrAnonTransparentHugepages as usize] += u64::from(huge);
         }
         let mut unpaid = None;
-        self.owners.for_each_own_frame(&mut |table| {
+        self.owners.for_each_table_frame(&mut |table| {
             let page = &self.mem.pages[table.idx()];
             stats[page.node().idx()][NodeStat::NrPageTablePages as usize] += 1;
             unpaid = unpaid.or(page.memcg.is_none().then_some(table));

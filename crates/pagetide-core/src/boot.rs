@@ -110,7 +110,7 @@ impl Memory {
         page_size: PageSize,
     ) -> Result<Memory, SetupError> {
         check(specs, nr_cpus, page_size)?;
-        let (spans, nr_pages) = lay_out(specs, page_size);
+        let (spans, nr_pages) = place_zones(specs, page_size);
         if nr_pages > MAX_PAGES {
             return Err(SetupError::TooManyPages(nr_pages));
         }
@@ -195,7 +195,7 @@ fn check(specs: &[NodeSpec], nr_cpus: u16, page_size: PageSize) -> Result<(), Se
 /// follows; if such a zone has less memory, its hole is at the start (DMA: below 1 MiB) or at the
 /// end (DMA32: the PCI hole). Other zones are contiguous and have no holes. Starts are aligned to
 /// the largest block, so that no block and no pageblock belongs to two zones.
-fn lay_out(specs: &[NodeSpec], page_size: PageSize) -> (Vec<[ZoneSpan; MAX_NR_ZONES]>, u64) {
+fn place_zones(specs: &[NodeSpec], page_size: PageSize) -> (Vec<[ZoneSpan; MAX_NR_ZONES]>, u64) {
     let align = 1u64 << MAX_PAGE_ORDER;
     let mut at = 0u64;
     let mut spans = Vec::with_capacity(specs.len());
@@ -228,7 +228,7 @@ fn lay_out(specs: &[NodeSpec], page_size: PageSize) -> (Vec<[ZoneSpan; MAX_NR_ZO
 pub fn managed_frames(spec: &NodeSpec, page_size: PageSize) -> Option<[Range<u32>; MAX_NR_ZONES]> {
     let specs = [*spec];
     check(&specs, 1, page_size).ok()?;
-    let (spans, nr_pages) = lay_out(&specs, page_size);
+    let (spans, nr_pages) = place_zones(&specs, page_size);
     let spans = spans.first().filter(|_| nr_pages <= MAX_PAGES)?;
     let frames = |span: &ZoneSpan, zone: &ZoneSpec| {
         span.managed as u32..(span.managed + zone.managed) as u32
@@ -243,7 +243,7 @@ fn page_array(spans: &[[ZoneSpan; MAX_NR_ZONES]], nr_pages: u64) -> Result<PageA
         for (z, span) in node.iter().enumerate().filter(|(_, span)| span.len > 0) {
             // Frames between two zones are reserved, like a hole of this zone.
             let end = span.start + span.len;
-            pages.lay(at..end, z as u8, NodeId(i as u8));
+            pages.assign(at..end, z as u8, NodeId(i as u8));
             at = end;
         }
     }

@@ -53,10 +53,10 @@ pub struct Call<R> {
     /// Pages charged above `memory.high` that are not paid for yet.
     nr_over_high: u64,
     /// Throttle queue whose sleeper count includes this call.
-    counted: ThrottleQueue,
-    asker: Requester,
+    throttle_queue: ThrottleQueue,
+    requester: Requester,
     /// Generation of the requester since the first step ([`Owners::tenure`]): ids are reused.
-    tenure: u64,
+    generation: u64,
     node: NodeId,
 }
 
@@ -70,12 +70,12 @@ pub(crate) enum RequestKind<R> {
 
 impl<R> Call<R> {
     /// A request of the owner's kind.
-    pub fn of_owner(asker: Requester, node: NodeId, request: R) -> Call<R> {
+    pub fn for_owner(asker: Requester, node: NodeId, request: R) -> Call<R> {
         Call::new(RequestKind::Owner(request), asker, node)
     }
 
     /// The owner's request; `None` for another kind of call.
-    pub fn owners_request(&self) -> Option<&R> {
+    pub fn owner_request(&self) -> Option<&R> {
         match &self.kind {
             RequestKind::Owner(request) => Some(request),
             _ => None,
@@ -112,16 +112,16 @@ impl<R> Call<R> {
             slow: None,
             over_high: None,
             nr_over_high: 0,
-            counted: None,
-            asker,
-            tenure: NOT_BEGUN,
+            throttle_queue: None,
+            requester: asker,
+            generation: NOT_BEGUN,
             node,
         }
     }
 
     /// Outcome of a call whose requester ended first; the call has no resources any more.
     #[cold]
-    fn orphaned(&self) -> Outcome {
+    fn orphan_outcome(&self) -> Outcome {
         match (&self.over_high, &self.kind) {
             (Some((Outcome::Block(_), _)), _) => Outcome::NoBlock,
             (Some((Outcome::Got(_), _)), _) => Outcome::NoMemory,
@@ -136,11 +136,11 @@ impl<R> Call<R> {
 
     /// Whether the call is in direct reclaim.
     pub fn is_reclaiming(&self) -> bool {
-        self.is_held_up() || self.reclaims_by_request()
+        self.lacks_memory() || self.reclaims_by_request()
     }
 
     /// Whether the call reclaims or pays because memory is short (Linux `psi_memstall_enter`).
-    fn is_held_up(&self) -> bool {
+    fn lacks_memory(&self) -> bool {
         self.slow.as_ref().is_some_and(SlowRequest::is_reclaiming) || self.over_high.is_some()
     }
 
@@ -159,8 +159,8 @@ impl<R> Call<R> {
         }
         match waiting {
             Some(Sleep { token: Token::Throttled(_, reason), .. }) => reason != Throttle::Dirty,
-            Some(sleep) => self.is_held_up() || self.is_thrashing(machine, sleep),
-            None => self.is_held_up(),
+            Some(sleep) => self.lacks_memory() || self.is_thrashing(machine, sleep),
+            None => self.lacks_memory(),
         }
     }
 
@@ -184,7 +184,7 @@ impl<R> Call<R> {
     /// Whether the sleepers of a node's throttle queue include this call
     /// ([`Manager::nr_throttled`]).
     pub fn is_counted_in(&self, node: NodeId, reason: Throttle) -> bool {
-        self.counted == Some((node, reason))
+        self.throttle_queue == Some((node, reason))
     }
 }
 
@@ -196,12 +196,12 @@ impl<O: RequestOwners> Manager<O> {
         now: Nanos,
     ) -> (Step<Outcome>, Effects<'_>) {
         let step = self.call_step(call, cpu, now);
-        (step, self.hand_out())
+        (step, self.take_effects())
     }
 
     pub(crate) fn do_cancel(&mut self, call: Call<O::Request>, cpu: Cpu) -> Effects<'_> {
-        self.call_given_up(call, cpu);
-        self.hand_out()
+        self.cancel_call(call, cpu);
+        self.take_effects()
     }
 
     pub(crate) fn call_step(
@@ -210,12 +210,12 @@ impl<O: RequestOwners> Manager<O> {
         cpu: Cpu,
         now: Nanos,
     ) -> Step<Outcome> {
-        self.leave_queue(call.counted.take());
+        self.leave_queue(call.throttle_queue.take());
         self.nr_over_high = call.nr_over_high;
         let step = self.call_work(call, cpu, now);
         call.nr_over_high = core::mem::take(&mut self.nr_over_high);
         if let Step::Wait(sleep) = step {
-            call.counted = self.enter_queue(sleep);
+            call.throttle_queue = self.enter_queue(sleep);
         }
         step
     }
@@ -228,24 +228,24 @@ impl<O: RequestOwners> Manager<O> {
         if !self.has_node(call.node) {
             return Step::Done(Outcome::BadId(BadId::Node(call.node)));
         }
-        let tenure = self.owners.tenure(call.asker);
-        if tenure != Some(call.tenure) {
+        let tenure = self.owners.generation(call.requester);
+        if tenure != Some(call.generation) {
             match tenure {
-                Some(tenure) if call.tenure == NOT_BEGUN => call.tenure = tenure,
-                None if call.tenure == NOT_BEGUN => {
-                    return Step::Done(Outcome::BadId(BadId::Mm(call.asker)));
+                Some(tenure) if call.generation == NOT_BEGUN => call.generation = tenure,
+                None if call.generation == NOT_BEGUN => {
+                    return Step::Done(Outcome::BadId(BadId::Mm(call.requester)));
                 }
                 // The state of the unfinished work went with the requester.
                 Some(_) | None => {
                     if let Some(slow) = call.slow.take() {
                         self.slow_orphaned(&slow);
                     }
-                    return Step::Done(call.orphaned());
+                    return Step::Done(call.orphan_outcome());
                 }
             }
         }
-        let memcg = self.owners.asks(call.asker);
-        let ctx = Ctx { cpu, node: call.node, now, asker: call.asker, memcg };
+        let memcg = self.owners.note_request(call.requester);
+        let ctx = Ctx { cpu, node: call.node, now, asker: call.requester, memcg };
         if let Some((outcome, paying)) = &mut call.over_high {
             let outcome = *outcome;
             return match self.over_high_step(paying, &ctx) {
@@ -274,12 +274,21 @@ impl<O: RequestOwners> Manager<O> {
     }
 
     /// [`Manager::cancel`] without returning its effects.
-    pub(crate) fn call_given_up(&mut self, call: Call<O::Request>, cpu: Cpu) {
-        let Call { kind, slow, over_high, nr_over_high, counted, asker, tenure, node: _ } = call;
+    pub(crate) fn cancel_call(&mut self, call: Call<O::Request>, cpu: Cpu) {
+        let Call {
+            kind,
+            slow,
+            over_high,
+            nr_over_high,
+            throttle_queue: counted,
+            requester: asker,
+            generation: tenure,
+            node: _,
+        } = call;
         self.leave_queue(counted);
         // Freed pages go to the lists of some CPU.
         let cpu = if self.has_cpu(cpu) { cpu } else { Cpu(0) };
-        if self.owners.tenure(asker) != Some(tenure) {
+        if self.owners.generation(asker) != Some(tenure) {
             // The requester's resources went with it, and its id may belong to another one now.
             if let Some(slow) = slow {
                 self.slow_orphaned(&slow);
@@ -290,12 +299,12 @@ impl<O: RequestOwners> Manager<O> {
             return;
         }
         if let Some(slow) = slow {
-            self.slow_given_up(&slow, asker, cpu);
+            self.abandon_slow_request(&slow, asker, cpu);
         }
         // The task pays in a later call.
         self.owners.note_over_high(asker, nr_over_high);
         match kind {
-            RequestKind::CompactMemory(state) => self.compact_memory_given_up(&state, asker, cpu),
+            RequestKind::CompactMemory(state) => self.cancel_compact_memory(&state, asker, cpu),
             // These hold no resources between two steps.
             RequestKind::Owner(_) | RequestKind::GroupWrite(_) | RequestKind::KmemAlloc(_) => {}
         }
@@ -303,7 +312,7 @@ impl<O: RequestOwners> Manager<O> {
         self.owners.note_over_high(asker, paying.nr_pages());
         match outcome {
             Outcome::Object(object) => self.free_known(object, cpu),
-            outcome => O::take_back(self, asker, outcome, cpu),
+            outcome => O::undo_outcome(self, asker, outcome, cpu),
         }
     }
 }

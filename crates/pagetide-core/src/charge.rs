@@ -274,14 +274,14 @@ impl<O: Owners> Manager<O> {
     }
 
     /// A page has left the swap cache; its slot stays in use (Linux `mem_cgroup_swapout`).
-    pub(crate) fn page_went_to_swap(&mut self, memcg: MemcgId) {
+    pub(crate) fn charge_swapped_out(&mut self, memcg: MemcgId) {
         if self.era.counts_memory_and_swap {
             self.charge_swap(memcg);
         }
     }
 
     /// A page read from a slot is charged (Linux `mem_cgroup_swapin_uncharge_swap`).
-    pub(crate) fn page_came_from_swap(&mut self, memcg: MemcgId) {
+    pub(crate) fn uncharge_swapped_in(&mut self, memcg: MemcgId) {
         if self.era.counts_memory_and_swap {
             self.uncharge_swap(memcg);
         }
@@ -340,7 +340,7 @@ impl<O: Owners> Manager<O> {
         let before = group.memory.protected_usage();
         group.memory.min = min;
         group.memory.low = low;
-        self.quiet.forget();
+        self.idle_groups.forget();
         let after = group.memory.protected_usage();
         let parent = group.parent;
         if parent.is_some() {

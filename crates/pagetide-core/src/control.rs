@@ -42,7 +42,7 @@ use crate::watermark::{self, WatermarkInputs};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
-use cache::{is_of_cache, CacheWrite};
+use cache::{is_cache_control, CacheWrite};
 use marks::MarksWrite;
 
 #[derive(Clone, Copy, Debug)]
@@ -150,7 +150,7 @@ impl<O: Owners> Manager<O> {
 
     /// Parses a text. The name of a cache's file must contain an existing cache.
     fn read_write(&self, name: &str, text: &str) -> Result<ControlWrite, ControlError> {
-        if is_of_cache(name) {
+        if is_cache_control(name) {
             self.find_cache_control(name)?;
         }
         ControlWrite::read(name, text, self.mem.page_size)
@@ -172,7 +172,7 @@ impl<O: Owners> Manager<O> {
                 ControlChange::Cache(cache, write) => self.apply_cache_write(cache, write)?,
             }
         }
-        Ok(self.hand_out())
+        Ok(self.take_effects())
     }
 
     /// Makes the writes that affect the watermarks on copies: these checks depend on earlier
@@ -211,7 +211,7 @@ impl<O: Owners> Manager<O> {
     /// # Errors
     /// ENOENT for an unknown name, EACCES for a write-only file.
     pub fn read_control(&self, name: &str) -> Result<String, ControlError> {
-        if is_of_cache(name) {
+        if is_cache_control(name) {
             return self.read_cache_control(name);
         }
         let sysctl = write::find_sysctl(name)?;

@@ -125,7 +125,7 @@ pub enum Effect {
 impl Effect {
     /// Whether the effect concerns bytes only, so that a world without bytes can ignore it.
     #[inline]
-    pub const fn is_of_contents(&self) -> bool {
+    pub const fn is_contents_only(&self) -> bool {
         matches!(
             self,
             Effect::Zero { .. }
@@ -224,15 +224,15 @@ impl EffectQueue {
 
     /// [`Self::push`] for an effect with [`Effect::is_of_contents`].
     #[inline]
-    pub fn push_of_contents(&mut self, effect: Effect) {
-        debug_assert!(effect.is_of_contents(), "{effect:?}");
+    pub fn push_contents(&mut self, effect: Effect) {
+        debug_assert!(effect.is_contents_only(), "{effect:?}");
         if !self.without_bytes {
             self.queue.push(effect);
         }
     }
 
     /// Drops effects on contents from now on.
-    pub fn forgo_contents(&mut self) {
+    pub fn drop_contents(&mut self) {
         self.without_bytes = true;
     }
 
@@ -246,7 +246,7 @@ impl EffectQueue {
     }
 
     /// Number of effects that the world has not carried out.
-    pub fn nr_owed(&self) -> usize {
+    pub fn nr_undelivered(&self) -> usize {
         self.queue.len() + self.nr_dropped
     }
 
@@ -255,7 +255,7 @@ impl EffectQueue {
     /// # Panics
     /// If effects of an earlier call were dropped undrained.
     #[inline]
-    pub fn hand_out(&mut self) -> Effects<'_> {
+    pub fn take_effects(&mut self) -> Effects<'_> {
         let lost = self.nr_dropped;
         assert!(lost == 0, "{lost} effects of an earlier call were dropped undrained");
         Effects { effects: self, at: 0 }

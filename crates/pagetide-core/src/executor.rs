@@ -30,7 +30,7 @@ pub trait World {
 
     /// The next started I/O that has ended, and whether it succeeded. If none has ended yet, waits
     /// for one, or lets time pass, for at most `patience`.
-    fn ended(&mut self, patience: Nanos) -> Option<(Io, bool)>;
+    fn next_completion(&mut self, patience: Nanos) -> Option<(Io, bool)>;
 
     /// Moves bytes: [`Effect::Zero`], [`Effect::CollapsePage`], [`Effect::CopyPage`],
     /// [`Effect::ReadOut`] or [`Effect::WriteIn`]. Returns false on failure, which only
@@ -58,7 +58,7 @@ pub struct Executor<O: EntryPoints, W> {
     /// The world.
     pub world: W,
     /// While set, daemons do not run by themselves; see [`Executor::run_daemons`].
-    pub daemons_held: bool,
+    pub daemons_paused: bool,
     daemons: Vec<(Daemon, DaemonRunState)>,
     daemon_cpu: Cpu,
     /// No daemon is awake, or ends its sleep or rest, before this time.
@@ -85,7 +85,7 @@ impl<O: EntryPoints, W: World> Executor<O, W> {
         Executor {
             manager,
             world,
-            daemons_held: false,
+            daemons_paused: false,
             daemons,
             daemon_cpu,
             daemons_due: 0,
@@ -131,7 +131,7 @@ impl<O: EntryPoints, W: World> Executor<O, W> {
             Step::Continue | Step::Done(_) => None,
         });
         self.carry_out();
-        if !self.daemons_held {
+        if !self.daemons_paused {
             self.step_daemons();
         }
         step
@@ -140,7 +140,7 @@ impl<O: EntryPoints, W: World> Executor<O, W> {
     /// Steps the daemons until none is awake, and processes the I/O that has ended.
     pub fn run_daemons(&mut self) {
         loop {
-            while let Some((io, ok)) = self.world.ended(0) {
+            while let Some((io, ok)) = self.world.next_completion(0) {
                 self.io_done(io, ok);
             }
             if !self.step_daemons() {
@@ -170,12 +170,12 @@ impl<O: EntryPoints, W: World> Executor<O, W> {
             if now >= until {
                 break;
             }
-            if !self.daemons_held && self.step_daemons() {
+            if !self.daemons_paused && self.step_daemons() {
                 continue;
             }
-            let next = if self.daemons_held { Nanos::MAX } else { self.next_wakeup() };
+            let next = if self.daemons_paused { Nanos::MAX } else { self.next_wakeup() };
             let patience = next.min(until).saturating_sub(now).max(1);
-            if let Some((io, ok)) = self.world.ended(patience) {
+            if let Some((io, ok)) = self.world.next_completion(patience) {
                 self.io_done(io, ok);
             }
         }

@@ -205,9 +205,9 @@ impl<O: Owners> Manager<O> {
         change: i64,
     ) {
         if change > 0 {
-            self.quiet.pages_came(memcg, node, change.unsigned_abs());
+            self.idle_groups.pages_added(memcg, node, change.unsigned_abs());
         } else {
-            self.quiet.pages_left(memcg, node, change.unsigned_abs());
+            self.idle_groups.pages_removed(memcg, node, change.unsigned_abs());
         }
         if memcg != ROOT {
             self.subtree_sums_changed(memcg, node, lru, change);
@@ -230,7 +230,7 @@ impl<O: Owners> Manager<O> {
             *size = size.wrapping_add_signed(change);
             let [inactive, active, ..] = *sizes;
             if may_unbalance && self.inactive_is_short(inactive, active) {
-                self.quiet.must_be_looked_at(at, node);
+                self.idle_groups.must_visit(at, node);
             }
             at = self.parents[at.idx()];
         }

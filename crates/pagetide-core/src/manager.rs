@@ -53,7 +53,7 @@ pub struct Manager<O> {
     /// Ids of removed groups, for reuse.
     pub(crate) free_memcgs: Vec<MemcgId>,
     /// Idle groups: a walk would find nothing in them.
-    pub(crate) quiet: IdleGroups,
+    pub(crate) idle_groups: IdleGroups,
     /// Pages charged in advance, by CPU.
     pub(crate) stocks: Vec<Stock>,
     pub(crate) soft_limit_trees: SoftLimitTrees,
@@ -117,7 +117,7 @@ impl<O: Owners> Manager<O> {
             memcgs: alloc::vec![Memcg::new("root".into(), MemcgId::NONE, nr_nodes)],
             parents: alloc::vec![MemcgId::NONE],
             free_memcgs: Vec::new(),
-            quiet: IdleGroups::new(nr_nodes),
+            idle_groups: IdleGroups::new(nr_nodes),
             stocks: (0..nr_cpus).map(|_| Stock::EMPTY).collect(),
             soft_limit_trees: SoftLimitTrees::new(nr_nodes),
             legacy_wait: None,
@@ -168,7 +168,7 @@ impl<O: Owners> Manager<O> {
     pub fn swapon(&mut self, pages: u32, limit: u32, rotational: bool) {
         assert!(self.swap.used() == 0, "swap is in use");
         self.swap = SwapArea::new(pages, limit);
-        self.quiet.forget();
+        self.idle_groups.forget();
         self.config.swap_rotational = rotational;
     }
 
@@ -220,9 +220,9 @@ impl<O: Owners> Manager<O> {
 
     /// Ends every call that may have effects: returns the effects to the world.
     #[inline]
-    pub(crate) fn hand_out(&mut self) -> Effects<'_> {
+    pub(crate) fn take_effects(&mut self) -> Effects<'_> {
         self.finish_wakeups();
-        self.effects.hand_out()
+        self.effects.take_effects()
     }
 
     /// Turns the allocator's pending kswapd requests into wake-ups.
@@ -267,7 +267,7 @@ impl<O: Owners> Manager<O> {
     /// ([`Effect::is_of_contents`]). [`Effect::CopyPage`] remains, because the page cannot be
     /// mapped until the copy is done. No decision changes.
     pub fn without_bytes(&mut self) {
-        self.effects.forgo_contents();
+        self.effects.drop_contents();
     }
 
     /// Turns the event log on, or turns it off and empties it.

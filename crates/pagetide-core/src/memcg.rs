@@ -177,7 +177,7 @@ impl Memcg {
     /// Prefetches what a batch of reclaim reads, by cache line. Returns a value that depends on the
     /// loads.
     #[inline]
-    pub(crate) fn warm(&self, node: NodeId) -> u64 {
+    pub(crate) fn prefetch_lruvec(&self, node: NodeId) -> u64 {
         let own = self.memory.usage ^ self.memory.peak ^ self.charged ^ self.nr_tasks as u64;
         let counted = self.events.get(Event::PgscanKswapd) ^ self.events.get(Event::Pgactivate);
         let (Some(lruvec), Some(kept)) =
@@ -209,23 +209,23 @@ pub(crate) struct MemcgPosition {
 pub struct ReclaimScope<'m> {
     memcgs: &'m [Memcg],
     target: Option<MemcgId>,
-    heeds_random: bool,
+    counts_random: bool,
 }
 
 impl<'m> ReclaimScope<'m> {
     pub(crate) fn new(memcgs: &'m [Memcg], target: Option<MemcgId>) -> ReclaimScope<'m> {
-        ReclaimScope { memcgs, target, heeds_random: true }
+        ReclaimScope { memcgs, target, counts_random: true }
     }
 
     /// The same, ignoring references through mappings with random advice (those with sequential
     /// advice never count).
     pub(crate) fn without_random(self) -> ReclaimScope<'m> {
-        ReclaimScope { heeds_random: false, ..self }
+        ReclaimScope { counts_random: false, ..self }
     }
 
     /// Whether references through a mapping with this advice count (Linux 6.3 `vma_has_recency`).
-    pub(crate) fn heeds(&self, is_sequential: bool, is_random: bool) -> bool {
-        !is_sequential && (self.heeds_random || !is_random)
+    pub(crate) fn has_recency(&self, is_sequential: bool, is_random: bool) -> bool {
+        !is_sequential && (self.counts_random || !is_random)
     }
 
     /// Whether a group is one of them; `memcg` is called only if that matters.

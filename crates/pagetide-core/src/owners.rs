@@ -59,7 +59,7 @@ pub struct PageReferences {
     /// One of them is executable.
     pub executable: bool,
     /// Entries that had to be read.
-    pub nr_looked_at: u32,
+    pub nr_entries_read: u32,
 }
 
 /// Destination of a page that is unmapped.
@@ -83,7 +83,7 @@ pub struct UnmapResult {
     /// One of them was used since the previous query.
     pub young: bool,
     /// Entries that had to be read.
-    pub nr_looked_at: u32,
+    pub nr_entries_read: u32,
 }
 
 /// Contribution of the owners to the files of /proc.
@@ -147,16 +147,16 @@ pub trait Owners: State + Sized {
     fn note_written(&mut self) {}
 
     /// Calls `f` for every frame that the owners use for page tables.
-    fn for_each_own_frame(&self, _f: &mut dyn FnMut(Pfn)) {}
+    fn for_each_table_frame(&self, _f: &mut dyn FnMut(Pfn)) {}
 
     /// Generation of a requester: a later requester with the same id has another generation.
     /// `None`: unknown id, or the requester has ended.
-    fn tenure(&self, _asker: Requester) -> Option<u64> {
+    fn generation(&self, _asker: Requester) -> Option<u64> {
         Some(0)
     }
 
     /// Records a request of `asker`. Returns the group to charge.
-    fn asks(&mut self, asker: Requester) -> MemcgId;
+    fn note_request(&mut self, asker: Requester) -> MemcgId;
 
     /// The group to charge for requests of `asker`. `None`: unknown id, or the requester has ended.
     fn payer(&self, asker: Requester) -> Option<MemcgId>;
@@ -195,7 +195,8 @@ pub trait Owners: State + Sized {
     fn huge_pages_on(_manager: &mut Manager<Self>) {}
 
     /// Gives back the result of a call that was cancelled after its end.
-    fn take_back(_manager: &mut Manager<Self>, _asker: Requester, _outcome: Outcome, _cpu: Cpu) {}
+    fn undo_outcome(_manager: &mut Manager<Self>, _asker: Requester, _outcome: Outcome, _cpu: Cpu) {
+    }
 
     /// Nothing can be reclaimed for a group (the root: for the machine). Kills a task
     /// ([`crate::effect::Effect::OomKill`]) or lets the request fail. Returns whether memory will

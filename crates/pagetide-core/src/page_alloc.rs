@@ -371,7 +371,7 @@ impl Memory {
     }
 
     /// Allocates a block that compaction has captured for its task.
-    pub(crate) fn hand_out_captured(&mut self, pfn: Pfn, order: Order) {
+    pub(crate) fn alloc_captured(&mut self, pfn: Pfn, order: Order) {
         let zone = self.pages[pfn.idx()].zone();
         mark_allocated(&mut self.pages, pfn, order);
         self.vmstat.add(PGALLOC[zone], 1 << order);

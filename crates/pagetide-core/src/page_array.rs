@@ -159,7 +159,7 @@ impl PageArray {
     }
 
     /// Assigns the frames `from..to` to a zone. They must follow all frames assigned before.
-    pub(crate) fn lay(&mut self, frames: Range<u64>, zone: u8, node: NodeId) {
+    pub(crate) fn assign(&mut self, frames: Range<u64>, zone: u8, node: NodeId) {
         let (from, to) = (frames.start as usize, frames.end as usize);
         let first_whole = from.next_multiple_of(BLOCK).min(to);
         if from < first_whole {
@@ -437,7 +437,7 @@ mod tests {
                 if !zone.capture_block(&mut memory.pages, pfn, order) {
                     return None;
                 }
-                memory.hand_out_captured(pfn, order);
+                memory.alloc_captured(pfn, order);
                 taken.push((pfn, order));
                 Some(pfn)
             }

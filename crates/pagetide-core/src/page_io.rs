@@ -15,7 +15,7 @@ use crate::vmstat::{Event, NodeStat};
 impl<O: Owners> Manager<O> {
     pub(crate) fn do_io_done(&mut self, io: Io, ok: bool, cpu: Cpu, now: Nanos) -> Effects<'_> {
         if !self.has_cpu(cpu) {
-            return self.hand_out();
+            return self.take_effects();
         }
         match io {
             Io::SwapIn { slot, pfn } if !self.is_swap_io(slot, pfn, PageFlags::LOCKED) => {}
@@ -32,7 +32,7 @@ impl<O: Owners> Manager<O> {
             Io::ReadFile { .. } | Io::WriteFile { .. } => O::io_done(self, io, ok, cpu),
         }
         O::tick(self, now);
-        self.hand_out()
+        self.take_effects()
     }
 
     /// Whether a page of the swap cache is under this kind of I/O with this slot.

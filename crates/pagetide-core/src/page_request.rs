@@ -236,9 +236,9 @@ impl<O: Owners> Manager<O> {
     }
 
     /// The request is abandoned: releases what its work holds.
-    pub(crate) fn slow_given_up(&mut self, slow: &SlowRequest, asker: Requester, cpu: Cpu) {
+    pub(crate) fn abandon_slow_request(&mut self, slow: &SlowRequest, asker: Requester, cpu: Cpu) {
         match slow {
-            SlowRequest::Pages(path) => self.slowpath_given_up(path, asker, cpu),
+            SlowRequest::Pages(path) => self.abandon_slowpath(path, asker, cpu),
             // Reclaim at a group's limit holds nothing: it has no soft-limit stage.
             SlowRequest::Room(_) => {}
             // The task pays later.

@@ -360,7 +360,7 @@ impl Zone {
     /// they would end as the same block in the same place, because none of them can merge with
     /// blocks outside before all of them are free.
     pub(crate) fn free_oldest(&mut self, pages: &mut PageArray, blocks: &[Pfn], order: Order) {
-        warm_neighbours(pages, blocks, order);
+        prefetch_neighbours(pages, blocks, order);
         let mut rest = blocks;
         while let Some(&first) = rest.first() {
             let larger = whole_run(pages, rest, order);
@@ -406,7 +406,7 @@ impl Zone {
 /// by one each load would stall. A page's own buddy shares its cache line, so the buddy of the next
 /// larger block is loaded. For larger blocks that is the second step, and the first still stalls;
 /// nearly all blocks are single pages. Changes nothing.
-fn warm_neighbours(pages: &PageArray, blocks: &[Pfn], order: Order) {
+fn prefetch_neighbours(pages: &PageArray, blocks: &[Pfn], order: Order) {
     let mut loaded = 0;
     for pfn in blocks {
         let next = pfn.0 >> (order + 1) ^ 1;

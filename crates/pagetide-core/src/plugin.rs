@@ -43,9 +43,9 @@ pub enum PolicyFault {
     /// Less protected than `memory.min` and `memory.low` grant; replaced by these.
     ProtectsTooLittle = 2,
     /// Another walk requested after [`WALKS_MAX`]; refused.
-    WalksForEver = 3,
+    TooManyWalks = 3,
     /// A balance with no share, or with a share above the whole; replaced by the built-in one.
-    BalanceOfNothing = 4,
+    ImpossibleBalance = 4,
     /// A descent freed nothing because the policy spared everything; the next one ignored the
     /// policy.
     Overruled = 5,
@@ -57,8 +57,8 @@ impl PolicyFault {
         PolicyFault::PriorityOutOfRange,
         PolicyFault::ProtectsTooMuch,
         PolicyFault::ProtectsTooLittle,
-        PolicyFault::WalksForEver,
-        PolicyFault::BalanceOfNothing,
+        PolicyFault::TooManyWalks,
+        PolicyFault::ImpossibleBalance,
         PolicyFault::Overruled,
     ];
 
@@ -68,8 +68,8 @@ impl PolicyFault {
             PolicyFault::PriorityOutOfRange => "plugin_priority_out_of_range",
             PolicyFault::ProtectsTooMuch => "plugin_protects_too_much",
             PolicyFault::ProtectsTooLittle => "plugin_protects_too_little",
-            PolicyFault::WalksForEver => "plugin_walks_for_ever",
-            PolicyFault::BalanceOfNothing => "plugin_balance_of_nothing",
+            PolicyFault::TooManyWalks => "plugin_walks_for_ever",
+            PolicyFault::ImpossibleBalance => "plugin_balance_of_nothing",
             PolicyFault::Overruled => "plugin_overruled",
         }
     }
@@ -80,8 +80,8 @@ impl PolicyFault {
             PolicyFault::PriorityOutOfRange
             | PolicyFault::ProtectsTooMuch
             | PolicyFault::ProtectsTooLittle
-            | PolicyFault::WalksForEver => kind == "groups",
-            PolicyFault::BalanceOfNothing => kind == "pages",
+            | PolicyFault::TooManyWalks => kind == "groups",
+            PolicyFault::ImpossibleBalance => kind == "pages",
             PolicyFault::Overruled => true,
         }
     }
@@ -96,8 +96,8 @@ impl PolicyFault {
             PolicyFault::ProtectsTooLittle => {
                 "less protected than memory.min and memory.low; these hold"
             }
-            PolicyFault::WalksForEver => "another walk after the fourth; it was refused",
-            PolicyFault::BalanceOfNothing => "an impossible balance; the built-in one was used",
+            PolicyFault::TooManyWalks => "another walk after the fourth; it was refused",
+            PolicyFault::ImpossibleBalance => "an impossible balance; the built-in one was used",
             PolicyFault::Overruled => {
                 "all remaining memory was spared; the next descent did not ask"
             }

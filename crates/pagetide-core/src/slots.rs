@@ -129,9 +129,9 @@ impl TenantEntry {
         let word = self.0.load(Ordering::Acquire);
         let place = (word & WHERE) as u32;
         match word & (PRESENT | MOVING | SWAPPED | HELD) {
-            PRESENT => EntryState::There { pfn: Pfn(place), dirty: word & DIRTY != 0 },
+            PRESENT => EntryState::Present { pfn: Pfn(place), dirty: word & DIRTY != 0 },
             MOVING => EntryState::Moving(Pfn(place)),
-            SWAPPED => EntryState::InSwap(SwapSlot(place)),
+            SWAPPED => EntryState::Swapped(SwapSlot(place)),
             HELD => EntryState::Held(Pfn(place)),
             _ => EntryState::Empty,
         }
@@ -143,9 +143,9 @@ enum EntryState {
     /// The page never had contents.
     Empty,
     /// The page is in a frame.
-    There { pfn: Pfn, dirty: bool },
+    Present { pfn: Pfn, dirty: bool },
     /// The page is in swap.
-    InSwap(SwapSlot),
+    Swapped(SwapSlot),
     /// The page is being moved away from this frame.
     Moving(Pfn),
     /// The page is in a frame, but threads must not use it yet.
@@ -156,7 +156,7 @@ enum EntryState {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TenantId {
     asker: Requester,
-    born: u64,
+    generation: u64,
 }
 
 impl TenantId {
@@ -206,7 +206,7 @@ struct TenantTable {
 pub struct Slots {
     tenants: Vec<Option<TenantTable>>,
     /// Tenants created so far.
-    births: u64,
+    nr_created: u64,
 }
 
 impl Slots {
@@ -241,7 +241,7 @@ impl TenantCall {
     /// [`Outcome::NoMemory`] (no tenant is killed), [`Outcome::IoError`], or [`Outcome::BadId`].
     pub fn get(tenant: TenantId, node: NodeId, index: u32, write: bool) -> TenantCall {
         let get = TenantRequest { tenant, index, write, begun: false, major: false, fresh: false };
-        TenantCall::of_owner(tenant.asker, node, get)
+        TenantCall::for_owner(tenant.asker, node, get)
     }
 }
 
@@ -260,8 +260,8 @@ impl Manager<Slots> {
         }
         let pages = u32::try_from(pages).map_err(|_| TenantError::TooLarge)?;
         let entries: Arc<[TenantEntry]> = (0..pages).map(|_| TenantEntry::default()).collect();
-        self.owners.births += 1;
-        let born = self.owners.births;
+        self.owners.nr_created += 1;
+        let born = self.owners.nr_created;
         let tenant = TenantTable { memcg, born, entries: entries.clone(), nr_over_high: 0 };
         let tenants = &mut self.owners.tenants;
         let at = tenants.iter().position(Option::is_none).unwrap_or(tenants.len());
@@ -270,7 +270,7 @@ impl Manager<Slots> {
         }
         tenants[at] = Some(tenant);
         self.memcgs[memcg.idx()].nr_tasks += 1;
-        Ok((TenantId { asker: Requester(at as u32), born }, entries))
+        Ok((TenantId { asker: Requester(at as u32), generation: born }, entries))
     }
 
     /// Removes a tenant: frees its pages and swap slots, and makes its number reusable.
@@ -281,7 +281,7 @@ impl Manager<Slots> {
         if !self.has_cpu(cpu) {
             return Err(TenantError::NoCpu);
         }
-        let tenant = self.owners.tenant_mut(id.asker).filter(|tenant| tenant.born == id.born);
+        let tenant = self.owners.tenant_mut(id.asker).filter(|tenant| tenant.born == id.generation);
         let tenant = tenant.ok_or(TenantError::NoTenant)?;
         let memcg = tenant.memcg;
         let entries = tenant.entries.clone();
@@ -295,11 +295,11 @@ impl Manager<Slots> {
             let _ = entry.change(|_| Some(0));
             match state {
                 EntryState::Empty | EntryState::Moving(_) => {}
-                EntryState::There { pfn, .. } | EntryState::Held(pfn) => {
+                EntryState::Present { pfn, .. } | EntryState::Held(pfn) => {
                     self.page_remove_rmap(pfn);
                     self.free_anon_page(pfn, cpu);
                 }
-                EntryState::InSwap(slot) => {
+                EntryState::Swapped(slot) => {
                     self.swap_unmap(slot);
                     self.free_cached_swap_page(slot, cpu);
                 }
@@ -308,7 +308,7 @@ impl Manager<Slots> {
         self.abandon_compactions(id.asker, cpu);
         self.owners.tenants[id.asker.idx()] = None;
         self.memcgs[memcg.idx()].nr_tasks -= 1;
-        Ok(self.hand_out())
+        Ok(self.take_effects())
     }
 
     fn get_step(
@@ -318,7 +318,7 @@ impl Manager<Slots> {
         ctx: &Ctx,
     ) -> Step<Outcome> {
         // The number may belong to another tenant now.
-        if self.owners.tenure(ctx.asker) != Some(get.tenant.born) {
+        if self.owners.generation(ctx.asker) != Some(get.tenant.generation) {
             return Step::Done(Outcome::BadId(BadId::Mm(ctx.asker)));
         }
         if !core::mem::replace(&mut get.begun, true) {
@@ -333,7 +333,7 @@ impl Manager<Slots> {
                 return Step::Done(Outcome::BadId(page));
             };
             let done = match entry.load() {
-                EntryState::There { pfn, dirty } => {
+                EntryState::Present { pfn, dirty } => {
                     if get.write && !dirty {
                         self.reuse_page(at, pfn);
                         continue;
@@ -350,7 +350,7 @@ impl Manager<Slots> {
                     entry.publish();
                     None
                 }
-                EntryState::InSwap(slot) => self.get_from_swap(get, at, slot, slow, ctx),
+                EntryState::Swapped(slot) => self.get_from_swap(get, at, slot, slow, ctx),
                 EntryState::Empty => self.get_fresh(get, at, slow, ctx),
             };
             if let Some(step) = done {
@@ -407,7 +407,7 @@ impl Manager<Slots> {
             }
         }
         self.mem.work.pages_allocated_zeroed += 1;
-        self.effects.push_of_contents(Effect::Zero { frame: pfn, order: 0 });
+        self.effects.push_contents(Effect::Zero { frame: pfn, order: 0 });
         self.begin_anon_page(pfn, at, PageFlags::EMPTY, ctx.memcg, ctx.cpu);
         self.page_add_rmap(pfn);
         self.mem.work.ptes_set += 1;
@@ -470,7 +470,7 @@ impl RequestOwners for Slots {
         if let (Step::Done(_), Some(slow)) = (step, slow.take_if(|_| matches!(step, Step::Done(_))))
         {
             // Another request has brought the page in the meantime.
-            manager.slow_given_up(&slow, ctx.asker, ctx.cpu);
+            manager.abandon_slow_request(&slow, ctx.asker, ctx.cpu);
         }
         step
     }
@@ -501,7 +501,7 @@ impl Owners for Slots {
         } else {
             0
         };
-        PageReferences { nr, executable: false, nr_looked_at: 1 }
+        PageReferences { nr, executable: false, nr_entries_read: 1 }
     }
 
     fn unmap(&mut self, at: OwnerSlot, _mapcount: u16, to: UnmapTarget) -> UnmapResult {
@@ -523,10 +523,10 @@ impl Owners for Slots {
                 nr: 1,
                 dirty: was & DIRTY != 0,
                 young: was & YOUNG != 0,
-                nr_looked_at: 1,
+                nr_entries_read: 1,
             },
             // Pinned.
-            Err(_) => UnmapResult { nr_looked_at: 1, ..UnmapResult::default() },
+            Err(_) => UnmapResult { nr_entries_read: 1, ..UnmapResult::default() },
         }
     }
 
@@ -541,11 +541,11 @@ impl Owners for Slots {
         u16::from(moved.is_ok())
     }
 
-    fn tenure(&self, asker: Requester) -> Option<u64> {
+    fn generation(&self, asker: Requester) -> Option<u64> {
         Some(self.tenants.get(asker.idx())?.as_ref()?.born)
     }
 
-    fn asks(&mut self, asker: Requester) -> MemcgId {
+    fn note_request(&mut self, asker: Requester) -> MemcgId {
         self.payer(asker).unwrap_or(Manager::<Slots>::ROOT)
     }
 
@@ -563,7 +563,7 @@ impl Owners for Slots {
         self.tenant_mut(asker).map_or(0, |tenant| core::mem::take(&mut tenant.nr_over_high))
     }
 
-    fn take_back(manager: &mut Manager<Slots>, _asker: Requester, outcome: Outcome, _cpu: Cpu) {
+    fn undo_outcome(manager: &mut Manager<Slots>, _asker: Requester, outcome: Outcome, _cpu: Cpu) {
         let Outcome::Got(FaultedPage { frame: Frame::At(pfn), .. }) = outcome else { return };
         let at = OwnerSlot::of(&manager.mem.pages[pfn.idx()]);
         if let Some(entry) = manager.owners.entry(at) {
@@ -578,7 +578,7 @@ impl Owners for Slots {
             for (index, entry) in tenant.entries.iter().enumerate() {
                 match entry.load() {
                     EntryState::Empty => {}
-                    EntryState::There { pfn, .. } | EntryState::Held(pfn) => {
+                    EntryState::Present { pfn, .. } | EntryState::Held(pfn) => {
                         mapped += 1;
                         let page = &manager.mem.pages[pfn.idx()];
                         check!(
@@ -588,7 +588,7 @@ impl Owners for Slots {
                             "tenant {id} page {index}: {pfn:?} is {page:?}"
                         );
                     }
-                    EntryState::InSwap(slot) => check!(
+                    EntryState::Swapped(slot) => check!(
                         manager.swap.is_mapped(slot),
                         "tenant {id} page {index}: {slot:?} is not mapped"
                     ),

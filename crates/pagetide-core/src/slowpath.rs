@@ -125,12 +125,12 @@ impl SlowPath {
 
 impl<O: Owners> Manager<O> {
     /// The request is abandoned: releases what its reclaim and its compaction hold.
-    pub(crate) fn slowpath_given_up(&mut self, state: &SlowPath, asker: Requester, cpu: Cpu) {
+    pub(crate) fn abandon_slowpath(&mut self, state: &SlowPath, asker: Requester, cpu: Cpu) {
         self.slowpath_orphaned(state);
         match &state.stage {
             SlowPathStage::Compact(compaction, _) => {
                 if let Some(run) = compaction.run() {
-                    self.run_given_up(run, asker, cpu);
+                    self.cancel_compact_run(run, asker, cpu);
                 }
             }
             SlowPathStage::Start
@@ -142,7 +142,7 @@ impl<O: Owners> Manager<O> {
 
     /// The task has ended, and its compaction with it: releases what its reclaim holds.
     pub(crate) fn slowpath_orphaned(&mut self, state: &SlowPath) {
-        self.direct_reclaim_given_up(&state.reclaim);
+        self.abandon_direct_reclaim(&state.reclaim);
     }
 
     /// One bounded step. `Done`: the block, or `None` if there is none.

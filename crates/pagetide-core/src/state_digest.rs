@@ -22,7 +22,7 @@ impl<O: Owners> Manager<O> {
             nodes,
             memcgs,
             free_memcgs,
-            quiet: _, // follows from the groups
+            idle_groups: _, // follows from the groups
             stocks,
             soft_limit_trees,
             legacy_wait,
@@ -64,7 +64,7 @@ impl<O: Owners> Manager<O> {
             daemon_sleeps,
         ];
         parts.iter().for_each(|part| part.digest(&mut digest));
-        digest.write_u64(effects.nr_owed() as u64);
+        digest.write_u64(effects.nr_undelivered() as u64);
         digest.finish()
     }
 }

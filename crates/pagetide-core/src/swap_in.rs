@@ -51,7 +51,7 @@ impl<O: Owners> Manager<O> {
         }
         self.init_user_page(pfn, u32::MAX, 0, flags);
         self.charge(ctx.cpu, pfn, memcg);
-        self.page_came_from_swap(self.swap.memcg(slot));
+        self.uncharge_swapped_in(self.swap.memcg(slot));
         let shadow = self.swap.add_to_cache(slot, pfn);
         self.mark_swap_cached(pfn, slot);
         self.mem.work.cache_ops += 1;

@@ -80,7 +80,7 @@ impl<O: Owners> Manager<O> {
         page.private = 0;
         match self.swap.remove_from_cache(slot, shadow) {
             Some(memcg) => self.uncharge_cached_swap(memcg),
-            None => self.page_went_to_swap(self.swap.memcg(slot)),
+            None => self.charge_swapped_out(self.swap.memcg(slot)),
         }
         self.stat_dec(pfn, NodeStat::NrFilePages);
         self.stat_dec(pfn, NodeStat::NrSwapcached);

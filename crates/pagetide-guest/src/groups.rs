@@ -92,7 +92,7 @@ impl<'a> GuestGroups<'a> {
             let parent = group.parent.map_or(&top, |parent| &paths[parent]);
             paths.push(parent.join(&group.name));
         }
-        let names = GuestGroups::names_of(setup, first);
+        let names = GuestGroups::reported_files(setup, first);
         GuestGroups { setup, top, first, names, paths, files: Vec::new(), folds: Vec::new() }
     }
 
@@ -115,7 +115,7 @@ impl<'a> GuestGroups<'a> {
     }
 
     /// Names of the reported files.
-    fn names_of(setup: &Setup, first: bool) -> Vec<&'static str> {
+    fn reported_files(setup: &Setup, first: bool) -> Vec<&'static str> {
         if first {
             return FILES_1.to_vec();
         }
@@ -123,7 +123,7 @@ impl<'a> GuestGroups<'a> {
         if setup.has_cpu_controller() {
             names.push(FOLDS);
         }
-        let asked = |metric: &&&MetricDecl| setup.asked_of_groups.contains(&metric.name);
+        let asked = |metric: &&&MetricDecl| setup.requested_group_metrics.contains(&metric.name);
         names.extend(ON_REQUEST.iter().filter(asked).map(|metric| metric.source));
         names
     }

@@ -23,7 +23,7 @@ pub struct TestAllocations {
     /// Number of the cache for charged objects of cache 0; those of the others follow.
     first_charged: u32,
     /// Number of requested blocks.
-    asked: u64,
+    requested_blocks: u64,
     got: u64,
 }
 
@@ -35,8 +35,9 @@ impl TestAllocations {
     /// A sentence, if this kernel has no such file.
     pub fn new(setup: &Setup, id: usize) -> Result<TestAllocations, String> {
         let asks =
-            setup.tasks[id].phases.iter().any(|phase| phase.workload.asks_for_kernel_memory());
-        let mut memory = TestAllocations { file: None, first_charged: 0, asked: 0, got: 0 };
+            setup.tasks[id].phases.iter().any(|phase| phase.workload.allocates_kernel_memory());
+        let mut memory =
+            TestAllocations { file: None, first_charged: 0, requested_blocks: 0, got: 0 };
         if !asks {
             return Ok(memory);
         }
@@ -55,7 +56,7 @@ impl TestAllocations {
             SlabAccounting::PerGroupCaches | SlabAccounting::PerGroupCachesReparent,
         )) = setup.policies.get(Policy::SlabAccounting)
         {
-            if let Some(group) = setup.payer(setup.tasks[id].group) {
+            if let Some(group) = setup.charged_group(setup.tasks[id].group) {
                 memory.first_charged = setup.caches.len() as u32;
                 let phases = &setup.tasks[id].phases;
                 let mixes = || phases.iter().filter_map(|phase| phase.workload.mix());
@@ -101,7 +102,7 @@ impl TestAllocations {
             BlockRequest::Nowait => "nowait",
             BlockRequest::Atomic => "atomic",
         };
-        self.asked += 1;
+        self.requested_blocks += 1;
         let done = self.command(format_args!("page {slot} {order} {request}"));
         self.got += u64::from(done.is_ok());
         unless_out_of_memory(done)
@@ -109,7 +110,7 @@ impl TestAllocations {
 
     /// Frees the block in a slot, if there is one.
     pub fn free_block(&self, slot: u32) -> io::Result<()> {
-        unless_empty(self.command(format_args!("free-page {slot}")))
+        ignore_enoent(self.command(format_args!("free-page {slot}")))
     }
 
     /// Allocates an object of cache number `cache` of the setup.
@@ -124,18 +125,18 @@ impl TestAllocations {
 
     /// Frees the object in a slot, if there is one.
     pub fn free_object(&self, slot: u32) -> io::Result<()> {
-        unless_empty(self.command(format_args!("free-object {slot}")))
+        ignore_enoent(self.command(format_args!("free-object {slot}")))
     }
 
     /// Passes the object in a slot to a shrinker.
-    pub fn leave_object(&self, slot: u32) -> io::Result<()> {
-        unless_empty(self.command(format_args!("leave-object {slot}")))
+    pub fn pass_to_shrinker(&self, slot: u32) -> io::Result<()> {
+        ignore_enoent(self.command(format_args!("leave-object {slot}")))
     }
 
     /// Reports how many blocks were requested and allocated, if any.
     pub fn report(&self) {
-        if self.asked > 0 {
-            line(format_args!("@blocks {} {}", self.asked, self.got));
+        if self.requested_blocks > 0 {
+            line(format_args!("@blocks {} {}", self.requested_blocks, self.got));
         }
     }
 
@@ -152,7 +153,7 @@ impl TestAllocations {
 }
 
 /// Ignores ENOENT: a failed allocation leaves nothing to free.
-fn unless_empty(done: io::Result<()>) -> io::Result<()> {
+fn ignore_enoent(done: io::Result<()>) -> io::Result<()> {
     match done {
         Err(error) if error.raw_os_error() == Some(libc::ENOENT) => Ok(()),
         done => done,

@@ -66,7 +66,7 @@ impl ShrinkFiles {
     /// Makes the kernel free all empty slabs and flush the CPUs' slabs, after waiting for objects
     /// that RCU frees late. Returns false if this kernel cannot do it. Linux: writing to
     /// /sys/kernel/slab/CACHE/shrink flushes the slabs of all CPUs.
-    pub fn settle(&self) -> bool {
+    pub fn flush_caches(&self) -> bool {
         if self.0.is_empty() {
             return false;
         }
@@ -135,7 +135,7 @@ impl TaskObjects {
     ///
     /// # Errors
     /// The kernel's; EEXIST if a missing file exists.
-    pub fn make_name(&self, number: u32, missing: bool) -> io::Result<()> {
+    pub fn create_file(&self, number: u32, missing: bool) -> io::Result<()> {
         if !missing {
             return self.with_name(0, number, names::create);
         }

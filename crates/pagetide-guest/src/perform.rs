@@ -8,7 +8,7 @@ use crate::objects::TaskObjects;
 use crate::prepare::write_knob;
 use crate::report::{line, line_between, Reporter, SnapshotPoint};
 use crate::residency::{report_residency, report_resident};
-use crate::service::{self, in_pieces, GuestLatencies};
+use crate::service::{self, split_io, GuestLatencies};
 use crate::shared::SharedWords;
 use crate::sys::memory::{MemoryMapping, PAGE_SIZE};
 use crate::sys::process::{self, ProcessUsage};
@@ -232,10 +232,10 @@ impl<'a> Performer<'a> {
             | Op::OpenPipe { .. }
             | Op::ClosePipe { .. } => self.on_object(op),
             Op::Read { file, offset, len } => {
-                self.pieces(file, offset, len, |file, buffer, at| file.read_at(buffer, at));
+                self.split_call(file, offset, len, |file, buffer, at| file.read_at(buffer, at));
             }
             Op::Write { file, offset, len } => {
-                self.pieces(file, offset, len, |file, buffer, at| file.write_at(buffer, at));
+                self.split_call(file, offset, len, |file, buffer, at| file.write_at(buffer, at));
             }
             Op::Compute { ns } => process::spin(ns),
             Op::Until { ns } => {
@@ -260,7 +260,7 @@ impl<'a> Performer<'a> {
     /// An operation on a name or a pipe.
     fn on_object(&mut self, op: Op) {
         let done = match op {
-            Op::MakeName { name, missing } => self.objects.make_name(name, missing),
+            Op::MakeName { name, missing } => self.objects.create_file(name, missing),
             Op::RemoveName { name } => self.objects.remove_name(name),
             Op::OpenPipe { slot } => self.objects.open_pipe(slot),
             Op::ClosePipe { slot } => self.objects.close_pipe(slot),
@@ -277,7 +277,7 @@ impl<'a> Performer<'a> {
             Op::FreeBlock { slot } => memory.free_block(slot),
             Op::AllocObject { slot, cache, account } => memory.alloc_object(slot, cache, account),
             Op::FreeObject { slot } => memory.free_object(slot),
-            Op::CacheObject { slot } => memory.leave_object(slot),
+            Op::CacheObject { slot } => memory.pass_to_shrinker(slot),
             _ => return,
         };
         self.errors += u64::from(done.is_err());
@@ -364,7 +364,7 @@ impl<'a> Performer<'a> {
     }
 
     /// Makes a call of `len` bytes, split if it exceeds the buffer.
-    fn pieces(
+    fn split_call(
         &mut self,
         file: usize,
         offset: u64,
@@ -372,7 +372,7 @@ impl<'a> Performer<'a> {
         call: impl Fn(&File, &mut [u8], u64) -> std::io::Result<usize>,
     ) {
         let Some(file) = &self.files[file] else { return };
-        let (done, failed) = in_pieces(file, self.buffers[0].bytes(), offset, len, call);
+        let (done, failed) = split_io(file, self.buffers[0].bytes(), offset, len, call);
         self.bytes += done;
         self.errors += u64::from(failed);
     }

@@ -7,7 +7,7 @@ use crate::config::GuestConfig;
 use crate::groups::write_existing;
 use crate::perform::{disk_path, file_path};
 use crate::report::line;
-use crate::sys::memory::{forget, MemoryMapping, PAGE_SIZE};
+use crate::sys::memory::{drop_cached_pages, MemoryMapping, PAGE_SIZE};
 use crate::sys::mount::{load_module, mount, swap_on};
 use pagetide_core::config::Sysctl;
 use pagetide_core::control::{cache_and_file, ControlWrite};
@@ -117,7 +117,7 @@ pub fn files(setup: &Setup) -> Result<(), String> {
             let file = OpenOptions::new().write(true).open(&path)?;
             file.set_len(model.size)?;
             file.sync_all()?;
-            forget(&file)
+            drop_cached_pages(&file)
         };
         begin().map_err(|error| format!("{}: {error}", path.display()))?;
     }
@@ -168,7 +168,7 @@ pub fn sysctls(setup: &Setup) {
     }
     policies(setup);
     let refused =
-        in_accepted_order(&setup.sysctls, |write| write_knob(&write.name(), &write.to_string()));
+        write_with_retries(&setup.sysctls, |write| write_knob(&write.name(), &write.to_string()));
     for (write, error) in refused {
         let name = write.name();
         match error.kind() {
@@ -203,7 +203,7 @@ fn policies(setup: &Setup) {
 /// later one: the machine's watermarks must be in order after every write. So the watermarks are
 /// written at the position of the last of them, as in the simulator, and invalid writes are retried
 /// after each successful one.
-fn in_accepted_order(
+fn write_with_retries(
     writes: &[ControlWrite],
     mut make: impl FnMut(&ControlWrite) -> io::Result<()>,
 ) -> Vec<(&ControlWrite, io::Error)> {
@@ -246,7 +246,7 @@ fn in_accepted_order(
 
 /// Allocates and locks memory until only as much is free as a scenario with exact zones says. In
 /// the simulator this memory belongs to the kernel.
-pub fn hold(setup: &Setup) -> Option<MemoryMapping> {
+pub fn lock_excess_memory(setup: &Setup) -> Option<MemoryMapping> {
     let zones = || setup.machine.nodes.iter().flat_map(|node| &node.zones);
     zones().next()?;
     let wanted: u64 = zones().map(|zone| zone.free).sum();
@@ -284,7 +284,7 @@ mod tests {
     fn after(list: &[(&str, u64)]) -> ([u64; 3], Vec<String>) {
         let marks = RefCell::new([1000, 1250, 1500]);
         let writes = writes(list);
-        let refused = in_accepted_order(&writes, |write| {
+        let refused = write_with_retries(&writes, |write| {
             let value: u64 = write.to_string().parse().unwrap();
             let mut new = *marks.borrow();
             match &*write.name() {

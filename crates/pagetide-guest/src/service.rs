@@ -205,7 +205,7 @@ impl Worker<'_> {
         call: impl Fn(&File, &mut [u8], u64) -> std::io::Result<usize>,
     ) {
         let Some(file) = self.files.get(file).and_then(Option::as_ref) else { return };
-        let (done, failed) = in_pieces(file, self.buffer, offset, len, call);
+        let (done, failed) = split_io(file, self.buffer, offset, len, call);
         self.bytes += done;
         self.errors += u64::from(failed);
     }
@@ -213,7 +213,7 @@ impl Worker<'_> {
 
 /// Makes a call of `len` bytes, split if it exceeds the buffer. Returns the bytes done, and whether
 /// it failed.
-pub fn in_pieces(
+pub fn split_io(
     file: &File,
     buffer: &mut [u8],
     offset: u64,

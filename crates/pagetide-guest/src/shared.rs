@@ -38,7 +38,7 @@ impl SharedWords {
     }
 
     /// Starts the tasks with this seed.
-    pub fn go(self, seed: u64) {
+    pub fn start_tasks(self, seed: u64) {
         self.words[SEED_LOW].store(seed as u32, Ordering::SeqCst);
         self.words[SEED_HIGH].store((seed >> 32) as u32, Ordering::SeqCst);
         futex::set(&self.words[GO], 1);

@@ -106,23 +106,23 @@ fn supervise() -> Result<(), String> {
     for missing in &counters.missing {
         line(format_args!("@lacks {missing}"));
     }
-    process::spare_from_oom();
+    process::exempt_from_oom();
     let tasks = TaskProcesses::start(setup, &groups, &counters, true)?;
     let mut reporter =
         Reporter::new(tasks.shared, &counters, &groups).map_err(|error| error.to_string())?;
     memory::lock_all().map_err(|error| format!("mlockall: {error}"))?;
     tasks.wait_until_ready()?;
-    let _held = prepare::hold(setup);
+    let _held = prepare::lock_excess_memory(setup);
     // Start with flushed CPU slabs.
     let caches = ShrinkFiles::open(setup);
-    caches.settle();
+    caches.flush_caches();
 
     TEXTS.iter().for_each(|path| reporter.file(path));
     line(format_args!("@ready"));
     let seed = wait_for_seed();
     tasks.run(&mut reporter, seed);
     // Last, because it changes what it measures: the objects in use, without those of CPU slabs.
-    if caches.settle() {
+    if caches.flush_caches() {
         reporter.snapshot(of_run("shrunk"), |_| {});
     }
     TEXTS.iter().for_each(|path| reporter.file(path));
@@ -186,8 +186,8 @@ impl<'a> TaskProcesses<'a> {
                 ForkSide::Parent(pid) => pids.push(pid),
                 ForkSide::Child => {
                     process::end_with_parent();
-                    process::offer_to_oom(setup.tasks[id].oom_score_adj);
-                    live(setup, id, groups, shared, counters, is_ours);
+                    process::set_oom_score(setup.tasks[id].oom_score_adj);
+                    task_main(setup, id, groups, shared, counters, is_ours);
                 }
             }
         }
@@ -208,7 +208,7 @@ impl<'a> TaskProcesses<'a> {
         std::thread::sleep(Duration::from_millis(100));
         reporter.snapshot(of_run("run-begin"), |_| {});
         process::alarm(Duration::from_nanos(self.setup.time_limit_ns));
-        self.shared.go(seed);
+        self.shared.start_tasks(seed);
         let in_time = wait_for_tasks(self.setup, &self.pids, self.shared, reporter);
         process::end_alarm();
 
@@ -227,7 +227,7 @@ impl<'a> TaskProcesses<'a> {
 }
 
 /// The main function of a task's process.
-fn live(
+fn task_main(
     setup: &Setup,
     id: usize,
     groups: &GuestGroups<'_>,

@@ -56,7 +56,7 @@ impl JudgedExpectation<'_> {
 
     /// The expectation, and the runs that do not meet it.
     pub fn sentence(&self) -> String {
-        let Expectation { text, that, .. } = self.expectation;
+        let Expectation { text, criterion: that, .. } = self.expectation;
         let mut sentence = format!("{text} ({that})");
         for VariantJudgement { variant, runs, failed } in &self.variants {
             if *runs == 0 {
@@ -78,10 +78,10 @@ pub fn judge<'a>(
     variant: &str,
     runs: &[(u64, &RunMetrics)],
 ) -> Vec<(&'a Expectation, VariantJudgement)> {
-    let of_variant = expectations.iter().filter(|expectation| expectation.is_of(variant));
+    let of_variant = expectations.iter().filter(|expectation| expectation.applies_to(variant));
     let judged = of_variant.map(|expectation| {
         let failed = runs.iter().filter_map(|&(seed, run)| {
-            let failing = expectation.that.terms.iter().find(|term| !term.holds(run, None))?;
+            let failing = expectation.criterion.terms.iter().find(|term| !term.holds(run, None))?;
             let mut metrics: Vec<&String> = failing.metrics().collect();
             metrics.dedup();
             let seen: Vec<String> = metrics
@@ -115,14 +115,14 @@ pub fn of_report(report: &Report) -> Vec<JudgedExpectation<'_>> {
     let planned = &report.plan.scenario.variants;
     let mut all: Vec<JudgedExpectation<'_>> = expectations
         .iter()
-        .filter(|expectation| planned.iter().any(|variant| expectation.is_of(&variant.name)))
+        .filter(|expectation| planned.iter().any(|variant| expectation.applies_to(&variant.name)))
         .map(|expectation| JudgedExpectation { expectation, variants: Vec::new() })
         .collect();
     if all.is_empty() {
         return all;
     }
     let wanted: BTreeSet<&String> =
-        expectations.iter().flat_map(|expectation| expectation.that.metrics()).collect();
+        expectations.iter().flat_map(|expectation| expectation.criterion.metrics()).collect();
     for column in &report.columns {
         let mut runs: BTreeMap<u64, RunMetrics> = BTreeMap::new();
         for (key, series) in &column.series {
@@ -177,7 +177,7 @@ mod tests {
     fn expectation(that: &str, variants: &[&str]) -> Expectation {
         Expectation {
             text: "as it should be".to_owned(),
-            that: Criterion::parse(that, PageSize::Kib4).unwrap(),
+            criterion: Criterion::parse(that, PageSize::Kib4).unwrap(),
             variants: variants.iter().map(|name| (*name).to_owned()).collect(),
         }
     }

@@ -13,7 +13,7 @@ mod linux;
 use crate::csv::unit_name;
 use crate::heading::wrap;
 use crate::metrics::{is_end, of_moment};
-use crate::pattern::{ends_with_name, meant};
+use crate::pattern::{ends_with_name, matching};
 use pagetide_core::event::TraceEvent;
 use pagetide_scenario::load::PluginNames;
 use pagetide_scenario::metric::catalogue::{self, MetricEntry};
@@ -152,7 +152,7 @@ fn metric(entry: &MetricEntry) -> Topic {
     };
     let first = entry.of.iter().find_map(|kind| declared::find(*kind, &entry.name));
     let is_of_groups = entry.source == "/proc/vmstat" && entry.of.contains(&Scope::Group);
-    let linux = match first.map_or("", |declared| declared.version_1) {
+    let linux = match first.map_or("", |declared| declared.v1_name) {
         "" if is_of_groups => format!("{}; of groups: memory.stat", entry.source),
         "" => entry.source.to_owned(),
         version_1 => format!("{}; version 1 of cgroups: {version_1}", entry.source),
@@ -171,7 +171,7 @@ fn metric(entry: &MetricEntry) -> Topic {
 /// `sysctl.vm.swappiness`) or without (`swappiness`), a part of names, or a pattern with `*`.
 pub fn find<'a>(all: &'a [Topic], pattern: &str) -> Vec<&'a Topic> {
     if let Some((kind, of_it)) = of_moment(pattern) {
-        let found = meant(all, |topic| &topic.name, of_it, &[&|name: &str| is_end(of_it, name)]);
+        let found = matching(all, |topic| &topic.name, of_it, &[&|name: &str| is_end(of_it, name)]);
         let has_kind = |topic: &&Topic| topic.of.iter().any(|of| of == kind.word());
         return found
             .into_iter()
@@ -190,7 +190,7 @@ pub fn find<'a>(all: &'a [Topic], pattern: &str) -> Vec<&'a Topic> {
         parts.len() > 2 && parts.first() == Some(&first) && parts.last() == Some(&last)
     };
     let is_last = |name: &str| ends_with_name(name, pattern);
-    let found = meant(all, |topic| &topic.name, pattern, &[&is_end, &is_of_one, &is_last]);
+    let found = matching(all, |topic| &topic.name, pattern, &[&is_end, &is_of_one, &is_last]);
     if !found.is_empty() || !is_constant(pattern) {
         return found;
     }
@@ -211,7 +211,7 @@ fn is_constant(text: &str) -> bool {
 }
 
 /// The hint if a pattern matches nothing.
-pub fn hint(all: &[Topic], pattern: &str) -> String {
+pub fn unknown_name_hint(all: &[Topic], pattern: &str) -> String {
     if TraceEvent::NAMES.contains(&pattern) {
         return "it is an event of `run --events`; docs/outputs.md lists its fields".to_owned();
     }

@@ -15,7 +15,7 @@ pub fn report(scenario: &str, columns: Vec<(String, Vec<RunRecord>)>) -> Report 
     let seeds = || columns.iter().flat_map(|(_, records)| records.iter().map(|record| record.seed));
     let seed = seeds().min().unwrap_or(1);
     let repeats = columns.iter().map(|(_, records)| records.len()).max().unwrap_or(1);
-    let setup = nothing();
+    let setup = empty_setup();
     let scenario = Scenario {
         name: scenario.to_owned(),
         title: scenario.to_owned(),
@@ -64,7 +64,7 @@ fn rows(report: &Report) -> Vec<String> {
 }
 
 /// An empty setup.
-fn nothing() -> Setup {
+fn empty_setup() -> Setup {
     let task = Builder::new().set("name", "main").set("workload", "sleep").set("duration", "1ms");
     let machine = Builder::new().set("machine.memory", "1GiB");
     let mut setup = machine.push("task", task).setup().expect("a machine that sleeps is sound");

@@ -41,7 +41,7 @@ pub fn entries(report: &Report) -> Vec<(&'static str, Vec<String>)> {
         entries.push(("set", vec![set.join(", ")]));
     }
     if scenario.variants.len() > 1 {
-        entries.push(("variants", differences(report)));
+        entries.push(("variants", variant_settings(report)));
     }
     if let Some(reference) = &scenario.reference {
         entries.push(("published", vec![reference.source.clone()]));
@@ -171,7 +171,7 @@ pub fn costs(costs: &MachineCosts) -> Option<String> {
 }
 
 /// One line per variant: the settings that are not common to all variants.
-fn differences(report: &Report) -> Vec<String> {
+fn variant_settings(report: &Report) -> Vec<String> {
     let variants = &report.plan.scenario.variants;
     let settings: Vec<Vec<String>> = variants.iter().map(|v| settings(&v.setup)).collect();
     let shared = |setting: &String| settings.iter().all(|all| all.contains(setting));

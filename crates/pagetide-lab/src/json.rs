@@ -78,7 +78,7 @@ pub(crate) fn expected(judged: &expect::JudgedExpectation<'_>) -> Value {
     };
     json!({
         "text": judged.expectation.text,
-        "that": judged.expectation.that.to_string(),
+        "that": judged.expectation.criterion.to_string(),
         "holds": judged.holds(),
         "variants": judged.variants.iter().map(of).collect::<Vec<Value>>(),
     })

@@ -116,7 +116,8 @@ impl Reader<'_> {
             return Err(give(format!("{path} has no values")));
         }
         if let ControlForm::Policy(policy) = file.form {
-            return self.list(&policy.listed().replace(" or ", ",").replace(", ", ","), coarse);
+            return self
+                .list(&policy.variant_list().replace(" or ", ",").replace(", ", ","), coarse);
         }
         let memory: u64 = setup.machine.nodes.iter().map(|node| node.memory).sum();
         if let ControlForm::Size { .. } = file.form {

@@ -111,7 +111,7 @@ pub fn prices_of(
     let place = |what: &String| what.split_once('.').map(|(a, b)| (a.to_owned(), b.to_owned()));
     is_none.extend(unsteady.iter().filter_map(place));
     if !is_none.is_empty() {
-        forget(&mut reference, &names, &is_none);
+        remove_cpu_times(&mut reference, &names, &is_none);
         (fitted, work) = solve(&reference, &mut setup, SEED, cancel)?;
     }
     let cpus = setup.machine.cpus;
@@ -206,7 +206,11 @@ fn sorted(reference: &KernelReference, key: &str) -> Vec<f64> {
 }
 
 /// Removes the CPU times of these phases.
-fn forget(reference: &mut KernelReference, names: &KeyNames, phases: &BTreeSet<(String, String)>) {
+fn remove_cpu_times(
+    reference: &mut KernelReference,
+    names: &KeyNames,
+    phases: &BTreeSet<(String, String)>,
+) {
     for (task, phase) in phases {
         let scope = Scope::Phase { task: Owner::new(task), phase: phase.clone() };
         let key = MetricKey { scope, name: declared::CPU.name.into() };
@@ -234,7 +238,7 @@ fn spread(
 }
 
 /// Median and worst share, with the name of the worst.
-fn middle_and_worst(of: &[(String, f64)]) -> Option<(f64, &str, f64)> {
+fn median_and_worst(of: &[(String, f64)]) -> Option<(f64, &str, f64)> {
     let mut sorted: Vec<&(String, f64)> = of.iter().collect();
     sorted.sort_by(|a, b| a.1.total_cmp(&b.1));
     let (worst, part) = sorted.last()?;
@@ -252,7 +256,7 @@ impl MeasuredMachine {
             self.fitted.rows.len(),
             100.0 * self.fitted.median_error()
         )];
-        if let Some((middle, what, worst)) = middle_and_worst(&self.spread) {
+        if let Some((middle, what, worst)) = median_and_worst(&self.spread) {
             said.push(format!(
                 "CPU times are medians of {} runs; half of the runs are within {:.1} % of the median in the \
                  median phase, within {:.1} % in the worst phase ({what})",
@@ -268,7 +272,7 @@ impl MeasuredMachine {
         let what = |it: &CountRatio| format!("{}.{} {}", it.of.0, it.of.1, it.name);
         let off = |it: &CountRatio| (what(it), (it.ratio - 1.0).abs());
         let off: Vec<(String, f64)> = self.counted.iter().map(off).collect();
-        if let Some((middle, _, _)) = middle_and_worst(&off) {
+        if let Some((middle, _, _)) = median_and_worst(&off) {
             let apart = self.counted.iter().filter(|it| it.is_apart());
             let apart: Vec<String> =
                 apart.map(|it| format!("{} {:.2} times", what(it), it.ratio)).collect();

@@ -2,9 +2,9 @@
 
 use crate::csv::{quoted, unit_name};
 use crate::heading::wrap;
-use crate::pattern::{ends_with_name, meant};
+use crate::pattern::{ends_with_name, matching};
 use pagetide_scenario::metric::catalogue::MetricEntry;
-use pagetide_scenario::metric::declared::file_in;
+use pagetide_scenario::metric::declared::file_prefix;
 use pagetide_scenario::metric::ScopeKind;
 use std::fmt::Write;
 
@@ -12,16 +12,16 @@ use std::fmt::Write;
 pub fn find<'a>(all: &'a [MetricEntry], pattern: Option<&str>) -> Vec<&'a MetricEntry> {
     let Some(pattern) = pattern else { return all.iter().collect() };
     if let Some((kind, of_it)) = of_moment(pattern) {
-        let found = meant(all, |entry| &entry.name, of_it, &[&|name: &str| is_end(of_it, name)]);
+        let found = matching(all, |entry| &entry.name, of_it, &[&|name: &str| is_end(of_it, name)]);
         return found.into_iter().filter(|entry| entry.of.contains(&kind)).collect();
     }
-    meant(all, |entry| &entry.name, pattern, &[&|name: &str| is_end(pattern, name)])
+    matching(all, |entry| &entry.name, pattern, &[&|name: &str| is_end(pattern, name)])
 }
 
 /// Whether a key of a table ends in a name: `stream.walltime`, `group:web:memory.current`,
 /// `slabinfo.dentry.num_objs`.
 pub(crate) fn is_end(key: &str, name: &str) -> bool {
-    match file_in(key) {
+    match file_prefix(key) {
         Some(file) => {
             let end = name.rsplit_once('.').map_or(name, |(_, end)| end);
             name.starts_with(file) && key.ends_with(&format!(".{end}"))

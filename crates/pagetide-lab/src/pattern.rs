@@ -8,7 +8,7 @@ use pagetide_scenario::near::matches;
 /// The matches of `pattern` in `all`: the exact name or the names that fit `*`; else the names that
 /// the first successful one of `ways` accepts; else the names that contain the pattern. The empty
 /// pattern matches nothing.
-pub fn meant<'a, T>(
+pub fn matching<'a, T>(
     all: &'a [T],
     name: impl Fn(&T) -> &str,
     pattern: &str,

@@ -66,7 +66,7 @@ impl MetricSeries {
     }
 
     /// Summary of all samples, also of incomplete work.
-    pub fn of_all(&self) -> Statistics {
+    pub fn summary_of_all(&self) -> Statistics {
         let values: Vec<f64> = self.samples.iter().map(|sample| sample.value).collect();
         Statistics::of(&values)
     }
@@ -204,10 +204,10 @@ impl Report {
     }
 
     /// What the table shows of `key` in `column`: its measurements, or all samples if none is one.
-    pub fn to_show(&self, column: usize, key: &str) -> Option<Statistics> {
+    pub fn shown_summary(&self, column: usize, key: &str) -> Option<Statistics> {
         let series = self.columns[column].series.get(key)?;
         let is_measured = series.samples.iter().any(|sample| sample.ended.is_none());
-        Some(if is_measured { series.summary } else { series.of_all() })
+        Some(if is_measured { series.summary } else { series.summary_of_all() })
     }
 
     pub fn unit(&self, key: &str) -> Option<Unit> {

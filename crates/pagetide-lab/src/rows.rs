@@ -59,7 +59,7 @@ pub fn unknown_rows(report: &Report) -> Vec<&str> {
 }
 
 fn default_rows(report: &Report, keys: &BTreeSet<&str>, rows: &mut Rows) {
-    let said = said_already(report, keys);
+    let said = redundant_walltimes(report, keys);
     for key in keys {
         if key.ends_with(".walltime") && nonzero(report, key) && !said.contains(*key) {
             rows.push(key);
@@ -102,7 +102,7 @@ fn nonzero(report: &Report, key: &str) -> bool {
 
 /// Redundant walltimes: of the only phase of a task, and of each of several copies, whose mean is
 /// `NAME.walltime`.
-fn said_already(report: &Report, keys: &BTreeSet<&str>) -> BTreeSet<String> {
+fn redundant_walltimes(report: &Report, keys: &BTreeSet<&str>) -> BTreeSet<String> {
     let mut said = BTreeSet::new();
     for task in report.plan.scenario.variants.iter().flat_map(|v| &v.setup.tasks) {
         let all = task.name.rsplit_once('.').map(|(all, _copy)| all);

@@ -3,11 +3,11 @@
 //! Invariant: a pattern that matches no metric is an error; before anything runs, if it has a word
 //! that is in no metric name and in no name of the scenario.
 
-use crate::pattern::meant;
+use crate::pattern::matching;
 use crate::report::Report;
 use pagetide_scenario::criterion::Mistake;
 use pagetide_scenario::metric::catalogue::{self, MetricEntry};
-use pagetide_scenario::metric::declared::file_in;
+use pagetide_scenario::metric::declared::file_prefix;
 use pagetide_scenario::metric::{Owner, ScopeKind};
 use pagetide_scenario::model::{Scenario, Setup};
 use pagetide_scenario::near::nearest_few;
@@ -32,7 +32,7 @@ pub fn check(scenario: &Scenario, patterns: &[String]) -> Result<(), Mistake> {
             part.bytes().all(|b| b.is_ascii_digit()) || words.iter().any(|word| word.contains(part))
         };
         // Caches and zones are known only after the run.
-        let fits = file_in(pattern).is_some()
+        let fits = file_prefix(pattern).is_some()
             || pattern.split(['*', '.', ':']).filter(|part| !part.is_empty()).all(is_word);
         if pattern.is_empty() || !fits {
             return Err(unknown(pattern, likely(&all, setups())));
@@ -94,7 +94,7 @@ pub fn keys(report: &Report, patterns: &[String]) -> Result<Vec<String>, Mistake
     let mut chosen: Vec<String> = Vec::new();
     let mut seen: BTreeSet<&str> = BTreeSet::new();
     for pattern in patterns {
-        let found = meant(&list, |key| key.as_str(), pattern, &[]);
+        let found = matching(&list, |key| key.as_str(), pattern, &[]);
         if found.is_empty() {
             return Err(unknown(pattern, all.clone()));
         }

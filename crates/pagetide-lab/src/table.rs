@@ -128,7 +128,7 @@ fn row(report: &Report, key: String, daggers: &Daggers<'_>, legend: &mut Legend)
     let incomplete: Vec<Option<DaggerReason>> =
         columns.clone().map(|column| daggers.of(column, &key)).collect();
     let ours: Vec<Option<Statistics>> =
-        columns.clone().map(|column| report.to_show(column, &key)).collect();
+        columns.clone().map(|column| report.shown_summary(column, &key)).collect();
     let published: Vec<Option<f64>> =
         columns.map(|column| report.published(column, &key)).collect();
 

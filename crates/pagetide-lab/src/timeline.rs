@@ -83,7 +83,7 @@ impl Chart {
             column_of(timeline, nr_columns, at)
                 .iter()
                 .map(|sample| sample.rows.get(group).copied().flatten())
-                .fold(None, GroupRow::merged_if_there)
+                .fold(None, GroupRow::merged_option)
         };
         Chart { group, columns: (0..nr_columns).map(column).collect() }
     }
@@ -115,7 +115,8 @@ impl Chart {
             .collect();
         let peak = levels.iter().flatten().map(|level| level.1).max().unwrap_or(0);
         // Free memory of an empty machine would dwarf the watermarks.
-        let top = if is_machine { peak.min(4 * timeline.high_marks_pages).max(1) } else { peak };
+        let top =
+            if is_machine { peak.min(4 * timeline.high_watermarks_pages).max(1) } else { peak };
         let name = if is_machine { "machine, free memory" } else { &timeline.groups[self.group] };
         let clipped = if top < peak { ", clipped" } else { "" };
         let _ = writeln!(out, "{name} (0 to {}{clipped})", size(top));
@@ -287,7 +288,7 @@ pub(super) mod tests {
         Timeline {
             groups: vec![String::new(), "/a, b".to_owned()],
             machine_pages: 2000,
-            high_marks_pages: 100,
+            high_watermarks_pages: 100,
             nr_nodes: 1,
             samples: (0..nr_samples).map(sample).collect(),
             ..Timeline::default()

@@ -175,7 +175,7 @@ impl VariantVerdict {
         let is_one_run = [0, column].iter().any(|&column| report.columns[column].finished < 2);
         let comparisons = if is_one_run { 0 } else { comparisons };
         let compared = differences.len();
-        let elapsed = report.to_show(0, "elapsed").map_or(0.0, |summary| summary.mean);
+        let elapsed = report.shown_summary(0, "elapsed").map_or(0.0, |summary| summary.mean);
         let large = differences
             .into_iter()
             .filter(|it| is_worth_telling(it, elapsed) && shows_in_walltime(report, column, it));
@@ -198,7 +198,7 @@ impl VariantVerdict {
         let mut verdict = VariantVerdict {
             column,
             variant: report.columns[column].name.clone(),
-            ended: words::ended(report, column),
+            ended: words::incomplete_sentences(report, column),
             gains: of(DifferenceKind::Gain),
             costs,
             work,

@@ -59,7 +59,7 @@ struct Facts<'a> {
 
 impl Facts<'_> {
     fn value(&self, column: usize, key: &str) -> f64 {
-        let summary = self.report.to_show(column, key);
+        let summary = self.report.shown_summary(column, key);
         summary.map_or(0.0, |summary| summary.mean).max(0.0)
     }
 

@@ -24,7 +24,7 @@ pub fn impossible(setup: &Setup, gives_memory: bool) -> Option<String> {
         return None;
     }
     let phases = setup.tasks.iter().flat_map(|task| task.phases.iter().map(move |it| (task, it)));
-    let asks = phases.into_iter().find(|(_, phase)| phase.workload.asks_for_kernel_memory());
+    let asks = phases.into_iter().find(|(_, phase)| phase.workload.allocates_kernel_memory());
     asks.map(|(task, phase)| {
         let what = match &phase.workload {
             Workload::HighOrder(_) => "workload high-order",

@@ -14,11 +14,11 @@ const VERSION: &str = "1";
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct GuestReport {
     /// The last step of the preparation that began.
-    pub doing: String,
+    pub last_step: String,
     /// What the kernel lacks.
-    pub lacks: Vec<String>,
+    pub missing: Vec<String>,
     /// Values that the kernel rejected, each with its error.
-    pub refuses: Vec<String>,
+    pub rejected: Vec<String>,
     /// Control files of patched kernels that select policies.
     pub switches: Vec<String>,
     pub notes: Vec<String>,
@@ -123,7 +123,7 @@ pub struct ReportError {
 }
 
 /// Whether the report contains the line `word`, such as `@ready`.
-pub fn has_said(report: &[u8], word: &str) -> bool {
+pub fn contains_line(report: &[u8], word: &str) -> bool {
     let line = format!("\n{word}\n");
     // Search backwards: the awaited lines are at the end.
     report.windows(line.len()).rev().any(|window| window == line.as_bytes())
@@ -155,9 +155,9 @@ pub fn parse(bytes: &[u8]) -> Result<GuestReport, ReportError> {
             "@pagetide" => {
                 return Err(garbage(format!("format {rest}; this program reads {VERSION}")));
             }
-            "@doing" => rest.clone_into(&mut report.doing),
-            "@lacks" => report.lacks.push(rest.to_owned()),
-            "@refuses" => report.refuses.push(rest.to_owned()),
+            "@doing" => rest.clone_into(&mut report.last_step),
+            "@lacks" => report.missing.push(rest.to_owned()),
+            "@refuses" => report.rejected.push(rest.to_owned()),
             "@switch" => report.switches.push(rest.to_owned()),
             "@note" => report.notes.push(rest.to_owned()),
             "@fail" => report.failed = Some(rest.to_owned()),
@@ -393,9 +393,9 @@ mod tests {
     #[test]
     fn a_report_is_read() {
         let report = parse(SAMPLE.as_bytes()).unwrap();
-        assert_eq!(report.doing, "mounting disks");
-        assert_eq!(report.lacks, ["vm.extra_free_kbytes"]);
-        assert_eq!(report.refuses, ["vm.swappiness = 900: Invalid argument"]);
+        assert_eq!(report.last_step, "mounting disks");
+        assert_eq!(report.missing, ["vm.extra_free_kbytes"]);
+        assert_eq!(report.rejected, ["vm.swappiness = 900: Invalid argument"]);
         assert_eq!(report.switches, ["vm.soft_limit_reclaim"]);
         assert_eq!(report.texts["/proc/version"], "Linux\n");
         assert!(report.ready && report.done && report.failed.is_none());
@@ -428,7 +428,7 @@ mod tests {
         let served = ServiceStats { requests: 9, late: 8, dropped: 7, sum_ns: 6, latencies_ns };
         assert_eq!(snapshot.served, Some(served));
         assert_eq!(report.ended, [(2, "signal 9".to_owned())]);
-        assert!(has_said(SAMPLE.as_bytes(), "@ready") && !has_said(b"@ready", "@ready"));
+        assert!(contains_line(SAMPLE.as_bytes(), "@ready") && !contains_line(b"@ready", "@ready"));
     }
 
     #[test]

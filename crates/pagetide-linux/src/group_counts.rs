@@ -23,7 +23,7 @@ pub fn put_groups(
         let began = begin.groups.get(&id).map_or(&[][..], Vec::as_slice);
         let mut put = metrics.of(of.with_group(Owner::new(&group.name)));
         for level in declared::levels_of_groups() {
-            if let Some(value) = find(ended, level.name, level.version_1) {
+            if let Some(value) = find(ended, level.name, level.v1_name) {
                 put.put(level, value as f64);
             }
         }

@@ -46,7 +46,7 @@ impl From<Option<PathBuf>> for KernelChoice {
 impl KernelChoice {
     /// Whether the kernel can allocate kernel memory for a program; released kernels cannot. For a
     /// missing image the answer is true, so that the missing image is reported first.
-    pub fn gives_memory(&self) -> bool {
+    pub fn has_test_allocation(&self) -> bool {
         self.find().map_or(*self != KernelChoice::Newest, |kernel| kernel.gives_memory())
     }
 

@@ -44,7 +44,7 @@ pub fn setup(cpus: u16) -> Setup {
 }
 
 /// What determines costs: the kernel and the way to run it, but not its memory.
-pub fn made_on(origin: &ReferenceOrigin) -> (String, String) {
+pub fn recording_key(origin: &ReferenceOrigin) -> (String, String) {
     let way = origin.how.rsplit_once(", ").map_or(origin.how.as_str(), |(way, _memory)| way);
     (origin.kernel.clone(), way.to_owned())
 }
@@ -67,7 +67,7 @@ pub fn recorded(
     let now = scenario_hash(TEXT.as_bytes(), &overrides(cpus).sets, None);
     let is_of_this = |it: &KernelReference| {
         let hash = &it.origin.scenario_hash;
-        made_on(&it.origin) == made_on(origin) && (hash.is_empty() || *hash == now)
+        recording_key(&it.origin) == recording_key(origin) && (hash.is_empty() || *hash == now)
     };
     Ok(Some(reference).filter(is_of_this))
 }

@@ -102,7 +102,7 @@ impl KernelReference {
                 entry.1[index] = Some(metric.value);
             }
         }
-        metrics.retain(|key, (unit, values)| !is_nothing(key, *unit, values));
+        metrics.retain(|key, (unit, values)| !is_absent_event(key, *unit, values));
         for record in records {
             for note in &record.notes {
                 let note = format!("seed {}: {note}", record.seed);
@@ -251,7 +251,7 @@ impl KernelReference {
         if reference.seeds.is_empty() || reference.origin.start.zones.is_empty() {
             return Err("it has no runs".to_owned());
         }
-        if !is_of_a_machine(&reference.origin.start) {
+        if !is_possible_memory(&reference.origin.start) {
             return Err("damaged: the initial memory is impossible".to_owned());
         }
         Ok(reference)
@@ -260,7 +260,7 @@ impl KernelReference {
 
 /// Whether this is an event of a phase that occurred in no run. With many phases or groups, nine of
 /// ten lines would be such events.
-fn is_nothing(key: &str, unit: Unit, values: &[Option<f64>]) -> bool {
+fn is_absent_event(key: &str, unit: Unit, values: &[Option<f64>]) -> bool {
     let is_of_phase = key.split('.').count() > 2;
     // A comparison sums these, and needs both parts.
     let name = key.rsplit('.').next().unwrap_or(key);
@@ -276,7 +276,7 @@ fn is_nothing(key: &str, unit: Unit, values: &[Option<f64>]) -> bool {
 
 /// Whether a kernel can start with this memory: zones are in order, and all quantities fit into the
 /// zone and into the 2^52 bytes that a CPU can address.
-pub fn is_of_a_machine(start: &StartMemory) -> bool {
+pub fn is_possible_memory(start: &StartMemory) -> bool {
     const PAGES_MAX: u64 = 1 << 40;
     const NODES_MAX: u32 = 64;
     let present = start.zones.iter().fold(0u64, |sum, zone| sum.saturating_add(zone.present));

@@ -12,7 +12,7 @@ use crate::error::{LinuxError, PANIC};
 use crate::initramfs::Initramfs;
 use crate::kernel::{KernelChoice, KernelImage};
 use crate::qemu::{self, names, Accelerator, Qemu, QemuMachine, QemuStart, WaitError, WaitLimit};
-use crate::reference::{is_of_a_machine, scenario_hash, ReferenceOrigin};
+use crate::reference::{is_possible_memory, scenario_hash, ReferenceOrigin};
 use crate::start::StartMemory;
 use crate::{disk_times, disks, modules};
 use pagetide_scenario::load::AddedVariant;
@@ -89,7 +89,7 @@ impl<'a> KernelSession<'a> {
         options: &SessionOptions,
     ) -> Result<KernelSession<'a>, LinuxError> {
         let setup = &job.variant.setup;
-        if let Some(why) = impossible(setup, options.kernel.gives_memory()) {
+        if let Some(why) = impossible(setup, options.kernel.has_test_allocation()) {
             return Err(LinuxError::Scenario(why));
         }
         let qemu_version = qemu::version()?;
@@ -157,12 +157,12 @@ impl<'a> KernelSession<'a> {
         let dir = self.dir.path().join("boot");
         let mut qemu = self.machine.start(QemuStart::Boot, &dir)?;
         let waited = qemu.wait(&patience, |report| {
-            console::has_said(report, "@ready") || console::has_failed(report)
+            console::contains_line(report, "@ready") || console::has_failed(report)
         });
         self.keep(&dir, "boot");
-        let report = self.understand(waited, &qemu, "")?;
+        let report = self.interpret_report(waited, &qemu, "")?;
         if !report.ready {
-            return Err(died("ended".into(), &report.doing, &qemu));
+            return Err(died("ended".into(), &report.last_step, &qemu));
         }
         qemu.save(&patience)?;
         let text = |path: &str| report.texts.get(path).map(String::as_str).unwrap_or_default();
@@ -172,7 +172,7 @@ impl<'a> KernelSession<'a> {
             text("/proc/sys/vm/min_free_kbytes"),
             text("auto-init"),
         )
-        .and_then(|start| match is_of_a_machine(&start) {
+        .and_then(|start| match is_possible_memory(&start) {
             true => Ok(start),
             false => Err("/proc/zoneinfo describes an impossible machine".to_owned()),
         })
@@ -188,10 +188,10 @@ impl<'a> KernelSession<'a> {
         }
         self.origin.not_comparable = not_comparable(setup, &report.switches);
         self.origin.switches = report.switches;
-        for lacks in &report.lacks {
+        for lacks in &report.missing {
             self.origin.not_comparable.push(format!("the kernel lacks {lacks}"));
         }
-        for refused in &report.refuses {
+        for refused in &report.rejected {
             let text = format!("the kernel rejects {refused} and uses its default");
             self.origin.not_comparable.push(text);
         }
@@ -215,11 +215,11 @@ impl<'a> KernelSession<'a> {
     fn run_in(&self, seed: u64, dir: &Path) -> Result<RunRecord, LinuxError> {
         let mut qemu = self.machine.start(QemuStart::Restore(seed), dir)?;
         let waited = qemu.wait(&self.patience(), |report| {
-            console::has_said(report, "@done") || console::has_failed(report)
+            console::contains_line(report, "@done") || console::has_failed(report)
         });
         self.keep(dir, &format!("seed{seed}"));
         let doing = format!("running with seed {seed}");
-        let report = self.understand(waited, &qemu, &doing)?;
+        let report = self.interpret_report(waited, &qemu, &doing)?;
         if !report.done {
             return Err(died("ended".into(), &doing, &qemu));
         }
@@ -236,7 +236,7 @@ impl<'a> KernelSession<'a> {
     }
 
     /// Converts the guest's report, or explains why it is incomplete.
-    fn understand(
+    fn interpret_report(
         &self,
         waited: Result<Vec<u8>, (WaitError, Vec<u8>)>,
         qemu: &Qemu,
@@ -253,8 +253,8 @@ impl<'a> KernelSession<'a> {
             console: qemu.console(),
         })?;
         let doing = match doing {
-            "" if report.doing.is_empty() => "booting",
-            "" => &report.doing,
+            "" if report.last_step.is_empty() => "booting",
+            "" => &report.last_step,
             doing => doing,
         };
         if let Some(problem) = report.failed {
@@ -373,13 +373,13 @@ fn images(setup: &Setup, dir: &Path) -> Result<Vec<(String, PathBuf)>, LinuxErro
 fn guest_program(named: Option<&Path>) -> Result<Vec<u8>, LinuxError> {
     match named {
         Some(path) => static_program(path),
-        None => guest_beside(&std::env::current_exe().unwrap_or_default()),
+        None => guest_near(&std::env::current_exe().unwrap_or_default()),
     }
 }
 
 /// The first static guest program near the command `own`. That of `make guest` has precedence over
 /// one next to the command, where a plain `cargo build` puts a dynamic one.
-fn guest_beside(own: &Path) -> Result<Vec<u8>, LinuxError> {
+fn guest_near(own: &Path) -> Result<Vec<u8>, LinuxError> {
     let mut first_problem = None;
     for path in guests_near(own) {
         match static_program(&path) {
@@ -528,7 +528,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let target = dir.path().join("target");
         let command = target.join("release/pagetide");
-        let problem = |own: &Path| guest_beside(own).unwrap_err().to_string();
+        let problem = |own: &Path| guest_near(own).unwrap_err().to_string();
         for made in ["release/deps", "guest"] {
             std::fs::create_dir_all(target.join(made)).unwrap();
         }
@@ -544,12 +544,12 @@ mod tests {
         assert!(problem(&command).contains("release/pagetide-guest is not statically linked"));
         std::fs::write(target.join("guest/pagetide-guest"), built).unwrap();
         for own in ["release/pagetide", "release/deps/session-1"] {
-            assert_eq!(guest_beside(&target.join(own)).unwrap(), built, "{own}");
+            assert_eq!(guest_near(&target.join(own)).unwrap(), built, "{own}");
         }
         std::fs::write(target.join("guest/pagetide-guest"), "text").unwrap();
         assert!(problem(&command).contains("guest/pagetide-guest is not a program for x86-64"));
         std::fs::write(&beside, elf).unwrap();
-        assert_eq!(guest_beside(&command).unwrap(), elf);
+        assert_eq!(guest_near(&command).unwrap(), elf);
     }
 
     #[test]

@@ -31,7 +31,9 @@ pub fn put_slabs(put: &mut MetricWriter<'_>, setup: &Setup, snapshot: &GuestSnap
     put.put(declared::SLAB_RECLAIMABLE, reclaimable);
     put.put(declared::SLAB_UNRECLAIMABLE, unreclaimable);
     let (mut used, mut held) = (0u64, 0u64);
-    for ReportedCache { name, is_of_things } in reported_caches(setup.machine.kmem_accounting) {
+    for ReportedCache { name, holds_objects: is_of_things } in
+        reported_caches(setup.machine.kmem_accounting)
+    {
         let Some(cache) = snapshot.slabs.iter().find(|cache| cache.name == name) else { continue };
         let SlabCache { active_objects, objects, object_bytes, slabs, .. } = cache;
         for (name, count) in slabinfo_names(name).into_iter().zip([active_objects, objects, slabs])

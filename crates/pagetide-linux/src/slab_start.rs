@@ -72,7 +72,7 @@ fn call_times(metrics: &MetricRuns, setup: &Setup) -> CallTimes {
     let mut sums = [(0.0, 0.0); 3];
     for task in &setup.tasks {
         for phase in &task.phases {
-            let removed = |make: u64, keep: KeepShare| make - keep.of_first(make);
+            let removed = |make: u64, keep: KeepShare| make - keep.kept_of_first(make);
             let (kind, calls) = match &phase.workload {
                 Workload::Names(of) if of.missing => (1, of.make.into()),
                 // Opened and closed, and some of them removed.

@@ -57,7 +57,7 @@ pub fn explain(py: Python<'_>, name: &str) -> PyResult<String> {
     if found.is_empty() {
         let message =
             format!("there is no metric, knob, key or workload `{}`", name.escape_debug());
-        return Err(errors::input(py, message, lab::hint(&all, name)));
+        return Err(errors::input(py, message, lab::unknown_name_hint(&all, name)));
     }
     Ok(lab::text(&found, name, WIDTH))
 }

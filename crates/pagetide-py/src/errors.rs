@@ -64,7 +64,7 @@ pub fn version(py: Python<'_>, message: impl Into<String>, hint: impl Into<Strin
 }
 
 /// `Error` for an external cause, such as an unreadable or unwritable file.
-pub fn outside(py: Python<'_>, message: impl Into<String>) -> PyErr {
+pub fn external(py: Python<'_>, message: impl Into<String>) -> PyErr {
     raise(py, "Error", (message.into(),))
 }
 

@@ -209,7 +209,7 @@ impl Search {
         let asked = py.detach(|| {
             let mut state = self.state();
             state.find.check()?;
-            let jobs = state.find.ask();
+            let jobs = state.find.next_jobs();
             let asked = jobs.iter().map(|job| (job.sets.clone(), job.seed)).collect();
             state.asked = jobs.into_iter().map(Some).collect();
             Ok(asked)
@@ -223,7 +223,7 @@ impl Search {
         let digest = self.scenario.with_sets(py, job.sets.clone())?.0.digest(py)?.to_owned();
         let record = rows::of_bytes(py, row, &digest)?;
         py.detach(|| {
-            self.state().find.tell(job.place, job.seed, FindResult::Record(Box::new(record)));
+            self.state().find.add_result(job.place, job.seed, FindResult::Record(Box::new(record)));
         });
         Ok(())
     }
@@ -231,7 +231,7 @@ impl Search {
     /// Reports that a run failed, or that the scenario rejects the values.
     fn fail(&self, py: Python<'_>, index: usize, message: String) -> PyResult<()> {
         let job = self.take(py, index)?;
-        py.detach(|| self.state().find.tell(job.place, job.seed, FindResult::Failed(message)));
+        py.detach(|| self.state().find.add_result(job.place, job.seed, FindResult::Failed(message)));
         Ok(())
     }
 

@@ -249,7 +249,7 @@ impl Machine {
             let is_there = self.state.with(py, |state| {
                 for _ in 0..STEPS {
                     state.executor.run_daemons();
-                    state.reap();
+                    state.kill_oom_victims();
                     let left = until.saturating_sub(state.executor.world.now);
                     if left == 0 {
                         return true;

@@ -35,7 +35,7 @@ pub fn mrc<'py>(
             let hint = "`pagetide trace import` creates traces";
             errors::input(py, error.in_file(&trace).to_string(), hint)
         }
-        MrcError::Scenario(_) | MrcError::Run { .. } => errors::outside(py, error.to_string()),
+        MrcError::Scenario(_) | MrcError::Run { .. } => errors::external(py, error.to_string()),
     };
     let text = if sizes.is_instance_of::<PyString>() {
         sizes.extract::<String>()?
@@ -46,7 +46,7 @@ pub fn mrc<'py>(
         }
         all.join(",")
     };
-    let (threads, progress) = (run::threads(jobs)?, run::watcher(progress)?);
+    let (threads, progress) = (run::threads(jobs)?, run::progress_callback(progress)?);
     let sizes = lab::sizes(&text).map_err(refused)?;
     let curve = py.detach(|| MissRatioCurve::new(&trace, &sizes, seed)).map_err(refused)?;
     let mut jobs = curve.plan.jobs();

@@ -103,7 +103,7 @@ impl Result {
     /// The run of a variant (default: the first) with a seed (default: the smallest).
     fn job(&self, py: Python<'_>, variant: Option<&str>, seed: Option<u64>) -> PyResult<RunJob> {
         let variant = match variant {
-            Some(name) => rows::place_of(py, &self.scenario, name)?,
+            Some(name) => rows::variant_index(py, &self.scenario, name)?,
             None => self.runs.first().map_or(0, |run| run.job.variant),
         };
         let of_variant = || self.runs.iter().filter(|run| run.job.variant == variant);
@@ -194,7 +194,7 @@ impl Result {
         for row in rows.try_iter()? {
             let row = row?;
             let record = rows::of_bytes(py, row.extract()?, digest)?;
-            let variant = rows::place_of(py, scenario, &record.variant)?;
+            let variant = rows::variant_index(py, scenario, &record.variant)?;
             let job = RunJob { variant, seed: record.seed };
             let known =
                 runs.insert(job, RunResult { job, outcome: JobOutcome::Finished(record.into()) });
@@ -272,7 +272,7 @@ impl Result {
     ) -> PyResult<Table> {
         let report = self.report(py)?;
         let place = |name: Option<&str>, default: usize| match name {
-            Some(name) => rows::place_of(py, &self.scenario, name),
+            Some(name) => rows::variant_index(py, &self.scenario, name),
             None if default < report.columns.len() => Ok(default),
             None => Err(errors::input(
                 py,
@@ -381,7 +381,7 @@ impl Result {
     #[pyo3(signature = (variant = None))]
     fn latencies(&self, py: Python<'_>, variant: Option<&str>) -> PyResult<Table> {
         let report = self.report(py)?;
-        let place = variant.map_or(Ok(0), |name| rows::place_of(py, &self.scenario, name))?;
+        let place = variant.map_or(Ok(0), |name| rows::variant_index(py, &self.scenario, name))?;
         let all = || {
             let of_variant = report.columns.get(place).into_iter().flat_map(|it| &it.latencies);
             of_variant.flat_map(|one| one.buckets.iter().map(|bucket| (one.of.as_str(), bucket)))

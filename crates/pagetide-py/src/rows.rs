@@ -67,7 +67,7 @@ pub fn perform<'py>(
     let digest = scenario.0.digest(py)?;
     let mut planned = Vec::with_capacity(runs.len());
     for (name, seed) in &runs {
-        planned.push(RunJob { variant: place_of(py, scenario, name)?, seed: *seed });
+        planned.push(RunJob { variant: variant_index(py, scenario, name)?, seed: *seed });
     }
     let threads = match jobs {
         Some(_) => run::threads(jobs)?,
@@ -102,7 +102,7 @@ pub fn perform<'py>(
 }
 
 /// The index of the variant `name`.
-pub fn place_of(py: Python<'_>, scenario: &Scenario, name: &str) -> PyResult<usize> {
+pub fn variant_index(py: Python<'_>, scenario: &Scenario, name: &str) -> PyResult<usize> {
     let variants = &scenario.0.model(py)?.variants;
     variants.iter().position(|it| it.name == name).ok_or_else(|| {
         let names = || variants.iter().map(|it| it.name.as_str());

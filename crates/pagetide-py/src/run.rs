@@ -74,7 +74,7 @@ pub fn threads(jobs: Option<&Bound<'_, PyAny>>) -> PyResult<NonZeroUsize> {
 }
 
 /// The callback for progress.
-pub fn watcher(progress: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Py<PyAny>>> {
+pub fn progress_callback(progress: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Py<PyAny>>> {
     let Some(progress) = progress else { return Ok(None) };
     if progress.is_instance_of::<PyBool>() {
         if !progress.extract::<bool>()? {
@@ -168,7 +168,7 @@ pub fn perform(
 ) -> RunOutcome {
     let slots: Vec<Mutex<JobOutcome>> =
         jobs.iter().map(|_| Mutex::new(JobOutcome::Cancelled)).collect();
-    let stopped = watched(py, jobs.len(), asked, |cancel, done| {
+    let stopped = run_interruptibly(py, jobs.len(), asked, |cancel, done| {
         let keep = |index: usize, mut outcome: JobOutcome| {
             if let JobOutcome::Finished(record) = &mut outcome {
                 record.metrics.retain(|_, metric| metric.value.is_finite());
@@ -188,7 +188,7 @@ pub fn perform(
 
 /// Runs `work` on another thread without the interpreter's lock, while this thread checks signals
 /// and calls the callback. `cancel` becomes true to end the work.
-fn watched(
+fn run_interruptibly(
     py: Python<'_>,
     total: usize,
     asked: &RunArguments,

@@ -61,7 +61,7 @@ impl ScenarioInner {
             self.model(py)?;
             for path in self.overrides.files.named() {
                 let digest = py.detach(|| grid::file_digest(&path)).map_err(|error| {
-                    errors::outside(py, format!("cannot read {}: {error}", path.display()))
+                    errors::external(py, format!("cannot read {}: {error}", path.display()))
                 })?;
                 files.insert(path, digest);
             }
@@ -94,8 +94,8 @@ impl ScenarioInner {
             let variants = scenario.variants.iter().map(|it| (it.name.as_str(), &it.setup));
             grid::digest(&scenario.name, &variants.collect::<Vec<_>>())
         });
-        let digest =
-            digest.map_err(|error| errors::outside(py, format!("cannot read a trace: {error}")))?;
+        let digest = digest
+            .map_err(|error| errors::external(py, format!("cannot read a trace: {error}")))?;
         Ok(self.digest.get_or_init(|| digest))
     }
 
@@ -147,7 +147,7 @@ impl ScenarioInner {
 fn refused_by(py: Python<'_>, refused: &SourceError) -> PyErr {
     match refused {
         SourceError::Mistakes(diagnostics) => errors::scenario(py, diagnostics),
-        SourceError::Outside(error) => errors::outside(py, format!("the scenario: {error}")),
+        SourceError::Outside(error) => errors::external(py, format!("the scenario: {error}")),
     }
 }
 
@@ -311,7 +311,7 @@ impl Scenario {
             let Some(path) = paths.get(digest) else { continue };
             let path = std::path::absolute(path)?;
             let found = py.detach(|| grid::file_digest(&path)).map_err(|error| {
-                errors::outside(py, format!("cannot read {}: {error}", path.display()))
+                errors::external(py, format!("cannot read {}: {error}", path.display()))
             })?;
             if found != *digest {
                 let message = format!("{} has the digest {found}, not {digest}", path.display());
@@ -427,7 +427,7 @@ impl Scenario {
             let message = format!("run() has no argument {unknown}");
             return Err(PyTypeError::new_err(message));
         }
-        let (threads, progress) = (run::threads(jobs)?, run::watcher(progress)?);
+        let (threads, progress) = (run::threads(jobs)?, run::progress_callback(progress)?);
         let asked = RunArguments { seeds, threads, progress, latencies, cancel: Arc::default() };
         RunResult::of_runs(py, scenario, asked).map(Bound::into_any)
     }
@@ -503,7 +503,7 @@ fn restored(state: &[u8]) -> Option<Scenario> {
 /// A scenario from a text. Its paths start at `base`, or at the working directory.
 fn of_text(py: Python<'_>, text: String, base: Option<PathBuf>) -> PyResult<Scenario> {
     let base = std::path::absolute(base.as_deref().unwrap_or(Path::new(".")))
-        .map_err(|error| errors::outside(py, format!("the working directory: {error}")))?;
+        .map_err(|error| errors::external(py, format!("the working directory: {error}")))?;
     let place = ScenarioBase::of(base).map_err(|refused| refused_by(py, &refused))?;
     let source = ScenarioSource { name: NAME.to_owned(), text, place };
     Scenario::checked(py, source, Overrides::default())

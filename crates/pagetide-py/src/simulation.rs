@@ -81,7 +81,7 @@ impl SignalCheck {
     }
 
     /// Returns whether to stop.
-    fn look(&mut self) -> bool {
+    fn should_stop(&mut self) -> bool {
         if self.stopped.is_none() && self.last.elapsed() >= EVERY {
             self.last = Instant::now();
             self.stopped = Python::attach(|py| py.check_signals()).err();
@@ -102,7 +102,7 @@ impl Simulation {
         seed: Option<u64>,
     ) -> PyResult<Simulation> {
         let model = scenario.0.model(py)?;
-        let place = variant.map_or(Ok(0), |name| rows::place_of(py, scenario, name))?;
+        let place = variant.map_or(Ok(0), |name| rows::variant_index(py, scenario, name))?;
         let (variant, seed) = (model.variants[place].clone(), seed.unwrap_or(model.seed));
         let world = py.detach(|| build(&variant.setup, seed));
         let world = world.map_err(|error| {
@@ -121,7 +121,7 @@ impl Simulation {
     /// Whether all foreground tasks have ended.
     #[getter]
     fn is_over(&self, py: Python<'_>) -> PyResult<bool> {
-        self.with(py, |world| Ok(world.is_over()))
+        self.with(py, |world| Ok(world.is_complete()))
     }
 
     /// The rows of /proc/vmstat by name, and counts of events that Linux has only as tracepoints.
@@ -143,10 +143,10 @@ impl Simulation {
         let until = (until.round() as Nanos).min(self.variant.setup.time_limit_ns);
         self.with(py, |world| {
             if until <= world.now {
-                return Ok(world.is_over());
+                return Ok(world.is_complete());
             }
             let mut looker = SignalCheck::new();
-            let ran = world.run(until, 0, |_| looker.look());
+            let ran = world.run(until, 0, |_| looker.should_stop());
             match looker.stopped {
                 Some(stopped) => Err(stopped),
                 None => ran.map_err(errors::bug),
@@ -173,7 +173,7 @@ impl Simulation {
             let mut looker = SignalCheck::new();
             let written = match group.filter(|group| !group.is_empty()) {
                 None => world.write_file(file, &text),
-                Some(group) => world.write_group_file(group, file, &text, |_| looker.look()),
+                Some(group) => world.write_group_file(group, file, &text, |_| looker.should_stop()),
             };
             match looker.stopped {
                 Some(stopped) => Err(stopped),
@@ -209,7 +209,7 @@ impl Simulation {
             };
             let of =
                 RunIdentity { scenario: &self.scenario, variant: &self.variant, seed: self.seed };
-            let is_over = world.is_over();
+            let is_over = world.is_complete();
             let mut record = record(&mut world, of, is_over, &RunOptions::default());
             record.metrics.retain(|_, metric| metric.value.is_finite());
             result::metrics_of(std::iter::once(&record))

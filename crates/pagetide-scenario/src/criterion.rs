@@ -303,7 +303,7 @@ impl Sum {
         let mut sum = 0.0;
         let mut unit = None;
         for (factor, key) in &self.metrics {
-            let metric = run.get(key).filter(|metric| is_whole(metric))?;
+            let metric = run.get(key).filter(|metric| is_complete(metric))?;
             unit = unit.or(Some(metric.unit));
             sum += factor * metric.value;
         }
@@ -353,7 +353,7 @@ impl Term {
 }
 
 /// Whether the task of the metric, and the run, ended normally.
-pub fn is_whole(metric: &Metric) -> bool {
+pub fn is_complete(metric: &Metric) -> bool {
     metric.ended.is_none() && metric.value.is_finite()
 }
 

@@ -19,7 +19,7 @@ pub struct ReportedCache {
     /// As in /proc/slabinfo.
     pub name: &'static str,
     /// Holds objects of file names or pipes, so it counts in `slab_utilisation`.
-    pub is_of_things: bool,
+    pub holds_objects: bool,
 }
 
 /// The caches to report for a kernel with or without accounting of kernel memory.
@@ -28,8 +28,8 @@ pub fn reported_caches(kmem_accounting: bool) -> Vec<ReportedCache> {
         OF_PIPES.map(|[accounted, plain]| if kmem_accounting { accounted } else { plain });
     let owners = if kmem_accounting { &OWNERS[..] } else { &[] };
     let of_things = OBJECTS.iter().chain(&of_pipes);
-    let of_things = of_things.map(|&name| ReportedCache { name, is_of_things: true });
-    let owners = owners.iter().map(|&name| ReportedCache { name, is_of_things: false });
+    let of_things = of_things.map(|&name| ReportedCache { name, holds_objects: true });
+    let owners = owners.iter().map(|&name| ReportedCache { name, holds_objects: false });
     of_things.chain(owners).collect()
 }
 

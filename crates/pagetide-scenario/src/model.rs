@@ -9,7 +9,7 @@
 use crate::costs::{MachineCosts, ProgramTimes};
 use crate::criterion::Criterion;
 use crate::kernel_objects::{BootObjects, CallTimes};
-use crate::metric::declared::{asked_by, ON_REQUEST};
+use crate::metric::declared::{requested_by, ON_REQUEST};
 use crate::names::{DiskModel, ZoneName};
 pub use crate::object_mix::KernelCache;
 pub use crate::op::{Advice, BlockRequest};
@@ -48,14 +48,14 @@ pub struct Expectation {
     /// In words.
     pub text: String,
     /// As a criterion; it does not use `before`.
-    pub that: Criterion,
+    pub criterion: Criterion,
     /// The variants that must meet it; empty means all.
     pub variants: Vec<String>,
 }
 
 impl Expectation {
     /// Whether it applies to this variant.
-    pub fn is_of(&self, variant: &str) -> bool {
+    pub fn applies_to(&self, variant: &str) -> bool {
         self.variants.is_empty() || self.variants.iter().any(|name| name == variant)
     }
 }
@@ -101,7 +101,7 @@ pub struct Setup {
     pub measure: Option<usize>,
     /// Metrics of groups that a row or an expectation asks for
     /// ([`ON_REQUEST`](crate::metric::declared::ON_REQUEST)).
-    pub asked_of_groups: Vec<&'static str>,
+    pub requested_group_metrics: Vec<&'static str>,
     /// Virtual time after which the run is cut (default 1 h).
     pub time_limit_ns: u64,
 }
@@ -333,10 +333,11 @@ pub struct Phase {
 
 impl Setup {
     /// Enables the metrics recorded on request that a key or a pattern asks for.
-    pub fn ask_for(&mut self, metric: &str) {
-        self.asked_of_groups.extend(asked_by(metric));
-        let is_asked = |name: &&str| self.asked_of_groups.contains(name);
-        self.asked_of_groups = ON_REQUEST.iter().map(|it| it.name).filter(is_asked).collect();
+    pub fn request_metric(&mut self, metric: &str) {
+        self.requested_group_metrics.extend(requested_by(metric));
+        let is_asked = |name: &&str| self.requested_group_metrics.contains(name);
+        self.requested_group_metrics =
+            ON_REQUEST.iter().map(|it| it.name).filter(is_asked).collect();
     }
 
     /// Whether some task makes single kernel objects; then their caches are reported.
@@ -368,7 +369,7 @@ impl Setup {
 
     /// The group that is charged for a group's tasks: itself or its nearest ancestor with a memory
     /// controller. `None`: the root.
-    pub fn payer(&self, group: Option<usize>) -> Option<usize> {
+    pub fn charged_group(&self, group: Option<usize>) -> Option<usize> {
         let around = std::iter::successors(group, |&group| self.groups[group].parent);
         around.into_iter().find(|&group| self.groups[group].has_memory)
     }

@@ -179,7 +179,7 @@ names! {
 
 impl MadviseKind {
     /// The advice that a mapping keeps, if this is such an advice.
-    pub fn of_mapping(self) -> Option<Advice> {
+    pub fn mapping_advice(self) -> Option<Advice> {
         match self {
             MadviseKind::Normal => Some(Advice::Normal),
             MadviseKind::Random => Some(Advice::Random),
@@ -196,7 +196,7 @@ impl MadviseKind {
     }
 
     /// Whether the advice applies to a whole mapping only.
-    pub fn is_on_whole(self) -> bool {
+    pub fn needs_whole_region(self) -> bool {
         matches!(self, MadviseKind::Normal | MadviseKind::Random | MadviseKind::Sequential)
     }
 }

@@ -48,7 +48,7 @@ impl Incomplete {
     }
 
     /// The reason why a value made of two values is incomplete, if it is.
-    pub fn first(one: Option<Incomplete>, other: Option<Incomplete>) -> Option<Incomplete> {
+    pub fn first_reason(one: Option<Incomplete>, other: Option<Incomplete>) -> Option<Incomplete> {
         one.into_iter().chain(other).min()
     }
 }
@@ -148,9 +148,9 @@ mod tests {
         let metric: Metric = serde_json::from_str(old).unwrap();
         assert_eq!(metric.ended, None);
         assert_eq!(serde_json::to_string(&metric).unwrap(), old);
-        let both = Incomplete::first(Some(Incomplete::Cut), Some(Incomplete::OomKilled));
+        let both = Incomplete::first_reason(Some(Incomplete::Cut), Some(Incomplete::OomKilled));
         assert_eq!(both, Some(Incomplete::OomKilled));
-        assert_eq!(Incomplete::first(None, Some(Incomplete::Cut)), Some(Incomplete::Cut));
-        assert_eq!(Incomplete::first(None, None), None);
+        assert_eq!(Incomplete::first_reason(None, Some(Incomplete::Cut)), Some(Incomplete::Cut));
+        assert_eq!(Incomplete::first_reason(None, None), None);
     }
 }

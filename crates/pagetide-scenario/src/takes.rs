@@ -18,7 +18,7 @@ pub fn takes(file: &ControlFile) -> String {
         (_, Some((min, max))) if max >= i32::MAX.into() => format!("{min} or more"),
         (_, Some((min, max))) => format!("{min} to {max}"),
         (ControlForm::Zones, _) => "one integer per zone".to_owned(),
-        (ControlForm::Policy(policy), _) => policy.listed(),
+        (ControlForm::Policy(policy), _) => policy.variant_list(),
         (ControlForm::Size { unlimited }, _) => format!("300M, 2G, or `{unlimited}` for no limit"),
         (ControlForm::Reclaim, _) => {
             "64M, optionally followed by ` swappiness=N` (0 to 200)".to_owned()

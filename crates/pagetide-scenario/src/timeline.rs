@@ -20,7 +20,7 @@ pub struct Timeline {
     /// Memory of the machine, in pages.
     pub machine_pages: u64,
     /// Sum of the high watermarks of all zones at the end, in pages.
-    pub high_marks_pages: u64,
+    pub high_watermarks_pages: u64,
     /// Number of nodes.
     pub nr_nodes: usize,
     /// Names of the tasks with services.
@@ -258,7 +258,7 @@ impl GroupRow {
     }
 
     /// [`Row::merged`] of two rows; if one is missing, the other.
-    pub fn merged_if_there(earlier: Option<GroupRow>, later: Option<GroupRow>) -> Option<GroupRow> {
+    pub fn merged_option(earlier: Option<GroupRow>, later: Option<GroupRow>) -> Option<GroupRow> {
         match (earlier, later) {
             (Some(earlier), Some(later)) => Some(earlier.merged(&later)),
             (one, other) => one.or(other),
@@ -271,7 +271,7 @@ impl TimelineSample {
     pub fn merge(&mut self, later: TimelineSample) {
         self.end_ns = later.end_ns;
         for (row, later) in self.rows.iter_mut().zip(later.rows) {
-            *row = GroupRow::merged_if_there(*row, later);
+            *row = GroupRow::merged_option(*row, later);
         }
         for (node, later) in self.nodes.iter_mut().zip(&later.nodes) {
             *node = node.merged(later);

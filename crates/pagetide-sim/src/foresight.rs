@@ -3,7 +3,7 @@
 //!
 //! Invariant: a setup is rejected if and only if its run, or the whole process, would fail.
 
-use crate::run::{caches_of, files_of_groups, thing_caches_of, tune_cache, SimError};
+use crate::run::{caches_of, file_caches_of, files_of_groups, tune_cache, SimError};
 use pagetide_core::config::{Config, KmemAccounting, MemoryProtection};
 use pagetide_core::node::NodeSpec;
 use pagetide_core::page::Page;
@@ -21,7 +21,7 @@ const SWAP_SLOT: u64 = 8;
 /// Rejects a setup that cannot run: too large for this computer ([`SimError::Room`]), or with
 /// invalid tuning of a cache.
 pub fn check(setup: &Setup) -> Result<(), SimError> {
-    room(setup)?;
+    check_memory(setup)?;
     let page_size = setup.machine.page_size;
     let small = NodeSpec::x86_64_of_pages(SMALL, 0, 0, page_size);
     let mut machine = Machine::new(&[small], 1, Config::of_pages(page_size))?;
@@ -35,13 +35,13 @@ pub fn check(setup: &Setup) -> Result<(), SimError> {
         machine.choose(MemoryProtection::Recursive).map_err(SimError::Control)?.discard();
     }
     caches_of(&mut machine, setup)?;
-    thing_caches_of(&mut machine, setup)?;
+    file_caches_of(&mut machine, setup)?;
     setup.machine.caches.iter().try_for_each(|tuning| tune_cache(&mut machine, tuning))
 }
 
 /// Allocates as much memory as the tables of the machine need, and frees it again. If that fails,
 /// the run would also fail to allocate it, which would abort the process.
-pub(crate) fn room(setup: &Setup) -> Result<(), SimError> {
+pub(crate) fn check_memory(setup: &Setup) -> Result<(), SimError> {
     let bytes = tables(setup);
     let mut probe: Vec<u8> = Vec::new();
     let wanted = usize::try_from(bytes).unwrap_or(usize::MAX);

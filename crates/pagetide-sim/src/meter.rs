@@ -104,7 +104,7 @@ impl CostMeter {
     }
 
     /// CPU time of `count` operations that the core does not count.
-    pub(crate) fn some(&mut self, price: Price, count: u64) -> Nanos {
+    pub(crate) fn charge(&mut self, price: Price, count: u64) -> Nanos {
         if let Some(tallies) = &mut self.tallies {
             tallies.pending[self.cpu][price as usize] += count;
         }
@@ -183,7 +183,7 @@ mod tests {
         let mut meter = CostMeter::new(model.clone());
         meter.count(2, 2);
         let work = Work { faults: 3, bytes_copied: 8192, tlb_flushes: 2, ..Work::default() };
-        let mut charged = meter.work(work) + meter.some(Price::Syscall, 2) + meter.access();
+        let mut charged = meter.work(work) + meter.charge(Price::Syscall, 2) + meter.access();
         let [own, kswapd, _] = meter.of_task(1).unwrap();
         assert_eq!(
             (own[Price::Fault as usize], kswapd),
@@ -213,7 +213,7 @@ mod tests {
         meter.ran(ChargedThread::Other);
         // An interrupt of another CPU is not charged to the thread that runs here.
         meter.at(Cpu(1));
-        meter.some(Price::IoCompletion, 7);
+        meter.charge(Price::IoCompletion, 7);
         meter.at(Cpu(0));
         meter.ran(ChargedThread::Task(0));
         assert_eq!(meter.of_task(0).unwrap()[0], [0; Price::COUNT]);

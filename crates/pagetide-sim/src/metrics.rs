@@ -40,7 +40,7 @@ fn of_machine(
     setup: &Setup,
     cut: Option<Incomplete>,
 ) {
-    let mut machine = metrics.of(Scope::Machine).ended(cut);
+    let mut machine = metrics.of(Scope::Machine).with_incomplete(cut);
     for (name, value) in world.machine.metrics() {
         machine.put_named(name, value as f64, Unit::Count);
     }
@@ -59,18 +59,18 @@ fn of_machine(
     // The task may not have started.
     let measured = setup.measure.map(|task| &world.tasks[task]);
     if let Some(task) = measured.filter(|task| !task.vmstat.is_empty()) {
-        machine = machine.ended(end_of(task, cut));
+        machine = machine.with_incomplete(end_of(task, cut));
         put_events(&mut machine, &task.vmstat);
     }
     // The time of the whole run is incomplete if a task was killed.
     let awaited = world.tasks.iter().filter(|task| !task.background);
     let killed = awaited.filter_map(SimTask::ended_by).min();
-    machine = machine.ended(Incomplete::first(killed, cut));
+    machine = machine.with_incomplete(Incomplete::first_reason(killed, cut));
     machine.put(declared::ELAPSED, seconds(world.now));
     let user_ns = world.tasks.iter().map(|task| task.usage.user_ns).sum();
     machine.put(declared::USER, seconds(user_ns));
     machine.put(declared::SYSTEM, seconds(world.busy_ns - user_ns));
-    machine = machine.ended(cut);
+    machine = machine.with_incomplete(cut);
     for (metric, ns) in world.times.metrics(world.now) {
         machine.put(metric, seconds(ns));
     }
@@ -82,9 +82,9 @@ fn of_machine(
     if let Some(utilisation) = samples.utilisation() {
         machine.put(declared::SLAB_UTILISATION, utilisation);
     }
-    of_work(metrics, world, Incomplete::first(killed, cut));
+    of_work(metrics, world, Incomplete::first_reason(killed, cut));
     world.idle_slabs.put(&mut metrics.of(Scope::Idle));
-    world.shrunk_slabs.put(&mut metrics.of(Scope::Shrunk).ended(cut));
+    world.shrunk_slabs.put(&mut metrics.of(Scope::Shrunk).with_incomplete(cut));
 }
 
 impl SimWorld {
@@ -104,7 +104,7 @@ impl SimWorld {
 /// Counters and levels at the end of the last foreground task.
 fn of_work(metrics: &mut RunMetricSet, world: &SimWorld, ended: Option<Incomplete>) {
     let Some(MachineCounts { vmstat, levels, zones, psi }) = &world.done else { return };
-    let mut put = metrics.of(Scope::Done).ended(ended);
+    let mut put = metrics.of(Scope::Done).with_incomplete(ended);
     put_events(&mut put, vmstat);
     put_levels(&mut put, levels);
     put_zones(&mut put, zones);
@@ -114,7 +114,7 @@ fn of_work(metrics: &mut RunMetricSet, world: &SimWorld, ended: Option<Incomplet
 
 /// Reason for which a task is incomplete: it was killed, or the run reached its limit first.
 fn end_of(task: &SimTask, cut: Option<Incomplete>) -> Option<Incomplete> {
-    Incomplete::first(task.ended_by(), cut.filter(|_| !task.is_over()))
+    Incomplete::first_reason(task.ended_by(), cut.filter(|_| !task.is_over()))
 }
 
 fn of_task(
@@ -126,7 +126,7 @@ fn of_task(
 ) {
     let owner = Owner::new(&task.name);
     let ended = end_of(task, cut);
-    let mut put = metrics.of(Scope::Task(owner.clone())).ended(ended);
+    let mut put = metrics.of(Scope::Task(owner.clone())).with_incomplete(ended);
     if let Some(began) = task.began {
         let wall = task.ended.unwrap_or(world.now) - began;
         put.put(declared::WALLTIME, seconds(wall));
@@ -156,13 +156,13 @@ fn of_task(
         let phase = model.phases[run.phase as usize].name.clone();
         let scope = Scope::Phase { task: owner.clone(), phase };
         let ended = if run.ended.is_some() { run.cut_short } else { ended };
-        put_served(&mut metrics.of(scope).ended(ended), of_run, wall);
+        put_served(&mut metrics.of(scope).with_incomplete(ended), of_run, wall);
         let (all, time) = served.get_or_insert_default();
         all.merge(of_run);
         *time += wall;
     }
     if let Some((all, time)) = served {
-        put_served(&mut metrics.of(Scope::Task(owner.clone())).ended(ended), &all, time);
+        put_served(&mut metrics.of(Scope::Task(owner.clone())).with_incomplete(ended), &all, time);
     }
     let (mut asked, mut got) = (0, 0);
     for run in task.phases.iter().filter(|run| asks_for_blocks(model, run)) {
@@ -175,11 +175,11 @@ fn of_task(
         if let Some(percent) = success(usage.blocks_asked, usage.blocks_got) {
             let phase = model.phases[run.phase as usize].name.clone();
             let scope = Scope::Phase { task: owner.clone(), phase };
-            metrics.of(scope).ended(ended).put(declared::SUCCESS, percent);
+            metrics.of(scope).with_incomplete(ended).put(declared::SUCCESS, percent);
         }
     }
     if let Some(percent) = success(asked, got) {
-        let mut put = metrics.of(Scope::Task(owner)).ended(ended);
+        let mut put = metrics.of(Scope::Task(owner)).with_incomplete(ended);
         put.put(declared::SUCCESS, percent);
         put.put(declared::ATTEMPTS, asked as f64);
     }
@@ -188,7 +188,7 @@ fn of_task(
 fn of_phase(metrics: &mut RunMetricSet, setup: &Setup, model: &model::Task, run: &PhaseRun) {
     let phase = model.phases[run.phase as usize].name.clone();
     let scope = Scope::Phase { task: Owner::new(&model.name), phase };
-    let mut put = metrics.of(scope.clone()).ended(run.cut_short);
+    let mut put = metrics.of(scope.clone()).with_incomplete(run.cut_short);
     let wall = run.ended.map_or(0, |ended| ended - run.began);
     put.put(declared::WALLTIME, seconds(wall));
     put.put(declared::THROUGHPUT, throughput(run.usage.bytes, wall));
@@ -207,7 +207,7 @@ fn of_phase(metrics: &mut RunMetricSet, setup: &Setup, model: &model::Task, run:
     }
     for counts in &run.groups {
         let group = Owner::new(&setup.groups[counts.group].name);
-        let mut put = metrics.of(scope.with_group(group)).ended(run.cut_short);
+        let mut put = metrics.of(scope.with_group(group)).with_incomplete(run.cut_short);
         put_group(&mut put, counts);
     }
 }
@@ -217,19 +217,19 @@ fn of_groups(metrics: &mut RunMetricSet, world: &SimWorld, setup: &Setup, cut: O
     // For a removed group, report its values at the removal.
     let removed = || world.removed_groups().cloned();
     for counts in world.counts_of_groups().chain(removed().map(|(counts, _)| counts)) {
-        put_group(&mut metrics.of(scope(counts.group)).ended(cut), &counts);
+        put_group(&mut metrics.of(scope(counts.group)).with_incomplete(cut), &counts);
     }
     let bytes = |pages: u64| world.machine.page_size().bytes_of(pages) as f64;
     let peaks = world.slab_samples.groups.iter().enumerate();
     for (group, peak) in peaks.filter(|(group, _)| setup.groups[*group].has_memory) {
-        let mut put = metrics.of(scope(group)).ended(cut);
+        let mut put = metrics.of(scope(group)).with_incomplete(cut);
         put.put(declared::PEAK_USAGE, bytes(peak.usage));
         put.put(declared::PEAK_KMEM, bytes(peak.kmem));
     }
     let there = world.groups().map(|(group, memcg)| (group, world.totals_of_group(memcg)));
     let gone = removed().filter_map(|(counts, totals)| Some((counts.group, totals?)));
     for (group, it) in there.chain(gone) {
-        let mut put = metrics.of(scope(group)).ended(cut);
+        let mut put = metrics.of(scope(group)).with_incomplete(cut);
         put.put(declared::KMEM_PEAK, bytes(it.kmem_peak));
         put.put(declared::MEMORY_PEAK, bytes(it.peak));
         put.put(declared::PRESSURE_SOME, seconds(it.some_ns));

@@ -240,7 +240,7 @@ pub struct PhaseWork {
     pub task: String,
     pub phase: String,
     /// The phase creates files or pipes.
-    pub makes_things: bool,
+    pub uses_files_or_pipes: bool,
     /// Operations of the task.
     pub own: [f64; Price::COUNT],
     /// Operations of all kswapds during the phase.
@@ -273,7 +273,10 @@ pub fn count_work(
             found.push(PhaseWork {
                 task: model.name.clone(),
                 phase: phase.name.clone(),
-                makes_things: matches!(phase.workload, Workload::Names(_) | Workload::Pipes(_)),
+                uses_files_or_pipes: matches!(
+                    phase.workload,
+                    Workload::Names(_) | Workload::Pipes(_)
+                ),
                 own: operations(own),
                 kswapd: operations(kswapd),
                 flusher: operations(flusher),
@@ -368,7 +371,7 @@ pub fn record(
 /// # Errors
 /// If the machine is invalid, a control file rejects a value, or a workload cannot start.
 pub fn build(setup: &Setup, seed: u64) -> Result<SimWorld, SimError> {
-    foresight::room(setup)?;
+    foresight::check_memory(setup)?;
     let page_size = setup.machine.page_size;
     let nodes = setup.machine.nodes.iter().enumerate();
     let specs: Vec<NodeSpec> = nodes.map(|node| node_spec(node, page_size)).collect();
@@ -387,7 +390,7 @@ pub fn build(setup: &Setup, seed: u64) -> Result<SimWorld, SimError> {
         effects.drain_into(&mut boot_effects);
     }
     let caches = caches_of(&mut machine, setup)?;
-    let thing_caches = thing_caches_of(&mut machine, setup)?;
+    let thing_caches = file_caches_of(&mut machine, setup)?;
     for tuning in &setup.machine.caches {
         tune_cache(&mut machine, tuning)?;
     }
@@ -421,7 +424,7 @@ pub fn build(setup: &Setup, seed: u64) -> Result<SimWorld, SimError> {
     let effects = machine.choose(setup.cgroup_version()).map_err(SimError::Control)?;
     effects.drain_into(&mut boot_effects);
     let mut groups: Vec<Option<MemcgId>> = Vec::new();
-    let payer = |groups: &[Option<MemcgId>], group| match setup.payer(group) {
+    let payer = |groups: &[Option<MemcgId>], group| match setup.charged_group(group) {
         Some(payer) => groups[payer],
         None => Some(ROOT),
     };
@@ -501,7 +504,7 @@ pub(crate) fn caches_of(machine: &mut Machine, setup: &Setup) -> Result<Vec<Cach
 }
 
 /// Finds or creates the slab caches for files, dentries and pipes, if tasks use any.
-pub(crate) fn thing_caches_of(
+pub(crate) fn file_caches_of(
     machine: &mut Machine,
     setup: &Setup,
 ) -> Result<Option<FileCaches>, SimError> {

@@ -266,7 +266,7 @@ pub struct SimTask {
     /// Slab objects, by slot.
     pub objects: Vec<Option<Object>>,
     /// Slab objects of files and pipes.
-    pub things: BTreeMap<ObjectKey, Object>,
+    pub file_objects: BTreeMap<ObjectKey, Object>,
     /// Remaining steps of a system call on a file or a pipe.
     pub steps: VecDeque<ObjectStep>,
     pub(crate) open_files: FdTable,
@@ -372,10 +372,10 @@ impl TaskUsage {
 impl SimTask {
     /// After a failed allocation: replaces the remaining steps of a system call by frees of the
     /// objects it has allocated.
-    pub(crate) fn undo_thing(&mut self, unmade: ObjectKey) {
+    pub(crate) fn undo_file_call(&mut self, unmade: ObjectKey) {
         self.steps.clear();
         let is_of = |key: &&ObjectKey| (key.is_pipe, key.number) == (unmade.is_pipe, unmade.number);
-        self.steps.extend(self.things.keys().filter(is_of).copied().map(ObjectStep::Free));
+        self.steps.extend(self.file_objects.keys().filter(is_of).copied().map(ObjectStep::Free));
     }
 
     /// A task that has not started.
@@ -400,7 +400,7 @@ impl SimTask {
             regions: Vec::new(),
             blocks: Vec::new(),
             objects: Vec::new(),
-            things: BTreeMap::new(),
+            file_objects: BTreeMap::new(),
             steps: VecDeque::new(),
             open_files: FdTable::default(),
             step_of: None,

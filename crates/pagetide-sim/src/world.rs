@@ -178,7 +178,7 @@ pub struct SimWorld {
     /// Memcgs of the existing groups, by index in the setup.
     groups: Vec<Option<MemcgId>>,
     /// Existing groups without a memory controller, by index in the setup.
-    bare_groups: BTreeSet<usize>,
+    groups_without_memory: BTreeSet<usize>,
     /// Counts of groups at their last removal, by index in the setup.
     last_counts: BTreeMap<usize, (crate::task::GroupCounts, Option<crate::task::GroupTotals>)>,
     /// Notes for the record, and how often each occurred.
@@ -206,7 +206,7 @@ pub struct SimWorld {
     start_jitter: Vec<Nanos>,
     nr_over: usize,
     /// Number of foreground tasks.
-    nr_awaited: usize,
+    nr_foreground: usize,
     /// Last state of each thread reported to PSI.
     reported: Vec<PsiReport>,
     /// `None` without observers.
@@ -302,7 +302,7 @@ impl SimWorld {
             times: DaemonTimes::new(nr_nodes),
             fail_copies: 0,
             nr_copies: 0,
-            bare_groups: (0..setup.groups.len())
+            groups_without_memory: (0..setup.groups.len())
                 .filter(|&group| setup.groups[group].at_start && !setup.groups[group].has_memory)
                 .collect(),
             groups,
@@ -320,7 +320,7 @@ impl SimWorld {
             setup: setup.clone(),
             start_jitter: start_jitter.to_vec(),
             nr_over: 0,
-            nr_awaited: tasks.iter().filter(|task| !task.background).count(),
+            nr_foreground: tasks.iter().filter(|task| !task.background).count(),
             reported: vec![PsiReport::NOTHING; tasks.len() + Daemon::all(nr_nodes).count()],
             observing: None,
             decisions: None,
@@ -396,7 +396,7 @@ impl SimWorld {
             self.sample_until(at);
             self.slab_samples.until(at, &self.machine, &self.groups);
             self.now = at;
-            self.tell_observers()?;
+            self.deliver_observations()?;
             match event {
                 WorldEvent::Cpu(cpu) => self.cpu_event(cpu)?,
                 WorldEvent::Disk(disk) => self.disk_event(disk),
@@ -407,7 +407,7 @@ impl SimWorld {
                 WorldEvent::Period(group) => self.scheduler.period_ended(group, at),
             }
             for (object, cpu) in std::mem::take(&mut self.late) {
-                self.give_back_late(object, cpu);
+                self.free_after_grace(object, cpu);
             }
             if self.has_cpu_groups {
                 self.serve_cpu_groups();
@@ -418,7 +418,7 @@ impl SimWorld {
     }
 
     fn is_finished(&self) -> bool {
-        self.nr_over == self.nr_awaited
+        self.nr_over == self.nr_foreground
     }
 
     // ---- threads and CPUs ----
@@ -426,7 +426,7 @@ impl SimWorld {
     /// Makes a thread runnable. If it is still in the time slice that ends in its sleep, cancels
     /// the sleep.
     fn wake(&mut self, thread: WorldThread) {
-        if let Some(after) = self.after_piece(thread) {
+        if let Some(after) = self.slice_end(thread) {
             if *after == SliceEnd::Block {
                 *after = SliceEnd::Runnable;
             }
@@ -434,15 +434,15 @@ impl SimWorld {
         }
         let id = self.thread_id(thread);
         if let Some(cpu) = self.scheduler.wake(self.now, id, self.waker) {
-            self.call_cpu(cpu);
+            self.reschedule_cpu(cpu);
         }
     }
 
     /// Makes a CPU pick a thread: wakes an idle CPU, or ends the current time slice.
-    fn call_cpu(&mut self, cpu: Cpu) {
+    fn reschedule_cpu(&mut self, cpu: Cpu) {
         let state = &mut self.cpus[cpu.idx()];
         if state.piece.is_some() {
-            self.cut_short(cpu);
+            self.preempt_slice(cpu);
         } else if state.event.is_none() {
             let at = self.now + self.meter.wake_up();
             state.event = Some(self.queue.push(at, WorldEvent::Cpu(cpu)));
@@ -463,11 +463,11 @@ impl SimWorld {
                 self.scheduler.block(cpu);
             }
             self.waker = Some(WakeSource { cpu, task: Some(id) });
-            let mut full = self.carry_out(thread, cpu);
+            let mut full = self.apply_effects(thread, cpu);
             if let WorldThread::Task(task) = thread {
                 if after == SliceEnd::Exit || self.tasks[task].must_exit() {
                     self.exit_task(task, cpu);
-                    self.carry_out(thread, cpu);
+                    self.apply_effects(thread, cpu);
                     full = None;
                     // It may be asleep, running, or (if its own effects killed it) on the queue of
                     // any CPU.
@@ -514,7 +514,7 @@ impl SimWorld {
             self.queue.cancel(event);
         }
         if let Some(idle) = self.scheduler.balance(cpu, self.now) {
-            self.call_cpu(idle);
+            self.reschedule_cpu(idle);
         }
         if self.scheduler.current(cpu).is_none() || self.scheduler.should_resched(cpu, self.now) {
             self.scheduler.pick_next(cpu, self.now);
@@ -528,10 +528,10 @@ impl SimWorld {
         self.refresh_vm_stats(cpu);
         let mut cost = std::mem::take(&mut self.cpus[cpu.idx()].debt);
         if self.cpus[cpu.idx()].last.replace(thread) != Some(thread) {
-            cost += self.meter.some(Price::ContextSwitch, 1);
+            cost += self.meter.charge(Price::ContextSwitch, 1);
         }
         // A preempted thread first gets the rest of its time slice.
-        let (after, left, ran) = match (self.take_cut(thread, cpu), thread) {
+        let (after, left, ran) = match (self.resume_slice(thread, cpu), thread) {
             (Some((after, left)), _) => (after, left, 0),
             (None, WorldThread::Task(task)) => {
                 let (after, ran) = self.run_task(task, cpu)?;
@@ -565,7 +565,7 @@ impl SimWorld {
 
     /// Carries out the effects of the time slice of `thread` that ended on `cpu`. Returns a disk
     /// that is now full for this thread, if any.
-    fn carry_out(&mut self, thread: WorldThread, cpu: Cpu) -> Option<FullDisk> {
+    fn apply_effects(&mut self, thread: WorldThread, cpu: Cpu) -> Option<FullDisk> {
         let mut effects = std::mem::take(&mut self.cpus[cpu.idx()].effects);
         let mut full = None;
         while !effects.is_empty() {
@@ -625,7 +625,7 @@ impl SimWorld {
     /// again. The worker's own time is negligible compared with the two switches.
     fn run_worker(&mut self, cpu: Cpu) {
         self.meter.at(cpu);
-        self.cpus[cpu.idx()].debt += self.meter.some(Price::ContextSwitch, 1);
+        self.cpus[cpu.idx()].debt += self.meter.charge(Price::ContextSwitch, 1);
         self.cpus[cpu.idx()].last = None;
         self.scheduler.resched(cpu);
     }
@@ -646,7 +646,7 @@ fn drain_some(effects: Effects<'_>, to: &mut Vec<Effect>, late: &mut Vec<(Object
             Effect::FreeLate { object, cpu } => late.push((object, cpu)),
             effect => {
                 debug_assert!(
-                    !effect.is_of_contents(),
+                    !effect.is_contents_only(),
                     "content effect in a world without bytes: {effect:?}"
                 );
                 to.push(effect);

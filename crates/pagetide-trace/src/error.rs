@@ -25,7 +25,7 @@ pub struct TraceError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TracePosition {
     /// No position: the problem is an option, or the file as a whole.
-    Whole,
+    NoPosition,
     /// Byte, counted from 0. In a zstd-compressed import it counts decompressed bytes.
     Byte(u64),
     /// Line, counted from 1.
@@ -184,7 +184,7 @@ impl TraceError {
 
     /// An error without a position.
     pub fn whole(problem: TraceProblem) -> Self {
-        TraceError { file: None, place: TracePosition::Whole, problem }
+        TraceError { file: None, place: TracePosition::NoPosition, problem }
     }
 
     /// Adds the file name, if the error has none yet.
@@ -197,7 +197,7 @@ impl TraceError {
     /// Byte offset of the problem.
     pub fn byte(&self) -> Option<u64> {
         match self.place {
-            TracePosition::Whole => None,
+            TracePosition::NoPosition => None,
             TracePosition::Byte(byte) | TracePosition::Line { byte, .. } => Some(byte),
         }
     }
@@ -205,7 +205,7 @@ impl TraceError {
     /// Line of the problem; `None` for binary input.
     pub fn line(&self) -> Option<u64> {
         match self.place {
-            TracePosition::Whole | TracePosition::Byte(_) => None,
+            TracePosition::NoPosition | TracePosition::Byte(_) => None,
             TracePosition::Line { line, .. } => Some(line),
         }
     }
@@ -260,7 +260,7 @@ impl fmt::Display for TraceError {
             write!(f, "{}: ", file.display())?;
         }
         match self.place {
-            TracePosition::Whole => {}
+            TracePosition::NoPosition => {}
             TracePosition::Byte(byte) => write!(f, "byte {byte}: ")?,
             TracePosition::Line { line, byte } => write!(f, "line {line} (byte {byte}): ")?,
         }

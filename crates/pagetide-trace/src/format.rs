@@ -207,7 +207,7 @@ impl Header {
     /// True for a trace of cache requests (objects), false for one of a program's memory
     /// references. Only request traces use wall-clock time. Adjacent objects are unrelated,
     /// although they share a file.
-    pub fn is_of_objects(&self) -> bool {
+    pub fn is_request_trace(&self) -> bool {
         self.clock == Clock::Nanoseconds
     }
 

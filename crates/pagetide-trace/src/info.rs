@@ -36,7 +36,7 @@ pub struct TraceSlice {
 impl TraceInfo {
     /// Reads header and footer only, so the time does not depend on the length. If the end of the
     /// file is damaged, reads all records to find the first bad byte.
-    pub fn read(path: impl AsRef<Path>) -> Result<TraceInfo, TraceError> {
+    pub fn read_summary(path: impl AsRef<Path>) -> Result<TraceInfo, TraceError> {
         let mut reader = TraceReader::open(&path)?;
         match reader.peek_totals() {
             Ok((totals, bytes)) => Ok(TraceInfo {
@@ -55,7 +55,7 @@ impl TraceInfo {
     /// Reads and verifies the whole file.
     pub fn scan(path: impl AsRef<Path>) -> Result<TraceInfo, TraceError> {
         let path = path.as_ref();
-        let mut info = TraceInfo::read(path)?;
+        let mut info = TraceInfo::read_summary(path)?;
         let mut reader = TraceReader::open(path)?;
         let mut scan = Scan::new(&info);
         while let Some(record) = reader.next_record()? {

@@ -26,7 +26,9 @@ pub mod writer;
 pub use error::{FileType, TraceError, TracePart, TracePosition, TraceProblem};
 pub use format::{AccessKinds, Clock, FoldWindow, Header, Record, RegionKind, Totals, TraceRegion};
 #[cfg(feature = "import")]
-pub use import::{import, import_unless, CsvOptions, Format, ImportOptions, ImportSummary, Maps};
+pub use import::{
+    import, import_cancellable, CsvOptions, Format, ImportOptions, ImportSummary, Maps,
+};
 pub use info::{TraceInfo, TraceSlice};
 pub use reader::TraceReader;
 pub use replay::{Replay, ReplayStep};

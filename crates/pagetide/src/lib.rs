@@ -70,7 +70,7 @@ fn run_with(plugins: Plugins, arguments: Vec<OsString>) -> ExitStatus {
     let status = match plugins.check() {
         Ok(()) => match Cli::try_parse_from(arguments) {
             Ok(cli) => dispatch(cli.command, &plugins, &mut printer),
-            Err(told) => tell(&told, &mut printer),
+            Err(told) => print_clap_output(&told, &mut printer),
         },
         Err(refused) => Err(CliError::bad_input(
             refused.to_string(),
@@ -85,7 +85,7 @@ fn run_with(plugins: Plugins, arguments: Vec<OsString>) -> ExitStatus {
 
 /// Prints help, version, or a usage error from clap. Help and version are data: if they cannot be
 /// written, the command fails.
-fn tell(told: &clap::Error, printer: &mut Printer) -> Result<ExitStatus, CliError> {
+fn print_clap_output(told: &clap::Error, printer: &mut Printer) -> Result<ExitStatus, CliError> {
     if told.use_stderr() {
         // If stderr is closed, the message is lost.
         let _ = told.print();

@@ -56,23 +56,23 @@ impl Printer {
             CliError::Scenario(rendered) => {
                 let _ = self.stderr.write_all(rendered.as_bytes());
             }
-            _ => self.talk("error", ERROR, &error.to_string()),
+            _ => self.print_message("error", ERROR, &error.to_string()),
         }
     }
 
     /// Prints a warning: the input may not mean what the user intended.
     pub fn warning(&mut self, text: &str) {
-        self.talk("warning", WARNING, text);
+        self.print_message("warning", WARNING, text);
     }
 
     /// Prints additional information.
     pub fn note(&mut self, text: &str) {
-        self.talk("note", Style::new(), text);
+        self.print_message("note", Style::new(), text);
     }
 
     /// Prints `label: first line`, then the other lines. Lines that begin with `hint:` are
     /// highlighted.
-    fn talk(&mut self, label: &str, style: Style, text: &str) {
+    fn print_message(&mut self, label: &str, style: Style, text: &str) {
         let mut out = format!("{style}{label}{style:#}: ");
         for line in text.lines() {
             let body = line.trim_start();

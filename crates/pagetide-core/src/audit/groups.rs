@@ -99,7 +99,7 @@ impl<O: Owners> Manager<O> {
             );
         }
         let mut tables = vec![0u64; self.memcgs.len()];
-        self.owners.for_each_own_frame(&mut |table| {
+        self.owners.for_each_table_frame(&mut |table| {
             tables[self.mem.pages[table.idx()].memcg.idx()] += 1;
         });
         self.audit_kmem(&ids, &tables)?;

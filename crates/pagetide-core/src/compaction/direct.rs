@@ -197,7 +197,7 @@ impl<O: Owners> Manager<O> {
         self.mem.vmstat.count(Event::CompactStall);
         let pfn = match state.captured.take() {
             Some(pfn) => {
-                self.mem.hand_out_captured(pfn, state.order);
+                self.mem.alloc_captured(pfn, state.order);
                 Some(pfn)
             }
             None => self.mem.get_page_from_freelist(

@@ -120,7 +120,7 @@ impl<O: Owners> Manager<O> {
         for _ in 0..unmapped.nr {
             self.page_remove_rmap(pfn);
         }
-        self.mem.work.rmap_walks += unmapped.nr_looked_at;
+        self.mem.work.rmap_walks += unmapped.nr_entries_read;
         self.mem.work.ptes_set += u32::from(unmapped.nr);
         self.mem.work.tlb_flushes += 1;
         self.munlock_page(pfn);
@@ -132,7 +132,7 @@ impl<O: Owners> Manager<O> {
         if self.has_cpu(cpu) && page.is_some_and(|page| page.has(PageFlags::MIGRATING)) {
             self.end_migration(from, ok, cpu);
         }
-        self.hand_out()
+        self.take_effects()
     }
 
     fn end_migration(&mut self, from: Pfn, ok: bool, cpu: Cpu) {
@@ -150,7 +150,7 @@ impl<O: Owners> Manager<O> {
         self.mem.vmstat.count(event);
         let home = if ok { frame } else { from };
         if ok {
-            self.take_over(from, frame);
+            self.move_page_identity(from, frame);
         }
         self.mem.pages[home.idx()].place = Place::Allocated;
         let nr = self.owners.moved(OwnerSlot::of(&self.mem.pages[home.idx()]), from, home, young);
@@ -181,7 +181,7 @@ impl<O: Owners> Manager<O> {
     }
 
     /// Moves the identity of the page (owner, flags, charge, swap slot) from one frame to another.
-    fn take_over(&mut self, from: Pfn, to: Pfn) {
+    fn move_page_identity(&mut self, from: Pfn, to: Pfn) {
         let old = self.mem.pages[from.idx()].clone();
         let page = &mut self.mem.pages[to.idx()];
         page.mapping = old.mapping;

@@ -27,14 +27,9 @@ pub struct CompactMemory {
 
 impl<O: Owners> Manager<O> {
     /// The task gives up the write: abandons its run.
-    pub(crate) fn compact_memory_given_up(
-        &mut self,
-        state: &CompactMemory,
-        by: Requester,
-        cpu: Cpu,
-    ) {
+    pub(crate) fn cancel_compact_memory(&mut self, state: &CompactMemory, by: Requester, cpu: Cpu) {
         if let Some(run) = state.run {
-            self.run_given_up(run, by, cpu);
+            self.cancel_compact_run(run, by, cpu);
         }
     }
 

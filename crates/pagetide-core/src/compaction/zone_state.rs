@@ -119,13 +119,13 @@ impl Zone {
         let (mut lowest, mut highest) = (down, up);
         let (mut has_source, mut has_target) = (false, false);
         while up < down {
-            if self.is_worth_a_look(pages, up, true, has_source) && up < lowest {
+            if self.is_scan_start(pages, up, true, has_source) && up < lowest {
                 has_source = true;
                 lowest = up;
                 self.compaction.init_migrate = up;
                 self.compaction.cached_migrate = [up; 2];
             }
-            if self.is_worth_a_look(pages, down, has_target, true) && down > highest {
+            if self.is_scan_start(pages, down, has_target, true) && down > highest {
                 has_target = true;
                 highest = down;
                 self.compaction.init_free = down;
@@ -142,7 +142,7 @@ impl Zone {
     }
 
     /// Whether a scanner can start here; clears the skip bit (Linux `__reset_isolation_pfn`).
-    fn is_worth_a_look(&mut self, pages: &PageArray, pfn: u32, source: bool, target: bool) -> bool {
+    fn is_scan_start(&mut self, pages: &PageArray, pfn: u32, source: bool, target: bool) -> bool {
         if source && target && !self.compaction.is_skipped(pfn) {
             return true;
         }

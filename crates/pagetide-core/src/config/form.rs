@@ -154,7 +154,7 @@ impl ControlForm {
     }
 
     /// Completes "it takes ".
-    pub(crate) fn accepts(self, page_size: PageSize) -> String {
+    pub(crate) fn expected_text(self, page_size: PageSize) -> String {
         match (self, self.bounds(page_size)) {
             (_, Some((min, max))) if min == max => format!("{min}"),
             (ControlForm::Sysfs { .. }, Some((min, max))) => {
@@ -166,7 +166,7 @@ impl ControlForm {
             (ControlForm::Zones, _) => {
                 format!("up to {MAX_NR_ZONES} integers (DMA DMA32 Normal Movable); 0 is no reserve")
             }
-            (ControlForm::Policy(policy), _) => policy.listed(),
+            (ControlForm::Policy(policy), _) => policy.variant_list(),
             (ControlForm::Size { unlimited }, _) => format!("a size such as 300M, or {unlimited}"),
             (ControlForm::Reclaim, _) => {
                 String::from("a size such as 64M, optionally with swappiness=0 to 200")

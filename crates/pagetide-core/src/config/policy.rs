@@ -29,7 +29,7 @@ impl Policy {
     }
 
     /// The names of the variants as text: `always, madvise or never`.
-    pub fn listed(self) -> String {
+    pub fn variant_list(self) -> String {
         let mut list = String::new();
         for (at, choice) in self.variants().iter().enumerate() {
             list += match at {
@@ -78,7 +78,10 @@ mod tests {
             }
             assert_eq!(policy.choice("linux-0.01"), None);
         }
-        assert_eq!(Policy::ThpDefrag.listed(), "always, defer, defer+madvise, madvise or never");
+        assert_eq!(
+            Policy::ThpDefrag.variant_list(),
+            "always, defer, defer+madvise, madvise or never"
+        );
         assert_eq!(ThpDefrag::of(Policy::ThpDefrag.variants()[2]), Some(ThpDefrag::DeferMadvise));
         assert_eq!(ThpDefrag::of(Policy::Thp.variants()[0]), None);
     }

@@ -129,7 +129,7 @@ impl CacheControl {
                 });
                 match number {
                     Ok(value) => Ok(u32::try_from(value.number()).unwrap_or(u32::MAX)),
-                    Err(refusal) => Err(refuse(refusal.what(), &form.accepts(page_size))),
+                    Err(refusal) => Err(refuse(refusal.what(), &form.expected_text(page_size))),
                 }
             }
         }
@@ -143,7 +143,7 @@ pub(super) enum CacheWrite {
     Shrink,
 }
 
-pub(super) fn is_of_cache(name: &str) -> bool {
+pub(super) fn is_cache_control(name: &str) -> bool {
     name.starts_with(PREFIX)
 }
 

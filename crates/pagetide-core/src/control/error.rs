@@ -95,7 +95,7 @@ impl ControlError {
     }
 
     /// The value is of another kind than the file's values.
-    pub(super) fn not_of(name: &str, text: &str) -> ControlError {
+    pub(super) fn wrong_kind(name: &str, text: &str) -> ControlError {
         let message = format!("{} is not a value for {name}", quoted(text));
         ControlError::new(Errno::Einval, name, message)
     }

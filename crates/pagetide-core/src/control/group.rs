@@ -187,7 +187,7 @@ impl GroupControl {
             GroupControl::GlobalShrinkPriority => {
                 "0 to 12 (with policy shrink_priority = posted, -128 to 12)".into()
             }
-            _ => self.file().form.accepts(PageSize::default()),
+            _ => self.file().form.expected_text(PageSize::default()),
         };
         let name = self.name();
         let message = format!("{} {what} for {name}; it takes {takes}", quoted(text));
@@ -239,7 +239,7 @@ impl GroupControlWrite {
         if GroupControlWrite::read(name, &text)? == *self {
             return Ok(());
         }
-        Err(ControlError::not_of(name, &text))
+        Err(ControlError::wrong_kind(name, &text))
     }
 }
 

@@ -67,7 +67,7 @@ impl<O: Owners> Manager<O> {
             Special::ReadAheadKb => {
                 self.config.read_ahead_pages = u32_of(number) >> self.mem.page_size.kb_shift();
             }
-            Special::CompactMemory => self.request_compaction_of_everything(),
+            Special::CompactMemory => self.request_full_compaction(),
             Special::CompactionProactiveness => self.set_compaction_proactiveness(u32_of(number)),
             Special::DefragMode => self.set_defrag_mode(number != 0),
             Special::ThpEnabled | Special::ThpDefrag => {

@@ -48,7 +48,7 @@ impl<O: Owners> Manager<O> {
     /// EBUSY if the policy is chosen at boot and there are groups or objects. Nothing has changed.
     pub fn choose(&mut self, choice: impl Into<PolicyChoice>) -> Result<Effects<'_>, ControlError> {
         self.put_in_force(choice.into())?;
-        Ok(self.hand_out())
+        Ok(self.take_effects())
     }
 
     pub(super) fn put_in_force(&mut self, choice: PolicyChoice) -> Result<(), ControlError> {

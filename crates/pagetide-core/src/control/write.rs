@@ -4,7 +4,7 @@
 //!
 //! Invariant: the text of a write ([`ControlWrite`]'s `Display`) parses to the same write.
 
-use super::cache::{is_of_cache, CacheControl};
+use super::cache::{is_cache_control, CacheControl};
 use super::error::{quoted, ControlError, Errno};
 use super::parse::Refusal;
 use crate::config::{ControlFile, ControlForm, ControlValue, Sysctl};
@@ -53,7 +53,7 @@ impl ControlWrite {
 
     /// Parses a text as the kernel does, for pages of this size. Ignores whether a cache exists.
     pub fn read(name: &str, text: &str, page_size: PageSize) -> Result<ControlWrite, ControlError> {
-        if is_of_cache(name) {
+        if is_cache_control(name) {
             let (cache, control) = CacheControl::of_name(name)?;
             let value = control.read(name, text)?;
             return Ok(ControlWrite::Cache { cache: cache.into(), control, value });
@@ -72,7 +72,7 @@ impl ControlWrite {
         if ControlWrite::read(&name, &text, page_size)? == *self {
             return Ok(());
         }
-        Err(ControlError::not_of(&name, &text))
+        Err(ControlError::wrong_kind(&name, &text))
     }
 }
 
@@ -97,7 +97,7 @@ fn refuse(file: &ControlFile, refusal: Refusal, text: &str, page_size: PageSize)
         (Refusal::TooLarge, ControlForm::Debugfs) => Errno::Erange,
         _ => Errno::Einval,
     };
-    let takes = file.form.accepts(page_size);
+    let takes = file.form.expected_text(page_size);
     let message =
         format!("{} {} for {}; it takes {takes}", quoted(text), refusal.what(), file.name);
     ControlError::new(errno, file.name, message)

@@ -29,7 +29,7 @@ impl<O: Owners> Manager<O> {
         now: Nanos,
     ) -> (Step<DaemonRest>, Effects<'_>) {
         if !self.has_daemon(daemon) || !self.has_cpu(cpu) {
-            return (Step::Done(DaemonRest::UNTIL_WOKEN), self.hand_out());
+            return (Step::Done(DaemonRest::UNTIL_WOKEN), self.take_effects());
         }
         let at = daemon.idx(self.nr_nodes());
         let counted = self.daemon_sleeps[at].take();
@@ -45,11 +45,11 @@ impl<O: Owners> Manager<O> {
         match step {
             // The common result is built here. A copy of `step` would read the whole value just
             // after it was written in parts, which stalls the processor.
-            Step::Continue => return (Step::Continue, self.hand_out()),
+            Step::Continue => return (Step::Continue, self.take_effects()),
             Step::Wait(sleep) => self.daemon_sleeps[at] = self.enter_queue(sleep),
             Step::Done(_) => {}
         }
-        (step, self.hand_out())
+        (step, self.take_effects())
     }
 
     fn has_daemon(&self, daemon: Daemon) -> bool {

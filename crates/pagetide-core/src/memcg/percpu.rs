@@ -57,7 +57,7 @@ impl<O: Owners> Manager<O> {
             Err(SlabShortage::Denied) => return,
             Err(_) => self.obj_force_charge(cpu, objcg, bytes, false),
         }
-        self.slabs.objcgs.counters_came(cpu, objcg, bytes);
+        self.slabs.objcgs.add_counter_bytes(cpu, objcg, bytes);
         let group = &mut self.memcgs[memcg.idx()];
         (group.counters_owner, group.counters_bytes) = (objcg, bytes);
     }
@@ -68,7 +68,7 @@ impl<O: Owners> Manager<O> {
         let bytes = core::mem::take(&mut group.counters_bytes);
         if objcg != NO_OWNER {
             self.obj_uncharge(Cpu(0), objcg, bytes, false);
-            self.slabs.objcgs.counters_gone(Cpu(0), objcg, bytes);
+            self.slabs.objcgs.remove_counter_bytes(Cpu(0), objcg, bytes);
         }
     }
 

@@ -50,7 +50,7 @@ impl<O: Owners> Manager<O> {
                 id
             }
         };
-        self.quiet.forget();
+        self.idle_groups.forget();
         let last = core::mem::replace(&mut self.memcgs[parent.idx()].last_child, id);
         self.memcgs[id.idx()].prev_sibling = last;
         if last.is_some() {
@@ -73,7 +73,7 @@ impl<O: Owners> Manager<O> {
             return Err(Errno::Ebusy);
         }
         let parent = group.parent;
-        self.quiet.forget();
+        self.idle_groups.forget();
         self.set_protection(id, 0, 0);
         self.drain_all_stock(id);
         self.lru_add_drain_all();
@@ -93,7 +93,7 @@ impl<O: Owners> Manager<O> {
         group.online = false;
         group.dying = true;
         self.release_memcg_if_unused(id);
-        Ok(self.hand_out())
+        Ok(self.take_effects())
     }
 
     /// Moves objects and their charges to the parent, unless the group's own caches hold them; the
@@ -166,7 +166,7 @@ impl<O: Owners> Manager<O> {
     }
 
     fn unlink(&mut self, id: MemcgId) {
-        self.quiet.forget();
+        self.idle_groups.forget();
         let Memcg { parent, prev_sibling, next_sibling, .. } = self.memcgs[id.idx()];
         if prev_sibling.is_some() {
             self.memcgs[prev_sibling.idx()].next_sibling = next_sibling;
@@ -220,7 +220,7 @@ impl<O: Owners> Manager<O> {
             return;
         }
         let (pages, memcgs) = (&mut self.mem.pages, &mut self.memcgs);
-        self.owners.for_each_own_frame(&mut |table| {
+        self.owners.for_each_table_frame(&mut |table| {
             let page = &mut pages[table.idx()];
             if page.memcg == id {
                 page.memcg = parent;

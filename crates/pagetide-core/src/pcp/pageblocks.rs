@@ -149,12 +149,12 @@ impl OpenBlocks {
             left &= left - 1;
         }
         let bits = core::mem::replace(&mut words[at], left) & !left;
-        self.lose(block, bits.count_ones());
+        self.subtract_bits(block, bits.count_ones());
         (at as u32 * 64, bits)
     }
 
     /// Subtracts taken bits from a block's count.
-    fn lose(&mut self, block: usize, nr: u32) {
+    fn subtract_bits(&mut self, block: usize, nr: u32) {
         self.nr_free[block] -= nr as u16;
         if self.nr_free[block] == 0 {
             let list = usize::from(self.kinds[block]) - 1;
@@ -164,7 +164,7 @@ impl OpenBlocks {
 
     /// Adds freed bits to an open block. Returns whether all its frames are free.
     #[inline(always)]
-    fn gain(&mut self, block: usize, word: usize, bits: u64) -> bool {
+    fn add_bits(&mut self, block: usize, word: usize, bits: u64) -> bool {
         let place = &mut self.free[block * WORDS + word];
         assert!(*place & bits == 0, "a frame is freed but not in use");
         *place |= bits;
@@ -186,7 +186,7 @@ impl OpenBlocks {
         let words = self.words(block).try_into().expect("they are as many");
         let nr = self.nr_free[block];
         if nr > 0 {
-            self.lose(block, nr.into());
+            self.subtract_bits(block, nr.into());
             self.free[block * WORDS..(block + 1) * WORDS].fill(0);
         }
         let kind = core::mem::take(&mut self.kinds[block]);
@@ -292,7 +292,7 @@ impl Zone {
         let block = self.block_index(pfn);
         self.open.kinds[block] = mt as u8 + 1;
         for word in 0..WORDS {
-            self.open.gain(block, word, u64::MAX);
+            self.open.add_bits(block, word, u64::MAX);
         }
         self.add_free(PAGEBLOCK_NR_PAGES.into());
         true
@@ -340,7 +340,7 @@ impl Zone {
         self.stat.this_cpu = cpu;
         self.add_free(1);
         let at = pfn.0 % PAGEBLOCK_NR_PAGES;
-        if self.open.gain(block, at as usize / 64, 1 << (at % 64)) {
+        if self.open.add_bits(block, at as usize / 64, 1 << (at % 64)) {
             self.close_block(pages, block);
         }
         true
@@ -363,7 +363,7 @@ impl Zone {
             if !self.open.is_open(block) {
                 let mt = self.pcp_return_type(self.block_type(word.base), word.base);
                 self.merge_frames(pages, word.base, &[word.free], mt);
-            } else if self.open.gain(block, at as usize, word.free) {
+            } else if self.open.add_bits(block, at as usize, word.free) {
                 self.close_block(pages, block);
             }
         }

@@ -39,7 +39,8 @@ impl Machine {
             }
             check!(!gone.contains(&true), "the id of a removed {name} is not free");
         }
-        let ages: Vec<u64> = owners.living.iter().map(|mm| owners.mms[mm.idx()].born).collect();
+        let ages: Vec<u64> =
+            owners.living.iter().map(|mm| owners.mms[mm.idx()].generation).collect();
         check!(ages.is_sorted(), "address spaces are not sorted by age");
         let living = owners.mms.iter().filter(|mm| !mm.exited).count();
         check!(ages.len() == living, "{living} living address spaces, {} are listed", ages.len());
@@ -62,7 +63,7 @@ impl Machine {
     /// The nodes of the files' trees are objects in use.
     fn audit_tree_nodes(&self) -> Result<(), Violation> {
         for (id, file) in self.owners.files.iter().enumerate() {
-            check!(file.bits_are_right(), "file{id}: tree bits and slots disagree");
+            check!(file.tree_bits_agree(), "file{id}: tree bits and slots disagree");
             for node in file.node_objects() {
                 self.audit_in_use(node, &format!("a tree node of file{id}"))?;
             }

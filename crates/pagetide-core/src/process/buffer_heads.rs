@@ -52,7 +52,7 @@ impl BufferHeads {
 pub(super) struct BufferHeadRequest {
     asked: Option<KmemAlloc>,
     /// Page that must go without a buffer head because none can be allocated.
-    without: Option<u32>,
+    unavailable: Option<u32>,
 }
 
 impl BufferHeadRequest {

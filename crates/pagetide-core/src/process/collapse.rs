@@ -50,7 +50,7 @@ pub(super) enum CollapseError {
     /// No huge page can be allocated.
     NoPage,
     /// The group's limit does not allow a huge page.
-    NoRoom,
+    OverLimit,
 }
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum RegionCheck {
@@ -80,13 +80,13 @@ impl Machine {
         start: u64,
         by: CollapseTrigger,
     ) -> Result<Collapse, CollapseError> {
-        let node = self.judge_region(vma, start, by, RegionCheck::Scan)?;
-        let born = self.owners.vmas[vma.idx()].born;
+        let node = self.check_region(vma, start, by, RegionCheck::Scan)?;
+        let born = self.owners.vmas[vma.idx()].generation;
         Ok(Collapse { by, vma, born, start, node, swap_in: None, has_read: false })
     }
 
     /// Checks whether a region can become a huge page. Returns the node of most of its pages.
-    fn judge_region(
+    fn check_region(
         &mut self,
         vma: VmaId,
         start: u64,
@@ -102,7 +102,7 @@ impl Machine {
             return Err(CollapseError::NotAllowed);
         }
         let has_table = mapping.tables[self.mem.page_size.table_of(start)].is_some();
-        if !has_table || !mapping.is_locked_alike(start) {
+        if !has_table || !mapping.is_uniformly_locked(start) {
             return Err(CollapseError::Unfit);
         }
         if self.huge_page_at(vma, start).is_some() {
@@ -164,9 +164,9 @@ impl Machine {
     ) -> Step<Result<(), CollapseError>> {
         let Collapse { by, vma, born, start, node, .. } = *collapse;
         let mapping = &self.owners.vmas[vma.idx()];
-        if !mapping.alive || mapping.born != born {
+        if !mapping.alive || mapping.generation != born {
             if let Some(slow) = slow.take() {
-                self.slow_given_up(&slow, ctx.asker, ctx.cpu);
+                self.abandon_slow_request(&slow, ctx.asker, ctx.cpu);
             }
             return Step::Done(Err(CollapseError::NotAllowed));
         }
@@ -190,13 +190,13 @@ impl Machine {
             // A page was allocated, so the event counts.
             Step::Done(Err(Shortage::Room(..) | Shortage::Owing | Shortage::Denied)) => {
                 self.mem.vmstat.count(Event::ThpCollapseAlloc);
-                Step::Done(Err(CollapseError::NoRoom))
+                Step::Done(Err(CollapseError::OverLimit))
             }
             Step::Done(Ok(head)) => {
                 self.mem.vmstat.count(Event::ThpCollapseAlloc);
                 self.memcgs[memcg.idx()].events.count(Event::ThpCollapseAlloc);
                 // The region may have changed since the scan, for instance by reclaim.
-                let judged = self.judge_region(vma, start, by, RegionCheck::Isolate);
+                let judged = self.check_region(vma, start, by, RegionCheck::Isolate);
                 match judged {
                     Ok(_) => self.collapse(vma, start, head, &ctx),
                     Err(_) => self.discard_charged(ctx.cpu, head, memcg),
@@ -242,11 +242,13 @@ impl Machine {
                 Step::Done(outcome) => {
                     // The page's request is over too: another task may have read the page.
                     if let Some(slow) = slow.take() {
-                        self.slow_given_up(&slow, ctx.asker, ctx.cpu);
+                        self.abandon_slow_request(&slow, ctx.asker, ctx.cpu);
                     }
                     match outcome {
                         Outcome::Got(_) | Outcome::Minor => collapse.has_read = true,
-                        _ if fault.has_let_go() => return Step::Done(Err(CollapseError::Busy)),
+                        _ if fault.has_dropped_lock() => {
+                            return Step::Done(Err(CollapseError::Busy))
+                        }
                         _ => return Step::Done(Err(CollapseError::NotRead)),
                     }
                 }
@@ -265,7 +267,7 @@ impl Machine {
             }
             mapping.nr_present -= 1;
             self.mem.work.bytes_copied += self.mem.page_size.bytes() as u32;
-            self.effects.push_of_contents(Effect::CollapsePage { from: pte.pfn(), to: Pfn(to) });
+            self.effects.push_contents(Effect::CollapsePage { from: pte.pfn(), to: Pfn(to) });
             self.page_remove_rmap(pte.pfn());
             self.munlock_page(pte.pfn());
             self.free_anon_page(pte.pfn(), ctx.cpu);

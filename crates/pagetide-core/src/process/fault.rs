@@ -60,7 +60,7 @@ pub struct Fault {
     dropped_lock: bool,
     /// The page cache was searched in this attempt. Only the first search reads ahead. If that
     /// could not allocate the page, the page is then created or the fault fails.
-    looked: bool,
+    searched: bool,
     /// This attempt reads the page alone: if that fails on the second try, the fault fails.
     read_alone: bool,
     major: bool,
@@ -133,7 +133,7 @@ impl Fault {
             stage: FaultStage::Start,
             tried: false,
             dropped_lock: false,
-            looked: false,
+            searched: false,
             read_alone: false,
             major: false,
             for_collapse: false,
@@ -156,7 +156,7 @@ impl Fault {
     }
 
     /// Whether the fault dropped the lock while it waited for the page (Linux `VM_FAULT_RETRY`).
-    pub(super) fn has_let_go(&self) -> bool {
+    pub(super) fn has_dropped_lock(&self) -> bool {
         self.tried
     }
 
@@ -224,7 +224,7 @@ impl Machine {
         }
         self.mem.work.faults += 1;
         fault.dropped_lock = false;
-        fault.looked = false;
+        fault.searched = false;
         fault.read_alone = false;
         let Some(vma) = self.owners.vmas.get_mut(fault.vma.idx()) else {
             return Some(Step::Done(Outcome::BadId(BadId::Vma(fault.vma))));
@@ -235,7 +235,7 @@ impl Machine {
         if fault.page >= vma.len() {
             return Some(Step::Done(Outcome::BadId(BadId::Page(fault.vma))));
         }
-        fault.born = vma.born;
+        fault.born = vma.generation;
         if fault.page >= vma.grown {
             // Linux: brk() or another mmap() that is merged with this one, just before.
             let pad = self.mem.page_size.pages_in(HEAP_TOP_PAD);
@@ -272,7 +272,7 @@ impl Machine {
         }
         fault.stage = match vma.backing {
             Backing::File(_) if pte.is_present() => {
-                if !self.has_buffer_head(pte.pfn(), &mut fault.buffer, ctx) {
+                if !self.try_attach_buffer_head(pte.pfn(), &mut fault.buffer, ctx) {
                     fault.stage = FaultStage::BufferHead;
                     return None;
                 }
@@ -357,13 +357,13 @@ impl Machine {
     /// Asks the world to zero a frame that was allocated without `__GFP_ZERO`.
     pub(crate) fn zero_page(&mut self, pfn: Pfn) {
         self.mem.work.pages_zeroed += 1;
-        self.effects.push_of_contents(Effect::Zero { frame: pfn, order: 0 });
+        self.effects.push_contents(Effect::Zero { frame: pfn, order: 0 });
     }
 
     /// Asks the world to zero a frame that was allocated with `__GFP_ZERO`.
     pub(crate) fn zero_new_page(&mut self, pfn: Pfn) {
         self.mem.work.pages_allocated_zeroed += 1;
-        self.effects.push_of_contents(Effect::Zero { frame: pfn, order: 0 });
+        self.effects.push_contents(Effect::Zero { frame: pfn, order: 0 });
     }
 
     fn set_pte(&mut self, vma: VmaId, page: u64, pte: Pte) {

@@ -207,7 +207,7 @@ impl Machine {
         let len = (next - read.pos) as u32;
         let offset = (read.pos - page_size.bytes_of(index.into())) as u32;
         self.mem.work.bytes_copied += len;
-        self.effects.push_of_contents(Effect::ReadOut { frame: pfn, offset, len });
+        self.effects.push_contents(Effect::ReadOut { frame: pfn, offset, len });
         read.pos = next;
         read.readahead.prev_pos = read.pos;
         Ok(())
@@ -306,7 +306,7 @@ impl Machine {
             Some(pfn) => pfn,
             None => {
                 // First the buffer head: once the page is cached, other tasks can read it.
-                let Ok(head) = self.buffer_head_ahead(index, &mut write.buffer, ctx) else {
+                let Ok(head) = self.take_buffer_head(index, &mut write.buffer, ctx) else {
                     return Ok(());
                 };
                 let gfp = Gfp::HIGHUSER_MOVABLE;
@@ -341,19 +341,19 @@ impl Machine {
                 self.mem.work.fs_requests += 1;
                 if !whole {
                     // The rest of the page reads as zeroes. Its time is part of the copy.
-                    self.effects.push_of_contents(Effect::Zero { frame: pfn, order: 0 });
+                    self.effects.push_contents(Effect::Zero { frame: pfn, order: 0 });
                 }
                 self.wake_page(pfn);
                 pfn
             }
         };
-        if !self.has_buffer_head(pfn, &mut write.buffer, ctx) {
+        if !self.try_attach_buffer_head(pfn, &mut write.buffer, ctx) {
             return Ok(());
         }
         let next = write.end.min(page_end);
         let (offset, len) = ((write.pos - page_start) as u32, (next - write.pos) as u32);
         self.mem.work.bytes_copied += len;
-        self.effects.push_of_contents(Effect::WriteIn { frame: pfn, offset, len });
+        self.effects.push_contents(Effect::WriteIn { frame: pfn, offset, len });
         self.mem.pages[pfn.idx()].set(PageFlags::UPTODATE);
         self.set_page_dirty_at(pfn, ctx.now);
         write.pos = next;

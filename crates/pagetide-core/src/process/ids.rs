@@ -101,7 +101,7 @@ impl Processes {
     /// Whether the fault's mapping still exists, if the fault has begun.
     #[inline(always)]
     fn fault_goes_on(&self, fault: &Fault) -> Result<(), Outcome> {
-        let is_same = |vma: &Vma| vma.born == fault.born;
+        let is_same = |vma: &Vma| vma.generation == fault.born;
         match fault.born == NOT_BEGUN || self.vmas.get(fault.vma().idx()).is_some_and(is_same) {
             true => Ok(()),
             // The id belongs to another mapping now.
@@ -111,7 +111,7 @@ impl Processes {
 
     /// Whether the file exists and is the one that the request began with.
     fn file_goes_on(&self, file: FileId, begun: &mut u64) -> Result<(), Outcome> {
-        match self.born_of_file(file) {
+        match self.file_generation(file) {
             Ok(born) if *begun == NOT_BEGUN || *begun == born => {
                 *begun = born;
                 Ok(())
@@ -121,9 +121,9 @@ impl Processes {
         }
     }
 
-    fn born_of_file(&self, file: FileId) -> Result<u64, BadId> {
+    fn file_generation(&self, file: FileId) -> Result<u64, BadId> {
         let there = self.files.get(file.idx()).filter(|file| !file.removed);
-        there.map(|file| file.born).ok_or(BadId::File(file))
+        there.map(|file| file.generation).ok_or(BadId::File(file))
     }
 }
 
@@ -148,7 +148,7 @@ impl Machine {
                 None => Ok(()),
             },
             // These requests check their mapping themselves.
-            ProcessRequest::Leave(_) | ProcessRequest::Collapse(_) => Ok(()),
+            ProcessRequest::MadviseLru(_) | ProcessRequest::Collapse(_) => Ok(()),
         }
     }
 
@@ -165,7 +165,7 @@ impl Machine {
     ///
     /// # Errors [`BadId::File`] if the file does not exist.
     pub fn nr_pages_of_file(&self, file: FileId) -> Result<u64, BadId> {
-        self.owners.born_of_file(file)?;
+        self.owners.file_generation(file)?;
         Ok(self.owners.files[file.idx()].nr_file_pages())
     }
 
@@ -182,14 +182,16 @@ impl Machine {
     ) -> Result<VmaId, MapError> {
         self.living_mm(mm)?;
         if let Backing::File(file) = backing {
-            self.owners.born_of_file(file)?;
+            self.owners.file_generation(file)?;
         }
         if pages > MAX_INDEX {
             return Err(MapError::TooLarge);
         }
         let (id, born) = self.owners.vma_ids.take(self.owners.vmas.len());
-        let vma =
-            Vma { born, ..Vma::new(mm, backing, pages, advice, executable, self.mem.page_size) };
+        let vma = Vma {
+            generation: born,
+            ..Vma::new(mm, backing, pages, advice, executable, self.mem.page_size)
+        };
         put(&mut self.owners.vmas, id, vma);
         let id = VmaId(id);
         self.owners.mms[mm.idx()].vmas.push(id);
@@ -208,7 +210,7 @@ impl Machine {
         let mut gathered = Vec::new();
         self.unmap_vma(vma, cpu, &mut gathered);
         self.free_gathered(gathered, cpu);
-        Ok(self.hand_out())
+        Ok(self.take_effects())
     }
 
     /// Ends an address space and frees memory that only it used. Its id may be reused; its calls in
@@ -236,7 +238,7 @@ impl Machine {
             self.owners.dying.retain(|&other| other != mm);
             self.restore_soft_limits();
         }
-        Ok(self.hand_out())
+        Ok(self.take_effects())
     }
 
     /// Removes a file (unlink). Mappings keep working; read and write requests end with an error.
@@ -247,10 +249,10 @@ impl Machine {
     /// # Errors [`BadId::File`] or [`BadId::Cpu`] if unknown.
     pub fn remove_file(&mut self, file: FileId, cpu: Cpu) -> Result<Effects<'_>, BadId> {
         self.check_cpu(cpu)?;
-        self.owners.born_of_file(file)?;
+        self.owners.file_generation(file)?;
         self.owners.files[file.idx()].removed = true;
         self.reap_file(file, cpu);
-        Ok(self.hand_out())
+        Ok(self.take_effects())
     }
 
     /// Evicts idle pages of a removed, unmapped file (Linux `truncate_inode_pages_final`).
@@ -283,7 +285,7 @@ impl Machine {
         }
         self.forget_all_shadows(file, cpu);
         self.owners.writeback.forget_file(file);
-        self.owners.files[file.idx()].become_gone();
+        self.owners.files[file.idx()].mark_gone();
         self.owners.file_ids.give_back(file.0);
     }
 

@@ -69,7 +69,7 @@ impl Machine {
         let mut state = core::mem::take(&mut self.owners.khugepaged);
         let step = if self.config.thp == Thp::Never {
             if let Some(slow) = &state.slow {
-                self.slow_given_up(slow, MmId::NONE, cpu);
+                self.abandon_slow_request(slow, MmId::NONE, cpu);
             }
             state = KhugepagedScan { at: state.at, is_off: true, ..Default::default() };
             Step::Done(DaemonRest::UNTIL_WOKEN)
@@ -191,16 +191,16 @@ impl Machine {
     fn next_region(&self, at: &mut ScanPosition) -> NextRegion {
         let owners = &self.owners;
         loop {
-            let next = owners.living.partition_point(|mm| owners.mms[mm.idx()].born < at.mm);
+            let next = owners.living.partition_point(|mm| owners.mms[mm.idx()].generation < at.mm);
             let mut living = owners.living[next..].iter().map(|mm| &owners.mms[mm.idx()]);
             let Some(mm) = living.find(|mm| mm.khugepaged) else { break };
-            if mm.born != at.mm {
-                *at = ScanPosition { mm: mm.born, vma: 0, page: 0 };
+            if mm.generation != at.mm {
+                *at = ScanPosition { mm: mm.generation, vma: 0, page: 0 };
             }
             let Some((&vma, born)) = mm
                 .vmas
                 .iter()
-                .map(|vma| (vma, owners.vmas[vma.idx()].born))
+                .map(|vma| (vma, owners.vmas[vma.idx()].generation))
                 .find(|&(_, born)| born >= at.vma)
             else {
                 *at = ScanPosition { mm: at.mm + 1, vma: 0, page: 0 };

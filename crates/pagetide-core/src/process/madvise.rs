@@ -42,7 +42,7 @@ impl Machine {
         if advice == Advice::Huge && has_tables {
             self.khugepaged_enter(vma, 0);
         }
-        Ok(self.hand_out())
+        Ok(self.take_effects())
     }
 
     /// Allows or forbids huge pages in a range of a mapping (MADV_HUGEPAGE, MADV_NOHUGEPAGE).
@@ -62,7 +62,7 @@ impl Machine {
             return Err(BadId::Page(vma));
         }
         if pages.is_empty() || mapping.parts.of(pages.clone(), own) == Some(advice) {
-            return Ok(self.hand_out());
+            return Ok(self.take_effects());
         }
         for edge in [pages.start, pages.end] {
             if !edge.is_multiple_of(HPAGE_PMD_NR) {
@@ -76,13 +76,13 @@ impl Machine {
         if allowed && mapping.tables.iter().any(|table| table.is_some()) {
             self.khugepaged_enter(vma, pages.start.next_multiple_of(HPAGE_PMD_NR));
         }
-        Ok(self.hand_out())
+        Ok(self.take_effects())
     }
 
     /// Processes one batch of pages, all of one page table.
-    pub(crate) fn leave_step(&mut self, leave: &mut MadviseLru, ctx: &Ctx) -> Step<Outcome> {
+    pub(crate) fn madvise_lru_step(&mut self, leave: &mut MadviseLru, ctx: &Ctx) -> Step<Outcome> {
         let mapping = match self.living_vma(leave.vma) {
-            Ok(mapping) if [NOT_BEGUN, mapping.born].contains(&leave.born) => mapping,
+            Ok(mapping) if [NOT_BEGUN, mapping.generation].contains(&leave.born) => mapping,
             Err(id) if leave.born == NOT_BEGUN => return Step::Done(Outcome::BadId(id)),
             Ok(_) | Err(_) => return Step::Done(Outcome::Refused(Errno::Enomem)),
         };
@@ -97,11 +97,11 @@ impl Machine {
             });
         }
         if leave.born == NOT_BEGUN {
-            leave.born = mapping.born;
+            leave.born = mapping.generation;
             self.lru_add_drain(ctx.cpu);
         }
         let end = locked.unwrap_or(leave.end).min(region_of(leave.next) + HPAGE_PMD_NR);
-        let batch = self.only_mapped_here(leave.vma, &mut leave.next, end);
+        let batch = self.collect_exclusive_pages(leave.vma, &mut leave.next, end);
         match leave.how {
             MadviseLruMode::Cold => self.deactivate_pages(&batch),
             MadviseLruMode::PageOut => {
@@ -136,7 +136,7 @@ impl Machine {
 
     /// Collects a batch from `at..end`: pages on LRU lists that only this mapping maps. Clears
     /// their young and referenced bits. A huge page ends its batch.
-    fn only_mapped_here(&mut self, vma: VmaId, at: &mut u64, end: u64) -> Vec<Pfn> {
+    fn collect_exclusive_pages(&mut self, vma: VmaId, at: &mut u64, end: u64) -> Vec<Pfn> {
         let mut found = Vec::new();
         while *at < end && (found.len() as u64) < SWAP_CLUSTER_MAX {
             let first = *at;

@@ -26,7 +26,7 @@ impl CollapseError {
     fn errno(self) -> Errno {
         match self {
             CollapseError::NoPage => Errno::Enomem,
-            CollapseError::NoRoom => Errno::Ebusy,
+            CollapseError::OverLimit => Errno::Ebusy,
             CollapseError::Busy => Errno::Eagain,
             CollapseError::IsHuge
             | CollapseError::NotAllowed
@@ -43,7 +43,7 @@ impl CollapseError {
             | CollapseError::NotAllowed
             | CollapseError::NotRead
             | CollapseError::NoPage
-            | CollapseError::NoRoom => false,
+            | CollapseError::OverLimit => false,
         }
     }
 }
@@ -70,7 +70,7 @@ impl Machine {
                 });
             }
             None => match self.owners.vmas.get(call.vma.idx()) {
-                Some(mapping) if mapping.born == call.born => {
+                Some(mapping) if mapping.generation == call.born => {
                     match self.begin_collapse(call.vma, call.next, CollapseTrigger::Madvise) {
                         Ok(collapse) => {
                             call.collapse = Some(collapse);
@@ -113,7 +113,7 @@ impl Machine {
         if !(may && has_region && has_tables) {
             return Err(Outcome::Refused(Errno::Einval));
         }
-        call.born = mapping.born;
+        call.born = mapping.generation;
         // Only whole regions count. Linux compares with a negative number if none is left.
         call.next = call.next.next_multiple_of(HPAGE_PMD_NR);
         call.end = region_of(call.end);

@@ -82,7 +82,7 @@ impl LockedPages {
 
 impl Vma {
     /// Whether all or none of a region's pages are locked: a huge page is not locked in part.
-    pub(crate) fn is_locked_alike(&self, page: u64) -> bool {
+    pub(crate) fn is_uniformly_locked(&self, page: u64) -> bool {
         let start = region_of(page);
         let locked = self.locked.count_in(start..start + HPAGE_PMD_NR);
         locked == 0 || locked == HPAGE_PMD_NR
@@ -153,13 +153,13 @@ impl Machine {
         while at < end {
             // A busy huge page could not be split: it is locked whole or not at all.
             if let Some(head) = self.huge_page_at(vma, at) {
-                self.lock_as_mapped(head);
+                self.sync_mlock(head);
                 at = region_of(at) + HPAGE_PMD_NR;
                 continue;
             }
             let pte = self.owners.vmas[vma.idx()].ptes[at as usize];
             if pte.is_present() && !pte.is_zero_page() {
-                self.lock_as_mapped(pte.pfn());
+                self.sync_mlock(pte.pfn());
             }
             at += 1;
         }
@@ -167,7 +167,7 @@ impl Machine {
     }
 
     /// Locks or unlocks a page according to its mappings.
-    fn lock_as_mapped(&mut self, pfn: Pfn) {
+    fn sync_mlock(&mut self, pfn: Pfn) {
         if self.is_page_locked(&self.mem.pages[pfn.idx()]) {
             self.mlock_page(pfn);
         } else {

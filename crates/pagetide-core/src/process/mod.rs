@@ -113,7 +113,7 @@ pub struct Mm {
     /// Whether the address space has ended.
     pub exited: bool,
     /// Generation: the number of address spaces created before.
-    pub(crate) born: u64,
+    pub(crate) generation: u64,
 }
 
 /// The OOM killer never kills the task (Linux `OOM_SCORE_ADJ_MIN`).
@@ -173,7 +173,7 @@ impl Machine {
             oom_victim: false,
             oom_score_adj: 0,
             exited: false,
-            born,
+            generation: born,
         };
         put(&mut self.owners.mms, id, mm);
         self.owners.living.push(MmId(id));
@@ -189,13 +189,13 @@ impl Machine {
         }
         match self.owners.mms.get(mm.idx()) {
             None => return Err(Errno::Esrch),
-            Some(mm) if mm.exited => return Ok(self.hand_out()),
+            Some(mm) if mm.exited => return Ok(self.take_effects()),
             Some(_) => {}
         }
         let from = core::mem::replace(&mut self.owners.mms[mm.idx()].memcg, memcg);
         self.memcgs[from.idx()].nr_tasks -= 1;
         self.memcgs[memcg.idx()].nr_tasks += 1;
-        Ok(self.hand_out())
+        Ok(self.take_effects())
     }
 
     /// Whether an address space has ended or never existed.
@@ -213,7 +213,7 @@ impl Machine {
         }
         let (id, born) = self.owners.file_ids.take(self.owners.files.len());
         let mut file = FileCache::new(size, sparse, page_size);
-        file.born = born;
+        file.generation = born;
         put(&mut self.owners.files, id, file);
         Ok(FileId(id))
     }
@@ -253,7 +253,7 @@ impl Machine {
     /// end gets no huge page at the first touch. Pages in use stay part of the mapping.
     ///
     /// # Errors [`BadId::Vma`] if the mapping does not exist.
-    pub fn begin_to_grow(&mut self, vma: VmaId) -> Result<(), BadId> {
+    pub fn grow_on_touch(&mut self, vma: VmaId) -> Result<(), BadId> {
         let ptes = &self.living_vma(vma)?.ptes;
         let in_use = ptes.iter().rposition(|pte| !pte.is_empty()).map_or(0, |last| last as u64 + 1);
         self.owners.vmas[vma.idx()].grown = in_use;
@@ -306,7 +306,7 @@ impl Machine {
         if self.has_cpu(cpu) {
             self.drop_clean_pagecache(cpu);
         }
-        self.hand_out()
+        self.take_effects()
     }
 
     pub(crate) fn drop_clean_pagecache(&mut self, cpu: Cpu) {

@@ -68,7 +68,7 @@ pub struct FileCache {
     /// All pages have left memory, and the id is free.
     pub(crate) gone: bool,
     /// Generation: the number of files created before.
-    pub(crate) born: u64,
+    pub(crate) generation: u64,
 }
 
 impl FileCache {
@@ -96,7 +96,7 @@ impl FileCache {
             mappings: Vec::new(),
             removed: false,
             gone: false,
-            born: 0,
+            generation: 0,
         }
     }
 
@@ -266,7 +266,7 @@ impl FileCache {
 
     /// Cached pages of a range below one lowest node: bit `i` is page `start + i`.
     #[inline]
-    pub(crate) fn cached_of_a_node(&self, range: core::ops::Range<u32>) -> u64 {
+    pub(crate) fn cached_bits_of_leaf(&self, range: core::ops::Range<u32>) -> u64 {
         debug_assert!(
             range.start < range.end && node_at(0, range.start) == node_at(0, range.end - 1)
         );
@@ -370,10 +370,10 @@ impl FileCache {
     }
 
     /// Empties a removed file; only its entry stays until the id is reused.
-    pub(crate) fn become_gone(&mut self) {
-        let born = self.born;
+    pub(crate) fn mark_gone(&mut self) {
+        let born = self.generation;
         *self = FileCache::new(0, self.sparse, self.page_size);
-        (self.removed, self.gone, self.born) = (true, true, born);
+        (self.removed, self.gone, self.generation) = (true, true, born);
     }
 
     /// Calls `f` for every cached page, for the audit and for truncation.
@@ -386,7 +386,7 @@ impl FileCache {
     }
 
     /// Whether the bits of the lowest nodes agree with the slots, for the audit.
-    pub(crate) fn bits_are_right(&self) -> bool {
+    pub(crate) fn tree_bits_agree(&self) -> bool {
         let bits_of = |slots: &[u64]| {
             slots.iter().enumerate().fold((0, 0), |(used, present), (at, &slot)| {
                 (used | u64::from(slot != 0) << at, present | (slot >> 63) << at)

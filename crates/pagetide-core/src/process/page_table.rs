@@ -181,8 +181,8 @@ pub enum Advice {
 
 impl Advice {
     /// Whether references through such a mapping count for this kind of reclaim.
-    pub(crate) fn is_heeded(self, by: &ReclaimScope<'_>) -> bool {
-        by.heeds(self == Advice::Sequential, self == Advice::Random)
+    pub(crate) fn counts_references(self, by: &ReclaimScope<'_>) -> bool {
+        by.has_recency(self == Advice::Sequential, self == Advice::Random)
     }
 }
 
@@ -278,7 +278,7 @@ pub struct Vma {
     /// Whether the mapping still exists.
     pub alive: bool,
     /// Generation: the number of mappings created before.
-    pub(crate) born: u64,
+    pub(crate) generation: u64,
 }
 
 /// Bytes by which a heap grows beyond each request (glibc: `M_TOP_PAD`).
@@ -318,7 +318,7 @@ impl Vma {
             grown: pages,
             locked: LockedPages::default(),
             alive: true,
-            born: 0,
+            generation: 0,
         }
     }
 

@@ -40,7 +40,7 @@ impl Machine {
         ctx: &Ctx,
     ) -> Step<Outcome> {
         let mapping = match self.living_vma(populate.vma) {
-            Ok(mapping) if [NOT_BEGUN, mapping.born].contains(&populate.born) => mapping,
+            Ok(mapping) if [NOT_BEGUN, mapping.generation].contains(&populate.born) => mapping,
             Ok(_) => return Step::Done(Outcome::NoMemory),
             Err(id) if populate.born == NOT_BEGUN => return Step::Done(Outcome::BadId(id)),
             Err(_) => return Step::Done(Outcome::NoMemory),
@@ -48,7 +48,7 @@ impl Machine {
         if populate.end > mapping.len() {
             return Step::Done(Outcome::BadId(BadId::Page(populate.vma)));
         }
-        let (born, begins) = (mapping.born, populate.born == NOT_BEGUN);
+        let (born, begins) = (mapping.generation, populate.born == NOT_BEGUN);
         populate.born = born;
         if begins && matches!(populate.how, PopulateMode::Read(_)) {
             let most = READ_AT_MOST / self.mem.page_size.bytes();
@@ -71,7 +71,7 @@ impl Machine {
             match self.fault_step(under_way, slow, ctx) {
                 Step::Done(Outcome::Got(got)) => {
                     if let Some(slow) = slow.take() {
-                        self.slow_given_up(&slow, ctx.asker, ctx.cpu);
+                        self.abandon_slow_request(&slow, ctx.asker, ctx.cpu);
                     }
                     populate.major |= got.major;
                     *fault = None;

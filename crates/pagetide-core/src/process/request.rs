@@ -30,7 +30,7 @@ pub enum ProcessRequest {
     /// Populate a range of a mapping, or read it ahead.
     Populate(Box<Populate>),
     /// MADV_COLD or MADV_PAGEOUT.
-    Leave(MadviseLru),
+    MadviseLru(MadviseLru),
     /// MADV_COLLAPSE.
     Collapse(Box<MadviseCollapse>),
 }
@@ -91,7 +91,7 @@ pub struct MadviseCollapse {
 impl ProcessCall {
     /// A page fault of `mm`, for a task that runs on `node`.
     pub fn fault(mm: MmId, node: NodeId, vma: VmaId, page: u64, write: bool) -> ProcessCall {
-        ProcessCall::of_owner(mm, node, ProcessRequest::Fault(Fault::new(vma, page, write)))
+        ProcessCall::for_owner(mm, node, ProcessRequest::Fault(Fault::new(vma, page, write)))
     }
 
     /// A read() of `len` bytes at `offset`. `readahead` is the open file's state; get it back with
@@ -104,7 +104,7 @@ impl ProcessCall {
         len: u64,
         readahead: ReadaheadState,
     ) -> ProcessCall {
-        ProcessCall::of_owner(
+        ProcessCall::for_owner(
             mm,
             node,
             ProcessRequest::Read(ReadCall::new(file, offset, len, readahead)),
@@ -113,13 +113,13 @@ impl ProcessCall {
 
     /// A write() of `len` bytes at `offset`, one at a time per file (Linux: the inode's lock).
     pub fn write(mm: MmId, node: NodeId, file: FileId, offset: u64, len: u64) -> ProcessCall {
-        ProcessCall::of_owner(mm, node, ProcessRequest::Write(WriteCall::new(file, offset, len)))
+        ProcessCall::for_owner(mm, node, ProcessRequest::Write(WriteCall::new(file, offset, len)))
     }
 
     /// The file of a read() or write() and the current offset, where the next effect on contents
     /// ([`Effect::ReadOut`](crate::effect::Effect::ReadOut), `WriteIn`) begins.
     pub fn position(&self) -> Option<(FileId, u64)> {
-        match self.owners_request() {
+        match self.owner_request() {
             Some(ProcessRequest::Read(read)) => Some((read.file, read.pos)),
             Some(ProcessRequest::Write(write)) => Some((write.file, write.pos)),
             _ => None,
@@ -130,12 +130,12 @@ impl ProcessCall {
     /// ([`Machine::free_kernel_block`]) or ends. Ends as [`Outcome::Block`] or
     /// [`Outcome::NoBlock`].
     pub fn alloc_pages(mm: MmId, node: NodeId, order: Order, gfp: Gfp) -> ProcessCall {
-        ProcessCall::of_owner(mm, node, ProcessRequest::KernelAlloc(KernelAlloc::new(order, gfp)))
+        ProcessCall::for_owner(mm, node, ProcessRequest::KernelAlloc(KernelAlloc::new(order, gfp)))
     }
 
     /// The open file's read-ahead state after a read.
     pub fn readahead(&self) -> Option<ReadaheadState> {
-        match self.owners_request() {
+        match self.owner_request() {
             Some(ProcessRequest::Read(read)) => Some(read.readahead),
             _ => None,
         }
@@ -169,7 +169,7 @@ impl ProcessCall {
     ) -> ProcessCall {
         let (next, end) = (pages.start, pages.end);
         let populate = Populate { vma, born: NOT_BEGUN, next, end, how, major: false };
-        ProcessCall::of_owner(mm, node, ProcessRequest::Populate(Box::new(populate)))
+        ProcessCall::for_owner(mm, node, ProcessRequest::Populate(Box::new(populate)))
     }
 
     /// Moves pages of a range to the inactive lists (MADV_COLD). Ends as [`Outcome::Minor`], or as
@@ -193,7 +193,7 @@ impl ProcessCall {
     ) -> ProcessCall {
         let (next, end) = (pages.start, pages.end);
         let leave = MadviseLru { vma, born: NOT_BEGUN, next, end, how, is_unmapped: false };
-        ProcessCall::of_owner(mm, node, ProcessRequest::Leave(leave))
+        ProcessCall::for_owner(mm, node, ProcessRequest::MadviseLru(leave))
     }
 
     /// Collapses the regions that lie entirely in a range into huge pages (MADV_COLLAPSE). Ends as
@@ -204,7 +204,7 @@ impl ProcessCall {
         let (next, end) = (pages.start, pages.end);
         let collapse =
             MadviseCollapse { vma, born: NOT_BEGUN, next, end, collapse: None, failed: None };
-        ProcessCall::of_owner(mm, node, ProcessRequest::Collapse(Box::new(collapse)))
+        ProcessCall::for_owner(mm, node, ProcessRequest::Collapse(Box::new(collapse)))
     }
 }
 

@@ -60,7 +60,7 @@ impl Processes {
         let pte = core::mem::replace(&mut vma.ptes[at.index as usize], to);
         vma.nr_present -= 1;
         vma.nr_swapped += 1;
-        UnmapResult { nr: 1, dirty: pte.is_dirty(), young: pte.is_young(), nr_looked_at: 1 }
+        UnmapResult { nr: 1, dirty: pte.is_dirty(), young: pte.is_young(), nr_entries_read: 1 }
     }
 
     /// Removes the `mapcount` entries of a file page.
@@ -72,7 +72,7 @@ impl Processes {
                 break;
             }
             let vma = &mut vmas[mapping.idx()];
-            unmapped.nr_looked_at += 1;
+            unmapped.nr_entries_read += 1;
             let present = |pte: &&mut Pte| pte.is_present();
             let Some(pte) = vma.ptes.get_mut(at.index as usize).filter(present) else {
                 continue;
@@ -87,7 +87,7 @@ impl Processes {
     }
 
     /// Replaces the entries of a page by migration entries.
-    fn begin_to_move(&mut self, at: OwnerSlot, from: Pfn) -> UnmapResult {
+    fn set_migration_entries(&mut self, at: OwnerSlot, from: Pfn) -> UnmapResult {
         let mut unmapped = UnmapResult::default();
         for number in 0..self.nr_mappings(at) {
             let Some((vma, index)) = self.mapping_of(at, number) else { continue };
@@ -98,7 +98,7 @@ impl Processes {
                 *entry = Pte::migration(from, entry.is_dirty());
                 vma.nr_present -= 1;
                 unmapped.nr += 1;
-                unmapped.nr_looked_at += 1;
+                unmapped.nr_entries_read += 1;
             }
         }
         unmapped
@@ -116,7 +116,7 @@ impl RequestOwners for Processes {
     ) -> Step<Outcome> {
         if let Err(outcome) = machine.check_request(request) {
             if let Some(slow) = slow.take() {
-                machine.slow_given_up(&slow, ctx.asker, ctx.cpu);
+                machine.abandon_slow_request(&slow, ctx.asker, ctx.cpu);
             }
             return Step::Done(outcome);
         }
@@ -126,7 +126,7 @@ impl RequestOwners for Processes {
             ProcessRequest::Write(write) => machine.write_step(write, slow, ctx),
             ProcessRequest::KernelAlloc(wanted) => machine.kernel_alloc_step(*wanted, slow, ctx),
             ProcessRequest::Populate(populate) => machine.populate_step(populate, slow, ctx),
-            ProcessRequest::Leave(leave) => machine.leave_step(leave, ctx),
+            ProcessRequest::MadviseLru(leave) => machine.madvise_lru_step(leave, ctx),
             ProcessRequest::Collapse(collapse) => {
                 machine.madvise_collapse_step(collapse, slow, ctx)
             }
@@ -163,9 +163,13 @@ impl Owners for Processes {
             } else {
                 vma.ptes[at.index as usize].test_clear_young()
             };
-            let counts = vma.advice.is_heeded(&within);
+            let counts = vma.advice.counts_references(&within);
             let executable = vma.executable;
-            return PageReferences { nr: u32::from(young && counts), executable, nr_looked_at: 1 };
+            return PageReferences {
+                nr: u32::from(young && counts),
+                executable,
+                nr_entries_read: 1,
+            };
         }
         let mut references = PageReferences::default();
         let mut left = mapcount;
@@ -173,13 +177,13 @@ impl Owners for Processes {
         for mapping in &files[at.owner as usize].mappings {
             let vma = &mut vmas[mapping.idx()];
             let foreign = !within.contains(|| mms[vma.mm.idx()].memcg);
-            references.nr_looked_at += 1;
+            references.nr_entries_read += 1;
             let Some(pte) = vma.ptes.get_mut(at.index as usize) else { continue };
             if !pte.is_present() {
                 continue;
             }
             if !foreign && pte.test_clear_young() {
-                references.nr += u32::from(vma.advice.is_heeded(&within));
+                references.nr += u32::from(vma.advice.counts_references(&within));
                 references.executable |= vma.executable;
             }
             left -= 1;
@@ -194,7 +198,7 @@ impl Owners for Processes {
         match to {
             UnmapTarget::Swapped(slot) => self.swap_out(at, Pte::swapped(slot)),
             UnmapTarget::Unmapped => self.unmap_file(at, mapcount),
-            UnmapTarget::Moving(from) => self.begin_to_move(at, from),
+            UnmapTarget::Moving(from) => self.set_migration_entries(at, from),
         }
     }
 
@@ -236,20 +240,20 @@ impl Owners for Processes {
         self.writeback.note_written();
     }
 
-    fn for_each_own_frame(&self, f: &mut dyn FnMut(Pfn)) {
+    fn for_each_table_frame(&self, f: &mut dyn FnMut(Pfn)) {
         let tables = self.vmas.iter().flat_map(|vma| &vma.tables);
         tables.filter(|table| table.is_some()).for_each(|&table| f(table));
     }
 
-    fn asks(&mut self, asker: Requester) -> MemcgId {
+    fn note_request(&mut self, asker: Requester) -> MemcgId {
         let mm = &mut self.mms[asker.idx()];
         mm.begun = true;
         mm.memcg
     }
 
     #[inline]
-    fn tenure(&self, asker: Requester) -> Option<u64> {
-        self.mms.get(asker.idx()).filter(|mm| !mm.exited).map(|mm| mm.born)
+    fn generation(&self, asker: Requester) -> Option<u64> {
+        self.mms.get(asker.idx()).filter(|mm| !mm.exited).map(|mm| mm.generation)
     }
 
     fn payer(&self, asker: Requester) -> Option<MemcgId> {
@@ -299,7 +303,7 @@ impl Owners for Processes {
         machine.wake_khugepaged();
     }
 
-    fn take_back(machine: &mut Machine, asker: Requester, outcome: Outcome, cpu: Cpu) {
+    fn undo_outcome(machine: &mut Machine, asker: Requester, outcome: Outcome, cpu: Cpu) {
         if let Outcome::Block(pfn) = outcome {
             machine.free_kernel_block(asker, pfn, cpu);
         }

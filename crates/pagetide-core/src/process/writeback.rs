@@ -48,7 +48,7 @@ pub struct Writeback {
     /// Files with dirty pages, oldest first.
     dirty_files: VecDeque<FileId>,
     /// Reclaim has asked to write all dirty pages.
-    wanted: bool,
+    write_all: bool,
     /// The flusher sleeps.
     idle: bool,
     inflight_bios: u32,
@@ -75,7 +75,7 @@ impl Writeback {
         let bandwidth = page_size.pages_in(INIT_BANDWIDTH);
         Writeback {
             dirty_files: VecDeque::new(),
-            wanted: false,
+            write_all: false,
             idle: true,
             inflight_bios: 0,
             congested: false,
@@ -247,7 +247,7 @@ impl Machine {
 
     /// Writes everything, because reclaim found only dirty pages (Linux `wakeup_flusher_threads`).
     pub(crate) fn wakeup_flusher_threads(&mut self) {
-        self.owners.writeback.wanted = true;
+        self.owners.writeback.write_all = true;
         self.wake_flusher();
     }
 
@@ -266,7 +266,7 @@ impl Machine {
         let (background, _) = self.dirty_limits();
         let over = self.global_node_stat(NodeStat::NrDirty) > background;
         let expire = u64::from(self.config.dirty_expire_centisecs) * 10_000_000;
-        let all = over || self.owners.writeback.wanted;
+        let all = over || self.owners.writeback.write_all;
         let position = self.owners.writeback.dirty_files.iter().position(|file| {
             let cache = &self.owners.files[file.idx()];
             all || (self.owners.writeback.periodic
@@ -286,7 +286,7 @@ impl Machine {
                 self.owners.files[file.idx()].dirtied_when = now;
             }
         } else if self.owners.writeback.dirty_files.is_empty() {
-            self.owners.writeback.wanted = false;
+            self.owners.writeback.write_all = false;
         }
         // Pages dirtied again during their write must wait. The flusher rests if it finds no
         // others.
@@ -312,7 +312,7 @@ impl Machine {
     }
 
     fn flusher_rest(&mut self) -> Step<DaemonRest> {
-        self.owners.writeback.wanted = false;
+        self.owners.writeback.write_all = false;
         self.owners.writeback.periodic = false;
         self.owners.writeback.fruitless = 0;
         self.owners.writeback.idle = true;

@@ -45,11 +45,11 @@ impl Machine {
             return Err(MapError::Locked);
         }
         self.zap_range(vma, first, end, cpu);
-        Ok(self.hand_out())
+        Ok(self.take_effects())
     }
 
     fn zap_range(&mut self, vma: VmaId, first: u64, end: u64, cpu: Cpu) {
-        let sequential = self.tells_nothing(vma);
+        let sequential = self.lacks_recency(vma);
         let mut nr_zapped = 0;
         let mut gathered = Vec::new();
         let mut at = first;
@@ -126,7 +126,7 @@ impl Machine {
     }
 
     /// Whether references say nothing about the pages (Linux 6.3 `vma_has_recency`).
-    fn tells_nothing(&self, vma: VmaId) -> bool {
+    fn lacks_recency(&self, vma: VmaId) -> bool {
         match self.owners.vmas[vma.idx()].advice {
             Advice::Sequential => true,
             Advice::Random => self.era.forgets_random,
@@ -144,7 +144,7 @@ impl Machine {
         if !self.owners.vmas[vma.idx()].alive {
             return;
         }
-        let sequential = self.tells_nothing(vma);
+        let sequential = self.lacks_recency(vma);
         // Unlock first, so that no page stays locked for this mapping.
         self.owners.vmas[vma.idx()].locked = Default::default();
         let mut at = 0;

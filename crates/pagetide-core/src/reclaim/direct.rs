@@ -82,9 +82,9 @@ impl<O: Owners> Manager<O> {
     }
 
     /// The reclaimer stops early: releases what its pass holds.
-    pub(crate) fn direct_reclaim_given_up(&mut self, state: &DirectReclaim) {
+    pub(crate) fn abandon_direct_reclaim(&mut self, state: &DirectReclaim) {
         if let Some(pass) = &state.pass {
-            self.shrink_node_given_up(pass);
+            self.abandon_shrink_node(pass);
         }
     }
 
@@ -170,7 +170,7 @@ impl<O: Owners> Manager<O> {
         sc.priority -= 1;
         if sc.priority < 0 {
             self.snapshot_all_refaults(sc.target);
-            if sc.nr_reclaimed == 0 && self.spares_less(sc) {
+            if sc.nr_reclaimed == 0 && self.drop_one_exception(sc) {
                 sc.priority = DEF_PRIORITY;
                 return Step::Continue;
             }
@@ -228,14 +228,14 @@ impl<O: Owners> Manager<O> {
 
     /// After a descent that freed nothing: drops one exception for the next descent. False if none
     /// remains.
-    fn spares_less(&mut self, sc: &mut ScanControl) -> bool {
+    fn drop_one_exception(&mut self, sc: &mut ScanControl) -> bool {
         if self.era.shares_walks && !sc.full_walk {
             // Walks are shared: this task may have seen only empty groups.
             sc.full_walk = true;
         } else if sc.skipped_deactivate {
             sc.force_deactivate = true;
             sc.skipped_deactivate = false;
-        } else if sc.spares_no_group() {
+        } else if sc.stop_sparing_groups() {
             // Before `memory.low`: these groups have no protection. The next descent finds the
             // `memory.low` groups again.
             sc.force_deactivate = false;
@@ -244,7 +244,7 @@ impl<O: Owners> Manager<O> {
             sc.force_deactivate = false;
             sc.memcg_low_reclaim = true;
             sc.memcg_low_skipped = false;
-        } else if sc.overrules_plugins_now() {
+        } else if sc.overrule_plugins() {
             sc.force_deactivate = false;
             self.plugins.note(PolicyFault::Overruled);
         } else {
@@ -334,12 +334,12 @@ mod tests {
         let mut reclaim = DirectReclaim::new(0, Gfp::KERNEL);
         assert!(matches!(machine.direct_reclaim_step(&mut reclaim, &ctx), Step::Continue));
         assert_eq!(on_tree(&machine), 0, "the stage holds it");
-        machine.direct_reclaim_given_up(&reclaim);
+        machine.abandon_direct_reclaim(&reclaim);
         assert_eq!(on_tree(&machine), 1);
         // A pass that holds nothing: no change.
-        machine.direct_reclaim_given_up(&reclaim);
+        machine.abandon_direct_reclaim(&reclaim);
         assert_eq!(on_tree(&machine), 1);
-        machine.hand_out().discard();
+        machine.take_effects().discard();
         machine.audit().unwrap();
     }
 }

@@ -105,7 +105,7 @@ impl<O: Owners> Manager<O> {
         };
         let again = plugin.policy.another_walk(&walk);
         if again && ended.number + 1 >= WALKS_MAX {
-            self.plugins.note(PolicyFault::WalksForEver);
+            self.plugins.note(PolicyFault::TooManyWalks);
             return false;
         }
         again

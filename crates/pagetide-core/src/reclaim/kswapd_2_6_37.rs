@@ -54,10 +54,10 @@ impl<O: Owners> Manager<O> {
             if sc.priority >= 0 {
                 return (true, wait);
             }
-            if reclaimed == 0 && sc.spares_no_group() {
+            if reclaimed == 0 && sc.stop_sparing_groups() {
                 return (true, wait);
             }
-            if reclaimed == 0 && sc.overrules_plugins_now() {
+            if reclaimed == 0 && sc.overrule_plugins() {
                 self.plugins.note(PolicyFault::Overruled);
                 return (true, wait);
             }

@@ -196,7 +196,7 @@ impl ScanControl {
 
     /// After a descent that freed nothing: if a policy without protection skipped groups, restarts
     /// at `DEF_PRIORITY` without that exception and returns true.
-    pub(crate) fn spares_no_group(&mut self) -> bool {
+    pub(crate) fn stop_sparing_groups(&mut self) -> bool {
         if core::mem::take(&mut self.soft_limit_skipped) {
             self.ignore_soft_limit = true;
         } else if core::mem::take(&mut self.shrink_priority_spared) {
@@ -209,7 +209,7 @@ impl ScanControl {
     }
 
     /// The same for plug-ins.
-    pub(crate) fn overrules_plugins_now(&mut self) -> bool {
+    pub(crate) fn overrule_plugins(&mut self) -> bool {
         let again = core::mem::take(&mut self.plugin_spared);
         if again {
             self.overrules_plugins = true;
@@ -219,7 +219,7 @@ impl ScanControl {
     }
 
     /// Whether a group or page was spared that a last resort would take.
-    pub(crate) fn spares_anybody(&self) -> bool {
+    pub(crate) fn has_spared(&self) -> bool {
         self.soft_limit_skipped || self.shrink_priority_spared || self.plugin_spared
     }
 

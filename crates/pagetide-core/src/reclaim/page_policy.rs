@@ -210,7 +210,7 @@ impl<O: Owners> Manager<O> {
             sc.plugin_spared |= balance.spares(linux);
             return balance;
         }
-        plugins.note(PolicyFault::BalanceOfNothing);
+        plugins.note(PolicyFault::ImpossibleBalance);
         linux
     }
 }

@@ -99,7 +99,7 @@ impl<O: Owners> Manager<O> {
         counter.elow = elow;
         if was_protected && [min, low, emin, elow] == [0; 4] && !is_below_protected {
             // The walk order treats this group as special because of the old value.
-            self.quiet.forget();
+            self.idle_groups.forget();
         }
     }
 }

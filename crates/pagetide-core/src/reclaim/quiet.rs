@@ -76,10 +76,10 @@ pub(crate) struct IdleGroups {
     /// First place after a group's subtree, by place.
     ends: Vec<u32>,
     /// Whether a setting of the group or of an ancestor can change its plan, by place.
-    set_apart: Vec<bool>,
+    has_rules: Vec<bool>,
     nodes: Vec<IdleNode>,
     /// Data of groups before this place was prefetched.
-    warmed: u32,
+    prefetched: u32,
 }
 
 impl IdleGroups {
@@ -94,7 +94,7 @@ impl IdleGroups {
 
     /// Pages were added to the lists of a group.
     #[inline]
-    pub fn pages_came(&mut self, memcg: MemcgId, node: NodeId, nr: u64) {
+    pub fn pages_added(&mut self, memcg: MemcgId, node: NodeId, nr: u64) {
         if self.rules.is_some() {
             let place = self.places[memcg.idx()] as usize;
             self.nodes[node.idx()].spend(place, nr, |margin| &mut margin.arrivals);
@@ -103,7 +103,7 @@ impl IdleGroups {
 
     /// Pages left the lists of a group, or it has new shadow nodes (worth `nr` pages).
     #[inline]
-    pub fn pages_left(&mut self, memcg: MemcgId, node: NodeId, nr: u64) {
+    pub fn pages_removed(&mut self, memcg: MemcgId, node: NodeId, nr: u64) {
         if self.rules.is_some() {
             let place = self.places[memcg.idx()] as usize;
             self.nodes[node.idx()].spend(place, nr, |margin| &mut margin.departures);
@@ -112,7 +112,7 @@ impl IdleGroups {
 
     /// A visit to a group may find work at any priority.
     #[inline]
-    pub fn must_be_looked_at(&mut self, memcg: MemcgId, node: NodeId) {
+    pub fn must_visit(&mut self, memcg: MemcgId, node: NodeId) {
         if self.rules.is_some() {
             let place = self.places[memcg.idx()] as usize;
             self.nodes[node.idx()].from[place] = NEVER;
@@ -122,7 +122,7 @@ impl IdleGroups {
 
 /// The least priority at which no page of a list is scanned.
 #[inline]
-const fn first_to_leave_alone(size: u64) -> u8 {
+const fn idle_priority(size: u64) -> u8 {
     let bits = (u64::BITS - size.leading_zeros()) as u8;
     if bits < NEVER {
         bits
@@ -138,7 +138,7 @@ const fn arrivals_until(from: u8, size: u64) -> u64 {
 
 /// Length of the prefix of entries that are at most `priority`.
 #[inline]
-fn quiet_in_a_row(from: &[u8], priority: u8) -> usize {
+fn idle_prefix_len(from: &[u8], priority: u8) -> usize {
     const AT_ONCE: usize = 16;
     let mut passed = 0;
     for some in from.chunks(AT_ONCE) {
@@ -169,17 +169,17 @@ mod tests {
         let (memcg, node) = (machine.create_memcg("group".into(), ROOT).unwrap(), NodeId(0));
         let sizes = &mut machine.memcgs[memcg.idx()].lruvecs[0].subtree;
         (sizes[Lru::InactiveAnon as usize], sizes[Lru::ActiveAnon as usize]) = (80_000, 182_145);
-        machine.quiet.rules = Some(IdleRules {
+        machine.idle_groups.rules = Some(IdleRules {
             soft_limit: SoftLimitPolicy::default(),
             shrink_priority: ShrinkPriorityPolicy::default(),
             can_age_anon: true,
         });
-        machine.quiet.places = alloc::vec![0, 1];
+        machine.idle_groups.places = alloc::vec![0, 1];
         let margins = alloc::vec![IdleMargin { arrivals: u32::MAX, departures: u32::MAX }; 2];
-        machine.quiet.nodes[0] = IdleNode { from: alloc::vec![0, 0], margins };
+        machine.idle_groups.nodes[0] = IdleNode { from: alloc::vec![0, 0], margins };
         machine.subtree_sizes_changed(memcg, node, Lru::ActiveAnon, -1);
-        assert_eq!(machine.quiet.nodes[0].from, [0, 0], "there is a GiB still");
+        assert_eq!(machine.idle_groups.nodes[0].from, [0, 0], "there is a GiB still");
         machine.subtree_sizes_changed(memcg, node, Lru::ActiveAnon, -1);
-        assert_eq!(machine.quiet.nodes[0].from, [0, NEVER]);
+        assert_eq!(machine.idle_groups.nodes[0].from, [0, NEVER]);
     }
 }

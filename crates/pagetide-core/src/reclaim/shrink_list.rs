@@ -82,7 +82,7 @@ impl<O: Owners> Manager<O> {
     /// Prefetches what a batch needs: the entries of its pages and, for pages that are about to be
     /// freed, the page-cache slots. The loads are independent, so the processor overlaps them; one
     /// at a time they were half of the cost of reclaim. Changes no state.
-    fn warm_batch(&self, taken: &[Pfn]) {
+    fn prefetch_batch(&self, taken: &[Pfn]) {
         // A single page has nothing to overlap with.
         if taken.len() < 2 {
             return;
@@ -106,7 +106,7 @@ impl<O: Owners> Manager<O> {
     /// it. A list can only be followed page by page; one step per judged page hides the latency
     /// (Linux `prefetchw_prev_lru_folio`). Changes no state.
     #[inline(always)]
-    fn warm_ahead(&self, ahead: Pfn) -> Pfn {
+    fn prefetch_ahead(&self, ahead: Pfn) -> Pfn {
         match ahead.is_some() {
             true => self.mem.pages[ahead.idx()].prev,
             false => ahead,
@@ -140,13 +140,13 @@ impl<O: Owners> Manager<O> {
         }
         let mut stat = ReclaimStat::default();
         let mut freed = core::mem::take(&mut self.scratch_free);
-        self.warm_batch(&taken);
+        self.prefetch_batch(&taken);
         let list = &self.memcgs[memcg.idx()].lruvecs[node.idx()].lists[lru as usize];
         // A small batch is of a small list: the next batch is another group's.
         let mut ahead = if nr_taken < AHEAD { Pfn::NONE } else { list.tail };
         let unmapped_before = self.mem.work.rmap_walks;
         for &pfn in &taken {
-            ahead = self.warm_ahead(ahead);
+            ahead = self.prefetch_ahead(ahead);
             let was_huge = self.mem.pages[pfn.idx()].has(PageFlags::HEAD);
             self.judge_page(pfn, file, sc, &mut stat, &mut freed, ctx);
             // This huge page was split for swap: the other pages are judged with the first.
@@ -444,7 +444,7 @@ impl<O: Owners> Manager<O> {
             within = within.without_random();
         }
         let (at, huge) = (OwnerSlot::of(page), page.has(PageFlags::HEAD));
-        let PageReferences { nr, executable, nr_looked_at } =
+        let PageReferences { nr, executable, nr_entries_read: nr_looked_at } =
             self.owners.referenced(at, page.mapcount, huge, within);
         self.mem.work.rmap_walks += nr_looked_at;
         (nr, executable)
@@ -521,7 +521,7 @@ impl<O: Owners> Manager<O> {
             BackingStore::Own => UnmapTarget::Unmapped,
         };
         let unmapped = self.owners.unmap(at, mapcount, to);
-        self.mem.work.rmap_walks += unmapped.nr_looked_at;
+        self.mem.work.rmap_walks += unmapped.nr_entries_read;
         self.mem.work.ptes_set += u32::from(unmapped.nr);
         if at.store == BackingStore::Swap && unmapped.nr > 0 {
             self.swap.map(slot);
@@ -556,7 +556,7 @@ impl<O: Owners> Manager<O> {
         if !sc.is_for_group() {
             self.mem.vmstat.add(Event::Pgrefill, nr_scanned);
         }
-        self.warm_batch(&taken);
+        self.prefetch_batch(&taken);
         let mut nr_deactivate = 0;
         let mut nr_referenced = 0;
         let mut plugin_spared = false;
@@ -564,7 +564,7 @@ impl<O: Owners> Manager<O> {
         // A small batch is of a small list: the next batch is another group's.
         let mut ahead = if nr_taken < AHEAD { Pfn::NONE } else { list.tail };
         for &pfn in &taken {
-            ahead = self.warm_ahead(ahead);
+            ahead = self.prefetch_ahead(ahead);
             let page = &self.mem.pages[pfn.idx()];
             if page.has(PageFlags::MLOCKED) {
                 self.putback_page(pfn);

@@ -152,13 +152,13 @@ mod tests {
         let mut sc = ScanControl::new(Reclaimer::Direct, 32, Gfp::KERNEL, 0);
         // Nothing to scan in other groups: a second walk follows, and no group was spared.
         assert!(first_walk(&mut machine, memcg, 0, &mut sc));
-        assert!(!sc.spares_anybody() && !sc.spares_no_group());
+        assert!(!sc.has_spared() && !sc.stop_sparing_groups());
         assert!(first_walk(&mut machine, memcg, 5, &mut sc));
         sc.priority = -1;
-        assert!(sc.spares_anybody() && sc.spares_no_group());
+        assert!(sc.has_spared() && sc.stop_sparing_groups());
         assert_eq!(sc.priority, DEF_PRIORITY);
         assert!(!first_walk(&mut machine, memcg, 5, &mut sc));
-        assert!(!sc.spares_anybody() && !sc.spares_no_group());
+        assert!(!sc.has_spared() && !sc.stop_sparing_groups());
     }
 
     /// "4 G soft, 2 G node: 4 G group -> 2 G; 5 G -> 1.6 G; 16 G -> 512 M", scaled to 1/1000.

@@ -48,13 +48,13 @@ impl<O: Owners> Manager<O> {
         let mine = it.cpus.get_mut(cpu.idx())?;
         if memcg == ROOT || !(account || it.account) {
             if mine.payable != 0 {
-                return self.alloc_for_nobody(cache, cpu).into_option();
+                return self.alloc_uncharged(cache, cpu).into_option();
             }
-            let number = mine.hand_out()?;
+            let number = mine.alloc_from_word()?;
             return Some(Object { cache, number });
         }
         if mine.payer == memcg {
-            if let Some(number) = mine.hand_out_payable() {
+            if let Some(number) = mine.alloc_payable() {
                 return Some(Object { cache, number });
             }
         }
@@ -71,7 +71,7 @@ impl<O: Owners> Manager<O> {
         if stock.objcg != owner || stock.nr_bytes() < size || !mine.has_owners {
             return None;
         }
-        let number = mine.hand_out()?;
+        let number = mine.alloc_from_word()?;
         it.owners[number as usize] = owner;
         stock.take(size, it.reclaimable);
         Some(Object { cache, number })
@@ -79,7 +79,7 @@ impl<O: Owners> Manager<O> {
 
     /// An uncharged object from a word for which the CPU has a loan.
     #[cold]
-    fn alloc_for_nobody(&mut self, cache: CacheId, cpu: Cpu) -> Object {
+    fn alloc_uncharged(&mut self, cache: CacheId, cpu: Cpu) -> Object {
         self.slabs.settle(cpu);
         let number = self.slabs.caches[cache.idx()].alloc_fast(cpu);
         number.map_or(Object::NONE, |number| Object { cache, number })
@@ -110,7 +110,7 @@ impl<O: Owners> Manager<O> {
         }
         if self.slabs.borrow(cpu, cache, memcg, owner) {
             let mine = &mut self.slabs.caches[cache.idx()].cpus[cpu.idx()];
-            return mine.hand_out_payable().map(|number| Object { cache, number });
+            return mine.alloc_payable().map(|number| Object { cache, number });
         }
         let it = &mut self.slabs.caches[cache.idx()];
         let number = it.alloc_fast(cpu)?;

@@ -39,7 +39,7 @@ impl<O: Owners> Manager<O> {
         let nr_over_high = core::mem::take(&mut self.nr_over_high);
         // This is no call: the task's next call pays.
         self.owners.note_over_high(asker, nr_over_high);
-        Ok((got, self.hand_out()))
+        Ok((got, self.take_effects()))
     }
 
     fn alloc_bulk(

@@ -62,7 +62,7 @@ impl CpuSlab {
 
     /// Allocates the next object of the word, if there is one.
     #[inline(always)]
-    pub fn hand_out(&mut self) -> Option<u32> {
+    pub fn alloc_from_word(&mut self) -> Option<u32> {
         if self.word == 0 {
             return None;
         }
@@ -74,7 +74,7 @@ impl CpuSlab {
 
     /// Allocates the next object of the word that the payer may have without further checks.
     #[inline(always)]
-    pub fn hand_out_payable(&mut self) -> Option<u32> {
+    pub fn alloc_payable(&mut self) -> Option<u32> {
         let bit = self.word & self.word.wrapping_neg();
         if bit & self.payable == 0 {
             return None;

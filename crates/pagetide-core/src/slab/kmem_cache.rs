@@ -262,7 +262,7 @@ impl KmemCache {
     /// The next object of the CPU's own word, if there is one.
     #[inline]
     pub(crate) fn alloc_fast(&mut self, cpu: Cpu) -> Option<u32> {
-        self.cpus[cpu.idx()].hand_out()
+        self.cpus[cpu.idx()].alloc_from_word()
     }
 
     /// The next object, from the active slab, the CPU's chain or a node's list, in this order.

@@ -171,7 +171,7 @@ pub(crate) struct Slabs {
     #[state(skip)] // a buffer
     pub spare: Vec<Object>,
     /// Whether the world frees what RCU would free ([`Manager::free_late`]).
-    pub frees_late: bool,
+    pub defers_frees: bool,
     /// Pages that caches have returned since boot; reclaim reads it to credit its shrinkers.
     pub pages_returned: u64,
     policy: SlubPolicy,
@@ -205,7 +205,7 @@ impl Slabs {
             deferred: VecDeque::new(),
             discarded: Vec::new(),
             spare: Vec::new(),
-            frees_late: false,
+            defers_frees: false,
             pages_returned: 0,
             policy: config.slub,
             nr_cpus,

@@ -184,13 +184,13 @@ impl ObjCgroups {
     }
 
     /// Bytes just charged as an object are a group's counters: they are in no slab.
-    pub fn counters_came(&mut self, cpu: Cpu, objcg: u16, bytes: u32) {
+    pub fn add_counter_bytes(&mut self, cpu: Cpu, objcg: u16, bytes: u32) {
         self.stock_of(cpu, objcg).grow(-i64::from(bytes), false);
         self.table[usize::from(objcg)].bytes += i64::from(bytes);
     }
 
     /// Bytes just uncharged as an object were a group's counters.
-    pub fn counters_gone(&mut self, cpu: Cpu, objcg: u16, bytes: u32) {
+    pub fn remove_counter_bytes(&mut self, cpu: Cpu, objcg: u16, bytes: u32) {
         self.stock_of(cpu, objcg).grow(bytes.into(), false);
         self.table[usize::from(objcg)].bytes -= i64::from(bytes);
     }

@@ -116,7 +116,7 @@ fn call_function(
             let backing = Backing::File(FileId(n[1] as u32));
             ignore(machine.mmap(mm, backing, modest(n[2]), advice, ok));
         }
-        9 => ignore(machine.begin_to_grow(vma)),
+        9 => ignore(machine.grow_on_touch(vma)),
         10 => ignore(machine.vma(vma).is_ok()),
         11 => ignore(machine.touch(vma, n[1], ok)),
         12 => ignore((machine.is_resident(vma, n[1]), machine.is_in_core(vma, n[1]))),

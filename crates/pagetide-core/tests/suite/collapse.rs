@@ -125,7 +125,7 @@ fn pages_in_swap_are_read_back_however_many() {
 }
 
 #[test]
-fn a_page_that_somebody_holds_is_told() {
+fn a_busy_page_is_reported() {
     let mut world = world(Config::default());
     let (mm, vma) = heap(&mut world, 2 * HUGE, Advice::Normal);
     fill(&mut world, mm, vma, 0..2 * HUGE);
@@ -137,7 +137,7 @@ fn a_page_that_somebody_holds_is_told() {
 }
 
 #[test]
-fn a_group_without_room_is_told() {
+fn a_group_at_its_limit_is_reported() {
     let mut world = world(Config::default());
     let memcg = world.machine.create_memcg("group".into(), Machine::ROOT).unwrap();
     let mm = world.machine.create_mm(memcg).unwrap();

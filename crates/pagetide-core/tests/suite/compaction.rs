@@ -165,7 +165,7 @@ fn a_failed_copy_leaves_the_page_where_it_was() {
 }
 
 #[test]
-fn whoever_touches_a_page_on_its_way_waits_and_then_has_it() {
+fn a_touch_of_a_migrating_page_waits() {
     let mut machine = fragmented(32, Config::default());
     machine.world.holds_copies = true;
     let mut call = ProcessCall::compact_memory(machine.mm, NODE);

@@ -124,7 +124,7 @@ fn a_region_that_was_read_first_gets_small_pages() {
 }
 
 #[test]
-fn who_gets_huge_pages_is_said_by_the_machine_and_by_advice() {
+fn sysfs_and_advice_decide_which_mappings_get_huge_pages() {
     for (thp, advice, expected) in [
         (Thp::Always, Advice::Normal, 1),
         (Thp::Always, Advice::Huge, 1),

@@ -86,7 +86,7 @@ fn waiting_fault(world: &mut TestWorld, mm: MmId, vma: VmaId) -> ProcessCall {
 }
 
 #[test]
-fn a_call_in_progress_does_not_reach_who_has_its_ids_now() {
+fn a_stale_call_does_not_reach_the_new_owner_of_its_ids() {
     for exits in [false, true] {
         let mut world = small(Config::default());
         let file = world.create_file(64 * PAGE_SIZE, false);
@@ -200,7 +200,7 @@ fn out_of_memory(policy: OomPolicy, limited: bool) -> (TestWorld, Outcome, Optio
 }
 
 #[test]
-fn a_fault_fails_and_nobody_is_killed_if_the_owner_says_so() {
+fn oom_policy_fail_kills_no_task() {
     for limited in [false, true] {
         let (world, outcome, block) = out_of_memory(OomPolicy::Fail, limited);
         assert_eq!(outcome, Outcome::NoMemory);
@@ -273,7 +273,7 @@ fn a_mapping_that_begins_to_grow_late_has_what_is_in_use() {
     let mm = world.machine.create_mm(Machine::ROOT).unwrap();
     let heap = world.machine.mmap(mm, Backing::Anon, 1536, Advice::Normal, false).unwrap();
     world.access(mm, heap, 600, true);
-    world.machine.begin_to_grow(heap).unwrap();
+    world.machine.grow_on_touch(heap).unwrap();
     world.machine.audit().unwrap();
     assert_eq!(world.machine.vma(heap).unwrap().grown, 1024);
 }
@@ -288,7 +288,7 @@ fn paying_for_a_block(world: &mut TestWorld, mm: MmId) -> Option<ProcessCall> {
 }
 
 #[test]
-fn a_cancelled_call_gives_back_nothing_of_who_has_its_askers_id_now() {
+fn a_cancelled_stale_call_frees_nothing_of_the_new_owner_of_its_id() {
     let mut world = small(Config::default());
     let group = world.machine.create_memcg("g".into(), Machine::ROOT).unwrap();
     world.machine.write_group_control(group, "memory.high", "1M").unwrap().1.discard();

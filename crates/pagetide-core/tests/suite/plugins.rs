@@ -221,7 +221,7 @@ fn who_spares_everybody_for_ever_is_overruled() {
         assert_eq!(world.machine.mem.vmstat.get(Event::OomKill), 0, "{groups:?} {pages:?}");
         assert!(world.machine.mem.vmstat.get(Event::Pswpout) > 20 * MIB);
         assert!(wrong(&world, PolicyFault::Overruled) > 0);
-        assert_eq!(wrong(&world, PolicyFault::WalksForEver) > 0, groups.is_some());
+        assert_eq!(wrong(&world, PolicyFault::TooManyWalks) > 0, groups.is_some());
     }
 }
 
@@ -303,7 +303,10 @@ fn a_balance_that_cannot_be_is_the_built_in_one() {
         let plugins = Plugins::new().pages("bad", Unbalanced(anon, file, denominator));
         let mut world = world(&plugins, None, Some("bad"));
         rivals(&mut world, [&[], &[]]);
-        assert!(wrong(&world, PolicyFault::BalanceOfNothing) > 0, "{anon} {file} of {denominator}");
+        assert!(
+            wrong(&world, PolicyFault::ImpossibleBalance) > 0,
+            "{anon} {file} of {denominator}"
+        );
     }
 }
 

@@ -67,7 +67,7 @@ fn drive_and_watch(world: &mut TestWorld, call: &mut ProcessCall) -> (bool, bool
 
 /// Reclaim for a write to a control file is the task's work; reclaim at a limit is a stall.
 #[test]
-fn who_meets_a_limit_is_stalled_and_who_writes_one_is_not() {
+fn reclaim_at_a_limit_is_a_stall_and_reclaim_by_a_write_is_not() {
     for (file, text) in [
         ("memory.reclaim", "4M"),
         ("memory.high", "8M"),

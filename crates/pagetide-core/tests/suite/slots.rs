@@ -49,7 +49,7 @@ impl World for Bytes {
         None
     }
 
-    fn ended(&mut self, patience: u64) -> Option<(Io, bool)> {
+    fn next_completion(&mut self, patience: u64) -> Option<(Io, bool)> {
         if self.pending.is_empty() || patience == 0 && self.draw(2) == 0 {
             self.now += patience;
             return None;

@@ -275,7 +275,7 @@ pub fn shared_words(count: usize) -> io::Result<&'static [AtomicU32]> {
 }
 
 /// Drops the clean cached pages of `file`. Linux: posix_fadvise(2).
-pub fn forget(file: &File) -> io::Result<()> {
+pub fn drop_cached_pages(file: &File) -> io::Result<()> {
     // SAFETY: no memory arguments.
     let error = unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) };
     if error == 0 {

@@ -80,13 +80,13 @@ pub fn set_nice(nice: i8) -> io::Result<()> {
 }
 
 /// Exempts this process from the OOM killer.
-pub fn spare_from_oom() {
+pub fn exempt_from_oom() {
     // Otherwise the OOM killer might choose the reporting process; nothing else depends on this.
     let _ = std::fs::write("/proc/self/oom_score_adj", "-1000");
 }
 
 /// Makes a child eligible for the OOM killer.
-pub fn offer_to_oom(adj: i16) {
+pub fn set_oom_score(adj: i16) {
     let _ = std::fs::write("/proc/self/oom_score_adj", adj.to_string());
 }
 

@@ -104,7 +104,7 @@ fn policy(policy: Policy) -> Topic {
     let name = format!("policy.{}", policy.name());
     let boot = if policy.is_chosen_at_boot() { " Chosen at boot." } else { "" };
     Topic {
-        takes: policy.listed(),
+        takes: policy.variant_list(),
         default: policy.default_variant().name().to_owned(),
         set: format!("--set {name}=VALUE"),
         choices: policy.variants().iter().map(|one| choice(*one)).collect(),

@@ -117,7 +117,7 @@ impl FindAnswer {
                 None,
             ),
             FindOutcome::Plane(front) if front.is_empty() => {
-                let looked_at = find.search().looked_at();
+                let looked_at = find.search().tried();
                 let best = looked_at.iter().max_by_key(|(_, count)| count.held);
                 (AnswerKind::Nothing, Vec::new(), best.map(|(at, _)| *at))
             }
@@ -127,7 +127,7 @@ impl FindAnswer {
                 None,
             ),
         };
-        let looked_at = find.search().looked_at();
+        let looked_at = find.search().tried();
         let failures = find.failures().into_iter();
         Some(FindAnswer {
             kind,

@@ -62,7 +62,7 @@ mod tests {
                             SearchPlace::Before => false,
                             SearchPlace::At(at) => world(at / 6, at % 6),
                         };
-                        search.tell(place, seed, held);
+                        search.add_result(place, seed, held);
                     }
                 }
             }

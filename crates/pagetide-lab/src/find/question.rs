@@ -13,7 +13,7 @@ use crate::knob::Knob;
 use crate::plan::{self, RunPlan};
 use crate::report::Report;
 use crate::world::Failure;
-use pagetide_scenario::criterion::{check_name, is_whole, Criterion, Mistake, RunMetrics};
+use pagetide_scenario::criterion::{check_name, is_complete, Criterion, Mistake, RunMetrics};
 use pagetide_scenario::metric::declared;
 use pagetide_scenario::model::{Scenario, Variant};
 use pagetide_scenario::record::{Incomplete, RunRecord};
@@ -134,7 +134,7 @@ impl Find {
     }
 
     /// The runs that are needed next; none if the search has ended.
-    pub fn ask(&self) -> Vec<FindJob> {
+    pub fn next_jobs(&self) -> Vec<FindJob> {
         if self.records.is_empty() {
             return vec![self.job(SearchPlace::Before, self.question.scenario.seed)];
         }
@@ -147,7 +147,7 @@ impl Find {
 
     fn step(&self) -> SearchStep {
         match self.columns() {
-            None => self.search.ask(),
+            None => self.search.next_step(),
             Some(columns) => match plane::front(&self.search, columns) {
                 Ok(_) => SearchStep::Done(SearchOutcome::Nothing { best: 0 }),
                 Err(missing) => SearchStep::Run(missing),
@@ -158,7 +158,7 @@ impl Find {
     /// The outcome, once no more runs are needed.
     pub fn verdict(&self) -> Option<FindOutcome> {
         match self.columns() {
-            None => match self.search.ask() {
+            None => match self.search.next_step() {
                 SearchStep::Done(outcome) => Some(FindOutcome::Line(outcome)),
                 SearchStep::Run(_) => None,
             },
@@ -187,7 +187,7 @@ impl Find {
     }
 
     /// Takes the result of a job.
-    pub fn tell(&mut self, place: SearchPlace, seed: u64, told: FindResult) {
+    pub fn add_result(&mut self, place: SearchPlace, seed: u64, told: FindResult) {
         if let (SearchPlace::Before, FindResult::Record(record)) = (place, &told) {
             if self.ends(record).next().is_some() {
                 // An incomplete run meets the criterion only if the unchanged one with its seed is
@@ -216,7 +216,7 @@ impl Find {
                     && !self.is_stopped(run, before)
             };
             let held = self.record(place, seed).is_some_and(holds);
-            self.search.tell(place, seed, held);
+            self.search.add_result(place, seed, held);
         }
     }
 
@@ -288,7 +288,7 @@ impl Find {
     pub fn nr_unfinished(&self) -> usize {
         let is_unfinished = |record: &RunRecord| {
             let mut metrics = self.question.criterion.metrics();
-            metrics.any(|metric| !record.metrics.get(metric).is_some_and(is_whole))
+            metrics.any(|metric| !record.metrics.get(metric).is_some_and(is_complete))
         };
         let runs = self.records.iter().filter_map(|((_, seed), told)| match told {
             FindResult::Record(record) => Some((*seed, record)),

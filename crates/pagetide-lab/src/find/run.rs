@@ -37,7 +37,7 @@ pub fn run(
     on_progress: &(dyn Fn(RunProgress<'_>) + Sync),
 ) -> Result<(), FindError> {
     loop {
-        let jobs = find.ask();
+        let jobs = find.next_jobs();
         if jobs.is_empty() {
             return Ok(());
         }
@@ -49,7 +49,7 @@ pub fn run(
         for job in jobs {
             let index = index_of.entry(job.place).or_insert_with(|| {
                 let mut variant = load(&job.sets)?;
-                find.question().metrics().for_each(|metric| variant.setup.ask_for(metric));
+                find.question().metrics().for_each(|metric| variant.setup.request_metric(metric));
                 setups.push(variant);
                 Ok(setups.len() - 1)
             });
@@ -57,7 +57,9 @@ pub fn run(
                 Ok(variant) => {
                     planned.push((plan::RunJob { variant: *variant, seed: job.seed }, job.place));
                 }
-                Err(refused) => find.tell(job.place, job.seed, FindResult::Failed(refused.clone())),
+                Err(refused) => {
+                    find.add_result(job.place, job.seed, FindResult::Failed(refused.clone()))
+                }
             }
         }
         let scenario = Scenario { variants: setups, ..find.question().scenario.clone() };
@@ -79,7 +81,7 @@ pub fn run(
                 JobOutcome::Failed(failure) if is_first => return Err(FindError::Failed(failure)),
                 JobOutcome::Failed(failure) => FindResult::Failed(failure.message),
             };
-            find.tell(place, job.seed, told);
+            find.add_result(place, job.seed, told);
         }
         if nr_done < jobs.len() {
             return Err(FindError::Cancelled);

@@ -131,7 +131,7 @@ impl ValueSearch {
     }
 
     /// Takes the result of a run.
-    pub fn tell(&mut self, place: SearchPlace, seed: u64, held: bool) {
+    pub fn add_result(&mut self, place: SearchPlace, seed: u64, held: bool) {
         self.held.insert((place, seed), held);
     }
 
@@ -141,7 +141,7 @@ impl ValueSearch {
     }
 
     /// The next step.
-    pub fn ask(&self) -> SearchStep {
+    pub fn next_step(&self) -> SearchStep {
         match self.walk() {
             Ok(outcome) => SearchStep::Done(outcome),
             Err(missing) => SearchStep::Run(missing),
@@ -176,7 +176,7 @@ impl ValueSearch {
     }
 
     /// The values tried, ascending, with the counts of all their runs.
-    pub fn looked_at(&self) -> Vec<(usize, SeedCount)> {
+    pub fn tried(&self) -> Vec<(usize, SeedCount)> {
         let at = |(place, _): &(SearchPlace, u64)| match place {
             SearchPlace::At(at) => Some(*at),
             SearchPlace::Before => None,
@@ -214,7 +214,7 @@ impl ValueSearch {
         self.is_met(SeedCount { held: self.task.seeds - failed, of: self.task.seeds })
     }
 
-    fn few(&self) -> RangeInclusive<u64> {
+    fn first_seeds(&self) -> RangeInclusive<u64> {
         self.task.seed..=self.task.seed + u64::from(self.task.seeds.min(GRID_SEEDS) - 1)
     }
 
@@ -257,11 +257,11 @@ impl ValueSearch {
         grid.sort_unstable();
         let places: Vec<SearchPlace> =
             grid.iter().map(|&at| SearchPlace::At(self.place(at))).collect();
-        self.need(&places, self.few())?;
+        self.need(&places, self.first_seeds())?;
         let counts: Vec<SeedCount> =
-            places.iter().map(|&place| self.count(place, self.few())).collect();
+            places.iter().map(|&place| self.count(place, self.first_seeds())).collect();
         if !is_monotone(&counts) {
-            return self.in_part(&grid, &counts);
+            return self.first_of_not_monotone(&grid, &counts);
         }
         let met: Vec<bool> = counts.iter().map(|&count| self.is_met(count)).collect();
         let best = (0..grid.len()).max_by_key(|&i| (counts[i].held, std::cmp::Reverse(i)));
@@ -307,7 +307,7 @@ impl ValueSearch {
     fn bisect(&self, mut failing: Option<usize>, mut met: usize) -> Result<SearchResult, Missing> {
         while let Some(low) = failing.filter(|low| met - low > 1) {
             let middle = low + (met - low) / 2;
-            if !self.may_look_at(middle) {
+            if !self.may_try(middle) {
                 break;
             }
             if self.is_met(self.all(middle)?) {
@@ -332,7 +332,7 @@ impl ValueSearch {
             let (shared, fresh) = (self.all(met)?, self.count(place, seeds));
             let is_confirmed = self.is_met(fresh) && self.is_met(shared);
             let next = met + 1;
-            let is_last = moves == MOVES || next == self.task.values || !self.may_look_at(next);
+            let is_last = moves == MOVES || next == self.task.values || !self.may_try(next);
             if is_confirmed || is_last {
                 return Ok(SearchResult {
                     place: self.place(met),
@@ -350,7 +350,11 @@ impl ValueSearch {
     }
 
     /// The first value of the grid that meets the criterion, although later ones do not.
-    fn in_part(&self, grid: &[usize], counts: &[SeedCount]) -> Result<SearchOutcome, Missing> {
+    fn first_of_not_monotone(
+        &self,
+        grid: &[usize],
+        counts: &[SeedCount],
+    ) -> Result<SearchOutcome, Missing> {
         for (i, (&at, &count)) in grid.iter().zip(counts).enumerate() {
             if self.may_be_met(count) && self.is_met(self.all(at)?) {
                 let place = SearchPlace::At(self.place(at));
@@ -374,9 +378,9 @@ impl ValueSearch {
     }
 
     /// Whether the position was tried, or one more value may be. [`Place::Before`] counts as one.
-    fn may_look_at(&self, position: usize) -> bool {
+    fn may_try(&self, position: usize) -> bool {
         let place = self.place(position);
-        let known = self.looked_at();
+        let known = self.tried();
         known.iter().any(|(at, _)| *at == place) || known.len() + 1 < PLACES_MAX
     }
 }

@@ -15,9 +15,9 @@ fn task(values: usize) -> SearchTask {
 fn run(task: SearchTask, world: impl Fn(usize, u64) -> bool) -> (SearchOutcome, ValueSearch) {
     let mut search = ValueSearch::new(task);
     for _ in 0..100 {
-        match search.ask() {
+        match search.next_step() {
             SearchStep::Done(outcome) => {
-                let places = search.looked_at().len() + 1;
+                let places = search.tried().len() + 1;
                 assert!(places <= PLACES_MAX, "{places} values");
                 return (outcome, search);
             }
@@ -29,7 +29,7 @@ fn run(task: SearchTask, world: impl Fn(usize, u64) -> bool) -> (SearchOutcome, 
                         SearchPlace::Before => false,
                         SearchPlace::At(at) => world(at, seed),
                     };
-                    search.tell(place, seed, held);
+                    search.add_result(place, seed, held);
                 }
             }
         }
@@ -151,7 +151,7 @@ fn what_comes_and_goes_is_not_bisected() {
     let (outcome, search) = run(task(100), |at, _| (30..60).contains(&at));
     let SearchOutcome::NotMonotone { found: Some(found) } = outcome else { panic!("{outcome:?}") };
     assert_eq!((found.place, found.is_confirmed), (33, true));
-    assert_eq!(search.looked_at().len(), 7, "the grid alone");
+    assert_eq!(search.tried().len(), 7, "the grid alone");
     let (outcome, _) = run(task(100), |at, seed| (30..60).contains(&at) && seed % 2 == 0);
     assert_eq!(outcome, SearchOutcome::NotMonotone { found: None });
 }

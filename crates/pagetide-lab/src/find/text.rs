@@ -102,7 +102,7 @@ fn from_to(first: u64, last: u64) -> String {
 
 /// The evidence of a stopped search: one line per value tried.
 pub fn tried(find: &Find) -> String {
-    let tried = find.search().looked_at().into_iter();
+    let tried = find.search().tried().into_iter();
     let tried: Vec<Tried> = tried.map(|(at, of)| (find.sets(SearchPlace::At(at)), of)).collect();
     match tried.is_empty() {
         true => String::new(),
@@ -139,7 +139,7 @@ fn lines(tried: &[Tried], before: Option<SeedCount>, points: &[&Vec<(String, Str
 pub fn costs_report(find: &Find, point: &AnswerPoint) -> Option<Report> {
     let position = find
         .search()
-        .looked_at()
+        .tried()
         .into_iter()
         .find(|(at, _)| find.sets(SearchPlace::At(*at)) == point.sets);
     let (at, _) = position?;

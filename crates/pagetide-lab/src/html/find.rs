@@ -295,7 +295,7 @@ fn prices(find: &Find, answer: &FindAnswer) -> Vec<PageBlock> {
     }
     let reports: Vec<_> = find
         .search()
-        .looked_at()
+        .tried()
         .iter()
         .map(|(at, _)| find.side_by_side(SearchPlace::At(*at)))
         .collect();

@@ -143,7 +143,7 @@ impl Sweep {
     }
 
     fn scale(&self, metric: &str) -> Scale {
-        let shown = (0..self.points.len()).filter_map(|it| self.report.to_show(it, metric));
+        let shown = (0..self.points.len()).filter_map(|it| self.report.shown_summary(it, metric));
         let shown: Vec<Statistics> = shown.collect();
         Scale::new(self.unit(metric), &to_scale(metric, shown.iter()))
     }
@@ -268,7 +268,7 @@ impl Sweep {
 
     /// The mean as the table prints it, with its dagger.
     fn text(&self, column: usize, metric: &str, scale: &Scale) -> String {
-        let summary = self.report.to_show(column, metric);
+        let summary = self.report.shown_summary(column, metric);
         let cell = our_cell(metric, summary.as_ref(), scale);
         match (summary, self.report.incomplete(column)) {
             (Some(_), Some(_)) => format!("{} {DAGGER}", cell.value),
@@ -282,7 +282,7 @@ impl Sweep {
         }
         let scales: Vec<Scale> = self.metrics.iter().map(|metric| self.scale(metric)).collect();
         let spread = |column: usize, metric: &str, scale: &Scale| {
-            let cell = our_cell(metric, self.report.to_show(column, metric).as_ref(), scale);
+            let cell = our_cell(metric, self.report.shown_summary(column, metric).as_ref(), scale);
             if cell.spread.is_empty() {
                 String::new()
             } else {

@@ -39,7 +39,7 @@ impl LruLists {
     /// A page is used; `is_read_first`: its first use is a miss.
     pub fn touch(&mut self, page: u64, is_read_first: bool) {
         if self.next == self.tree.len() {
-            self.make_anew();
+            self.renumber();
         }
         let (place, all) = (self.next, self.places.len());
         self.next += 1;
@@ -83,7 +83,7 @@ impl LruLists {
     }
 
     /// Renumbers the positions in order, in a tree with room for as many again.
-    fn make_anew(&mut self) {
+    fn renumber(&mut self) {
         let mut pages: Vec<(usize, u64)> =
             self.places.iter().map(|(&page, &place)| (place, page)).collect();
         pages.sort_unstable();

@@ -71,7 +71,8 @@ pub fn table<'a>(all: impl Iterator<Item = &'a SweepRow>, wanted: &[String]) -> 
     let mut names = Vec::new();
     let mut scales = Vec::new();
     for key in &keys {
-        let shown = (0..report.columns.len()).filter_map(|column| report.to_show(column, key));
+        let shown =
+            (0..report.columns.len()).filter_map(|column| report.shown_summary(column, key));
         let shown: Vec<Statistics> = shown.collect();
         let unit = report.unit(key).unwrap_or(pagetide_scenario::record::Unit::Ratio);
         let scale = Scale::new(unit, &to_scale(key, shown.iter()));
@@ -83,7 +84,7 @@ pub fn table<'a>(all: impl Iterator<Item = &'a SweepRow>, wanted: &[String]) -> 
     let daggers = Daggers::new(&report);
     let mut reasons = BTreeSet::new();
     let mut cell = |column: usize, key: &str, scale: &Scale| {
-        let summary = report.to_show(column, key);
+        let summary = report.shown_summary(column, key);
         let mut cell = our_cell(key, summary.as_ref(), scale);
         if let (Some(_), Some(reason)) = (summary, daggers.of(column, key)) {
             cell.change = DAGGER.to_owned();

@@ -287,7 +287,7 @@ impl SweepStore {
             }
             let lines = text[..whole].split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
             for (at, line) in lines.enumerate() {
-                self.take(line, is_own).map_err(|why| {
+                self.add_line(line, is_own).map_err(|why| {
                     Mistake::new(
                         format!("{}, line {}: {why}", path.display(), at + 1),
                         "a store has rows of one scenario and version; name another directory",
@@ -298,7 +298,7 @@ impl SweepStore {
         Ok(())
     }
 
-    fn take(&mut self, line: &[u8], is_own: bool) -> Result<(), String> {
+    fn add_line(&mut self, line: &[u8], is_own: bool) -> Result<(), String> {
         let row: SweepRow =
             serde_json::from_slice(line).map_err(|error| format!("not a row: {error}"))?;
         let origin = StoreOrigin::of(&row);

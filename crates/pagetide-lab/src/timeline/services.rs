@@ -61,7 +61,7 @@ pub(super) mod tests {
         Timeline {
             groups: vec![String::new()],
             machine_pages: 2000,
-            high_marks_pages: 100,
+            high_watermarks_pages: 100,
             services: vec!["web".to_owned()],
             samples: (0..10).map(sample).collect(),
             ..Timeline::default()

@@ -301,10 +301,10 @@ impl<W: Write> Observer for Perfetto<W> {
             ObservationKind::SwitchIn(cpu) => {
                 let Some(cast) = &self.cast else { return Ok(()) };
                 let ThreadInfo { pid, comm, .. } = &cast.threads[thread];
-                self.cpus[cpu.idx()].comes(at, cpu.0, (*pid, comm), &mut self.packets)
+                self.cpus[cpu.idx()].switch_in(at, cpu.0, (*pid, comm), &mut self.packets)
             }
             ObservationKind::SwitchOut(cpu, left) => {
-                self.cpus[cpu.idx()].leaves(at, *left);
+                self.cpus[cpu.idx()].switch_out(at, *left);
                 Ok(())
             }
         }

@@ -12,7 +12,7 @@ use pagetide_scenario::record::{Incomplete, Unit};
 const MOST_TASKS: usize = 3;
 
 /// Sentences on failed runs of a column, and on what ended its work early.
-pub(super) fn ended(report: &Report, column: usize) -> Vec<String> {
+pub(super) fn incomplete_sentences(report: &Report, column: usize) -> Vec<String> {
     let mut said = Vec::new();
     let of = &report.columns[column];
     let failed = report.failures.iter().filter(|failure| failure.variant == of.name).count();

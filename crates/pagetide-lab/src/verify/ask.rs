@@ -100,7 +100,7 @@ pub struct Verification {
 }
 
 /// Runs every variant of `plan` on both sides.
-pub fn verify(
+pub fn compare_with_kernel(
     plan: &RunPlan,
     side: &KernelSide<'_>,
     simulator: &Simulator,
@@ -122,7 +122,7 @@ pub fn verify(
     }
     // Check all variants before anything boots. The kernel of a recording could run them.
     let gives_memory = match side {
-        KernelSide::Boot { options, .. } => options.kernel.gives_memory(),
+        KernelSide::Boot { options, .. } => options.kernel.has_test_allocation(),
         KernelSide::Recorded { .. } => true,
     };
     for variant in &scenario.variants {
@@ -158,7 +158,7 @@ pub fn verify(
         let mut fitted = None;
         if source == CostSource::Measured {
             // References may be of several kernels and emulators.
-            let found = known.entry((cpus, machine_costs::made_on(&reference.origin)));
+            let found = known.entry((cpus, machine_costs::recording_key(&reference.origin)));
             let measure = || measured(cpus, side, &reference, cancel, tell, &mut verified);
             fitted = found.or_insert_with(measure).as_ref();
         }
@@ -189,7 +189,7 @@ pub fn verify(
             &mut verified,
         );
         add_to(&mut verified.sides, &reference, variant, scenario.variants.len() > 1);
-        if let Some(note) = other_marks(&reference.origin.start, &simulated) {
+        if let Some(note) = differing_watermarks(&reference.origin.start, &simulated) {
             verified.sides.notes.push(note);
         }
         if !records.is_empty() {
@@ -206,7 +206,7 @@ pub fn verify(
             variants.push(comparison);
         }
     }
-    verified.sides.costs = used_costs::say(&used);
+    verified.sides.costs = used_costs::describe_costs(&used);
     if !variants.is_empty() {
         verified.comparison = Some(Comparison::new(&scenario.name, variants));
     }
@@ -454,7 +454,7 @@ fn add_name(names: &mut String, between: &str, name: &str) {
 }
 
 /// A note if the simulator's watermarks differ from the kernel's on the same memory.
-fn other_marks(start: &StartMemory, variant: &Variant) -> Option<String> {
+fn differing_watermarks(start: &StartMemory, variant: &Variant) -> Option<String> {
     let ours = pagetide_sim::watermarks(&variant.setup).ok()?;
     let differ: Vec<String> = start
         .zones

@@ -135,7 +135,7 @@ pub(crate) fn rows(
     };
     let mut rows = Vec::new();
     // Calls on names and pipes have no cost per operation: their whole length is known.
-    for of in work.iter().filter(|of| !of.makes_things) {
+    for of in work.iter().filter(|of| !of.uses_files_or_pipes) {
         let scope = Scope::Phase { task: Owner::new(&of.task), phase: of.phase.clone() };
         let what = |who: &str| format!("{}.{}{who}", of.task, of.phase);
         if let Some(seconds) = median(&scope, declared::CPU) {

@@ -73,7 +73,7 @@ pub(super) fn judge(
     let both = linux.into_iter().zip(pagetide);
     both.map(|((expectation, linux), (_, pagetide))| ComparedExpectation {
         text: expectation.text.clone(),
-        that: expectation.that.to_string(),
+        that: expectation.criterion.to_string(),
         linux,
         pagetide,
     })
@@ -128,7 +128,7 @@ mod tests {
     fn missing_events_are_zero_and_unreported_ones_unknown() {
         let expectation = |that: &str| Expectation {
             text: String::new(),
-            that: Criterion::parse(that, PageSize::Kib4).unwrap(),
+            criterion: Criterion::parse(that, PageSize::Kib4).unwrap(),
             variants: Vec::new(),
         };
         let all = [

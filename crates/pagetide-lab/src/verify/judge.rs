@@ -146,7 +146,7 @@ static OF_CACHES: LazyLock<Vec<String>> = LazyLock::new(|| {
     let mut names = Vec::new();
     for cache in [true, false].into_iter().flat_map(reported_caches) {
         let of_cache = slabinfo_names(cache.name);
-        if cache.is_of_things && !names.contains(&of_cache[0]) {
+        if cache.holds_objects && !names.contains(&of_cache[0]) {
             names.extend(of_cache);
         }
     }
@@ -221,7 +221,7 @@ pub(super) fn place_of_group(name: &str) -> usize {
 }
 
 /// Whether the table shows this counter if it is not zero, although it is not judged.
-pub(super) fn worth_a_look(name: &str) -> bool {
+pub(super) fn is_shown_unjudged(name: &str) -> bool {
     let (shown, timed) = ((name, CounterGrade::Shown), (name, CounterGrade::Timed));
     COUNTERS.contains(&shown) || COUNTERS.contains(&timed) || OF_GROUPS.contains(&shown)
 }
@@ -270,7 +270,7 @@ mod tests {
         for name in ["pgscan_kswapd", "pgsteal_direct", "allocstall", "walltime", "cpu_kswapd"] {
             assert_eq!(judge(name), CounterGrade::Timed, "{name}");
         }
-        assert!(worth_a_look("pgscan_kswapd") && worth_a_look("walltime"));
-        assert!(!worth_a_look("pgmajfault") && !worth_a_look("pgfault"));
+        assert!(is_shown_unjudged("pgscan_kswapd") && is_shown_unjudged("walltime"));
+        assert!(!is_shown_unjudged("pgmajfault") && !is_shown_unjudged("pgfault"));
     }
 }

@@ -14,7 +14,7 @@ use super::compare::{
     Agreement, ComparedSides, Comparison, CounterComparison, PhaseComparison, VariantComparison,
 };
 use super::expected;
-use super::judge::{least_judged, worth_a_look, CounterGrade};
+use super::judge::{is_shown_unjudged, least_judged, CounterGrade};
 use super::summary::{times, ComparisonSummary, BEYOND};
 use crate::format::{size, Scale};
 use crate::heading::wrap;
@@ -206,7 +206,7 @@ pub(crate) fn shown(counter: &CounterComparison) -> bool {
     match counter.judgement {
         CounterGrade::Timed | CounterGrade::Shown => {
             // Counters without a phase have their whole key as name.
-            counter.name != counter.key && worth_a_look(&counter.name) && most > 0.0
+            counter.name != counter.key && is_shown_unjudged(&counter.name) && most > 0.0
         }
         CounterGrade::Repeats | CounterGrade::Varies => most >= least_judged(counter.unit),
     }
@@ -263,11 +263,16 @@ pub(crate) fn remarks(
     if !surplus.is_empty() {
         remarks.push(format!("high in Pagetide but not in Linux: {}", surplus.join(", ")));
     }
-    remarks.extend(only("Linux", comparison, CounterComparison::only_linux, |_| true));
+    remarks.extend(only_on_one_side("Linux", comparison, CounterComparison::only_linux, |_| true));
     // A record of the kernel has no events that did not happen in a phase.
     let is_some =
         |counter: &CounterComparison| counter.unit != Unit::Count || counter.pagetide.mean != 0.0;
-    remarks.extend(only("Pagetide", comparison, CounterComparison::only_pagetide, is_some));
+    remarks.extend(only_on_one_side(
+        "Pagetide",
+        comparison,
+        CounterComparison::only_pagetide,
+        is_some,
+    ));
     for variant in &comparison.variants {
         let of = match comparison.variants.len() {
             1 => String::new(),
@@ -281,7 +286,7 @@ pub(crate) fn remarks(
 
 /// What only `world` has: whole phases, groups in shared phases, judged counters by name, and the
 /// number of others. `is_told` selects the counters to report.
-fn only(
+fn only_on_one_side(
     world: &str,
     comparison: &Comparison,
     is: fn(&CounterComparison) -> bool,

@@ -28,7 +28,7 @@ impl UsedCosts {
 }
 
 /// Sources of the costs as text; per number of CPUs if they differ.
-pub(super) fn say(used: &[UsedCosts]) -> String {
+pub(super) fn describe_costs(used: &[UsedCosts]) -> String {
     let say = |it: &UsedCosts| it.text.clone().unwrap_or_else(|| "the sourced table".to_owned());
     if let [first, rest @ ..] = used {
         if rest.iter().all(|it| it.text == first.text) {
@@ -60,7 +60,7 @@ mod tests {
         let said = |all: &[(u16, Option<&FittedCosts>, &MachineCosts)]| {
             let used =
                 all.iter().map(|(cpus, fitted, stated)| UsedCosts::new(*cpus, *fitted, stated));
-            say(&used.collect::<Vec<_>>())
+            describe_costs(&used.collect::<Vec<_>>())
         };
         assert_eq!(said(&[]), "", "nothing ran");
         assert_eq!(said(&[(1, None, &none), (2, None, &none)]), "the sourced table");

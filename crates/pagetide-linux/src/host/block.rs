@@ -78,7 +78,7 @@ impl BlockDevice {
     }
 
     /// Whether `device`, such as `sda2` or `nvme0n1p3`, is this disk or a partition of it.
-    pub fn holds(&self, device: &str) -> bool {
+    pub fn contains_device(&self, device: &str) -> bool {
         let Some(rest) = device.strip_prefix(self.name.as_str()) else { return false };
         let rest = match self.name.ends_with(|c: char| c.is_ascii_digit()) {
             true if !rest.is_empty() => match rest.strip_prefix('p') {
@@ -126,9 +126,15 @@ mod tests {
 
     #[test]
     fn parts_belong_to_their_disk() {
-        assert!(named("sda").holds("sda") && named("sda").holds("sda12"));
-        assert!(named("nvme0n1").holds("nvme0n1p3") && named("nvme0n1").holds("nvme0n1"));
-        assert!(!named("sda").holds("sdaa1") && !named("sda").holds("sdb"));
-        assert!(!named("nvme0n1").holds("nvme0n12") && !named("nvme0n1").holds("nvme0n1p"));
+        assert!(named("sda").contains_device("sda") && named("sda").contains_device("sda12"));
+        assert!(
+            named("nvme0n1").contains_device("nvme0n1p3")
+                && named("nvme0n1").contains_device("nvme0n1")
+        );
+        assert!(!named("sda").contains_device("sdaa1") && !named("sda").contains_device("sdb"));
+        assert!(
+            !named("nvme0n1").contains_device("nvme0n12")
+                && !named("nvme0n1").contains_device("nvme0n1p")
+        );
     }
 }

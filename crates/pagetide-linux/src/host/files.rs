@@ -56,7 +56,7 @@ impl HostFiles {
     }
 
     fn try_read(&self, place: &Path) -> io::Result<(Vec<u8>, bool)> {
-        let path = self.inside(place)?;
+        let path = self.resolve(place)?;
         if !fs::metadata(&path)?.is_file() {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a file"));
         }
@@ -68,7 +68,7 @@ impl HostFiles {
     }
 
     pub(crate) fn exists(&self, place: impl AsRef<Path>) -> bool {
-        self.inside(place.as_ref()).is_ok()
+        self.resolve(place.as_ref()).is_ok()
     }
 
     /// The names in the directory `place`; with `only_directories` only those of directories,
@@ -81,7 +81,7 @@ impl HostFiles {
     ) -> Vec<PathBuf> {
         let place = place.as_ref();
         let shown_place = || shown(&place.to_string_lossy());
-        let entries = match self.inside(place).and_then(fs::read_dir) {
+        let entries = match self.resolve(place).and_then(fs::read_dir) {
             Ok(entries) => entries,
             Err(error) => {
                 if !is_absence(&error) {
@@ -106,7 +106,7 @@ impl HostFiles {
     }
 
     /// The path of `place` with links resolved; an error if it is outside the root.
-    fn inside(&self, place: &Path) -> io::Result<PathBuf> {
+    fn resolve(&self, place: &Path) -> io::Result<PathBuf> {
         let below = place.strip_prefix("/").unwrap_or(place);
         let real = fs::canonicalize(self.root.join(below))?;
         if real.starts_with(&self.root) {

@@ -62,7 +62,7 @@ pub fn write(
     let mut layout_notes = Vec::new();
     let mut nodes = layout::nodes(host, &mut layout_notes)?;
     if options.as_is {
-        free_lists::settle(host, &mut nodes, &mut layout_notes);
+        free_lists::assign_free_lists(host, &mut nodes, &mut layout_notes);
     } else {
         nodes.iter_mut().flat_map(|node| &mut node.zones).for_each(|zone| zone.free_lists = None);
     }
@@ -94,7 +94,7 @@ pub fn write(
             0 => "the number of CPUs is unknown; the scenario has one".to_owned(),
             _ => format!("the machine has {nr_cpus} CPUs, but a scenario has at most {CPUS_MAX}"),
         };
-        page.tell(ImportNote::new("/proc/zoneinfo", what));
+        page.comment_note(ImportNote::new("/proc/zoneinfo", what));
     }
     let free = machine::write(&mut page, host, &nodes, layout_notes, options);
     if let Some(measured) = options.costs {

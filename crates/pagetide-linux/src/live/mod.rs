@@ -104,7 +104,7 @@ impl LiveBench {
         let hierarchy = own_group::hierarchy(&mountinfo, &cgroup);
         let first = room::groups_of_version_1(&mountinfo, &cgroup);
         let own = hierarchy.iter().flat_map(|it| &it.own).chain(&first).map(PathBuf::as_path);
-        let kib = scale_for(room::free_above_marks(host), room::below_limits(own))?;
+        let kib = scale_for(room::free_above_watermarks(host), room::free_below_limits(own))?;
         let program = runnable_guest(guest)?;
 
         let mut left_out = Vec::new();

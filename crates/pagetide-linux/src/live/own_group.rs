@@ -74,7 +74,7 @@ impl OwnGroup {
             mounted.join("cgroup.subtree_control").display()
         );
         for parent in own.iter().filter(|group| lists_memory(group, "cgroup.subtree_control")) {
-            remove_left_behind(parent);
+            remove_stale_groups(parent);
             let path = parent.join(format!("{PREFIX}{}", std::process::id()));
             let made = fs::create_dir(&path).map(|()| OwnGroup { path: path.clone() });
             match made.and_then(|own| own.prepare(bytes).map(|()| own)) {
@@ -149,7 +149,7 @@ fn remove(group: &Path) -> io::Result<()> {
 }
 
 /// Removes groups of killed processes.
-fn remove_left_behind(parent: &Path) {
+fn remove_stale_groups(parent: &Path) {
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
         let name = entry.file_name();
         let process = name.to_str().and_then(|name| name.strip_prefix(PREFIX));

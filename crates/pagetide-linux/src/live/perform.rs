@@ -77,7 +77,7 @@ pub(super) fn perform(
         problem: garbage.problem,
         console: Vec::new(),
     })?;
-    let doing = match report.doing.as_str() {
+    let doing = match report.last_step.as_str() {
         "" => "beginning".to_owned(),
         doing => doing.to_owned(),
     };

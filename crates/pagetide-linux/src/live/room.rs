@@ -16,7 +16,7 @@ const LIMITS: [(&str, &str); 3] = [
 ];
 
 /// Bytes free above all high watermarks; `None` if the machine does not report them.
-pub(super) fn free_above_marks(host: &HostSnapshot) -> Option<u64> {
+pub(super) fn free_above_watermarks(host: &HostSnapshot) -> Option<u64> {
     let zones = &host.zones.zones;
     let mut free = None::<u64>;
     for zone in zones.iter().filter(|zone| zone.managed.or(zone.present).unwrap_or(0) > 0) {
@@ -28,7 +28,7 @@ pub(super) fn free_above_marks(host: &HostSnapshot) -> Option<u64> {
 }
 
 /// Bytes that the limits of these groups leave; `None` without limits.
-pub(super) fn below_limits<'a>(groups: impl IntoIterator<Item = &'a Path>) -> Option<u64> {
+pub(super) fn free_below_limits<'a>(groups: impl IntoIterator<Item = &'a Path>) -> Option<u64> {
     let number = |group: &Path, file: &str| -> Option<u64> {
         std::fs::read_to_string(group.join(file)).ok()?.trim().parse().ok()
     };
@@ -75,9 +75,9 @@ mod tests {
             format!("Node 0, zone {name}\n  pages free {free}\n  min 1\n  low 20\n  high 30\n  present 5000\n  managed 4000\n")
         };
         let both = zone("DMA", 10) + &zone("DMA32", 130);
-        assert_eq!(free_above_marks(&host(&both)), Some(100 * 4096));
-        assert_eq!(free_above_marks(&host("Node 0, zone DMA\n  present 9\n")), None);
-        assert_eq!(free_above_marks(&HostSnapshot::default()), None);
+        assert_eq!(free_above_watermarks(&host(&both)), Some(100 * 4096));
+        assert_eq!(free_above_watermarks(&host("Node 0, zone DMA\n  present 9\n")), None);
+        assert_eq!(free_above_watermarks(&HostSnapshot::default()), None);
     }
 
     #[test]
@@ -88,7 +88,7 @@ mod tests {
         let put = |group: usize, file: &str, text: &str| {
             std::fs::write(groups[group].join(file), text).unwrap();
         };
-        let left = || below_limits(groups.iter().map(|group| group.as_path()));
+        let left = || free_below_limits(groups.iter().map(|group| group.as_path()));
         put(0, "memory.max", "max\n");
         put(0, "memory.current", "10\n");
         assert_eq!(left(), None);

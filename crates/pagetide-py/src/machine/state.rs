@@ -38,7 +38,7 @@ impl World for InstantWorld {
         Some(true)
     }
 
-    fn ended(&mut self, patience: Nanos) -> Option<(Io, bool)> {
+    fn next_completion(&mut self, patience: Nanos) -> Option<(Io, bool)> {
         self.now = self.now.saturating_add(patience);
         None
     }
@@ -70,14 +70,14 @@ impl MachineState {
     pub fn run(&mut self, call: &mut ProcessCall) -> Outcome {
         loop {
             let step = self.executor.step(call, CPU);
-            let reaped = self.reap();
+            let reaped = self.kill_oom_victims();
             match step {
                 Step::Continue => {}
                 Step::Wait(_) if reaped => {}
                 Step::Wait(sleep) => {
                     let until = self.executor.world.now.saturating_add(sleep.timeout);
                     self.executor.sleep(sleep.token, until);
-                    self.reap();
+                    self.kill_oom_victims();
                 }
                 Step::Done(outcome) => return outcome,
             }
@@ -85,7 +85,7 @@ impl MachineState {
     }
 
     /// Ends the victims of the OOM killer. Returns whether there were any.
-    pub fn reap(&mut self) -> bool {
+    pub fn kill_oom_victims(&mut self) -> bool {
         let doomed = std::mem::take(&mut self.executor.world.doomed);
         for &asker in &doomed {
             self.tasks.remove(&asker);

@@ -1,7 +1,7 @@
 //! Decodes tree values into typed values, and collects every mistake. For tables see `table`.
 
 use super::span::{clip, list_names, ProblemSink, SourceSpan, Spanned};
-pub(crate) use super::table::{decode_table, fill, need, table, unknown_key, KeyTable};
+pub(crate) use super::table::{decode_table, fill, require_key, table, unknown_key, KeyTable};
 use super::tree::{TomlNode, TomlValue};
 use super::units::{self, UnitError};
 use crate::names::{AdviceKind, DiskModel, NameSet, OrderKind, PickKind, ZoneName};

@@ -155,7 +155,7 @@ impl Loader {
             let names: Vec<&str> = plan.columns.iter().map(|c| c.name.as_str()).collect();
             let setups: Vec<_> = columns.iter().map(|of| (names[of.index], &of.setup)).collect();
             let (rows, reference, expectations) =
-                check::said_of_runs(raw, &setups, &names, &mut sink);
+                check::check_report(raw, &setups, &names, &mut sink);
             let name = self.scenario_name(raw, &mut sink);
             let text =
                 |text: &Option<span::Spanned<String>>| text.as_ref().map(|at| at.value.clone());

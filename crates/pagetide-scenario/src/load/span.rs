@@ -14,7 +14,7 @@ pub(crate) struct SourceSpan {
 }
 
 impl SourceSpan {
-    pub(crate) fn holds(self, inner: SourceSpan) -> bool {
+    pub(crate) fn contains(self, inner: SourceSpan) -> bool {
         self.source == inner.source && self.start <= inner.start && inner.end <= self.end
     }
 }

@@ -13,7 +13,7 @@ pub(crate) trait KeyTable: Default {
     /// Decodes an entry; false if its key is not one of [`Self::KEYS`].
     fn take(&mut self, entry: &TomlEntry, sink: &mut ProblemSink) -> bool;
     /// Sets the position of the table.
-    fn place(&mut self, span: SourceSpan);
+    fn set_span(&mut self, span: SourceSpan);
 }
 
 /// Declares a table of the format: a struct of optional fields with their positions.
@@ -76,7 +76,7 @@ macro_rules! table {
                 false
             }
 
-            fn place(&mut self, span: $crate::load::span::SourceSpan) {
+            fn set_span(&mut self, span: $crate::load::span::SourceSpan) {
                 self.at = span;
             }
         }
@@ -104,7 +104,7 @@ macro_rules! key_method {
         pub(crate) fn $field(&self, sink: &mut $crate::load::span::ProblemSink) -> Option<&$type> {
             let place = (self.at, self.bad.as_slice());
             let key = stringify!($field);
-            $crate::load::table::need(&self.$field, key, place, Self::WHAT, $example, sink)
+            $crate::load::table::require_key(&self.$field, key, place, Self::WHAT, $example, sink)
         }
     };
 }
@@ -132,7 +132,7 @@ pub(crate) fn decode_table<T: KeyTable>(node: &TomlNode, sink: &mut ProblemSink)
         return None;
     };
     let mut decoded = T::default();
-    decoded.place(node.span);
+    decoded.set_span(node.span);
     for entry in &table.entries {
         if !decoded.take(entry, sink) {
             unknown_key(entry, T::KEYS.iter().copied(), sink);
@@ -152,7 +152,7 @@ pub(crate) fn fill<T: KeyTable>(
     sink: &mut ProblemSink,
 ) -> T {
     let mut table = T::default();
-    table.place(at);
+    table.set_span(at);
     for entry in entries {
         if table.take(entry, sink) {
             continue;
@@ -170,7 +170,7 @@ pub(crate) fn fill<T: KeyTable>(
 }
 
 /// A required value. Reports its absence at `at`, unless it is present and was invalid (`bad`).
-pub(crate) fn need<'t, T>(
+pub(crate) fn require_key<'t, T>(
     value: &'t Option<T>,
     key: &'static str,
     (at, bad): (SourceSpan, &[&'static str]),

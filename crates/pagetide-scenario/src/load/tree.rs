@@ -73,11 +73,11 @@ impl TomlNode {
         let found = match &self.value {
             TomlValue::Table(table) => {
                 let mut entries = table.entries.iter();
-                let entry = entries.find(|e| e.key_span.holds(span) || e.node.holds(span));
+                let entry = entries.find(|e| e.key_span.contains(span) || e.node.contains(span));
                 entry.map(|entry| (entry.key.clone(), &entry.node))
             }
             TomlValue::Array(nodes) => {
-                let found = nodes.iter().enumerate().find(|(_, node)| node.holds(span));
+                let found = nodes.iter().enumerate().find(|(_, node)| node.contains(span));
                 let name =
                     |at: usize, node| element_name(node).map_or(at.to_string(), str::to_owned);
                 found.map(|(at, node)| (name(at, node), node))
@@ -92,17 +92,17 @@ impl TomlNode {
     }
 
     /// Whether `span` is inside this value. Text between the tables of an array is outside.
-    fn holds(&self, span: SourceSpan) -> bool {
+    fn contains(&self, span: SourceSpan) -> bool {
         match &self.value {
             TomlValue::Array(nodes) => {
-                self.span == span || nodes.iter().any(|node| node.holds(span))
+                self.span == span || nodes.iter().any(|node| node.contains(span))
             }
             TomlValue::Table(table) => {
                 let mut entries = table.entries.iter();
-                self.span.holds(span)
-                    || entries.any(|e| e.key_span.holds(span) || e.node.holds(span))
+                self.span.contains(span)
+                    || entries.any(|e| e.key_span.contains(span) || e.node.contains(span))
             }
-            _ => self.span.holds(span),
+            _ => self.span.contains(span),
         }
     }
 

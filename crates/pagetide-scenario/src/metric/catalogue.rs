@@ -52,7 +52,7 @@ pub fn all() -> Vec<MetricEntry> {
         all.push(MetricEntry {
             name: metric.name.into(),
             unit: metric.unit,
-            of: metric.of.to_vec(),
+            of: metric.scopes.to_vec(),
             source: metric.source,
             about: metric.about.into(),
         });
@@ -145,7 +145,7 @@ pub fn all() -> Vec<MetricEntry> {
 pub fn has(all: &[MetricEntry], kind: ScopeKind, name: &str) -> bool {
     // A metric of one line per cache or zone is known by its last part.
     let end = |name: &str| name.rsplit_once('.').map_or(String::new(), |(_, end)| end.to_owned());
-    let is_it = |entry: &MetricEntry| match declared::file_in(name) {
+    let is_it = |entry: &MetricEntry| match declared::file_prefix(name) {
         Some(file) => entry.name.starts_with(file) && end(&entry.name) == end(name),
         None => entry.name == name,
     };

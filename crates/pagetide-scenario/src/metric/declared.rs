@@ -18,23 +18,23 @@ pub struct MetricDecl {
     pub name: &'static str,
     pub unit: Unit,
     /// Kinds of scope that can have it.
-    pub of: &'static [ScopeKind],
+    pub scopes: &'static [ScopeKind],
     /// Where Linux reports it: a file, and its field if called otherwise. "Pagetide": nowhere.
     pub source: &'static str,
     /// Name in cgroup version 1; empty if version 1 does not report it or is not read.
-    pub version_1: &'static str,
+    pub v1_name: &'static str,
     pub about: &'static str,
     pub better: MetricDirection,
 }
 
 /// The metric of this kind and name.
 pub fn find(kind: ScopeKind, name: &str) -> Option<&'static MetricDecl> {
-    ALL.iter().copied().find(|metric| metric.name == name && metric.of.contains(&kind))
+    ALL.iter().copied().find(|metric| metric.name == name && metric.scopes.contains(&kind))
 }
 
 /// The levels of a group, in the order of display.
 pub fn levels_of_groups() -> impl Iterator<Item = &'static MetricDecl> {
-    let of_groups = |metric: &&MetricDecl| metric.of.contains(&ScopeKind::PhaseGroup);
+    let of_groups = |metric: &&MetricDecl| metric.scopes.contains(&ScopeKind::PhaseGroup);
     let is_level = |metric: &&MetricDecl| metric.unit == Unit::Bytes || is_of_cgroup(metric);
     ALL.iter().copied().filter(of_groups).filter(is_level)
 }
@@ -74,7 +74,7 @@ fn ends_with(key: &str, name: &str) -> bool {
 
 /// The metrics of [`ON_REQUEST`] that a key or a pattern asks for: it ends in the name, or it has a
 /// `*` and matches no other metric of groups.
-pub fn asked_by(text: &str) -> impl Iterator<Item = &'static str> + '_ {
+pub fn requested_by(text: &str) -> impl Iterator<Item = &'static str> + '_ {
     let tails = move || {
         let part = text.char_indices().filter(|(_, c)| ['.', ':'].contains(c));
         let part = part.map(|(at, _)| &text[at + 1..]);
@@ -84,7 +84,7 @@ pub fn asked_by(text: &str) -> impl Iterator<Item = &'static str> + '_ {
     };
     let fits = move |name: &str| tails().any(|tail| matches(tail, name));
     let is_other = |metric: &&&MetricDecl| !ON_REQUEST.iter().any(|it| it.name == metric.name);
-    let of_groups = || ALL.iter().filter(|metric| metric.of.contains(&ScopeKind::PhaseGroup));
+    let of_groups = || ALL.iter().filter(|metric| metric.scopes.contains(&ScopeKind::PhaseGroup));
     let is_own = text.contains('*') && !of_groups().filter(is_other).any(|it| fits(it.name));
     let names = ON_REQUEST.iter().map(|metric| metric.name);
     names.filter(move |name| ends_with(text, name) || is_own && fits(name))
@@ -92,7 +92,7 @@ pub fn asked_by(text: &str) -> impl Iterator<Item = &'static str> + '_ {
 
 /// Events of a group that are not in memory.stat, in the order of display.
 pub fn events_of_groups() -> impl Iterator<Item = &'static MetricDecl> {
-    let of_groups = |metric: &&MetricDecl| metric.of.contains(&ScopeKind::PhaseGroup);
+    let of_groups = |metric: &&MetricDecl| metric.scopes.contains(&ScopeKind::PhaseGroup);
     let is_event = |metric: &&MetricDecl| metric.unit == Unit::Count && !is_of_cgroup(metric);
     ALL.iter().copied().filter(of_groups).filter(is_event)
 }
@@ -124,7 +124,7 @@ pub fn buddyinfo_name(node: impl Display, zone: &str, order: usize) -> String {
 }
 
 /// [`SLABINFO`] or [`BUDDYINFO`], if a name or a pattern contains it.
-pub fn file_in(text: &str) -> Option<&'static str> {
+pub fn file_prefix(text: &str) -> Option<&'static str> {
     [SLABINFO, BUDDYINFO].into_iter().find(|file| text.contains(file))
 }
 
@@ -145,9 +145,9 @@ macro_rules! metrics {
             pub const $id: &MetricDecl = &MetricDecl {
                 name: $name,
                 unit: Unit::$unit,
-                of: &[$(ScopeKind::$of),*],
+                scopes: &[$(ScopeKind::$of),*],
                 source: $source,
-                version_1: concat!($($first)?),
+                v1_name: concat!($($first)?),
                 about: $about,
                 better: better!($($better)?),
             };
@@ -359,11 +359,19 @@ mod tests {
         for (at, metric) in ALL.iter().enumerate() {
             for other in ALL[..at].iter().filter(|other| other.name == metric.name) {
                 assert_eq!(other.unit, metric.unit, "{}", metric.name);
-                assert!(metric.of.iter().all(|kind| !other.of.contains(kind)), "{}", metric.name);
+                assert!(
+                    metric.scopes.iter().all(|kind| !other.scopes.contains(kind)),
+                    "{}",
+                    metric.name
+                );
             }
             let is_plain =
                 |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "_.".contains(c);
-            assert!(metric.name.chars().all(is_plain) && !metric.of.is_empty(), "{}", metric.name);
+            assert!(
+                metric.name.chars().all(is_plain) && !metric.scopes.is_empty(),
+                "{}",
+                metric.name
+            );
         }
         for metric in ALL {
             // `explain` and HTML pages show the text alone.
@@ -416,7 +424,7 @@ mod tests {
             ("memory.events.high", &[]),
             ("memory", &[]),
         ] {
-            assert_eq!(asked_by(text).collect::<Vec<_>>(), asked, "{text}");
+            assert_eq!(requested_by(text).collect::<Vec<_>>(), asked, "{text}");
         }
     }
 }

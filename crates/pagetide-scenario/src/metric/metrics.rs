@@ -30,14 +30,19 @@ pub struct MetricWriter<'m> {
 
 impl<'m> MetricWriter<'m> {
     /// Marks all metrics put in from now on with the reason that ended their work early, if any.
-    pub fn ended(mut self, ended: Option<Incomplete>) -> MetricWriter<'m> {
+    pub fn with_incomplete(mut self, ended: Option<Incomplete>) -> MetricWriter<'m> {
         self.ended = ended;
         self
     }
 
     /// Puts in a declared metric; its declaration gives the name and the unit.
     pub fn put(&mut self, metric: &MetricDecl, value: f64) {
-        debug_assert!(metric.of.contains(&self.scope.kind()), "{} of {}", metric.name, self.scope);
+        debug_assert!(
+            metric.scopes.contains(&self.scope.kind()),
+            "{} of {}",
+            metric.name,
+            self.scope
+        );
         self.put_named(metric.name, value, metric.unit);
     }
 
@@ -76,12 +81,15 @@ impl RunMetricSet {
                     if *nr > 0 && sum.value != metric.value {
                         unlike.push((scope.clone(), name.clone()));
                     }
-                    *sum = Metric { ended: Incomplete::first(sum.ended, metric.ended), ..*metric };
+                    *sum = Metric {
+                        ended: Incomplete::first_reason(sum.ended, metric.ended),
+                        ..*metric
+                    };
                     *nr += 1;
                     continue;
                 }
                 sum.value += metric.value;
-                sum.ended = Incomplete::first(sum.ended, metric.ended);
+                sum.ended = Incomplete::first_reason(sum.ended, metric.ended);
                 *nr += 1;
             }
         }

@@ -137,7 +137,7 @@ fn owners(text: &str) -> impl Iterator<Item = (Owner, &str)> {
 
 /// Whether this is the name of a metric of one line per cache or zone ([`declared::file_in`]).
 fn is_of_file(name: &str) -> bool {
-    declared::file_in(name).is_some_and(|file| name.starts_with(file))
+    declared::file_prefix(name).is_some_and(|file| name.starts_with(file))
 }
 
 /// Whether a scope of this kind can have a metric of this name. Metrics of tasks, and names with

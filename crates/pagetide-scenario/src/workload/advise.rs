@@ -39,7 +39,7 @@ impl WorkloadSpec for AdviseWorkload {
         let advice = keys.advice(sink)?;
         let part = part?;
         let is_part = keys.first.is_some() || keys.pages.is_some();
-        if advice.value.is_on_whole() && is_part {
+        if advice.value.needs_whole_region() && is_part {
             let hint = "leave out `first` and `pages`: only `huge` and `no-huge` work on a part";
             sink.hinted(advice.span, "this advice needs a whole region", hint);
             return None;

@@ -45,6 +45,6 @@ impl WorkloadSpec for MakeNames {
 
     fn stages(&self, phase: u32, planner: &mut Planner<'_>) -> Vec<PhaseStage> {
         let thing = if self.missing { MadeKind::Missing } else { MadeKind::File };
-        vec![planner.makes(phase, thing, "names", (self.make, self.keep))]
+        vec![planner.make_stage(phase, thing, "names", (self.make, self.keep))]
     }
 }

@@ -46,7 +46,7 @@ impl KeepShare {
     /// use pagetide_scenario::workload::Keep;
     /// assert_eq!([0, 1, 10, 11].map(|count| Keep::percent(10).of_first(count)), [0, 1, 1, 2]);
     /// ```
-    pub fn of_first(self, count: u64) -> u64 {
+    pub fn kept_of_first(self, count: u64) -> u64 {
         (count * u64::from(self.part)).div_ceil(u64::from(self.of.max(1)))
     }
 }
@@ -62,12 +62,12 @@ struct Chooser {
 impl Chooser {
     /// Whether the next object stays. Evenly: if it increases the share, rounded up (as the first
     /// does).
-    fn keeps_next(&mut self) -> bool {
+    fn next_stays(&mut self) -> bool {
         let KeepShare { part, of, pick } = self.keep;
         let seen = self.seen;
         self.seen += 1;
         match pick {
-            PickKind::Evenly => self.keep.of_first(seen + 1) > self.keep.of_first(seen),
+            PickKind::Evenly => self.keep.kept_of_first(seen + 1) > self.keep.kept_of_first(seen),
             PickKind::Random => self.prng.below(of.max(1).into()) < part.into(),
         }
     }
@@ -99,7 +99,7 @@ impl MadeObjects {
 impl Planner<'_> {
     /// The stage of a phase that makes objects and removes some of them. `counted`: the task's
     /// counter for this kind of object.
-    pub(super) fn makes(
+    pub(super) fn make_stage(
         &mut self,
         phase: u32,
         thing: MadeKind,
@@ -119,7 +119,7 @@ impl Planner<'_> {
     }
 
     /// The stage of a phase that removes objects of the earlier phase `of`.
-    pub(super) fn removes(&mut self, phase: u32, of: u32, keep: KeepShare) -> PhaseStage {
+    pub(super) fn remove_stage(&mut self, phase: u32, of: u32, keep: KeepShare) -> PhaseStage {
         let made = self.made.get_mut(&of).expect("a phase before it makes things");
         made.keeps.push((phase, keep));
         let made = made.clone();
@@ -159,8 +159,8 @@ impl Generator for MakeObjects {
         while self.looked_at < self.make {
             let number = self.first.wrapping_add(self.looked_at);
             self.looked_at += 1;
-            let is_there = before.iter_mut().all(Chooser::keeps_next);
-            if !is_there || last.keeps_next() {
+            let is_there = before.iter_mut().all(Chooser::next_stays);
+            if !is_there || last.next_stays() {
                 continue;
             }
             return match self.thing {

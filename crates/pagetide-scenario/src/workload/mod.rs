@@ -275,7 +275,7 @@ impl Workload {
     }
 
     /// Whether it allocates kernel memory directly, which only a patched kernel lets a program do.
-    pub fn asks_for_kernel_memory(&self) -> bool {
+    pub fn allocates_kernel_memory(&self) -> bool {
         match self {
             Workload::HighOrder(_) | Workload::KernelMemory(_) | Workload::KernelObjects(_) => true,
             Workload::Build(build) => {

@@ -34,6 +34,6 @@ impl WorkloadSpec for Pipes {
     }
 
     fn stages(&self, phase: u32, planner: &mut Planner<'_>) -> Vec<PhaseStage> {
-        vec![planner.makes(phase, MadeKind::Pipe, "pipes", (self.make, self.keep))]
+        vec![planner.make_stage(phase, MadeKind::Pipe, "pipes", (self.make, self.keep))]
     }
 }

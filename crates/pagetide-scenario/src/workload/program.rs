@@ -105,9 +105,9 @@ impl Program {
     /// A trace cannot be read further. The program ends there.
     #[inline]
     pub fn next_op(&mut self) -> Result<Option<Op>, ProgramError> {
-        match self.next_quick() {
+        match self.next_fast() {
             Some(op) => Ok(Some(op)),
-            None => self.next_rest(),
+            None => self.next_slow(),
         }
     }
 
@@ -115,7 +115,7 @@ impl Program {
     /// can. It cannot fail, so the operation need not pass through memory. After `None`, call
     /// [`Program::next_rest`].
     #[inline(always)]
-    pub fn next_quick(&mut self) -> Option<Op> {
+    pub fn next_fast(&mut self) -> Option<Op> {
         if let Some(beside) = &mut self.beside {
             self.turn = !self.turn;
             if self.turn {
@@ -136,7 +136,7 @@ impl Program {
     /// # Errors
     /// See [`Program::next_op`].
     #[inline(never)]
-    pub fn next_rest(&mut self) -> Result<Option<Op>, ProgramError> {
+    pub fn next_slow(&mut self) -> Result<Option<Op>, ProgramError> {
         loop {
             if self.trace.is_some() {
                 if let Some(op) = self.next_op_of_trace()? {

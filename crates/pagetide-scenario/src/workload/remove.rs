@@ -71,6 +71,6 @@ impl WorkloadSpec for RemoveObjects {
     }
 
     fn stages(&self, phase: u32, planner: &mut Planner<'_>) -> Vec<PhaseStage> {
-        vec![planner.removes(phase, self.of, self.keep)]
+        vec![planner.remove_stage(phase, self.of, self.keep)]
     }
 }

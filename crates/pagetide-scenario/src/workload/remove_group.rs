@@ -20,7 +20,7 @@ impl WorkloadSpec for RemoveGroup {
     type Keys = RemoveGroupKeys;
 
     fn check(keys: &RemoveGroupKeys, phases: &mut Phases<'_, '_>, sink: &mut ProblemSink) -> Option<Self> {
-        Some(RemoveGroup { group: phases.scene.groups.one(keys.target(sink)?, sink)? })
+        Some(RemoveGroup { group: phases.scene.groups.find_one(keys.target(sink)?, sink)? })
     }
 
     fn stages(&self, phase: u32, _: &mut Planner<'_>) -> Vec<PhaseStage> {

@@ -36,7 +36,7 @@ impl TraceReplay {
         // Several pages of the trace may share one page of the machine.
         let shift = page_size.shift() - PAGE_SIZE.trailing_zeros();
         let replay = Replay::open(path, passes)?.folded(shift);
-        let advice = advice.unwrap_or(match replay.header().is_of_objects() {
+        let advice = advice.unwrap_or(match replay.header().is_request_trace() {
             true => Advice::Random,
             false => Advice::Normal,
         });

@@ -20,7 +20,7 @@ fn setup(files: Vec<File>, tasks: Vec<Task>) -> Setup {
         caches: Vec::new(),
         tasks,
         measure: None,
-        asked_of_groups: Vec::new(),
+        requested_group_metrics: Vec::new(),
         time_limit_ns: 1,
     }
 }

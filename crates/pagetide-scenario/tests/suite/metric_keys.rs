@@ -29,7 +29,7 @@ fn setup(tasks: &[(&str, u32, &[&str])], groups: &[(&str, u32)]) -> Setup {
 
 /// Metric names of a kind of scope: the declared ones, and some kernel counters.
 fn names_of(kind: ScopeKind) -> Vec<String> {
-    let all = declared::ALL.iter().filter(|metric| metric.of.contains(&kind));
+    let all = declared::ALL.iter().filter(|metric| metric.scopes.contains(&kind));
     let mut names: Vec<String> = all.map(|metric| metric.name.to_owned()).collect();
     match kind {
         ScopeKind::Machine

@@ -88,7 +88,7 @@ impl Scheduler {
         let is_busy = !rq.is_idle();
         if tick >= rq.balancing.next(is_busy) {
             let why = if is_busy { CpuIdleType::Busy } else { CpuIdleType::Idle };
-            self.look(cpu, why, now);
+            self.try_balance(cpu, why, now);
             self.rq_mut(cpu).balancing.last = tick;
         }
         let rq = self.rq_mut(cpu);
@@ -103,12 +103,12 @@ impl Scheduler {
     /// Pulls a task to a CPU that becomes idle (`newidle_balance`).
     pub(super) fn pull(&mut self, cpu: Cpu, now: Nanos) {
         if self.cpus.iter().any(|rq| rq.nr_running() > 1) {
-            self.look(cpu, CpuIdleType::NewlyIdle, now);
+            self.try_balance(cpu, CpuIdleType::NewlyIdle, now);
         }
     }
 
     /// `load_balance`.
-    fn look(&mut self, cpu: Cpu, why: CpuIdleType, now: Nanos) {
+    fn try_balance(&mut self, cpu: Cpu, why: CpuIdleType, now: Nanos) {
         let nr_cpus = Nanos::from(self.nr_cpus());
         let Some((busiest, imbalance)) = self.busiest(cpu, why, now) else {
             let balancing = &mut self.rq_mut(cpu).balancing;

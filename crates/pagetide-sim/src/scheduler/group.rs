@@ -277,7 +277,7 @@ impl Scheduler {
         let (nr, parent) = (queue.nr_tasks, self.groups[group as usize].parent);
         if self.queue(cpu, group).is_on_parent {
             self.take_from_parent(cpu, group);
-            self.fall(cpu, parent, nr, now);
+            self.sub_runnable(cpu, parent, nr, now);
         }
     }
 
@@ -292,7 +292,7 @@ impl Scheduler {
         it.stats.throttled_ns += now.saturating_sub(since);
         if nr > 0 {
             let was_idle = self.rq(cpu).is_idle();
-            self.rise(cpu, group, nr, now);
+            self.add_runnable(cpu, group, nr, now);
             if was_idle && !self.rq(cpu).is_idle() && !self.called.contains(&cpu) {
                 self.called.push(cpu);
             }

@@ -59,7 +59,7 @@ impl Scheduler {
         let mut target = previous;
         if let Some(waker) = waker.filter(is_allowed) {
             let is_wide = waker.task.is_some_and(|by| self.record_wakee(by, task, now));
-            if !is_wide && waker.cpu != previous && self.is_drawn(task, waker, now) {
+            if !is_wide && waker.cpu != previous && self.wake_affine(task, waker, now) {
                 target = waker.cpu;
             }
         }
@@ -97,7 +97,7 @@ impl Scheduler {
 
     /// True if the waker's CPU with the task would have less load than the previous CPU without it
     /// (`wake_affine`).
-    fn is_drawn(&mut self, task: TaskId, waker: WakeSource, now: Nanos) -> bool {
+    fn wake_affine(&mut self, task: TaskId, waker: WakeSource, now: Nanos) -> bool {
         let previous = self.task(task).cpu;
         if waker.task.is_none() && self.rq(waker.cpu).is_idle() {
             return !self.rq(previous).is_idle();

@@ -231,12 +231,12 @@ impl Scheduler {
         if was_empty {
             self.begin_to_use_quota(cpu, group, now);
         }
-        self.rise(cpu, group, 1, now);
+        self.add_runnable(cpu, group, 1, now);
     }
 
     /// Adds `nr` runnable tasks to the counts of a group and its ancestors, and puts them on their
     /// parents' queues.
-    pub(super) fn rise(&mut self, cpu: Cpu, mut group: GroupId, nr: usize, now: Nanos) {
+    pub(super) fn add_runnable(&mut self, cpu: Cpu, mut group: GroupId, nr: usize, now: Nanos) {
         loop {
             let queue = self.queue_mut(cpu, group);
             queue.nr_tasks += nr;
@@ -277,12 +277,12 @@ impl Scheduler {
         let at = tasks.iter().position(|it| *it == task).expect("an awake task is on a CPU");
         tasks.swap_remove(at);
         self.leave(cpu, group, EntityId::Task(task));
-        self.fall(cpu, group, 1, now);
+        self.sub_runnable(cpu, group, 1, now);
     }
 
     /// Subtracts `nr` tasks that are no longer runnable from the counts of a group and its
     /// ancestors.
-    pub(super) fn fall(&mut self, cpu: Cpu, mut group: GroupId, nr: usize, now: Nanos) {
+    pub(super) fn sub_runnable(&mut self, cpu: Cpu, mut group: GroupId, nr: usize, now: Nanos) {
         loop {
             let queue = self.queue_mut(cpu, group);
             queue.nr_tasks -= nr;

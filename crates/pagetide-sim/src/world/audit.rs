@@ -59,7 +59,7 @@ impl SimWorld {
                 }
                 Blocked::No => {
                     let thread = WorldThread::Task(id);
-                    let awake = self.is_in_piece(thread) || !self.scheduler.is_asleep(id as u32);
+                    let awake = self.has_slice(thread) || !self.scheduler.is_asleep(id as u32);
                     check!(awake, "{name} is not blocked, but asleep");
                     check!(!timer, "{name} runs and has a timer");
                 }
@@ -120,7 +120,7 @@ impl SimWorld {
     fn audit_requests(&self) -> Result<(), Violation> {
         let is_file_write = |io: &Io| matches!(io, Io::WriteFile { .. });
         let submitted = self.pending.iter().flatten().filter(|pending| is_file_write(&pending.io));
-        let effects = self.cpus.iter().flat_map(|cpu| &cpu.effects).chain(self.cut_effects());
+        let effects = self.cpus.iter().flat_map(|cpu| &cpu.effects).chain(self.preempted_effects());
         let coming =
             effects.filter(|effect| matches!(effect, Effect::Submit(io) if is_file_write(io)));
         let (known, found) =

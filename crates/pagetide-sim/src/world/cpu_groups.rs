@@ -58,7 +58,7 @@ impl SimWorld {
     /// Applies a write to a CPU control file of an existing group, even one without a memory
     /// controller (the core does not have such groups).
     pub(super) fn write_cpu_control(&mut self, group: usize, write: GroupControlWrite) {
-        debug_assert!(write.control.is_of_cpu() && self.is_there(group), "{write:?}");
+        debug_assert!(write.control.is_of_cpu() && self.group_exists(group), "{write:?}");
         if !self.has_cpu_groups {
             self.begin_cpu_groups();
         }
@@ -109,7 +109,7 @@ impl SimWorld {
             self.queue.push(at.max(self.now), WorldEvent::Period(group));
         }
         while let Some(cpu) = self.scheduler.next_called() {
-            self.call_cpu(cpu);
+            self.reschedule_cpu(cpu);
         }
     }
 }

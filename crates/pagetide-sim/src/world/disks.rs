@@ -142,7 +142,7 @@ impl SimWorld {
             };
             self.pending_free.push(id);
             self.meter.at(cpu);
-            self.cpus[cpu.idx()].debt += self.meter.some(Price::IoCompletion, 1);
+            self.cpus[cpu.idx()].debt += self.meter.charge(Price::IoCompletion, 1);
             let mut effects = Vec::new();
             let ok = completion.result.is_ok();
             drain(self.machine.io_done(io, ok, cpu, self.now), &mut effects, &mut self.late);

@@ -140,7 +140,7 @@ impl SimWorld {
                 self.object_step(id, step, cpu, &mut elapsed);
                 continue;
             }
-            let op = match self.tasks[id].program.next_quick() {
+            let op = match self.tasks[id].program.next_fast() {
                 Some(op) => Some(op),
                 None => self.next_rest(id)?,
             };
@@ -193,7 +193,7 @@ impl SimWorld {
     fn next_rest(&mut self, id: usize) -> Result<Option<Op>, WorldError> {
         let task = &mut self.tasks[id];
         let failed = |source| WorldError::Program { task: task.name.clone(), source };
-        task.program.next_rest().map_err(failed)
+        task.program.next_slow().map_err(failed)
     }
 
     /// Accounts for compaction in a step of a task's call. `goes_on`: the next step compacts too.
@@ -371,7 +371,7 @@ impl SimWorld {
                 None
             }
             Outcome::Object(_) | Outcome::NoObject | Outcome::NoCache if task.step_of.is_some() => {
-                self.thing_allocated(id, outcome);
+                self.file_object_allocated(id, outcome);
                 None
             }
             Outcome::Object(_) | Outcome::NoObject | Outcome::NoCache => {
@@ -435,10 +435,10 @@ impl SimWorld {
                 let vma = self.machine.mmap(mm, backing, pages, advice, executable);
                 let vma = vma.expect("a plan's regions fit");
                 if grows {
-                    self.machine.begin_to_grow(vma).expect("it was just mapped");
+                    self.machine.grow_on_touch(vma).expect("it was just mapped");
                 }
                 self.tasks[id].regions.push(vma);
-                *elapsed += self.meter.some(Price::Syscall, 1);
+                *elapsed += self.meter.charge(Price::Syscall, 1);
             }
             Op::Unmap { region } => {
                 // Another region may reuse the id.
@@ -447,8 +447,8 @@ impl SimWorld {
                 if let Ok(effects) = self.machine.munmap(vma, cpu) {
                     drain(effects, &mut self.cpus[cpu.idx()].effects, &mut self.late);
                 }
-                *elapsed +=
-                    self.meter.some(Price::Syscall, 1) + self.meter.work(self.machine.take_work());
+                *elapsed += self.meter.charge(Price::Syscall, 1)
+                    + self.meter.work(self.machine.take_work());
             }
             Op::Discard { region, page, pages } => {
                 self.discard(id, region, page, pages, cpu, elapsed)
@@ -460,7 +460,7 @@ impl SimWorld {
                 self.advise(id, op, (region, page..page + pages), advice, cpu, elapsed);
             }
             Op::AllocBlock { order, request, .. } => {
-                let ns = self.meter.some(Price::Syscall, 1);
+                let ns = self.meter.charge(Price::Syscall, 1);
                 self.spend_in_kernel(id, ns, elapsed);
                 let call = ProcessCall::alloc_pages(mm, node, order, gfp_of(request));
                 self.begin_call(id, call, op, *elapsed);
@@ -472,7 +472,7 @@ impl SimWorld {
             Op::MakeName { .. }
             | Op::RemoveName { .. }
             | Op::OpenPipe { .. }
-            | Op::ClosePipe { .. } => self.on_thing(id, op, elapsed),
+            | Op::ClosePipe { .. } => self.begin_file_call(id, op, elapsed),
             Op::Pace { ns } => return self.pace(id, ns, *elapsed),
             Op::Until { ns } => return self.until(id, ns, *elapsed),
             Op::Serve { .. } => return self.serve(id, *elapsed),
@@ -579,7 +579,7 @@ impl SimWorld {
         if let Ok(effects) = self.machine.discard(vma, page, pages, cpu) {
             drain(effects, &mut self.cpus[cpu.idx()].effects, &mut self.late);
         }
-        let cost = self.meter.some(Price::Syscall, 1) + self.meter.work(self.machine.take_work());
+        let cost = self.meter.charge(Price::Syscall, 1) + self.meter.work(self.machine.take_work());
         self.spend_in_kernel(id, cost, elapsed);
     }
 

@@ -97,7 +97,7 @@ impl SimWorld {
         let has_begun = task.began.is_some();
         // A task killed before its start is also on a CPU, to exit.
         let thread = WorldThread::Task(id);
-        if has_begun || self.is_in_piece(thread) {
+        if has_begun || self.has_slice(thread) {
             self.interrupt(id);
         } else {
             // It has not started and never will, so it must exit here.

@@ -93,7 +93,7 @@ impl GracePeriod {
     }
 
     /// Counts an object queued by a CPU. An expedited period ends at `next_tick`.
-    fn put_off(&mut self, cpu: Cpu, next_tick: Nanos) {
+    fn note_queued(&mut self, cpu: Cpu, next_tick: Nanos) {
         if self.queues.len() <= cpu.idx() {
             self.queues.resize(cpu.idx() + 1, CallbackQueue::default());
         }
@@ -119,7 +119,7 @@ impl GracePeriod {
 
 impl SimWorld {
     /// Frees an object after a grace period.
-    pub(super) fn give_back_late(&mut self, object: Object, cpu: Cpu) {
+    pub(super) fn free_after_grace(&mut self, object: Object, cpu: Cpu) {
         if let Some(decisions) = &mut self.decisions {
             decisions.free_late(self.now, cpu, object);
         }
@@ -127,15 +127,15 @@ impl SimWorld {
             self.await_tick();
         }
         self.grace.next.push((object, cpu));
-        self.grace.put_off(cpu, (self.now / TICK + 1) * TICK);
+        self.grace.note_queued(cpu, (self.now / TICK + 1) * TICK);
     }
 
     /// Frees an object at once or after a grace period, as its cache requires.
-    pub(super) fn give_up_object(&mut self, object: Object, cpu: Cpu) {
+    pub(super) fn free_object_of_cache(&mut self, object: Object, cpu: Cpu) {
         let cache = self.machine.cache_of_object(object);
         match self.frees_late.get(cache.idx()) {
-            Some(true) => self.give_back_late(object, cpu),
-            Some(false) | None => self.give_object_back(object, cpu),
+            Some(true) => self.free_after_grace(object, cpu),
+            Some(false) | None => self.free_object_now(object, cpu),
         }
     }
 
@@ -155,10 +155,10 @@ impl SimWorld {
         }
         for (object, cpu) in std::mem::take(&mut self.grace.done) {
             self.grace.queues[cpu.idx()].took();
-            self.give_object_back(object, cpu);
+            self.free_object_now(object, cpu);
             self.meter.at(cpu);
             self.cpus[cpu.idx()].debt +=
-                self.meter.work(self.machine.take_work()) + self.meter.some(Price::Object, 1);
+                self.meter.work(self.machine.take_work()) + self.meter.charge(Price::Object, 1);
         }
         if !self.grace.is_empty() {
             self.await_tick();
@@ -176,7 +176,7 @@ mod tests {
         let put_off = |grace: &mut GracePeriod, nr: u64| {
             for _ in 0..nr {
                 grace.next.push((Object::NONE, Cpu(1)));
-                grace.put_off(Cpu(1), TICK);
+                grace.note_queued(Cpu(1), TICK);
             }
         };
         put_off(&mut grace, QHIMARK);

@@ -49,7 +49,7 @@ impl SimWorld {
         elapsed: &mut Nanos,
     ) -> Option<SliceEnd> {
         let node = self.machine.mem.cpu_node(cpu);
-        *elapsed += self.meter.some(Price::Syscall, 1);
+        *elapsed += self.meter.charge(Price::Syscall, 1);
         let mm = self.tasks[id].mm;
         let workload = self.setup.tasks[id].phases[phase as usize].workload.clone();
         match workload {
@@ -67,7 +67,7 @@ impl SimWorld {
                 }
             }
             Workload::WriteControl(WriteControl { write: TargetWrite::Group(group, write) })
-                if write.control.is_of_cpu() && self.is_there(group) =>
+                if write.control.is_of_cpu() && self.group_exists(group) =>
             {
                 match write.check() {
                     Ok(()) => self.write_cpu_control(group, write),
@@ -109,8 +109,8 @@ impl SimWorld {
                 }
             }
             Workload::JoinGroup(JoinGroup { group }) => {
-                let is_there = group.is_none_or(|group| self.is_there(group));
-                let payer = self.payer(group).filter(|_| is_there).ok_or(Errno::Enoent);
+                let is_there = group.is_none_or(|group| self.group_exists(group));
+                let payer = self.charged_memcg(group).filter(|_| is_there).ok_or(Errno::Enoent);
                 let moved = payer.and_then(|memcg| {
                     let effects = self.machine.move_mm(mm, memcg)?;
                     drain(effects, &mut self.cpus[cpu.idx()].effects, &mut self.late);
@@ -135,30 +135,31 @@ impl SimWorld {
     }
 
     fn create_group(&mut self, group: usize) -> Result<(), GroupError> {
-        if self.is_there(group) {
+        if self.group_exists(group) {
             return Err(Errno::Eexist.into());
         }
         let model = &self.setup.groups[group];
-        if model.parent.is_some_and(|parent| !self.is_there(parent)) {
+        if model.parent.is_some_and(|parent| !self.group_exists(parent)) {
             return Err(Errno::Enoent.into());
         }
         if model.has_memory {
-            let parent = self.payer(model.parent).ok_or(Errno::Enoent)?;
+            let parent = self.charged_memcg(model.parent).ok_or(Errno::Enoent)?;
             self.groups[group] = Some(make_group(&mut self.machine, model, parent, self.now)?);
         } else {
-            self.bare_groups.insert(group);
+            self.groups_without_memory.insert(group);
         }
         self.renew_cpu_group(group);
         Ok(())
     }
 
     fn remove_group(&mut self, group: usize, cpu: Cpu) -> Result<(), Errno> {
-        if !self.is_there(group) {
+        if !self.group_exists(group) {
             return Err(Errno::Enoent);
         }
         let of_it = |task: &SimTask| task.group == Some(group) && !task.is_over();
-        let has_groups = (0..self.setup.groups.len())
-            .any(|other| self.setup.groups[other].parent == Some(group) && self.is_there(other));
+        let has_groups = (0..self.setup.groups.len()).any(|other| {
+            self.setup.groups[other].parent == Some(group) && self.group_exists(other)
+        });
         if has_groups || self.tasks.iter().any(of_it) {
             return Err(Errno::Ebusy);
         }
@@ -173,19 +174,19 @@ impl SimWorld {
         }
         self.last_counts.insert(group, (counts, totals));
         self.groups[group] = None;
-        self.bare_groups.remove(&group);
+        self.groups_without_memory.remove(&group);
         self.note_removed(group);
         Ok(())
     }
 
     /// True if a group exists, with or without a memory controller.
-    pub(super) fn is_there(&self, group: usize) -> bool {
-        self.groups[group].is_some() || self.bare_groups.contains(&group)
+    pub(super) fn group_exists(&self, group: usize) -> bool {
+        self.groups[group].is_some() || self.groups_without_memory.contains(&group)
     }
 
     /// The memcg that is charged for tasks of a group: its own, or that of an ancestor.
-    fn payer(&self, group: Option<usize>) -> Option<MemcgId> {
-        self.setup.payer(group).map_or(Some(ROOT), |payer| self.groups[payer])
+    fn charged_memcg(&self, group: Option<usize>) -> Option<MemcgId> {
+        self.setup.charged_group(group).map_or(Some(ROOT), |payer| self.groups[payer])
     }
 
     /// A write failed after reclaim.
@@ -234,13 +235,13 @@ impl SimWorld {
 
     /// Counters and levels of the existing groups.
     pub(crate) fn counts_of_groups(&self) -> impl Iterator<Item = GroupCounts> + '_ {
-        let there = (0..self.groups.len()).filter(|&group| self.is_there(group));
+        let there = (0..self.groups.len()).filter(|&group| self.group_exists(group));
         there.map(|group| self.counts_of_group(group))
     }
 
     /// Counters and levels of an existing group.
     fn counts_of_group(&self, group: usize) -> GroupCounts {
-        let asked = self.setup.asked_of_groups.iter();
+        let asked = self.setup.requested_group_metrics.iter();
         let mut counts = match self.groups[group] {
             Some(memcg) => {
                 let mut counts = counts_of(&self.machine, group, memcg);
@@ -276,7 +277,7 @@ impl SimWorld {
         &self,
     ) -> impl Iterator<Item = &(GroupCounts, Option<GroupTotals>)> {
         let gone = self.last_counts.values();
-        gone.filter(|(counts, _)| !self.is_there(counts.group))
+        gone.filter(|(counts, _)| !self.group_exists(counts.group))
     }
 
     /// Index and memcg of the existing groups.

@@ -31,7 +31,7 @@ impl SimWorld {
             LockKind::Lock | LockKind::OnFault => self.machine.mlock(vma, pages.start, nr, cpu),
             LockKind::Unlock => self.machine.munlock(vma, pages.start, nr, cpu),
         };
-        let cost = self.meter.some(Price::Syscall, 1) + self.meter.work(self.machine.take_work());
+        let cost = self.meter.charge(Price::Syscall, 1) + self.meter.work(self.machine.take_work());
         self.spend_in_kernel(id, cost, elapsed);
         if done.is_ok() && how == LockKind::Lock {
             self.populate(id, op, vma, pages, cpu, *elapsed);
@@ -58,7 +58,7 @@ impl SimWorld {
             | MadviseKind::Sequential
             | MadviseKind::Huge
             | MadviseKind::NoHuge => {
-                let kept = advice.of_mapping().unwrap_or_default();
+                let kept = advice.mapping_advice().unwrap_or_default();
                 let all = self.machine.vma(vma).map_or(0, Vma::len);
                 let done = match pages == (0..all) {
                     true => self.machine.set_advice(vma, kept),
@@ -76,7 +76,7 @@ impl SimWorld {
             MadviseKind::PageOut => Some(ProcessCall::page_out(mm, node, vma, pages)),
             MadviseKind::Collapse => Some(ProcessCall::collapse(mm, node, vma, pages)),
         };
-        let cost = self.meter.some(Price::Syscall, 1) + self.meter.work(self.machine.take_work());
+        let cost = self.meter.charge(Price::Syscall, 1) + self.meter.work(self.machine.take_work());
         self.spend_in_kernel(id, cost, elapsed);
         if let Some(call) = call {
             self.begin_call(id, call, op, *elapsed);

@@ -160,7 +160,7 @@ fn is_table(key: ObjectKey) -> bool {
 
 impl SimWorld {
     /// Starts a system call on a file or a pipe: charges its time and queues its steps.
-    pub(super) fn on_thing(&mut self, id: usize, op: Op, elapsed: &mut Nanos) {
+    pub(super) fn begin_file_call(&mut self, id: usize, op: Op, elapsed: &mut Nanos) {
         let times = &self.setup.machine.call_times;
         // A new file is opened and closed; a pipe has two ends to close.
         let (calls, known) = match op {
@@ -172,7 +172,7 @@ impl SimWorld {
         };
         let ns = match known {
             Some(ns) => calls * ns,
-            None => self.meter.some(Price::Syscall, calls),
+            None => self.meter.charge(Price::Syscall, calls),
         };
         self.spend_in_kernel(id, ns, elapsed);
         let Some(caches) = self.thing_caches else { return };
@@ -242,13 +242,13 @@ impl SimWorld {
     ) {
         match step {
             ObjectStep::Alloc(key, ObjectType { cache, account }) => {
-                let ns = self.meter.some(Price::Object, 1);
+                let ns = self.meter.charge(Price::Object, 1);
                 self.spend_in_kernel(id, ns, elapsed);
                 let task = &mut self.tasks[id];
                 task.step_of = Some(key);
                 let memcg = self.machine.mm_memcg(task.mm).expect("every task has one");
                 match self.machine.kmem_cache_alloc(cache, memcg, account, cpu) {
-                    Some(object) => self.thing_allocated(id, Outcome::Object(object)),
+                    Some(object) => self.file_object_allocated(id, Outcome::Object(object)),
                     None => {
                         let node = self.machine.mem.cpu_node(cpu);
                         let call =
@@ -259,18 +259,18 @@ impl SimWorld {
                 }
             }
             ObjectStep::Free(key) => {
-                if let Some(object) = self.tasks[id].things.remove(&key) {
+                if let Some(object) = self.tasks[id].file_objects.remove(&key) {
                     match is_late(key) {
-                        true => self.give_back_late(object, cpu),
-                        false => self.give_object_back(object, cpu),
+                        true => self.free_after_grace(object, cpu),
+                        false => self.free_object_now(object, cpu),
                     }
                     let cost = self.meter.work(self.machine.take_work())
-                        + self.meter.some(Price::Object, 1);
+                        + self.meter.charge(Price::Object, 1);
                     self.spend_in_kernel(id, cost, elapsed);
                 }
             }
             ObjectStep::Keep(key) => {
-                if let Some(object) = self.tasks[id].things.remove(&key) {
+                if let Some(object) = self.tasks[id].file_objects.remove(&key) {
                     let kept = self.machine.cache_object(object, None, CachedKind::Dentry);
                     assert!(kept.is_ok(), "{object:?} was in use: {kept:?}");
                 }
@@ -280,16 +280,16 @@ impl SimWorld {
 
     /// Ends the allocation of a step. If it failed, the system call fails and frees the objects it
     /// has allocated.
-    pub(super) fn thing_allocated(&mut self, id: usize, outcome: Outcome) {
+    pub(super) fn file_object_allocated(&mut self, id: usize, outcome: Outcome) {
         let task = &mut self.tasks[id];
         let Some(key) = task.step_of.take() else { return };
         task.usage.objects_asked += 1;
         if let Outcome::Object(object) = outcome {
             task.usage.objects_got += 1;
-            let before = task.things.insert(key, object);
+            let before = task.file_objects.insert(key, object);
             assert!(before.is_none(), "{key:?} is made once");
         } else {
-            task.undo_thing(key);
+            task.undo_file_call(key);
         }
     }
 
@@ -304,18 +304,18 @@ impl SimWorld {
             })
         });
         if let Some(key) = unmade {
-            task.undo_thing(key);
+            task.undo_file_call(key);
         }
         let mut elapsed = 0;
         while let Some(step) = self.tasks[id].steps.pop_front() {
             self.object_step(id, step, cpu, &mut elapsed);
         }
-        for (key, object) in std::mem::take(&mut self.tasks[id].things) {
+        for (key, object) in std::mem::take(&mut self.tasks[id].file_objects) {
             // An open file is closed too.
             if key.is_pipe || usize::from(key.part) < OPEN_PARTS {
                 match is_late(key) && !is_table(key) {
-                    true => self.give_back_late(object, cpu),
-                    false => self.give_object_back(object, cpu),
+                    true => self.free_after_grace(object, cpu),
+                    false => self.free_object_now(object, cpu),
                 }
             }
         }

@@ -24,8 +24,8 @@ impl SimWorld {
         let cache = self.cache_of(cache);
         let task = &mut self.tasks[id];
         let memcg = self.machine.mm_memcg(task.mm).expect("every task has one");
-        let price = self.meter.some(Price::Object, 1)
-            + self.meter.some(Price::ObjectCharge, u64::from(account));
+        let price = self.meter.charge(Price::Object, 1)
+            + self.meter.charge(Price::ObjectCharge, u64::from(account));
         task.usage.system_ns += price;
         *elapsed += price;
         match self.machine.kmem_cache_alloc(cache, memcg, account, cpu) {
@@ -55,9 +55,9 @@ impl SimWorld {
 
     pub(super) fn free_object(&mut self, id: usize, slot: u32, cpu: Cpu, elapsed: &mut Nanos) {
         if let Some(object) = self.take_object(id, slot) {
-            self.give_up_object(object, cpu);
+            self.free_object_of_cache(object, cpu);
             let cost =
-                self.meter.work(self.machine.take_work()) + self.meter.some(Price::Object, 1);
+                self.meter.work(self.machine.take_work()) + self.meter.charge(Price::Object, 1);
             self.spend_in_kernel(id, cost, elapsed);
         }
     }
@@ -75,7 +75,7 @@ impl SimWorld {
         self.tasks[id].objects.get_mut(slot as usize).and_then(Option::take)
     }
 
-    pub(super) fn give_object_back(&mut self, object: Object, cpu: Cpu) {
+    pub(super) fn free_object_now(&mut self, object: Object, cpu: Cpu) {
         let cache = self.machine.cache_of_object(object);
         let freed = self.machine.kmem_cache_free(cache, object, cpu);
         assert!(freed.is_ok(), "{object:?} was in a slot: {freed:?}");
@@ -84,7 +84,7 @@ impl SimWorld {
     /// Frees all objects of a task that exits.
     pub(super) fn free_all_objects(&mut self, id: usize, cpu: Cpu) {
         for object in std::mem::take(&mut self.tasks[id].objects).into_iter().flatten() {
-            self.give_up_object(object, cpu);
+            self.free_object_of_cache(object, cpu);
         }
     }
 }

@@ -72,7 +72,7 @@ impl SimWorld {
             at_work: vec![false; nr_threads],
             sinks,
         };
-        observing.tell(|observer| observer.begin(&cast))?;
+        observing.notify_all(|observer| observer.begin(&cast))?;
         self.observing = Some(observing);
         Ok(())
     }
@@ -195,7 +195,7 @@ impl SimWorld {
     }
 
     /// After a preemption: holds back the observations of the rest of the thread's time slice.
-    pub(super) fn show_cut(&mut self, thread: WorldThread) {
+    pub(super) fn show_preempted(&mut self, thread: WorldThread) {
         let (thread, now) = (self.thread_id(thread) as usize, self.now);
         let Some(observing) = &mut self.observing else { return };
         let (held, rest): (VecDeque<_>, VecDeque<_>) = std::mem::take(&mut observing.waiting)
@@ -206,7 +206,7 @@ impl SimWorld {
     }
 
     /// When a preempted time slice continues: shifts its held observations and queues them again.
-    pub(super) fn show_goes_on(&mut self, thread: WorldThread) {
+    pub(super) fn show_resumed(&mut self, thread: WorldThread) {
         let (thread, now) = (self.thread_id(thread) as usize, self.now);
         let Some(observing) = &mut self.observing else { return };
         let Some((cut, held)) = observing.held.remove(&thread) else { return };
@@ -309,7 +309,7 @@ impl SimWorld {
             return;
         }
         if let Some(before) = before {
-            let left = self.why_left(before);
+            let left = self.switch_reason(before);
             self.show_it(before, self.now, ObservationKind::SwitchOut(cpu, left));
         }
         if let Some(next) = next {
@@ -317,9 +317,9 @@ impl SimWorld {
         }
     }
 
-    fn why_left(&self, thread: WorldThread) -> SwitchReason {
+    fn switch_reason(&self, thread: WorldThread) -> SwitchReason {
         match thread {
-            _ if self.is_cut(thread) => SwitchReason::Preempted,
+            _ if self.is_preempted(thread) => SwitchReason::Preempted,
             WorldThread::Task(id) => match self.tasks[id].blocked {
                 Blocked::No => SwitchReason::Preempted,
                 Blocked::Sleeping => SwitchReason::Sleeps,
@@ -345,11 +345,11 @@ impl SimWorld {
 
     /// Delivers the observations up to the current time.
     #[inline]
-    pub(super) fn tell_observers(&mut self) -> Result<(), WorldError> {
+    pub(super) fn deliver_observations(&mut self) -> Result<(), WorldError> {
         let now = self.now;
         match &mut self.observing {
             None => Ok(()),
-            Some(observing) => observing.tell_until(now),
+            Some(observing) => observing.deliver_until(now),
         }
     }
 
@@ -362,8 +362,8 @@ impl SimWorld {
             held.into_iter().for_each(|observation| observing.insert(observation));
         }
         let end = self.now.max(observing.waiting.back().map_or(0, |last| last.at));
-        observing.tell_until(Nanos::MAX)?;
-        observing.tell(|observer| observer.end(end, is_cut))
+        observing.deliver_until(Nanos::MAX)?;
+        observing.notify_all(|observer| observer.end(end, is_cut))
     }
 }
 
@@ -378,7 +378,7 @@ impl ObservationQueue {
         }
     }
 
-    fn tell_until(&mut self, until: Nanos) -> Result<(), WorldError> {
+    fn deliver_until(&mut self, until: Nanos) -> Result<(), WorldError> {
         let ready = self.waiting.partition_point(|waiting| waiting.at <= until);
         if ready == 0 {
             return Ok(());
@@ -394,7 +394,7 @@ impl ObservationQueue {
         told.map_err(WorldError::Unwritten)
     }
 
-    fn tell(
+    fn notify_all(
         &self,
         mut say: impl FnMut(&mut (dyn crate::observe::Observer + Send)) -> std::io::Result<()>,
     ) -> Result<(), WorldError> {

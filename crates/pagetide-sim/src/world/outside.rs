@@ -36,23 +36,23 @@ pub enum WriteError {
 
 impl SimWorld {
     /// True if all foreground tasks have ended.
-    pub fn is_over(&self) -> bool {
+    pub fn is_complete(&self) -> bool {
         self.is_finished()
     }
 
     /// Index of an existing group; `None` for the root, which has the name `""`.
-    fn place_of(&self, name: &str) -> Result<Option<usize>, WriteError> {
+    fn find_group(&self, name: &str) -> Result<Option<usize>, WriteError> {
         if name.is_empty() {
             return Ok(None);
         }
         let place = self.setup.groups.iter().position(|group| group.name == name);
-        let there = place.filter(|&place| self.is_there(place));
+        let there = place.filter(|&place| self.group_exists(place));
         there.map(Some).ok_or_else(|| WriteError::Group(name.to_owned()))
     }
 
     /// The memcg of a group. `file` is for the error message.
     fn group_of(&self, name: &str, file: &str) -> Result<MemcgId, WriteError> {
-        let Some(place) = self.place_of(name)? else { return Ok(ROOT) };
+        let Some(place) = self.find_group(name)? else { return Ok(ROOT) };
         self.groups[place].ok_or_else(|| {
             let message = format!("group `{name}` has no memory controller, so no {file}");
             let name = file.to_owned();
@@ -72,7 +72,7 @@ impl SimWorld {
         let mut effects = Vec::new();
         let written = self.machine.write_control(file, text);
         let written = written.map(|asked| drain(asked, &mut effects, &mut self.late));
-        self.carry_out_outside(effects);
+        self.apply_external_effects(effects);
         written.map_err(WriteError::Control)
     }
 
@@ -85,7 +85,7 @@ impl SimWorld {
         text: &str,
         mut cancelled: impl FnMut(Nanos) -> bool,
     ) -> Result<(), WriteError> {
-        if let Some(place) = self.place_of(group)? {
+        if let Some(place) = self.find_group(group)? {
             if GroupControl::find(file).is_some_and(GroupControl::is_of_cpu) {
                 let write = GroupControlWrite::read(file, text).map_err(WriteError::Control)?;
                 self.write_cpu_control(place, write);
@@ -99,7 +99,7 @@ impl SimWorld {
             drain(asked, &mut effects, &mut self.late);
             begun
         });
-        self.carry_out_outside(effects);
+        self.apply_external_effects(effects);
         let Some(begun) = begun.map_err(WriteError::Control)? else { return Ok(()) };
         let writer = self.machine.create_mm(ROOT).expect("the root is always there");
         let mut call = ProcessCall::group_write(writer, NodeId(0), begun);
@@ -108,7 +108,7 @@ impl SimWorld {
         if let Ok(asked) = self.machine.exit_mm(writer, Cpu(0)) {
             drain(asked, &mut effects, &mut self.late);
         }
-        self.carry_out_outside(effects);
+        self.apply_external_effects(effects);
         match done? {
             Outcome::Refused(errno) => Err(WriteError::Refused { name: file.to_owned(), errno }),
             _ => Ok(()),
@@ -126,7 +126,7 @@ impl SimWorld {
             let (step, asked) = self.machine.step(call, Cpu(0), self.now);
             drain(asked, &mut effects, &mut self.late);
             let worked = self.meter.work(self.machine.take_work());
-            self.carry_out_outside(effects);
+            self.apply_external_effects(effects);
             let passes = match step {
                 Step::Continue => worked.max(1),
                 Step::Done(outcome) => return Ok(outcome),
@@ -140,7 +140,7 @@ impl SimWorld {
     }
 
     /// Carries out effects outside the time slice of any thread.
-    fn carry_out_outside(&mut self, effects: Vec<Effect>) {
+    fn apply_external_effects(&mut self, effects: Vec<Effect>) {
         let of_disks = effects.iter().filter_map(|effect| match effect {
             Effect::Submit(io) => Some(*io),
             _ => None,
@@ -155,7 +155,7 @@ impl SimWorld {
             self.apply(effect, Cpu(0));
         }
         for (object, cpu) in std::mem::take(&mut self.late) {
-            self.give_back_late(object, cpu);
+            self.free_after_grace(object, cpu);
         }
     }
 }
@@ -188,7 +188,7 @@ mod tests {
             while !world.run(until, 0, |_| false).unwrap() {
                 until = until.saturating_add(step);
             }
-            assert!(world.is_over());
+            assert!(world.is_complete());
             (world.now, world.machine.digest())
         };
         let whole = end(u64::MAX);
@@ -222,7 +222,7 @@ mod tests {
             world.cpus.iter().map(|cpu| cpu.debt).collect()
         };
         let before = debts(&world);
-        world.carry_out_outside(vec![Effect::ScheduleWork]);
+        world.apply_external_effects(vec![Effect::ScheduleWork]);
         assert_eq!(debts(&world), before);
     }
 

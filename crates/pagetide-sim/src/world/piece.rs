@@ -50,7 +50,7 @@ fn is_wake_of_daemon(effect: &Effect) -> bool {
 
 impl SimWorld {
     /// The state of a thread after its time slice, if it has one.
-    pub(super) fn after_piece(&mut self, thread: WorldThread) -> Option<&mut SliceEnd> {
+    pub(super) fn slice_end(&mut self, thread: WorldThread) -> Option<&mut SliceEnd> {
         let id = self.thread_id(thread);
         let running = self.cpus.iter_mut().filter_map(|cpu| cpu.piece.as_mut());
         let running = running.filter(|piece| piece.thread == thread).map(|piece| &mut piece.after);
@@ -58,24 +58,24 @@ impl SimWorld {
     }
 
     /// True if a thread has a time slice, running or preempted.
-    pub(super) fn is_in_piece(&self, thread: WorldThread) -> bool {
+    pub(super) fn has_slice(&self, thread: WorldThread) -> bool {
         let runs = |piece: &TimeSlice| piece.thread == thread;
         self.cut.contains_key(&self.thread_id(thread))
             || self.cpus.iter().any(|cpu| cpu.piece.as_ref().is_some_and(runs))
     }
 
     /// True if the time slice of a thread was preempted.
-    pub(super) fn is_cut(&self, thread: WorldThread) -> bool {
+    pub(super) fn is_preempted(&self, thread: WorldThread) -> bool {
         self.cut.contains_key(&self.thread_id(thread))
     }
 
     /// Pending effects of preempted time slices.
-    pub(super) fn cut_effects(&self) -> impl Iterator<Item = &Effect> {
+    pub(super) fn preempted_effects(&self) -> impl Iterator<Item = &Effect> {
         self.cut.values().flat_map(|piece| &piece.effects)
     }
 
     /// Schedules the end of a CPU's time slice for now, to preempt its thread.
-    pub(super) fn cut_short(&mut self, cpu: Cpu) {
+    pub(super) fn preempt_slice(&mut self, cpu: Cpu) {
         let state = &mut self.cpus[cpu.idx()];
         if let Some(event) = state.event.take() {
             self.queue.cancel(event);
@@ -97,7 +97,7 @@ impl SimWorld {
         // A pending wake-up of a daemon suppresses others, so it must not wait.
         let (wakes, effects): (Vec<Effect>, _) = effects.into_iter().partition(is_wake_of_daemon);
         wakes.into_iter().for_each(|wake| self.apply(wake, cpu));
-        self.show_cut(piece.thread);
+        self.show_preempted(piece.thread);
         self.cut
             .insert(id, PreemptedSlice { after: piece.after, left: piece.until - now, effects });
         None
@@ -105,9 +105,13 @@ impl SimWorld {
 
     /// Continues the preempted time slice of a thread on `cpu`: returns the state after it and its
     /// remaining time, and moves its effects to this CPU.
-    pub(super) fn take_cut(&mut self, thread: WorldThread, cpu: Cpu) -> Option<(SliceEnd, Nanos)> {
+    pub(super) fn resume_slice(
+        &mut self,
+        thread: WorldThread,
+        cpu: Cpu,
+    ) -> Option<(SliceEnd, Nanos)> {
         let piece = self.cut.remove(&self.thread_id(thread))?;
-        self.show_goes_on(thread);
+        self.show_resumed(thread);
         debug_assert!(self.cpus[cpu.idx()].effects.is_empty(), "effects of an ended time slice");
         self.cpus[cpu.idx()].effects = piece.effects;
         Some((piece.after, piece.left))

@@ -49,7 +49,7 @@ impl SimWorld {
             (declared::SLAB_UNRECLAIMABLE, unreclaimable),
         ]);
         let (mut used, mut held) = (0, 0);
-        for ReportedCache { name, is_of_things } in
+        for ReportedCache { name, holds_objects: is_of_things } in
             reported_caches(self.setup.machine.kmem_accounting)
         {
             let Some(id) = machine.find_cache(name) else { continue };
@@ -77,7 +77,7 @@ impl SimWorld {
         let before = self.machine.clone();
         let waiting = self.grace.take_all();
         for &(object, cpu) in &waiting {
-            self.give_object_back(object, cpu);
+            self.free_object_now(object, cpu);
         }
         for id in self.machine.kmem_caches().map(|(id, _)| id).collect::<Vec<_>>() {
             self.machine.shrink_cache(id, Cpu(0));

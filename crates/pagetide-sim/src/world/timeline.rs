@@ -151,7 +151,7 @@ impl SimWorld {
         Some(Timeline {
             groups,
             machine_pages: machine_pages(&self.machine),
-            high_marks_pages: zones().map(|(_, zone)| zone.watermark_high).sum(),
+            high_watermarks_pages: zones().map(|(_, zone)| zone.watermark_high).sum(),
             nr_nodes: self.machine.nr_nodes(),
             services: self
                 .tasks_with_services()
@@ -197,7 +197,7 @@ impl TimelineSampler {
                 usage_max_pages: usage,
                 ..GroupRow::default()
             };
-            *levels = GroupRow::merged_if_there(*levels, Some(now));
+            *levels = GroupRow::merged_option(*levels, Some(now));
         }
         let nodes = machine.mem.nodes.iter().map(node_row);
         if self.nodes.is_empty() {

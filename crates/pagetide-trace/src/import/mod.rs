@@ -123,12 +123,12 @@ impl Format {
             FileType::Empty | FileType::Ptt | FileType::Gzip => false,
         };
         let command = |format: Format| format!("`pagetide trace import {format}`");
-        listed(Format::ALL.iter().copied().filter(may_be).map(command))
+        join_with_or(Format::ALL.iter().copied().filter(may_be).map(command))
     }
 }
 
 /// `a, b or c`.
-fn listed(items: impl Iterator<Item = String>) -> String {
+fn join_with_or(items: impl Iterator<Item = String>) -> String {
     let mut items: Vec<String> = items.collect();
     let last = items.pop().unwrap_or_default();
     if items.is_empty() {
@@ -149,7 +149,7 @@ impl FromStr for Format {
     fn from_str(text: &str) -> Result<Format, TraceError> {
         let known = Format::ALL.iter().copied().find(|format| format.name() == text);
         known.ok_or_else(|| {
-            let known = listed(Format::ALL.iter().map(|format| format!("`{format}`")));
+            let known = join_with_or(Format::ALL.iter().map(|format| format!("`{format}`")));
             TraceError::whole(TraceProblem::UnknownFormat { text: quote(text.as_bytes()), known })
         })
     }
@@ -215,13 +215,13 @@ pub fn import(
     options: &ImportOptions,
     output: impl AsRef<Path>,
 ) -> Result<ImportSummary, TraceError> {
-    import_unless(&|| false, format, input, options, output)
+    import_cancellable(&|| false, format, input, options, output)
 }
 
 /// Same as [`import`], but can be cancelled: soon after `cancelled` returns true it removes its
 /// files and returns [`Problem::Cancelled`]. While it reads, it does not call `cancelled`; `input`
 /// must end the read.
-pub fn import_unless(
+pub fn import_cancellable(
     cancelled: &dyn Fn() -> bool,
     format: Format,
     input: impl Read,

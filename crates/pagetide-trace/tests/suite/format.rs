@@ -130,7 +130,7 @@ fn truncation_names_the_byte_at_which_the_file_ends() {
             );
         }
         std::fs::write(&path.0, &bytes[..len]).unwrap();
-        let quick = TraceInfo::read(&path.0).unwrap_err();
+        let quick = TraceInfo::read_summary(&path.0).unwrap_err();
         assert_eq!(quick, error.in_file(&path.0), "Info::read says the same");
     }
 }
@@ -222,7 +222,7 @@ fn an_error_stays() {
 #[test]
 fn a_missing_file_is_named() {
     let error = TraceReader::open("/nonexistent/x.ptt").err().unwrap();
-    assert_eq!(error.place, TracePosition::Whole);
+    assert_eq!(error.place, TracePosition::NoPosition);
     assert!(error.to_string().starts_with("/nonexistent/x.ptt: "), "{error}");
 }
 
@@ -234,7 +234,7 @@ fn info_sums_and_slices() {
     records.extend((0..32).map(|_| record(0, 5, AccessKinds::WRITE, 2, 10)));
     let (bytes, totals) = write(&header, &records, 0);
     let path = TempFile::new("info.ptt", &bytes);
-    let quick = TraceInfo::read(&path.0).unwrap();
+    let quick = TraceInfo::read_summary(&path.0).unwrap();
     assert_eq!((quick.totals, quick.bytes), (totals, bytes.len() as u64));
     assert_eq!(quick.header, header);
     assert!(quick.timeline.is_empty());

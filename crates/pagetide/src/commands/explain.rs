@@ -17,7 +17,7 @@ pub fn explain(
     if found.is_empty() {
         let name = args.name.escape_debug();
         let message = format!("there is no metric, knob, key or workload `{name}`");
-        return Err(CliError::bad_input(message, explain::hint(&all, &args.name)));
+        return Err(CliError::bad_input(message, explain::unknown_name_hint(&all, &args.name)));
     }
     printer.data(match args.format {
         TextFormat::Text => explain::text(&found, &args.name, printer::table_width()),

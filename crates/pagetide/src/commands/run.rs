@@ -60,7 +60,7 @@ pub fn run(
     let mut plan = loaded.plan(overrides.sets)?;
     select::check(&plan.scenario, &args.metrics).map_err(refused)?;
     for variant in &mut plan.scenario.variants {
-        args.metrics.iter().for_each(|pattern| variant.setup.ask_for(pattern));
+        args.metrics.iter().for_each(|pattern| variant.setup.request_metric(pattern));
     }
 
     let traces = TraceFiles::create(&args.traces, &plan)?;
@@ -108,7 +108,7 @@ pub fn run(
             OutputFormat::Csv => csv::render(&wanted(&report, chosen)),
         };
         wrong.extend(printer.data(text).err());
-        tell(&report, args.format, printer);
+        print_notes(&report, args.format, printer);
     }
     if let Some(file) = page.filter(|_| report.has_data()) {
         let source = PageSource { scenario: loaded.text(), command: command_line() };
@@ -212,7 +212,7 @@ fn write_openmetrics(
 }
 
 /// Prints notes that are not part of the data.
-fn tell(report: &Report, format: OutputFormat, printer: &mut Printer) {
+fn print_notes(report: &Report, format: OutputFormat, printer: &mut Printer) {
     if format == OutputFormat::Table {
         for name in rows::unknown_rows(report) {
             printer.warning(&format!(

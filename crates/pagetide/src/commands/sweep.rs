@@ -61,7 +61,7 @@ pub fn sweep(
     let plan = loaded.plan(overrides.sets.clone())?;
     let (mut scenario, all) = grid(&loaded, &overrides, &plan.scenario, &args.grid)?;
     for variant in &mut scenario.variants {
-        args.metric.iter().for_each(|metric| variant.setup.ask_for(metric));
+        args.metric.iter().for_each(|metric| variant.setup.request_metric(metric));
     }
     let all: Vec<SweepJob> = {
         let has = |index: usize| args.shard.is_none_or(|shard| shard.has(index));

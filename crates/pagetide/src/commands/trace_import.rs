@@ -47,7 +47,7 @@ pub fn import(args: &ImportArgs, printer: &mut Printer) -> Result<ExitStatus, Cl
     check_output(&args.output, &input, args.maps.as_deref())?;
     let input = InterruptibleInput::new(input, Arc::clone(&cancel));
     let cancelled = || cancel.load(Ordering::Relaxed);
-    match trace::import_unless(&cancelled, format, input, &options, &args.output) {
+    match trace::import_cancellable(&cancelled, format, input, &options, &args.output) {
         Ok(summary) => {
             printer.note(&describe(&summary, &args.output));
             Ok(ExitStatus::Success)

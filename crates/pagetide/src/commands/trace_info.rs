@@ -34,7 +34,7 @@ fn describe(info: &TraceInfo, out: &mut String) {
     line("references", format!("{} in {} records", totals.references, totals.records));
     line("writes", format!("{} records", totals.writes));
     line("pages", format!("{} ({})", totals.distinct_pages, mebibytes(totals.distinct_pages)));
-    if header.is_of_objects() {
+    if header.is_request_trace() {
         line("replay", "objects: without read-ahead, unless the task says `advice`".to_owned());
     }
     line("window", format!("{} pages, {} {unit}", header.window.pages, header.window.time));

@@ -11,7 +11,7 @@ use crate::{command_line, interrupt, names_of, scenario_file};
 use pagetide_lab::html;
 use pagetide_lab::html::run::PageSource;
 use pagetide_lab::verify::ask::{
-    verify as ask, CostSource, KernelSide, VerifyError, VerifyProgress, ANOTHER_TEXT,
+    compare_with_kernel as ask, CostSource, KernelSide, VerifyError, VerifyProgress, ANOTHER_TEXT,
 };
 use pagetide_lab::verify::{csv, json, table};
 use pagetide_lab::world::Simulator;

@@ -80,7 +80,7 @@ impl<O: Owners> Manager<O> {
     }
 
     /// Asks all kcompactds to compact everything; no task waits for the result.
-    pub(crate) fn request_compaction_of_everything(&mut self) {
+    pub(crate) fn request_full_compaction(&mut self) {
         for node in 0..self.nodes.len() {
             self.nodes[node].kcompactd.explicit = true;
             self.begin_waking_kcompactd(NodeId(node as u8));

@@ -324,7 +324,7 @@ impl<O: Owners> Manager<O> {
     }
 
     /// Abandons a run on behalf of the task that began it.
-    pub(crate) fn run_given_up(&mut self, id: CompactRunId, by: Requester, cpu: Cpu) {
+    pub(crate) fn cancel_compact_run(&mut self, id: CompactRunId, by: Requester, cpu: Cpu) {
         let entry = self.compactions.runs.get(id.0 as usize).and_then(Option::as_ref);
         if entry.is_some_and(|(owner, run)| *owner == by && !run.abandoned) {
             self.abandon_run(id, cpu);

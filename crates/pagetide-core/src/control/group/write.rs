@@ -72,7 +72,7 @@ impl<O: Owners> Manager<O> {
         self.check_group_control(memcg, write.control)?;
         write.check()?;
         let write = self.begin_group_write(memcg, write)?;
-        Ok((write, self.hand_out()))
+        Ok((write, self.take_effects()))
     }
 
     /// A limit in pages, rounded down.
@@ -133,7 +133,7 @@ impl<O: Owners> Manager<O> {
             }
             GroupControl::SoftLimitInBytes => {
                 group.soft_limit = pages;
-                self.quiet.forget();
+                self.idle_groups.forget();
                 if pages != UNLIMITED {
                     self.use_soft_limits();
                 }
@@ -154,7 +154,7 @@ impl<O: Owners> Manager<O> {
                     return refuse(Errno::Einval, "is out of range");
                 }
                 group.shrink_priority = number as i8;
-                self.quiet.forget();
+                self.idle_groups.forget();
                 return Ok(None);
             }
             GroupControl::Reclaim => {
@@ -220,7 +220,7 @@ impl<O: Owners> Manager<O> {
                     write.reclaim = None;
                     write.nr_reclaimed += reclaimed;
                     if reclaimed == 0 {
-                        if let Some(step) = self.group_write_in_vain(write, memcg, ctx) {
+                        if let Some(step) = self.group_write_stalled(write, memcg, ctx) {
                             return step;
                         }
                     }
@@ -254,7 +254,7 @@ impl<O: Owners> Manager<O> {
     }
 
     /// Reclaim has made no progress. `Some`: the result of the write.
-    fn group_write_in_vain(
+    fn group_write_stalled(
         &mut self,
         write: &mut GroupWrite,
         memcg: MemcgId,

@@ -20,14 +20,14 @@ impl Machine {
     /// Gives a page its buffer head if an object is available at once. `false`: the task must
     /// allocate one ([`Machine::buffer_head_step`]).
     #[inline]
-    pub(in crate::process) fn has_buffer_head(
+    pub(in crate::process) fn try_attach_buffer_head(
         &mut self,
         pfn: Pfn,
         wanted: &mut BufferHeadRequest,
         ctx: &Ctx,
     ) -> bool {
         let page = &self.mem.pages[pfn.idx()];
-        if page.has(PageFlags::PRIVATE) || wanted.without == Some(page.index) {
+        if page.has(PageFlags::PRIVATE) || wanted.unavailable == Some(page.index) {
             return true;
         }
         let cache = self.slabs.buffer_head;
@@ -43,13 +43,13 @@ impl Machine {
     /// A buffer head for a page that the task will create; `None` if none can be allocated.
     ///
     /// # Errors If the task must allocate one first ([`Machine::buffer_head_step`]).
-    pub(in crate::process) fn buffer_head_ahead(
+    pub(in crate::process) fn take_buffer_head(
         &mut self,
         index: u32,
         wanted: &mut BufferHeadRequest,
         ctx: &Ctx,
     ) -> Result<Option<Object>, ()> {
-        if wanted.without == Some(index) {
+        if wanted.unavailable == Some(index) {
             return Ok(None);
         }
         let cache = self.slabs.buffer_head;
@@ -115,7 +115,7 @@ impl Machine {
         match (cached(self).filter(lacks), object) {
             (Some(pfn), Some(object)) => self.attach_buffer_head(pfn, object),
             (None, Some(object)) => self.keep_buffer_head(object, ctx),
-            (_, None) => wanted.without = Some(index),
+            (_, None) => wanted.unavailable = Some(index),
         }
         Ok(())
     }

@@ -47,7 +47,7 @@ impl Machine {
         self.mem.work.cache_ops += 1;
         let max = self.config.read_ahead_pages;
         let cached = self.owners.files[file.idx()].get(index);
-        let looked = core::mem::replace(&mut fault.looked, true);
+        let looked = core::mem::replace(&mut fault.searched, true);
         match cached {
             Some(pfn) => {
                 if !fault.tried && !looked {
@@ -171,7 +171,7 @@ impl Machine {
             return Some(fault.got_kept(touched.pfn()));
         }
         if fault.write {
-            if !self.has_buffer_head(pfn, &mut fault.buffer, ctx) {
+            if !self.try_attach_buffer_head(pfn, &mut fault.buffer, ctx) {
                 fault.stage = FaultStage::BufferHead;
                 return None;
             }
@@ -273,7 +273,7 @@ impl Machine {
         let mut from = start;
         while from < end {
             let to = end.min((from | 63).saturating_add(1));
-            let cached = self.owners.files[file.idx()].cached_of_a_node(from..to);
+            let cached = self.owners.files[file.idx()].cached_bits_of_leaf(from..to);
             for bit in bits(cached) {
                 let at = from + bit as u32;
                 // A mapped neighbour is a read-ahead hit whether it was mapped before or not. Most

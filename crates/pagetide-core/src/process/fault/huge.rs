@@ -25,7 +25,7 @@ impl Machine {
         fault.write
             && self.may_be_huge(vma, fault.page)
             && vma.has_region(fault.page)
-            && vma.is_locked_alike(fault.page)
+            && vma.is_uniformly_locked(fault.page)
     }
 
     /// Whether a fault may map a huge page into an existing page table. With pages larger than 4
@@ -64,7 +64,7 @@ impl Machine {
         let start = region_of(fault.page);
         let vma = &self.owners.vmas[fault.vma.idx()];
         if !vma.alive
-            || !vma.is_locked_alike(start)
+            || !vma.is_uniformly_locked(start)
             || !vma.region(start).iter().copied().all(Pte::is_empty)
         {
             // Another task has mapped a page, or the mapping is gone.
@@ -72,7 +72,7 @@ impl Machine {
             return self.begin_pte_fault(fault, ctx);
         }
         self.mem.work.pages_zeroed += HPAGE_PMD_NR as u32;
-        self.effects.push_of_contents(Effect::Zero { frame: pfn, order: HPAGE_PMD_ORDER });
+        self.effects.push_contents(Effect::Zero { frame: pfn, order: HPAGE_PMD_ORDER });
         self.map_huge(fault.vma, start, pfn, ctx.memcg, ctx.cpu);
         self.mem.vmstat.count(Event::ThpFaultAlloc);
         self.memcgs[ctx.memcg.idx()].events.count(Event::ThpFaultAlloc);

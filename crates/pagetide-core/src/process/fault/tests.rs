@@ -83,10 +83,10 @@ fn a_world_without_bytes_is_asked_for_all_but_contents() {
         asked
     };
     let (with, without) = (asked(true), asked(false));
-    let of_contents = with.iter().filter(|effect| effect.is_of_contents()).count();
+    let of_contents = with.iter().filter(|effect| effect.is_contents_only()).count();
     assert_eq!(of_contents, 16 + 2, "each page of the heap and two page tables are zeroed");
     assert!(!without.is_empty(), "the file is read");
-    assert!(with.iter().filter(|effect| !effect.is_of_contents()).eq(&without));
+    assert!(with.iter().filter(|effect| !effect.is_contents_only()).eq(&without));
 }
 
 #[test]
@@ -151,7 +151,7 @@ fn dirty_until_a_pause() -> (Machine, ProcessCall, VmaId, u64) {
 }
 
 #[test]
-fn who_dirties_a_mapped_file_pauses_as_who_writes_to_it() {
+fn a_store_to_a_mapped_file_pauses_like_a_write() {
     let (mut machine, mut call, map, page) = dirty_until_a_pause();
     let (background, limit) = machine.dirty_limits();
     let dirty = machine.global_node_stat(NodeStat::NrDirty);

@@ -456,7 +456,7 @@ impl<O: Owners> Manager<O> {
         let reclaimed = sc.nr_reclaimed - kswapd.round_reclaimed;
         if kswapd.nr_boost_reclaim > 0 && reclaimed == 0 {
             // Not hopeless as long as a group was spared.
-            let is_vain = sc.nr_reclaimed == 0 && !sc.spares_anybody();
+            let is_vain = sc.nr_reclaimed == 0 && !sc.has_spared();
             if is_vain && !self.is_no_failure(node) {
                 self.nodes[node.idx()].kswapd.failures += 1;
             }
@@ -468,10 +468,10 @@ impl<O: Owners> Manager<O> {
         if sc.priority >= 1 {
             return true;
         }
-        if sc.nr_reclaimed == 0 && sc.spares_no_group() {
+        if sc.nr_reclaimed == 0 && sc.stop_sparing_groups() {
             return true;
         }
-        if sc.nr_reclaimed == 0 && sc.overrules_plugins_now() {
+        if sc.nr_reclaimed == 0 && sc.overrule_plugins() {
             self.plugins.note(PolicyFault::Overruled);
             return true;
         }

@@ -165,8 +165,8 @@ impl<O: Owners> Manager<O> {
                     // Last try: no exemption by policies that 4.5 did not have.
                     if state.reclaimed > 0 {
                         return Step::Done(());
-                    } else if sc.spares_no_group() {
-                    } else if sc.overrules_plugins_now() {
+                    } else if sc.stop_sparing_groups() {
+                    } else if sc.overrule_plugins() {
                         self.plugins.note(PolicyFault::Overruled);
                     } else {
                         return Step::Done(());

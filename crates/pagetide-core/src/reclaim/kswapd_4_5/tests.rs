@@ -59,7 +59,7 @@ fn kswapd_descends_to_priority_1_and_a_task_to_0() {
     // The root's lists are visited once a round, at priorities 12 to 0.
     assert_eq!(machine.take_work().lruvecs_visited, 13);
     machine.wakeup_kswapd(NODE, 0, 2, true);
-    machine.hand_out().discard();
+    machine.take_effects().discard();
     while machine.nodes[0].kswapd.failures == 0 {
         let (_, effects) = machine.step_daemon(Daemon::Kswapd(NODE), Cpu(0), 0);
         effects.discard();

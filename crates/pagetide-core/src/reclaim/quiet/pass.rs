@@ -2,7 +2,7 @@
 //!
 //! Linux: nothing; see the parent module.
 
-use super::{arrivals_until, first_to_leave_alone, quiet_in_a_row, IdleMargin, IdleRules, NEVER};
+use super::{arrivals_until, idle_prefix_len, idle_priority, IdleMargin, IdleRules, NEVER};
 use crate::config::{ShrinkPriorityPolicy, SoftLimitPolicy};
 use crate::lruvec::Lru;
 use crate::manager::Manager;
@@ -24,30 +24,32 @@ impl<O: Owners> Manager<O> {
 
     /// A walk begins: rebuilds the order if that pays.
     pub(in crate::reclaim) fn walk_begins(&mut self) {
-        self.quiet.warmed = 0;
+        self.idle_groups.prefetched = 0;
         // Rebuilding costs as much as a walk: only after as many groups were visited without the
         // order.
-        let is_due = self.quiet.rules.is_none() && self.quiet.looked_at >= self.memcgs.len();
-        let has_changed = self.quiet.rules.is_some_and(|rules| rules != self.rules_of_walks());
+        let is_due =
+            self.idle_groups.rules.is_none() && self.idle_groups.looked_at >= self.memcgs.len();
+        let has_changed =
+            self.idle_groups.rules.is_some_and(|rules| rules != self.rules_of_walks());
         if is_due || has_changed {
-            self.write_down_walk();
+            self.rebuild_walk_order();
         }
     }
 
-    fn write_down_walk(&mut self) {
-        let mut quiet = core::mem::take(&mut self.quiet);
+    fn rebuild_walk_order(&mut self) {
+        let mut quiet = core::mem::take(&mut self.idle_groups);
         quiet.order.clear();
         quiet.order.extend(self.memcg_ids());
         let nr = quiet.order.len();
         let rules = self.rules_of_walks();
         quiet.places.clear();
         quiet.places.resize(self.memcgs.len(), 0);
-        quiet.set_apart.clear();
+        quiet.has_rules.clear();
         for (place, &id) in quiet.order.iter().enumerate() {
             quiet.places[id.idx()] = place as u32;
             let parent = self.memcgs[id.idx()].parent;
-            let above = parent.is_some() && quiet.set_apart[quiet.places[parent.idx()] as usize];
-            quiet.set_apart.push(above || self.is_set_apart(id, rules));
+            let above = parent.is_some() && quiet.has_rules[quiet.places[parent.idx()] as usize];
+            quiet.has_rules.push(above || self.is_set_apart(id, rules));
         }
         // Backwards: the end of a subtree is known before its parent.
         quiet.ends.clear();
@@ -65,7 +67,7 @@ impl<O: Owners> Manager<O> {
         }
         quiet.rules = Some(rules);
         quiet.looked_at = 0;
-        self.quiet = quiet;
+        self.idle_groups = quiet;
     }
 
     /// Whether a setting of a group can change the plan for it and its descendants.
@@ -88,7 +90,7 @@ impl<O: Owners> Manager<O> {
     fn may_pass(&self, sc: &ScanControl) -> bool {
         // Old kernels age their counts of a group at each visit. The first of two passes records
         // which groups it skips. Plug-ins are asked about each group.
-        self.quiet.rules == Some(self.rules_of_walks())
+        self.idle_groups.rules == Some(self.rules_of_walks())
             && sc.priority >= 0
             && !self.era.balances_by_rotation
             && self.config.soft_limit != SoftLimitPolicy::TwoPass
@@ -99,7 +101,7 @@ impl<O: Owners> Manager<O> {
     /// How many groups from `memcg` on (at most `most`) a walk over `root` may count as visited
     /// without a look, and the last of them.
     #[inline]
-    pub(in crate::reclaim) fn pass_quiet(
+    pub(in crate::reclaim) fn skip_idle_groups(
         &self,
         root: MemcgId,
         memcg: MemcgId,
@@ -110,12 +112,12 @@ impl<O: Owners> Manager<O> {
         if !self.may_pass(sc) {
             return None;
         }
-        let quiet = &self.quiet;
+        let quiet = &self.idle_groups;
         let place = quiet.places[memcg.idx()] as usize;
         let end = quiet.ends[quiet.places[root.idx()] as usize] as usize;
         let end = end.min(place + most as usize);
         let row = quiet.nodes[node.idx()].from.get(place..end)?;
-        let passed = quiet_in_a_row(row, sc.priority as u8);
+        let passed = idle_prefix_len(row, sc.priority as u8);
         let last = place + passed.checked_sub(1)?;
         Some((passed as u32, quiet.order[last]))
     }
@@ -124,23 +126,24 @@ impl<O: Owners> Manager<O> {
     /// plug-in.
     #[inline]
     pub(in crate::reclaim) fn has_no_rules(&self, memcg: MemcgId, sc: &ScanControl) -> bool {
-        self.may_pass(sc) && !self.quiet.set_apart[self.quiet.places[memcg.idx()] as usize]
+        self.may_pass(sc)
+            && !self.idle_groups.has_rules[self.idle_groups.places[memcg.idx()] as usize]
     }
 
     #[inline]
-    pub(in crate::reclaim) fn looked_at_group(&mut self) {
-        self.quiet.looked_at += 1;
+    pub(in crate::reclaim) fn note_group_visit(&mut self) {
+        self.idle_groups.looked_at += 1;
     }
 
     /// A visit has found nothing: records from which priority on that stays so.
-    pub(in crate::reclaim) fn found_nothing(&mut self, memcg: MemcgId, node: NodeId) {
-        if self.quiet.rules.is_none() || self.plugins.pages.is_some() {
+    pub(in crate::reclaim) fn note_idle_group(&mut self, memcg: MemcgId, node: NodeId) {
+        if self.idle_groups.rules.is_none() || self.plugins.pages.is_some() {
             return;
         }
-        let (largest, departures) = self.quiet_lists(memcg, node).unwrap_or((u64::MAX, 0));
-        let place = self.quiet.places[memcg.idx()] as usize;
-        let from = first_to_leave_alone(largest);
-        let quiet = &mut self.quiet.nodes[node.idx()];
+        let (largest, departures) = self.idle_lists(memcg, node).unwrap_or((u64::MAX, 0));
+        let place = self.idle_groups.places[memcg.idx()] as usize;
+        let from = idle_priority(largest);
+        let quiet = &mut self.idle_groups.nodes[node.idx()];
         quiet.from[place] = from;
         quiet.margins[place] = IdleMargin {
             arrivals: as_margin(arrivals_until(from, largest)),
@@ -151,9 +154,9 @@ impl<O: Owners> Manager<O> {
     /// For a group that is idle while its lists are too small to be scanned: the size of its
     /// largest list, and the pages that may leave before the group is not idle. `None`: always
     /// visit.
-    fn quiet_lists(&self, memcg: MemcgId, node: NodeId) -> Option<(u64, u64)> {
+    fn idle_lists(&self, memcg: MemcgId, node: NodeId) -> Option<(u64, u64)> {
         let group = &self.memcgs[memcg.idx()];
-        let place = self.quiet.places[memcg.idx()] as usize;
+        let place = self.idle_groups.places[memcg.idx()] as usize;
         let lruvec = group.lruvecs.get(node.idx())?;
         let kept = group.cached.get(node.idx())?;
         let sizes = Lru::EVICTABLE.map(|lru| lruvec.size(lru));
@@ -161,7 +164,7 @@ impl<O: Owners> Manager<O> {
         let departures = listed.checked_sub(kept.nr_shadow_nodes() * PAGES_A_SHADOW_NODE)?;
         // The root has no quick way out, so it is always visited.
         let must_look = memcg == ROOT
-            || self.quiet.set_apart[place]
+            || self.idle_groups.has_rules[place]
             || kept.nr_unused() > 0
             || self.can_age_anon_pages() && self.inactive_is_low(memcg, node, false);
         let largest = sizes.into_iter().max()?;
@@ -169,8 +172,8 @@ impl<O: Owners> Manager<O> {
     }
 
     /// Checks that the order is the walk order and that no byte is too small.
-    pub(crate) fn audit_quiet(&self) -> Result<(), alloc::string::String> {
-        let quiet = &self.quiet;
+    pub(crate) fn audit_idle_groups(&self) -> Result<(), alloc::string::String> {
+        let quiet = &self.idle_groups;
         if quiet.rules != Some(self.rules_of_walks()) || self.plugins.pages.is_some() {
             return Ok(());
         }
@@ -185,9 +188,9 @@ impl<O: Owners> Manager<O> {
                 return Err(alloc::format!("{id:?} is at {place}, with {nr} groups"));
             }
             let parent = self.memcgs[id.idx()].parent;
-            let above = parent.is_some() && quiet.set_apart[quiet.places[parent.idx()] as usize];
+            let above = parent.is_some() && quiet.has_rules[quiet.places[parent.idx()] as usize];
             let set_apart = above || self.is_set_apart(id, self.rules_of_walks());
-            if set_apart && !quiet.set_apart[place] {
+            if set_apart && !quiet.has_rules[place] {
                 return Err(alloc::format!("{id:?} has settings that walks would skip"));
             }
             for (node, at) in quiet.nodes.iter().enumerate() {
@@ -195,9 +198,9 @@ impl<O: Owners> Manager<O> {
                 if from == NEVER {
                     continue;
                 }
-                let found = self.quiet_lists(id, NodeId(node as u8));
+                let found = self.idle_lists(id, NodeId(node as u8));
                 let holds = found.is_some_and(|(largest, departures)| {
-                    from >= first_to_leave_alone(largest)
+                    from >= idle_priority(largest)
                         && u64::from(margin.arrivals) <= arrivals_until(from, largest)
                         && u64::from(margin.departures) <= departures
                 });

@@ -25,20 +25,28 @@ impl<O: Owners> Manager<O> {
     /// A walk over `root` visits `memcg`: prefetches the data of this group and of the next ones,
     /// unless an earlier call has done so.
     #[inline]
-    pub(in crate::reclaim) fn warm_groups(
+    pub(in crate::reclaim) fn prefetch_groups(
         &mut self,
         root: MemcgId,
         memcg: MemcgId,
         node: NodeId,
         sc: &ScanControl,
     ) {
-        if self.quiet.rules.is_some() && self.quiet.places[memcg.idx()] >= self.quiet.warmed {
-            self.warm_next_groups(root, memcg, node, sc);
+        if self.idle_groups.rules.is_some()
+            && self.idle_groups.places[memcg.idx()] >= self.idle_groups.prefetched
+        {
+            self.prefetch_next_groups(root, memcg, node, sc);
         }
     }
 
-    fn warm_next_groups(&mut self, root: MemcgId, memcg: MemcgId, node: NodeId, sc: &ScanControl) {
-        let quiet = &mut self.quiet;
+    fn prefetch_next_groups(
+        &mut self,
+        root: MemcgId,
+        memcg: MemcgId,
+        node: NodeId,
+        sc: &ScanControl,
+    ) {
+        let quiet = &mut self.idle_groups;
         let place = quiet.places[memcg.idx()] as usize;
         let end = quiet.ends[quiet.places[root.idx()] as usize] as usize;
         let end = end.min(place + FAR);
@@ -52,7 +60,7 @@ impl<O: Owners> Manager<O> {
             }
             at += 1;
         }
-        quiet.warmed = at as u32;
+        quiet.prefetched = at as u32;
         if nr < 2 {
             return;
         }
@@ -72,7 +80,7 @@ impl<O: Owners> Manager<O> {
                     heads[at] = if lru.is_active() { lists[at - 1].head } else { Pfn::NONE };
                 }
             }
-            loaded ^= group.warm(node);
+            loaded ^= group.prefetch_lruvec(node);
         }
         for tail in tails.into_iter().filter(|tail| tail.is_some()) {
             loaded ^= u64::from(self.mem.pages[tail.idx()].mapcount);

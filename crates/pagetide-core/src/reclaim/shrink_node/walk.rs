@@ -88,9 +88,9 @@ impl<O: Owners> Manager<O> {
     }
 
     /// The pass is abandoned: a group that its soft-limit stage holds returns to the tree.
-    pub(crate) fn shrink_node_given_up(&mut self, pass: &ShrinkNode) {
+    pub(crate) fn abandon_shrink_node(&mut self, pass: &ShrinkNode) {
         match &pass.stage {
-            NodePassStage::Soft(soft) => self.soft_reclaim_given_up(soft),
+            NodePassStage::Soft(soft) => self.abandon_soft_reclaim(soft),
             NodePassStage::New
             | NodePassStage::Walk
             | NodePassStage::At(_)
@@ -143,7 +143,8 @@ impl<O: Owners> Manager<O> {
                     let leaves = self.walks_in_part(sc) && sc.nr_reclaimed >= sc.nr_to_reclaim;
                     let most = if leaves { 1 } else { VISITS_A_STEP - visits };
                     let root = sc.target.unwrap_or(ROOT);
-                    if let Some((passed, last)) = self.pass_quiet(root, memcg, pass.node, sc, most)
+                    if let Some((passed, last)) =
+                        self.skip_idle_groups(root, memcg, pass.node, sc, most)
                     {
                         visits += passed;
                         self.mem.work.lruvecs_visited += passed;
@@ -154,8 +155,8 @@ impl<O: Owners> Manager<O> {
                     }
                     visits += 1;
                     self.mem.work.lruvecs_visited += 1;
-                    self.looked_at_group();
-                    self.warm_groups(root, memcg, pass.node, sc);
+                    self.note_group_visit();
+                    self.prefetch_groups(root, memcg, pass.node, sc);
                     let visit = VisitedGroup { memcg, node: pass.node, walk: pass.walk };
                     let plan = match self.has_no_rules(memcg, sc) {
                         true => GroupPlan { skip: false, priority: sc.priority, protected: 0 },
@@ -175,7 +176,7 @@ impl<O: Owners> Manager<O> {
                             pass.stage = NodePassStage::Slab(position, slab);
                             continue;
                         }
-                        self.found_nothing(memcg, pass.node);
+                        self.note_idle_group(memcg, pass.node);
                         if let Some(done) = self.next_of_walk(pass, memcg, sc) {
                             return done;
                         }

@@ -87,7 +87,7 @@ impl<O: Owners> Manager<O> {
     }
 
     /// A stage is abandoned: the groups that it holds off the tree go back.
-    pub(crate) fn soft_reclaim_given_up(&mut self, state: &SoftReclaim) {
+    pub(crate) fn abandon_soft_reclaim(&mut self, state: &SoftReclaim) {
         for held in [state.top.map(|(top, _)| top), state.next].into_iter().flatten() {
             let Some(memcg) = self.at_position(held).filter(|&id| self.memcg_is_online(id)) else {
                 continue;

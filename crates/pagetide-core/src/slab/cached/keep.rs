@@ -51,21 +51,21 @@ impl<O: Owners> Manager<O> {
         let lists = &mut self.memcgs[memcg.idx()].cached[node.idx()];
         self.slabs.cached.push_back(&mut lists.lists[list], at);
         match list {
-            SHADOW_NODES => self.quiet.pages_left(memcg, node, PAGES_A_SHADOW_NODE),
-            _ => self.quiet.must_be_looked_at(memcg, node),
+            SHADOW_NODES => self.idle_groups.pages_removed(memcg, node, PAGES_A_SHADOW_NODE),
+            _ => self.idle_groups.must_visit(memcg, node),
         }
         at
     }
 
     /// Whether a cached object still exists.
-    pub fn is_kept(&self, id: CachedId) -> bool {
+    pub fn is_still_cached(&self, id: CachedId) -> bool {
         let entry = self.slabs.cached.entries.get(id.entry as usize);
         entry.is_some_and(|entry| entry.generation == id.generation && entry.object.is_some())
     }
 
     /// Marks a cached object as used; it stays cached. Returns whether it still exists.
     pub fn use_cached(&mut self, id: CachedId) -> bool {
-        let is_there = self.is_kept(id);
+        let is_there = self.is_still_cached(id);
         if is_there {
             self.slabs.cached.entries[id.entry as usize].referenced = true;
         }
@@ -74,7 +74,7 @@ impl<O: Owners> Manager<O> {
 
     /// Takes a cached object, and the object that it holds, out of the cache if it still exists.
     pub fn uncache(&mut self, id: CachedId) -> Option<(Object, Option<Object>)> {
-        if !self.is_kept(id) {
+        if !self.is_still_cached(id) {
             return None;
         }
         let (object, holds) = self.take_entry(id.entry);
@@ -179,12 +179,12 @@ impl<O: Owners> Manager<O> {
     /// until the world frees them on [`Effect::FreeLate`] (Linux: `call_rcu`). Reclaim that finds
     /// nothing else then makes no progress, and a group at its limit may run out of memory.
     pub fn free_late(&mut self) {
-        self.slabs.frees_late = true;
+        self.slabs.defers_frees = true;
     }
 
     /// Frees an object that may still have readers (RCU).
     pub(crate) fn free_by_rcu(&mut self, object: Object, cpu: Cpu) {
-        match self.slabs.frees_late {
+        match self.slabs.defers_frees {
             true => self.effects.push(Effect::FreeLate { object, cpu }),
             false => self.free_known(object, cpu),
         }

@@ -138,7 +138,7 @@ impl<O: Owners> Manager<O> {
         if self.has_cpu(cpu) {
             self.drop_kept_objects(cpu);
         }
-        self.hand_out()
+        self.take_effects()
     }
 
     pub(crate) fn drop_kept_objects(&mut self, cpu: Cpu) {

@@ -486,7 +486,7 @@ impl SlabWorld {
     fn forget_pruned(&mut self) {
         let machine = &self.machine;
         let before = self.kept.len();
-        self.kept.retain(|kept| machine.is_kept(kept.id));
+        self.kept.retain(|kept| machine.is_still_cached(kept.id));
         if self.kept.len() < before {
             while !self.kept.is_empty() {
                 self.take_back(0);

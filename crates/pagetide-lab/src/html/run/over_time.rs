@@ -172,7 +172,7 @@ fn largest(indices: std::ops::Range<usize>, size: impl Fn(usize) -> u64) -> Vec<
 }
 
 /// Whether a line has anything but zeros.
-fn is_something(line: &ChartLine) -> bool {
+fn has_nonzero(line: &ChartLine) -> bool {
     line.y.iter().flatten().any(|value| *value != 0.0)
 }
 
@@ -181,7 +181,7 @@ fn drop_zeros(choices: &mut Vec<ChartChoice>) {
     for choice in choices.iter_mut() {
         let all = choice.panels.iter().flat_map(|panel| &panel.lines);
         let kept: BTreeSet<String> =
-            all.filter(|line| is_something(line)).map(|line| line.name.clone()).collect();
+            all.filter(|line| has_nonzero(line)).map(|line| line.name.clone()).collect();
         for panel in &mut choice.panels {
             panel.lines.retain(|line| kept.contains(&line.name));
         }

@@ -52,7 +52,7 @@ impl CpuTrack {
     }
 
     /// A thread leaves the CPU.
-    pub fn leaves(&mut self, at: u64, why: SwitchReason) {
+    pub fn switch_out(&mut self, at: u64, why: SwitchReason) {
         let state = match why {
             SwitchReason::Preempted => RUNNABLE,
             SwitchReason::Sleeps => SLEEPS,
@@ -64,7 +64,7 @@ impl CpuTrack {
     }
 
     /// A thread comes to the CPU, number `cpu`.
-    pub fn comes<W: Write>(
+    pub fn switch_in<W: Write>(
         &mut self,
         at: u64,
         cpu: u16,

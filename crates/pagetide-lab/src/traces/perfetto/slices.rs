@@ -68,7 +68,7 @@ impl ThreadTrack {
 
     /// A slice starts; `arrows` end at it.
     pub fn begin(&mut self, at: u64, stage: SliceKind, annotations: Annotations, arrows: Vec<u64>) {
-        if self.open.last().is_some_and(|around| around.stage.tells(stage)) {
+        if self.open.last().is_some_and(|around| around.stage.makes_redundant(stage)) {
             return;
         }
         self.open.push(OpenSlice {

@@ -33,7 +33,7 @@ impl SliceKind {
     }
 
     /// Whether a slice of `inner` in this one would be redundant.
-    pub fn tells(self, inner: SliceKind) -> bool {
+    pub fn makes_redundant(self, inner: SliceKind) -> bool {
         inner == SliceKind::Of(ActivitySlice::Wait(WaitReason::Page))
             && matches!(
                 self,

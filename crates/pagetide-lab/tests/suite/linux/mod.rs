@@ -22,7 +22,7 @@ use bounds_6_12::{Held, CASES_6_12};
 use bounds_proposals::CASES_PROPOSALS;
 use pagetide_lab::plan::RunPlan;
 use pagetide_lab::stats;
-use pagetide_lab::verify::ask::{verify, CostSource, KernelSide, ANOTHER_TEXT};
+use pagetide_lab::verify::ask::{compare_with_kernel, CostSource, KernelSide, ANOTHER_TEXT};
 use pagetide_lab::verify::compare::{factor, CounterComparison};
 use pagetide_lab::verify::judge::CounterGrade;
 use pagetide_lab::verify::summary::{GradeScore, BEYOND};
@@ -83,7 +83,7 @@ fn compare_with(dir: &str, case: &str, kernel: &str, variants: Vec<String>) -> C
     let references = experiments().join(dir).join(kernel);
     let cancel = Arc::new(AtomicBool::new(false));
     let jobs = NonZeroUsize::new(2).unwrap();
-    let verified = verify(
+    let verified = compare_with_kernel(
         &plan,
         &KernelSide::Recorded { dir: &references, file: &file },
         &Simulator::default(),

@@ -18,7 +18,11 @@ use std::ops::Range;
 const PLACE: &str = "/proc/pagetypeinfo";
 
 /// Sets the initial free lists of each zone, if they are known.
-pub(super) fn settle(host: &HostSnapshot, nodes: &mut [NodeLayout], notes: &mut Vec<ImportNote>) {
+pub(super) fn assign_free_lists(
+    host: &HostSnapshot,
+    nodes: &mut [NodeLayout],
+    notes: &mut Vec<ImportNote>,
+) {
     notes.extend(host.types.notes.iter().cloned());
     let mut without = Vec::new();
     for node in nodes {

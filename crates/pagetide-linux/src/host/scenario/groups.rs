@@ -33,7 +33,7 @@ pub(super) fn write(
         (0..host.groups.len()).map(|index| controls(host, index)).collect();
     if protected(host, &controls) > memory {
         let message = "memory.min left out: the groups protect more than the machine has";
-        page.tell(ImportNote::new("/sys/fs/cgroup", message));
+        page.comment_note(ImportNote::new("/sys/fs/cgroup", message));
         controls.iter_mut().for_each(|of| of.retain(|(control, _)| *control != GroupControl::Min));
     }
     let is_kept = kept(host, &controls, options);
@@ -59,7 +59,7 @@ pub(super) fn write(
                 plural(wanted - nr_written, "group"),
                 SCENARIO_BYTES_MAX >> 10
             );
-            page.tell(ImportNote::new("/sys/fs/cgroup", message));
+            page.comment_note(ImportNote::new("/sys/fs/cgroup", message));
             break;
         }
         text.write(page);

@@ -42,7 +42,7 @@ pub(super) fn write(page: &mut ScenarioText, host: &HostSnapshot) {
             page.comment(&format!("{name} has no effect: a limit in bytes is set"));
         } else if name.starts_with("vm.wmark_") {
             let message = format!("{name} is left out: it needs the policy `apart`");
-            page.tell(ImportNote::new("/proc/sys/vm", message));
+            page.comment_note(ImportNote::new("/proc/sys/vm", message));
         } else {
             match sysctl.file().form {
                 ControlForm::Policy(_) => page.line(&format!("\"{name}\" = {}", quoted(text))),
@@ -107,13 +107,13 @@ fn read_ahead(page: &mut ScenarioText, host: &HostSnapshot) {
     let takes = file.form.bounds(PageSize::default()).map_or(0, |(_, max)| max);
     if i128::from(kbytes) > takes {
         let message = format!("left out: a scenario accepts up to {takes}, not {kbytes}");
-        page.tell(ImportNote::new("/sys/block", format!("read_ahead_kb {message}")));
+        page.comment_note(ImportNote::new("/sys/block", format!("read_ahead_kb {message}")));
         return;
     }
     page.line(&format!("\"{}\" = {kbytes}", file.name));
     if disks().any(|disk| disk.read_ahead_kb.is_some_and(|other| other != kbytes)) {
         let message =
             "read_ahead_kb differs between disks; the scenario uses the first disk's for all";
-        page.tell(ImportNote::new("/sys/block", message));
+        page.comment_note(ImportNote::new("/sys/block", message));
     }
 }

@@ -47,7 +47,7 @@ pub(super) fn write(
     let free = if nodes.is_empty() {
         let pages = managed_pages(host, nodes).unwrap_or(0);
         let message = "no zones are known; the scenario has MemTotal in the zones of x86-64";
-        page.tell(ImportNote::new("/proc/meminfo", message));
+        page.comment_note(ImportNote::new("/proc/meminfo", message));
         page.line(&format!("memory = \"{pages} pages\" # {}", show_pages(pages)));
         pages
     } else {
@@ -66,7 +66,7 @@ fn zones(
     options: HostImportOptions<'_>,
 ) -> u64 {
     page.line("");
-    notes.into_iter().for_each(|note| page.tell(note));
+    notes.into_iter().for_each(|note| page.comment_note(note));
     let mut free = 0u64;
     let is_single = nodes.len() == 1;
     if options.as_is {
@@ -80,7 +80,7 @@ fn zones(
              kernel keeps. --as-is writes the memory that is free now.",
         );
     }
-    circumstances(page, host, nodes);
+    comment_initial_state(page, host, nodes);
     for node in nodes {
         if !is_single {
             page.line("");
@@ -102,7 +102,7 @@ fn zones(
             show_pages(free),
             show_pages(high)
         );
-        page.tell(ImportNote::new("/proc/zoneinfo", message));
+        page.comment_note(ImportNote::new("/proc/zoneinfo", message));
     }
     free
 }
@@ -152,7 +152,7 @@ fn free_lists(page: &mut ScenarioText, lists: &FreeLists) {
 
 /// Notes about state that a run does not start with: fragmentation, huge pages, slab, earlier
 /// reclaim.
-fn circumstances(page: &mut ScenarioText, host: &HostSnapshot, nodes: &[NodeLayout]) {
+fn comment_initial_state(page: &mut ScenarioText, host: &HostSnapshot, nodes: &[NodeLayout]) {
     let sum = |order| {
         host.free_blocks.iter().fold(0u64, |sum, zone| sum.saturating_add(zone.pages_from(order)))
     };
@@ -242,7 +242,7 @@ fn compare_marks(page: &mut ScenarioText, host: &HostSnapshot, nodes: &[NodeLayo
         // Memory freed by boot after it computed the watermarks makes a small difference on every
         // machine.
         if distance > theirs.high / SLIGHT {
-            page.tell(note);
+            page.comment_note(note);
         } else {
             page.comment(&note.to_string());
         }
@@ -260,7 +260,10 @@ fn disks<'h>(page: &mut ScenarioText, all: &'h [BlockDevice]) -> Vec<(&'h BlockD
         page.comment(&format!("{what} of /sys/block left out: loops, RAM disks and the like"));
     }
     if real.is_empty() {
-        page.tell(ImportNote::new("/sys/block", "no disks are known; the scenario has one SSD"));
+        page.comment_note(ImportNote::new(
+            "/sys/block",
+            "no disks are known; the scenario has one SSD",
+        ));
         page.line("[[machine.disk]]");
         page.line("name = \"disk\"");
         page.line("model = \"ssd\"");
@@ -268,14 +271,14 @@ fn disks<'h>(page: &mut ScenarioText, all: &'h [BlockDevice]) -> Vec<(&'h BlockD
     }
     if real.len() > DISKS_MAX {
         let message = format!("of {} disks the scenario has the first {DISKS_MAX}", real.len());
-        page.tell(ImportNote::new("/sys/block", message));
+        page.comment_note(ImportNote::new("/sys/block", message));
     }
     let mut kept = Vec::new();
     for disk in real.into_iter().take(DISKS_MAX) {
         let name = names.name(&disk.name.replace('/', "_"));
         if disk.is_virtual() && disk.model() == DiskModel::Rotating {
             let message = "a virtual disk reports itself as rotating regardless of the physical disk: set `model`";
-            page.tell(ImportNote::new(format!("/sys/block/{name}"), message));
+            page.comment_note(ImportNote::new(format!("/sys/block/{name}"), message));
         }
         page.line("[[machine.disk]]");
         page.line(&format!("name = \"{name}\""));
@@ -289,7 +292,7 @@ fn disks<'h>(page: &mut ScenarioText, all: &'h [BlockDevice]) -> Vec<(&'h BlockD
 fn swap(page: &mut ScenarioText, areas: &[HostSwap], disks: &[(&BlockDevice, String)]) {
     let of = |area: &HostSwap| {
         let device = area.device()?;
-        disks.iter().find(|(disk, _)| disk.holds(device)).map(|(_, name)| name.as_str())
+        disks.iter().find(|(disk, _)| disk.contains_device(device)).map(|(_, name)| name.as_str())
     };
     for area in areas.iter().filter(|area| area.is_zram()) {
         let message = format!(
@@ -297,7 +300,7 @@ fn swap(page: &mut ScenarioText, areas: &[HostSwap], disks: &[(&BlockDevice, Str
             shown(&area.name),
             show_bytes(area.size_kb.saturating_mul(1024))
         );
-        page.tell(ImportNote::new("/proc/swaps", message));
+        page.comment_note(ImportNote::new("/proc/swaps", message));
     }
     let areas: Vec<&HostSwap> = areas.iter().filter(|area| !area.is_zram()).collect();
     let kbytes = areas.iter().fold(0u64, |sum, area| sum.saturating_add(area.size_kb));
@@ -310,11 +313,11 @@ fn swap(page: &mut ScenarioText, areas: &[HostSwap], disks: &[(&BlockDevice, Str
     let names = names.join(", ") + if areas.len() > 4 { ", ..." } else { "" };
     if areas.len() > 1 {
         let message = format!("{} areas are combined into one: {names}", areas.len());
-        page.tell(ImportNote::new("/proc/swaps", message));
+        page.comment_note(ImportNote::new("/proc/swaps", message));
     }
     if kbytes / 4 > SWAP_PAGES_MAX {
         let message = format!("reduced to {}, the maximum of a scenario", show_pages(pages));
-        page.tell(ImportNote::new("/proc/swaps", message));
+        page.comment_note(ImportNote::new("/proc/swaps", message));
     }
     let disk = areas.iter().find_map(|area| of(area));
     page.line("[machine.swap]");
@@ -323,7 +326,7 @@ fn swap(page: &mut ScenarioText, areas: &[HostSwap], disks: &[(&BlockDevice, Str
         Some(disk) => page.line(&format!("disk = \"{disk}\"")),
         None if disks.len() > 1 => {
             let message = format!("the disk of {names} is unknown; the first disk is used");
-            page.tell(ImportNote::new("/proc/swaps", message));
+            page.comment_note(ImportNote::new("/proc/swaps", message));
         }
         None => {}
     }

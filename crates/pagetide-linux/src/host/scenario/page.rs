@@ -41,7 +41,7 @@ impl ScenarioText {
     }
 
     /// Adds a comment that is also a note.
-    pub(super) fn tell(&mut self, note: ImportNote) {
+    pub(super) fn comment_note(&mut self, note: ImportNote) {
         self.comment(&note.to_string());
         self.notes.push(note);
     }

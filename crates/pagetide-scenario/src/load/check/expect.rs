@@ -102,5 +102,5 @@ fn expectation(
         }
     }
     let variants = of.into_iter().map(|variant| variant.value.0.clone()).collect();
-    Some(Expectation { text: text.value.clone(), that: criterion, variants })
+    Some(Expectation { text: text.value.clone(), criterion, variants })
 }

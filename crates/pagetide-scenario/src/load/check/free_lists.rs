@@ -48,7 +48,7 @@ pub(super) fn check(zone: &raw::ZoneTable, sink: &mut ProblemSink) -> Option<Fre
 
 /// Reports free lists that do not fit into the zones of a node. `given` has the zones as decoded;
 /// the invalid ones are not in `zones`.
-pub(super) fn fit(given: &[raw::ZoneTable], zones: &[ZoneSetup], sink: &mut ProblemSink) {
+pub(super) fn check_fit(given: &[raw::ZoneTable], zones: &[ZoneSetup], sink: &mut ProblemSink) {
     let mut spec = NodeSpec::default();
     for zone in zones {
         spec.zones[zone.name.index()] = zone.spec();
@@ -69,13 +69,13 @@ pub(super) fn fit(given: &[raw::ZoneTable], zones: &[ZoneSetup], sink: &mut Prob
                 zone.managed
             );
             let hint = "a block of order n has 2^n pages; free <= managed <= present";
-            tell(raw, most(raw, pages), message, hint, sink);
+            report(raw, most(raw, pages), message, hint, sink);
             continue;
         }
         total(raw, zone, &lists, sink);
         let Some(frames) = &frames else { continue };
         match lists.fits(frames[zone.name.index()].clone()) {
-            Ok(needed) => enough(raw, zone, needed, sink),
+            Ok(needed) => check_pageblocks(raw, zone, needed, sink),
             Err(misfit) => refuse(raw, zone, &lists, misfit, sink),
         }
     }
@@ -88,7 +88,13 @@ fn most(zone: &raw::ZoneTable, amount: impl Fn(usize) -> u64) -> usize {
 }
 
 /// Reports a mistake in the lists of a type.
-fn tell(zone: &raw::ZoneTable, index: usize, message: String, hint: &str, sink: &mut ProblemSink) {
+fn report(
+    zone: &raw::ZoneTable,
+    index: usize,
+    message: String,
+    hint: &str,
+    sink: &mut ProblemSink,
+) {
     let at = areas(zone)[index].map_or(zone.at, |area| area.at);
     sink.hinted(at, message, hint);
 }
@@ -112,7 +118,7 @@ fn refuse(
                 "a block of order 9 is a pageblock, and two free buddies would merge into order 10"
             };
             let of_order = |index: usize| lists.blocks[index][usize::from(order)].into();
-            tell(raw, most(raw, of_order), message, hint, sink);
+            report(raw, most(raw, of_order), message, hint, sink);
         }
         FreeListsError::Parts { most, needed, room } => {
             let message = format!(
@@ -122,13 +128,18 @@ fn refuse(
             );
             let hint =
                 "of two buddies at most one can be free: two would merge into the next order";
-            tell(raw, most, message, hint, sink);
+            report(raw, most, message, hint, sink);
         }
     }
 }
 
 /// Reports a type with fewer pageblocks than its free blocks need.
-fn enough(raw: &raw::ZoneTable, zone: &ZoneSetup, needed: [u64; 3], sink: &mut ProblemSink) {
+fn check_pageblocks(
+    raw: &raw::ZoneTable,
+    zone: &ZoneSetup,
+    needed: [u64; 3],
+    sink: &mut ProblemSink,
+) {
     for ((area, key), needed) in areas(raw).into_iter().zip(KEYS).zip(needed) {
         let Some(given) = area.and_then(|area| area.pageblocks.as_ref()) else { continue };
         let has = u64::from(given.value);

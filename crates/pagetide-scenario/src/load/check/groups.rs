@@ -4,7 +4,7 @@
 use super::knobs::{
     check_mark, find_machine_file, group_write, group_writes, machine_write, value_of,
 };
-use super::names::{need, NameIndex};
+use super::names::{require_key, NameIndex};
 use crate::load::decode::{GroupTarget, NameKey};
 use crate::load::raw::RawGroup;
 use crate::load::span::{clip, ProblemSink, SourceSpan, Spanned, SpannedProblem};
@@ -27,7 +27,7 @@ pub(crate) struct GroupIndex<'a> {
     /// Number of copies of each group with several, by the index of the first copy.
     copies: BTreeMap<usize, usize>,
     /// Groups with an invalid number of copies, which has been reported.
-    unsure: BTreeSet<usize>,
+    invalid_copies: BTreeSet<usize>,
     /// Groups that some task removes.
     removed: BTreeSet<usize>,
     /// Position of a `subtree_control` that leaves groups without a memory controller, if any does.
@@ -46,7 +46,7 @@ pub(super) fn check<'a>(
     given.is_incomplete = is_incomplete;
     for (index, group) in list.iter().enumerate() {
         let place = (group.table.at, group.table.bad.as_slice());
-        match need(&group.table.name, "name", place, "the group", "\"batch\"", sink) {
+        match require_key(&group.table.name, "name", place, "the group", "\"batch\"", sink) {
             Some(name) => given.insert(&name.value.0, name.span, index, sink),
             None => given.is_incomplete = true,
         }
@@ -132,7 +132,7 @@ pub(super) fn check<'a>(
         names,
         list: groups,
         copies,
-        unsure,
+        invalid_copies: unsure,
         removed: BTreeSet::new(),
         without_memory,
     };
@@ -280,7 +280,7 @@ impl GroupIndex<'_> {
     fn find(&self, target: &GroupTarget) -> Option<usize> {
         let (name, copy) = target.parts();
         let first = self.names.get(name)?;
-        if self.unsure.contains(&first) {
+        if self.invalid_copies.contains(&first) {
             return Some(first);
         }
         match (self.copies.get(&first), copy) {
@@ -296,7 +296,7 @@ impl GroupIndex<'_> {
     }
 
     /// The group that a task names; reports an unknown group, or one with several copies.
-    pub(crate) fn one(
+    pub(crate) fn find_one(
         &self,
         target: &Spanned<GroupTarget>,
         sink: &mut ProblemSink,
@@ -333,7 +333,7 @@ impl GroupIndex<'_> {
         name: &Spanned<GroupTarget>,
         sink: &mut ProblemSink,
     ) -> Option<usize> {
-        let group = self.one(name, sink)?;
+        let group = self.find_one(name, sink)?;
         if self.list[group].at_start && !self.removed.contains(&group) {
             let message =
                 format!("the group `{}` already exists at the start", clip(&name.value.0));

@@ -255,11 +255,11 @@ pub(super) fn value_of(
     page_size: PageSize,
 ) -> Option<ControlValue> {
     let as_kernel = file.form.read(text, page_size).ok();
-    as_kernel.or_else(|| file.form.read(&in_kernel_s_units(file, text, page_size)?, page_size).ok())
+    as_kernel.or_else(|| file.form.read(&to_kernel_unit(file, text, page_size)?, page_size).ok())
 }
 
 /// Converts a size with a unit into the number that the kernel's file takes, in bytes or kB.
-fn in_kernel_s_units(file: &ControlFile, text: &str, page_size: PageSize) -> Option<String> {
+fn to_kernel_unit(file: &ControlFile, text: &str, page_size: PageSize) -> Option<String> {
     // In `memory.reclaim` a key may follow the size.
     let (size, rest) = match text.trim().split_once(" swappiness=") {
         Some((size, value)) => (size, format!(" swappiness={value}")),
@@ -323,7 +323,7 @@ fn takes(file: &ControlFile, text: &str, page_size: PageSize) -> String {
         (ControlForm::Reclaim, _) => with_size(
             "it takes bytes like 300M, optionally followed by swappiness=N (0 to 200)".to_owned(),
         ),
-        (ControlForm::Policy(policy), _) => format!("it takes {}", policy.listed()),
+        (ControlForm::Policy(policy), _) => format!("it takes {}", policy.variant_list()),
         (ControlForm::Bandwidth, _) => {
             "it takes microseconds or max, optionally a period: \"50000 100000\"".to_owned()
         }

@@ -1,7 +1,7 @@
 //! Checks `[machine]` and `[[file]]`: sizes must be possible, and disks must exist.
 
 use super::free_lists;
-use super::names::{need, NameIndex};
+use super::names::{require_key, NameIndex};
 use super::MACHINE_PAGES_MAX;
 use crate::load::decode::Size;
 use crate::load::raw;
@@ -104,7 +104,7 @@ fn check_node(
         return None;
     }
     let memory = if zones.is_empty() {
-        need(&node.memory, "memory", (node.at, &node.bad), what, "\"2GiB\"", sink)?.clone()
+        require_key(&node.memory, "memory", (node.at, &node.bad), what, "\"2GiB\"", sink)?.clone()
     } else {
         let present: u64 = zones.iter().map(|zone| zone.present).sum();
         let value = Size(sink.page_size.bytes_of(present));
@@ -199,7 +199,7 @@ fn check_zones(node: &raw::MemoryNode, sink: &mut ProblemSink) -> Vec<ZoneSetup>
             free_lists,
         });
     }
-    free_lists::fit(node.zone.as_deref().unwrap_or_default(), &zones, sink);
+    free_lists::check_fit(node.zone.as_deref().unwrap_or_default(), &zones, sink);
     zones
 }
 

@@ -80,7 +80,7 @@ pub(super) fn setup(
         caches: mixes.into_caches(),
         tasks,
         measure,
-        asked_of_groups: report::asked_of_groups(raw),
+        requested_group_metrics: report::requested_group_metrics(raw),
         time_limit_ns: limit.map_or(DEFAULT_TIME_LIMIT_NS, |limit| limit.value.0),
     };
     if setup.cgroup_version() == CgroupVersion::V1 {
@@ -108,7 +108,7 @@ pub(super) fn setup(
 
 /// The parts that belong to the scenario, not to a variant. `setups`: the setups of the variants
 /// that could be read, at least one, with the variants' names; `variants`: all names.
-pub(super) fn said_of_runs(
+pub(super) fn check_report(
     raw: &raw::ScenarioTable,
     setups: &[(&str, &Setup)],
     variants: &[&str],

@@ -1,6 +1,6 @@
 //! Names in a scenario: every definition must be unique, and every use must be resolved.
 
-pub(super) use crate::load::decode::need;
+pub(super) use crate::load::decode::require_key;
 use crate::load::decode::NameKey;
 use crate::load::span::{clip, list_names, ProblemSink, SourceSpan, Spanned, SpannedProblem};
 use std::collections::BTreeMap;

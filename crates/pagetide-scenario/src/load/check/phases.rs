@@ -184,7 +184,7 @@ impl<'c, 'a> Phases<'c, 'a> {
         sink: &mut ProblemSink,
     ) -> Option<Option<usize>> {
         match name {
-            Some(name) => self.scene.groups.one(name, sink).map(Some),
+            Some(name) => self.scene.groups.find_one(name, sink).map(Some),
             None => Some(None),
         }
     }

@@ -6,14 +6,14 @@ use crate::kernel_objects::reported_caches;
 use crate::load::raw;
 use crate::load::span::{clip, list_names, ProblemSink, Spanned, SpannedProblem};
 use crate::metric::catalogue::{self, MetricEntry};
-use crate::metric::declared::{asked_by, file_in, slabinfo_names, ON_REQUEST};
+use crate::metric::declared::{file_prefix, requested_by, slabinfo_names, ON_REQUEST};
 use crate::metric::{KeyNames, MetricKey, Owner, Scope, ScopeKind};
 use crate::model::{PageSize, Reference, Setup, Task};
 use crate::near::matches;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The group metrics that are recorded on request only and that a row or an expectation names.
-pub(super) fn asked_of_groups(raw: &raw::ScenarioTable) -> Vec<&'static str> {
+pub(super) fn requested_group_metrics(raw: &raw::ScenarioTable) -> Vec<&'static str> {
     let rows = raw.report.iter().flat_map(|report| report.rows.iter().flatten());
     let rows = rows.map(|row| row.value.clone());
     // An invalid criterion is reported elsewhere; the page size does not affect its metrics.
@@ -22,7 +22,7 @@ pub(super) fn asked_of_groups(raw: &raw::ScenarioTable) -> Vec<&'static str> {
         expected.filter_map(|that| Criterion::parse(&that.value, PageSize::default()).ok());
     let metrics = criteria.flat_map(|criterion| criterion.metrics().cloned().collect::<Vec<_>>());
     let asked: BTreeSet<&str> =
-        rows.chain(metrics).flat_map(|key| asked_by(&key).collect::<Vec<_>>()).collect();
+        rows.chain(metrics).flat_map(|key| requested_by(&key).collect::<Vec<_>>()).collect();
     ON_REQUEST.iter().map(|metric| metric.name).filter(|name| asked.contains(name)).collect()
 }
 
@@ -52,7 +52,7 @@ impl ReportKeys {
     /// thousands of tasks and groups, with metrics per phase and group. So this tests the rest of
     /// the pattern after each owner, which is the same for most owners, instead of every key.
     fn may_match(&self, pattern: &str, setup: &Setup) -> bool {
-        if file_in(pattern).is_some() {
+        if file_prefix(pattern).is_some() {
             // The caches and zones are known only at run time.
             return true;
         }
@@ -102,11 +102,11 @@ impl ReportKeys {
         }) || behind.iter().any(|(kind, rest)| {
             let entries = self.metrics.iter().filter(|entry| entry.of.contains(kind));
             entries.map(|entry| rest.after(pattern, &entry.name)).any(|rest| rest.is_done(pattern))
-        }) || (pattern.contains(':') && self.may_match_in_full(pattern, setup))
+        }) || (pattern.contains(':') && self.may_match_full_form(pattern, setup))
     }
 
     /// The same for keys in full form, which exist because a task and a group have the same name.
-    fn may_match_in_full(&self, pattern: &str, setup: &Setup) -> bool {
+    fn may_match_full_form(&self, pattern: &str, setup: &Setup) -> bool {
         let tasks: BTreeSet<&str> = setup.tasks.iter().map(|task| task.name.as_str()).collect();
         let both = setup.groups.iter().filter(|group| {
             let family = Owner::new(&group.name).family().name;

@@ -235,7 +235,7 @@ impl Decode for RawGroup {
             return None;
         };
         let mut group = RawGroup::default();
-        group.table.place(node.span);
+        group.table.set_span(node.span);
         for entry in &table.entries {
             if group.table.take(entry, sink) {
                 continue;

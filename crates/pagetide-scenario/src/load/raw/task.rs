@@ -68,7 +68,7 @@ table! {
 impl Decode for RawTask {
     fn decode(node: &TomlNode, sink: &mut ProblemSink) -> Option<Self> {
         let (mut table, inline) = decode_with_workload::<TaskTable>(node, sink)?;
-        if inline.is_none() && names_workload(node) {
+        if inline.is_none() && has_workload_key(node) {
             table.bad.push("workload");
         }
         Some(RawTask { table, inline })
@@ -78,7 +78,7 @@ impl Decode for RawTask {
 impl Decode for RawPhase {
     fn decode(node: &TomlNode, sink: &mut ProblemSink) -> Option<Self> {
         let (mut table, workload) = decode_with_workload::<PhaseTable>(node, sink)?;
-        if workload.is_none() && names_workload(node) {
+        if workload.is_none() && has_workload_key(node) {
             table.bad.push("workload");
         }
         Some(RawPhase { table, workload })
@@ -86,7 +86,7 @@ impl Decode for RawPhase {
 }
 
 /// Whether the table has the key `workload`, valid or not: an invalid one has been reported.
-fn names_workload(node: &TomlNode) -> bool {
+fn has_workload_key(node: &TomlNode) -> bool {
     let table = node.as_table();
     table.is_some_and(|table| table.entries.iter().any(|entry| entry.key == "workload"))
 }
@@ -101,7 +101,7 @@ fn decode_with_workload<T: KeyTable>(
         return None;
     };
     let mut outer = T::default();
-    outer.place(node.span);
+    outer.set_span(node.span);
     let mut rest: Vec<&TomlEntry> = Vec::new();
     let mut kind = None;
     for entry in &table.entries {

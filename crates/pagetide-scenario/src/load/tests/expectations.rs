@@ -12,10 +12,10 @@ fn expectations_are_read() {
     assert_eq!(expectation.text, "it is small");
     // Full keys become the form in records.
     assert_eq!(
-        expectation.that.to_string(),
+        expectation.criterion.to_string(),
         "main.memory.current within 5 % of 30M and main.pgfault > 0"
     );
-    assert!(expectation.is_of("default"));
+    assert!(expectation.applies_to("default"));
 }
 
 /// A metric that needs another file to be read is recorded only on request.
@@ -23,7 +23,7 @@ fn expectations_are_read() {
 fn what_is_reported_on_request_is_asked_for_by_rows_and_expectations() {
     let group = "[[group]]\nname = \"g\"\n";
     let asked = |text: &str| {
-        sound(&format!("{SOUND}{group}{text}")).variants.remove(0).setup.asked_of_groups
+        sound(&format!("{SOUND}{group}{text}")).variants.remove(0).setup.requested_group_metrics
     };
     let that = |that: &str| format!("[[expect]]\ntext = \"t\"\nthat = \"{that}\"\n");
     assert_eq!(asked(""), [""; 0]);
@@ -34,8 +34,10 @@ fn what_is_reported_on_request_is_asked_for_by_rows_and_expectations() {
     assert_eq!(asked("[report]\nrows = [\"*.memory.high\"]\n"), ["memory.high"]);
     assert_eq!(asked("[report]\nrows = [\"g.memory.*\"]\n"), [""; 0]);
     let mut setup = sound(&format!("{SOUND}{group}")).variants.remove(0).setup;
-    ["g.memory.max", "g.anon", "*.nr_dying*"].iter().for_each(|metric| setup.ask_for(metric));
-    assert_eq!(setup.asked_of_groups, ["cgroup.stat.nr_dying_descendants", "memory.max"]);
+    ["g.memory.max", "g.anon", "*.nr_dying*"]
+        .iter()
+        .for_each(|metric| setup.request_metric(metric));
+    assert_eq!(setup.requested_group_metrics, ["cgroup.stat.nr_dying_descendants", "memory.max"]);
 }
 
 #[test]
@@ -48,7 +50,7 @@ fn an_expectation_may_be_of_some_variants() {
     };
     let scenario = sound(&format!("{SOUND}{}", of("\"b\"")));
     let expectation = &scenario.expectations[0];
-    assert!(expectation.is_of("b") && !expectation.is_of("a"));
+    assert!(expectation.applies_to("b") && !expectation.applies_to("a"));
 }
 
 #[test]
@@ -61,5 +63,5 @@ fn metrics_are_looked_for_in_a_variant_that_it_is_of() {
         )
     };
     let scenario = sound(&of("variants = [\"b\"]\n"));
-    assert_eq!(scenario.expectations[0].that.to_string(), "only.pgfault > 0");
+    assert_eq!(scenario.expectations[0].criterion.to_string(), "only.pgfault > 0");
 }

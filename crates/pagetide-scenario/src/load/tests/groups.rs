@@ -148,6 +148,6 @@ fn groups_without_a_memory_controller_have_no_files_of_memory() {
     let setup = sound(&format!("{SOUND}{groups}")).variants.remove(0).setup;
     let has: Vec<bool> = setup.groups.iter().map(|group| group.has_memory).collect();
     assert_eq!(has, [true, false, false]);
-    assert_eq!(setup.payer(Some(2)), Some(0));
-    assert_eq!(setup.payer(None), None);
+    assert_eq!(setup.charged_group(Some(2)), Some(0));
+    assert_eq!(setup.charged_group(None), None);
 }

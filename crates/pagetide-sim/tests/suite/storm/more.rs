@@ -102,7 +102,7 @@ pub fn advise_and_lock(setup: &mut Setup, seed: u64) {
             } else {
                 let advice = draw.of(MadviseKind::ALL);
                 let whole = RegionPart { first: 0, pages: None, ..part.clone() };
-                let part = if advice.is_on_whole() { whole } else { part };
+                let part = if advice.needs_whole_region() { whole } else { part };
                 // MADV_WILLNEED does not apply to anonymous memory.
                 let advice =
                     if advice == MadviseKind::WillNeed { MadviseKind::Cold } else { advice };

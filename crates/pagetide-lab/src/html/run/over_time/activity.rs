@@ -1,7 +1,7 @@
 //! Charts of kernel activity and its effects: reclaim, pressure, faults.
 
 use super::memory::largest_groups;
-use super::{before, choice, drop_zeros, figure, is_something, largest, row, Variant};
+use super::{before, choice, drop_zeros, figure, has_nonzero, largest, row, Variant};
 use crate::html::lines::{ChartAxis, ChartChoice, ChartFigure, ChartLine};
 use pagetide_scenario::record::Unit;
 use pagetide_scenario::timeline::GroupRow;
@@ -59,7 +59,7 @@ pub fn pressure(all: &[Variant]) -> Option<ChartFigure> {
     let machine = choice("the machine", all, |variant| lines(variant, 0));
     let choices: Vec<ChartChoice> = std::iter::once(machine)
         .chain(groups.iter().map(of_group))
-        .filter(|choice| choice.panels.iter().flat_map(|panel| &panel.lines).any(is_something))
+        .filter(|choice| choice.panels.iter().flat_map(|panel| &panel.lines).any(has_nonzero))
         .collect();
     figure(
         "time-pressure",
