@@ -231,7 +231,9 @@ impl Search {
     /// Reports that a run failed, or that the scenario rejects the values.
     fn fail(&self, py: Python<'_>, index: usize, message: String) -> PyResult<()> {
         let job = self.take(py, index)?;
-        py.detach(|| self.state().find.add_result(job.place, job.seed, FindResult::Failed(message)));
+        py.detach(|| {
+            self.state().find.add_result(job.place, job.seed, FindResult::Failed(message))
+        });
         Ok(())
     }
 

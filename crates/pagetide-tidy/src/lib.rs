@@ -121,7 +121,8 @@ pub fn markdown_passages(text: &str) -> Vec<Passage> {
         if paragraph.is_empty() {
             first = index + 1;
         }
-        paragraph.push_str(bare.trim_start_matches('#'));
+        // The mark of a heading stays: a heading is no sentence.
+        paragraph.push_str(bare);
         paragraph.push(' ');
     }
     end(&mut paragraph, first);
@@ -204,7 +205,7 @@ mod tests {
     fn markdown_has_prose_outside_fences() {
         let text = "# Title\n\nOne `x`\nline.\n```\ncode\n```\n* item\n  more\n| a | b |\n";
         let found = texts(markdown_passages(text));
-        let wanted = [(1, "Title"), (3, "One CODE line."), (8, "* item more"), (10, "| a | b |")];
+        let wanted = [(1, "# Title"), (3, "One CODE line."), (8, "* item more"), (10, "| a | b |")];
         assert_eq!(found, wanted.map(|(line, text)| (line, text.to_owned())));
     }
 
@@ -230,6 +231,7 @@ mod tests {
         assert_eq!(broken("before wants of"), none);
         assert_eq!(broken("It ends. Who climbs, knows."), ["^who"]);
         assert_eq!(broken("The task who waits. Whom? Who knows?"), none);
+        assert_eq!(broken("# Who uses it"), none);
         assert_eq!(broken("`for want of`"), none);
         assert!(Rule::list("no arrow").is_err());
     }

@@ -128,14 +128,20 @@ fn char_end(rest: &str) -> usize {
 }
 
 /// The types of a Rust file that another file can name: line and name of each `pub` struct, enum, union, trait and
-/// alias, whatever the visibility is restricted to.
+/// alias, whatever the visibility is restricted to. Classes of the Python package have the names that Python shows.
 pub fn public_types(text: &str) -> Vec<(usize, String)> {
     let mut types = Vec::new();
     for (first, token, code) in tokens(text) {
         if token != Token::Code {
             continue;
         }
-        for (offset, line) in code.split('\n').enumerate() {
+        let lines: Vec<&str> = code.split('\n').collect();
+        for (offset, line) in lines.iter().enumerate() {
+            let above = lines[..offset].iter().rev();
+            let mut attributes = above.take_while(|line| line.trim_start().starts_with("#["));
+            if attributes.any(|line| line.contains("pyclass")) {
+                continue;
+            }
             let Some(rest) = line.trim_start().strip_prefix("pub") else { continue };
             let rest = match rest.strip_prefix('(') {
                 Some(restricted) => restricted.split_once(')').map_or("", |(_, rest)| rest),
