@@ -12,6 +12,7 @@ use std::{env, fs, process};
 /// (path below `experiments/`, content); files at the top come first.
 static FILES: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/shipped.rs"));
 
+/// Names of the shipped experiments.
 pub fn names() -> impl Iterator<Item = &'static str> {
     FILES.iter().filter_map(|(path, _)| name_of(path))
 }
@@ -22,6 +23,7 @@ fn name_of(path: &'static str) -> Option<&'static str> {
     path.strip_suffix(".toml").filter(|name| !name.starts_with("objects/"))
 }
 
+/// The name of the shipped experiment that `text` names, with or without `.toml`.
 pub fn find(text: &str) -> Option<&'static str> {
     let wanted = text.strip_suffix(".toml").unwrap_or(text);
     names().find(|name| *name == wanted)
