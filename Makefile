@@ -1,5 +1,5 @@
 # Everything needs cargo and a C compiler, which Rust's linker wants as well; cargo fetches the
-# crates of Cargo.lock. What has to do with QEMU gets it, and a kernel, from `make kernel`.
+# crates of Cargo.lock. Targets that use QEMU get it, and a kernel, from `make kernel`.
 
 CARGO ?= cargo
 TARGET := $(or $(CARGO_TARGET_DIR),target)

@@ -32,7 +32,8 @@ pub fn trace(bytes: &[u8]) {
     }
     let totals = *reader.totals().expect("it came to the end");
     let (written, _) = writer.finish(totals.time - reader.time()).expect("into memory");
-    let mut again = TraceReader::from_reader(written.as_slice()).expect("what was written");
+    let mut again =
+        TraceReader::from_reader(written.as_slice()).expect("a trace that was just written");
     for record in &records {
         assert_eq!(again.next_record().as_ref(), Ok(&Some(*record)));
     }
@@ -64,10 +65,10 @@ fn imported(format: Format, bytes: &[u8], options: &ImportOptions) {
         assert!(!output.0.exists(), "an error leaves nothing behind");
         return;
     };
-    let info = TraceInfo::scan(&output.0).expect("what was imported");
+    let info = TraceInfo::scan(&output.0).expect("a trace that was just imported");
     assert_eq!(info.totals, summary.totals);
-    let mut replay = Replay::open(&output.0, 2).expect("what was imported");
-    while replay.next_step().expect("what was imported").is_some() {}
+    let mut replay = Replay::open(&output.0, 2).expect("a trace that was just imported");
+    while replay.next_step().expect("a trace that was just imported").is_some() {}
 }
 
 /// A temporary file, removed on drop.

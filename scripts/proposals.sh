@@ -56,7 +56,8 @@ tree="$build/linux"
 
 shopt -s nullglob
 patches=("$folder"/[0-9]*.patch)
-[ "${#patches[@]}" -gt 0 ] || fail "there are no patches in $folder; their names must begin with a digit and end in .patch"
+[ "${#patches[@]}" -gt 0 ] ||
+    fail "there are no patches in $folder; their names must begin with a digit and end in .patch"
 options=("$folder/config" ${checked:+"$folder/config-checked"})
 for file in "${options[@]}"; do
     [ -f "$file" ] || fail "there is no $file"
@@ -92,7 +93,8 @@ there="$cache/$kernel/built-from"
 if [ -f "$there" ]; then
     # If no source is available, the source of the cached kernel is used.
     known="${version:-$(sed -n "s/^source $package //p" "$there")}"
-    if [ "$(built_from "$known")" = "$(cat "$there")" ] && compgen -G "$cache/$kernel/boot/vmlinuz-*-$(sum_of)" >/dev/null; then
+    if [ "$(built_from "$known")" = "$(cat "$there")" ] &&
+        compgen -G "$cache/$kernel/boot/vmlinuz-*-$(sum_of)" >/dev/null; then
         say "the kernel with these patches (-$(sum_of)) exists"
         exit 0
     fi
@@ -246,7 +248,8 @@ if cmp -s "$tree/.config" "$tree/.config.kept"; then
 fi
 lacking="$(grep -hE '^CONFIG_[A-Z0-9_]*=y$' "${options[@]}" | grep -vxF -f "$tree/.config" || true)"
 [ -z "$lacking" ] || fail "$package $version takes no $(echo $lacking)"
-selected="$(sed -n 's/^# \(CONFIG_[A-Z0-9_]*\) is not set$/\1=y\n\1=m/p' "${options[@]}" | grep -xF -f - "$tree/.config" || true)"
+unset_options="$(sed -n 's/^# \(CONFIG_[A-Z0-9_]*\) is not set$/\1=y\n\1=m/p' "${options[@]}")"
+selected="$(grep -xF -f - "$tree/.config" <<<"$unset_options" || true)"
 [ -z "$selected" ] || fail "$package $version needs $(echo $selected)"
 say "building with $(nproc) CPUs"
 kernel_make -j"$(nproc)" bzImage

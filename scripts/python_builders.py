@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Writes python/pagetide/builders.py from the schema of scenario files: `pagetide schema | scripts/python_builders.py`.
+"""Writes python/pagetide/builders.py from the schema of scenario files:
+`pagetide schema | scripts/python_builders.py`.
 
 Creates a class for each table of a scenario and for each workload, with a typed argument for each
 key. The schema is generated from the tables that the loader reads, so the classes cannot differ
@@ -16,10 +17,12 @@ from typing import Any
 
 WIDTH = 110
 
-HEAD = '''"""Tables of a scenario as typed values: what `pagetide.Scenario(machine=..., tasks=[...])` is built of.
+HEAD = '''"""Tables of a scenario as typed values: the arguments of `pagetide.Scenario`, as in
+`pagetide.Scenario(machine=..., tasks=[...])`.
 
-Each argument is a key of a scenario file (docs/scenario.md), under the same name; a dot or a dash in it is `_`. What is
-left out has the default of the file. The values are checked by the loader when the scenario is built, all at once.
+Each argument is a key of a scenario file (docs/scenario.md), under the same name; a dot or a dash
+in it is `_`. An omitted argument has the default of the file. The loader checks all values when the
+scenario is built.
 
 Made by scripts/python_builders.py from the schema; do not change it here.
 """
@@ -152,7 +155,7 @@ class Schema:
                 continue
             of = self.type_of(keys[key], key)
             end = "," if key in required else " | None = None,"
-            lines.append(f"        {arguments[key]}: {of}{end}")
+            lines += broken(f"        {arguments[key]}: {of}{end}")
         lines.append("    ) -> None:")
         lines.append('        """')
         for key in order:
@@ -162,7 +165,7 @@ class Schema:
         for key in order:
             of = "str" if key == "name" else self.type_of(keys[key], key)
             of = of if key in required else f"{of} | None"
-            lines.append(f"        self.{arguments[key]}: {of} = {arguments[key]}")
+            lines += broken(f"        self.{arguments[key]}: {of} = {arguments[key]}")
         return "\n".join(lines)
 
 
@@ -175,6 +178,17 @@ def argument(key: str, of: dict[str, Any]) -> str:
 
 def literal(words: list[str]) -> str:
     return "Literal[" + ", ".join(json.dumps(word) for word in words) + "]"
+
+
+def broken(line: str) -> list[str]:
+    """The lines of an annotation. The words of a long `Literal` get their own lines."""
+    if len(line) <= WIDTH:
+        return [line]
+    start, rest = line.split("[", 1)
+    words, end = rest.rsplit("]", 1)
+    fill = textwrap.TextWrapper(WIDTH, initial_indent=" " * 12, subsequent_indent=" " * 12)
+    fill.break_on_hyphens = False
+    return [f"{start}[", *fill.wrap(f"{words},"), f"        ]{end}"]
 
 
 def wrapped(text: str, indent: int) -> list[str]:
@@ -202,8 +216,8 @@ def render(text: dict[str, Any]) -> str:
     machine = text["properties"]["machine"]
     classes["Machine"] = schema.table("Machine", machine, machine["description"])
     for of in [
-        "Disk", "DiskFaults", "SwapTable", "MemoryNode", "Zone", "FreeArea", "Cache", "Costs", "Group", "File", "Policy",
-        "Variant", "Report", "Expect",
+        "Disk", "DiskFaults", "SwapTable", "MemoryNode", "Zone", "FreeArea", "Cache", "Costs", "Group",
+        "File", "Policy", "Variant", "Report", "Expect",
     ]:
         table, name = schema.defs[of], NAMES.get(of, of)
         classes[name] = schema.table(name, table, table["description"])

@@ -108,7 +108,8 @@ def main():
         except Unreadable as why:
             print(f"{path}: {why}", file=sys.stderr)
             return 2
-    print(f"{checked} figures compared, {stale} differ by more than {arguments.share:g} %; {without} without a result")
+    differ = f"{stale} differ by more than {arguments.share:g} %"
+    print(f"{checked} figures compared, {differ}; {without} without a result")
     return 1 if stale else 0
 
 

@@ -41,24 +41,29 @@ install -m 755 "$init" "$work/root/init"
 for version in 1 2; do
     truncate -s 1G "$work/swap" "$work/disk"
     log="$work/console.$version"
+    parameters="pagetide.groups=$version pagetide.seconds=$seconds"
     timeout "$((seconds * 3 + 900))" qemu-system-x86_64 -nodefaults -no-user-config -display none -no-reboot \
         -accel tcg,thread=multi -cpu max -smp 2 -m 512M -serial "file:$log" \
         -drive "file=$work/swap,if=virtio,format=raw,cache=unsafe" \
         -drive "file=$work/disk,if=virtio,format=raw,cache=unsafe" \
         -kernel "$kernel" -initrd "$work/initrd" \
-        -append "console=ttyS0 quiet loglevel=5 panic=-1 rdinit=/init pagetide.groups=$version pagetide.seconds=$seconds" ||
+        -append "console=ttyS0 quiet loglevel=5 panic=-1 rdinit=/init $parameters" ||
         fail "version $version: the machine did not end; its last words: $(tail -n 5 "$log")"
-    splats="$(grep -aE 'BUG:|WARNING:|KASAN|possible circular|inconsistent lock|INFO:|Kernel panic|Oops' "$log" || true)"
-    [ -z "$splats" ] || fail "version $version: $splats"$'\n'"$(grep -aE -A 30 -m 1 'BUG:|WARNING:|Kernel panic' "$log")"
+    complaint='BUG:|WARNING:|KASAN|possible circular|inconsistent lock|INFO:|Kernel panic|Oops'
+    splats="$(grep -aE "$complaint" "$log" || true)"
+    [ -z "$splats" ] ||
+        fail "version $version: $splats"$'\n'"$(grep -aE -A 30 -m 1 'BUG:|WARNING:|Kernel panic' "$log")"
     grep -aq '^stress: end' "$log" || fail "version $version did not come to its end: $(tail -n 5 "$log")"
     # Each of these must have happened, or the test was no stress. Lockdep disables itself after a
     # report.
     said="$(tr -d '\r' <"$log" | sed -n 's/^stress: //p')"
     for what in wmark_min_kbytes wmark_low_kbytes wmark_high_kbytes soft_limit_reclaim global_shrink_priority \
         kswapd_compaction soft_limits shrink_priorities removed blocks objects left_objects askers_removed refused \
-        pswpout pgsteal_anon pgsteal_file pgsteal_kswapd slabs_scanned compact_kswapd compact_migrate_scanned debug_locks; do
+        pswpout pgsteal_anon pgsteal_file pgsteal_kswapd slabs_scanned compact_kswapd compact_migrate_scanned \
+        debug_locks; do
         grep -qxE "$what [1-9][0-9]*" <<<"$said" || fail "version $version: $what never happened: $(echo $said)"
     done
-    grep -qx "wrongly_taken 0" <<<"$said" || fail "version $version: $(tr -d '\r' <"$log" | grep -a '^wrong' | head -n 5)"
-    echo "groups of version $version, $seconds s, no complaint: $(sed -n 's/^stress: //p' "$log" | grep -v end | tr -d '\r' | paste -sd ' ')"
+    grep -qx "wrongly_taken 0" <<<"$said" ||
+        fail "version $version: $(tr -d '\r' <"$log" | grep -a '^wrong' | head -n 5)"
+    echo "groups of version $version, $seconds s, no complaint: $(grep -v end <<<"$said" | paste -sd ' ')"
 done

@@ -50,7 +50,10 @@ write_switches() {
     cd /proc/sys/vm
     while :; do
         case $((RANDOM % 12)) in
-        0 | 1 | 2) file=wmark_$(pick min low high)_kbytes value=$(pick 0 1 900 2000 4000 9000 20000 60000 400000 99999999 -1 x) ;;
+        0 | 1 | 2)
+            file=wmark_$(pick min low high)_kbytes
+            value=$(pick 0 1 900 2000 4000 9000 20000 60000 400000 99999999 -1 x)
+            ;;
         3) file=watermark_scale_factor value=$(pick 1 10 200 1000 3001) ;;
         4) file=min_free_kbytes value=$(pick 0 500 2000 8000) ;;
         5 | 6) file=soft_limit_reclaim value=$(pick 0 1 2 3 -1) ;;
@@ -59,7 +62,8 @@ write_switches() {
         11) file=$(pick compact_memory drop_caches watermark_boost_factor) value=$(pick 1 3 15000) ;;
         esac
         case $file=$value in
-        *=x | *=-1 | *=99999999 | wmark_*=400000 | *_factor=3001 | *_reclaim=3 | *_priority=3 | *_compaction=2) wrong=yes ;;
+        *=x | *=-1 | *=99999999 | wmark_*=400000) wrong=yes ;;
+        *_factor=3001 | *_reclaim=3 | *_priority=3 | *_compaction=2) wrong=yes ;;
         *) wrong= ;;
         esac
         write $file $value $file $wrong
@@ -128,13 +132,20 @@ ask_for_memory() {
             slot=$((RANDOM % 200))
             case $((RANDOM % 9)) in
             0 | 1) echo "free-page $slot" >&3 ;;
-            2 | 3) echo "page $slot $((RANDOM % 12)) $(pick kernel kernel-high reclaimable nowait atomic)" >&3 && echo >>/tmp/blocks ;;
+            2 | 3)
+                kind=$(pick kernel kernel-high reclaimable nowait atomic)
+                echo "page $slot $((RANDOM % 12)) $kind" >&3 && echo >>/tmp/blocks
+                ;;
             4 | 5) echo "object $slot $(pick 0 1 1 1 2) $(pick account account plain)" >&3 && echo >>/tmp/objects ;;
             6) echo "free-object $slot" >&3 ;;
             7) echo "leave-object $slot" >&3 && echo >>/tmp/left_objects ;;
-            8) write /proc/self/fd/3 "$(pick x 'page -1 0 kernel' 'page 1 0 x' 'page 1 99 kernel' 'object 1 3 plain' \
-                'object 999999999 0 plain' 'cache 9999 test-a 16 plain' 'cache 3 a 16 plain' 'cache 3 test-a/b 16 plain' \
-                'cache 3 test-large 99999999 plain' 'cache 3 test-small 25 plain' 'object 1' 'leave-object 9999')" objects yes ;;
+            8)
+                line=$(pick x 'page -1 0 kernel' 'page 1 0 x' 'page 1 99 kernel' 'object 1 3 plain' \
+                    'object 999999999 0 plain' 'cache 9999 test-a 16 plain' 'cache 3 a 16 plain' \
+                    'cache 3 test-a/b 16 plain' 'cache 3 test-large 99999999 plain' \
+                    'cache 3 test-small 25 plain' 'object 1' 'leave-object 9999')
+                write /proc/self/fd/3 "$line" objects yes
+                ;;
             esac
             usleep 3000
         done
@@ -154,10 +165,12 @@ sleep "$seconds"
 
 # Reports counters: accepted values, removed groups, allocated memory.
 for what in wmark_min_kbytes wmark_low_kbytes wmark_high_kbytes soft_limit_reclaim global_shrink_priority \
-    kswapd_compaction soft_limits shrink_priorities removed blocks objects left_objects askers_removed refused wrongly_taken; do
+    kswapd_compaction soft_limits shrink_priorities removed blocks objects left_objects askers_removed refused \
+    wrongly_taken; do
     echo "stress: $what $(wc -l 2>/dev/null </tmp/$what || echo 0)" >/dev/console
 done
-for counter in pswpout pgsteal_anon pgsteal_file pgsteal_kswapd slabs_scanned compact_kswapd compact_migrate_scanned; do
+for counter in pswpout pgsteal_anon pgsteal_file pgsteal_kswapd slabs_scanned compact_kswapd \
+    compact_migrate_scanned; do
     echo "stress: $counter $(sed -n "s/^$counter //p" /proc/vmstat)" >/dev/console
 done
 sort /tmp/wrongly_taken 2>/dev/null | uniq -c | sed 's/^/wrong: /' >/dev/console

@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
 # The Python package as a user has it: a wheel in a virtual environment, the tests of python/tests.
 #
-# test_python.sh TARGET [PYTEST ARGUMENT]... PYTHON names the interpreter (python3). Without Python 3.10 or newer with
-# venv the script says so and passes. PAGETIDE_EXTRAS names the extras to install (test). The environment is kept until
-# pyproject.toml, the interpreter or the extras change. The wheel has the dev profile: a release would take minutes.
+# test_python.sh TARGET [PYTEST ARGUMENT]...
+# PYTHON names the interpreter (python3). Without Python 3.10 or newer with venv the script says so
+# and passes. PAGETIDE_EXTRAS names the extras to install (test). The environment is kept until
+# pyproject.toml, the interpreter or the extras change. The wheel has the dev profile: a release
+# would take minutes.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 target=$(mkdir -p "$1" && cd "$1" && pwd)/python

@@ -36,7 +36,7 @@ class Diagnostic(TypedDict):
     text: str
     """The offending text."""
     message: str
-    """What is wrong."""
+    """Description of the error."""
     hint: str | None
     """How to mend it."""
 
@@ -70,7 +70,7 @@ class _Hinted(Error):
     def __init__(self, message: str, hint: str | None = None) -> None:
         super().__init__(message, hint)
         self.message: str = message
-        """What is wrong."""
+        """Description of the error."""
         self.hint: str | None = hint
         """How to mend it."""
 

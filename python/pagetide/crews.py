@@ -74,7 +74,10 @@ def crew(executor: Any = None, jobs: int | None = None) -> Crew:
     if executor is None:
         return _Threads(jobs)
     if jobs is not None:
-        raise TypeError("jobs= is the number of threads of this process, and executor= has its own workers: give only one")
+        raise TypeError(
+            "jobs= is the number of threads of this process, and executor= has its own workers: "
+            "give only one"
+        )
     if isinstance(executor, futures.Executor):
         return _Pool(executor)
     module = type(executor).__module__.partition(".")[0]

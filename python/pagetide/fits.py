@@ -38,7 +38,7 @@ class Trial:
 
 @dataclass(frozen=True)
 class Determined:
-    """What the good fits show about a parameter."""
+    """Result of the good fits for one parameter."""
 
     #: The key, or the keys that share one value.
     key: str
@@ -110,7 +110,7 @@ class Calibration:
 
     @property
     def determined(self) -> list[Determined]:
-        """What the good fits show about each parameter."""
+        """Result of the good fits for each parameter."""
         return [self._determined(parameter) for parameter in self.parameters]
 
     def _determined(self, parameter: Parameter) -> Determined:
@@ -178,7 +178,8 @@ class Calibration:
         return "\n".join(self._predicted(seen))
 
     def __str__(self) -> str:
-        lines = [f"calibrated {self.scenario.name} to {self.variant}: {len(self.trials)} trials, good fits: {len(self.good)}"]
+        counts = f"{len(self.trials)} trials, good fits: {len(self.good)}"
+        lines = [f"calibrated {self.scenario.name} to {self.variant}: {counts}"]
         lines += ["", *self._found(), "", *self._near(), "", *self._predicted({})]
         return "\n".join(lines)
 

@@ -37,10 +37,15 @@ def read_rows(directory: str | os.PathLike[str]) -> Frame:
                 knobs = json.loads(line)["knobs"]
                 run = Run.of_row(line, knobs)
             except (ValueError, KeyError, TypeError) as error:
-                raise InputError(f"{path}, line {number} is not a row: {error}", "`pagetide sweep --store` writes rows")
+                raise InputError(
+                    f"{path}, line {number} is not a row: {error}", "`pagetide sweep --store` writes rows"
+                )
             of = (run.digest, run.version)
             if origin is not None and of != origin:
-                raise InputError(f"{path}, line {number} is of another scenario or version", "use the rows of one sweep only")
+                raise InputError(
+                    f"{path}, line {number} is of another scenario or version",
+                    "use the rows of one sweep only",
+                )
             origin = of
             if run.key in runs and runs[run.key] != run:
                 raise InputError(

@@ -108,7 +108,10 @@ def _keys(given: Any) -> tuple[str, ...]:
     if not isinstance(keys, tuple) or not all(isinstance(key, str) for key in keys):
         raise TypeError(f"free= needs a key, or a tuple of keys, for each parameter, not {given!r}")
     if not keys:
-        raise InputError("a parameter without a key", 'give a tuple of at least one key: ("task.a.size", "task.b.size")')
+        raise InputError(
+            "a parameter without a key",
+            'give a tuple of at least one key: ("task.a.size", "task.b.size")',
+        )
     return keys
 
 
@@ -122,7 +125,9 @@ def _parameter(keys: tuple[str, ...], given: Any) -> Parameter:
     key = ", ".join(keys)
     if isinstance(given, list):
         if len(given) < 2:
-            raise InputError(f"{key}: {given!r} is not a choice", "a list needs at least two values; a range is a tuple")
+            raise InputError(
+                f"{key}: {given!r} is not a choice", "a list needs at least two values; a range is a tuple"
+            )
         values = tuple(text for value in given for text in texts_of({key: value}).values())
         for at, value in enumerate(values):
             if any(_is_same(value, other) for other in values[:at]):
@@ -132,7 +137,10 @@ def _parameter(keys: tuple[str, ...], given: Any) -> Parameter:
         raise InputError(f"{key}: {given!r} is not a range", "a range is (low, high), choices are a list")
     low, high = (quantities.read(end) for end in given)
     if low is None or high is None or low.kind != high.kind:
-        raise InputError(f"{key}: {given!r} is not a range", 'both ends must be numbers of one kind, as ("64KiB", "2MiB")')
+        raise InputError(
+            f"{key}: {given!r} is not a range",
+            'both ends must be numbers of one kind, as ("64KiB", "2MiB")',
+        )
     if not low.value < high.value:
         raise InputError(f"{key}: the range {given!r} is reversed or empty", "give the lower end first")
     whole = all(isinstance(end, int) for end in given)

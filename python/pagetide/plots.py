@@ -1,6 +1,6 @@
 """Plots of results with matplotlib: ``pip install 'pagetide[plots]'``.
 
-Each function draws one plot into axes and returns the axes: those of ``ax=``, or new ones. So the
+Each function draws one plot into axes and returns the axes: the value of ``ax=``, or new ones. So the
 caller composes, labels and saves the figure.
 
 =================  =============================================================

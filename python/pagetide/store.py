@@ -194,7 +194,10 @@ class Store:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             os.close(lock)
-            raise StoreError(f"another process writes to {self.directory}", "wait for it, or name another directory") from None
+            raise StoreError(
+                f"another process writes to {self.directory}",
+                "wait for it, or name another directory",
+            ) from None
         except OSError:
             pass  # the file system has no locks: continue without one
         self._lock = lock

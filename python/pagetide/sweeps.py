@@ -341,7 +341,8 @@ def sweep(
         first = failed[0]
         where = ", ".join(f"{knob}={value}" for knob, value in first.knobs.items())
         warnings.warn(
-            f"{len(failed)} of {total} runs failed; the first: {first.variant}, {where}, seed {first.seed}: {first.why}",
+            f"{len(failed)} of {total} runs failed; the first: "
+            f"{first.variant}, {where}, seed {first.seed}: {first.why}",
             RuntimeWarning,
             stacklevel=2,
         )

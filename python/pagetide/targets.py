@@ -81,7 +81,10 @@ def _target(metric: str, given: Any) -> Target:
         raise InputError(f"{metric}: {given!r} is not a figure", "a target is a figure, or (figure, deviation)")
     value = quantities.read(pair[0])
     if value is None or value.value < 0:
-        raise InputError(f"{metric}: {pair[0]!r} is not a figure", 'give a number in the metric\'s unit, or text like "12.5s"')
+        raise InputError(
+            f"{metric}: {pair[0]!r} is not a figure",
+            'give a number in the metric\'s unit, or text like "12.5s"',
+        )
     if pair[1] is None:
         return Target(metric, value.value, DEVIATION * value.value or 1.0, (pair[0],))
     deviation, said = quantities.read(pair[1]), tuple(pair)

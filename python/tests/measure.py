@@ -62,8 +62,9 @@ def cpu(arguments: list[str]) -> float:
 
 def importing() -> float:
     code = "import time; t = time.process_time(); import pagetide; print(time.process_time() - t)"
-    runs = [float(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout) for _ in range(9)]
-    return statistics.median(runs)
+    command = [sys.executable, "-c", code]
+    runs = (subprocess.run(command, capture_output=True, text=True) for _ in range(9))
+    return statistics.median(float(run.stdout) for run in runs)
 
 
 def main() -> None:
@@ -93,7 +94,8 @@ def main() -> None:
     heap = machine.create_task().map("64MiB")
     pages = array("Q", [page * 7919 % len(heap) for page in range(4_000_000)])
     heap.touch(pages)
-    print(f"| touches of pages that are there, in batches | {len(pages) / best(lambda: heap.touch(pages)) / 1e6:.0f} million a second |")
+    rate = len(pages) / best(lambda: heap.touch(pages)) / 1e6
+    print(f"| touches of resident pages, in batches | {rate:.0f} million a second |")
 
     def faults() -> None:
         fresh = core.Machine.boot("256MiB").create_task().map("192MiB")

@@ -31,7 +31,10 @@ def test_what_is_built_is_what_a_file_says() -> None:
         sysctl={"vm.swappiness": 10},
         files=[pt.File("data", size="64MiB", disk="sda")],
         tasks=[
-            pt.Service("front", rate=100, group="web", heap="16MiB", requests=50, touches=2, load=[("0s", "10 %"), ("1s", "100 %")]),
+            pt.Service(
+                "front", rate=100, group="web", heap="16MiB", requests=50, touches=2,
+                load=[("0s", "10 %"), ("1s", "100 %")],
+            ),
             pt.Task("other", phases=[pt.Sleep("nap", duration="1ms"), pt.Touch("work", size="1MiB")], nice=5),
         ],
         variants=[pt.Variant("a"), pt.Variant("b", set={"machine.memory": "512MiB"})],
@@ -60,7 +63,10 @@ def test_what_is_built_is_what_a_file_says() -> None:
     [[task]]
     name = "other"
     nice = 5
-    phase = [{ name = "nap", workload = "sleep", duration = "1ms" }, { name = "work", workload = "touch", size = "1MiB" }]
+    phase = [
+        { name = "nap", workload = "sleep", duration = "1ms" },
+        { name = "work", workload = "touch", size = "1MiB" },
+    ]
     [[variant]]
     name = "a"
     [[variant]]

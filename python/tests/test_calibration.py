@@ -181,7 +181,11 @@ def test_only_workload_and_hardware_are_free(load):
         (FREE, {"pswpin": "many"}, "is not a figure"),
         (FREE, {"pswpin": (3, 0)}, "is not a deviation"),
         (FREE, {"pswpinn": 3}, "did you mean 'pswpin'"),
-        (FREE, {"reader.walltime": "30MiB"}, "reader.walltime: '30MiB' is in bytes, but the unit of the metric is seconds"),
+        (
+            FREE,
+            {"reader.walltime": "30MiB"},
+            "reader.walltime: '30MiB' is in bytes, but the unit of the metric is seconds",
+        ),
         (FREE, {"reader.walltime": ("30ms", "1MiB")}, "'1MiB' is in bytes"),
         (FREE, {"reader.walltime": "3 %"}, "is in percent"),
         (FREE, {"pswpin": ("64KiB", "5 %")}, "'64KiB' is in bytes, but the unit of the metric is count"),

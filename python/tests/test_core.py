@@ -126,7 +126,10 @@ def test_a_million_touches_a_second() -> None:
 def test_threads_share_a_machine() -> None:
     machine = core.Machine.boot("32MiB", swap="64MiB")
     heaps = [machine.create_task().map("24MiB") for _ in range(2)]
-    touch = [threading.Thread(target=heap.touch, args=(pages(range(6144)),), kwargs={"write": True}) for heap in heaps]
+    touch = [
+        threading.Thread(target=heap.touch, args=(pages(range(6144)),), kwargs={"write": True})
+        for heap in heaps
+    ]
     for thread in touch:
         thread.start()
     for thread in touch:

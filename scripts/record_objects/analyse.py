@@ -29,7 +29,8 @@ NAMES = {"alloc_vmap_area": "vmap_area", "jbd2_journal_add_journal_head": "jbd2_
 HOW = {
     "compile": "gcc 12 -O2 -c of a C file of 84 lines with 16 headers of the C library, on ext4",
     "database": "MariaDB 10.11 with sysbench's oltp_read_write by TCP over loopback, 4 tables of 5000 rows",
-    "database-server": "MariaDB 10.11 with a pool of 64 MiB, sysbench's 4 tables of 5000 rows, data not in memory before",
+    "database-server": "MariaDB 10.11 with a pool of 64 MiB, sysbench's 4 tables of 5000 rows, "
+    "data not in memory before",
     "service": "redis-server 7.0 without a database, with a port of its own",
 }
 UNITS = {
@@ -309,7 +310,8 @@ def main():
     kinds = [kind for kind in ("start", "unit") if any(unit.kind == kind for unit in trace.units)]
     today = datetime.date.today().isoformat()
     text = (
-        "# An object mix, recorded by scripts/record_objects; docs/scenario.md (\"kernel-objects\") describes the format.\n"
+        "# An object mix, recorded by scripts/record_objects; "
+        'docs/scenario.md ("kernel-objects") describes the format.\n'
         + "".join(head(kind, trace) for kind in kinds)
         + f'recorded = "{HOW[work]}; {kernel}, 1 CPU by emulation, slab_nomerge; {today}"\n'
         + "".join(f'{kind} = "{UNITS[work, kind]}"\n' for kind in reversed(kinds))

@@ -97,7 +97,8 @@ $insert
 /bin/busybox poweroff -f
 END
 chmod 755 "$scratch/initramfs/init"
-(cd "$scratch/initramfs" && find . | "$scratch/root/usr/bin/busybox" cpio -o -H newc 2>/dev/null) >"$scratch/initramfs.cpio"
+(cd "$scratch/initramfs" && find . | "$scratch/root/usr/bin/busybox" cpio -o -H newc 2>/dev/null) \
+    >"$scratch/initramfs.cpio"
 
 rm -rf "${scratch:?}/$work"
 mkdir "$scratch/$work"

@@ -88,7 +88,8 @@ def check(_):
     for name in NAMES:
         found = EXPERIMENTS / "calibrated" / f"{name}.toml"
         if found.exists() and found.read_text() != calibrated_scenario(name):
-            wrong.append(f"{found.relative_to(ROOT)} is not the plain scenario with the best fit; run seeds.py scenarios")
+            path = found.relative_to(ROOT)
+            wrong.append(f"{path} is not the plain scenario with the best fit; run seeds.py scenarios")
     if wrong:
         raise Trouble("\n".join(wrong))
 
@@ -201,8 +202,13 @@ def calibrated_scenario(name):
     (best,) = (row for row in rows if row["rank"] == "0")
     settings = settings_of(name, {key: value for key, value in best.items() if key not in FIT_COLUMNS})
     out = []
-    lines = base_text(name, "../").splitlines()
+    merged = {}
+    # A blank line ends a table. The sub-table with the values comes last in its variant.
+    lines = [*base_text(name, "../").splitlines(), ""]
     for at, line in enumerate(lines):
+        if not line and merged:
+            out += ["[variant.set]", *(f'"{key}" = {value}' for key, value in merged.items())]
+            merged = {}
         if line.startswith('name = "') and at == 0:
             line = f'name = "{name}-calibrated"'
         if line.startswith('title = "'):
@@ -213,14 +219,13 @@ def calibrated_scenario(name):
         if line.startswith('name = "') and lines[at - 1] == "[[variant]]":
             own = next((text for text in lines[at + 1 : at + 4] if text.startswith("set = {")), "set = {}")
             kept = tomllib.loads(own)["set"]
-            merged = {**{key: literal(value) for key, value in settings}, **{k: literal(v) for k, v in kept.items()}}
-            out.append("set = { " + ", ".join(f'"{key}" = {value}' for key, value in merged.items()) + " }")
+            merged = {key: literal(value) for key, value in [*settings, *kept.items()]}
     head = [
         f"# Made by scripts/seeds/seeds.py: experiments/{name}.toml with values fitted to the column before",
         "# the patch (scripts/seeds/calibration.toml) set in every variant. See docs/seeds.md.",
         "",
     ]
-    return "\n".join(head + out) + "\n"
+    return "\n".join(head + out)
 
 
 def literal(value):
@@ -412,7 +417,8 @@ def main():
     parser.add_argument("--jobs", default="1", help="number of parallel runs; does not change the result")
     commands = parser.add_subparsers(dest="command", required=True)
     for command, many in (
-        (page, None), (scenarios, None), (check, None), (linux, None), (run, "*"), (compare, "*"), (calibrate, "+"), (predict, "+"), (final, "+")
+        (page, None), (scenarios, None), (check, None), (linux, None), (run, "*"), (compare, "*"),
+        (calibrate, "+"), (predict, "+"), (final, "+"),
     ):
         one = commands.add_parser(command.__name__)
         if many:

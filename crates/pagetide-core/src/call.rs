@@ -39,7 +39,7 @@ pub trait RequestOwners: Owners {
     ) -> Step<Outcome>;
 }
 
-/// `Call::tenure` before the first step.
+/// `Call::generation` before the first step.
 const NOT_BEGUN: u64 = u64::MAX;
 
 /// A request in progress.
@@ -55,7 +55,7 @@ pub struct Call<R> {
     /// Throttle queue whose sleeper count includes this call.
     throttle_queue: ThrottleQueue,
     requester: Requester,
-    /// Generation of the requester since the first step ([`Owners::tenure`]): ids are reused.
+    /// Generation of the requester since the first step ([`Owners::generation`]): ids are reused.
     generation: u64,
     node: NodeId,
 }
@@ -87,8 +87,8 @@ impl<R> Call<R> {
         Call::new(RequestKind::GroupWrite(Box::new(write)), asker, node)
     }
 
-    /// Allocates an object of `cache` for `asker`. The asker's group is charged if `account` is set
-    /// or the cache is accounted. Ends as [`Outcome::Object`], [`Outcome::NoObject`] or
+    /// Allocates an object of `cache` for `asker`. The requester's group is charged if `account` is
+    /// set or the cache is accounted. Ends as [`Outcome::Object`], [`Outcome::NoObject`] or
     /// [`Outcome::NoCache`]. The receiver must free the object ([`Manager::kmem_cache_free`]); the
     /// end of `asker` does not free it.
     pub fn kmem_alloc(

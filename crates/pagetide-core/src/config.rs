@@ -83,7 +83,7 @@ tunables! {
         /// vm.min_free_kbytes, unless it was written.
         ThpEnabled = "transparent_hugepage.enabled", ControlForm::Policy(Policy::Thp), "", Linux("2.6.38"),
             default "never";
-        /// What a fault does when no huge page is free: reclaim and compact, wake the daemons,
+        /// Reaction of a fault when no huge page is free: reclaim and compact, wake the daemons,
         /// nothing.
         ThpDefrag = "transparent_hugepage.defrag", ControlForm::Policy(Policy::ThpDefrag), "",
             Linux("2.6.38; defer since 4.6, defer+madvise since 4.11"), default "madvise";
@@ -114,7 +114,7 @@ tunables! {
             /// 0 in /proc/buddyinfo. Larger blocks are as with `linux-6.1`.
             Pageblocks = 2, "pageblocks";
         }
-        /// What a request takes from a foreign pageblock that it does not claim.
+        /// Pages that a request takes from a foreign pageblock that it does not claim.
         Fallback = "fallback" => fallback: FallbackPolicy = Linux61 {
             /// The whole free block: the rest of it goes to the lists of the request's type.
             Linux61 = 0, "linux-6.1", linux;
@@ -275,7 +275,7 @@ tunables! {
                 /// stop when they have enough; kswapd visits every group.
                 Shared = 1, "shared";
             }
-            /// What counts as a page fault.
+            /// Events that count as a page fault.
             Faults = "faults" => faults: FaultPolicy = Linux61 {
                 /// Every attempt: a fault that reads a page drops its lock and is retried.
                 Linux61 = 0, "linux-6.1", linux;
@@ -351,7 +351,7 @@ tunables! {
                 /// madvise.
                 Never = 2, "never", linux;
             }
-            /// What a fault does if no huge page is free (transparent_hugepage/defrag).
+            /// Reaction of a fault if no huge page is free (transparent_hugepage/defrag).
             ThpDefrag = "thp_defrag" => thp_defrag: ThpDefrag = Madvise {
                 /// Reclaims and compacts, once.
                 Always = 0, "always", linux;
@@ -398,7 +398,7 @@ tunables! {
                 /// They do not pay.
                 Off = 0, "off", linux;
             }
-            /// What children get of a parent's protection (mount option memory_recursiveprot).
+            /// Share of a parent's protection that children get (mount option memory_recursiveprot).
             MemoryProtection = "memory_protection", boot, implied => memory_protection: MemoryProtection = OwnOnly {
                 /// The part that they claim themselves.
                 OwnOnly = 0, "own", linux;

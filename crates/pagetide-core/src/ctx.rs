@@ -4,7 +4,7 @@
 
 use crate::units::{Cpu, MemcgId, Nanos, NodeId, Requester};
 
-/// Who runs a step, where and when.
+/// Context of a step: the task that runs it, its place and the time.
 #[derive(Clone, Copy, Debug)]
 pub struct Ctx {
     /// The CPU that the step runs on.

@@ -1,8 +1,8 @@
 //! The daemons: background work that no task requests.
 //!
 //! Linux: the kernel threads kswapd, kcompactd, khugepaged, the writeback thread and a worker. A
-//! world runs them like tasks: it steps a daemon until the daemon rests ([`Rest`]), and again when
-//! the rest is over or an effect has woken the daemon ([`Token::Daemon`]). The flusher and
+//! world runs them like tasks: it steps a daemon until the daemon rests ([`DaemonRest`]), and again
+//! when the rest is over or an effect has woken the daemon ([`Token::Daemon`]). The flusher and
 //! khugepaged work on files and mappings, which only the owners know; the owners do that work
 //! ([`Owners::daemon_step`]).
 //!
@@ -12,6 +12,10 @@
 mod step;
 
 use crate::effect::Throttle;
+#[cfg(doc)]
+use crate::effect::Token;
+#[cfg(doc)]
+use crate::owners::Owners;
 use crate::units::{Nanos, NodeId};
 
 /// A daemon of the machine.

@@ -1,4 +1,5 @@
-//! Effects: what the world must do for the core, such as I/O, copies, wake-ups and kills.
+//! Effects: actions that the world must perform for the core, such as I/O, copies, wake-ups and
+//! kills.
 //!
 //! The core never performs them. Every function that may produce effects returns [`Effects`], which
 //! borrows the machine, so the machine accepts no other call until they are drained. Dropping
@@ -166,7 +167,8 @@ pub enum Token {
     Page(Pfn),
     /// The queue of a node for a reason.
     Throttled(NodeId, Throttle),
-    /// A daemon that rests ([`Rest`](crate::daemon::Rest)). Its own state has the reason.
+    /// A daemon that rests ([`DaemonRest`](crate::daemon::DaemonRest)). Its own state has the
+    /// reason.
     Daemon(Daemon),
 }
 
@@ -222,7 +224,7 @@ impl EffectQueue {
         self.queue.push(effect);
     }
 
-    /// [`Self::push`] for an effect with [`Effect::is_of_contents`].
+    /// [`Self::push`] for an effect with [`Effect::is_contents_only`].
     #[inline]
     pub fn push_contents(&mut self, effect: Effect) {
         debug_assert!(effect.is_contents_only(), "{effect:?}");

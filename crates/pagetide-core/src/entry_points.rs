@@ -1,8 +1,9 @@
 //! The long entry points of the manager, compiled once for each type of owners.
 //!
-//! rustc compiles a generic function again in every crate that calls it, and these functions reach most of the core.
-//! So the public methods only call [`EntryPoints`], which is implemented here for the two types of owners; other
-//! crates and tests link to that code. `Machine::touch` and short methods stay generic, so that they can be inlined.
+//! rustc compiles a generic function again in every crate that calls it, and these functions reach
+//! most of the core. So the public methods only call [`EntryPoints`], which is implemented here for
+//! the two types of owners; other crates and tests link to that code. `Machine::touch` and short
+//! methods stay generic, so that they can be inlined.
 //!
 //! Invariant: an entry point calls the method `do_*` of its name, and does nothing else.
 
@@ -19,7 +20,8 @@ use crate::units::{Cpu, MemcgId, Nanos, Pfn};
 
 type GroupWriteResult<'a> = Result<(Option<GroupWrite>, Effects<'a>), ControlError>;
 
-/// Declares the trait, its implementations, and the methods whose types do not depend on the owners.
+/// Declares the trait, its implementations, and the methods whose types do not depend on the
+/// owners.
 macro_rules! entry_points {
     ($($(#[$doc:meta])* fn $name:ident($($arg:ident: $type:ty),*) -> $result:ty = $work:ident;)+) => {
         /// Owners for which the core has compiled the entry points.
@@ -78,25 +80,26 @@ macro_rules! entry_points {
 }
 
 entry_points! {
-    /// Runs one bounded step of a daemon on `cpu`. Do not step a daemon that rests or sleeps before its timeout.
-    /// Unknown node or CPU: does nothing and returns [`Rest::UNTIL_WOKEN`].
+    /// Runs one bounded step of a daemon on `cpu`. Do not step a daemon that rests or sleeps before
+    /// its timeout. Unknown node or CPU: does nothing and returns [`DaemonRest::UNTIL_WOKEN`].
     fn step_daemon(daemon: Daemon, cpu: Cpu, now: Nanos) -> (Step<DaemonRest>, Effects<'a>) = do_step_daemon;
     /// The world reports the end of an I/O request. Ignores unknown requests and CPUs.
     fn io_done(io: Io, ok: bool, cpu: Cpu, now: Nanos) -> Effects<'a> = do_io_done;
-    /// The world reports the end of a copy ([`crate::effect::Effect::CopyPage`]). If `ok`, the page takes its new
-    /// frame; otherwise it stays where it was. Ignores a frame that is not under migration.
+    /// The world reports the end of a copy ([`crate::effect::Effect::CopyPage`]). If `ok`, the page
+    /// takes its new frame; otherwise it stays where it was. Ignores a frame that is not under
+    /// migration.
     fn copy_done(from: Pfn, ok: bool, cpu: Cpu) -> Effects<'a> = do_copy_done;
     /// Makes a list of writes in order, all of them or none, as [`Manager::write_controls`] does.
     ///
     /// # Errors
-    /// The first refused write (unknown cache, or refused by a policy), or the three watermarks if the result is out
-    /// of order.
+    /// The first refused write (unknown cache, or refused by a policy), or the three watermarks if
+    /// the result is out of order.
     fn apply_writes(writes: &[ControlWrite]) -> Result<Effects<'a>, ControlError> = do_apply_writes;
     /// [`Manager::write_group_control`] with a parsed value.
     ///
     /// # Errors
-    /// ENOENT for an unknown group or if the root has no such file, EINVAL or EBUSY for a value that the group or a
-    /// policy does not allow. Nothing has changed.
+    /// ENOENT for an unknown group or if the root has no such file, EINVAL or EBUSY for a value
+    /// that the group or a policy does not allow. Nothing has changed.
     fn apply_group_write(memcg: MemcgId, write: GroupControlWrite) -> GroupWriteResult<'a> = do_apply_group_write;
     /// Removes a group (rmdir). Its pages, slots and counts go to its parent.
     ///
@@ -116,8 +119,8 @@ impl<O: EntryPoints> Manager<O> {
         <O as EntryPoints>::step(self, call, cpu, now)
     }
 
-    /// Gives up a call that is not done, or whose outcome was not read. Unfinished work is undone and no task is
-    /// killed for it; finished work stays, such as pages that a read() has brought.
+    /// Gives up a call that is not done, or whose outcome was not read. Unfinished work is undone
+    /// and no task is killed for it; finished work stays, such as pages that a read() has brought.
     pub fn cancel(&mut self, call: Call<O::Request>, cpu: Cpu) -> Effects<'_> {
         <O as EntryPoints>::cancel(self, call, cpu)
     }

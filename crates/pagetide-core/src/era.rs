@@ -216,7 +216,7 @@ mod tests {
     use crate::process::Machine;
 
     #[test]
-    fn the_default_configuration_is_linux_6_1_of_which_nothing_is_otherwise() {
+    fn the_default_configuration_is_linux_6_1() {
         assert_eq!(Era::of(&Config::default()), Era::default());
     }
 

@@ -12,6 +12,8 @@
 
 use crate::effect::Throttle;
 use crate::gfp::{Gfp, MigrateType};
+#[cfg(doc)]
+use crate::manager::Manager;
 use crate::units::{MemcgId, NodeId, Order, Requester};
 use alloc::vec::Vec;
 

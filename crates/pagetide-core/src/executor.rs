@@ -25,7 +25,7 @@ pub trait World {
     fn now(&mut self) -> Nanos;
 
     /// Starts an I/O. `Some`: it has already ended, with or without success. `None`:
-    /// [`World::ended`] reports its end later.
+    /// [`World::next_completion`] reports its end later.
     fn submit(&mut self, io: Io) -> Option<bool>;
 
     /// The next started I/O that has ended, and whether it succeeded. If none has ended yet, waits

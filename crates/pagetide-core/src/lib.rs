@@ -7,7 +7,7 @@
 //! ```
 //! use pagetide_core::config::Config;
 //! use pagetide_core::effect::Step;
-//! use pagetide_core::process::{Call, Machine, Touch};
+//! use pagetide_core::process::{Machine, ProcessCall, TouchResult};
 //! use pagetide_core::node::NodeSpec;
 //! use pagetide_core::process::page_table::{Advice, Backing};
 //! use pagetide_core::outcome::Outcome;
@@ -18,14 +18,14 @@
 //! let mm = machine.create_mm(Machine::ROOT).unwrap();
 //! let heap = machine.mmap(mm, Backing::Anon, 16, Advice::Normal, false).unwrap();
 //!
-//! assert_eq!(machine.touch(heap, 3, true), Touch::Fault);
-//! let mut fault = Call::fault(mm, NodeId(0), heap, 3, true);
+//! assert_eq!(machine.touch(heap, 3, true), TouchResult::Fault);
+//! let mut fault = ProcessCall::fault(mm, NodeId(0), heap, 3, true);
 //! let (step, mut effects) = machine.step(&mut fault, Cpu(0), 0);
 //! assert!(matches!(step, Step::Done(Outcome::Got(_))));
 //! // Memory was free: there is nothing to do but to zero a page of it, and one of page table.
-//! assert!(effects.all(|effect| effect.is_of_contents()));
+//! assert!(effects.all(|effect| effect.is_contents_only()));
 //! drop(effects);
-//! assert_eq!(machine.touch(heap, 3, true), Touch::Hit);
+//! assert_eq!(machine.touch(heap, 3, true), TouchResult::Hit);
 //! machine.audit().unwrap();
 //!
 //! // Daemons are stepped as calls are, when their rest is over or an effect wakes them.

@@ -8,6 +8,8 @@
 //! Invariant: see [`crate::audit`].
 
 use crate::boot::SetupError;
+#[cfg(doc)]
+use crate::call::Call;
 use crate::compaction::Compactions;
 use crate::config::Config;
 use crate::daemon::{Daemon, ThrottleQueue};
@@ -264,7 +266,7 @@ impl<O: Owners> Manager<O> {
     }
 
     /// Declares that the world has no bytes: the manager requests no more effects on contents
-    /// ([`Effect::is_of_contents`]). [`Effect::CopyPage`] remains, because the page cannot be
+    /// ([`Effect::is_contents_only`]). [`Effect::CopyPage`] remains, because the page cannot be
     /// mapped until the copy is done. No decision changes.
     pub fn without_bytes(&mut self) {
         self.effects.drop_contents();

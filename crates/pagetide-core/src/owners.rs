@@ -2,9 +2,9 @@
 //!
 //! Linux: the reverse map (mm/rmap.c), `address_space_operations` and `struct task_struct` as seen
 //! from mm/vmscan.c. The page level (frames, groups, lists, reclaim, compaction, slabs) knows two
-//! numbers of a page: its owner and its index in that owner ([`Slot`]). It does not know what an
-//! owner is. In a simulated machine the owners are processes and files ([`crate::process`]); in a
-//! page pool they are tables of atomics ([`crate::slots`]).
+//! numbers of a page: its owner and its index in that owner ([`OwnerSlot`]). It does not know what
+//! an owner is. In a simulated machine the owners are processes and files ([`crate::process`]); in
+//! a page pool they are tables of atomics ([`crate::slots`]).
 //!
 //! Calls are static: a manager has one type of owners, so a query costs one function call.
 //!
@@ -25,7 +25,7 @@ use crate::units::{Cpu, MemcgId, Nanos, Pfn, Requester, SwapSlot};
 /// The owner of a page and the page's index in it (`Page::{mapping, index}`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OwnerSlot {
-    /// The owner, in the numbering of [`Slot::store`].
+    /// The owner, in the numbering of [`OwnerSlot::store`].
     pub owner: u32,
     /// Page of the owner, from 0.
     pub index: u32,
@@ -125,8 +125,8 @@ pub trait Owners: State + Sized {
     /// Removes the page's entries. If any entry remains afterwards, the page is pinned.
     fn unmap(&mut self, at: OwnerSlot, mapcount: u16, to: UnmapTarget) -> UnmapResult;
 
-    /// Completes a move ([`Gone::Moving`]): the page is now in `to`, which equals `from` if the
-    /// move failed. Returns the number of entries that map the page.
+    /// Completes a move ([`UnmapTarget::Moving`]): the page is now in `to`, which equals `from` if
+    /// the move failed. Returns the number of entries that map the page.
     fn moved(&mut self, at: OwnerSlot, from: Pfn, to: Pfn, young: bool) -> u16;
 
     /// Splits a huge page into 512 small ones in place.

@@ -470,7 +470,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_uses_stays_fresh() {
+    fn unused_frames_stay_fresh() {
         let spec = NodeSpec::x86_64(64 << 30, 0, 0);
         let mut memory = Memory::new(&[spec], 1).unwrap();
         let opened = |memory: &Memory| memory.pages.opened().count();

@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn with_recursion_what_nobody_claims_is_shared_by_use() {
+    fn with_recursion_unclaimed_protection_is_shared_by_usage() {
         // A parent with 300 pages grants 200, of which one child claims 50; the rest is 150 of 250.
         assert_eq!(recursive_protection(200, 50, 200, 50, 300), 50 + 90);
         assert_eq!(recursive_protection(100, 0, 200, 50, 300), 60);

@@ -37,7 +37,7 @@ pub(crate) struct PageRequest {
     first: AttemptStart,
 }
 
-/// What the first attempt takes first.
+/// The resource that the first attempt takes first.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum AttemptStart {
     /// The charge first: a CPU has charges for small pages in stock.
@@ -45,8 +45,9 @@ pub(crate) enum AttemptStart {
     /// The page first, from any node.
     Page,
     /// The page first, from the near node alone and with little effort (`__GFP_THISNODE |
-    /// __GFP_NORETRY`). If the request may reclaim, it then continues as [`First::Page`], even on a
-    /// machine of one node. Unlike in Linux, the reclaim of the first attempt looks at all nodes.
+    /// __GFP_NORETRY`). If the request may reclaim, it then continues as [`AttemptStart::Page`],
+    /// even on a machine of one node. Unlike in Linux, the reclaim of the first attempt looks at
+    /// all nodes.
     NearPage,
 }
 
@@ -102,7 +103,7 @@ impl SlowRequest {
     }
 }
 
-/// What an attempt lacks and, once everything was tried, what could not be had.
+/// The resource that an attempt lacks or, after all attempts, that the request could not get.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Shortage {
     /// A block of pages.
@@ -115,7 +116,7 @@ pub(crate) enum Shortage {
     Denied,
 }
 
-/// What the work since the last attempt has provided.
+/// Result of the work since the last attempt.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum AttemptInput {
     /// Nothing: this is the first attempt.
@@ -246,7 +247,7 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// As [`Self::slow_given_up`] for a task that has ended: its compactions ended with it.
+    /// As [`Self::abandon_slow_request`] for a task that has ended: its compactions ended with it.
     pub(crate) fn slow_orphaned(&mut self, slow: &SlowRequest) {
         match slow {
             SlowRequest::Pages(path) => self.slowpath_orphaned(path),

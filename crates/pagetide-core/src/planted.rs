@@ -16,7 +16,7 @@ pub enum Defect {
     LeakedCharge,
 }
 
-/// What is planted in a machine.
+/// A defect planted in a machine.
 #[cfg(debug_assertions)]
 #[derive(Clone, Copy, Debug)]
 pub struct PlantedDefect {

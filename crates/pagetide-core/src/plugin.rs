@@ -6,9 +6,9 @@
 //! built-in rules. A policy is registered under a name ([`Plugins`]) and set before the machine is
 //! used ([`crate::manager::Manager::use_plugins`]); each machine has its own copy.
 //!
-//! An impossible answer is corrected and counted ([`Wrong`]): no policy can break an invariant of
-//! the machine. A policy that protects too much memory is overruled: if a whole descent of reclaim
-//! has freed nothing, the next descent does not ask the policy.
+//! An impossible answer is corrected and counted ([`PolicyFault`]): no policy can break an
+//! invariant of the machine. A policy that protects too much memory is overruled: if a whole
+//! descent of reclaim has freed nothing, the next descent does not ask the policy.
 //!
 //! Invariant: a machine without plug-ins decides, counts and hashes as if this module did not
 //! exist.

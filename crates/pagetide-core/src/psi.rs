@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn full_is_when_nobody_else_could_do_anything() {
+    fn full_counts_when_no_other_task_is_productive() {
         assert_eq!(second_of(&[(0, RUNS)]), (0, 0));
         assert_eq!(second_of(&[(0, SLEEPS)]), (1000, 1000));
         assert_eq!(second_of(&[(0, SLEEPS), (0, RUNS)]), (1000, 0));

@@ -1,9 +1,9 @@
 //! Owners for programs that embed the manager: page tables that threads share with the manager.
 //!
 //! Linux: an address space of anonymous memory, seen from user space: page-table entries,
-//! `get_user_pages`, `FOLL_PIN`. A tenant has a table with one [`Entry`] per page, an atomic word.
-//! A thread *pins* a present page with one atomic operation; the manager, which is behind a lock,
-//! takes only pages without pins. [`Call::get`] requests a page that is not present.
+//! `get_user_pages`, `FOLL_PIN`. A tenant has a table with one [`TenantEntry`] per page, an atomic
+//! word. A thread *pins* a present page with one atomic operation; the manager, which is behind a
+//! lock, takes only pages without pins. [`TenantCall::get`] requests a page that is not present.
 //!
 //! Invariant: a present entry's frame names the entry (`Page::{mapping, index}`) and has a
 //! `mapcount` of
@@ -64,8 +64,9 @@ impl digest::State for TenantEntry {
 
 impl TenantEntry {
     /// Pins the page if it is present (for a write: and was written before). Returns its frame,
-    /// which stays the page's frame until [`Entry::unpin`]. Takes one atomic operation, or two for
-    /// the first use since reclaim last checked. `None`: request the page ([`Call::get`]).
+    /// which stays the page's frame until [`TenantEntry::unpin`]. Takes one atomic operation, or
+    /// two for the first use since reclaim last checked. `None`: request the page
+    /// ([`TenantCall::get`]).
     #[inline]
     pub fn pin(&self, write: bool) -> Option<Pfn> {
         let was = self.0.fetch_add(PIN, Ordering::Acquire);
@@ -160,7 +161,7 @@ pub struct TenantId {
 }
 
 impl TenantId {
-    /// The requester, for calls for anything but a page ([`Call::compact_memory`]).
+    /// The requester, for calls for anything but a page ([`TenantCall::compact_memory`]).
     pub const fn asker(self) -> Requester {
         self.asker
     }
@@ -237,7 +238,7 @@ pub struct TenantRequest {
 
 impl TenantCall {
     /// Requests a page of a tenant for a thread on `node`, for writing or only for reading. Ends as
-    /// [`Outcome::Got`] with the page pinned once ([`Entry::unpin`] ends the pin), as
+    /// [`Outcome::Got`] with the page pinned once ([`TenantEntry::unpin`] ends the pin), as
     /// [`Outcome::NoMemory`] (no tenant is killed), [`Outcome::IoError`], or [`Outcome::BadId`].
     pub fn get(tenant: TenantId, node: NodeId, index: u32, write: bool) -> TenantCall {
         let get = TenantRequest { tenant, index, write, begun: false, major: false, fresh: false };
@@ -338,7 +339,8 @@ impl Manager<Slots> {
                         self.reuse_page(at, pfn);
                         continue;
                     }
-                    // A present page stays present during this call: only the manager takes it away.
+                    // A present page stays present during this call: only the manager takes it
+                    // away.
                     entry.pin(get.write).map(|pfn| self.got(get, pfn, Contents::Kept))
                 }
                 EntryState::Moving(pfn) => {

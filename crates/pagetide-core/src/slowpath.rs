@@ -40,7 +40,7 @@ enum SlowPathStage {
     OomWait,
 }
 
-/// What follows a compaction that made no block.
+/// Next action after a compaction that made no block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, State)]
 enum AfterCompaction {
     /// Reclaim: this was the light attempt before it.

@@ -75,7 +75,7 @@ pub struct Zone {
     pub watermark_boost: u64,
     /// Largest boost in 1/10000 of the high watermark; 0 turns boosting off.
     pub watermark_boost_factor: u32,
-    /// What a request takes from a pageblock of another type.
+    /// Rule for taking pages from a pageblock of another type.
     pub fallback: FallbackPolicy,
     /// Pages reserved from requests with this highest zone index.
     pub lowmem_reserve: [u64; MAX_NR_ZONES],

@@ -19,7 +19,7 @@
 //! | `@snap KIND TASK PHASE NS` | start of a snapshot of this time |
 //! | `@trace NAME COUNT` | events of a tracepoint so far |
 //! | `@usage USER_US SYSTEM_US MINOR MAJOR BYTES` | of the task so far |
-//! | `@cpu BEFORE AFTER KSWAPD WRITEBACK NOW` | CPU times of the task before and after the report, of kswapd, of writeback, and the time; ns |
+//! | `@cpu BEFORE AFTER KSWAPD WRITEBACK NOW` | CPU ns of task, task after the report, kswapd, writeback; time |
 //! | `@program TASK PHASE NS OPS` | after the run: time to generate a phase's operations |
 //! | `@blocks ASKED GOT` | blocks of kernel memory that the task requested and got so far |
 //! | `@resident WHAT PAGES` | pages of a region in memory |

@@ -44,7 +44,7 @@ impl SharedWords {
         futex::set(&self.words[GO], 1);
     }
 
-    /// Waits for [`Shared::go`] and returns the seed.
+    /// Waits for [`SharedWords::start_tasks`] and returns the seed.
     pub fn wait_for_seed(self) -> u64 {
         while self.words[GO].load(Ordering::SeqCst) == 0 {
             futex::wait(&self.words[GO], 0, None);

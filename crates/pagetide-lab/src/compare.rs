@@ -38,7 +38,7 @@ struct Variant {
 struct Samples {
     unit: Unit,
     samples: Vec<Option<f64>>,
-    /// One per sample: what ended the work early, or null.
+    /// One per sample: the reason why its work ended early, or null.
     #[serde(default)]
     ended: Vec<serde_json::Value>,
 }

@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn progress_is_told_of_every_run() {
+    fn progress_is_reported_for_every_run() {
         let (started, ended) = (AtomicUsize::new(0), AtomicUsize::new(0));
         let world =
             |_: &str, v: &Variant, seed: u64, _: &RunControl| Ok(record(&v.name, seed, &[]));

@@ -76,7 +76,7 @@ fn run() -> Value {
             "ended": {
                 "type": "array",
                 "items": { "enum": [null, "oom-killed", "io-error", "cut"] },
-                "description": "One entry per sample: what ended its work early, or null. Missing if all work is \
+                "description": "One entry per sample: why its work ended early, or null. Missing if all work is \
                                 complete.",
             },
         }),
@@ -88,8 +88,8 @@ fn run() -> Value {
             "costs_ns": {
                 "type": "object",
                 "additionalProperties": { "type": "integer" },
-                "description": "Costs of operations that the scenario states. Missing if it states none; the run then \
-                                used the sourced table.",
+                "description": "Costs of operations that the scenario states. Missing if it states none; \
+                                the run then used the sourced table.",
             },
             "metrics": { "type": "object", "additionalProperties": metric },
         }),
@@ -227,7 +227,10 @@ fn explain() -> Value {
         json!({
             "name": text(),
             "kind": {
-                "enum": ["metric", "sysctl", "group-file", "cache-file", "policy", "key", "workload", "linux-function"],
+                "enum": [
+                    "metric", "sysctl", "group-file", "cache-file", "policy", "key", "workload",
+                    "linux-function",
+                ],
             },
             "about": text(),
             "unit": text(),

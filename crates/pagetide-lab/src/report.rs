@@ -1,6 +1,7 @@
 //! The records of all runs in columns: one column per variant, one series of samples per metric.
 //!
-//! Invariant: a sample of incomplete work ([`Ended`]) is kept and marked, and is in no statistic.
+//! Invariant: a sample of incomplete work ([`Incomplete`]) is kept and marked, and is in no
+//! statistic.
 
 use crate::execute::{JobOutcome, RunResult};
 use crate::plan::RunPlan;
@@ -59,7 +60,7 @@ pub struct MetricSeries {
 }
 
 impl MetricSeries {
-    /// What ended the work of a sample early, if anything did. Such a series is not compared: its
+    /// Why the work of a sample ended early, if it did. Such a series is not compared: its
     /// summary has only the seeds that went well.
     pub fn ended(&self) -> Option<Incomplete> {
         self.samples.iter().filter_map(|sample| sample.ended).min()
@@ -78,7 +79,7 @@ pub struct ReportSample {
     /// Seed of its run.
     pub seed: u64,
     pub value: f64,
-    /// What ended the work early; `None`: the value is a measurement.
+    /// Why the work ended early; `None`: the value is a measurement.
     pub ended: Option<Incomplete>,
 }
 
@@ -193,17 +194,18 @@ impl Report {
         self.columns[column].series.get(key).map(|series| &series.summary)
     }
 
-    /// What ended a run of `column` early, if anything did.
+    /// Why a run of `column` ended early, if one did.
     pub fn incomplete(&self, column: usize) -> Option<Incomplete> {
         self.columns[column].series.values().filter_map(MetricSeries::ended).min()
     }
 
-    /// What ended the work of a sample of `key` early, if anything did.
+    /// Why the work of a sample of `key` ended early, if it did.
     pub fn ended(&self, column: usize, key: &str) -> Option<Incomplete> {
         self.columns[column].series.get(key).and_then(MetricSeries::ended)
     }
 
-    /// What the table shows of `key` in `column`: its measurements, or all samples if none is one.
+    /// The statistics of `key` that the table shows in `column`: of its measurements, or of all
+    /// samples if no sample is a measurement.
     pub fn shown_summary(&self, column: usize, key: &str) -> Option<Statistics> {
         let series = self.columns[column].series.get(key)?;
         let is_measured = series.samples.iter().any(|sample| sample.ended.is_none());

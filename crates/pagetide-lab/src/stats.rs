@@ -24,7 +24,7 @@ impl Statistics {
     /// Summarises `samples`.
     ///
     /// ```
-    /// let s = pagetide_lab::stats::Summary::of(&[2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0]);
+    /// let s = pagetide_lab::stats::Statistics::of(&[2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0]);
     /// assert_eq!((s.mean, s.median, s.min, s.max), (5.0, 4.5, 2.0, 9.0));
     /// assert!((s.stddev - 2.138_089_935).abs() < 1e-9);
     /// ```
@@ -67,11 +67,11 @@ pub enum MeanChange {
 /// The change from `baseline` to `value`.
 ///
 /// ```
-/// use pagetide_lab::stats::{change, Change};
-/// assert_eq!(change(500.0, 365.0), Change::Percent(-27.0));
-/// assert_eq!(change(0.0, 3.0), Change::New);
-/// assert_eq!(change(0.0, 0.0), Change::Percent(0.0));
-/// assert_eq!(change(f64::NAN, 3.0), Change::Unknown);
+/// use pagetide_lab::stats::{change, MeanChange};
+/// assert_eq!(change(500.0, 365.0), MeanChange::Percent(-27.0));
+/// assert_eq!(change(0.0, 3.0), MeanChange::New);
+/// assert_eq!(change(0.0, 0.0), MeanChange::Percent(0.0));
+/// assert_eq!(change(f64::NAN, 3.0), MeanChange::Unknown);
 /// ```
 pub fn change(baseline: f64, value: f64) -> MeanChange {
     if baseline.is_nan() || value.is_nan() {
@@ -140,8 +140,9 @@ pub fn two_sided(t: f64, df: f64) -> f64 {
 /// Confidence interval of the second mean minus the first, after Welch; `None` as for [`welch`].
 ///
 /// ```
-/// use pagetide_lab::stats::{difference, Summary};
-/// let (low, high) = difference(&Summary::of(&[1.0, 2.0]), &Summary::of(&[5.0, 6.0]), 0.95).unwrap();
+/// use pagetide_lab::stats::{difference, Statistics};
+/// let (a, b) = (Statistics::of(&[1.0, 2.0]), Statistics::of(&[5.0, 6.0]));
+/// let (low, high) = difference(&a, &b, 0.95).unwrap();
 /// assert!((low - 0.957).abs() < 1e-3 && (high - 7.043).abs() < 1e-3);
 /// ```
 pub fn difference(a: &Statistics, b: &Statistics, confidence: f64) -> Option<(f64, f64)> {

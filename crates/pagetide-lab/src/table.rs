@@ -492,7 +492,7 @@ compared
     }
 
     #[test]
-    fn nothing_to_show_is_said() {
+    fn an_empty_table_says_so() {
         assert!(render(&report(&[("a", &[("pswpin", 0.0)])])).contains("No metric to show"));
     }
 }

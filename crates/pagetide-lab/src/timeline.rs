@@ -30,7 +30,7 @@ const HEIGHT: u64 = 8;
 const FRONT: usize = 16;
 /// Characters after the columns.
 const BACK: usize = 12;
-/// The first `DRAWN` counts of [`Counts::values`] are drawn.
+/// The first `DRAWN` counts of [`GroupEvents::values`] are drawn.
 const DRAWN: usize = 4;
 /// Shades from 0 to the maximum.
 const RAMP: [char; 10] = [' ', '.', ':', '-', '=', '+', '*', '#', '%', '@'];

@@ -1,5 +1,5 @@
-//! The verdict on each variant: what is better and worse than in the first variant, by how much,
-//! and how significant that is.
+//! The verdict on each variant: the metrics that are better or worse than in the first variant, by
+//! how much, and how significant that is.
 //!
 //! [`verdicts`] compares the rows of the table, which are what the scenario asks about, then the
 //! metrics of `candidates` that the table does not show. The direction of a metric
@@ -46,7 +46,7 @@ pub struct VariantVerdict {
     /// Column of the variant in the report. The first has a verdict only if `ended` is not empty.
     pub column: usize,
     pub variant: String,
-    /// What ended its work early, or kept runs from finishing. Printed first.
+    /// Why its work ended early, or why runs did not finish. Printed first.
     pub ended: Vec<String>,
     /// Metrics that are better than in the first variant; at most [`MOST`].
     pub gains: Vec<Difference>,

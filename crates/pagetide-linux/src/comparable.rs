@@ -33,8 +33,8 @@ pub fn impossible(setup: &Setup, gives_memory: bool) -> Option<String> {
             _ => "a build with stack_order, kernel_pages or a mix",
         };
         format!(
-            "task `{}`, phase `{}`: {what} needs a kernel that gives memory on request: that of the \
-             proposals (`make proposals`, --kernel proposals)",
+            "task `{}`, phase `{}`: {what} needs a kernel that gives memory on request: the kernel \
+             of the proposals (`make proposals`, --kernel proposals)",
             task.name, phase.name
         )
     })
@@ -124,7 +124,7 @@ pub fn not_comparable(setup: &Setup, switches: &[String]) -> Vec<String> {
     }
     if phases().any(|phase| matches!(phase.workload, Workload::Service(_))) {
         found.push(
-            "latencies of a service: those of the guest's CPUs, which the host lends it; CPU time of its \
+            "latencies of a service: the guest runs on CPUs that the host lends it; CPU time of its \
              requests: spent by waiting for the clock"
                 .to_owned(),
         );
@@ -175,8 +175,8 @@ mod tests {
                 "a build with stack_order, kernel_pages or a mix",
             ),
         ] {
-            let why = "needs a kernel that gives memory on request: that of the proposals (`make proposals`, \
-                       --kernel proposals)";
+            let why = "needs a kernel that gives memory on request: the kernel of the proposals \
+                       (`make proposals`, --kernel proposals)";
             let said = format!("task `t`, phase `main`: {what} {why}");
             assert_eq!(impossible(&setup(keys), false), Some(said));
             assert_eq!(impossible(&setup(keys), true), None);

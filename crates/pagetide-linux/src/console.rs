@@ -1,6 +1,6 @@
 //! Parses the report of the guest. `crates/pagetide-guest/src/report.rs` describes the format.
 //!
-//! Invariant: any bytes give a [`Report`] or an error with its position, never a panic.
+//! Invariant: any bytes give a [`GuestReport`] or an error with its position, never a panic.
 
 use crate::host::slabinfo::{self, SlabCache};
 use pagetide_scenario::metric::declared::{buddyinfo_name, NO_LIMIT};
@@ -15,7 +15,7 @@ const VERSION: &str = "1";
 pub struct GuestReport {
     /// The last step of the preparation that began.
     pub last_step: String,
-    /// What the kernel lacks.
+    /// Features that the kernel lacks.
     pub missing: Vec<String>,
     /// Values that the kernel rejected, each with its error.
     pub rejected: Vec<String>,
@@ -118,7 +118,7 @@ pub struct GuestTaskUsage {
 pub struct ReportError {
     /// Offset of the line.
     pub at: usize,
-    /// What is wrong.
+    /// Description of the error.
     pub problem: String,
 }
 
@@ -134,7 +134,7 @@ pub fn has_failed(report: &[u8]) -> bool {
     report.windows(7).rev().any(|window| window == b"\n@fail ")
 }
 
-/// Parses a report. An incomplete last line is ignored; see [`Report::done`].
+/// Parses a report. An incomplete last line is ignored; see [`GuestReport::done`].
 ///
 /// # Errors
 /// The first line that does not have the guest's format.
@@ -360,12 +360,14 @@ fn number<T: FromStr>(text: &str) -> Result<T, String> {
 mod tests {
     use super::*;
 
-    const SAMPLE: &str = "@pagetide 1\n@doing mounting disks\n@lacks vm.extra_free_kbytes\n@refuses vm.swappiness = 900: Invalid argument\n@switch vm.soft_limit_reclaim\n\
+    const SAMPLE: &str = "@pagetide 1\n@doing mounting disks\n@lacks vm.extra_free_kbytes\n\
+        @refuses vm.swappiness = 900: Invalid argument\n@switch vm.soft_limit_reclaim\n\
         @text /proc/version 6\nLinux\n\n@ready\n@snap phase-end 2 1 77\n@text vmstat 27\n\
         nr_free_pages 10\npgfault 3\n\n@text pressure 61\n\
         some avg10=0.00 avg60=0.00 total=70\nfull avg10=0.00 total=60\n\n\
         @trace mm_vmscan_kswapd_wake 4\n@cpu 5 6 7 8 80\n@usage 1 2 3 4 5\n\
-        @resident anon_hot_resident 9\n@errno 22\n@blocks 9 4\n@served 9 8 7 6 1 2 3 4 5\n@text group 1 memory.stat 20\nanon 4096\npgfault 7\n\n\
+        @resident anon_hot_resident 9\n@errno 22\n@blocks 9 4\n@served 9 8 7 6 1 2 3 4 5\n\
+        @text group 1 memory.stat 20\nanon 4096\npgfault 7\n\n\
         @text group 1 memory.current 5\n8192\n\n@text group 1 memory.events 6\nlow 3\n\n@snapped\n\
         @ended 2 signal 9\n@program 2 1 900 30\n@done\n";
 

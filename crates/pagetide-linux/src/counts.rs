@@ -526,7 +526,7 @@ size = "1MiB"
         report.notes = vec!["cut by the time limit".into()];
         let record = of(&setup(SCENARIO), &report).unwrap();
         assert_eq!(value(&record, "b.walltime"), Some(0.037));
-        assert_eq!(value(&record, "b.pgfault"), None, "not zero: nobody knows");
+        assert_eq!(value(&record, "b.pgfault"), None, "unknown, not zero");
         assert_eq!(
             record.notes,
             [

@@ -216,7 +216,7 @@ mod tests {
         let image = dir.path().join("vmlinuz-1");
         std::fs::write(&image, "").unwrap();
         let kernel = KernelImage::at(&image).unwrap();
-        assert!(kernel.gives_memory(), "nobody knows");
+        assert!(kernel.gives_memory(), "unknown");
         for (config, gives) in [
             ("CONFIG_DEBUG_FS=y\n# CONFIG_ALLOCATION_TEST is not set\n", false),
             ("CONFIG_DEBUG_FS=y\nCONFIG_ALLOCATION_TEST=y\n", true),

@@ -43,7 +43,7 @@ pub fn setup(cpus: u16) -> Setup {
     scenario.variants.remove(0).setup
 }
 
-/// What determines costs: the kernel and the way to run it, but not its memory.
+/// The key that determines costs: the kernel and the way to run it, but not its memory.
 pub fn recording_key(origin: &ReferenceOrigin) -> (String, String) {
     let way = origin.how.rsplit_once(", ").map_or(origin.how.as_str(), |(way, _memory)| way);
     (origin.kernel.clone(), way.to_owned())

@@ -377,8 +377,8 @@ fn guest_program(named: Option<&Path>) -> Result<Vec<u8>, LinuxError> {
     }
 }
 
-/// The first static guest program near the command `own`. That of `make guest` has precedence over
-/// one next to the command, where a plain `cargo build` puts a dynamic one.
+/// The first static guest program near the command `own`. The program of `make guest` has precedence
+/// over one next to the command, where a plain `cargo build` puts a dynamic one.
 fn guest_near(own: &Path) -> Result<Vec<u8>, LinuxError> {
     let mut first_problem = None;
     for path in guests_near(own) {
@@ -512,7 +512,7 @@ mod tests {
     use pagetide_scenario::load::{load_str, Overrides};
 
     #[test]
-    fn a_static_program_is_told_from_a_dynamic_one() {
+    fn static_and_dynamic_programs_are_distinguished() {
         // Test binaries are linked dynamically.
         let own = std::fs::read(std::env::current_exe().unwrap()).unwrap();
         assert_eq!(wants_interpreter(&own), Some(!cfg!(target_feature = "crt-static")));
@@ -573,7 +573,7 @@ mod tests {
     }
 
     #[test]
-    fn only_who_needs_it_boots_with_other_options() {
+    fn only_setups_that_need_them_boot_with_other_options() {
         let of = |machine: &str, keys: &str| {
             let text = format!("[machine]\nmemory='1GiB'\n{machine}\n[[task]]\nname='t'\n{keys}\n");
             let loaded = load_str("s.toml", &text, Path::new(""), &Overrides::default());

@@ -101,7 +101,7 @@ pub fn interrupted(py: Python<'_>, missing: usize, result: Option<Bound<'_, PyAn
     raise(py, "Interrupted", (missing, result))
 }
 
-/// The reason why [`crate::run::watched`] stopped: ^C becomes `Interrupted`, other exceptions are
+/// The reason why `run_interruptibly` stopped: ^C becomes `Interrupted`, other exceptions are
 /// unchanged.
 pub fn stopped(
     py: Python<'_>,

@@ -143,7 +143,7 @@ impl ScenarioInner {
     }
 }
 
-/// Converts an error of [`Source::load`] to an exception.
+/// Converts an error of `ScenarioSource::load` to an exception.
 fn refused_by(py: Python<'_>, refused: &SourceError) -> PyErr {
     match refused {
         SourceError::Mistakes(diagnostics) => errors::scenario(py, diagnostics),
@@ -385,7 +385,17 @@ impl Scenario {
     /// Other Python threads can work during the runs. ^C raises `Interrupted`, a
     /// `KeyboardInterrupt`; its `result` has the finished runs. Raises `RunError` if runs failed;
     /// its `result` has the others.
-    #[pyo3(signature = (*, set = None, seeds = None, variants = None, jobs = None, progress = None, latencies = false, executor = None, **options))]
+    #[pyo3(signature = (
+        *,
+        set = None,
+        seeds = None,
+        variants = None,
+        jobs = None,
+        progress = None,
+        latencies = false,
+        executor = None,
+        **options
+    ))]
     #[allow(clippy::too_many_arguments)] // keyword arguments in Python
     fn run<'py>(
         &self,

@@ -22,7 +22,7 @@ pub struct ScenarioSource {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ScenarioBase {
     Directory(PathBuf),
-    /// That of the shipped experiment of this name, the traces of which are in the extension.
+    /// The directory of the shipped experiment of this name. The extension contains its traces.
     Shipped(String),
 }
 

@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_told_at_once_with_their_keys() {
+    fn all_mistakes_are_reported_together_with_their_keys() {
         let second = Builder::new().set("name", "two").set("workload", "tuch").set("size", 5);
         let errors = sound().set("machine.cpus", 0).push("task", second).build("case").unwrap_err();
         let told: Vec<_> = errors.iter().map(|error| error.key.as_deref().unwrap()).collect();

@@ -1,10 +1,10 @@
 //! Metrics: their keys, the list of all metrics, and how a world records their values.
 //!
-//! A [`Key`] is a [`Scope`] (the machine, a task, a phase of a task, a group, ...) and a name.
-//! [`Names`] converts keys to the texts of records and back. [`declared`] lists the metrics that no
-//! kernel counter names; [`Metrics`] collects the metrics of a run. Linux has no scopes: a scope
-//! stands for the place and moment at which a user of Linux would read the value. Most names are
-//! those of /proc/vmstat, memory.stat and /proc/slabinfo.
+//! A [`MetricKey`] is a [`Scope`] (the machine, a task, a phase of a task, a group, ...) and a
+//! name. [`KeyNames`] converts keys to the texts of records and back. [`declared`] lists the
+//! metrics that no kernel counter names; [`RunMetricSet`] collects the metrics of a run. Linux has
+//! no scopes: a scope stands for the place and moment at which a user of Linux would read the
+//! value. Most names are those of /proc/vmstat, memory.stat and /proc/slabinfo.
 
 pub mod better;
 pub mod catalogue;

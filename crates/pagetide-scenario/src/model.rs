@@ -257,7 +257,7 @@ pub struct DiskFaults {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Swap {
-    /// Index into [`Machine::disks`].
+    /// Index into [`MachineSetup::disks`].
     pub disk: usize,
     /// Size in bytes.
     pub size: u64,
@@ -290,7 +290,7 @@ pub struct File {
     pub sparse: bool,
     /// Metadata of the file system: its dirty pages cannot be moved.
     pub metadata: bool,
-    /// Index into [`Machine::disks`].
+    /// Index into [`MachineSetup::disks`].
     pub disk: usize,
 }
 

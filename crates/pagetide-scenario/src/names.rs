@@ -11,7 +11,7 @@ use crate::op::Advice;
 use pagetide_core::zone::{ZONE_DMA, ZONE_DMA32, ZONE_MOVABLE, ZONE_NORMAL};
 
 pub trait NameSet: Copy + Sized + 'static {
-    /// What messages call a name of this set, for example `disk model`.
+    /// Noun for a name of this set in messages, for example `disk model`.
     const WHAT: &'static str;
     /// All names, in the order of the documentation.
     const ALL: &'static [Self];
@@ -70,7 +70,7 @@ names! {
 }
 
 names! {
-    /// What a name stands for.
+    /// Object that a name refers to.
     "kind of name" NameKind {
         /// An empty file on the memory file system (tmpfs).
         File = "file",
@@ -222,7 +222,7 @@ impl From<HugeAdviceKind> for Advice {
 }
 
 names! {
-    /// What the allocation of a block of high order may do.
+    /// Rights of the allocation of a block of high order.
     "request" HighOrderRequest {
         /// GFP_KERNEL | __GFP_HIGH: sleep, reclaim, compact.
         Direct = "direct",
@@ -232,7 +232,7 @@ names! {
 }
 
 names! {
-    /// What an allocation of kernel memory may do.
+    /// Rights of an allocation of kernel memory.
     "request" KernelRequest {
         /// GFP_KERNEL: sleep, reclaim, compact.
         Kernel = "kernel",

@@ -28,7 +28,7 @@ pub struct KernelCache {
 /// The allocations of a unit of work.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ObjectMix {
-    /// What was recorded: program, kernel, method and date.
+    /// Source of the recording: program, kernel, method and date.
     pub recorded: String,
     pub unit: String,
     /// Definition of the start-up part, if the mix has one.

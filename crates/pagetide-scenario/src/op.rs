@@ -27,7 +27,7 @@ pub enum RegionBacking {
     },
 }
 
-/// What a request for a block of kernel memory may do.
+/// Rights of a request for a block of kernel memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlockRequest {
     /// GFP_KERNEL: sleep, reclaim, compact.

@@ -91,7 +91,7 @@ pub struct RunRecord {
     /// of machines with 4 KiB.
     #[serde(default = "default_page_size", skip_serializing_if = "is_default_page_size")]
     pub page_size: u64,
-    /// Text of a metric's key ([`crate::metric::Names`]) -> value.
+    /// Text of a metric's key ([`crate::metric::KeyNames`]) -> value.
     pub metrics: BTreeMap<String, Metric>,
     /// Digest of all state at the end: equal inputs give equal digests.
     pub digest: u64,

@@ -257,7 +257,7 @@ impl GroupRow {
         }
     }
 
-    /// [`Row::merged`] of two rows; if one is missing, the other.
+    /// [`GroupRow::merged`] of two rows; if one is missing, the other.
     pub fn merged_option(earlier: Option<GroupRow>, later: Option<GroupRow>) -> Option<GroupRow> {
         match (earlier, later) {
             (Some(earlier), Some(later)) => Some(earlier.merged(&later)),

@@ -50,7 +50,7 @@
 //! 6.18, ext4, in a virtual machine on a Zen 4 EPYC, which needs no Meltdown mitigation; nested
 //! paging makes faults more expensive there.
 //!
-//! | what | model | elsewhere |
+//! | operation | model | elsewhere |
 //! |---|---|---|
 //! | first write to an anonymous page | 1.07 us | 1.01 us median `[i7-fault]`; guest 1.5 us |
 //! | cached page by 64 KiB read() | 0.52 us | guest 0.46 to 0.53 us |

@@ -58,7 +58,7 @@ pub enum IoKind {
 /// A read or write request to a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DiskRequest {
-    /// Chosen by the caller, returned in [`Completion::id`].
+    /// Chosen by the caller, returned in [`DiskCompletion::id`].
     pub id: u64,
     pub kind: IoKind,
     /// First page on the disk.
@@ -79,7 +79,7 @@ pub enum IoError {
 /// A completed request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DiskCompletion {
-    /// [`Request::id`].
+    /// [`DiskRequest::id`].
     pub id: u64,
     pub kind: IoKind,
     pub result: Result<(), IoError>,

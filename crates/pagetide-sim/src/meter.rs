@@ -27,7 +27,7 @@ pub(crate) enum ChargedThread {
 #[derive(Debug)]
 pub(crate) struct CostMeter {
     model: CostModel,
-    /// Costs by kind of work, if each fits 32 bits ([`Meter::sum`]).
+    /// Costs by kind of work, if each fits 32 bits ([`CostMeter::sum`]).
     of_kinds: Option<[u64; Work::FIELDS]>,
     /// Every allocated page is cleared, even without __GFP_ZERO (Linux `init_on_alloc`).
     init_on_alloc: bool,

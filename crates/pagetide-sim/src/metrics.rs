@@ -1,7 +1,7 @@
 //! Metrics of a run, under the keys of a record.
 //!
 //! Invariant: each metric is added once, in the scope in which a kernel reports it; sums over
-//! copies are computed from these. A value of incomplete work is marked ([`Ended`]).
+//! copies are computed from these. A value of incomplete work is marked ([`Incomplete`]).
 
 use crate::histogram::LatencyHistogram;
 use crate::task::{

@@ -59,7 +59,7 @@ pub enum ThreadRole {
 pub struct Observation {
     /// Virtual time in nanoseconds.
     pub at: Nanos,
-    /// Index in [`Cast::threads`].
+    /// Index in [`RunCast::threads`].
     pub thread: usize,
     pub what: ObservationKind,
 }
@@ -163,7 +163,7 @@ pub struct NamedEvent {
     names: Vec<Option<String>>,
 }
 
-/// The value of a field of an [`Event`].
+/// The value of a field of a [`NamedEvent`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EventValue<'a> {
     Number(u64),

@@ -126,7 +126,7 @@ pub enum TraceProblem {
     Compression { message: String },
 }
 
-/// What the first bytes of a file look like.
+/// File type, as far as the first bytes show it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileType {
     /// Nothing at all.

@@ -9,7 +9,7 @@ use crate::places::Places;
 use crate::reader::TraceReader;
 use crate::writer::malformed;
 
-/// Most slices of [`Info::timeline`].
+/// Most slices of [`TraceInfo::timeline`].
 pub const SLICES: u64 = 32;
 
 /// Header, totals and timeline of a trace file.
@@ -19,7 +19,8 @@ pub struct TraceInfo {
     pub totals: Totals,
     /// Length of the file.
     pub bytes: u64,
-    /// At most [`SLICES`] equal slices of the trace's time; empty after [`Info::read`].
+    /// At most [`SLICES`] equal slices of the trace's time; empty after
+    /// [`TraceInfo::read_summary`].
     pub timeline: Vec<TraceSlice>,
 }
 
@@ -70,7 +71,7 @@ impl TraceInfo {
     }
 }
 
-/// Builds [`Info::timeline`].
+/// Builds [`TraceInfo::timeline`].
 struct Scan {
     places: Places,
     slice_time: u64,

@@ -122,7 +122,7 @@ impl<R: Read + Seek> TraceReader<R> {
 }
 
 impl<R: Read> TraceReader<R> {
-    /// Reads the header from a stream. [`Reader::next_record`] reads the records.
+    /// Reads the header from a stream. [`TraceReader::next_record`] reads the records.
     pub fn from_reader(inner: R) -> Result<TraceReader<R>, TraceError> {
         let mut input = CountedInput { inner, offset: 0 };
         let (header, header_checksum) = read_header(&mut input)?;
@@ -149,8 +149,8 @@ impl<R: Read> TraceReader<R> {
         &self.header
     }
 
-    /// The totals, after [`Reader::next_record`] has reached the end. They are verified against the
-    /// records, except for `distinct_pages`, which is that of the footer.
+    /// The totals, after [`TraceReader::next_record`] has reached the end. They are verified
+    /// against the records, except for `distinct_pages`, which is that of the footer.
     pub fn totals(&self) -> Option<&Totals> {
         match &self.state {
             ReadState::Ended(totals) => Some(totals),

@@ -9,11 +9,11 @@ use crate::format::{Clock, Header, RegionKind};
 use crate::reader::TraceReader;
 use crate::tape::{self, FileVersion, Tape, TapeRecord};
 
-/// Instructions per nanosecond in [`Step::Compute`]: 2 GHz and one instruction a cycle. Not a
+/// Instructions per nanosecond in [`ReplayStep::Compute`]: 2 GHz and one instruction a cycle. Not a
 /// tunable.
 pub const INSTRUCTIONS_PER_NS: u64 = 2;
 
-/// Shortest [`Step::Compute`] within a trace. Two accesses of a window are only a few hundred
+/// Shortest [`ReplayStep::Compute`] within a trace. Two accesses of a window are only a few hundred
 /// instructions apart, so shorter times are added up until they reach this. No time is lost.
 pub const COMPUTE_GRAIN_NS: u64 = 1_000;
 
@@ -39,8 +39,9 @@ pub enum ReplayStep {
 /// Replays a trace file.
 ///
 /// The regions come first, in the order of their numbers. The records follow, `passes` times: for
-/// each the time before its first reference as [`Step::Compute`] (instructions) or [`Step::Sleep`]
-/// (wall clock), then one [`Step::Access`], which is a write if any reference of the record is.
+/// each the time before its first reference as [`ReplayStep::Compute`] (instructions) or
+/// [`ReplayStep::Sleep`] (wall clock), then one [`ReplayStep::Access`], which is a write if any
+/// reference of the record is.
 #[derive(Debug)]
 pub struct Replay {
     source: ReplaySource,

@@ -20,7 +20,7 @@ const LEVEL: i32 = 19;
 
 /// Writes a trace, record by record.
 ///
-/// Without [`Writer::finish`] the output has no footer, and every reader returns an error.
+/// Without [`TraceWriter::finish`] the output has no footer, and every reader returns an error.
 pub struct TraceWriter<W: Write> {
     sink: W,
     places: Places,
@@ -49,7 +49,7 @@ impl<W: Write> TraceWriter<W> {
         TraceWriter::with_level(sink, header, LEVEL)
     }
 
-    /// Same as [`Writer::new`], with another zstd level.
+    /// Same as [`TraceWriter::new`], with another zstd level.
     pub(crate) fn with_level(
         mut sink: W,
         header: &Header,

@@ -5,11 +5,11 @@
 //! few lines (docs/add-a-policy.md):
 //!
 //! ```no_run
-//! # use pagetide::policy::{Digest, GroupPolicy, PagePolicy, Plan, Plugins, Visit};
+//! # use pagetide::policy::{Digest, GroupPlan, GroupPolicy, GroupVisit, PagePolicy, Plugins};
 //! # #[derive(Clone, Debug)]
 //! # struct Mine;
 //! # impl GroupPolicy for Mine {
-//! #     fn plan(&mut self, _: &Visit<'_>, _: &mut Plan) {}
+//! #     fn plan(&mut self, _: &GroupVisit<'_>, _: &mut GroupPlan) {}
 //! #     fn digest(&self, _: &mut Digest) {}
 //! # }
 //! fn main() -> std::process::ExitCode {

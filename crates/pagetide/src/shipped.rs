@@ -2,7 +2,7 @@
 //!
 //! A scenario names its traces and object mixes by path, and they are read as files. A loaded
 //! shipped experiment therefore has them in a temporary directory during the lifetime of
-//! [`Traces`].
+//! [`ShippedTraces`].
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -71,7 +71,7 @@ impl ShippedTraces {
     /// Writes the scenario of experiment `name` to the directory that its paths are relative to.
     ///
     /// # Errors
-    /// As [`Traces::unpack`].
+    /// As [`ShippedTraces::unpack`].
     pub fn add_scenario(&self, name: &str) -> io::Result<PathBuf> {
         let path = self.root.join(format!("{name}.toml"));
         fs::create_dir_all(self.directory_of(name))?;

@@ -40,7 +40,7 @@ use alloc::vec::Vec;
 /// Maximum number of pages isolated at a time (Linux `COMPACT_CLUSTER_MAX`).
 pub(crate) const COMPACT_CLUSTER_MAX: u32 = 32;
 
-/// What a run may wait for (Linux `enum migrate_mode`).
+/// Operations that a run may wait for (Linux `enum migrate_mode`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, State)]
 pub(crate) enum CompactMode {
     /// Nothing; stops if another task wants the CPU.

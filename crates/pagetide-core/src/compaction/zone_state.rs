@@ -15,7 +15,7 @@ use crate::zone::Zone;
 use alloc::vec;
 use alloc::vec::Vec;
 
-/// What compaction remembers about one zone.
+/// State that compaction keeps for one zone.
 #[derive(Clone, Debug, State)]
 pub struct ZoneCompaction {
     /// Start of the migrate scanner: asynchronous runs, synchronous runs.

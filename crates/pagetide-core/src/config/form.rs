@@ -4,7 +4,7 @@
 //! `simple_attr_write` (fs/libfs.c). The file's parser decides which spellings of a number the file
 //! accepts (`control/parse.rs`).
 //!
-//! Invariant: a [`Value`] is within the bounds of the form it was parsed with.
+//! Invariant: a [`ControlValue`] is within the bounds of the form it was parsed with.
 
 use super::{Policy, PolicyChoice, Sysctl};
 use crate::page_size::PageSize;

@@ -63,7 +63,7 @@ pub struct WatermarkInputs {
     pub policy: WatermarkPolicy,
     /// How the per-CPU sets are sized, which depends on the watermarks.
     pub pcp: PcpPolicy,
-    /// What a request takes from a pageblock of another type.
+    /// Rule for taking pages from a pageblock of another type.
     pub fallback: FallbackPolicy,
 }
 

@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn no_name_stands_for_two_things() {
+    fn names_of_policies_are_unique() {
         let policies: BTreeSet<&str> = Policy::ALL.iter().map(|policy| policy.name()).collect();
         let sysctls: BTreeSet<&str> = Sysctl::ALL.iter().map(|sysctl| sysctl.name()).collect();
         assert_eq!((policies.len(), sysctls.len()), (Policy::ALL.len(), Sysctl::ALL.len()));

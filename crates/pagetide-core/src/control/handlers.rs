@@ -45,7 +45,7 @@ impl<O: Owners> Manager<O> {
                 write_inputs(&mut self.config.watermarks, sysctl, number);
                 self.mem.setup_watermarks(&self.config.watermarks);
             }
-            // Handled as `Change::Marks`.
+            // Handled as `ControlChange::Marks`.
             Special::WmarkMinKbytes | Special::WmarkLowKbytes | Special::WmarkHighKbytes => {}
             Special::WatermarkBoostFactor => self.set_watermark_boost_factor(u32_of(number)),
             Special::LowmemReserveRatio => self.set_lowmem_reserve_ratio(value),

@@ -394,7 +394,7 @@ mod tests {
 
     /// A value printed and parsed is the same value.
     #[test]
-    fn what_is_printed_is_read_as_it_was() {
+    fn printed_values_parse_to_the_same_value() {
         for (form, text, printed) in [
             (ControlForm::Integer { min: -9, max: 99 }, " 0x3c\n", "60"),
             (ControlForm::Zones, "1 -2\t3\n", "1 -2 3"),

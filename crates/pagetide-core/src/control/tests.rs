@@ -508,7 +508,7 @@ fn defrag_mode_reaches_the_allocator() {
 }
 
 #[test]
-fn a_bad_word_is_told_the_good_ones() {
+fn the_error_for_a_bad_word_lists_the_valid_words() {
     let mut machine = machine();
     let mut refused = |name| machine.write_control(name, "sometimes").unwrap_err().to_string();
     assert_eq!(
@@ -567,7 +567,7 @@ fn a_machine_that_starts_with_huge_pages_has_their_reserve_once() {
 }
 
 #[test]
-fn a_reserve_that_somebody_wrote_stays() {
+fn a_written_reserve_is_kept() {
     let mut machine = machine();
     machine.write_control("vm.min_free_kbytes", "1000").unwrap().discard();
     for word in ["always", "never", "madvise", "never"] {

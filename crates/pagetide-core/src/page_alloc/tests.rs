@@ -137,7 +137,7 @@ fn the_first_mix_of_kinds_boosts_the_marks_and_wakes_kswapd_for_that_zone() {
 }
 
 #[test]
-fn a_page_at_hand_does_not_keep_kswapd_from_being_told() {
+fn a_cached_page_does_not_prevent_waking_kswapd() {
     let mut memory = normal(64 * 1024);
     memory.alloc_fast(CPU, NODE, 0, USER).unwrap();
     zone(&mut memory).boosted = true;

@@ -41,7 +41,7 @@ pub trait GroupPolicy: fmt::Debug + Send + Sync {
     fn digest(&self, digest: &mut Digest);
 }
 
-/// What reclaim does with a group.
+/// Plan of reclaim for a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GroupPlan {
     /// Skip the group this time.

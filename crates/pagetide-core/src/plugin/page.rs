@@ -30,7 +30,7 @@ pub trait PagePolicy: fmt::Debug + Send + Sync {
         linux
     }
 
-    /// What to do with a page at the end of its inactive list.
+    /// Decides about a page at the end of its inactive list.
     fn judge(&mut self, _page: &mut PageView<'_>, linux: PageVerdict) -> PageVerdict {
         linux
     }
@@ -113,7 +113,7 @@ pub enum InitialList {
     Active,
 }
 
-/// What happens to a page at the end of its inactive list (Linux `enum folio_references`).
+/// Decision about a page at the end of its inactive list (Linux `enum folio_references`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PageVerdict {
     /// Reclaimed: freed, or written first.

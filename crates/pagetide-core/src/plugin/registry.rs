@@ -111,14 +111,14 @@ impl core::error::Error for UnknownPolicy {}
 ///
 /// ```
 /// use pagetide_core::digest::Digest;
-/// use pagetide_core::plugin::{GroupPolicy, Plan, Plugins, Visit};
+/// use pagetide_core::plugin::{GroupPlan, GroupPolicy, GroupVisit, Plugins};
 ///
 /// /// Skips a group without page faults.
 /// #[derive(Clone, Debug)]
 /// struct SpareIdle;
 ///
 /// impl GroupPolicy for SpareIdle {
-///     fn plan(&mut self, visit: &Visit<'_>, plan: &mut Plan) {
+///     fn plan(&mut self, visit: &GroupVisit<'_>, plan: &mut GroupPlan) {
 ///         plan.skip = visit.group.faults() == 0;
 ///     }
 ///     fn digest(&self, _: &mut Digest) {}

@@ -26,7 +26,7 @@ use crate::process::Machine;
 use crate::units::{NodeId, Pfn, HPAGE_PMD_NR};
 use crate::vmstat::Event;
 
-/// What collapses (Linux `collapse_control::is_khugepaged`).
+/// Initiator of a collapse (Linux `collapse_control::is_khugepaged`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, State)]
 pub(super) enum CollapseTrigger {
     /// khugepaged, within its limits.

@@ -447,7 +447,8 @@ impl Machine {
 
     /// Group of an address space. After the address space has ended, valid until its id is reused.
     ///
-    /// # Errors [`BadId::Mm`] if no such address space ever existed.
+    /// # Errors
+    /// [`BadId::Mm`] if no such address space ever existed.
     pub fn mm_memcg(&self, mm: crate::process::MmId) -> Result<MemcgId, BadId> {
         let found = self.owners.mms.get(mm.idx()).map(|mm| mm.memcg);
         found.ok_or(BadId::Mm(mm))

@@ -2,13 +2,13 @@
 //!
 //! Linux: `get_unused_fd` and the pid allocator return the lowest free number; so do these tables.
 //! Reused ids do not show which object is older. So each entry has a generation number that is
-//! never reused (`born`), which gives the creation order of Linux's lists.
+//! never reused (`generation`), which gives the creation order of Linux's lists.
 //!
 //! An id is free as soon as its object is gone: an address space when it has ended; a mapping when
 //! it is unmapped; a file when it was removed, no mapping maps it, and its last page has left
 //! memory. Stale uses of an id are harmless: a page under I/O names its mapping but has no entry in
-//! it, and a request in progress remembers the `born` of its object and ends if that object is
-//! gone.
+//! it, and a request in progress remembers the `generation` of its object and ends if that object
+//! is gone.
 //!
 //! Invariant: an id is free exactly if its entry is marked as gone.
 
@@ -130,7 +130,8 @@ impl Processes {
 impl Machine {
     /// Checks that the object of a request still exists.
     ///
-    /// # Errors The outcome of the request if not.
+    /// # Errors
+    /// The outcome of the request if not.
     #[inline(always)]
     pub(super) fn check_request(&self, request: &mut ProcessRequest) -> Result<(), Outcome> {
         match request {
@@ -163,7 +164,8 @@ impl Machine {
     /// Pages of a file, with a partial last page. A touch of a longer mapping beyond them is
     /// SIGBUS.
     ///
-    /// # Errors [`BadId::File`] if the file does not exist.
+    /// # Errors
+    /// [`BadId::File`] if the file does not exist.
     pub fn nr_pages_of_file(&self, file: FileId) -> Result<u64, BadId> {
         self.owners.file_generation(file)?;
         Ok(self.owners.files[file.idx()].nr_file_pages())
@@ -171,7 +173,8 @@ impl Machine {
 
     /// Maps a file or anonymous memory, without populating it.
     ///
-    /// # Errors [`BadId::Mm`], [`BadId::File`]; [`MapError::TooLarge`] above [`MAX_INDEX`] pages.
+    /// # Errors
+    /// [`BadId::Mm`], [`BadId::File`]; [`MapError::TooLarge`] above [`MAX_INDEX`] pages.
     pub fn mmap(
         &mut self,
         mm: MmId,
@@ -203,7 +206,8 @@ impl Machine {
 
     /// Removes a mapping and frees its anonymous pages. Its id may be reused.
     ///
-    /// # Errors [`BadId::Vma`] or [`BadId::Cpu`] if unknown.
+    /// # Errors
+    /// [`BadId::Vma`] or [`BadId::Cpu`] if unknown.
     pub fn munmap(&mut self, vma: VmaId, cpu: Cpu) -> Result<Effects<'_>, BadId> {
         self.check_cpu(cpu)?;
         self.living_vma(vma)?;
@@ -216,7 +220,8 @@ impl Machine {
     /// Ends an address space and frees memory that only it used. Its id may be reused; its calls in
     /// progress end at their next step.
     ///
-    /// # Errors [`BadId::Mm`] if it does not exist or has ended; [`BadId::Cpu`].
+    /// # Errors
+    /// [`BadId::Mm`] if it does not exist or has ended; [`BadId::Cpu`].
     pub fn exit_mm(&mut self, mm: MmId, cpu: Cpu) -> Result<Effects<'_>, BadId> {
         self.check_cpu(cpu)?;
         let memcg = self.living_mm(mm)?.memcg;
@@ -246,7 +251,8 @@ impl Machine {
     /// with the last page. A page under read, write or migration, or a pinned page, leaves when
     /// that has ended.
     ///
-    /// # Errors [`BadId::File`] or [`BadId::Cpu`] if unknown.
+    /// # Errors
+    /// [`BadId::File`] or [`BadId::Cpu`] if unknown.
     pub fn remove_file(&mut self, file: FileId, cpu: Cpu) -> Result<Effects<'_>, BadId> {
         self.check_cpu(cpu)?;
         self.owners.file_generation(file)?;

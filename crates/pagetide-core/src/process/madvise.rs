@@ -32,7 +32,8 @@ use core::ops::Range;
 impl Machine {
     /// Changes the advice of a mapping.
     ///
-    /// # Errors [`BadId::Vma`] if the mapping does not exist.
+    /// # Errors
+    /// [`BadId::Vma`] if the mapping does not exist.
     pub fn set_advice(&mut self, vma: VmaId, advice: Advice) -> Result<Effects<'_>, BadId> {
         self.living_vma(vma)?;
         let mapping = &mut self.owners.vmas[vma.idx()];
@@ -48,7 +49,8 @@ impl Machine {
     /// Allows or forbids huge pages in a range of a mapping (MADV_HUGEPAGE, MADV_NOHUGEPAGE).
     /// Splits huge pages at the edges of the range.
     ///
-    /// # Errors [`BadId::Vma`] if it does not exist, [`BadId::Page`] if it is shorter than the
+    /// # Errors
+    /// [`BadId::Vma`] if it does not exist, [`BadId::Page`] if it is shorter than the
     /// range.
     pub fn advise_huge(
         &mut self,

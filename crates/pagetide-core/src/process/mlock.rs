@@ -113,7 +113,8 @@ impl Machine {
     /// Locks `nr` pages of a mapping from `first` on. They are not reclaimed until they are
     /// unlocked or unmapped. Locks do not nest.
     ///
-    /// # Errors If one does not exist: [`BadId::Vma`], [`BadId::Page`] (Linux: ENOMEM),
+    /// # Errors
+    /// If one does not exist: [`BadId::Vma`], [`BadId::Page`] (Linux: ENOMEM),
     /// [`BadId::Cpu`].
     pub fn mlock(&mut self, vma: VmaId, first: u64, nr: u64, cpu: Cpu) -> Result<(), BadId> {
         self.set_locked(vma, first, nr, true, cpu)
@@ -121,7 +122,8 @@ impl Machine {
 
     /// Unlocks `nr` pages of a mapping from `first` on, locked or not.
     ///
-    /// # Errors If one does not exist: [`BadId::Vma`], [`BadId::Page`] (Linux: ENOMEM),
+    /// # Errors
+    /// If one does not exist: [`BadId::Vma`], [`BadId::Page`] (Linux: ENOMEM),
     /// [`BadId::Cpu`].
     pub fn munlock(&mut self, vma: VmaId, first: u64, nr: u64, cpu: Cpu) -> Result<(), BadId> {
         self.set_locked(vma, first, nr, false, cpu)
@@ -178,7 +180,8 @@ impl Machine {
     /// Pins the frame of a page of a mapping, for reading or writing, and returns it. The page
     /// stays in the frame, mapped or not, until [`Machine::unpin`](crate::manager::Manager::unpin).
     ///
-    /// # Errors [`PinError::NotPresent`] if an access would fault, or would read the zero page:
+    /// # Errors
+    /// [`PinError::NotPresent`] if an access would fault, or would read the zero page:
     /// fault first, by a write in the latter case (Linux's `pin_user_pages` does so itself).
     /// [`BadId::Vma`] or [`BadId::Page`] if the mapping or page does not exist.
     pub fn pin(&mut self, vma: VmaId, page: u64, write: bool) -> Result<Pfn, PinError> {

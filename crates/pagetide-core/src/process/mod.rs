@@ -5,7 +5,8 @@
 //! pressure stall information. [`Machine`] is the page level and the process layer together.
 //!
 //! The world (the environment that carries out effects) calls [`Machine::touch`] for every access.
-//! If that returns [`Touch::Fault`], the world makes a [`Call`] and steps it until done.
+//! If that returns [`TouchResult::Fault`], the world makes a [`ProcessCall`] and steps it until
+//! done.
 //!
 //! Invariant: see [`crate::audit`].
 
@@ -76,7 +77,7 @@ pub struct Processes {
     #[state(skip)] // likewise
     pub(crate) file_ids: IdPool,
     /// Address spaces that have not ended, oldest first.
-    #[state(skip)] // derived from `born`
+    #[state(skip)] // derived from `generation`
     pub(crate) living: Vec<MmId>,
     /// The OOM victims among `living`. They are few, and lookups are frequent.
     #[state(skip)] // derived from `oom_victim`
@@ -126,14 +127,15 @@ pub const OOM_SCORE_ADJ_MAX: i16 = 1000;
 pub enum TouchResult {
     /// The access is done.
     Hit,
-    /// Not present, or not writable: make a [`Call::fault`].
+    /// Not present, or not writable: make a [`ProcessCall::fault`].
     Fault,
 }
 
 impl Machine {
     /// A machine with nothing mapped or cached. `nodes` counts in pages of [`Config::page_size`].
     ///
-    /// # Errors If the geometry is impossible: no memory, too many nodes, pages or CPUs.
+    /// # Errors
+    /// If the geometry is impossible: no memory, too many nodes, pages or CPUs.
     pub fn new(nodes: &[NodeSpec], nr_cpus: u16, config: Config) -> Result<Machine, SetupError> {
         let processes = Processes {
             mms: Vec::new(),
@@ -155,7 +157,8 @@ impl Machine {
 
     /// Creates an address space that is charged to `memcg`.
     ///
-    /// # Errors [`BadId::Memcg`] if the group does not exist.
+    /// # Errors
+    /// [`BadId::Memcg`] if the group does not exist.
     pub fn create_mm(&mut self, memcg: MemcgId) -> Result<MmId, BadId> {
         if !self.memcg_is_online(memcg) {
             return Err(BadId::Memcg(memcg));
@@ -182,7 +185,8 @@ impl Machine {
 
     /// Moves an address space to another group. Its pages stay charged to the old one, as in v2.
     ///
-    /// # Errors ENOENT if the group does not exist, ESRCH if the address space never existed.
+    /// # Errors
+    /// ENOENT if the group does not exist, ESRCH if the address space never existed.
     pub fn move_mm(&mut self, mm: MmId, memcg: MemcgId) -> Result<Effects<'_>, Errno> {
         if !self.memcg_is_online(memcg) {
             return Err(Errno::Enoent);
@@ -205,7 +209,8 @@ impl Machine {
 
     /// Creates a file.
     ///
-    /// # Errors [`MapError::TooLarge`] above [`MAX_INDEX`] pages.
+    /// # Errors
+    /// [`MapError::TooLarge`] above [`MAX_INDEX`] pages.
     pub fn create_file(&mut self, size: u64, sparse: bool) -> Result<FileId, MapError> {
         let page_size = self.mem.page_size;
         if page_size.pages_for(size) > MAX_INDEX {
@@ -221,7 +226,8 @@ impl Machine {
     /// Marks a file as the file system's own blocks: inode tables, directories, bitmaps. Its dirty
     /// pages and pages under writeback do not move, because the journal holds their buffers.
     ///
-    /// # Errors [`BadId::File`] if the file does not exist.
+    /// # Errors
+    /// [`BadId::File`] if the file does not exist.
     pub fn set_metadata(&mut self, file: FileId) -> Result<(), BadId> {
         self.file(file)?;
         self.owners.files[file.idx()].metadata = true;
@@ -230,7 +236,8 @@ impl Machine {
 
     /// Lengthens a file to `size` bytes if it is shorter (Linux: `truncate` to more).
     ///
-    /// # Errors [`BadId::File`] if the file does not exist, [`MapError::TooLarge`] above
+    /// # Errors
+    /// [`BadId::File`] if the file does not exist, [`MapError::TooLarge`] above
     /// [`MAX_INDEX`] pages.
     pub fn extend_file(&mut self, file: FileId, size: u64) -> Result<(), MapError> {
         self.file(file)?;
@@ -243,7 +250,8 @@ impl Machine {
 
     /// The page cache of a file.
     ///
-    /// # Errors [`BadId::File`] if the file does not exist.
+    /// # Errors
+    /// [`BadId::File`] if the file does not exist.
     pub fn file(&self, file: FileId) -> Result<&FileCache, BadId> {
         let there = self.owners.files.get(file.idx()).filter(|file| !file.removed);
         there.ok_or(BadId::File(file))
@@ -252,7 +260,8 @@ impl Machine {
     /// Makes an anonymous mapping grow as it is touched, like a heap. A region beyond its present
     /// end gets no huge page at the first touch. Pages in use stay part of the mapping.
     ///
-    /// # Errors [`BadId::Vma`] if the mapping does not exist.
+    /// # Errors
+    /// [`BadId::Vma`] if the mapping does not exist.
     pub fn grow_on_touch(&mut self, vma: VmaId) -> Result<(), BadId> {
         let ptes = &self.living_vma(vma)?.ptes;
         let in_use = ptes.iter().rposition(|pte| !pte.is_empty()).map_or(0, |last| last as u64 + 1);
@@ -262,13 +271,14 @@ impl Machine {
 
     /// A mapping.
     ///
-    /// # Errors [`BadId::Vma`] if it does not exist.
+    /// # Errors
+    /// [`BadId::Vma`] if it does not exist.
     pub fn vma(&self, vma: VmaId) -> Result<&Vma, BadId> {
         self.living_vma(vma)
     }
 
     /// One access: one load, one store, no effects. For an unknown mapping or page returns
-    /// [`Touch::Fault`], and the fault reports the error.
+    /// [`TouchResult::Fault`], and the fault reports the error.
     #[inline]
     pub fn touch(&mut self, vma: VmaId, page: u64, write: bool) -> TouchResult {
         let Some(vma) = self.owners.vmas.get_mut(vma.idx()) else { return TouchResult::Fault };

@@ -23,7 +23,8 @@ use alloc::vec::Vec;
 impl Machine {
     /// Writes `/proc/PID/oom_score_adj`, clamped to its bounds.
     ///
-    /// # Errors [`BadId::Mm`] if the address space does not exist.
+    /// # Errors
+    /// [`BadId::Mm`] if the address space does not exist.
     pub fn set_oom_score_adj(&mut self, mm: MmId, adj: i16) -> Result<(), BadId> {
         let space = self.owners.mms.get_mut(mm.idx()).filter(|mm| !mm.exited);
         let space = space.ok_or(BadId::Mm(mm))?;

@@ -278,7 +278,7 @@ impl FileCache {
         self.nodes.iter().flatten().copied().filter(|node| node.is_some())
     }
 
-    /// Notes that pages go to disk: those of a sparse file are no longer holes.
+    /// Notes that pages go to disk: these pages of a sparse file are not holes afterwards.
     pub(crate) fn note_written(&mut self, start: u32, end: u32) {
         if self.sparse {
             let words = (end as usize).div_ceil(64);

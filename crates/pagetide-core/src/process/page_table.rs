@@ -231,7 +231,7 @@ impl AdvisedParts {
     }
 }
 
-/// What a mapping maps.
+/// Memory behind a mapping.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, State)]
 pub enum Backing {
     /// Anonymous memory.
@@ -338,7 +338,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn advice_on_parts_is_what_each_page_was_told_last() {
+    fn each_page_has_the_advice_given_last() {
         let kinds = [Advice::Normal, Advice::Huge, Advice::NoHuge];
         let (mut parts, mut naive) = (AdvisedParts::default(), [Advice::Huge; 64]);
         let mut random = 1u64;

@@ -1,4 +1,4 @@
-//! What happens on a shortage of memory or a disk error: the reaction of Linux, or a milder one.
+//! Reactions to a shortage of memory or a disk error: the reaction of Linux, or a milder one.
 //!
 //! Linux: mm/oom_kill.c. cgroup version 1's `memory.oom_control` can disable the OOM killer for a
 //! group (`oom_kill_disable`); a task that needs memory then waits. Linux reports a failed write of

@@ -7,8 +7,8 @@
 //! instead. Swap has no marks: each mapping counts hits of pages that were read ahead, and a miss
 //! reads about as many pages again.
 //!
-//! Invariant: `async_size <= size`. A [`Window`] never passes the end of its file; a swap window
-//! never passes the end of the mapping or of the page table.
+//! Invariant: `async_size <= size`. A [`ReadaheadWindow`] never passes the end of its file; a swap
+//! window never passes the end of the mapping or of the page table.
 
 use crate::digest::State;
 use crate::page_size::PageSize;

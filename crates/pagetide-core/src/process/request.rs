@@ -7,8 +7,12 @@ use super::ids::NOT_BEGUN;
 use super::kernel_block::KernelAlloc;
 use super::page_table::VmaId;
 use super::readahead::{ReadaheadState, ReadaheadWindow};
+#[cfg(doc)]
+use super::Machine;
 use super::MmId;
 use crate::gfp::Gfp;
+#[cfg(doc)]
+use crate::outcome::Outcome;
 use crate::units::{FileId, NodeId, Order};
 use alloc::boxed::Box;
 use core::ops::Range;
@@ -95,7 +99,7 @@ impl ProcessCall {
     }
 
     /// A read() of `len` bytes at `offset`. `readahead` is the open file's state; get it back with
-    /// [`Call::readahead`] when the call is done.
+    /// [`ProcessCall::readahead`] when the call is done.
     pub fn read(
         mm: MmId,
         node: NodeId,
@@ -179,7 +183,7 @@ impl ProcessCall {
     }
 
     /// Reclaims pages of a range (MADV_PAGEOUT): frees clean ones; writes anonymous ones to swap,
-    /// and a later reclaim frees them. Ends like [`Call::cold`].
+    /// and a later reclaim frees them. Ends like [`ProcessCall::cold`].
     pub fn page_out(mm: MmId, node: NodeId, vma: VmaId, pages: Range<u64>) -> ProcessCall {
         ProcessCall::leave(mm, node, vma, pages, MadviseLruMode::PageOut)
     }

@@ -1,4 +1,4 @@
-//! Reverse mapping: what processes and files answer to the page level ([`Owners`]).
+//! Reverse mapping: the answers of processes and files to the page level ([`Owners`]).
 //!
 //! Linux: mm/rmap.c (`folio_referenced`, `try_to_unmap`, `try_to_migrate`); also
 //! `remove_migration_ptes`, `address_space_operations`. An anonymous page has one entry, in the

@@ -29,7 +29,8 @@ impl Machine {
     /// with its swap slots and then reads as zeroes; file pages are only unmapped. A busy huge page
     /// that is not discarded as a whole stays.
     ///
-    /// # Errors [`BadId`](crate::bad_id::BadId) of the mapping or CPU; [`MapError::Locked`] if a
+    /// # Errors
+    /// [`BadId`](crate::bad_id::BadId) of the mapping or CPU; [`MapError::Locked`] if a
     /// page is locked.
     pub fn discard(
         &mut self,

@@ -123,7 +123,8 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// What happens to a page at the end of its inactive list, and whether the answer spares it.
+    /// The plugin's decision about a page at the end of its inactive list, and whether it spares the
+    /// page.
     #[cold]
     #[inline(never)]
     pub(super) fn judge_by_plugin(

@@ -12,7 +12,7 @@
 //!
 //! Invariant: an object is free exactly if its bit is set, in its slab's words or in the word of
 //! the CPU that has the slab as active slab; a slab's `free` counts the former. A slab is in
-//! exactly one [`Seat`].
+//! exactly one [`SlabSeat`].
 
 use super::cpu_slab::{kept_bits, low_bits, CpuSlab};
 use super::objcg::NO_OWNER;

@@ -34,6 +34,8 @@ mod tests;
 
 use crate::config::{Config, KmemAccounting, SlabAccounting, SlabOwners, SlubPolicy};
 use crate::digest::State;
+#[cfg(doc)]
+use crate::manager::Manager;
 use crate::memcg::MemcgPosition;
 use crate::units::{CacheId, Order, Pfn};
 use alloc::collections::VecDeque;

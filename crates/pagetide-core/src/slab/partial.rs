@@ -5,7 +5,7 @@
 //! slab gets some objects, so no slab becomes empty. Pagetide adds two other orders: fullest first,
 //! and lowest address first (as jemalloc does).
 //!
-//! Invariant: exactly the slabs of the node with [`Seat::Partial`] are here, each once.
+//! Invariant: exactly the slabs of the node with [`SlabSeat::Partial`] are here, each once.
 
 use super::kmem_cache::{Slab, SlabSeat, NO_SLAB};
 use crate::config::SlubPolicy;

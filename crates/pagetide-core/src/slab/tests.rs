@@ -486,7 +486,7 @@ fn a_parent_with_dying_children_dies_after_them() {
 }
 
 #[test]
-fn without_accounting_nobody_pays() {
+fn without_accounting_no_group_is_charged() {
     for config in [
         with(SlabAccounting::Off),
         Config { kmem_accounting: KmemAccounting::Off, ..with(SlabAccounting::PerObject) },

@@ -18,7 +18,7 @@ use pagetide_core::units::{CacheId, MemcgId, NodeId, PAGE_SIZE};
 const NODE: NodeId = NodeId(0);
 const MIB: u64 = (1 << 20) / PAGE_SIZE;
 
-/// What calls were doing when they were cancelled.
+/// Numbers of calls, by their activity when they were cancelled.
 #[derive(Debug, Default)]
 struct Tally {
     all: u32,

@@ -24,7 +24,7 @@ fn seeds(nr: u64) -> std::ops::Range<u64> {
 }
 
 #[test]
-fn whoever_reads_gets_what_was_last_written() {
+fn reads_return_the_last_write() {
     let mut nr_checked = 0;
     let mut met = [0; MET.len()];
     for seed in seeds(100) {

@@ -383,7 +383,7 @@ fn memory_high_is_enforced_inside_a_long_call() {
 }
 
 #[test]
-fn an_oom_group_dies_together_and_spares_who_is_to_be_spared() {
+fn an_oom_group_dies_together_except_exempt_tasks() {
     let mut world = world(64);
     let parent = group(&mut world, ROOT, &[("memory.max", "8M"), ("memory.swap.max", "0")]);
     let pod = group(&mut world, parent, &[("memory.oom.group", "1")]);
@@ -474,7 +474,7 @@ fn lowering_a_limit_reclaims_or_fails_and_leaves_the_old_value() {
 }
 
 #[test]
-fn memory_reclaim_takes_what_it_is_told_and_no_more_than_there_is() {
+fn memory_reclaim_frees_the_requested_amount_or_all_it_can() {
     let mut world = world(64);
     let memcg = group(&mut world, ROOT, &[]);
     let heap = task(&mut world, memcg, 16 * MIB);
@@ -639,7 +639,7 @@ fn a_hierarchical_shrink_priority_covers_the_groups_below() {
 }
 
 #[test]
-fn every_soft_limit_policy_takes_from_who_is_over() {
+fn every_soft_limit_policy_reclaims_from_groups_over_the_limit() {
     for policy in ["tree", "hierarchical", "two-pass", "graded"] {
         let soft: [&[(&str, &str)]; 2] =
             [&[("memory.soft_limit_in_bytes", "50M")], &[("memory.soft_limit_in_bytes", "4M")]];
@@ -755,7 +755,7 @@ fn the_root_has_a_shrink_priority_and_no_soft_limit() {
 }
 
 #[test]
-fn a_page_of_a_full_group_without_tasks_kills_nobody() {
+fn a_page_of_a_full_group_without_tasks_kills_no_task() {
     let mut world = world(64);
     let full = group(&mut world, ROOT, &[]);
     let other = group(&mut world, ROOT, &[]);
@@ -783,7 +783,7 @@ fn a_page_of_a_full_group_without_tasks_kills_nobody() {
 }
 
 #[test]
-fn a_task_that_moves_to_the_root_while_it_reclaims_is_charged_to_nobody() {
+fn a_task_that_moves_to_the_root_during_reclaim_is_charged_to_no_group() {
     let mut world = world(64);
     let memcg = group(&mut world, ROOT, &[("memory.max", "4M")]);
     let (mm, heap) = task(&mut world, memcg, 8 * MIB);

@@ -35,7 +35,7 @@ fn about_linux(text: &str) -> String {
     paragraphs.filter(own).map(|lines| lines.join(" ")).collect::<Vec<_>>().join(" ")
 }
 
-/// What stands in backticks and is a name of C.
+/// The names of C in backticks.
 fn names(text: &str) -> impl Iterator<Item = &str> {
     let is_c = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
     let parts: Vec<&str> = text.split('`').collect();

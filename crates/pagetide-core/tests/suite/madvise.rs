@@ -67,7 +67,7 @@ fn huge_pages_are_populated_whole() {
 }
 
 #[test]
-fn what_is_not_there_is_not_populated() {
+fn unknown_pages_and_mappings_are_not_populated() {
     let mut world = world(Config::default());
     let (mm, vma) = heap(&mut world, 10, Advice::Normal);
     let mut call = ProcessCall::populate(mm, NODE, vma, 5..11, true);

@@ -202,7 +202,7 @@ impl GroupPolicy for SpareFirst {
 }
 
 #[test]
-fn a_group_policy_decides_who_is_reclaimed_from() {
+fn a_group_policy_decides_which_groups_are_reclaimed() {
     let plugins = Plugins::new().groups("spare-first", SpareFirst);
     let mut world = world(&plugins, Some("spare-first"), None);
     let [first, second] = rivals(&mut world, [&[], &[]]);
@@ -211,7 +211,7 @@ fn a_group_policy_decides_who_is_reclaimed_from() {
 }
 
 #[test]
-fn who_spares_everybody_for_ever_is_overruled() {
+fn a_policy_that_spares_every_group_is_overruled() {
     let plugins = Plugins::new().groups("miser", SparingPolicy).pages("miser", SparingPolicy);
     for (groups, pages) in
         [(Some("miser"), None), (None, Some("miser")), (Some("miser"), Some("miser"))]

@@ -278,7 +278,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
     #[test]
-    fn who_is_passed_would_have_had_nothing(
+    fn skipped_groups_have_nothing_to_reclaim(
         ops in prop::collection::vec(op(), 40..160),
         has_swap in any::<bool>(),
         accounting in prop::sample::select(vec!["per-object", "per-group-caches"]),

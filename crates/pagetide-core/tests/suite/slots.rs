@@ -256,7 +256,7 @@ fn swap_is_used_and_comes_back() {
 }
 
 #[test]
-fn what_there_is_not_is_refused() {
+fn unknown_tenants_are_refused() {
     let mut pool = Pool::new(1);
     let gone = pool.tenants[2].id;
     pool.operation(99, 2, 2);
@@ -274,7 +274,7 @@ fn what_there_is_not_is_refused() {
 }
 
 #[test]
-fn a_request_that_finds_everything_pinned_fails_and_nobody_is_killed() {
+fn a_request_that_finds_all_pages_pinned_fails_without_a_kill() {
     let mut pool = Pool::new(1);
     let mut pinned = 0;
     for at in 0..3 {
@@ -287,7 +287,7 @@ fn a_request_that_finds_everything_pinned_fails_and_nobody_is_killed() {
     assert!(pinned > 3000, "only {pinned} of 4096 frames could be pinned");
     pool.operation(76, 0, 0);
     pool.access(1, PAGES - 1, true, false, Cpu(0));
-    assert_ne!(pool.tenants[1].written[PAGES as usize - 1], 0, "what was freed is used again");
+    assert_ne!(pool.tenants[1].written[PAGES as usize - 1], 0, "the freed page is used again");
 }
 
 /// A tenant's number is reused, and the next tenant sees none of the old contents.
@@ -303,7 +303,7 @@ fn numbers_are_used_again() {
 
 /// Until the world has zeroed a fresh page no thread can read the old contents of its frame.
 #[test]
-fn a_fresh_page_is_nobodys_before_it_is_zeroed() {
+fn a_fresh_page_cannot_be_pinned_before_it_is_zeroed() {
     let mut pool = Pool::new(1);
     let entry = pool.tenants[0].entries.clone();
     let mut call = TenantCall::get(pool.tenants[0].id, NODE, 0, true);

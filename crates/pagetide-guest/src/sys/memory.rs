@@ -1,6 +1,6 @@
 //! Mappings. Linux: mmap(2), madvise(2), mincore(2), mlock(2).
 //!
-//! Invariant: a [`Mapping`] is unmapped once, on drop. Accesses outside of it are rejected.
+//! Invariant: a [`MemoryMapping`] is unmapped once, on drop. Accesses outside of it are rejected.
 
 use pagetide_scenario::model::Advice;
 use pagetide_scenario::names::{LockKind, MadviseKind};
@@ -209,7 +209,7 @@ impl MemoryMapping {
         Ok(())
     }
 
-    /// The contents of memory from [`Mapping::locked`].
+    /// The contents of memory from [`MemoryMapping::locked`].
     pub fn bytes(&mut self) -> &mut [u8] {
         assert!(self.writable, "a mapping of a file is read-only");
         // SAFETY: private writable memory of this length, borrowed together with `self`.
@@ -233,7 +233,7 @@ impl<'a> MappedRegions<'a> {
         self.0.get(region as usize)?.as_ref()
     }
 
-    /// As [`Mapping::access`].
+    /// As [`MemoryMapping::access`].
     #[inline]
     pub fn access(&self, region: u32, page: u64, write: bool) -> bool {
         let Some(mapping) = self.find(region) else { return false };
@@ -251,7 +251,7 @@ impl<'a> MappedRegions<'a> {
         true
     }
 
-    /// As [`Mapping::discard`]; returns false if it failed.
+    /// As [`MemoryMapping::discard`]; returns false if it failed.
     pub fn discard(&self, region: u32, first: u64, pages: u64) -> bool {
         self.find(region).is_some_and(|mapping| mapping.discard(first, pages).is_ok())
     }
@@ -306,7 +306,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn aligned_memory_is_all_there_and_nothing_besides() {
+    fn aligned_memory_is_mapped_exactly() {
         let resident = |mapping: &MemoryMapping| {
             let mut pages = Vec::new();
             mapping.in_core(&mut [0; 16], |page, present| pages.extend(present.then_some(page)))?;

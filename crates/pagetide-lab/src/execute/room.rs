@@ -75,7 +75,7 @@ pub fn available() -> u64 {
 }
 
 /// # Errors
-/// [`Cause::Scenario`] if a single run of the variant needs more memory than is available.
+/// [`FailureCause::Scenario`] if a single run of the variant needs more memory than is available.
 pub fn check(variant: &Variant) -> Result<(), Failure> {
     refuse(needed(variant), available())
 }

@@ -94,7 +94,8 @@ pub struct MetricCost {
     pub change: MeanChange,
     /// Whether the means differ (Welch's t-test).
     pub differs: bool,
-    /// What ended work of some runs early, before and after. Then the values are not compared.
+    /// Reasons why work of some runs ended early, before and after. Then the values are not
+    /// compared.
     pub ended: [Option<Incomplete>; 2],
 }
 

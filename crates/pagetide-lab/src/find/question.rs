@@ -1,7 +1,7 @@
 //! A question of `pagetide find`, and the results so far.
 //!
-//! [`Find`] yields [`Job`]s and takes their results; it neither loads nor runs anything. Its first
-//! job is one run of the unchanged scenario, which checks names and units of the criterion
+//! [`Find`] yields [`FindJob`]s and takes their results; it neither loads nor runs anything. Its
+//! first job is one run of the unchanged scenario, which checks names and units of the criterion
 //! ([`Find::check`]) before anything else runs.
 
 use super::plane;

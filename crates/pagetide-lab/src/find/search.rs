@@ -1,8 +1,8 @@
 //! The search for a value: which runs are needed next, given the results so far.
 //!
 //! The search knows places of values (0, 1, 2 ...), seeds, and for each run whether the criterion
-//! held. [`Search::ask`] returns the runs that it needs; [`Search::tell`] takes their results, in
-//! any order. It runs nothing.
+//! held. [`ValueSearch::next_step`] returns the runs that it needs; [`ValueSearch::add_result`]
+//! takes their results, in any order. It runs nothing.
 //!
 //! 1. The unchanged scenario, and a coarse grid on the first of the shared seeds. The grid shows
 //!    whether the criterion is monotone: along the knob the number of seeds in which it holds may
@@ -57,7 +57,7 @@ pub struct SearchTask {
     /// Number of shared seeds, and of fresh seeds.
     pub seeds: u32,
     /// Whether a run is compared with the unchanged scenario with the same seed
-    /// ([`Search::compare`]).
+    /// ([`ValueSearch::compare`]).
     pub is_relative: bool,
 }
 
@@ -218,7 +218,7 @@ impl ValueSearch {
         self.task.seed..=self.task.seed + u64::from(self.task.seeds.min(GRID_SEEDS) - 1)
     }
 
-    /// `Err`: those of the runs that are missing.
+    /// `Err`: the missing runs.
     pub(super) fn need(
         &self,
         places: &[SearchPlace],
@@ -377,7 +377,8 @@ impl ValueSearch {
         Ok(SearchOutcome::NotMonotone { found: None })
     }
 
-    /// Whether the position was tried, or one more value may be. [`Place::Before`] counts as one.
+    /// Whether the position was tried, or one more value may be. [`SearchPlace::Before`] counts as
+    /// one.
     fn may_try(&self, position: usize) -> bool {
         let place = self.place(position);
         let known = self.tried();

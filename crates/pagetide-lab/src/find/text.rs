@@ -161,7 +161,7 @@ fn costs(find: &Find, point: &AnswerPoint) -> String {
         push(&mut out, NO_COSTS);
     } else {
         let price = if point.prices.is_empty() { "" } else { "--price metrics, and " };
-        push(&mut out, &format!("What it costs ({price}rows that got significantly worse):"));
+        push(&mut out, &format!("Costs ({price}rows that got significantly worse):"));
         out += &table::body(&report);
     }
     out

@@ -27,7 +27,13 @@ impl BarTable {
             div.scroll tabindex="0" role="region" aria-label=(self.caption) {
                 table.bars {
                     caption { span.hold { (self.caption) } }
-                    thead { tr { th scope="col" { (self.head[0]) } th scope="col" { (self.head[1]) } th aria-hidden="true" {} } }
+                    thead {
+                        tr {
+                            th scope="col" { (self.head[0]) }
+                            th scope="col" { (self.head[1]) }
+                            th aria-hidden="true" {}
+                        }
+                    }
                     tbody {
                         @for bar in &self.bars {
                             tr {

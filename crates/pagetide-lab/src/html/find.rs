@@ -45,8 +45,8 @@ pub fn page(
         sections: vec![
             PageSection::new("answer", "Answer", vec![result(find, answer).into()]),
             PageSection::new("values", "Seeds in which it holds", values(find, answer)),
-            PageSection::new("price", "What changes with the value", prices(find, answer)),
-            PageSection::new("costs", "What it costs", costs(find, answer)),
+            PageSection::new("price", "Changes with the value", prices(find, answer)),
+            PageSection::new("costs", "Costs", costs(find, answer)),
             PageSection::new("deploy", "To deploy", deploy(find, answer, provenance)),
             PageSection::new("scenario", "The scenario", run::scenario_blocks(source)),
         ],
@@ -155,9 +155,9 @@ fn values(find: &Find, answer: &FindAnswer) -> Vec<PageBlock> {
     let confidence = percent(CONFIDENCE);
     let note = html! {
         p.note {
-            "All values run with the same seeds. A value that fails on the first seeds gets no more. Candidates for the "
-            "answer also run with fresh seeds. In parentheses: " (confidence) " confidence interval of the share of all "
-            "seeds (Clopper and Pearson)."
+            "All values run with the same seeds. A value that fails on the first seeds gets no more. "
+            "Candidates for the answer also run with fresh seeds. In parentheses: " (confidence)
+            " confidence interval of the share of all seeds (Clopper and Pearson)."
         }
     };
     let mut blocks: Vec<PageBlock> = vec![note.into()];
@@ -257,7 +257,10 @@ fn plane(
 ) -> PageBlock {
     let [columns, rows] = [0, 1].map(|knob| &find.question().knobs[knob]);
     let cell = |row: &str, column: &str| {
-        let is_it = |sets: &[(String, String)]| matches!(sets, [(_, first), (_, second)] if first == column && second == row);
+        let is_it = |sets: &[(String, String)]| match sets {
+            [(_, first), (_, second)] => first == column && second == row,
+            _ => false,
+        };
         let at = answer.looked_at.iter().position(|(sets, _)| is_it(sets));
         let is_marked = answer.points.iter().any(|point| is_it(&point.sets));
         match at {
@@ -281,7 +284,7 @@ fn plane(
     heat.markup().into()
 }
 
-// --- What changes with the value ---
+// --- Changes with the value ---
 
 fn prices(find: &Find, answer: &FindAnswer) -> Vec<PageBlock> {
     let question = find.question();
@@ -349,7 +352,7 @@ fn prices(find: &Find, answer: &FindAnswer) -> Vec<PageBlock> {
     blocks
 }
 
-// --- What it costs, and the setting ---
+// --- Costs, and the setting ---
 
 fn costs(find: &Find, answer: &FindAnswer) -> Vec<PageBlock> {
     match answer.points.as_slice() {

@@ -42,8 +42,8 @@ pub fn page(
             p { (heading) }
             @if is_end {
                 p.warning {
-                    "This is the end of the run: its tasks have exited and freed their memory. To see the machine at work, "
-                    "give a time: " code { "--at " (half_time(record)) } "."
+                    "This is the end of the run: its tasks have exited and freed their memory. "
+                    "To see the machine at work, give a time: " code { "--at " (half_time(record)) } "."
                 }
             }
             @for note in &record.notes { p.warning { (note) } }
@@ -201,7 +201,7 @@ impl State<'_> {
                 caption += &format!("; swap of {}", size(all));
             }
         }
-        let head = ["what".to_owned(), "memory".to_owned()];
+        let head = ["use".to_owned(), "memory".to_owned()];
         vec![BarTable { caption, head, bars }.markup().into()]
     }
 
@@ -309,7 +309,7 @@ fn legend(names: &[&str]) -> Markup {
     }
 }
 
-/// What the scenario writes to the control files of a group.
+/// The values that the scenario writes to the control files of a group.
 fn limits(setup: &Setup, group: &str) -> String {
     let last = group.rsplit('/').next().unwrap_or(group);
     let Some(found) = setup.groups.iter().find(|it| it.name == last) else { return String::new() };
@@ -382,9 +382,11 @@ mod tests {
     use super::*;
     use crate::testing::{record, scenario};
 
-    const ZONEINFO: &str = "Node 0, zone      DMA\n  per-node stats\n      nr_inactive_anon 0\n  pages free     3000\n\
-        \x20       boost    0\n        min      100\n        low      125\n        high     150\n        managed  3840\n\
-        Node 0, zone   Normal\n  pages free     120\n        min      130\n        low      160\n        high     190\n\
+    const ZONEINFO: &str = "Node 0, zone      DMA\n  per-node stats\n      nr_inactive_anon 0\n\
+        \x20 pages free     3000\n        boost    0\n        min      100\n        low      125\n\
+        \x20       high     150\n        managed  3840\n\
+        Node 0, zone   Normal\n  pages free     120\n        min      130\n        low      160\n\
+        \x20       high     190\n\
         \x20       managed  258048\n        protection: (0, 0)\n    cpu: 0\n              high:  9\n";
 
     fn with_files(files: &[(&str, &str)]) -> String {

@@ -1,9 +1,9 @@
 //! Charts with axes, as plain data: over time, distributions, curves. `assets/report.js` draws them
 //! with uPlot.
 //!
-//! A [`Lines`] is one figure: a title, and [`Choice`]s of which one is shown (zones, kinds of
-//! memory). A choice has one [`Panel`] per variant, side by side on the same axes. A panel has
-//! [`Line`]s.
+//! A [`ChartFigure`] is one figure: a title, and [`ChartChoice`]s of which one is shown (zones,
+//! kinds of memory). A choice has one [`ChartPanel`] per variant, side by side on the same axes. A
+//! panel has [`ChartLine`]s.
 //!
 //! Invariant: a line has one value per x position of its panel, and the positions ascend.
 

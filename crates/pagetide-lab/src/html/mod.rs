@@ -2,17 +2,17 @@
 //!
 //! Parts of a page:
 //!
-//! * A [`Page`](page::Page) has a title, a lead and [`Section`](page::Section)s. A section has a
-//!   heading, an anchor, and blocks: markup of `maud`'s `html!`, which escapes its input, or
-//!   [`Lines`](lines::Lines).
-//! * [`lines::Lines`] are charts with axes (over time, distributions, curves): plain data, which
-//!   `assets/report.js` draws with uPlot. Charts that are `over` the same axis share cursor and
-//!   zoom.
+//! * A [`HtmlPage`](page::HtmlPage) has a title, a lead and [`PageSection`](page::PageSection)s. A
+//!   section has a heading, an anchor, and blocks: markup of `maud`'s `html!`, which escapes its
+//!   input, or [`ChartFigure`](lines::ChartFigure).
+//! * [`lines::ChartFigure`] are charts with axes (over time, distributions, curves): plain data,
+//!   which `assets/report.js` draws with uPlot. Charts that are `over` the same axis share cursor
+//!   and zoom.
 //! * [`dots`], [`bars`] and [`heat`] become markup directly (SVG and tables), and need no script.
 //! * [`run`], [`sweep`] and so on, one file per kind of page, turn a result into a page.
 //!   `page.render()` is the file.
 //!
-//! To add a kind of page: write a file beside `run.rs` with `pub fn page(result) -> Page`; take
+//! To add a kind of page: write a file beside `run.rs` with `pub fn page(result) -> HtmlPage`; take
 //! sentences and tables from the text output, so that the two agree; and add a test to
 //! `crates/pagetide/tests/cli/pages.rs`, which opens pages in a browser.
 //!

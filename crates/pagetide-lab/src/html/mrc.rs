@@ -33,7 +33,10 @@ pub fn page(curve: &MissRatioCurve, points: &[CurvePoint], source: &PageSource) 
             PageSection::new("sizes", "Sizes", vec![table(points), about.into()]),
         ],
         foot: html! {
-            p { "pagetide " (crate::VERSION) ", seed " (curve.plan.scenario.seed) ". Figures depend only on trace, sizes and seed." }
+            p {
+                "pagetide " (crate::VERSION) ", seed " (curve.plan.scenario.seed)
+                ". Figures depend only on trace, sizes and seed."
+            }
             @if !source.command.is_empty() { p { "Command: " code { (source.command) } } }
         },
     }

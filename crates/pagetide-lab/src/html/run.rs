@@ -139,8 +139,8 @@ fn seeds(report: &Report, table: &RenderedTable) -> Vec<PageBlock> {
     let shown = rows.len().min(MOST_DOTS);
     vec![html! {
         p.note {
-            "Each dot is a run. The vertical line is the mean, the band is \u{b1} one standard deviation. Hollow dots are "
-            "values of incomplete work; they are not in the mean."
+            "Each dot is a run. The vertical line is the mean, the band is \u{b1} one standard deviation. "
+            "Hollow dots are values of incomplete work; they are not in the mean."
             @if shown < rows.len() { " Only the first " (shown) " of " (rows.len()) " rows are shown." }
         }
         div.all-dots {
@@ -192,14 +192,16 @@ fn time(report: &Report, charts: Vec<ChartFigure>) -> Vec<PageBlock> {
         if report.cancelled == 0 {
             return Vec::new();
         }
-        return vec![html! { p.note { "Nothing to draw: interrupted before a run with the first seed ended." } }.into()];
+        let note = "Nothing to draw: interrupted before a run with the first seed ended.";
+        return vec![html! { p.note { (note) } }.into()];
     }
     let seeds = report.columns.iter().filter_map(|column| Some(column.timeline.as_ref()?.seed));
     let first = seeds.min().unwrap_or_default();
     let intro: Markup = html! {
         p.note {
-            "The run with seed " (first) " of each variant, over virtual time. Point at a chart to read the values of all "
-            "charts at that time. Keys: arrows move the cursor, " kbd { "+" } " and " kbd { "-" } " zoom, "
+            "The run with seed " (first) " of each variant, over virtual time. Point at a chart to read the "
+            "values of all charts at that time. Keys: arrows move the cursor, "
+            kbd { "+" } " and " kbd { "-" } " zoom, "
             kbd { "0" } " shows the whole run."
         }
     };

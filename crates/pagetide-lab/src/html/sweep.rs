@@ -301,7 +301,10 @@ impl Sweep {
                         tr {
                             th scope="col" { "point" }
                             @for (metric, scale) in self.metrics.iter().zip(&scales) {
-                                th.number scope="col" { (metric) @if !scale.symbol.is_empty() { ", " (scale.symbol) } }
+                                th.number scope="col" {
+                                    (metric)
+                                    @if !scale.symbol.is_empty() { ", " (scale.symbol) }
+                                }
                             }
                         }
                     }
@@ -323,7 +326,8 @@ impl Sweep {
             p.note {
                 "Mean \u{b1} sample standard deviation over the seeds. "
                 @if shown < self.points.len() {
-                    "Only the first " (shown) " of " (self.points.len()) " points; " code { "--format csv" } " has all. "
+                    "Only the first " (shown) " of " (self.points.len()) " points; "
+                    code { "--format csv" } " has all. "
                 }
                 @if !incomplete.is_empty() {
                     (dagger::legend(&incomplete)) "."

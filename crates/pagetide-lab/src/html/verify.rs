@@ -209,7 +209,9 @@ fn bar(ratio: Option<f64>) -> Markup {
     };
     let (from, width) = if by < 0.0 { (50.0 + by, -by) } else { (50.0, by) };
     html! {
-        div.ratio { span style={ "left:" (format!("{from:.1}")) "%;width:" (format!("{:.1}", width.max(0.6))) "%" } {} }
+        div.ratio {
+            span style=(format!("left:{from:.1}%;width:{:.1}%", width.max(0.6))) {}
+        }
     }
 }
 

@@ -139,7 +139,7 @@ fn a_phase_with_other_kernel_counts_is_left_out() {
 }
 
 #[test]
-fn a_phase_that_somebody_disturbs_is_no_equation() {
+fn a_disturbed_phase_gives_no_equation() {
     let found = found(&measured(ALL, 4, Some("files.cached64")));
     assert_eq!(found.unsteady, ["files.cached64"]);
     assert!(!found.fitted.rows.iter().any(|(what, _)| what == "files.cached64"));
@@ -155,6 +155,6 @@ fn without_groups_and_files_fewer_prices_are_stated() {
     assert!(has(Price::Fault) && has(Price::PageZero) && !has(Price::PageScan) && !has(Price::Bio));
     let of = |phase: &str| ("memory".to_owned(), phase.to_owned());
     let counted: Vec<_> = found.counted.iter().map(|it| (it.name, it.of.clone())).collect();
-    let wanted = ["new", "anew", "some-anew"].map(|phase| ("pgfault", of(phase)));
+    let wanted = ["new", "refill", "refill-some"].map(|phase| ("pgfault", of(phase)));
     assert_eq!(counted, wanted, "the task's own faults");
 }

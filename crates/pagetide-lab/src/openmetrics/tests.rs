@@ -91,7 +91,8 @@ fn names_and_values_are_those_of_the_exporters() {
         "container_memory_usage_bytes{id=\"/web\",instance=\"s\",job=\"cadvisor\",name=\"web\"} 32768 1000.002",
         "container_memory_working_set_bytes{id=\"/web\",instance=\"s\",job=\"cadvisor\",name=\"web\"} 24576 1000.002",
         "container_memory_usage_bytes{id=\"/\",instance=\"s\",job=\"cadvisor\"} 245760 1000.002",
-        "container_spec_memory_limit_bytes{id=\"/web\",instance=\"s\",job=\"cadvisor\",name=\"web\"} 1048576 1000.002",
+        "container_spec_memory_limit_bytes{id=\"/web\",instance=\"s\",job=\"cadvisor\",name=\"web\"} \
+         1048576 1000.002",
     ] {
         assert!(lines.contains(&line), "{line}\n{text}");
     }

@@ -174,7 +174,7 @@ fn join<'a>(fields: impl Iterator<Item = &'a str>) -> String {
 /// scenario.
 pub fn json<'a>(rows: impl Iterator<Item = &'a SweepRow> + Clone) -> String {
     let text = json::render_values(&report(rows.clone()));
-    let mut document: Value = serde_json::from_str(&text).expect("what was just rendered");
+    let mut document: Value = serde_json::from_str(&text).expect("rendered just before");
     let points = points(rows.clone());
     if let Some(row) = rows.clone().next() {
         document["scenario_digest"] = Value::from(row.scenario_digest.as_str());

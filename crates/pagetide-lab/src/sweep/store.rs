@@ -166,11 +166,11 @@ impl SweepStore {
     }
 
     /// Merges several stores, and the store `into`, which is created if needed and can then be
-    /// saved ([`Store::save`]).
+    /// saved ([`SweepStore::save`]).
     ///
     /// # Errors
-    /// A store cannot be read, the stores differ in scenario or version, or another process has locked
-    /// the file.
+    /// A store cannot be read, the stores differ in scenario or version, or another process has
+    /// locked the file.
     pub fn merged(directories: &[PathBuf], into: Option<&Path>) -> Result<SweepStore, Mistake> {
         let mut store = SweepStore::empty(None);
         for directory in directories {

@@ -175,7 +175,7 @@ fn a_file_has_one_writer() {
     let refused = SweepStore::open(&place.0, FILE, origin()).unwrap_err();
     assert!(refused.message.contains("another process writes to"), "{refused:?}");
     let merge = SweepStore::merged(std::slice::from_ref(&place.0), Some(&place.0));
-    assert!(merge.is_err(), "nobody writes over rows that are being added");
+    assert!(merge.is_err(), "a merge does not overwrite rows while they are added");
     // A shard has its own file.
     let shard = SweepStore::open(&place.0, "shard-1-of-2.jsonl", origin()).unwrap();
     first.append(row("0", 1)).unwrap();

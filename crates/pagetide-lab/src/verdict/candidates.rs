@@ -11,7 +11,7 @@ use pagetide_scenario::metric::{KeyNames, MetricKey, Owner, Scope};
 use pagetide_scenario::record::Unit;
 use std::collections::BTreeSet;
 
-/// What a user of the load notices. Compared for the machine, tasks and groups even if the table
+/// Metrics that a user of the load notices. Compared for the machine, tasks and groups even if the table
 /// does not show it; the most important first.
 const OUTCOMES: [&str; 16] = [
     "oom_kill",

@@ -110,7 +110,7 @@ fn rows_that_the_scenario_names_come_first_and_others_are_looked_at_too() {
 }
 
 #[test]
-fn one_of_a_family_is_told_the_one_that_differs_most() {
+fn of_a_family_the_metric_that_differs_most_is_reported() {
     let a: TestMetrics<'_> = &[("web.alloc_latency_p50", 1.0), ("web.alloc_latency_p99", 9.0)];
     let b: TestMetrics<'_> = &[("web.alloc_latency_p50", 0.9), ("web.alloc_latency_p99", 2.0)];
     let mut report = five(&[("a", a), ("b", b)]);

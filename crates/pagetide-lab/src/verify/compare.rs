@@ -110,7 +110,7 @@ pub const LEAST_RUNS: usize = 3;
 pub enum Agreement {
     /// The kernel's own scatter explains the difference of the means: see [`NOISE`].
     WithinNoise,
-    /// The means differ by a factor of at most [`Judgement::close`].
+    /// The means differ by a factor of at most [`CounterGrade::close`].
     Close,
     /// They differ by more.
     Off,
@@ -300,7 +300,7 @@ impl VariantComparison {
         }
     }
 
-    /// All counters: those of the phases, then the others.
+    /// All counters: first the counters of the phases, then the others.
     pub fn counters(&self) -> impl Iterator<Item = &CounterComparison> {
         self.phases.iter().flat_map(|phase| &phase.counters).chain(&self.others)
     }

@@ -1,8 +1,9 @@
-//! The costs fitted to a recording of `machine-costs`, kept in a file beside it: the fit takes seconds, a case does not.
+//! The costs fitted to a recording of `machine-costs`, kept in a file next to it. A fit takes
+//! seconds, longer than a case.
 //!
-//! The fit depends on the recording and on what the simulator counts. The file names both by a hash of the recording
-//! and the version of Pagetide; with another recording or another version it is ignored and the costs are fitted
-//! again.
+//! The fit depends on the recording and on the counters of the simulator. The file names both by a
+//! hash of the recording and the version of Pagetide. With another recording or another version the
+//! file is ignored and the costs are fitted again.
 //!
 //! Invariant: a file that is used holds what [`super::costs::of_reference`] would return. A test checks this for each
 //! shipped file.

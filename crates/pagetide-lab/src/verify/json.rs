@@ -1,10 +1,11 @@
 //! A comparison as JSON.
 //!
 //! Exactly
-//! `{"scenario","version","kernel","policies","how","costs","costs_ns":{},"not_comparable":[],"notes":[],
-//! "summary":{"repeats":SCORE,"varies":SCORE,"timed":SCORE,"surplus":[{"key","linux","pagetide"}]},"variants":[{"name",
-//! "linux_runs","pagetide_runs","notes":[],"metrics":{KEY:{"unit","judgement","linux":SIDE,
-//! "pagetide":SIDE,"ratio","verdict"}}}]}` with all metrics. SCORE is `{"counters",
+//! `{"scenario","version","kernel","policies","how","costs","costs_ns":{},"not_comparable":[],
+//! "notes":[],"summary":{"repeats":SCORE,"varies":SCORE,"timed":SCORE,
+//! "surplus":[{"key","linux","pagetide"}]},"variants":[{"name","linux_runs","pagetide_runs",
+//! "notes":[],"metrics":{KEY:{"unit","judgement","linux":SIDE,"pagetide":SIDE,"ratio",
+//! "verdict"}}}]}` with all metrics. SCORE is `{"counters",
 //! "median_error","worst","beyond":[{"key","ratio"}]}`, where `worst` is `{"key","ratio"}` or
 //! `null`. A variant with expectations also has `"expectations":[{"text","that","linux":RUNS,
 //! "pagetide":RUNS}]`, where RUNS is `{"runs","failed":[SEED...]}`. SIDE is

@@ -6,15 +6,16 @@
 //!
 //! | grade | counters | median phase | worst phase |
 //! |---|---|---|---|
-//! | [`Judgement::Repeats`] | major faults, refaults, pages stolen, residency | below 1 % | 6 % |
-//! | [`Judgement::Varies`] | pages scanned, by kind, activations, swap | 0.6 to 10 % | 32 % |
-//! | [`Judgement::Timed`] | who reclaims, kswapd or direct; time with I/O | 27 to 61 % | any |
+//! | [`CounterGrade::Repeats`] | major faults, refaults, pages stolen, residency | below 1 % | 6 % |
+//! | [`CounterGrade::Varies`] | pages scanned, by kind, activations, swap | 0.6 to 10 % | 32 % |
+//! | [`CounterGrade::Timed`] | who reclaims, kswapd or direct; time with I/O | 27 to 61 % | any |
 //!
 //! (Of kswapd's own part the median is 1 %, but only because there it does nearly all the work.)
-//! [`Judgement::Timed`] counters follow from how long operations take. They are judged only if the
-//! costs were measured on the kernel ([`super::costs`]) and its runs repeat the counter to
-//! [`STEADY`], which they do with counted instructions and without waits for a disk.
-//! Sizes of LRU lists at the end of a phase were not measured; they are assumed to vary.
+//! [`CounterGrade::Timed`] counters follow from how long operations take. They are judged only if
+//! the costs were measured on the kernel ([`super::costs`]) and its runs repeat the counter to
+//! [`STEADY`], which they do with counted instructions and without waits for a disk. Sizes of LRU
+//! lists at the end of a phase were not measured; they are assumed to vary.
+//!
 //! Invariant: a name has one grade, whatever its value.
 
 use pagetide_scenario::kernel_objects::reported_caches;
@@ -153,8 +154,8 @@ static OF_CACHES: LazyLock<Vec<String>> = LazyLock::new(|| {
     names
 });
 
-/// What of a group is not judged: who reclaims is chance; faults are in the task's own counters;
-/// what the kernel has in small amounts for itself; limits met.
+/// Counters of a group that are not judged: the split of reclaim between kswapd and tasks, which is
+/// chance; faults, which the task's own counters have; small amounts of kernel memory; limits met.
 const SHOWN_OF_GROUPS: [&str; 5] =
     ["pgscan_kswapd", "pgscan_direct", "pgsteal_kswapd", "pgsteal_direct", "memory.events."];
 const NOT_JUDGED_OF_GROUPS: [&str; 5] =
@@ -162,8 +163,8 @@ const NOT_JUDGED_OF_GROUPS: [&str; 5] =
 
 /// The counters of a group during a phase, the same way: its levels, what memory.stat counts, with
 /// the totals of scanned and stolen pages before their parts, and memory.events. Levels are in
-/// pages, but for those of [`is_in_bytes`]. A counter that is new there varies, unless it is named
-/// above.
+/// pages, except the counters of [`is_in_bytes`]. A counter that is new there varies, unless it is
+/// named above.
 static OF_GROUPS: LazyLock<Vec<(&str, CounterGrade)>> = LazyLock::new(|| {
     let levels = declared::levels_of_groups().map(|level| level.name);
     let counted = COUNTED.iter().flat_map(|event| match event.name() {
@@ -183,10 +184,10 @@ static OF_GROUPS: LazyLock<Vec<(&str, CounterGrade)>> = LazyLock::new(|| {
 /// How the counter of this name, the last part of its key, is judged.
 ///
 /// ```
-/// use pagetide_lab::verify::{judge, Judgement};
-/// assert_eq!(judge("pgmajfault"), Judgement::Repeats);
-/// assert_eq!(judge("pgscan_total"), Judgement::Varies);
-/// assert_eq!(judge("pgscan_direct"), Judgement::Timed);
+/// use pagetide_lab::verify::{judge, CounterGrade};
+/// assert_eq!(judge("pgmajfault"), CounterGrade::Repeats);
+/// assert_eq!(judge("pgscan_total"), CounterGrade::Varies);
+/// assert_eq!(judge("pgscan_direct"), CounterGrade::Timed);
 /// ```
 pub fn judge(name: &str) -> CounterGrade {
     match COUNTERS.iter().find(|(counter, _)| *counter == name) {

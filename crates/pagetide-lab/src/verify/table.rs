@@ -72,7 +72,7 @@ pub fn render(comparison: &Comparison, sides: &ComparedSides, all: bool) -> Stri
     out.text
 }
 
-/// What was compared: pairs of label and text.
+/// Description of the comparison: pairs of label and text.
 pub(crate) fn entries(
     comparison: &Comparison,
     sides: &ComparedSides,
@@ -284,7 +284,7 @@ pub(crate) fn remarks(
     remarks
 }
 
-/// What only `world` has: whole phases, groups in shared phases, judged counters by name, and the
+/// Results that only `world` has: whole phases, groups in shared phases, judged counters by name, and the
 /// number of others. `is_told` selects the counters to report.
 fn only_on_one_side(
     world: &str,
@@ -425,7 +425,7 @@ note: no tracepoints
     }
 
     #[test]
-    fn rows_are_what_is_judged_and_a_few_besides() {
+    fn rows_are_the_judged_counters_and_a_few_others() {
         let found = compared(&[
             ("t.p.pgmajfault", 999.0, 1000.0),
             ("t.p.pswpin", 999.0, 999.0),

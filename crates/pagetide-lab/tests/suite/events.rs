@@ -425,7 +425,7 @@ fn the_killed_are_named() {
 }
 
 #[test]
-fn a_group_made_anew_counts_from_zero_whenever_it_was_removed() {
+fn a_recreated_group_counts_from_zero_whenever_it_was_removed() {
     let scenario = r#"
 [machine]
 memory = "64MiB"

@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn disks_are_told_from_what_stands_on_them() {
+    fn real_disks_are_distinguished_from_virtual_ones() {
         for name in ["sda", "vda", "nvme0n1", "mmcblk0", "xvda", "nbd0", "pmem0", "mdx", "sraa"] {
             assert!(named(name).is_real(), "{name}");
         }

@@ -3,7 +3,8 @@
 //! Data flow: `files` (the only reader of directories and files) -> one parser for each file, with
 //! the file's name -> [`snapshot::HostSnapshot`] -> `layout`, `free` and `marks` (conversion to
 //! what a scenario can express) -> [`scenario::write`]. The parsers accept text of any kernel,
-//! including a guest's. They never fail: unknown text becomes a [`note::Note`] with its place.
+//! including a guest's. They never fail: unknown text becomes a [`note::ImportNote`] with its
+//! place.
 //!
 //! Invariant: the result of [`scenario::write`] loads without a mistake, and equal systems give
 //! equal text.

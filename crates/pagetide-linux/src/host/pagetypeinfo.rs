@@ -129,12 +129,12 @@ mod tests {
 Page block order: 9
 Pages per block:  512
 
-Free pages count per migrate type at order       0      1      2      3      4      5      6      7      8      9     10 
-Node    0, zone      DMA, type    Unmovable      0      0      0      0      0      1      1      1      0      0      0 
-Node    0, zone      DMA, type      Movable      0      0      0      0      0      0      0      0      0      1      3 
-Node    0, zone      DMA, type  Reclaimable      0      0      0      0      0      0      0      0      0      0      0 
-Node    0, zone    DMA32, type    Unmovable      0      1      1      4      0      1      1      1      1      0      0 
-Node    0, zone    DMA32, type      Movable      1      0 >100000      0      0      6      9      7      7      2     38 
+Free pages count per migrate type at order     0     1     2     3     4     5     6     7     8     9    10 
+Node    0, zone      DMA, type    Unmovable     0     0     0     0     0     1     1     1     0     0     0 
+Node    0, zone      DMA, type      Movable     0     0     0     0     0     0     0     0     0     1     3 
+Node    0, zone      DMA, type  Reclaimable     0     0     0     0     0     0     0     0     0     0     0 
+Node    0, zone    DMA32, type    Unmovable     0     1     1     4     0     1     1     1     1     0     0 
+Node    0, zone    DMA32, type      Movable     1     0 >100000     0     0     6     9     7     7     2    38 
 
 Number of blocks type     Unmovable      Movable  Reclaimable   HighAtomic      Isolate 
 Node 0, zone      DMA            1            7            0            0            0 

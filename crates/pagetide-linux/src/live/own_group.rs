@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn why_there_is_no_group_is_said_and_nothing_is_left() {
+    fn the_reason_for_a_missing_group_is_reported_and_no_file_remains() {
         let why = |hierarchy: Option<&CgroupMount>| OwnGroup::make(hierarchy, 1 << 20).unwrap_err();
         assert_eq!(why(None), "cgroup version 2 is not mounted");
         let dir = tempfile::tempdir().unwrap();

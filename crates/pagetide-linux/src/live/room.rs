@@ -72,7 +72,9 @@ mod tests {
     #[test]
     fn only_what_is_above_the_marks_is_free() {
         let zone = |name: &str, free: u64| {
-            format!("Node 0, zone {name}\n  pages free {free}\n  min 1\n  low 20\n  high 30\n  present 5000\n  managed 4000\n")
+            let marks = "min 1\n  low 20\n  high 30";
+            let sizes = "present 5000\n  managed 4000\n";
+            format!("Node 0, zone {name}\n  pages free {free}\n  {marks}\n  {sizes}")
         };
         let both = zone("DMA", 10) + &zone("DMA32", 130);
         assert_eq!(free_above_watermarks(&host(&both)), Some(100 * 4096));

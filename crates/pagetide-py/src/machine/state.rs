@@ -168,9 +168,9 @@ impl MachineError {
 
 /// The state, shared by several Python objects.
 ///
-/// Invariant: it is locked only without the interpreter's lock, which [`Shared::with`] ensures. A
-/// thread that waits for this lock with the interpreter's lock held would deadlock with the owner
-/// of this lock.
+/// Invariant: it is locked only without the interpreter's lock, which [`SharedMachine::with`]
+/// ensures. A thread that waits for this lock with the interpreter's lock held would deadlock with
+/// the owner of this lock.
 #[derive(Clone)]
 pub struct SharedMachine(Arc<Mutex<MachineState>>);
 

@@ -259,7 +259,10 @@ impl<const MIN: i64, const MAX: i64> JsonSchema for Int<MIN, MAX> {
 
 /// Declares a quantity that is written with a unit.
 macro_rules! quantity {
-    ($(#[doc = $doc:literal])+ $name:ident, $what:literal, $parse:path, $forms:path, $pattern:literal, $plain:expr) => {
+    (
+        $(#[doc = $doc:literal])+ $name:ident, $what:literal, $parse:path, $forms:path,
+        $pattern:literal, $plain:expr
+    ) => {
         $(#[doc = $doc])+
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub(crate) struct $name(pub(crate) u64);

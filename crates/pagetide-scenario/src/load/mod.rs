@@ -3,7 +3,8 @@
 //! Steps: `tree` (TOML with source positions) -> changes of variants and of the command line,
 //! applied to the tree -> `raw` (typed tables, one declaration each) -> `check` (the model). Every
 //! variant goes through all steps, so a change is checked as if it were in the file. Every step
-//! reports its mistakes to a `span::Sink` and goes on. A mistake of all variants is reported once.
+//! reports its mistakes to a `span::ProblemSink` and goes on. A mistake of all variants is reported
+//! once.
 
 mod added;
 pub(crate) mod check;

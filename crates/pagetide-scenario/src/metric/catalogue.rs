@@ -63,7 +63,9 @@ pub fn all() -> Vec<MetricEntry> {
             unit: Unit::Count,
             of: vec![ScopeKind::Machine, ScopeKind::Phase, ScopeKind::Idle, ScopeKind::Shrunk],
             source: "/proc/slabinfo",
-            about: "that column, for each cache used by file names and pipes; only if a task makes one of these".into(),
+            about: "that column, for each cache used by file names and pipes; only if a task makes one \
+                    of these"
+                .into(),
         });
     }
     let of_vmstat = |name: Cow<'static, str>,

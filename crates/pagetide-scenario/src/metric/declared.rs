@@ -1,7 +1,8 @@
-//! The metrics that no event counter of the kernel gives: each with its unit, the scopes that have it, the
-//! file in which a kernel reports it, and its meaning.
+//! The metrics that no event counter of the kernel gives: each with its unit, the scopes that have
+//! it, the file in which a kernel reports it, and its meaning.
 //!
-//! To add a metric, add an entry here and a call of [`super::Writer::put`] in each world with it.
+//! To add a metric, add an entry here and a call of [`super::MetricWriter::put`] in each world with
+//! it.
 //!
 //! Invariant: within a kind of scope, a name stands for one metric; a metric has one unit.
 
@@ -171,13 +172,16 @@ metrics! {
     OPERATIONS = "operations", Count, [Phase] More, "Pagetide":
         "operations that the test program generated; on a real kernel only";
     PSI_SOME = "psi.memory.some", Seconds, [Machine Done Phase], "/proc/pressure/memory":
-        "time in which at least one task of a CPU waited for memory: mean over the CPUs, weighted by their non-idle time";
+        "time in which at least one task of a CPU waited for memory: mean over the CPUs, \
+         weighted by their non-idle time";
     PSI_FULL = "psi.memory.full", Seconds, [Machine Done Phase], "/proc/pressure/memory":
-        "time in which a task of a CPU waited for memory and no other task did productive work there: mean over the CPUs, weighted by their non-idle time";
+        "time in which a task of a CPU waited for memory and no other task did productive work \
+         there: mean over the CPUs, weighted by their non-idle time";
     TIME_KSWAPD = "time_kswapd_awake", Seconds, [Machine] Work, "tracepoints":
         "time from kswapd's wake-up to its full sleep, short sleeps included; sum over the nodes";
     TIME_KSWAPD_THROTTLED = "time_kswapd_throttled", Seconds, [Machine] Work, "Pagetide":
-        "part of time_kswapd_awake: throttled sleep, until pages under writeback were written or because reclaim made no progress";
+        "part of time_kswapd_awake: throttled sleep, until pages under writeback were written or \
+         because reclaim made no progress";
     TIME_KSWAPD_DISK = "time_kswapd_disk", Seconds, [Machine] Work, "Pagetide":
         "part of time_kswapd_awake: sleep until a disk accepted more writes";
     TIME_KCOMPACTD = "time_kcompactd_awake", Seconds, [Machine] Work, "tracepoints":
@@ -191,7 +195,8 @@ metrics! {
     CPU_KSWAPD = "cpu_kswapd", Seconds, [Machine Phase] Work, "/proc/PID/schedstat":
         "CPU time of kswapd, interrupts included; sum over the nodes";
     CPU_WRITEBACK = "cpu_writeback", Seconds, [Machine Phase] Work, "/proc/PID/schedstat of kworker/u*":
-        "CPU time of the writeback thread, interrupts included; on a real kernel: of all workers that are not bound to a CPU";
+        "CPU time of the writeback thread, interrupts included; on a real kernel: of all workers \
+         that are not bound to a CPU";
     CPU_KCOMPACTD = "cpu_kcompactd", Seconds, [Machine] Work, "/proc/PID/stat":
         "CPU time of kcompactd; sum over the nodes";
     CPU_DIRECT_COMPACTING = "cpu_direct_compacting", Seconds, [Machine] Work, "tracepoints":
@@ -203,21 +208,27 @@ metrics! {
     ALLOCSTALL = "allocstall", Count, [Machine Done Phase], "/proc/vmstat, sum of `allocstall_*`":
         "number of direct reclaims; sum over the zones";
     PEAK_SLAB = "peak.slab", Bytes, [Machine], "/proc/meminfo, Slab":
-        "largest memory of all slabs, sampled every 5 s and at the end, as in the measurements of the 2020 patch; changes between samples are missed";
+        "largest memory of all slabs, sampled every 5 s and at the end, as in the measurements \
+         of the 2020 patch; changes between samples are missed";
     WALLTIME = "walltime", Seconds, [Task Phase], "clock_gettime":
         "time from its start to its end; for copies, the mean";
     BYTES = "bytes", Bytes, [Task Phase] More, "Pagetide": "bytes that its workloads touched, read or wrote";
     THROUGHPUT = "throughput", BytesPerSecond, [Task Phase] More, "Pagetide": "`bytes` over `walltime`";
     TASK_PGFAULT = "pgfault", Count, [Task] Work, "getrusage, minor and major faults": "its page faults";
-    TASK_PGMAJFAULT = "pgmajfault", Count, [Task], "getrusage, major faults": "its page faults that had to read from a disk";
+    TASK_PGMAJFAULT = "pgmajfault", Count, [Task], "getrusage, major faults":
+        "its page faults that had to read from a disk";
     STALL_REFAULT = "stall_refault", Seconds, [Task], "Pagetide; delayacct, swapin and thrashing":
-        "time it waited for pages that had been swapped out, or evicted while in use; for a service, the sum over its threads; for copies, the mean";
+        "time it waited for pages that had been swapped out, or evicted while in use; for a \
+         service, the sum over its threads; for copies, the mean";
     STALL_RECLAIM = "stall_reclaim", Seconds, [Task], "Pagetide; delayacct, direct reclaim":
-        "time it spent in direct reclaim, on a CPU or waiting for a page; for a service, the sum over its threads; for copies, the mean";
+        "time it spent in direct reclaim, on a CPU or waiting for a page; for a service, the sum \
+         over its threads; for copies, the mean";
     STALL_THROTTLED = "stall_throttled", Seconds, [Task], "Pagetide":
-        "time it slept in reclaim: for writeback, for a disk, for kswapd, or above `memory.high`; for a service, the sum over its threads; for copies, the mean";
+        "time it slept in reclaim: for writeback, for a disk, for kswapd, or above \
+         `memory.high`; for a service, the sum over its threads; for copies, the mean";
     STALL_DIRTY = "stall_dirty", Seconds, [Task], "Pagetide":
-        "time it slept because too many pages were dirty; for a service, the sum over its threads; for copies, the mean";
+        "time it slept because too many pages were dirty; for a service, the sum over its \
+         threads; for copies, the mean";
     ALLOCATED = "allocated", Bytes, [Task] Work, "Pagetide":
         "memory allocated while it ran in the kernel: its pages, page cache, page tables, kernel memory";
     ALLOC_LATENCY_P50 = "alloc_latency_p50", Seconds, [Task], "Pagetide":
@@ -231,7 +242,9 @@ metrics! {
     REQUESTS = "requests", Count, [Task Phase] More, "Pagetide": "requests that the service completed";
     REQUEST_RATE = "request_rate", PerSecond, [Task Phase] More, "Pagetide":
         "`requests` divided by the time of the phases that served them";
-    LATE = "late", Count, [Task Phase], "Pagetide": "requests that took longer than `deadline`, or had already waited longer when the task was stopped";
+    LATE = "late", Count, [Task Phase], "Pagetide":
+        "requests that took longer than `deadline`, or had already waited longer when the task \
+         was stopped";
     DROPPED = "dropped", Count, [Task Phase], "Pagetide": "requests that found the queue full";
     UNFINISHED = "unfinished", Count, [Task Phase], "Pagetide":
         "requests that were waiting or in service when the task was stopped";
@@ -252,7 +265,8 @@ metrics! {
     RESIDENT = "resident", Pages, [Phase] Neither, "mincore":
         "pages in memory at the end of the phase, of the region that the phase locks or advises";
     ERRNO = "errno", Count, [Phase] Neither, "madvise":
-        "error number that the call of an `advise` returned, 0 for success; for copies, only if all returned an equal number";
+        "error number that the call of an `advise` returned, 0 for success; for copies, only if \
+         all returned an equal number";
     ANON_HOT = "anon_hot_resident", Pages, [Phase] More, "mincore":
         "pages of the hot part of anonymous memory that are in memory at the end of the phase";
     ANON_COLD = "anon_cold_resident", Pages, [Phase] Neither, "mincore":
@@ -265,7 +279,8 @@ metrics! {
         "bytes of live objects / bytes of slabs; for the machine, the mean of samples every 5 s and at the end";
     MEMORY_CURRENT = "memory.current", Bytes, [Group PhaseGroup] Neither, "memory.current" v1 "memory.usage_in_bytes":
         "memory charged to the group and its descendants at the end, or when the group was removed";
-    MEMORY_SWAP_CURRENT = "memory.swap.current", Bytes, [Group PhaseGroup] Neither, "memory.swap.current" v1 "total_swap":
+    MEMORY_SWAP_CURRENT = "memory.swap.current", Bytes, [Group PhaseGroup] Neither,
+        "memory.swap.current" v1 "total_swap":
         "its slots in the swap area; in cgroup version 2 also slots kept by pages that are back in memory";
     ANON = "anon", Bytes, [Group PhaseGroup] Neither, "memory.stat" v1 "total_rss": "its anonymous memory";
     FILE = "file", Bytes, [Group PhaseGroup] Neither, "memory.stat" v1 "total_cache": "its page cache";
@@ -282,7 +297,8 @@ metrics! {
     PAGETABLES = "pagetables", Bytes, [Group PhaseGroup] Neither, "memory.stat": "its page tables";
     PERCPU = "percpu", Bytes, [Group PhaseGroup] Neither, "memory.stat":
         "per-CPU counters of the groups created in it, as charged";
-    SLAB = "slab", Bytes, [Machine Idle Shrunk Phase Group PhaseGroup] Neither, "memory.stat; /proc/vmstat, nr_slab_*":
+    SLAB = "slab", Bytes, [Machine Idle Shrunk Phase Group PhaseGroup] Neither,
+        "memory.stat; /proc/vmstat, nr_slab_*":
         "slabs; for a group, its kernel objects: the size of each and eight bytes for the pointer to its owner";
     SLAB_RECLAIMABLE = "slab_reclaimable", Bytes, [Machine Idle Shrunk Phase Group PhaseGroup] Neither,
         "memory.stat; /proc/vmstat, nr_slab_reclaimable": "slabs whose objects a shrinker can free";
@@ -292,7 +308,8 @@ metrics! {
         "times that it was reclaimed from although it was below `memory.low`";
     EVENTS_HIGH = "memory.events.high", Count, [Group PhaseGroup] Work, "memory.events":
         "times that it was above `memory.high` and reclaimed from";
-    EVENTS_MAX = "memory.events.max", Count, [Group PhaseGroup] Work, "memory.events": "times that it reached its limit";
+    EVENTS_MAX = "memory.events.max", Count, [Group PhaseGroup] Work, "memory.events":
+        "times that it reached its limit";
     EVENTS_OOM = "memory.events.oom", Count, [Group PhaseGroup], "memory.events":
         "times that it was at its limit and reclaim could free nothing";
     EVENTS_OOM_KILL = "memory.events.oom_kill", Count, [Group PhaseGroup], "memory.events":
@@ -319,27 +336,36 @@ metrics! {
         "like memory.events.oom_kill, without descendants";
     LOCAL_EVENTS_OOM_GROUP_KILL = "memory.events.local.oom_group_kill", Count, [Group PhaseGroup],
         "memory.events.local": "like memory.events.oom_group_kill, without descendants";
-    MEMORY_PEAK = "memory.peak", Bytes, [Group] Work, "memory.peak": "largest memory it ever had, also for a removed group; for copies, the sum";
+    MEMORY_PEAK = "memory.peak", Bytes, [Group] Work, "memory.peak":
+        "largest memory it ever had, also for a removed group; for copies, the sum";
     KMEM_PEAK = "memory.kmem.peak", Bytes, [Group], "memory.kmem.max_usage_in_bytes":
         "largest kernel memory it ever had, also for a removed group";
     CONTROLLERS_MEMORY = "cgroup.controllers.memory", Count, [Group PhaseGroup] Neither, "cgroup.controllers":
-        "1: it has a memory controller, 0: an ancestor is charged; for copies, only if all agree; recorded on request: by a row, an expectation or the command line";
+        "1: it has a memory controller, 0: an ancestor is charged; for copies, only if all \
+         agree; recorded on request: by a row, an expectation or the command line";
     DYING_DESCENDANTS = "cgroup.stat.nr_dying_descendants", Count, [Group PhaseGroup] Neither, "cgroup.stat":
-        "removed descendants that are still referenced; recorded on request: by a row, an expectation or the command line";
+        "removed descendants that are still referenced; recorded on request: by a row, an \
+         expectation or the command line";
     MEMORY_MIN = "memory.min", Bytes, [Group PhaseGroup] Neither, "memory.min":
-        "value of its control file; for copies, only if all agree; recorded on request: by a row, an expectation or the command line";
+        "value of its control file; for copies, only if all agree; recorded on request: by a \
+         row, an expectation or the command line";
     MEMORY_LOW = "memory.low", Bytes, [Group PhaseGroup] Neither, "memory.low":
-        "value of its control file; for copies, only if all agree; recorded on request: by a row, an expectation or the command line";
+        "value of its control file; for copies, only if all agree; recorded on request: by a \
+         row, an expectation or the command line";
     MEMORY_HIGH = "memory.high", Bytes, [Group PhaseGroup] Neither, "memory.high":
-        "value of its control file, with `max` as 2^63 - 4096; for copies, only if all agree; recorded on request: by a row, an expectation or the command line";
+        "value of its control file, with `max` as 2^63 - 4096; for copies, only if all agree; \
+         recorded on request: by a row, an expectation or the command line";
     MEMORY_MAX = "memory.max", Bytes, [Group PhaseGroup] Neither, "memory.max":
-        "value of its control file, with `max` as 2^63 - 4096; for copies, only if all agree; recorded on request: by a row, an expectation or the command line";
+        "value of its control file, with `max` as 2^63 - 4096; for copies, only if all agree; \
+         recorded on request: by a row, an expectation or the command line";
     MEMORY_SWAP_MAX = "memory.swap.max", Bytes, [Group PhaseGroup] Neither, "memory.swap.max":
-        "value of its control file, with `max` as 2^63 - 4096; for copies, only if all agree; recorded on request: by a row, an expectation or the command line";
+        "value of its control file, with `max` as 2^63 - 4096; for copies, only if all agree; \
+         recorded on request: by a row, an expectation or the command line";
     PRESSURE_SOME = "memory.pressure.some", Seconds, [Group PhaseGroup], "memory.pressure":
         "time in which at least one of its tasks waited for memory; mean over the CPUs like psi.memory.some";
     PRESSURE_FULL = "memory.pressure.full", Seconds, [Group PhaseGroup], "memory.pressure":
-        "time in which one of its tasks waited for memory and no other of its tasks did productive work; mean over the CPUs like psi.memory.full";
+        "time in which one of its tasks waited for memory and no other of its tasks did \
+         productive work; mean over the CPUs like psi.memory.full";
     PEAK_USAGE = "peak.usage", Bytes, [Group] Work, "Pagetide":
         "largest memory it had, sampled every 5 s, at the end, and before its removal";
     PEAK_KMEM = "peak.kmem_usage", Bytes, [Group], "Pagetide":
@@ -409,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_asks_for_what_nothing_else_fits() {
+    fn a_pattern_requests_only_metrics_that_are_recorded_on_request() {
         for (text, asked) in [
             ("g.memory.high", &["memory.high"][..]),
             ("group:g:memory.high", &["memory.high"]),

@@ -2,7 +2,7 @@
 //!
 //! A key has two texts. The full text, written here, contains the kind of its scope and can be read
 //! without the setup: `group:web:memory.current`. The short text, in records and tables, is
-//! `web.memory.current` ([`super::Names`]).
+//! `web.memory.current` ([`super::KeyNames`]).
 //!
 //! Invariant: `key.to_string().parse()` returns the same key. Names of tasks, phases, groups and
 //! disks contain neither dots nor colons; names of metrics contain no colons.
@@ -275,7 +275,7 @@ mod tests {
             "phase:t:pgfault",
             "group:a:b:pgfault",
             "phase-group:t:p:pgfault",
-            "who:t:pgfault",
+            "owner:t:pgfault",
         ] {
             assert_eq!(text.parse::<MetricKey>(), Err(KeyError), "{text}");
         }

@@ -1,7 +1,7 @@
 //! Collects the metrics of a run.
 //!
-//! A world puts values into a [`Writer`] for each scope. At the end, the metrics over the copies of
-//! a task or of a group are added, and all metrics become the texts of a record.
+//! A world puts values into a [`MetricWriter`] for each scope. At the end, the metrics over the
+//! copies of a task or of a group are added, and all metrics become the texts of a record.
 //!
 //! Invariant: a key has one value, the last one put in.
 

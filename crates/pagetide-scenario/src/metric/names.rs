@@ -4,7 +4,7 @@
 //! `TASK.walltime`, `TASK.PHASE.pgfault`, `GROUP.memory.current`, `TASK.PHASE.GROUP.anon`. It does
 //! not contain the kinds of its owners, so reading one needs the tasks, phases and groups of the
 //! setup. If two keys have the same short text (a task and a group of one name both count
-//! `pgfault`), it stands for the key that comes first in the order of [`Names::read`]; the other
+//! `pgfault`), it stands for the key that comes first in the order of [`KeyNames::read`]; the other
 //! key is written in full: `group:web:pgfault`.
 //!
 //! Invariant: `read(text(key))` is the key, for all owners of the setup and all names that the kind
@@ -135,7 +135,7 @@ fn owners(text: &str) -> impl Iterator<Item = (Owner, &str)> {
     plain.map(|(name, rest)| (Owner::new(name), rest)).into_iter().chain(copy)
 }
 
-/// Whether this is the name of a metric of one line per cache or zone ([`declared::file_in`]).
+/// Whether this is the name of a metric of one line per cache or zone ([`declared::file_prefix`]).
 fn is_of_file(name: &str) -> bool {
     declared::file_prefix(name).is_some_and(|file| name.starts_with(file))
 }

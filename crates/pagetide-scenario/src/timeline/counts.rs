@@ -18,12 +18,12 @@ impl CompactionCounts {
     pub const NAMES: [&'static str; 3] =
         ["compact_migrate_scanned", "compact_free_scanned", "pgmigrate_success"];
 
-    /// In the order of [`Compaction::NAMES`].
+    /// In the order of [`CompactionCounts::NAMES`].
     pub const fn values(&self) -> [u64; 3] {
         [self.compact_migrate_scanned, self.compact_free_scanned, self.pgmigrate_success]
     }
 
-    /// From values in the order of [`Compaction::NAMES`].
+    /// From values in the order of [`CompactionCounts::NAMES`].
     pub const fn of_values(values: [u64; 3]) -> CompactionCounts {
         let [compact_migrate_scanned, compact_free_scanned, pgmigrate_success] = values;
         CompactionCounts { compact_migrate_scanned, compact_free_scanned, pgmigrate_success }
@@ -75,7 +75,7 @@ impl GroupEvents {
         "oom_kill",
     ];
 
-    /// In the order of [`Counts::NAMES`].
+    /// In the order of [`GroupEvents::NAMES`].
     pub const fn values(&self) -> [u64; GroupEvents::NR] {
         [
             self.pgscan_kswapd,
@@ -88,7 +88,7 @@ impl GroupEvents {
         ]
     }
 
-    /// From values in the order of [`Counts::NAMES`].
+    /// From values in the order of [`GroupEvents::NAMES`].
     pub const fn of_values(values: [u64; GroupEvents::NR]) -> GroupEvents {
         let [pgscan_kswapd, pgscan_direct, pgsteal_kswapd, pgsteal_direct, pgmajfault, pgfault, oom_kill] =
             values;
@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_group_made_anew_counts_from_zero() {
+    fn a_recreated_group_counts_from_zero() {
         let counts = GroupEvents::of_values([5, 6, 7, 8, 9, 3, 0]);
         assert_eq!(
             counts.since(&GroupEvents::of_values([5, 4, 3, 2, 1, 3, 0])).values(),

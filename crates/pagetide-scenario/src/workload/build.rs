@@ -25,9 +25,9 @@ const METADATA_BLOCK: u64 = 4 << 10;
 /// Zipf exponent of the popularity of headers and of blocks of the file system, in hundredths.
 const EXPONENT: u32 = 100;
 
-// Defaults of `source`, `header` and `object`: what the compile recorded in
-// experiments/traces/cc1-zpipe.ptt read and wrote (docs/scenario.md, "build"), that is zpipe.c, the
-// 72 headers that it includes, and its object.
+// Defaults of `source`, `header` and `object`: sizes from the compile recorded in
+// experiments/traces/cc1-zpipe.ptt (docs/scenario.md, "build"): zpipe.c, the 72 headers that it
+// includes, and its object.
 table! {
     /// Compiles files.
     BuildKeys of "workload build" {

@@ -16,7 +16,7 @@ table! {
         percent: Spanned<Int<1, 100>>,
         /// Time from the start of one attempt to the start of the next (default 0: at once).
         interval: Spanned<Time> = Time(0),
-        /// What an attempt may do (default direct).
+        /// Rights of an attempt (default direct).
         request: Spanned<HighOrderRequest> = HighOrderRequest::Direct,
         /// Keeps the blocks until all attempts are made (default true).
         hold: Spanned<bool> = true,

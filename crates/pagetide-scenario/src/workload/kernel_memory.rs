@@ -16,7 +16,7 @@ table! {
         count: Spanned<Int<1, { i64::MAX }>>,
         /// Time from the start of one allocation to the start of the next (default 0: at once).
         interval: Spanned<Time> = Time(0),
-        /// What an allocation may do (default kernel).
+        /// Rights of an allocation (default kernel).
         request: Spanned<KernelRequest> = KernelRequest::Kernel,
     }
 }

@@ -1,7 +1,7 @@
 //! The key `load`: a curve of shares that changes a rate over time; due times at such a rate.
 //!
-//! Invariant: integers only. [`Load::when`] is the inverse of [`Load::at`]: the first time at which
-//! the curve has reached an amount.
+//! Invariant: integers only. [`LoadCurve::when`] is the inverse of [`LoadCurve::at`]: the first
+//! time at which the curve has reached an amount.
 
 use crate::load::decode::{expected, Decode, Percent, Time};
 use crate::load::span::{ProblemSink, Spanned, SpannedProblem};
@@ -11,7 +11,7 @@ use std::borrow::Cow;
 
 /// The full rate, in per cent.
 const ALL: u32 = 100;
-/// One second at the full rate, in the unit of [`Load::at`].
+/// One second at the full rate, in the unit of [`LoadCurve::at`].
 pub(super) const FULL_SECOND: u64 = ALL as u64 * 1_000_000_000;
 /// Latest time of a point, about two years: products of two times fit in 128 bits.
 pub(super) const TIME_MAX: u64 = 1 << 56;

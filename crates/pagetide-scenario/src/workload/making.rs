@@ -43,8 +43,9 @@ impl KeepShare {
     /// Number that stay of the first `count`; for random choice, the expected number.
     ///
     /// ```
-    /// use pagetide_scenario::workload::Keep;
-    /// assert_eq!([0, 1, 10, 11].map(|count| Keep::percent(10).of_first(count)), [0, 1, 1, 2]);
+    /// use pagetide_scenario::workload::KeepShare;
+    /// let keep = KeepShare::percent(10);
+    /// assert_eq!([0, 1, 10, 11].map(|count| keep.kept_of_first(count)), [0, 1, 1, 2]);
     /// ```
     pub fn kept_of_first(self, count: u64) -> u64 {
         (count * u64::from(self.part)).div_ceil(u64::from(self.of.max(1)))

@@ -8,6 +8,8 @@
 
 use super::cursor::{Cursor, Generator};
 use super::plan::{PhaseStage, Planner, ProgramState};
+#[cfg(doc)]
+use crate::model::Setup;
 use crate::object_mix::{KernelCache, Lifetimes, ObjectRow, SHARES, WITHIN};
 use crate::op::Op;
 use crate::prng::SplitMix64;
@@ -75,7 +77,7 @@ fn is_shrinkable(cache: &KernelCache) -> bool {
     cache.reclaimable && (cache.name == "dentry" || cache.name.ends_with("_inode_cache"))
 }
 
-/// What outlives a phase: the task's slots and its draws.
+/// State that outlives a phase: the task's slots and its draws.
 #[derive(Debug)]
 pub(super) struct UnitsState {
     prng: SplitMix64,

@@ -1,6 +1,6 @@
 //! A part of a region: the region, the first page, the number of pages. Workloads with memory
-//! system calls name one ([`Lock`](super::Lock), [`Advise`](super::Advise)); `discard` names its
-//! region in the same way.
+//! system calls name one ([`Lock`](super::Lock), [`AdviseWorkload`](super::AdviseWorkload));
+//! `discard` names its region in the same way.
 //!
 //! Invariant: a part is inside its region once all phases of the task are known.
 

@@ -103,7 +103,7 @@ pub(super) struct Accesses {
     pub(super) lcg: Lcg,
 }
 
-/// A step of a phase. Regions are indices into [`State::regions`].
+/// A step of a phase. Regions are indices into [`ProgramState::regions`].
 #[derive(Debug)]
 pub(crate) enum PhaseStage {
     /// Maps a region that is not yet mapped.

@@ -113,7 +113,7 @@ impl Program {
 
     /// Fast path: the next operation if the current stage can give it directly, as it nearly always
     /// can. It cannot fail, so the operation need not pass through memory. After `None`, call
-    /// [`Program::next_rest`].
+    /// [`Program::next_slow`].
     #[inline(always)]
     pub fn next_fast(&mut self) -> Option<Op> {
         if let Some(beside) = &mut self.beside {
@@ -131,7 +131,7 @@ impl Program {
     }
 
     /// Continues a trace, or moves to the next stage, phase or loop; call after
-    /// [`Program::next_quick`].
+    /// [`Program::next_fast`].
     ///
     /// # Errors
     /// See [`Program::next_op`].

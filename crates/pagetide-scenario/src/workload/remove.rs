@@ -51,7 +51,8 @@ impl WorkloadSpec for RemoveObjects {
         };
         let (message, hint) = match &phases.before[of].workload {
             Workload::Names(names) if names.missing => {
-                (format!("the phase `{shown}` looks up missing names and makes nothing"), "name a phase that makes files")
+                let message = format!("the phase `{shown}` looks up missing names and makes nothing");
+                (message, "name a phase that makes files")
             }
             Workload::Names(super::MakeNames { keep, .. })
             | Workload::Pipes(super::Pipes { keep, .. }) => match keep.part {

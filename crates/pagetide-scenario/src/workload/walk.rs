@@ -70,7 +70,7 @@ pub(super) fn check_stride(stride: &Option<Spanned<Size>>, sink: &mut ProblemSin
 
 /// Passes over a region.
 pub(super) struct RegionPasses {
-    /// Index into [`State::regions`].
+    /// Index into [`ProgramState::regions`].
     pub(super) region: usize,
     /// Number of pages, from page 0.
     pub(super) pages: u64,
@@ -151,7 +151,7 @@ impl Laps {
 /// A number of random draws.
 #[derive(Debug)]
 pub(super) struct RandomDraws {
-    /// Index into [`State::regions`]: the region with the generator.
+    /// Index into [`ProgramState::regions`]: the region with the generator.
     home: usize,
     region: u32,
     write: bool,

@@ -215,7 +215,7 @@ fn use_generator(
 pub(super) struct Hotspot {
     left: u64,
     lcg: Lcg,
-    /// Index into [`State::generators`].
+    /// Index into `ProgramState::generators`.
     generator: usize,
     anon: Option<WorkingSetSide>,
     file: Option<WorkingSetSide>,

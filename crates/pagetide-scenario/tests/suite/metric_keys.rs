@@ -148,7 +148,7 @@ fn without_such_names_no_key_is_written_in_full() {
 }
 
 #[test]
-fn what_is_of_nobody_is_no_key() {
+fn a_text_without_a_known_owner_or_metric_is_no_key() {
     let names = KeyNames::of(&setup(&[("a", 1, &["fill"])], &[("g", 1)]));
     for text in ["x.walltime", "a.nonsense", "a.fill.x.y", "g.memory.x", "group:a:anon", "a.", ""] {
         assert_eq!(names.read(text), None, "{text}");
@@ -220,7 +220,7 @@ fn a_report_may_name_keys_in_full() {
     assert_eq!(rows("task:web:pgfault").unwrap(), ["web.pgfault"], "as records have it");
     assert_eq!(rows("group:web:memory.current").unwrap(), ["web.memory.current"]);
     assert_eq!(rows("machine:pswpout").unwrap(), ["pswpout"]);
-    for row in ["group:other:pgfault", "group:web", "who:web:pgfault"] {
+    for row in ["group:other:pgfault", "group:web", "owner:web:pgfault"] {
         let error = rows(row).unwrap_err().to_string();
         assert!(error.contains("metric") || error.contains("no task or group"), "{row}: {error}");
     }

@@ -288,7 +288,7 @@ fn errors_come_at_the_given_rate_and_not_by_timing() {
 }
 
 #[test]
-fn slow_requests_are_slow_and_hold_up_nobody() {
+fn slow_requests_are_slow_and_do_not_delay_others() {
     let mut faulty = described("ssd");
     faulty.faults.slow_ppm = 10_000;
     faulty.faults.slow_factor = 100;

@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_disk_without_limits_makes_nobody_wait() {
+    fn a_disk_without_limits_makes_no_task_wait() {
         let mut throttle = SubmitLimits::new(IoScheduler::None, None);
         (0..10_000).for_each(|_| throttle.begin(Submitter::Kswapd, 0));
         assert!(throttle.room(Submitter::Kswapd, 0) > 0);

@@ -100,7 +100,7 @@ impl SimWorld {
         self.show_began(thread, self.now, ActivitySlice::Wait(WaitReason::Disk));
     }
 
-    /// Ends the sleep of [`World::wait_for_disk`].
+    /// Ends the sleep of [`SimWorld::wait_for_disk`].
     pub(super) fn end_disk_wait(&mut self, thread: WorldThread) {
         let reads = |(waiter, full): &(WorldThread, FullDisk)| {
             *waiter == thread && full.submitter == Submitter::Reader

@@ -8,8 +8,8 @@
 //! open files, which is not a slab object, uses no memory. The open files of a process are its
 //! pipes only.
 //!
-//! Invariant: an object of a file or pipe is in `things` exactly while it is in use. Files outlive
-//! their task; pipes are closed with it.
+//! Invariant: an object of a file or pipe is in `file_objects` exactly while it is in use. Files
+//! outlive their task; pipes are closed with it.
 
 use super::SimWorld;
 use crate::task::{ObjectKey, ObjectStep, ObjectType};
@@ -62,7 +62,7 @@ const TABLES: [[&str; TABLE_PARTS]; TABLE_SIZES.len()] =
     [["64", "1k", "64"], ["64", "2k", "96"], ["64", "4k", "192"], ["64", "8k", "512"]];
 /// Entries in the initial table, which is part of a process.
 const PLACES_AT_FIRST: u32 = 64;
-/// `ThingKey::number` of a table of the first size; larger tables have the numbers below it.
+/// `ObjectKey::number` of a table of the first size; larger tables have the numbers below it.
 const TABLE_NUMBER: u32 = u32::MAX;
 
 impl FileCaches {

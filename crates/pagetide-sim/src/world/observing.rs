@@ -42,11 +42,11 @@ pub(super) struct ObservationQueue {
     on_cpu: Vec<Option<WorldThread>>,
     /// By preempted thread: time of the preemption, and observations of the rest of its time slice.
     held: BTreeMap<usize, (Nanos, Vec<Observation>)>,
-    /// By thread: a daemon with an open `Slice::Work`.
+    /// By thread: a daemon with an open `ActivitySlice::Work`.
     at_work: Vec<bool>,
 }
 
-/// What has been reported of a task's call in progress.
+/// Facts already reported about a task's call in progress.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ShownCall {
     is_shown: bool,

@@ -1,4 +1,4 @@
-//! Time slices: what a thread executes without interruption, and preemption by other threads.
+//! Time slices: the work of a thread between interruptions, and preemption by other threads.
 //!
 //! The state changes of a time slice happen at its start. Then its time passes, and at its end its
 //! effects take place. If a waking thread preempts it, the rest of its time and its effects are

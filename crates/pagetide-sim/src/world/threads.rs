@@ -1,6 +1,6 @@
 //! Threads: tasks and kernel daemons, and their scheduler ids.
 //!
-//! Invariant: [`World::thread_id`] and [`World::thread_of`] are inverse; task ids come first.
+//! Invariant: [`SimWorld::thread_id`] and [`SimWorld::thread_of`] are inverse; task ids come first.
 
 use super::{DaemonSleep, SimWorld};
 use crate::scheduler::TaskId;

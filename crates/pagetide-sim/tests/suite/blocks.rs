@@ -269,7 +269,7 @@ fn discarded_pages_are_free() {
 }
 
 #[test]
-fn advice_decides_who_has_huge_pages() {
+fn advice_decides_which_regions_have_huge_pages() {
     let of = |thp: &str, advice: &str| {
         let machine = format!("[policy]\nthp = \"{thp}\"\n");
         let touch = format!("workload = \"touch\"\nsize = \"8MiB\"\nadvice = \"{advice}\"");

@@ -6,7 +6,7 @@ use pagetide_sim::{run, RunOptions};
 use std::path::Path;
 
 #[test]
-fn a_record_has_no_metric_that_nobody_describes() {
+fn every_metric_of_a_record_is_described() {
     let text = r#"
         machine = { memory = "64MiB", swap = "64MiB", cpus = 2 }
         [report]

@@ -95,7 +95,7 @@ fn ratios(case: &str, variant: Option<&str>) -> BTreeMap<String, f64> {
 /// A factor beyond which a counter is off.
 const BEYOND: f64 = 1.5;
 
-/// What a case reached.
+/// Accuracy of a case.
 struct CaseErrors {
     /// Counters that are compared.
     counters: usize,

@@ -96,7 +96,7 @@ fn seconds(record: &RunRecord, key: &str) -> f64 {
 }
 
 #[test]
-fn who_waited_for_a_disk_does_not_wait_for_the_end_of_a_long_fault() {
+fn a_task_that_waited_for_a_disk_preempts_a_long_fault() {
     let beside = record(&[]);
     let alone = record(&[("task.hog.phase.touch.size", "4KiB")]);
     let waits = beside.metrics["reader.read.pgmajfault"].value;
@@ -117,7 +117,7 @@ fn who_waited_for_a_disk_does_not_wait_for_the_end_of_a_long_fault() {
 }
 
 #[test]
-fn who_is_cut_is_told_to_leave_then_and_for_that() {
+fn a_preempted_task_is_reported_with_time_and_reason() {
     const HOG: usize = 1;
     let switches = Switches::default();
     let record = watched(&[], vec![ObserverHandle::new(Watch(switches.clone()))]);

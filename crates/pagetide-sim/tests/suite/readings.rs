@@ -5,7 +5,8 @@ use pagetide_scenario::record::{Incomplete, RunRecord, Unit};
 use pagetide_sim::{run, RunOptions};
 use std::path::Path;
 
-const HEAD: &str = "[[machine.node]]\nmemory = \"64MiB\"\n[[machine.node]]\nmemory = \"64MiB\"\nmovable = \"16MiB\"\n";
+const HEAD: &str = "[[machine.node]]\nmemory = \"64MiB\"\n\
+    [[machine.node]]\nmemory = \"64MiB\"\nmovable = \"16MiB\"\n";
 
 fn record(text: &str) -> RunRecord {
     let loaded = load_str("s.toml", text, Path::new(""), &Overrides::default());

@@ -194,8 +194,8 @@ fn files_of_caches_are_written_while_it_runs() {
     }
     assert_eq!(ran.file("/sys/kernel/slab/dentry/objects"), "0\n");
     let of = |name: &str| ran.events.lines().filter(|line| line.contains(name)).count();
-    let starts =
-        of("mm_shrink_slab_start shrink=Word(\"super_cache_scan\") nid=Number(0) memcg=Name(Some(\"/g\")) nr_objects_to_shrink=Number(0)");
+    let starts = of("mm_shrink_slab_start shrink=Word(\"super_cache_scan\") nid=Number(0) \
+                     memcg=Name(Some(\"/g\")) nr_objects_to_shrink=Number(0)");
     assert!(starts > 0, "{}", ran.events);
     assert_eq!(of("mm_shrink_slab_start"), of("mm_shrink_slab_end"));
 }
@@ -232,7 +232,7 @@ fn every_cache_can_be_shrunk() {
 }
 
 #[test]
-fn one_thing_in_eight_keeps_its_slab() {
+fn one_object_in_eight_keeps_its_slab() {
     let makes = "[machine]\nmemory = \"64MiB\"\n[[task]]\nname = \"t\"\nphase = [\n\
                  { name = \"files\", workload = \"names\", make = 4000, keep = \"100 %\" },\n\
                  { name = \"pipes\", workload = \"pipes\", make = 400, keep = \"100 %\" },\n";
@@ -263,7 +263,7 @@ fn one_thing_in_eight_keeps_its_slab() {
 }
 
 #[test]
-fn kernel_memory_is_limited_and_told() {
+fn kernel_memory_is_limited_and_reported() {
     let ran = run_with("limit", "[[group]]\nname = \"h\"\nmemory.kmem.limit_in_bytes = \"64K\"\n");
     let path = |group: &str, file: &str| format!("/sys/fs/cgroup/{group}/memory.kmem.{file}");
     assert_eq!(ran.file(&path("h", "limit_in_bytes")), "65536\n");
@@ -339,7 +339,7 @@ fn a_call_that_meets_a_limit_leaves_nothing_half_made() {
 }
 
 #[test]
-fn who_is_killed_in_the_middle_of_a_call_leaves_nothing_half_made() {
+fn a_task_killed_in_a_call_leaves_nothing_half_made() {
     let max = "memory.max = \"1M\"";
     let files = "workload = \"names\"\nmake = 30000\nkeep = \"100 %\"";
     let ran = limited("killed", max, files);
@@ -353,7 +353,7 @@ fn who_is_killed_in_the_middle_of_a_call_leaves_nothing_half_made() {
 }
 
 #[test]
-fn a_machine_full_of_kernel_objects_kills_who_asks_for_more() {
+fn a_machine_full_of_kernel_objects_kills_the_requesting_task() {
     let files = "workload = \"names\"\nmake = 200000\nkeep = \"100 %\"";
     let ran = limited("full", "", files);
     assert!(ran.notes().contains("was killed: out of memory"), "{}", ran.notes());

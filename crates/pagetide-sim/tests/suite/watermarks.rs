@@ -1,6 +1,7 @@
-//! What the patch of 2011 says of watermarks that are set apart, on a stream longer than memory:
-//! experiments/tunable-watermarks-long, some seeds of it. A 6.1 kernel with the same patch, in emulation with `erms`
-//! and with read-ahead, had 239, 57 and 13 direct reclaims with 2 CPUs, and 8, 0 and 0 with one.
+//! Effect of the 2011 patch that sets the watermarks apart, on a stream longer than memory: some
+//! seeds of experiments/tunable-watermarks-long. A 6.1 kernel with the same patch, in emulation
+//! with `erms` and with read-ahead, had 239, 57 and 13 direct reclaims with 2 CPUs, and 8, 0 and 0
+//! with one.
 
 use pagetide_scenario::load::{load, Overrides};
 use pagetide_scenario::model::Scenario;

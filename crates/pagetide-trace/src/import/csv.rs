@@ -294,8 +294,12 @@ impl<'a> Fields<'a> {
         let Some(column) = self.columns.obj_size_col else { return Ok(u64::from(PAGE_SIZE)) };
         let text = self.get("obj-size-col", column)?;
         let number = std::str::from_utf8(text).ok().and_then(|text| text.parse().ok());
-        let expected = "a number of bytes";
-        number.ok_or_else(|| TraceProblem::BadText { what: "obj-size-col", text: quote(text), expected, hint: COLUMNS })
+        number.ok_or_else(|| TraceProblem::BadText {
+            what: "obj-size-col",
+            text: quote(text),
+            expected: "a number of bytes",
+            hint: COLUMNS,
+        })
     }
 
     /// `None` for operations that do not touch the object's content.

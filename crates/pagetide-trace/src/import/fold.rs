@@ -1,10 +1,10 @@
 //! Folding: merges the references to a page within a window into one record.
 //!
 //! A program touches the same few pages over and over, code and data by turns. The fold cuts the
-//! stream of references into windows. A window ends before it exceeds [`Window::pages`] distinct
-//! pages or [`Window::time`]. Each page of a window gives one record, with the number and kinds of
-//! its references, in the order of first references. A window of one page merges consecutive
-//! references to the same page.
+//! stream of references into windows. A window ends before it exceeds [`FoldWindow::pages`]
+//! distinct pages or [`FoldWindow::time`]. Each page of a window gives one record, with the number
+//! and kinds of its references, in the order of first references. A window of one page merges
+//! consecutive references to the same page.
 //!
 //! The error of folding (docs/trace-format.md has the argument): for the first reference of every
 //! record, the LRU stack distance in the folded stream differs from the true one by less than

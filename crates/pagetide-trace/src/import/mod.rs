@@ -197,8 +197,8 @@ pub struct ImportSummary {
     pub input_bytes: u64,
     /// Lines or records read.
     pub input_records: u64,
-    /// Those of `input_records` that are not references: lackey's `==` lines, deletions, requests
-    /// of size 0.
+    /// Number of `input_records` that are not references: lackey's `==` lines, deletions,
+    /// requests of size 0.
     pub skipped: u64,
     /// Requests with an earlier time than their predecessor; they get the time of the predecessor.
     pub disordered: u64,
@@ -219,8 +219,8 @@ pub fn import(
 }
 
 /// Same as [`import`], but can be cancelled: soon after `cancelled` returns true it removes its
-/// files and returns [`Problem::Cancelled`]. While it reads, it does not call `cancelled`; `input`
-/// must end the read.
+/// files and returns [`TraceProblem::Cancelled`]. While it reads, it does not call `cancelled`;
+/// `input` must end the read.
 pub fn import_cancellable(
     cancelled: &dyn Fn() -> bool,
     format: Format,

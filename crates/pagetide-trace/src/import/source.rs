@@ -68,7 +68,7 @@ impl<'a> ImportInput<'a> {
         Ok(&self.piece[self.next..self.end])
     }
 
-    /// Consumes `count` bytes that [`Source::peek`] has returned.
+    /// Consumes `count` bytes that [`ImportInput::peek`] has returned.
     pub(crate) fn take(&mut self, count: usize) {
         assert!(count <= self.end - self.next);
         self.next += count;

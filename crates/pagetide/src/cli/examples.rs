@@ -36,7 +36,8 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
                 "the smallest reserve without direct reclaim",
             ),
             (
-                "pagetide find mine.toml --knob group.web.memory.low=0..2G --want 'web.latency_p99 <= 10ms' --emit systemd",
+                "pagetide find mine.toml --knob group.web.memory.low=0..2G \
+                 --want 'web.latency_p99 <= 10ms' --emit systemd",
                 "as a drop-in of a unit",
             ),
         ],
@@ -74,7 +75,7 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
         "schema",
         &[
             ("pagetide schema >pagetide.json", "for an editor that completes TOML"),
-            ("pagetide schema --of run", "what `run --format json` prints"),
+            ("pagetide schema --of run", "the output of `run --format json`"),
         ],
     ),
     (

@@ -177,7 +177,7 @@ pub fn run(
     Ok(statuses.fold(status, ExitStatus::max))
 }
 
-/// The report with the wanted metrics: those of its rows if patterns chose them, else all.
+/// The report with the wanted metrics: the metrics of its rows if patterns chose the rows, else all.
 fn wanted<'a>(report: &'a Report, patterns: &[String]) -> Cow<'a, Report> {
     match patterns {
         [] => Cow::Borrowed(report),

@@ -19,7 +19,8 @@ onload = () => {
   const plot = page.querySelector('.plot');
   const press = (key) => plot.dispatchEvent(new view.KeyboardEvent('keydown', { key, bubbles: true }));
   if (plot) ['ArrowRight', 'ArrowRight', '+'].forEach(press);
-  const isRead = () => page.querySelector('#spoken').textContent.includes(': ') && page.querySelector('.read').textContent;
+  const text = (selector) => page.querySelector(selector).textContent;
+  const isRead = () => text('#spoken').includes(': ') && text('.read');
   const works = !plot || (isRead() && !page.querySelector('.zoom button:last-child').disabled);
   document.getElementById('seen').textContent = ['seen', ...seen, works ? 'works' : 'broken', wide].join(' ');
 };

@@ -339,7 +339,7 @@ fn a_document_that_cannot_be_followed_is_refused() {
 }
 
 #[test]
-fn what_was_left_out_may_be_anything_and_the_rest_may_not() {
+fn omitted_lines_may_be_anything_and_the_others_must_match() {
     let exactly = |shown, printed| align(shown, printed, |a, b| a == b).is_some();
     assert!(exactly("a\nb\n", "a\nb\n"));
     assert!(!exactly("a\n", "a\nb\n"));

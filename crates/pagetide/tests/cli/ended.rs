@@ -28,7 +28,7 @@ fn a_killed_task_is_marked_everywhere_and_strict_fails() {
     let table = place.run(["run", "killed.toml"]).quietly().stdout;
     let row = table.lines().find(|line| line.starts_with("batch.walltime")).unwrap();
     assert!(row.ends_with('\u{2020}') && !row.contains(['%', '*']), "{table}");
-    assert!(table.contains("a task was killed for want of memory"), "{table}");
+    assert!(table.contains("killed by the OOM killer"), "{table}");
     assert!(table.contains("note: limited, 2 seeds: task `batch`"), "{table}");
 
     let json = place.run(["run", "killed.toml", "--format", "json"]).stdout;

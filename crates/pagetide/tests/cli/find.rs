@@ -94,8 +94,7 @@ fn the_largest_limit_and_what_is_printed() {
     assert!(line.starts_with("Result: group.web.memory.high = 19M (now max): "), "{line}");
     assert!(line.contains("in 5 of 5 fresh seeds (at least 54 % of all seeds"), "{line}");
     assert!(line.contains("; t.walltime +"), "{line}");
-    for wanted in ["machine    1 CPU, 64 MiB", "load       t: touch; other: touch", "What it costs"]
-    {
+    for wanted in ["machine    1 CPU, 64 MiB", "load       t: touch; other: touch", "Costs ("] {
         assert!(ran.stdout.contains(wanted), "{wanted}: {}", ran.stdout);
     }
     let jobs = find(
@@ -345,7 +344,7 @@ fn the_file_says_where_it_comes_from() {
 }
 
 #[test]
-fn what_is_there_is_not_replaced_but_by_its_kind() {
+fn existing_files_are_replaced_only_by_their_kind() {
     let place = TestDir::with("tiny.toml", TINY);
     let ask = ["--knob", "vm.swappiness=0,60", "--want", "allocstall >= 0", "--seeds", "2"];
     let emit = |file: &str| {

@@ -130,7 +130,7 @@ fn every_page_is_in_the_summary() {
 
 #[test]
 fn anchors_are_those_of_forges() {
-    let text = "# `find` it\n```\n# no\n```\n## What `[machine]` has, and why\n### a_b\n### a_b\n";
-    assert_eq!(anchors(text), ["find-it", "what-machine-has-and-why", "a_b", "a_b-1"]);
+    let text = "# `find` it\n```\n# no\n```\n## Keys of `[machine]`, and why\n### a_b\n### a_b\n";
+    assert_eq!(anchors(text), ["find-it", "keys-of-machine-and-why", "a_b", "a_b-1"]);
     assert_eq!(links("a [b](c.md#d) `[x](y)`\n```\n[x](y)\n```\n[z](https://z)"), ["c.md#d"]);
 }

@@ -131,7 +131,7 @@ fn files_are_written_whatever_becomes_of_the_rest() {
 }
 
 #[test]
-fn a_killed_task_is_told_whichever_metrics_are_wanted() {
+fn a_killed_task_is_reported_whichever_metrics_are_selected() {
     let oom = r#"repeats = 2
 [machine]
 memory = "64MiB"

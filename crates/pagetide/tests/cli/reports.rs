@@ -86,7 +86,7 @@ fn sweep_draws_curves_and_grids() {
     let ended = TINY.replace("swap = \"64MiB\"\n", "").replace("64MiB", "24MiB");
     place.write("tiny.toml", ended);
     let text = page(&place, &[&sweep[..], &["vm.swappiness=10,60"]].concat(), 4);
-    assert!(text.contains('\u{2020}'), "what was killed is marked");
+    assert!(text.contains('\u{2020}'), "the killed run is marked");
 }
 
 #[test]

@@ -105,7 +105,7 @@ fn killed_at_any_moment_and_resumed_it_is_one_run() {
 }
 
 #[test]
-fn shards_are_one_run_and_what_is_there_is_not_run_again() {
+fn shards_form_one_run_and_finished_rows_are_not_run_again() {
     let place = TestDir::with("tiny.toml", TINY);
     let grid = ["sweep", "tiny.toml", "--grid", "vm.swappiness=0,60,100", "--repeats", "3"];
     let run = |more: &[&str]| place.run(grid.iter().chain(more));

@@ -96,7 +96,7 @@ fn what_counts_can_only_be_read() {
 }
 
 #[test]
-fn names_that_there_are_not() {
+fn unknown_names_are_refused() {
     let mut machine = machine(Config::default());
     for (name, hint) in [
         ("slab.dentrie.shrink", "did you mean slab.dentry.shrink?"),

@@ -109,7 +109,7 @@ fn memory_reclaim_takes_a_size_and_a_swappiness() {
 }
 
 #[test]
-fn swappiness_is_inherited_once_somebody_has_set_it() {
+fn swappiness_is_inherited_after_a_write() {
     let (mut machine, memcg) = machine();
     holds(&mut machine, memcg, "memory.swappiness", "7", "7");
     let child = machine.create_memcg("child".into(), memcg).unwrap();

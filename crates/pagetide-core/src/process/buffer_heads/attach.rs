@@ -42,7 +42,8 @@ impl Machine {
 
     /// A buffer head for a page that the task will create; `None` if none can be allocated.
     ///
-    /// # Errors If the task must allocate one first ([`Machine::buffer_head_step`]).
+    /// # Errors
+    /// If the task must allocate one first ([`Machine::buffer_head_step`]).
     pub(in crate::process) fn take_buffer_head(
         &mut self,
         index: u32,
@@ -82,7 +83,8 @@ impl Machine {
 
     /// One bounded step of allocating the buffer head of a file's page.
     ///
-    /// # Errors The step to return if the allocation must continue.
+    /// # Errors
+    /// The step to return if the allocation must continue.
     pub(in crate::process) fn buffer_head_step(
         &mut self,
         file: FileId,

@@ -165,7 +165,7 @@ fn a_store_to_a_mapped_file_pauses_like_a_write() {
 }
 
 #[test]
-fn a_page_that_went_during_the_pause_is_faulted_in_anew() {
+fn a_page_reclaimed_during_the_pause_is_faulted_in_again() {
     let (mut machine, mut call, map, page) = dirty_until_a_pause();
     machine.discard(map, page, 1, Cpu(0)).unwrap().discard();
     let faults = machine.mem.vmstat.get(Event::Pgfault);

@@ -26,7 +26,7 @@ use crate::watermark::zone_watermark_ok_free;
 use crate::zone::{Zone, MAX_NR_ZONES};
 use alloc::boxed::Box;
 
-/// What a round starts with.
+/// First action of a round.
 enum RoundStart {
     Shrink,
     Nothing,

@@ -289,7 +289,8 @@ impl Storm {
                 );
             }
             12..=13 => {
-                let busy = |task: &Task| matches!(&task.job, Some(job) if matches!(job.aim, Aim::Write(other) if other == file));
+                let writes = |job: &Job| matches!(job.aim, Aim::Write(other) if other == file);
+                let busy = |task: &Task| task.job.as_ref().is_some_and(writes);
                 if self.tasks.iter().any(busy) {
                     return;
                 }

@@ -49,8 +49,18 @@ fn of_variant(verdict: &VariantVerdict, table: &RenderedTable) -> Markup {
                         ul.{ (class) } { @for it in differences { li { (difference(it, table)) } } }
                     }
                 }
-                @if verdict.gains.is_empty() { p.note { (if verdict.is_one_run() { "No outcome is better." } else { "No outcome is significantly better." }) } }
-                @if verdict.costs.is_empty() && verdict.ended.is_empty() { p.note { "None of the compared metrics is worse." } }
+                @if verdict.gains.is_empty() {
+                    p.note {
+                        @if verdict.is_one_run() {
+                            "No outcome is better."
+                        } @else {
+                            "No outcome is significantly better."
+                        }
+                    }
+                }
+                @if verdict.costs.is_empty() && verdict.ended.is_empty() {
+                    p.note { "None of the compared metrics is worse." }
+                }
                 p.note {
                     @match verdict.comparisons {
                         0 => { (ONE_RUN) "." }

@@ -102,7 +102,7 @@ pub struct CpuSwitches {
     pub times: Vec<u64>,
     pub prev_states: Vec<u64>,
     pub next_pids: Vec<u64>,
-    /// Indices into [`Switches::comms`].
+    /// Indices into [`CpuSwitches::comms`].
     pub next_comms: Vec<u64>,
     pub comms: Vec<String>,
 }
@@ -258,7 +258,7 @@ impl<W: Write> PacketWriter<W> {
         self.write()
     }
 
-    /// Like [`Packets::value`], for a fraction.
+    /// Like [`PacketWriter::value`], for a fraction.
     pub fn double_value(&mut self, at: u64, track: TrackId, value: f64) -> io::Result<()> {
         self.start_event(at);
         self.event.uint(event::TYPE, 4);

@@ -5,14 +5,15 @@
 use super::bounds_6_12::{held, Held};
 
 const BOOSTED_DMA: &str =
-    "This kernel boots with one block of 256 unmovable pages in zone DMA. The first movable page that falls back into it \
-    boosts the zone's watermarks. On the kernel, kswapd sleeps at that time, is woken for this zone alone, and scans all \
-    pages of the other zone twice: half of `pgscan_anon` while memory is filled. Our kswapd is already awake.";
+    "This kernel boots with one block of 256 unmovable pages in zone DMA. The first movable page \
+    that falls back into it boosts the zone's watermarks. On the kernel, kswapd sleeps at that time, \
+    is woken for this zone alone, and scans all pages of the other zone twice: half of `pgscan_anon` \
+    while memory is filled. Our kswapd is already awake.";
 
 const STATES: &str =
-    "States of few pages at the end of a phase. Also, while memory is filled (`fill.read`), kswapd scans all pages once \
-    for the small DMA zone alone: in each variant about 46 000 (`pgskip_dma32`) of its 62 000 or 63 000 \
-    (`pgscan_kswapd`). Our kswapd is already awake then.";
+    "States of few pages at the end of a phase. Also, while memory is filled (`fill.read`), kswapd \
+    scans all pages once for the small DMA zone alone: in each variant about 46 000 (`pgskip_dma32`) \
+    of its 62 000 or 63 000 (`pgscan_kswapd`). Our kswapd is already awake then.";
 
 const SMALL_ZONE: &str =
     "Which daemon first finds the small DMA zone short decides how much is swapped out for it. That depends on small \

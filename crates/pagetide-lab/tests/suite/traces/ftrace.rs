@@ -89,9 +89,10 @@ fn formats() -> BTreeMap<&'static str, Regex> {
 
 /// Reads ftrace text: events with their fields, in order.
 pub fn read(text: &str) -> Vec<(String, String, BTreeMap<String, String>)> {
-    let line_of = Regex::new(
-        r"^ *(?P<comm>\S+)-(?P<pid>[0-9]+) +\[(?P<cpu>[0-9]{3})\] [.dnNpHhsZz0-9bBDX-]{5} +(?P<s>[0-9]+)\.(?P<us>[0-9]{6}): (?P<event>[a-z_]+): (?P<fields>.*)$",
-    )
+    let line_of = Regex::new(concat!(
+        r"^ *(?P<comm>\S+)-(?P<pid>[0-9]+) +\[(?P<cpu>[0-9]{3})\] [.dnNpHhsZz0-9bBDX-]{5} +",
+        r"(?P<s>[0-9]+)\.(?P<us>[0-9]{6}): (?P<event>[a-z_]+): (?P<fields>.*)$",
+    ))
     .unwrap();
     let formats = formats();
     let mut events = Vec::new();

@@ -115,8 +115,8 @@ fn json_takes_any_name() {
     assert_eq!(lines[1]["memcg"], Value::Null);
     assert_eq!(
         text.lines().next().unwrap(),
-        r#"{"ns":2000,"cpu":1,"comm":"a \"b\" \\ c","event":"mm_shrink_slab_start","shrink":"scan_shadow_nodes","nid":0,"#
-            .to_owned()
+        r#"{"ns":2000,"cpu":1,"comm":"a \"b\" \\ c","event":"mm_shrink_slab_start","#.to_owned()
+            + r#""shrink":"scan_shadow_nodes","nid":0,"#
             + "\"memcg\":\"/a \\\"b\\\" \u{fc}\",\"nr_objects_to_shrink\":1,\"cache_items\":2,"
             + r#""delta":3,"total_scan":4,"priority":12}"#
     );

@@ -1,7 +1,7 @@
 //! Writes `[machine]`: zones with exact page counts, disks, swap.
 //!
 //! Invariant: free <= managed <= present in every zone. `free` is either what would be free without
-//! programs, or what is free now: see [`Options::as_is`].
+//! programs, or what is free now: see [`HostImportOptions::as_is`].
 
 use super::page::ScenarioText;
 use super::HostImportOptions;

@@ -62,9 +62,9 @@ fn free_is_what_programs_leave_or_what_is_now() {
     assert_eq!(setup_now.machine.nodes[0].zones[0].free, 3000);
     assert_eq!((setup_now.machine.cpus, written.summary.as_str()), (2, "2 CPUs, 15.0 MiB"));
     let types = "\
-Node    0, zone      DMA, type    Unmovable      1      0      0      0      0      0      0      0      0      0      0
-Node    0, zone      DMA, type      Movable      0      1      0      0      0      0      0      0      0      1      2
-Node    0, zone      DMA, type  Reclaimable      0      0      0      0      0      0      0      0      0      0      0
+Node    0, zone      DMA, type    Unmovable     1     0     0     0     0     0     0     0     0     0     0
+Node    0, zone      DMA, type      Movable     0     1     0     0     0     0     0     0     0     1     2
+Node    0, zone      DMA, type  Reclaimable     0     0     0     0     0     0     0     0     0     0     0
 Number of blocks type     Unmovable      Movable  Reclaimable   HighAtomic      Isolate
 Node 0, zone      DMA            1            7            0            0            0
 ";

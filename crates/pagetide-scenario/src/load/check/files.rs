@@ -21,7 +21,7 @@ pub(crate) struct FileTemplates<'a> {
 #[derive(Debug)]
 struct FileTemplate {
     file: File,
-    /// Index into [`Files::list`]; `None` for a private file.
+    /// Index into [`FileTemplates::list`]; `None` for a private file.
     shared: Option<usize>,
 }
 

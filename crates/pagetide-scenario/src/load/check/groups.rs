@@ -184,7 +184,7 @@ fn report_late_parent(group: &RawGroup, parent: &Group, sink: &mut ProblemSink) 
 }
 
 /// Reports groups that exist at the start and together protect more `memory.min` than the machine
-/// has. Only children of the root count: what their descendants protect is part of it.
+/// has. Only children of the root count, because their protection includes their descendants.
 fn check_protection(list: &[RawGroup], memory: u64, sink: &mut ProblemSink) {
     let mut sum: u64 = 0;
     let mut last = None;

@@ -22,7 +22,7 @@ const CLASSES: [&str; 6] = ["16", "256", "4096", "unit", "cached", "kept"];
 table! {
     /// A recorded mix.
     Mix of "the mix" {
-        /// What was recorded: program, kernel, method and date.
+        /// Source of the recording: program, kernel, method and date.
         recorded: Spanned<String> => required "\"gcc -c; Linux 6.1; 2026-01-31\"",
         /// Definition of one unit.
         unit: Spanned<String> => required "\"one compiler process\"",

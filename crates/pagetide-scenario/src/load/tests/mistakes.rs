@@ -15,7 +15,7 @@ fn broken_files() {
 }
 
 #[test]
-fn the_number_of_mistakes_told_is_bounded() {
+fn the_number_of_reported_mistakes_is_bounded() {
     let mut text = SOUND.to_owned();
     for i in 0..500 {
         text.push_str(&format!("key{i} = {i}\n"));

@@ -135,7 +135,7 @@ fn ages_are_those_of_the_classes() {
                 other => panic!("{other:?}"),
             }
         }
-        assert!(births.is_empty(), "what has an age goes with the unit");
+        assert!(births.is_empty(), "objects with an age are freed with the unit");
         let (least, most) = (seen.iter().min().unwrap(), seen.iter().max().unwrap());
         assert_eq!((least, most), (ages.start(), ages.end()), "{class}");
         let (mean, middle) = (sum / seen.len() as u64, (ages.start() + ages.end()) / 2);

@@ -107,7 +107,7 @@ fn a_quota_is_kept_within_a_slice() {
 }
 
 #[test]
-fn who_stays_below_the_quota_is_not_throttled() {
+fn a_group_below_its_quota_is_not_throttled() {
     let mut scheduler = hogs_in_groups(1, &[(100, 1)]);
     let quota = CpuQuota { quota_ns: 100 * MS, period_ns: 100 * MS };
     scheduler.set_quota(1, Some(quota), 0);
@@ -119,7 +119,7 @@ fn who_stays_below_the_quota_is_not_throttled() {
 /// A task that exceeds the quota and sleeps before the tick throttles its group: after its wake-up,
 /// it waits.
 #[test]
-fn who_sleeps_has_used_the_quota_too() {
+fn a_sleeping_task_has_used_the_quota_too() {
     let mut scheduler = hogs_in_groups(1, &[(100, 1)]);
     scheduler.set_quota(1, Some(CpuQuota { quota_ns: 2 * MS, period_ns: 100 * MS }), 0);
     scheduler.pick_next(CPU0, 0);

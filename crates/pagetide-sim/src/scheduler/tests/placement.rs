@@ -31,7 +31,7 @@ fn a_sleeper_with_a_load() -> (Scheduler, Nanos) {
 /// With equal loads, the waker's CPU is preferred by 8 %: a task with hardly any load is pulled
 /// there; a task with more load is not.
 #[test]
-fn who_has_a_load_stays_if_nothing_is_idle() {
+fn a_task_with_a_load_stays_if_no_cpu_is_idle() {
     let waker = Some(WakeSource { cpu: CPU1, task: Some(1) });
     for (waker, cpu) in [(waker, CPU1), (None, CPU0)] {
         let mut scheduler = two_hogs_and_a_sleeper();

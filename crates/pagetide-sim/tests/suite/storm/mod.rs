@@ -74,7 +74,7 @@ fn storm_twice(seed: u64, is_verbose: bool) -> Result<RunRecord, String> {
 
 /// Seeds that have found a defect.
 #[test]
-fn storms_that_were_weathered_badly() {
+fn seeds_that_found_defects_pass() {
     for seed in [
         // Two kswapds waited for a disk that could take one more request; the woken one submitted
         // nothing.

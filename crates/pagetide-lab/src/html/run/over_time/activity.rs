@@ -19,7 +19,7 @@ pub fn reclaim(all: &[Variant]) -> Option<ChartFigure> {
     };
     figure(
         "time-reclaim",
-        "Who reclaims",
+        "Reclaim by kswapd and tasks",
         "Pages that kswapd and tasks reclaim (pgsteal) and scan (pgscan).",
         ChartAxis::new("pages a second", Unit::Count),
         vec![
