@@ -19,14 +19,6 @@ pub fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
     (result, cpu_time() - begin)
 }
 
-/// Resident bytes of this process (`VmRSS`); 0 if /proc does not have it.
-pub fn resident_bytes() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    let kbytes = line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok());
-    kbytes.unwrap_or(0) * 1024
-}
-
 /// Criterion's clock, in CPU time.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CpuTime;

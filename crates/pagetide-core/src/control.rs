@@ -99,11 +99,6 @@ fn write_inputs(inputs: &mut WatermarkInputs, sysctl: Sysctl, value: i128) -> bo
 }
 
 impl<O: Owners> Manager<O> {
-    /// Names of all control files except those of caches, in the order of the documentation.
-    pub fn control_names() -> impl Iterator<Item = &'static str> {
-        Sysctl::ALL.iter().map(|sysctl| sysctl.name())
-    }
-
     /// Writes `text` to a control file, as `echo text >/proc/sys/...` does.
     ///
     /// The next [`Manager::take_work`] contains its cost (freed pages).

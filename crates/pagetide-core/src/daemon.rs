@@ -77,11 +77,6 @@ impl DaemonRest {
     pub const fn of(timeout: Nanos) -> DaemonRest {
         DaemonRest { timeout }
     }
-
-    /// Whether only a wake-up ends it.
-    pub const fn is_until_woken(self) -> bool {
-        self.timeout == Nanos::MAX
-    }
 }
 
 /// The throttle queue whose sleeper count includes this sleeper, if any.

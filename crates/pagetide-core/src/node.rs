@@ -60,11 +60,6 @@ impl Node {
         self.zones.iter().map(|zone| zone.managed).sum()
     }
 
-    /// Pages present in all zones.
-    pub fn present_pages(&self) -> u64 {
-        self.zones.iter().map(|zone| zone.present).sum()
-    }
-
     /// Free pages of all zones; per-CPU lists are not counted.
     pub fn free_pages(&self) -> u64 {
         self.zones.iter().map(Zone::free_pages).sum()

@@ -412,13 +412,6 @@ impl Memory {
         cpu_node(cpu.0, self.nodes.len(), self.nr_cpus)
     }
 
-    /// The zone of a frame.
-    #[inline]
-    pub fn zone_of(&self, pfn: Pfn) -> &Zone {
-        let page = &self.pages[pfn.idx()];
-        &self.nodes[page.node().idx()].zones[page.zone()]
-    }
-
     /// Free pages of all nodes, without per-CPU lists (`nr_free_pages`, `MemFree`).
     pub fn free_pages(&self) -> u64 {
         self.nodes.iter().map(Node::free_pages).sum()

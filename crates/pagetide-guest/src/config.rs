@@ -30,9 +30,6 @@ pub struct GuestConfig {
 
 impl GuestConfig {
     /// Parses the text of [`PATH`].
-    ///
-    /// # Errors
-    /// The malformed line.
     pub fn parse(text: &str) -> Result<GuestConfig, String> {
         let mut config = GuestConfig::default();
         for line in text.lines() {

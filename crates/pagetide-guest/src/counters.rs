@@ -39,9 +39,6 @@ pub struct GuestCounters {
 
 impl GuestCounters {
     /// Opens all files; /proc/slabinfo only `with_slabs`.
-    ///
-    /// # Errors
-    /// /proc/vmstat or /proc/buddyinfo is missing.
     pub fn open(cpus: u16, with_slabs: bool) -> io::Result<GuestCounters> {
         let mut tracepoints = Vec::new();
         let mut missing = Vec::new();
@@ -89,9 +86,6 @@ impl GuestCounters {
 
     /// Opens only what every process may read, for a live machine. Nothing is written there, and no
     /// counter of the whole machine describes a single program.
-    ///
-    /// # Errors
-    /// /proc/vmstat or /proc/buddyinfo is missing.
     pub fn of_live() -> io::Result<GuestCounters> {
         Ok(GuestCounters {
             refresh: None,

@@ -50,9 +50,6 @@ pub struct GuestGroups<'a> {
 
 impl<'a> GuestGroups<'a> {
     /// Mounts the hierarchies and creates the initial groups.
-    ///
-    /// # Errors
-    /// A sentence, if cgroups are not available at all.
     pub fn prepare(setup: &'a Setup) -> Result<GuestGroups<'a>, String> {
         let mut groups = GuestGroups::named(setup, ROOT.into());
         if setup.groups.is_empty() {
@@ -75,9 +72,6 @@ impl<'a> GuestGroups<'a> {
 
     /// Creates the groups of a setup below `top`, a group of a live machine with the controllers
     /// enabled.
-    ///
-    /// # Errors
-    /// A sentence, if a group cannot be created.
     pub fn below(setup: &'a Setup, top: PathBuf) -> Result<GuestGroups<'a>, String> {
         let mut groups = GuestGroups::named(setup, top);
         groups.make()?;
@@ -176,9 +170,6 @@ impl<'a> GuestGroups<'a> {
     }
 
     /// Creates a group and writes its control files; calls `refused` for each rejected value.
-    ///
-    /// # Errors
-    /// The kernel's, if the group cannot be created.
     pub fn create(
         &self,
         id: usize,
@@ -199,9 +190,7 @@ impl<'a> GuestGroups<'a> {
     }
 
     /// Removes a group.
-    ///
-    /// # Errors
-    /// The kernel's, if the group has tasks or children, or does not exist.
+    /// Fails if the group has tasks or children, or does not exist.
     pub fn remove(&self, id: usize) -> io::Result<()> {
         let leaf = self.of_tasks(Some(id));
         if leaf != self.paths[id] {
@@ -210,7 +199,6 @@ impl<'a> GuestGroups<'a> {
         fs::remove_dir(&self.paths[id])
     }
 
-    /// Writes to a control file of a group.
     pub fn write(&self, id: usize, write: GroupControlWrite) -> io::Result<()> {
         write_existing(&self.paths[id].join(write.control.name()), &write.to_string())
     }

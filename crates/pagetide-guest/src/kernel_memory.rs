@@ -30,9 +30,6 @@ pub struct TestAllocations {
 impl TestAllocations {
     /// Opens the file if task number `id` requests kernel memory, and names the caches of the
     /// setup.
-    ///
-    /// # Errors
-    /// A sentence, if this kernel has no such file.
     pub fn new(setup: &Setup, id: usize) -> Result<TestAllocations, String> {
         let asks =
             setup.tasks[id].phases.iter().any(|phase| phase.workload.allocates_kernel_memory());
@@ -91,9 +88,7 @@ impl TestAllocations {
     }
 
     /// Requests a block of 2^`order` pages, and counts the successful requests.
-    ///
-    /// # Errors
-    /// The kernel's, except ENOMEM.
+    /// ENOMEM is no error.
     pub fn alloc_block(&mut self, slot: u32, order: u8, request: BlockRequest) -> io::Result<()> {
         let request = match request {
             BlockRequest::Kernel => "kernel",
@@ -114,9 +109,7 @@ impl TestAllocations {
     }
 
     /// Allocates an object of cache number `cache` of the setup.
-    ///
-    /// # Errors
-    /// The kernel's, except ENOMEM.
+    /// ENOMEM is no error.
     pub fn alloc_object(&self, slot: u32, cache: u32, account: bool) -> io::Result<()> {
         let (kind, cache) =
             if account { ("account", self.first_charged + cache) } else { ("plain", cache) };

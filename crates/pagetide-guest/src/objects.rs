@@ -27,9 +27,6 @@ const GRACE: Duration = Duration::from_millis(200);
 const NO_PIPE: [i32; 2] = [-1; 2];
 
 /// Mounts the tmpfs for the setup's names.
-///
-/// # Errors
-/// A sentence, if the mount fails.
 pub fn prepare(setup: &Setup) -> Result<(), String> {
     if !setup.has_objects() {
         return Ok(());
@@ -86,9 +83,6 @@ pub struct TaskObjects {
 
 impl TaskObjects {
     /// Opens the files that task number `id` needs.
-    ///
-    /// # Errors
-    /// A sentence, if a file cannot be opened.
     pub fn new(setup: &Setup, id: usize) -> Result<TaskObjects, String> {
         let task = &setup.tasks[id];
         let (mut has_names, mut pipes) = (false, 0u64);
@@ -132,9 +126,7 @@ impl TaskObjects {
     }
 
     /// Creates a file, or looks up a missing one.
-    ///
-    /// # Errors
-    /// The kernel's; EEXIST if a missing file exists.
+    /// EEXIST if a missing file exists.
     pub fn create_file(&self, number: u32, missing: bool) -> io::Result<()> {
         if !missing {
             return self.with_name(0, number, names::create);
@@ -151,9 +143,7 @@ impl TaskObjects {
     }
 
     /// Opens a pipe.
-    ///
-    /// # Errors
-    /// The kernel's; EMFILE for a slot beyond the limit of a process.
+    /// EMFILE for a slot beyond the limit of a process.
     pub fn open_pipe(&mut self, slot: u32) -> io::Result<()> {
         let slot = self.pipes.get_mut(slot as usize);
         let slot = slot.ok_or(io::Error::from_raw_os_error(libc::EMFILE))?;
@@ -162,9 +152,7 @@ impl TaskObjects {
     }
 
     /// Closes both ends of a pipe.
-    ///
-    /// # Errors
-    /// The kernel's; EBADF for an empty slot.
+    /// EBADF for an empty slot.
     pub fn close_pipe(&mut self, slot: u32) -> io::Result<()> {
         let slot = self.pipes.get_mut(slot as usize).filter(|slot| **slot != NO_PIPE);
         let slot = slot.ok_or(io::Error::from_raw_os_error(libc::EBADF))?;

@@ -73,9 +73,6 @@ pub struct Performer<'a> {
 
 impl<'a> Performer<'a> {
     /// Opens the files of task number `id` and locks its memory.
-    ///
-    /// # Errors
-    /// A sentence, if a resource is unavailable.
     pub fn new(
         setup: &'a Setup,
         id: usize,

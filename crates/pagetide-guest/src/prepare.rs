@@ -27,9 +27,6 @@ const KERNEL_FILE_SYSTEMS: [(&str, &str, bool); 5] = [
 ];
 
 /// Mounts the kernel's own file systems.
-///
-/// # Errors
-/// A sentence, if a required one fails.
 pub fn file_systems() -> Result<(), String> {
     for (kind, target, needed) in KERNEL_FILE_SYSTEMS {
         let _ = fs::create_dir_all(target);
@@ -45,9 +42,6 @@ pub fn file_systems() -> Result<(), String> {
 }
 
 /// Loads the modules and removes their files, which would only use memory.
-///
-/// # Errors
-/// A sentence, if a module cannot be loaded.
 pub fn modules(config: &GuestConfig) -> Result<(), String> {
     for path in &config.modules {
         let name = path.display();
@@ -75,9 +69,6 @@ fn set_queue(device: &str, file: &str, value: &str) -> io::Result<()> {
 }
 
 /// Mounts the disks and enables swap.
-///
-/// # Errors
-/// A sentence, if a disk is missing or unusable.
 pub fn disks(setup: &Setup) -> Result<(), String> {
     let wanted = |serial: &str| device(serial).ok_or_else(|| format!("no disk `{serial}`"));
     let rotational = |disk: usize| if setup.machine.disks[disk].rotational { "1" } else { "0" };
@@ -107,9 +98,6 @@ pub fn disks(setup: &Setup) -> Result<(), String> {
 }
 
 /// Resets the files of a live machine to their initial size and drops their cached pages.
-///
-/// # Errors
-/// A sentence, if a file cannot be changed.
 pub fn files(setup: &Setup) -> Result<(), String> {
     for (file, model) in setup.files.iter().enumerate() {
         let path = file_path(setup, file);
@@ -149,9 +137,7 @@ fn sysctl(name: &str) -> PathBuf {
 }
 
 /// Writes `text` to the knob `name`, at its path in this kernel.
-///
-/// # Errors
-/// The kernel's; [`io::ErrorKind::NotFound`] if there is no such knob.
+/// [`io::ErrorKind::NotFound`] if there is no such knob.
 pub fn write_knob(name: &str, text: &str) -> io::Result<()> {
     let paths = special_knob(name).unwrap_or_else(|| vec![sysctl(name)]);
     paths.iter().try_for_each(|path| write_existing(path, text))

@@ -43,8 +43,7 @@ struct Samples {
     ended: Vec<serde_json::Value>,
 }
 
-/// # Errors
-/// The text is not the JSON of `run` or `sweep`.
+/// Fails if the text is not the JSON of `run` or `sweep`.
 pub fn read(name: &str, text: &str) -> Result<PrintedResult, Mistake> {
     let document: Document = serde_json::from_str(text).map_err(|error| {
         Mistake::new(

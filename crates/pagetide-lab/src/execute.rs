@@ -26,7 +26,6 @@ pub struct RunResult {
     pub outcome: JobOutcome,
 }
 
-/// Outcome of a job.
 #[derive(Clone, Debug)]
 pub enum JobOutcome {
     Finished(Box<RunRecord>),

@@ -13,10 +13,8 @@ use pagetide_scenario::record::Metric;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
-/// Width of labels.
 const LABEL_WIDTH: usize = 10;
 
-/// A judged expectation.
 #[derive(Clone, Debug)]
 pub struct JudgedExpectation<'a> {
     pub expectation: &'a Expectation,
@@ -109,7 +107,6 @@ fn amount(metric: &Metric) -> String {
     format!("{} {}", scale.print(metric.value, 0.0).0, scale.symbol).trim_end().to_owned()
 }
 
-/// Judges the expectations for the variants of the report.
 pub fn of_report(report: &Report) -> Vec<JudgedExpectation<'_>> {
     let expectations = &report.plan.scenario.expectations;
     let planned = &report.plan.scenario.variants;

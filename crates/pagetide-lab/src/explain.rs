@@ -27,7 +27,6 @@ const SUGGESTED: usize = 3;
 /// More topics than this are listed with one line each.
 const IN_FULL: usize = 6;
 
-/// Kind of topic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TopicKind {

@@ -48,9 +48,7 @@ const LOG_FROM: f64 = 10.0;
 
 impl Knob {
     /// Reads a knob of `setup`. With `coarse`, a range needs `/N`.
-    ///
-    /// # Errors
-    /// An unknown path, a bad range, or a value outside the bounds of the file.
+    /// Fails for an unknown path, a bad range, or a value outside the bounds of the file.
     pub fn parse(text: &str, setup: &Setup, coarse: bool) -> Result<Knob, Mistake> {
         let (path, range) = match text.split_once('=') {
             Some((path, range)) => (path.trim(), Some(range.trim())),

@@ -74,7 +74,6 @@ pub struct MeasuredCost {
 /// Result of the measurement.
 #[derive(Clone, Debug)]
 pub struct MeasuredMachine {
-    /// Measured costs.
     pub prices: Vec<MeasuredCost>,
     /// How well they explain the CPU times.
     pub fitted: FittedCosts,
@@ -90,9 +89,6 @@ pub struct MeasuredMachine {
 }
 
 /// The costs of the machine that performed the scenario.
-///
-/// # Errors
-/// The simulator cannot run the scenario, or was cancelled.
 pub fn prices_of(
     measured: &LiveMeasurement,
     cancel: &Arc<AtomicBool>,

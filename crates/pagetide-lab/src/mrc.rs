@@ -32,7 +32,6 @@ const TABLE: u64 = 512;
 /// unused.
 const STOCK: u64 = 32;
 
-/// A miss ratio curve to compute.
 #[derive(Debug)]
 pub struct MissRatioCurve {
     /// One variant per size.
@@ -82,9 +81,6 @@ pub enum MrcError {
 }
 
 /// The sizes of `A..B/N` (at equal ratios) or `A,B,C`, in ascending order.
-///
-/// # Errors
-/// A size that cannot be read, a range that goes down, a number that is too large.
 pub fn sizes(text: &str) -> Result<Vec<u64>, MrcError> {
     let hint = || "write 64MiB..4GiB/8 or 64MiB,256MiB,1GiB".to_owned();
     let wrong = |message: String| MrcError::Sizes { message, hint: hint() };
@@ -130,9 +126,6 @@ pub fn sizes(text: &str) -> Result<Vec<u64>, MrcError> {
 
 impl MissRatioCurve {
     /// Reads the trace for the LRU lists, and plans the runs.
-    ///
-    /// # Errors
-    /// The trace cannot be read, or no machine can replay it.
     pub fn new(trace: &Path, sizes: &[u64], seed: u64) -> Result<MissRatioCurve, MrcError> {
         let mut reader = TraceReader::open(trace)?;
         let pages: Vec<u64> = sizes.iter().map(|size| size / u64::from(PAGE_SIZE)).collect();
@@ -157,9 +150,7 @@ impl MissRatioCurve {
     }
 
     /// The points of the runs, which are in the order of the plan.
-    ///
-    /// # Errors
-    /// The first run that did not finish.
+    /// The error is that of the first run that did not finish.
     pub fn points(&self, runs: &[RunResult]) -> Result<Vec<CurvePoint>, MrcError> {
         let of = |run: &RunResult| {
             let (size, lru_misses) = (self.sizes[run.job.variant], self.lru[run.job.variant]);

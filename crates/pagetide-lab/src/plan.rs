@@ -18,7 +18,6 @@ pub struct RunPlan {
     pub added: Vec<AddedVariant>,
 }
 
-/// One run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RunJob {
     /// Index into the scenario's variants.

@@ -40,7 +40,6 @@ pub struct ReportColumn {
     pub latencies: Vec<Latencies>,
 }
 
-/// Timeline of one run.
 #[derive(Clone, Debug)]
 pub struct RunTimeline {
     pub seed: u64,

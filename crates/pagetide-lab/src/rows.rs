@@ -86,7 +86,6 @@ fn default_rows(report: &Report, keys: &BTreeSet<&str>, rows: &mut Rows) {
     }
 }
 
-/// The [`SERVICE`] rows of all services.
 fn of_services(report: &Report) -> Vec<String> {
     let tasks = report.plan.scenario.variants.iter().flat_map(|variant| &variant.setup.tasks);
     let serves = |phase: &Phase| matches!(phase.workload, Workload::Service(_));

@@ -16,8 +16,7 @@ use std::collections::BTreeSet;
 /// Most names to suggest.
 const SUGGESTED: usize = 3;
 
-/// # Errors
-/// The first pattern that no run of `scenario` can match, with similar names.
+/// The error names the first pattern that no run of `scenario` can match, with similar names.
 pub fn check(scenario: &Scenario, patterns: &[String]) -> Result<(), Mistake> {
     if patterns.is_empty() {
         return Ok(());
@@ -84,9 +83,7 @@ fn unknown(pattern: &str, keys: BTreeSet<String>) -> Mistake {
 
 /// The keys that match the patterns, in order, each once. A pattern is a key, a part of keys, or
 /// has `*`.
-///
-/// # Errors
-/// A pattern matches no key; with similar keys.
+/// Fails if a pattern matches no key; the error has similar keys.
 pub fn keys(report: &Report, patterns: &[String]) -> Result<Vec<String>, Mistake> {
     let all: BTreeSet<String> =
         report.columns.iter().flat_map(|column| column.series.keys().cloned()).collect();

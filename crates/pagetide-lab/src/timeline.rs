@@ -141,7 +141,6 @@ impl Chart {
     }
 }
 
-/// The samples of column `at`.
 fn column_of(timeline: &Timeline, nr_columns: usize, at: usize) -> &[TimelineSample] {
     let nr_samples = timeline.samples.len();
     &timeline.samples[at * nr_samples / nr_columns..(at + 1) * nr_samples / nr_columns]

@@ -62,7 +62,6 @@ pub struct Failure {
     pub cause: FailureCause,
 }
 
-/// Cause of a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FailureCause {
     /// The scenario is impossible.

@@ -135,9 +135,7 @@ pub fn has_failed(report: &[u8]) -> bool {
 }
 
 /// Parses a report. An incomplete last line is ignored; see [`GuestReport::done`].
-///
-/// # Errors
-/// The first line that does not have the guest's format.
+/// The error is the first line that does not have the guest's format.
 pub fn parse(bytes: &[u8]) -> Result<GuestReport, ReportError> {
     let mut report = GuestReport::default();
     let mut open: Option<GuestSnapshot> = None;

@@ -39,9 +39,6 @@ pub fn is_level(name: &str) -> bool {
 }
 
 /// The record of a finished run.
-///
-/// # Errors
-/// A sentence, if snapshots are missing.
 pub fn record(run: RunName<'_>, setup: &Setup, report: &GuestReport) -> Result<RunRecord, String> {
     let begin = find(report, "run-begin", 0).ok_or("no snapshot of the run's start")?;
     let end = find(report, "run-end", 0).ok_or("no snapshot of the run's end")?;
@@ -299,22 +296,13 @@ mod tests {
     use std::path::Path;
 
     const SCENARIO: &str = r#"
-[machine]
-memory = "1GiB"
-
+machine.memory = "1GiB"
 [[task]]
 name = "a"
-
-[[task.phase]]
-name = "fill"
-workload = "touch"
-size = "1MiB"
-
-[[task.phase]]
-name = "again"
-workload = "touch"
-size = "1MiB"
-
+phase = [
+  { name = "fill", workload = "touch", size = "1MiB" },
+  { name = "again", workload = "touch", size = "1MiB" },
+]
 [[task]]
 name = "b"
 workload = "touch"

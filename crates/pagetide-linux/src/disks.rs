@@ -23,9 +23,6 @@ pub(crate) const PAGE_SIZE: u64 = 4096;
 const SIGINT: i32 = 2;
 
 /// Creates the image of disk number `disk` in `dir`.
-///
-/// # Errors
-/// The host has no mkfs.ext4 or no space.
 pub fn file_system(setup: &Setup, disk: usize, dir: &Path) -> Result<PathBuf, LinuxError> {
     let contents = dir.join(format!("contents{disk}"));
     std::fs::create_dir(&contents).map_err(|error| LinuxError::file(&contents, error))?;
@@ -104,9 +101,6 @@ fn sparse_file(path: &Path, size: u64) -> Result<File, LinuxError> {
 
 /// Creates a swap area of `size` bytes in `dir`. Linux: mkswap(8), version 1. Page 0 is a header,
 /// and the size in pages includes it.
-///
-/// # Errors
-/// The file cannot be written.
 pub fn swap(size: u64, dir: &Path) -> Result<PathBuf, LinuxError> {
     let path = dir.join("swap.img");
     // The simulator's area has `size` bytes of slots; the kernel's has a header in addition.

@@ -51,9 +51,6 @@ impl KernelChoice {
     }
 
     /// Finds the kernel on this host.
-    ///
-    /// # Errors
-    /// There is no such kernel.
     pub fn find(&self) -> Result<KernelImage, LinuxError> {
         match self {
             KernelChoice::Newest => KernelImage::find(),
@@ -73,9 +70,7 @@ fn is_bare(image: &Path) -> bool {
 
 impl KernelImage {
     /// The kernel with this image.
-    ///
-    /// # Errors
-    /// There is no such file, or its name does not begin with `vmlinuz-`.
+    /// Its name must begin with `vmlinuz-`.
     pub fn at(image: &Path) -> Result<KernelImage, LinuxError> {
         std::fs::metadata(image).map_err(|error| LinuxError::file(image, error))?;
         let name = image.file_name().map(|name| name.to_string_lossy().into_owned());
@@ -104,9 +99,6 @@ impl KernelImage {
     }
 
     /// The newest kernel of `make kernel`, else the newest installed one; cloud kernels first.
-    ///
-    /// # Errors
-    /// There is none.
     pub fn find() -> Result<KernelImage, LinuxError> {
         let cache = cache_dir();
         let mut looked_for = Vec::new();
@@ -120,9 +112,6 @@ impl KernelImage {
     }
 
     /// The newest kernel of `make proposals`.
-    ///
-    /// # Errors
-    /// There is none.
     pub fn with_proposals() -> Result<KernelImage, LinuxError> {
         KernelImage::with_proposals_in(&cache_dir().unwrap_or_default())
     }

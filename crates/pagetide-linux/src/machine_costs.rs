@@ -51,9 +51,6 @@ pub fn recording_key(origin: &ReferenceOrigin) -> (String, String) {
 
 /// The recording in `dir` for this number of CPUs, if there is one of the same kernel, run in the
 /// same way, with the current scenario. Times of other phases would be misinterpreted.
-///
-/// # Errors
-/// The recording cannot be read.
 pub fn recorded(
     dir: &Path,
     cpus: u16,
@@ -73,9 +70,6 @@ pub fn recorded(
 }
 
 /// Performs the scenario on a kernel in QEMU: once with one CPU, a few times with several.
-///
-/// # Errors
-/// The kernel's side failed.
 pub fn measure(cpus: u16, options: &SessionOptions) -> Result<KernelReference, LinuxError> {
     let dir = tempfile::Builder::new()
         .prefix("pagetide-costs-")

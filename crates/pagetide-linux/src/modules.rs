@@ -24,9 +24,7 @@ const UNPACKERS: [(&str, &str); 3] = [("xz", "xz"), ("zst", "zstd"), ("gz", "gzi
 type ModulePaths = BTreeMap<String, PathBuf>;
 
 /// Names and contents of the modules to load, dependencies first. Skips built-in modules.
-///
-/// # Errors
-/// A module is neither present nor built in, or cannot be decompressed.
+/// Fails if a module is neither present nor built in, or cannot be decompressed.
 pub fn to_load(kernel: &KernelImage) -> Result<Vec<(String, Vec<u8>)>, LinuxError> {
     let mut found = ModulePaths::new();
     collect(&kernel.modules.join("kernel"), 0, &mut found);

@@ -54,9 +54,6 @@ impl Accelerator {
 }
 
 /// QEMU's version: the first line of `--version`.
-///
-/// # Errors
-/// QEMU is not installed.
 pub fn version() -> Result<String, LinuxError> {
     let output = Command::new(PROGRAM)
         .arg("--version")
@@ -96,7 +93,6 @@ pub enum QemuStart {
 
 /// File names. The first two are next to the directories of the runs, the others in them.
 pub mod names {
-    /// The initramfs.
     pub const INITRAMFS: &str = "initramfs";
     /// The saved machine.
     pub const STATE: &str = "state";
@@ -106,7 +102,6 @@ pub mod names {
     pub const CONSOLE: &str = "console";
     /// QEMU's own messages.
     pub const QEMU: &str = "qemu";
-    /// The control socket.
     pub const SOCKET: &str = "control";
 }
 
@@ -117,7 +112,6 @@ pub struct Qemu {
     begin: QemuStart,
 }
 
-/// The limit of a wait.
 #[derive(Clone, Debug)]
 pub struct WaitLimit {
     /// The end of the wait.
@@ -235,9 +229,6 @@ impl QemuMachine {
 
     /// Starts the machine in the new directory `dir`. The parent directory has the initramfs, and
     /// the saved state if it is restored.
-    ///
-    /// # Errors
-    /// QEMU is not installed, or the directory is not writable.
     pub fn start(&self, begin: QemuStart, dir: &Path) -> Result<Qemu, LinuxError> {
         std::fs::create_dir(dir).map_err(|error| LinuxError::file(dir, error))?;
         let path = dir.join(names::QEMU);
@@ -299,9 +290,7 @@ pub fn kvm_works(dir: &Path) -> Result<(), String> {
 
 impl Qemu {
     /// Waits until the guest's report satisfies `found`, and returns the report.
-    ///
-    /// # Errors
-    /// Why the wait ended early, with the report so far.
+    /// The error says why the wait ended early, with the report so far.
     pub fn wait(
         &mut self,
         patience: &WaitLimit,
@@ -341,9 +330,6 @@ impl Qemu {
     }
 
     /// Saves the running machine and ends it.
-    ///
-    /// # Errors
-    /// QEMU refuses, or the host has no space.
     pub fn save(mut self, patience: &WaitLimit) -> Result<(), LinuxError> {
         let saved = self.save_and_quit(patience);
         if saved.is_err() && (patience.is_cancelled() || self.was_interrupted()) {

@@ -40,7 +40,6 @@ pub struct KernelReference {
     pub metrics: BTreeMap<String, (Unit, Vec<Option<f64>>)>,
 }
 
-/// The origin of a reference.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ReferenceOrigin {
     /// Hash of the scenario that was run ([`scenario_hash`]); empty if unknown.
@@ -79,7 +78,6 @@ pub fn scenario_hash(
     format!("{hash:016x}")
 }
 
-/// Name of a reference's file.
 pub fn file_name(scenario: &str, variant: &str) -> String {
     // Encode `/`, so that different names have different files.
     format!("{scenario}.{variant}.json").replace('%', "%25").replace('/', "%2F")
@@ -166,9 +164,6 @@ impl KernelReference {
     }
 
     /// Writes the reference to `dir` and returns the path. An existing file is replaced atomically.
-    ///
-    /// # Errors
-    /// The file cannot be written.
     pub fn save(&self, dir: &Path) -> Result<PathBuf, LinuxError> {
         std::fs::create_dir_all(dir).map_err(|error| LinuxError::file(dir, error))?;
         let path = dir.join(file_name(&self.scenario, &self.variant));
@@ -210,9 +205,6 @@ impl KernelReference {
     }
 
     /// Reads the reference of a variant from `dir`.
-    ///
-    /// # Errors
-    /// The file is missing, damaged, or of another format.
     pub fn load(dir: &Path, scenario: &str, variant: &str) -> Result<KernelReference, LinuxError> {
         let path = dir.join(file_name(scenario, variant));
         let wrong = |problem: String| LinuxError::Reference { path: path.clone(), problem };
@@ -230,10 +222,6 @@ impl KernelReference {
         Ok(reference)
     }
 
-    /// Parses a reference.
-    ///
-    /// # Errors
-    /// A short description of the problem.
     pub fn parse(text: &str) -> Result<KernelReference, String> {
         // Check the version first: another format may lack the other fields.
         #[derive(Deserialize)]

@@ -81,9 +81,7 @@ pub struct KernelSession<'a> {
 
 impl<'a> KernelSession<'a> {
     /// Prepares all files, boots, and saves the machine when it is ready.
-    ///
-    /// # Errors
-    /// The kernel's side failed. No files are left.
+    /// After an error no files are left.
     pub fn boot(
         job: SessionJob<'a>,
         options: &SessionOptions,
@@ -200,9 +198,7 @@ impl<'a> KernelSession<'a> {
     }
 
     /// Performs a run; several may run in parallel.
-    ///
-    /// # Errors
-    /// The run failed. The session remains usable.
+    /// After an error the session remains usable.
     pub fn run(&self, seed: u64) -> Result<RunRecord, LinuxError> {
         let number = self.runs.fetch_add(1, Ordering::Relaxed);
         let dir = self.dir.path().join(format!("run{number}"));
@@ -403,9 +399,6 @@ fn not_built(own: &Path) -> LinuxError {
 }
 
 /// The guest program for execution on this computer, where a dynamic one can find its libraries.
-///
-/// # Errors
-/// There is none.
 pub(crate) fn runnable_guest(named: Option<&Path>) -> Result<PathBuf, LinuxError> {
     let own = std::env::current_exe().unwrap_or_default();
     let path = match named {

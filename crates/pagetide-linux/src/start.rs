@@ -67,9 +67,6 @@ impl StartMemory {
     /// Parses /proc/zoneinfo, /proc/pagetypeinfo and /proc/sys/vm/min_free_kbytes. The second may
     /// be empty, because some kernels restrict it. The last argument is the line of the kernel log
     /// about clearing (`mem auto-init: stack:off, heap alloc:on, heap free:off`, since 5.3).
-    ///
-    /// # Errors
-    /// A sentence, if the other files are incomplete.
     pub fn parse(
         zoneinfo: &str,
         pagetypeinfo: &str,

@@ -58,9 +58,6 @@ unsafe impl Sync for Buffer {}
 
 impl Buffer {
     /// The numbers of an object.
-    ///
-    /// # Errors
-    /// The object has no buffer, or a buffer of another type.
     pub fn of(object: &Bound<'_, PyAny>) -> PyResult<Buffer> {
         let mut view = Box::new(PyBufferView {
             buf: std::ptr::null_mut(),

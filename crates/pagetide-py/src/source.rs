@@ -28,9 +28,6 @@ pub enum ScenarioBase {
 
 impl ScenarioBase {
     /// A directory. Its name must be UTF-8, because other processes receive scenarios as text.
-    ///
-    /// # Errors
-    /// The name is not UTF-8.
     pub fn of(directory: PathBuf) -> Result<ScenarioBase, SourceError> {
         if directory.to_str().is_some() {
             return Ok(ScenarioBase::Directory(directory));
@@ -64,9 +61,6 @@ pub enum SourceError {
 
 impl ScenarioSource {
     /// The source in a file.
-    ///
-    /// # Errors
-    /// The file cannot be read.
     pub fn of_file(path: &Path) -> Result<ScenarioSource, SourceError> {
         let name = path.display().to_string();
         let text = std::fs::metadata(path)
@@ -101,9 +95,6 @@ impl ScenarioSource {
     }
 
     /// Loads the scenario with these changes.
-    ///
-    /// # Errors
-    /// The scenario has mistakes, or its files cannot be read.
     pub fn load(&self, overrides: &Overrides) -> Result<SourceScenario, SourceError> {
         let (directory, traces) = match &self.place {
             ScenarioBase::Directory(directory) => (directory.clone(), None),

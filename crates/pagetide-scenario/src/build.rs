@@ -97,17 +97,12 @@ impl Builder {
 
     /// Builds the scenario. It is called `name` unless the key `name` is set. Relative paths in it
     /// start at the working directory.
-    ///
-    /// # Errors
-    /// All mistakes, as [`crate::load::load`] reports them for a file with these values.
+    /// The errors are those of [`crate::load::load`] for a file with these values.
     pub fn build(&self, name: &str) -> Result<Scenario, Diagnostics> {
         self.build_with(name, Path::new(""), &Overrides::default())
     }
 
     /// Like [`Builder::build`], with command-line changes and the base directory of paths.
-    ///
-    /// # Errors
-    /// See [`Builder::build`].
     pub fn build_with(
         &self,
         name: &str,
@@ -132,9 +127,7 @@ impl Builder {
     }
 
     /// Builds the setup of a scenario with one variant: a machine and its tasks.
-    ///
-    /// # Errors
-    /// The mistakes of [`Builder::build`], or a scenario with several variants.
+    /// Fails for a scenario with several variants, too.
     pub fn setup(&self) -> Result<Setup, Diagnostics> {
         let name = "setup";
         let mut variants = self.build(name)?.variants;

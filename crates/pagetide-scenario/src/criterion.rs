@@ -46,7 +46,6 @@ impl Mistake {
     }
 }
 
-/// The metrics of one run.
 pub type RunMetrics = BTreeMap<String, Metric>;
 
 /// A condition on runs.
@@ -175,9 +174,6 @@ impl fmt::Display for Criterion {
 
 impl Criterion {
     /// Parses a criterion; sizes may be in pages of `page_size`.
-    ///
-    /// # Errors
-    /// The text is not a criterion.
     pub fn parse(text: &str, page_size: PageSize) -> Result<Criterion, Mistake> {
         parse::criterion(text, page_size)
     }
@@ -213,18 +209,12 @@ impl Criterion {
     }
 
     /// Checks names and units against the metrics of a run.
-    ///
-    /// # Errors
-    /// The run lacks a metric, or the criterion compares quantities of different kinds.
     pub fn check(&self, run: &RunMetrics) -> Result<(), Mistake> {
         self.metrics().try_for_each(|metric| check_name(metric, run))?;
         self.check_units(|metric| run.get(metric).map(|metric| metric.unit))
     }
 
     /// Checks that each term compares quantities of one kind, as far as the units are known.
-    ///
-    /// # Errors
-    /// The criterion compares quantities of different kinds.
     pub fn check_units(&self, unit_of: impl Fn(&str) -> Option<Unit>) -> Result<(), Mistake> {
         for term in &self.terms {
             let first = &term.left.metrics[0].1;
@@ -281,9 +271,7 @@ impl Criterion {
 }
 
 /// Checks that the run has the metric.
-///
-/// # Errors
-/// The run lacks it; the hint names the nearest metrics.
+/// The error's hint names the nearest metrics.
 pub fn check_name(name: &str, run: &RunMetrics) -> Result<(), Mistake> {
     if run.contains_key(name) {
         return Ok(());
@@ -323,11 +311,6 @@ impl Term {
             CriterionRhs::Value(_) | CriterionRhs::Before(_) => &[],
         };
         self.left.metrics.iter().chain(right).map(|(_, metric)| metric)
-    }
-
-    /// The value of the left side in a run, if the run has it.
-    pub fn left_value(&self, run: &RunMetrics) -> Option<(f64, Unit)> {
-        self.left.value(run)
     }
 
     /// Whether a run meets the term, like [`Criterion::holds`].

@@ -32,9 +32,6 @@ pub struct QuantityError {
 
 impl Quantity {
     /// Parses a quantity; sizes may be in pages of `page_size`.
-    ///
-    /// # Errors
-    /// The text has an unknown unit or is not a number.
     pub fn read(text: &str, page_size: PageSize) -> Result<Quantity, QuantityError> {
         let text = text.trim();
         if let Ok(integer) = text.replace('_', "").parse::<i128>() {

@@ -116,7 +116,6 @@ pub static SWITCHES: &[Switch] = &[
 ];
 
 impl Switch {
-    /// The switch of a policy.
     pub fn of(policy: Policy) -> Option<&'static Switch> {
         SWITCHES.iter().find(|switch| switch.policy == policy)
     }

@@ -131,15 +131,6 @@ impl<T> EventQueue<T> {
         self.heap.peek().map(|Reverse((at, _, _))| *at)
     }
 
-    /// Takes the earliest event only if it is due at `time` or before.
-    pub fn pop_until(&mut self, time: Nanos) -> Option<(Nanos, T)> {
-        if self.peek_time()? <= time {
-            self.pop()
-        } else {
-            None
-        }
-    }
-
     fn is_live(&self, sequence: u64, slot: u32) -> bool {
         self.slots
             .get(slot as usize)
@@ -215,15 +206,6 @@ mod tests {
         queue.push(10, ());
         queue.pop();
         queue.push(9, ());
-    }
-
-    #[test]
-    fn pop_until_leaves_later_events() {
-        let mut queue = EventQueue::new();
-        queue.push(5, 'x');
-        assert_eq!(queue.pop_until(4), None);
-        assert_eq!(queue.pop_until(5), Some((5, 'x')));
-        assert_eq!(queue.pop_until(5), None);
     }
 
     #[test]

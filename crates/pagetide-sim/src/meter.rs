@@ -11,7 +11,6 @@ use pagetide_scenario::costs::Price;
 /// Number of operations by [`Price`]; for [`Price::PageCopy`] the number of bytes.
 pub(crate) type OperationCounts = [u64; Price::COUNT];
 
-/// The thread that is charged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ChargedThread {
     /// A task, by its index in the world.

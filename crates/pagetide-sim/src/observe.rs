@@ -64,7 +64,6 @@ pub struct Observation {
     pub what: ObservationKind,
 }
 
-/// Kinds of observations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ObservationKind {
     /// A trace event of the memory manager (docs/outputs.md), on a CPU.
@@ -144,7 +143,6 @@ pub enum CallKind {
     ControlFile,
 }
 
-/// Reason for a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WaitReason {
     /// A page that is being read, written or migrated.
@@ -276,7 +274,6 @@ impl fmt::Debug for ObserverHandle {
 #[derive(Debug, thiserror::Error)]
 #[error("{what} cannot be written: {source}")]
 pub struct ObserverError {
-    /// [`Observer::what`].
     pub what: &'static str,
     pub source: io::Error,
 }

@@ -63,7 +63,6 @@ pub(crate) fn files_of_groups(setup: &Setup) -> impl Iterator<Item = &'static st
     GROUP_FILES.iter().chain(others).copied()
 }
 
-/// Options of a run.
 #[derive(Clone, Debug, Default)]
 pub struct RunOptions {
     /// Put the final /proc-like files into the record.
@@ -367,9 +366,7 @@ pub fn record(
 }
 
 /// Builds the world of a setup, ready to run. The caller then adds policies that are not built in.
-///
-/// # Errors
-/// If the machine is invalid, a control file rejects a value, or a workload cannot start.
+/// Fails if the machine is invalid, a control file rejects a value, or a workload cannot start.
 pub fn build(setup: &Setup, seed: u64) -> Result<SimWorld, SimError> {
     foresight::check_memory(setup)?;
     let page_size = setup.machine.page_size;

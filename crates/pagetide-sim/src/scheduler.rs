@@ -60,7 +60,6 @@ pub type TaskId = u32;
 /// Number of a group: 0 is the root; others are numbered in the order of creation.
 pub type GroupId = u32;
 
-/// The root group.
 pub const ROOT: GroupId = 0;
 
 /// Length of a tick: 250 Hz.

@@ -32,7 +32,6 @@ pub(crate) fn files(machine: &Machine, paths: &BTreeMap<MemcgId, String>) -> Vec
     files
 }
 
-/// Table of slab usage by group.
 fn groups(machine: &Machine, paths: &BTreeMap<MemcgId, String>) -> String {
     let rows = machine.slabs_by_group();
     let name = |row: &GroupSlabs| {

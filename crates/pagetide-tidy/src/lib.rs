@@ -48,9 +48,7 @@ pub struct Rule {
 impl Rule {
     /// Reads a list of rules, a line each: `PHRASE -> INSTEAD`. A phrase after `^` is meant at the start of a sentence
     /// that is no question. Empty lines and lines that begin with `#` are skipped.
-    ///
-    /// # Errors
-    /// The line that is no rule.
+    /// The error is the line that is no rule.
     pub fn list(text: &str) -> Result<Vec<Rule>, String> {
         let lines = text.lines().map(str::trim);
         let rule = |line: &str| {

@@ -172,12 +172,10 @@ impl FileType {
 }
 
 impl TraceError {
-    /// An error at a byte.
     pub fn at_byte(byte: u64, problem: TraceProblem) -> Self {
         TraceError { file: None, place: TracePosition::Byte(byte), problem }
     }
 
-    /// An error in a line.
     pub fn at_line(line: u64, byte: u64, problem: TraceProblem) -> Self {
         TraceError { file: None, place: TracePosition::Line { line, byte }, problem }
     }

@@ -62,7 +62,6 @@ impl<R: Read> fmt::Debug for TraceReader<R> {
 }
 
 impl TraceReader<File> {
-    /// Opens a file and reads its header.
     pub fn open(path: impl AsRef<Path>) -> Result<TraceReader<File>, TraceError> {
         let path = path.as_ref();
         let file = File::open(path).map_err(|error| TraceError::from(error).in_file(path))?;

@@ -44,7 +44,6 @@ impl<W: Write> fmt::Debug for TraceWriter<W> {
 }
 
 impl<W: Write> TraceWriter<W> {
-    /// Starts a trace by writing its header.
     pub fn new(sink: W, header: &Header) -> Result<TraceWriter<W>, TraceError> {
         TraceWriter::with_level(sink, header, LEVEL)
     }

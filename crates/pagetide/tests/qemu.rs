@@ -7,7 +7,7 @@
 #[path = "cli/common.rs"]
 mod common;
 
-use common::{Place, Ran};
+use common::{CommandOutput, TestDir};
 use pagetide_linux::kernel::KernelImage;
 use serde_json::Value;
 use std::fs;
@@ -81,28 +81,25 @@ fn missing() -> Option<String> {
     (!guest.is_file()).then(|| format!("{} is not built: `make guest`", guest.display()))
 }
 
-/// Whether this test must be skipped; prints the reason.
-fn is_skipped(test: &str) -> bool {
-    let missing = missing();
-    if let Some(reason) = &missing {
-        eprintln!("{test}: skipped, {reason}");
-    }
-    missing.is_some()
-}
-
 /// A directory with a scenario `s.toml` and a separate directory for temporary files.
 struct Bench {
-    place: Place,
+    place: TestDir,
     tmp: PathBuf,
 }
 
 impl Bench {
-    fn new(scenario: &str) -> Bench {
-        let place = Place::with("s.toml", scenario);
+    /// `None` if this test must be skipped; prints the reason.
+    fn new(scenario: &str) -> Option<Bench> {
+        if let Some(reason) = missing() {
+            let test = std::thread::current().name().unwrap_or_default().to_owned();
+            eprintln!("{test}: skipped, {reason}");
+            return None;
+        }
+        let place = TestDir::with("s.toml", scenario);
         // A comma separates options of QEMU, and the path is too long for a socket's address.
         let tmp = place.directory.join(format!("tmp, {}", "long".repeat(25)));
         fs::create_dir(&tmp).unwrap();
-        Bench { place, tmp }
+        Some(Bench { place, tmp })
     }
 
     fn command(&self, args: &[&str]) -> Command {
@@ -111,7 +108,7 @@ impl Bench {
         command
     }
 
-    fn verify(&self, args: &[&str]) -> Ran {
+    fn verify(&self, args: &[&str]) -> CommandOutput {
         ran(self, self.command(args).spawn().unwrap())
     }
 
@@ -128,12 +125,12 @@ impl Bench {
 
 /// Waits for the end, then checks that nothing is left.
 #[track_caller]
-fn ran(bench: &Bench, child: Child) -> Ran {
+fn ran(bench: &Bench, child: Child) -> CommandOutput {
     let output = child.wait_with_output().unwrap();
     let left: Vec<_> = fs::read_dir(&bench.tmp).unwrap().flatten().map(|e| e.path()).collect();
     assert_eq!(left, [PathBuf::new(); 0], "files left behind");
     assert_eq!(bench.processes(), [PathBuf::new(); 0], "processes left behind");
-    Ran {
+    CommandOutput {
         code: output.status.code(),
         stdout: String::from_utf8(output.stdout).unwrap(),
         stderr: String::from_utf8(output.stderr).unwrap(),
@@ -141,7 +138,7 @@ fn ran(bench: &Bench, child: Child) -> Ran {
 }
 
 #[track_caller]
-fn json(ran: Ran) -> Value {
+fn json(ran: CommandOutput) -> Value {
     serde_json::from_str(&ran.quietly().stdout).unwrap()
 }
 
@@ -161,10 +158,7 @@ fn lines(list: &Value) -> String {
 
 #[test]
 fn both_worlds_are_compared_and_a_recording_stands_for_qemu() {
-    if is_skipped("both_worlds_are_compared_and_a_recording_stands_for_qemu") {
-        return;
-    }
-    let bench = Bench::new(MIXED);
+    let Some(bench) = Bench::new(MIXED) else { return };
     let asked = bench.verify(&["--record", "kept"]).quietly();
     let table = &asked.stdout;
     for text in ["kernel     Linux ", "t.anon\n", "t.file\n", " pswpout ", "counters that repeat"] {
@@ -188,9 +182,6 @@ fn both_worlds_are_compared_and_a_recording_stands_for_qemu() {
 
 #[test]
 fn what_the_kernel_cannot_be_asked_is_listed() {
-    if is_skipped("what_the_kernel_cannot_be_asked_is_listed") {
-        return;
-    }
     let more = r#"
 [sysctl]
 "vm.extra_free_kbytes" = 2000
@@ -200,7 +191,7 @@ fn what_the_kernel_cannot_be_asked_is_listed() {
 kswapd = "linux-2.6.37"
 direct_reclaim = "linux-6.1"
 "#;
-    let bench = Bench::new(&format!("{TINY}{more}"));
+    let Some(bench) = Bench::new(&format!("{TINY}{more}")) else { return };
     let document = json(bench.verify(&["--format", "json"]));
     let listed = lines(&document["not_comparable"]);
     for text in ["the kernel lacks vm.extra_free_kbytes", "policy kswapd = linux-2.6.37"] {
@@ -211,10 +202,7 @@ direct_reclaim = "linux-6.1"
 
 #[test]
 fn without_a_kernel_that_has_the_proposals_it_says_how_to_get_one() {
-    if is_skipped("without_a_kernel_that_has_the_proposals_it_says_how_to_get_one") {
-        return;
-    }
-    let bench = Bench::new(TINY);
+    let Some(bench) = Bench::new(TINY) else { return };
     let mut command = bench.command(&["--kernel", "proposals"]);
     command.env("XDG_CACHE_HOME", bench.place.directory.join("empty"));
     let ran = ran(&bench, command.spawn().unwrap());
@@ -223,10 +211,7 @@ fn without_a_kernel_that_has_the_proposals_it_says_how_to_get_one() {
 
 #[test]
 fn a_guest_that_takes_too_long_is_ended() {
-    if is_skipped("a_guest_that_takes_too_long_is_ended") {
-        return;
-    }
-    let bench = Bench::new(TINY);
+    let Some(bench) = Bench::new(TINY) else { return };
     let ran = bench.verify(&["--timeout", "1", "--keep", "kept"]);
     ran.fails(1, &["did not finish within 1 s while ", "console", "--keep DIR"]);
     assert!(bench.place.directory.join("kept/s.default.boot.console").is_file());
@@ -261,10 +246,7 @@ fn exits_at_once() -> Vec<u8> {
 
 #[test]
 fn a_guest_that_dies_shows_the_kernels_last_words() {
-    if is_skipped("a_guest_that_dies_shows_the_kernels_last_words") {
-        return;
-    }
-    let bench = Bench::new(TINY);
+    let Some(bench) = Bench::new(TINY) else { return };
     bench.place.write("dies", exits_at_once());
     let ran = bench.verify(&["--guest", "dies"]);
     let texts =
@@ -274,10 +256,7 @@ fn a_guest_that_dies_shows_the_kernels_last_words() {
 
 #[test]
 fn what_cannot_be_a_guest_is_refused() {
-    if is_skipped("what_cannot_be_a_guest_is_refused") {
-        return;
-    }
-    let bench = Bench::new(TINY);
+    let Some(bench) = Bench::new(TINY) else { return };
     let own = std::env::current_exe().unwrap();
     let refused = |guest: &str, problem: &str| {
         bench.verify(&["--guest", guest]).fails(2, &[guest, problem, "hint: `make guest`"]);
@@ -289,10 +268,7 @@ fn what_cannot_be_a_guest_is_refused() {
 
 #[test]
 fn what_is_no_kernel_is_refused() {
-    if is_skipped("what_is_no_kernel_is_refused") {
-        return;
-    }
-    let bench = Bench::new(TINY);
+    let Some(bench) = Bench::new(TINY) else { return };
     let boot = bench.place.directory.join("boot");
     fs::create_dir(&boot).unwrap();
     fs::write(boot.join("vmlinuz-x"), [0x5a; 70_000]).unwrap();
@@ -311,19 +287,13 @@ fn what_is_no_kernel_is_refused() {
 
 #[test]
 fn a_machine_too_small_for_a_kernel_is_refused() {
-    if is_skipped("a_machine_too_small_for_a_kernel_is_refused") {
-        return;
-    }
-    let bench = Bench::new(&TINY.replace("128MiB", "32MiB"));
+    let Some(bench) = Bench::new(&TINY.replace("128MiB", "32MiB")) else { return };
     bench.verify(&[]).fails(2, &["a machine of 32 MiB is too small for a whole kernel"]);
 }
 
 #[test]
 fn a_task_that_is_killed_is_noted() {
-    if is_skipped("a_task_that_is_killed_is_noted") {
-        return;
-    }
-    let bench = Bench::new(&TINY.replace("\"1MiB\"", "\"512MiB\""));
+    let Some(bench) = Bench::new(&TINY.replace("\"1MiB\"", "\"512MiB\"")) else { return };
     let document = json(bench.verify(&["--format", "json"]));
     let notes = lines(&document["notes"]);
     assert!(notes.contains("task `t` was killed: out of memory"), "{notes}");
@@ -332,9 +302,6 @@ fn a_task_that_is_killed_is_noted() {
 
 #[test]
 fn tasks_wait_for_each_other_and_groups_have_limits() {
-    if is_skipped("tasks_wait_for_each_other_and_groups_have_limits") {
-        return;
-    }
     let more = r#"
 [machine.swap]
 size = "64MiB"
@@ -361,7 +328,7 @@ workload = "touch"
 size = "36MiB"
 after = "second"
 "#;
-    let bench = Bench::new(&format!("{TINY}{more}"));
+    let Some(bench) = Bench::new(&format!("{TINY}{more}")) else { return };
     let document = json(bench.verify(&["--format", "json"]));
     assert!(!lines(&document["not_comparable"]).contains("memory."), "{document}");
     let notes = lines(&document["notes"]);
@@ -374,9 +341,6 @@ after = "second"
 
 #[test]
 fn what_tasks_do_with_groups_is_done_and_counted() {
-    if is_skipped("what_tasks_do_with_groups_is_done_and_counted") {
-        return;
-    }
     // The kernel rejects the second `make` and the first `remove`; the task continues.
     let phases = [
         ("make", "create-group", "target = \"late\""),
@@ -417,7 +381,7 @@ group = "outer"
     for (name, workload, keys) in phases {
         text += &format!("[[task.phase]]\nname = \"{name}\"\nworkload = \"{workload}\"\n{keys}\n");
     }
-    let bench = Bench::new(&text);
+    let Some(bench) = Bench::new(&text) else { return };
     let document = json(bench.verify(&["--format", "json", "--repeats", "1"]));
     let notes = lines(&document["notes"]);
     assert!(notes.contains("making group `late`: File exists (os error 17)"), "{notes}");
@@ -441,9 +405,6 @@ group = "outer"
 
 #[test]
 fn names_and_pipes_are_objects_of_their_group_if_the_kernel_accounts() {
-    if is_skipped("names_and_pipes_are_objects_of_their_group_if_the_kernel_accounts") {
-        return;
-    }
     let text = r#"
 repeats = 1
 [machine]
@@ -462,7 +423,7 @@ phase = [
     { name = "rest", workload = "sleep", duration = "200ms" },
 ]
 "#;
-    let bench = Bench::new(text);
+    let Some(bench) = Bench::new(text) else { return };
     let of = |accounting: &str| {
         let set = format!("machine.kmem_accounting={accounting}");
         let document = json(bench.verify(&["--format", "json", "--set", &set]));
@@ -490,9 +451,6 @@ phase = [
 
 #[test]
 fn what_scenarios_say_in_detail_is_done_by_the_kernel() {
-    if is_skipped("what_scenarios_say_in_detail_is_done_by_the_kernel") {
-        return;
-    }
     let text = r#"
 repeats = 1
 [machine]
@@ -523,7 +481,7 @@ phase = [
     { name = "remove", workload = "remove-group", target = "web.0" },
 ]
 "#;
-    let bench = Bench::new(text);
+    let Some(bench) = Bench::new(text) else { return };
     let document = json(bench.verify(&["--format", "json"]));
     let notes = lines(&document["notes"]);
     assert!(!notes.contains("os error") && !notes.contains("failed"), "{notes}");
@@ -559,10 +517,7 @@ phase = [
 
 #[test]
 fn without_qemu_there_is_a_hint() {
-    if is_skipped("without_qemu_there_is_a_hint") {
-        return;
-    }
-    let bench = Bench::new(TINY);
+    let Some(bench) = Bench::new(TINY) else { return };
     let nowhere = bench.place.directory.join("nowhere");
     fs::create_dir(&nowhere).unwrap();
     let child = bench.command(&[]).env("PATH", nowhere).spawn().unwrap();
@@ -585,10 +540,7 @@ fn wait_until(what: &str, is: impl Fn() -> bool) {
 
 #[test]
 fn ctrl_c_prints_the_finished_runs() {
-    if is_skipped("ctrl_c_prints_the_finished_runs") {
-        return;
-    }
-    let bench = Bench::new(TINY);
+    let Some(bench) = Bench::new(TINY) else { return };
     let args = ["--repeats", "500", "--jobs", "1", "--keep", "kept", "--record", "kept"];
     let args = [&args[..], &["--format", "json"]].concat();
     let child = bench.command(&args).spawn().unwrap();
@@ -609,12 +561,9 @@ fn ctrl_c_prints_the_finished_runs() {
 
 #[test]
 fn ctrl_c_and_sigterm_end_a_kernel_that_boots() {
-    if is_skipped("ctrl_c_and_sigterm_end_a_kernel_that_boots") {
-        return;
-    }
     // A terminal sends ^C to the whole process group, including QEMU.
     for (name, to_all) in [("-INT", true), ("-INT", false), ("-TERM", false)] {
-        let bench = Bench::new(TINY);
+        let Some(bench) = Bench::new(TINY) else { return };
         let child = bench.command(&[]).process_group(0).spawn().unwrap();
         wait_until("QEMU", || !bench.processes().is_empty());
         let id = i64::from(child.id());

@@ -41,6 +41,22 @@ fn spec(name: &str, object_size: u32) -> CacheSpec {
     CacheSpec { name: name.into(), object_size, reclaimable: false, account: true }
 }
 
+/// A machine with a cache of objects of `size` bytes, and a task of the root.
+fn with_cache(config: Config, size: u32) -> (Machine, CacheId, MmId) {
+    let mut machine = machine(config);
+    let cache = machine.create_cache(spec("thing", size)).unwrap();
+    let mm = machine.create_mm(ROOT).unwrap();
+    (machine, cache, mm)
+}
+
+/// The same, with the task in a group.
+fn with_group(config: Config, size: u32) -> (Machine, CacheId, MemcgId, MmId) {
+    let mut machine = machine(config);
+    let cache = machine.create_cache(spec("thing", size)).unwrap();
+    let (memcg, mm) = group(&mut machine, "g");
+    (machine, cache, memcg, mm)
+}
+
 /// Allocates an object for a task, with all steps that this takes.
 fn alloc_on(machine: &mut Machine, mm: MmId, cache: CacheId, cpu: Cpu) -> Option<Object> {
     let memcg = machine.owners.mms[mm.idx()].memcg;
@@ -129,9 +145,7 @@ fn an_object_is_handed_out_once_and_taken_back_once() {
 
 #[test]
 fn an_object_freed_by_another_cpu_cannot_be_freed_again_by_the_first() {
-    let mut machine = machine(Config::default());
-    let cache = machine.create_cache(spec("thing", 64)).unwrap();
-    let mm = machine.create_mm(ROOT).unwrap();
+    let (mut machine, cache, mm) = with_cache(Config::default(), 64);
     let object = alloc(&mut machine, mm, cache);
     machine.kmem_cache_free(cache, object, OTHER).unwrap();
     machine.audit().unwrap();
@@ -165,9 +179,8 @@ fn empty_slabs_return_their_pages() {
     for policy in
         [SlubPolicy::Linux61, SlubPolicy::Linux55, SlubPolicy::Fullest, SlubPolicy::Lowest]
     {
-        let mut machine = machine(Config { slub: policy, ..Config::default() });
-        let cache = machine.create_cache(spec("thing", 256)).unwrap();
-        let mm = machine.create_mm(ROOT).unwrap();
+        let (mut machine, cache, mm) =
+            with_cache(Config { slub: policy, ..Config::default() }, 256);
         let objects: Vec<Object> =
             (0..2000).map(|at| alloc_on(&mut machine, mm, cache, Cpu(at % 2)).unwrap()).collect();
         machine.audit().unwrap();
@@ -205,9 +218,8 @@ fn a_node_keeps_min_partial_empty_slabs() {
 #[test]
 fn a_cpu_keeps_a_chain_of_partial_slabs() {
     let chain = |policy| {
-        let mut machine = machine(Config { slub: policy, ..Config::default() });
-        let cache = machine.create_cache(spec("thing", 256)).unwrap();
-        let mm = machine.create_mm(ROOT).unwrap();
+        let (mut machine, cache, mm) =
+            with_cache(Config { slub: policy, ..Config::default() }, 256);
         let objects: Vec<Object> = (0..16 * 64).map(|_| alloc(&mut machine, mm, cache)).collect();
         let mut longest = 0;
         // Free one object of each slab.
@@ -242,9 +254,7 @@ fn tuning_takes_what_linux_takes() {
 
 #[test]
 fn bytes_of_objects_and_stocks_are_the_pages_charged() {
-    let mut machine = machine(Config::default());
-    let cache = machine.create_cache(spec("thing", 96)).unwrap();
-    let (memcg, mm) = group(&mut machine, "g");
+    let (mut machine, cache, memcg, mm) = with_group(Config::default(), 96);
     let objects: Vec<Object> = (0..100).map(|_| alloc(&mut machine, mm, cache)).collect();
     machine.audit().unwrap();
     // 100 x (96 + 8) bytes are 2.5 pages; the rest of the third page is in the stock.
@@ -267,9 +277,7 @@ fn bytes_of_objects_and_stocks_are_the_pages_charged() {
 
 #[test]
 fn a_stock_adopts_what_its_owner_left_and_gives_back_whole_pages() {
-    let mut machine = machine(Config::default());
-    let cache = machine.create_cache(spec("thing", 1024)).unwrap();
-    let (_, first) = group(&mut machine, "first");
+    let (mut machine, cache, _, first) = with_group(Config::default(), 1024);
     let (_, second) = group(&mut machine, "second");
     let a = alloc(&mut machine, first, cache);
     let left = |machine: &Machine| {
@@ -316,9 +324,7 @@ fn round_robin_over_owners_drains_one_stock_and_not_many() {
 #[test]
 fn a_charge_over_the_limit_fails_and_charges_nothing() {
     for accounting in [SlabAccounting::PerObject, SlabAccounting::PerGroupCachesReparent] {
-        let mut machine = machine(with(accounting));
-        let cache = machine.create_cache(spec("thing", 2048)).unwrap();
-        let (memcg, mm) = group(&mut machine, "g");
+        let (mut machine, cache, memcg, mm) = with_group(with(accounting), 2048);
         machine.write_group_control(memcg, "memory.max", "32K").unwrap().1.discard();
         alloc(&mut machine, mm, cache);
         work_off(&mut machine);
@@ -337,9 +343,7 @@ fn a_charge_over_the_limit_fails_and_charges_nothing() {
 
 #[test]
 fn the_limit_of_kernel_memory_denies_without_reclaim() {
-    let mut machine = machine(Config::default());
-    let cache = machine.create_cache(spec("thing", 2048)).unwrap();
-    let (memcg, mm) = group(&mut machine, "g");
+    let (mut machine, cache, memcg, mm) = with_group(Config::default(), 2048);
     machine.write_group_control(memcg, "memory.kmem.limit_in_bytes", "8K").unwrap().1.discard();
     let got = (0..10).filter(|_| alloc_on(&mut machine, mm, cache, CPU).is_some()).count();
     assert_eq!(got, 3, "2056 bytes each in two pages");
@@ -397,9 +401,7 @@ fn remainders_of_two_cpus_that_make_a_page_go_with_their_group() {
 
 #[test]
 fn a_second_free_is_seen_when_the_slab_is_gone() {
-    let mut machine = machine(Config::default());
-    let cache = machine.create_cache(spec("thing", 4096)).unwrap();
-    let mm = machine.create_mm(ROOT).unwrap();
+    let (mut machine, cache, mm) = with_cache(Config::default(), 4096);
     let object = alloc(&mut machine, mm, cache);
     free(&mut machine, cache, object);
     machine.shrink_cache(cache, CPU);
@@ -409,9 +411,7 @@ fn a_second_free_is_seen_when_the_slab_is_gone() {
 
 #[test]
 fn a_group_pays_for_its_clone_only_once_that_is_made() {
-    let mut machine = machine(with(SlabAccounting::PerGroupCaches));
-    let cache = machine.create_cache(spec("thing", 128)).unwrap();
-    let (memcg, mm) = group(&mut machine, "g");
+    let (mut machine, cache, memcg, mm) = with_group(with(SlabAccounting::PerGroupCaches), 128);
     let early = alloc(&mut machine, mm, cache);
     assert_eq!(machine.memcg_of_object(early), ROOT);
     assert_eq!(machine.memcgs[memcg.idx()].kmem.usage, 0);
@@ -433,9 +433,7 @@ fn a_clone_outlives_its_group_and_holds_it_or_not() {
     for (accounting, holds) in
         [(SlabAccounting::PerGroupCaches, true), (SlabAccounting::PerGroupCachesReparent, false)]
     {
-        let mut machine = machine(with(accounting));
-        let cache = machine.create_cache(spec("thing", 128)).unwrap();
-        let (memcg, mm) = group(&mut machine, "g");
+        let (mut machine, cache, memcg, mm) = with_group(with(accounting), 128);
         alloc(&mut machine, mm, cache);
         work_off(&mut machine);
         let objects: Vec<Object> = (0..40).map(|_| alloc(&mut machine, mm, cache)).collect();
@@ -492,9 +490,7 @@ fn without_accounting_no_group_is_charged() {
         Config { kmem_accounting: KmemAccounting::Off, ..with(SlabAccounting::PerObject) },
         Config { kmem_accounting: KmemAccounting::Off, ..with(SlabAccounting::PerGroupCaches) },
     ] {
-        let mut machine = machine(config);
-        let cache = machine.create_cache(spec("thing", 128)).unwrap();
-        let (memcg, mm) = group(&mut machine, "g");
+        let (mut machine, cache, memcg, mm) = with_group(config, 128);
         for _ in 0..1000 {
             alloc(&mut machine, mm, cache);
         }
@@ -527,9 +523,7 @@ fn owners_take_memory_of_their_own_or_the_end_of_the_slab() {
 
 #[test]
 fn slabinfo_reads_as_the_kernels() {
-    let mut machine = machine(Config::default());
-    let cache = machine.create_cache(spec("thing", 192)).unwrap();
-    let mm = machine.create_mm(ROOT).unwrap();
+    let (mut machine, cache, mm) = with_cache(Config::default(), 192);
     for _ in 0..30 {
         alloc(&mut machine, mm, cache);
     }
@@ -623,9 +617,7 @@ fn alloc_bulk(
 
 #[test]
 fn many_at_once_are_charged_in_one_go() {
-    let mut machine = machine(Config::default());
-    let cache = machine.create_cache(spec("thing", 96)).unwrap();
-    let (memcg, mm) = group(&mut machine, "g");
+    let (mut machine, cache, memcg, mm) = with_group(Config::default(), 96);
     let (_, other) = group(&mut machine, "h");
     let mut objects = Vec::new();
     assert_eq!(alloc_bulk(&mut machine, cache, mm, 100, &mut objects), Ok(100));
@@ -651,9 +643,7 @@ fn many_at_once_are_charged_in_one_go() {
 
 #[test]
 fn many_at_once_stop_at_a_limit_and_leave_no_charge() {
-    let mut machine = machine(Config::default());
-    let cache = machine.create_cache(spec("thing", 1024)).unwrap();
-    let (memcg, mm) = group(&mut machine, "g");
+    let (mut machine, cache, memcg, mm) = with_group(Config::default(), 1024);
     machine.write_group_control(memcg, "memory.max", "16K").unwrap().1.discard();
     let mut objects = Vec::new();
     assert_eq!(alloc_bulk(&mut machine, cache, mm, 100, &mut objects), Ok(0));
@@ -665,9 +655,7 @@ fn many_at_once_stop_at_a_limit_and_leave_no_charge() {
 
 #[test]
 fn a_clone_is_no_cache_to_ask_for() {
-    let mut machine = machine(with(SlabAccounting::PerGroupCaches));
-    let cache = machine.create_cache(spec("thing", 128)).unwrap();
-    let (_, mm) = group(&mut machine, "g");
+    let (mut machine, cache, _, mm) = with_group(with(SlabAccounting::PerGroupCaches), 128);
     alloc(&mut machine, mm, cache);
     work_off(&mut machine);
     let clone = alloc(&mut machine, mm, cache).cache;

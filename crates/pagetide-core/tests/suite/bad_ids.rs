@@ -7,7 +7,6 @@ use pagetide_core::config::{Config, SlabAccounting, Thp};
 use pagetide_core::daemon::Daemon;
 use pagetide_core::effect::{Effect, Effects, Io, Step, Throttle};
 use pagetide_core::gfp::Gfp;
-use pagetide_core::node::NodeSpec;
 use pagetide_core::outcome::Outcome;
 use pagetide_core::process::page_table::{Advice, Backing, VmaId};
 use pagetide_core::process::{Machine, MmId, ProcessCall};
@@ -21,11 +20,7 @@ use proptest::prelude::*;
 const NODE: NodeId = NodeId(0);
 
 fn small(config: Config) -> TestWorld {
-    let mut machine = Machine::new(&[NodeSpec::x86_64(24 << 20, 0, 0)], 2, config).unwrap();
-    machine.swapon(1 << 16, 1 << 16, false);
-    let mut world = TestWorld::new(machine);
-    world.audit = false;
-    world
+    TestWorld::of(24, 2, config, 1 << 16).unaudited()
 }
 
 /// A number that may be an id: often small, sometimes none or very large.
@@ -294,10 +289,8 @@ proptest! {
             let mm = world.machine.create_mm(memcg).unwrap();
             let file = world.create_file(600 * PAGE_SIZE, false);
             for backing in [Backing::Anon, Backing::File(file)] {
-                let vma = world.machine.mmap(mm, backing, 600, Advice::Normal, false).unwrap();
-                for page in 0..600 {
-                    world.access(mm, vma, page, true);
-                }
+                let vma = world.map(mm, backing, 600, Advice::Normal);
+                world.fill((mm, vma), 0..600);
             }
         }
         let (mut objects, foreign) = (Vec::new(), foreign_objects());
@@ -319,7 +312,7 @@ fn a_page_beyond_the_end_of_its_file_is_sigbus() {
         let file = world.create_file(pages * PAGE_SIZE, false);
         assert_eq!(world.machine.nr_pages_of_file(file), Ok(pages));
         let backing = Backing::File(file);
-        let vma = world.machine.mmap(mm, backing, 10, Advice::Normal, false).unwrap();
+        let vma = world.map(mm, backing, 10, Advice::Normal);
         for (page, write) in [(pages, false), (pages, true), (9, false)] {
             let outcome = world.drive(&mut ProcessCall::fault(mm, NODE, vma, page, write));
             assert_eq!(outcome, Outcome::IoError);

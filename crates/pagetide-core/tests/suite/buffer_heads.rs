@@ -5,10 +5,9 @@
 use crate::world::{TestWorld, CPU};
 use pagetide_core::config::Config;
 use pagetide_core::memcg::ROOT;
-use pagetide_core::node::NodeSpec;
 use pagetide_core::outcome::Outcome;
 use pagetide_core::process::page_table::{Advice, Backing};
-use pagetide_core::process::{Machine, MmId, ProcessCall};
+use pagetide_core::process::{MmId, ProcessCall};
 use pagetide_core::units::{FileId, MemcgId, NodeId, PAGE_SIZE};
 
 const NODE: NodeId = NodeId(0);
@@ -16,11 +15,8 @@ const NODE: NodeId = NodeId(0);
 const CHARGED: u64 = 104 + 8;
 
 fn writer(max: &str) -> (TestWorld, MemcgId, MmId, FileId) {
-    let machine = Machine::new(&[NodeSpec::x86_64(64 << 20, 0, 0)], 1, Config::default()).unwrap();
-    let mut world = TestWorld::new(machine);
-    world.audit = false;
-    let group = world.machine.create_memcg("g".into(), ROOT).unwrap();
-    world.machine.write_group_control(group, "memory.max", max).unwrap().1.discard();
+    let mut world = TestWorld::of(64, 1, Config::default(), 0).unaudited();
+    let group = world.group(ROOT, &[("memory.max", max)]);
     let mm = world.machine.create_mm(group).unwrap();
     let file = world.create_file(256 * PAGE_SIZE, false);
     (world, group, mm, file)
@@ -76,10 +72,8 @@ fn a_store_through_a_mapping_gives_one_to_the_pages_group() {
     // The root has read the pages and pays for their buffer heads.
     let other = world.machine.create_mm(ROOT).unwrap();
     world.drive(&mut ProcessCall::read(other, NODE, file, 0, 64 * PAGE_SIZE, Default::default()));
-    let map = world.machine.mmap(mm, Backing::File(file), 256, Advice::Random, false).unwrap();
-    for page in 0..10 {
-        world.access(mm, map, page, false);
-    }
+    let map = world.map(mm, Backing::File(file), 256, Advice::Random);
+    world.access_all((mm, map), 0..10, false);
     assert_eq!(heads(&world), 0);
     for page in 0..10 {
         world.access(mm, map, page, true);

@@ -8,12 +8,11 @@ use crate::world::{TestWorld, CPU};
 use pagetide_core::config::{CgroupVersion, Config, Thp};
 use pagetide_core::effect::{Step, Throttle};
 use pagetide_core::gfp::Gfp;
-use pagetide_core::node::NodeSpec;
 use pagetide_core::outcome::Outcome;
 use pagetide_core::process::page_table::{Advice, Backing, VmaId};
 use pagetide_core::process::{Machine, MmId, ProcessCall};
 use pagetide_core::slab::CacheSpec;
-use pagetide_core::units::{CacheId, MemcgId, NodeId, PAGE_SIZE};
+use pagetide_core::units::{CacheId, NodeId, PAGE_SIZE};
 
 const NODE: NodeId = NodeId(0);
 const MIB: u64 = (1 << 20) / PAGE_SIZE;
@@ -31,30 +30,7 @@ struct Tally {
 }
 
 fn machine(mib: u64, config: Config) -> TestWorld {
-    let mut machine = Machine::new(&[NodeSpec::x86_64(mib << 20, 0, 0)], 1, config).unwrap();
-    machine.swapon(1 << 16, 1 << 16, false);
-    let mut world = TestWorld::new(machine);
-    world.audit = false;
-    world
-}
-
-fn group(world: &mut TestWorld, controls: &[(&str, &str)]) -> MemcgId {
-    let memcg = world.machine.create_memcg("g".into(), Machine::ROOT).unwrap();
-    for (name, text) in controls {
-        world.machine.write_group_control(memcg, name, text).unwrap().1.discard();
-    }
-    memcg
-}
-
-fn task(world: &mut TestWorld, memcg: MemcgId, pages: u64) -> (MmId, VmaId) {
-    let mm = world.machine.create_mm(memcg).unwrap();
-    (mm, world.machine.mmap(mm, Backing::Anon, pages, Advice::Normal, false).unwrap())
-}
-
-fn fill(world: &mut TestWorld, (mm, heap): (MmId, VmaId), pages: std::ops::Range<u64>) {
-    for page in pages {
-        world.access(mm, heap, page, true);
-    }
+    TestWorld::of(mib, 1, config, 1 << 16).unaudited()
 }
 
 /// Cancels a copy of the call in a copy of the world.
@@ -76,8 +52,7 @@ fn give_up(
     let objects = |world: &TestWorld| cache.map(|at| world.machine.slab_usage(at).active_objs);
     let had = objects(&world);
     let blocks = world.machine.kernel_blocks(mm).len();
-    let mut effects = Vec::new();
-    world.machine.cancel(call.clone(), CPU).drain_into(&mut effects);
+    let effects = world.machine.cancel(call.clone(), CPU).collect();
     world.carry_out(effects);
     world.machine.audit().unwrap();
     for reason in [Throttle::Writeback, Throttle::Reserves] {
@@ -85,15 +60,14 @@ fn give_up(
         assert_eq!(world.machine.nr_throttled(NODE, reason), daemons, "{reason:?}");
     }
     world.finish_copies();
-    world.settle();
-    world.machine.audit().unwrap();
+    world.settle_and_audit();
     assert_eq!(world.machine.nr_compactions(), 0, "{call:?}");
     // Results that the call has not reported yet must be freed.
     assert!(objects(&world) <= had, "an object is lost");
     assert!(world.machine.kernel_blocks(mm).len() <= blocks, "a block is lost");
     // The task can still make calls.
     assert!(!world.machine.is_exited(mm));
-    let heap = world.machine.mmap(mm, Backing::Anon, 1, Advice::Normal, false).unwrap();
+    let heap = world.map(mm, Backing::Anon, 1, Advice::Normal);
     world.access(mm, heap, 0, true);
     world.machine.exit_mm(mm, CPU).unwrap().discard();
     world.machine.audit().unwrap();
@@ -130,9 +104,9 @@ fn faults(world: &mut TestWorld, (mm, heap): (MmId, VmaId), first: u64, enough: 
 #[test]
 fn a_fault_that_reclaims_for_itself() {
     let mut world = machine(16, Config::default());
-    let (mm, heap) = task(&mut world, Machine::ROOT, 64 * MIB);
+    let (mm, heap) = world.task(Machine::ROOT, 64 * MIB);
     let free = world.machine.nr_free_pages();
-    fill(&mut world, (mm, heap), 0..free - 200);
+    world.fill((mm, heap), 0..free - 200);
     let tally = faults(&mut world, (mm, heap), free - 200, 600);
     assert!(tally.reclaiming > 50, "{tally:?}");
 }
@@ -140,9 +114,9 @@ fn a_fault_that_reclaims_for_itself() {
 #[test]
 fn a_fault_that_waits_for_the_reserves() {
     let mut world = machine(16, Config::default());
-    let (mm, heap) = task(&mut world, Machine::ROOT, 64 * MIB);
+    let (mm, heap) = world.task(Machine::ROOT, 64 * MIB);
     let free = world.machine.nr_free_pages();
-    fill(&mut world, (mm, heap), 0..free - 200);
+    world.fill((mm, heap), 0..free - 200);
     // Allocations that may use the reserves have emptied them.
     loop {
         let mut call = ProcessCall::alloc_pages(mm, NODE, 0, Gfp::ATOMIC);
@@ -162,8 +136,8 @@ fn a_fault_that_waits_for_the_reserves() {
 fn a_fault_on_what_is_in_swap() {
     let mut world = machine(16, Config::default());
     world.disk_works = true;
-    let (mm, heap) = task(&mut world, Machine::ROOT, 64 * MIB);
-    fill(&mut world, (mm, heap), 0..20 * MIB);
+    let (mm, heap) = world.task(Machine::ROOT, 64 * MIB);
+    world.fill((mm, heap), 0..20 * MIB);
     world.settle();
     let tally = faults(&mut world, (mm, heap), 0, 300);
     assert!(tally.all >= 300);
@@ -175,7 +149,7 @@ fn a_fault_for_a_huge_page_that_compacts() {
     let mut world = fragmented(32, config);
     let mm = world.machine.create_mm(Machine::ROOT).unwrap();
     let advice = Advice::Huge;
-    let heap = world.machine.mmap(mm, Backing::Anon, 8 * 512, advice, false).unwrap();
+    let heap = world.map(mm, Backing::Anon, 8 * 512, advice);
     let other = world.machine.create_mm(Machine::ROOT).unwrap();
     while world.drive(&mut ProcessCall::alloc_pages(other, NODE, 9, Gfp::ATOMIC))
         != Outcome::NoBlock
@@ -192,9 +166,9 @@ fn a_fault_for_a_huge_page_that_compacts() {
 /// A machine with every second frame free.
 fn fragmented(mib: u64, config: Config) -> TestWorld {
     let mut world = machine(mib, config);
-    let (mm, heap) = task(&mut world, Machine::ROOT, mib * MIB);
+    let (mm, heap) = world.task(Machine::ROOT, mib * MIB);
     let pages = (world.machine.nr_free_pages() - 1300) & !1;
-    fill(&mut world, (mm, heap), 0..pages);
+    world.fill((mm, heap), 0..pages);
     for page in (0..pages).step_by(2) {
         world.machine.discard(heap, page, 1, CPU).unwrap().discard();
     }
@@ -252,9 +226,9 @@ fn reads_and_writes_of_files() {
 fn a_fault_at_the_limit_of_a_group() {
     let mut world = machine(32, Config::default());
     world.disk_works = true;
-    let memcg = group(&mut world, &[("memory.max", "2M")]);
-    let (mm, heap) = task(&mut world, memcg, 8 * MIB);
-    fill(&mut world, (mm, heap), 0..2 * MIB);
+    let memcg = world.group(Machine::ROOT, &[("memory.max", "2M")]);
+    let (mm, heap) = world.task(memcg, 8 * MIB);
+    world.fill((mm, heap), 0..2 * MIB);
     let tally = faults(&mut world, (mm, heap), 2 * MIB, 300);
     assert!(tally.reclaiming > 100, "{tally:?}");
 }
@@ -263,9 +237,9 @@ fn a_fault_at_the_limit_of_a_group() {
 fn writes_to_the_files_of_a_group() {
     let mut world = machine(32, Config::default());
     world.disk_works = true;
-    let memcg = group(&mut world, &[]);
-    let (mm, heap) = task(&mut world, memcg, 8 * MIB);
-    fill(&mut world, (mm, heap), 0..4 * MIB);
+    let memcg = world.group(Machine::ROOT, &[]);
+    let (mm, heap) = world.task(memcg, 8 * MIB);
+    world.fill((mm, heap), 0..4 * MIB);
     let mut tally = Tally::default();
     for (name, text) in [("memory.reclaim", "1M"), ("memory.high", "2M"), ("memory.max", "1500K")] {
         let (write, effects) = world.machine.write_group_control(memcg, name, text).unwrap();
@@ -281,9 +255,9 @@ fn writes_to_the_files_of_a_group() {
 #[test]
 fn what_a_task_has_that_must_pay_first() {
     let mut world = machine(32, Config::default());
-    let memcg = group(&mut world, &[("memory.high", "1M")]);
-    let (mm, heap) = task(&mut world, memcg, 8 * MIB);
-    fill(&mut world, (mm, heap), 0..MIB);
+    let memcg = world.group(Machine::ROOT, &[("memory.high", "1M")]);
+    let (mm, heap) = world.task(memcg, 8 * MIB);
+    world.fill((mm, heap), 0..MIB);
     let spec =
         CacheSpec { name: "large".into(), object_size: 4096, reclaimable: false, account: true };
     let cache = world.machine.create_cache(spec).unwrap();
@@ -313,10 +287,10 @@ fn what_a_task_has_that_must_pay_first() {
 #[test]
 fn a_fault_in_the_stage_of_soft_limits() {
     let mut world = machine(16, Config { cgroup: CgroupVersion::V1, ..Config::default() });
-    let memcg = group(&mut world, &[("memory.soft_limit_in_bytes", "1M")]);
-    let (mm, heap) = task(&mut world, memcg, 64 * MIB);
+    let memcg = world.group(Machine::ROOT, &[("memory.soft_limit_in_bytes", "1M")]);
+    let (mm, heap) = world.task(memcg, 64 * MIB);
     let free = world.machine.nr_free_pages();
-    fill(&mut world, (mm, heap), 0..free - 100);
+    world.fill((mm, heap), 0..free - 100);
     let tally = faults(&mut world, (mm, heap), free - 100, 400);
     assert!(tally.reclaiming > 50, "{tally:?}");
 }

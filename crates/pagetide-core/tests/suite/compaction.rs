@@ -6,7 +6,6 @@ use pagetide_core::config::{
 };
 use pagetide_core::effect::{Effect, Step};
 use pagetide_core::gfp::Gfp;
-use pagetide_core::node::NodeSpec;
 use pagetide_core::outcome::Outcome;
 use pagetide_core::page::{Page, PageFlags, Place};
 use pagetide_core::process::page_table::{Advice, Backing, VmaId};
@@ -29,25 +28,17 @@ struct Fragmented {
 }
 
 fn fragmented(mib: u64, config: Config) -> Fragmented {
-    let mut machine = Machine::new(&[NodeSpec::x86_64(mib << 20, 0, 0)], 1, config).unwrap();
-    machine.swapon(1024, 1024, false);
-    let mut world = TestWorld::new(machine);
-    world.audit = false;
+    let mut world = TestWorld::of(mib, 1, config, 1024).unaudited();
     let mm = world.machine.create_mm(Machine::ROOT).unwrap();
     // All free memory above the low watermarks.
     let pages = (world.machine.nr_free_pages() - 2600) / 2;
-    let heap = world.machine.mmap(mm, Backing::Anon, pages, Advice::Normal, false).unwrap();
+    let heap = world.map(mm, Backing::Anon, pages, Advice::Normal);
     let file = world.machine.create_file(pages * PAGE_SIZE, true).unwrap();
     for page in 0..pages {
         world.access(mm, heap, page, true);
         world.drive(&mut ProcessCall::write(mm, NODE, file, page * PAGE_SIZE, PAGE_SIZE));
     }
-    world.settle();
-    while world.machine.global_node_stat(NodeStat::NrDirty) > 0 {
-        world.now += 40_000_000_000;
-        world.flusher();
-        world.settle();
-    }
+    write_back(&mut world);
     let mut buffer = Vec::new();
     world.machine.drop_pagecache(CPU).drain_into(&mut buffer);
     world.kswapd_to_sleep();
@@ -56,9 +47,19 @@ fn fragmented(mib: u64, config: Config) -> Fragmented {
     Fragmented { world, mm, heap, pages }
 }
 
+/// Runs the flusher until no page is dirty.
+fn write_back(world: &mut TestWorld) {
+    world.settle();
+    while world.stat(NodeStat::NrDirty) > 0 {
+        world.now += 40_000_000_000;
+        world.flusher();
+        world.settle();
+    }
+}
+
 impl Fragmented {
     fn count(&self, event: Event) -> u64 {
-        self.world.machine.mem.vmstat.get(event)
+        self.world.count(event)
     }
 
     fn block(&mut self, order: u8, gfp: Gfp) -> Option<Pfn> {
@@ -107,7 +108,7 @@ fn a_write_to_compact_memory_gathers_what_is_free() {
     }
     // Where the scanners meet, in each zone.
     assert!(machine.count(Event::PgmigrateFail) <= 2);
-    assert_eq!(machine.world.machine.global_node_stat(NodeStat::NrIsolatedAnon), 0);
+    assert_eq!(machine.world.stat(NodeStat::NrIsolatedAnon), 0);
 }
 
 #[test]
@@ -171,10 +172,7 @@ fn a_touch_of_a_migrating_page_waits() {
     let mut call = ProcessCall::compact_memory(machine.mm, NODE);
     let mut waited = 0;
     for _ in 0..200 {
-        let (step, effects) = machine.world.machine.step(&mut call, CPU, 0);
-        let mut buffer = Vec::new();
-        effects.drain_into(&mut buffer);
-        machine.world.carry_out(buffer);
+        let step = machine.world.step(&mut call);
         let moving =
             (0..machine.pages).find(|&page| !machine.world.machine.is_resident(machine.heap, page));
         if let Some(page) = moving {
@@ -200,22 +198,18 @@ fn a_task_that_dies_in_the_middle_leaves_nothing_behind() {
     let mut call = ProcessCall::alloc_pages(other, NODE, 9, Gfp::KERNEL.with(Gfp::HIGH));
     let mut steps = 0;
     while machine.world.copies.is_empty() {
-        let (step, effects) = machine.world.machine.step(&mut call, CPU, 0);
-        let mut buffer = Vec::new();
-        effects.drain_into(&mut buffer);
-        machine.world.carry_out(buffer);
+        let step = machine.world.step(&mut call);
         assert!(!matches!(step, Step::Done(_)), "done without a copy");
         steps += 1;
         assert!(steps < 100);
     }
     drop(call);
-    let mut buffer = Vec::new();
-    machine.world.machine.exit_mm(other, CPU).unwrap().drain_into(&mut buffer);
+    let buffer = machine.world.machine.exit_mm(other, CPU).unwrap().collect();
     machine.world.carry_out(buffer);
     machine.world.finish_copies();
     machine.world.machine.audit().unwrap();
     assert_eq!(machine.free_pages(), free);
-    assert_eq!(machine.world.machine.global_node_stat(NodeStat::NrIsolatedAnon), 0);
+    assert_eq!(machine.world.stat(NodeStat::NrIsolatedAnon), 0);
 }
 
 #[test]
@@ -225,16 +219,13 @@ fn the_owner_may_go_while_its_pages_are_on_their_way() {
     let other = machine.world.machine.create_mm(Machine::ROOT).unwrap();
     let mut call = ProcessCall::compact_memory(other, NODE);
     while machine.world.copies.is_empty() {
-        let (_, effects) = machine.world.machine.step(&mut call, CPU, 0);
-        let mut buffer = Vec::new();
-        effects.drain_into(&mut buffer);
-        machine.world.carry_out(buffer);
+        machine.world.step(&mut call);
     }
     machine.world.munmap(machine.heap);
     machine.world.machine.audit().unwrap();
     machine.world.finish_copies();
     machine.world.machine.audit().unwrap();
-    assert_eq!(machine.world.machine.global_node_stat(NodeStat::NrAnonPages), 0);
+    assert_eq!(machine.world.stat(NodeStat::NrAnonPages), 0);
     machine.world.drive(&mut call);
     machine.world.machine.audit().unwrap();
 }
@@ -315,12 +306,8 @@ fn what_open_pageblocks_have_is_compacted() {
 
 /// Kernel memory in every second frame: no larger block can be made.
 fn spoilt(gfp: Gfp) -> Fragmented {
-    let mut machine =
-        Machine::new(&[NodeSpec::x86_64(64 << 20, 0, 0)], 1, Config::default()).unwrap();
-    let mm = machine.create_mm(Machine::ROOT).unwrap();
-    let heap = machine.mmap(mm, Backing::Anon, 1, Advice::Normal, false).unwrap();
-    let mut world = TestWorld::new(machine);
-    world.audit = false;
+    let mut world = TestWorld::of(64, 1, Config::default(), 0).unaudited();
+    let (mm, heap) = world.heap(1, Advice::Normal);
     let mut machine = Fragmented { world, mm, heap, pages: 0 };
     let mut held = Vec::new();
     while let Some(pfn) = machine.block(0, gfp) {
@@ -360,15 +347,11 @@ fn only_failures_of_synchronous_compaction_defer_the_next() {
 
 #[test]
 fn a_page_on_its_way_is_not_written_meanwhile() {
-    let mut machine =
-        Machine::new(&[NodeSpec::x86_64(32 << 20, 0, 0)], 1, Config::default()).unwrap();
-    let mm = machine.create_mm(Machine::ROOT).unwrap();
+    let mut world = TestWorld::of(32, 1, Config::default(), 0).unaudited();
     let pages = 3000;
-    let heap = machine.mmap(mm, Backing::Anon, pages, Advice::Normal, false).unwrap();
-    let file = machine.create_file(pages * PAGE_SIZE, true).unwrap();
-    let map = machine.mmap(mm, Backing::File(file), pages, Advice::Random, false).unwrap();
-    let mut world = TestWorld::new(machine);
-    world.audit = false;
+    let (mm, heap) = world.heap(pages, Advice::Normal);
+    let file = world.create_file(pages * PAGE_SIZE, true);
+    let map = world.map(mm, Backing::File(file), pages, Advice::Random);
     for page in 0..pages {
         world.access(mm, heap, page, true);
         world.access(mm, map, page, true);
@@ -381,10 +364,7 @@ fn a_page_on_its_way_is_not_written_meanwhile() {
     let mut call = ProcessCall::compact_memory(machine.mm, NODE);
     let mut seen = 0;
     for _ in 0..2000 {
-        let (step, effects) = machine.world.machine.step(&mut call, CPU, machine.world.now);
-        let mut buffer = Vec::new();
-        effects.drain_into(&mut buffer);
-        machine.world.carry_out(buffer);
+        let step = machine.world.step(&mut call);
         seen += (0..pages).filter(|&page| !machine.world.machine.is_resident(map, page)).count();
         machine.world.now += 40_000_000_000;
         machine.world.flusher_awake = true;
@@ -418,8 +398,7 @@ fn khugepaged_that_is_switched_off_in_the_middle_gives_everything_back() {
         .unwrap()
         .discard();
     // khugepaged scans address spaces that have faulted in a large enough region since.
-    let more =
-        machine.world.machine.mmap(machine.mm, Backing::Anon, 1024, Advice::Normal, false).unwrap();
+    let more = machine.world.map(machine.mm, Backing::Anon, 1024, Advice::Normal);
     machine.world.access(machine.mm, more, 0, true);
     machine.world.fail_copies = 3;
     machine.world.holds_copies = true;
@@ -496,12 +475,7 @@ fn dirty_blocks_of_a_file_system_stay_where_they_are() {
             ));
         }
         if clean {
-            world.settle();
-            while world.machine.global_node_stat(NodeStat::NrDirty) > 0 {
-                world.now += 40_000_000_000;
-                world.flusher();
-                world.settle();
-            }
+            write_back(world);
         }
         let places = |machine: &Fragmented| -> Vec<Option<Pfn>> {
             let file = machine.world.machine.file(file).unwrap();

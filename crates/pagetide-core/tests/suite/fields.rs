@@ -87,8 +87,7 @@ impl Scene {
     fn begin_writeback(&mut self) {
         self.world.now += 60_000_000_000;
         let (step, effects) = self.world.machine.step_daemon(Daemon::Flusher, CPU, self.world.now);
-        let mut todo = Vec::new();
-        effects.drain_into(&mut todo);
+        let todo = effects.collect();
         self.world.carry_out(todo);
         assert!(matches!(step, Step::Continue | Step::Done(_)));
         assert!(!self.world.inflight.is_empty(), "nothing is written");
@@ -445,7 +444,7 @@ fn memory_of_the_kernel_is_its_payers() {
     // A root task has a page table, which no group's file shows.
     let of_root = scene.world.machine.memory_stat(ROOT);
     let mm = scene.world.machine.create_mm(ROOT).unwrap();
-    let heap = scene.world.machine.mmap(mm, Backing::Anon, 1, Advice::Normal, false).unwrap();
+    let heap = scene.world.map(mm, Backing::Anon, 1, Advice::Normal);
     scene.world.access(mm, heap, 0, true);
     let rows = |text: &str, name: &str| -> i64 {
         let row = text.lines().find_map(|line| line.strip_prefix(name));

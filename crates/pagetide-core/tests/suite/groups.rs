@@ -30,46 +30,7 @@ fn world_with(mebibytes: u64, nr_cpus: u16, config: Config) -> TestWorld {
 }
 
 fn world_with_swap(mebibytes: u64, nr_cpus: u16, config: Config, swap: u64) -> TestWorld {
-    let spec = NodeSpec::x86_64(mebibytes << 20, 0, 0);
-    let mut machine = Machine::new(&[spec], nr_cpus, config).unwrap();
-    machine.swapon(swap as u32, swap as u32, false);
-    let mut world = TestWorld::new(machine);
-    world.audit = false;
-    world.disk_works = true;
-    world
-}
-
-fn group(world: &mut TestWorld, parent: MemcgId, controls: &[(&str, &str)]) -> MemcgId {
-    let memcg = world.machine.create_memcg("g".into(), parent).unwrap();
-    for (name, text) in controls {
-        assert!(world.machine.write_group_control(memcg, name, text).unwrap().0.is_none());
-    }
-    memcg
-}
-
-/// A task of a group with a heap of `pages` untouched pages.
-fn task(world: &mut TestWorld, memcg: MemcgId, pages: u64) -> (MmId, VmaId) {
-    let mm = world.machine.create_mm(memcg).unwrap();
-    (mm, world.machine.mmap(mm, Backing::Anon, pages, Advice::Normal, false).unwrap())
-}
-
-fn fill(world: &mut TestWorld, (mm, heap): (MmId, VmaId), pages: u64) {
-    for page in 0..pages {
-        world.access(mm, heap, page, true);
-    }
-}
-
-fn write(world: &mut TestWorld, mm: MmId, memcg: MemcgId, name: &str, text: &str) -> Outcome {
-    let (write, effects) = world.machine.write_group_control(memcg, name, text).unwrap();
-    effects.discard();
-    match write {
-        None => Outcome::Minor,
-        Some(write) => world.drive(&mut ProcessCall::group_write(mm, NodeId(0), write)),
-    }
-}
-
-fn resident(world: &TestWorld, (_, heap): (MmId, VmaId), pages: u64) -> u64 {
-    (0..pages).filter(|&page| world.machine.is_resident(heap, page)).count() as u64
+    TestWorld::of(mebibytes, nr_cpus, config, swap as u32).unaudited().with_working_disk()
 }
 
 fn event(world: &TestWorld, memcg: MemcgId, event: MemoryEvent) -> u64 {
@@ -85,7 +46,7 @@ fn a_group_pays_for_the_counters_of_the_groups_in_it() {
         sizes.into_iter().find(|(name, _)| *name == "percpu").map_or(0, |(_, bytes)| bytes)
     };
     let make = |world: &mut TestWorld, parent| {
-        let memcg = group(world, parent, &[]);
+        let memcg = world.group(parent, &[]);
         world.machine.charge_counters(memcg, CPU, 1);
         world.machine.audit().unwrap();
         memcg
@@ -100,7 +61,7 @@ fn a_group_pays_for_the_counters_of_the_groups_in_it() {
     assert!((100 * EACH..100 * EACH + 2 * PAGE_SIZE).contains(&kernel(&world)));
     // A limit does not prevent the creation of groups.
     let mm = world.machine.create_mm(ROOT).unwrap();
-    write(&mut world, mm, outer, "memory.max", "100K");
+    world.write_group(mm, outer, "memory.max", "100K");
     let last = make(&mut world, middle);
     assert_eq!(percpu(&world, middle), 101 * EACH);
     for memcg in inner.into_iter().chain([last]) {
@@ -120,8 +81,8 @@ fn a_group_pays_for_the_counters_of_the_groups_in_it() {
 fn a_full_group_pays_for_the_counters_of_many_cpus() {
     const EACH: u64 = 219 * 8 * 200 + 219 * 8 * 2;
     let mut world = world_of(64, 200);
-    let outer = group(&mut world, ROOT, &[("memory.max", "64K")]);
-    let inner = group(&mut world, outer, &[]);
+    let outer = world.group(ROOT, &[("memory.max", "64K")]);
+    let inner = world.group(outer, &[]);
     world.machine.charge_counters(inner, CPU, 1);
     world.machine.audit().unwrap();
     let percpu = |world: &TestWorld| {
@@ -140,20 +101,19 @@ fn a_full_group_pays_for_the_counters_of_many_cpus() {
 #[test]
 fn a_group_stays_below_its_limit_and_the_machine_has_no_part_in_it() {
     let mut world = world(64);
-    let memcg = group(&mut world, ROOT, &[("memory.max", "8M")]);
-    let heap = task(&mut world, memcg, 16 * MIB);
-    fill(&mut world, heap, 16 * MIB);
-    world.settle();
-    world.machine.audit().unwrap();
+    let memcg = world.group(ROOT, &[("memory.max", "8M")]);
+    let heap = world.task(memcg, 16 * MIB);
+    world.fill(heap, 0..16 * MIB);
+    world.settle_and_audit();
     let it = &world.machine.memcgs()[memcg.idx()];
     assert!(it.memory.usage <= 8 * MIB && it.memory.usage > 7 * MIB, "{}", it.memory.usage);
     assert!(it.memory.peak <= 8 * MIB);
     assert!(it.events.get(Event::PgstealDirect) >= 8 * MIB);
     assert!(event(&world, memcg, MemoryEvent::Max) > 0);
     // Reclaim for a limit is not counted as the machine's, and kswapd was never needed.
-    assert_eq!(world.machine.mem.vmstat.get(Event::PgscanDirect), 0);
-    assert_eq!(world.machine.mem.vmstat.get(Event::PgscanKswapd), 0);
-    assert!(world.machine.mem.vmstat.get(Event::Pswpout) >= 8 * MIB);
+    assert_eq!(world.count(Event::PgscanDirect), 0);
+    assert_eq!(world.count(Event::PgscanKswapd), 0);
+    assert!(world.count(Event::Pswpout) >= 8 * MIB);
     // The slots are the group's, too.
     assert!(it.swap.usage >= 8 * MIB);
 }
@@ -163,12 +123,9 @@ fn world_of_version(cgroup: CgroupVersion, swap: u64) -> TestWorld {
     world_with_swap(64, 2, Config { cgroup, page_cluster: 0, ..Config::default() }, swap)
 }
 
-fn read_all(world: &mut TestWorld, (mm, heap): (MmId, VmaId), pages: u64) {
-    for page in 0..pages {
-        world.access(mm, heap, page, false);
-    }
-    world.settle();
-    world.machine.audit().unwrap();
+fn read_all(world: &mut TestWorld, heap: (MmId, VmaId), pages: u64) {
+    world.access_all(heap, 0..pages, false);
+    world.settle_and_audit();
 }
 
 /// A group of 8 MiB within another group writes 16 MiB and reads them once. Returns the slots
@@ -179,15 +136,15 @@ fn slots_after_reading(
     own: &[(&str, &str)],
 ) -> (u64, u64) {
     let mut world = world_of_version(cgroup, 256 * MIB);
-    let parent = group(&mut world, ROOT, above);
-    let memcg = group(&mut world, parent, &[("memory.max", "8M")]);
+    let parent = world.group(ROOT, above);
+    let memcg = world.group(parent, &[("memory.max", "8M")]);
     for (name, text) in own {
         assert!(world.machine.write_group_control(memcg, name, text).unwrap().0.is_none());
     }
-    let heap = task(&mut world, memcg, 16 * MIB);
-    fill(&mut world, heap, 16 * MIB);
+    let heap = world.task(memcg, 16 * MIB);
+    world.fill(heap, 0..16 * MIB);
     read_all(&mut world, heap, 16 * MIB);
-    let out = 16 * MIB - resident(&world, heap, 16 * MIB);
+    let out = 16 * MIB - world.resident(heap, 16 * MIB);
     let slots = world.machine.memcgs()[memcg.idx()].swap.usage;
     assert!(out > 7 * MIB);
     // A change of the version recounts the slots in use.
@@ -197,8 +154,7 @@ fn slots_after_reading(
         world.machine.audit().unwrap();
     }
     world.exit(heap.0);
-    world.settle();
-    world.machine.audit().unwrap();
+    world.settle_and_audit();
     assert_eq!(world.machine.memcgs()[memcg.idx()].swap.usage, 0);
     (slots, out)
 }
@@ -232,11 +188,11 @@ fn in_version_1_the_limit_of_swap_limits_nothing() {
 fn a_machine_with_half_of_its_swap_in_use_gives_slots_up_of_pages_in_a_batch_too() {
     for (swap, gives_up) in [(20 * MIB, true), (64 * MIB, false)] {
         let mut world = world_of_version(CgroupVersion::V2, swap);
-        let memcg = group(&mut world, ROOT, &[("memory.max", "8M")]);
-        let heap = task(&mut world, memcg, 20 * MIB);
-        fill(&mut world, heap, 20 * MIB);
+        let memcg = world.group(ROOT, &[("memory.max", "8M")]);
+        let heap = world.task(memcg, 20 * MIB);
+        world.fill(heap, 0..20 * MIB);
         read_all(&mut world, heap, 20 * MIB);
-        let out = 20 * MIB - resident(&world, heap, 20 * MIB);
+        let out = 20 * MIB - world.resident(heap, 20 * MIB);
         let slots = world.machine.memcgs()[memcg.idx()].swap.usage;
         let expected = if gives_up { out..out + 64 } else { 20 * MIB..20 * MIB + 1 };
         assert!(expected.contains(&slots), "{slots} slots of {out} pages");
@@ -246,18 +202,18 @@ fn a_machine_with_half_of_its_swap_in_use_gives_slots_up_of_pages_in_a_batch_too
 #[test]
 fn a_locked_page_gives_its_slot_up() {
     let mut world = world_of_version(CgroupVersion::V2, 256 * MIB);
-    let memcg = group(&mut world, ROOT, &[("memory.max", "8M")]);
-    let heap = task(&mut world, memcg, 16 * MIB);
-    fill(&mut world, heap, 16 * MIB);
-    write(&mut world, heap.0, memcg, "memory.max", "max");
+    let memcg = world.group(ROOT, &[("memory.max", "8M")]);
+    let heap = world.task(memcg, 16 * MIB);
+    world.fill(heap, 0..16 * MIB);
+    world.write_group(heap.0, memcg, "memory.max", "max");
     world.settle();
-    let out = |world: &TestWorld| 16 * MIB - resident(world, heap, 16 * MIB);
+    let out = |world: &TestWorld| 16 * MIB - world.resident(heap, 16 * MIB);
     let slots = |world: &TestWorld| world.machine.memcgs()[memcg.idx()].swap.usage;
     let before = (slots(&world), out(&world));
     assert!(before.1 > 7 * MIB);
     // The first half is swapped out: half of that is locked before it is read back.
     let locked = before.1 / 2;
-    assert_eq!(resident(&world, heap, locked), 0);
+    assert_eq!(world.resident(heap, locked), 0);
     world.machine.mlock(heap.1, 0, locked, CPU).unwrap();
     read_all(&mut world, heap, 16 * MIB);
     assert_eq!((slots(&world), out(&world)), (before.0 - locked, 0));
@@ -269,11 +225,11 @@ fn a_locked_page_gives_its_slot_up() {
 fn slots_of_pages_in_memory_outlive_their_group() {
     for cgroup in [CgroupVersion::V1, CgroupVersion::V2] {
         let mut world = world_of_version(cgroup, 256 * MIB);
-        let parent = group(&mut world, ROOT, &[]);
-        let memcg = group(&mut world, parent, &[("memory.max", "8M")]);
-        let heap = task(&mut world, memcg, 16 * MIB);
-        fill(&mut world, heap, 16 * MIB);
-        write(&mut world, heap.0, memcg, "memory.max", "max");
+        let parent = world.group(ROOT, &[]);
+        let memcg = world.group(parent, &[("memory.max", "8M")]);
+        let heap = world.task(memcg, 16 * MIB);
+        world.fill(heap, 0..16 * MIB);
+        world.write_group(heap.0, memcg, "memory.max", "max");
         read_all(&mut world, heap, 16 * MIB);
         let slots =
             |world: &TestWorld, memcg: MemcgId| world.machine.memcgs()[memcg.idx()].swap.usage;
@@ -286,8 +242,7 @@ fn slots_of_pages_in_memory_outlive_their_group() {
         assert_eq!(slots(&world, parent), counted);
         // The slots are freed with their pages and uncharged from the parent.
         world.exit(heap.0);
-        world.settle();
-        world.machine.audit().unwrap();
+        world.settle_and_audit();
         assert_eq!((slots(&world, parent), world.machine.swap().used()), (0, 0));
     }
 }
@@ -297,13 +252,12 @@ fn slots_of_pages_in_memory_outlive_their_group() {
 fn a_page_without_a_slot_is_an_event_of_its_group_in_version_2() {
     let events = |cgroup, swap, controls: &[(&str, &str)]| {
         let mut world = world_of_version(cgroup, swap);
-        let memcg = group(&mut world, ROOT, controls);
-        let heap = task(&mut world, memcg, 16 * MIB);
-        fill(&mut world, heap, 16 * MIB);
-        world.settle();
-        world.machine.audit().unwrap();
+        let memcg = world.group(ROOT, controls);
+        let heap = world.task(memcg, 16 * MIB);
+        world.fill(heap, 0..16 * MIB);
+        world.settle_and_audit();
         let [max, fail] = [MemoryEvent::SwapMax, MemoryEvent::SwapFail];
-        assert!(world.machine.mem.vmstat.get(Event::Pswpout) >= MIB, "all of the swap was used");
+        assert!(world.count(Event::Pswpout) >= MIB, "all of the swap was used");
         let peak = world.machine.memcgs()[memcg.idx()].swap.peak;
         (event(&world, memcg, max), event(&world, memcg, fail), peak)
     };
@@ -320,11 +274,11 @@ fn a_page_without_a_slot_is_an_event_of_its_group_in_version_2() {
 #[test]
 fn a_group_that_cannot_be_reclaimed_loses_a_task_of_its_own() {
     let mut world = world(64);
-    let limited = group(&mut world, ROOT, &[("memory.max", "8M"), ("memory.swap.max", "1M")]);
-    let other = group(&mut world, ROOT, &[]);
-    let bystander = task(&mut world, other, 20 * MIB);
-    fill(&mut world, bystander, 20 * MIB);
-    let (mm, heap) = task(&mut world, limited, 16 * MIB);
+    let limited = world.group(ROOT, &[("memory.max", "8M"), ("memory.swap.max", "1M")]);
+    let other = world.group(ROOT, &[]);
+    let bystander = world.task(other, 20 * MIB);
+    world.fill(bystander, 0..20 * MIB);
+    let (mm, heap) = world.task(limited, 16 * MIB);
     let mut last = None;
     for page in 0..16 * MIB {
         last = world.access(mm, heap, page, true);
@@ -338,17 +292,16 @@ fn a_group_that_cannot_be_reclaimed_loses_a_task_of_its_own() {
     assert_eq!(event(&world, limited, MemoryEvent::OomKill), 1);
     assert_eq!(event(&world, other, MemoryEvent::OomKill), 0);
     assert!(event(&world, limited, MemoryEvent::SwapMax) > 0);
-    world.settle();
-    world.machine.audit().unwrap();
+    world.settle_and_audit();
 }
 
 #[test]
 fn above_memory_high_tasks_reclaim_and_then_sleep() {
     let mut world = world(64);
-    let memcg = group(&mut world, ROOT, &[("memory.high", "8M"), ("memory.swap.max", "0")]);
-    let heap = task(&mut world, memcg, 16 * MIB);
+    let memcg = world.group(ROOT, &[("memory.high", "8M"), ("memory.swap.max", "0")]);
+    let heap = world.task(memcg, 16 * MIB);
     let start = world.now;
-    fill(&mut world, heap, 10 * MIB);
+    world.fill(heap, 0..10 * MIB);
     // Nothing can be reclaimed, so the task was throttled; it was not killed.
     assert!(world.now - start > 500_000_000, "{} ns", world.now - start);
     assert!(event(&world, memcg, MemoryEvent::High) > 0);
@@ -359,7 +312,7 @@ fn above_memory_high_tasks_reclaim_and_then_sleep() {
 #[test]
 fn memory_high_is_enforced_inside_a_long_call() {
     let mut world = world(128);
-    let memcg = group(&mut world, ROOT, &[("memory.high", "4M"), ("memory.max", "24M")]);
+    let memcg = world.group(ROOT, &[("memory.high", "4M"), ("memory.max", "24M")]);
     let mm = world.machine.create_mm(memcg).unwrap();
     let size = 32 * MIB * PAGE_SIZE;
     let file = world.create_file(size, false);
@@ -385,14 +338,14 @@ fn memory_high_is_enforced_inside_a_long_call() {
 #[test]
 fn an_oom_group_dies_together_except_exempt_tasks() {
     let mut world = world(64);
-    let parent = group(&mut world, ROOT, &[("memory.max", "8M"), ("memory.swap.max", "0")]);
-    let pod = group(&mut world, parent, &[("memory.oom.group", "1")]);
-    let beside = group(&mut world, parent, &[]);
+    let parent = world.group(ROOT, &[("memory.max", "8M"), ("memory.swap.max", "0")]);
+    let pod = world.group(parent, &[("memory.oom.group", "1")]);
+    let beside = world.group(parent, &[]);
     let tasks: Vec<_> = [pod, pod, pod, beside, beside]
         .into_iter()
         .map(|memcg| {
-            let task = task(&mut world, memcg, 16 * MIB);
-            fill(&mut world, task, MIB / 2);
+            let task = world.task(memcg, 16 * MIB);
+            world.fill(task, 0..MIB / 2);
             task
         })
         .collect();
@@ -400,8 +353,8 @@ fn an_oom_group_dies_together_except_exempt_tasks() {
     world.machine.set_oom_score_adj(tasks[3].0, -1000).unwrap();
     // The largest task is exempt; so the largest of the pod is killed, and the rest of the pod with
     // it.
-    fill(&mut world, tasks[3], 3 * MIB);
-    fill(&mut world, tasks[1], MIB);
+    world.fill(tasks[3], 0..3 * MIB);
+    world.fill(tasks[1], 0..MIB);
     let mut page = 0;
     while !world.machine.is_exited(tasks[0].0) {
         world.access(tasks[0].0, tasks[0].1, page, true);
@@ -430,12 +383,12 @@ fn an_oom_group_dies_together_except_exempt_tasks() {
 #[test]
 fn a_badness_can_be_added_to() {
     let mut world = world(64);
-    let memcg = group(&mut world, ROOT, &[("memory.max", "8M"), ("memory.swap.max", "0")]);
-    let (large, small) = (task(&mut world, memcg, 16 * MIB), task(&mut world, memcg, 16 * MIB));
-    fill(&mut world, large, 4 * MIB);
+    let memcg = world.group(ROOT, &[("memory.max", "8M"), ("memory.swap.max", "0")]);
+    let (large, small) = (world.task(memcg, 16 * MIB), world.task(memcg, 16 * MIB));
+    world.fill(large, 0..4 * MIB);
     // Nine tenths of the limit: more than the difference in size.
     world.machine.set_oom_score_adj(small.0, 900).unwrap();
-    fill(&mut world, small, MIB);
+    world.fill(small, 0..MIB);
     let mut page = 0;
     while !world.machine.is_exited(small.0) {
         assert_ne!(world.access(large.0, large.1, page, true), Some(Outcome::NoMemory));
@@ -449,12 +402,12 @@ fn a_badness_can_be_added_to() {
 fn lowering_a_limit_reclaims_or_fails_and_leaves_the_old_value() {
     let mut world = world(64);
     world.machine.set_policy("cgroup", "v1").unwrap().discard();
-    let memcg = group(&mut world, ROOT, &[]);
-    let heap = task(&mut world, memcg, 16 * MIB);
-    fill(&mut world, heap, 16 * MIB);
+    let memcg = world.group(ROOT, &[]);
+    let heap = world.task(memcg, 16 * MIB);
+    world.fill(heap, 0..16 * MIB);
     // One descent may find only pages under writeback; a second write succeeds.
     let lower = |world: &mut TestWorld| {
-        let outcome = write(world, heap.0, memcg, "memory.limit_in_bytes", "8M");
+        let outcome = world.write_group(heap.0, memcg, "memory.limit_in_bytes", "8M");
         world.settle();
         outcome
     };
@@ -462,31 +415,29 @@ fn lowering_a_limit_reclaims_or_fails_and_leaves_the_old_value() {
     assert!(world.machine.memcg_usage(memcg) <= 8 * MIB);
     assert_eq!(world.machine.memcgs()[memcg.idx()].memory.max, 8 * MIB);
     // Swapping is off, so no anonymous page can be freed, and version 1 reports it.
-    write(&mut world, heap.0, memcg, "memory.swappiness", "0");
-    let outcome = write(&mut world, heap.0, memcg, "memory.limit_in_bytes", "1M");
+    world.write_group(heap.0, memcg, "memory.swappiness", "0");
+    let outcome = world.write_group(heap.0, memcg, "memory.limit_in_bytes", "1M");
     assert_eq!(outcome, Outcome::Refused(Errno::Ebusy));
     assert_eq!(world.machine.memcgs()[memcg.idx()].memory.max, 8 * MIB);
     // Version 2 sets the limit at once, and kills for it.
-    write(&mut world, heap.0, memcg, "memory.max", "1M");
+    world.write_group(heap.0, memcg, "memory.max", "1M");
     assert!(world.machine.is_exited(heap.0));
-    world.settle();
-    world.machine.audit().unwrap();
+    world.settle_and_audit();
 }
 
 #[test]
 fn memory_reclaim_frees_the_requested_amount_or_all_it_can() {
     let mut world = world(64);
-    let memcg = group(&mut world, ROOT, &[]);
-    let heap = task(&mut world, memcg, 16 * MIB);
-    fill(&mut world, heap, 16 * MIB);
+    let memcg = world.group(ROOT, &[]);
+    let heap = world.task(memcg, 16 * MIB);
+    world.fill(heap, 0..16 * MIB);
     let before = world.machine.memcg_usage(memcg);
-    assert_eq!(write(&mut world, heap.0, memcg, "memory.reclaim", "4M"), Outcome::Minor);
+    assert_eq!(world.write_group(heap.0, memcg, "memory.reclaim", "4M"), Outcome::Minor);
     let after = world.machine.memcg_usage(memcg);
     assert!(before - after >= 4 * MIB && before - after < 6 * MIB, "{before} {after}");
-    let outcome = write(&mut world, heap.0, memcg, "memory.reclaim", "1G");
+    let outcome = world.write_group(heap.0, memcg, "memory.reclaim", "1G");
     assert_eq!(outcome, Outcome::Refused(Errno::Eagain));
-    world.settle();
-    world.machine.audit().unwrap();
+    world.settle_and_audit();
 }
 
 /// Two tasks that together need one and a half times the machine's memory.
@@ -495,9 +446,9 @@ fn two_rivals(controls: [&[(&str, &str)]; 2], policies: &[(&str, &str)]) -> (Tes
     for (name, value) in policies {
         world.machine.set_policy(name, value).unwrap().discard();
     }
-    let groups = controls.map(|controls| group(&mut world, ROOT, controls));
+    let groups = controls.map(|controls| world.group(ROOT, controls));
     let pages = 45 * MIB;
-    let tasks = groups.map(|memcg| task(&mut world, memcg, pages));
+    let tasks = groups.map(|memcg| world.task(memcg, pages));
     for pass in 0..3 {
         for page in 0..pages {
             for (mm, heap) in tasks {
@@ -505,9 +456,8 @@ fn two_rivals(controls: [&[(&str, &str)]; 2], policies: &[(&str, &str)]) -> (Tes
             }
         }
     }
-    world.settle();
-    world.machine.audit().unwrap();
-    let residents = tasks.map(|task| resident(&world, task, pages));
+    world.settle_and_audit();
+    let residents = tasks.map(|task| world.resident(task, pages));
     (world, residents)
 }
 
@@ -526,19 +476,19 @@ fn low_protects_and_gives_way_only_when_nothing_else_is_left() {
     let (world, [a, b]) = two_rivals([low, low], &[]);
     assert!(a > 15 * MIB && b > 15 * MIB);
     assert!(world.machine.memcgs()[0].memory_events[MemoryEvent::Low as usize] > 0);
-    assert_eq!(world.machine.mem.vmstat.get(Event::OomKill), 0);
+    assert_eq!(world.count(Event::OomKill), 0);
 }
 
 #[test]
 fn min_is_never_broken() {
     let mut world = world(64);
-    let safe = group(&mut world, ROOT, &[("memory.min", "24M")]);
-    let other = group(&mut world, ROOT, &[]);
-    let kept = task(&mut world, safe, 20 * MIB);
-    fill(&mut world, kept, 20 * MIB);
-    let hungry = task(&mut world, other, 80 * MIB);
-    fill(&mut world, hungry, 80 * MIB);
-    assert_eq!(resident(&world, kept, 20 * MIB), 20 * MIB);
+    let safe = world.group(ROOT, &[("memory.min", "24M")]);
+    let other = world.group(ROOT, &[]);
+    let kept = world.task(safe, 20 * MIB);
+    world.fill(kept, 0..20 * MIB);
+    let hungry = world.task(other, 80 * MIB);
+    world.fill(hungry, 0..80 * MIB);
+    assert_eq!(world.resident(kept, 20 * MIB), 20 * MIB);
     assert_eq!(world.machine.memcgs()[safe.idx()].events.get(Event::PgscanKswapd), 0);
     assert_eq!(world.machine.memcgs()[safe.idx()].events.get(Event::PgscanDirect), 0);
 }
@@ -561,9 +511,9 @@ fn guarded_shrink_priorities_end_before_memory_does() {
     for (policy, survives) in [("posted", false), ("guarded", true), ("hierarchical", true)] {
         let mut world = world(32);
         world.machine.set_policy("shrink_priority", "posted").unwrap().discard();
-        let memcg = group(&mut world, ROOT, &[("memory.global_shrink_priority", "-1")]);
+        let memcg = world.group(ROOT, &[("memory.global_shrink_priority", "-1")]);
         world.machine.set_policy("shrink_priority", policy).unwrap().discard();
-        let heap = task(&mut world, memcg, 60 * MIB);
+        let heap = world.task(memcg, 60 * MIB);
         for page in 0..60 * MIB {
             world.access(heap.0, heap.1, page, true);
             if world.machine.is_exited(heap.0) {
@@ -571,8 +521,7 @@ fn guarded_shrink_priorities_end_before_memory_does() {
             }
         }
         assert_eq!(!world.machine.is_exited(heap.0), survives, "{policy}");
-        world.settle();
-        world.machine.audit().unwrap();
+        world.settle_and_audit();
     }
 }
 
@@ -583,9 +532,9 @@ fn every_kswapd_ends_what_a_policy_spares() {
         let mut world = world(32);
         world.machine.set_policy("kswapd", kswapd).unwrap().discard();
         world.machine.set_policy("shrink_priority", "guarded").unwrap().discard();
-        let memcg = group(&mut world, ROOT, &[("memory.global_shrink_priority", "0")]);
-        let heap = task(&mut world, memcg, 60 * MIB);
-        fill(&mut world, heap, 60 * MIB);
+        let memcg = world.group(ROOT, &[("memory.global_shrink_priority", "0")]);
+        let heap = world.task(memcg, 60 * MIB);
+        world.fill(heap, 0..60 * MIB);
         let stolen = world.machine.memcgs()[memcg.idx()].events.get(Event::PgstealKswapd);
         assert!(stolen > 10 * MIB, "{kswapd}: {stolen} pages");
     }
@@ -595,28 +544,23 @@ fn every_kswapd_ends_what_a_policy_spares() {
 /// broken.
 #[test]
 fn guarded_shrink_priorities_end_before_memory_low_does() {
-    let spec = NodeSpec::x86_64(64 << 20, 0, 0);
-    let mut world = TestWorld::new(Machine::new(&[spec], 2, Config::default()).unwrap());
-    world.audit = false;
-    world.disk_works = true;
+    let mut world = TestWorld::of(64, 2, Config::default(), 0).unaudited().with_working_disk();
     world.machine.set_policy("shrink_priority", "guarded").unwrap().discard();
-    let protected = group(&mut world, ROOT, &[("memory.low", "20M")]);
-    let spared = group(&mut world, ROOT, &[("memory.global_shrink_priority", "0")]);
+    let protected = world.group(ROOT, &[("memory.low", "20M")]);
+    let spared = world.group(ROOT, &[("memory.global_shrink_priority", "0")]);
     let files = [protected, spared].map(|memcg| {
         let file = world.create_file(16 * MIB * PAGE_SIZE, false);
         let mm = world.machine.create_mm(memcg).unwrap();
         let map = world.machine.mmap(mm, Backing::File(file), 16 * MIB, Advice::Random, false);
         let task = (mm, map.unwrap());
-        for page in 0..16 * MIB {
-            world.access(task.0, task.1, page, false);
-        }
+        world.access_all(task, 0..16 * MIB, false);
         task
     });
     // Only these file pages can be reclaimed: there is no swap.
-    let heap = task(&mut world, ROOT, 34 * MIB);
-    fill(&mut world, heap, 34 * MIB);
-    assert!(resident(&world, files[1], 16 * MIB) < 12 * MIB);
-    assert_eq!(resident(&world, files[0], 16 * MIB), 16 * MIB);
+    let heap = world.task(ROOT, 34 * MIB);
+    world.fill(heap, 0..34 * MIB);
+    assert!(world.resident(files[1], 16 * MIB) < 12 * MIB);
+    assert_eq!(world.resident(files[0], 16 * MIB), 16 * MIB);
     assert_eq!(event(&world, protected, MemoryEvent::Low), 0);
 }
 
@@ -625,15 +569,15 @@ fn a_hierarchical_shrink_priority_covers_the_groups_below() {
     let kept = |policy: &str| {
         let mut world = world(64);
         world.machine.set_policy("shrink_priority", policy).unwrap().discard();
-        let parent = group(&mut world, ROOT, &[("memory.global_shrink_priority", "5")]);
-        let groups = [group(&mut world, ROOT, &[]), group(&mut world, parent, &[])];
-        let tasks = groups.map(|memcg| task(&mut world, memcg, 45 * MIB));
+        let parent = world.group(ROOT, &[("memory.global_shrink_priority", "5")]);
+        let groups = [world.group(ROOT, &[]), world.group(parent, &[])];
+        let tasks = groups.map(|memcg| world.task(memcg, 45 * MIB));
         for page in (0..2 * 45 * MIB).map(|at| at % (45 * MIB)) {
             for (mm, heap) in tasks {
                 world.access(mm, heap, page, true);
             }
         }
-        resident(&world, tasks[1], 45 * MIB)
+        world.resident(tasks[1], 45 * MIB)
     };
     assert!(kept("hierarchical") > kept("guarded") + 8 * MIB);
 }
@@ -659,18 +603,17 @@ fn the_group_whose_limit_raised_the_pressure_counts_only_as_posted() {
         let mut world = world(64);
         world.machine.set_policy("soft_limit", "hierarchical").unwrap().discard();
         world.machine.set_policy("soft_limit_root", root).unwrap().discard();
-        let a =
-            group(&mut world, ROOT, &[("memory.max", "24M"), ("memory.soft_limit_in_bytes", "8M")]);
+        let a = world.group(ROOT, &[("memory.max", "24M"), ("memory.soft_limit_in_bytes", "8M")]);
         let soft =
-            |world: &mut TestWorld, text| group(world, a, &[("memory.soft_limit_in_bytes", text)]);
+            |world: &mut TestWorld, text| world.group(a, &[("memory.soft_limit_in_bytes", text)]);
         let groups = [soft(&mut world, "20M"), soft(&mut world, "2M")];
-        let tasks = groups.map(|memcg| task(&mut world, memcg, 16 * MIB));
+        let tasks = groups.map(|memcg| world.task(memcg, 16 * MIB));
         for page in (0..2 * 16 * MIB).map(|at| at % (16 * MIB)) {
             for (mm, heap) in tasks {
                 world.access(mm, heap, page, true);
             }
         }
-        let [b, c] = tasks.map(|task| resident(&world, task, 16 * MIB));
+        let [b, c] = tasks.map(|task| world.resident(task, 16 * MIB));
         b.saturating_sub(c)
     };
     let (agreed, posted) = (difference("excluded"), difference("included"));
@@ -686,11 +629,11 @@ fn a_soft_limit_can_be_that_of_a_node() {
     machine.set_policy("soft_limit", "hierarchical").unwrap().discard();
     let mut world = TestWorld::new(machine);
     world.audit = false;
-    let wide = group(&mut world, ROOT, &[("memory.soft_limit_in_bytes", "40M")]);
-    let (mm, heap) = task(&mut world, wide, 48 * MIB);
-    fill(&mut world, (mm, heap), 48 * MIB);
-    let other = group(&mut world, ROOT, &[]);
-    let hungry = task(&mut world, other, 100 * MIB);
+    let wide = world.group(ROOT, &[("memory.soft_limit_in_bytes", "40M")]);
+    let (mm, heap) = world.task(wide, 48 * MIB);
+    world.fill((mm, heap), 0..48 * MIB);
+    let other = world.group(ROOT, &[]);
+    let hungry = world.task(other, 100 * MIB);
     let mut stolen = |policy: &str| {
         world.machine.set_policy("soft_limit_node", policy).unwrap().discard();
         let steals = |world: &TestWorld| {
@@ -703,8 +646,7 @@ fn a_soft_limit_can_be_that_of_a_node() {
             // The wide group uses its memory.
             world.access(mm, heap, page % (48 * MIB), false);
         }
-        world.settle();
-        world.machine.audit().unwrap();
+        world.settle_and_audit();
         steals(&world) - before
     };
     // 48 MiB are 8 too many, but no node has more than 40 x 64 / 48.
@@ -717,15 +659,15 @@ fn a_skipped_parent_still_grants_its_protection() {
     for policy in ["off", "two-pass"] {
         let mut world = world(64);
         world.machine.set_policy("soft_limit", policy).unwrap().discard();
-        let parent = group(&mut world, ROOT, &[("memory.min", "24M")]);
+        let parent = world.group(ROOT, &[("memory.min", "24M")]);
         let controls = [("memory.min", "24M"), ("memory.soft_limit_in_bytes", "1M")];
-        let child = group(&mut world, parent, &controls);
-        let kept = task(&mut world, child, 20 * MIB);
-        fill(&mut world, kept, 20 * MIB);
-        let hungry = group(&mut world, ROOT, &[]);
-        let hungry = task(&mut world, hungry, 80 * MIB);
-        fill(&mut world, hungry, 80 * MIB);
-        assert_eq!(resident(&world, kept, 20 * MIB), 20 * MIB, "{policy}");
+        let child = world.group(parent, &controls);
+        let kept = world.task(child, 20 * MIB);
+        world.fill(kept, 0..20 * MIB);
+        let hungry = world.group(ROOT, &[]);
+        let hungry = world.task(hungry, 80 * MIB);
+        world.fill(hungry, 0..80 * MIB);
+        assert_eq!(world.resident(kept, 20 * MIB), 20 * MIB, "{policy}");
     }
 }
 
@@ -737,8 +679,8 @@ fn the_root_has_a_shrink_priority_and_no_soft_limit() {
         for (name, text) in controls {
             world.machine.write_group_control(ROOT, name, text).unwrap().1.discard();
         }
-        let memcg = if with_child { group(&mut world, ROOT, &[]) } else { ROOT };
-        let heap = task(&mut world, memcg, 40 * MIB);
+        let memcg = if with_child { world.group(ROOT, &[]) } else { ROOT };
+        let heap = world.task(memcg, 40 * MIB);
         for page in 0..40 * MIB {
             world.access(heap.0, heap.1, page, true);
             if world.machine.is_exited(heap.0) {
@@ -746,7 +688,7 @@ fn the_root_has_a_shrink_priority_and_no_soft_limit() {
             }
         }
         world.settle();
-        (world.machine.mem.vmstat.get(Event::Pswpout), world.machine.is_exited(heap.0))
+        (world.count(Event::Pswpout), world.machine.is_exited(heap.0))
     };
     let spared = swapped(&[("memory.global_shrink_priority", "-1")], false);
     assert_eq!(spared, (0, true), "the root is spared although no other group exists");
@@ -757,14 +699,14 @@ fn the_root_has_a_shrink_priority_and_no_soft_limit() {
 #[test]
 fn a_page_of_a_full_group_without_tasks_kills_no_task() {
     let mut world = world(64);
-    let full = group(&mut world, ROOT, &[]);
-    let other = group(&mut world, ROOT, &[]);
-    let (mm, heap) = task(&mut world, full, 4 * MIB);
-    fill(&mut world, (mm, heap), 4 * MIB);
-    write(&mut world, mm, full, "memory.reclaim", "2M");
+    let full = world.group(ROOT, &[]);
+    let other = world.group(ROOT, &[]);
+    let (mm, heap) = world.task(full, 4 * MIB);
+    world.fill((mm, heap), 0..4 * MIB);
+    world.write_group(mm, full, "memory.reclaim", "2M");
     world.settle();
     world.machine.move_mm(mm, other).unwrap().discard();
-    write(&mut world, mm, full, "memory.max", "0");
+    world.write_group(mm, full, "memory.max", "0");
     let page = (0..4 * MIB).find(|&page| !world.machine.is_resident(heap, page)).unwrap();
     let mut fault = ProcessCall::fault(mm, NodeId(0), heap, page, true);
     for _ in 0..10_000 {
@@ -777,7 +719,7 @@ fn a_page_of_a_full_group_without_tasks_kills_no_task() {
         world.now += 4_000_000;
     }
     // Once there is room again the fault completes.
-    write(&mut world, mm, full, "memory.max", "max");
+    world.write_group(mm, full, "memory.max", "max");
     let outcome = world.drive(&mut fault);
     assert!(matches!(outcome, Outcome::Got(got) if got.major), "{outcome:?}");
 }
@@ -785,15 +727,14 @@ fn a_page_of_a_full_group_without_tasks_kills_no_task() {
 #[test]
 fn a_task_that_moves_to_the_root_during_reclaim_is_charged_to_no_group() {
     let mut world = world(64);
-    let memcg = group(&mut world, ROOT, &[("memory.max", "4M")]);
-    let (mm, heap) = task(&mut world, memcg, 8 * MIB);
-    fill(&mut world, (mm, heap), 4 * MIB);
+    let memcg = world.group(ROOT, &[("memory.max", "4M")]);
+    let (mm, heap) = world.task(memcg, 8 * MIB);
+    world.fill((mm, heap), 0..4 * MIB);
     let mut page = 4 * MIB;
     let mut call = loop {
         let mut call = ProcessCall::fault(mm, NodeId(0), heap, page, true);
         let (step, effects) = world.machine.step(&mut call, CPU, 0);
-        let mut buffer = Vec::new();
-        effects.drain_into(&mut buffer);
+        let buffer = effects.collect();
         world.carry_out(buffer);
         if step == Step::Continue && call.is_reclaiming() {
             break call;
@@ -802,21 +743,20 @@ fn a_task_that_moves_to_the_root_during_reclaim_is_charged_to_no_group() {
     };
     world.machine.move_mm(mm, ROOT).unwrap().discard();
     world.drive(&mut call);
-    world.settle();
-    world.machine.audit().unwrap();
+    world.settle_and_audit();
 }
 
 #[test]
 fn groups_come_and_go_and_leave_nothing() {
     let mut world = world(64);
-    let keeper = group(&mut world, ROOT, &[]);
+    let keeper = world.group(ROOT, &[]);
     let free = world.machine.nr_free_pages();
     for round in 0..10_000 {
         let parent = if round % 2 == 0 { keeper } else { ROOT };
-        let memcg = group(&mut world, parent, &[("memory.max", "4M"), ("memory.low", "1M")]);
+        let memcg = world.group(parent, &[("memory.max", "4M"), ("memory.low", "1M")]);
         if round % 100 == 0 {
-            let heap = task(&mut world, memcg, 8);
-            fill(&mut world, heap, 8);
+            let heap = world.task(memcg, 8);
+            world.fill(heap, 0..8);
             assert_eq!(world.machine.remove_memcg(memcg).err(), Some(Errno::Ebusy));
             world.exit(heap.0);
         }
@@ -835,16 +775,14 @@ fn groups_come_and_go_and_leave_nothing() {
 #[test]
 fn a_removed_group_leaves_its_pages_to_its_parent() {
     let mut world = world(64);
-    let parent = group(&mut world, ROOT, &[]);
-    let child = group(&mut world, parent, &[("memory.max", "4M")]);
+    let parent = world.group(ROOT, &[]);
+    let child = world.group(parent, &[("memory.max", "4M")]);
     let file = world.machine.create_file(16 * MIB * PAGE_SIZE, true).unwrap();
     let mm = world.machine.create_mm(child).unwrap();
-    let map = world.machine.mmap(mm, Backing::File(file), 2 * MIB, Advice::Normal, false).unwrap();
-    for page in 0..2 * MIB {
-        world.access(mm, map, page, false);
-    }
-    let heap = world.machine.mmap(mm, Backing::Anon, 4 * MIB, Advice::Normal, false).unwrap();
-    fill(&mut world, (mm, heap), 4 * MIB);
+    let map = world.map(mm, Backing::File(file), 2 * MIB, Advice::Normal);
+    world.access_all((mm, map), 0..2 * MIB, false);
+    let heap = world.map(mm, Backing::Anon, 4 * MIB, Advice::Normal);
+    world.fill((mm, heap), 0..4 * MIB);
     // The task moves away: pages, page tables and slots stay where they were charged.
     world.machine.move_mm(mm, parent).unwrap().discard();
     world.settle();

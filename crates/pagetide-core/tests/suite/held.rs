@@ -3,7 +3,6 @@
 use crate::world::{TestWorld, CPU};
 use pagetide_core::bad_id::BadId;
 use pagetide_core::config::{Config, Thp};
-use pagetide_core::node::NodeSpec;
 use pagetide_core::pin::PinError;
 use pagetide_core::process::page_table::{Advice, Backing, VmaId};
 use pagetide_core::process::{Machine, MapError, MmId, ProcessCall};
@@ -14,35 +13,29 @@ use proptest::prelude::*;
 const MEMORY: u64 = 24 << 20;
 
 fn world_of(memory: u64, config: Config) -> (TestWorld, MmId) {
-    let mut machine = Machine::new(&[NodeSpec::x86_64(memory, 0, 0)], 2, config).unwrap();
-    machine.swapon(1 << 16, 1 << 16, false);
-    let mm = machine.create_mm(Machine::ROOT).unwrap();
-    let mut world = TestWorld::new(machine);
-    world.audit = false;
+    let mut world = TestWorld::of(memory >> 20, 2, config, 1 << 16).unaudited();
+    let mm = world.machine.create_mm(Machine::ROOT).unwrap();
     (world, mm)
 }
 
 fn map(world: &mut TestWorld, mm: MmId, pages: u64) -> VmaId {
-    world.machine.mmap(mm, Backing::Anon, pages, Advice::Normal, false).unwrap()
+    world.map(mm, Backing::Anon, pages, Advice::Normal)
 }
 
 /// Writes enough new pages to evict every evictable page.
 fn press(world: &mut TestWorld, mm: MmId) {
     let pages = 2 * MEMORY / PAGE_SIZE;
     let heap = map(world, mm, pages);
-    for page in 0..pages {
-        world.access(mm, heap, page, true);
-    }
+    world.fill((mm, heap), 0..pages);
     world.munmap(heap);
-    world.settle();
-    world.machine.audit().unwrap();
+    world.settle_and_audit();
 }
 
 #[test]
 fn a_pinned_page_stays_and_its_neighbours_go() {
     let (mut world, mm) = world_of(MEMORY, Config::default());
     let file = world.create_file(64 * PAGE_SIZE, false);
-    let shared = world.machine.mmap(mm, Backing::File(file), 64, Advice::Normal, false).unwrap();
+    let shared = world.map(mm, Backing::File(file), 64, Advice::Normal);
     let heap = map(&mut world, mm, 64);
     let mut pins = Vec::new();
     for page in 0..64 {
@@ -95,8 +88,8 @@ fn pins_are_counted_and_outlive_their_mapping() {
     assert_eq!(world.machine.unpin(pfn, CPU), Err(PinError::NotPinned(pfn)));
     assert_eq!(world.machine.pin_frame(pfn), Err(BadId::Frame(pfn).into()), "it is free");
     assert_eq!(world.machine.unpin(Pfn::NONE, CPU), Err(BadId::Frame(Pfn::NONE).into()));
-    let acquired = world.machine.mem.vmstat.get(Event::NrFollPinAcquired);
-    assert_eq!(acquired, world.machine.mem.vmstat.get(Event::NrFollPinReleased));
+    let acquired = world.count(Event::NrFollPinAcquired);
+    assert_eq!(acquired, world.count(Event::NrFollPinReleased));
     assert_eq!(acquired, 2);
     world.machine.audit().unwrap();
 }
@@ -106,7 +99,7 @@ fn huge_world() -> (TestWorld, MmId, VmaId, Pfn) {
     let heap = map(&mut world, mm, 2 * HPAGE_PMD_NR);
     world.access(mm, heap, 5, true);
     let head = world.machine.vma(heap).unwrap().ptes[0].pfn();
-    assert_eq!(world.machine.global_node_stat(NodeStat::NrAnonTransparentHugepages), 1);
+    assert_eq!(world.stat(NodeStat::NrAnonTransparentHugepages), 1);
     (world, mm, heap, head)
 }
 
@@ -129,53 +122,45 @@ fn a_pinned_huge_page_is_not_split_and_outlives_its_mapping_whole() {
 fn locked_pages_are_unevictable_those_that_come_later_too() {
     let (mut world, mm) = world_of(MEMORY, Config::default());
     let heap = map(&mut world, mm, 128);
-    for page in 0..32 {
-        world.access(mm, heap, page, true);
-    }
+    world.fill((mm, heap), 0..32);
     world.machine.mlock(heap, 0, 64, CPU).unwrap();
     world.machine.audit().unwrap();
     assert_eq!(world.machine.nr_mlock(), 32);
-    assert_eq!(world.machine.global_node_stat(NodeStat::NrUnevictable), 32);
-    for page in 32..128 {
-        world.access(mm, heap, page, true);
-    }
+    assert_eq!(world.stat(NodeStat::NrUnevictable), 32);
+    world.fill((mm, heap), 32..128);
     assert_eq!(world.machine.nr_mlock(), 64);
     press(&mut world, mm);
     assert!((0..64).all(|page| world.machine.is_resident(heap, page)));
     assert!(!(64..128).all(|page| world.machine.is_resident(heap, page)));
-    assert_eq!(world.machine.global_node_stat(NodeStat::NrUnevictable), 64);
+    assert_eq!(world.stat(NodeStat::NrUnevictable), 64);
     let meminfo = world.machine.proc_meminfo();
     assert!(meminfo.lines().any(|line| line == "Mlocked:             256 kB"), "{meminfo}");
 
-    let count = |world: &TestWorld, event| world.machine.mem.vmstat.get(event);
     world.machine.munlock(heap, 0, 16, CPU).unwrap();
     assert_eq!(world.machine.nr_mlock(), 48);
-    assert_eq!(count(&world, Event::UnevictablePgsMunlocked), 16);
-    assert_eq!(count(&world, Event::UnevictablePgsRescued), 16);
+    assert_eq!(world.count(Event::UnevictablePgsMunlocked), 16);
+    assert_eq!(world.count(Event::UnevictablePgsRescued), 16);
     assert!(matches!(world.machine.discard(heap, 60, 10, CPU), Err(MapError::Locked)));
     world.discard(heap, 64, 64).unwrap();
     world.munmap(heap);
     world.machine.audit().unwrap();
     assert_eq!(world.machine.nr_mlock(), 0);
-    assert_eq!(world.machine.global_node_stat(NodeStat::NrUnevictable), 0);
-    assert_eq!(count(&world, Event::UnevictablePgsMlocked), 64);
-    assert_eq!(count(&world, Event::UnevictablePgsCulled), 64);
-    assert_eq!(count(&world, Event::UnevictablePgsMunlocked), 64);
+    assert_eq!(world.stat(NodeStat::NrUnevictable), 0);
+    assert_eq!(world.count(Event::UnevictablePgsMlocked), 64);
+    assert_eq!(world.count(Event::UnevictablePgsCulled), 64);
+    assert_eq!(world.count(Event::UnevictablePgsMunlocked), 64);
 }
 
 #[test]
 fn a_file_page_is_locked_as_long_as_one_locked_mapping_has_it() {
     let (mut world, mm) = world_of(MEMORY, Config::default());
     let file = world.create_file(16 * PAGE_SIZE, false);
-    let maps = [0, 1, 2]
-        .map(|_| world.machine.mmap(mm, Backing::File(file), 16, Advice::Normal, false).unwrap());
+    let maps = [0, 1, 2].map(|_| world.map(mm, Backing::File(file), 16, Advice::Normal));
     for (at, &map) in maps.iter().enumerate() {
         if at < 2 {
             world.machine.mlock(map, 0, 16, CPU).unwrap();
         }
-        for page in 0..16 {
-            world.access(mm, map, page, false);
-        }
+        world.access_all((mm, map), 0..16, false);
     }
     world.machine.audit().unwrap();
     assert_eq!(world.machine.nr_mlock(), 16);
@@ -196,7 +181,7 @@ fn a_huge_page_is_locked_whole_or_split_where_the_lock_ends() {
     world.machine.munlock(heap, 100, 50, CPU).unwrap();
     world.machine.audit().unwrap();
     assert_eq!(world.machine.nr_mlock(), HPAGE_PMD_NR - 50);
-    assert_eq!(world.machine.mem.vmstat.get(Event::ThpSplitPage), 1);
+    assert_eq!(world.count(Event::ThpSplitPage), 1);
 }
 
 #[test]
@@ -207,10 +192,8 @@ fn a_part_that_was_locked_of_a_pinned_huge_page_is_unevictable_when_reclaim_spli
     assert_eq!(world.machine.nr_mlock(), 0, "pinned, so neither split nor locked");
     world.machine.unpin(head, CPU).unwrap();
     let pages = 2 * (64 << 20) / PAGE_SIZE;
-    let other = world.machine.mmap(mm, Backing::Anon, pages, Advice::NoHuge, false).unwrap();
-    for page in 0..pages {
-        world.access(mm, other, page, true);
-    }
+    let other = world.map(mm, Backing::Anon, pages, Advice::NoHuge);
+    world.fill((mm, other), 0..pages);
     world.machine.audit().unwrap();
     assert_eq!(world.machine.nr_mlock(), 10);
     assert!((0..10).all(|page| world.machine.is_resident(heap, page)));
@@ -223,9 +206,7 @@ fn moved_by_compaction(allowed: &str) -> usize {
     world.machine.write_control("vm.compact_unevictable_allowed", allowed).unwrap().discard();
     let pages = 2048;
     let heap = map(&mut world, mm, pages);
-    for page in 0..pages {
-        world.access(mm, heap, page, true);
-    }
+    world.fill((mm, heap), 0..pages);
     for page in (1..pages).step_by(2) {
         world.discard(heap, page, 1).unwrap();
     }
@@ -253,9 +234,7 @@ fn a_lock_or_its_end_is_seen_by_a_page_that_is_on_its_way() {
         let (mut world, mm) = world_of(MEMORY, Config::default());
         let pages = 1024;
         let heap = map(&mut world, mm, pages);
-        for page in 0..pages {
-            world.access(mm, heap, page, true);
-        }
+        world.fill((mm, heap), 0..pages);
         for page in (1..pages).step_by(2) {
             world.discard(heap, page, 1).unwrap();
         }
@@ -265,8 +244,7 @@ fn a_lock_or_its_end_is_seen_by_a_page_that_is_on_its_way() {
         world.holds_copies = true;
         let mut call = ProcessCall::compact_memory(mm, NodeId(0));
         while world.copies.is_empty() {
-            let mut effects = Vec::new();
-            world.machine.step(&mut call, CPU, world.now).1.drain_into(&mut effects);
+            let effects = world.machine.step(&mut call, CPU, world.now).1.collect();
             world.carry_out(effects);
         }
         match locks_first {
@@ -329,7 +307,7 @@ proptest! {
         let file = world.create_file(1024 * PAGE_SIZE, false);
         let backing = |at: usize| if at < 2 { Backing::Anon } else { Backing::File(file) };
         let mut vmas = [0, 1, 2, 3].map(|at| {
-            world.machine.mmap(mm, backing(at), 1024, Advice::Normal, false).unwrap()
+            world.map(mm, backing(at), 1024, Advice::Normal)
         });
         // Pinned frame, and its page when it was pinned; `None` once the mapping is gone.
         let mut pins: Vec<(Pfn, Option<(VmaId, u64)>)> = Vec::new();

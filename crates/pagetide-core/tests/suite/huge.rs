@@ -4,7 +4,6 @@ use crate::world::{TestWorld, CPU};
 use pagetide_core::config::{CompactionPolicy, Config, Thp, ThpDefrag};
 use pagetide_core::daemon::DaemonRest;
 use pagetide_core::gfp::Gfp;
-use pagetide_core::node::NodeSpec;
 use pagetide_core::outcome::Outcome;
 use pagetide_core::page::{PageFlags, Place};
 use pagetide_core::process::page_table::{Advice, Backing, VmaId};
@@ -23,27 +22,7 @@ fn always() -> Config {
 }
 
 fn world(mib: u64, config: Config) -> TestWorld {
-    let mut machine = Machine::new(&[NodeSpec::x86_64(mib << 20, 0, 0)], 1, config).unwrap();
-    machine.swapon(1 << 16, 1 << 16, false);
-    TestWorld::new(machine)
-}
-
-/// An address space in the root with one anonymous mapping.
-fn heap(world: &mut TestWorld, pages: u64, advice: Advice) -> (MmId, VmaId) {
-    let mm = world.machine.create_mm(Machine::ROOT).unwrap();
-    (mm, world.machine.mmap(mm, Backing::Anon, pages, advice, false).unwrap())
-}
-
-fn count(world: &TestWorld, event: Event) -> u64 {
-    world.machine.mem.vmstat.get(event)
-}
-
-fn stat(world: &TestWorld, stat: NodeStat) -> u64 {
-    world.machine.global_node_stat(stat)
-}
-
-fn nr_huge(world: &TestWorld) -> u64 {
-    stat(world, NodeStat::NrAnonTransparentHugepages)
+    TestWorld::of(mib, 1, config, 1 << 16)
 }
 
 /// First frame of the huge page at a page of a mapping.
@@ -79,16 +58,16 @@ fn fragment(world: &mut TestWorld, mm: MmId) {
 #[test]
 fn the_first_write_to_a_region_gets_a_huge_page() {
     let mut world = world(64, always());
-    let (mm, vma) = heap(&mut world, 3 * HUGE + 100, Advice::Normal);
+    let (mm, vma) = world.heap(3 * HUGE + 100, Advice::Normal);
     assert_eq!(world.access(mm, vma, HUGE + 7, true), Some(Outcome::Minor));
     for page in HUGE..2 * HUGE {
         assert_eq!(world.access(mm, vma, page, true), None, "page {page}");
     }
-    assert_eq!(count(&world, Event::ThpFaultAlloc), 1);
-    assert_eq!(count(&world, Event::Pgfault), 1);
-    assert_eq!(stat(&world, NodeStat::NrAnonPages), HUGE);
-    assert_eq!(stat(&world, NodeStat::NrInactiveAnon), HUGE);
-    assert_eq!(stat(&world, NodeStat::NrPageTablePages), 1);
+    assert_eq!(world.count(Event::ThpFaultAlloc), 1);
+    assert_eq!(world.count(Event::Pgfault), 1);
+    assert_eq!(world.stat(NodeStat::NrAnonPages), HUGE);
+    assert_eq!(world.stat(NodeStat::NrInactiveAnon), HUGE);
+    assert_eq!(world.stat(NodeStat::NrPageTablePages), 1);
     assert_eq!(world.machine.memcgs()[0].charged, HUGE + 1);
     assert_eq!(world.machine.vma(vma).unwrap().nr_present, HUGE);
     assert!(world.machine.proc_meminfo().contains("AnonHugePages:      2048 kB\n"));
@@ -96,8 +75,8 @@ fn the_first_write_to_a_region_gets_a_huge_page() {
     assert!(text.contains("anon_thp 2097152\n") && text.contains("thp_fault_alloc 1\n"), "{text}");
     // The rest of the mapping is too short for a huge page.
     world.access(mm, vma, 3 * HUGE + 50, true);
-    assert_eq!((count(&world, Event::ThpFaultAlloc), nr_huge(&world)), (1, 1));
-    assert_eq!(count(&world, Event::ThpFaultFallback), 0);
+    assert_eq!((world.count(Event::ThpFaultAlloc), world.nr_huge()), (1, 1));
+    assert_eq!(world.count(Event::ThpFaultFallback), 0);
 }
 
 #[test]
@@ -105,22 +84,22 @@ fn a_fault_that_may_reclaim_asks_twice_and_each_time_compacts_before_and_after()
     for (advice, stalls) in [(Advice::Huge, 4), (Advice::Normal, 4), (Advice::NoHuge, 0)] {
         let config = Config { thp_defrag: ThpDefrag::Always, ..always() };
         let mut world = world(64, config);
-        let (mm, vma) = heap(&mut world, HUGE, advice);
+        let (mm, vma) = world.heap(HUGE, advice);
         fragment(&mut world, mm);
-        let before = count(&world, Event::CompactStall);
+        let before = world.count(Event::CompactStall);
         world.access(mm, vma, 0, true);
-        assert_eq!(nr_huge(&world), 0);
-        assert_eq!(count(&world, Event::CompactStall) - before, stalls, "{advice:?}");
+        assert_eq!(world.nr_huge(), 0);
+        assert_eq!(world.count(Event::CompactStall) - before, stalls, "{advice:?}");
     }
 }
 
 #[test]
 fn a_region_that_was_read_first_gets_small_pages() {
     let mut world = world(64, always());
-    let (mm, vma) = heap(&mut world, 2 * HUGE, Advice::Normal);
+    let (mm, vma) = world.heap(2 * HUGE, Advice::Normal);
     world.access(mm, vma, 0, false);
     world.access(mm, vma, 1, true);
-    assert_eq!((nr_huge(&world), stat(&world, NodeStat::NrAnonPages)), (0, 1));
+    assert_eq!((world.nr_huge(), world.stat(NodeStat::NrAnonPages)), (0, 1));
 }
 
 #[test]
@@ -135,9 +114,9 @@ fn sysfs_and_advice_decide_which_mappings_get_huge_pages() {
         (Thp::Never, Advice::Huge, 0),
     ] {
         let mut world = world(64, Config { thp, ..Config::default() });
-        let (mm, vma) = heap(&mut world, HUGE, advice);
+        let (mm, vma) = world.heap(HUGE, advice);
         world.access(mm, vma, 3, true);
-        assert_eq!(nr_huge(&world), expected, "{thp:?} {advice:?}");
+        assert_eq!(world.nr_huge(), expected, "{thp:?} {advice:?}");
     }
 }
 
@@ -148,13 +127,13 @@ fn what_a_fault_does_for_a_huge_page_is_said_by_defrag() {
         // No boost, so that only the request wakes kswapd.
         let watermarks = WatermarkInputs { watermark_boost_factor: 0, ..Default::default() };
         let mut world = world(64, Config { thp: Thp::Always, watermarks, ..config });
-        let (mm, vma) = heap(&mut world, HUGE, advice);
+        let (mm, vma) = world.heap(HUGE, advice);
         fragment(&mut world, mm);
-        let woken = count(&world, Event::MmVmscanWakeupKswapd);
+        let woken = world.count(Event::MmVmscanWakeupKswapd);
         assert_eq!(world.access(mm, vma, 0, true), Some(Outcome::Minor));
-        assert_eq!(count(&world, Event::ThpFaultFallback), 1);
-        assert_eq!(nr_huge(&world), 0);
-        let kswapd = count(&world, Event::MmVmscanWakeupKswapd) > woken;
+        assert_eq!(world.count(Event::ThpFaultFallback), 1);
+        assert_eq!(world.nr_huge(), 0);
+        let kswapd = world.count(Event::MmVmscanWakeupKswapd) > woken;
         (world.machine.mem.vmstat.allocstall() > 0, kswapd)
     };
     for (defrag, advice, direct, kswapd) in [
@@ -189,30 +168,26 @@ fn compaction_makes_a_huge_page_of_scattered_free_ones() {
         let mut world = world(64, Config { thp_defrag: defrag, ..always() });
         world.audit = false;
         let pages = world.machine.nr_free_pages() - 1500;
-        let (mm, small) = heap(&mut world, pages, Advice::NoHuge);
-        for page in 0..pages {
-            world.access(mm, small, page, true);
-        }
+        let (mm, small) = world.heap(pages, Advice::NoHuge);
+        world.fill((mm, small), 0..pages);
         for page in (0..pages).step_by(2) {
             world.discard(small, page, 1).unwrap();
         }
         world.machine.audit().unwrap();
-        let vma = world.machine.mmap(mm, Backing::Anon, HUGE, Advice::Huge, false).unwrap();
+        let vma = world.map(mm, Backing::Anon, HUGE, Advice::Huge);
         fragment(&mut world, mm);
         world.access(mm, vma, 0, true);
         world.machine.audit().unwrap();
-        assert_eq!(nr_huge(&world), expected, "{defrag:?}");
-        assert_eq!(count(&world, Event::CompactSuccess), expected, "{defrag:?}");
+        assert_eq!(world.nr_huge(), expected, "{defrag:?}");
+        assert_eq!(world.count(Event::CompactSuccess), expected, "{defrag:?}");
     }
 }
 
 /// A group with a limit of `max` pages, and a task in it with one mapping.
 fn group(world: &mut TestWorld, max: u64, pages: u64, advice: Advice) -> (MemcgId, MmId, VmaId) {
-    let group = world.machine.create_memcg("group".into(), Machine::ROOT).unwrap();
-    let bytes = (max * PAGE_SIZE).to_string();
-    world.machine.write_group_control(group, "memory.max", &bytes).unwrap().1.discard();
+    let group = world.group(Machine::ROOT, &[("memory.max", &bytes_of(max))]);
     let mm = world.machine.create_mm(group).unwrap();
-    (group, mm, world.machine.mmap(mm, Backing::Anon, pages, advice, false).unwrap())
+    (group, mm, world.map(mm, Backing::Anon, pages, advice))
 }
 
 #[test]
@@ -220,17 +195,15 @@ fn a_group_without_room_gets_small_pages() {
     for (advice, waits) in [(Advice::Normal, false), (Advice::Huge, true)] {
         let mut world = world(64, always());
         let (group, mm, vma) = group(&mut world, 300, HUGE, advice);
-        for page in 0..200 {
-            world.access(mm, vma, page, true);
-        }
-        assert_eq!(count(&world, Event::ThpFaultFallback), 1);
-        assert_eq!(count(&world, Event::ThpFaultFallbackCharge), 1);
-        assert_eq!(nr_huge(&world), 0);
+        world.fill((mm, vma), 0..200);
+        assert_eq!(world.count(Event::ThpFaultFallback), 1);
+        assert_eq!(world.count(Event::ThpFaultFallbackCharge), 1);
+        assert_eq!(world.nr_huge(), 0);
         assert_eq!(world.machine.memcgs()[group.idx()].charged, 201);
         // Without permission to reclaim, there is no `max` event.
         let met_limit = world.machine.memcgs()[group.idx()].memory_events[2] > 0;
         assert_eq!(met_limit, waits, "{advice:?}");
-        assert_eq!(count(&world, Event::OomKill), 0);
+        assert_eq!(world.count(Event::OomKill), 0);
     }
 }
 
@@ -266,41 +239,41 @@ fn an_end_frees_huge_pages_whole() {
     let mut before = String::new();
     for _ in 0..2 {
         before = world.machine.proc_buddyinfo();
-        let (mm, vma) = heap(&mut world, 8 * HUGE, Advice::Normal);
+        let (mm, vma) = world.heap(8 * HUGE, Advice::Normal);
         for region in 0..8 {
             world.access(mm, vma, region * HUGE, true);
         }
-        assert_eq!(nr_huge(&world), 8);
+        assert_eq!(world.nr_huge(), 8);
         world.exit(mm);
         world.machine.audit().unwrap();
     }
     assert_eq!(world.machine.proc_buddyinfo(), before);
-    assert_eq!(stat(&world, NodeStat::NrPageTablePages), 0);
+    assert_eq!(world.stat(NodeStat::NrPageTablePages), 0);
 }
 
 #[test]
 fn a_discard_frees_whole_huge_pages_and_splits_others() {
     let mut world = world(64, always());
-    let (mm, vma) = heap(&mut world, 3 * HUGE, Advice::Normal);
+    let (mm, vma) = world.heap(3 * HUGE, Advice::Normal);
     for region in 0..3 {
         world.access(mm, vma, region * HUGE, true);
     }
     // The end of the first huge page, and all of the second.
     world.discard(vma, 500, 12 + HUGE).unwrap();
     world.machine.audit().unwrap();
-    assert_eq!(count(&world, Event::ThpSplitPage), 1);
-    assert_eq!(count(&world, Event::ThpSplitPmd), 1);
-    assert_eq!(nr_huge(&world), 1);
-    assert_eq!(stat(&world, NodeStat::NrAnonPages), 500 + HUGE);
+    assert_eq!(world.count(Event::ThpSplitPage), 1);
+    assert_eq!(world.count(Event::ThpSplitPmd), 1);
+    assert_eq!(world.nr_huge(), 1);
+    assert_eq!(world.stat(NodeStat::NrAnonPages), 500 + HUGE);
     assert_eq!(world.machine.vma(vma).unwrap().nr_present, 500 + HUGE);
     // The page table of a discarded huge page is freed; that of a split one stays.
-    assert_eq!(stat(&world, NodeStat::NrPageTablePages), 2);
+    assert_eq!(world.stat(NodeStat::NrPageTablePages), 2);
     assert!(!world.machine.is_resident(vma, 500) && world.machine.is_resident(vma, 499));
     // The region can get a huge page again.
     world.access(mm, vma, HUGE + 1, true);
-    assert_eq!(nr_huge(&world), 2);
+    assert_eq!(world.nr_huge(), 2);
     world.access(mm, vma, 505, true);
-    assert_eq!((nr_huge(&world), stat(&world, NodeStat::NrAnonPages)), (2, 501 + 2 * HUGE));
+    assert_eq!((world.nr_huge(), world.stat(NodeStat::NrAnonPages)), (2, 501 + 2 * HUGE));
     // Beyond the end of the mapping nothing happens.
     world.discard(vma, 3 * HUGE - 1, u64::MAX).unwrap();
     world.discard(vma, 9 * HUGE, 1).unwrap();
@@ -311,31 +284,29 @@ fn a_discard_frees_whole_huge_pages_and_splits_others() {
 fn a_discard_gives_up_swap_slots_and_unmaps_files() {
     let mut world = world(24, Config::default());
     world.audit = false;
-    let (mm, vma) = heap(&mut world, 8000, Advice::Normal);
-    for page in 0..8000 {
-        world.access(mm, vma, page, true);
-    }
+    let (mm, vma) = world.heap(8000, Advice::Normal);
+    world.fill((mm, vma), 0..8000);
     world.settle();
     assert!(world.machine.swap().used() > 1000);
     world.discard(vma, 0, 8000).unwrap();
     world.machine.audit().unwrap();
-    assert_eq!((world.machine.swap().used(), stat(&world, NodeStat::NrAnonPages)), (0, 0));
+    assert_eq!((world.machine.swap().used(), world.stat(NodeStat::NrAnonPages)), (0, 0));
     assert_eq!(world.machine.vma(vma).unwrap().nr_swapped, 0);
 
     let file = world.machine.create_file(64 * PAGE_SIZE, true).unwrap();
-    let map = world.machine.mmap(mm, Backing::File(file), 64, Advice::Normal, false).unwrap();
+    let map = world.map(mm, Backing::File(file), 64, Advice::Normal);
     world.access(mm, map, 5, true);
     let mut effects = Vec::new();
     world.machine.discard(map, 0, 64, CPU).unwrap().drain_into(&mut effects);
     world.machine.audit().unwrap();
-    assert_eq!(stat(&world, NodeStat::NrMapped), 0);
-    assert!(world.machine.is_in_core(map, 5) && stat(&world, NodeStat::NrDirty) == 1);
+    assert_eq!(world.stat(NodeStat::NrMapped), 0);
+    assert!(world.machine.is_in_core(map, 5) && world.stat(NodeStat::NrDirty) == 1);
 }
 
 #[test]
 fn a_split_page_is_512_small_ones_in_its_place() {
     let mut world = world(64, always());
-    let (mm, vma) = heap(&mut world, 2 * HUGE, Advice::Normal);
+    let (mm, vma) = world.heap(2 * HUGE, Advice::Normal);
     world.access(mm, vma, 0, true);
     world.access(mm, vma, HUGE, true);
     let first = head(&world, vma, 0);
@@ -344,8 +315,8 @@ fn a_split_page_is_512_small_ones_in_its_place() {
     assert!(!world.machine.split_huge_page(first), "it is split already");
     assert!(!world.machine.split_huge_page(Pfn(first.0 + 1)));
     assert!(!world.machine.split_huge_page(Pfn(u32::MAX - 1)));
-    assert_eq!((nr_huge(&world), stat(&world, NodeStat::NrAnonPages)), (1, 2 * HUGE));
-    assert_eq!(stat(&world, NodeStat::NrInactiveAnon), 2 * HUGE);
+    assert_eq!((world.nr_huge(), world.stat(NodeStat::NrAnonPages)), (1, 2 * HUGE));
+    assert_eq!(world.stat(NodeStat::NrInactiveAnon), 2 * HUGE);
     // The older one; its pages leave the tail in order.
     let mut at = first;
     for nr in 1..HUGE as u32 {
@@ -367,21 +338,20 @@ fn huge_pages_go_to_swap_split_and_come_back_small() {
     let mut world = world(24, always());
     world.audit = false;
     let regions = 14;
-    let (mm, vma) = heap(&mut world, regions * HUGE, Advice::Normal);
+    let (mm, vma) = world.heap(regions * HUGE, Advice::Normal);
     for page in 0..regions * HUGE {
         world.access(mm, vma, page, true);
         if page % 300 == 0 {
             world.machine.audit().unwrap();
         }
     }
-    world.settle();
-    world.machine.audit().unwrap();
-    let split = count(&world, Event::ThpSplitPage);
+    world.settle_and_audit();
+    let split = world.count(Event::ThpSplitPage);
     assert!(split > 2, "{split} were split");
-    assert_eq!(count(&world, Event::ThpSplitPmd), split);
-    assert_eq!(count(&world, Event::ThpSwpoutFallback), split);
-    assert_eq!(count(&world, Event::ThpFaultAlloc) - split, nr_huge(&world));
-    assert!(count(&world, Event::Pswpout) > HUGE);
+    assert_eq!(world.count(Event::ThpSplitPmd), split);
+    assert_eq!(world.count(Event::ThpSwpoutFallback), split);
+    assert_eq!(world.count(Event::ThpFaultAlloc) - split, world.nr_huge());
+    assert!(world.count(Event::Pswpout) > HUGE);
     let mut majors = 0;
     for page in 0..regions * HUGE {
         majors += u64::from(world.access(mm, vma, page, false) == Some(Outcome::Major));
@@ -390,11 +360,10 @@ fn huge_pages_go_to_swap_split_and_come_back_small() {
         }
     }
     assert!(majors > 50, "{majors} were read back");
-    assert_eq!(count(&world, Event::Pgmajfault), majors);
+    assert_eq!(world.count(Event::Pgmajfault), majors);
     world.exit(mm);
-    world.settle();
-    world.machine.audit().unwrap();
-    assert_eq!((stat(&world, NodeStat::NrAnonPages), nr_huge(&world)), (0, 0));
+    world.settle_and_audit();
+    assert_eq!((world.stat(NodeStat::NrAnonPages), world.nr_huge()), (0, 0));
 }
 
 #[test]
@@ -403,7 +372,7 @@ fn a_huge_page_in_use_stays_whole_while_others_go() {
     world.audit = false;
     world.disk_works = true;
     world.disk_speed = 1000;
-    let (mm, vma) = heap(&mut world, 40 * HUGE, Advice::Normal);
+    let (mm, vma) = world.heap(40 * HUGE, Advice::Normal);
     for page in 0..40 * HUGE {
         world.access(mm, vma, page, true);
         // One accessed page keeps it whole. Start late, because some page must be evicted first.
@@ -412,7 +381,7 @@ fn a_huge_page_in_use_stays_whole_while_others_go() {
         }
     }
     world.machine.audit().unwrap();
-    assert!(count(&world, Event::ThpSplitPage) > 2);
+    assert!(world.count(Event::ThpSplitPage) > 2);
     head(&world, vma, 12 * HUGE);
 }
 
@@ -425,7 +394,7 @@ fn khugepaged_collapses_what_has_few_holes_and_is_used() {
         ..Config::default()
     };
     let mut world = world(64, config);
-    let (mm, vma) = heap(&mut world, 4 * HUGE, Advice::Huge);
+    let (mm, vma) = world.heap(4 * HUGE, Advice::Huge);
     // Read first, so that every region has small pages: full, few holes, too many holes.
     for (region, pages) in [(0, 512), (1, 500), (2, 499)] {
         world.access(mm, vma, region * HUGE, false);
@@ -433,15 +402,15 @@ fn khugepaged_collapses_what_has_few_holes_and_is_used() {
             world.access(mm, vma, region * HUGE + page, true);
         }
     }
-    let (_, unadvised) = heap(&mut world, HUGE, Advice::Normal);
+    let (_, unadvised) = world.heap(HUGE, Advice::Normal);
     let _ = unadvised;
     let free = world.machine.nr_free_pages();
     world.khugepaged_round();
-    assert_eq!(count(&world, Event::ThpCollapseAlloc), 2);
-    assert_eq!(nr_huge(&world), 2);
+    assert_eq!(world.count(Event::ThpCollapseAlloc), 2);
+    assert_eq!(world.nr_huge(), 2);
     head(&world, vma, 0);
     head(&world, vma, HUGE);
-    assert_eq!(stat(&world, NodeStat::NrAnonPages), 2 * HUGE + 499);
+    assert_eq!(world.stat(NodeStat::NrAnonPages), 2 * HUGE + 499);
     assert_eq!(world.machine.vma(vma).unwrap().nr_present, 2 * HUGE + 499);
     world.machine.mem.drain_all();
     assert!(world.machine.nr_free_pages() <= free + 1024);
@@ -449,7 +418,7 @@ fn khugepaged_collapses_what_has_few_holes_and_is_used() {
     assert_eq!(work.bytes_copied, (512 + 500) * PAGE_SIZE as u32);
     // Nothing more can be collapsed.
     world.khugepaged_round();
-    assert_eq!(count(&world, Event::ThpCollapseAlloc), 2);
+    assert_eq!(world.count(Event::ThpCollapseAlloc), 2);
     world.exit(mm);
     world.machine.audit().unwrap();
     assert_eq!(world.machine.memcgs()[0].charged, 0);
@@ -459,7 +428,7 @@ fn khugepaged_collapses_what_has_few_holes_and_is_used() {
 fn khugepaged_gives_up_a_round_after_two_failures() {
     let config = Config { thp: Thp::Madvise, khugepaged_defrag: false, ..Config::default() };
     let mut world = world(64, config);
-    let (mm, vma) = heap(&mut world, 4 * HUGE, Advice::Huge);
+    let (mm, vma) = world.heap(4 * HUGE, Advice::Huge);
     for region in 0..4 {
         world.access(mm, vma, region * HUGE, false);
         world.access(mm, vma, region * HUGE, true);
@@ -471,8 +440,8 @@ fn khugepaged_gives_up_a_round_after_two_failures() {
     }
     let nap = |millisecs: u64| DaemonRest::of(millisecs * 1_000_000);
     assert_eq!(naps, [nap(60_000), nap(10_000), nap(60_000)]);
-    assert_eq!(count(&world, Event::ThpCollapseAllocFailed), 3);
-    assert_eq!(nr_huge(&world), 0);
+    assert_eq!(world.count(Event::ThpCollapseAllocFailed), 3);
+    assert_eq!(world.nr_huge(), 0);
     world.machine.config.thp = Thp::Never;
     assert_eq!(world.khugepaged(), Some(DaemonRest::UNTIL_WOKEN));
     world.machine.audit().unwrap();
@@ -483,13 +452,11 @@ fn khugepaged_passes_over_what_is_in_swap() {
     let config = Config { thp: Thp::Madvise, ..Config::default() };
     let mut world = world(24, config);
     world.audit = false;
-    let (mm, vma) = heap(&mut world, 12 * HUGE, Advice::Huge);
+    let (mm, vma) = world.heap(12 * HUGE, Advice::Huge);
     for region in 0..12 {
         world.access(mm, vma, region * HUGE, false);
     }
-    for page in 0..12 * HUGE {
-        world.access(mm, vma, page, true);
-    }
+    world.fill((mm, vma), 0..12 * HUGE);
     world.settle();
     assert!(world.machine.vma(vma).unwrap().nr_swapped > 0);
     world.machine.config.khugepaged_defrag = false;
@@ -511,7 +478,7 @@ fn partly_swapped(config: Config, nr_swapped: u64) -> (TestWorld, VmaId) {
     let mut world = world(64, config);
     world.disk_works = true;
     world.disk_speed = 1000;
-    let (mm, vma) = heap(&mut world, 4 * HUGE, Advice::Huge);
+    let (mm, vma) = world.heap(4 * HUGE, Advice::Huge);
     for region in 0..4 {
         world.access(mm, vma, region * HUGE, false);
     }
@@ -525,11 +492,7 @@ fn partly_swapped(config: Config, nr_swapped: u64) -> (TestWorld, VmaId) {
         }
         world.machine.mem.drain_all();
     }
-    let text = bytes_of(nr_swapped);
-    let (write, effects) =
-        world.machine.write_group_control(Machine::ROOT, "memory.reclaim", &text).unwrap();
-    effects.discard();
-    world.drive(&mut ProcessCall::group_write(mm, NodeId(0), write.unwrap()));
+    world.write_group(mm, Machine::ROOT, "memory.reclaim", &bytes_of(nr_swapped));
     world.settle();
     for page in 0..4 * HUGE {
         world.touch(vma, page, false);
@@ -552,17 +515,17 @@ fn khugepaged_reads_a_few_pages_back_from_swap() {
         world.khugepaged_round();
     }
     world.machine.audit().unwrap();
-    assert!(count(&world, Event::ThpCollapseAlloc) >= 3);
-    assert!(count(&world, Event::Pswpin) >= swapped * 3 / 4);
-    assert!(nr_huge(&world) >= 3);
+    assert!(world.count(Event::ThpCollapseAlloc) >= 3);
+    assert!(world.count(Event::Pswpin) >= swapped * 3 / 4);
+    assert!(world.nr_huge() >= 3);
 
     // With `max_ptes_swap` = 0 no page may be in swap.
     let config = Config { khugepaged_max_ptes_swap: 0, ..config };
     let (mut world, vma) = partly_swapped(config, 128);
     let swapped = world.machine.vma(vma).unwrap().nr_swapped;
     world.khugepaged_round();
-    assert_eq!(count(&world, Event::ThpScanExceedSwapPte), 4);
-    assert_eq!((count(&world, Event::Pswpin), nr_huge(&world)), (0, 0));
+    assert_eq!(world.count(Event::ThpScanExceedSwapPte), 4);
+    assert_eq!((world.count(Event::Pswpin), world.nr_huge()), (0, 0));
     assert_eq!(world.machine.vma(vma).unwrap().nr_swapped, swapped);
 }
 
@@ -570,19 +533,19 @@ fn khugepaged_reads_a_few_pages_back_from_swap() {
 fn khugepaged_looks_at_those_that_might_have_huge_pages() {
     let config = Config { thp: Thp::Madvise, ..Config::default() };
     let mut world = world(64, config);
-    let (mm, vma) = heap(&mut world, HUGE, Advice::Normal);
+    let (mm, vma) = world.heap(HUGE, Advice::Normal);
     world.access(mm, vma, 0, true);
     assert_eq!(
         world.khugepaged(),
         Some(DaemonRest::UNTIL_WOKEN),
         "no task has faulted in an eligible region"
     );
-    let (mm, vma) = heap(&mut world, HUGE, Advice::Huge);
+    let (mm, vma) = world.heap(HUGE, Advice::Huge);
     assert_eq!(world.khugepaged(), Some(DaemonRest::UNTIL_WOKEN), "a mapping alone has no pages");
     world.access(mm, vma, 0, false);
     world.access(mm, vma, 0, true);
     world.khugepaged_round();
-    assert_eq!(count(&world, Event::ThpCollapseAlloc), 1);
+    assert_eq!(world.count(Event::ThpCollapseAlloc), 1);
     world.exit(mm);
     assert_eq!(world.khugepaged(), Some(DaemonRest::UNTIL_WOKEN), "the address space has ended");
 }
@@ -624,16 +587,14 @@ fn operation() -> impl Strategy<Value = HugeOperation> {
 
 fn run_operations(operations: &[HugeOperation], thp_defrag: ThpDefrag, max: u64, swap: u32) {
     let config = Config { thp_defrag, khugepaged_max_ptes_none: 200, ..always() };
-    let mut machine = Machine::new(&[NodeSpec::x86_64(16 << 20, 0, 0)], 1, config).unwrap();
-    machine.swapon(swap, swap, false);
-    let mut world = TestWorld::new(machine);
+    let mut world = TestWorld::of(16, 1, config, swap);
     // Mapping 2 belongs to a group.
     let (_, grouped, in_group) = group(&mut world, max, 5 * HUGE, Advice::Huge);
     let root = world.machine.create_mm(Machine::ROOT).unwrap();
     let owners = [root, root, grouped];
     let map = |world: &mut TestWorld, mm: MmId, vma: usize| {
         let advice = if vma == 0 { Advice::Normal } else { Advice::Huge };
-        world.machine.mmap(mm, Backing::Anon, 5 * HUGE, advice, false).unwrap()
+        world.map(mm, Backing::Anon, 5 * HUGE, advice)
     };
     let mut vmas = [map(&mut world, root, 0), map(&mut world, root, 1), in_group];
     let file = world.machine.create_file(2500 * PAGE_SIZE, false).unwrap();
@@ -713,7 +674,7 @@ fn run_operations(operations: &[HugeOperation], thp_defrag: ThpDefrag, max: u64,
         }
     }
     world.machine.audit().unwrap();
-    assert_eq!((stat(&world, NodeStat::NrAnonPages), nr_huge(&world)), (0, 0));
+    assert_eq!((world.stat(NodeStat::NrAnonPages), world.nr_huge()), (0, 0));
 }
 
 proptest! {

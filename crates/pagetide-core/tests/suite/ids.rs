@@ -6,7 +6,6 @@ use pagetide_core::config::{Config, Thp};
 use pagetide_core::daemon::{Daemon, DaemonRest};
 use pagetide_core::effect::{Step, Token};
 use pagetide_core::gfp::Gfp;
-use pagetide_core::node::NodeSpec;
 use pagetide_core::outcome::Outcome;
 use pagetide_core::process::page_table::{Advice, Backing, VmaId};
 use pagetide_core::process::policy::{FailedWritePolicy, OomPolicy};
@@ -18,11 +17,7 @@ use pagetide_core::vmstat::{Event, NodeStat};
 const NODE: NodeId = NodeId(0);
 
 fn small(config: Config) -> TestWorld {
-    let mut machine = Machine::new(&[NodeSpec::x86_64(24 << 20, 0, 0)], 2, config).unwrap();
-    machine.swapon(1 << 16, 1 << 16, false);
-    let mut world = TestWorld::new(machine);
-    world.audit = false;
-    world
+    TestWorld::of(24, 2, config, 1 << 16).unaudited()
 }
 
 #[test]
@@ -51,11 +46,9 @@ fn the_lowest_free_id_is_given_next() {
 fn tables_do_not_grow_with_what_has_been() {
     let mut world = small(Config::default());
     for round in 0..200 {
-        let mm = world.machine.create_mm(Machine::ROOT).unwrap();
-        let heap = world.machine.mmap(mm, Backing::Anon, 16, Advice::Normal, false).unwrap();
+        let (mm, heap) = world.heap(16, Advice::Normal);
         let file = world.create_file(16 * PAGE_SIZE, true);
-        let shared =
-            world.machine.mmap(mm, Backing::File(file), 16, Advice::Normal, false).unwrap();
+        let shared = world.map(mm, Backing::File(file), 16, Advice::Normal);
         assert_eq!((mm, heap, file, shared), (MmId(0), VmaId(0), FileId(0), VmaId(1)), "{round}");
         for page in 0..16 {
             world.access(mm, heap, page, true);
@@ -64,8 +57,8 @@ fn tables_do_not_grow_with_what_has_been() {
         world.exit(mm);
         world.machine.remove_file(file, CPU).unwrap().discard();
         world.machine.audit().unwrap();
-        assert_eq!(world.machine.global_node_stat(NodeStat::NrFilePages), 0);
-        assert_eq!(world.machine.global_node_stat(NodeStat::NrDirty), 0);
+        assert_eq!(world.stat(NodeStat::NrFilePages), 0);
+        assert_eq!(world.stat(NodeStat::NrDirty), 0);
     }
 }
 
@@ -92,7 +85,7 @@ fn a_stale_call_does_not_reach_the_new_owner_of_its_ids() {
         let file = world.create_file(64 * PAGE_SIZE, false);
         let backing = Backing::File(file);
         let mm = world.machine.create_mm(Machine::ROOT).unwrap();
-        let vma = world.machine.mmap(mm, backing, 64, Advice::Random, false).unwrap();
+        let vma = world.map(mm, backing, 64, Advice::Random);
         let mut call = waiting_fault(&mut world, mm, vma);
         if exits {
             world.exit(mm);
@@ -113,14 +106,13 @@ fn a_file_is_gone_when_its_io_its_pins_and_its_mappings_are() {
     let mut world = small(Config::default());
     let mm = world.machine.create_mm(Machine::ROOT).unwrap();
     let file = world.create_file(8 * PAGE_SIZE, false);
-    let map = world.machine.mmap(mm, Backing::File(file), 8, Advice::Random, false).unwrap();
+    let map = world.map(mm, Backing::File(file), 8, Advice::Random);
     world.access(mm, map, 0, true);
     world.access(mm, map, 1, false);
     let pinned = world.machine.pin(map, 1, false).unwrap();
     let mut reader = waiting_fault(&mut world, mm, map);
     let mut other = ProcessCall::read(mm, NODE, file, 5 * PAGE_SIZE, 100, Default::default());
-    let mut effects = Vec::new();
-    world.machine.step(&mut other, CPU, 0).1.drain_into(&mut effects);
+    let effects = world.machine.step(&mut other, CPU, 0).1.collect();
     world.carry_out(effects);
 
     world.machine.remove_file(file, CPU).unwrap().discard();
@@ -148,7 +140,7 @@ fn a_file_is_gone_when_its_io_its_pins_and_its_mappings_are() {
     assert_eq!(next(&mut world), FileId(3), "a page is pinned");
     world.machine.unpin(pinned, CPU).unwrap();
     assert_eq!(next(&mut world), file);
-    assert_eq!(world.machine.global_node_stat(NodeStat::NrFilePages), 0);
+    assert_eq!(world.stat(NodeStat::NrFilePages), 0);
 }
 
 #[test]
@@ -170,21 +162,15 @@ fn a_removed_file_leaves_no_shadow_and_no_node_of_its_tree() {
 
 /// Allocates more than all memory, without swap. Returns the outcome of the last request.
 fn out_of_memory(policy: OomPolicy, limited: bool) -> (TestWorld, Outcome, Option<Pfn>) {
-    let machine = Machine::new(&[NodeSpec::x86_64(24 << 20, 0, 0)], 1, Config::default());
-    let mut world = TestWorld::new(machine.unwrap());
-    world.audit = false;
+    let mut world = TestWorld::of(24, 1, Config::default(), 0).unaudited();
     world.machine.owners.set_oom_policy(policy);
     let group = world.machine.create_memcg("g".into(), Machine::ROOT).unwrap();
     if limited {
         world.machine.write_group_control(group, "memory.max", "4M").unwrap().1.discard();
     }
-    let bystander = world.machine.create_mm(group).unwrap();
-    let big = world.machine.mmap(bystander, Backing::Anon, 600, Advice::Normal, false).unwrap();
-    for page in 0..600 {
-        world.access(bystander, big, page, true);
-    }
-    let mm = world.machine.create_mm(group).unwrap();
-    let heap = world.machine.mmap(mm, Backing::Anon, 8000, Advice::Normal, false).unwrap();
+    let (bystander, big) = world.task(group, 600);
+    world.fill((bystander, big), 0..600);
+    let (mm, heap) = world.task(group, 8000);
     let mut last = Outcome::Minor;
     for page in 0..8000 {
         last = world.access(mm, heap, page, true).unwrap();
@@ -204,13 +190,13 @@ fn oom_policy_fail_kills_no_task() {
     for limited in [false, true] {
         let (world, outcome, block) = out_of_memory(OomPolicy::Fail, limited);
         assert_eq!(outcome, Outcome::NoMemory);
-        assert_eq!(world.machine.mem.vmstat.get(Event::OomKill), 0);
+        assert_eq!(world.count(Event::OomKill), 0);
         assert!(!world.machine.is_exited(MmId(0)) && !world.machine.is_exited(MmId(1)));
         // Only the group is full; kernel blocks are not charged to it.
         assert_eq!(block.is_some(), limited);
         world.machine.audit().unwrap();
         let (world, ..) = out_of_memory(OomPolicy::Kill, limited);
-        assert!(world.machine.mem.vmstat.get(Event::OomKill) > 0);
+        assert!(world.count(Event::OomKill) > 0);
         world.machine.audit().unwrap();
     }
 }
@@ -233,16 +219,14 @@ fn what_a_failed_write_had_is_kept_if_the_owner_says_so() {
         sync(&mut world);
         assert_eq!(world.machine.file(file).unwrap().nr_dirty, 0);
         world.fail_every = 1;
-        world.settle();
-        world.machine.audit().unwrap();
+        world.settle_and_audit();
         let kept = if policy == FailedWritePolicy::KeepDirty { 4 } else { 0 };
         assert_eq!(world.machine.file(file).unwrap().nr_dirty, kept);
         world.fail_every = 0;
         sync(&mut world);
-        world.settle();
-        world.machine.audit().unwrap();
+        world.settle_and_audit();
         assert_eq!(world.machine.file(file).unwrap().nr_dirty, 0);
-        let written = world.machine.mem.vmstat.get(Event::NrWritten);
+        let written = world.count(Event::NrWritten);
         assert_eq!(written, 4 + kept, "pages kept dirty are written again");
     }
 }
@@ -270,8 +254,7 @@ fn objects_of_a_slab_do_not_overlap() {
 #[test]
 fn a_mapping_that_begins_to_grow_late_has_what_is_in_use() {
     let mut world = small(Config { thp: Thp::Always, ..Config::default() });
-    let mm = world.machine.create_mm(Machine::ROOT).unwrap();
-    let heap = world.machine.mmap(mm, Backing::Anon, 1536, Advice::Normal, false).unwrap();
+    let (mm, heap) = world.heap(1536, Advice::Normal);
     world.access(mm, heap, 600, true);
     world.machine.grow_on_touch(heap).unwrap();
     world.machine.audit().unwrap();
@@ -292,8 +275,7 @@ fn a_cancelled_stale_call_frees_nothing_of_the_new_owner_of_its_id() {
     let mut world = small(Config::default());
     let group = world.machine.create_memcg("g".into(), Machine::ROOT).unwrap();
     world.machine.write_group_control(group, "memory.high", "1M").unwrap().1.discard();
-    let mm = world.machine.create_mm(group).unwrap();
-    let heap = world.machine.mmap(mm, Backing::Anon, 2000, Advice::Normal, false).unwrap();
+    let (mm, heap) = world.task(group, 2000);
     // A fault cancelled while it pays leaves the debt to the next call.
     for page in 0.. {
         let mut call = ProcessCall::fault(mm, NODE, heap, page, true);

@@ -19,9 +19,7 @@ use pagetide_core::watermark::WatermarkInputs;
 use proptest::prelude::*;
 
 fn small(config: Config) -> TestWorld {
-    let mut machine = Machine::new(&[NodeSpec::x86_64(24 << 20, 0, 0)], 2, config).unwrap();
-    machine.swapon(1 << 16, 1 << 16, false);
-    TestWorld::new(machine)
+    TestWorld::of(24, 2, config, 1 << 16)
 }
 
 #[test]
@@ -30,27 +28,26 @@ fn anonymous_memory_beyond_ram_goes_to_swap_and_comes_back() {
     world.audit = false;
     let mm = world.machine.create_mm(Machine::ROOT).unwrap();
     let pages = 8000;
-    let heap = world.machine.mmap(mm, Backing::Anon, pages, Advice::Normal, false).unwrap();
+    let heap = world.map(mm, Backing::Anon, pages, Advice::Normal);
     for page in 0..pages {
         world.access(mm, heap, page, true);
         if page % 500 == 0 {
             world.machine.audit().unwrap();
         }
     }
-    assert!(world.machine.mem.vmstat.get(Event::Pswpout) > 1000);
+    assert!(world.count(Event::Pswpout) > 1000);
     let mut majors = 0;
     for page in 0..pages {
         majors += u64::from(world.access(mm, heap, page, false) == Some(Outcome::Major));
     }
-    world.settle();
-    world.machine.audit().unwrap();
+    world.settle_and_audit();
     assert!(majors > 100, "{majors} major faults");
-    assert_eq!(world.machine.mem.vmstat.get(Event::Pgmajfault), majors);
-    assert!(world.machine.mem.vmstat.get(Event::Pswpin) >= majors);
+    assert_eq!(world.count(Event::Pgmajfault), majors);
+    assert!(world.count(Event::Pswpin) >= majors);
 
     world.exit(mm);
     world.machine.audit().unwrap();
-    assert_eq!(world.machine.global_node_stat(NodeStat::NrAnonPages), 0);
+    assert_eq!(world.stat(NodeStat::NrAnonPages), 0);
     assert_eq!(world.machine.memcgs()[0].charged, u64::from(world.machine.swap().used()));
 }
 
@@ -62,14 +59,12 @@ fn a_sequential_mapped_read_faults_as_linux_counts() {
     world.audit = false;
     let mm = world.machine.create_mm(Machine::ROOT).unwrap();
     let file = world.machine.create_file(2048 * PAGE_SIZE, true).unwrap();
-    let map = world.machine.mmap(mm, Backing::File(file), 2048, Advice::Normal, false).unwrap();
-    for page in 0..2048 {
-        world.access(mm, map, page, false);
-    }
+    let map = world.map(mm, Backing::File(file), 2048, Advice::Normal);
+    world.access_all((mm, map), 0..2048, false);
     world.machine.audit().unwrap();
     // The first window is read around the fault, with its mark at 24; the others start at theirs.
-    assert_eq!(world.machine.mem.vmstat.get(Event::Pgfault), 2048 + 1 + 2048 / 32);
-    assert_eq!(world.machine.mem.vmstat.get(Event::Pgmajfault), 1);
+    assert_eq!(world.count(Event::Pgfault), 2048 + 1 + 2048 / 32);
+    assert_eq!(world.count(Event::Pgmajfault), 1);
 }
 
 #[test]
@@ -77,23 +72,20 @@ fn random_advice_faults_twice_a_page() {
     let mut world = small(Config::default());
     let mm = world.machine.create_mm(Machine::ROOT).unwrap();
     let file = world.machine.create_file(64 * PAGE_SIZE, true).unwrap();
-    let map = world.machine.mmap(mm, Backing::File(file), 64, Advice::Random, false).unwrap();
+    let map = world.map(mm, Backing::File(file), 64, Advice::Random);
     for page in 0..64 {
         assert_eq!(world.access(mm, map, page, false), Some(Outcome::Major));
     }
-    assert_eq!(world.machine.mem.vmstat.get(Event::Pgfault), 128);
-    assert_eq!(world.machine.mem.vmstat.get(Event::Pgmajfault), 64);
+    assert_eq!(world.count(Event::Pgfault), 128);
+    assert_eq!(world.count(Event::Pgmajfault), 64);
 }
 
 #[test]
 fn a_failed_swap_read_is_an_error_and_the_page_can_be_tried_again() {
     let mut world = small(Config { page_cluster: 0, ..Config::default() });
     world.audit = false;
-    let mm = world.machine.create_mm(Machine::ROOT).unwrap();
-    let heap = world.machine.mmap(mm, Backing::Anon, 8000, Advice::Normal, false).unwrap();
-    for page in 0..8000 {
-        world.access(mm, heap, page, true);
-    }
+    let (mm, heap) = world.heap(8000, Advice::Normal);
+    world.fill((mm, heap), 0..8000);
     world.settle();
     let swapped = (0..8000).find(|&page| !world.machine.is_in_core(heap, page)).unwrap();
     world.fail_every = 1;
@@ -128,7 +120,7 @@ fn a_page_of_a_failed_read_ahead_is_read_again_alone() {
 #[test]
 fn a_mapped_page_of_a_failed_read_ahead_is_read_again_alone() {
     let (mut world, mm, file) = second_request_fails();
-    let map = world.machine.mmap(mm, Backing::File(file), 64, Advice::Normal, false).unwrap();
+    let map = world.map(mm, Backing::File(file), 64, Advice::Normal);
     assert_eq!(world.access(mm, map, 30, false), Some(Outcome::Major));
     world.fail_every = 1;
     assert_eq!(world.access(mm, map, 32, false), Some(Outcome::IoError));
@@ -139,21 +131,17 @@ fn a_mapped_page_of_a_failed_read_ahead_is_read_again_alone() {
 
 #[test]
 fn without_swap_the_largest_task_is_killed_and_the_rest_goes_on() {
-    let machine = Machine::new(&[NodeSpec::x86_64(24 << 20, 0, 0)], 1, Config::default()).unwrap();
-    let mut world = TestWorld::new(machine);
-    world.audit = false;
+    let mut world = TestWorld::of(24, 1, Config::default(), 0).unaudited();
     let big = world.machine.create_mm(Machine::ROOT).unwrap();
     let small = world.machine.create_mm(Machine::ROOT).unwrap();
-    let heap = world.machine.mmap(big, Backing::Anon, 8000, Advice::Normal, false).unwrap();
-    let other = world.machine.mmap(small, Backing::Anon, 4000, Advice::Normal, false).unwrap();
-    for page in 0..4000 {
-        world.access(big, heap, page, true);
-    }
+    let heap = world.map(big, Backing::Anon, 8000, Advice::Normal);
+    let other = world.map(small, Backing::Anon, 4000, Advice::Normal);
+    world.fill((big, heap), 0..4000);
     for page in 0..4000 {
         let outcome = world.access(small, other, page, true);
         assert_ne!(outcome, Some(Outcome::NoMemory), "page {page}");
     }
-    assert_eq!(world.machine.mem.vmstat.get(Event::OomKill), 1);
+    assert_eq!(world.count(Event::OomKill), 1);
     world.machine.audit().unwrap();
 }
 
@@ -232,7 +220,7 @@ fn run_operations(
             Operation::Access { vma, page, write } => {
                 // A range of pages, so that a few operations fill the machine.
                 for page in (page..3000).take(60) {
-                    if let Some(id) = vmas[vma].filter(|_| !world.machine_is_dead(mm[vma % 2])) {
+                    if let Some(id) = vmas[vma].filter(|_| !world.machine.is_exited(mm[vma % 2])) {
                         world.access(mm[vma % 2], id, page, write);
                     }
                 }
@@ -254,13 +242,13 @@ fn run_operations(
             Operation::Flusher => world.flusher(),
             Operation::Unmap { vma } => {
                 let id = vmas[vma].take();
-                if let Some(id) = id.filter(|_| !world.machine_is_dead(mm[vma % 2])) {
+                if let Some(id) = id.filter(|_| !world.machine.is_exited(mm[vma % 2])) {
                     world.munmap(id);
                     world.machine.audit().unwrap();
                 }
             }
             Operation::Map { vma } => {
-                if vmas[vma].is_none() && !world.machine_is_dead(mm[vma % 2]) {
+                if vmas[vma].is_none() && !world.machine.is_exited(mm[vma % 2]) {
                     vmas[vma] = Some(map(&mut world.machine, vma));
                 }
             }
@@ -270,7 +258,7 @@ fn run_operations(
             }
             Operation::AllocBlock { order, request } => {
                 let gfp = [Gfp::KERNEL, Gfp::ATOMIC, Gfp::KERNEL.with(Gfp::HIGH), Gfp::TRANSHUGE];
-                if !world.machine_is_dead(mm[0]) {
+                if !world.machine.is_exited(mm[0]) {
                     world.drive(&mut ProcessCall::alloc_pages(
                         mm[0],
                         NodeId(0),
@@ -300,14 +288,7 @@ fn run_operations(
         }
     }
     world.finish_copies();
-    world.settle();
-    world.machine.audit().unwrap();
-}
-
-impl TestWorld {
-    fn machine_is_dead(&self, mm: MmId) -> bool {
-        self.machine.is_exited(mm)
-    }
+    world.settle_and_audit();
 }
 
 proptest! {

@@ -8,9 +8,7 @@
 use crate::world::TestWorld;
 use pagetide_core::config::Config;
 use pagetide_core::memcg::ROOT;
-use pagetide_core::node::NodeSpec;
 use pagetide_core::process::page_table::{Advice, Backing};
-use pagetide_core::process::Machine;
 use pagetide_core::units::{MemcgId, PAGE_SIZE};
 use pagetide_core::vmstat::Event;
 use pagetide_core::work::Work;
@@ -29,11 +27,7 @@ struct PerPage {
 
 /// Groups in chains of ten that need twice the memory of the machine.
 fn reclaim(groups: usize, file: bool) -> PerPage {
-    let spec = NodeSpec::x86_64(MEMORY, 0, 0);
-    let mut machine = Machine::new(&[spec], 2, Config::default()).unwrap();
-    machine.swapon(1 << 17, 1 << 17, false);
-    let mut world = TestWorld::new(machine);
-    world.audit = false;
+    let mut world = TestWorld::of(MEMORY >> 20, 2, Config::default(), 1 << 17).unaudited();
     let pages = 2 * (MEMORY / PAGE_SIZE) / groups as u64;
     let mut parent: MemcgId = ROOT;
     let mut tasks = Vec::new();
@@ -46,14 +40,14 @@ fn reclaim(groups: usize, file: bool) -> PerPage {
         } else {
             Backing::Anon
         };
-        tasks.push((mm, world.machine.mmap(mm, backing, pages, Advice::Random, false).unwrap()));
+        tasks.push((mm, world.map(mm, backing, pages, Advice::Random)));
     }
     let mut work = Work::default();
     let steals = [Event::PgstealKswapd, Event::PgstealDirect];
     let mut before = 0;
     for pass in 0..2 {
         world.machine.take_work();
-        before = steals.iter().map(|&event| world.machine.mem.vmstat.get(event)).sum();
+        before = steals.iter().map(|&event| world.count(event)).sum();
         work = Work::default();
         for from in (0..pages).step_by(TURN as usize) {
             for &(mm, map) in &tasks {
@@ -65,12 +59,11 @@ fn reclaim(groups: usize, file: bool) -> PerPage {
         }
         assert!(work.pages_scanned > 0, "pass {pass} needed no reclaim");
     }
-    world.settle();
-    world.machine.audit().unwrap();
-    let after: u64 = steals.iter().map(|&event| world.machine.mem.vmstat.get(event)).sum();
+    world.settle_and_audit();
+    let after: u64 = steals.iter().map(|&event| world.count(event)).sum();
     let reclaimed = after - before;
     assert!(reclaimed > MEMORY / PAGE_SIZE, "{reclaimed} pages");
-    assert_eq!(world.machine.mem.vmstat.get(Event::OomKill), 0);
+    assert_eq!(world.count(Event::OomKill), 0);
     PerPage {
         visited: u64::from(work.lruvecs_visited) * 1000 / reclaimed,
         scanned: u64::from(work.pages_scanned) * 1000 / reclaimed,

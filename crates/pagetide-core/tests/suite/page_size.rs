@@ -1,6 +1,6 @@
 //! Machines with pages of 4, 16 and 64 KiB: equal values in bytes, smaller values in pages.
 
-use crate::world::TestWorld;
+use crate::world::{TestWorld, CPU};
 use pagetide_core::config::Config;
 use pagetide_core::memcg::ROOT;
 use pagetide_core::node::NodeSpec;
@@ -93,14 +93,14 @@ fn a_file_read_takes_its_bytes_in_pages_and_counts_kilobytes() {
         assert_eq!(outcome, Outcome::Major);
         let pages = bytes.div_ceil(page_size.bytes());
         assert_eq!(world.machine.file(file).unwrap().nr_pages, pages);
-        assert_eq!(world.machine.global_node_stat(NodeStat::NrFilePages), pages);
+        assert_eq!(world.stat(NodeStat::NrFilePages), pages);
         let vmstat = &world.machine.mem.vmstat;
         assert_eq!(vmstat.get(Event::Pgpgin), pages * page_size.bytes() / 1024);
         // Half a page at both ends of a write.
         let half = page_size.bytes() / 2;
         let (at, len) = (2 * MIB - half, 2 * half);
         world.drive(&mut ProcessCall::write(mm, NODE, file, at, len));
-        assert_eq!(world.machine.global_node_stat(NodeStat::NrDirty), 2);
+        assert_eq!(world.stat(NodeStat::NrDirty), 2);
         assert_eq!(kilobytes(&world.machine.proc_meminfo(), "Dirty:"), 2 * page_size.kbytes_of(1));
         assert_eq!(world.machine.take_work().bytes_copied as u64, bytes + len);
         world.machine.audit().unwrap();
@@ -138,11 +138,8 @@ fn limits_of_groups_are_whole_pages() {
         world.audit = false;
         let pages = page_size.pages_in(32 * MIB);
         world.machine.swapon(pages as u32, pages as u32, false);
-        let mm = world.machine.create_mm(group).unwrap();
-        let vma = world.machine.mmap(mm, Backing::Anon, pages, Advice::Normal, false).unwrap();
-        for at in 0..pages {
-            world.access(mm, vma, at, true);
-        }
+        let (mm, vma) = world.task(group, pages);
+        world.fill((mm, vma), 0..pages);
         world.settle();
         let said = world.machine.read_group_control(group, "memory.current", 0).unwrap();
         let current: u64 = said.trim().parse().unwrap();
@@ -192,12 +189,9 @@ fn a_table_has_as_many_entries_as_fit_in_a_page() {
         let mut world = TestWorld::new(machine(64, page_size));
         let mm = world.machine.create_mm(ROOT).unwrap();
         let entries = page_size.bytes() / 8;
-        let heap =
-            world.machine.mmap(mm, Backing::Anon, 2 * entries + 1, Advice::Normal, false).unwrap();
-        for at in [0, entries - 1, entries, 2 * entries] {
-            world.access(mm, heap, at, true);
-        }
-        let tables = world.machine.global_node_stat(NodeStat::NrPageTablePages);
+        let heap = world.map(mm, Backing::Anon, 2 * entries + 1, Advice::Normal);
+        world.fill((mm, heap), [0, entries - 1, entries, 2 * entries]);
+        let tables = world.stat(NodeStat::NrPageTablePages);
         assert_eq!(tables, 3, "{page_size:?}");
         let text = world.machine.proc_meminfo();
         assert_eq!(kilobytes(&text, "PageTables:"), 3 * page_size.kbytes_of(1));
@@ -212,8 +206,7 @@ fn every_empty_region_gets_a_huge_page_at_its_first_touch() {
             TestWorld::new(machine(if page_size == PageSize::Kib64 { 512 } else { 64 }, page_size));
         world.audit = false;
         world.machine.write_control("transparent_hugepage.enabled", "always").unwrap().discard();
-        let mm = world.machine.create_mm(ROOT).unwrap();
-        let heap = world.machine.mmap(mm, Backing::Anon, 3 * 512, Advice::Normal, false).unwrap();
+        let (mm, heap) = world.heap(3 * 512, Advice::Normal);
         for at in [5, 600, 1535] {
             world.access(mm, heap, at, true);
             world.machine.audit().unwrap();
@@ -223,16 +216,16 @@ fn every_empty_region_gets_a_huge_page_at_its_first_touch() {
         };
         assert_eq!(huge(&world), 3, "{page_size:?}");
         let tables = 3 * 512 / (page_size.bytes() / 8).min(3 * 512);
-        assert_eq!(world.machine.global_node_stat(NodeStat::NrPageTablePages), tables);
+        assert_eq!(world.stat(NodeStat::NrPageTablePages), tables);
         // One huge page is discarded. Its page table stays if it has entries of the others.
-        world.machine.discard(heap, 512, 512, crate::world::CPU).unwrap().discard();
+        world.machine.discard(heap, 512, 512, CPU).unwrap().discard();
         world.machine.audit().unwrap();
         assert_eq!(huge(&world), 2);
         world.access(mm, heap, 700, true);
         assert_eq!(huge(&world), 3, "{page_size:?}");
-        world.machine.munmap(heap, crate::world::CPU).unwrap().discard();
+        world.machine.munmap(heap, CPU).unwrap().discard();
         world.machine.audit().unwrap();
-        assert_eq!(world.machine.global_node_stat(NodeStat::NrPageTablePages), 0);
+        assert_eq!(world.stat(NodeStat::NrPageTablePages), 0);
     }
 }
 
@@ -248,12 +241,10 @@ fn reclaim_works_with_every_page_size() {
         let mm = world.machine.create_mm(ROOT).unwrap();
         let pages = page_size.pages_in(mib * MIB);
         let file = world.machine.create_file(page_size.bytes_of(pages), false).unwrap();
-        let heap = world.machine.mmap(mm, Backing::Anon, pages, Advice::Normal, false).unwrap();
+        let heap = world.map(mm, Backing::Anon, pages, Advice::Normal);
         let len = page_size.bytes_of(pages / 2);
         world.drive(&mut ProcessCall::read(mm, NODE, file, 0, len, Default::default()));
-        for at in 0..pages {
-            world.access(mm, heap, at, true);
-        }
+        world.fill((mm, heap), 0..pages);
         world.drive(&mut ProcessCall::write(mm, NODE, file, 100, len));
         world.settle();
         let vmstat = &world.machine.mem.vmstat;

@@ -6,13 +6,11 @@ use crate::world::TestWorld;
 use pagetide_core::config::{Config, LruPolicy};
 use pagetide_core::digest::Digest;
 use pagetide_core::memcg::ROOT;
-use pagetide_core::node::NodeSpec;
 use pagetide_core::plugin::{
     GroupPlan, GroupPolicy, GroupVisit, InitialList, PagePolicy, PageVerdict, PageView, Plugins,
     PolicyFault, ScanBalance, ScanPressure,
 };
-use pagetide_core::process::page_table::{Advice, Backing, VmaId};
-use pagetide_core::process::{Machine, MmId, ProcessCall};
+use pagetide_core::process::ProcessCall;
 use pagetide_core::units::{MemcgId, NodeId, PAGE_SIZE};
 use pagetide_core::vmstat::Event;
 
@@ -29,32 +27,17 @@ fn world_of(
     pages: Option<&str>,
 ) -> TestWorld {
     plugins.check().unwrap();
-    let mut machine = Machine::new(&[NodeSpec::x86_64(64 << 20, 0, 0)], 2, config).unwrap();
-    machine.swapon(1 << 16, 1 << 16, false);
-    machine.use_plugins(plugins.choose(groups, pages).unwrap());
-    let mut world = TestWorld::new(machine);
-    world.audit = false;
-    world.disk_works = true;
+    let mut world = TestWorld::of(64, 2, config, 1 << 16).unaudited().with_working_disk();
+    world.machine.use_plugins(plugins.choose(groups, pages).unwrap());
     world
-}
-
-fn task(world: &mut TestWorld, memcg: MemcgId, pages: u64) -> (MmId, VmaId) {
-    let mm = world.machine.create_mm(memcg).unwrap();
-    (mm, world.machine.mmap(mm, Backing::Anon, pages, Advice::Normal, false).unwrap())
 }
 
 /// Two groups that together need one and a half times the machine's memory, and a file that is
 /// read. Ends with an audit. Returns the pages that each of the two has left.
 fn rivals(world: &mut TestWorld, controls: [&[(&str, &str)]; 2]) -> [u64; 2] {
-    let groups = controls.map(|controls| {
-        let memcg = world.machine.create_memcg("g".into(), ROOT).unwrap();
-        for (name, text) in controls {
-            assert!(world.machine.write_group_control(memcg, name, text).unwrap().0.is_none());
-        }
-        memcg
-    });
+    let groups = controls.map(|controls| world.group(ROOT, controls));
     let pages = 45 * MIB;
-    let tasks = groups.map(|memcg| task(world, memcg, pages));
+    let tasks = groups.map(|memcg| world.task(memcg, pages));
     let file = world.machine.create_file(8 * MIB * PAGE_SIZE, false).unwrap();
     for pass in 0..3 {
         for page in 0..pages {
@@ -72,11 +55,8 @@ fn rivals(world: &mut TestWorld, controls: [&[(&str, &str)]; 2]) -> [u64; 2] {
         }
         world.machine.audit().unwrap();
     }
-    world.settle();
-    world.machine.audit().unwrap();
-    tasks.map(|(_, heap)| {
-        (0..pages).filter(|&at| world.machine.is_resident(heap, at)).count() as u64
-    })
+    world.settle_and_audit();
+    tasks.map(|task| world.resident(task, pages))
 }
 
 fn wrong(world: &TestWorld, wrong: PolicyFault) -> u64 {
@@ -207,7 +187,7 @@ fn a_group_policy_decides_which_groups_are_reclaimed() {
     let mut world = world(&plugins, Some("spare-first"), None);
     let [first, second] = rivals(&mut world, [&[], &[]]);
     assert!(first > 44 * MIB && second < 20 * MIB, "{first} and {second} pages");
-    assert_eq!(world.machine.mem.vmstat.get(Event::OomKill), 0);
+    assert_eq!(world.count(Event::OomKill), 0);
 }
 
 #[test]
@@ -218,8 +198,8 @@ fn a_policy_that_spares_every_group_is_overruled() {
     {
         let mut world = world(&plugins, groups, pages);
         rivals(&mut world, [&[], &[]]);
-        assert_eq!(world.machine.mem.vmstat.get(Event::OomKill), 0, "{groups:?} {pages:?}");
-        assert!(world.machine.mem.vmstat.get(Event::Pswpout) > 20 * MIB);
+        assert_eq!(world.count(Event::OomKill), 0, "{groups:?} {pages:?}");
+        assert!(world.count(Event::Pswpout) > 20 * MIB);
         assert!(wrong(&world, PolicyFault::Overruled) > 0);
         assert_eq!(wrong(&world, PolicyFault::TooManyWalks) > 0, groups.is_some());
     }
@@ -228,13 +208,10 @@ fn a_policy_that_spares_every_group_is_overruled() {
 #[test]
 fn out_of_memory_comes_at_last_where_a_policy_spares_and_nothing_else_is_left() {
     let plugins = Plugins::new().groups("miser", SparingPolicy).pages("miser", SparingPolicy);
-    let mut machine =
-        Machine::new(&[NodeSpec::x86_64(32 << 20, 0, 0)], 1, Config::default()).unwrap();
-    machine.use_plugins(plugins.choose(Some("miser"), Some("miser")).unwrap());
-    let mut world = TestWorld::new(machine);
-    world.audit = false;
+    let mut world = TestWorld::of(32, 1, Config::default(), 0).unaudited();
+    world.machine.use_plugins(plugins.choose(Some("miser"), Some("miser")).unwrap());
     let memcg = world.machine.create_memcg("g".into(), ROOT).unwrap();
-    let (mm, heap) = task(&mut world, memcg, 40 * MIB);
+    let (mm, heap) = world.task(memcg, 40 * MIB);
     for page in (0..40 * MIB).take_while(|_| true) {
         if world.machine.is_exited(mm) {
             break;
@@ -242,8 +219,7 @@ fn out_of_memory_comes_at_last_where_a_policy_spares_and_nothing_else_is_left() 
         world.access(mm, heap, page, true);
     }
     assert!(world.machine.is_exited(mm), "there is no swap");
-    world.settle();
-    world.machine.audit().unwrap();
+    world.settle_and_audit();
 }
 
 #[derive(Clone, Debug)]
@@ -270,7 +246,7 @@ fn plans_that_cannot_be_are_put_right_and_counted() {
         let mut world = world(&plugins, Some("impossible"), None);
         rivals(&mut world, [&[], &[]]);
         assert!(wrong(&world, expected) > 0, "{plan:?}");
-        assert_eq!(world.machine.mem.vmstat.get(Event::OomKill), 0, "{plan:?}");
+        assert_eq!(world.count(Event::OomKill), 0, "{plan:?}");
     }
 }
 
@@ -327,14 +303,11 @@ impl PagePolicy for OneSided {
 fn a_balance_that_spares_all_there_is_is_overruled() {
     let plugins = Plugins::new().pages("file", OneSided(ScanBalance::File));
     let mut world = world(&plugins, None, Some("file"));
-    let (mm, heap) = task(&mut world, ROOT, 90 * MIB);
-    for page in 0..90 * MIB {
-        world.access(mm, heap, page, true);
-    }
+    let (mm, heap) = world.task(ROOT, 90 * MIB);
+    world.fill((mm, heap), 0..90 * MIB);
     assert!(!world.machine.is_exited(mm), "killed in spite of free swap");
     assert!(wrong(&world, PolicyFault::Overruled) > 0);
-    world.settle();
-    world.machine.audit().unwrap();
+    world.settle_and_audit();
 }
 
 /// Marks pages by the questions asked, and keeps those that were activated for it.
@@ -373,10 +346,8 @@ fn a_mark_stays_with_its_page_until_that_leaves_memory() {
     rivals(&mut world, [&[], &[]]);
     // The mark moves with the page.
     let memcg = world.machine.create_memcg("moved".into(), ROOT).unwrap();
-    let (mm, heap) = task(&mut world, memcg, 4 * MIB);
-    for page in 0..4 * MIB {
-        world.access(mm, heap, page, true);
-    }
+    let (mm, heap) = world.task(memcg, 4 * MIB);
+    world.fill((mm, heap), 0..4 * MIB);
     let marks = |world: &TestWorld| -> Vec<u8> {
         let pages = world.machine.mem.pages.opened();
         pages
@@ -384,10 +355,10 @@ fn a_mark_stays_with_its_page_until_that_leaves_memory() {
             .map(|(_, page)| page.mark)
             .collect()
     };
-    let migrated = world.machine.mem.vmstat.get(Event::PgmigrateSuccess);
+    let migrated = world.count(Event::PgmigrateSuccess);
     world.drive(&mut ProcessCall::compact_memory(mm, NodeId(0)));
     world.finish_copies();
-    assert!(world.machine.mem.vmstat.get(Event::PgmigrateSuccess) > migrated);
+    assert!(world.count(Event::PgmigrateSuccess) > migrated);
     assert!(!marks(&world).is_empty() && marks(&world).iter().all(|&mark| mark == 1));
     // The mark is state.
     let digest = world.machine.digest();
@@ -413,10 +384,8 @@ fn a_page_policy_decides_where_pages_begin() {
     let plugins = Plugins::new().pages("all-active", AllActive);
     let active = |pages| {
         let mut world = world(&plugins, None, pages);
-        let (mm, heap) = task(&mut world, ROOT, 8 * MIB);
-        for page in 0..8 * MIB {
-            world.access(mm, heap, page, true);
-        }
+        let (mm, heap) = world.task(ROOT, 8 * MIB);
+        world.fill((mm, heap), 0..8 * MIB);
         world.settle();
         let vmstat = world.machine.proc_vmstat();
         let line = vmstat.lines().find(|line| line.starts_with("nr_active_anon ")).unwrap();

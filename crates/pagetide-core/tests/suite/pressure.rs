@@ -4,38 +4,20 @@ use crate::world::TestWorld;
 use pagetide_core::config::Config;
 use pagetide_core::effect::Step;
 use pagetide_core::memcg::ROOT;
-use pagetide_core::node::NodeSpec;
-use pagetide_core::process::page_table::{Advice, Backing, VmaId};
-use pagetide_core::process::{Machine, MmId, ProcessCall};
+use pagetide_core::process::page_table::VmaId;
+use pagetide_core::process::{MmId, ProcessCall};
 use pagetide_core::units::{MemcgId, NodeId, PAGE_SIZE};
 
 const MIB: u64 = (1 << 20) / PAGE_SIZE;
 
 fn world() -> TestWorld {
-    let spec = NodeSpec::x86_64(64 << 20, 0, 0);
-    let mut machine = Machine::new(&[spec], 1, Config::default()).unwrap();
-    machine.swapon(1 << 16, 1 << 16, false);
-    let mut world = TestWorld::new(machine);
-    world.audit = false;
-    world.disk_works = true;
-    world
-}
-
-fn group(world: &mut TestWorld, controls: &[(&str, &str)]) -> MemcgId {
-    let memcg = world.machine.create_memcg("g".into(), ROOT).unwrap();
-    for (name, text) in controls {
-        assert!(world.machine.write_group_control(memcg, name, text).unwrap().0.is_none());
-    }
-    memcg
+    TestWorld::of(64, 1, Config::default(), 1 << 16).unaudited().with_working_disk()
 }
 
 /// A task of a group with a heap of `pages` pages, of which `touched` are touched.
 fn task(world: &mut TestWorld, memcg: MemcgId, pages: u64, touched: u64) -> (MmId, VmaId) {
-    let mm = world.machine.create_mm(memcg).unwrap();
-    let heap = world.machine.mmap(mm, Backing::Anon, pages, Advice::Normal, false).unwrap();
-    for page in 0..touched {
-        world.access(mm, heap, page, true);
-    }
+    let (mm, heap) = world.task(memcg, pages);
+    world.fill((mm, heap), 0..touched);
     (mm, heap)
 }
 
@@ -76,13 +58,13 @@ fn reclaim_at_a_limit_is_a_stall_and_reclaim_by_a_write_is_not() {
         ("memory.force_empty", "0"),
     ] {
         let mut world = world();
-        let memcg = group(&mut world, &[]);
+        let memcg = world.group(ROOT, &[]);
         task(&mut world, memcg, 16 * MIB, 16 * MIB);
         let mut call = write(&mut world, memcg, file, text);
         assert_eq!(drive_and_watch(&mut world, &mut call), (false, true), "{file}");
     }
     let mut world = world();
-    let memcg = group(&mut world, &[("memory.max", "4M")]);
+    let memcg = world.group(ROOT, &[("memory.max", "4M")]);
     let (mm, heap) = task(&mut world, memcg, 8 * MIB, 4 * MIB);
     let calls = (4 * MIB..5 * MIB).map(|page| ProcessCall::fault(mm, NodeId(0), heap, page, true));
     let seen: Vec<_> = calls.map(|mut call| drive_and_watch(&mut world, &mut call)).collect();
@@ -94,7 +76,7 @@ fn reclaim_at_a_limit_is_a_stall_and_reclaim_by_a_write_is_not() {
 fn proactive_reclaim_is_no_pressure() {
     let works = |file: &str, text: &str| {
         let mut world = world();
-        let memcg = group(&mut world, &[]);
+        let memcg = world.group(ROOT, &[]);
         task(&mut world, memcg, 16 * MIB, 16 * MIB);
         let (works, usage) = (world.nr_works, world.machine.memcg_usage(memcg));
         let mut call = write(&mut world, memcg, file, text);

@@ -11,11 +11,10 @@ use pagetide_core::config::Config;
 use pagetide_core::digest::Digest;
 use pagetide_core::event::TraceEvent;
 use pagetide_core::memcg::ROOT;
-use pagetide_core::node::NodeSpec;
 use pagetide_core::outcome::Outcome;
 use pagetide_core::plugin::{GroupPlan, GroupPolicy, GroupVisit, PluginChoice, Plugins};
 use pagetide_core::process::page_table::{Advice, Backing, VmaId};
-use pagetide_core::process::{Machine, MmId, ProcessCall};
+use pagetide_core::process::{MmId, ProcessCall};
 use pagetide_core::slab::cached::{CachedId, CachedKind};
 use pagetide_core::slab::CacheSpec;
 use pagetide_core::units::{CacheId, MemcgId, NodeId, PAGE_SIZE};
@@ -115,11 +114,10 @@ struct Side {
 
 impl Side {
     fn new(accounting: &str, has_swap: bool, looks: bool) -> Side {
-        let spec = NodeSpec::x86_64(8 << 20, 0, 0);
-        let mut machine = Machine::new(&[spec], 2, Config::default()).unwrap();
-        if has_swap {
-            machine.swapon(1 << 16, 1 << 16, false);
-        }
+        let slots = if has_swap { 1 << 16 } else { 0 };
+        let mut world =
+            TestWorld::of(8, 2, Config::default(), slots).unaudited().with_working_disk();
+        let machine = &mut world.machine;
         machine.set_policy("slab_accounting", accounting).unwrap().discard();
         let known = Plugins::new().groups("looks", NoopPolicy);
         let plugins = known.choose(looks.then_some("looks"), None).unwrap();
@@ -128,9 +126,6 @@ impl Side {
         let name = "dentry".into();
         let dentry = CacheSpec { name, object_size: 192, reclaimable: true, account: true };
         let dentry = machine.create_cache(dentry).unwrap();
-        let mut world = TestWorld::new(machine);
-        world.audit = false;
-        world.disk_works = true;
         world.may_starve = true;
         world.patience = 20_000;
         let (groups, tasks, kept) = (vec![ROOT], Vec::new(), Vec::new());
@@ -157,9 +152,7 @@ impl Side {
             Op::Spawn(at) if tasks.len() < 24 => {
                 let mm = world.machine.create_mm(pick(at, groups)).unwrap();
                 let file = world.machine.create_file(FILE_PAGES * PAGE_SIZE, true).unwrap();
-                let mut map = |backing, pages| {
-                    world.machine.mmap(mm, backing, pages, Advice::Random, false).unwrap()
-                };
+                let mut map = |backing, pages| world.map(mm, backing, pages, Advice::Random);
                 let heap = map(Backing::Anon, PAGES);
                 tasks.push((mm, heap, map(Backing::File(file), FILE_PAGES)));
             }
@@ -193,14 +186,7 @@ impl Side {
                 let name = CONTROLS[usize::from(control) % CONTROLS.len()];
                 let text = SIZES[usize::from(size) % SIZES.len()];
                 let (mm, ..) = tasks[0];
-                let written = world.machine.write_group_control(memcg, name, text);
-                let write = written.ok().and_then(|(write, effects)| {
-                    effects.discard();
-                    write
-                });
-                if let Some(write) = write {
-                    world.drive(&mut ProcessCall::group_write(mm, NodeId(0), write));
-                }
+                let _ = world.try_write_group(mm, memcg, name, text);
             }
             Op::Policy(at) => {
                 let (name, value) = POLICIES[usize::from(at) % POLICIES.len()];

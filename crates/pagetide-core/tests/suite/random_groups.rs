@@ -5,7 +5,6 @@ use crate::world::{TestWorld, CPU};
 use pagetide_core::config::Config;
 use pagetide_core::effect::Effects;
 use pagetide_core::memcg::ROOT;
-use pagetide_core::node::NodeSpec;
 use pagetide_core::page::{Page, PageFlags};
 use pagetide_core::plugin::PluginChoice;
 use pagetide_core::process::page_table::{Advice, Backing, VmaId};
@@ -110,12 +109,7 @@ fn sizes_are_those_of_the_pages(machine: &Machine) {
 /// After any sequence of operations all counts add up, no removed group is charged, and every call
 /// ends or can be abandoned.
 fn run_groups(ops: Vec<Op>, plugins: PluginChoice, patience: u32) {
-    let spec = NodeSpec::x86_64(8 << 20, 0, 0);
-    let mut machine = Machine::new(&[spec], 2, Config::default()).unwrap();
-    machine.swapon(1 << 16, 1 << 16, false);
-    let mut world = TestWorld::new(machine);
-    world.audit = false;
-    world.disk_works = true;
+    let mut world = TestWorld::of(8, 2, Config::default(), 1 << 16).unaudited().with_working_disk();
     world.machine.use_plugins(plugins);
     world.patience = patience;
     world.may_starve = true;
@@ -140,10 +134,9 @@ fn run_groups(ops: Vec<Op>, plugins: PluginChoice, patience: u32) {
             }
             Op::Spawn(at) if tasks.len() < 8 => {
                 let mm = world.machine.create_mm(pick(at, &groups)).unwrap();
-                let heap =
-                    world.machine.mmap(mm, Backing::Anon, 1200, Advice::Normal, false).unwrap();
+                let heap = world.map(mm, Backing::Anon, 1200, Advice::Normal);
                 let map = Backing::File(file);
-                let map = world.machine.mmap(mm, map, 600, Advice::Normal, false).unwrap();
+                let map = world.map(mm, map, 600, Advice::Normal);
                 tasks.push((mm, heap, map));
             }
             Op::Touch(at, page, write) if !tasks.is_empty() => {
@@ -183,14 +176,7 @@ fn run_groups(ops: Vec<Op>, plugins: PluginChoice, patience: u32) {
                 let name = CONTROLS[usize::from(control) % CONTROLS.len()];
                 let text = SIZES[usize::from(size) % SIZES.len()];
                 let (mm, ..) = tasks[0];
-                let written = world.machine.write_group_control(memcg, name, text);
-                let write = written.ok().and_then(|(write, effects)| {
-                    effects.discard();
-                    write
-                });
-                if let Some(write) = write {
-                    world.drive(&mut ProcessCall::group_write(mm, NodeId(0), write));
-                }
+                let _ = world.try_write_group(mm, memcg, name, text);
             }
             Op::Policy(at) => {
                 let (name, value) = POLICIES[usize::from(at) % POLICIES.len()];

@@ -8,9 +8,8 @@ use crate::world::{TestWorld, CPU};
 use pagetide_core::config::Config;
 use pagetide_core::effect::Effect;
 use pagetide_core::memcg::ROOT;
-use pagetide_core::node::NodeSpec;
 use pagetide_core::process::page_table::{Advice, Backing};
-use pagetide_core::process::{Machine, MmId, ProcessCall};
+use pagetide_core::process::{MmId, ProcessCall};
 use pagetide_core::units::{FileId, MemcgId, NodeId, PAGE_SIZE};
 use pagetide_core::vmstat::Event;
 
@@ -25,9 +24,7 @@ fn metric(world: &TestWorld, name: &str) -> u64 {
 
 /// A reader in a group, and a sparse file.
 fn reader(limit: Option<u64>) -> (TestWorld, MemcgId, MmId, FileId) {
-    let machine = Machine::new(&[NodeSpec::x86_64(512 << 20, 0, 0)], 1, Config::default()).unwrap();
-    let mut world = TestWorld::new(machine);
-    world.audit = false;
+    let mut world = TestWorld::of(512, 1, Config::default(), 0).unaudited();
     let group = world.machine.create_memcg("g".into(), ROOT).unwrap();
     if let Some(pages) = limit {
         let bytes = (pages * PAGE_SIZE).to_string();
@@ -59,7 +56,7 @@ fn a_group_keeps_a_node_for_eight_pages_and_loses_the_oldest() {
     assert!(stat.contains(&format!("\nworkingset_nodereclaim {lost}\n")), "{stat}");
     assert!(metric(&world, "slabs_scanned") >= lost);
     // The first evicted pages have lost their shadows, the last ones have not.
-    let refaults = |world: &TestWorld| world.machine.mem.vmstat.get(Event::WorkingsetRefaultFile);
+    let refaults = |world: &TestWorld| world.count(Event::WorkingsetRefaultFile);
     read(&mut world, mm, file, 0..64);
     assert_eq!(refaults(&world), 0);
     read(&mut world, mm, file, PAGES - LIMIT - 640..PAGES - LIMIT - 576);
@@ -70,10 +67,7 @@ fn a_group_keeps_a_node_for_eight_pages_and_loses_the_oldest() {
 fn the_parent_gets_shadow_nodes_and_invalidation_forgets_all() {
     let (mut world, group, mm, file) = reader(None);
     read(&mut world, mm, file, 0..PAGES);
-    let (write, effects) =
-        world.machine.write_group_control(group, "memory.reclaim", "200M").unwrap();
-    effects.discard();
-    world.drive(&mut ProcessCall::group_write(mm, NodeId(0), write.unwrap()));
+    world.write_group(mm, group, "memory.reclaim", "200M");
     let nodes = metric(&world, "workingset_nodes");
     assert!(nodes > 100);
     // The parent gets the shadow nodes and pages of a removed group.
@@ -131,9 +125,9 @@ fn a_small_group_forgets_as_much_as_the_kernels() {
     let stream = world.create_file(98_304 * PAGE_SIZE, true);
     let scattered = world.create_file(SCATTERED * PAGE_SIZE, true);
     let backing = Backing::File(scattered);
-    let map = world.machine.mmap(mm, backing, SCATTERED, Advice::Random, false).unwrap();
+    let map = world.map(mm, backing, SCATTERED, Advice::Random);
     let counts = |world: &TestWorld| {
-        let count = |event| world.machine.mem.vmstat.get(event);
+        let count = |event| world.count(event);
         (count(Event::WorkingsetNodereclaim), count(Event::WorkingsetRefaultFile))
     };
     let mut found = Vec::new();

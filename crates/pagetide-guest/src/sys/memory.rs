@@ -12,7 +12,6 @@ use std::sync::atomic::{AtomicU32, AtomicU8, Ordering};
 pub const PAGE_SIZE: u64 = 4096;
 /// A flag of mlock2(): lock pages when they are faulted in.
 const MLOCK_ONFAULT: libc::c_long = 1;
-/// Pages in a huge page.
 const HUGE_PAGES: u64 = 512;
 
 #[derive(Debug)]
@@ -101,9 +100,7 @@ impl MemoryMapping {
     }
 
     /// Locks or unlocks a range of pages.
-    ///
-    /// # Errors
-    /// The kernel's; EINVAL for pages outside the mapping.
+    /// EINVAL for pages outside the mapping.
     pub fn lock(&self, first: u64, pages: u64, how: LockKind) -> io::Result<()> {
         let (base, len) = self.part(first, pages)?;
         // SAFETY: within the mapping; locking does not change its contents.
@@ -118,9 +115,7 @@ impl MemoryMapping {
     }
 
     /// Calls madvise() for a range of pages.
-    ///
-    /// # Errors
-    /// The kernel's; EINVAL for pages outside the mapping.
+    /// EINVAL for pages outside the mapping.
     pub fn advise_part(&self, first: u64, pages: u64, advice: MadviseKind) -> io::Result<()> {
         let (base, len) = self.part(first, pages)?;
         let advice = match advice {
@@ -150,9 +145,7 @@ impl MemoryMapping {
     }
 
     /// Discards a range of pages. Linux: MADV_DONTNEED.
-    ///
-    /// # Errors
-    /// The kernel's; EINVAL for pages outside the mapping.
+    /// EINVAL for pages outside the mapping.
     pub fn discard(&self, first: u64, pages: u64) -> io::Result<()> {
         if first.checked_add(pages).is_none_or(|end| end > self.pages) {
             return Err(io::Error::from_raw_os_error(libc::EINVAL));

@@ -23,9 +23,7 @@ pub fn check(result: libc::c_long) -> io::Result<libc::c_long> {
 }
 
 /// Converts a path or a name for a system call.
-///
-/// # Errors
-/// The text contains a NUL.
+/// Fails if the text contains a NUL.
 pub fn c_string(text: &str) -> io::Result<CString> {
     CString::new(text).map_err(|_| io::Error::from_raw_os_error(libc::EINVAL))
 }

@@ -25,9 +25,6 @@ pub fn remove(directory: &File, name: &CStr) -> io::Result<()> {
 }
 
 /// Whether `directory` has an entry `name`.
-///
-/// # Errors
-/// The kernel's, except ENOENT.
 pub fn exists(directory: &File, name: &CStr) -> io::Result<bool> {
     // SAFETY: an all-zero stat is valid and outlives the call, as does the string.
     let found = unsafe {

@@ -33,9 +33,7 @@ impl MemoryBudget {
     }
 
     /// Waits until `bytes` are free.
-    ///
-    /// # Errors
-    /// `bytes` is more than all the memory.
+    /// Fails if `bytes` is more than all the memory.
     pub(super) fn take(&self, bytes: u64) -> Result<MemoryShare<'_>, Failure> {
         refuse(bytes, self.available)?;
         let taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
@@ -74,7 +72,6 @@ pub fn available() -> u64 {
     system.cgroup_limits().map_or(machine, |limits| machine.min(of_container(limits)))
 }
 
-/// # Errors
 /// [`FailureCause::Scenario`] if a single run of the variant needs more memory than is available.
 pub fn check(variant: &Variant) -> Result<(), Failure> {
     refuse(needed(variant), available())

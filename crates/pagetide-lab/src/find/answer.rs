@@ -46,7 +46,6 @@ pub struct FindAnswer {
     pub failures: Vec<(String, usize)>,
 }
 
-/// Kind of answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AnswerKind {
     /// A value meets the criterion, and those beyond it do not.

@@ -41,9 +41,7 @@ impl DeployFormat {
 }
 
 /// The text of a file that sets these knobs. `comments`: lines of provenance.
-///
-/// # Errors
-/// The form cannot hold one of the knobs.
+/// Fails if the form cannot hold one of the knobs.
 pub fn render(
     form: DeployFormat,
     sets: &[(String, String)],
@@ -74,8 +72,7 @@ pub fn render(
     Ok(out)
 }
 
-/// # Errors
-/// The form cannot hold the knob, or one of its values.
+/// Fails if the form cannot hold the knob, or one of its values.
 pub fn check(form: DeployFormat, knob: &Knob, setup: &Setup) -> Result<(), Mistake> {
     if form == DeployFormat::Json {
         return Ok(());

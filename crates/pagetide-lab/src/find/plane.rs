@@ -13,9 +13,8 @@ pub const VALUES: usize = 6;
 pub const POINTS_MAX: usize = 400;
 
 /// The front, ascending in the first knob.
-///
-/// # Errors
-/// Runs are missing: first those of all points on the shared seeds, then those of the front on fresh ones.
+/// The error lists missing runs: first those of all points on the shared seeds, then those of the
+/// front on fresh ones.
 pub fn front(search: &ValueSearch, columns: usize) -> Result<Vec<usize>, Vec<(SearchPlace, u64)>> {
     let points = search.task().values;
     let mut places: Vec<SearchPlace> = vec![SearchPlace::Before];

@@ -75,8 +75,7 @@ pub struct Find {
 }
 
 impl Find {
-    /// # Errors
-    /// Too many knobs, points or seeds, or a knob given twice.
+    /// Fails for too many knobs, points or seeds, or a knob given twice.
     pub fn new(question: Question) -> Result<Find, Mistake> {
         let values = match question.knobs.as_slice() {
             [one] => one.values.len(),
@@ -247,9 +246,6 @@ impl Find {
     }
 
     /// Checks the names and units of the question against the first run.
-    ///
-    /// # Errors
-    /// An unknown metric, or a quantity of another kind.
     pub fn check(&self) -> Result<(), Mistake> {
         let Some(sample) = self.before() else { return Ok(()) };
         self.question.criterion.check(sample)?;
@@ -299,7 +295,6 @@ impl Find {
         runs.filter(|(seed, run)| is_unfinished(run) || is_stopped(*seed, run)).count()
     }
 
-    /// Counts of the shared seeds of a place.
     pub fn count(&self, place: SearchPlace) -> SeedCount {
         self.search.count(place, self.search.shared())
     }

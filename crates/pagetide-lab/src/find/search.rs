@@ -78,7 +78,6 @@ pub struct SeedCount {
     pub of: u32,
 }
 
-/// Outcome of a search.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SearchOutcome {
     Found(SearchResult),
@@ -241,7 +240,6 @@ impl ValueSearch {
         }
     }
 
-    /// Counts of all shared seeds of a position.
     fn all(&self, position: usize) -> Result<SeedCount, Missing> {
         let place = SearchPlace::At(self.place(position));
         self.need(&[place], self.shared())?;

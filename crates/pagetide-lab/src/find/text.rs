@@ -181,7 +181,6 @@ pub fn front_words(point: &AnswerPoint) -> String {
     count(point.fresh) + &costs.collect::<String>()
 }
 
-/// Notes on the answer.
 pub fn remarks(find: &Find, answer: &FindAnswer) -> Vec<String> {
     let mut lines = Vec::new();
     let question = find.question();

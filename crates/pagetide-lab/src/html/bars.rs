@@ -2,7 +2,6 @@
 
 use maud::{html, Markup};
 
-/// A table of bars.
 #[derive(Clone, Debug)]
 pub struct BarTable {
     pub caption: String,

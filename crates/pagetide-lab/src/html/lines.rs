@@ -15,7 +15,6 @@ use serde::Serialize;
 /// More lines or panels in a figure are unreadable.
 pub const MOST_LINES: usize = 8;
 
-/// A figure.
 #[derive(Clone, Debug)]
 pub struct ChartFigure {
     /// Its anchor ([`super::page::anchor`] makes one of a name).
@@ -75,7 +74,6 @@ pub struct ChartChoice {
     pub panels: Vec<ChartPanel>,
 }
 
-/// One chart.
 #[derive(Clone, Debug)]
 pub struct ChartPanel {
     /// Title, usually the variant; may be empty if it is the only panel.

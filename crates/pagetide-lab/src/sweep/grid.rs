@@ -18,9 +18,7 @@ use std::str::FromStr;
 pub const POINTS_MAX: usize = 20_000;
 
 /// All combinations of the knobs' values.
-///
-/// # Errors
-/// A knob is given twice, or there are too many points.
+/// Fails if a knob is given twice, or there are too many points.
 pub fn points(knobs: &[Knob]) -> Result<Vec<Vec<(String, String)>>, Mistake> {
     for (at, knob) in knobs.iter().enumerate() {
         if knobs[..at].iter().any(|other| other.path == knob.path) {
@@ -94,9 +92,6 @@ impl FromStr for SweepShard {
 
 /// Digest of a scenario: its setup without the grid, and the contents of its traces and object
 /// mixes. Paths, comments and seeds do not count.
-///
-/// # Errors
-/// A trace or object mix cannot be read.
 pub fn digest(scenario: &str, variants: &[(&str, &Setup)]) -> io::Result<String> {
     let mut digest = Digest::new();
     text(scenario, &mut digest);

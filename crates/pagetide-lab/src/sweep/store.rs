@@ -155,10 +155,8 @@ impl SweepStore {
     }
 
     /// Opens or creates the store in a directory; `file` is the file of this process.
-    ///
-    /// # Errors
-    /// The directory cannot be read or written, is not a store, has rows of another scenario or
-    /// version, or another process has locked the file.
+    /// Fails if the directory is not a store, has rows of another scenario or version, or another
+    /// process has locked the file.
     pub fn open(directory: &Path, file: &str, origin: StoreOrigin) -> Result<SweepStore, Mistake> {
         let mut store = SweepStore::empty(Some(origin));
         store.claim(directory, file)?;
@@ -167,10 +165,7 @@ impl SweepStore {
 
     /// Merges several stores, and the store `into`, which is created if needed and can then be
     /// saved ([`SweepStore::save`]).
-    ///
-    /// # Errors
-    /// A store cannot be read, the stores differ in scenario or version, or another process has
-    /// locked the file.
+    /// Fails if the stores differ in scenario or version, or another process has locked the file.
     pub fn merged(directories: &[PathBuf], into: Option<&Path>) -> Result<SweepStore, Mistake> {
         let mut store = SweepStore::empty(None);
         for directory in directories {
@@ -231,9 +226,7 @@ impl SweepStore {
     }
 
     /// Appends a row with one write.
-    ///
-    /// # Errors
-    /// The file cannot be written. After the first error nothing more is written.
+    /// After the first error nothing more is written.
     pub fn append(&mut self, row: SweepRow) -> io::Result<()> {
         if let Some(own) = &mut self.file {
             own.append(row.line().as_bytes())?;
@@ -244,9 +237,7 @@ impl SweepStore {
     }
 
     /// Sorts the file of this process.
-    ///
-    /// # Errors
-    /// The file cannot be written; it is then unchanged.
+    /// After an error the file is unchanged.
     pub fn finish(&mut self) -> io::Result<()> {
         let Some(own) = self.file.take() else { return Ok(()) };
         self.own.sort();
@@ -254,9 +245,7 @@ impl SweepStore {
     }
 
     /// Writes all rows into the file of this process, like one run of the whole sweep.
-    ///
-    /// # Errors
-    /// The file cannot be written; it is then unchanged.
+    /// After an error the file is unchanged.
     pub fn save(&mut self) -> io::Result<()> {
         let Some(own) = self.file.take() else { return Ok(()) };
         write_whole(&own.path, self.rows.values())

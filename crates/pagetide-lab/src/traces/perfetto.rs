@@ -251,7 +251,6 @@ impl<W: Write> Perfetto<W> {
     }
 }
 
-/// The fields of an event as annotations.
 fn fields_of(event: &NamedEvent) -> Annotations {
     use pagetide_sim::observe::EventValue as Field;
     let mut annotations = Annotations::new();

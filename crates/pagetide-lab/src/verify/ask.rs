@@ -57,7 +57,6 @@ pub enum CostSource {
     Sourced,
 }
 
-/// Progress of a verification.
 #[derive(Clone, Debug)]
 pub enum VerifyProgress<'a> {
     /// Costs are measured on the kernel with this number of CPUs.

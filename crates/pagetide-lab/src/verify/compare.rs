@@ -354,7 +354,6 @@ fn gather(names: &KeyNames, records: &[RunRecord]) -> BTreeMap<String, Series> {
     all
 }
 
-/// The scopes of all keys.
 fn scopes(names: &KeyNames, world: &BTreeMap<String, Series>) -> BTreeSet<Scope> {
     world.keys().filter_map(|key| Some(names.read(key)?.scope)).collect()
 }

@@ -78,9 +78,6 @@ impl FittedCosts {
 }
 
 /// The costs of the machine on which `reference`, a recording of [`machine_costs`], was made.
-///
-/// # Errors
-/// The simulator cannot run the scenario, or was cancelled.
 pub fn of_reference(
     reference: &KernelReference,
     cpus: u16,
@@ -94,9 +91,6 @@ pub fn of_reference(
 
 /// The costs that explain the CPU times of `reference`, and the counts of the phases of `setup`.
 /// Sets the costs in `setup`.
-///
-/// # Errors
-/// The simulator cannot run the scenario, or was cancelled.
 pub(crate) fn solve(
     reference: &KernelReference,
     setup: &mut Setup,

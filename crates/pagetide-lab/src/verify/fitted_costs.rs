@@ -53,9 +53,6 @@ pub fn load(dir: &Path, cpus: u16, recording: &KernelReference) -> Option<Fitted
 }
 
 /// Writes the costs fitted to `recording` into `dir`.
-///
-/// # Errors
-/// When the file cannot be written.
 pub fn save(
     dir: &Path,
     cpus: u16,

@@ -1,8 +1,9 @@
 //! Events and timelines agree with the metrics, and recording them does not change a run.
 
+use crate::traces::{scenario, Collected, SCENARIO};
 use pagetide_core::event::TraceEvent;
 use pagetide_lab::traces::JsonLines;
-use pagetide_scenario::load::{load, Overrides};
+use pagetide_scenario::model::Variant;
 use pagetide_scenario::record::RunRecord;
 use pagetide_scenario::timeline::{
     CompactionCounts, GroupEvents, GroupRow, TaskRow, TimelineSample,
@@ -13,88 +14,23 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
 
-/// Two groups that need more memory than there is; one has a limit in some variants.
-const SCENARIO: &str = r#"
-name = "groups"
-
-[machine]
-cpus = 2
-memory = "64MiB"
-swap = "256MiB"
-
-[[machine.disk]]
-name = "sda"
-model = "ssd"
-
-[[group]]
-name = "master"
-memory.soft_limit_in_bytes = "40M"
-
-[[group]]
-name = "slave"
-memory.soft_limit_in_bytes = "16M"
-
-[[group]]
-name = "inner"
-parent = "slave"
-
-[[file]]
-name = "data"
-size = "64MiB"
-
-[[task]]
-name = "master"
-group = "master"
-workload = "touch"
-size = "30MiB"
-passes = 20
-
-[[task]]
-name = "slave"
-group = "inner"
-workload = "touch"
-size = "50MiB"
-passes = 4
-
-[[task]]
-name = "reader"
-delay = "5ms"
-workload = "mapped-read"
-file = "data"
-
-[[task]]
-name = "last"
-workload = "compute"            # until kswapd sleeps
-duration = "1s"
-
-[[variant]]
-name = "tree"
-
-[[variant]]
-name = "graded"
-policy.soft_limit = "graded"
-
-[[variant]]
-name = "limit"
-[variant.set]
-group.slave.memory.limit_in_bytes = "24M"
+/// Three variants, one of them with a limit. The last task lasts until kswapd sleeps.
+const END: &str = r#"
+task = [{ name = "last", workload = "compute", duration = "1s" }]
+variant = [
+  { name = "tree" },
+  { name = "graded", policy.soft_limit = "graded" },
+  { name = "limit", set.group.slave.memory.limit_in_bytes = "24M" },
+]
 "#;
 
-/// Bytes that a sink collected.
-#[derive(Clone, Default)]
-struct Collected(Arc<Mutex<Vec<u8>>>);
-
-impl Write for Collected {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
+/// The two groups of the traces with soft limits, and without the service.
+fn groups() -> String {
+    let (groups, _) = SCENARIO.split_once("[[task]]\nname = \"web\"").unwrap();
+    let long = "a-name-of-sixty-four-characters-of-which-the-kernel-has-fifteen_";
+    let groups = groups.replace(long, "master");
+    groups.replace("limit_in_bytes = \"24M\"", "soft_limit_in_bytes = \"16M\"") + END
 }
 
 struct Ran {
@@ -103,16 +39,11 @@ struct Ran {
     lines: Vec<Value>,
 }
 
-fn variants(text: &str) -> Vec<pagetide_scenario::model::Variant> {
-    let name = format!("pagetide-events-{}-{:p}", std::process::id(), &text);
-    let path = std::env::temp_dir().join(name).with_extension("toml");
-    std::fs::write(&path, text).unwrap();
-    let scenario = load(&path, &Overrides::default());
-    let _ = std::fs::remove_file(&path);
-    scenario.unwrap_or_else(|errors| panic!("{errors}")).variants
+fn variants(text: &str) -> Vec<Variant> {
+    scenario(text).variants
 }
 
-fn recorded(variant: &pagetide_scenario::model::Variant) -> Ran {
+fn recorded(variant: &Variant) -> Ran {
     let collected = Collected::default();
     let options = RunOptions {
         observers: vec![ObserverHandle::new(JsonLines::new(collected.clone()))],
@@ -122,13 +53,13 @@ fn recorded(variant: &pagetide_scenario::model::Variant) -> Ran {
         ..RunOptions::default()
     };
     let record = run("groups", variant, 7, &options).unwrap();
-    let text = String::from_utf8(collected.0.lock().unwrap().clone()).unwrap();
+    let text = collected.text();
     let lines = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     Ran { record, text, lines }
 }
 
 fn all_recorded() -> Vec<Ran> {
-    variants(SCENARIO).iter().map(recorded).collect()
+    variants(&groups()).iter().map(recorded).collect()
 }
 
 fn number(line: &Value, field: &str) -> u64 {
@@ -141,7 +72,7 @@ fn is_named(line: &Value, name: &str) -> bool {
 
 #[test]
 fn recording_changes_nothing_and_repeats_to_the_byte() {
-    for (variant, ran) in variants(SCENARIO).iter().zip(all_recorded()) {
+    for (variant, ran) in variants(&groups()).iter().zip(all_recorded()) {
         let plain = run("groups", variant, 7, &RunOptions::default()).unwrap();
         let recorded = RunRecord { timeline: None, latencies: Vec::new(), ..ran.record.clone() };
         assert_eq!(plain, recorded, "{}", variant.name);
@@ -404,7 +335,7 @@ fn a_sink_that_fails_ends_the_run_with_a_reason() {
         observers: vec![ObserverHandle::new(JsonLines::new(Full))],
         ..RunOptions::default()
     };
-    let error = run("groups", &variants(SCENARIO)[0], 7, &options).unwrap_err();
+    let error = run("groups", &variants(&groups())[0], 7, &options).unwrap_err();
     assert_eq!(error.to_string(), "the events cannot be written: no space left on device");
     assert!(error.hint().unwrap().contains("disk full"));
 }
@@ -412,7 +343,7 @@ fn a_sink_that_fails_ends_the_run_with_a_reason() {
 #[test]
 fn the_killed_are_named() {
     // Without swap, 48 MiB are too few for both tasks.
-    let text = SCENARIO.replace("swap = \"256MiB\"", "");
+    let text = groups().replace("swap = \"256MiB\"", "");
     let text = text.replace("memory = \"64MiB\"", "memory = \"48MiB\"");
     let ran = recorded(&variants(&text)[0]);
     let victims: Vec<&Value> =
@@ -427,13 +358,8 @@ fn the_killed_are_named() {
 #[test]
 fn a_recreated_group_counts_from_zero_whenever_it_was_removed() {
     let scenario = r#"
-[machine]
-memory = "64MiB"
-swap = "64MiB"
-[[group]]
-name = "gg"
-at_start = false
-memory.max = "4M"
+machine = { memory = "64MiB", swap = "64MiB" }
+group = [{ name = "gg", at_start = false, memory.max = "4M" }]
 [[task]]
 name = "x"
 phase = [

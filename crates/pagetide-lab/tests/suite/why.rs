@@ -27,13 +27,15 @@ fn a_service_that_is_not_protected_waits_for_its_own_pages() {
     let report = report(
         r#"
         repeats = 2
-        [machine]
-        memory = "256MiB"
-        swap = "1GiB"
-        [[group]]
-        name = "web"
-        [[group]]
-        name = "other"
+        machine = { memory = "256MiB", swap = "1GiB" }
+        group = [
+          { name = "web" },
+          { name = "other" },
+        ]
+        variant = [
+          { name = "unprotected" },
+          { name = "memory.low", set."group.web.memory.low" = "155MiB" },
+        ]
         [[task]]
         name = "service"
         group = "web"
@@ -45,11 +47,6 @@ fn a_service_that_is_not_protected_waits_for_its_own_pages() {
         workload = "touch"
         size = "225MiB"
         passes = 2
-        [[variant]]
-        name = "unprotected"
-        [[variant]]
-        name = "memory.low"
-        set = { "group.web.memory.low" = "155MiB" }
         "#,
     );
     let said = sentences(&report);
@@ -80,23 +77,15 @@ fn a_group_at_its_limit_is_why_its_task_waits() {
         r#"
         repeats = 2
         machine = { memory = "256MiB", swap = "256MiB", cpus = 2 }
-        [[group]]
-        name = "jobs"
-        [[task]]
-        name = "batch"
-        group = "jobs"
-        workload = "touch"
-        size = "64MiB"
-        passes = 3
-        [[task]]
-        name = "beside"
-        workload = "compute"
-        duration = "200ms"
-        [[variant]]
-        name = "free"
-        [[variant]]
-        name = "limited"
-        set = { "group.jobs.memory.max" = "32MiB" }
+        group = [{ name = "jobs" }]
+        task = [
+          { name = "batch", group = "jobs", workload = "touch", size = "64MiB", passes = 3 },
+          { name = "beside", workload = "compute", duration = "200ms" },
+        ]
+        variant = [
+          { name = "free" },
+          { name = "limited", set."group.jobs.memory.max" = "32MiB" },
+        ]
         "#,
     );
     let said = sentences(&report);
@@ -116,18 +105,11 @@ fn the_loss_of_a_group_is_not_repeated_for_its_ancestor() {
         r#"
         repeats = 1
         machine = { memory = "256MiB", swap = "256MiB", cpus = 2 }
-        [[group]]
-        name = "pod"
-        [[group]]
-        name = "jobs"
-        parent = "pod"
-        "memory.max" = "32MiB"
-        [[task]]
-        name = "batch"
-        group = "jobs"
-        workload = "touch"
-        size = "64MiB"
-        passes = 3
+        group = [
+          { name = "pod" },
+          { name = "jobs", parent = "pod", "memory.max" = "32MiB" },
+        ]
+        task = [{ name = "batch", group = "jobs", workload = "touch", size = "64MiB", passes = 3 }]
         "#,
     );
     assert_eq!(mean(&report, 0, "pod.pgsteal"), mean(&report, 0, "jobs.pgsteal"));
@@ -142,30 +124,16 @@ fn kswapd_is_busy_while_a_file_is_read_through_a_small_machine() {
     let report = report(
         r#"
         repeats = 2
-        [machine]
-        memory = "128MiB"
-        cpus = 2
-        [[machine.disk]]
-        name = "disk"
-        model = "rotating"
-        [[file]]
-        name = "log"
-        [[file]]
-        name = "data"
-        size = "384MiB"
-        sparse = true
-        [[task]]
-        name = "dd"
-        background = true
-        workload = "file-write"
-        file = "log"
-        [[task]]
-        name = "stream"
-        start = "2s"
-        workload = "mapped-read"
-        file = "data"
-        [[variant]]
-        name = "default"
+        machine = { memory = "128MiB", cpus = 2, disk = [{ name = "disk", model = "rotating" }] }
+        file = [
+          { name = "log" },
+          { name = "data", size = "384MiB", sparse = true },
+        ]
+        task = [
+          { name = "dd", background = true, workload = "file-write", file = "log" },
+          { name = "stream", start = "2s", workload = "mapped-read", file = "data" },
+        ]
+        variant = [{ name = "default" }]
         "#,
     );
     let said = sentences(&report);

@@ -26,7 +26,6 @@ impl BuddyInfo {
     }
 }
 
-/// Parses the text of /proc/buddyinfo.
 pub fn parse(text: &str) -> (Vec<BuddyInfo>, Vec<ImportNote>) {
     let mut notes = FileNotes::new("/proc/buddyinfo");
     let mut zones = Vec::new();

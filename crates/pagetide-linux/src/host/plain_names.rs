@@ -8,7 +8,6 @@ use std::collections::BTreeSet;
 /// Maximum length, without the number that makes a name unique.
 const NAME_MAX: usize = 56;
 
-/// Allocates names.
 #[derive(Debug)]
 pub(super) struct NameAllocator {
     taken: BTreeSet<String>,

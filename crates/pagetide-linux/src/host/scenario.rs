@@ -52,9 +52,7 @@ pub struct ImportedScenario {
 }
 
 /// Generates a scenario for a system.
-///
-/// # Errors
-/// The size of memory is unknown, or larger than a scenario can have.
+/// Fails if the size of memory is unknown, or larger than a scenario can have.
 pub fn write(
     host: &HostSnapshot,
     options: HostImportOptions<'_>,

@@ -51,9 +51,8 @@ pub struct HostSnapshot {
 
 impl HostSnapshot {
     /// Reads the system below `root`: `/`, or a copy with the same layout.
-    ///
-    /// # Errors
-    /// `root` is not a readable directory. Missing files cause errors only where they are needed.
+    /// Fails if `root` is no readable directory. Missing files cause errors only where they are
+    /// needed.
     pub fn read(root: &Path) -> Result<HostSnapshot, HostError> {
         let files = HostFiles::new(root)?;
         let mut notes = Vec::new();

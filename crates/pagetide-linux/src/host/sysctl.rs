@@ -22,9 +22,7 @@ pub fn place(sysctl: Sysctl) -> Option<String> {
 }
 
 /// The value for a scenario of a control file with this text; `None` if it is not set.
-///
-/// # Errors
-/// A note, if a scenario does not accept the value.
+/// The error is a note, if a scenario does not accept the value.
 pub fn parse(sysctl: Sysctl, text: &str) -> Result<Option<String>, ImportNote> {
     let form = sysctl.file().form;
     let place = place(sysctl).unwrap_or_else(|| sysctl.name().to_owned());

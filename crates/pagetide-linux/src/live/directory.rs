@@ -25,9 +25,6 @@ fn file_system<'t>(mountinfo: &'t str, path: &Path) -> Option<&'t str> {
 }
 
 /// A directory on a disk. If there is none, any directory, and the reason.
-///
-/// # Errors
-/// There is no place for files at all.
 pub(super) fn make(mountinfo: &str) -> Result<(TempDir, Option<String>), LinuxError> {
     let usual = std::env::temp_dir();
     let mut why = None;
@@ -52,9 +49,6 @@ pub(super) fn make(mountinfo: &str) -> Result<(TempDir, Option<String>), LinuxEr
 }
 
 /// Creates the files of a setup below `dir`, where the guest program looks for them.
-///
-/// # Errors
-/// The disk is full.
 pub(super) fn fill(dir: &Path, setup: &Setup) -> Result<(), LinuxError> {
     for file in &setup.files {
         let place = dir.join("disks").join(file.disk.to_string());

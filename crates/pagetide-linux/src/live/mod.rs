@@ -91,8 +91,6 @@ fn scale_for(free: Option<u64>, limit: Option<u64>) -> Result<u64, LinuxError> {
 impl LiveBench {
     /// Determines which parts can be performed on this machine, described by `host`, and prepares
     /// them.
-    ///
-    /// # Errors
     /// [`LinuxError::NotHere`] if nothing can be measured.
     pub fn prepare(host: &HostSnapshot, guest: Option<&Path>) -> Result<LiveBench, LinuxError> {
         if !cfg!(all(target_os = "linux", target_arch = "x86_64")) {
@@ -131,10 +129,6 @@ impl LiveBench {
 
     /// Performs the scenario repeatedly on the machine that `imported` describes. Calls `tell` at
     /// the start of each repetition, with its number.
-    ///
-    /// # Errors
-    /// A repetition failed.
-    /// See [`LinuxError`].
     pub fn measure(
         self,
         imported: &Setup,

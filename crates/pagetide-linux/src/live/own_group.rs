@@ -57,9 +57,7 @@ pub(super) struct OwnGroup {
 
 impl OwnGroup {
     /// Creates a group with a limit of `bytes`.
-    ///
-    /// # Errors
-    /// Part of a sentence: why it cannot be created.
+    /// The error is part of a sentence: why it cannot be created.
     pub(super) fn make(hierarchy: Option<&CgroupMount>, bytes: u64) -> Result<OwnGroup, String> {
         let Some(CgroupMount { mounted, own }) = hierarchy else {
             return Err("cgroup version 2 is not mounted".to_owned());
@@ -112,9 +110,6 @@ impl OwnGroup {
     }
 
     /// Removes its children.
-    ///
-    /// # Errors
-    /// The kernel's, if a process stays in one.
     pub(super) fn clear(&self) -> io::Result<()> {
         for entry in fs::read_dir(&self.path)?.flatten() {
             if entry.file_type().is_ok_and(|kind| kind.is_dir()) {

@@ -27,9 +27,6 @@ const SUMS: [&str; 2] = ["pgscan", "pgsteal"];
 const FAULTS: &str = "pgfault";
 
 /// Executes the scenario in `dir` with `program`; the record has the seed `seed`.
-///
-/// # Errors
-/// The program failed or took too long.
 pub(super) fn perform(
     program: &Path,
     dir: &Path,

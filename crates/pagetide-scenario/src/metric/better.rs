@@ -11,7 +11,6 @@ use super::declared;
 use super::key::{MetricKey, ScopeKind};
 use pagetide_core::vmstat::Event;
 
-/// Which direction of a metric is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MetricDirection {
     /// Less is better: times, waiting, pages that had to be read again, kills.
@@ -24,7 +23,6 @@ pub enum MetricDirection {
     Neither,
 }
 
-/// Which way the metric of a key is better.
 pub fn of(key: &MetricKey) -> MetricDirection {
     of_name(key.scope.kind(), &key.name)
 }

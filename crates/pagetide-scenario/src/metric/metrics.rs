@@ -115,7 +115,6 @@ impl RunMetricSet {
         }
     }
 
-    /// All metrics by the texts of their keys.
     pub fn into_texts(self, names: &KeyNames) -> BTreeMap<String, Metric> {
         let mut texts = BTreeMap::new();
         for (scope, metrics) in self.by_scope {

@@ -100,9 +100,7 @@ impl Program {
     }
 
     /// The next operation; `None` once the task has ended.
-    ///
-    /// # Errors
-    /// A trace cannot be read further. The program ends there.
+    /// Fails if a trace cannot be read further; the program ends there.
     #[inline]
     pub fn next_op(&mut self) -> Result<Option<Op>, ProgramError> {
         match self.next_fast() {
@@ -132,9 +130,6 @@ impl Program {
 
     /// Continues a trace, or moves to the next stage, phase or loop; call after
     /// [`Program::next_fast`].
-    ///
-    /// # Errors
-    /// See [`Program::next_op`].
     #[inline(never)]
     pub fn next_slow(&mut self) -> Result<Option<Op>, ProgramError> {
         loop {

@@ -59,20 +59,26 @@ fn run(files: Vec<File>, phases: Vec<Workload>) -> Vec<Op> {
     ops_of(&setup(files, vec![task(phases)]), 1_000_000)
 }
 
-fn touch(region: &str, pages: u64, order: PageOrder) -> Workload {
-    let advice = Advice::Normal;
-    let region = region.into();
-    Workload::Touch(TouchWorkload {
-        region,
+fn touched(region: &str, pages: u64, order: PageOrder) -> TouchWorkload {
+    TouchWorkload {
+        region: region.into(),
         pages,
         stride: 1,
         passes: 1,
         write: true,
         order,
-        advice,
+        advice: Advice::Normal,
         compute_ns: 0,
         pace: None,
-    })
+    }
+}
+
+fn touch(region: &str, pages: u64, order: PageOrder) -> Workload {
+    Workload::Touch(touched(region, pages, order))
+}
+
+fn map(region: u32, backing: RegionBacking, pages: u64, executable: bool) -> Op {
+    Op::Map { region, backing, pages, advice: Advice::Normal, executable }
 }
 
 fn pages_of(ops: &[Op]) -> Vec<u64> {
@@ -103,16 +109,9 @@ fn working_set(anon: u64, file: u64, accesses: u64) -> WorkingSet {
 fn a_touch_is_framed_by_its_phase_and_maps_once() {
     let phases = vec![touch("a", 2, PageOrder::Sequential), touch("a", 3, PageOrder::Sequential)];
     let access = |page| Op::Access { region: 0, page, write: true };
-    let map = Op::Map {
-        region: 0,
-        backing: RegionBacking::Anon,
-        pages: 3,
-        advice: Advice::Normal,
-        executable: false,
-    };
     let expected = vec![
         Op::PhaseBegin { phase: 0 },
-        map,
+        map(0, RegionBacking::Anon, 3, false),
         access(0),
         access(1),
         Op::PhaseEnd { phase: 0 },
@@ -159,17 +158,7 @@ fn scattered_pages_follow_the_prime() {
 #[test]
 fn a_stride_leaves_pages_out() {
     let of = |pages, stride, order, passes| {
-        let touch = TouchWorkload {
-            region: "a".into(),
-            pages,
-            stride,
-            passes,
-            write: true,
-            order,
-            advice: Advice::Normal,
-            compute_ns: 0,
-            pace: None,
-        };
+        let touch = TouchWorkload { stride, passes, ..touched("a", pages, order) };
         let ops = run(Vec::new(), vec![Workload::Touch(touch)]);
         let mapped = ops.iter().find_map(|op| match op {
             Op::Map { pages, .. } => Some(*pages),
@@ -197,17 +186,8 @@ fn a_stride_leaves_pages_out() {
 #[test]
 fn random_draws_continue_over_phases_and_passes() {
     let draws = |passes, phases| {
-        let phase = Workload::Touch(TouchWorkload {
-            region: "a".into(),
-            pages: 100,
-            stride: 1,
-            passes,
-            write: false,
-            order: PageOrder::Random,
-            advice: Advice::Normal,
-            compute_ns: 0,
-            pace: None,
-        });
+        let random = touched("a", 100, PageOrder::Random);
+        let phase = Workload::Touch(TouchWorkload { passes, write: false, ..random });
         pages_of(&run(Vec::new(), vec![phase; phases]))
     };
     assert_eq!(draws(4, 1), draws(2, 2));
@@ -418,27 +398,9 @@ fn a_trace_is_replayed_and_its_regions_go() {
     let mut looped = task(vec![touch("a", 1, PageOrder::Sequential), trace.workload()]);
     looped.loops = 2;
     let ops = ops_of(&setup(Vec::new(), vec![looped]), 100);
-    let map = |region, backing, pages, executable| Op::Map {
-        region,
-        backing,
-        pages,
-        advice: Advice::Normal,
-        executable,
-    };
-    let pass = |first: u32| {
-        let compute = Op::Compute { ns: 2000 };
-        [
-            Op::PhaseBegin { phase: 1 },
-            map(first, RegionBacking::Heap, 5, false),
-            map(first + 1, RegionBacking::TraceFile { key: 9 }, 7, true),
-            compute,
-            Op::Access { region: first, page: 4, write: true },
-            compute,
-            Op::Access { region: first + 1, page: 6, write: false },
-            Op::Unmap { region: first },
-            Op::Unmap { region: first + 1 },
-            Op::PhaseEnd { phase: 1 },
-        ]
+    let pass = |first| {
+        let (begin, end) = (Op::PhaseBegin { phase: 1 }, Op::PhaseEnd { phase: 1 });
+        [vec![begin], compile(first), vec![end]].concat()
     };
     assert_eq!(ops[4..14], pass(1));
     assert_eq!(ops[17..], pass(3));
@@ -495,13 +457,6 @@ fn build(trace: &TraceFile, units: u32) -> Build {
 
 /// The operations of the compiler of [`TraceFile`]; `first` is its first region.
 fn compile(first: u32) -> Vec<Op> {
-    let map = |region, backing, pages, executable| Op::Map {
-        region,
-        backing,
-        pages,
-        advice: Advice::Normal,
-        executable,
-    };
     vec![
         map(first, RegionBacking::Heap, 5, false),
         map(first + 1, RegionBacking::TraceFile { key: 9 }, 7, true),
@@ -630,7 +585,7 @@ fn the_program_computes_after_each_access_and_only_then() {
         ops.iter().filter(|op| is_access(op)).count()
     };
     for order in [PageOrder::Sequential, PageOrder::Scattered, PageOrder::Random] {
-        let Workload::Touch(plain) = touch("a", 6, order) else { unreachable!() };
+        let plain = touched("a", 6, order);
         assert_eq!(compute(Workload::Touch(TouchWorkload { compute_ns: 70, ..plain.clone() })), 6);
         let pace = Some(Pace { bytes: 3000 * 4096, load: LoadCurve::default() });
         assert_eq!(compute(Workload::Touch(TouchWorkload { compute_ns: 70, pace, ..plain })), 6);
@@ -653,7 +608,7 @@ fn the_program_computes_after_each_access_and_only_then() {
     assert_eq!(compute(Workload::WorkingSet(set)), 50);
     // Draws continue as without it, over phases and passes.
     let draws = |compute_ns| {
-        let Workload::Touch(plain) = touch("a", 100, PageOrder::Random) else { unreachable!() };
+        let plain = touched("a", 100, PageOrder::Random);
         let phase = Workload::Touch(TouchWorkload { compute_ns, passes: 2, ..plain });
         pages_of(&run(Vec::new(), vec![phase.clone(), phase]))
     };

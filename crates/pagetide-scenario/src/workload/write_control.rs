@@ -27,9 +27,7 @@ pub enum TargetWrite {
 
 impl TargetWrite {
     /// The value of a text for the control file `name` of a group, or of a machine.
-    ///
-    /// # Errors
-    /// The kernel would refuse the write.
+    /// Fails if the kernel would refuse the write.
     pub fn read(
         group: Option<usize>,
         name: &str,

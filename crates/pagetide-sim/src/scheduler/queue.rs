@@ -20,7 +20,6 @@ use std::collections::BTreeSet;
 /// a scenario may be as large as a second, and an exit may pay one for each page.
 const VRUNTIME_MAX: i64 = i64::MAX / 4;
 
-/// An entity of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum EntityId {
     Task(TaskId),
@@ -173,7 +172,6 @@ impl Scheduler {
         }
     }
 
-    /// The group of the queue that an entity is on.
     pub(super) fn group_of(&self, who: EntityId) -> GroupId {
         match who {
             EntityId::Task(task) => self.task(task).group,

@@ -102,7 +102,6 @@ impl DaemonTimes {
         self.kswapd_awake[node.idx()].ran(ns);
     }
 
-    /// CPU time of all kswapds so far.
     pub fn kswapd_cpu(&self) -> Nanos {
         self.kswapd_awake.iter().map(|span| span.cpu).sum()
     }
@@ -112,7 +111,6 @@ impl DaemonTimes {
         self.flusher_cpu += ns;
     }
 
-    /// CPU time of the flusher so far.
     pub fn flusher_cpu(&self) -> Nanos {
         self.flusher_cpu
     }

@@ -22,7 +22,6 @@ use pagetide_scenario::model::{self, TargetWrite};
 use pagetide_scenario::op::Op;
 use pagetide_scenario::workload::{CreateGroup, JoinGroup, RemoveGroup, Workload, WriteControl};
 
-/// Metrics from memory.events and memory.events.local.
 const EVENTS: [(MemoryEvent, [&MetricDecl; 2]); 6] = [
     (MemoryEvent::Low, [declared::EVENTS_LOW, declared::LOCAL_EVENTS_LOW]),
     (MemoryEvent::High, [declared::EVENTS_HIGH, declared::LOCAL_EVENTS_HIGH]),

@@ -38,7 +38,6 @@ impl SimWorld {
         }
     }
 
-    /// madvise().
     pub(super) fn advise(
         &mut self,
         id: usize,

@@ -24,7 +24,6 @@ use std::collections::{BTreeMap, VecDeque};
 
 /// First pid of kernel threads, similar to a machine that has just booted.
 const FIRST_KERNEL_PID: u32 = 30;
-/// First pid of tasks.
 const FIRST_TASK_PID: u32 = 1001;
 
 /// Observers, and observations not yet delivered.

@@ -1,32 +1,19 @@
 //! Blocks of kernel memory, and tasks that end with others: memory is allocated as requested, and
 //! all of it is freed.
 
-use pagetide_scenario::load::{load_str, Overrides};
-use pagetide_scenario::model::{Scenario, Setup};
+use crate::scenarios::{run_text, scenario, value};
+use pagetide_scenario::model::Setup;
 use pagetide_scenario::record::{RunRecord, Unit};
 use pagetide_sim::run::build;
 use pagetide_sim::world::SimWorld;
-use pagetide_sim::{run, RunOptions};
-use std::path::Path;
-
-fn load(text: &str) -> Scenario {
-    let base = Path::new(env!("CARGO_MANIFEST_DIR"));
-    load_str("blocks.toml", text, base, &Overrides::default())
-        .unwrap_or_else(|errors| panic!("{errors}"))
-}
 
 fn record(text: &str) -> RunRecord {
-    let options = RunOptions { audit_every: 1000, ..RunOptions::default() };
-    run("blocks", &load(text).variants[0], 1, &options).unwrap_or_else(|error| panic!("{error}"))
-}
-
-fn value(record: &RunRecord, key: &str) -> f64 {
-    record.metrics.get(key).unwrap_or_else(|| panic!("no metric {key}")).value
+    run_text(text, 1000)
 }
 
 /// A world after its run.
 fn ended(text: &str) -> (Setup, SimWorld) {
-    let setup = load(text).variants.remove(0).setup;
+    let setup = scenario(text).variants.remove(0).setup;
     let mut world = build(&setup, 1).unwrap();
     assert!(world.run(setup.time_limit_ns, 1000, |_| false).unwrap());
     (setup, world)
@@ -220,7 +207,7 @@ fn after_phases(machine: &str, phases: &[(&str, &str)]) -> (SimWorld, RunRecord)
         task("z", sleep)
     );
     // The task frees its memory when the other task ends, which is after the time limit.
-    let mut setup = load(&text).variants.remove(0).setup;
+    let mut setup = scenario(&text).variants.remove(0).setup;
     setup.time_limit_ns = 900_000_000;
     let mut world = build(&setup, 1).unwrap();
     assert!(!world.run(setup.time_limit_ns, 1000, |_| false).unwrap());

@@ -1,9 +1,8 @@
 //! Every metric of a record is described: name, unit and meaning.
 
-use pagetide_scenario::load::{load_str, Overrides};
+use crate::scenarios::scenario;
 use pagetide_scenario::metric::{catalogue, KeyNames};
 use pagetide_sim::{run, RunOptions};
-use std::path::Path;
 
 #[test]
 fn every_metric_of_a_record_is_described() {
@@ -51,8 +50,7 @@ fn every_metric_of_a_record_is_described() {
         attempts = 3
     "#
     .replace("measure = \"touches\"", "measure = \"touches.0\"");
-    let scenario = load_str("test", &text, Path::new("."), &Overrides::default());
-    let scenario = scenario.unwrap_or_else(|errors| panic!("{errors}"));
+    let scenario = scenario(&text);
     let variant = &scenario.variants[0];
     let record = run("test", variant, 1, &RunOptions::default()).unwrap();
     for of_service in ["web.requests", "web.request_rate"] {

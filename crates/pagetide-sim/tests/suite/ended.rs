@@ -1,18 +1,8 @@
 //! Values of incomplete work are marked as such, because the times of a killed task are not
 //! measurements.
 
-use pagetide_scenario::load::{load, Overrides};
+use crate::scenarios::run_text;
 use pagetide_scenario::record::{Incomplete, RunRecord};
-use pagetide_sim::{run, RunOptions};
-
-fn run_text(name: &str, text: &str) -> RunRecord {
-    let path = std::env::temp_dir().join(format!("pagetide-{name}-{}.toml", std::process::id()));
-    std::fs::write(&path, text).unwrap();
-    let scenario = load(&path, &Overrides::default()).unwrap_or_else(|errors| panic!("{errors}"));
-    std::fs::remove_file(&path).unwrap();
-    let options = RunOptions::default();
-    run("test", &scenario.variants[0], 1, &options).unwrap_or_else(|error| panic!("{error}"))
-}
 
 /// Checks the mark of these metrics; `None`: complete.
 fn check(record: &RunRecord, expected: &[(&str, Option<Incomplete>)]) {
@@ -25,35 +15,25 @@ fn check(record: &RunRecord, expected: &[(&str, Option<Incomplete>)]) {
 #[test]
 fn a_killed_task_has_no_walltime_that_counts() {
     let record = run_text(
-        "killed",
         r#"
-        machine = { memory = "64MiB" }
-        [[group]]
-        name = "limited"
-        "memory.max" = "8M"
+        machine.memory = "64MiB"
+        group = [{ name = "limited", "memory.max" = "8M" }]
         [[task]]
         name = "pair"
         copies = 2
-        [[task.phase]]
-        name = "begin"
-        workload = "compute"
-        duration = "1ms"
-        [[task.phase]]
-        name = "rest"
-        workload = "compute"
-        duration = "20ms"
+        phase = [
+          { name = "begin", workload = "compute", duration = "1ms" },
+          { name = "rest", workload = "compute", duration = "20ms" },
+        ]
         [[task]]
         name = "batch"
         group = "limited"
-        [[task.phase]]
-        name = "small"
-        workload = "touch"
-        size = "1MiB"
-        [[task.phase]]
-        name = "large"
-        workload = "touch"
-        size = "16MiB"
+        phase = [
+          { name = "small", workload = "touch", size = "1MiB" },
+          { name = "large", workload = "touch", size = "16MiB" },
+        ]
         "#,
+        0,
     );
     let killed = Some(Incomplete::OomKilled);
     check(
@@ -83,7 +63,6 @@ fn a_killed_task_has_no_walltime_that_counts() {
 #[test]
 fn a_task_in_the_background_has_a_rate() {
     let record = run_text(
-        "rate",
         r#"
         machine = { memory = "64MiB" }
         [[task]]
@@ -97,6 +76,7 @@ fn a_task_in_the_background_has_a_rate() {
         workload = "compute"
         duration = "20ms"
         "#,
+        0,
     );
     let of = |key: &str| record.metrics[key].value;
     assert!(of("scan.throughput") > 0.0);
@@ -107,17 +87,14 @@ fn a_task_in_the_background_has_a_rate() {
 #[test]
 fn what_copies_did_together_is_not_done_if_one_was_killed() {
     let record = run_text(
-        "copies",
         r#"
-        machine = { memory = "32MiB" }
+        machine.memory = "32MiB"
         [[task]]
         name = "hog"
         copies = 2
-        [[task.phase]]
-        name = "fill"
-        workload = "touch"
-        size = "20MiB"
+        phase = [{ name = "fill", workload = "touch", size = "20MiB" }]
         "#,
+        0,
     );
     let of = |key: &str| record.metrics[key].ended;
     let ended = [of("hog.0.walltime"), of("hog.1.walltime")];
@@ -129,32 +106,27 @@ fn what_copies_did_together_is_not_done_if_one_was_killed() {
 #[test]
 fn a_run_that_was_cut_has_times_only_of_what_had_ended() {
     let record = run_text(
-        "cut",
         r#"
         time_limit = "50ms"
         machine = { memory = "64MiB", cpus = 2 }
-        [[group]]
-        name = "all"
+        group = [{ name = "all" }]
         [[task]]
         name = "short"
         workload = "compute"
         duration = "10ms"
         [[task]]
         name = "long"
-        [[task.phase]]
-        name = "first"
-        workload = "compute"
-        duration = "1ms"
-        [[task.phase]]
-        name = "second"
-        workload = "compute"
-        duration = "10s"
+        phase = [
+          { name = "first", workload = "compute", duration = "1ms" },
+          { name = "second", workload = "compute", duration = "10s" },
+        ]
         [[task]]
         name = "never"
         start = "1s"
         workload = "compute"
         duration = "1ms"
         "#,
+        0,
     );
     let cut = Some(Incomplete::Cut);
     check(
@@ -177,24 +149,15 @@ fn a_run_that_was_cut_has_times_only_of_what_had_ended() {
 #[test]
 fn a_background_task_that_is_stopped_has_ended_as_it_should() {
     let record = run_text(
-        "background",
         r#"
         machine = { memory = "64MiB", cpus = 2 }
-        [[task]]
-        name = "program"
-        workload = "compute"
-        duration = "10ms"
-        [[task]]
-        name = "with"
-        until = "program"
-        workload = "compute"
-        duration = "10s"
-        [[task]]
-        name = "beside"
-        background = true
-        workload = "compute"
-        duration = "10s"
+        task = [
+          { name = "program", workload = "compute", duration = "10ms" },
+          { name = "with", until = "program", workload = "compute", duration = "10s" },
+          { name = "beside", background = true, workload = "compute", duration = "10s" },
+        ]
         "#,
+        0,
     );
     assert!(record.metrics.values().all(|metric| metric.ended.is_none()));
     assert!(record.metrics["with.walltime"].value < 0.1);
@@ -203,22 +166,14 @@ fn a_background_task_that_is_stopped_has_ended_as_it_should() {
 #[test]
 fn a_fault_that_cannot_be_read_ends_a_task() {
     let record = run_text(
-        "sigbus",
         r#"
+        file = [{ name = "data", size = "1MiB" }]
+        task = [{ name = "program", workload = "mapped-read", file = "data" }]
         [machine]
         memory = "64MiB"
-        [[machine.disk]]
-        name = "broken"
-        model = "ssd"
-        faults = { read_error_ppm = 1_000_000 }
-        [[file]]
-        name = "data"
-        size = "1MiB"
-        [[task]]
-        name = "program"
-        workload = "mapped-read"
-        file = "data"
+        disk = [{ name = "broken", model = "ssd", faults.read_error_ppm = 1_000_000 }]
         "#,
+        0,
     );
     check(&record, &[("program.walltime", Some(Incomplete::IoError))]);
 }

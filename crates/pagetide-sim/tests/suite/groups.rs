@@ -1,23 +1,13 @@
 //! Operations of tasks on groups: create, join, write, reclaim, remove.
 
-use pagetide_scenario::load::{load_str, Overrides};
-use pagetide_sim::{run, RunOptions};
-use std::path::Path;
+use crate::scenarios::run_text;
 
 const CHURN: &str = r#"
-[machine]
-cpus = 2
-memory = "64MiB"
-swap = "128MiB"
-
-[[group]]
-name = "tenant"
-at_start = false
-memory.max = "16M"
-
-[[group]]
-name = "other"
-
+machine = { cpus = 2, memory = "64MiB", swap = "128MiB" }
+group = [
+  { name = "tenant", at_start = false, memory.max = "16M" },
+  { name = "other" },
+]
 [[task]]
 name = "admin"
 [[task.phase]]
@@ -62,7 +52,6 @@ workload = "join-group"
 name = "remove"
 workload = "remove-group"
 target = "tenant"
-
 [[task]]
 name = "user"
 group = "other"
@@ -73,10 +62,7 @@ passes = 5
 
 #[test]
 fn groups_come_and_go_while_tasks_run() {
-    let scenario = load_str("churn", CHURN, Path::new("."), &Overrides::default());
-    let scenario = scenario.unwrap_or_else(|errors| panic!("{errors}"));
-    let options = RunOptions { audit_every: 50, ..RunOptions::default() };
-    let record = run("churn", &scenario.variants[0], 1, &options).unwrap();
+    let record = run_text(CHURN, 50);
     let metric = |key: &str| record.metrics[key].value;
     // The notes are exactly the errors.
     let notes = record.notes.join("\n");
@@ -128,10 +114,7 @@ fn a_group_without_a_controller_is_paid_for_by_the_one_around_it() {
             ("pod", "workload = \"remove-group\"; target = \"pod\""),
         ])
     );
-    let scenario = load_str("bare", &text, Path::new("."), &Overrides::default());
-    let scenario = scenario.unwrap_or_else(|errors| panic!("{errors}"));
-    let options = RunOptions { audit_every: 50, ..RunOptions::default() };
-    let record = run("bare", &scenario.variants[0], 1, &options).unwrap();
+    let record = run_text(&text, 50);
     let metric = |key: &str| record.metrics.get(key).map(|metric| metric.value);
     assert_eq!(metric("admin.fill.inner.cgroup.controllers.memory"), Some(0.0));
     assert_eq!(metric("admin.fill.pod.cgroup.controllers.memory"), Some(1.0));
@@ -186,10 +169,7 @@ fn a_group_without_a_memory_controller_is_given_cpu_time() {
         ]
         .concat()
     );
-    let scenario = load_str("bare-cpu", &text, Path::new("."), &Overrides::default());
-    let scenario = scenario.unwrap_or_else(|errors| panic!("{errors}"));
-    let options = RunOptions { audit_every: 50, ..RunOptions::default() };
-    let record = run("bare-cpu", &scenario.variants[0], 1, &options).unwrap();
+    let record = run_text(&text, 50);
     let metric = |key: &str| record.metrics[key].value;
     // The work that remains after 100 ms takes 40 periods.
     assert!((3.8..4.2).contains(&metric("main.walltime")), "{}", metric("main.walltime"));

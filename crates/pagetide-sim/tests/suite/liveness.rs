@@ -2,14 +2,15 @@
 //!
 //! Each scenario is a regression test for an endless run or a panic.
 
+use crate::scenarios::run_text;
 use pagetide_scenario::costs::Price;
-use pagetide_scenario::load::{load, load_str, Overrides};
+use pagetide_scenario::load::{load, Overrides};
 use pagetide_scenario::record::RunRecord;
 use pagetide_sim::{run, RunOptions};
 use pagetide_trace::{
     AccessKinds, Clock, FoldWindow, Header, Record, RegionKind, TraceRegion, TraceWriter,
 };
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// A temporary directory, removed on drop.
 struct Directory(PathBuf);
@@ -36,10 +37,6 @@ fn run_in(directory: &Directory, text: &str) -> RunRecord {
     run("test", &scenario.variants[0], 1, &options).unwrap_or_else(|error| panic!("{error}"))
 }
 
-fn run_text(name: &str, text: &str) -> RunRecord {
-    run_in(&Directory::new(name), text)
-}
-
 fn milliseconds(record: &RunRecord, metric: &str) -> f64 {
     record.metrics[metric].value * 1000.0
 }
@@ -47,19 +44,14 @@ fn milliseconds(record: &RunRecord, metric: &str) -> f64 {
 #[test]
 fn a_task_killed_by_its_own_allocation_leaves_its_cpu() {
     let record = run_text(
-        "oom",
         r#"
-        machine = { memory = "24MiB" }
-        [[task]]
-        name = "victim"
-        workload = "touch"
-        size = "64MiB"
-        [[task]]
-        name = "other"
-        start = "100ms"
-        workload = "compute"
-        duration = "50ms"
+        machine.memory = "24MiB"
+        task = [
+          { name = "victim", workload = "touch", size = "64MiB" },
+          { name = "other", start = "100ms", workload = "compute", duration = "50ms" },
+        ]
         "#,
+        10_000,
     );
     assert_eq!(record.metrics["oom_kill"].value, 1.0);
     assert!(milliseconds(&record, "other.walltime") < 51.0);
@@ -69,32 +61,19 @@ fn a_task_killed_by_its_own_allocation_leaves_its_cpu() {
 fn the_writeback_thread_does_not_spin_on_pages_that_are_being_written() {
     // The last page of the file is dirtied again while it is under (slow) writeback.
     let record = run_text(
-        "flusher",
         r#"
+        sysctl = { "vm.dirty_background_bytes" = 4096, "vm.dirty_writeback_centisecs" = 1 }
+        file = [{ name = "log" }]
+        task = [
+          { name = "writer", workload = "file-write", file = "log", block = 100, total = "4MiB" },
+          { name = "other", start = "5ms", workload = "compute", duration = "50ms" },
+        ]
         [machine]
         memory = "64MiB"
         cpus = 2
-        [[machine.disk]]
-        name = "disk"
-        model = "rotating"
-        write_latency = "100ms"
-        [sysctl]
-        "vm.dirty_background_bytes" = 4096
-        "vm.dirty_writeback_centisecs" = 1
-        [[file]]
-        name = "log"
-        [[task]]
-        name = "writer"
-        workload = "file-write"
-        file = "log"
-        block = 100
-        total = "4MiB"
-        [[task]]
-        name = "other"
-        start = "5ms"
-        workload = "compute"
-        duration = "50ms"
+        disk = [{ name = "disk", model = "rotating", write_latency = "100ms" }]
         "#,
+        10_000,
     );
     assert!(milliseconds(&record, "other.walltime") < 53.0);
 }
@@ -103,33 +82,26 @@ fn the_writeback_thread_does_not_spin_on_pages_that_are_being_written() {
 fn a_read_whose_window_does_not_fit_reads_the_page_alone() {
     // Programs use all but a few pages, fewer than the read-ahead window.
     let record = run_text(
-        "read",
         r#"
         time_limit = "20s"
         machine = { memory = "2MiB", cpus = 2 }
-        sysctl = { "block.read_ahead_kb" = 1024 }
-        [[file]]
-        name = "data"
-        size = "4MiB"
-        sparse = true
+        sysctl."block.read_ahead_kb" = 1024
+        file = [{ name = "data", size = "4MiB", sparse = true }]
         [[task]]
         name = "programs"
         background = true
-        [[task.phase]]
-        name = "start"
-        workload = "touch"
-        size = "276 pages"
-        [[task.phase]]
-        name = "stay"
-        workload = "sleep"
-        duration = "1h"
+        phase = [
+          { name = "start", workload = "touch", size = "276 pages" },
+          { name = "stay", workload = "sleep", duration = "1h" },
+        ]
         [[task]]
         name = "reader"
         start = "100ms"
         workload = "file-read"
         file = "data"
-        block = 300000
+        block = 300_000
         "#,
+        10_000,
     );
     assert_eq!(record.notes, Vec::<String>::new());
 }
@@ -138,30 +110,18 @@ fn a_read_whose_window_does_not_fit_reads_the_page_alone() {
 fn old_kswapd_sleeps_beside_a_zone_with_nothing_to_reclaim() {
     // Without swap, nothing in zone DMA is reclaimable; other zones have a little page cache.
     let record = run_text(
-        "unreclaimable",
         r#"
         time_limit = "20s"
-        [machine]
-        memory = "32MiB"
-        [[machine.disk]]
-        name = "disk"
-        model = "rotating"
-        [policy]
-        kswapd = "linux-2.6.37"
-        [[file]]
-        name = "data"
-        size = "64MiB"
+        machine = { memory = "32MiB", disk = [{ name = "disk", model = "rotating" }] }
+        policy.kswapd = "linux-2.6.37"
+        file = [{ name = "data", size = "64MiB" }]
         [[task]]
         name = "programs"
         background = true
-        [[task.phase]]
-        name = "start"
-        workload = "touch"
-        size = "7000 pages"
-        [[task.phase]]
-        name = "stay"
-        workload = "sleep"
-        duration = "1h"
+        phase = [
+          { name = "start", workload = "touch", size = "7000 pages" },
+          { name = "stay", workload = "sleep", duration = "1h" },
+        ]
         [[task]]
         name = "reader"
         background = true
@@ -176,6 +136,7 @@ fn old_kswapd_sleeps_beside_a_zone_with_nothing_to_reclaim() {
         workload = "compute"
         duration = "500ms"
         "#,
+        10_000,
     );
     assert_eq!(record.notes, Vec::<String>::new());
     assert!(milliseconds(&record, "other.walltime") < 520.0);
@@ -184,52 +145,37 @@ fn old_kswapd_sleeps_beside_a_zone_with_nothing_to_reclaim() {
 #[test]
 fn background_and_hard_dirty_limit_may_lie_a_page_apart() {
     run_text(
-        "limits",
         r#"
-        machine = { memory = "64MiB" }
-        [sysctl]
-        "vm.dirty_bytes" = 4294967296
-        "vm.dirty_background_bytes" = 4294963200
-        [[file]]
-        name = "log"
+        machine.memory = "64MiB"
+        sysctl = { "vm.dirty_bytes" = 4_294_967_296, "vm.dirty_background_bytes" = 4_294_963_200 }
+        file = [{ name = "log" }]
         [[task]]
         name = "writer"
         loops = 2
-        [[task.phase]]
-        name = "write"
-        workload = "file-write"
-        file = "log"
-        total = "2MiB"
-        [[task.phase]]
-        name = "wait"
-        workload = "sleep"
-        duration = "300ms"
+        phase = [
+          { name = "write", workload = "file-write", file = "log", total = "2MiB" },
+          { name = "wait", workload = "sleep", duration = "300ms" },
+        ]
         "#,
+        10_000,
     );
 }
 
 #[test]
 fn a_read_ahead_larger_than_any_file_is_harmless() {
     run_text(
-        "huge-window",
         r#"
-        machine = { memory = "64MiB" }
-        sysctl = { "block.read_ahead_kb" = 4294967295 }
-        [[file]]
-        name = "data"
-        size = "8MiB"
+        machine.memory = "64MiB"
+        sysctl."block.read_ahead_kb" = 4_294_967_295
+        file = [{ name = "data", size = "8MiB" }]
         [[task]]
         name = "reader"
-        [[task.phase]]
-        name = "read"
-        workload = "file-read"
-        file = "data"
-        [[task.phase]]
-        name = "map"
-        workload = "mapped-read"
-        file = "data"
-        order = "random"
+        phase = [
+          { name = "read", workload = "file-read", file = "data" },
+          { name = "map", workload = "mapped-read", file = "data", order = "random" },
+        ]
         "#,
+        10_000,
     );
 }
 
@@ -255,16 +201,11 @@ fn two_traces_may_know_different_lengths_of_one_file() {
     let record = run_in(
         &directory,
         r#"
-        machine = { memory = "24MiB" }
-        [[task]]
-        name = "short"
-        workload = "trace"
-        path = "short.ptt"
-        [[task]]
-        name = "long"
-        after = "short"
-        workload = "trace"
-        path = "long.ptt"
+        machine.memory = "24MiB"
+        task = [
+          { name = "short", workload = "trace", path = "short.ptt" },
+          { name = "long", after = "short", workload = "trace", path = "long.ptt" },
+        ]
         "#,
     );
     assert_eq!(record.notes, Vec::<String>::new());
@@ -278,8 +219,7 @@ fn all_old_dirty_pages_are_written() {
                 [[task.phase]]\nname = \"write\"\nworkload = \"file-write\"\nfile = \"log\"\n\
                 total = \"64MiB\"\n[[task.phase]]\nname = \"rest\"\nworkload = \"sleep\"\n\
                 duration = \"45s\"\n";
-    let loaded = load_str("old.toml", text, Path::new(""), &Overrides::default()).unwrap();
-    let record = run("old", &loaded.variants[0], 1, &RunOptions::default()).unwrap();
+    let record = run_text(text, 0);
     assert_eq!(record.metrics["nr_written"].value, 16384.0, "64 MiB");
 }
 
@@ -287,7 +227,6 @@ fn all_old_dirty_pages_are_written() {
 fn others_run_beside_a_task_whose_operations_cost_nothing() {
     let prices = Price::ALL.map(|price| format!("{} = \"0ns\"\n", price.name())).concat();
     let record = run_text(
-        "free",
         &format!(
             r#"
             [machine]
@@ -306,6 +245,7 @@ fn others_run_beside_a_task_whose_operations_cost_nothing() {
             duration = "2ms"
             "#
         ),
+        10_000,
     );
     assert!(milliseconds(&record, "other.walltime") < 20.0);
 }

@@ -1,76 +1,39 @@
 //! The same scenario on machines with pages of 4, 16 and 64 KiB: all reclaim, all pass the audit,
 //! and metrics in bytes are about the same.
 
-use pagetide_scenario::load::{load_str, Overrides};
-use pagetide_scenario::model::{PageSize, Scenario};
+use crate::scenarios::{scenario, value};
+use pagetide_scenario::model::PageSize;
 use pagetide_scenario::record::RunRecord;
 use pagetide_sim::{run, RunOptions};
-use std::path::Path;
 
 /// A group with a heap and a file above its limit, and a task that replays a trace.
 const SCENARIO: &str = r#"
-[machine]
-cpus = 2
-memory = "64MiB"
-swap = "64MiB"
-[[machine.disk]]
-name = "disk"
-model = "nvme"
-[[group]]
-name = "g"
-memory.max = "24M"
-[[file]]
-name = "data"
-size = "48MiB"
+machine = { cpus = 2, memory = "64MiB", swap = "64MiB", disk = [{ name = "disk", model = "nvme" }] }
+group = [{ name = "g", memory.max = "24M" }]
+file = [{ name = "data", size = "48MiB" }]
+variant = [
+  { name = "4k" },
+  { name = "16k", set."machine.page_size" = "16 KiB" },
+  { name = "64k", set."machine.page_size" = 65536 },
+]
 [[task]]
 name = "t"
 group = "g"
-[[task.phase]]
-name = "write"
-workload = "file-write"
-file = "data"
-total = "8MiB"
-block = "10000B"
-[[task.phase]]
-name = "heap"
-workload = "touch"
-size = "30MiB"
-[[task.phase]]
-name = "read"
-workload = "file-read"
-file = "data"
-[[task.phase]]
-name = "again"
-workload = "touch"
-size = "30MiB"
-order = "random"
+phase = [
+  { name = "write", workload = "file-write", file = "data", total = "8MiB", block = "10000B" },
+  { name = "heap", workload = "touch", size = "30MiB" },
+  { name = "read", workload = "file-read", file = "data" },
+  { name = "again", workload = "touch", size = "30MiB", order = "random" },
+]
 [[task]]
 name = "cc"
 workload = "trace"
 path = "../../experiments/traces/cc1-zpipe.ptt"
-[[variant]]
-name = "4k"
-[[variant]]
-name = "16k"
-set = { "machine.page_size" = "16 KiB" }
-[[variant]]
-name = "64k"
-set = { "machine.page_size" = 65536 }
 "#;
-
-fn scenario() -> Scenario {
-    let base = Path::new(env!("CARGO_MANIFEST_DIR"));
-    load_str("page-size.toml", SCENARIO, base, &Overrides::default())
-        .unwrap_or_else(|errors| panic!("{errors}"))
-}
-
-fn value(record: &RunRecord, key: &str) -> f64 {
-    record.metrics.get(key).unwrap_or_else(|| panic!("no metric {key}")).value
-}
 
 #[test]
 fn a_scenario_runs_with_every_page_size() {
-    let scenario = scenario();
+    let scenario = scenario(SCENARIO);
     for (variant, page_size) in scenario.variants.iter().zip(PageSize::ALL) {
         let options = RunOptions {
             audit_every: 50,
@@ -116,7 +79,7 @@ fn a_scenario_runs_with_every_page_size() {
 
 #[test]
 fn larger_pages_take_fewer_faults_and_requests() {
-    let records: Vec<RunRecord> = scenario()
+    let records: Vec<RunRecord> = scenario(SCENARIO)
         .variants
         .iter()
         .map(|variant| run("page-size", variant, 1, &RunOptions::default()).unwrap())
@@ -131,7 +94,7 @@ fn larger_pages_take_fewer_faults_and_requests() {
 /// Records have a page size if it is not 4 KiB.
 #[test]
 fn records_without_a_page_size_have_4_kib() {
-    let scenario = scenario();
+    let scenario = scenario(SCENARIO);
     let of = |number: usize| {
         run("page-size", &scenario.variants[number], 1, &RunOptions::default()).unwrap()
     };

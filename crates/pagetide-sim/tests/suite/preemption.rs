@@ -17,32 +17,20 @@ use std::sync::{Arc, Mutex};
 /// time.
 const SCENARIO: &str = r#"
 name = "preemption"
+file = [{ name = "data", size = "400KiB" }]
 [machine]
 cpus = 1
 memory = "256MiB"
-[machine.costs]
-page_zero = "4ms"
-[[machine.disk]]
-name = "disk"
-model = "instant"
-read_latency = "200us"
-[[file]]
-name = "data"
-size = "400KiB"
+costs.page_zero = "4ms"
+disk = [{ name = "disk", model = "instant", read_latency = "200us" }]
 [[task]]
 name = "reader"
-[[task.phase]]
-name = "read"
-workload = "mapped-read"
-file = "data"
-order = "random"
-advice = "random"
+phase = [
+  { name = "read", workload = "mapped-read", file = "data", order = "random", advice = "random" },
+]
 [[task]]
 name = "hog"
-[[task.phase]]
-name = "touch"
-workload = "touch"
-size = "2MiB"
+phase = [{ name = "touch", workload = "touch", size = "2MiB" }]
 "#;
 
 /// Context switches: `None` for a switch in, or the reason of a switch out.

@@ -1,21 +1,13 @@
 //! Metrics of single zones, and of the machine before its programs exit.
 
-use pagetide_scenario::load::{load_str, Overrides};
+use crate::scenarios::{run_text, value};
 use pagetide_scenario::record::{Incomplete, RunRecord, Unit};
-use pagetide_sim::{run, RunOptions};
-use std::path::Path;
 
 const HEAD: &str = "[[machine.node]]\nmemory = \"64MiB\"\n\
     [[machine.node]]\nmemory = \"64MiB\"\nmovable = \"16MiB\"\n";
 
 fn record(text: &str) -> RunRecord {
-    let loaded = load_str("s.toml", text, Path::new(""), &Overrides::default());
-    let loaded = loaded.unwrap_or_else(|errors| panic!("{errors}"));
-    run("readings", &loaded.variants[0], 1, &RunOptions::default()).unwrap()
-}
-
-fn value(record: &RunRecord, key: &str) -> f64 {
-    record.metrics.get(key).unwrap_or_else(|| panic!("no {key}")).value
+    run_text(text, 0)
 }
 
 #[test]

@@ -1,27 +1,19 @@
 //! Services: latencies match queueing theory, a stall delays all requests that arrive during it,
 //! rates and load curves are respected, and threads share the memory of one process.
 
-use pagetide_scenario::load::{load_str, Overrides};
+use crate::scenarios::{scenario, value};
 use pagetide_scenario::record::RunRecord;
 use pagetide_sim::{run, RunOptions};
-use std::path::Path;
 
 const MACHINE: &str = "[machine]\ncpus = 4\nmemory = \"64MiB\"\nswap = \"64MiB\"\n";
 
 fn record_of(text: &str, options: &RunOptions) -> RunRecord {
-    let base = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let loaded = load_str("service.toml", text, base, &Overrides::default());
-    let scenario = loaded.unwrap_or_else(|errors| panic!("{errors}"));
-    run("service", &scenario.variants[0], 7, options).unwrap()
+    run("service", &scenario(text).variants[0], 7, options).unwrap()
 }
 
 fn served(keys: &str) -> RunRecord {
     let task = "[[task]]\nname = \"web\"\nworkload = \"service\"\n";
     record_of(&format!("{MACHINE}{task}{keys}"), &RunOptions::default())
-}
-
-fn value(record: &RunRecord, key: &str) -> f64 {
-    record.metrics.get(key).unwrap_or_else(|| panic!("no metric {key}")).value
 }
 
 #[track_caller]

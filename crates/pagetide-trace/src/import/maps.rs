@@ -7,7 +7,6 @@ use crate::format::{MAX_PAGES, MAX_TEXT, PAGE_SIZE};
 /// Most lines of a maps file.
 pub const MAX_MAPPINGS: usize = 1 << 16;
 
-/// A mapping of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileMapping {
     /// Virtual page number of the first page.

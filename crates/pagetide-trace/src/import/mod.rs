@@ -59,7 +59,6 @@ macro_rules! formats {
     ($($(#[doc = $doc:literal])+ $format:ident in $file:ident,)+) => {
         $(mod $file;)+
 
-        /// A format that can be imported.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Format {
             $($(#[doc = $doc])+ $format,)+
@@ -155,7 +154,6 @@ impl FromStr for Format {
     }
 }
 
-/// Options of an import.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ImportOptions {
     /// Shown to the user only; best the command that recorded the input.

@@ -7,6 +7,16 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
+/// The words of a command line; `'` holds words together.
+pub fn words(line: &str) -> Vec<&str> {
+    let parts = line.split('\'').enumerate();
+    let words = parts.map(|(at, part)| match at % 2 {
+        0 => part.split_whitespace().collect(),
+        _ => vec![part],
+    });
+    words.collect::<Vec<_>>().concat()
+}
+
 /// A directory for one test; removed if the test passes.
 pub struct TestDir {
     pub directory: PathBuf,
@@ -151,42 +161,17 @@ pub const GROUPS: &str = r#"
 name = "groups"
 repeats = 2
 seed = 5
-
-[machine]
-cpus = 2
-memory = "64MiB"
-swap = "256MiB"
-
-[[machine.disk]]
-name = "sda"
-model = "ssd"
-
-[[group]]
-name = "master"
-memory.soft_limit_in_bytes = "40M"
-
-[[group]]
-name = "slave"
-memory.soft_limit_in_bytes = "16M"
-
-[[task]]
-name = "master"
-group = "master"
-workload = "touch"
-size = "30MiB"
-passes = 20
-
-[[task]]
-name = "slave"
-group = "slave"
-workload = "touch"
-size = "50MiB"
-passes = 4
-
-[[variant]]
-name = "tree"
-
-[[variant]]
-name = "graded"
-policy.soft_limit = "graded"
+machine = { cpus = 2, memory = "64MiB", swap = "256MiB", disk = [{ name = "sda", model = "ssd" }] }
+group = [
+  { name = "master", memory.soft_limit_in_bytes = "40M" },
+  { name = "slave", memory.soft_limit_in_bytes = "16M" },
+]
+task = [
+  { name = "master", group = "master", workload = "touch", size = "30MiB", passes = 20 },
+  { name = "slave", group = "slave", workload = "touch", size = "50MiB", passes = 4 },
+]
+variant = [
+  { name = "tree" },
+  { name = "graded", policy.soft_limit = "graded" },
+]
 "#;

@@ -6,20 +6,13 @@ use serde_json::Value;
 /// A batch job and a program; in the second variant the job's group is too small.
 const KILLED: &str = r#"
 repeats = 2
-machine = { memory = "128MiB" }
-[[group]]
-name = "jobs"
-[[task]]
-name = "batch"
-group = "jobs"
-workload = "touch"
-size = "32MiB"
-passes = 40
-[[variant]]
-name = "free"
-[[variant]]
-name = "limited"
-set = { "group.jobs.memory.max" = "8M" }
+machine.memory = "128MiB"
+group = [{ name = "jobs" }]
+task = [{ name = "batch", group = "jobs", workload = "touch", size = "32MiB", passes = 40 }]
+variant = [
+  { name = "free" },
+  { name = "limited", set."group.jobs.memory.max" = "8M" },
+]
 "#;
 
 #[test]

@@ -1,6 +1,6 @@
 //! Tests of `find`: a known answer, mistakes, and files to deploy.
 
-use crate::common::TestDir;
+use crate::common::{words, TestDir};
 use std::fs;
 use std::path::Path;
 
@@ -77,17 +77,10 @@ fn the_largest_limit_and_what_is_printed() {
     let place = TestDir::with("tiny.toml", TINY);
     let ran = find(
         &place,
-        &[
-            "--knob",
-            "group.web.memory.high=4M..64M",
-            "--want",
-            "web.memory.peak <= 20MiB",
-            "--largest",
-            "--seeds",
-            "5",
-            "--price",
-            "t.walltime",
-        ],
+        &words(
+            "--knob group.web.memory.high=4M..64M --want 'web.memory.peak <= 20MiB' --largest \
+             --seeds 5 --price t.walltime",
+        ),
     );
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     let line = result(&ran.stdout);
@@ -99,19 +92,10 @@ fn the_largest_limit_and_what_is_printed() {
     }
     let jobs = find(
         &place,
-        &[
-            "--knob",
-            "group.web.memory.high=4M..64M",
-            "--want",
-            "web.memory.peak <= 20MiB",
-            "--largest",
-            "--seeds",
-            "5",
-            "--price",
-            "t.walltime",
-            "--jobs",
-            "1",
-        ],
+        &words(
+            "--knob group.web.memory.high=4M..64M --want 'web.memory.peak <= 20MiB' --largest \
+             --seeds 5 --price t.walltime --jobs 1",
+        ),
     );
     assert_eq!(jobs.stdout, ran.stdout, "it does not depend on the number of threads");
 }
@@ -137,14 +121,7 @@ fn a_killed_task_meets_nothing() {
     let place = TestDir::with("tiny.toml", &TINY.replace("swap = \"64MiB\"\n", ""));
     let ran = find(
         &place,
-        &[
-            "--knob",
-            "group.web.memory.max=8M,12M,32M",
-            "--want",
-            "t.walltime <= 1s",
-            "--seeds",
-            "3",
-        ],
+        &words("--knob group.web.memory.max=8M,12M,32M --want 't.walltime <= 1s' --seeds 3"),
     );
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     assert!(
@@ -174,18 +151,10 @@ fn a_limit_that_kills_the_task_is_no_answer_to_a_criterion_of_the_machine() {
 fn what_comes_and_goes_is_not_deployed() {
     let place = TestDir::with("tiny.toml", TINY);
     place.write("out.conf", OLD);
-    let args = [
-        "--knob",
-        "group.web.memory.high=4M..64M/7",
-        "--want",
-        "web.memory.peak >= 10MiB and web.memory.peak <= 20MiB",
-        "--seeds",
-        "3",
-        "--emit",
-        "systemd",
-        "-o",
-        "out.conf",
-    ];
+    let args = words(
+        "--knob group.web.memory.high=4M..64M/7 --seeds 3 --emit systemd -o out.conf \
+         --want 'web.memory.peak >= 10MiB and web.memory.peak <= 20MiB'",
+    );
     let ran = find(&place, &args);
     assert_eq!(ran.code, Some(1), "{}", ran.stdout);
     assert!(result(&ran.stdout).contains("NOT MONOTONE"), "{}", ran.stdout);
@@ -214,32 +183,20 @@ fn two_knobs_have_a_front() {
     let place = TestDir::with("tiny.toml", TINY);
     let ran = find(
         &place,
-        &[
-            "--knob",
-            "group.web.memory.high=8M,16M,32M",
-            "--knob",
-            "machine.memory=48MiB,64MiB",
-            "--want",
-            "pswpout == 0",
-            "--seeds",
-            "2",
-        ],
+        &words(
+            "--knob group.web.memory.high=8M,16M,32M --knob machine.memory=48MiB,64MiB \
+             --want 'pswpout == 0' --seeds 2",
+        ),
     );
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     let line = result(&ran.stdout);
     assert!(line.contains("group.web.memory.high = 32M, machine.memory = 48M"), "{line}");
     let three = find(
         &place,
-        &[
-            "--knob",
-            "vm.swappiness=1,2",
-            "--knob",
-            "machine.memory=48MiB,64MiB",
-            "--knob",
-            "machine.cpus=1,2",
-            "--want",
-            "pswpout == 0",
-        ],
+        &words(
+            "--knob vm.swappiness=1,2 --knob machine.memory=48MiB,64MiB \
+             --knob machine.cpus=1,2 --want 'pswpout == 0'",
+        ),
     );
     assert_eq!(three.code, Some(2));
     assert!(
@@ -306,18 +263,10 @@ fn mistakes_are_named_and_nothing_is_written() {
 fn the_file_says_where_it_comes_from() {
     let place = TestDir::with("tiny.toml", TINY);
     place.write("out.conf", OLD);
-    let args = [
-        "--knob",
-        "group.web.memory.high",
-        "--want",
-        "pswpout == 0",
-        "--seeds",
-        "3",
-        "--emit",
-        "systemd",
-        "-o",
-        "out.conf",
-    ];
+    let args = words(
+        "--knob group.web.memory.high --want 'pswpout == 0' --seeds 3 --emit systemd \
+         -o out.conf",
+    );
     let ran = find(&place, &args);
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     let text = fs::read_to_string(place.directory.join("out.conf")).unwrap();
@@ -336,7 +285,7 @@ fn the_file_says_where_it_comes_from() {
     {
         std::os::unix::fs::symlink("out.conf", place.directory.join("link")).unwrap();
         let mut args = args;
-        args[args.len() - 1] = "link";
+        *args.last_mut().unwrap() = "link";
         let ran = find(&place, &args);
         assert_eq!(ran.code, Some(2));
         assert!(ran.stderr.contains("not a regular file"), "{}", ran.stderr);

@@ -1,7 +1,7 @@
 //! `sweep` and `compare`: no finished run is lost when the process is killed, shards combine to one
 //! sweep, and mismatched stores are rejected.
 
-use crate::common::{CommandOutput, TestDir};
+use crate::common::{words, CommandOutput, TestDir};
 use std::fs;
 use std::process::Child;
 use std::thread;
@@ -122,29 +122,13 @@ fn shards_form_one_run_and_finished_rows_are_not_run_again() {
     assert_eq!(merged.stdout, one.stdout);
 
     // A larger sweep continues the smaller one.
-    let longer = place.run([
-        "sweep",
-        "tiny.toml",
-        "--grid",
-        "vm.swappiness=0,60,100,200",
-        "--repeats",
-        "3",
-        "--store",
-        "one",
-    ]);
+    let longer = place
+        .run(words("sweep tiny.toml --grid vm.swappiness=0,60,100,200 --repeats 3 --store one"));
     assert_eq!(longer.code, Some(0), "{}", longer.stderr);
-    let again = place.run([
-        "sweep",
-        "tiny.toml",
-        "--grid",
-        "vm.swappiness=0,60,100,200",
-        "--repeats",
-        "3",
-        "--store",
-        "two",
-        "--jobs",
-        "1",
-    ]);
+    let again = place.run(words(
+        "sweep tiny.toml --grid vm.swappiness=0,60,100,200 --repeats 3 --store two \
+         --jobs 1",
+    ));
     assert_eq!(again.stdout, longer.stdout);
     assert!(rows(&place, "one") == rows(&place, "two"));
 
@@ -205,18 +189,10 @@ fn results_are_compared() {
         assert!(ran.stdout.contains(wanted), "{wanted}: {}", ran.stdout);
     }
     // The statistics equal those of one run with two variants.
-    let both = place.run([
-        "run",
-        "tiny.toml",
-        "--repeats",
-        "3",
-        "--variant",
-        "plain",
-        "--variant",
-        "larger",
-        "--add-variant",
-        "larger:task.t.size=24MiB",
-    ]);
+    let both = place.run(words(
+        "run tiny.toml --repeats 3 --variant plain --variant larger \
+         --add-variant larger:task.t.size=24MiB",
+    ));
     let line =
         |text: &str| text.lines().find(|line| line.starts_with("t.walltime")).unwrap().to_owned();
     let squeezed = |text: &str| line(text).split_whitespace().collect::<Vec<_>>().join(" ");
@@ -320,15 +296,9 @@ fn a_scenario_from_stdin_is_swept() {
 fn what_was_killed_is_marked() {
     let killed = r#"
         repeats = 2
-        machine = { memory = "128MiB" }
-        [[group]]
-        name = "jobs"
-        [[task]]
-        name = "batch"
-        group = "jobs"
-        workload = "touch"
-        size = "32MiB"
-        passes = 10
+        machine.memory = "128MiB"
+        group = [{ name = "jobs" }]
+        task = [{ name = "batch", group = "jobs", workload = "touch", size = "32MiB", passes = 10 }]
     "#;
     let place = TestDir::with("killed.toml", killed);
     let grid = "group.jobs.memory.max=8MiB,64MiB";

@@ -5,9 +5,7 @@ use crate::process::page_table::{Advice, Backing};
 
 #[test]
 fn a_removed_group_is_on_no_soft_limit_tree_whatever_holds_it() {
-    let mut machine = machine(with(SlabAccounting::PerGroupCaches));
-    let cache = machine.create_cache(spec("thing", 2048)).unwrap();
-    let (memcg, mm) = group(&mut machine, "g");
+    let (mut machine, cache, memcg, mm) = with_group(with(SlabAccounting::PerGroupCaches), 2048);
     machine.write_group_control(memcg, "memory.soft_limit_in_bytes", "4K").unwrap().1.discard();
     alloc(&mut machine, mm, cache);
     work_off(&mut machine);
@@ -27,9 +25,7 @@ fn a_removed_group_is_on_no_soft_limit_tree_whatever_holds_it() {
 
 #[test]
 fn a_removed_group_counts_no_pages_whatever_holds_it() {
-    let mut machine = machine(with(SlabAccounting::PerGroupCaches));
-    let cache = machine.create_cache(spec("thing", 2048)).unwrap();
-    let (memcg, mm) = group(&mut machine, "g");
+    let (mut machine, cache, memcg, mm) = with_group(with(SlabAccounting::PerGroupCaches), 2048);
     let file = machine.create_file(64 * PAGE_SIZE, true).unwrap();
     let map = machine.mmap(mm, Backing::File(file), 64, Advice::Normal, false).unwrap();
     let mut fault = ProcessCall::fault(mm, NodeId(0), map, 0, false);

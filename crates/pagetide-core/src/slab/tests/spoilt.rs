@@ -6,9 +6,7 @@ use crate::slab::kmem_cache::SlabSeat;
 
 /// The audit's message about a machine after `spoil` has corrupted it.
 fn found(spoil: impl Fn(&mut Machine, CacheId, Object)) -> std::string::String {
-    let mut machine = machine(Config::default());
-    let cache = machine.create_cache(spec("thing", 96)).unwrap();
-    let (_, mm) = group(&mut machine, "g");
+    let (mut machine, cache, _, mm) = with_group(Config::default(), 96);
     let objects: Vec<Object> = (0..200).map(|_| alloc(&mut machine, mm, cache)).collect();
     for &object in objects.iter().step_by(3) {
         free(&mut machine, cache, object);

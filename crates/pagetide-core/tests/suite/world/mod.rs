@@ -5,17 +5,21 @@
 pub mod contents;
 
 use contents::{ContentsModel, PageQuarters, Transfer};
+use pagetide_core::config::Config;
+use pagetide_core::control::ControlError;
 use pagetide_core::daemon::{Daemon, DaemonRest};
 use pagetide_core::effect::{Effect, Io, Sleep, Step, Token};
+use pagetide_core::node::NodeSpec;
 use pagetide_core::outcome::Contents as Held;
 use pagetide_core::outcome::FaultedPage;
 use pagetide_core::outcome::Frame;
 use pagetide_core::outcome::Outcome;
-use pagetide_core::process::page_table::{Backing, VmaId};
+use pagetide_core::process::page_table::{Advice, Backing, VmaId};
 use pagetide_core::process::MmId;
 use pagetide_core::process::ProcessCall;
 use pagetide_core::process::{Machine, MapError, TouchResult};
-use pagetide_core::units::{Cpu, FileId, NodeId, Pfn};
+use pagetide_core::units::{Cpu, FileId, MemcgId, NodeId, Pfn};
+use pagetide_core::vmstat::{Event, NodeStat};
 
 pub const CPU: Cpu = Cpu(0);
 const NODE: NodeId = NodeId(0);
@@ -97,6 +101,107 @@ impl TestWorld {
         }
     }
 
+    /// A machine of one node with `mib` MiB of memory and `slots` slots of swap.
+    pub fn of(mib: u64, nr_cpus: u16, config: Config, slots: u32) -> TestWorld {
+        let node = NodeSpec::x86_64(mib << 20, 0, 0);
+        let mut machine = Machine::new(&[node], nr_cpus, config).unwrap();
+        if slots > 0 {
+            machine.swapon(slots, slots, false);
+        }
+        TestWorld::new(machine)
+    }
+
+    /// Audits only on request.
+    pub fn unaudited(mut self) -> TestWorld {
+        self.audit = false;
+        self
+    }
+
+    pub fn with_working_disk(mut self) -> TestWorld {
+        self.disk_works = true;
+        self
+    }
+
+    /// A new group, after writes to its control files.
+    pub fn group(&mut self, parent: MemcgId, controls: &[(&str, &str)]) -> MemcgId {
+        let memcg = self.machine.create_memcg("g".into(), parent).unwrap();
+        for (name, text) in controls {
+            let (write, effects) = self.machine.write_group_control(memcg, name, text).unwrap();
+            effects.discard();
+            assert!(write.is_none(), "{name} has something to reclaim");
+        }
+        memcg
+    }
+
+    /// Writes to a control file of a group, for a task, and drives the reclaim that it asks for.
+    pub fn write_group(&mut self, mm: MmId, memcg: MemcgId, name: &str, text: &str) -> Outcome {
+        self.try_write_group(mm, memcg, name, text).unwrap()
+    }
+
+    /// The same for a name or text that the machine may refuse.
+    pub fn try_write_group(
+        &mut self,
+        mm: MmId,
+        memcg: MemcgId,
+        name: &str,
+        text: &str,
+    ) -> Result<Outcome, ControlError> {
+        let (write, effects) = self.machine.write_group_control(memcg, name, text)?;
+        effects.discard();
+        Ok(match write {
+            None => Outcome::Minor,
+            Some(write) => self.drive(&mut ProcessCall::group_write(mm, NODE, write)),
+        })
+    }
+
+    pub fn map(&mut self, mm: MmId, backing: Backing, pages: u64, advice: Advice) -> VmaId {
+        self.machine.mmap(mm, backing, pages, advice, false).unwrap()
+    }
+
+    /// A task of a group with a heap of `pages` untouched pages.
+    pub fn task(&mut self, memcg: MemcgId, pages: u64) -> (MmId, VmaId) {
+        let mm = self.machine.create_mm(memcg).unwrap();
+        (mm, self.map(mm, Backing::Anon, pages, Advice::Normal))
+    }
+
+    /// A task of the root with a heap of `pages` untouched pages.
+    pub fn heap(&mut self, pages: u64, advice: Advice) -> (MmId, VmaId) {
+        let mm = self.machine.create_mm(Machine::ROOT).unwrap();
+        (mm, self.map(mm, Backing::Anon, pages, advice))
+    }
+
+    /// Writes to pages of a task's mapping.
+    pub fn fill(&mut self, task: (MmId, VmaId), pages: impl IntoIterator<Item = u64>) {
+        self.access_all(task, pages, true);
+    }
+
+    pub fn access_all(
+        &mut self,
+        (mm, vma): (MmId, VmaId),
+        pages: impl IntoIterator<Item = u64>,
+        write: bool,
+    ) {
+        for page in pages {
+            self.access(mm, vma, page, write);
+        }
+    }
+
+    pub fn resident(&self, (_, vma): (MmId, VmaId), pages: u64) -> u64 {
+        (0..pages).filter(|&page| self.machine.is_resident(vma, page)).count() as u64
+    }
+
+    pub fn count(&self, event: Event) -> u64 {
+        self.machine.mem.vmstat.get(event)
+    }
+
+    pub fn stat(&self, stat: NodeStat) -> u64 {
+        self.machine.global_node_stat(stat)
+    }
+
+    pub fn nr_huge(&self) -> u64 {
+        self.stat(NodeStat::NrAnonTransparentHugepages)
+    }
+
     pub fn draw(&mut self, below: u64) -> u64 {
         self.random =
             self.random.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
@@ -163,19 +268,17 @@ impl TestWorld {
             self.nr_copies += 1;
             let ok = self.fail_copies == 0 || !self.nr_copies.is_multiple_of(self.fail_copies);
             self.contents.end_copy(from, to, taken, ok);
-            let mut effects = Vec::new();
             let cpu = self.cpu();
-            self.machine.copy_done(from, ok, cpu).drain_into(&mut effects);
+            let effects = self.machine.copy_done(from, ok, cpu).collect();
             self.carry_out(effects);
         }
     }
 
     /// One step of a daemon, and its effects.
     fn step_daemon(&mut self, daemon: Daemon) -> Step<DaemonRest> {
-        let mut effects = Vec::new();
         let cpu = self.cpu();
-        let (step, more) = self.machine.step_daemon(daemon, cpu, self.now);
-        more.drain_into(&mut effects);
+        let (step, effects) = self.machine.step_daemon(daemon, cpu, self.now);
+        let effects = effects.collect();
         self.carry_out(effects);
         step
     }
@@ -218,9 +321,8 @@ impl TestWorld {
         self.nr_io += 1;
         let ok = self.fail_every == 0 || !self.nr_io.is_multiple_of(self.fail_every);
         self.contents.end(io, transfer, ok);
-        let mut effects = Vec::new();
         let cpu = self.cpu();
-        self.machine.io_done(io, ok, cpu, self.now).drain_into(&mut effects);
+        let effects = self.machine.io_done(io, ok, cpu, self.now).collect();
         self.carry_out(effects);
     }
 
@@ -327,8 +429,7 @@ impl TestWorld {
         }
         if self.may_starve {
             assert!(self.is_anybody_stuck(), "a call does not end: livelock");
-            let mut effects = Vec::new();
-            self.machine.cancel(call.clone(), CPU).drain_into(&mut effects);
+            let effects = self.machine.cancel(call.clone(), CPU).collect();
             self.carry_out(effects);
             return Outcome::NoMemory;
         }
@@ -428,8 +529,7 @@ impl TestWorld {
 
     pub fn exit(&mut self, mm: MmId) {
         let cpu = self.cpu();
-        let mut effects = Vec::new();
-        self.machine.exit_mm(mm, cpu).unwrap().drain_into(&mut effects);
+        let effects = self.machine.exit_mm(mm, cpu).unwrap().collect();
         self.contents.forget_dead(&self.machine);
         self.carry_out(effects);
     }
@@ -444,5 +544,10 @@ impl TestWorld {
         while !self.inflight.is_empty() {
             self.complete_one();
         }
+    }
+
+    pub fn settle_and_audit(&mut self) {
+        self.settle();
+        self.machine.audit().unwrap();
     }
 }

@@ -62,7 +62,6 @@ pub enum TrackEventType {
     Instant = 3,
 }
 
-/// Unit of a counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CounterUnit {
     Nanos,
@@ -107,7 +106,6 @@ pub struct CpuSwitches {
     pub comms: Vec<String>,
 }
 
-/// Writes packets.
 #[derive(Debug)]
 pub struct PacketWriter<W> {
     out: W,
@@ -186,7 +184,6 @@ impl<W: Write> PacketWriter<W> {
         Ok(track)
     }
 
-    /// A parent track.
     pub fn group(&mut self, parent: Option<TrackId>, name: &str) -> io::Result<TrackId> {
         self.describe(parent, Some(name), |_| {})
     }

@@ -21,7 +21,6 @@ use super::stage::SliceKind;
 use pagetide_core::event::{TraceEvent, TraceField};
 use std::io::{self, Write};
 
-/// An open slice.
 #[derive(Debug)]
 struct OpenSlice {
     stage: SliceKind,
@@ -50,7 +49,6 @@ struct MergedSlice {
     annotations: Annotations,
 }
 
-/// The slices of a thread.
 #[derive(Debug)]
 pub struct ThreadTrack {
     track: TrackId,

@@ -288,33 +288,16 @@ fn what_comes_after_a_call_is_in_none() {
 fn a_control_file_that_shrinks_is_in_no_call_that_is_over() {
     let text = r#"
 name = "drop"
-[machine]
-cpus = 1
-memory = "256MiB"
+machine = { cpus = 1, memory = "256MiB" }
 [[task]]
 name = "t"
-[[task.phase]]
-name = "touch"
-workload = "touch"
-size = "10MiB"
-[[task.phase]]
-name = "names"
-workload = "names"
-make = 5000
-kind = "missing"
-[[task.phase]]
-name = "wait"
-workload = "sleep"
-duration = "3s"
-[[task.phase]]
-name = "drop"
-workload = "write-control"
-control = "vm.drop_caches"
-text = 2
-[[task.phase]]
-name = "again"
-workload = "sleep"
-duration = "3s"
+phase = [
+  { name = "touch", workload = "touch", size = "10MiB" },
+  { name = "names", workload = "names", make = 5000, kind = "missing" },
+  { name = "wait", workload = "sleep", duration = "3s" },
+  { name = "drop", workload = "write-control", control = "vm.drop_caches", text = 2 },
+  { name = "again", workload = "sleep", duration = "3s" },
+]
 "#;
     let read = read(&ran(text).perfetto);
     let long = |slice: &&Slice| slice.end - slice.begin >= 1_000_000_000;
@@ -324,18 +307,9 @@ duration = "3s"
 /// A task that thrashes and wakes kswapd all the time.
 const THRASHING: &str = r#"
 name = "thrashing"
-[machine]
-cpus = 2
-memory = "64MiB"
-swap = "256MiB"
-[[task]]
-name = "eat"
-workload = "touch"
-size = "70MiB"
-passes = 30
-[[variant]]
-name = "b"
-sysctl."vm.swappiness" = 1
+machine = { cpus = 2, memory = "64MiB", swap = "256MiB" }
+task = [{ name = "eat", workload = "touch", size = "70MiB", passes = 30 }]
+variant = [{ name = "b", sysctl."vm.swappiness" = 1 }]
 "#;
 
 #[test]
@@ -376,33 +350,16 @@ fn a_trace_stays_below_its_size_and_counts_what_it_leaves_out() {
 fn the_pressure_of_a_group_made_later_is_of_its_first_sample() {
     let text = r#"
 name = "later"
-[machine]
-cpus = 1
-memory = "64MiB"
-swap = "256MiB"
-[[group]]
-name = "late"
-at_start = false
-memory.max = "8MiB"
+machine = { cpus = 1, memory = "64MiB", swap = "256MiB" }
+group = [{ name = "late", at_start = false, memory.max = "8MiB" }]
 [[task]]
 name = "t"
-[[task.phase]]
-name = "alone"
-workload = "sleep"
-duration = "2s"
-[[task.phase]]
-name = "make"
-workload = "create-group"
-target = "late"
-[[task.phase]]
-name = "join"
-workload = "join-group"
-target = "late"
-[[task.phase]]
-name = "eat"
-workload = "touch"
-size = "16MiB"
-passes = 10
+phase = [
+  { name = "alone", workload = "sleep", duration = "2s" },
+  { name = "make", workload = "create-group", target = "late" },
+  { name = "join", workload = "join-group", target = "late" },
+  { name = "eat", workload = "touch", size = "16MiB", passes = 10 },
+]
 "#;
     let ran = ran(text);
     let read = read(&ran.perfetto);

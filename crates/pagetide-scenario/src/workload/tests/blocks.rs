@@ -127,17 +127,8 @@ fn a_discard_goes_over_the_whole_region() {
 #[test]
 fn advice_stays_with_the_region() {
     let advice = Advice::Huge;
-    let huge = Workload::Touch(TouchWorkload {
-        region: "anon".into(),
-        pages: 1,
-        stride: 1,
-        passes: 1,
-        write: true,
-        order: PageOrder::Sequential,
-        advice,
-        compute_ns: 0,
-        pace: None,
-    });
+    let sequential = touched("anon", 1, PageOrder::Sequential);
+    let huge = Workload::Touch(TouchWorkload { advice, ..sequential });
     let interleave = Workload::Interleave(Interleave { region: "anon".into(), pages: 1, file: 0 });
     let set = Workload::WorkingSet(working_set(1, 0, 1));
     let ops = run(vec![file("data", 4096)], vec![huge, interleave, set]);

@@ -124,19 +124,7 @@ fn arrivals_end_with_their_number_or_their_time() {
 #[test]
 fn accesses_at_a_rate_are_due_at_whole_milliseconds() {
     let pace = Some(Pace { bytes: 1500 * 4096, load: LoadCurve::default() });
-    let advice = Advice::Normal;
-    let (region, order) = ("a".into(), PageOrder::Sequential);
-    let touch = TouchWorkload {
-        region,
-        pages: 5,
-        stride: 1,
-        passes: 1,
-        write: true,
-        order,
-        advice,
-        compute_ns: 0,
-        pace,
-    };
+    let touch = TouchWorkload { pace, ..touched("a", 5, PageOrder::Sequential) };
     let ops = run(Vec::new(), vec![Workload::Touch(touch)]);
     let (until, access) = (
         |ms: u64| Op::Until { ns: ms * 1_000_000 },
@@ -159,18 +147,7 @@ fn accesses_at_a_rate_are_due_at_whole_milliseconds() {
     // The phase ends at the last access, or when the next one would be due.
     let ends = |pages| {
         let pace = Some(Pace { bytes: 1024 * 4096, load: LoadCurve::default() });
-        let (region, order) = ("a".into(), PageOrder::Sequential);
-        let touch = TouchWorkload {
-            region,
-            pages,
-            stride: 1,
-            passes: 1,
-            write: true,
-            order,
-            advice,
-            compute_ns: 0,
-            pace,
-        };
+        let touch = TouchWorkload { pace, ..touched("a", pages, PageOrder::Sequential) };
         let ops = run(Vec::new(), vec![Workload::Touch(touch)]);
         assert_eq!(pages_of(&ops).len() as u64, pages);
         ops.iter().filter_map(|op| if let Op::Until { ns } = op { Some(*ns) } else { None }).max()
