@@ -1,4 +1,4 @@
-//! Compaction of Linux 4.5, where its algorithm is a different one than that of 6.1.
+//! Compaction of Linux 4.5, as far as its algorithm differs from that of 6.1.
 //!
 //! Linux: `__compaction_suitable`, `__reset_isolation_suitable` (mm/compaction.c). Smaller
 //! differences between the versions are in the other files, which ask the [era](crate::era).
@@ -14,8 +14,8 @@ use crate::units::Order;
 use crate::watermark::{zone_watermark_ok, zone_watermark_ok_free};
 use crate::zone::Zone;
 
-/// Whether a run can help if `free` pages are free. Compares with the low watermark, and applies
-/// the fragmentation index to every order.
+/// Whether a run can help if `free` pages are free. Compares `free` with the low watermark, and
+/// applies the fragmentation index to every order.
 pub(super) fn suitable_4_5(
     zone: &Zone,
     config: &Config,
@@ -38,7 +38,8 @@ pub(super) fn suitable_4_5(
     CompactResult::Continue
 }
 
-/// Whether a block of `order` is free above the low watermark: the goal of compaction in 4.5.
+/// Whether a block of `order` is free and the zone is above its low watermark: the goal of
+/// compaction in 4.5.
 pub(super) fn has_low_mark(
     zone: &Zone,
     order: Order,

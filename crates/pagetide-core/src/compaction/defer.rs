@@ -31,7 +31,7 @@ impl ZoneCompaction {
         self.considered < limit
     }
 
-    /// Notes that a block of `order` is available (or, if `allocated`, was allocated).
+    /// Notes that a block of `order` is available. `allocated`: the task has got the block.
     pub(crate) fn defer_reset(&mut self, order: Order, allocated: bool) {
         if allocated {
             self.considered = 0;

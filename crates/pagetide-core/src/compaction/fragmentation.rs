@@ -13,7 +13,7 @@ pub struct FreeBlocks {
     pub pages: u64,
     /// Free blocks of any order.
     pub blocks: u64,
-    /// Free blocks of the order or a higher one.
+    /// Free blocks of this order or a higher one.
     pub suitable_blocks: u64,
     /// Pages in the suitable blocks.
     pub suitable_pages: u64,
@@ -34,7 +34,7 @@ impl FreeBlocks {
         free
     }
 
-    /// Sum of two zones at the same order.
+    /// Sum over two zones; both must be at the same order.
     pub const fn plus(self, other: FreeBlocks) -> FreeBlocks {
         FreeBlocks {
             pages: self.pages + other.pages,
@@ -51,9 +51,9 @@ impl FreeBlocks {
     }
 }
 
-/// Why a request of an order fails, in thousandths: towards 0 for too little free memory, towards
-/// 1000 for fragmentation, -1000 if a block is free. Other negative values occur if the free blocks
-/// are few and too small (the formula of Linux leaves its range there).
+/// Why a request of an order fails, in thousandths. Values near 0 mean too little free memory,
+/// values near 1000 mean fragmentation; -1000 means that a block is free. If the free blocks are
+/// few and too small, Linux's formula leaves this range and gives other negative values.
 ///
 /// ```
 /// # use pagetide_core::{compaction::fragmentation::fragmentation_index, config::Config};

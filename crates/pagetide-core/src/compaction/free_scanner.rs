@@ -3,7 +3,8 @@
 //! Linux: `isolate_freepages`, `isolate_freepages_block`, `fast_isolate_freepages`,
 //! `fast_isolate_around`, `suitable_migration_target` (mm/compaction.c, 6.1).
 //!
-//! Invariant: frames on a run's list are not in the allocator, which keeps its min watermark.
+//! Invariant: frames on a run's list are not in the allocator. The scanner takes no frame that the
+//! zone needs for its min watermark.
 
 use super::migrate_scanner::freelist_scan_limit;
 use super::run::block_end_in;
@@ -17,7 +18,7 @@ use crate::units::{Order, Pfn, PAGEBLOCK_NR_PAGES, PAGEBLOCK_ORDER};
 use crate::vmstat::Event;
 
 impl<O: Owners> Manager<O> {
-    /// Fills the run's list with as many frames as it has pages to move, if the zone has them.
+    /// Fills the run's list with up to `wanted` frames, one for each page to move.
     pub(super) fn isolate_freepages(&mut self, run: &mut CompactControl, wanted: u32) {
         let linear = self.era.scans_linearly;
         if !linear && run.goal.order.is_some_and(|order| order > 0) {
@@ -45,7 +46,8 @@ impl<O: Owners> Manager<O> {
                     self.update_free_skip(run, block.max(zone_start));
                 }
                 if run.freepages.len() as u32 >= wanted {
-                    // Leave a block that is used up; otherwise the next scan continues inside it.
+                    // Leave a block that is used up. In any other case the next scan continues
+                    // inside the block.
                     if at >= end {
                         at = block.saturating_sub(PAGEBLOCK_NR_PAGES);
                     }
@@ -105,7 +107,7 @@ impl<O: Owners> Manager<O> {
         stride: u32,
     ) -> (u32, u32) {
         let (mut at, mut nr_scanned, mut nr_isolated) = (start, 0u32, 0u32);
-        // A pageblock is either wholly fresh or not at all.
+        // The descriptors of a pageblock are all fresh (never written since boot), or none is.
         let is_fresh = self.mem.pages.is_fresh(start as usize);
         while at < end {
             nr_scanned += 1;
@@ -148,7 +150,7 @@ impl<O: Owners> Manager<O> {
         Some(order)
     }
 
-    /// Searches the free lists for a frame far enough up. Takes it and the frames around it.
+    /// Searches the free lists for a frame near the zone's end. Takes it and the frames around it.
     fn fast_isolate_freepages(&mut self, run: &mut CompactControl, wanted: u32) {
         let Some(order) = run.goal.order else { return };
         let zone = self.compact_zone_of(&run.goal);
@@ -261,7 +263,8 @@ fn split_map_pages(run: &mut CompactControl) {
     run.freepages.make_contiguous().reverse();
 }
 
-/// The next order to search: downwards, then from the top, each once (Linux `next_search_order`).
+/// The next order to search (Linux `next_search_order`). The search goes down from its first order,
+/// then on from the highest order. It tries each order once.
 fn next_search_order(run: &mut CompactControl, order: Order, this: Order) -> Option<Order> {
     let next = this.checked_sub(1).unwrap_or(order - 1);
     if next == run.search_order {

@@ -79,7 +79,8 @@ pub(crate) fn fragmentation_score_zone(zone: &Zone) -> u64 {
     ((free - usable) * 100).checked_div(free).unwrap_or(0)
 }
 
-/// Bounds of proactive compaction: it starts above the high one and ends at the low one.
+/// A bound on the fragmentation score: proactive compaction starts above the high bound and ends at
+/// the low one.
 pub(crate) fn fragmentation_score_wmark(config: &Config, low: bool) -> u64 {
     let wmark_low = u64::from(100 - config.compaction_proactiveness.min(100)).max(5);
     if low {

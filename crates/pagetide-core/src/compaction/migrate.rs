@@ -7,7 +7,7 @@
 //! the copy failed, the page stays where it was. A task that touches the page during the copy
 //! waits.
 //!
-//! A page that cannot be moved at once fails: locked (being read), under writeback, pinned, or a
+//! The migration of a page fails if the page is locked (being read), under writeback, pinned, or a
 //! dirty block of a file system (`PageFlags::METADATA`).
 //!
 //! Differences from Linux: the journal holds a block from its first change until it is written,
@@ -15,8 +15,8 @@
 //! young afterwards. Each page gets one attempt; Linux tries up to ten times to get a lock.
 //!
 //! Invariant: a page under migration is [`Place::Isolated`], MIGRATING and LOCKED, and has no
-//! present entry; `next` is its new frame and `prev` its run. In the new frame only `private` is
-//! set: whether an entry was young.
+//! present entry. Its fields `next` and `prev` hold its new frame and its run. In the descriptor of
+//! the new frame only `private` is set; it says whether an entry was young.
 
 use super::migrate_scanner::isolated_stat;
 use super::run::CompactRunId;
@@ -77,8 +77,8 @@ impl<O: Owners> Manager<O> {
         run.migratepages = pages;
     }
 
-    /// Whether an isolated page can be moved now. Linux waits for locks, and for writeback in a
-    /// synchronous run that is not direct; here a busy page is skipped.
+    /// Whether an isolated page can be moved now. Linux waits for locks and, in a synchronous run
+    /// that is not direct, for writeback. Here a busy page is skipped.
     fn is_migratable(&self, pfn: Pfn) -> bool {
         let busy = PageFlags::LOCKED
             .with(PageFlags::WRITEBACK)

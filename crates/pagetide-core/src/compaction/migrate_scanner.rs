@@ -80,8 +80,9 @@ impl<O: Owners> Manager<O> {
         self.compact_zone_of(&run.goal).block_type(Pfn(pfn)) == run.goal.mt
     }
 
-    /// Notes that the scanner has reached `end`, the end of a block. The next run starts one block
-    /// later still, as in Linux, which takes the end of the block that starts there.
+    /// Notes that the scanner has reached `end`, the end of a block. As in Linux, the saved
+    /// position is the end of the block that starts at `end`, so the next run starts one block
+    /// later.
     fn update_cached_migrate(&mut self, run: &CompactControl, end: u32) {
         if self.era.scans_linearly && run.ignore_skip_hint {
             return;
@@ -177,16 +178,16 @@ impl<O: Owners> Manager<O> {
             return;
         }
         let asynchronous = run.goal.mode == CompactMode::Async;
-        // A direct asynchronous run wants all of a block or nothing.
+        // A direct asynchronous run isolates all pages of a block of its order, or none.
         let order = run.goal.order.filter(|_| asynchronous && run.is_direct());
         let mut nr_scanned = 0u32;
         let mut nr_isolated = 0u32;
         let mut low = start;
-        // A pageblock is either wholly fresh or not at all.
+        // The descriptors of a pageblock are all fresh (never written since boot), or none is.
         let is_fresh = self.mem.pages.is_fresh(start as usize);
-        // The skip bit is checked once, at the block's first frame. A fast search has set the bit
-        // of the block that it finds, so the block is skipped. So does Linux 6.1: a fix was
-        // reverted.
+        // The skip bit is checked once, at the block's first frame. A fast search sets the bit of
+        // the block that it finds, so that block is skipped here. Linux 6.1 does the same; a fix
+        // was reverted.
         let aligned = start.is_multiple_of(PAGEBLOCK_NR_PAGES);
         let linear = self.era.scans_linearly;
         let mut skip_updated = false;
@@ -253,7 +254,7 @@ impl<O: Owners> Manager<O> {
             }
         }
         low = low.min(end);
-        // The block has no pages for any run, or no more pages.
+        // The block has no pages for any run, or no pages are left.
         if low == end && (nr_isolated == 0 || run.rescan) {
             let marks = if linear { !run.ignore_skip_hint } else { aligned && !skip_updated };
             if marks {

@@ -7,8 +7,9 @@
 //! how long a zone is skipped after a failure. `direct` is the entry point of the allocating task,
 //! `kcompactd` that of the daemon.
 //!
-//! Differs from Linux: the world copies between two steps, while the pages have no entries. No lock
-//! or reference of another CPU makes a migration fail, so fewer migrations fail.
+//! Differs from Linux: the world (the environment that carries out effects) copies pages between
+//! two steps; meanwhile the pages have no entries. No lock or reference of another CPU makes a
+//! migration fail, so fewer migrations fail.
 //!
 //! Invariant: between two steps, every [`Place::Isolated`](crate::page::Place::Isolated) frame is
 //! on a run's list of free frames, or is under migration, or is the target of a migration.
@@ -131,7 +132,7 @@ pub(crate) struct CompactControl {
     fast_search_fail: u32,
     /// Lowest block that a fast search has jumped over.
     fast_start: FastStart,
-    /// Scan the present pageblock to its end, even after failures.
+    /// Scan the present pageblock to its end, even after failed migrations.
     rescan: bool,
     /// Free frames to move pages to.
     freepages: VecDeque<Pfn>,
@@ -151,7 +152,7 @@ pub(crate) struct CompactControl {
     captured: Option<Pfn>,
     pub migrate_scanned: u64,
     pub free_scanned: u64,
-    /// The task has given up the run, which waits only for its copies.
+    /// The task has abandoned the run. The run ends after its last copy.
     abandoned: bool,
 }
 

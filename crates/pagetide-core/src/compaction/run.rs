@@ -1,9 +1,9 @@
 //! One run over one zone, batch by batch.
 //!
-//! Linux: `compact_zone`, `compact_finished` (mm/compaction.c; 6.1, and 4.5 by the
-//! [era](crate::era)). A step isolates up to 32 pages and begins to migrate them; the next step
-//! continues after their copies. The machine keeps the runs, not the task or daemon that compacts:
-//! a task can be killed between any two steps, and its run then puts all pages back.
+//! Linux: `compact_zone`, `compact_finished` (mm/compaction.c; 6.1, or 4.5 if the [era](crate::era)
+//! says so). A step isolates up to 32 pages and begins to migrate them; the next step continues
+//! after their copies. The machine keeps the runs, because the task that compacts can be killed
+//! between any two steps; its run then puts all pages back.
 //!
 //! Invariant: all frames of a run are in its goal's zone; `in_flight` is empty in stage `Isolate`.
 
@@ -68,14 +68,14 @@ impl Compactions {
         self.runs.iter().flatten().flat_map(|(_, run)| run.in_flight.iter().copied())
     }
 
-    /// Frames neither free nor in use: targets, and the first frames of captured blocks.
+    /// Frames that are neither free nor in use: targets, and the first frames of captured blocks.
     pub(crate) fn idle_frames(&self) -> impl Iterator<Item = Pfn> + '_ {
         let runs = self.runs.iter().flatten();
         runs.flat_map(|(_, run)| run.freepages.iter().chain(&run.captured).copied())
     }
 
-    /// Notes the end of a copy. An `unused` target frame (failed copy) returns to the run's list;
-    /// if the run was abandoned, it is returned to the caller to be freed.
+    /// Notes the end of a copy. If the copy failed, `unused` is its target frame. The frame returns
+    /// to the run's list or, if the run was abandoned, to the caller, which must free it.
     pub(super) fn copy_ended(
         &mut self,
         id: CompactRunId,

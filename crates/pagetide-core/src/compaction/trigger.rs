@@ -1,7 +1,7 @@
 //! A write of 1 to `vm.compact_memory`: compacts every zone from end to end.
 //!
-//! Linux: `sysctl_compaction_handler`, `compact_nodes`, `compact_node` (6.1). The task does the
-//! work.
+//! Linux: `sysctl_compaction_handler`, `compact_nodes`, `compact_node` (6.1). The task that writes
+//! does the work.
 //!
 //! Invariant: a node's zones are compacted once each, lowest first.
 

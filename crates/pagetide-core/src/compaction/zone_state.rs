@@ -18,15 +18,15 @@ use alloc::vec::Vec;
 /// State that compaction keeps for one zone.
 #[derive(Clone, Debug, State)]
 pub struct ZoneCompaction {
-    /// Start of the migrate scanner: asynchronous runs, synchronous runs.
+    /// Where the migrate scanner starts: in asynchronous runs, and in synchronous runs.
     pub(super) cached_migrate: [u32; 2],
-    /// Start of the free scanner.
+    /// Where the free scanner starts.
     pub(super) cached_free: u32,
-    /// Lowest suitable block when the skip bits were last cleared. 0 before that, as in Linux, so
-    /// that no run counts as one over the whole zone.
+    /// Lowest suitable block when the skip bits were last cleared. Before that it is 0, as in
+    /// Linux, so that no run counts as a run over the whole zone.
     pub(super) init_migrate: u32,
-    /// Highest suitable block for free frames. 0 at first, so that every search counts as a first
-    /// one.
+    /// Highest suitable block for free frames. It is 0 at first, so that the free scanner treats
+    /// every position as the start of its scan.
     pub(super) init_free: u32,
     /// Requests of order `order_failed` or higher since the last failure.
     pub(super) considered: u32,
@@ -102,10 +102,10 @@ impl ZoneCompaction {
 }
 
 impl Zone {
-    /// Clears skip bits if a direct run has finished since the last time (Linux
-    /// `__reset_isolation_suitable`). Checks every eighth frame of each block, from both ends of
-    /// the zone: a block keeps its bit if it has neither movable nor free pages. The scanners then
-    /// start at the outermost suitable blocks.
+    /// Clears skip bits if a direct run has finished since the last call (Linux
+    /// `__reset_isolation_suitable`). Goes through the blocks from both ends of the zone and checks
+    /// every eighth frame. A block keeps its bit if it has neither movable nor free pages. The
+    /// scanners then start at the outermost suitable blocks.
     pub(crate) fn reset_isolation_suitable(&mut self, pages: &PageArray, era: &Era) {
         if era.scans_linearly {
             return self.reset_isolation_suitable_4_5();
@@ -141,7 +141,8 @@ impl Zone {
         }
     }
 
-    /// Whether a scanner can start here; clears the skip bit (Linux `__reset_isolation_pfn`).
+    /// Whether a scanner can start at `pfn`. If so, clears the block's skip bit (Linux
+    /// `__reset_isolation_pfn`).
     fn is_scan_start(&mut self, pages: &PageArray, pfn: u32, source: bool, target: bool) -> bool {
         if source && target && !self.compaction.is_skipped(pfn) {
             return true;

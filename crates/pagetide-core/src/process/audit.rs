@@ -75,12 +75,13 @@ impl Machine {
         Ok(())
     }
 
-    /// The 512 entries of its region map a huge page, in order; no other entry maps a tail page.
+    /// A huge page is mapped by the 512 entries of its region, in order. No other entry maps one of
+    /// its tail pages.
     fn audit_huge_mappings(&self) -> Result<(), Violation> {
         let mut heads = 0;
         for (head, page) in self.mem.pages.opened().filter(|(_, page)| page.has(PageFlags::HEAD)) {
             if page.mapcount == 0 {
-                // Pinned, and unmapped by its owner.
+                // The huge page is pinned, and its owner has unmapped it.
                 continue;
             }
             heads += 1;

@@ -12,8 +12,8 @@
 //! page larger than 4 KiB has one buffer head. ext4 has no journal here, so jbd2 keeps nothing.
 //! Objects of the extent status tree (one for a run of blocks) are left out.
 //!
-//! Invariant: a page with [`PRIVATE`](crate::page::PageFlags::PRIVATE) is a file page and its
-//! `private` is the index of its object in the table; no other index is in use.
+//! Invariant: a page with [`PRIVATE`](crate::page::PageFlags::PRIVATE) is a file page, and its
+//! field `private` is the index of its object in the table. Every other index is free.
 
 mod attach;
 

@@ -3,14 +3,14 @@
 //! Linux: mm/khugepaged.c `hpage_collapse_scan_pmd`, `alloc_charge_hpage`, `collapse_huge_page`,
 //! `__collapse_huge_page_swapin`, `__collapse_huge_page_isolate` (6.1). The steps: check the
 //! region, read its swapped pages, allocate a huge page, check the region again, copy it, free its
-//! small pages. khugepaged ([`super::khugepaged`]) has limits: at most `max_ptes_none` holes, at
-//! most `max_ptes_swap` pages in swap, and some recently used pages. MADV_COLLAPSE
+//! small pages. khugepaged ([`super::khugepaged`]) has limits: it accepts at most `max_ptes_none`
+//! holes and `max_ptes_swap` swapped pages, and it needs recently used pages. MADV_COLLAPSE
 //! ([`super::madvise_collapse`]) has no limits. Both need at least one writable page.
 //!
 //! Differences from Linux: Linux allocates the huge page before it reads from swap; here the read
 //! comes first. Each page of a region costs one scanned descriptor (`compact_scanned`).
 //!
-//! Invariant: between two steps only the request for the huge page holds memory.
+//! Invariant: between two steps, no memory is held except by the request for the huge page.
 
 use crate::ctx::Ctx;
 use crate::digest::State;
@@ -129,7 +129,7 @@ impl Machine {
                 }
                 continue;
             }
-            // Swapped out again, or under migration.
+            // The page was swapped out again, or is under migration.
             if !pte.is_present() {
                 return Err(CollapseError::Unfit);
             }
@@ -187,7 +187,7 @@ impl Machine {
                 self.mem.vmstat.count(Event::ThpCollapseAllocFailed);
                 Step::Done(Err(CollapseError::NoPage))
             }
-            // A page was allocated, so the event counts.
+            // The huge page was allocated, though not charged. Linux counts the allocation.
             Step::Done(Err(Shortage::Room(..) | Shortage::Owing | Shortage::Denied)) => {
                 self.mem.vmstat.count(Event::ThpCollapseAlloc);
                 Step::Done(Err(CollapseError::OverLimit))
@@ -195,7 +195,7 @@ impl Machine {
             Step::Done(Ok(head)) => {
                 self.mem.vmstat.count(Event::ThpCollapseAlloc);
                 self.memcgs[memcg.idx()].events.count(Event::ThpCollapseAlloc);
-                // The region may have changed since the scan, for instance by reclaim.
+                // The region may have changed since the scan, for instance because of reclaim.
                 let judged = self.check_region(vma, start, by, RegionCheck::Isolate);
                 match judged {
                     Ok(_) => self.collapse(vma, start, head, &ctx),
@@ -217,7 +217,7 @@ impl Machine {
         loop {
             let mut fault = match collapse.swap_in.take() {
                 Some(fault) => fault,
-                // The request for the huge page is in progress: the region was read before.
+                // The request for the huge page is in progress, so the pages were read before.
                 None if slow.is_some() => return Step::Done(Ok(())),
                 None => {
                     let mut ptes = self.owners.vmas[vma.idx()].region(start).iter();
@@ -240,7 +240,8 @@ impl Machine {
                     return Step::Wait(wait);
                 }
                 Step::Done(outcome) => {
-                    // The page's request is over too: another task may have read the page.
+                    // The fault may end with its request unfinished: another task has read the
+                    // page.
                     if let Some(slow) = slow.take() {
                         self.abandon_slow_request(&slow, ctx.asker, ctx.cpu);
                     }

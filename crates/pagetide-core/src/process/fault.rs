@@ -35,8 +35,9 @@ use crate::process::Machine;
 use crate::units::{FileId, MemcgId, Pfn};
 use crate::vmstat::{Event, NodeStat};
 
-/// Returns the step of a stage, or continues with the next stage. Each stage returns separately: a
-/// variable shared by all stages would be copied whole after partial writes, which stalls the CPU.
+/// Returns the step of a stage, or continues with the next stage. Each stage has its own return: if
+/// all stages shared a variable, it would be written in parts and then copied as a whole, which
+/// stalls the CPU.
 macro_rules! go_on_or_return {
     ($stage:expr) => {
         if let Some(step) = $stage {
@@ -51,20 +52,20 @@ pub struct Fault {
     vma: VmaId,
     page: u64,
     write: bool,
-    /// Generation of the mapping once the fault has begun; another mapping may get its id.
+    /// Generation of the mapping, known once the fault has begun. Another mapping may get its id.
     pub(super) born: u64,
     stage: FaultStage,
     /// Second attempt after the lock was dropped (Linux `FAULT_FLAG_TRIED`).
     tried: bool,
     /// The lock was dropped in this attempt: end it with a retry.
     dropped_lock: bool,
-    /// The page cache was searched in this attempt. Only the first search reads ahead. If that
-    /// could not allocate the page, the page is then created or the fault fails.
+    /// The page cache was searched in this attempt. Only the first search starts read-ahead. If
+    /// read-ahead could not allocate the page, the fault creates it, or fails.
     searched: bool,
-    /// This attempt reads the page alone: if that fails on the second try, the fault fails.
+    /// This attempt reads the page alone. If the read fails on the second attempt, the fault fails.
     read_alone: bool,
     major: bool,
-    /// The fault reads a page for a collapse: it is no access, and is not tried again.
+    /// The fault reads a page for a collapse. It is not an access, and it is not tried again.
     for_collapse: bool,
     /// The region had no page table, and a huge page may fill it.
     huge: bool,
@@ -187,7 +188,7 @@ impl Machine {
         loop {
             match fault.stage {
                 FaultStage::Start if fault.for_collapse => {
-                    // The fault dropped the lock to wait for the page, and is not tried again.
+                    // The fault dropped the lock to wait for the page, and must not be tried again.
                     let outcome = if fault.tried { Outcome::NoMemory } else { Outcome::Minor };
                     return Step::Done(outcome);
                 }
@@ -237,7 +238,7 @@ impl Machine {
         }
         fault.born = vma.generation;
         if fault.page >= vma.grown {
-            // Linux: brk() or another mmap() that is merged with this one, just before.
+            // In Linux the heap has just grown, by brk() or by an mmap() merged with this one.
             let pad = self.mem.page_size.pages_in(HEAP_TOP_PAD);
             vma.grown = (fault.page + 1 + pad).min(vma.len());
         }
@@ -445,7 +446,7 @@ impl Machine {
         true
     }
 
-    /// Group of an address space. After the address space has ended, valid until its id is reused.
+    /// Group of an address space, also after the address space has ended, until its id is reused.
     ///
     /// # Errors
     /// [`BadId::Mm`] if no such address space ever existed.

@@ -28,7 +28,7 @@ pub const BIO_MAX_PAGES: u32 = 256;
 #[derive(Clone, Debug)]
 pub struct ReadCall {
     pub(super) file: FileId,
-    /// Generation of the file, once the call has begun, because another file may get its id later.
+    /// Generation of the file, known once the call has begun. Another file may get its id.
     pub(super) born: u64,
     pub(super) pos: u64,
     end: u64,
@@ -47,7 +47,7 @@ pub struct ReadCall {
 #[derive(Clone, Debug)]
 pub struct WriteCall {
     pub(super) file: FileId,
-    /// Generation of the file, once the call has begun, because another file may get its id later.
+    /// Generation of the file, known once the call has begun. Another file may get its id.
     pub(super) born: u64,
     pub(super) pos: u64,
     end: u64,
@@ -163,7 +163,7 @@ impl Machine {
             if slow.is_none() && read.read_ahead_for != Some(index) {
                 let cache = &self.owners.files[file.idx()];
                 read.window = read.readahead.ondemand(file, cache, index, false, last - index, max);
-                // A window without the page itself would be read forever.
+                // If the window did not contain the page itself, this loop would not end.
                 let holds = |window: &ReadaheadWindow| (window.next..window.end).contains(&index);
                 if read.window.as_ref().is_some_and(holds) {
                     read.major = true;
@@ -305,7 +305,7 @@ impl Machine {
             }
             Some(pfn) => pfn,
             None => {
-                // First the buffer head: once the page is cached, other tasks can read it.
+                // Take the buffer head first: once the page is cached, other tasks can read it.
                 let Ok(head) = self.take_buffer_head(index, &mut write.buffer, ctx) else {
                     return Ok(());
                 };
@@ -340,7 +340,8 @@ impl Machine {
                 page.set(PageFlags::UPTODATE);
                 self.mem.work.fs_requests += 1;
                 if !whole {
-                    // The rest of the page reads as zeroes. Its time is part of the copy.
+                    // The rest of the page reads as zeroes. The time to zero it is part of the
+                    // copy.
                     self.effects.push_contents(Effect::Zero { frame: pfn, order: 0 });
                 }
                 self.wake_page(pfn);
@@ -409,11 +410,12 @@ impl Machine {
         None
     }
 
-    /// Whether this step has woken kswapd. Linux offers the CPU at every allocation that may sleep
-    /// (`might_alloc`) and once a page in read() and write() (`cond_resched`), so a woken kswapd
-    /// runs before the task allocates another page. Loops over allocations therefore end their step
-    /// here and the world decides. If a whole window were read first, kswapd would need another
-    /// round to catch up. The first `looked_at` effects were checked before.
+    /// Whether this step has woken kswapd. In Linux a woken kswapd runs before the task allocates
+    /// another page, because the task may reschedule at every allocation that may sleep
+    /// (`might_alloc`) and once a page in read() and write() (`cond_resched`). Loops over
+    /// allocations therefore end their step here, and the world decides which task runs. If a whole
+    /// window were read first, kswapd would need another round to catch up. The first `looked_at`
+    /// effects were checked before.
     fn has_woken_kswapd(&self, looked_at: &mut usize) -> bool {
         let is_kswapd =
             |effect: &Effect| matches!(effect, Effect::Wake(Token::Daemon(Daemon::Kswapd(_))));
@@ -434,8 +436,8 @@ impl Machine {
     /// Starts reading pages that are either all holes or all on disk.
     fn submit_run_read(&mut self, file: FileId, start: u32, end: u32, hole: bool) {
         if hole {
-            // One entry into the file system per run of pages, as for pages on disk; then it looks
-            // up every page's block and finds a hole (Linux `ext4_mpage_readpages`).
+            // The file system is entered once per run of pages, as for pages on disk. It then looks
+            // up the block of every page and finds a hole (Linux `ext4_mpage_readpages`).
             self.mem.work.fs_requests += 1;
             self.mem.work.cache_ops += end - start;
             for index in start..end {

@@ -1,14 +1,14 @@
 //! Transparent huge pages of anonymous memory: eligibility and mapping.
 //!
 //! Linux: mm/huge_memory.c (6.1). 512 present entries for consecutive frames map a huge page, so an
-//! access is the same load and store as for a small page. Together they stand for the one PMD entry
-//! of Linux: it is young if one of them is, dirty because all are, and `mapcount` is 1. The page
-//! table exists, as in Linux, which keeps one for a later split. [`crate::huge_page`] has the
-//! page-level part.
+//! access is the same load and store as for a small page. Together the entries stand for Linux's
+//! one PMD entry. It counts as young if one of them is young, and as dirty because all are dirty;
+//! `mapcount` is 1. The page table exists, as in Linux, which keeps one for a later split.
+//! [`crate::huge_page`] has the page-level part.
 //!
 //! Differences from Linux: a read of untouched memory maps the 4 KiB zero page. Linux may map a
-//! huge zero page, which a write splits again; so here reads fault once a page instead of once a
-//! region. The page table is allocated before the huge page, not after it.
+//! huge zero page, which a later write splits. So reads fault once a page here, and once a region
+//! in Linux. The page table is allocated before the huge page, not after it.
 
 use super::page_table::{Advice, Backing, Pte, Vma, VmaId};
 use super::Machine;

@@ -6,9 +6,9 @@
 //!
 //! An id is free as soon as its object is gone: an address space when it has ended; a mapping when
 //! it is unmapped; a file when it was removed, no mapping maps it, and its last page has left
-//! memory. Stale uses of an id are harmless: a page under I/O names its mapping but has no entry in
-//! it, and a request in progress remembers the `generation` of its object and ends if that object
-//! is gone.
+//! memory. Stale uses of an id are harmless. A page under I/O names its mapping but has no entry in
+//! it. A request in progress remembers the `generation` of its object, and ends if that object is
+//! gone.
 //!
 //! Invariant: an id is free exactly if its entry is marked as gone.
 
@@ -161,8 +161,8 @@ impl Machine {
         self.owners.mms.get(mm.idx()).filter(|mm| !mm.exited).ok_or(BadId::Mm(mm))
     }
 
-    /// Pages of a file, with a partial last page. A touch of a longer mapping beyond them is
-    /// SIGBUS.
+    /// Number of pages of a file, including a partial last page. If a mapping is longer, touching a
+    /// page beyond them is SIGBUS.
     ///
     /// # Errors
     /// [`BadId::File`] if the file does not exist.
@@ -248,8 +248,8 @@ impl Machine {
 
     /// Removes a file (unlink). Mappings keep working; read and write requests end with an error.
     /// When no mapping is left, its pages leave memory, dirty ones unwritten, and its id is freed
-    /// with the last page. A page under read, write or migration, or a pinned page, leaves when
-    /// that has ended.
+    /// with the last page. A page that is pinned, or is being read, written or migrated, leaves
+    /// memory afterwards.
     ///
     /// # Errors
     /// [`BadId::File`] or [`BadId::Cpu`] if unknown.

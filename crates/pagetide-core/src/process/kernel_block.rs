@@ -5,8 +5,8 @@
 //! block is on no list, cannot be moved, and may lie in a pageblock of any type, which fragments
 //! memory. Groups are not charged for it.
 //!
-//! Invariant: block i of `Mm::kernel_blocks` has `index` i, its owner in `mapping`, its
-//! order in `order`, and no flag.
+//! Invariant: block i of `Mm::kernel_blocks` has `index` i, its owner in `mapping`, its order in
+//! `order`, and no flag set.
 
 use crate::ctx::Ctx;
 use crate::effect::Step;
@@ -61,7 +61,8 @@ impl Machine {
         blocks.push(pfn);
     }
 
-    /// Frees a block of [`Outcome::Block`]. `false`: `mm` does not hold it, and nothing changed.
+    /// Frees a block that [`Outcome::Block`] returned. `false`: `mm` does not hold it, and nothing
+    /// changed.
     pub fn free_kernel_block(&mut self, mm: MmId, pfn: Pfn, cpu: Cpu) -> bool {
         let Some(page) = self.mem.pages.get(pfn.idx()) else { return false };
         let (at, order) = (page.index as usize, Order::from(page.order));

@@ -1,9 +1,10 @@
 //! khugepaged: collapses small anonymous pages into huge pages in the background.
 //!
 //! Linux: mm/khugepaged.c `khugepaged_do_scan`, `khugepaged_scan_mm_slot`, `khugepaged_enter_vma`
-//! (6.1). A round scans `pages_to_scan` pages and then sleeps. It goes region by region through the
-//! address spaces that had a fault in a region eligible for a huge page; without any such address
-//! space it sleeps until woken. A suitable region is collapsed ([`super::collapse`]).
+//! (6.1). In each round khugepaged scans `pages_to_scan` pages and then sleeps. It goes region by
+//! region through the address spaces that had a fault in a region eligible for a huge page; without
+//! any such address space it sleeps until woken. A suitable region is collapsed
+//! ([`super::collapse`]).
 //!
 //! Invariant: between two steps khugepaged holds no page.
 
@@ -45,14 +46,14 @@ struct ScanPosition {
 struct KhugepagedRound {
     /// Pages scanned, plus mappings skipped.
     progress: u64,
-    /// Number of times the scan was at its start: the second time ends the round.
+    /// Number of times the scan was at its start. The round ends at the second time.
     nr_begun: u32,
     /// An allocation failed in this round; the next failure ends it.
     failed: bool,
 }
 enum NextRegion {
     Region(VmaId, u64),
-    /// A mapping without regions, or at its end.
+    /// The mapping has no regions, or none left.
     Skipped,
     End,
 }

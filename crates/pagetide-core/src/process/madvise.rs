@@ -1,9 +1,9 @@
 //! madvise: MADV_COLD and MADV_PAGEOUT, and changes of a mapping's advice.
 //!
 //! Linux: `madvise_vma_behavior`, `madvise_cold_or_pageout_pte_range`, `deactivate_page`,
-//! `can_madv_lru_vma` (6.1). MADV_COLD moves pages that only this mapping maps to the inactive
-//! list; MADV_PAGEOUT reclaims them, referenced or not. Other pages, and pages on no list, are left
-//! alone. The first locked page ends the call.
+//! `can_madv_lru_vma` (6.1). Both act on pages that no other mapping maps: MADV_COLD moves them to
+//! the inactive list; MADV_PAGEOUT reclaims them, referenced or not. Other pages, and pages on no
+//! list, are left alone. The first locked page ends the call.
 //!
 //! Differences from Linux: a mapping has one advice, and ranges with another advice for huge pages;
 //! Linux splits the mapping. Pages are deactivated at once, not through a CPU's batch. If only a
@@ -50,8 +50,8 @@ impl Machine {
     /// Splits huge pages at the edges of the range.
     ///
     /// # Errors
-    /// [`BadId::Vma`] if it does not exist, [`BadId::Page`] if it is shorter than the
-    /// range.
+    /// [`BadId::Vma`] if the mapping does not exist, [`BadId::Page`] if it is shorter than
+    /// the range.
     pub fn advise_huge(
         &mut self,
         vma: VmaId,

@@ -7,7 +7,7 @@
 //! be allocated or charged, the call ends. The call succeeds if every region is a huge page at the
 //! end; otherwise it returns the error of the last region that failed.
 //!
-//! Invariant: between two steps only the request for a huge page holds memory.
+//! Invariant: between two steps, no memory is held except by the request for a huge page.
 
 use super::collapse::{CollapseError, CollapseTrigger};
 use super::huge_memory::region_of;
@@ -35,7 +35,7 @@ impl CollapseError {
         }
     }
 
-    /// Whether the call continues with the next region.
+    /// Whether the error concerns only its region, so that the call continues with the next one.
     fn concerns_one_region(self) -> bool {
         match self {
             CollapseError::Unfit | CollapseError::Busy => true,
@@ -114,7 +114,8 @@ impl Machine {
             return Err(Outcome::Refused(Errno::Einval));
         }
         call.born = mapping.generation;
-        // Only whole regions count. Linux compares with a negative number if none is left.
+        // Only whole regions count. If none is left, Linux's count of regions may be negative, and
+        // then the call fails.
         call.next = call.next.next_multiple_of(HPAGE_PMD_NR);
         call.end = region_of(call.end);
         if call.next > call.end {

@@ -1,12 +1,13 @@
 //! mlock: locking all or some pages of a mapping, and pinning a page.
 //!
 //! Linux: `mlock2`, `munlock`, `VM_LOCKED` (mm/mlock.c), `pin_user_pages` (mm/gup.c) (6.1). Present
-//! pages are locked at once, other pages when they are faulted in. Locking faults no page in, like
-//! `MLOCK_ONFAULT`; for mlock() a caller touches every page afterwards. Linux splits a mapping in
-//! three to lock a part of it; here a mapping stores the ranges of its locked pages.
+//! pages are locked at once, other pages when they are faulted in. As with `MLOCK_ONFAULT`, locking
+//! does not fault pages in; to model mlock(), the caller touches every page afterwards. Linux
+//! splits a mapping in three to lock a part of it; here a mapping stores the ranges of its locked
+//! pages.
 //!
-//! Differences from Linux: no `RLIMIT_MEMLOCK`. A huge page at the edge of a locked range is split
-//! as a page; Linux splits only its entry.
+//! Differences from Linux: no `RLIMIT_MEMLOCK`. If a range locks only a part of a huge page, the
+//! page itself is split; Linux splits only its entry.
 //!
 //! Invariant: the ranges of locked pages are sorted, not empty, and do not touch each other.
 
@@ -114,8 +115,8 @@ impl Machine {
     /// unlocked or unmapped. Locks do not nest.
     ///
     /// # Errors
-    /// If one does not exist: [`BadId::Vma`], [`BadId::Page`] (Linux: ENOMEM),
-    /// [`BadId::Cpu`].
+    /// If the mapping, a page or the CPU does not exist: [`BadId::Vma`], [`BadId::Page`]
+    /// (Linux: ENOMEM), [`BadId::Cpu`].
     pub fn mlock(&mut self, vma: VmaId, first: u64, nr: u64, cpu: Cpu) -> Result<(), BadId> {
         self.set_locked(vma, first, nr, true, cpu)
     }
@@ -123,8 +124,8 @@ impl Machine {
     /// Unlocks `nr` pages of a mapping from `first` on, locked or not.
     ///
     /// # Errors
-    /// If one does not exist: [`BadId::Vma`], [`BadId::Page`] (Linux: ENOMEM),
-    /// [`BadId::Cpu`].
+    /// If the mapping, a page or the CPU does not exist: [`BadId::Vma`], [`BadId::Page`]
+    /// (Linux: ENOMEM), [`BadId::Cpu`].
     pub fn munlock(&mut self, vma: VmaId, first: u64, nr: u64, cpu: Cpu) -> Result<(), BadId> {
         self.set_locked(vma, first, nr, false, cpu)
     }
@@ -153,7 +154,7 @@ impl Machine {
         self.owners.vmas[vma.idx()].locked.set(first..end, locked);
         let mut at = first;
         while at < end {
-            // A busy huge page could not be split: it is locked whole or not at all.
+            // A busy huge page could not be split, so it is locked as a whole or not at all.
             if let Some(head) = self.huge_page_at(vma, at) {
                 self.sync_mlock(head);
                 at = region_of(at) + HPAGE_PMD_NR;
@@ -181,9 +182,10 @@ impl Machine {
     /// stays in the frame, mapped or not, until [`Machine::unpin`](crate::manager::Manager::unpin).
     ///
     /// # Errors
-    /// [`PinError::NotPresent`] if an access would fault, or would read the zero page:
-    /// fault first, by a write in the latter case (Linux's `pin_user_pages` does so itself).
-    /// [`BadId::Vma`] or [`BadId::Page`] if the mapping or page does not exist.
+    /// [`PinError::NotPresent`] if an access would fault or would read the zero page. The
+    /// caller must then fault the page in first, in the second case by a write (Linux's
+    /// `pin_user_pages` does so itself). [`BadId::Vma`] or [`BadId::Page`] if the mapping or page
+    /// does not exist.
     pub fn pin(&mut self, vma: VmaId, page: u64, write: bool) -> Result<Pfn, PinError> {
         let mapping = self.living_vma(vma)?;
         let pte = *usize::try_from(page)

@@ -108,8 +108,8 @@ pub struct Mm {
     pub(crate) begun: bool,
     /// Chosen by the OOM killer: may use reserves, and is not chosen again.
     pub oom_victim: bool,
-    /// Added to the OOM badness, in thousandths of the memory that the tasks compete for. With
-    /// [`OOM_SCORE_ADJ_MIN`] the OOM killer never chooses it.
+    /// Adjusts the OOM badness, in thousandths of the memory that the tasks compete for. With
+    /// [`OOM_SCORE_ADJ_MIN`] the OOM killer never chooses the address space.
     pub(crate) oom_score_adj: i16,
     /// Whether the address space has ended.
     pub exited: bool,
@@ -183,7 +183,8 @@ impl Machine {
         Ok(MmId(id))
     }
 
-    /// Moves an address space to another group. Its pages stay charged to the old one, as in v2.
+    /// Moves an address space to another group. Its pages stay charged to the old group, as in
+    /// version 2.
     ///
     /// # Errors
     /// ENOENT if the group does not exist, ESRCH if the address space never existed.
@@ -257,8 +258,9 @@ impl Machine {
         there.ok_or(BadId::File(file))
     }
 
-    /// Makes an anonymous mapping grow as it is touched, like a heap. A region beyond its present
-    /// end gets no huge page at the first touch. Pages in use stay part of the mapping.
+    /// Makes an anonymous mapping grow as it is touched, like a heap. A region beyond the present
+    /// end of the mapping gets no huge page at the first touch. Pages in use stay part of the
+    /// mapping.
     ///
     /// # Errors
     /// [`BadId::Vma`] if the mapping does not exist.
@@ -277,8 +279,8 @@ impl Machine {
         self.living_vma(vma)
     }
 
-    /// One access: one load, one store, no effects. For an unknown mapping or page returns
-    /// [`TouchResult::Fault`], and the fault reports the error.
+    /// Makes one access: one load, one store, no effects. Returns [`TouchResult::Fault`] for an
+    /// unknown mapping or page; the fault then reports the error.
     #[inline]
     pub fn touch(&mut self, vma: VmaId, page: u64, write: bool) -> TouchResult {
         let Some(vma) = self.owners.vmas.get_mut(vma.idx()) else { return TouchResult::Fault };

@@ -4,9 +4,9 @@
 //! `mem_cgroup_get_oom_group` (6.1). The address space with the most resident pages, swapped pages
 //! and page tables dies; `oom_score_adj` adds thousandths of the memory that the tasks compete for.
 //! In a tie the younger one dies. While a victim exits, no other is chosen. If a group cannot stay
-//! below its limit, the victim is a task of that group or of a group below it. If a group between
-//! the victim's group and the group that is out of memory (both included) has `memory.oom.group`,
-//! all tasks of the highest such group die too.
+//! below its limit, the victim is a task of that group or of a descendant. `memory.oom.group`
+//! counts in the victim's group and its ancestors, up to the group that is out of memory. All tasks
+//! of the highest group that has it set die too.
 //!
 //! Invariant: an address space with [`OOM_SCORE_ADJ_MIN`] is never killed.
 
@@ -37,8 +37,8 @@ impl Machine {
         self.owners.mms.get(mm.idx()).is_some_and(|mm| mm.oom_victim)
     }
 
-    /// Kills a task of the group `scope` or below it (the root: of any group). Returns whether
-    /// memory will become free: a victim was chosen or is exiting.
+    /// Kills a task of the group `scope` or of a descendant (for the root: of any group). Returns
+    /// whether memory will become free: a victim was chosen or is exiting.
     pub(crate) fn oom_kill_process(&mut self, scope: MemcgId, asker: MmId) -> bool {
         let in_scope = |mm: &Mm| self.is_descendant(mm.memcg, scope);
         if self.owners.dying.iter().any(|mm| in_scope(&self.owners.mms[mm.idx()])) {
@@ -53,13 +53,14 @@ impl Machine {
             }
             let size = self.size_of_mm(mm) as i64;
             let points = size + i64::from(mm.oom_score_adj) * (total / 1000) as i64;
-            // Of several with equal points the youngest (Linux `oom_evaluate_task`).
+            // Among equal points the youngest is chosen (Linux `oom_evaluate_task`).
             if size > 0 && victim.is_none_or(|(most, _)| points >= most) {
                 victim = Some((points, id));
             }
         }
         // An address space with nothing but kernel memory stands for a process with a program and a
-        // stack. Choose the requesting one, or the oldest that has ever made a call.
+        // stack. Choose the one of the requesting task, or the oldest one that has ever made a
+        // call.
         let others = self.owners.living.iter().map(|mm| mm.idx());
         let mut asked = core::iter::once(asker.idx()).chain(others);
         let victim = victim.map(|(_, id)| id).or_else(|| {
@@ -85,7 +86,8 @@ impl Machine {
                     continue;
                 }
                 if is_dying {
-                    // Linux kills the chosen victim a second time with its group, and counts it.
+                    // Linux kills the chosen victim a second time with its group, and counts both
+                    // kills.
                     self.mem.vmstat.count(Event::OomKill);
                     self.memory_event(memcg, MemoryEvent::OomKill);
                 } else {

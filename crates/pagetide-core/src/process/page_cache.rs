@@ -45,8 +45,8 @@ pub struct FileCache {
     pub size: u64,
     /// The file begins as one hole: reading a page that was never written needs no I/O.
     pub sparse: bool,
-    /// The file is the file system's own blocks. The journal holds them while they are dirty
-    /// (Linux: pages of the block device, `b_count` of their buffers).
+    /// The file holds the file system's own blocks. The journal keeps them in place while they are
+    /// dirty (Linux: pages of the block device, `b_count` of their buffers).
     #[state(skip)] // its effect is in the flags of the pages
     pub metadata: bool,
     /// One bit per page of a sparse file: written to disk. Ends with the last such page.

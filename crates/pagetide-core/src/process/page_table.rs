@@ -180,14 +180,14 @@ pub enum Advice {
 }
 
 impl Advice {
-    /// Whether references through such a mapping count for this kind of reclaim.
+    /// Whether references through a mapping with this advice count for this kind of reclaim.
     pub(crate) fn counts_references(self, by: &ReclaimScope<'_>) -> bool {
         by.has_recency(self == Advice::Sequential, self == Advice::Random)
     }
 }
 
-/// Ranges of a mapping with another huge-page advice than the mapping itself: sorted, not empty,
-/// and merged if adjacent and equal. Linux splits the mapping instead.
+/// Ranges of a mapping that have another huge-page advice than the mapping itself. They are sorted,
+/// not empty, and merged if adjacent and equal. Linux splits the mapping instead.
 #[derive(Clone, Debug, Default, PartialEq, Eq, State)]
 pub struct AdvisedParts(Vec<(Range<u64>, Advice)>);
 

@@ -28,8 +28,9 @@ use crate::units::HPAGE_PMD_NR;
 const PASSED_A_STEP: u64 = HPAGE_PMD_NR;
 /// Pages that MADV_WILLNEED reads at a time: 2 MiB (Linux: in `force_page_cache_ra`).
 const READ_AT_A_TIME: u32 = HPAGE_PMD_NR as u32;
-/// Maximum number of bytes of one MADV_WILLNEED: one request of a disk without its own limit (Linux
-/// `bdi->io_pages` by `BLK_DEF_MAX_SECTORS`, 6.1). The read-ahead window is shorter.
+/// Maximum number of bytes that one MADV_WILLNEED reads: the largest request to a disk without a
+/// limit of its own (Linux `bdi->io_pages` by `BLK_DEF_MAX_SECTORS`, 6.1). The read-ahead window is
+/// shorter.
 const READ_AT_MOST: u64 = 1280 << 10;
 
 impl Machine {

@@ -1,7 +1,7 @@
 //! Read-ahead: reads more pages than requested, from files and from swap.
 //!
-//! Linux: mm/readahead.c, mm/swap_state.c (6.1). Each open file has a window: `start`, `size`, and
-//! its last `async_size` pages, of which the first has the mark
+//! Linux: mm/readahead.c, mm/swap_state.c (6.1). Each open file has a window of `size` pages from
+//! `start`. The first of its last `async_size` pages has the mark
 //! [`PageFlags::READAHEAD`](crate::page::PageFlags::READAHEAD). Touching the marked page reads the
 //! next window before it is needed. A miss in a mapped file reads a window around the fault
 //! instead. Swap has no marks: each mapping counts hits of pages that were read ahead, and a miss
@@ -23,7 +23,7 @@ pub struct ReadaheadState {
     pub start: u32,
     /// Pages of the current window; 0 before the first one.
     pub size: u32,
-    /// Length of the part at the window's end of which the first page is marked.
+    /// Number of pages from the marked page to the window's end.
     pub async_size: u32,
     /// Byte offset after the last read.
     pub prev_pos: u64,
@@ -138,7 +138,7 @@ impl ReadaheadState {
         } else if req > max || index.wrapping_sub(prev_index) <= 1 {
             self.begin(index, req, max);
         } else {
-            // Cached pages just before look like an interleaved stream.
+            // Cached pages just before this one may belong to an interleaved stream.
             let mut history = file.run_before(index, max);
             if history <= req {
                 return ReadaheadWindow::new(id, file, index, req, 0)
@@ -182,14 +182,15 @@ const SWAP_RA_HITS_MAX: u32 = 63;
 pub(crate) const SWAP_RA_FIRST_HITS: u32 = 4;
 
 /// Pages to read on a swap miss (Linux `__swapin_nr_pages`): a power of two, from the hits since
-/// the last miss. `adjacent`: the miss is next to the previous position. `last`: pages read then.
+/// the last miss. `adjacent`: the miss is next to the previous position. `last`: pages read at the
+/// last miss.
 pub(crate) fn swapin_nr_pages(adjacent: bool, hits: u32, max: u32, last: u32) -> u32 {
     let nr = match hits {
         // No page read ahead was used: read a second page only for an adjacent miss.
         0 => 1 + u32::from(adjacent),
         _ => (hits.min(max) + 2).next_power_of_two().max(4),
     };
-    // One bad window only halves the number, even beyond a limit that was lowered since.
+    // One bad window only halves the number, even if a lowered limit is below the half.
     nr.min(max).max(last / 2)
 }
 
@@ -209,7 +210,7 @@ impl Default for SwapReadahead {
 }
 
 impl SwapReadahead {
-    /// Counts a fault that found its page in the swap cache; `ahead`: because of read-ahead.
+    /// Counts a fault that found its page in the swap cache. `ahead`: read-ahead had put it there.
     pub(crate) fn hit(&mut self, page: u64, ahead: bool) {
         self.last_page = Some(page);
         self.hits = (self.hits + u32::from(ahead)).min(SWAP_RA_HITS_MAX);
@@ -237,7 +238,7 @@ impl SwapReadahead {
             return None;
         }
         let nr = u64::from(nr);
-        // After the fault for a forward run, before it for a backward run, else around it.
+        // A forward run reads pages after the fault, a backward run before it, any other around it.
         let behind = match (forward, backward) {
             (true, _) => 0,
             (_, true) => nr - 1,

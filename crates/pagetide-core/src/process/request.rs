@@ -43,7 +43,7 @@ pub enum ProcessRequest {
 #[derive(Clone, Debug)]
 pub struct Populate {
     pub(super) vma: VmaId,
-    /// Generation of the mapping once the call has begun; another mapping may get its id.
+    /// Generation of the mapping, known once the call has begun. Another mapping may get its id.
     pub(super) born: u64,
     pub(super) next: u64,
     pub(super) end: u64,
@@ -146,8 +146,8 @@ impl ProcessCall {
     }
 
     /// Populates a range by faults that write (MADV_POPULATE_WRITE) or read (MADV_POPULATE_READ).
-    /// MAP_POPULATE and mlock() write where a private mapping is writable. Ends as
-    /// [`Outcome::Minor`], [`Outcome::Major`], or the outcome of the first fault that fails.
+    /// For MAP_POPULATE and mlock() the faults write if the mapping is private and writable. Ends
+    /// as [`Outcome::Minor`], [`Outcome::Major`], or the outcome of the first fault that fails.
     pub fn populate(
         mm: MmId,
         node: NodeId,
@@ -159,7 +159,7 @@ impl ProcessCall {
     }
 
     /// Starts reading pages of a mapped file that are not in memory (MADV_WILLNEED). Ends as
-    /// [`Outcome::Minor`] before the reads end.
+    /// [`Outcome::Minor`] without waiting for the reads.
     pub fn will_need(mm: MmId, node: NodeId, vma: VmaId, pages: Range<u64>) -> ProcessCall {
         ProcessCall::of_part(mm, node, vma, pages, PopulateMode::Read(None))
     }
@@ -182,8 +182,8 @@ impl ProcessCall {
         ProcessCall::leave(mm, node, vma, pages, MadviseLruMode::Cold)
     }
 
-    /// Reclaims pages of a range (MADV_PAGEOUT): frees clean ones; writes anonymous ones to swap,
-    /// and a later reclaim frees them. Ends like [`ProcessCall::cold`].
+    /// Reclaims pages of a range (MADV_PAGEOUT). Clean pages are freed. Anonymous pages are written
+    /// to swap, and a later reclaim frees them. Ends like [`ProcessCall::cold`].
     pub fn page_out(mm: MmId, node: NodeId, vma: VmaId, pages: Range<u64>) -> ProcessCall {
         ProcessCall::leave(mm, node, vma, pages, MadviseLruMode::PageOut)
     }

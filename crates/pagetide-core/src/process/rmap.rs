@@ -1,10 +1,10 @@
-//! Reverse mapping: the answers of processes and files to the page level ([`Owners`]).
+//! Reverse mapping: the process layer's answers to questions of the page level ([`Owners`]).
 //!
 //! Linux: mm/rmap.c (`folio_referenced`, `try_to_unmap`, `try_to_migrate`); also
 //! `remove_migration_ptes`, `address_space_operations`. An anonymous page has one entry, in the
 //! mapping that it names; a file page may have one in each mapping of the file.
 //!
-//! Invariant: an entry reported as removed is gone from the table and its mapping's counts.
+//! Invariant: an entry reported as removed is no longer in the table or in its mapping's counts.
 
 use super::page_table::{Pte, VmaId};
 use super::policy::OomPolicy;
@@ -25,7 +25,7 @@ use crate::shadow::Shadow;
 use crate::units::{Cpu, FileId, MemcgId, Nanos, Pfn, Requester};
 
 impl Processes {
-    /// The entry that may map a page, in the file's first mapping.
+    /// The entry that may map a page; for a file page, the one in the file's first mapping.
     #[inline]
     fn first_pte(&self, at: OwnerSlot) -> Option<Pte> {
         let vma = match at.store {

@@ -3,16 +3,16 @@
 //! Linux: one xarray per file; its nodes (`struct xa_node`, 64 slots) come from the slab cache
 //! `radix_tree_node`, in reclaimable pages. A node exists as long as one of its slots holds a page
 //! or a shadow. The group of the task that added the node pays for it. Nodes are few (one for 64
-//! pages), but their pages have another migrate type than user pages and use the free blocks of
-//! that type that boot left. So tree nodes decide when these blocks run out and pageblocks begin to
-//! change their type.
+//! pages). But their pages have another migrate type than user pages, and come from the free blocks
+//! of that type that boot left. So tree nodes decide when these blocks are used up and pageblocks
+//! begin to change their type.
 //!
 //! A node without pages that still has shadows is on a list of its group, and a shrinker frees it
 //! ([`crate::slab::cached`]). A node is freed after a grace period (`radix_tree_node_rcu_free`).
 //!
-//! Differences from Linux: if no memory is free at once, the node gets none; Linux would reclaim.
-//! At the limit of its group a node is charged beyond the limit, and the next page reclaims for it.
-//! A node without memory is on no list and keeps its shadows.
+//! Differences from Linux: if no memory is free at once, the node gets no object; Linux would
+//! reclaim. At the limit of its group a node is charged beyond the limit, and the next page
+//! reclaims for it. A node without an object is on no list and keeps its shadows.
 //!
 //! Invariant: a node has an object exactly while one of its slots is in use, unless no memory was
 //! free. It is listed exactly while it has an object and its slots hold only shadows.
@@ -76,8 +76,8 @@ impl Machine {
         }
     }
 
-    /// Clears the shadows of the lowest node above a page, which has nothing else. Frees the node,
-    /// and the node above it if empty (Linux `xa_delete_node`).
+    /// Clears the shadows of the lowest node above a page; the node must hold nothing else. Frees
+    /// this node, and then its parent if that is empty (Linux `xa_delete_node`).
     pub(crate) fn forget_shadows_of_node(&mut self, file: FileId, index: u32, cpu: Cpu) {
         let nodes = self.owners.files[file.idx()].nr_nodes;
         self.owners.files[file.idx()].forget_shadows_of_leaf(index);

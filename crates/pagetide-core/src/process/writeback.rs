@@ -56,7 +56,8 @@ pub struct Writeback {
     congested: bool,
     /// Measured bandwidth, in pages per second.
     bandwidth: u64,
-    /// Pages per second that all writers together may dirty at the set point.
+    /// Pages per second that all writers together may dirty at the set point (the mean of the
+    /// free-run limit and the hard limit).
     dirty_ratelimit: u64,
     window_start: Nanos,
     window_written: u64,
@@ -132,7 +133,8 @@ impl Machine {
         (background, thresh)
     }
 
-    /// Marks a file page dirty at the window's start: the time of a mapped write is unknown.
+    /// Marks a file page dirty. The time of a mapped write is unknown, so the start of the
+    /// bandwidth window stands for it.
     pub(crate) fn set_page_dirty(&mut self, pfn: Pfn) {
         let now = self.owners.writeback.window_start;
         self.set_page_dirty_at(pfn, now);
@@ -166,8 +168,8 @@ impl Machine {
         self.owners.writeback.nr_dirtied += 1;
     }
 
-    /// After a write has dirtied a page: wakes the flusher if needed, and returns the time that the
-    /// writer must pause (Linux `balance_dirty_pages`).
+    /// Called after a write has dirtied a page. Wakes the flusher if needed, and returns the time
+    /// that the writer must pause (Linux `balance_dirty_pages`).
     pub(crate) fn balance_dirty_pages_ratelimited(&mut self, ctx: &Ctx) -> Option<Nanos> {
         if self.owners.writeback.nr_dirtied < self.mem.page_size.pages_in(DIRTY_POLL_BYTES) {
             return None;
@@ -280,16 +282,16 @@ impl Machine {
         let (nr_begun, is_used_up) = self.write_file_pages(file, slice);
         if self.owners.files[file.idx()].nr_dirty > 0 {
             self.owners.writeback.dirty_files.push_back(file);
-            // Old pages beyond the slice stay old, for the file's next turn. Pages that could not
-            // be written wait until they expire again (Linux `requeue_inode`).
+            // If the slice is used up, the remaining pages stay old for the file's next turn. Pages
+            // that could not be written wait until they expire again (Linux `requeue_inode`).
             if !is_used_up {
                 self.owners.files[file.idx()].dirtied_when = now;
             }
         } else if self.owners.writeback.dirty_files.is_empty() {
             self.owners.writeback.write_all = false;
         }
-        // Pages dirtied again during their write must wait. The flusher rests if it finds no
-        // others.
+        // A page that was dirtied again during its write must wait. If the flusher finds only such
+        // pages, it rests.
         self.owners.writeback.fruitless =
             if nr_begun == 0 { self.owners.writeback.fruitless + 1 } else { 0 };
         if self.owners.writeback.fruitless as usize > self.owners.writeback.dirty_files.len() {
@@ -481,8 +483,8 @@ impl Machine {
     }
 }
 
-/// Speed of writers in 1024ths of the balanced rate (Linux `pos_ratio_polynom`): 1 at the set
-/// point, 2 at the free-run limit, 0 at the hard limit.
+/// Speed of writers relative to the balanced rate, in 1024ths (Linux `pos_ratio_polynom`). The
+/// ratio is 1 at the set point, 2 at the free-run limit, and 0 at the hard limit.
 fn position_ratio(dirty: u64, freerun: u64, limit: u64) -> u64 {
     if dirty >= limit {
         return 0;

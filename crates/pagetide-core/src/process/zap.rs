@@ -7,12 +7,12 @@
 //! Difference from Linux: if a part of a huge page is discarded, Linux splits only the mapping and
 //! leaves the page to the deferred-split shrinker. Here the discarded part is free at once.
 //!
-//! As in Linux (`mmu_gather`), huge pages are freed after the whole range is unmapped, and after
-//! their page tables. The order of frees decides which pages the per-CPU lists keep. Small pages
-//! are freed one by one, and their page tables later.
+//! As in Linux (`mmu_gather`), huge pages are freed last: after the whole range is unmapped and
+//! their page tables are freed. The order of frees decides which pages the per-CPU lists keep.
+//! Small pages are freed one by one, before their page tables.
 //!
-//! Invariant: a page table outlives its entries. Exception: the table of a huge page is freed with
-//! it if the huge page has all entries of the table (4 KiB pages).
+//! Invariant: a page table outlives its entries. Exception: with 4 KiB pages a huge page has all
+//! entries of its page table, and the table is freed with the huge page.
 
 use super::huge_memory::region_of;
 use super::ids::MapError;
@@ -26,8 +26,8 @@ use alloc::vec::Vec;
 
 impl Machine {
     /// Discards `nr` pages of a mapping from `first` on (MADV_DONTNEED). Anonymous memory is freed
-    /// with its swap slots and then reads as zeroes; file pages are only unmapped. A busy huge page
-    /// that is not discarded as a whole stays.
+    /// with its swap slots and then reads as zeroes; file pages are only unmapped. If only a part
+    /// of a busy huge page is discarded, the part stays.
     ///
     /// # Errors
     /// [`BadId`](crate::bad_id::BadId) of the mapping or CPU; [`MapError::Locked`] if a
@@ -126,7 +126,8 @@ impl Machine {
         }
     }
 
-    /// Whether references say nothing about the pages (Linux 6.3 `vma_has_recency`).
+    /// Whether references through a mapping say nothing about its pages (Linux 6.3
+    /// `vma_has_recency`).
     fn lacks_recency(&self, vma: VmaId) -> bool {
         match self.owners.vmas[vma.idx()].advice {
             Advice::Sequential => true,

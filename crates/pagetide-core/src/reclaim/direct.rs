@@ -2,9 +2,10 @@
 //!
 //! Linux: `try_to_free_pages`, `try_to_free_mem_cgroup_pages`, `do_try_to_free_pages` (6.1).
 //! Priority falls from 12 to 0 inclusive. Each round shrinks every eligible node once; reclaim ends
-//! with the round that reaches 32 freed pages. A descent that has freed nothing is repeated with
-//! fewer exceptions: first it also scans active lists, then groups below `memory.low`, then groups
-//! with a shrink priority, then the groups and pages that a plug-in spares.
+//! with the round that reaches 32 freed pages. If a whole descent (one round at each priority) has
+//! freed nothing, another descent follows with fewer exceptions. First it also scans active lists,
+//! then groups that soft limits or a shrink priority had spared, then groups below `memory.low`,
+//! then the groups and pages that a plug-in had spared.
 //!
 //! Invariant: a finished reclaim has `done` set and its result in `sc.nr_reclaimed`.
 
@@ -188,8 +189,8 @@ impl<O: Owners> Manager<O> {
     }
 
     /// Whether every zone of the node that the request may use is ready for compaction, so that
-    /// reclaim can stop there (Linux `compaction_ready`). One such zone ends reclaim with this
-    /// round.
+    /// reclaim can stop there (Linux `compaction_ready`). A single such zone is enough to end
+    /// reclaim after this round.
     fn is_compaction_ready(&self, node: NodeId, sc: &mut ScanControl) -> bool {
         if sc.order <= PAGE_ALLOC_COSTLY_ORDER || sc.is_for_group() {
             return false;
@@ -226,18 +227,18 @@ impl<O: Owners> Manager<O> {
         all
     }
 
-    /// After a descent that freed nothing: drops one exception for the next descent. False if none
-    /// remains.
+    /// Drops one exception for the next descent, after a descent that freed nothing. Returns false
+    /// if no exception remains.
     fn drop_one_exception(&mut self, sc: &mut ScanControl) -> bool {
         if self.era.shares_walks && !sc.full_walk {
-            // Walks are shared: this task may have seen only empty groups.
+            // Tasks share their walks, so this task may have seen only empty groups.
             sc.full_walk = true;
         } else if sc.skipped_deactivate {
             sc.force_deactivate = true;
             sc.skipped_deactivate = false;
         } else if sc.stop_sparing_groups() {
-            // Before `memory.low`: these groups have no protection. The next descent finds the
-            // `memory.low` groups again.
+            // These groups have no protection, so they come before the groups below `memory.low`.
+            // The next descent meets those again.
             sc.force_deactivate = false;
             sc.memcg_low_skipped = false;
         } else if sc.memcg_low_skipped {
@@ -253,8 +254,8 @@ impl<O: Owners> Manager<O> {
         true
     }
 
-    /// Whether tasks may reclaim without waiting for kswapd (Linux `allow_direct_reclaim`): more
-    /// than half of the sum of the min watermarks is free.
+    /// Whether tasks may reclaim without waiting for kswapd (Linux `allow_direct_reclaim`): the
+    /// free pages are more than half of the sum of the min watermarks.
     pub(crate) fn allow_direct_reclaim(&mut self, node: NodeId) -> bool {
         if self.nodes[node.idx()].kswapd.failures >= super::kswapd::MAX_RECLAIM_RETRIES {
             return true;

@@ -1,12 +1,11 @@
 //! Group policies: which groups a walk reclaims from, and at which priority.
 //!
-//! A walk over the groups of a node asks for a plan for each group: skip the group, or scan it at a
-//! priority with a part of it protected. Rules that need the manager ([`GroupRule`]) are part of
-//! the core. A rule that needs only facts is a [`GroupPolicy`](crate::plugin::GroupPolicy), in the
-//! core (`graded`) or outside. The plug-in's rule comes last. After a walk the rules are asked
-//! whether another walk is needed. docs/add-a-policy.md adds a rule, step by step.
-//!
-//! Linux has no such hook: its rules are in `shrink_node_memcgs` (mm/vmscan.c), or were patches to
+//! A walk over the groups of a node asks for a *plan* for each group. The plan is to skip the
+//! group, or to scan it at a priority, with a part of it protected. Rules that need the manager
+//! ([`GroupRule`]) are part of the core. A rule that needs only facts about groups is a
+//! [`GroupPolicy`](crate::plugin::GroupPolicy), in the core (`graded`) or in another crate. The
+//! plug-in's rule comes last. After a walk the rules are asked whether another walk is needed.
+//! docs/add-a-policy.md adds a rule, step by step.
 //! it. Calls of built-in rules are static: a rule that is off costs a comparison.
 //!
 //! Invariant: a plan never changes the reclaimer's own priority (`sc.priority`), so the end of a
@@ -61,17 +60,17 @@ impl<O: Owners> Manager<O> {
     #[inline]
     pub(crate) fn plan_group(&mut self, at: VisitedGroup, sc: &mut ScanControl) -> GroupPlan {
         let mut plan = GroupPlan { skip: false, priority: sc.priority, protected: 0 };
-        // Without groups and without a priority of the root there is nothing to decide.
+        // Without groups, and without a shrink priority of the root, there is nothing to decide.
         let root = &self.memcgs[ROOT.idx()];
         if at.memcg == ROOT && root.first_child.is_none() && root.shrink_priority == DEF_PRIORITY {
             return plan;
         }
         // Children need this group's protection even if this group is skipped. (The posted patch
-        // gates before that, and leaves the values stale.)
+        // skips the group before that, and leaves the values stale.)
         if !self.era.gates_before_protection {
             self.calculate_protection(sc.target.unwrap_or(ROOT), at.memcg);
         }
-        // The posted shrink priority comes first, before protection is computed, as in its patch.
+        // The shrink priority comes first, as in its patch.
         ShrinkPriority::plan(self, at, sc, &mut plan);
         if plan.skip {
             return plan;

@@ -3,8 +3,8 @@
 //! Linux: `isolate_lru_folios`, `move_folios_to_lru` (mm/vmscan.c, 6.1). All counts are in pages:
 //! one huge page fills a batch.
 //!
-//! Invariant: an isolated page is on no list and in no list's count; it returns or is freed in the
-//! same step.
+//! Invariant: an isolated page is on no list and in no list's count. It returns to a list or is
+//! freed in the same step.
 
 use super::ScanControl;
 use crate::lruvec::Lru;
@@ -28,8 +28,8 @@ const SMALL_ZONE: u32 = 4096;
 
 impl<O: Owners> Manager<O> {
     /// Takes pages of usable zones off the tail, oldest first, until it has at least `nr`. A huge
-    /// page is one entry and counts all its pages. `nr_scanned` includes pages of zones that are
-    /// too high (Linux `isolate_lru_folios`).
+    /// page is one entry and counts all its pages. `nr_scanned` includes pages of zones above the
+    /// highest usable zone (Linux `isolate_lru_folios`).
     pub(super) fn isolate_lru_pages(
         &mut self,
         lru: Lru,
@@ -74,7 +74,7 @@ impl<O: Owners> Manager<O> {
         self.nodes[node.idx()].stats[lru as usize] -= isolated.nr_taken;
         self.mem.work.pages_scanned += taken.len() as u32;
         self.mem.work.pages_skipped += skipped.len() as u32;
-        // Skipped pages go to the head, oldest last, as a splice leaves them.
+        // Skipped pages go to the head with the oldest last, as after a splice.
         for pfn in skipped {
             lruvec.add(pages, pfn);
         }
@@ -82,9 +82,9 @@ impl<O: Owners> Manager<O> {
         isolated
     }
 
-    /// Takes up to `nr` pages of one zone off a list. (Before 4.8 every zone had its own lists.) A
-    /// small zone has too few pages to search the node's list for them: its frames are searched in
-    /// order, from where the last call stopped.
+    /// Takes up to `nr` pages of one zone off a list. (Before 4.8 every zone had its own lists.)
+    /// Searching the node's list for the few pages of a small zone would be slow. So the frames of
+    /// a small zone are searched in order, from where the last call stopped.
     fn isolate_pages_of_zone(
         &mut self,
         lru: Lru,
@@ -103,7 +103,8 @@ impl<O: Owners> Manager<O> {
         let mut nr_taken = 0;
         let mut at = lruvec.lists[lru as usize].tail;
         while spanned > SMALL_ZONE && nr_taken < nr && at.is_some() {
-            // A large zone: most of the list is in it. Oldest first; pages of other zones stay.
+            // Most pages of the list are in a large zone. Take the oldest first; pages of other
+            // zones stay.
             let pfn = at;
             let page = &pages[pfn.idx()];
             at = page.prev;

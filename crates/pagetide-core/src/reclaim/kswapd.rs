@@ -3,8 +3,8 @@
 //! Linux: `kswapd`, `balance_pgdat`, `kswapd_try_to_sleep`, `wakeup_kswapd` (6.1). An allocation
 //! that finds every zone below its low watermark wakes kswapd. kswapd reclaims until one zone is
 //! above its high watermark, naps 100 ms, and goes to full sleep if no allocation woke it during
-//! the nap. A zone with watermarks that are boosted (because fallbacks polluted its pageblocks) is
-//! reclaimed mildly until the boost is gone.
+//! the nap. If fallbacks have polluted pageblocks of a zone, its watermarks are boosted; kswapd
+//! reclaims mildly from such a zone until the boost is gone.
 //!
 //! Invariant: `sleeping` is set exactly while the world must not step the daemon.
 
@@ -21,7 +21,7 @@ use crate::zone::MAX_NR_ZONES;
 use alloc::boxed::Box;
 use core::ops::{Deref, DerefMut};
 
-/// Descents in a row without progress after which kswapd gives up (Linux 6.1).
+/// Failed descents in a row after which kswapd gives up (Linux 6.1).
 pub const MAX_RECLAIM_RETRIES: u32 = 16;
 /// The short nap before the full sleep (Linux: HZ/10).
 const NAP: Nanos = 100_000_000;
@@ -38,8 +38,8 @@ enum KswapdStage {
     Begin,
     /// At the top of a round.
     Round,
-    /// In a node pass. Boxed: every step moves the stage, and with many groups most steps do little
-    /// else.
+    /// In a node pass. Boxed, because every step moves the stage, and with many groups most steps
+    /// do little else.
     Shrink(Box<ShrinkNode>),
     /// Compacting at the end of a round.
     Compact(CompactZones),
@@ -54,8 +54,9 @@ pub(super) struct Kswapd2637State {
     pub reclaimed_before: u64,
 }
 
-/// Scan control of a kswapd. A step takes it out, because the machine is borrowed at the same time,
-/// and puts it back. Boxed: it is large, and with many groups a step handles a page or two.
+/// Scan control of a kswapd. A step takes it out, so that the machine can be borrowed at the same
+/// time, and puts it back. Boxed, because it is large, and with many groups a step handles only a
+/// page or two.
 ///
 /// Invariant: it is present between two steps.
 #[derive(Clone, Debug)]
@@ -110,14 +111,14 @@ pub struct Kswapd {
     pub(super) alloc_order: Order,
     reclaim_order: Order,
     pub(super) zoneidx: usize,
-    /// Highest zone of the request as made, for kcompactd; kswapd may have lowered its own copy.
+    /// Highest zone of the request as made, for kcompactd; kswapd may have lowered `zoneidx`.
     request_zoneidx: usize,
     pub(super) sc: KswapdScan,
     boosts: [u64; MAX_NR_ZONES],
     nr_boost_reclaim: u64,
     round_reclaimed: u64,
     raise_priority: bool,
-    /// The round is for a block that no zone has, and kswapd compacts.
+    /// The round needs a block, no zone has one, and this kswapd compacts.
     needs_compaction: bool,
     /// State of older kernels.
     pub(super) of_2_6_37: Kswapd2637State,

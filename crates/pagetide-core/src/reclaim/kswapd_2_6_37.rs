@@ -18,9 +18,9 @@ use crate::plugin::PolicyFault;
 use crate::units::{NodeId, Order, DEF_PRIORITY, SWAP_CLUSTER_MAX};
 
 impl<O: Owners> Manager<O> {
-    /// Whether every zone up to `highest_zoneidx` is above its high watermark. Classzone 0: the
-    /// pages that a low zone reserves against higher requests do not count. Zones with nothing to
-    /// reclaim are skipped (`all_unreclaimable`).
+    /// Whether every zone up to `highest_zoneidx` is above its high watermark. The check uses
+    /// classzone 0, so the pages that a low zone reserves against higher requests count as free.
+    /// Zones with nothing to reclaim are skipped (`all_unreclaimable`).
     pub(super) fn pgdat_balanced_2_6_37(
         &self,
         node: NodeId,
@@ -39,7 +39,7 @@ impl<O: Owners> Manager<O> {
     /// After a node pass: whether to continue, and a wait.
     pub(super) fn kswapd_round_end_2_6_37(&mut self, ctx: &Ctx) -> (bool, Option<Sleep>) {
         let node = ctx.node;
-        // Below a min watermark there is no time to wait.
+        // If a zone is below its min watermark, there is no time to wait.
         let under_min = self.mem.nodes[node.idx()]
             .zones
             .iter()

@@ -1,4 +1,5 @@
-//! kswapd of Linux 4.5 and 4.6: works zone by zone and, before kcompactd, compacts.
+//! kswapd of Linux 4.5 and 4.6: it works zone by zone. Until kcompactd took over, it also
+//! compacted.
 //!
 //! Linux: `balance_pgdat`, `kswapd_shrink_zone`, `zone_balanced`, `pgdat_balanced` (mm/vmscan.c)
 //! before and after Vlastimil Babka's "mm, kswapd: replace kswapd compaction with waking up
@@ -6,12 +7,14 @@
 //! between the two.
 //!
 //! Before (`kswapd`): a zone is balanced when it has its high watermark *at the order requested*. A
-//! round reclaims from the zones that are not balanced, at order 0 where compaction could do the
-//! rest. At its end it compacts the node if it has reclaimed more pages than it attempted. For
-//! requests that only wake kswapd this never happens: an attempt on zone DMA reclaims nothing; the
-//! other zones have enough pages of order 0, so there is no attempt on them; 0 pages are not more
-//! than were attempted. kswapd then goes down all priorities without effect, again and again. The
-//! patch fixes this flaw; this policy keeps it.
+//! round reclaims from the zones that are not balanced; it does so at order 0 where compaction
+//! could do the rest. At the end of a round kswapd compacts the node if the round has reclaimed
+//! more pages than it attempted.
+//!
+//! If requests only wake kswapd, it never compacts. In zone DMA it tries to reclaim and gets
+//! nothing. It does not try the other zones, because they have enough pages of order 0. So it has
+//! reclaimed 0 pages, which is not more than it attempted. It then goes down all priorities without
+//! effect, again and again. The patch fixes this flaw; this policy keeps it.
 //!
 //! After (`kcompactd` and the others): kswapd is woken for the order, balances for order 0, and
 //! leaves compaction to kcompactd.
@@ -35,10 +38,10 @@ pub(super) struct Kswapd45State {
     pub compacting: bool,
 }
 
-/// State of a descent.
+/// State of a descent (rounds with falling priority, see [`super`]).
 #[derive(Clone, Debug, State)]
 pub(super) struct ZoneDescent {
-    /// Highest zone that was not balanced; kswapd decides by it whether to sleep.
+    /// Highest zone that was not balanced. It decides whether kswapd sleeps.
     end_zone: usize,
     at: ZoneDescentStage,
     nr_attempted: u64,

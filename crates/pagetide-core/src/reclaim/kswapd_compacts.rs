@@ -3,9 +3,8 @@
 //! Linux: `compact_pgdat` and its call in `balance_pgdat` (mm/vmscan.c, until 4.5). With
 //! [`BackgroundCompaction::Kswapd`](crate::config::BackgroundCompaction) kswapd compacts the node
 //! at the end of a round that reclaimed more pages than it attempted, if no zone has a block. With
-//! kswapd of 6.1 this is patch 0004 of kernels/linux-6.1, the kernel that it is compared with:
-//! zones with enough pages for compaction are not reclaimed from, and a descent with nothing to
-//! reclaim is no failure.
+//! the kswapd of 6.1 this models patch 0004 of kernels/linux-6.1. That kernel does not reclaim from
+//! zones with enough pages for compaction, and a descent with nothing to reclaim is not a failure.
 //!
 //! Invariant: `of_4_5.compacting` is set exactly while a compaction run of kswapd is open.
 

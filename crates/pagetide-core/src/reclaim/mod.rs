@@ -5,6 +5,11 @@
 //! groups of a node list by list, 32 pages at a time; `shrink_list` decides about each page. The
 //! two reclaimers are `direct` and `kswapd`.
 //!
+//! Words: a *walk* visits the groups of a node. A *pass* scans one node at one priority, in one or
+//! more walks. A *round* is a pass over each eligible node (for kswapd: over its own node). A
+//! *descent* is a series of rounds with falling priority, from [`DEF_PRIORITY`] until enough pages
+//! are freed or the last priority is done. A *kind* is either anonymous memory or page cache.
+//!
 //! All state is resumable: one step scans one batch of
 //! [`SWAP_CLUSTER_MAX`](crate::units::SWAP_CLUSTER_MAX) pages.
 
@@ -61,7 +66,8 @@ pub struct NodeTally {
     pub congested: u64,
     /// Under writeback.
     pub writeback: u64,
-    /// Under writeback and marked, on a node where all pages are: kswapd should wait.
+    /// Under writeback and already marked for reclaim, on a node where all pages at the tail are
+    /// under writeback: kswapd should wait.
     pub immediate: u64,
     /// File pages isolated.
     pub file_taken: u64,
@@ -84,12 +90,12 @@ pub struct ScanControl {
     pub order: Order,
     /// A pass scans `list >> priority` pages.
     pub priority: i8,
-    /// Highest zone that helps.
+    /// Highest zone that the request can use.
     pub reclaim_idx: usize,
     /// Only pages of this zone: the soft-limit tree's stage before 4.8, when zones had their own
     /// lists.
     pub only_zone: Option<usize>,
-    /// For a write to memory.reclaim: no shortage.
+    /// The reclaim is for a write to memory.reclaim: nothing is short of memory.
     pub proactive: bool,
     /// May write pages.
     pub may_writepage: bool,
@@ -97,9 +103,9 @@ pub struct ScanControl {
     pub may_unmap: bool,
     /// May swap.
     pub may_swap: bool,
-    /// Kinds with an active list that may be aged.
+    /// Kinds that may have their active list aged.
     pub may_deactivate: u8,
-    /// Deactivate whatever the lists look like.
+    /// Age active lists regardless of the sizes of the lists.
     pub force_deactivate: bool,
     /// An active list was skipped.
     pub skipped_deactivate: bool,
@@ -117,11 +123,11 @@ pub struct ScanControl {
     pub shrink_priority_spared: bool,
     /// Last resort: no group is skipped for soft limits.
     pub ignore_soft_limit: bool,
-    /// A first pass (groups over their soft limit only) was enough, and skipped other groups.
+    /// The first of two walks (only groups over their soft limit) scanned pages and skipped groups.
     pub soft_limit_skipped: bool,
-    /// The first pass in progress has skipped groups.
+    /// The first of two walks is in progress, and has skipped groups.
     pub soft_limit_passed_over: bool,
-    /// A plug-in has spared a group or page that the built-in rules would not.
+    /// A plug-in has spared a group or page that the built-in rules would have taken.
     pub plugin_spared: bool,
     /// Last resort: plug-ins are not asked.
     pub overrules_plugins: bool,
@@ -194,8 +200,8 @@ impl ScanControl {
         self.target.is_some()
     }
 
-    /// After a descent that freed nothing: if a policy without protection skipped groups, restarts
-    /// at `DEF_PRIORITY` without that exception and returns true.
+    /// Called after a descent that freed nothing. If a policy without protection skipped groups,
+    /// restarts at `DEF_PRIORITY` without that exception and returns true.
     pub(crate) fn stop_sparing_groups(&mut self) -> bool {
         if core::mem::take(&mut self.soft_limit_skipped) {
             self.ignore_soft_limit = true;

@@ -1,12 +1,13 @@
 //! Balance of page cache and anonymous memory before 5.8.
 //!
-//! Linux: `get_scan_count` and `struct zone_reclaim_stat` of 3.3 and of 5.4 (policy `lru`). A kind
-//! with many pages in use (rotated) is scanned less. Each group's lists have recent counts of pages
-//! scanned and rotated, which are halved when they exceed a quarter of the lists. 5.4 adds three
-//! shortcuts: it scans only anonymous memory when there is very little page cache, only page cache
-//! while there is enough cold page cache, and all lists at priority 0.
+//! Linux: `get_scan_count` and `struct zone_reclaim_stat` of 3.3 and of 5.4 (policy `lru`). If many
+//! pages of a kind (anonymous memory or page cache) are in use (rotated), the kind is scanned less.
+//! Each group's lists have recent counts of pages scanned and rotated, which are halved when they
+//! exceed a quarter of the lists. 5.4 adds three shortcuts. It scans only anonymous memory when
+//! there is very little page cache, only page cache while there is enough cold page cache, and all
+//! lists at priority 0.
 //!
-//! Invariant: used only with these policies; the costs of 6.1 are not kept then.
+//! Invariant: used only with these policies. With them the costs of 6.1 are not kept.
 
 use super::ScanControl;
 use crate::config::LruPolicy;

@@ -1,8 +1,8 @@
 //! Calls of the page-policy plug-in, if there is one.
 //!
 //! Linux has no such hook. The file that owns a decision passes its built-in answer. This file
-//! gathers the facts, asks the plug-in, and corrects the answer. A machine without a plug-in runs
-//! nothing of this, nor does an access through a mapping.
+//! gathers the facts, asks the plug-in, and corrects the answer. Without a plug-in nothing of this
+//! runs. An access through a mapping never runs it.
 //!
 //! Invariant: only this file changes a page's plug-in mark, except when the page itself changes.
 
@@ -20,7 +20,7 @@ use crate::vmstat::NodeStat;
 
 #[derive(Clone, Copy, Default)]
 struct PageFacts {
-    /// Mappings through which it was used; whether one of them is executable.
+    /// Number of mappings through which the page was used; whether one of them is executable.
     references: (u32, bool),
     referenced: bool,
     refault: Option<Refault>,
@@ -158,7 +158,7 @@ impl<O: Owners> Manager<O> {
         stays.unwrap_or(linux)
     }
 
-    /// Whether a group's inactive list is too short compared with its active list.
+    /// Whether a group's inactive list is too short for its active list.
     #[inline]
     pub(crate) fn inactive_is_low(&self, memcg: MemcgId, node: NodeId, file: bool) -> bool {
         let (inactive, active) = if file {

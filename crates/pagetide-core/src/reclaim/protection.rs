@@ -2,9 +2,9 @@
 //!
 //! Linux: `mem_cgroup_calculate_protection`, `shrink_node_memcgs`, `get_scan_count` (6.1). Reclaim
 //! never takes pages from a group that uses no more than its effective `min`. It skips a group
-//! within its effective `low` until a whole descent has freed nothing. In a group above that, only
-//! the unprotected part counts for the scan, so the pressure grows gradually. Effective values
-//! depend on the parent's, so the walk computes them on its way down.
+//! within its effective `low` until a whole descent (all priorities) has freed nothing. From a
+//! group that uses more, only the unprotected part counts for the scan, so the pressure grows
+//! gradually. Effective values depend on the parent's, so the walk computes them on its way down.
 //!
 //! Invariant: a group is not protected from reclaim for its own limit.
 
@@ -53,7 +53,7 @@ impl GroupRule for Protection {
             machine.memory_event(visit.memcg, MemoryEvent::Low);
         }
         plan.protected = if !sc.memcg_low_reclaim && low > min {
-            // If all else fails, `low` gives way.
+            // If this descent frees nothing, a later one ignores `low`.
             sc.memcg_low_skipped = true;
             low
         } else {
@@ -98,7 +98,7 @@ impl<O: Owners> Manager<O> {
         counter.emin = emin;
         counter.elow = elow;
         if was_protected && [min, low, emin, elow] == [0; 4] && !is_below_protected {
-            // The walk order treats this group as special because of the old value.
+            // The walk order was built while this group was protected, and treats it as special.
             self.idle_groups.forget();
         }
     }

@@ -1,14 +1,15 @@
 //! Idle groups: groups in which a walk has nothing to do, known before the walk reaches them.
 //!
 //! Linux has no such thing: `shrink_node_memcgs` (mm/vmscan.c, 6.1) looks at every group. With many
-//! small groups most visits end there, because at a mild priority `list >> priority` is 0. Here
-//! each group has one byte per node: the least priority at which a visit is sure to find nothing.
-//! The bytes are in walk order, so a walk skips groups as fast as it reads bytes. Skipped groups
-//! still count as visited.
+//! small groups most visits find nothing to do, because at a mild priority `list >> priority` is 0.
+//! Here each group has one byte per node: the least priority at which a visit is sure to find
+//! nothing. The bytes are in walk order, so a walk skips groups as fast as it reads bytes. Skipped
+//! groups still count as visited.
 //!
-//! A byte that is too large costs one look at the group; a byte must never be too small. Everything
-//! that can give a visit work raises it at once (more new pages than a margin, an anonymous list
-//! that needs aging, unused cached objects, a setting). Only a visit that found nothing lowers it.
+//! A byte that is too large only costs one look at the group; a byte must never be too small. Every
+//! change that can give a visit work raises the byte at once: more new pages than a margin, an
+//! anonymous list that needs aging, unused cached objects, a setting. Only a visit that found
+//! nothing lowers it.
 //!
 //! Invariant: unless the order is out of date, a visit to a group at its byte's priority or a
 //! higher one changes only the count of visits; the audit checks this. No decision depends on these
@@ -64,8 +65,8 @@ impl IdleNode {
 /// All groups in walk order, with their idle state.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct IdleGroups {
-    /// Rules at the time when the order was built; `None`: groups were created, removed or changed
-    /// since.
+    /// Rules at the time when the order was built. `None`: since then, groups were created, removed
+    /// or changed.
     rules: Option<IdleRules>,
     /// Groups visited since the order went out of date.
     looked_at: usize,

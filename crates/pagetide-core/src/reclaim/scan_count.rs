@@ -19,8 +19,8 @@ use crate::vmstat::NodeStat;
 pub type ScanCounts = [u64; 4];
 
 impl<O: Owners> Manager<O> {
-    /// Whether an inactive list is too small for its active one (Linux `inactive_is_low`). The
-    /// wanted ratio grows with the square root of ten times the size in GiB.
+    /// Whether an inactive list is too small for its active list (Linux `inactive_is_low`). The
+    /// wanted ratio is the square root of ten times the size in GiB.
     pub(crate) fn inactive_is_short(&self, inactive: u64, active: u64) -> bool {
         let gb = (inactive + active) >> (30 - self.mem.page_size.shift());
         let ratio = if gb > 0 { int_sqrt(10 * gb) } else { 1 };
@@ -71,14 +71,14 @@ impl<O: Owners> Manager<O> {
             && stat(NodeStat::NrInactiveAnon) >> sc.priority > 0;
     }
 
-    /// The same on every node, at the end of a descent of direct reclaim.
+    /// Calls [`Self::snapshot_refaults`] for every node, at the end of a descent of direct reclaim.
     pub(crate) fn snapshot_all_refaults(&mut self, target: Option<MemcgId>) {
         for node in 0..self.nodes.len() {
             self.snapshot_refaults(target, NodeId(node as u8));
         }
     }
 
-    /// Saves the counts of refault activations, so that the next pass can tell new ones.
+    /// Saves the counts of refault activations, so that the next pass can recognize new ones.
     pub(crate) fn snapshot_refaults(&mut self, target: Option<MemcgId>, node: NodeId) {
         let target = target.unwrap_or(ROOT);
         if !self.memcg_is_online(target) {
@@ -129,7 +129,7 @@ impl<O: Owners> Manager<O> {
         };
         let scans = Lruvec::sizes_in(zones).map(|size| {
             let size = if plan.protected > 0 {
-                // Usage counts more than the lists: page tables, stocks, other nodes.
+                // Usage also includes pages on no list: page tables, stocks, other nodes.
                 let usage = group.memory.usage.max(plan.protected);
                 (size - size * plan.protected / (usage + 1)).max(SWAP_CLUSTER_MAX)
             } else {
@@ -138,11 +138,11 @@ impl<O: Owners> Manager<O> {
             size >> plan.priority
         });
         let balance = if self.era.balances_by_rotation {
-            // Ages the recent counts, even if there is nothing to scan.
+            // The recent counts must age even if there is nothing to scan.
             self.old_balance(memcg, node, sc, plan)
         } else if scans == [0; 4] {
             // With many groups most visits end here: at a mild priority a small group has nothing
-            // to scan. The balance would need a walk up the tree.
+            // to scan. Computing the balance would need a walk up the tree.
             return scans;
         } else {
             self.balance(memcg, sc, plan)

@@ -48,7 +48,7 @@ enum ShrinkVerdict {
     Activate,
 }
 
-/// Batch size from which on the next batch is likely to be of the same list.
+/// If a batch has at least this many pages, the next batch is probably from the same list.
 const AHEAD: u64 = SWAP_CLUSTER_MAX / 2;
 
 impl<O: Owners> Manager<O> {
@@ -80,8 +80,8 @@ impl<O: Owners> Manager<O> {
     }
 
     /// Prefetches what a batch needs: the entries of its pages and, for pages that are about to be
-    /// freed, the page-cache slots. The loads are independent, so the processor overlaps them; one
-    /// at a time they were half of the cost of reclaim. Changes no state.
+    /// freed, the page-cache slots. The loads are independent, so the processor overlaps them.
+    /// Without the prefetch they are half of the cost of reclaim. Changes no state.
     fn prefetch_batch(&self, taken: &[Pfn]) {
         // A single page has nothing to overlap with.
         if taken.len() < 2 {
@@ -129,7 +129,7 @@ impl<O: Owners> Manager<O> {
             self.isolate_lru_pages(lru, nr, memcg, node, sc, &mut taken);
         let event = if sc.is_kswapd() { Event::PgscanKswapd } else { Event::PgscanDirect };
         self.memcgs[memcg.idx()].events.add(event, nr_scanned);
-        // Reclaim for a group is no pressure of the machine.
+        // Reclaim for a group says nothing about memory pressure on the whole machine.
         if !sc.is_for_group() {
             self.mem.vmstat.add(event, nr_scanned);
         }
@@ -142,14 +142,15 @@ impl<O: Owners> Manager<O> {
         let mut freed = core::mem::take(&mut self.scratch_free);
         self.prefetch_batch(&taken);
         let list = &self.memcgs[memcg.idx()].lruvecs[node.idx()].lists[lru as usize];
-        // A small batch is of a small list: the next batch is another group's.
+        // A small batch means that the list is short: the next batch will be from another group.
         let mut ahead = if nr_taken < AHEAD { Pfn::NONE } else { list.tail };
         let unmapped_before = self.mem.work.rmap_walks;
         for &pfn in &taken {
             ahead = self.prefetch_ahead(ahead);
             let was_huge = self.mem.pages[pfn.idx()].has(PageFlags::HEAD);
             self.judge_page(pfn, file, sc, &mut stat, &mut freed, ctx);
-            // This huge page was split for swap: the other pages are judged with the first.
+            // If this huge page was split for swap, its other pages are judged together with the
+            // first.
             if was_huge && !self.mem.pages[pfn.idx()].has(PageFlags::HEAD) {
                 for tail in pfn.0 + 1..pfn.0 + HPAGE_PMD_NR as u32 {
                     self.judge_page(Pfn(tail), file, sc, &mut stat, &mut freed, ctx);
@@ -273,7 +274,8 @@ impl<O: Owners> Manager<O> {
         None
     }
 
-    /// One page of `shrink_folio_list`. A freed page has left its owner but not its memory.
+    /// Decides about one page of `shrink_folio_list`. A page with the verdict `Freed` is detached
+    /// from its owner, but its frame is not yet returned to the allocator.
     fn shrink_page(
         &mut self,
         pfn: Pfn,
@@ -352,7 +354,7 @@ impl<O: Owners> Manager<O> {
                     return ShrinkVerdict::Activate;
                 }
                 self.mem.vmstat.count(Event::ThpSwpoutFallback);
-                // The huge page was locked in part, and this page is of that part.
+                // A part of the huge page was locked, and this page belongs to that part.
                 if self.mem.pages[pfn.idx()].has(PageFlags::MLOCKED) {
                     return ShrinkVerdict::Activate;
                 }
@@ -401,8 +403,8 @@ impl<O: Owners> Manager<O> {
         ShrinkVerdict::Freed
     }
 
-    /// Whether reclaim itself may write a dirty file page: only kswapd may, for a page that it has
-    /// met before, on a node with only dirty pages at the tail.
+    /// Whether reclaim itself may write a dirty file page. Only kswapd may, if it meets the page
+    /// again and the node has only dirty pages at the tail.
     fn may_write_file_page(&self, pfn: Pfn, sc: &ScanControl) -> bool {
         let page = &self.mem.pages[pfn.idx()];
         self.writes_files(sc)
@@ -561,7 +563,7 @@ impl<O: Owners> Manager<O> {
         let mut nr_referenced = 0;
         let mut plugin_spared = false;
         let list = &self.memcgs[memcg.idx()].lruvecs[node.idx()].lists[lru as usize];
-        // A small batch is of a small list: the next batch is another group's.
+        // A small batch means that the list is short: the next batch will be from another group.
         let mut ahead = if nr_taken < AHEAD { Pfn::NONE } else { list.tail };
         for &pfn in &taken {
             ahead = self.prefetch_ahead(ahead);

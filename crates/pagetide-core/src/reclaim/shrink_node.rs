@@ -2,13 +2,14 @@
 //!
 //! Linux: `shrink_node`, `shrink_node_memcgs`, `shrink_lruvec` (6.1). The walk visits the group
 //! that is short of memory (the root, if the machine is) and its descendants, parents first. The
-//! group policies decide about each group ([`super::group_policy`]). Each list is scanned by 32
-//! pages in turn until its target is used up. Once enough pages were freed, the kind with fewer
-//! pages left to scan stops and the other kind is scaled to the same share.
+//! group policies decide about each group ([`super::group_policy`]). The lists are scanned in turn,
+//! 32 pages at a time, until the target of each is used up. Once enough pages were freed, one kind
+//! (page cache or anonymous memory) stops: the one with fewer pages left to scan. The other kind is
+//! scaled to the same share.
 //!
-//! Every walk visits all groups (Linux 5.4 to 6.7). By policy, direct reclaim starts where the last
-//! direct reclaimer stopped, and stops when it has freed enough (since 6.8). A walk ends if its
-//! current group is removed.
+//! In Linux 5.4 to 6.7 every walk visits all groups. Since 6.8 (a policy here) direct reclaim
+//! starts where the last direct reclaimer stopped, and stops when it has freed enough. A walk ends
+//! if its current group is removed.
 //!
 //! Invariant: [`ShrinkNode`] holds the whole state between two batches; a step is one batch.
 
@@ -67,7 +68,8 @@ pub(crate) struct ShrinkLruvec {
     /// Pages freed so far.
     pub nr_reclaimed: u64,
     nr_to_reclaim: u64,
-    /// Light direct reclaim scans its targets whole, so that both kinds feel equal pressure.
+    /// Scan the targets completely, so that both kinds feel equal pressure: direct reclaim at the
+    /// mildest priority does this.
     proportional: bool,
     /// List of the next batch.
     at: usize,

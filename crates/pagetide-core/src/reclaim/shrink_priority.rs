@@ -1,12 +1,12 @@
 //! `memory.global_shrink_priority`: global reclaim scans some groups later and less than others.
 //!
-//! Hui Zhu's patch of 18 December 2019 (never merged). A group with value g takes no part in global
-//! reclaim while its priority is above g; from then on it is scanned as if the priority were 12 - g
-//! higher. Reclaim for a group's own limit ignores the value. Three forms
-//! ([`ShrinkPriorityPolicy`]): *posted* is the patch. *guarded* adds a guarantee of progress, which
-//! the patch lacks: if a whole descent has freed nothing and a group was skipped, no group is
-//! skipped until the reclaimer is done. *hierarchical* is guarded, and the value of a group is at
-//! most the least value of its ancestors.
+//! Hui Zhu's patch of 18 December 2019 (never merged). A group with value g is skipped by global
+//! reclaim at priorities above g. At priority g and below it is scanned as if the priority were
+//! higher by 12 - g. Reclaim for a group's own limit ignores the value. There are three forms
+//! ([`ShrinkPriorityPolicy`]). *posted* is the patch. *guarded* adds a guarantee of progress, which
+//! the patch lacks: if a whole descent (all priorities) has freed nothing and a group was skipped,
+//! no group is skipped until the reclaimer is done. *hierarchical* is guarded, and the value of a
+//! group is at most the least value of its ancestors.
 //!
 //! Invariant: except with *posted*, memory is not declared exhausted while a group was skipped.
 
@@ -47,8 +47,9 @@ impl GroupRule for ShrinkPriority {
 }
 
 impl<O: Owners> Manager<O> {
-    /// The priority for the objects of a group that is not skipped: the patch lowers it together
-    /// with the lists' priority. Soft limits change only the lists' priority.
+    /// The priority at which the cached objects of a group are shrunk, if the group is not skipped.
+    /// The patch changes it together with the lists' priority. Soft limits change only the lists'
+    /// priority.
     pub(crate) fn slab_priority(&self, memcg: MemcgId, sc: &ScanControl) -> i8 {
         if !sc.is_global() || sc.ignore_shrink_priority {
             return sc.priority;

@@ -4,15 +4,15 @@
 //! 2012: a group that is over its soft limit, or has such an ancestor, is scanned at priority 0,
 //! all other groups at the walk's priority. *Two-pass* is Michal Hocko's rework of 2013: the first
 //! walk visits only groups over their limit; if it scanned no page, a second walk visits all
-//! groups. Pagetide adds to two-pass: a descent that freed nothing while groups were skipped is
-//! repeated without the first walk. (The older *tree* is a separate stage before the walk:
-//! [`super::soft_limit_tree`].)
+//! groups. Pagetide adds to two-pass: if all priorities have freed nothing and groups were skipped,
+//! reclaim starts again without the first walk. (The older *tree* is a separate stage before the
+//! walk: [`super::soft_limit_tree`].)
 //!
 //! Options cover the questions of reviewers: whether the group that hit its limit counts as an
 //! ancestor (`soft_limit_root`), whether soft limits may delay direct reclaim
 //! (`soft_limit_direct`), and the meaning of the limit on one of several nodes (`soft_limit_node`).
 //!
-//! Invariant: a group is treated differently only if it or a group on its path has a soft limit.
+//! Invariant: a group is treated differently only if the group or an ancestor has a soft limit.
 //! Memory is not declared exhausted while a group was skipped.
 
 use super::group_policy::GroupRule;
@@ -56,7 +56,7 @@ impl GroupRule for SoftLimit {
 }
 
 impl<O: Owners> Manager<O> {
-    /// Whether the first of two passes has ended without a page scanned.
+    /// Whether the first of two walks has ended without scanning a page.
     pub(super) fn is_second_pass_due(&self, walk: WalkResult, sc: &mut ScanControl) -> bool {
         if self.config.soft_limit != SoftLimitPolicy::TwoPass
             || walk.number > 0
@@ -83,7 +83,7 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// Whether a group, or an ancestor up to where reclaim began, is over its soft limit.
+    /// Whether a group is over its soft limit, or an ancestor up to the group that reclaim is for.
     pub(crate) fn is_over_soft_limit(
         &self,
         memcg: MemcgId,
@@ -108,8 +108,8 @@ impl<O: Owners> Manager<O> {
         false
     }
 
-    /// Pages by which a group is over its soft limit: everywhere, or on the node if limits are
-    /// local. The root has no soft limit.
+    /// Pages by which a group is over its soft limit: on all nodes or, if limits are local, on
+    /// `node`. The root has no soft limit.
     pub(crate) fn soft_limit_excess_on(&self, memcg: MemcgId, node: NodeId) -> u64 {
         self.groups(node).view(memcg).soft_limit_excess()
     }

@@ -4,9 +4,9 @@
 //! Linux: mm/memcontrol.c `mem_cgroup_soft_limit_reclaim`, `mem_cgroup_soft_reclaim`,
 //! `mem_cgroup_update_tree`, mm/vmscan.c `mem_cgroup_shrink_node` (6.1; little changed since
 //! 2.6.31). Each node has a tree of the groups that are over their soft limit, keyed by their
-//! excess at the last update, which is every 1024 charges. Before a node is shrunk for a shortage
-//! of the machine, the group with the largest excess and its descendants are scanned at priority 0
-//! until a quarter of the excess is gone. The regular reclaim that follows visits all groups.
+//! excess. A key is updated every 1024 charges. Before a node is shrunk for a shortage of the
+//! machine, the group with the largest excess and its descendants are scanned at priority 0 until a
+//! quarter of the excess is gone. The regular reclaim that follows visits all groups.
 //!
 //! Before 4.8 (policy `kswapd = linux-2.6.37`) zones had their own lists. The stage ran for every
 //! zone, each time to take a quarter of the whole excess, even from a zone with very little memory
@@ -32,7 +32,7 @@ pub(crate) struct SoftLimitTrees {
     arrivals: u64,
     /// A soft limit was set: from then on charges are counted.
     in_use: bool,
-    /// Frame of a zone, from its start, where the next scan of that zone alone continues.
+    /// Offset in a zone, in frames, at which the next scan of only that zone continues.
     pub zone_cursor: u32,
 }
 
@@ -71,7 +71,7 @@ pub(crate) struct SoftReclaim {
     /// Groups tried so far, and the next one if the last freed nothing.
     tried: u32,
     next: Option<MemcgPosition>,
-    /// Bitmap of small zones that still need their own stage before the node's.
+    /// Bitmap of small zones that still need a stage of their own, before the stage of the node.
     zones_left: u8,
     /// Pages freed in the present zone.
     zone_reclaimed: u64,

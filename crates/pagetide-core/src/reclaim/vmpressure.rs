@@ -2,14 +2,14 @@
 //!
 //! Linux: `vmpressure` (mm/vmpressure.c, 6.1). Each group sums up the pages that were scanned for
 //! it. When the sum fills a window, a worker evaluates it and starts the next window. No listener
-//! exists here, as on most machines. But the worker runs on the CPU of the reclaimer, and after it
-//! the CPU picks the next task again. So kswapd, which would otherwise keep the CPU for its time
-//! slice, gives way every 512 pages if it has had more CPU time than the others. Pages scanned for
-//! memory.reclaim do not count.
+//! exists here, as on most machines. But the worker runs on the CPU of the reclaimer, and after the
+//! worker the scheduler chooses a task again. Without the worker kswapd would keep the CPU for its
+//! time slice. With the worker it yields every 512 pages, if it has had more CPU time than the
+//! other tasks. Pages scanned for memory.reclaim do not count.
 //!
 //! Differs from Linux: a task that reclaims at priority 3 or below does not call the worker in each
-//! round (`vmpressure_prio`). With that call `file` of experiments/verify, two CPUs, had 42 direct
-//! reclaims instead of 6; the kernel has 5.
+//! round (`vmpressure_prio`). With that call, the case `file` of experiments/verify (two CPUs) had
+//! 42 direct reclaims instead of 6; the kernel has 5.
 //!
 //! Invariant: a group's sum is less than a window.
 
@@ -27,8 +27,8 @@ const WINDOW: u64 = SWAP_CLUSTER_MAX * 16;
 impl<O: Owners> Manager<O> {
     /// A pass over a node has scanned `scanned` pages for a group or for the machine.
     pub(crate) fn vmpressure(&mut self, sc: &ScanControl, scanned: u64) {
-        // Memory that users can free helps no other requests. (Reclaim for a group is for any
-        // memory.)
+        // Freeing user memory helps only requests with one of these flags. (Reclaim for a group is
+        // for any memory.)
         let flags = [Gfp::HIGHMEM, Gfp::MOVABLE, Gfp::IO, Gfp::FS];
         let helps = sc.is_for_group() || flags.into_iter().any(|flag| sc.gfp.has(flag));
         if sc.proactive || !helps {

@@ -240,7 +240,8 @@ impl<O: Owners> Manager<O> {
                     return None;
                 }
                 let by = Compactor::Kcompactd;
-                // The request's migrate type is unknown; 0 in the kernel's control is unmovable.
+                // kcompactd does not know the migrate type of the request. The kernel leaves the
+                // field at 0, which means unmovable.
                 let mt = MigrateType::Unmovable;
                 CompactGoal { order: Some(order), mt, highest_zoneidx, by, thorough: false, ..goal }
             }
@@ -290,7 +291,8 @@ impl<O: Owners> Manager<O> {
         match work {
             KcompactdWork::Explicit => {}
             KcompactdWork::Request { order, highest_zoneidx } => {
-                // The request counts as served whatever the result, unless a larger one came.
+                // Whatever the result, the request counts as served, unless a larger one has
+                // arrived.
                 let kcompactd = &mut self.nodes[node.idx()].kcompactd;
                 if kcompactd.max_order <= order {
                     kcompactd.max_order = 0;

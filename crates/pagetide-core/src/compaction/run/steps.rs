@@ -94,7 +94,7 @@ impl<O: Owners> Manager<O> {
         let entry = self.compactions.runs.get_mut(id.0 as usize).and_then(Option::take);
         let Some((owner, mut run)) = entry else { return Step::Done(CompactRunEnd::GIVEN_UP) };
         if owner != ctx.asker || run.abandoned {
-            // The run's task was killed, and another run has taken its id.
+            // The task was killed: its run is abandoned, or another run has taken the id.
             self.compactions.runs[id.0 as usize] = Some((owner, run));
             return Step::Done(CompactRunEnd::GIVEN_UP);
         }
@@ -173,7 +173,8 @@ impl<O: Owners> Manager<O> {
         if out_of_frames && !scanners_met(run) {
             return Some(CompactResult::Contended);
         }
-        // After a failure no block of the order can form there: skip the rest, and do not drain.
+        // Where a page has stayed, no block of the order can form. Skip the rest of that block, and
+        // do not drain.
         if (failed || out_of_frames) && run.is_direct() && run.goal.mode == CompactMode::Async {
             if let Some(order) = run.goal.order {
                 run.migrate_pfn = block_start(run.migrate_pfn.max(1) - 1, order) + (1 << order);

@@ -67,8 +67,9 @@ impl Machine {
         self.owners.mms[ctx.asker.idx()].buffer_head.take()
     }
 
-    /// Saves a buffer head until its page exists. If it were freed here, the page could take its
-    /// memory and the buffer head that of the page, forever.
+    /// Saves a buffer head until its page exists. If the buffer head were freed here, the page
+    /// could get its memory. The next buffer head could then get the memory meant for the page, and
+    /// so on without end.
     pub(in crate::process) fn keep_buffer_head(&mut self, head: Object, ctx: &Ctx) {
         let more = self.owners.mms[ctx.asker.idx()].buffer_head.replace(head);
         if let Some(more) = more {

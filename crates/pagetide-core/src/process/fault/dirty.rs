@@ -2,7 +2,8 @@
 //!
 //! Linux: `do_page_mkwrite`, `fault_dirty_shared_page` (mm/memory.c, 6.1).
 //!
-//! Invariant: a page is dirty and mapped writable before its writer pauses. The pause is no fault.
+//! Invariant: a page is dirty and mapped writable before its writer pauses. The pause does not
+//! count as another fault.
 
 use super::{Fault, FaultStage};
 use crate::ctx::Ctx;

@@ -140,7 +140,7 @@ impl Machine {
         ctx: &Ctx,
     ) -> Option<Step<Outcome>> {
         if self.mem.pages[pfn.idx()].has(PageFlags::LOCKED) {
-            // Under read: drop the lock, wait, try again.
+            // The page is being read: drop the lock, wait, try again.
             fault.dropped_lock |= !fault.tried;
             fault.stage = FaultStage::FileLocked(pfn);
             return None;
@@ -276,8 +276,8 @@ impl Machine {
             let cached = self.owners.files[file.idx()].cached_bits_of_leaf(from..to);
             for bit in bits(cached) {
                 let at = from + bit as u32;
-                // A mapped neighbour is a read-ahead hit whether it was mapped before or not. Most
-                // are mapped already, so this avoids loading their slots and descriptors.
+                // A neighbour counts as a read-ahead hit even if it was mapped before. Most are
+                // mapped already, so this check avoids loading their slots and descriptors.
                 if !self.owners.vmas[vma.idx()].ptes[at as usize].is_empty() {
                     nr_neighbours += 1;
                     continue;

@@ -1,12 +1,12 @@
 //! Faults on swapped pages.
 //!
-//! Linux: mm/memory.c `do_swap_page`, mm/swap_state.c (6.1). The page is in the swap cache, or is
-//! read together with neighbours. The number follows the recent hits of read-ahead. Neighbours are
-//! chosen by address, with a history for each mapping ([`SwapReadahead`]), or on a rotating disk by
-//! slot, with one history for the machine.
+//! Linux: mm/memory.c `do_swap_page`, mm/swap_state.c (6.1). If the page is not in the swap cache,
+//! it is read together with neighbours. Their number follows the recent hits of read-ahead.
+//! Neighbours are chosen by address, with a history for each mapping ([`SwapReadahead`]). On a
+//! rotating disk they are chosen by slot, with one history for the machine.
 //!
-//! Invariant: a page in the swap cache is locked until its read ends. A slot of a page that is
-//! mapped again belongs to the swap cache alone, or to no owner.
+//! Invariant: a page in the swap cache is locked until its read ends. When a page is mapped again,
+//! its slot belongs to the swap cache alone, or to no owner.
 //!
 //! [`SwapReadahead`]: crate::process::readahead::SwapReadahead
 
@@ -82,8 +82,8 @@ impl Machine {
     /// Counts a fault that found its page in the swap cache (Linux `lookup_swap_cache`).
     fn swap_cache_hit(&mut self, fault: &Fault, pfn: Pfn) {
         let page = &mut self.mem.pages[pfn.idx()];
-        // Linux has one bit for both: a page under write-out counts as read ahead, and is not
-        // reclaimed after the write, because it is needed again.
+        // Linux has one bit for these two flags. So a page that is being written to swap counts as
+        // read ahead. It is not reclaimed after the write, because it is needed again.
         let ahead = page.test_clear(PageFlags::READAHEAD) | page.test_clear(PageFlags::RECLAIM);
         if ahead {
             self.mem.vmstat.count(Event::SwapRaHit);
@@ -119,7 +119,7 @@ impl Machine {
         slow: &mut Option<SlowRequest>,
         ctx: &Ctx,
     ) -> Option<Step<Outcome>> {
-        // Read the window in order; then the page itself is in the cache, or is read alone.
+        // Read the window in order. Then the page itself is in the cache, or is read alone.
         while fault.swap_window.next < fault.swap_window.end {
             let at = fault.swap_window.next;
             if !self.owners.vmas[fault.vma.idx()].alive {
@@ -156,7 +156,7 @@ impl Machine {
             return None;
         };
         let Some(pfn) = self.swap.cached(slot) else {
-            // Read and evicted again already, or not in the window: read the page alone.
+            // The page was evicted again already, or was not in the window: read it alone.
             let at = if fault.swap_window.by_slot { u64::from(slot.0) } else { fault.page };
             fault.swap_window = SwapWindow { next: at, end: at + 1, ..fault.swap_window };
             return None;

@@ -299,7 +299,7 @@ impl<O: Owners> Manager<O> {
         None
     }
 
-    /// CPUs keep fewer pages in their lists while kswapd is awake (Linux
+    /// While kswapd is awake, CPUs keep fewer pages in their lists (Linux
     /// `set_pgdat_percpu_threshold`).
     fn set_percpu_threshold(&mut self, node: NodeId, awake: bool) {
         let unit = self.mem.stat_unit();
@@ -388,7 +388,7 @@ impl<O: Owners> Manager<O> {
             let has_block = self.node_has_block(node, order, zoneidx, zoneidx);
             self.nodes[node.idx()].kswapd.needs_compaction = !has_block;
             if !self.aim_at_zones_without_pages(node) {
-                // As if enough had been scanned: priority stays.
+                // The priority must not change, as if enough had been scanned.
                 self.nodes[node.idx()].kswapd.raise_priority = false;
                 return RoundStart::Nothing;
             }
@@ -455,7 +455,7 @@ impl<O: Owners> Manager<O> {
         let sc = &mut kswapd.sc;
         let reclaimed = sc.nr_reclaimed - kswapd.round_reclaimed;
         if kswapd.nr_boost_reclaim > 0 && reclaimed == 0 {
-            // Not hopeless as long as a group was spared.
+            // Reclaim has not failed as long as a group was spared.
             let is_vain = sc.nr_reclaimed == 0 && !sc.has_spared();
             if is_vain && !self.is_no_failure(node) {
                 self.nodes[node.idx()].kswapd.failures += 1;
@@ -481,8 +481,8 @@ impl<O: Owners> Manager<O> {
         false
     }
 
-    /// A descent without progress is no failure if there was nothing to reclaim: a kswapd that
-    /// compacts leaves a node alone that has enough pages but no block.
+    /// A descent without progress is not a failure if there was nothing to reclaim: the node has
+    /// enough pages but no block, and a kswapd that compacts does not reclaim from such a node.
     fn is_no_failure(&self, node: NodeId) -> bool {
         let kswapd = &self.nodes[node.idx()].kswapd;
         self.era.kswapd_compacts
@@ -490,7 +490,8 @@ impl<O: Owners> Manager<O> {
             && self.pgdat_balanced(node, 0, kswapd.zoneidx)
     }
 
-    /// The end of a descent. If it satisfied its order, kswapd continues with the newest request.
+    /// Ends a descent. If the descent satisfied the order of its request, kswapd continues with the
+    /// newest request.
     fn kswapd_end(&mut self, node: NodeId) {
         self.kswapd_end_balance(node);
         let kswapd = &mut self.nodes[node.idx()].kswapd;
@@ -501,7 +502,7 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// Last part of `balance_pgdat`: removes the boost that was worked off.
+    /// Last part of `balance_pgdat`: removes the boost for which this descent reclaimed.
     pub(in crate::reclaim) fn kswapd_end_balance(&mut self, node: NodeId) {
         let kswapd = &mut self.nodes[node.idx()].kswapd;
         let boosted = kswapd.boosts.iter().any(|&boost| boost > 0);

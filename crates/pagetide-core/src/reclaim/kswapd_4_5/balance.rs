@@ -17,7 +17,8 @@ use crate::watermark::zone_watermark_ok;
 use crate::zone::{Zone, MAX_NR_ZONES};
 
 impl<O: Owners> Manager<O> {
-    /// Whether a zone needs no work of kswapd. `highorder`: asked for a waker that wants a block.
+    /// Whether a zone needs no work of kswapd. `highorder`: the question is whether to
+    /// wake kswapd for a block of `order`.
     fn zone_balanced(
         &self,
         zone: &Zone,
@@ -39,7 +40,7 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// Whether an allocation that failed may leave kswapd asleep: no zone needs work.
+    /// Whether kswapd can stay asleep after a failed allocation, because no zone needs work.
     pub(in crate::reclaim) fn node_balanced_for_waker(
         &self,
         node: NodeId,
@@ -52,8 +53,9 @@ impl<O: Owners> Manager<O> {
             .all(|zone| self.zone_balanced(zone, order, true, 0, 0))
     }
 
-    /// Whether kswapd may sleep: every zone is balanced or, for order > 0, zones with a quarter of
-    /// the node's memory. Each zone is checked for requests that can use no higher zone.
+    /// Whether kswapd may sleep: every zone is balanced or, for order > 0, the balanced zones have
+    /// a quarter of the node's memory. Each zone is checked as for a request that can use no higher
+    /// zone.
     pub(in crate::reclaim) fn pgdat_balanced_4_5(
         &self,
         node: NodeId,
@@ -81,7 +83,7 @@ impl<O: Owners> Manager<O> {
             < self.zone_reclaimable_pages(node, zone) * 6
     }
 
-    /// One step of a descent. `Done`: it is over.
+    /// One step of a descent. `Done`: the descent is over.
     pub(in crate::reclaim) fn balance_pgdat_4_5(
         &mut self,
         state: &mut ZoneDescent,
@@ -135,7 +137,7 @@ impl<O: Owners> Manager<O> {
                     // Perhaps permanently fragmented: settle for order 0.
                     sc.order = 0;
                 }
-                // This comparison is never true if there was nothing to reclaim.
+                // If there was nothing to reclaim, this comparison is always false.
                 let compacts = state.needs_compaction && sc.nr_reclaimed > state.nr_attempted;
                 let order = sc.order;
                 state.at = ZoneDescentStage::End;
@@ -162,7 +164,7 @@ impl<O: Owners> Manager<O> {
                 }
                 let sc = &mut self.nodes[node.idx()].kswapd.sc;
                 if sc.priority < 1 {
-                    // Last try: no exemption by policies that 4.5 did not have.
+                    // Last try: lift the exemptions of policies that 4.5 did not have.
                     if state.reclaimed > 0 {
                         return Step::Done(());
                     } else if sc.stop_sparing_groups() {
@@ -228,7 +230,7 @@ impl<O: Owners> Manager<O> {
         sc.only_zone = Some(index);
         state.reclaimed_before = sc.nr_reclaimed;
         if balanced {
-            // As if enough had been scanned: priority stays.
+            // The priority must not change, as if enough had been scanned.
             state.raise_priority = false;
         }
         !balanced
@@ -249,8 +251,8 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// Ends a descent. kswapd sleeps by the zones that it has balanced, unless a larger order was
-    /// requested meanwhile; returns whether that is so.
+    /// Ends a descent. Returns whether a larger order was requested meanwhile. If not, the zones
+    /// that kswapd has balanced decide whether it sleeps.
     pub(in crate::reclaim) fn kswapd_end_4_5(&mut self, node: NodeId, end_zone: usize) -> bool {
         self.kswapd_end_balance(node);
         let kswapd = &mut self.nodes[node.idx()].kswapd;

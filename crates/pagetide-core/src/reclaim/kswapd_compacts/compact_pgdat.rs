@@ -1,4 +1,4 @@
-//! The goal of a round of a kswapd that compacts, and its runs over the node's zones.
+//! For a kswapd that compacts: the goal of a round, and the runs over the node's zones.
 //!
 //! Linux: `compact_pgdat` (mm/compaction.c, until 4.5).
 
@@ -21,7 +21,7 @@ impl<O: Owners> Manager<O> {
         self.nodes.get(node.idx()).is_some_and(|node| node.kswapd.of_4_5.compacting)
     }
 
-    /// Whether the zone has a block, or compaction could make one.
+    /// Whether the zone has a block of `order`, or compaction could make one.
     pub(in crate::reclaim) fn is_compactable(
         &self,
         zone: &Zone,
@@ -39,7 +39,7 @@ impl<O: Owners> Manager<O> {
         ) != CompactResult::Skipped
     }
 
-    /// Whether some zone up to `end` has a block above its low watermark.
+    /// Whether some zone up to `end` has a block of `order` and is above its low watermark.
     pub(in crate::reclaim) fn node_has_block(
         &self,
         node: NodeId,
@@ -53,8 +53,9 @@ impl<O: Owners> Manager<O> {
         )
     }
 
-    /// Sets the goal of a round (6.1's kswapd when it compacts) from the zones with too few pages
-    /// for compaction. `false`: there are none, so the round has nothing to reclaim.
+    /// Sets the goal of a round of 6.1's kswapd when it compacts: to reclaim from the zones with
+    /// too few pages for compaction. `false`: there is no such zone, so the round has nothing to
+    /// reclaim.
     pub(in crate::reclaim) fn aim_at_zones_without_pages(&mut self, node: NodeId) -> bool {
         let kswapd = &self.nodes[node.idx()].kswapd;
         let (order, zoneidx) = (kswapd.sc.order, kswapd.zoneidx);
@@ -99,7 +100,7 @@ impl<O: Owners> Manager<O> {
         let node = ctx.node;
         let CompactZones { order, zone, run } = at;
         let order = *order;
-        // 4.5 checks the low watermark for a request that may use only the lowest zone.
+        // 4.5 checks the low watermark as for a request that may use only the lowest zone.
         let by_zone = self.era.kswapd_by_zone;
         if let Some(id) = *run {
             match self.compact_step(id, ctx) {

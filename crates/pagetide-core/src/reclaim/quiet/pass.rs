@@ -25,8 +25,8 @@ impl<O: Owners> Manager<O> {
     /// A walk begins: rebuilds the order if that pays.
     pub(in crate::reclaim) fn walk_begins(&mut self) {
         self.idle_groups.prefetched = 0;
-        // Rebuilding costs as much as a walk: only after as many groups were visited without the
-        // order.
+        // Rebuilding costs as much as a walk. So it waits until the number of visits without the
+        // order reaches the number of groups.
         let is_due =
             self.idle_groups.rules.is_none() && self.idle_groups.looked_at >= self.memcgs.len();
         let has_changed =
@@ -98,8 +98,8 @@ impl<O: Owners> Manager<O> {
             && self.plugins.pages.is_none()
     }
 
-    /// How many groups from `memcg` on (at most `most`) a walk over `root` may count as visited
-    /// without a look, and the last of them.
+    /// Number of groups from `memcg` on (at most `most`) that a walk over `root` may count as
+    /// visited without looking at them, and the last of these groups.
     #[inline]
     pub(in crate::reclaim) fn skip_idle_groups(
         &self,
@@ -135,7 +135,7 @@ impl<O: Owners> Manager<O> {
         self.idle_groups.looked_at += 1;
     }
 
-    /// A visit has found nothing: records from which priority on that stays so.
+    /// A visit has found nothing. Records the least priority at which this stays so.
     pub(in crate::reclaim) fn note_idle_group(&mut self, memcg: MemcgId, node: NodeId) {
         if self.idle_groups.rules.is_none() || self.plugins.pages.is_some() {
             return;
@@ -152,8 +152,7 @@ impl<O: Owners> Manager<O> {
     }
 
     /// For a group that is idle while its lists are too small to be scanned: the size of its
-    /// largest list, and the pages that may leave before the group is not idle. `None`: always
-    /// visit.
+    /// largest list, and how many pages may leave while the group stays idle. `None`: always visit.
     fn idle_lists(&self, memcg: MemcgId, node: NodeId) -> Option<(u64, u64)> {
         let group = &self.memcgs[memcg.idx()];
         let place = self.idle_groups.places[memcg.idx()] as usize;
@@ -162,7 +161,7 @@ impl<O: Owners> Manager<O> {
         let sizes = Lru::EVICTABLE.map(|lru| lruvec.size(lru));
         let listed = sizes.iter().sum::<u64>() + lruvec.size(Lru::Unevictable);
         let departures = listed.checked_sub(kept.nr_shadow_nodes() * PAGES_A_SHADOW_NODE)?;
-        // The root has no quick way out, so it is always visited.
+        // A visit to the root has no early exit, so the root is always visited.
         let must_look = memcg == ROOT
             || self.idle_groups.has_rules[place]
             || kept.nr_unused() > 0

@@ -14,10 +14,10 @@ use crate::owners::{OwnerSlot, Owners};
 use crate::reclaim::ScanControl;
 use crate::units::{MemcgId, NodeId, Pfn};
 
-/// Groups prefetched together: more than a processor can have in flight, few enough that they are
-/// still in its cache when they are shrunk.
+/// Number of groups prefetched together. Their loads are more than a processor can have in flight,
+/// but few enough that the data is still in its cache when the groups are shrunk.
 const AT_ONCE: usize = 8;
-/// Places searched after a group for others to visit.
+/// Number of places after a group that are searched for groups to visit.
 const FAR: usize = 128;
 const LISTS: usize = Lru::EVICTABLE.len();
 

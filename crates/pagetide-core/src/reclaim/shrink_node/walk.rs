@@ -87,7 +87,7 @@ impl<O: Owners> Manager<O> {
         !ready && inactive > gap
     }
 
-    /// The pass is abandoned: a group that its soft-limit stage holds returns to the tree.
+    /// The pass is abandoned: if its soft-limit stage holds a group, the group returns to the tree.
     pub(crate) fn abandon_shrink_node(&mut self, pass: &ShrinkNode) {
         match &pass.stage {
             NodePassStage::Soft(soft) => self.abandon_soft_reclaim(soft),
@@ -235,8 +235,9 @@ impl<O: Owners> Manager<O> {
         pass.stage = NodePassStage::Walk;
     }
 
-    /// Reclaim for a group of version 1 waits for a page that it meets a second time under
-    /// writeback, because dirtiers of such groups are not throttled. (kswapd: for any writes.)
+    /// In version 1 tasks that dirty the pages of a group are not throttled. So reclaim for such a
+    /// group waits for a page that it meets a second time under writeback. (kswapd waits for any
+    /// write.)
     fn legacy_wait(&mut self, sc: &ScanControl, node: NodeId) -> NodeStep {
         match self.legacy_wait.take() {
             None => NodeStep::Continue,

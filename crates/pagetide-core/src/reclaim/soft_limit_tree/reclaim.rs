@@ -67,7 +67,7 @@ impl<O: Owners> Manager<O> {
         self.soft_limit_trees.in_use = true;
     }
 
-    /// A task was killed, perhaps while it held the worst group off the tree: puts missing groups
+    /// A task was killed, perhaps while it held the worst group off the tree. Puts missing groups
     /// back.
     pub(crate) fn restore_soft_limits(&mut self) {
         if !self.soft_limit_trees.in_use || self.config.soft_limit != SoftLimitPolicy::Tree {
@@ -86,7 +86,7 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// A stage is abandoned: the groups that it holds off the tree go back.
+    /// The stage is abandoned. Puts back the groups that the stage holds off the tree.
     pub(crate) fn abandon_soft_reclaim(&mut self, state: &SoftReclaim) {
         for held in [state.top.map(|(top, _)| top), state.next].into_iter().flatten() {
             let Some(memcg) = self.at_position(held).filter(|&id| self.memcg_is_online(id)) else {
@@ -138,8 +138,8 @@ impl<O: Owners> Manager<O> {
         }
     }
 
-    /// The stage before a pass over a node, if it has work. None for high orders and for reclaim at
-    /// a group's own limit.
+    /// The stage before a pass over a node, if it has work. `None` for high orders, and for reclaim
+    /// at a group's own limit.
     pub(crate) fn begin_soft_reclaim(&self, node: NodeId, sc: &ScanControl) -> Option<SoftReclaim> {
         let wanted = self.config.soft_limit == SoftLimitPolicy::Tree
             && sc.target.is_none()
@@ -175,7 +175,8 @@ impl<O: Owners> Manager<O> {
         })
     }
 
-    /// Bitmap of the zones with memory except the largest, for which the node's lists stand.
+    /// Bitmap of the zones with memory, without the largest. The scan of the node's lists covers
+    /// the largest zone.
     fn small_zones(&self, node: NodeId) -> u8 {
         let zones = &self.mem.nodes[node.idx()].zones;
         let largest = zones.iter().map(|zone| zone.managed).max().unwrap_or(0);
@@ -273,7 +274,7 @@ impl<O: Owners> Manager<O> {
         state.victim = Some((self.position_of(victim), lruvec));
     }
 
-    /// Goes on to the next member of the subtree. Returns whether the group on top is done.
+    /// Continues with the next member of the subtree. Returns whether the group on top is done.
     fn soft_reclaim_victim_ended(&mut self, state: &mut SoftReclaim, victim: MemcgId) -> bool {
         let Some((top, excess)) = state.top else { return true };
         let Some(top) = self.at_position(top) else { return true };
@@ -298,7 +299,7 @@ impl<O: Owners> Manager<O> {
     fn soft_reclaim_of_top_ended(&mut self, state: &mut SoftReclaim) -> bool {
         let Some((top, _)) = state.top.take() else { return true };
         state.zone_reclaimed += state.total;
-        // A group that freed nothing makes way for the next one, once.
+        // If the group freed nothing, the stage tries the next one.
         let next = if state.total == 0 { self.largest_soft_limit(state.node) } else { None };
         state.next = next.map(|next| self.position_of(next));
         if let Some(top) = self.at_position(top) {
